@@ -1,1 +1,17 @@
-//! Under construction.
+//! Perpetua's kernel language: from Rust syntax or a builder, through a typed IR, to every target.
+//!
+//! In the order in which a kernel passes through: [`ops`] is the operator table that all the rest reads, [`ir`]
+//! the representation, [`verify`] the gate, [`pass`] the transformations, [`back`] the renderers; [`fault`] is what
+//! comes back when a kernel goes wrong.
+
+pub mod ops;
+
+pub mod ir;
+
+pub mod verify;
+
+pub mod pass;
+
+pub mod back;
+
+pub mod fault;

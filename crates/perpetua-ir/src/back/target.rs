@@ -1,0 +1,161 @@
+//! Targets and capabilities. A kernel carries what it needs, a target what it has; the difference is an error
+//! before anything is rendered.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::fault::{FaultSite, PrintSite};
+
+/// Something that not every target or device can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Capability {
+    /// 64-bit integers.
+    Int64,
+    /// f64.
+    Float64,
+    /// f16 arithmetic types (f16 in memory works everywhere).
+    Float16,
+    /// Subgroup operations.
+    Subgroups,
+    /// Atomics on 64-bit integers.
+    Atomic64,
+    /// Acquire, release and sequentially consistent atomics, and fences, at device or system scope.
+    DeviceOrdering,
+    /// `gpu_println!`.
+    Print,
+    /// Dynamic workgroup memory.
+    DynamicShared,
+}
+
+impl Capability {
+    /// What to do without it, as the end of an error.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Capability::Int64 => "use 32-bit integers, or a device with 64-bit ones",
+            Capability::Float64 => "use f32, or a device with f64",
+            Capability::Float16 => "compute in f32, or use a device with f16",
+            Capability::Subgroups => "use workgroup memory and barriers, or a device with subgroups",
+            Capability::Atomic64 => "use 32-bit atomics, or a device with 64-bit ones",
+            Capability::DeviceOrdering => "use relaxed atomics and separate launches, or CUDA or the CPU",
+            Capability::Print => "remove gpu_println!, or use CUDA or the CPU",
+            Capability::DynamicShared => "give the workgroup array a fixed size",
+        }
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Capability::Int64 => "64-bit integers",
+            Capability::Float64 => "f64",
+            Capability::Float16 => "f16",
+            Capability::Subgroups => "subgroup operations",
+            Capability::Atomic64 => "64-bit atomics",
+            Capability::DeviceOrdering => "ordered atomics at device scope",
+            Capability::Print => "printing",
+            Capability::DynamicShared => "dynamic workgroup memory",
+        })
+    }
+}
+
+/// A set of capabilities.
+pub type Capabilities = BTreeSet<Capability>;
+
+/// How a kernel's parameters are passed in CUDA C and PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CudaAbi {
+    /// Every buffer as pointer and length; hidden parameters for faults and printing at the end.
+    Checked,
+    /// Plain pointers, no lengths, no hidden parameters, no checks: for pasting into other people's CUDA.
+    Plain,
+}
+
+/// What to render for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// PTX for the CUDA driver.
+    Ptx {
+        /// Compute capability times ten: 70, 75, 80, 90, …
+        sm: u32,
+    },
+    /// CUDA C++ for NVRTC or a reader.
+    CudaC {
+        /// Calling convention.
+        abi: CudaAbi,
+    },
+    /// WGSL for wgpu and browsers.
+    Wgsl {
+        /// What the device has.
+        capabilities: Capabilities,
+        /// Lanes per work-group.
+        block: [u32; 3],
+        /// Bytes of dynamic workgroup memory.
+        dynamic_shared: u32,
+    },
+    /// Metal Shading Language 3.1.
+    Msl,
+}
+
+impl Target {
+    /// Name for messages.
+    pub fn name(&self) -> String {
+        match self {
+            Target::Ptx { sm } => format!("PTX sm_{sm}"),
+            Target::CudaC { .. } => "CUDA C".into(),
+            Target::Wgsl { .. } => "WGSL".into(),
+            Target::Msl => "MSL".into(),
+        }
+    }
+}
+
+/// What a renderer gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The program.
+    pub text: String,
+    /// Name of the entry point in it.
+    pub entry: String,
+    /// Where it can fault: the index is the number that a device reports, less the launch's site base.
+    pub faults: Vec<FaultSite>,
+    /// What it can print, numbered likewise.
+    pub prints: Vec<PrintSite>,
+}
+
+/// Why a verified kernel cannot be rendered for a target.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// The kernel needs something that the target has not.
+    #[error("kernel `{kernel}`{} needs {capability}, which {target} lacks: {}", line_text(*.line), .capability.remedy())]
+    Lacks {
+        /// Kernel's name.
+        kernel: String,
+        /// Line of the first use, 0 when unknown.
+        line: u32,
+        /// What is missing.
+        capability: Capability,
+        /// The target.
+        target: String,
+    },
+    /// A limit of the target is exceeded.
+    #[error("kernel `{kernel}`: {what} is {found}, {target} allows {limit}")]
+    Limit {
+        /// Kernel's name.
+        kernel: String,
+        /// What is limited.
+        what: String,
+        /// The kernel's value.
+        found: u64,
+        /// The target's limit.
+        limit: u64,
+        /// The target.
+        target: String,
+    },
+}
+
+fn line_text(line: u32) -> String {
+    if line == 0 {
+        String::new()
+    } else {
+        format!(" (line {line})")
+    }
+}

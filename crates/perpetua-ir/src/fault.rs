@@ -1,0 +1,183 @@
+//! Faults as data: the sites of a kernel where something can go wrong, the record that a device writes, and the
+//! error that a user reads. Every backend reports through these types.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::ir::{FaultKind, PrintPiece, Scalar};
+
+/// A place in a kernel's source that can fault. Its index in a kernel's table is its site number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FaultSite {
+    /// What goes wrong there.
+    pub kind: FaultKind,
+    /// Source line, 0 when unknown.
+    pub line: u32,
+    /// What is accessed or computed: a buffer's or variable's name, or the operator.
+    pub subject: String,
+    /// Types of the operands, in order; at most two, integers.
+    pub operands: Vec<Scalar>,
+}
+
+/// A `gpu_println!` in a kernel's source. Its index in a kernel's table is its print number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PrintSite {
+    /// Source line, 0 when unknown.
+    pub line: u32,
+    /// The format.
+    pub pieces: Vec<PrintPiece>,
+    /// Types of the arguments.
+    pub args: Vec<Scalar>,
+}
+
+/// Layout of the record that a faulting lane writes: [`record::WORDS`] little-endian `u32`s, all zero before. One
+/// lane claims it by a compare-and-swap of word 0 from 0 to 1 and then fills in the rest.
+pub mod record {
+    /// Size of a record in `u32` words.
+    pub const WORDS: usize = 16;
+    /// 0: no fault; 1: a fault was recorded.
+    pub const CLAIM: usize = 0;
+    /// Site number plus the launch's site base.
+    pub const SITE: usize = 1;
+    /// Index of the work-group, x, y, z.
+    pub const BLOCK: usize = 2;
+    /// Index of the lane in its work-group, x, y, z.
+    pub const THREAD: usize = 5;
+    /// First operand, zero- or sign-extended to 64 bits by its type, low word first.
+    pub const FIRST: usize = 8;
+    /// Second operand, likewise.
+    pub const SECOND: usize = 10;
+}
+
+/// Layout of the ring that `gpu_println!` writes on devices that print: `u32` words.
+pub mod print_ring {
+    /// Number of words ever reserved (grows by atomic addition; a record that would pass [`CAPACITY`] is dropped).
+    pub const CURSOR: usize = 0;
+    /// Words available for records, set by the host.
+    pub const CAPACITY: usize = 1;
+    /// Records dropped for want of room.
+    pub const DROPPED: usize = 2;
+    /// First word of the first record. A record is: print number + 1 + the launch's site base (written last, with release order), then two
+    /// words (low, high) for each argument: its bits zero-extended to 64.
+    pub const RECORDS: usize = 4;
+}
+
+/// A fault that happened: everything a user needs to find it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Kernel's name.
+    pub kernel: String,
+    /// Source file, empty when unknown.
+    pub source: Arc<str>,
+    /// Where in the kernel.
+    pub site: FaultSite,
+    /// Work-group index.
+    pub block: [u32; 3],
+    /// Lane index in the work-group.
+    pub thread: [u32; 3],
+    /// Operands' 64-bit values, as [`FaultSite::operands`] types them.
+    pub operands: [u64; 2],
+}
+
+impl Fault {
+    /// Reads a device's record. `lookup` gives kernel name, source and site for a global site number. `None` when
+    /// the record holds no fault or an unknown site.
+    pub fn from_record(
+        words: &[u32; record::WORDS],
+        lookup: impl FnOnce(u32) -> Option<(String, Arc<str>, FaultSite)>,
+    ) -> Option<Fault> {
+        if words[record::CLAIM] == 0 {
+            return None;
+        }
+        let (kernel, source, site) = lookup(words[record::SITE])?;
+        let three = |at: usize| [words[at], words[at + 1], words[at + 2]];
+        let wide = |at: usize| u64::from(words[at]) | u64::from(words[at + 1]) << 32;
+        Some(Fault {
+            kernel,
+            source,
+            site,
+            block: three(record::BLOCK),
+            thread: three(record::THREAD),
+            operands: [wide(record::FIRST), wide(record::SECOND)],
+        })
+    }
+
+    fn operand(&self, i: usize) -> String {
+        let bits = self.operands[i];
+        match self.site.operands.get(i) {
+            Some(s) if s.is_signed_int() => (bits as i64).to_string(),
+            _ => bits.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subject = &self.site.subject;
+        match self.site.kind {
+            FaultKind::IndexOutOfBounds => write!(
+                f,
+                "index out of bounds: the length of `{subject}` is {} but the index is {}",
+                self.operand(1),
+                self.operand(0)
+            )?,
+            FaultKind::DivisionByZero => write!(f, "{subject} by zero: the dividend is {}", self.operand(0))?,
+            FaultKind::DivisionOverflow => {
+                write!(
+                    f,
+                    "{subject} with overflow: {} by {}",
+                    self.operand(0),
+                    self.operand(1)
+                )?;
+            }
+            FaultKind::UnreachableEnum => {
+                write!(f, "`{subject}` has no variant with the value {}", self.operand(0))?;
+            }
+        }
+        write!(f, " (kernel `{}`", self.kernel)?;
+        if self.site.line != 0 {
+            let source = if self.source.is_empty() {
+                "line "
+            } else {
+                &*self.source
+            };
+            let colon = if self.source.is_empty() { "" } else { ":" };
+            write!(f, ", {source}{colon}{}", self.site.line)?;
+        }
+        let [bx, by, bz] = self.block;
+        let [tx, ty, tz] = self.thread;
+        write!(f, ", block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz}))")
+    }
+}
+
+impl std::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_reads_as_an_error() {
+        let mut words = [0u32; record::WORDS];
+        words[record::CLAIM] = 1;
+        words[record::SITE] = 7;
+        words[record::BLOCK] = 3;
+        words[record::THREAD + 1] = 2;
+        words[record::FIRST] = u32::MAX;
+        words[record::FIRST + 1] = u32::MAX;
+        words[record::SECOND] = 10;
+        let site = FaultSite {
+            kind: FaultKind::IndexOutOfBounds,
+            line: 12,
+            subject: "x".into(),
+            operands: vec![Scalar::I64, Scalar::U64],
+        };
+        let fault = Fault::from_record(&words, |n| (n == 7).then(|| ("k".into(), "a.rs".into(), site)));
+        assert_eq!(
+            fault.map(|f| f.to_string()).as_deref(),
+            Some(
+                "index out of bounds: the length of `x` is 10 but the index is -1 (kernel `k`, a.rs:12, block (3, 0, 0), thread (0, 2, 0))"
+            )
+        );
+    }
+}

@@ -1,0 +1,638 @@
+//! The IR itself: kernels, device functions, statements, operations and places.
+//!
+//! A kernel is a tree of [`Block`]s. Each statement defines at most one immutable [`Value`], visible in the rest
+//! of its block and in nested blocks. What control flow joins goes through [`Local`] variables; there are no phis.
+//! Control flow is structured: `if`, `switch`, `loop`, labelled block, `break`/`continue` by depth, `return`.
+//! Memory is reached only through a [`Place`] (a base and a path), so no target needs pointers.
+//!
+//! Meaning, as in Rust: integer arithmetic wraps, shift amounts are masked, float-to-integer casts saturate (NaN
+//! to 0), floats are IEEE without contraction. What Rust panics at is a [`FaultKind`]; see [`Checks`].
+
+use std::sync::Arc;
+
+use super::types::{Scalar, Type};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+
+/// Names an immutable value: an index into [`Body::values`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Value(pub u32);
+
+/// Names a mutable local variable: an index into [`Body::locals`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocalId(pub u32);
+
+/// Whether the four faults are checked for. See [`Kernel::checks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Checks {
+    /// Every index, division and enum `match` is checked: memory-safe. The default.
+    On,
+    /// The checks have been made explicit by `pass::checks`: accesses are unchecked, faults are
+    /// [`Effect::Fault`] statements.
+    Explicit,
+    /// Nothing is checked: a bad index is undefined behaviour. Only `unsafe` constructors give this.
+    Off,
+}
+
+/// A kernel: one entry point and the device functions that it calls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// Entry point's name: an identifier, unique in its module.
+    pub name: String,
+    /// The source file that statements' line numbers refer to; empty when there is none.
+    pub source: Arc<str>,
+    /// Parameters, in order.
+    pub params: Vec<Param>,
+    /// Workgroup (shared) variables.
+    pub shared: Vec<SharedVar>,
+    /// Constant tables: read-only data known at compile time.
+    pub constants: Vec<ConstTable>,
+    /// Device functions; a function may call only those before it, so there is no recursion.
+    pub functions: Vec<Function>,
+    /// The code of the entry point.
+    pub body: Body,
+    /// Fixed work-group size, if the kernel needs one; else the launch chooses.
+    pub block_size: Option<[u32; 3]>,
+    /// Whether faults are checked.
+    pub checks: Checks,
+    /// Whether multiplications and additions may be contracted into fused ones.
+    pub contract: bool,
+    /// Width of `usize` in bits at lowering: 64, or 32 for targets without 64-bit integers.
+    pub pointer_width: u32,
+}
+
+/// How a kernel uses a buffer parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Only loaded from (`&[T]`).
+    Read,
+    /// Loaded from and stored to (`&mut [T]`).
+    ReadWrite,
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Name in the source.
+    pub name: String,
+    /// What is passed.
+    pub kind: ParamKind,
+}
+
+/// What a kernel parameter is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParamKind {
+    /// A run of `element`s in device memory (or host memory mapped into the device); its length travels with it.
+    Buffer {
+        /// Element type.
+        element: Type,
+        /// How the kernel uses it.
+        access: Access,
+    },
+    /// A value: scalar, vector, struct or array.
+    Value(Type),
+}
+
+/// A workgroup variable, shared by the lanes of one work-group; its content at the start is unspecified
+/// (the interpreter and WGSL give zeros).
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedVar {
+    /// Name in the source.
+    pub name: String,
+    /// Type of the variable; for dynamic shared memory, of one element.
+    pub ty: Type,
+    /// Dynamic shared memory: the launch says how many bytes. At most one per kernel.
+    pub dynamic: bool,
+}
+
+/// A constant array, indexed at run time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConstTable {
+    /// Name in the source.
+    pub name: String,
+    /// Element type: a scalar.
+    pub element: Scalar,
+    /// The elements' bits, zero-extended to 64 bits.
+    pub data: Vec<u64>,
+}
+
+/// A device function: takes and returns values; buffers and references are resolved by the front end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Name: an identifier, unique in the kernel.
+    pub name: String,
+    /// Parameter names and types; parameter `i` is [`Value`]`(i)` of the body.
+    pub params: Vec<(String, Type)>,
+    /// Result type, `None` for a function that returns nothing.
+    pub result: Option<Type>,
+    /// The code.
+    pub body: Body,
+}
+
+/// Code with its values and variables.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Body {
+    /// Type of each value, by [`Value`] index.
+    pub values: Vec<Type>,
+    /// Mutable variables.
+    pub locals: Vec<Local>,
+    /// The statements.
+    pub block: Block,
+}
+
+/// A mutable variable private to a lane. Reading it before it was written is a verifier error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Local {
+    /// Name in the source; need not be unique.
+    pub name: String,
+    /// Type.
+    pub ty: Type,
+}
+
+/// A sequence of statements.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Block(pub Vec<Stmt>);
+
+/// A statement with the source line it came from (0: unknown).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stmt {
+    /// Line in [`Kernel::source`].
+    pub line: u32,
+    /// What it does.
+    pub inst: Inst,
+}
+
+/// What a statement does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inst {
+    /// Defines a value.
+    Let(Value, Op),
+    /// Acts without giving a value.
+    Do(Effect),
+    /// Chooses by a `bool` value.
+    If(Value, Block, Block),
+    /// Chooses by an integer value; no fall-through. Case labels are the selector's bits, zero-extended; each
+    /// label stands once.
+    Switch {
+        /// An integer value.
+        selector: Value,
+        /// Labels and code.
+        cases: Vec<(Vec<u64>, Block)>,
+        /// Code when no label matches.
+        default: Block,
+    },
+    /// Repeats until left by `break` or `return`.
+    Loop(Block),
+    /// Runs once; `break` leaves it.
+    Labeled(Block),
+    /// Leaves the enclosing loop or labelled block number `depth` (0: the innermost).
+    Break(u32),
+    /// Starts the next turn of the enclosing loop; `depth` counts loops and labelled blocks together and must
+    /// name a loop.
+    Continue(u32),
+    /// Ends the function (in a kernel: this lane).
+    Return(Option<Value>),
+}
+
+/// An axis of a grid or work-group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Axis {
+    /// Fastest varying.
+    X,
+    /// Second.
+    Y,
+    /// Third.
+    Z,
+}
+
+impl Axis {
+    /// All three.
+    pub const ALL: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
+    /// `x`, `y` or `z`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Axis::X => "x",
+            Axis::Y => "y",
+            Axis::Z => "z",
+        }
+    }
+}
+
+/// A value that the launch supplies; all are `u32`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Builtin {
+    /// Index of the lane in its work-group.
+    ThreadIdx(Axis),
+    /// Index of the work-group in the grid.
+    BlockIdx(Axis),
+    /// Lanes per work-group.
+    BlockDim(Axis),
+    /// Work-groups in the grid.
+    GridDim(Axis),
+    /// Lanes per subgroup (warp, wave, SIMD-group).
+    SubgroupSize,
+    /// Index of the lane in its subgroup.
+    SubgroupLane,
+}
+
+/// Memory ordering of an access, as in the C++20 and Rust memory models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemOrder {
+    /// Atomic, orders nothing else.
+    Relaxed,
+    /// A load that later accesses stay behind.
+    Acquire,
+    /// A store that earlier accesses stay before.
+    Release,
+    /// Both, for a read-modify-write.
+    AcqRel,
+    /// In one total order with every other such access.
+    SeqCst,
+}
+
+/// Whom an ordering or a fence is between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Lanes of one work-group.
+    Workgroup,
+    /// All lanes on one device.
+    Device,
+    /// The device, other devices and the host.
+    System,
+}
+
+/// An atomic access's order and scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sync {
+    /// Ordering.
+    pub order: MemOrder,
+    /// Scope.
+    pub scope: Scope,
+}
+
+impl Sync {
+    /// Relaxed at device scope: what plain `atomic_*` calls mean.
+    pub const RELAXED: Sync = Sync {
+        order: MemOrder::Relaxed,
+        scope: Scope::Device,
+    };
+}
+
+/// Where a [`Place`] starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// Buffer parameter by its index in [`Kernel::params`]; the path must begin with [`Step::Index`].
+    Buffer(u32),
+    /// Workgroup variable by index; a dynamic one's path must begin with [`Step::Index`].
+    Shared(u32),
+    /// Local variable of this body.
+    Local(LocalId),
+    /// Constant table by index; exactly one [`Step::Index`]; only loads.
+    Constant(u32),
+}
+
+/// One step into an aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Element by a run-time index of any integer type, checked against the length; a negative one is out of
+    /// bounds.
+    Index(Value),
+    /// Field, element or vector lane by a constant index.
+    Field(u32),
+}
+
+/// A place in memory: a base and a path into it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Where it starts.
+    pub base: Base,
+    /// Steps, outermost first.
+    pub path: Vec<Step>,
+}
+
+/// A read-modify-write on one scalar in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AtomicOp {
+    /// Wrapping or floating-point addition.
+    Add,
+    /// Wrapping or floating-point subtraction.
+    Sub,
+    /// Minimum (floats as `f32::min`).
+    Min,
+    /// Maximum (floats as `f32::max`).
+    Max,
+    /// Bitwise and; integers.
+    And,
+    /// Bitwise or; integers.
+    Or,
+    /// Bitwise exclusive or; integers.
+    Xor,
+    /// Replacement.
+    Exchange,
+}
+
+impl AtomicOp {
+    /// All operations.
+    pub const ALL: [AtomicOp; 8] = [
+        AtomicOp::Add,
+        AtomicOp::Sub,
+        AtomicOp::Min,
+        AtomicOp::Max,
+        AtomicOp::And,
+        AtomicOp::Or,
+        AtomicOp::Xor,
+        AtomicOp::Exchange,
+    ];
+    /// Name in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AtomicOp::Add => "add",
+            AtomicOp::Sub => "sub",
+            AtomicOp::Min => "min",
+            AtomicOp::Max => "max",
+            AtomicOp::And => "and",
+            AtomicOp::Or => "or",
+            AtomicOp::Xor => "xor",
+            AtomicOp::Exchange => "exchange",
+        }
+    }
+}
+
+/// A combining operation of a subgroup reduction or scan. And, Or, Xor take integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReduceOp {
+    /// Sum; wraps.
+    Add,
+    /// Product; wraps.
+    Mul,
+    /// Minimum.
+    Min,
+    /// Maximum.
+    Max,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+}
+
+impl ReduceOp {
+    /// All operations.
+    pub const ALL: [ReduceOp; 7] = [
+        ReduceOp::Add,
+        ReduceOp::Mul,
+        ReduceOp::Min,
+        ReduceOp::Max,
+        ReduceOp::And,
+        ReduceOp::Or,
+        ReduceOp::Xor,
+    ];
+    /// Name in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReduceOp::Add => "add",
+            ReduceOp::Mul => "mul",
+            ReduceOp::Min => "min",
+            ReduceOp::Max => "max",
+            ReduceOp::And => "and",
+            ReduceOp::Or => "or",
+            ReduceOp::Xor => "xor",
+        }
+    }
+    /// The same combination of two values, as an operator of the table.
+    pub const fn binary(self) -> BinaryOp {
+        match self {
+            ReduceOp::Add => BinaryOp::Add,
+            ReduceOp::Mul => BinaryOp::Mul,
+            ReduceOp::Min => BinaryOp::Min,
+            ReduceOp::Max => BinaryOp::Max,
+            ReduceOp::And => BinaryOp::And,
+            ReduceOp::Or => BinaryOp::Or,
+            ReduceOp::Xor => BinaryOp::Xor,
+        }
+    }
+}
+
+/// An exchange among the lanes of a subgroup that are active at this statement. Element types: 32- and 64-bit
+/// integers and floats (others: cast first). The order in which floats combine is not specified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SubgroupOp {
+    /// Value of the lane given by a `u32` argument; an inactive or absent lane gives an unspecified value.
+    Shuffle,
+    /// Value of the lane `arg` below; lanes without one keep their own.
+    ShuffleUp,
+    /// Value of the lane `arg` above; lanes without one keep their own.
+    ShuffleDown,
+    /// Value of the lane whose index is this one's XOR `arg`.
+    ShuffleXor,
+    /// Value of the lowest active lane; no argument.
+    BroadcastFirst,
+    /// `bool`: whether any lane's `bool` is true.
+    Any,
+    /// `bool`: whether all lanes' `bool`s are true.
+    All,
+    /// `[u32; 4]`: bit `i` tells lane `i`'s `bool`; bits of inactive lanes are zero.
+    Ballot,
+    /// Combination over all active lanes.
+    Reduce(ReduceOp),
+    /// Combination of this lane and those below.
+    InclusiveScan(ReduceOp),
+    /// Combination of the lanes below; the operation's identity in the lowest.
+    ExclusiveScan(ReduceOp),
+}
+
+/// An operation that gives a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// A scalar constant: its bits, zero-extended (`bool`: 0 or 1).
+    Const(Scalar, u64),
+    /// All bits zero, of any type.
+    Zero(Type),
+    /// Parameter of value kind, by its index in [`Kernel::params`].
+    Param(u32),
+    /// A value that the launch supplies.
+    Builtin(Builtin),
+    /// Operator of one operand.
+    Unary(UnaryOp, Value),
+    /// Operator of two operands.
+    Binary(BinaryOp, Value, Value),
+    /// Operator of three operands.
+    Ternary(TernaryOp, Value, Value, Value),
+    /// Rust's `as` between scalars.
+    Cast(Scalar, Value),
+    /// The same bits at another scalar type of the same width.
+    Bitcast(Scalar, Value),
+    /// Builds an aggregate from its components.
+    Compose(Type, Vec<Value>),
+    /// Component `index` of an aggregate.
+    Extract(Value, u32),
+    /// A copy of an aggregate with component `index` replaced: `(aggregate, index, component)`.
+    Insert(Value, u32, Value),
+    /// Reads memory; atomic if ordered (scalars only).
+    Load(Place, Option<Sync>),
+    /// Number of elements of a buffer parameter or of dynamic shared memory, as an integer of this type (`u32` or `u64`).
+    Len(Base, Scalar),
+    /// Atomic read-modify-write: gives the old value. Scalars `i32 u32 i64 u64 f32 f64`.
+    Atomic(AtomicOp, Place, Value, Sync),
+    /// Atomic compare-and-exchange of integers (strong): gives the old value; equal to `expected` when it was
+    /// replaced.
+    CompareExchange {
+        /// Where.
+        place: Place,
+        /// Expected old value.
+        expected: Value,
+        /// Value to put there.
+        new: Value,
+        /// Order (of success; failure loads with the matching load order) and scope.
+        sync: Sync,
+    },
+    /// Exchange among the lanes of a subgroup; the second value is the lane argument where the operation has one.
+    Subgroup(SubgroupOp, Value, Option<Value>),
+    /// Calls the function with this index.
+    Call(u32, Vec<Value>),
+    /// Whether this lane has faulted. Only in kernels whose checks are [`Checks::Explicit`].
+    IsDead,
+}
+
+/// What went wrong in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FaultKind {
+    /// Index (first operand) not below the length (second operand).
+    IndexOutOfBounds,
+    /// Integer division or remainder by zero; operand: the dividend.
+    DivisionByZero,
+    /// `MIN / -1` or `MIN % -1`; operands: dividend and divisor.
+    DivisionOverflow,
+    /// A `match` met an enum value that its type does not have; operand: the value.
+    UnreachableEnum,
+}
+
+impl FaultKind {
+    /// All kinds, in the order of their codes in fault records.
+    pub const ALL: [FaultKind; 4] = [
+        FaultKind::IndexOutOfBounds,
+        FaultKind::DivisionByZero,
+        FaultKind::DivisionOverflow,
+        FaultKind::UnreachableEnum,
+    ];
+    /// Name in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FaultKind::IndexOutOfBounds => "index_out_of_bounds",
+            FaultKind::DivisionByZero => "division_by_zero",
+            FaultKind::DivisionOverflow => "division_overflow",
+            FaultKind::UnreachableEnum => "unreachable_enum",
+        }
+    }
+}
+
+/// One piece of a [`Effect::Print`] format.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PrintPiece {
+    /// Text as it stands.
+    Text(String),
+    /// The next argument.
+    Arg,
+}
+
+/// A statement's act that gives no value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Writes memory; atomic if ordered (scalars only).
+    Store(Place, Value, Option<Sync>),
+    /// Waits for all lanes of the work-group and orders their workgroup and global accesses before it before
+    /// those after it. Must stand in control flow that is uniform over the work-group.
+    Barrier,
+    /// Orders this lane's accesses (acquire-release) at a scope.
+    Fence(Scope),
+    /// Prints a line. A target without printing refuses it by capability.
+    Print(Vec<PrintPiece>, Vec<Value>),
+    /// Reports a fault and marks the lane dead (a lane that is dead already reports nothing more). Up to two
+    /// integer operands.
+    Fault(FaultKind, Vec<Value>),
+}
+
+impl Block {
+    /// Calls `visit` on every statement of this block and of the blocks inside it, in order.
+    pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Stmt)) {
+        for stmt in &self.0 {
+            visit(stmt);
+            stmt.inst.blocks().into_iter().for_each(|b| b.walk(visit));
+        }
+    }
+}
+
+impl Inst {
+    /// The blocks directly inside this statement.
+    pub fn blocks(&self) -> Vec<&Block> {
+        match self {
+            Inst::If(_, a, b) => vec![a, b],
+            Inst::Switch { cases, default, .. } => cases.iter().map(|(_, b)| b).chain([default]).collect(),
+            Inst::Loop(b) | Inst::Labeled(b) => vec![b],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The blocks directly inside this statement, to change them.
+    pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
+        match self {
+            Inst::If(_, a, b) => vec![a, b],
+            Inst::Switch { cases, default, .. } => {
+                cases.iter_mut().map(|(_, b)| b).chain([default]).collect()
+            }
+            Inst::Loop(b) | Inst::Labeled(b) => vec![b],
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Place {
+    /// The whole of a local variable.
+    pub fn local(id: LocalId) -> Place {
+        Place {
+            base: Base::Local(id),
+            path: Vec::new(),
+        }
+    }
+
+    /// Element `index` of `base`.
+    pub fn element(base: Base, index: Value) -> Place {
+        Place {
+            base,
+            path: vec![Step::Index(index)],
+        }
+    }
+
+    /// This place, one step further in.
+    pub fn step(mut self, step: Step) -> Place {
+        self.path.push(step);
+        self
+    }
+}
+
+impl Kernel {
+    /// An empty kernel with default checks.
+    pub fn new(name: impl Into<String>) -> Kernel {
+        Kernel {
+            name: name.into(),
+            source: Arc::from(""),
+            params: Vec::new(),
+            shared: Vec::new(),
+            constants: Vec::new(),
+            functions: Vec::new(),
+            body: Body::default(),
+            block_size: None,
+            checks: Checks::On,
+            contract: false,
+            pointer_width: 64,
+        }
+    }
+
+    /// Bytes of statically sized workgroup memory, each variable aligned.
+    pub fn shared_bytes(&self) -> u32 {
+        self.shared
+            .iter()
+            .filter(|s| !s.dynamic)
+            .fold(0, |at, s| at.next_multiple_of(s.ty.align()) + s.ty.size())
+    }
+}

@@ -1,0 +1,11 @@
+//! The intermediate representation, in the order in which a reader needs it.
+
+mod builder;
+mod kernel;
+mod types;
+mod typing;
+
+pub use builder::*;
+pub use kernel::*;
+pub use types::*;
+pub use typing::*;

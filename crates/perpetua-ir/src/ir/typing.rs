@@ -1,0 +1,486 @@
+//! Types of operations: what an [`Op`] gives for given operands, or why it is ill-typed. The one place that knows;
+//! the builder and the verifier both ask here.
+
+use super::kernel::*;
+use super::types::{Scalar, Type};
+use crate::ops::{Domain, Result as OpResult, Row, Second};
+
+/// Why an operation, effect or place is ill-typed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TypeError {
+    /// A value index past the body's values.
+    #[error("value %{0} does not exist")]
+    NoSuchValue(u32),
+    /// An index into one of the kernel's tables is too large.
+    #[error("{what} {index} does not exist (there are {count})")]
+    NoSuch {
+        /// What was looked up.
+        what: &'static str,
+        /// The index.
+        index: u32,
+        /// How many there are.
+        count: usize,
+    },
+    /// An operand has the wrong type.
+    #[error("{what} has type {found}, expected {expected}")]
+    Mismatch {
+        /// Which operand.
+        what: String,
+        /// What was expected, in words or as a type.
+        expected: String,
+        /// The operand's type.
+        found: String,
+    },
+    /// A wrong number of operands.
+    #[error("{what} takes {expected} operands, found {found}")]
+    Arity {
+        /// Which operation.
+        what: String,
+        /// How many it takes.
+        expected: usize,
+        /// How many it got.
+        found: usize,
+    },
+    /// Something that cannot be done at all.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+type Result<T> = std::result::Result<T, TypeError>;
+
+/// The declarations that operations refer to.
+#[derive(Clone, Copy)]
+pub struct Declarations<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The body whose values and locals are meant.
+    pub body: &'a Body,
+}
+
+fn mismatch<T>(what: impl Into<String>, expected: impl ToString, found: &Type) -> Result<T> {
+    Err(TypeError::Mismatch {
+        what: what.into(),
+        expected: expected.to_string(),
+        found: found.to_string(),
+    })
+}
+
+fn get<'t, T>(table: &'t [T], index: u32, what: &'static str) -> Result<&'t T> {
+    table.get(index as usize).ok_or(TypeError::NoSuch {
+        what,
+        index,
+        count: table.len(),
+    })
+}
+
+/// What a place leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaceType {
+    /// Type of the place.
+    pub ty: Type,
+    /// Whether it may be stored to.
+    pub writable: bool,
+}
+
+impl<'a> Declarations<'a> {
+    /// Type of a value.
+    pub fn value(&self, v: Value) -> Result<&'a Type> {
+        self.body
+            .values
+            .get(v.0 as usize)
+            .ok_or(TypeError::NoSuchValue(v.0))
+    }
+
+    /// Scalar type of a value, or an error naming `what`.
+    pub fn scalar(&self, v: Value, what: &str) -> Result<Scalar> {
+        let ty = self.value(v)?;
+        ty.as_scalar().map_or_else(|| mismatch(what, "a scalar", ty), Ok)
+    }
+
+    fn expect(&self, v: Value, expected: &Type, what: &str) -> Result<()> {
+        let ty = self.value(v)?;
+        if ty == expected {
+            Ok(())
+        } else {
+            mismatch(what, expected, ty)
+        }
+    }
+
+    /// Type that a place leads to.
+    pub fn place(&self, place: &Place) -> Result<PlaceType> {
+        let mut steps = place.path.iter();
+        let (mut ty, writable) = match place.base {
+            Base::Local(id) => (get(&self.body.locals, id.0, "local")?.ty.clone(), true),
+            Base::Shared(i) => {
+                let var = get(&self.kernel.shared, i, "workgroup variable")?;
+                if var.dynamic {
+                    self.index_step(steps.next(), "dynamic workgroup memory")?;
+                }
+                (var.ty.clone(), true)
+            }
+            Base::Buffer(i) => match &get(&self.kernel.params, i, "parameter")?.kind {
+                ParamKind::Buffer { element, access } => {
+                    self.index_step(steps.next(), "a buffer")?;
+                    (element.clone(), *access == Access::ReadWrite)
+                }
+                ParamKind::Value(_) => {
+                    return Err(TypeError::Invalid(format!(
+                        "parameter {i} is a value, not a buffer"
+                    )));
+                }
+            },
+            Base::Constant(i) => {
+                let table = get(&self.kernel.constants, i, "constant table")?;
+                self.index_step(steps.next(), "a constant table")?;
+                (table.element.into(), false)
+            }
+        };
+        for step in steps {
+            ty = match (step, &ty) {
+                (Step::Index(v), Type::Array(element, _)) => {
+                    self.index_value(*v)?;
+                    (**element).clone()
+                }
+                (Step::Index(_), other) => return mismatch("indexed place", "an array", other),
+                (Step::Field(i), other) => other.component(*i).ok_or(TypeError::NoSuch {
+                    what: "component",
+                    index: *i,
+                    count: other.component_count() as usize,
+                })?,
+            };
+        }
+        Ok(PlaceType { ty, writable })
+    }
+
+    fn index_step(&self, step: Option<&Step>, what: &str) -> Result<()> {
+        match step {
+            Some(Step::Index(v)) => self.index_value(*v),
+            _ => Err(TypeError::Invalid(format!(
+                "the path into {what} must begin with an index"
+            ))),
+        }
+    }
+
+    fn index_value(&self, v: Value) -> Result<()> {
+        let s = self.scalar(v, "index")?;
+        if s.is_int() {
+            Ok(())
+        } else {
+            mismatch("index", "an integer", &s.into())
+        }
+    }
+
+    fn operator(&self, row: &Row, a: Value, b: Option<Value>) -> Result<Type> {
+        let s = self.scalar(a, "operand 0")?;
+        if !row.domain.contains(s) {
+            return mismatch(
+                format!("operand 0 of `{}`", row.name),
+                format!("one of {:?}", row.domain),
+                &s.into(),
+            );
+        }
+        if let Some(b) = b {
+            let t = self.scalar(b, "operand 1")?;
+            let fits = match row.second {
+                Second::Same => t == s,
+                Second::Amount => t.is_int(),
+            };
+            if !fits {
+                return mismatch(format!("operand 1 of `{}`", row.name), s, &t.into());
+            }
+        }
+        Ok(match row.result {
+            OpResult::Same | OpResult::Second => s.into(),
+            OpResult::Bool => Type::BOOL,
+            OpResult::U32 => Type::U32,
+            OpResult::Unsigned => s.to_unsigned().into(),
+        })
+    }
+
+    fn atomic_place(&self, place: &Place, what: &str) -> Result<Scalar> {
+        let at = self.place(place)?;
+        if !at.writable {
+            return Err(TypeError::Invalid(format!("{what} on read-only memory")));
+        }
+        if !matches!(place.base, Base::Buffer(_) | Base::Shared(_)) {
+            return Err(TypeError::Invalid(format!(
+                "{what} on memory that no other lane sees"
+            )));
+        }
+        at.ty
+            .as_scalar()
+            .map_or_else(|| mismatch(what, "a scalar place", &at.ty), Ok)
+    }
+
+    /// Type of the value that `op` gives; `None` for a call of a function without result.
+    pub fn op(&self, op: &Op) -> Result<Option<Type>> {
+        Ok(Some(match op {
+            Op::Const(s, bits) => {
+                if s.bits() < 64 && bits >> s.bits() != 0 {
+                    return Err(TypeError::Invalid(format!("constant {bits:#x} does not fit {s}")));
+                }
+                (*s).into()
+            }
+            Op::Zero(ty) => ty.clone(),
+            Op::Param(i) => match &get(&self.kernel.params, *i, "parameter")?.kind {
+                ParamKind::Value(ty) => ty.clone(),
+                ParamKind::Buffer { .. } => {
+                    return Err(TypeError::Invalid(format!(
+                        "parameter {i} is a buffer, not a value"
+                    )));
+                }
+            },
+            Op::Builtin(_) => Type::U32,
+            Op::Unary(op, a) => self.operator(op.row(), *a, None)?,
+            Op::Binary(op, a, b) => self.operator(op.row(), *a, Some(*b))?,
+            Op::Ternary(op, a, b, c) => {
+                if op.row().domain == Domain::Bool {
+                    self.expect(*a, &Type::BOOL, "condition of `select`")?;
+                    let ty = self.value(*b)?;
+                    self.expect(*c, ty, "operand 2 of `select`")?;
+                    ty.clone()
+                } else {
+                    let ty = self.operator(op.row(), *a, Some(*b))?;
+                    self.expect(*c, &ty, "operand 2")?;
+                    ty
+                }
+            }
+            Op::Cast(to, a) => {
+                let from = self.scalar(*a, "cast operand")?;
+                let ok = match (from, *to) {
+                    (a, b) if a == b => true,
+                    (_, Scalar::Bool) => false,
+                    (Scalar::Bool, to) => to.is_int(),
+                    _ => true,
+                };
+                if !ok {
+                    return mismatch(
+                        format!("operand of a cast to {to}"),
+                        "a type that `as` accepts",
+                        &from.into(),
+                    );
+                }
+                (*to).into()
+            }
+            Op::Bitcast(to, a) => {
+                let from = self.scalar(*a, "bitcast operand")?;
+                if from.bits() != to.bits() {
+                    return mismatch(
+                        "bitcast operand",
+                        format!("a scalar of {} bits", to.bits()),
+                        &from.into(),
+                    );
+                }
+                (*to).into()
+            }
+            Op::Compose(ty, parts) => {
+                let n = ty.component_count();
+                if n == 0 || parts.len() != n as usize {
+                    return Err(TypeError::Arity {
+                        what: format!("composing {ty}"),
+                        expected: n as usize,
+                        found: parts.len(),
+                    });
+                }
+                for (i, part) in parts.iter().enumerate() {
+                    if let Some(expected) = ty.component(i as u32) {
+                        self.expect(*part, &expected, &format!("component {i} of {ty}"))?;
+                    }
+                }
+                ty.clone()
+            }
+            Op::Extract(v, i) => self.component(*v, *i)?,
+            Op::Insert(v, i, part) => {
+                let expected = self.component(*v, *i)?;
+                self.expect(*part, &expected, "inserted component")?;
+                self.value(*v)?.clone()
+            }
+            Op::Load(place, sync) => {
+                let at = self.place(place)?;
+                if let Some(sync) = sync {
+                    if at.ty.as_scalar().is_none() {
+                        return mismatch("atomic load", "a scalar place", &at.ty);
+                    }
+                    if matches!(sync.order, MemOrder::Release | MemOrder::AcqRel) {
+                        return Err(TypeError::Invalid("a load cannot release".into()));
+                    }
+                }
+                at.ty
+            }
+            Op::Len(base, s) => {
+                let ok = match base {
+                    Base::Buffer(i) => {
+                        matches!(
+                            get(&self.kernel.params, *i, "parameter")?.kind,
+                            ParamKind::Buffer { .. }
+                        )
+                    }
+                    Base::Shared(i) => get(&self.kernel.shared, *i, "workgroup variable")?.dynamic,
+                    _ => false,
+                };
+                if !ok || !matches!(s, Scalar::U32 | Scalar::U64) {
+                    return Err(TypeError::Invalid(
+                        "`len` takes a buffer or dynamic workgroup memory and gives u32 or u64".into(),
+                    ));
+                }
+                (*s).into()
+            }
+            Op::Atomic(op, place, v, _) => {
+                let s = self.atomic_place(place, "an atomic operation")?;
+                let bitwise = matches!(op, AtomicOp::And | AtomicOp::Or | AtomicOp::Xor);
+                let wide = matches!(
+                    s,
+                    Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64 | Scalar::F32 | Scalar::F64
+                );
+                if !wide || bitwise && s.is_float() {
+                    return mismatch(
+                        format!("place of atomic `{}`", op.name()),
+                        if bitwise {
+                            "i32, u32, i64 or u64"
+                        } else {
+                            "i32, u32, i64, u64, f32 or f64"
+                        },
+                        &s.into(),
+                    );
+                }
+                self.expect(*v, &s.into(), "operand of an atomic operation")?;
+                s.into()
+            }
+            Op::CompareExchange {
+                place, expected, new, ..
+            } => {
+                let s = self.atomic_place(place, "compare-exchange")?;
+                if !matches!(s, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64) {
+                    return mismatch("place of compare-exchange", "i32, u32, i64 or u64", &s.into());
+                }
+                self.expect(*expected, &s.into(), "expected value")?;
+                self.expect(*new, &s.into(), "new value")?;
+                s.into()
+            }
+            Op::Subgroup(op, v, arg) => self.subgroup(*op, *v, *arg)?,
+            Op::Call(f, args) => {
+                let f = get(&self.kernel.functions, *f, "function")?;
+                if f.params.len() != args.len() {
+                    return Err(TypeError::Arity {
+                        what: format!("function `{}`", f.name),
+                        expected: f.params.len(),
+                        found: args.len(),
+                    });
+                }
+                for ((name, ty), arg) in f.params.iter().zip(args) {
+                    self.expect(*arg, ty, &format!("argument `{name}` of `{}`", f.name))?;
+                }
+                return Ok(f.result.clone());
+            }
+            Op::IsDead => {
+                if self.kernel.checks != Checks::Explicit {
+                    return Err(TypeError::Invalid("`is_dead` needs explicit checks".into()));
+                }
+                Type::BOOL
+            }
+        }))
+    }
+
+    fn component(&self, v: Value, i: u32) -> Result<Type> {
+        let ty = self.value(v)?;
+        ty.component(i).ok_or(TypeError::NoSuch {
+            what: "component",
+            index: i,
+            count: ty.component_count() as usize,
+        })
+    }
+
+    fn subgroup(&self, op: SubgroupOp, v: Value, arg: Option<Value>) -> Result<Type> {
+        let s = self.scalar(v, "subgroup operand")?;
+        let takes_lane = matches!(
+            op,
+            SubgroupOp::Shuffle | SubgroupOp::ShuffleUp | SubgroupOp::ShuffleDown | SubgroupOp::ShuffleXor
+        );
+        if takes_lane != arg.is_some() {
+            return Err(TypeError::Arity {
+                what: format!("subgroup {op:?}"),
+                expected: 1 + usize::from(takes_lane),
+                found: 1 + usize::from(arg.is_some()),
+            });
+        }
+        if let Some(arg) = arg {
+            self.expect(arg, &Type::U32, "lane of a subgroup shuffle")?;
+        }
+        match op {
+            SubgroupOp::Any | SubgroupOp::All | SubgroupOp::Ballot => {
+                self.expect(v, &Type::BOOL, "operand of a subgroup vote")?;
+                Ok(if op == SubgroupOp::Ballot {
+                    Type::array(Type::U32, 4)
+                } else {
+                    Type::BOOL
+                })
+            }
+            SubgroupOp::Reduce(r) | SubgroupOp::InclusiveScan(r) | SubgroupOp::ExclusiveScan(r) => {
+                let wide = s.size() >= 4;
+                let bits = matches!(r, ReduceOp::And | ReduceOp::Or | ReduceOp::Xor);
+                if !wide || bits && !s.is_int() {
+                    return mismatch(
+                        format!("operand of subgroup `{}`", r.name()),
+                        if bits {
+                            "a 32- or 64-bit integer"
+                        } else {
+                            "a 32- or 64-bit number"
+                        },
+                        &s.into(),
+                    );
+                }
+                Ok(s.into())
+            }
+            _ if s.size() >= 4 => Ok(s.into()),
+            _ => mismatch(
+                "operand of a subgroup shuffle",
+                "a 32- or 64-bit number",
+                &s.into(),
+            ),
+        }
+    }
+
+    /// Checks the operands of an effect.
+    pub fn effect(&self, effect: &Effect) -> Result<()> {
+        match effect {
+            Effect::Store(place, v, sync) => {
+                let at = self.place(place)?;
+                if !at.writable {
+                    return Err(TypeError::Invalid("store to read-only memory".into()));
+                }
+                if let Some(sync) = sync {
+                    if at.ty.as_scalar().is_none() {
+                        return mismatch("atomic store", "a scalar place", &at.ty);
+                    }
+                    if matches!(sync.order, MemOrder::Acquire | MemOrder::AcqRel) {
+                        return Err(TypeError::Invalid("a store cannot acquire".into()));
+                    }
+                }
+                self.expect(*v, &at.ty, "stored value")
+            }
+            Effect::Barrier | Effect::Fence(_) => Ok(()),
+            Effect::Print(pieces, args) => {
+                let wanted = pieces.iter().filter(|p| **p == PrintPiece::Arg).count();
+                if wanted != args.len() {
+                    return Err(TypeError::Arity {
+                        what: "print".into(),
+                        expected: wanted,
+                        found: args.len(),
+                    });
+                }
+                args.iter()
+                    .try_for_each(|a| self.scalar(*a, "printed value").map(|_| ()))
+            }
+            Effect::Fault(_, operands) => {
+                if operands.len() > 2 {
+                    return Err(TypeError::Arity {
+                        what: "fault".into(),
+                        expected: 2,
+                        found: operands.len(),
+                    });
+                }
+                operands.iter().try_for_each(|v| self.index_value(*v))
+            }
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! Passes: from kernel to kernel. Each keeps the meaning and makes one thing explicit that a renderer would
+//! otherwise have to know.
