@@ -1,4 +1,5 @@
-//! The tree as bytes: one byte of format version, then postcard. Bytes that are not a tree of this version are an
+//! The tree as bytes: one byte of format version, then postcard. Bytes that are not a tree of this version, or
+//! nest deeper than [`MAX_NESTING`](crate::MAX_NESTING), are an
 //! error.
 
 use crate::ast::Function;

@@ -21,8 +21,25 @@ pub enum IntrinsicGroup {
     Atomic,
 }
 
+impl Intrinsic {
+    /// The number of generic arguments that it requires.
+    #[must_use]
+    pub fn generic_count(self) -> usize {
+        usize::from(self.group() == IntrinsicGroup::Workgroup)
+    }
+
+    /// The number of arguments, without order and scope.
+    #[must_use]
+    pub fn arg_count(self) -> usize {
+        match self.signature() {
+            "()" => 0,
+            signature => signature.split(',').count(),
+        }
+    }
+}
+
 macro_rules! intrinsics {
-    ($($variant:ident = $name:literal, $group:ident, $generics:literal, $args:literal, $doc:literal;)*) => {
+    ($($variant:ident = $name:literal, $group:ident, $args:literal, $doc:literal;)*) => {
         /// A function of the language.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum Intrinsic {
@@ -48,15 +65,9 @@ macro_rules! intrinsics {
                 match self { $(Self::$variant => IntrinsicGroup::$group,)* }
             }
 
-            /// The number of generic arguments that it requires.
+            /// Its arguments as a call writes them, in parentheses, without order and scope.
             #[must_use]
-            pub fn generic_count(self) -> usize {
-                match self { $(Self::$variant => $generics,)* }
-            }
-
-            /// The number of arguments, without order and scope.
-            #[must_use]
-            pub fn arg_count(self) -> usize {
+            pub fn signature(self) -> &'static str {
                 match self { $(Self::$variant => $args,)* }
             }
 
@@ -75,71 +86,72 @@ macro_rules! intrinsics {
 }
 
 intrinsics! {
-    ThreadIdxX = "thread_idx_x", CudaIndex, 0, 0, "The lane's index in its work-group, first dimension, `i32`.";
-    ThreadIdxY = "thread_idx_y", CudaIndex, 0, 0, "The lane's index in its work-group, second dimension, `i32`.";
-    ThreadIdxZ = "thread_idx_z", CudaIndex, 0, 0, "The lane's index in its work-group, third dimension, `i32`.";
-    BlockIdxX = "block_idx_x", CudaIndex, 0, 0, "The work-group's index, first dimension, `i32`.";
-    BlockIdxY = "block_idx_y", CudaIndex, 0, 0, "The work-group's index, second dimension, `i32`.";
-    BlockIdxZ = "block_idx_z", CudaIndex, 0, 0, "The work-group's index, third dimension, `i32`.";
-    BlockDimX = "block_dim_x", CudaIndex, 0, 0, "The work-group's size, first dimension, `i32`.";
-    BlockDimY = "block_dim_y", CudaIndex, 0, 0, "The work-group's size, second dimension, `i32`.";
-    BlockDimZ = "block_dim_z", CudaIndex, 0, 0, "The work-group's size, third dimension, `i32`.";
-    GridDimX = "grid_dim_x", CudaIndex, 0, 0, "The number of work-groups, first dimension, `i32`.";
-    GridDimY = "grid_dim_y", CudaIndex, 0, 0, "The number of work-groups, second dimension, `i32`.";
-    GridDimZ = "grid_dim_z", CudaIndex, 0, 0, "The number of work-groups, third dimension, `i32`.";
-    GlobalIdX = "global_id_x", Index, 0, 0, "The lane's index in the grid, first dimension, `usize`.";
-    GlobalIdY = "global_id_y", Index, 0, 0, "The lane's index in the grid, second dimension, `usize`.";
-    GlobalIdZ = "global_id_z", Index, 0, 0, "The lane's index in the grid, third dimension, `usize`.";
-    LocalIdX = "local_id_x", Index, 0, 0, "The lane's index in its work-group, first dimension, `usize`.";
-    LocalIdY = "local_id_y", Index, 0, 0, "The lane's index in its work-group, second dimension, `usize`.";
-    LocalIdZ = "local_id_z", Index, 0, 0, "The lane's index in its work-group, third dimension, `usize`.";
-    GroupIdX = "group_id_x", Index, 0, 0, "The work-group's index, first dimension, `usize`.";
-    GroupIdY = "group_id_y", Index, 0, 0, "The work-group's index, second dimension, `usize`.";
-    GroupIdZ = "group_id_z", Index, 0, 0, "The work-group's index, third dimension, `usize`.";
-    GlobalSizeX = "global_size_x", Index, 0, 0, "The number of lanes in the grid, first dimension, `usize`.";
-    GlobalSizeY = "global_size_y", Index, 0, 0, "The number of lanes in the grid, second dimension, `usize`.";
-    GlobalSizeZ = "global_size_z", Index, 0, 0, "The number of lanes in the grid, third dimension, `usize`.";
+    ThreadIdxX = "thread_idx_x", CudaIndex, "()", "The lane's index in its work-group, first dimension, `i32`.";
+    ThreadIdxY = "thread_idx_y", CudaIndex, "()", "The lane's index in its work-group, second dimension, `i32`.";
+    ThreadIdxZ = "thread_idx_z", CudaIndex, "()", "The lane's index in its work-group, third dimension, `i32`.";
+    BlockIdxX = "block_idx_x", CudaIndex, "()", "The work-group's index, first dimension, `i32`.";
+    BlockIdxY = "block_idx_y", CudaIndex, "()", "The work-group's index, second dimension, `i32`.";
+    BlockIdxZ = "block_idx_z", CudaIndex, "()", "The work-group's index, third dimension, `i32`.";
+    BlockDimX = "block_dim_x", CudaIndex, "()", "The work-group's size, first dimension, `i32`.";
+    BlockDimY = "block_dim_y", CudaIndex, "()", "The work-group's size, second dimension, `i32`.";
+    BlockDimZ = "block_dim_z", CudaIndex, "()", "The work-group's size, third dimension, `i32`.";
+    GridDimX = "grid_dim_x", CudaIndex, "()", "The number of work-groups, first dimension, `i32`.";
+    GridDimY = "grid_dim_y", CudaIndex, "()", "The number of work-groups, second dimension, `i32`.";
+    GridDimZ = "grid_dim_z", CudaIndex, "()", "The number of work-groups, third dimension, `i32`.";
 
-    SyncThreads = "sync_threads", Sync, 0, 0, "The work-group's barrier; orders its workgroup and global memory.";
-    ThreadFence = "thread_fence", Sync, 0, 0, "A sequentially consistent fence of the device.";
-    ThreadFenceBlock = "thread_fence_block", Sync, 0, 0, "A sequentially consistent fence of the work-group.";
-    ThreadFenceSystem = "thread_fence_system", Sync, 0, 0, "A sequentially consistent fence of the system.";
+    GlobalIdX = "global_id_x", Index, "()", "The lane's index in the grid, first dimension, `usize`.";
+    GlobalIdY = "global_id_y", Index, "()", "The lane's index in the grid, second dimension, `usize`.";
+    GlobalIdZ = "global_id_z", Index, "()", "The lane's index in the grid, third dimension, `usize`.";
+    LocalIdX = "local_id_x", Index, "()", "The lane's index in its work-group, first dimension, `usize`.";
+    LocalIdY = "local_id_y", Index, "()", "The lane's index in its work-group, second dimension, `usize`.";
+    LocalIdZ = "local_id_z", Index, "()", "The lane's index in its work-group, third dimension, `usize`.";
+    GroupIdX = "group_id_x", Index, "()", "The work-group's index, first dimension, `usize`.";
+    GroupIdY = "group_id_y", Index, "()", "The work-group's index, second dimension, `usize`.";
+    GroupIdZ = "group_id_z", Index, "()", "The work-group's index, third dimension, `usize`.";
+    GlobalSizeX = "global_size_x", Index, "()", "The number of lanes in the grid, first dimension, `usize`.";
+    GlobalSizeY = "global_size_y", Index, "()", "The number of lanes in the grid, second dimension, `usize`.";
+    GlobalSizeZ = "global_size_z", Index, "()", "The number of lanes in the grid, third dimension, `usize`.";
 
-    SubgroupSize = "subgroup_size", Subgroup, 0, 0, "The number of lanes in a subgroup, `u32`.";
-    SubgroupLane = "subgroup_lane", Subgroup, 0, 0, "The lane's index in its subgroup, `u32`.";
-    SubgroupId = "subgroup_id", Subgroup, 0, 0, "The subgroup's index in its work-group, `u32`.";
-    SubgroupShuffle = "subgroup_shuffle", Subgroup, 0, 2, "`(value, lane: u32)`: the value of another lane.";
-    SubgroupShuffleUp = "subgroup_shuffle_up", Subgroup, 0, 2, "`(value, delta: u32)`: the value of lane - delta.";
-    SubgroupShuffleDown = "subgroup_shuffle_down", Subgroup, 0, 2, "`(value, delta: u32)`: the value of lane + delta.";
-    SubgroupShuffleXor = "subgroup_shuffle_xor", Subgroup, 0, 2, "`(value, mask: u32)`: the value of lane ^ mask.";
-    SubgroupBroadcast = "subgroup_broadcast", Subgroup, 0, 2, "`(value, lane: u32)`: one lane's value, the same lane for all.";
-    SubgroupAny = "subgroup_any", Subgroup, 0, 1, "`(bool)`: whether it holds in any lane.";
-    SubgroupAll = "subgroup_all", Subgroup, 0, 1, "`(bool)`: whether it holds in every lane.";
-    SubgroupBallot = "subgroup_ballot", Subgroup, 0, 1, "`(bool)`: the lanes where it holds, one bit each, `u64`.";
-    SubgroupAdd = "subgroup_add", Subgroup, 0, 1, "The sum over the lanes.";
-    SubgroupMul = "subgroup_mul", Subgroup, 0, 1, "The product over the lanes.";
-    SubgroupMin = "subgroup_min", Subgroup, 0, 1, "The least of the lanes' values.";
-    SubgroupMax = "subgroup_max", Subgroup, 0, 1, "The greatest of the lanes' values.";
-    SubgroupAnd = "subgroup_and", Subgroup, 0, 1, "The bitwise and over the lanes.";
-    SubgroupOr = "subgroup_or", Subgroup, 0, 1, "The bitwise or over the lanes.";
-    SubgroupXor = "subgroup_xor", Subgroup, 0, 1, "The bitwise exclusive or over the lanes.";
-    SubgroupInclusiveAdd = "subgroup_inclusive_add", Subgroup, 0, 1, "The sum over this lane and those before it.";
-    SubgroupExclusiveAdd = "subgroup_exclusive_add", Subgroup, 0, 1, "The sum over the lanes before this one.";
-    SubgroupInclusiveMul = "subgroup_inclusive_mul", Subgroup, 0, 1, "The product over this lane and those before it.";
-    SubgroupExclusiveMul = "subgroup_exclusive_mul", Subgroup, 0, 1, "The product over the lanes before this one.";
+    SyncThreads = "sync_threads", Sync, "()", "The work-group's barrier; orders its workgroup and global memory.";
+    ThreadFence = "thread_fence", Sync, "()", "A sequentially consistent fence of the device.";
+    ThreadFenceBlock = "thread_fence_block", Sync, "()", "A sequentially consistent fence of the work-group.";
+    ThreadFenceSystem = "thread_fence_system", Sync, "()", "A sequentially consistent fence of the system.";
 
-    WorkgroupArray = "workgroup_array", Workgroup, 1, 0, "`workgroup_array::<[T; N]>()`: an array that the work-group shares, `&mut [T; N]`.";
-    WorkgroupSlice = "workgroup_slice", Workgroup, 1, 0, "`workgroup_slice::<T>()`: the launch's dynamic workgroup memory, `&mut [T]`.";
+    SubgroupSize = "subgroup_size", Subgroup, "()", "The number of lanes in a subgroup, `u32`.";
+    SubgroupLane = "subgroup_lane", Subgroup, "()", "The lane's index in its subgroup, `u32`.";
+    SubgroupId = "subgroup_id", Subgroup, "()", "The subgroup's index in its work-group, `u32`.";
+    SubgroupShuffle = "subgroup_shuffle", Subgroup, "(value, lane: u32)", "The value of another lane.";
+    SubgroupShuffleUp = "subgroup_shuffle_up", Subgroup, "(value, delta: u32)", "The value of lane - delta.";
+    SubgroupShuffleDown = "subgroup_shuffle_down", Subgroup, "(value, delta: u32)", "The value of lane + delta.";
+    SubgroupShuffleXor = "subgroup_shuffle_xor", Subgroup, "(value, mask: u32)", "The value of lane ^ mask.";
+    SubgroupBroadcast = "subgroup_broadcast", Subgroup, "(value, lane: u32)", "One lane's value, the same lane for all.";
+    SubgroupAny = "subgroup_any", Subgroup, "(condition: bool)", "Whether it holds in any lane.";
+    SubgroupAll = "subgroup_all", Subgroup, "(condition: bool)", "Whether it holds in every lane.";
+    SubgroupBallot = "subgroup_ballot", Subgroup, "(condition: bool)", "The lanes where it holds, one bit each, `u64`.";
+    SubgroupAdd = "subgroup_add", Subgroup, "(value)", "The sum over the lanes.";
+    SubgroupMul = "subgroup_mul", Subgroup, "(value)", "The product over the lanes.";
+    SubgroupMin = "subgroup_min", Subgroup, "(value)", "The least of the lanes' values.";
+    SubgroupMax = "subgroup_max", Subgroup, "(value)", "The greatest of the lanes' values.";
+    SubgroupAnd = "subgroup_and", Subgroup, "(value)", "The bitwise and over the lanes.";
+    SubgroupOr = "subgroup_or", Subgroup, "(value)", "The bitwise or over the lanes.";
+    SubgroupXor = "subgroup_xor", Subgroup, "(value)", "The bitwise exclusive or over the lanes.";
+    SubgroupInclusiveAdd = "subgroup_inclusive_add", Subgroup, "(value)", "The sum over this lane and those before it.";
+    SubgroupExclusiveAdd = "subgroup_exclusive_add", Subgroup, "(value)", "The sum over the lanes before this one.";
+    SubgroupInclusiveMul = "subgroup_inclusive_mul", Subgroup, "(value)", "The product over this lane and those before it.";
+    SubgroupExclusiveMul = "subgroup_exclusive_mul", Subgroup, "(value)", "The product over the lanes before this one.";
 
-    AtomicLoad = "atomic_load", Atomic, 0, 1, "`(&place)`: its value.";
-    AtomicStore = "atomic_store", Atomic, 0, 2, "`(&mut place, value)`.";
-    AtomicAdd = "atomic_add", Atomic, 0, 2, "`(&mut place, value)`: adds; the value before.";
-    AtomicSub = "atomic_sub", Atomic, 0, 2, "`(&mut place, value)`: subtracts; the value before.";
-    AtomicMin = "atomic_min", Atomic, 0, 2, "`(&mut place, value)`: keeps the lesser; the value before.";
-    AtomicMax = "atomic_max", Atomic, 0, 2, "`(&mut place, value)`: keeps the greater; the value before.";
-    AtomicAnd = "atomic_and", Atomic, 0, 2, "`(&mut place, value)`: bitwise and; the value before.";
-    AtomicOr = "atomic_or", Atomic, 0, 2, "`(&mut place, value)`: bitwise or; the value before.";
-    AtomicXor = "atomic_xor", Atomic, 0, 2, "`(&mut place, value)`: bitwise exclusive or; the value before.";
-    AtomicExchange = "atomic_exchange", Atomic, 0, 2, "`(&mut place, value)`: stores; the value before.";
-    AtomicCompareExchange = "atomic_compare_exchange", Atomic, 0, 3, "`(&mut place, expected, new)`: stores `new` where the value is `expected`; the value before. The order on failure is the given one without its release half.";
+    WorkgroupArray = "workgroup_array", Workgroup, "()", "`workgroup_array::<[T; N]>()`: an array that the work-group shares, `&mut [T; N]`.";
+    WorkgroupSlice = "workgroup_slice", Workgroup, "()", "`workgroup_slice::<T>()`: the launch's dynamic workgroup memory, `&mut [T]`.";
+
+    AtomicLoad = "atomic_load", Atomic, "(&x[i])", "Its value.";
+    AtomicStore = "atomic_store", Atomic, "(&mut x[i], value)", "Stores.";
+    AtomicAdd = "atomic_add", Atomic, "(&mut x[i], value)", "Adds; the value before.";
+    AtomicSub = "atomic_sub", Atomic, "(&mut x[i], value)", "Subtracts; the value before.";
+    AtomicMin = "atomic_min", Atomic, "(&mut x[i], value)", "Keeps the lesser; the value before.";
+    AtomicMax = "atomic_max", Atomic, "(&mut x[i], value)", "Keeps the greater; the value before.";
+    AtomicAnd = "atomic_and", Atomic, "(&mut x[i], value)", "Bitwise and; the value before.";
+    AtomicOr = "atomic_or", Atomic, "(&mut x[i], value)", "Bitwise or; the value before.";
+    AtomicXor = "atomic_xor", Atomic, "(&mut x[i], value)", "Bitwise exclusive or; the value before.";
+    AtomicExchange = "atomic_exchange", Atomic, "(&mut x[i], value)", "Stores; the value before.";
+    AtomicCompareExchange = "atomic_compare_exchange", Atomic, "(&mut x[i], expected, new)", "Stores `new` where the value is `expected`; the value before. The order on failure is the given one without its release half.";
 }

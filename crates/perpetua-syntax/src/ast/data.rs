@@ -1,0 +1,52 @@
+//! Structs, enums and constants that functions refer to.
+
+use super::{Expr, Line, PathRef, Scalar, Type};
+use serde::{Deserialize, Serialize};
+
+/// A struct that `derive(GpuType)` accepted: `#[repr(C)]`, not generic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StructDef {
+    /// Its name.
+    pub name: String,
+    /// Whether its fields have no names: they are called `0`, `1`, …
+    pub tuple: bool,
+    /// The fields in order.
+    pub fields: Vec<FieldDef>,
+    /// What the fields' types refer to.
+    pub paths: Vec<PathRef>,
+}
+
+/// A field of a struct.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldDef {
+    /// Its name.
+    pub name: String,
+    /// Its type: a scalar, an array, a struct or enum, or an array of these.
+    pub ty: Type,
+    /// Where it stands.
+    pub line: Line,
+}
+
+/// An enum that `derive(GpuType)` accepted: no data, an integer `repr`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnumDef {
+    /// Its name.
+    pub name: String,
+    /// The integer type that stores it.
+    pub repr: Scalar,
+    /// Variants and their discriminants, in order.
+    pub variants: Vec<(String, i128)>,
+}
+
+/// A constant: `const NAME: ty = value;`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConstDef {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+    /// Its value.
+    pub value: Expr,
+    /// What type and value refer to.
+    pub paths: Vec<PathRef>,
+}

@@ -1,0 +1,314 @@
+//! Blocks, statements and expressions.
+
+use super::{
+    Arm, BinaryOp, GenericArg, Line, MemoryArgs, PathId, Pattern, PrintPiece, Scalar, Type, UnaryOp,
+};
+use crate::intrinsic::Intrinsic;
+use crate::nesting::guarded_serde;
+use serde::{Deserialize, Serialize};
+
+/// A sequence of statements with an optional value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Block {
+    /// The statements.
+    pub stmts: Vec<Stmt>,
+    /// The last expression, where no semicolon follows it.
+    pub value: Option<Box<Expr>>,
+    /// The line of the closing brace.
+    pub end_line: Line,
+}
+
+/// A statement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stmt {
+    /// Where it starts.
+    pub line: Line,
+    /// What it is.
+    pub kind: StmtKind,
+}
+
+/// What a statement is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StmtKind {
+    /// `let pattern: ty = init;`
+    Let {
+        /// A binding, `_`, or a tuple of these.
+        pattern: Pattern,
+        /// The type, where written.
+        ty: Option<Type>,
+        /// The value, where written.
+        init: Option<Expr>,
+    },
+    /// An expression whose value is dropped.
+    Expr(Expr),
+}
+
+/// An expression.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
+pub struct Expr {
+    /// Where it stands: for a binary operator, a call, an index or a field the line of the operator, the
+    /// callee's name, the bracket or the field, which is where a fault is reported.
+    pub line: Line,
+    /// What it is.
+    pub kind: ExprKind,
+}
+
+/// What an expression is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExprKind {
+    /// An integer literal (a byte literal `b'a'` has the suffix `u8`). Signs are [`UnaryOp::Neg`].
+    Int {
+        /// The value.
+        value: u128,
+        /// Its type, where written.
+        suffix: Option<Scalar>,
+    },
+    /// A float literal.
+    Float {
+        /// The digits as written, without underscores and suffix; `str::parse` reads them.
+        text: String,
+        /// Its type, where written.
+        suffix: Option<Scalar>,
+    },
+    /// `true` or `false`.
+    Bool(bool),
+    /// A parameter or a local.
+    Local(String),
+    /// The const parameter of this index in [`Function::generics`].
+    ConstParam(u32),
+    /// A constant or an enum's variant: [`PathUsage::Value`].
+    Path(PathId),
+    /// `f32::MAX`, `T::BITS`: a constant of a scalar ([`Type::Scalar`]) or of a type parameter
+    /// ([`Type::Generic`]). `std::f32::consts::PI` and its kin are `TypeConst` of the scalar too.
+    TypeConst {
+        /// The type before `::`.
+        ty: Type,
+        /// The constant.
+        name: String,
+    },
+    /// An operator with one operand.
+    Unary {
+        /// The operator.
+        op: UnaryOp,
+        /// Its operand.
+        operand: Box<Expr>,
+    },
+    /// An operator with two operands; `&&` and `||` evaluate the second only where it counts.
+    Binary {
+        /// The operator.
+        op: BinaryOp,
+        /// The left operand.
+        left: Box<Expr>,
+        /// The right operand.
+        right: Box<Expr>,
+    },
+    /// `place = value`.
+    Assign {
+        /// A local, an index, a field, or a dereference.
+        place: Box<Expr>,
+        /// What is stored.
+        value: Box<Expr>,
+    },
+    /// `place op= value`; never [`BinaryOp::And`], [`BinaryOp::Or`] or a comparison.
+    CompoundAssign {
+        /// The operator.
+        op: BinaryOp,
+        /// A local, an index, a field, or a dereference.
+        place: Box<Expr>,
+        /// The right operand.
+        value: Box<Expr>,
+    },
+    /// `value as ty`.
+    Cast {
+        /// What is converted.
+        value: Box<Expr>,
+        /// The type that it becomes.
+        ty: Type,
+    },
+    /// `base[index]`.
+    Index {
+        /// A slice, an array, or a workgroup array.
+        base: Box<Expr>,
+        /// The index.
+        index: Box<Expr>,
+    },
+    /// `base.name`.
+    Field {
+        /// A struct.
+        base: Box<Expr>,
+        /// The field.
+        name: String,
+    },
+    /// `base.0`: of a tuple or a tuple struct.
+    TupleField {
+        /// The tuple.
+        base: Box<Expr>,
+        /// The field.
+        index: u32,
+    },
+    /// A call of a device function: [`PathUsage::Call`].
+    Call {
+        /// The callee, with its turbofish in [`PathRef::args`].
+        callee: PathId,
+        /// The arguments.
+        args: Vec<Expr>,
+    },
+    /// `f32::max(a, b)`, `T::from(x)`: a function of a scalar or of a type parameter.
+    TypeCall {
+        /// The type before `::`: [`Type::Scalar`] or [`Type::Generic`].
+        ty: Type,
+        /// The function.
+        name: String,
+        /// The arguments, a receiver first.
+        args: Vec<Expr>,
+    },
+    /// `receiver.name::<generics>(args)`.
+    MethodCall {
+        /// The receiver.
+        receiver: Box<Expr>,
+        /// The method.
+        name: String,
+        /// The turbofish.
+        generics: Vec<GenericArg>,
+        /// The arguments without the receiver.
+        args: Vec<Expr>,
+    },
+    /// A function of the language.
+    Intrinsic {
+        /// Which.
+        intrinsic: Intrinsic,
+        /// The turbofish.
+        generics: Vec<GenericArg>,
+        /// The arguments (order and scope are in `memory`).
+        args: Vec<Expr>,
+        /// The order and scope of an `_explicit` atomic.
+        memory: Option<MemoryArgs>,
+    },
+    /// `if`; `otherwise` is a [`ExprKind::Block`] or another `If`.
+    If {
+        /// The condition.
+        cond: Box<Expr>,
+        /// Where it holds.
+        then: Block,
+        /// Where it does not.
+        otherwise: Option<Box<Expr>>,
+    },
+    /// `match`.
+    Match {
+        /// What is matched.
+        scrutinee: Box<Expr>,
+        /// The arms in order.
+        arms: Vec<Arm>,
+    },
+    /// `loop`.
+    Loop {
+        /// The label without its tick.
+        label: Option<String>,
+        /// The body.
+        body: Block,
+    },
+    /// `while`.
+    While {
+        /// The label without its tick.
+        label: Option<String>,
+        /// The condition.
+        cond: Box<Expr>,
+        /// The body.
+        body: Block,
+    },
+    /// `for` over a range.
+    For {
+        /// The label without its tick.
+        label: Option<String>,
+        /// A binding or `_`.
+        pattern: Pattern,
+        /// What is counted.
+        range: Box<Range>,
+        /// The body.
+        body: Block,
+    },
+    /// `{ }`, with a label or without.
+    Block {
+        /// The label without its tick.
+        label: Option<String>,
+        /// The block.
+        block: Block,
+    },
+    /// `break`.
+    Break {
+        /// The label without its tick.
+        label: Option<String>,
+        /// The value.
+        value: Option<Box<Expr>>,
+    },
+    /// `continue`.
+    Continue {
+        /// The label without its tick.
+        label: Option<String>,
+    },
+    /// `return`.
+    Return(Option<Box<Expr>>),
+    /// `(a, b)`; no elements is the unit value.
+    Tuple(Vec<Expr>),
+    /// `[a, b]`.
+    Array(Vec<Expr>),
+    /// `[value; len]`.
+    Repeat {
+        /// The element.
+        value: Box<Expr>,
+        /// The length: a constant expression of type `usize`.
+        len: Box<Expr>,
+    },
+    /// `S { x: 1, y: 2 }` or `S(1, 2)`.
+    StructLiteral {
+        /// [`StructName::Path`] of usage [`PathUsage::StructLiteral`], or `Self`.
+        name: StructName,
+        /// Fields in the order written; a tuple struct's are named `0`, `1`, …
+        fields: Vec<(String, Expr)>,
+        /// The value after `..`, from which the fields not written come.
+        base: Option<Box<Expr>>,
+    },
+    /// `gpu_println!("…", args)`; a line's end follows the text.
+    Print {
+        /// The text between the arguments, and their places.
+        pieces: Vec<PrintPiece>,
+        /// The arguments.
+        args: Vec<Expr>,
+    },
+    /// `unreachable!()`: a fault where it is reached.
+    Unreachable,
+}
+
+/// The struct of a literal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StructName {
+    /// By path.
+    Path(PathId),
+    /// `Self`.
+    SelfType,
+}
+
+/// What a `for` loop counts: `start..end`, changed by the adaptors in the order written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// The first value.
+    pub start: Expr,
+    /// The bound.
+    pub end: Expr,
+    /// Whether the bound is counted (`..=`).
+    pub inclusive: bool,
+    /// `.rev()` and `.step_by(n)`.
+    pub adaptors: Vec<RangeAdaptor>,
+}
+
+/// A method on a range.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RangeAdaptor {
+    /// `.rev()`.
+    Rev,
+    /// `.step_by(n)`, `n` a `usize`; zero is a fault.
+    StepBy(Box<Expr>),
+}
+
+guarded_serde!(Expr);

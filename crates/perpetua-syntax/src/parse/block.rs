@@ -1,0 +1,91 @@
+//! Blocks and statements.
+
+use super::Refusal;
+use super::reader::{Reader, line_of};
+use crate::ast::{Block, Expr, Stmt, StmtKind};
+use syn::spanned::Spanned;
+
+impl Reader {
+    /// A block with a scope of its own.
+    pub(super) fn read_block(&mut self, block: &syn::Block) -> Block {
+        let end_line = line_of(block.brace_token.span.close());
+        self.scoped(|reader| {
+            let mut read = Block {
+                stmts: Vec::with_capacity(block.stmts.len()),
+                value: None,
+                end_line,
+            };
+            for (index, stmt) in block.stmts.iter().enumerate() {
+                let is_last = index + 1 == block.stmts.len();
+                let (expr, ends) = match stmt {
+                    syn::Stmt::Local(local) => {
+                        read.stmts.push(reader.read_let(local));
+                        continue;
+                    }
+                    syn::Stmt::Item(item) => {
+                        reader.refuse_named(item, Refusal::InnerItem, item_keyword(item));
+                        continue;
+                    }
+                    syn::Stmt::Expr(expr, semicolon) => (reader.read_expr(expr), semicolon.is_some()),
+                    syn::Stmt::Macro(stmt) => {
+                        let line = line_of(stmt.mac.path.span());
+                        (
+                            Expr {
+                                line,
+                                kind: reader.read_macro(&stmt.mac),
+                            },
+                            stmt.semi_token.is_some(),
+                        )
+                    }
+                };
+                if is_last && !ends {
+                    read.value = Some(Box::new(expr));
+                } else {
+                    read.stmts.push(Stmt {
+                        line: line_of(stmt.span()),
+                        kind: StmtKind::Expr(expr),
+                    });
+                }
+            }
+            read
+        })
+    }
+
+    fn read_let(&mut self, local: &syn::Local) -> Stmt {
+        let (pattern, ty) = match &local.pat {
+            syn::Pat::Type(typed) => (&*typed.pat, Some(self.read_type(&typed.ty))),
+            pattern => (pattern, None),
+        };
+        let init = local.init.as_ref().map(|init| {
+            if let Some((token, _)) = &init.diverge {
+                self.refuse(token, Refusal::LetElse);
+            }
+            self.read_expr(&init.expr)
+        });
+        // After the value: `let x = x + 1` means the older x.
+        let pattern = self.read_let_pattern(pattern);
+        Stmt {
+            line: line_of(local.let_token.span),
+            kind: StmtKind::Let { pattern, ty, init },
+        }
+    }
+}
+
+/// The keyword of an item, for the error that names it.
+fn item_keyword(item: &syn::Item) -> &'static str {
+    match item {
+        syn::Item::Const(_) => "const",
+        syn::Item::Enum(_) => "enum",
+        syn::Item::Fn(_) => "fn",
+        syn::Item::Impl(_) => "impl",
+        syn::Item::Macro(_) => "macro_rules!",
+        syn::Item::Mod(_) => "mod",
+        syn::Item::Static(_) => "static",
+        syn::Item::Struct(_) => "struct",
+        syn::Item::Trait(_) => "trait",
+        syn::Item::Type(_) => "type",
+        syn::Item::Union(_) => "union",
+        syn::Item::Use(_) => "use",
+        _ => "extern",
+    }
+}

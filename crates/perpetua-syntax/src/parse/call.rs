@@ -1,0 +1,328 @@
+//! Calls: device functions, functions of scalars, methods, constructors, and the language's own functions.
+
+use super::Refusal;
+use super::expr::peel;
+use super::path::{segment_names, single_name, starts_upper};
+use super::reader::{Reader, name_of};
+use super::types::refused_segment;
+use crate::ast::{
+    Expr, ExprKind, GenericArg, MemoryArgs, MemoryOrder, MemoryScope, PathUsage, StructName, UnaryOp,
+};
+use crate::intrinsic::{Intrinsic, IntrinsicGroup};
+use proc_macro2::Span;
+use syn::spanned::Spanned;
+
+impl Reader {
+    /// A call, with the span that names its line: that of the callee's name.
+    pub(super) fn read_call(&mut self, call: &syn::ExprCall) -> (Span, ExprKind) {
+        let path = match peel(&call.func) {
+            syn::Expr::Path(path) => path,
+            closure @ syn::Expr::Closure(_) => {
+                self.refuse(closure, Refusal::Closure);
+                return (call.func.span(), ExprKind::Tuple(Vec::new()));
+            }
+            other => {
+                self.refuse(other, Refusal::CalleeExpr);
+                return (call.func.span(), ExprKind::Tuple(Vec::new()));
+            }
+        };
+        let span = path
+            .path
+            .segments
+            .last()
+            .map_or(Span::call_site(), |segment| segment.ident.span());
+        (span, self.read_path_call(path, call))
+    }
+
+    fn read_path_call(&mut self, path: &syn::ExprPath, call: &syn::ExprCall) -> ExprKind {
+        if path.qself.is_some() {
+            self.refuse(path, Refusal::QualifiedPath);
+            return ExprKind::Tuple(Vec::new());
+        }
+        let path = &path.path;
+        if let Some((intrinsic, explicit)) = intrinsic_of(path) {
+            return self.read_intrinsic(intrinsic, explicit, path, call);
+        }
+        if let Some((refusal, name)) = self.refused_callee(path) {
+            self.refuse_named(path, refusal, &name);
+            self.read_exprs(&call.args);
+            return ExprKind::Tuple(Vec::new());
+        }
+        if let Some((ty, name)) = self.type_member(path) {
+            return ExprKind::TypeCall {
+                ty,
+                name,
+                args: self.read_exprs(&call.args),
+            };
+        }
+        if segment_names(path).last().is_some_and(|name| starts_upper(name)) {
+            let name = self.read_struct_name(path);
+            return self.read_constructor(name, call);
+        }
+        let callee = self.path(path, PathUsage::Call);
+        ExprKind::Call {
+            callee,
+            args: self.read_exprs(&call.args),
+        }
+    }
+
+    /// Why a path cannot be called, and the name to report.
+    fn refused_callee(&self, path: &syn::Path) -> Option<(Refusal, String)> {
+        let names = segment_names(path);
+        let text = names.join("::");
+        if single_name(path).is_some_and(|name| self.is_local(&name)) {
+            return Some((Refusal::LocalCall, text));
+        }
+        if matches!(text.as_str(), "Some" | "Ok" | "Err") {
+            return Some((Refusal::OptionCall, text));
+        }
+        match refused_segment(path) {
+            Some((Refusal::HeapType | Refusal::StrType, _)) => return Some((Refusal::HeapCall, text)),
+            Some((Refusal::OptionType, _)) => return Some((Refusal::OptionCall, text)),
+            Some(refused) => return Some(refused),
+            None => {}
+        }
+        let is_std = names
+            .first()
+            .is_some_and(|name| matches!(name.as_str(), "std" | "core" | "alloc"));
+        (is_std && self.type_member(path).is_none()).then_some((Refusal::StdCall, text))
+    }
+
+    /// `S(1, 2)`: a struct whose fields have no names.
+    fn read_constructor(&mut self, name: StructName, call: &syn::ExprCall) -> ExprKind {
+        let fields = self.read_exprs(&call.args);
+        let fields = fields
+            .into_iter()
+            .enumerate()
+            .map(|(index, value)| (index.to_string(), value));
+        ExprKind::StructLiteral {
+            name,
+            fields: fields.collect(),
+            base: None,
+        }
+    }
+
+    /// A method's call.
+    pub(super) fn read_method_call(&mut self, call: &syn::ExprMethodCall) -> ExprKind {
+        if let Some((method, refusal)) = refused_chain(call) {
+            self.refuse_named(method, refusal, &name_of(method));
+            return ExprKind::Tuple(Vec::new());
+        }
+        let name = name_of(&call.method);
+        if let Some(refusal) = refused_method(&name) {
+            self.refuse_named(&call.method, refusal, &name);
+        }
+        let receiver = Box::new(self.read_expr(&call.receiver));
+        let generics = match &call.turbofish {
+            Some(turbofish) => self.read_generic_args(turbofish),
+            None => Vec::new(),
+        };
+        ExprKind::MethodCall {
+            receiver,
+            name,
+            generics,
+            args: self.read_exprs(&call.args),
+        }
+    }
+
+    fn read_intrinsic(
+        &mut self,
+        intrinsic: Intrinsic,
+        explicit: bool,
+        path: &syn::Path,
+        call: &syn::ExprCall,
+    ) -> ExprKind {
+        let generics = match path.segments.last() {
+            Some(segment) => self.read_path_args(&segment.arguments),
+            None => Vec::new(),
+        };
+        let count = intrinsic.arg_count();
+        let expected = if explicit { count + 2 } else { count };
+        if call.args.len() != expected || generics.len() != intrinsic.generic_count() {
+            let usage = usage_of(intrinsic, explicit);
+            let (given, args) = (call.args.len(), plural(call.args.len(), "argument"));
+            let (types, generic_args) = (generics.len(), plural(generics.len(), "generic argument"));
+            let name = intrinsic.name();
+            let message = if given == expected {
+                format!("`{name}` is called with {types} {generic_args}: write `{usage}`")
+            } else {
+                format!("`{name}` is called with {given} {args}: write `{usage}`")
+            };
+            self.error(call, message);
+        }
+        let args = self.read_exprs(call.args.iter().take(count));
+        self.check_intrinsic(intrinsic, &generics, &args, call);
+        let memory = match (
+            explicit,
+            call.args.iter().nth(count),
+            call.args.iter().nth(count + 1),
+        ) {
+            (true, Some(order), Some(scope)) => self.read_memory_args(order, scope),
+            _ => None,
+        };
+        ExprKind::Intrinsic {
+            intrinsic,
+            generics,
+            args,
+            memory,
+        }
+    }
+
+    /// What an intrinsic's arguments must look like.
+    fn check_intrinsic(
+        &mut self,
+        intrinsic: Intrinsic,
+        generics: &[GenericArg],
+        args: &[Expr],
+        call: &syn::ExprCall,
+    ) {
+        match intrinsic.group() {
+            IntrinsicGroup::Workgroup => {
+                if let Some(GenericArg::Const(_)) = generics.first() {
+                    let (name, usage) = (intrinsic.name(), usage_of(intrinsic, false));
+                    self.error(&call.func, format!("`{name}` takes a type: write `{usage}`"));
+                }
+            }
+            IntrinsicGroup::Atomic => {
+                let fits = match args.first().map(|place| &place.kind) {
+                    Some(ExprKind::Unary { op: UnaryOp::Ref, .. }) => intrinsic == Intrinsic::AtomicLoad,
+                    Some(
+                        ExprKind::Unary {
+                            op: UnaryOp::RefMut, ..
+                        }
+                        | ExprKind::Local(_),
+                    )
+                    | None => true,
+                    Some(_) => false,
+                };
+                if !fits && let Some(place) = call.args.first() {
+                    self.refuse_named(place, Refusal::AtomicPlace, intrinsic.name());
+                }
+            }
+            IntrinsicGroup::CudaIndex
+            | IntrinsicGroup::Index
+            | IntrinsicGroup::Sync
+            | IntrinsicGroup::Subgroup => {}
+        }
+    }
+
+    fn read_memory_args(&mut self, order: &syn::Expr, scope: &syn::Expr) -> Option<MemoryArgs> {
+        let read_order = match variant_of(order, "Ordering").as_deref() {
+            Some("Relaxed") => Some(MemoryOrder::Relaxed),
+            Some("Acquire") => Some(MemoryOrder::Acquire),
+            Some("Release") => Some(MemoryOrder::Release),
+            Some("AcqRel") => Some(MemoryOrder::AcqRel),
+            Some("SeqCst") => Some(MemoryOrder::SeqCst),
+            _ => None,
+        };
+        let read_scope = match variant_of(scope, "Scope").as_deref() {
+            Some("Workgroup") => Some(MemoryScope::Workgroup),
+            Some("Device") => Some(MemoryScope::Device),
+            Some("System") => Some(MemoryScope::System),
+            _ => None,
+        };
+        if read_order.is_none() {
+            let message = "the order of an atomic is part of its code: write `Ordering::Relaxed`, `Acquire`, \
+                           `Release`, `AcqRel` or `SeqCst`";
+            self.error(order, message);
+        }
+        if read_scope.is_none() {
+            let message = "the scope of an atomic is part of its code: write `Scope::Workgroup`, `Device` or \
+                           `System`";
+            self.error(scope, message);
+        }
+        Some(MemoryArgs {
+            order: read_order?,
+            scope: read_scope?,
+        })
+    }
+}
+
+/// The intrinsic that a callee names: by itself, or through the crate `perpetua`.
+fn intrinsic_of(path: &syn::Path) -> Option<(Intrinsic, bool)> {
+    let last = path.segments.last()?;
+    let first = path.segments.first()?;
+    (path.segments.len() == 1 || first.ident == "perpetua").then_some(())?;
+    Intrinsic::lookup(&name_of(&last.ident))
+}
+
+/// The variant in `Enum::Variant`, or in a bare `Variant`.
+fn variant_of(expr: &syn::Expr, enum_name: &str) -> Option<String> {
+    let syn::Expr::Path(path) = peel(expr) else {
+        return None;
+    };
+    let mut names = segment_names(&path.path);
+    let variant = names.pop()?;
+    names
+        .pop()
+        .is_none_or(|before| before == enum_name)
+        .then_some(variant)
+}
+
+/// How a call of an intrinsic is written.
+fn usage_of(intrinsic: Intrinsic, explicit: bool) -> String {
+    let (name, signature) = (intrinsic.name(), intrinsic.signature());
+    match intrinsic {
+        Intrinsic::WorkgroupArray => format!("{name}::<[f32; 256]>()"),
+        Intrinsic::WorkgroupSlice => format!("{name}::<f32>()"),
+        _ if explicit => {
+            let stem = signature.trim_end_matches(')');
+            format!("{name}_explicit{stem}, Ordering::Relaxed, Scope::Device)")
+        }
+        _ => format!("{name}{signature}"),
+    }
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    if count == 1 {
+        noun.to_owned()
+    } else {
+        format!("{noun}s")
+    }
+}
+
+/// The method that makes a chain of calls an iterator, or a range's: the chain is refused once, there.
+fn refused_chain(call: &syn::ExprMethodCall) -> Option<(&syn::Ident, Refusal)> {
+    match peel(&call.receiver) {
+        syn::Expr::MethodCall(inner) => {
+            if let Some(found) = refused_chain(inner) {
+                return Some(found);
+            }
+        }
+        syn::Expr::Range(_) if call.method == "contains" => {
+            return Some((&call.method, Refusal::RangeContains));
+        }
+        syn::Expr::Range(_) => return Some((&call.method, Refusal::Iterator)),
+        _ => {}
+    }
+    let name = name_of(&call.method);
+    let iterates = matches!(
+        name.as_str(),
+        "iter"
+            | "iter_mut"
+            | "into_iter"
+            | "chunks"
+            | "chunks_mut"
+            | "chunks_exact"
+            | "chunks_exact_mut"
+            | "rchunks"
+            | "windows"
+            | "par_iter"
+            | "par_iter_mut"
+    );
+    iterates.then_some((&call.method, Refusal::Iterator))
+}
+
+/// Why a method of the standard library is not in the language; names that a user's own methods may well have
+/// are left to the lowering, which knows the receiver's type.
+fn refused_method(name: &str) -> Option<Refusal> {
+    match name {
+        "to_vec" | "to_string" | "to_owned" | "into_boxed_slice" | "as_ptr" | "as_mut_ptr" | "as_str" => {
+            Some(Refusal::HeapMethod)
+        }
+        "unwrap" | "unwrap_or" | "unwrap_or_default" | "unwrap_or_else" | "expect" | "is_some"
+        | "is_none" | "is_ok" | "is_err" => Some(Refusal::OptionMethod),
+        _ if name.starts_with("checked_") => Some(Refusal::OptionMethod),
+        _ => None,
+    }
+}

@@ -1,0 +1,165 @@
+//! Structs and enums of `derive(GpuType)`: what has the same layout on the host and on every device.
+
+use super::path::segment_names;
+use super::reader::{Reader, line_of, name_of};
+use super::{GpuType, Refusal};
+use crate::ast::{EnumDef, FieldDef, Scalar, StructDef, Type};
+use syn::spanned::Spanned;
+
+/// Reads a struct or an enum.
+pub(super) fn read(input: &syn::DeriveInput) -> syn::Result<GpuType> {
+    let mut reader = Reader::default();
+    if !input.generics.params.is_empty() {
+        reader.refuse(&input.generics, Refusal::GenericType);
+    }
+    let repr = reader.read_repr(&input.attrs);
+    match &input.data {
+        syn::Data::Struct(data) => {
+            let (tuple, fields) = reader.read_struct(input, data, repr);
+            let name = name_of(&input.ident);
+            reader
+                .finish(|paths| StructDef {
+                    name,
+                    tuple,
+                    fields,
+                    paths,
+                })
+                .map(GpuType::Struct)
+        }
+        syn::Data::Enum(data) => {
+            let definition = reader.read_enum(input, data, repr);
+            reader.finish(|_| definition).map(|read| GpuType::Enum(read.tree))
+        }
+        syn::Data::Union(data) => Err(syn::Error::new_spanned(
+            data.union_token,
+            Refusal::UnionType.message(""),
+        )),
+    }
+}
+
+/// What `#[repr(…)]` says, where that is something the language knows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repr {
+    C,
+    Integer(Scalar),
+}
+
+impl Reader {
+    fn read_repr(&mut self, attrs: &[syn::Attribute]) -> Option<Repr> {
+        let mut found = None;
+        for attr in attrs.iter().filter(|attr| attr.path().is_ident("repr")) {
+            let metas = attr
+                .parse_args_with(syn::punctuated::Punctuated::<syn::Meta, syn::Token![,]>::parse_terminated);
+            let Ok(metas) = metas else {
+                self.refuse_named(attr, Refusal::ReprOption, "repr");
+                continue;
+            };
+            for meta in &metas {
+                let name = segment_names(meta.path()).join("::");
+                match (name.as_str(), Scalar::from_name(&name)) {
+                    ("C", _) => found = found.or(Some(Repr::C)),
+                    (_, Some(scalar)) if scalar.is_integer() => found = Some(Repr::Integer(scalar)),
+                    _ => self.refuse_named(meta, Refusal::ReprOption, &name),
+                }
+            }
+        }
+        found
+    }
+
+    fn read_struct(
+        &mut self,
+        input: &syn::DeriveInput,
+        data: &syn::DataStruct,
+        repr: Option<Repr>,
+    ) -> (bool, Vec<FieldDef>) {
+        if repr != Some(Repr::C) {
+            self.refuse(&input.ident, Refusal::NoReprC);
+        }
+        if data.fields.is_empty() {
+            self.refuse(&input.ident, Refusal::EmptyStruct);
+        }
+        let mut fields = Vec::with_capacity(data.fields.len());
+        for (index, field) in data.fields.iter().enumerate() {
+            let ty = self.read_type(&field.ty);
+            if !has_layout(&ty) {
+                self.refuse(&field.ty, Refusal::FieldType);
+            }
+            let name = field.ident.as_ref().map_or_else(|| index.to_string(), name_of);
+            fields.push(FieldDef {
+                name,
+                ty,
+                line: line_of(field.ty.span()),
+            });
+        }
+        (matches!(data.fields, syn::Fields::Unnamed(_)), fields)
+    }
+
+    fn read_enum(&mut self, input: &syn::DeriveInput, data: &syn::DataEnum, repr: Option<Repr>) -> EnumDef {
+        let repr = match repr {
+            Some(Repr::Integer(scalar)) => scalar,
+            Some(Repr::C) | None => {
+                self.refuse(&input.ident, Refusal::NoEnumRepr);
+                Scalar::I32
+            }
+        };
+        if data.variants.is_empty() {
+            self.refuse(&input.ident, Refusal::EmptyEnum);
+        }
+        let mut variants = Vec::with_capacity(data.variants.len());
+        let mut next: i128 = 0;
+        for variant in &data.variants {
+            if !matches!(variant.fields, syn::Fields::Unit) {
+                self.refuse(variant, Refusal::EnumData);
+            }
+            if let Some((_, value)) = &variant.discriminant {
+                match discriminant(value) {
+                    Some(value) => next = value,
+                    None => self.refuse(value, Refusal::Discriminant),
+                }
+            }
+            variants.push((name_of(&variant.ident), next));
+            next = next.saturating_add(1);
+        }
+        EnumDef {
+            name: name_of(&input.ident),
+            repr,
+            variants,
+        }
+    }
+}
+
+/// Whether a type may be a struct's field.
+fn has_layout(ty: &Type) -> bool {
+    match ty {
+        Type::Scalar(_) | Type::Named(_) => true,
+        Type::Array { element, .. } => has_layout(element),
+        Type::Unit
+        | Type::Infer
+        | Type::Ref { .. }
+        | Type::Slice(_)
+        | Type::Tuple(_)
+        | Type::Generic(_)
+        | Type::SelfType
+        | Type::GridPos => false,
+    }
+}
+
+/// The value of a discriminant written as a number.
+fn discriminant(expr: &syn::Expr) -> Option<i128> {
+    match super::expr::peel(expr) {
+        syn::Expr::Lit(syn::ExprLit {
+            lit: syn::Lit::Int(lit),
+            ..
+        }) => lit.base10_parse::<u64>().ok().map(i128::from),
+        syn::Expr::Lit(syn::ExprLit {
+            lit: syn::Lit::Byte(lit),
+            ..
+        }) => Some(lit.value().into()),
+        syn::Expr::Unary(syn::ExprUnary {
+            op: syn::UnOp::Neg(_),
+            expr,
+            ..
+        }) => discriminant(expr).map(|value| -value),
+        _ => None,
+    }
+}

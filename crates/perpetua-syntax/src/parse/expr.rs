@@ -1,0 +1,351 @@
+//! Expressions: literals, operators, places, aggregates. Calls and control flow have files of their own.
+
+use super::Refusal;
+use super::path::{segment_names, single_name, starts_upper};
+use super::reader::{Reader, line_of, name_of, stand_in};
+use crate::ast::{BinaryOp, Expr, ExprKind, PathUsage, Scalar, StructName, Type, UnaryOp};
+use crate::nesting::Level;
+use syn::spanned::Spanned;
+
+/// The expression inside parentheses and invisible groups.
+pub(super) fn peel(mut expr: &syn::Expr) -> &syn::Expr {
+    loop {
+        match expr {
+            syn::Expr::Paren(paren) => expr = &paren.expr,
+            syn::Expr::Group(group) => expr = &group.expr,
+            _ => return expr,
+        }
+    }
+}
+
+impl Reader {
+    /// An expression anywhere.
+    pub(super) fn read_expr(&mut self, expr: &syn::Expr) -> Expr {
+        let expr = peel(expr);
+        let Some(_level) = Level::enter() else {
+            self.refuse(expr, Refusal::TooDeep);
+            return stand_in(expr.span());
+        };
+        let (span, kind) = match expr {
+            syn::Expr::Lit(lit) => (lit.lit.span(), self.read_literal(&lit.lit)),
+            syn::Expr::Path(path) => (path.span(), self.read_path_value(path)),
+            syn::Expr::Unary(unary) => (unary.op.span(), self.read_unary(unary)),
+            syn::Expr::Binary(binary) => (binary.op.span(), self.read_binary(binary)),
+            syn::Expr::Reference(reference) => (reference.and_token.span, self.read_reference(reference)),
+            syn::Expr::Assign(assign) => (assign.eq_token.span, self.read_assign(assign)),
+            syn::Expr::Cast(cast) => (cast.as_token.span, self.read_cast(cast)),
+            syn::Expr::Index(index) => (index.bracket_token.span.open(), self.read_index(index)),
+            syn::Expr::Field(field) => (field.member.span(), self.read_field(field)),
+            syn::Expr::Tuple(tuple) => (
+                tuple.paren_token.span.open(),
+                ExprKind::Tuple(self.read_exprs(&tuple.elems)),
+            ),
+            syn::Expr::Array(array) => (
+                array.bracket_token.span.open(),
+                ExprKind::Array(self.read_exprs(&array.elems)),
+            ),
+            syn::Expr::Repeat(repeat) => {
+                let value = Box::new(self.read_expr(&repeat.expr));
+                let len = Box::new(self.read_expr(&repeat.len));
+                (repeat.bracket_token.span.open(), ExprKind::Repeat { value, len })
+            }
+            syn::Expr::Struct(literal) => (literal.path.span(), self.read_struct_literal(literal)),
+            syn::Expr::Call(call) => self.read_call(call),
+            syn::Expr::MethodCall(call) => (call.method.span(), self.read_method_call(call)),
+            syn::Expr::Macro(expr) => (expr.mac.path.span(), self.read_macro(&expr.mac)),
+            other => match self.read_control(other) {
+                Some(read) => read,
+                None => {
+                    self.refuse(other, refusal_of(other));
+                    return stand_in(other.span());
+                }
+            },
+        };
+        Expr {
+            line: line_of(span),
+            kind,
+        }
+    }
+
+    /// Expressions in order.
+    pub(super) fn read_exprs<'a>(&mut self, exprs: impl IntoIterator<Item = &'a syn::Expr>) -> Vec<Expr> {
+        exprs.into_iter().map(|expr| self.read_expr(expr)).collect()
+    }
+
+    fn boxed(&mut self, expr: &syn::Expr) -> Box<Expr> {
+        Box::new(self.read_expr(expr))
+    }
+
+    /// A literal that is an expression.
+    fn read_literal(&mut self, lit: &syn::Lit) -> ExprKind {
+        let refusal = match lit {
+            syn::Lit::Bool(lit) => return ExprKind::Bool(lit.value),
+            syn::Lit::Byte(lit) => {
+                return ExprKind::Int {
+                    value: lit.value().into(),
+                    suffix: Some(Scalar::U8),
+                };
+            }
+            syn::Lit::Int(lit) => return self.read_int_literal(lit),
+            syn::Lit::Float(lit) => {
+                let suffix = self.read_suffix(lit, lit.suffix());
+                return ExprKind::Float {
+                    text: lit.base10_digits().to_owned(),
+                    suffix,
+                };
+            }
+            syn::Lit::Char(_) => Refusal::CharLiteral,
+            syn::Lit::Str(_) | syn::Lit::ByteStr(_) | syn::Lit::CStr(_) => Refusal::StringLiteral,
+            _ => Refusal::OtherExpr,
+        };
+        self.refuse(lit, refusal);
+        ExprKind::Tuple(Vec::new())
+    }
+
+    fn read_int_literal(&mut self, lit: &syn::LitInt) -> ExprKind {
+        let suffix = self.read_suffix(lit, lit.suffix());
+        if suffix.is_some_and(Scalar::is_float) {
+            return ExprKind::Float {
+                text: lit.base10_digits().to_owned(),
+                suffix,
+            };
+        }
+        ExprKind::Int {
+            value: self.read_magnitude(lit, lit.base10_digits()),
+            suffix,
+        }
+    }
+
+    /// The value of an integer literal's decimal digits.
+    pub(super) fn read_magnitude(&mut self, lit: &syn::LitInt, digits: &str) -> u128 {
+        match digits.parse::<u64>() {
+            Ok(value) => value.into(),
+            Err(_) => {
+                self.refuse(lit, Refusal::WideLiteral);
+                0
+            }
+        }
+    }
+
+    /// The type that a number's suffix names.
+    pub(super) fn read_suffix(&mut self, lit: &impl quote::ToTokens, suffix: &str) -> Option<Scalar> {
+        match (suffix, Scalar::from_name(suffix)) {
+            ("", _) => None,
+            (_, Some(scalar)) if scalar != Scalar::Bool => Some(scalar),
+            ("i128" | "u128", _) => {
+                self.refuse_named(lit, Refusal::WideInteger, suffix);
+                None
+            }
+            _ => {
+                self.refuse_named(lit, Refusal::LiteralSuffix, suffix);
+                None
+            }
+        }
+    }
+
+    fn read_unary(&mut self, unary: &syn::ExprUnary) -> ExprKind {
+        let op = match unary.op {
+            syn::UnOp::Neg(_) => UnaryOp::Neg,
+            syn::UnOp::Not(_) => UnaryOp::Not,
+            syn::UnOp::Deref(_) => UnaryOp::Deref,
+            _ => {
+                self.refuse(unary, Refusal::OtherExpr);
+                UnaryOp::Not
+            }
+        };
+        ExprKind::Unary {
+            op,
+            operand: self.boxed(&unary.expr),
+        }
+    }
+
+    fn read_binary(&mut self, binary: &syn::ExprBinary) -> ExprKind {
+        let (op, assigns) = match binary.op {
+            syn::BinOp::Add(_) => (BinaryOp::Add, false),
+            syn::BinOp::Sub(_) => (BinaryOp::Sub, false),
+            syn::BinOp::Mul(_) => (BinaryOp::Mul, false),
+            syn::BinOp::Div(_) => (BinaryOp::Div, false),
+            syn::BinOp::Rem(_) => (BinaryOp::Rem, false),
+            syn::BinOp::And(_) => (BinaryOp::And, false),
+            syn::BinOp::Or(_) => (BinaryOp::Or, false),
+            syn::BinOp::BitXor(_) => (BinaryOp::BitXor, false),
+            syn::BinOp::BitAnd(_) => (BinaryOp::BitAnd, false),
+            syn::BinOp::BitOr(_) => (BinaryOp::BitOr, false),
+            syn::BinOp::Shl(_) => (BinaryOp::Shl, false),
+            syn::BinOp::Shr(_) => (BinaryOp::Shr, false),
+            syn::BinOp::Eq(_) => (BinaryOp::Eq, false),
+            syn::BinOp::Lt(_) => (BinaryOp::Lt, false),
+            syn::BinOp::Le(_) => (BinaryOp::Le, false),
+            syn::BinOp::Ne(_) => (BinaryOp::Ne, false),
+            syn::BinOp::Ge(_) => (BinaryOp::Ge, false),
+            syn::BinOp::Gt(_) => (BinaryOp::Gt, false),
+            syn::BinOp::AddAssign(_) => (BinaryOp::Add, true),
+            syn::BinOp::SubAssign(_) => (BinaryOp::Sub, true),
+            syn::BinOp::MulAssign(_) => (BinaryOp::Mul, true),
+            syn::BinOp::DivAssign(_) => (BinaryOp::Div, true),
+            syn::BinOp::RemAssign(_) => (BinaryOp::Rem, true),
+            syn::BinOp::BitXorAssign(_) => (BinaryOp::BitXor, true),
+            syn::BinOp::BitAndAssign(_) => (BinaryOp::BitAnd, true),
+            syn::BinOp::BitOrAssign(_) => (BinaryOp::BitOr, true),
+            syn::BinOp::ShlAssign(_) => (BinaryOp::Shl, true),
+            syn::BinOp::ShrAssign(_) => (BinaryOp::Shr, true),
+            _ => {
+                self.refuse(binary, Refusal::OtherExpr);
+                (BinaryOp::Add, false)
+            }
+        };
+        if assigns {
+            let place = self.read_place(&binary.left);
+            ExprKind::CompoundAssign {
+                op,
+                place,
+                value: self.boxed(&binary.right),
+            }
+        } else {
+            let left = self.boxed(&binary.left);
+            ExprKind::Binary {
+                op,
+                left,
+                right: self.boxed(&binary.right),
+            }
+        }
+    }
+
+    fn read_assign(&mut self, assign: &syn::ExprAssign) -> ExprKind {
+        let place = self.read_place(&assign.left);
+        ExprKind::Assign {
+            place,
+            value: self.boxed(&assign.right),
+        }
+    }
+
+    /// The left side of an assignment.
+    fn read_place(&mut self, expr: &syn::Expr) -> Box<Expr> {
+        let refusal = match peel(expr) {
+            syn::Expr::Path(_) | syn::Expr::Index(_) | syn::Expr::Field(_) => None,
+            syn::Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Deref(_)) => None,
+            syn::Expr::Infer(_) => Some(Refusal::UnderscoreValue),
+            syn::Expr::Tuple(_) | syn::Expr::Array(_) | syn::Expr::Struct(_) => Some(Refusal::Destructuring),
+            _ => Some(Refusal::NotAPlace),
+        };
+        match refusal {
+            Some(refusal) => {
+                self.refuse(expr, refusal);
+                Box::new(stand_in(expr.span()))
+            }
+            None => self.boxed(expr),
+        }
+    }
+
+    /// `&place` and `&mut place`.
+    fn read_reference(&mut self, reference: &syn::ExprReference) -> ExprKind {
+        let op = if reference.mutability.is_some() {
+            UnaryOp::RefMut
+        } else {
+            UnaryOp::Ref
+        };
+        match peel(&reference.expr) {
+            syn::Expr::Path(_) | syn::Expr::Index(_) | syn::Expr::Field(_) => {}
+            syn::Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Deref(_)) => {}
+            syn::Expr::Lit(lit) if matches!(lit.lit, syn::Lit::Str(_) | syn::Lit::ByteStr(_)) => {}
+            _ => {
+                self.refuse(reference, Refusal::RefOfValue);
+                return ExprKind::Tuple(Vec::new());
+            }
+        }
+        ExprKind::Unary {
+            op,
+            operand: self.boxed(&reference.expr),
+        }
+    }
+
+    fn read_cast(&mut self, cast: &syn::ExprCast) -> ExprKind {
+        let value = self.boxed(&cast.expr);
+        let ty = self.read_type(&cast.ty);
+        if !matches!(
+            ty,
+            Type::Scalar(_) | Type::Generic(_) | Type::Named(_) | Type::Infer
+        ) {
+            self.refuse(&cast.ty, Refusal::CastTarget);
+        }
+        ExprKind::Cast { value, ty }
+    }
+
+    fn read_index(&mut self, index: &syn::ExprIndex) -> ExprKind {
+        if let syn::Expr::Range(_) = peel(&index.index) {
+            self.refuse(index, Refusal::Slicing);
+            return ExprKind::Tuple(Vec::new());
+        }
+        let base = self.boxed(&index.expr);
+        ExprKind::Index {
+            base,
+            index: self.boxed(&index.index),
+        }
+    }
+
+    fn read_field(&mut self, field: &syn::ExprField) -> ExprKind {
+        let base = self.boxed(&field.base);
+        match &field.member {
+            syn::Member::Named(name) => ExprKind::Field {
+                base,
+                name: name_of(name),
+            },
+            syn::Member::Unnamed(index) => ExprKind::TupleField {
+                base,
+                index: index.index,
+            },
+        }
+    }
+
+    fn read_struct_literal(&mut self, literal: &syn::ExprStruct) -> ExprKind {
+        if literal.qself.is_some() {
+            self.refuse(&literal.path, Refusal::QualifiedPath);
+            return ExprKind::Tuple(Vec::new());
+        }
+        let name = self.read_struct_name(&literal.path);
+        let fields = literal.fields.iter().map(|field| {
+            let name = match &field.member {
+                syn::Member::Named(name) => name_of(name),
+                syn::Member::Unnamed(index) => index.index.to_string(),
+            };
+            (name, self.read_expr(&field.expr))
+        });
+        let fields = fields.collect();
+        let base = literal.rest.as_ref().map(|base| self.boxed(base));
+        ExprKind::StructLiteral { name, fields, base }
+    }
+
+    /// The struct that a literal or a constructor's call names.
+    pub(super) fn read_struct_name(&mut self, path: &syn::Path) -> StructName {
+        if single_name(path).as_deref() == Some("Self") {
+            return StructName::SelfType;
+        }
+        let names = segment_names(path);
+        if let [.., before, variant] = &names[..]
+            && starts_upper(before)
+            && starts_upper(variant)
+        {
+            self.refuse_named(path, Refusal::VariantData, &names.join("::"));
+        }
+        StructName::Path(self.path(path, PathUsage::StructLiteral))
+    }
+}
+
+/// Why a form of expression is not in the language.
+fn refusal_of(expr: &syn::Expr) -> Refusal {
+    match expr {
+        syn::Expr::Async(_) => Refusal::AsyncBlock,
+        syn::Expr::Await(_) => Refusal::Await,
+        syn::Expr::Closure(_) => Refusal::Closure,
+        syn::Expr::Const(_) => Refusal::ConstBlock,
+        syn::Expr::Infer(_) => Refusal::UnderscoreValue,
+        syn::Expr::Let(_) => Refusal::LetExpr,
+        syn::Expr::Range(_) => Refusal::RangeValue,
+        syn::Expr::RawAddr(_) => Refusal::AddressOf,
+        syn::Expr::Try(_) => Refusal::Try,
+        syn::Expr::TryBlock(_) => Refusal::TryBlock,
+        syn::Expr::Unsafe(_) => Refusal::UnsafeBlock,
+        syn::Expr::Yield(_) => Refusal::Yield,
+        _ => Refusal::OtherExpr,
+    }
+}

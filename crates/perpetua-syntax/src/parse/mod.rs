@@ -1,0 +1,85 @@
+//! Rust tokens to the tree.
+//!
+//! The reader knows syntax and lexical scopes only: which names are locals, which are generic parameters, and
+//! which are the language's own functions. All else becomes a [`PathRef`]. What the language leaves out is an
+//! error at its span with its remedy ([`Refusal`]); all errors of a function are reported together.
+
+mod block;
+mod call;
+mod control;
+mod data;
+mod expr;
+mod macros;
+mod path;
+mod pattern;
+mod reader;
+/// What the language leaves out, and what to write instead.
+pub mod refusal;
+mod signature;
+mod types;
+
+use crate::ast::{ConstDef, EnumDef, Function, FunctionKind, StructDef};
+use reader::Reader;
+pub use refusal::Refusal;
+
+/// A tree, and the paths that it refers to as they stand in the source.
+#[derive(Debug, Clone)]
+pub struct Read<T> {
+    /// The tree.
+    pub tree: T,
+    /// The tokens of each entry of the tree's `paths`, by index, with the span of the first use: what a macro
+    /// writes into the code that resolves it.
+    pub paths: Vec<syn::Path>,
+}
+
+/// A struct or an enum.
+#[derive(Debug, Clone)]
+pub enum GpuType {
+    /// A struct, and the paths of its fields' types.
+    Struct(Read<StructDef>),
+    /// An enum.
+    Enum(EnumDef),
+}
+
+/// Reads a function. A [`FunctionKind::Kernel`] with a `GridPos` parameter is read as a
+/// [`FunctionKind::Stencil`]. `file` names the source in faults. Attributes before the function are the
+/// caller's to judge.
+///
+/// # Errors
+/// All that is outside the language, each at its span.
+pub fn read_function(item: &syn::ItemFn, kind: FunctionKind, file: &str) -> syn::Result<Read<Function>> {
+    signature::read(&item.sig, &item.block, kind, file)
+}
+
+/// Reads a method or another function of an `impl`; as [`read_function`].
+///
+/// # Errors
+/// All that is outside the language, each at its span.
+pub fn read_method(item: &syn::ImplItemFn, kind: FunctionKind, file: &str) -> syn::Result<Read<Function>> {
+    signature::read(&item.sig, &item.block, kind, file)
+}
+
+/// Reads a struct or an enum without data.
+///
+/// # Errors
+/// A missing or unfit `repr`, and all else that has no layout on a device.
+pub fn read_gpu_type(input: &syn::DeriveInput) -> syn::Result<GpuType> {
+    data::read(input)
+}
+
+/// Reads a constant; for source that is resolved without a compiler.
+///
+/// # Errors
+/// All that is outside the language, each at its span.
+pub fn read_const(ident: &syn::Ident, ty: &syn::Type, value: &syn::Expr) -> syn::Result<Read<ConstDef>> {
+    let mut reader = Reader::default();
+    let ty = reader.read_type(ty);
+    let value = reader.read_expr(value);
+    let name = reader::name_of(ident);
+    reader.finish(|paths| ConstDef {
+        name,
+        ty,
+        value,
+        paths,
+    })
+}

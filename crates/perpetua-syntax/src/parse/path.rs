@@ -1,0 +1,138 @@
+//! Paths and generic arguments: locals, parameters, constants of scalars, and the table of all others.
+
+use super::Refusal;
+use super::reader::{Reader, line_of, name_of};
+use crate::ast::{ExprKind, GenericArg, PathId, PathRef, PathSegment, PathUsage, Scalar, Type};
+use syn::spanned::Spanned;
+
+/// The names of a path's segments.
+pub(super) fn segment_names(path: &syn::Path) -> Vec<String> {
+    path.segments
+        .iter()
+        .map(|segment| name_of(&segment.ident))
+        .collect()
+}
+
+/// The path's name where it is a single name without arguments.
+pub(super) fn single_name(path: &syn::Path) -> Option<String> {
+    path.get_ident().map(name_of)
+}
+
+/// Whether a name starts like a type, a variant or a constant.
+pub(super) fn starts_upper(name: &str) -> bool {
+    name.chars().find(|&c| c != '_').is_some_and(char::is_uppercase)
+}
+
+/// Whether a name is written like a constant, and not like a type or a type parameter.
+fn is_shouting(name: &str) -> bool {
+    name.chars().filter(|c| c.is_uppercase()).count() > 1 && !name.chars().any(char::is_lowercase)
+}
+
+impl Reader {
+    /// A path as an expression, not called.
+    pub(super) fn read_path_value(&mut self, path: &syn::ExprPath) -> ExprKind {
+        if path.qself.is_some() {
+            self.refuse(path, Refusal::QualifiedPath);
+            return ExprKind::Tuple(Vec::new());
+        }
+        let path = &path.path;
+        if let Some(name) = single_name(path) {
+            if self.is_local(&name) || name == "self" {
+                return ExprKind::Local(name);
+            }
+            if let Some(index) = self.const_param(&name) {
+                return ExprKind::ConstParam(index);
+            }
+            if name == "None" {
+                self.refuse_named(path, Refusal::OptionCall, &name);
+            }
+        }
+        match self.type_member(path) {
+            Some((ty, name)) => ExprKind::TypeConst { ty, name },
+            None => ExprKind::Path(self.path(path, PathUsage::Value)),
+        }
+    }
+
+    /// The table's entry of a path.
+    pub(super) fn path(&mut self, path: &syn::Path, usage: PathUsage) -> PathId {
+        self.intern(path, usage, |reader| PathRef {
+            leading_colon: path.leading_colon.is_some(),
+            segments: path
+                .segments
+                .iter()
+                .map(|segment| PathSegment {
+                    name: name_of(&segment.ident),
+                    args: reader.read_path_args(&segment.arguments),
+                })
+                .collect(),
+            usage,
+            line: line_of(path.span()),
+        })
+    }
+
+    /// The type and the member of `f32::MAX`, `half::f16::ZERO`, `T::BITS` and `std::f32::consts::PI`.
+    pub(super) fn type_member(&self, path: &syn::Path) -> Option<(Type, String)> {
+        let names = segment_names(path);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        if path.segments.iter().any(|segment| !segment.arguments.is_empty()) {
+            return None;
+        }
+        let (ty, name) = match names[..] {
+            ["std" | "core", ty @ ("f32" | "f64"), "consts", name] => (ty, name),
+            [ty, name] | ["half", ty @ ("f16" | "bf16"), name] => (ty, name),
+            _ => return None,
+        };
+        let ty = match self.type_param(ty) {
+            Some(index) => Type::Generic(index),
+            None => Type::Scalar(Scalar::from_name(ty)?),
+        };
+        Some((ty, name.to_owned()))
+    }
+
+    /// The generic arguments of a segment; lifetimes are left out.
+    pub(super) fn read_path_args(&mut self, args: &syn::PathArguments) -> Vec<GenericArg> {
+        match args {
+            syn::PathArguments::None => Vec::new(),
+            syn::PathArguments::AngleBracketed(args) => self.read_generic_args(args),
+            syn::PathArguments::Parenthesized(args) => {
+                self.refuse(args, Refusal::AssocArg);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The generic arguments of a turbofish; lifetimes are left out.
+    pub(super) fn read_generic_args(
+        &mut self,
+        args: &syn::AngleBracketedGenericArguments,
+    ) -> Vec<GenericArg> {
+        let mut read = Vec::new();
+        for arg in &args.args {
+            match arg {
+                syn::GenericArgument::Lifetime(_) => {}
+                syn::GenericArgument::Type(ty) => read.push(self.read_type_arg(ty)),
+                syn::GenericArgument::Const(value) => read.push(GenericArg::Const(self.read_expr(value))),
+                other => self.refuse(other, Refusal::AssocArg),
+            }
+        }
+        read
+    }
+
+    /// A generic argument that parses as a type, and may be the name of a constant.
+    fn read_type_arg(&mut self, ty: &syn::Type) -> GenericArg {
+        if let syn::Type::Path(path) = ty
+            && path.qself.is_none()
+            && let Some(name) = single_name(&path.path)
+            && self.type_param(&name).is_none()
+            && (self.const_param(&name).is_some() || is_shouting(&name))
+        {
+            let value = syn::ExprPath {
+                attrs: Vec::new(),
+                qself: None,
+                path: path.path.clone(),
+            };
+            return GenericArg::Const(self.read_expr(&syn::Expr::Path(value)));
+        }
+        GenericArg::Type(self.read_type(ty))
+    }
+}

@@ -1,0 +1,127 @@
+//! The reader's state: errors found so far, names in scope, and the table of paths.
+
+use super::{Read, Refusal};
+use crate::ast::{Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage};
+use proc_macro2::Span;
+use quote::ToTokens;
+use std::collections::HashMap;
+use std::fmt::Display;
+use syn::ext::IdentExt;
+
+/// Reads one item. Its methods never fail: they note the error and go on with a stand-in, so that all errors
+/// come out at once; [`Reader::finish`] gives the tree only where there were none.
+#[derive(Default)]
+pub(super) struct Reader {
+    errors: Option<syn::Error>,
+    /// Locals in scope, innermost last.
+    locals: Vec<String>,
+    pub(super) generics: Vec<Generic>,
+    paths: Vec<PathRef>,
+    path_tokens: Vec<syn::Path>,
+    path_ids: HashMap<(PathUsage, String), PathId>,
+}
+
+/// The name of an identifier, without `r#`.
+pub(super) fn name_of(ident: &syn::Ident) -> String {
+    ident.unraw().to_string()
+}
+
+/// The line of a span.
+pub(super) fn line_of(span: Span) -> Line {
+    Line::try_from(span.start().line).unwrap_or(Line::MAX)
+}
+
+impl Reader {
+    /// Notes an error over all of `tokens`.
+    pub(super) fn error(&mut self, tokens: &impl ToTokens, message: impl Display) {
+        let error = syn::Error::new_spanned(tokens, message);
+        match &mut self.errors {
+            Some(errors) => errors.combine(error),
+            None => self.errors = Some(error),
+        }
+    }
+
+    /// Notes that `tokens` are outside the language.
+    pub(super) fn refuse(&mut self, tokens: &impl ToTokens, refusal: Refusal) {
+        self.refuse_named(tokens, refusal, "");
+    }
+
+    /// Notes that `tokens`, something called `name`, are outside the language.
+    pub(super) fn refuse_named(&mut self, tokens: &impl ToTokens, refusal: Refusal, name: &str) {
+        self.error(tokens, refusal.message(name));
+    }
+
+    /// The tree, made from the table of paths, where no error was noted.
+    pub(super) fn finish<T>(self, tree: impl FnOnce(Vec<PathRef>) -> T) -> syn::Result<Read<T>> {
+        match self.errors {
+            Some(errors) => Err(errors),
+            None => Ok(Read {
+                tree: tree(self.paths),
+                paths: self.path_tokens,
+            }),
+        }
+    }
+
+    /// Reads with a scope of its own: locals declared meanwhile are gone afterwards.
+    pub(super) fn scoped<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let mark = self.locals.len();
+        let result = read(self);
+        self.locals.truncate(mark);
+        result
+    }
+
+    /// Declares a local in the innermost scope.
+    pub(super) fn declare(&mut self, name: &str) {
+        self.locals.push(name.to_owned());
+    }
+
+    /// Whether `name` is a local here.
+    pub(super) fn is_local(&self, name: &str) -> bool {
+        self.locals.iter().any(|local| local == name)
+    }
+
+    /// The index of a type parameter.
+    pub(super) fn type_param(&self, name: &str) -> Option<u32> {
+        self.generic(name, |generic| matches!(generic, Generic::Type { .. }))
+    }
+
+    /// The index of a const parameter.
+    pub(super) fn const_param(&self, name: &str) -> Option<u32> {
+        self.generic(name, |generic| matches!(generic, Generic::Const { .. }))
+    }
+
+    fn generic(&self, name: &str, fits: impl Fn(&Generic) -> bool) -> Option<u32> {
+        let index = self
+            .generics
+            .iter()
+            .position(|generic| generic.name() == name && fits(generic))?;
+        u32::try_from(index).ok()
+    }
+
+    /// The entry of `path` used as `usage`; made by `read` at its first use.
+    pub(super) fn intern(
+        &mut self,
+        path: &syn::Path,
+        usage: PathUsage,
+        read: impl FnOnce(&mut Self) -> PathRef,
+    ) -> PathId {
+        let key = (usage, path.to_token_stream().to_string());
+        if let Some(&id) = self.path_ids.get(&key) {
+            return id;
+        }
+        let entry = read(self);
+        let id = PathId(u32::try_from(self.paths.len()).unwrap_or(u32::MAX));
+        self.paths.push(entry);
+        self.path_tokens.push(path.clone());
+        self.path_ids.insert(key, id);
+        id
+    }
+}
+
+/// What stands for an expression that was refused.
+pub(super) fn stand_in(span: Span) -> Expr {
+    Expr {
+        line: line_of(span),
+        kind: ExprKind::Tuple(Vec::new()),
+    }
+}

@@ -1,0 +1,150 @@
+//! What the language leaves out, one row each: what it is, and what to write instead. `{}` stands for the name
+//! found. This is the only place where such texts live; the reader says where, this table says what.
+
+macro_rules! refusals {
+    ($($variant:ident: $what:literal => $instead:literal;)*) => {
+        /// Something outside the kernel language.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Refusal {
+            $(#[doc = $what] $variant,)*
+        }
+
+        impl Refusal {
+            /// Every refusal, in the table's order.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// What it is, and what to write instead; `{}` in either stands for a name.
+            #[must_use]
+            pub fn row(self) -> (&'static str, &'static str) {
+                match self { $(Self::$variant => ($what, $instead),)* }
+            }
+        }
+    };
+}
+
+impl Refusal {
+    /// The error's text, about something called `name`.
+    #[must_use]
+    pub fn message(self, name: &str) -> String {
+        let (what, instead) = self.row();
+        format!("{what} is outside the kernel language: {instead}").replace("{}", name)
+    }
+}
+
+refusals! {
+    // Signatures.
+    AsyncFn: "an `async fn`" => "remove `async`; a launch never blocks anyway";
+    UnsafeFn: "an `unsafe fn`" => "remove `unsafe`; accesses are checked, and launching is safe";
+    ExternFn: "an `extern` function" => "remove the ABI";
+    Variadic: "a variadic parameter" => "pass a slice";
+    KernelReturn: "a kernel that returns a value" => "store it through a `&mut [T]` parameter";
+    KernelReceiver: "a kernel with a `self` parameter" => "pass the struct under another name";
+    ReceiverType: "this type of `self`" => "write `self`, `&self` or `&mut self`";
+    ParamPattern: "a pattern as a parameter" => "name the parameter and take it apart with `let`";
+    WherePredicate: "a `where` clause on anything but a type parameter" => "bound the type parameter itself";
+    Bound: "this bound" => "bound by a trait, such as `T: Copy`";
+    ConstParamType: "a const parameter of this type" => "use an integer or `bool`";
+    NoGridPos: "a stencil without a position" => "add a parameter `pos: GridPos`";
+    TwoGridPos: "a second `GridPos` parameter" => "keep one, and read other cells with `pos.at(dx, dy)`";
+
+    // Types.
+    WideInteger: "the type `{}`" => "use two 64-bit integers";
+    CharType: "the type `char`" => "use `u32`, or `u8` and byte literals such as `b'a'`";
+    StrType: "the type `{}`" => "print with `gpu_println!`, or pass bytes as `&[u8]`";
+    HeapType: "the heap type `{}`" => "take a slice parameter, or use an array `[T; N]`";
+    OptionType: "the type `{}`" => "use a `bool` beside the value, or an enum without data";
+    SharedType: "the type `{}`" => "use slice parameters, and `atomic_add(&mut x[i], value)` and its kin to share";
+    AtomicType: "the type `{}`" => "use a plain integer, and `atomic_add(&mut x[i], value)` and its kin on it";
+    RawPointer: "a raw pointer" => "take a slice and index it";
+    FnPointer: "a function pointer" => "call a `#[device]` function by name, or pick one with `match`";
+    TraitObject: "a trait object" => "use an enum and `match`, or a type parameter";
+    ImplTrait: "`impl Trait`" => "declare a type parameter, `fn f<T: Trait>(x: T)`";
+    BareSlice: "a slice without a reference" => "write `&[T]` or `&mut [T]`";
+    NeverType: "the type `!`" => "return `()`";
+    TypeMacro: "a macro in a type" => "write the type out";
+    QualifiedPath: "a path of the form `<T as Trait>::name`" => "write `T::name`";
+    AssocArg: "this generic argument" => "pass only types and constants";
+    OtherType: "this type" => "use scalars, arrays, tuples, structs, and references to them";
+
+    // Statements and blocks.
+    InnerItem: "an item (`{}`) inside a function" => "move it out, before the function";
+    LetElse: "`let … else`" => "test with `if` and return, or use `match`";
+    Attribute: "the attribute `{}` inside a function" => "remove it, or decide with a constant";
+    UnsafeBlock: "an `unsafe` block" => "remove `unsafe`; accesses are checked, and none is needed";
+    ConstBlock: "a `const` block" => "declare a constant before the function";
+    AsyncBlock: "an `async` block" => "write the statements as they are";
+    TryBlock: "a `try` block" => "test with `if`";
+    TooDeep: "nesting this deep" => "split the expression with `let`";
+
+    // Expressions.
+    Closure: "a closure" => "write a `#[device]` function and call it";
+    Try: "the operator `?`" => "test with `if` and return";
+    Await: "`.await`" => "remove it; a kernel's lanes run to their end";
+    Yield: "`yield`" => "store results through a `&mut [T]` parameter";
+    IfLet: "`if let`" => "use `match`, or `if` with a comparison";
+    WhileLet: "`while let`" => "use `loop` with a `match` that breaks";
+    LetExpr: "`let` as a condition" => "use `match`";
+    RangeValue: "a range as a value" => "write it in a `for` or a pattern, or pass both ends";
+    RangeContains: "`contains` on a range" => "write `a <= x && x < b`";
+    Slicing: "a part of a slice" => "pass the whole slice and an offset, and index with `offset + i`";
+    Iterator: "the iterator method `{}`" => "write `for i in 0..x.len()` and index with `x[i]`";
+    ForOver: "`for` over anything but a range" => "write `for i in 0..x.len()` and index with `x[i]`";
+    OpenRange: "`for` over a range with an open end" => "give both ends, or write `loop` with a `break`";
+    ForPattern: "a pattern as the variable of `for`" => "name it and take it apart with `let`";
+    StringLiteral: "a string" => "print with `gpu_println!`; pass bytes as `&[u8]`";
+    CharLiteral: "a `char`" => "write a byte literal such as `b'a'`, or its number";
+    WideLiteral: "an integer of more than 64 bits" => "use two 64-bit integers";
+    LiteralSuffix: "the literal suffix `{}`" => "use a suffix of the language, such as `u32` or `f32`";
+    RefOfValue: "a reference to a value that is stored nowhere" => "store it first: `let v = …;` then `&v`";
+    AddressOf: "`&raw`" => "take a reference, or index the slice";
+    CastTarget: "a cast to this type" => "cast to a scalar with `as`";
+    Destructuring: "an assignment to a pattern" => "bind with `let (a, b) = …;` and assign each";
+    NotAPlace: "an assignment to a value" => "assign to a local, a field, or an element `x[i]`";
+    UnderscoreValue: "`_` as a value" => "write `let _ = …;`, or the value itself";
+    LocalCall: "calling a variable" => "call a `#[device]` function by its name";
+    CalleeExpr: "calling the value of an expression" => "call a `#[device]` function by its name";
+    HeapCall: "`{}`, which allocates," => "use an array `[T; N]` or a workgroup array";
+    OptionCall: "`{}`" => "use a `bool` beside the value, or an enum without data";
+    StdCall: "the library function `{}`" => "use the method (`a.min(b)`, `x.sqrt()`), or a `#[device]` function of your own";
+    VariantData: "the enum variant `{}` with data" => "use an enum without data and a struct beside it";
+    HeapMethod: "the method `{}`, which allocates or points into memory," => "index the slice, or copy into an array `[T; N]`";
+    OptionMethod: "the method `{}`, which gives or takes an `Option`," => "test first (`if i < x.len()`, `if b != 0`), then index or compute";
+    AtomicPlace: "`{}` on a value" => "pass the place: `&mut x[i]`, or a `&mut` parameter";
+    OtherExpr: "this expression" => "write it with operators, calls, `if`, `match` and loops";
+
+    // Macros.
+    AssertMacro: "the macro `{}!`" => "test with `if` and store a flag; bad indices and divisors fault by themselves";
+    PanicMacro: "the macro `{}!`" => "return early and store a flag, or write `unreachable!()`";
+    UnreachableMessage: "`unreachable!` with a message" => "write `unreachable!()`; the fault names its line";
+    PrintMacro: "the macro `{}!`" => "write `gpu_println!`";
+    VecMacro: "the macro `vec!`" => "use an array `[value; N]`, or a slice parameter";
+    FormatMacro: "the macro `{}!`" => "print with `gpu_println!`";
+    MatchesMacro: "the macro `matches!`" => "write `match x { pattern => true, _ => false }`";
+    OtherMacro: "the macro `{}!`" => "write out what it expands to";
+
+    // Patterns.
+    SlicePattern: "a slice pattern" => "index the elements: `let a = x[0];`";
+    StructPattern: "a struct pattern" => "read the fields: `let x = s.x;`";
+    TupleStructPattern: "a pattern with data, `{}(…)`" => "read the fields, `s.0`; enums have no data";
+    RefPattern: "a reference pattern" => "dereference the value: `match *x`";
+    RefBinding: "a `ref` binding" => "bind the value, or take `&place` after it";
+    AtBinding: "a binding with `@`" => "match on a local and use that local in the arm";
+    RestPattern: "`..` in a pattern" => "write `_` for each element";
+    FloatPattern: "a float in a pattern" => "compare with `if`";
+    StringPattern: "a string or `char` in a pattern" => "match on bytes or numbers";
+    RefutableLet: "a `let` pattern that may not match" => "use `match`";
+    LetPattern: "this pattern in `let`" => "bind a name, `_`, or a tuple of these";
+    OtherPattern: "this pattern" => "use numbers, ranges, constants, names, `_`, tuples and `|`";
+
+    // Structs and enums.
+    NoReprC: "a struct without `#[repr(C)]`" => "add `#[repr(C)]`, so that host and device agree on its layout";
+    ReprOption: "the representation `{}`" => "use `#[repr(C)]` on a struct, `#[repr(u32)]` or its like on an enum; pad with fields";
+    GenericType: "a generic type with `derive(GpuType)`" => "write one type for each set of arguments";
+    UnionType: "a union" => "use a struct, and `to_bits` and `from_bits` to reinterpret";
+    EmptyStruct: "a struct without fields" => "add a field";
+    FieldType: "a field of this type" => "use scalars, arrays, and other types with `derive(GpuType)`";
+    EnumData: "an enum variant with data" => "use an enum without data and a struct beside it";
+    NoEnumRepr: "an enum without an integer `repr`" => "add `#[repr(u32)]` or its like";
+    EmptyEnum: "an enum without variants" => "add a variant";
+    Discriminant: "a discriminant that is not a literal" => "write the number";
+}

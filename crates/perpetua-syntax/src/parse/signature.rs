@@ -1,0 +1,232 @@
+//! A function as a whole: qualifiers, generics, parameters, return type.
+
+use super::reader::{Reader, line_of, name_of};
+use super::{Read, Refusal};
+use crate::ast::{Function, FunctionKind, Generic, Param, Scalar, Type};
+use quote::ToTokens;
+use syn::spanned::Spanned;
+use syn::visit::Visit;
+
+/// Reads a function from its two parts.
+pub(super) fn read(
+    sig: &syn::Signature,
+    block: &syn::Block,
+    kind: FunctionKind,
+    file: &str,
+) -> syn::Result<Read<Function>> {
+    let mut reader = Reader::default();
+    reader.check_qualifiers(sig);
+    reader.read_generics(&sig.generics);
+    let params: Vec<Param> = sig.inputs.iter().map(|input| reader.read_param(input)).collect();
+    let ret = match &sig.output {
+        syn::ReturnType::Default => None,
+        syn::ReturnType::Type(_, ty) => Some(reader.read_type(ty)),
+    };
+    let kind = reader.check_kind(sig, kind, &params, ret.as_ref());
+    for param in &params {
+        reader.declare(&param.name);
+    }
+    let body = reader.read_block(block);
+    Attributes(&mut reader).visit_block(block);
+    let name = name_of(&sig.ident);
+    let (line, file) = (line_of(sig.ident.span()), file.to_owned());
+    let generics = std::mem::take(&mut reader.generics);
+    reader.finish(|paths| Function {
+        name,
+        kind,
+        file,
+        line,
+        generics,
+        params,
+        ret,
+        body,
+        paths,
+    })
+}
+
+impl Reader {
+    fn check_qualifiers(&mut self, sig: &syn::Signature) {
+        if let Some(token) = &sig.asyncness {
+            self.refuse(token, Refusal::AsyncFn);
+        }
+        if let Some(token) = &sig.unsafety {
+            self.refuse(token, Refusal::UnsafeFn);
+        }
+        if let Some(abi) = &sig.abi {
+            self.refuse(abi, Refusal::ExternFn);
+        }
+        if let Some(variadic) = &sig.variadic {
+            self.refuse(variadic, Refusal::Variadic);
+        }
+    }
+
+    /// The kind that the parameters make of the kind asked for, and what it forbids.
+    fn check_kind(
+        &mut self,
+        sig: &syn::Signature,
+        kind: FunctionKind,
+        params: &[Param],
+        ret: Option<&Type>,
+    ) -> FunctionKind {
+        if kind == FunctionKind::Device {
+            return kind;
+        }
+        if let Some(receiver) = sig.receiver() {
+            self.refuse(receiver, Refusal::KernelReceiver);
+        }
+        if let Some(ty) = ret
+            && *ty != Type::Unit
+        {
+            self.refuse(&sig.output, Refusal::KernelReturn);
+        }
+        let mut positions = params
+            .iter()
+            .zip(&sig.inputs)
+            .filter(|(param, _)| param.ty == Type::GridPos);
+        match (positions.next(), positions.next()) {
+            (None, _) if kind == FunctionKind::Stencil => self.refuse(&sig.ident, Refusal::NoGridPos),
+            (None, _) => return kind,
+            (Some(_), None) => {}
+            (Some(_), Some((_, second))) => self.refuse(second, Refusal::TwoGridPos),
+        }
+        FunctionKind::Stencil
+    }
+
+    fn read_generics(&mut self, generics: &syn::Generics) {
+        for param in &generics.params {
+            match param {
+                syn::GenericParam::Lifetime(_) => {}
+                syn::GenericParam::Type(param) => {
+                    let bounds = self.read_bounds(&param.bounds);
+                    self.generics.push(Generic::Type {
+                        name: name_of(&param.ident),
+                        bounds,
+                    });
+                }
+                syn::GenericParam::Const(param) => {
+                    let ty = match self.read_type(&param.ty) {
+                        Type::Scalar(scalar) if !scalar.is_float() => scalar,
+                        _ => {
+                            self.refuse(&param.ty, Refusal::ConstParamType);
+                            Scalar::Usize
+                        }
+                    };
+                    self.generics.push(Generic::Const {
+                        name: name_of(&param.ident),
+                        ty,
+                    });
+                }
+            }
+        }
+        for predicate in generics.where_clause.iter().flat_map(|clause| &clause.predicates) {
+            self.read_predicate(predicate);
+        }
+    }
+
+    fn read_predicate(&mut self, predicate: &syn::WherePredicate) {
+        let predicate = match predicate {
+            syn::WherePredicate::Lifetime(_) => return,
+            syn::WherePredicate::Type(predicate) if predicate.lifetimes.is_none() => predicate,
+            other => return self.refuse(other, Refusal::WherePredicate),
+        };
+        let read = self.read_bounds(&predicate.bounds);
+        let name = match &predicate.bounded_ty {
+            syn::Type::Path(path) if path.qself.is_none() => path.path.get_ident().map(name_of),
+            _ => None,
+        };
+        let param = self.generics.iter_mut().find_map(|generic| match generic {
+            Generic::Type { name: param, bounds } if Some(&*param) == name.as_ref() => Some(bounds),
+            _ => None,
+        });
+        match param {
+            Some(bounds) => bounds.extend(read),
+            None => self.refuse(predicate, Refusal::WherePredicate),
+        }
+    }
+
+    fn read_bounds<'a>(&mut self, bounds: impl IntoIterator<Item = &'a syn::TypeParamBound>) -> Vec<String> {
+        let mut read = Vec::new();
+        for bound in bounds {
+            match bound {
+                syn::TypeParamBound::Lifetime(_) => {}
+                syn::TypeParamBound::Trait(bound)
+                    if bound.lifetimes.is_none()
+                        && matches!(bound.modifier, syn::TraitBoundModifier::None) =>
+                {
+                    read.push(bound.path.to_token_stream().to_string());
+                }
+                other => self.refuse(other, Refusal::Bound),
+            }
+        }
+        read
+    }
+
+    fn read_param(&mut self, input: &syn::FnArg) -> Param {
+        match input {
+            syn::FnArg::Receiver(receiver) => self.read_receiver(receiver),
+            syn::FnArg::Typed(typed) => {
+                let ty = self.read_type(&typed.ty);
+                let line = line_of(typed.pat.span());
+                match &*typed.pat {
+                    syn::Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => Param {
+                        name: name_of(&ident.ident),
+                        mutable: ident.mutability.is_some(),
+                        ty,
+                        line,
+                    },
+                    other => {
+                        self.refuse(other, Refusal::ParamPattern);
+                        Param {
+                            name: String::new(),
+                            mutable: false,
+                            ty,
+                            line,
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn read_receiver(&mut self, receiver: &syn::Receiver) -> Param {
+        let ty = self.read_type(&receiver.ty);
+        let fits = match &ty {
+            Type::SelfType => true,
+            Type::Ref { target, .. } => **target == Type::SelfType,
+            _ => false,
+        };
+        if !fits {
+            self.refuse(receiver, Refusal::ReceiverType);
+        }
+        let mutable = receiver.reference.is_none() && receiver.mutability.is_some();
+        Param {
+            name: "self".to_owned(),
+            mutable,
+            ty,
+            line: line_of(receiver.self_token.span),
+        }
+    }
+}
+
+/// Refuses attributes inside a function, but for those that only concern lints, docs and formatting.
+struct Attributes<'a>(&'a mut Reader);
+
+impl<'ast> Visit<'ast> for Attributes<'_> {
+    fn visit_attribute(&mut self, attribute: &'ast syn::Attribute) {
+        let path = attribute.path();
+        let first = path
+            .segments
+            .first()
+            .map(|segment| name_of(&segment.ident))
+            .unwrap_or_default();
+        if !matches!(
+            first.as_str(),
+            "allow" | "expect" | "warn" | "deny" | "forbid" | "doc" | "rustfmt" | "clippy"
+        ) {
+            self.0.refuse_named(attribute, Refusal::Attribute, &first);
+        }
+    }
+
+    /// Inner items are refused whole.
+    fn visit_item(&mut self, _: &'ast syn::Item) {}
+}

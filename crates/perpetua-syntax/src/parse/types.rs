@@ -1,0 +1,122 @@
+//! Types.
+
+use super::Refusal;
+use super::path::{segment_names, single_name};
+use super::reader::Reader;
+use crate::ast::{PathUsage, Scalar, Type};
+use crate::nesting::Level;
+
+/// Why a well-known type of the standard library is not in the language.
+fn refused_type(name: &str) -> Option<Refusal> {
+    Some(match name {
+        "i128" | "u128" => Refusal::WideInteger,
+        "char" => Refusal::CharType,
+        "str" | "String" | "CStr" | "CString" | "OsStr" | "OsString" => Refusal::StrType,
+        "Vec" | "Box" | "VecDeque" | "HashMap" | "HashSet" | "BTreeMap" | "BTreeSet" | "BinaryHeap"
+        | "Cow" => Refusal::HeapType,
+        "Option" | "Result" => Refusal::OptionType,
+        "Rc" | "Arc" | "RefCell" | "UnsafeCell" | "Mutex" | "RwLock" | "OnceCell" | "OnceLock" => {
+            Refusal::SharedType
+        }
+        "AtomicBool" | "AtomicI8" | "AtomicI16" | "AtomicI32" | "AtomicI64" | "AtomicIsize" | "AtomicU8"
+        | "AtomicU16" | "AtomicU32" | "AtomicU64" | "AtomicUsize" | "AtomicPtr" => Refusal::AtomicType,
+        _ => return None,
+    })
+}
+
+/// The refused type among a path's segments: `Vec` of `Vec::new`.
+pub(super) fn refused_segment(path: &syn::Path) -> Option<(Refusal, String)> {
+    segment_names(path)
+        .into_iter()
+        .find_map(|name| Some((refused_type(&name)?, name)))
+}
+
+impl Reader {
+    /// A type anywhere.
+    pub(super) fn read_type(&mut self, ty: &syn::Type) -> Type {
+        let Some(_level) = Level::enter() else {
+            self.refuse(ty, Refusal::TooDeep);
+            return Type::Infer;
+        };
+        match ty {
+            syn::Type::Paren(paren) => self.read_type(&paren.elem),
+            syn::Type::Group(group) => self.read_type(&group.elem),
+            syn::Type::Infer(_) => Type::Infer,
+            syn::Type::Tuple(tuple) if tuple.elems.is_empty() => Type::Unit,
+            syn::Type::Tuple(tuple) => Type::Tuple(
+                tuple
+                    .elems
+                    .iter()
+                    .map(|element| self.read_type(element))
+                    .collect(),
+            ),
+            syn::Type::Array(array) => Type::Array {
+                element: Box::new(self.read_type(&array.elem)),
+                len: Box::new(self.read_expr(&array.len)),
+            },
+            syn::Type::Reference(reference) => Type::Ref {
+                mutable: reference.mutability.is_some(),
+                target: Box::new(self.read_target(&reference.elem)),
+            },
+            syn::Type::Path(path) => self.read_type_path(path),
+            other => {
+                self.refuse(other, refusal_of(other));
+                Type::Infer
+            }
+        }
+    }
+
+    /// The type behind a reference, which alone may be a slice.
+    fn read_target(&mut self, ty: &syn::Type) -> Type {
+        match ty {
+            syn::Type::Slice(slice) => Type::Slice(Box::new(self.read_type(&slice.elem))),
+            syn::Type::Paren(paren) => self.read_target(&paren.elem),
+            syn::Type::Group(group) => self.read_target(&group.elem),
+            other => self.read_type(other),
+        }
+    }
+
+    fn read_type_path(&mut self, path: &syn::TypePath) -> Type {
+        if path.qself.is_some() {
+            self.refuse(path, Refusal::QualifiedPath);
+            return Type::Infer;
+        }
+        let path = &path.path;
+        if let Some(name) = single_name(path) {
+            if name == "Self" {
+                return Type::SelfType;
+            }
+            if let Some(index) = self.type_param(&name) {
+                return Type::Generic(index);
+            }
+            if let Some(scalar) = Scalar::from_name(&name) {
+                return Type::Scalar(scalar);
+            }
+        }
+        let last = segment_names(path).pop().unwrap_or_default();
+        if let Some(refusal) = refused_type(&last) {
+            self.refuse_named(path, refusal, &last);
+            return Type::Infer;
+        }
+        match last.as_str() {
+            "f16" => Type::Scalar(Scalar::F16),
+            "bf16" => Type::Scalar(Scalar::Bf16),
+            "GridPos" => Type::GridPos,
+            _ => Type::Named(self.path(path, PathUsage::Type)),
+        }
+    }
+}
+
+/// Why a form of type is not in the language.
+fn refusal_of(ty: &syn::Type) -> Refusal {
+    match ty {
+        syn::Type::Ptr(_) => Refusal::RawPointer,
+        syn::Type::BareFn(_) => Refusal::FnPointer,
+        syn::Type::TraitObject(_) => Refusal::TraitObject,
+        syn::Type::ImplTrait(_) => Refusal::ImplTrait,
+        syn::Type::Slice(_) => Refusal::BareSlice,
+        syn::Type::Never(_) => Refusal::NeverType,
+        syn::Type::Macro(_) => Refusal::TypeMacro,
+        _ => Refusal::OtherType,
+    }
+}
