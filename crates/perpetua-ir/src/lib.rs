@@ -1,12 +1,14 @@
 //! Perpetua's kernel language: from Rust syntax or a builder, through a typed IR, to every target.
 //!
 //! In the order in which a kernel passes through: [`ops`] is the operator table that all the rest reads, [`ir`]
-//! the representation, [`verify`] the gate, [`pass`] the transformations, [`back`] the renderers; [`fault`] is what
+//! the representation, [`math`] the functions that are written once for all targets, [`verify`] the gate, [`pass`] the transformations, [`back`] the renderers; [`fault`] is what
 //! comes back when a kernel goes wrong.
 
 pub mod ops;
 
 pub mod ir;
+
+pub mod math;
 
 pub mod verify;
 

@@ -136,7 +136,8 @@ impl KernelBuilder {
         }
     }
 
-    fn define(&mut self, ty: Type, op: Op) -> Value {
+    /// Appends an operation whose type the caller knows.
+    pub(crate) fn define(&mut self, ty: Type, op: Op) -> Value {
         let value = Value(self.body.values.len() as u32);
         self.body.values.push(ty);
         self.push(Inst::Let(value, op));
@@ -255,6 +256,21 @@ impl KernelBuilder {
     /// A plain store.
     pub fn store(&mut self, place: Place, v: Value) -> Result<()> {
         self.effect(Effect::Store(place, v, None))
+    }
+
+    /// Appends a plain store without checking it.
+    pub(crate) fn push_store(&mut self, place: Place, v: Value) {
+        self.push(Inst::Do(Effect::Store(place, v, None)));
+    }
+
+    /// Opens a block; what follows goes there until [`KernelBuilder::close_block`].
+    pub(crate) fn open_block(&mut self) {
+        self.open.push(Block::default());
+    }
+
+    /// Closes the block opened last and gives it.
+    pub(crate) fn close_block(&mut self) -> Block {
+        self.open.pop().unwrap_or_default()
     }
 
     /// Builds what `f` appends as a block of its own.

@@ -1,2 +1,6 @@
 //! Passes: from kernel to kernel. Each keeps the meaning and makes one thing explicit that a renderer would
 //! otherwise have to know.
+
+mod library;
+
+pub use library::*;

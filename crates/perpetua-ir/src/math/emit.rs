@@ -1,0 +1,244 @@
+//! The math library's arithmetic as IR: each step appends a statement. Types are right by construction, so
+//! nothing here can fail.
+
+use std::cell::RefCell;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use super::real::{Condition, Real, Word};
+use crate::ir::{Inst, KernelBuilder, Op, Place, Scalar, Type, Value};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+
+/// A value in the function being built. `T` marks what it is: [`F`], [`I`] or [`B`].
+pub(super) struct Emitted<'a, T> {
+    builder: &'a RefCell<KernelBuilder>,
+    value: Value,
+    kind: std::marker::PhantomData<T>,
+}
+
+/// Marks an f32.
+pub(super) struct F;
+/// Marks an i32.
+pub(super) struct I;
+/// Marks a bool.
+pub(super) struct B;
+
+impl<T> Clone for Emitted<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Emitted<'_, T> {}
+
+impl<'a, T> Emitted<'a, T> {
+    /// Wraps a value, which must have the type that `T` marks.
+    pub(super) fn new(builder: &'a RefCell<KernelBuilder>, value: Value) -> Self {
+        Emitted {
+            builder,
+            value,
+            kind: std::marker::PhantomData,
+        }
+    }
+
+    /// The value.
+    pub(super) fn value(self) -> Value {
+        self.value
+    }
+
+    fn emit<U>(self, ty: impl Into<Type>, op: Op) -> Emitted<'a, U> {
+        Emitted::new(self.builder, self.builder.borrow_mut().define(ty.into(), op))
+    }
+    fn unary<U>(self, ty: impl Into<Type>, op: UnaryOp) -> Emitted<'a, U> {
+        self.emit(ty, Op::Unary(op, self.value))
+    }
+    fn binary<U, V>(self, ty: impl Into<Type>, op: BinaryOp, other: Emitted<'a, V>) -> Emitted<'a, U> {
+        self.emit(ty, Op::Binary(op, self.value, other.value))
+    }
+    fn cast<U>(self, to: Scalar) -> Emitted<'a, U> {
+        self.emit(to, Op::Cast(to, self.value))
+    }
+    fn bitcast<U>(self, to: Scalar) -> Emitted<'a, U> {
+        self.emit(to, Op::Bitcast(to, self.value))
+    }
+    /// The operation on both operands as `u32`, its result as `ty`.
+    fn unsigned<U, V>(self, op: BinaryOp, other: Emitted<'a, V>) -> Emitted<'a, U> {
+        let (a, b): (Emitted<'a, I>, Emitted<'a, I>) = (self.cast(Scalar::U32), other.cast(Scalar::U32));
+        match op {
+            BinaryOp::Lt => a.binary(Scalar::Bool, op, b),
+            _ => a.binary::<I, I>(Scalar::U32, op, b).cast(Scalar::I32),
+        }
+    }
+}
+
+macro_rules! operator {
+    ($trait:ident $method:ident) => {
+        impl<'a> $trait for Emitted<'a, F> {
+            type Output = Self;
+            fn $method(self, other: Self) -> Self {
+                self.binary(Scalar::F32, BinaryOp::$trait, other)
+            }
+        }
+    };
+}
+operator!(Add add);
+operator!(Sub sub);
+operator!(Mul mul);
+operator!(Div div);
+
+impl Neg for Emitted<'_, F> {
+    type Output = Self;
+    fn neg(self) -> Self {
+        self.unary(Scalar::F32, UnaryOp::Neg)
+    }
+}
+
+impl<'a> Real for Emitted<'a, F> {
+    type Int = Emitted<'a, I>;
+    type Cond = Emitted<'a, B>;
+
+    fn lit(self, v: f32) -> Self {
+        self.emit(Scalar::F32, Op::Const(Scalar::F32, v.to_bits().into()))
+    }
+    fn int(self, v: i32) -> Self::Int {
+        self.emit(Scalar::I32, Op::Const(Scalar::I32, u64::from(v as u32)))
+    }
+    fn fma(self, a: Self, b: Self) -> Self {
+        self.emit(
+            Scalar::F32,
+            Op::Ternary(TernaryOp::Fma, self.value, a.value, b.value),
+        )
+    }
+    fn abs(self) -> Self {
+        self.unary(Scalar::F32, UnaryOp::Abs)
+    }
+    fn sqrt(self) -> Self {
+        self.unary(Scalar::F32, UnaryOp::Sqrt)
+    }
+    fn nearest(self) -> Self {
+        self.unary(Scalar::F32, UnaryOp::RoundTiesEven)
+    }
+    fn trunc(self) -> Self {
+        self.unary(Scalar::F32, UnaryOp::Trunc)
+    }
+    fn copysign(self, sign: Self) -> Self {
+        self.binary(Scalar::F32, BinaryOp::Copysign, sign)
+    }
+    fn bits(self) -> Self::Int {
+        self.bitcast(Scalar::I32)
+    }
+    fn to_int(self) -> Self::Int {
+        self.cast(Scalar::I32)
+    }
+    fn lt(self, other: Self) -> Self::Cond {
+        self.binary(Scalar::Bool, BinaryOp::Lt, other)
+    }
+    fn eq(self, other: Self) -> Self::Cond {
+        self.binary(Scalar::Bool, BinaryOp::Eq, other)
+    }
+}
+
+impl<'a> Word for Emitted<'a, I> {
+    type Real = Emitted<'a, F>;
+    fn add(self, other: Self) -> Self {
+        self.binary(Scalar::I32, BinaryOp::Add, other)
+    }
+    fn sub(self, other: Self) -> Self {
+        self.binary(Scalar::I32, BinaryOp::Sub, other)
+    }
+    fn mul(self, other: Self) -> Self {
+        self.binary(Scalar::I32, BinaryOp::Mul, other)
+    }
+    fn mul_high_unsigned(self, other: Self) -> Self {
+        self.unsigned(BinaryOp::MulHigh, other)
+    }
+    fn and(self, other: Self) -> Self {
+        self.binary(Scalar::I32, BinaryOp::And, other)
+    }
+    fn or(self, other: Self) -> Self {
+        self.binary(Scalar::I32, BinaryOp::Or, other)
+    }
+    fn xor(self, other: Self) -> Self {
+        self.binary(Scalar::I32, BinaryOp::Xor, other)
+    }
+    fn shl(self, amount: Self) -> Self {
+        self.binary(Scalar::I32, BinaryOp::Shl, amount)
+    }
+    fn shr(self, amount: Self) -> Self {
+        self.binary(Scalar::I32, BinaryOp::Shr, amount)
+    }
+    fn shr_unsigned(self, amount: Self) -> Self {
+        self.unsigned(BinaryOp::Shr, amount)
+    }
+    fn lt(self, other: Self) -> Emitted<'a, B> {
+        self.binary(Scalar::Bool, BinaryOp::Lt, other)
+    }
+    fn lt_unsigned(self, other: Self) -> Emitted<'a, B> {
+        self.unsigned(BinaryOp::Lt, other)
+    }
+    fn eq(self, other: Self) -> Emitted<'a, B> {
+        self.binary(Scalar::Bool, BinaryOp::Eq, other)
+    }
+    fn to_real(self) -> Emitted<'a, F> {
+        self.cast(Scalar::F32)
+    }
+    fn to_real_unsigned(self) -> Emitted<'a, F> {
+        self.cast::<I>(Scalar::U32).cast(Scalar::F32)
+    }
+    fn to_bits(self) -> Emitted<'a, F> {
+        self.bitcast(Scalar::F32)
+    }
+}
+
+impl<'a> Condition for Emitted<'a, B> {
+    type Real = Emitted<'a, F>;
+    fn not(self) -> Self {
+        self.unary(Scalar::Bool, UnaryOp::Not)
+    }
+    fn and(self, other: Self) -> Self {
+        self.binary(Scalar::Bool, BinaryOp::And, other)
+    }
+    fn or(self, other: Self) -> Self {
+        self.binary(Scalar::Bool, BinaryOp::Or, other)
+    }
+    fn select(self, a: Emitted<'a, F>, b: Emitted<'a, F>) -> Emitted<'a, F> {
+        self.emit(
+            Scalar::F32,
+            Op::Ternary(TernaryOp::Select, self.value, a.value, b.value),
+        )
+    }
+    fn select_int(self, a: Emitted<'a, I>, b: Emitted<'a, I>) -> Emitted<'a, I> {
+        self.emit(
+            Scalar::I32,
+            Op::Ternary(TernaryOp::Select, self.value, a.value, b.value),
+        )
+    }
+    fn branch(
+        self,
+        then: impl FnOnce() -> (Emitted<'a, F>, Emitted<'a, I>),
+        otherwise: impl FnOnce() -> (Emitted<'a, F>, Emitted<'a, I>),
+    ) -> (Emitted<'a, F>, Emitted<'a, I>) {
+        let (real, int) = {
+            let mut b = self.builder.borrow_mut();
+            (
+                b.local("real", Scalar::F32.into()),
+                b.local("word", Scalar::I32.into()),
+            )
+        };
+        let finish = |(r, i): (Emitted<'a, F>, Emitted<'a, I>)| {
+            let mut b = self.builder.borrow_mut();
+            b.push_store(Place::local(real), r.value);
+            b.push_store(Place::local(int), i.value);
+            b.close_block()
+        };
+        self.builder.borrow_mut().open_block();
+        let then = finish(then());
+        self.builder.borrow_mut().open_block();
+        let otherwise = finish(otherwise());
+        self.builder
+            .borrow_mut()
+            .push(Inst::If(self.value, then, otherwise));
+        (
+            self.emit(Scalar::F32, Op::Load(Place::local(real), None)),
+            self.emit(Scalar::I32, Op::Load(Place::local(int), None)),
+        )
+    }
+}

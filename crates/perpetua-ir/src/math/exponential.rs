@@ -1,0 +1,158 @@
+//! Exponentials and hyperbolic functions. Method: reduction by powers of two and a polynomial (J.-M. Muller,
+//! Elementary Functions, chapter 11); coefficients are least-maximum fits made for the reduced ranges.
+
+use super::logarithm::{ln, ln_1p};
+use super::real::{Condition, Real, Word, polynomial, scale};
+
+const LOG2_E: f32 = std::f32::consts::LOG2_E;
+/// ln 2 in two parts; the first has 16 bits, so that its product with a small integer is exact.
+const LN_2_HIGH: f32 = 0.693_145_75;
+const LN_2_LOW: f32 = 1.428_606_8e-6;
+
+/// `x` limited to `[low, high]`; NaN stays NaN.
+fn limit<R: Real>(x: R, low: f32, high: f32) -> R {
+    let (low, high) = (x.lit(low), x.lit(high));
+    let x = x.lt(low).select(low, x);
+    x.gt(high).select(high, x)
+}
+
+/// `(r, k)` with `x = r + k ln 2` and `|r| <= ln 2 / 2`.
+fn reduce<R: Real>(x: R) -> (R, R) {
+    let k = (x * x.lit(LOG2_E)).nearest();
+    let r = (-k).fma(x.lit(LN_2_HIGH), x);
+    ((-k).fma(x.lit(LN_2_LOW), r), k)
+}
+
+/// `exp(r) - 1 - r` over `r²`, for `|r| <= ln 2 / 2`.
+fn tail<R: Real>(r: R) -> R {
+    polynomial(
+        r,
+        &[
+            0.5,
+            0.166_666_67,
+            0.041_666_34,
+            0.008_333_273,
+            0.001_394_208,
+            0.000_199_141_02,
+        ],
+    )
+}
+
+/// `exp(high + low)` for a `low` much smaller than `high`.
+pub(super) fn exp_sum<R: Real>(high: R, low: R) -> R {
+    let x = limit(high, -104.0, 89.0);
+    let (r, k) = reduce(x);
+    let r = r + low;
+    let p = (r * r).fma(tail(r), r) + x.lit(1.0);
+    scale(p, k.to_int())
+}
+
+pub(super) fn exp<R: Real>(x: R) -> R {
+    let x = limit(x, -104.0, 89.0);
+    let (r, k) = reduce(x);
+    let p = (r * r).fma(tail(r), r) + x.lit(1.0);
+    scale(p, k.to_int())
+}
+
+pub(super) fn exp2<R: Real>(x: R) -> R {
+    let x = limit(x, -151.0, 129.0);
+    let k = x.nearest();
+    let r = x - k;
+    let c = [
+        0.693_147_2,
+        0.240_226_5,
+        0.055_503_242,
+        0.009_618_004,
+        0.001_340_165_1,
+        0.000_154_765_21,
+    ];
+    let p = polynomial(r, &c).fma(r, x.lit(1.0));
+    scale(p, k.to_int())
+}
+
+pub(super) fn exp_m1<R: Real>(x: R) -> R {
+    let full = x;
+    let x = limit(x, -20.0, 89.0);
+    let (r, k) = reduce(x);
+    // 2^k (e + 1) - 1 with e = exp(r) - 1; below, 2^k is split so that 2^128 does not overflow.
+    let e = (r * r).fma(tail(r), r);
+    let k = k.to_int();
+    let half = k.shr(x.int(1));
+    let power = |k: R::Int| k.add(x.int(127)).shl(x.int(23)).to_bits();
+    let (a, b) = (power(half), power(k.sub(half)));
+    let large = k.lt(x.int(64)).not();
+    let small = e.fma(a * b, a * b - x.lit(1.0));
+    let big = (e + x.lit(1.0)) * a * b;
+    let y = large.select(big, small);
+    // Keeps the sign of zero and the last bit of tiny arguments.
+    full.abs().lt(x.lit(1e-9)).select(full, y)
+}
+
+pub(super) fn sinh<R: Real>(x: R) -> R {
+    let a = x.abs();
+    let t = x * x;
+    let c = [
+        0.166_666_67,
+        0.008_333_333,
+        0.000_198_412_98,
+        2.755_185e-6,
+        2.553_943_5e-8,
+    ];
+    let near = (t * x).fma(polynomial(t, &c), x);
+    let h = exp(a * x.lit(0.5));
+    let e = exp(limit(a, 0.0, 80.0));
+    let far = (a.gt(x.lit(40.0))).select(x.lit(0.5) * h * h, x.lit(0.5) * (e - x.lit(1.0) / e));
+    // NaN fails the comparison and takes the polynomial, which keeps it.
+    a.gt(x.lit(1.0)).select(far.copysign(x), near)
+}
+
+pub(super) fn cosh<R: Real>(x: R) -> R {
+    let a = x.abs();
+    let h = exp(a * x.lit(0.5));
+    let e = exp(limit(a, 0.0, 80.0));
+    let middle = x.lit(0.5).fma(e, x.lit(0.5) / e);
+    a.gt(x.lit(40.0)).select(x.lit(0.5) * h * h, middle)
+}
+
+pub(super) fn tanh<R: Real>(x: R) -> R {
+    let a = x.abs();
+    let t = x * x;
+    let c = [
+        -0.333_333_3,
+        0.133_332_48,
+        -0.053_952_463,
+        0.021_734_376,
+        -0.008_266_932,
+        0.002_230_918_7,
+    ];
+    let near = (t * x).fma(polynomial(t, &c), x);
+    let e = exp(limit(a * x.lit(2.0), 0.0, 40.0));
+    let far = x.lit(1.0) - x.lit(2.0) / (e + x.lit(1.0));
+    a.gt(x.lit(0.6)).select(far, near).copysign(x)
+}
+
+pub(super) fn asinh<R: Real>(x: R) -> R {
+    let a = x.abs();
+    let huge = a.gt(x.lit(1e9));
+    let b = huge.select(x.lit(1.0), a);
+    let middle = ln_1p(b + b * b / (x.lit(1.0) + (b.fma(b, x.lit(1.0))).sqrt()));
+    let far = ln(a) + x.lit(std::f32::consts::LN_2);
+    let y = huge.select(far, middle).copysign(x);
+    a.lt(x.lit(1e-4)).or(x.is_nan()).select(x, y)
+}
+
+pub(super) fn acosh<R: Real>(x: R) -> R {
+    let huge = x.gt(x.lit(1e9));
+    let t = huge.select(x.lit(1.0), x) - x.lit(1.0);
+    let middle = ln_1p(t + (t.fma(t, t + t)).sqrt());
+    let y = huge.select(ln(x) + x.lit(std::f32::consts::LN_2), middle);
+    x.lt(x.lit(1.0)).select(x.lit(f32::NAN), y)
+}
+
+pub(super) fn atanh<R: Real>(x: R) -> R {
+    let a = x.abs();
+    let y = x.lit(0.5) * ln_1p((a + a) / (x.lit(1.0) - a));
+    a.lt(x.lit(1e-4))
+        .or(x.is_nan())
+        .select(x.fma(x * x * x.lit(1.0 / 3.0), x), y.copysign(x))
+}

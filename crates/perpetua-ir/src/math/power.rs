@@ -1,0 +1,102 @@
+//! Powers and roots.
+
+use super::exponential::exp_sum;
+use super::logarithm::log2_sum;
+use super::real::{Condition, Real, Word};
+
+/// `x` to the `y`, with the special cases of IEEE 754's `pow`.
+pub(super) fn pow<R: Real>(x: R, y: R) -> R {
+    let (one, zero, inf) = (x.lit(1.0), x.lit(0.0), x.lit(f32::INFINITY));
+    let a = x.abs();
+    let (high, low) = log2_sum(a);
+    // y log2|x| in two parts. A huge exponent would overflow to NaN on the way, and decides the result anyway.
+    let limit = x.lit(1e30);
+    let z = y.abs().gt(limit).select(limit.copysign(y), y);
+    let p = high * z;
+    let p_low = high.fma(z, -p) + low * z;
+    let out = p.abs().lt(x.lit(1e4));
+    let p = out.select(p, x.lit(1e4).copysign(p));
+    let p_low = out.select(p_low, zero);
+    // 2^p: the integer part apart, the fraction through exp.
+    let whole = p.nearest();
+    let whole = whole
+        .abs()
+        .lt(x.lit(300.0))
+        .select(whole, x.lit(300.0).copysign(whole));
+    let fraction = out.select((p - whole) + p_low, zero);
+    let ln2 = x.lit(std::f32::consts::LN_2);
+    let r = fraction * ln2;
+    let r_low = fraction.fma(ln2, -r);
+    let m = exp_sum(r, r_low);
+    let k = whole.to_int();
+    // Three steps: 2^±300 is not a float.
+    let third = |k: R::Int| k.add(x.int(127)).shl(x.int(23)).to_bits();
+    let limited = k.lt(x.int(-200)).select_int(x.int(-200), k);
+    let limited = x.int(200).lt(limited).select_int(x.int(200), limited);
+    let first = limited.shr(x.int(1));
+    let value = m * third(first) * third(limited.sub(first));
+
+    let integer = y.trunc().eq(y).and(y.abs().lt(inf));
+    let halved = y * x.lit(0.5);
+    let odd = integer
+        .and(halved.trunc().eq(halved).not())
+        .and(y.abs().lt(x.lit(16_777_216.0)));
+    let negative = x.bits().lt(x.int(0));
+    // Zero, infinite or ordinary base; then the sign; then what overrides all.
+    let y_negative = y.lt(zero);
+    let value = a.eq(zero).select(y_negative.select(inf, zero), value);
+    let value = a.eq(inf).select(y_negative.select(zero, inf), value);
+    let grows = a.gt(one).and(y.gt(zero)).or(a.lt(one).and(y_negative));
+    let at_infinity = a.eq(one).select(one, grows.select(inf, zero));
+    let value = y.abs().eq(inf).select(at_infinity, value);
+    let value = negative.and(odd).select(-value, value);
+    let undefined = x.lt(zero).and(integer.not()).and(y.abs().lt(inf)).and(a.lt(inf));
+    let value = undefined
+        .or(x.is_nan())
+        .or(y.is_nan())
+        .select(x.lit(f32::NAN), value);
+    y.eq(zero).or(x.eq(one)).select(one, value)
+}
+
+pub(super) fn cbrt<R: Real>(x: R) -> R {
+    let a = x.abs();
+    let tiny = a.lt(x.lit(f32::MIN_POSITIVE));
+    let huge = a.gt(x.lit(1e30));
+    let b = tiny.select(a * x.lit(16_777_216.0), huge.select(a * x.lit(5.960_464_5e-8), a));
+    // A third of the exponent, by a multiplication, is good to 5 bits; Halley's step triples them.
+    let third = b.bits().mul_high_unsigned(x.int(0x5555_5556));
+    let guess = third.add(x.int(0x2a51_37a0)).to_bits();
+    let step = |t: R| {
+        let cube = t * t * t;
+        t - t * ((cube - b) / (cube + cube + b))
+    };
+    let t = step(step(guess));
+    // One Newton step with the cube's error taken along.
+    let s = t * t;
+    let s_low = t.fma(t, -s);
+    let residue = (-t).fma(s, b) - t * s_low;
+    let t = t + residue / (x.lit(3.0) * s);
+    let y = tiny
+        .select(t * x.lit(0.003_906_25), huge.select(t * x.lit(256.0), t))
+        .copysign(x);
+    let plain = x.eq(x.lit(0.0)).or(a.lt(x.lit(f32::INFINITY)).not());
+    plain.select(x, y)
+}
+
+pub(super) fn hypot<R: Real>(x: R, y: R) -> R {
+    let (ax, ay) = (x.abs(), y.abs());
+    let swap = ax.lt(ay);
+    let (large, small) = (swap.select(ay, ax), swap.select(ax, ay));
+    // Scaled by powers of two, so that squares neither overflow nor vanish.
+    let huge = large.gt(x.lit(1e18));
+    let tiny = large.lt(x.lit(1e-18));
+    let (down, up) = (x.lit(1.262_177_4e-29), x.lit(7.922_816e28));
+    let one = x.lit(1.0);
+    let factor = huge.select(down, tiny.select(up, one));
+    let back = huge.select(up, tiny.select(down, one));
+    let (l, s) = (large * factor, small * factor);
+    let value = l.fma(l, s * s).sqrt() * back;
+    let inf = x.lit(f32::INFINITY);
+    let value = x.is_nan().or(y.is_nan()).select(x.lit(f32::NAN), value);
+    ax.eq(inf).or(ay.eq(inf)).select(inf, value)
+}

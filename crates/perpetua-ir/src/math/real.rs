@@ -1,0 +1,112 @@
+//! The arithmetic that the math library is written in: IEEE f32 and wrapping 32-bit integers, as traits. One
+//! implementation computes, another appends IR; so every target runs the very same steps.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// An f32, or the promise of one.
+pub(super) trait Real:
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
+{
+    /// 32-bit integers beside it.
+    type Int: Word<Real = Self>;
+    /// Conditions beside it.
+    type Cond: Condition<Real = Self>;
+
+    /// A constant.
+    fn lit(self, v: f32) -> Self;
+    /// An integer constant.
+    fn int(self, v: i32) -> Self::Int;
+    /// `self * a + b`, rounded once.
+    fn fma(self, a: Self, b: Self) -> Self;
+    fn abs(self) -> Self;
+    fn sqrt(self) -> Self;
+    /// Nearest integer, ties to even.
+    fn nearest(self) -> Self;
+    fn trunc(self) -> Self;
+    /// This magnitude with `sign`'s sign.
+    fn copysign(self, sign: Self) -> Self;
+    /// The bits, as an integer.
+    fn bits(self) -> Self::Int;
+    /// Rust's `as i32`.
+    fn to_int(self) -> Self::Int;
+    fn lt(self, other: Self) -> Self::Cond;
+    fn eq(self, other: Self) -> Self::Cond;
+
+    /// `self > other`.
+    fn gt(self, other: Self) -> Self::Cond {
+        other.lt(self)
+    }
+    /// Whether NaN.
+    fn is_nan(self) -> Self::Cond {
+        self.eq(self).not()
+    }
+}
+
+/// A 32-bit integer; arithmetic wraps.
+pub(super) trait Word: Copy {
+    /// The float beside it.
+    type Real: Real<Int = Self>;
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    /// Upper half of the product of both as unsigned numbers.
+    fn mul_high_unsigned(self, other: Self) -> Self;
+    fn and(self, other: Self) -> Self;
+    fn or(self, other: Self) -> Self;
+    fn xor(self, other: Self) -> Self;
+    /// Left shift by an amount below 32.
+    fn shl(self, amount: Self) -> Self;
+    /// Arithmetic right shift by an amount below 32.
+    fn shr(self, amount: Self) -> Self;
+    /// Logical right shift by an amount below 32.
+    fn shr_unsigned(self, amount: Self) -> Self;
+    fn lt(self, other: Self) -> <Self::Real as Real>::Cond;
+    fn lt_unsigned(self, other: Self) -> <Self::Real as Real>::Cond;
+    fn eq(self, other: Self) -> <Self::Real as Real>::Cond;
+    /// Nearest float of the signed value.
+    fn to_real(self) -> Self::Real;
+    /// Nearest float of the unsigned value.
+    fn to_real_unsigned(self) -> Self::Real;
+    /// The float with these bits.
+    fn to_bits(self) -> Self::Real;
+}
+
+/// A condition.
+pub(super) trait Condition: Copy {
+    /// The float beside it.
+    type Real: Real<Cond = Self>;
+    fn not(self) -> Self;
+    fn and(self, other: Self) -> Self;
+    fn or(self, other: Self) -> Self;
+    /// `a` where this holds, else `b`.
+    fn select(self, a: Self::Real, b: Self::Real) -> Self::Real;
+    /// `a` where this holds, else `b`.
+    fn select_int(
+        self,
+        a: <Self::Real as Real>::Int,
+        b: <Self::Real as Real>::Int,
+    ) -> <Self::Real as Real>::Int;
+    /// Runs one of two pieces of code that give a float and an integer.
+    fn branch(
+        self,
+        then: impl FnOnce() -> (Self::Real, <Self::Real as Real>::Int),
+        otherwise: impl FnOnce() -> (Self::Real, <Self::Real as Real>::Int),
+    ) -> (Self::Real, <Self::Real as Real>::Int);
+}
+
+/// `c[0] + x c[1] + x² c[2] + …`, by Horner's rule with fused steps.
+pub(super) fn polynomial<R: Real>(x: R, c: &[f32]) -> R {
+    match c {
+        [] => x.lit(0.0),
+        [last] => x.lit(*last),
+        [first, rest @ ..] => polynomial(x, rest).fma(x, x.lit(*first)),
+    }
+}
+
+/// `x * 2^k` for `k` in -252 ..= 254, rounded once where `x` is normal.
+pub(super) fn scale<R: Real>(x: R, k: R::Int) -> R {
+    let half = k.shr(x.int(1));
+    let rest = k.sub(half);
+    let power = |e: R::Int| e.add(x.int(127)).shl(x.int(23)).to_bits();
+    x * power(half) * power(rest)
+}

@@ -1,0 +1,176 @@
+//! The library against f64 results, and its IR form against its native form.
+
+use super::*;
+use crate::ops::Exactness;
+
+/// Floats spread over all exponents and signs, and the values where things change.
+fn samples(step: u32) -> Vec<f32> {
+    let mut out: Vec<f32> = (0..u32::MAX / step).map(|i| f32::from_bits(i * step)).collect();
+    for v in [
+        0.0, 0.5, 1.0, 2.0, 0.6, 40.0, 88.72, 88.73, 103.9, 127.0, 128.0, 149.0, 150.0, 48_000.0, 1e-8, 1e9,
+    ] {
+        let bits = f32::to_bits(v);
+        for b in bits.saturating_sub(3)..=bits + 3 {
+            out.extend([f32::from_bits(b), -f32::from_bits(b)]);
+        }
+    }
+    out.extend((-2000..2000).map(|i| i as f32 * 0.01));
+    out.extend([
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        f32::MIN_POSITIVE,
+        f32::MAX,
+        f32::MIN,
+    ]);
+    out
+}
+
+fn exact(op: UnaryOp, x: f64) -> f64 {
+    match op {
+        UnaryOp::Exp => x.exp(),
+        UnaryOp::Exp2 => x.exp2(),
+        UnaryOp::ExpM1 => x.exp_m1(),
+        UnaryOp::Ln => x.ln(),
+        UnaryOp::Ln1p => x.ln_1p(),
+        UnaryOp::Log2 => x.log2(),
+        UnaryOp::Log10 => x.log10(),
+        UnaryOp::Sin => x.sin(),
+        UnaryOp::Cos => x.cos(),
+        UnaryOp::Tan => x.tan(),
+        UnaryOp::Asin => x.asin(),
+        UnaryOp::Acos => x.acos(),
+        UnaryOp::Atan => x.atan(),
+        UnaryOp::Sinh => x.sinh(),
+        UnaryOp::Cosh => x.cosh(),
+        UnaryOp::Tanh => x.tanh(),
+        UnaryOp::Asinh => x.asinh(),
+        UnaryOp::Acosh => x.acosh(),
+        UnaryOp::Atanh => x.atanh(),
+        UnaryOp::Cbrt => x.cbrt(),
+        other => panic!("{other:?} is not in the library"),
+    }
+}
+
+/// Error of `got` in units in the last place of the f32 nearest to `want`.
+fn ulps(got: f32, want: f64) -> f64 {
+    if want.is_nan() || got.is_nan() {
+        return if want.is_nan() && got.is_nan() {
+            0.0
+        } else {
+            f64::INFINITY
+        };
+    }
+    let magnitude = (want.abs() as f32).clamp(f32::MIN_POSITIVE, f32::MAX);
+    let unit = 2f64.powf(f64::from(magnitude).log2().floor() - 23.0);
+    // Infinity counts as the next step of the ladder past the largest finite float.
+    let beyond = f64::from(f32::MAX) + 2f64.powi(104);
+    (f64::from(got).clamp(-beyond, beyond) - want.clamp(-beyond, beyond)).abs() / unit
+}
+
+fn bound(e: Exactness) -> f64 {
+    match e {
+        Exactness::Exact => 0.5,
+        Exactness::Ulp(n) => n.into(),
+    }
+}
+
+#[test]
+fn unary_functions_stay_within_the_tables_bound() {
+    let step: u32 = std::env::var("PERPETUA_MATH_STEP")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(40_009);
+    let xs = samples(step);
+    let mut failures = String::new();
+    for &op in UnaryOp::ALL.iter().filter(|op| eval_unary(**op, 0.0).is_some()) {
+        let mut worst = (0.0f64, 0.0f32);
+        for &x in &xs {
+            let got = eval_unary(op, x).unwrap();
+            let e = ulps(got, exact(op, x.into()));
+            if e > worst.0 {
+                worst = (e, x);
+            }
+        }
+        println!("{:8} worst {:.3} ulp at {:e}", op.name(), worst.0, worst.1);
+        if worst.0 > bound(op.row().exactness) {
+            let (e, x) = worst;
+            let got = eval_unary(op, x).unwrap();
+            failures += &format!(
+                "{}({x:e}) = {got:e}, want {:e}: {e} ulp\n",
+                op.name(),
+                exact(op, x.into())
+            );
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+#[test]
+fn binary_functions_stay_within_the_tables_bound() {
+    let mut values: Vec<f32> = samples(9_000_011);
+    values.extend((-40..40).map(|i| i as f32 * 0.25));
+    let mut failures = String::new();
+    for op in [BinaryOp::Pow, BinaryOp::Atan2, BinaryOp::Hypot] {
+        let mut worst = (0.0f64, 0.0f32, 0.0f32);
+        for &x in &values {
+            for &y in &values {
+                let got = eval_binary(op, x, y).unwrap();
+                let (a, b) = (f64::from(x), f64::from(y));
+                let want = match op {
+                    BinaryOp::Pow => a.powf(b),
+                    BinaryOp::Atan2 => a.atan2(b),
+                    _ => a.hypot(b),
+                };
+                let e = ulps(got, want);
+                if e > worst.0 {
+                    worst = (e, x, y);
+                }
+            }
+        }
+        let (e, x, y) = worst;
+        println!("{:8} worst {e:.3} ulp at {x:e}, {y:e}", op.name());
+        if e > bound(op.row().exactness) {
+            let got = eval_binary(op, x, y).unwrap();
+            failures += &format!("{}({x:e}, {y:e}) = {got:e}: {e} ulp\n", op.name());
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+#[test]
+fn signs_of_zero_are_kept() {
+    for op in [
+        UnaryOp::Sin,
+        UnaryOp::Tan,
+        UnaryOp::Asin,
+        UnaryOp::Atan,
+        UnaryOp::Sinh,
+        UnaryOp::Tanh,
+        UnaryOp::Asinh,
+    ] {
+        for x in [0.0f32, -0.0] {
+            assert_eq!(eval_unary(op, x).unwrap().to_bits(), x.to_bits(), "{op:?}");
+        }
+    }
+    for op in [UnaryOp::Atanh, UnaryOp::ExpM1, UnaryOp::Ln1p, UnaryOp::Cbrt] {
+        assert_eq!(
+            eval_unary(op, -0.0).unwrap().to_bits(),
+            (-0.0f32).to_bits(),
+            "{op:?}"
+        );
+    }
+}
+
+#[test]
+fn every_library_operator_has_an_ir_function() {
+    use crate::ops::Spelling;
+    for &op in UnaryOp::ALL {
+        let library = op.row().cuda == Spelling::Library;
+        assert_eq!(function(LibraryOp::Unary(op)).is_some(), library, "{op:?}");
+    }
+    for &op in BinaryOp::ALL {
+        let library = op.row().cuda == Spelling::Library;
+        assert_eq!(function(LibraryOp::Binary(op)).is_some(), library, "{op:?}");
+    }
+}
