@@ -1,12 +1,15 @@
 //! Perpetua's kernel language: from Rust syntax or a builder, through a typed IR, to every target.
 //!
 //! In the order in which a kernel passes through: [`ops`] is the operator table that all the rest reads, [`ir`]
-//! the representation, [`math`] the functions that are written once for all targets, [`verify`] the gate, [`pass`] the transformations, [`back`] the renderers; [`fault`] is what
-//! comes back when a kernel goes wrong.
+//! the representation, [`front`] what makes it of other forms, [`math`] the functions that are written once for
+//! all targets, [`verify`] the gate, [`pass`] the transformations, [`back`] the renderers; [`fault`] is what comes
+//! back when a kernel goes wrong.
 
 pub mod ops;
 
 pub mod ir;
+
+pub mod front;
 
 pub mod math;
 

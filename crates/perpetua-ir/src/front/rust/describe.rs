@@ -1,0 +1,329 @@
+//! Descriptions of Rust types and constants, as the lowering sees them: what the host's compiler knows about a type
+//! (its layout, its variants) and a constant (its value), without the type itself.
+
+use std::any::TypeId;
+use std::fmt;
+use std::sync::Arc;
+
+use perpetua_syntax::Scalar;
+
+/// Tells types apart: two types are the same type if and only if their keys are equal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum TypeKey {
+    /// A type of the running program.
+    Program(TypeId),
+    /// A type that was read from source text, by its name there.
+    Source(Arc<str>),
+}
+
+/// A type that kernels can hold.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum TypeDesc {
+    /// A scalar; `usize` and `isize` take their width at instantiation.
+    Scalar(Scalar),
+    /// `[T; N]`.
+    Array(Arc<TypeDesc>, usize),
+    /// A `#[repr(C)]` struct.
+    Struct(Arc<StructDesc>),
+    /// An enum without data.
+    Enum(Arc<EnumDesc>),
+    /// A tuple; in constants only, for it has no layout in memory.
+    Tuple(Vec<TypeDesc>),
+}
+
+/// A struct's description. Equality is that of the keys.
+#[derive(Clone, Debug)]
+pub struct StructDesc {
+    /// Which type it is.
+    pub key: TypeKey,
+    /// Its name, without its module.
+    pub name: String,
+    /// Whether it is a tuple struct; its fields are then called `0`, `1`, ….
+    pub tuple: bool,
+    /// Its fields in order.
+    pub fields: Vec<FieldDesc>,
+    /// Size in bytes on the host.
+    pub size: usize,
+    /// Alignment in bytes on the host.
+    pub align: usize,
+}
+
+/// A struct's field.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FieldDesc {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: TypeDesc,
+    /// Offset from the start of the struct on the host, in bytes (`offset_of!`).
+    pub offset: usize,
+}
+
+/// The description of an enum without data. Equality is that of the keys.
+#[derive(Clone, Debug)]
+pub struct EnumDesc {
+    /// Which type it is.
+    pub key: TypeKey,
+    /// Its name, without its module.
+    pub name: String,
+    /// The integer that stores it.
+    pub repr: Scalar,
+    /// Variants and their values.
+    pub variants: Vec<(String, i128)>,
+}
+
+impl PartialEq for StructDesc {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+impl Eq for StructDesc {}
+impl std::hash::Hash for StructDesc {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
+
+impl PartialEq for EnumDesc {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+impl Eq for EnumDesc {}
+impl std::hash::Hash for EnumDesc {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
+
+impl TypeDesc {
+    /// The description of the struct `T`: its fields with their offsets in `T`, in order. For `derive(GpuType)`.
+    pub fn of_struct<T: 'static>(name: &str, tuple: bool, fields: Vec<FieldDesc>) -> TypeDesc {
+        TypeDesc::Struct(Arc::new(StructDesc {
+            key: TypeKey::Program(TypeId::of::<T>()),
+            name: name.to_owned(),
+            tuple,
+            fields,
+            size: size_of::<T>(),
+            align: align_of::<T>(),
+        }))
+    }
+
+    /// The description of the enum `T`, stored as `repr`. For `derive(GpuType)`.
+    pub fn of_enum<T: 'static>(name: &str, repr: Scalar, variants: &[(&str, i128)]) -> TypeDesc {
+        TypeDesc::Enum(Arc::new(EnumDesc {
+            key: TypeKey::Program(TypeId::of::<T>()),
+            name: name.to_owned(),
+            repr,
+            variants: variants.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
+        }))
+    }
+
+    /// Whether each pattern of bits is a value, so that what a device wrote can be read back unseen. `bool` and
+    /// enums are not such types.
+    pub fn any_bits(&self) -> bool {
+        match self {
+            TypeDesc::Scalar(s) => *s != Scalar::Bool,
+            TypeDesc::Array(element, _) => element.any_bits(),
+            TypeDesc::Struct(s) => s.fields.iter().all(|f| f.ty.any_bits()),
+            TypeDesc::Enum(_) => false,
+            TypeDesc::Tuple(elements) => elements.iter().all(TypeDesc::any_bits),
+        }
+    }
+
+    /// Checks that `bytes`, in the host's layout and byte order, are a value of this type.
+    ///
+    /// # Errors
+    /// [`InvalidValue`] for the first `bool` that is neither 0 nor 1, the first enum value without a variant, or
+    /// too few bytes.
+    pub fn check_bytes(&self, bytes: &[u8]) -> Result<(), InvalidValue> {
+        self.check_at(bytes, 0)
+    }
+
+    fn check_at(&self, bytes: &[u8], at: usize) -> Result<(), InvalidValue> {
+        let scalar = |s: Scalar| -> Result<u128, InvalidValue> {
+            let size = host_size(s);
+            let raw = bytes.get(at..at + size).ok_or_else(|| InvalidValue {
+                ty: s.name().to_owned(),
+                offset: at,
+                value: 0,
+                short: true,
+            })?;
+            let mut wide = [0u8; 16];
+            if cfg!(target_endian = "little") {
+                wide[..size].copy_from_slice(raw);
+                Ok(u128::from_le_bytes(wide))
+            } else {
+                wide[16 - size..].copy_from_slice(raw);
+                Ok(u128::from_be_bytes(wide))
+            }
+        };
+        match self {
+            TypeDesc::Scalar(Scalar::Bool) => match scalar(Scalar::Bool)? {
+                0 | 1 => Ok(()),
+                value => Err(InvalidValue {
+                    ty: "bool".into(),
+                    offset: at,
+                    value: value as i128,
+                    short: false,
+                }),
+            },
+            TypeDesc::Scalar(s) => scalar(*s).map(|_| ()),
+            TypeDesc::Enum(e) => {
+                let unused = 128 - 8 * host_size(e.repr) as u32;
+                let raw = scalar(e.repr)?;
+                let value = match e.repr {
+                    Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 | Scalar::Isize => {
+                        ((raw << unused) as i128) >> unused
+                    }
+                    _ => raw as i128,
+                };
+                if e.variants.iter().any(|(_, v)| *v == value) {
+                    return Ok(());
+                }
+                Err(InvalidValue {
+                    ty: e.name.clone(),
+                    offset: at,
+                    value,
+                    short: false,
+                })
+            }
+            TypeDesc::Array(element, len) if !element.any_bits() => {
+                let size = element.host_layout().map_or(0, |(size, _)| size);
+                (0..*len).try_for_each(|i| element.check_at(bytes, at + i * size))
+            }
+            TypeDesc::Struct(s) => s
+                .fields
+                .iter()
+                .try_for_each(|f| f.ty.check_at(bytes, at + f.offset)),
+            TypeDesc::Array(..) | TypeDesc::Tuple(_) => Ok(()),
+        }
+    }
+
+    /// Size and alignment in the host's memory, in bytes; `None` for tuples, which have no fixed layout.
+    pub fn host_layout(&self) -> Option<(usize, usize)> {
+        match self {
+            TypeDesc::Scalar(s) => Some((host_size(*s), host_size(*s))),
+            TypeDesc::Array(element, len) => {
+                let (size, align) = element.host_layout()?;
+                Some((size.checked_mul(*len)?, align))
+            }
+            TypeDesc::Struct(s) => Some((s.size, s.align)),
+            TypeDesc::Enum(e) => Some((host_size(e.repr), host_size(e.repr))),
+            TypeDesc::Tuple(_) => None,
+        }
+    }
+}
+
+/// Size of a scalar in the host's memory, in bytes.
+fn host_size(s: Scalar) -> usize {
+    match s {
+        Scalar::Bool | Scalar::I8 | Scalar::U8 => 1,
+        Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => 2,
+        Scalar::I32 | Scalar::U32 | Scalar::F32 => 4,
+        Scalar::I64 | Scalar::U64 | Scalar::F64 => 8,
+        Scalar::Isize | Scalar::Usize => size_of::<usize>(),
+    }
+}
+
+impl fmt::Display for TypeDesc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TypeDesc::Scalar(s) => f.write_str(s.name()),
+            TypeDesc::Array(element, len) => write!(f, "[{element}; {len}]"),
+            TypeDesc::Struct(s) => f.write_str(&s.name),
+            TypeDesc::Enum(e) => f.write_str(&e.name),
+            TypeDesc::Tuple(elements) => {
+                f.write_str("(")?;
+                for (i, e) in elements.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    write!(f, "{e}")?;
+                }
+                if elements.len() == 1 {
+                    f.write_str(",")?;
+                }
+                f.write_str(")")
+            }
+        }
+    }
+}
+
+/// Bytes that are not a value of the type that they should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidValue {
+    /// The scalar or enum.
+    pub ty: String,
+    /// Where it stands, in bytes from the start.
+    pub offset: usize,
+    /// What was found there.
+    pub value: i128,
+    /// Whether the bytes end before it.
+    pub short: bool,
+}
+
+impl fmt::Display for InvalidValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.short {
+            write!(
+                f,
+                "the bytes end before the `{}` at byte {}",
+                self.ty, self.offset
+            )
+        } else {
+            write!(
+                f,
+                "{} at byte {} is not a value of `{}`: read the memory as its integer type, or write only valid values",
+                self.value, self.offset, self.ty
+            )
+        }
+    }
+}
+
+impl std::error::Error for InvalidValue {}
+
+/// A constant's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConstValue {
+    /// A scalar: its bits, zero-extended from its width (`usize` and `isize`: sign- or zero-extended to 64 bits,
+    /// cut to the pointer width at instantiation).
+    Scalar(Scalar, u64),
+    /// An enum's value.
+    Enum(Arc<EnumDesc>, i128),
+    /// An array: element type and elements. A reference to a slice arrives as the array that it refers to.
+    Array(TypeDesc, Vec<ConstValue>),
+    /// A tuple.
+    Tuple(Vec<ConstValue>),
+    /// A struct: its fields in order.
+    Struct(Arc<StructDesc>, Vec<ConstValue>),
+}
+
+impl ConstValue {
+    /// The constant's type.
+    pub fn type_desc(&self) -> TypeDesc {
+        match self {
+            ConstValue::Scalar(s, _) => TypeDesc::Scalar(*s),
+            ConstValue::Enum(e, _) => TypeDesc::Enum(e.clone()),
+            ConstValue::Array(element, values) => TypeDesc::Array(Arc::new(element.clone()), values.len()),
+            ConstValue::Tuple(values) => TypeDesc::Tuple(values.iter().map(ConstValue::type_desc).collect()),
+            ConstValue::Struct(s, _) => TypeDesc::Struct(s.clone()),
+        }
+    }
+
+    /// The struct `T` with these fields. For `derive(GpuType)`.
+    pub fn of_struct(ty: &TypeDesc, fields: Vec<ConstValue>) -> ConstValue {
+        match ty {
+            TypeDesc::Struct(s) => ConstValue::Struct(s.clone(), fields),
+            _ => ConstValue::Tuple(fields),
+        }
+    }
+
+    /// The enum `T` with this value. For `derive(GpuType)`.
+    pub fn of_enum(ty: &TypeDesc, value: i128) -> ConstValue {
+        match ty {
+            TypeDesc::Enum(e) => ConstValue::Enum(e.clone(), value),
+            _ => ConstValue::Scalar(Scalar::I64, value as u64),
+        }
+    }
+}

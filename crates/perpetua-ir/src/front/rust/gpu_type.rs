@@ -1,0 +1,145 @@
+//! Which Rust types live in device memory and which are constants of kernels. `derive(GpuType)` implements both
+//! traits for the user's structs and enums; all other implementations are here.
+
+use std::sync::Arc;
+
+use half::{bf16, f16};
+use perpetua_syntax::Scalar;
+
+use super::describe::{ConstValue, TypeDesc};
+
+/// A type whose values lie in buffers and are passed to kernels: scalars, `[T; N]`, and structs and enums with
+/// `#[derive(GpuType)]`.
+///
+/// # Safety
+/// [`GpuType::describe`] tells the truth about the type's layout: each scalar at its offset, the size, and for
+/// enums each valid value; the type holds no references, pointers or interior mutability. Memory is copied to and
+/// from devices as bytes by that description.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of device memory",
+    label = "kernels hold scalars, arrays, and types with `#[derive(GpuType)]`",
+    note = "write `#[derive(Clone, Copy, GpuType)] #[repr(C)]` on the struct, or `#[repr(u32)]` on the enum"
+)]
+pub unsafe trait GpuType: GpuConst + Copy + Send + Sync + 'static {
+    /// The type's description.
+    fn describe() -> TypeDesc;
+}
+
+/// A value that a kernel may use as a constant of the surrounding Rust: all [`GpuType`]s, and tuples, slices and
+/// references to constants.
+#[diagnostic::on_unimplemented(
+    message = "a constant of type `{Self}` cannot be used in a kernel",
+    label = "constants are scalars, arrays, tuples, and types with `#[derive(GpuType)]`",
+    note = "write `#[derive(Clone, Copy, GpuType)] #[repr(C)]` on the struct, or `#[repr(u32)]` on the enum"
+)]
+pub trait GpuConst {
+    /// The value.
+    fn to_const(&self) -> ConstValue;
+
+    /// The type, which an empty array's elements need; `None` where only a value has one (slices).
+    fn const_type() -> Option<TypeDesc>;
+}
+
+macro_rules! scalars {
+    ($($ty:ty => $scalar:ident, $value:ident => $bits:expr;)*) => { $(
+        // SAFETY: a primitive scalar (or half's, a transparent u16) of exactly this description.
+        unsafe impl GpuType for $ty {
+            fn describe() -> TypeDesc {
+                TypeDesc::Scalar(Scalar::$scalar)
+            }
+        }
+
+        impl GpuConst for $ty {
+            fn to_const(&self) -> ConstValue {
+                let $value = *self;
+                ConstValue::Scalar(Scalar::$scalar, $bits)
+            }
+
+            fn const_type() -> Option<TypeDesc> {
+                Some(TypeDesc::Scalar(Scalar::$scalar))
+            }
+        }
+    )* };
+}
+
+scalars! {
+    bool => Bool, v => u64::from(v);
+    i8 => I8, v => u64::from(v as u8);
+    i16 => I16, v => u64::from(v as u16);
+    i32 => I32, v => u64::from(v as u32);
+    i64 => I64, v => v as u64;
+    isize => Isize, v => v as i64 as u64;
+    u8 => U8, v => u64::from(v);
+    u16 => U16, v => u64::from(v);
+    u32 => U32, v => u64::from(v);
+    u64 => U64, v => v;
+    usize => Usize, v => v as u64;
+    f16 => F16, v => u64::from(v.to_bits());
+    bf16 => Bf16, v => u64::from(v.to_bits());
+    f32 => F32, v => u64::from(v.to_bits());
+    f64 => F64, v => v.to_bits();
+}
+
+// SAFETY: an array is its elements side by side, and they are described truly.
+unsafe impl<T: GpuType, const N: usize> GpuType for [T; N] {
+    fn describe() -> TypeDesc {
+        TypeDesc::Array(Arc::new(T::describe()), N)
+    }
+}
+
+impl<T: GpuConst, const N: usize> GpuConst for [T; N] {
+    fn to_const(&self) -> ConstValue {
+        self.as_slice().to_const()
+    }
+
+    fn const_type() -> Option<TypeDesc> {
+        Some(TypeDesc::Array(Arc::new(T::const_type()?), N))
+    }
+}
+
+impl<T: GpuConst> GpuConst for [T] {
+    fn to_const(&self) -> ConstValue {
+        let values: Vec<ConstValue> = self.iter().map(GpuConst::to_const).collect();
+        let element = values.first().map(ConstValue::type_desc).or_else(T::const_type);
+        ConstValue::Array(element.unwrap_or(TypeDesc::Tuple(Vec::new())), values)
+    }
+
+    fn const_type() -> Option<TypeDesc> {
+        None
+    }
+}
+
+impl<T: GpuConst + ?Sized> GpuConst for &T {
+    fn to_const(&self) -> ConstValue {
+        (**self).to_const()
+    }
+
+    fn const_type() -> Option<TypeDesc> {
+        T::const_type()
+    }
+}
+
+macro_rules! tuples {
+    ($(($($ty:ident $index:tt),*);)*) => { $(
+        impl<$($ty: GpuConst),*> GpuConst for ($($ty,)*) {
+            fn to_const(&self) -> ConstValue {
+                ConstValue::Tuple(vec![$(self.$index.to_const()),*])
+            }
+
+            fn const_type() -> Option<TypeDesc> {
+                Some(TypeDesc::Tuple(vec![$($ty::const_type()?),*]))
+            }
+        }
+    )* };
+}
+
+tuples! {
+    (A 0);
+    (A 0, B 1);
+    (A 0, B 1, C 2);
+    (A 0, B 1, C 2, D 3);
+    (A 0, B 1, C 2, D 3, E 4);
+    (A 0, B 1, C 2, D 3, E 4, F 5);
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+}

@@ -1,0 +1,25 @@
+//! From Rust functions to the IR: one lowering, whether the function comes from the macros, from `syn` at run time
+//! or from a file.
+//!
+//! In the order of the data: [`describe`] says what types and constants look like, [`gpu_type`] which Rust types
+//! have such descriptions, [`resolve`] how a function and the things that its names mean arrive here (the
+//! contract with the macros, with an example of an expansion), [`instantiate`] what is chosen at first use.
+
+pub mod describe;
+
+pub mod gpu_type;
+
+pub mod resolve;
+
+pub mod stencil;
+
+pub mod instantiate;
+
+pub mod error;
+
+pub use describe::*;
+pub use error::LowerError;
+pub use gpu_type::{GpuConst, GpuType};
+pub use instantiate::{GenericValue, Instantiation};
+pub use resolve::{FunctionDef, FunctionKey, Resolutions, Resolved, Resolver};
+pub use stencil::{Edge, StencilConfig};
