@@ -1,0 +1,341 @@
+//! The contract of a backend: what each trait promises, in what order work runs, who checks what. A new backend is one
+//! folder that implements these traits and passes the conformance suite. Must not know any backend.
+//!
+//! # Contract
+//! **Life cycle.** A [`GpuBackend`] lists devices; [`create_context`](GpuBackend::create_context) opens one. Everything
+//! made from a context (memory, streams, events, kernels, graphs) keeps what it needs of it alive by reference counting, so
+//! values may be dropped in any order.
+//!
+//! **Order.** Work submitted to one stream runs in order of submission. Streams run independently, but for
+//! [`GpuStream::wait`]. Memory may be used on any stream as soon as it is allocated.
+//!
+//! **Blocking.** Submission never waits for the device and needs no executor. Only what returns a future waits; such a
+//! future may be polled by any executor, is woken by the backend, and may be dropped at any time. Work is submitted by the call, not by
+//! the first poll. `*_blocking` twins sleep on the calling thread; where a thread may not sleep (browsers) they
+//! return [`Error::CannotBlock`](crate::Error::CannotBlock) if they would have to.
+//! The CPU and null backends may do work within the submitting call.
+//!
+//! **Memory in flight.** A stream keeps what submitted work uses usable until that work has ended, whatever is dropped
+//! meanwhile. For pinned and mapped memory it holds clones of the [`DevicePtr`]s, and has dropped them when a
+//! synchronisation that covers the work returns.
+//!
+//! **Checks.** Copies, fills and reads check sizes and ownership themselves ([`check_copy`], [`check_owner`]) and are
+//! safe. [`KernelFunction::launch`] is unsafe: its caller ([`Device::launch`](crate::Device::launch)) has checked
+//! arguments, limits and ownership once in front of all backends.
+//!
+//! **Faults.** A kernel's fault does not stop the stream. The first one since the last report is returned, as
+//! [`Error::Fault`](crate::Error::Fault), by the next of: [`GpuStream::synchronize`], [`GpuStream::read`] and their blocking twins
+//! on the stream that ran the kernel, or [`GpuContext::synchronize`]; and is then cleared. A read that
+//! reports a fault gives no bytes.
+//!
+//! **Loss.** Once a device is lost, every operation gives [`Error::DeviceLost`](crate::Error::DeviceLost); drops do nothing.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::dim::Dim3;
+use crate::error::{Error, Result};
+use crate::future::{BoxFuture, MaybeSend, MaybeSync, ready};
+use crate::info::{BackendKind, DeviceInfo, MemoryInfo};
+use crate::ptr::{ContextId, DevicePtr, HostBytes, MemoryKind, PoolStats};
+use crate::residency::ResidencyGate;
+use crate::signature::{KernelArg, Signature};
+use crate::source::{CompileOptions, KernelSource};
+
+/// A family of devices.
+pub trait GpuBackend: MaybeSend + MaybeSync + 'static {
+    /// Identifier: `cuda`, `metal`, `wgpu`, `cpu`, `null`.
+    fn name(&self) -> &'static str {
+        self.kind().name()
+    }
+
+    /// Which backend this is.
+    fn kind(&self) -> BackendKind;
+
+    /// Number of usable devices. Index 0 is the one that automatic choice takes (high-performance GPUs come first).
+    fn device_count(&self) -> usize;
+
+    /// Properties of a device. [`Error::DeviceNotFound`](crate::Error::DeviceNotFound) for an index not below
+    /// [`GpuBackend::device_count`].
+    fn device_info(&self, device_id: usize) -> Result<DeviceInfo>;
+
+    /// Opens a device.
+    fn create_context(&self, device_id: usize) -> BoxFuture<'_, Result<Box<dyn GpuContext>>>;
+
+    /// Opens a device, waiting on this thread.
+    fn create_context_blocking(&self, device_id: usize) -> Result<Box<dyn GpuContext>> {
+        #[cfg(not(target_arch = "wasm32"))]
+        return crate::future::block_on(self.create_context(device_id));
+        #[cfg(target_arch = "wasm32")]
+        crate::future::now_or_cannot_block(self.create_context(device_id), "opening a device")
+    }
+}
+
+/// An opened device.
+pub trait GpuContext: MaybeSend + MaybeSync + 'static {
+    /// For the backend to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+
+    /// Names this context.
+    fn id(&self) -> ContextId;
+
+    /// The device's properties, as they were when it was opened.
+    fn info(&self) -> &DeviceInfo;
+
+    /// The device's memory now.
+    fn memory_info(&self) -> Result<MemoryInfo>;
+
+    /// Takes memory from the pool of `kind`. Addresses are aligned to at least 256 bytes (host memory: 64). Zero bytes are
+    /// allowed. The content is unspecified, but memory that the host reaches is initialised. Kinds that the device
+    /// lacks are [`Error::Unsupported`](crate::Error::Unsupported). Device memory that other work
+    /// used before is handed out only so that that work's accesses come first.
+    fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<DevicePtr>;
+
+    /// Gives memory back, once every clone is gone: the same as dropping it.
+    fn free(&self, ptr: DevicePtr) -> Result<()> {
+        drop(ptr);
+        Ok(())
+    }
+
+    /// What the pool of `kind` has done so far.
+    fn pool_stats(&self, kind: MemoryKind) -> PoolStats;
+
+    /// Returns unused pool memory of every kind to the driver, until at most `keep` bytes of each kind are reserved beyond
+    /// what is in use. Memory still used by submitted work may stay.
+    fn trim(&self, keep: u64) -> Result<()>;
+
+    /// Compiles a kernel. Equal IR compiled with equal options is compiled once in a context: see
+    /// [`KernelCache`](crate::cache::KernelCache). May take long (the driver's compiler), but does not wait for work on the
+    /// device.
+    fn compile(&self, source: &KernelSource<'_>, options: &CompileOptions)
+    -> Result<Arc<dyn CompiledKernel>>;
+
+    /// The stream that operations without a stream go to.
+    fn default_stream(&self) -> &Arc<dyn GpuStream>;
+
+    /// A new stream, independent of all others.
+    fn create_stream(&self) -> Result<Arc<dyn GpuStream>>;
+
+    /// Waits for all work submitted so far, on every stream.
+    fn synchronize(&self) -> BoxFuture<'_, Result<()>>;
+
+    /// The same, on this thread.
+    fn synchronize_blocking(&self) -> Result<()>;
+
+    /// The gate around calls that would wait for resident kernels, where the device can have such; `None` elsewhere.
+    fn residency(&self) -> Option<&ResidencyGate> {
+        None
+    }
+
+    /// Loses the device on purpose, so that tests can see what becomes of it.
+    #[cfg(feature = "testing")]
+    fn lose_device_for_test(&self) -> Result<()> {
+        Err(Error::Unsupported {
+            backend: self.info().backend,
+            operation: "lose a device for a test",
+            remedy: "test device loss on another backend",
+        })
+    }
+}
+
+/// A compiled module: one kernel from IR or native code, or all entry points of a text.
+pub trait CompiledKernel: MaybeSend + MaybeSync + 'static {
+    /// For the backend to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+
+    /// Entry points' names; empty when the backend cannot list them.
+    fn function_names(&self) -> Vec<String>;
+
+    /// The entry point called `name`; [`Error::FunctionNotFound`](crate::Error::FunctionNotFound) otherwise.
+    fn get_function(&self, name: &str) -> Result<Arc<dyn KernelFunction>>;
+}
+
+/// An entry point that can be launched.
+pub trait KernelFunction: MaybeSend + MaybeSync + 'static {
+    /// For the backend to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+
+    /// Its name.
+    fn name(&self) -> &str;
+
+    /// The context it was compiled in.
+    fn context_id(&self) -> ContextId;
+
+    /// Its parameters, for kernels from IR and native code; `None` for text, whose arguments nobody can check.
+    fn signature(&self) -> Option<&Signature>;
+
+    /// The largest work-group that this kernel can be launched with (registers may make it smaller than the device's).
+    fn max_threads_per_block(&self) -> u32;
+
+    /// Submits a launch to `stream`. A grid with no work-groups is legal and does nothing.
+    ///
+    /// # Safety
+    /// - With a signature: `args` have passed [`Signature::check`]. Without: they are what the kernel's text expects, and the
+    ///   text accesses memory only inside the buffers given to it.
+    /// - Buffers, function and `stream` belong to one context.
+    /// - `grid`, `block` and `shared_mem` are inside the limits of device and kernel; `block` has no zero, and
+    ///   equals the signature's block size if there is one.
+    unsafe fn launch(
+        &self,
+        grid: Dim3,
+        block: Dim3,
+        shared_mem: usize,
+        stream: &dyn GpuStream,
+        args: &[KernelArg<'_>],
+    ) -> Result<()>;
+}
+
+/// A queue of work on one device, run in order of submission.
+pub trait GpuStream: MaybeSend + MaybeSync + 'static {
+    /// For the backend to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+
+    /// The context it belongs to.
+    fn context_id(&self) -> ContextId;
+
+    /// Copies host bytes to `dst`, of equal length, at any offset. `src` has been read when this returns.
+    fn copy_to_device(&self, src: &[u8], dst: &DevicePtr) -> Result<()>;
+
+    /// Copies between two places of equal length, at any offsets, of any kinds of memory of this context. Overlapping
+    /// places in one allocation are an error.
+    fn copy(&self, src: &DevicePtr, dst: &DevicePtr) -> Result<()>;
+
+    /// Fills `dst` with a repeated pattern of 1, 2, 4, 8 or 16 bytes; the length of `dst` is a multiple of the pattern's.
+    fn fill(&self, dst: &DevicePtr, pattern: &[u8]) -> Result<()>;
+
+    /// Submits a copy of `src` to the host and waits for it: all earlier work of this stream has ended when the bytes come.
+    fn read(&self, src: &DevicePtr) -> BoxFuture<'static, Result<HostBytes>>;
+
+    /// The same into `dst`, of equal length, waiting on this thread.
+    fn read_blocking(&self, src: &DevicePtr, dst: &mut [u8]) -> Result<()>;
+
+    /// Marks this point of the stream.
+    fn record(&self) -> Result<Arc<dyn GpuEvent>>;
+
+    /// Makes later work of this stream wait for a mark, which may be another stream's.
+    fn wait(&self, event: &dyn GpuEvent) -> Result<()>;
+
+    /// Hands work that the backend has gathered to the driver. Never needed for progress of anything waited for.
+    fn flush(&self) -> Result<()>;
+
+    /// Whether all work submitted so far has ended. Reports no fault.
+    fn is_idle(&self) -> Result<bool>;
+
+    /// Waits for all work submitted so far to this stream.
+    fn synchronize(&self) -> BoxFuture<'_, Result<()>>;
+
+    /// The same, on this thread.
+    fn synchronize_blocking(&self) -> Result<()>;
+
+    /// From here on, records launches, copies and fills submitted to this stream instead of running them. Reading back,
+    /// synchronising and recording events while capturing are [`Error::InvalidState`](crate::Error::InvalidState).
+    fn begin_capture(&self) -> Result<()>;
+
+    /// Ends the capture. Bytes from the host are part of the graph; device memory is used where it lies, and kept alive.
+    fn end_capture(&self) -> Result<Arc<dyn GpuGraph>>;
+
+    /// Submits all work of a graph, as often as wanted, on any stream of its context.
+    fn launch_graph(&self, graph: &dyn GpuGraph) -> Result<()>;
+}
+
+/// A point in a stream's work.
+pub trait GpuEvent: MaybeSend + MaybeSync + 'static {
+    /// For the backend to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+
+    /// The context it belongs to.
+    fn context_id(&self) -> ContextId;
+
+    /// Whether the work before it has ended.
+    fn is_complete(&self) -> Result<bool>;
+
+    /// Waits until the work before it has ended. Reports loss of the device, but no fault.
+    fn synchronize(&self) -> BoxFuture<'_, Result<()>>;
+
+    /// The same, on this thread.
+    fn synchronize_blocking(&self) -> Result<()>;
+
+    /// Time on the device from `earlier` to this event. Both must be complete, else
+    /// [`Error::InvalidState`](crate::Error::InvalidState). Devices without timestamps say
+    /// [`Error::Unsupported`](crate::Error::Unsupported).
+    fn elapsed_since(&self, earlier: &dyn GpuEvent) -> Result<Duration>;
+}
+
+/// Work captured for replay.
+pub trait GpuGraph: MaybeSend + MaybeSync + 'static {
+    /// For the backend to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+
+    /// The context it belongs to.
+    fn context_id(&self) -> ContextId;
+
+    /// Number of launches, copies and fills in it.
+    fn node_count(&self) -> usize;
+}
+
+/// Checks that `subject` belongs to the context `own`.
+pub fn check_owner(own: ContextId, other: ContextId, operation: &'static str, subject: &str) -> Result<()> {
+    if own == other {
+        return Ok(());
+    }
+    Err(Error::WrongDevice {
+        operation,
+        subject: subject.to_owned(),
+    })
+}
+
+/// Checks that source and destination are equally long.
+pub fn check_sizes(operation: &'static str, source_len: u64, destination_len: u64) -> Result<()> {
+    if source_len == destination_len {
+        return Ok(());
+    }
+    Err(Error::SizeMismatch {
+        operation,
+        source_len,
+        destination_len,
+        unit: "bytes",
+    })
+}
+
+/// Checks what [`GpuStream::copy`] demands, but for the backend's own part.
+pub fn check_copy(own: ContextId, src: &DevicePtr, dst: &DevicePtr) -> Result<()> {
+    check_owner(own, src.context_id(), "copy", "the source buffer")?;
+    check_owner(own, dst.context_id(), "copy", "the destination buffer")?;
+    check_sizes("copy", src.len(), dst.len())?;
+    if src.overlaps(dst) {
+        return Err(Error::InvalidState {
+            operation: "copy",
+            cause: "source and destination overlap",
+            remedy: "copy through another buffer",
+        });
+    }
+    Ok(())
+}
+
+/// Checks what [`GpuStream::fill`] demands, but for the backend's own part.
+pub fn check_fill(own: ContextId, dst: &DevicePtr, pattern: &[u8]) -> Result<()> {
+    check_owner(own, dst.context_id(), "fill", "the buffer")?;
+    if !matches!(pattern.len(), 1 | 2 | 4 | 8 | 16) {
+        return Err(Error::Limit {
+            what: "bytes in a fill pattern",
+            found: pattern.len() as u64,
+            limit: 16,
+            remedy: "use a pattern of 1, 2, 4, 8 or 16 bytes",
+        });
+    }
+    if !dst.len().is_multiple_of(pattern.len() as u64) {
+        return Err(Error::Alignment {
+            operation: "fill",
+            subject: "the end of the buffer".into(),
+            found: dst.len(),
+            needed: pattern.len() as u64,
+        });
+    }
+    Ok(())
+}
+
+/// A future that has failed already.
+pub fn failed<'a, T: MaybeSend + 'a>(error: Error) -> BoxFuture<'a, Result<T>> {
+    ready(Err(error))
+}

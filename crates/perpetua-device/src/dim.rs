@@ -1,0 +1,161 @@
+//! Sizes of grids and work-groups, and how a launch is shaped. Must not know kernels or devices.
+
+use std::fmt;
+
+/// Extents in x, y and z; x varies fastest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dim3 {
+    /// Extent in x.
+    pub x: u32,
+    /// Extent in y.
+    pub y: u32,
+    /// Extent in z.
+    pub z: u32,
+}
+
+impl Dim3 {
+    /// One in each direction.
+    pub const ONE: Dim3 = Dim3::new(1, 1, 1);
+
+    /// Extents in x, y and z.
+    pub const fn new(x: u32, y: u32, z: u32) -> Dim3 {
+        Dim3 { x, y, z }
+    }
+
+    /// Product of the extents.
+    pub const fn count(self) -> u64 {
+        // Saturates: 2^96 does not fit, and no launch of that size passes the limits.
+        (self.x as u64 * self.y as u64).saturating_mul(self.z as u64)
+    }
+
+    /// As an array.
+    pub const fn to_array(self) -> [u32; 3] {
+        [self.x, self.y, self.z]
+    }
+
+    /// Position of linear index `i` (x fastest) in a grid of these extents.
+    pub const fn position(self, i: u64) -> [u32; 3] {
+        let (x, y) = (self.x as u64, self.y as u64);
+        [(i % x) as u32, (i / x % y) as u32, (i / (x * y)) as u32]
+    }
+}
+
+impl Default for Dim3 {
+    fn default() -> Dim3 {
+        Dim3::ONE
+    }
+}
+
+impl From<u32> for Dim3 {
+    fn from(x: u32) -> Dim3 {
+        Dim3::new(x, 1, 1)
+    }
+}
+
+impl From<(u32, u32)> for Dim3 {
+    fn from((x, y): (u32, u32)) -> Dim3 {
+        Dim3::new(x, y, 1)
+    }
+}
+
+impl From<(u32, u32, u32)> for Dim3 {
+    fn from((x, y, z): (u32, u32, u32)) -> Dim3 {
+        Dim3::new(x, y, z)
+    }
+}
+
+impl From<[u32; 3]> for Dim3 {
+    fn from([x, y, z]: [u32; 3]) -> Dim3 {
+        Dim3::new(x, y, z)
+    }
+}
+
+impl fmt::Display for Dim3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({}, {}, {})", self.x, self.y, self.z)
+    }
+}
+
+/// Shape of a launch: how many work-groups, how many lanes in each, and how much dynamic workgroup memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct LaunchConfig {
+    /// Work-groups.
+    pub grid: Dim3,
+    /// Lanes per work-group.
+    pub block: Dim3,
+    /// Bytes of dynamic workgroup (shared) memory for each work-group.
+    pub shared_bytes: u32,
+}
+
+impl LaunchConfig {
+    /// `grid` work-groups of `block` lanes.
+    pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> LaunchConfig {
+        LaunchConfig {
+            grid: grid.into(),
+            block: block.into(),
+            shared_bytes: 0,
+        }
+    }
+
+    /// At least `n` lanes in one dimension, in work-groups of `block` (which must not be zero: the launch says so). A
+    /// grid too large for x alone is an error of the launch; use a loop with the grid's stride in the kernel instead.
+    pub fn linear(n: usize, block: u32) -> LaunchConfig {
+        let groups = n.div_ceil(block.max(1) as usize);
+        LaunchConfig::new(u32::try_from(groups).unwrap_or(u32::MAX), block)
+    }
+
+    /// At least `width` × `height` lanes, in work-groups of `block`.
+    pub fn tiled(width: u32, height: u32, block: (u32, u32)) -> LaunchConfig {
+        let grid = (width.div_ceil(block.0.max(1)), height.div_ceil(block.1.max(1)));
+        LaunchConfig::new(grid, block)
+    }
+
+    /// At least as many lanes as `extent` has in each direction, in work-groups of `block`.
+    pub fn volume(extent: Dim3, block: Dim3) -> LaunchConfig {
+        let grid = Dim3::new(
+            extent.x.div_ceil(block.x.max(1)),
+            extent.y.div_ceil(block.y.max(1)),
+            extent.z.div_ceil(block.z.max(1)),
+        );
+        LaunchConfig::new(grid, block)
+    }
+
+    /// The same with `bytes` of dynamic workgroup memory for each work-group.
+    pub fn with_shared_bytes(mut self, bytes: u32) -> LaunchConfig {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// Lanes in all.
+    pub fn lanes(&self) -> u64 {
+        self.grid.count().saturating_mul(self.block.count())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_cover_what_was_asked_for() {
+        let check = |config: LaunchConfig, grid: [u32; 3]| assert_eq!(config.grid.to_array(), grid);
+        check(LaunchConfig::linear(0, 256), [0, 1, 1]);
+        check(LaunchConfig::linear(1, 256), [1, 1, 1]);
+        check(LaunchConfig::linear(257, 256), [2, 1, 1]);
+        check(LaunchConfig::linear(5, 0), [5, 1, 1]);
+        check(LaunchConfig::tiled(33, 16, (16, 16)), [3, 1, 1]);
+        check(
+            LaunchConfig::volume(Dim3::new(9, 8, 7), Dim3::new(8, 8, 1)),
+            [2, 1, 7],
+        );
+    }
+
+    #[test]
+    fn a_position_is_the_inverse_of_the_linear_index() {
+        let grid = Dim3::new(3, 4, 5);
+        for i in 0..grid.count() {
+            let [x, y, z] = grid.position(i).map(u64::from);
+            assert_eq!(x + 3 * (y + 4 * z), i);
+        }
+    }
+}

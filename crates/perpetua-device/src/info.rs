@@ -1,0 +1,203 @@
+//! What is known about a device: identity, limits, capabilities, and what probes found. Must not know any backend's types.
+
+use std::fmt;
+
+use perpetua_ir::back::Capabilities;
+
+/// A family of devices, or the choice to take the best one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum BackendKind {
+    /// The best there is, in the order CUDA, Metal, wgpu, CPU.
+    #[default]
+    Auto,
+    /// NVIDIA GPUs through the CUDA driver.
+    Cuda,
+    /// Apple GPUs.
+    Metal,
+    /// Vulkan, Metal, DX12, GL and WebGPU through wgpu.
+    Wgpu,
+    /// The host's processor.
+    Cpu,
+    /// No hardware: checks everything, computes nothing.
+    Null,
+}
+
+impl BackendKind {
+    /// Every backend, in the order in which `Auto` tries them; the null backend, which it never takes, last.
+    pub const ALL: [BackendKind; 5] = [
+        BackendKind::Cuda,
+        BackendKind::Metal,
+        BackendKind::Wgpu,
+        BackendKind::Cpu,
+        BackendKind::Null,
+    ];
+
+    /// Name on the command line: `auto`, `cuda`, `metal`, `wgpu`, `cpu`, `null`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            BackendKind::Auto => "auto",
+            BackendKind::Cuda => "cuda",
+            BackendKind::Metal => "metal",
+            BackendKind::Wgpu => "wgpu",
+            BackendKind::Cpu => "cpu",
+            BackendKind::Null => "null",
+        }
+    }
+
+    /// The kind called `name` (as [`BackendKind::name`]), if there is one.
+    pub fn from_name(name: &str) -> Option<BackendKind> {
+        BackendKind::ALL
+            .into_iter()
+            .chain([BackendKind::Auto])
+            .find(|k| k.name() == name)
+    }
+}
+
+impl fmt::Display for BackendKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BackendKind::Auto => "automatic",
+            BackendKind::Cuda => "CUDA",
+            BackendKind::Metal => "Metal",
+            BackendKind::Wgpu => "wgpu",
+            BackendKind::Cpu => "CPU",
+            BackendKind::Null => "null",
+        })
+    }
+}
+
+/// What sort of hardware stands behind a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AdapterType {
+    /// A GPU with memory of its own.
+    Discrete,
+    /// A GPU that shares the host's memory.
+    Integrated,
+    /// A GPU passed through by a hypervisor.
+    Virtual,
+    /// A processor, as the CPU backend or a software rasteriser uses it.
+    Cpu,
+    /// Not known.
+    Other,
+}
+
+impl fmt::Display for AdapterType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AdapterType::Discrete => "discrete GPU",
+            AdapterType::Integrated => "integrated GPU",
+            AdapterType::Virtual => "virtual GPU",
+            AdapterType::Cpu => "processor",
+            AdapterType::Other => "other",
+        })
+    }
+}
+
+/// What a launch may ask of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceLimits {
+    /// Lanes per work-group, all dimensions together.
+    pub max_threads_per_block: u32,
+    /// Lanes per work-group in x, y, z.
+    pub max_block: [u32; 3],
+    /// Work-groups in x, y, z (of the logical grid: a backend that folds large grids gives the folded limit).
+    pub max_grid: [u32; 3],
+    /// Workgroup memory per work-group, in bytes, static and dynamic together.
+    pub shared_bytes_per_block: u32,
+    /// Buffer parameters of one kernel.
+    pub max_buffers: u32,
+    /// Size of one buffer in bytes.
+    pub max_buffer_bytes: u64,
+}
+
+/// What small test kernels found out about a device's floating-point arithmetic (f32). `None`: not measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct NumericProbe {
+    /// Multiplication and addition written apart stay apart.
+    pub no_contraction: Option<bool>,
+    /// Denormal numbers are kept.
+    pub keeps_denormals: Option<bool>,
+    /// `mul_add` rounds once.
+    pub exact_fma: Option<bool>,
+    /// Division is correctly rounded.
+    pub exact_division: Option<bool>,
+    /// Square root is correctly rounded.
+    pub exact_sqrt: Option<bool>,
+}
+
+impl NumericProbe {
+    /// All that is needed for equality to the bit with the interpreter.
+    pub const EXACT: NumericProbe = NumericProbe {
+        no_contraction: Some(true),
+        keeps_denormals: Some(true),
+        exact_fma: Some(true),
+        exact_division: Some(true),
+        exact_sqrt: Some(true),
+    };
+
+    /// Whether add, subtract, multiply, divide, `mul_add` and square root are known to equal the interpreter's to the bit.
+    pub fn is_exact(&self) -> bool {
+        *self == NumericProbe::EXACT
+    }
+}
+
+/// A device's properties.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceInfo {
+    /// Product name.
+    pub name: String,
+    /// Which backend drives it.
+    pub backend: BackendKind,
+    /// Index within the backend.
+    pub index: usize,
+    /// Vendor's name.
+    pub vendor: String,
+    /// Driver's name and version, empty when unknown.
+    pub driver: String,
+    /// What sort of hardware it is.
+    pub adapter_type: AdapterType,
+    /// NVIDIA's compute capability, major and minor.
+    pub compute_capability: Option<(u32, u32)>,
+    /// Multiprocessors, or cores that the CPU backend uses.
+    pub multiprocessors: Option<u32>,
+    /// Device memory in bytes; `None` where the API does not tell.
+    pub memory_total: Option<u64>,
+    /// Free device memory in bytes at the time of asking.
+    pub memory_free: Option<u64>,
+    /// Whether host and device share one memory.
+    pub unified_memory: bool,
+    /// Whether [`MemoryKind::Mapped`](crate::MemoryKind::Mapped) memory exists.
+    pub mapped_memory: bool,
+    /// PCI address (`domain:bus:device.function`), where there is one.
+    pub pci_id: Option<String>,
+    /// Limits of launches and buffers.
+    pub limits: DeviceLimits,
+    /// Smallest and largest number of lanes in a subgroup.
+    pub subgroup_size: (u32, u32),
+    /// What kernels may use.
+    pub capabilities: Capabilities,
+    /// What probes found; `None` when none ran.
+    pub numeric_probe: Option<NumericProbe>,
+    /// Further facts worth showing (SIMD features, graphics API), as `name: value`.
+    pub details: Vec<(String, String)>,
+}
+
+impl DeviceInfo {
+    /// Width of `usize` in kernels for this device: 64 with 64-bit integers, else 32.
+    pub fn pointer_width(&self) -> u32 {
+        if self.capabilities.contains(&perpetua_ir::back::Capability::Int64) {
+            64
+        } else {
+            32
+        }
+    }
+}
+
+/// Device memory at one moment, in bytes; `None` where the API does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct MemoryInfo {
+    /// Free.
+    pub free: Option<u64>,
+    /// All there is.
+    pub total: Option<u64>,
+}

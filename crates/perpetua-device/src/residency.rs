@@ -1,0 +1,140 @@
+//! The gate between resident kernels and driver calls that would wait for them for ever (CUDA: loading and unloading
+//! modules, `cuMemFree`, `cuMemFreeHost`, `cuCtxSetLimit`, `cuCtxSynchronize`, a first launch with a bigger stack).
+//!
+//! A backend wraps such calls in [`ResidencyGate::parked`]; whoever runs a resident kernel admits it here and can stop
+//! and start it. Without residents the gate costs one uncontended lock. Must not know what is resident.
+
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use crate::error::Result;
+use crate::future::{MaybeSend, MaybeSync};
+
+/// A kernel that stays on the device until told to stop.
+pub trait Resident: MaybeSend + MaybeSync {
+    /// Stops it and returns when it has left the device; its state stays in device memory. Called while it runs.
+    fn park(&self) -> Result<()>;
+    /// Starts it, without waiting. Called while it is parked. Must not call the gate.
+    fn unpark(&self) -> Result<()>;
+}
+
+/// The gate of one device.
+#[derive(Default)]
+pub struct ResidencyGate {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    // How many `parked` sections are open; residents run only while there are none.
+    open: usize,
+    residents: Vec<Weak<dyn Resident>>,
+}
+
+impl State {
+    fn unpark_all(&mut self) -> Result<()> {
+        self.residents.retain(|r| r.strong_count() != 0);
+        self.residents
+            .iter()
+            .filter_map(Weak::upgrade)
+            .try_for_each(|r| r.unpark())
+    }
+}
+
+impl ResidencyGate {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Starts a parked resident, and parks it from now on around calls that need it. When a section is open, it
+    /// starts at that section's end. Dropping the resident (after stopping it) removes it.
+    pub fn admit(&self, resident: &Arc<dyn Resident>) -> Result<()> {
+        let mut state = self.lock();
+        if state.open == 0 {
+            resident.unpark()?;
+        }
+        state.residents.push(Arc::downgrade(resident));
+        Ok(())
+    }
+
+    /// Runs `call` while every resident is parked. Sections may nest and overlap between threads.
+    pub fn parked<R>(&self, call: impl FnOnce() -> R) -> Result<R> {
+        {
+            let mut state = self.lock();
+            if state.open == 0 {
+                state.residents.retain(|r| r.strong_count() != 0);
+                for (i, resident) in state.residents.iter().enumerate() {
+                    if let Err(error) = resident.upgrade().map_or(Ok(()), |r| r.park()) {
+                        for parked in state.residents[..i].iter().filter_map(Weak::upgrade) {
+                            parked.unpark()?;
+                        }
+                        return Err(error);
+                    }
+                }
+            }
+            state.open += 1;
+        }
+        // Closes the section also when `call` panics; then an error of restarting is lost with the rest.
+        struct Section<'a>(Option<&'a ResidencyGate>);
+        impl Section<'_> {
+            fn close(&mut self) -> Result<()> {
+                let Some(gate) = self.0.take() else { return Ok(()) };
+                let mut state = gate.lock();
+                state.open -= 1;
+                if state.open == 0 {
+                    state.unpark_all()
+                } else {
+                    Ok(())
+                }
+            }
+        }
+        impl Drop for Section<'_> {
+            fn drop(&mut self) {
+                let _ = self.close();
+            }
+        }
+        let mut section = Section(Some(self));
+        let result = call();
+        section.close()?;
+        Ok(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
+
+    use super::*;
+
+    // SeqCst throughout: a counter in a test, read after the fact.
+    #[derive(Default)]
+    struct Running(AtomicI32);
+    impl Resident for Running {
+        fn park(&self) -> Result<()> {
+            self.0.fetch_sub(1, SeqCst);
+            Ok(())
+        }
+        fn unpark(&self) -> Result<()> {
+            self.0.fetch_add(1, SeqCst);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn residents_run_only_outside_sections() -> Result<()> {
+        let gate = ResidencyGate::default();
+        let early = Arc::new(Running::default());
+        let late = Arc::new(Running::default());
+        let check = |e: i32, l: i32| assert_eq!((early.0.load(SeqCst), late.0.load(SeqCst)), (e, l));
+        gate.admit(&(Arc::clone(&early) as Arc<dyn Resident>))?;
+        check(1, 0);
+        gate.parked(|| {
+            check(0, 0);
+            gate.parked(|| check(0, 0))?;
+            gate.admit(&(Arc::clone(&late) as Arc<dyn Resident>))?;
+            check(0, 0);
+            Result::Ok(())
+        })??;
+        check(1, 1);
+        Ok(())
+    }
+}

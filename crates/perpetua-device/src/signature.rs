@@ -1,0 +1,293 @@
+//! Arguments of a launch and the signature that they are checked against, once, in front of every backend. Must not
+//! know backends.
+
+use std::any::TypeId;
+use std::fmt;
+use std::sync::OnceLock;
+
+use perpetua_ir::ir::{Access, Kernel, Param, ParamKind, Scalar, Type};
+
+use crate::error::{Error, Result};
+use crate::pod::{GpuPod, same_layout};
+use crate::ptr::{DevicePtr, MemoryKind};
+
+/// The type of an argument: compared by its Rust identity when that was seen before, else by its layout.
+#[derive(Clone, Copy)]
+pub struct ArgType {
+    id: TypeId,
+    ty: fn() -> Type,
+}
+
+impl ArgType {
+    /// The type `T`.
+    pub fn of<T: GpuPod>() -> ArgType {
+        ArgType {
+            id: TypeId::of::<T>(),
+            ty: T::ty,
+        }
+    }
+
+    /// As kernels see it.
+    pub fn ty(self) -> Type {
+        (self.ty)()
+    }
+}
+
+impl fmt::Debug for ArgType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.ty())
+    }
+}
+
+/// One argument of a launch. [`args!`](crate::args) makes them.
+#[derive(Clone, Debug)]
+pub enum KernelArg<'a> {
+    /// A buffer.
+    Buffer(BufferArg<'a>),
+    /// A value.
+    Value(ValueArg),
+}
+
+/// A buffer as an argument.
+#[derive(Clone, Debug)]
+pub struct BufferArg<'a> {
+    /// The memory; its length is a multiple of the element's size.
+    pub ptr: &'a DevicePtr,
+    /// Number of elements.
+    pub len: u64,
+    /// Element type.
+    pub element: ArgType,
+}
+
+const INLINE: usize = 64;
+
+/// A value as an argument: up to 64 bytes in place, larger ones on the heap.
+#[derive(Clone)]
+pub struct ValueArg {
+    bytes: ValueBytes,
+    ty: ArgType,
+}
+
+#[derive(Clone)]
+enum ValueBytes {
+    Inline(Aligned, u8),
+    Heap(Box<[u8]>),
+}
+
+// Aligned so that a backend may pass the address on to a driver that reads whole words.
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct Aligned([u8; INLINE]);
+
+impl ValueArg {
+    fn new(bytes: &[u8], ty: ArgType) -> ValueArg {
+        let bytes = if bytes.len() <= INLINE {
+            let mut inline = [0; INLINE];
+            inline[..bytes.len()].copy_from_slice(bytes);
+            ValueBytes::Inline(Aligned(inline), bytes.len() as u8)
+        } else {
+            ValueBytes::Heap(bytes.into())
+        };
+        ValueArg { bytes, ty }
+    }
+
+    /// The value's bytes as in memory.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            ValueBytes::Inline(bytes, len) => &bytes.0[..usize::from(*len)],
+            ValueBytes::Heap(bytes) => bytes,
+        }
+    }
+
+    /// Its type.
+    pub fn ty(&self) -> ArgType {
+        self.ty
+    }
+}
+
+impl fmt::Debug for ValueArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:02x?}", self.ty, self.bytes())
+    }
+}
+
+impl<T: GpuPod> From<T> for KernelArg<'_> {
+    fn from(value: T) -> Self {
+        KernelArg::Value(ValueArg::new(bytemuck::bytes_of(&value), ArgType::of::<T>()))
+    }
+}
+
+impl From<bool> for KernelArg<'_> {
+    fn from(value: bool) -> Self {
+        let ty = ArgType {
+            id: TypeId::of::<bool>(),
+            ty: || Type::Scalar(Scalar::Bool),
+        };
+        KernelArg::Value(ValueArg::new(&[u8::from(value)], ty))
+    }
+}
+
+impl KernelArg<'_> {
+    fn describe(&self) -> String {
+        match self {
+            KernelArg::Buffer(b) => format!("a buffer of {}", b.element.ty()),
+            KernelArg::Value(v) => format!("a value of type {}", v.ty.ty()),
+        }
+    }
+}
+
+/// The arguments of a launch, in order: `args![&x, &mut y, 2.0f32]`. Buffers by reference (`&` or `&mut`, both are
+/// handles to the same memory), values as they are; a number needs its type (`2.0f32`, `n as u32`).
+#[macro_export]
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => {
+        &[$($crate::KernelArg::from($arg)),*] as &[$crate::KernelArg<'_>]
+    };
+}
+
+/// A kernel's name and parameters.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    name: String,
+    params: Vec<(Param, OnceLock<TypeId>)>,
+    block_size: Option<[u32; 3]>,
+    shared_bytes: u32,
+    dynamic_shared: bool,
+}
+
+impl Signature {
+    /// A signature with no fixed work-group size and no workgroup memory.
+    pub fn new(name: impl Into<String>, params: Vec<Param>) -> Signature {
+        Signature {
+            name: name.into(),
+            params: params.into_iter().map(|p| (p, OnceLock::new())).collect(),
+            block_size: None,
+            shared_bytes: 0,
+            dynamic_shared: false,
+        }
+    }
+
+    /// The signature of a kernel in IR.
+    pub fn of(kernel: &Kernel) -> Signature {
+        Signature {
+            block_size: kernel.block_size,
+            shared_bytes: kernel.shared_bytes(),
+            dynamic_shared: kernel.shared.iter().any(|s| s.dynamic),
+            ..Signature::new(kernel.name.clone(), kernel.params.clone())
+        }
+    }
+
+    /// The kernel's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Parameters in order.
+    pub fn params(&self) -> impl ExactSizeIterator<Item = &Param> {
+        self.params.iter().map(|(p, _)| p)
+    }
+
+    /// The work-group size that the kernel demands, if it demands one.
+    pub fn block_size(&self) -> Option<[u32; 3]> {
+        self.block_size
+    }
+
+    /// Bytes of workgroup memory of fixed size.
+    pub fn shared_bytes(&self) -> u32 {
+        self.shared_bytes
+    }
+
+    /// Whether the kernel uses dynamic workgroup memory.
+    pub fn dynamic_shared(&self) -> bool {
+        self.dynamic_shared
+    }
+
+    /// Checks number, kinds, types and alignment of `args`, and that kernels reach the buffers' memory.
+    pub fn check(&self, args: &[KernelArg<'_>]) -> Result<()> {
+        if args.len() != self.params.len() {
+            return Err(Error::ArgumentCount {
+                signature: self.to_string(),
+                expected: self.params.len(),
+                given: args.len(),
+            });
+        }
+        for (i, ((param, seen), arg)) in self.params.iter().zip(args).enumerate() {
+            let (expected, given) = match (&param.kind, arg) {
+                (ParamKind::Buffer { element, .. }, KernelArg::Buffer(b)) => (element, b.element),
+                (ParamKind::Value(ty), KernelArg::Value(v)) => (ty, v.ty),
+                _ => return Err(self.mismatch(i, param, arg)),
+            };
+            if seen.get() != Some(&given.id) {
+                if !same_layout(expected, &given.ty()) {
+                    return Err(self.mismatch(i, param, arg));
+                }
+                // The first type that matched is remembered; another one with the same layout is compared each time.
+                let _ = seen.set(given.id);
+            }
+            if let KernelArg::Buffer(b) = arg {
+                self.check_memory(i, param, b, expected.align())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_memory(&self, index: usize, param: &Param, arg: &BufferArg<'_>, align: u32) -> Result<()> {
+        if arg.ptr.kind() == MemoryKind::Pinned {
+            return Err(Error::ArgumentMismatch {
+                kernel: self.name.clone(),
+                index,
+                parameter: describe(param),
+                given: "a buffer in pinned host memory, which kernels do not reach".into(),
+                remedy: "copy it to the device, or allocate it as mapped memory",
+            });
+        }
+        let align = u64::from(align.max(1));
+        if !arg.ptr.offset().is_multiple_of(align) && arg.len != 0 {
+            return Err(Error::Alignment {
+                operation: "launch",
+                subject: format!("argument {index} of kernel `{}`", self.name),
+                found: arg.ptr.offset(),
+                needed: align,
+            });
+        }
+        Ok(())
+    }
+
+    fn mismatch(&self, index: usize, param: &Param, arg: &KernelArg<'_>) -> Error {
+        let remedy = match (&param.kind, arg) {
+            (ParamKind::Buffer { .. }, KernelArg::Value(_)) => "pass a buffer by reference, as `&buffer`",
+            (ParamKind::Value(_), KernelArg::Buffer(_)) => "pass the value itself",
+            (ParamKind::Value(_), KernelArg::Value(_)) => {
+                "give the number its type, as in `1.0f32` or `n as u32`"
+            }
+            (ParamKind::Buffer { .. }, KernelArg::Buffer(_)) => {
+                "make the buffer with the parameter's element type"
+            }
+        };
+        Error::ArgumentMismatch {
+            kernel: self.name.clone(),
+            index,
+            parameter: describe(param),
+            given: arg.describe(),
+            remedy,
+        }
+    }
+}
+
+fn describe(param: &Param) -> String {
+    let name = &param.name;
+    match &param.kind {
+        ParamKind::Buffer { element, access } => match access {
+            Access::Read => format!("{name}: &[{element}]"),
+            Access::ReadWrite => format!("{name}: &mut [{element}]"),
+        },
+        ParamKind::Value(ty) => format!("{name}: {ty}"),
+    }
+}
+
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let params: Vec<String> = self.params().map(describe).collect();
+        write!(f, "{}({})", self.name, params.join(", "))
+    }
+}

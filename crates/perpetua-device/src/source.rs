@@ -1,0 +1,117 @@
+//! What a backend compiles: kernels as IR, as text, or as native functions, and the options. Must not know backends.
+
+use std::sync::Arc;
+
+use perpetua_ir::verify::Verified;
+
+use crate::dim::Dim3;
+use crate::error::Result;
+use crate::future::{MaybeSend, MaybeSync};
+use crate::native::NativeKernel;
+
+/// A kernel in one of the forms that backends take. A form that a backend does not take is
+/// [`Error::SourceUnsupported`](crate::Error::SourceUnsupported).
+///
+/// **Arguments of text kernels.** Launching one is `unsafe`: nobody checks what the text does with its arguments.
+/// - CUDA C and PTX: the plain ABI, as [`perpetua_ir::back`] documents it. Kernel parameters in order: a buffer is its
+///   address (`u64`), a value its bytes. No lengths, no hidden parameters. CUDA C entries are `extern "C" __global__`.
+/// - WGSL: the i-th buffer argument is `@group(0) @binding(i)`, a storage buffer, `read_write`; value
+///   arguments, if any, are words of `array<vec4<u32>, N>` in a uniform at the next binding, one after another, each
+///   starting at a multiple of 4 bytes. A buffer argument starts at its own first byte, which must be aligned to the device's
+///   `min_storage_buffer_offset_alignment`. The block given at launch must equal the entry's `@workgroup_size`.
+/// - IR text carries its signature, so it is checked and launched like IR.
+#[derive(Clone, Copy, Debug)]
+pub enum KernelSource<'a> {
+    /// A verified kernel. Every backend takes it.
+    Ir(&'a Verified),
+    /// A kernel in the IR's text form.
+    IrText(&'a str),
+    /// CUDA C++ text, compiled by NVRTC.
+    CudaC(&'a str),
+    /// PTX text.
+    Ptx(&'a str),
+    /// WGSL text.
+    Wgsl(&'a str),
+    /// A kernel compiled into the program (CPU), with the IR that stands for it when the native body declines a launch.
+    Native(&'a NativeKernel, Option<&'a Verified>),
+}
+
+impl KernelSource<'_> {
+    /// Name for messages.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            KernelSource::Ir(_) => "IR",
+            KernelSource::IrText(_) => "IR text",
+            KernelSource::CudaC(_) => "CUDA C",
+            KernelSource::Ptx(_) => "PTX",
+            KernelSource::Wgsl(_) => "WGSL",
+            KernelSource::Native(..) => "native Rust",
+        }
+    }
+}
+
+/// How to compile.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct CompileOptions {
+    /// Work-group size to specialise for at once. Backends whose work-group size is a compile-time constant (wgpu)
+    /// otherwise specialise at the first launch of each size.
+    pub block: Option<Dim3>,
+    /// Bytes of dynamic workgroup memory to specialise for at once, likewise.
+    pub shared_bytes: u32,
+    /// Allow multiplications and additions to be contracted into fused ones (text kernels; IR carries its own choice).
+    pub contract: bool,
+    /// Keep line information for debuggers and profilers.
+    pub debug: bool,
+    /// Use the on-disk cache of compiled kernels. Off when `PERPETUA_CACHE=off`.
+    pub no_disk_cache: bool,
+    /// On the CPU: run IR in the interpreter although native code exists.
+    pub interpret: bool,
+}
+
+/// Identity of a kernel: equal for equal content, stable across processes (FNV-1a, 128 bits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KernelId(pub u128);
+
+impl KernelId {
+    /// Identity of the concatenation of `parts`, each with its length, so that `["ab", "c"]` and `["a", "bc"]` differ.
+    pub fn of(parts: &[&[u8]]) -> KernelId {
+        const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+        let mut hash = OFFSET;
+        let mut feed = |bytes: &[u8]| {
+            for b in bytes {
+                hash = (hash ^ u128::from(*b)).wrapping_mul(PRIME);
+            }
+        };
+        for part in parts {
+            feed(&(part.len() as u64).to_le_bytes());
+            feed(part);
+        }
+        KernelId(hash)
+    }
+}
+
+/// A kernel that the program carries: what `#[kernel]` makes. [`Device::kernel`](crate::Device::kernel) compiles it once
+/// for each device and keeps it.
+pub trait KernelSpec: MaybeSend + MaybeSync {
+    /// The kernel's name.
+    fn name(&self) -> &str;
+    /// Identity: differs between kernels and between instances of a generic one. Called at each launch: must be cheap.
+    fn id(&self) -> KernelId;
+    /// Lowers and verifies the kernel with `usize` of this many bits (32 or 64).
+    fn verified(&self, pointer_width: u32) -> Result<Arc<Verified>>;
+    /// The native body, if the kernel has one.
+    fn native(&self) -> Option<NativeKernel>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_follow_content_and_division() {
+        assert_eq!(KernelId::of(&[b"a", b"b"]), KernelId::of(&[b"a", b"b"]));
+        assert_ne!(KernelId::of(&[b"ab", b"c"]), KernelId::of(&[b"a", b"bc"]));
+        assert_ne!(KernelId::of(&[]), KernelId::of(&[b""]));
+    }
+}
