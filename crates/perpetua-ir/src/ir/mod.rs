@@ -2,6 +2,8 @@
 
 mod builder;
 mod kernel;
+mod operands;
+pub mod text;
 mod types;
 mod typing;
 

@@ -197,19 +197,30 @@ impl<'a> Declarations<'a> {
         })
     }
 
+    /// Checks a place of a read-modify-write.
     fn atomic_place(&self, place: &Place, what: &str) -> Result<Scalar> {
         let at = self.place(place)?;
         if !at.writable {
             return Err(TypeError::Invalid(format!("{what} on read-only memory")));
         }
+        self.atomic_access(place, &at, what)
+    }
+
+    /// Checks a place of any atomic access: one scalar of 32 or 64 bits in memory that lanes share.
+    fn atomic_access(&self, place: &Place, at: &PlaceType, what: &str) -> Result<Scalar> {
         if !matches!(place.base, Base::Buffer(_) | Base::Shared(_)) {
             return Err(TypeError::Invalid(format!(
                 "{what} on memory that no other lane sees"
             )));
         }
-        at.ty
-            .as_scalar()
-            .map_or_else(|| mismatch(what, "a scalar place", &at.ty), Ok)
+        match at.ty.as_scalar() {
+            Some(s) if s.size() >= 4 => Ok(s),
+            _ => mismatch(
+                format!("place of {what}"),
+                "i32, u32, i64, u64, f32 or f64",
+                &at.ty,
+            ),
+        }
     }
 
     /// Type of the value that `op` gives; `None` for a call of a function without result.
@@ -298,9 +309,7 @@ impl<'a> Declarations<'a> {
             Op::Load(place, sync) => {
                 let at = self.place(place)?;
                 if let Some(sync) = sync {
-                    if at.ty.as_scalar().is_none() {
-                        return mismatch("atomic load", "a scalar place", &at.ty);
-                    }
+                    self.atomic_access(place, &at, "an atomic load")?;
                     if matches!(sync.order, MemOrder::Release | MemOrder::AcqRel) {
                         return Err(TypeError::Invalid("a load cannot release".into()));
                     }
@@ -328,18 +337,10 @@ impl<'a> Declarations<'a> {
             Op::Atomic(op, place, v, _) => {
                 let s = self.atomic_place(place, "an atomic operation")?;
                 let bitwise = matches!(op, AtomicOp::And | AtomicOp::Or | AtomicOp::Xor);
-                let wide = matches!(
-                    s,
-                    Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64 | Scalar::F32 | Scalar::F64
-                );
-                if !wide || bitwise && s.is_float() {
+                if bitwise && s.is_float() {
                     return mismatch(
                         format!("place of atomic `{}`", op.name()),
-                        if bitwise {
-                            "i32, u32, i64 or u64"
-                        } else {
-                            "i32, u32, i64, u64, f32 or f64"
-                        },
+                        "i32, u32, i64 or u64",
                         &s.into(),
                     );
                 }
@@ -350,7 +351,7 @@ impl<'a> Declarations<'a> {
                 place, expected, new, ..
             } => {
                 let s = self.atomic_place(place, "compare-exchange")?;
-                if !matches!(s, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64) {
+                if s.is_float() {
                     return mismatch("place of compare-exchange", "i32, u32, i64 or u64", &s.into());
                 }
                 self.expect(*expected, &s.into(), "expected value")?;
@@ -449,9 +450,7 @@ impl<'a> Declarations<'a> {
                     return Err(TypeError::Invalid("store to read-only memory".into()));
                 }
                 if let Some(sync) = sync {
-                    if at.ty.as_scalar().is_none() {
-                        return mismatch("atomic store", "a scalar place", &at.ty);
-                    }
+                    self.atomic_access(place, &at, "an atomic store")?;
                     if matches!(sync.order, MemOrder::Acquire | MemOrder::AcqRel) {
                         return Err(TypeError::Invalid("a store cannot acquire".into()));
                     }

@@ -1,7 +1,25 @@
 //! The verifier: stands between every front end and every renderer. What it passes never makes a renderer fail
 //! but for a capability or a limit of the target.
+//!
+//! In the order in which a kernel is checked: [`declaration`](self) checks types, names and tables, `body` each
+//! statement's types, scope and structure. Later checks assume what earlier ones established and run only when
+//! those found nothing.
+
+mod body;
+mod declaration;
+mod error;
+mod types;
 
 use crate::ir::Kernel;
+
+pub use error::*;
+pub use types::{MAX_PRIVATE_BYTES, MAX_SHARED_BYTES, MAX_TYPE_DEPTH};
+
+/// Deepest nesting of blocks that the verifier accepts and the text form reads.
+pub const MAX_BLOCK_DEPTH: usize = 200;
+
+/// Most parameters of a device function.
+pub const MAX_FUNCTION_PARAMS: usize = 127;
 
 /// A kernel that the verifier has passed. Only [`verify`] makes one.
 #[derive(Clone, Debug)]
@@ -16,5 +34,62 @@ impl Verified {
     /// Gives the kernel back, to change it.
     pub fn into_kernel(self) -> Kernel {
         self.0
+    }
+}
+
+/// Checks a kernel.
+///
+/// # Errors
+/// Everything that is wrong with it (up to [`VerifyErrors::MOST`] errors), each with the statement that it is
+/// about. Errors of declarations hide those of code, errors of types those of data flow.
+pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
+    let mut errors = VerifyErrors::of(&kernel);
+    declaration::check(&kernel, &mut errors);
+    if errors.is_empty() {
+        for (i, function) in kernel.functions.iter().enumerate() {
+            body::check(&kernel, Some((i, function)), &mut errors);
+        }
+        body::check(&kernel, None, &mut errors);
+    }
+    if errors.is_empty() {
+        Ok(Verified(kernel))
+    } else {
+        Err(errors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::*;
+    use crate::ops::BinaryOp;
+
+    #[test]
+    fn a_right_kernel_passes_and_a_wrong_one_says_where() -> Result<(), TypeError> {
+        let mut k = KernelBuilder::new("scale");
+        let x = k.buffer("x", Type::F32, Access::ReadWrite);
+        let a = k.param("a", Type::F32);
+        k.set_line(7);
+        let i = k.global_id(Axis::X)?;
+        let n = k.op(Op::Len(x, Scalar::U32))?;
+        let inside = k.binary(BinaryOp::Lt, i, n)?;
+        k.if_(inside, |k| {
+            let at = Place::element(x, i);
+            let v = k.load(at.clone())?;
+            let v = k.binary(BinaryOp::Mul, v, a)?;
+            k.store(at, v)
+        })?;
+        let mut kernel = k.finish();
+        assert!(verify(kernel.clone()).is_ok());
+        kernel.body.block.0.push(Stmt {
+            line: 9,
+            inst: Inst::Do(Effect::Store(Place::element(x, i), inside, None)),
+        });
+        let errors = verify(kernel).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(
+            errors,
+            "kernel `scale`, line 9, `store x[%5], %7`: stored value has type bool, expected f32"
+        );
+        Ok(())
     }
 }
