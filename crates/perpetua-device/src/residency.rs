@@ -127,12 +127,12 @@ mod tests {
         let check = |e: i32, l: i32| assert_eq!((early.0.load(SeqCst), late.0.load(SeqCst)), (e, l));
         gate.admit(&(Arc::clone(&early) as Arc<dyn Resident>))?;
         check(1, 0);
-        gate.parked(|| {
+        gate.parked(|| -> Result<()> {
             check(0, 0);
             gate.parked(|| check(0, 0))?;
             gate.admit(&(Arc::clone(&late) as Arc<dyn Resident>))?;
             check(0, 0);
-            Result::Ok(())
+            Ok(())
         })??;
         check(1, 1);
         Ok(())
