@@ -24,8 +24,8 @@
 //! arguments, limits and ownership once in front of all backends.
 //!
 //! **Faults.** A kernel's fault does not stop the stream. The first one since the last report is returned, as
-//! [`Error::Fault`](crate::Error::Fault), by the next of: [`GpuStream::synchronize`], [`GpuStream::read`] and their blocking twins
-//! on the stream that ran the kernel, or [`GpuContext::synchronize`]; and is then cleared. A read that
+//! [`Error::Fault`](crate::Error::Fault), by the next of: [`GpuStream::synchronize`], [`GpuStream::read`], their blocking
+//! twins and [`GpuStream::take_fault`] on the stream that ran the kernel, or [`GpuContext::synchronize`]; and is then cleared. A read that
 //! reports a fault gives no bytes.
 //!
 //! **Loss.** Once a device is lost, every operation gives [`Error::DeviceLost`](crate::Error::DeviceLost); drops do nothing.
@@ -227,6 +227,10 @@ pub trait GpuStream: MaybeSend + MaybeSync + 'static {
 
     /// The same, on this thread.
     fn synchronize_blocking(&self) -> Result<()>;
+
+    /// The first unreported fault of work that is known to have ended, as an error; without waiting. A backend that learns
+    /// of faults only with a read-back reports what came with the last one.
+    fn take_fault(&self) -> Result<()>;
 
     /// From here on, records launches, copies and fills submitted to this stream instead of running them. Reading back,
     /// synchronising and recording events while capturing are [`Error::InvalidState`](crate::Error::InvalidState).

@@ -1,5 +1,6 @@
 //! What a backend compiles: kernels as IR, as text, or as native functions, and the options. Must not know backends.
 
+use std::fmt;
 use std::sync::Arc;
 
 use perpetua_ir::verify::Verified;
@@ -20,7 +21,7 @@ use crate::native::NativeKernel;
 ///   starting at a multiple of 4 bytes. A buffer argument starts at its own first byte, which must be aligned to the device's
 ///   `min_storage_buffer_offset_alignment`. The block given at launch must equal the entry's `@workgroup_size`.
 /// - IR text carries its signature, so it is checked and launched like IR.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum KernelSource<'a> {
     /// A verified kernel. Every backend takes it.
     Ir(&'a Verified),
@@ -32,6 +33,9 @@ pub enum KernelSource<'a> {
     Ptx(&'a str),
     /// WGSL text.
     Wgsl(&'a str),
+    /// A kernel that the program carries. A backend that finds its [`KernelSpec::id`] in a cache need not lower it; else it
+    /// asks for [`KernelSpec::verified`] with its pointer width. The CPU asks for [`KernelSpec::native`] first.
+    Spec(&'a dyn KernelSpec),
     /// A kernel compiled into the program (CPU), with the IR that stands for it when the native body declines a launch.
     Native(&'a NativeKernel, Option<&'a Verified>),
 }
@@ -45,7 +49,24 @@ impl KernelSource<'_> {
             KernelSource::CudaC(_) => "CUDA C",
             KernelSource::Ptx(_) => "PTX",
             KernelSource::Wgsl(_) => "WGSL",
+            KernelSource::Spec(_) => "a kernel function",
             KernelSource::Native(..) => "native Rust",
+        }
+    }
+}
+
+impl fmt::Debug for KernelSource<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KernelSource::Ir(k) => write!(f, "IR of kernel `{}`", k.kernel().name),
+            KernelSource::Spec(k) => write!(f, "kernel function `{}`", k.name()),
+            KernelSource::Native(k, _) => write!(f, "native kernel `{}`", k.name),
+            KernelSource::IrText(t)
+            | KernelSource::CudaC(t)
+            | KernelSource::Ptx(t)
+            | KernelSource::Wgsl(t) => {
+                write!(f, "{}: {t}", self.kind())
+            }
         }
     }
 }
@@ -62,7 +83,7 @@ pub struct CompileOptions {
     pub contract: bool,
     /// Keep line information for debuggers and profilers.
     pub debug: bool,
-    /// Use the on-disk cache of compiled kernels. Off when `PERPETUA_CACHE=off`.
+    /// Leave the on-disk cache of compiled kernels alone, as `PERPETUA_CACHE=off` does for the whole process.
     pub no_disk_cache: bool,
     /// On the CPU: run IR in the interpreter although native code exists.
     pub interpret: bool,
@@ -75,19 +96,45 @@ pub struct KernelId(pub u128);
 impl KernelId {
     /// Identity of the concatenation of `parts`, each with its length, so that `["ab", "c"]` and `["a", "bc"]` differ.
     pub fn of(parts: &[&[u8]]) -> KernelId {
-        const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-        let mut hash = OFFSET;
-        let mut feed = |bytes: &[u8]| {
-            for b in bytes {
-                hash = (hash ^ u128::from(*b)).wrapping_mul(PRIME);
-            }
-        };
+        let mut hash = Fnv::default();
         for part in parts {
-            feed(&(part.len() as u64).to_le_bytes());
-            feed(part);
+            hash.feed(&(part.len() as u64).to_le_bytes());
+            hash.feed(part);
         }
-        KernelId(hash)
+        KernelId(hash.0)
+    }
+
+    /// Identity of a verified kernel, by its content. Walks the whole kernel: keep the result.
+    pub fn of_ir(verified: &Verified) -> KernelId {
+        let mut hash = Fnv::default();
+        // The hash takes every piece of text without failing.
+        let _ = fmt::write(&mut hash, format_args!("{:?}", verified.kernel()));
+        KernelId(hash.0)
+    }
+}
+
+// FNV-1a with 128 bits.
+struct Fnv(u128);
+
+impl Default for Fnv {
+    fn default() -> Fnv {
+        Fnv(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Fnv {
+    fn feed(&mut self, bytes: &[u8]) {
+        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+        for b in bytes {
+            self.0 = (self.0 ^ u128::from(*b)).wrapping_mul(PRIME);
+        }
+    }
+}
+
+impl fmt::Write for Fnv {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        self.feed(s.as_bytes());
+        Ok(())
     }
 }
 
