@@ -197,6 +197,16 @@ pub enum Error {
         /// `bytes` or `elements`.
         unit: &'static str,
     },
+    /// Bytes read back are not values of the buffer's type.
+    #[error("element {element} is not a valid `{ty}`: {message}")]
+    InvalidValue {
+        /// Index of the element.
+        element: u64,
+        /// The buffer's element type.
+        ty: String,
+        /// What was found where, and what to do.
+        message: String,
+    },
     /// A number exceeds what can be handled.
     #[error("{what}: {found}, the limit is {limit}; {remedy}")]
     Limit {

@@ -12,7 +12,7 @@ pub mod future;
 
 pub mod dim;
 pub mod info;
-pub mod pod;
+pub mod layout;
 
 pub mod backend;
 pub mod native;
@@ -28,7 +28,7 @@ pub use dim::{Dim3, LaunchConfig};
 pub use error::{Error, Result};
 pub use future::{BoxFuture, MaybeSend, MaybeSync};
 pub use info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
-pub use pod::GpuPod;
+pub use perpetua_ir::front::rust::GpuType;
 pub use ptr::{DeviceMemory, DevicePtr, HostBytes, MemoryKind, PoolStats};
 pub use signature::{BufferArg, KernelArg, Signature, ValueArg};
 pub use source::{CompileOptions, KernelId, KernelSource, KernelSpec};

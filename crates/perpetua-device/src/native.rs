@@ -5,8 +5,10 @@ use std::fmt;
 use std::ops::Range;
 
 use perpetua_ir::fault::Fault;
+use perpetua_ir::front::rust::GpuType;
 
 use crate::dim::Dim3;
+use crate::layout::check_values;
 use crate::signature::Signature;
 
 /// The body of a [`NativeKernel`]; its contract stands at [`NativeKernel::run`].
@@ -86,11 +88,15 @@ impl NativeArg<'_> {
         }
     }
 
-    /// A value argument as `T`; `None` for a buffer or when the size is not `T`'s.
-    pub fn as_value<T: bytemuck::AnyBitPattern>(&self) -> Option<T> {
+    /// A value argument as `T`; `None` for a buffer, or when the bytes are not a `T`.
+    pub fn as_value<T: GpuType>(&self) -> Option<T> {
         match self {
-            NativeArg::Buffer { .. } => None,
-            NativeArg::Value(bytes) => bytemuck::try_pod_read_unaligned(bytes).ok(),
+            NativeArg::Value(bytes) if bytes.len() == size_of::<T>() => {
+                check_values::<T>(bytes).ok()?;
+                // SAFETY: there are `size_of::<T>()` bytes, and they are a valid `T`; `read_unaligned` needs no alignment.
+                Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+            }
+            _ => None,
         }
     }
 }

@@ -5,37 +5,38 @@ use std::any::TypeId;
 use std::fmt;
 use std::sync::OnceLock;
 
+use perpetua_ir::front::rust::{GpuType, TypeDesc};
 use perpetua_ir::ir::{Access, Kernel, Param, ParamKind, Scalar, Type};
 
 use crate::error::{Error, Result};
-use crate::pod::{GpuPod, same_layout};
+use crate::layout::{self, same_layout};
 use crate::ptr::{DevicePtr, MemoryKind};
 
 /// The type of an argument: compared by its Rust identity when that was seen before, else by its layout.
 #[derive(Clone, Copy)]
 pub struct ArgType {
     id: TypeId,
-    ty: fn() -> Type,
+    desc: fn() -> TypeDesc,
 }
 
 impl ArgType {
     /// The type `T`.
-    pub fn of<T: GpuPod>() -> ArgType {
+    pub fn of<T: GpuType>() -> ArgType {
         ArgType {
             id: TypeId::of::<T>(),
-            ty: T::ty,
+            desc: T::describe,
         }
     }
 
-    /// As kernels see it.
-    pub fn ty(self) -> Type {
-        (self.ty)()
+    /// Its description.
+    pub fn describe(self) -> TypeDesc {
+        (self.desc)()
     }
 }
 
 impl fmt::Debug for ArgType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.ty())
+        write!(f, "{}", self.describe())
     }
 }
 
@@ -91,12 +92,36 @@ impl ValueArg {
         ValueArg { bytes, ty }
     }
 
-    /// The value's bytes as in memory.
+    /// The value's bytes as in memory. A `usize` passed to a kernel whose `usize` has 32 bits is longer than
+    /// its parameter: [`ValueArg::bytes_for`] gives what the parameter takes.
     pub fn bytes(&self) -> &[u8] {
         match &self.bytes {
             ValueBytes::Inline(bytes, len) => &bytes.0[..usize::from(*len)],
             ValueBytes::Heap(bytes) => bytes,
         }
+    }
+
+    /// The bytes that a parameter of type `ty` takes, once [`Signature::check`] has passed.
+    pub fn bytes_for(&self, ty: &Type) -> &[u8] {
+        let bytes = self.bytes();
+        &bytes[..bytes.len().min(ty.size() as usize)]
+    }
+
+    // Whether this is a `usize` or `isize` whose value fits the 32-bit parameter `ty`.
+    fn narrows_to(&self, ty: &Type) -> bool {
+        let [leaf] = layout::leaves(&self.ty.describe())[..] else {
+            return false;
+        };
+        let Ok(bytes) = <[u8; 8]>::try_from(self.bytes()) else {
+            return false;
+        };
+        let value = i64::from_le_bytes(bytes);
+        leaf.pointer_sized
+            && match (leaf.scalar, ty) {
+                (Scalar::U64, &Type::U32) => u32::try_from(value).is_ok(),
+                (Scalar::I64, &Type::I32) => i32::try_from(value).is_ok(),
+                _ => false,
+            }
     }
 
     /// Its type.
@@ -111,27 +136,18 @@ impl fmt::Debug for ValueArg {
     }
 }
 
-impl<T: GpuPod> From<T> for KernelArg<'_> {
+impl<T: GpuType> From<T> for KernelArg<'_> {
     fn from(value: T) -> Self {
-        KernelArg::Value(ValueArg::new(bytemuck::bytes_of(&value), ArgType::of::<T>()))
-    }
-}
-
-impl From<bool> for KernelArg<'_> {
-    fn from(value: bool) -> Self {
-        let ty = ArgType {
-            id: TypeId::of::<bool>(),
-            ty: || Type::Scalar(Scalar::Bool),
-        };
-        KernelArg::Value(ValueArg::new(&[u8::from(value)], ty))
+        let ty = ArgType::of::<T>();
+        KernelArg::Value(layout::with_bytes(&[value], |bytes| ValueArg::new(bytes, ty)))
     }
 }
 
 impl KernelArg<'_> {
     fn describe(&self) -> String {
         match self {
-            KernelArg::Buffer(b) => format!("a buffer of {}", b.element.ty()),
-            KernelArg::Value(v) => format!("a value of type {}", v.ty.ty()),
+            KernelArg::Buffer(b) => format!("a buffer of {}", b.element.describe()),
+            KernelArg::Value(v) => format!("a value of type {}", v.ty.describe()),
         }
     }
 }
@@ -218,11 +234,12 @@ impl Signature {
                 _ => return Err(self.mismatch(i, param, arg)),
             };
             if seen.get() != Some(&given.id) {
-                if !same_layout(expected, &given.ty()) {
+                if same_layout(&given.describe(), expected) {
+                    // The first type that matched is remembered; another one with the same layout is compared each time.
+                    let _ = seen.set(given.id);
+                } else if !matches!(arg, KernelArg::Value(v) if v.narrows_to(expected)) {
                     return Err(self.mismatch(i, param, arg));
                 }
-                // The first type that matched is remembered; another one with the same layout is compared each time.
-                let _ = seen.set(given.id);
             }
             if let KernelArg::Buffer(b) = arg {
                 self.check_memory(i, param, b, expected.align())?;
