@@ -1,0 +1,238 @@
+//! Makes the implicit checks of a kernel explicit: after this pass a faulting lane's behaviour is spelled out in
+//! IR, and renderers write accesses as they stand. Knows nothing of targets.
+//!
+//! In a kernel without barriers and subgroup operations a lane that faults reports it and returns (a device
+//! function returns zero, and its caller asks [`Op::IsDead`]). Otherwise a lane that faults goes dead and walks on:
+//!
+//! - a fault that all lanes of the group meet together (uniform operands, uniform flow) ends them all;
+//! - a faulting load gives zero; a dead lane's stores, atomics and prints do not happen;
+//! - statements without barriers that no later uniform decision depends on are left at once, and skipped
+//!   when the lane is dead already: among them all loops without barriers whose conditions diverge;
+//! - loops with barriers have uniform conditions, to which dead lanes contribute as before, so a dead lane comes to
+//!   every barrier and leaves with the others. Where those conditions depend on memory that a dead lane may
+//!   have failed to write, a group fault word is tested on each turn, and the whole group ends;
+//! - after the last barrier and subgroup operation a dead lane returns.
+//!
+//! Checks that are proven superfluous are dropped: constant indices into arrays, accesses dominated by a comparison
+//! with the length or by the same check, masked and bounded indices, division by constants.
+
+mod known;
+mod rewrite;
+#[cfg(test)]
+mod tests;
+mod uniformity;
+
+use crate::fault::{FaultSite, PrintSite};
+use crate::ir::{Base, Block, Body, Checks, Effect, Inst, Kernel, Op, Scalar, SharedVar, Step, Type};
+use crate::ops::BinaryOp;
+use crate::pass::inline::inline_functions;
+use crate::verify::Verified;
+use rewrite::{Policy, Rewriter};
+use uniformity::Uniformity;
+
+/// A verified kernel whose checks are statements, with the sites where it can fault and print.
+#[derive(Clone, Debug)]
+pub struct Explicit {
+    kernel: Kernel,
+    faults: Vec<FaultSite>,
+    prints: Vec<PrintSite>,
+}
+
+impl Explicit {
+    /// The kernel; its [`Kernel::checks`] are [`Checks::Explicit`].
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The fault sites, in the order of the [`Effect::Fault`] statements: functions first, then the body, each in
+    /// pre-order.
+    pub fn faults(&self) -> &[FaultSite] {
+        &self.faults
+    }
+
+    /// The print sites, in the order of the [`Effect::Print`] statements, likewise.
+    pub fn prints(&self) -> &[PrintSite] {
+        &self.prints
+    }
+
+    /// Number of the first fault site and of the first print site of each function, then of the kernel's body.
+    pub fn first_sites(&self) -> Vec<(u32, u32)> {
+        let bodies = self.kernel.functions.iter().map(|f| &f.body);
+        let mut next = (0, 0);
+        bodies
+            .chain([&self.kernel.body])
+            .map(|body| {
+                let first = next;
+                body.block.walk(&mut |stmt| match stmt.inst {
+                    Inst::Do(Effect::Fault(..)) => next.0 += 1,
+                    Inst::Do(Effect::Print(..)) => next.1 += 1,
+                    _ => {}
+                });
+                first
+            })
+            .collect()
+    }
+}
+
+/// Makes the checks of a verified kernel explicit. With [`Checks::Off`] nothing is checked: only the sites that
+/// the source itself has are numbered.
+pub fn make_explicit(verified: &Verified) -> Explicit {
+    explicit(verified.kernel())
+}
+
+fn explicit(kernel: &Kernel) -> Explicit {
+    let (mut kernel, faults) = match kernel.checks {
+        Checks::Off | Checks::Explicit => (kernel.clone(), source_sites(kernel)),
+        Checks::On if synchronises(kernel) => walk_on(kernel),
+        Checks::On => return_at_once(kernel),
+    };
+    kernel.checks = Checks::Explicit;
+    let prints = print_sites(&kernel);
+    Explicit {
+        kernel,
+        faults,
+        prints,
+    }
+}
+
+fn bodies(kernel: &Kernel) -> impl Iterator<Item = &Body> {
+    kernel.functions.iter().map(|f| &f.body).chain([&kernel.body])
+}
+
+fn synchronises(kernel: &Kernel) -> bool {
+    bodies(kernel).any(|body| contains(&body.block, &|inst| is_barrier(inst) || is_subgroup(inst)))
+}
+
+fn is_barrier(inst: &Inst) -> bool {
+    matches!(inst, Inst::Do(Effect::Barrier))
+}
+
+fn is_subgroup(inst: &Inst) -> bool {
+    matches!(inst, Inst::Let(_, Op::Subgroup(..)))
+}
+
+fn contains(block: &Block, what: &dyn Fn(&Inst) -> bool) -> bool {
+    block
+        .0
+        .iter()
+        .any(|stmt| what(&stmt.inst) || stmt.inst.blocks().into_iter().any(|b| contains(b, what)))
+}
+
+/// Sites of the fault statements that a kernel has already.
+fn source_sites(kernel: &Kernel) -> Vec<FaultSite> {
+    let mut sites = Vec::new();
+    for body in bodies(kernel) {
+        body.block.walk(&mut |stmt| {
+            if let Inst::Do(Effect::Fault(kind, operands)) = &stmt.inst {
+                sites.push(FaultSite {
+                    kind: *kind,
+                    line: stmt.line,
+                    subject: rewrite::SOURCE_SUBJECT.into(),
+                    operands: operands.iter().filter_map(|v| scalar_of(body, *v)).collect(),
+                });
+            }
+        });
+    }
+    sites
+}
+
+fn print_sites(kernel: &Kernel) -> Vec<PrintSite> {
+    let mut sites = Vec::new();
+    for body in bodies(kernel) {
+        body.block.walk(&mut |stmt| {
+            if let Inst::Do(Effect::Print(pieces, args)) = &stmt.inst {
+                sites.push(PrintSite {
+                    line: stmt.line,
+                    pieces: pieces.clone(),
+                    args: args.iter().filter_map(|v| scalar_of(body, *v)).collect(),
+                });
+            }
+        });
+    }
+    sites
+}
+
+fn scalar_of(body: &Body, v: crate::ir::Value) -> Option<Scalar> {
+    body.values.get(v.0 as usize).and_then(Type::as_scalar)
+}
+
+fn return_at_once(kernel: &Kernel) -> (Kernel, Vec<FaultSite>) {
+    let mut out = kernel.clone();
+    let mut sites = Vec::new();
+    let mut faulting = Vec::new();
+    for (function, to) in kernel.functions.iter().zip(&mut out.functions) {
+        let policy = Policy::Return(function.result.clone());
+        to.body = Rewriter::new(kernel, &function.body, &faulting, None, &mut sites).run(policy);
+        let faults = contains(&to.body.block, &|inst| match inst {
+            Inst::Do(Effect::Fault(..)) => true,
+            Inst::Let(_, Op::Call(f, _)) => faulting.get(*f as usize).copied().unwrap_or(false),
+            _ => false,
+        });
+        faulting.push(faults);
+    }
+    out.body = Rewriter::new(kernel, &kernel.body, &faulting, None, &mut sites).run(Policy::Return(None));
+    (out, sites)
+}
+
+/// Name of the workgroup variable that tells all lanes that one has faulted.
+const GROUP_WORD: &str = "perpetua_group_fault";
+
+fn walk_on(kernel: &Kernel) -> (Kernel, Vec<FaultSite>) {
+    let mut impure: Vec<bool> = Vec::new();
+    for function in &kernel.functions {
+        impure.push(is_impure(&function.body, &impure));
+    }
+    let kernel = inline_functions(kernel, &impure);
+    let uniformity = Uniformity::of(&kernel, &kernel.body);
+    let mut out = kernel.clone();
+    let word = needs_group_word(&kernel, &uniformity).then(|| {
+        out.shared.push(SharedVar {
+            name: GROUP_WORD.into(),
+            ty: Type::U32,
+            dynamic: false,
+        });
+        Base::Shared(out.shared.len() as u32 - 1)
+    });
+    let mut sites = Vec::new();
+    let rewriter = Rewriter::new(&kernel, &kernel.body, &[], Some((&uniformity, word)), &mut sites);
+    out.body = rewriter.run(Policy::Walk);
+    (out, sites)
+}
+
+/// Whether a function does more than compute its result from its arguments without faulting or repeating.
+fn is_impure(body: &Body, impure: &[bool]) -> bool {
+    contains(&body.block, &|inst| match inst {
+        Inst::Let(_, op) => match op {
+            Op::Load(place, _) => {
+                !matches!(place.base, Base::Local(_))
+                    || place.path.iter().any(|s| matches!(s, Step::Index(_)))
+            }
+            Op::Atomic(..) | Op::CompareExchange { .. } | Op::Subgroup(..) => true,
+            Op::Binary(BinaryOp::Div | BinaryOp::Rem, a, _) => {
+                scalar_of(body, *a).is_some_and(Scalar::is_int)
+            }
+            Op::Call(f, _) => impure.get(*f as usize).copied().unwrap_or(false),
+            _ => false,
+        },
+        Inst::Do(Effect::Store(place, ..)) => {
+            !matches!(place.base, Base::Local(_)) || place.path.iter().any(|s| matches!(s, Step::Index(_)))
+        }
+        Inst::Do(_) => true,
+        // With a dead lane's arguments a loop might not end.
+        Inst::Loop(_) => true,
+        _ => false,
+    })
+}
+
+/// Whether some loop has a barrier and conditions that a dead lane could keep from coming true.
+fn needs_group_word(kernel: &Kernel, uniformity: &Uniformity) -> bool {
+    let mut at = 0;
+    let mut found = false;
+    kernel.body.block.walk(&mut |stmt| {
+        if let Inst::Loop(body) = &stmt.inst {
+            found |= uniformity.exit_depends_on_memory(at) && contains(body, &is_barrier);
+        }
+        at += 1;
+    });
+    found
+}

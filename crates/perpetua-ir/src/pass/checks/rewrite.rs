@@ -1,0 +1,901 @@
+//! Rewrites one body: writes the checks that cannot be proven superfluous and what a faulting lane does. Knows
+//! nothing of how facts are proven.
+
+use std::collections::BTreeSet;
+
+use super::known::{Known, Number};
+use super::uniformity::Uniformity;
+use super::{contains, is_barrier, is_subgroup};
+use crate::fault::FaultSite;
+use crate::ir::{
+    Base, Block, Body, Effect, FaultKind, Inst, Kernel, Local, LocalId, MemOrder, Op, ParamKind, Place,
+    Scalar, Scope, Step, Stmt, Sync, Type, Value,
+};
+use crate::ops::{BinaryOp, TernaryOp};
+
+/// Subject of faults that the front end wrote as statements.
+pub(super) const SOURCE_SUBJECT: &str = "enum";
+
+/// What a faulting lane does in a body.
+pub(super) enum Policy {
+    /// Returns at once; a function gives zero of its result type.
+    Return(Option<Type>),
+    /// Walks on to the end.
+    Walk,
+}
+
+/// What a faulting lane does at the present point.
+#[derive(Clone, Copy)]
+enum Exit {
+    /// Returns.
+    Return,
+    /// Leaves the labelled block around the present region; so many loops and labels are between.
+    Leave(u32),
+    /// Walks on.
+    Walk,
+}
+
+impl Exit {
+    fn deeper(self) -> Exit {
+        match self {
+            Exit::Leave(depth) => Exit::Leave(depth + 1),
+            other => other,
+        }
+    }
+}
+
+/// The length that an index is checked against.
+enum Length {
+    Of(Base),
+    Fixed(u32),
+}
+
+pub(super) struct Rewriter<'a> {
+    kernel: &'a Kernel,
+    source: &'a Body,
+    /// Which functions may return with the lane dead.
+    faulting: &'a [bool],
+    uniformity: Option<&'a Uniformity>,
+    group_word: Option<Base>,
+    sites: &'a mut Vec<FaultSite>,
+    result: Option<Type>,
+    values: Vec<Type>,
+    locals: Vec<Local>,
+    known: Known,
+    /// Number of the next source statement in pre-order.
+    at: usize,
+    /// Whether the lane may be dead at the present point.
+    maybe_dead: bool,
+    /// Checks made at points where the lane walks on: index, length, and the value that says "out of bounds".
+    made: Vec<((Number, Number), Value)>,
+    /// Whether the present region rests on dead lanes not coming there.
+    relied: bool,
+    /// Variables that a dead lane may read without having stored to them.
+    zeroed: BTreeSet<LocalId>,
+}
+
+/// The present source statement.
+#[derive(Clone, Copy)]
+struct Here {
+    line: u32,
+    at: usize,
+    exit: Exit,
+}
+
+impl<'a> Rewriter<'a> {
+    pub(super) fn new(
+        kernel: &'a Kernel,
+        source: &'a Body,
+        faulting: &'a [bool],
+        walk: Option<(&'a Uniformity, Option<Base>)>,
+        sites: &'a mut Vec<FaultSite>,
+    ) -> Rewriter<'a> {
+        Rewriter {
+            kernel,
+            source,
+            faulting,
+            uniformity: walk.map(|w| w.0),
+            group_word: walk.and_then(|w| w.1),
+            sites,
+            result: None,
+            values: source.values.clone(),
+            locals: source.locals.clone(),
+            known: Known::new(kernel.block_size, &source.values),
+            at: 0,
+            maybe_dead: false,
+            made: Vec::new(),
+            relied: false,
+            zeroed: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn run(mut self, policy: Policy) -> Body {
+        let source = self.source;
+        let code = match policy {
+            Policy::Return(result) => {
+                self.result = result;
+                self.block(&source.block, Exit::Return, None).0
+            }
+            Policy::Walk => {
+                let synchronising = |stmt: &Stmt| {
+                    let one = |inst: &Inst| is_barrier(inst) || is_subgroup(inst);
+                    one(&stmt.inst) || stmt.inst.blocks().into_iter().any(|b| contains(b, &one))
+                };
+                let walked = source
+                    .block
+                    .0
+                    .iter()
+                    .rposition(synchronising)
+                    .map_or(0, |last| last + 1);
+                self.block(&source.block, Exit::Walk, Some(walked)).0
+            }
+        };
+        let mut block = Vec::new();
+        for id in std::mem::take(&mut self.zeroed) {
+            if let Some(local) = self.locals.get(id.0 as usize) {
+                let zero = self.let_(0, Op::Zero(local.ty.clone()), local.ty.clone(), &mut block);
+                push(
+                    &mut block,
+                    0,
+                    Inst::Do(Effect::Store(Place::local(id), zero, None)),
+                );
+            }
+        }
+        if self.group_word.is_some() {
+            self.set_group_word(0, 0, &mut block);
+            push(&mut block, 0, Inst::Do(Effect::Barrier));
+        }
+        block.extend(code.0);
+        Body {
+            values: self.values,
+            locals: self.locals,
+            block: Block(block),
+        }
+    }
+
+    fn fresh(&mut self, ty: Type) -> Value {
+        self.values.push(ty);
+        Value(self.values.len() as u32 - 1)
+    }
+
+    fn let_(&mut self, line: u32, op: Op, ty: Type, out: &mut Vec<Stmt>) -> Value {
+        let v = self.fresh(ty);
+        push(out, line, Inst::Let(v, op));
+        v
+    }
+
+    fn constant(&mut self, line: u32, s: Scalar, bits: u64, out: &mut Vec<Stmt>) -> Value {
+        self.let_(line, Op::Const(s, bits), s.into(), out)
+    }
+
+    fn compare(&mut self, line: u32, op: BinaryOp, a: Value, b: Value, out: &mut Vec<Stmt>) -> Value {
+        self.let_(line, Op::Binary(op, a, b), Type::BOOL, out)
+    }
+
+    fn dead(&mut self, line: u32, out: &mut Vec<Stmt>) -> Value {
+        self.let_(line, Op::IsDead, Type::BOOL, out)
+    }
+
+    fn scalar(&self, v: Value) -> Option<Scalar> {
+        self.values.get(v.0 as usize).and_then(Type::as_scalar)
+    }
+
+    fn set_group_word(&mut self, line: u32, to: u64, out: &mut Vec<Stmt>) {
+        if let Some(base) = self.group_word {
+            let value = self.constant(line, Scalar::U32, to, out);
+            let place = Place {
+                base,
+                path: Vec::new(),
+            };
+            push(out, line, Inst::Do(Effect::Store(place, value, Some(GROUP_SYNC))));
+        }
+    }
+
+    /// Rewrites a block; says whether control never reaches its end. From statement number `walked` on a dead
+    /// lane returns instead of walking on.
+    fn block(&mut self, block: &Block, exit: Exit, walked: Option<usize>) -> (Block, bool) {
+        let mark = self.known.mark();
+        let made = self.made.len();
+        let mut exit = exit;
+        let mut out = Vec::with_capacity(block.0.len());
+        let mut ended = false;
+        for (i, stmt) in block.0.iter().enumerate() {
+            if ended {
+                self.at += count(stmt);
+                continue;
+            }
+            if walked == Some(i) {
+                if self.maybe_dead {
+                    let dead = self.dead(stmt.line, &mut out);
+                    let leave = Block(vec![Stmt {
+                        line: stmt.line,
+                        inst: Inst::Return(None),
+                    }]);
+                    push(&mut out, stmt.line, Inst::If(dead, leave, Block::default()));
+                }
+                // What was tested holds for every lane from here on.
+                for ((index, limit), _) in std::mem::take(&mut self.made) {
+                    self.known.learn_in_bounds(index, limit);
+                }
+                exit = Exit::Return;
+            }
+            ended = self.statement(stmt, exit, &mut out);
+        }
+        self.known.roll_back(mark);
+        self.made.truncate(made);
+        (Block(out), ended)
+    }
+
+    /// Rewrites a statement; says whether control never comes past it.
+    fn statement(&mut self, stmt: &Stmt, exit: Exit, out: &mut Vec<Stmt>) -> bool {
+        let here = Here {
+            line: stmt.line,
+            at: self.at,
+            exit,
+        };
+        self.at += 1;
+        match &stmt.inst {
+            Inst::Let(v, op) => {
+                self.operation(*v, op, here, out);
+                false
+            }
+            Inst::Do(effect) => self.effect(effect, here, out),
+            Inst::If(..) | Inst::Switch { .. } | Inst::Loop(_) | Inst::Labeled(_) => match exit {
+                Exit::Walk if self.is_quiet(stmt, here.at) => {
+                    self.quiet(stmt, here, out);
+                    false
+                }
+                _ => self.nested(stmt, here, out),
+            },
+            Inst::Break(depth) => {
+                push(out, here.line, Inst::Break(past_label(*depth, exit)));
+                true
+            }
+            Inst::Continue(depth) => {
+                push(out, here.line, Inst::Continue(past_label(*depth, exit)));
+                true
+            }
+            Inst::Return(_) => {
+                out.push(stmt.clone());
+                true
+            }
+        }
+    }
+
+    fn nested(&mut self, stmt: &Stmt, here: Here, out: &mut Vec<Stmt>) -> bool {
+        let before = self.known.contents();
+        let (inst, ended) = match &stmt.inst {
+            Inst::If(cond, a, b) => {
+                let mark = self.known.mark();
+                self.known.assume(*cond, true);
+                let (a, a_ends) = self.block(a, here.exit, None);
+                self.known.roll_back(mark);
+                let after_a = self.known.contents();
+                self.known.set_contents(before);
+                self.known.assume(*cond, false);
+                let (b, b_ends) = self.block(b, here.exit, None);
+                self.known.roll_back(mark);
+                match (a_ends, b_ends) {
+                    (false, false) => {
+                        let after_b = self.known.contents();
+                        self.known.join(*cond, after_a, after_b);
+                    }
+                    (true, _) => self.known.assume(*cond, false),
+                    (false, true) => {
+                        self.known.set_contents(after_a);
+                        self.known.assume(*cond, true);
+                    }
+                }
+                (Inst::If(*cond, a, b), a_ends && b_ends)
+            }
+            Inst::Switch {
+                selector,
+                cases,
+                default,
+            } => {
+                let mut ended = true;
+                let mut rewritten = Vec::with_capacity(cases.len());
+                for (labels, case) in cases {
+                    self.known.set_contents(before.clone());
+                    let (case, ends) = self.block(case, here.exit, None);
+                    ended &= ends;
+                    rewritten.push((labels.clone(), case));
+                }
+                self.known.set_contents(before.clone());
+                let (rest, ends) = self.block(default, here.exit, None);
+                self.known.set_contents(before);
+                stmt.inst
+                    .blocks()
+                    .into_iter()
+                    .for_each(|b| self.known.forget_stored(b));
+                let inst = Inst::Switch {
+                    selector: *selector,
+                    cases: rewritten,
+                    default: rest,
+                };
+                (inst, ended && ends)
+            }
+            Inst::Loop(body) => {
+                self.known.forget_stored(body);
+                let entry = self.known.contents();
+                let (at, sites, was_dead) = (self.at, self.sites.len(), self.maybe_dead);
+                let mut code = self.block(body, here.exit.deeper(), None).0;
+                if self.maybe_dead && !was_dead {
+                    // A fault in one turn is felt in the next: once more, knowing that.
+                    self.at = at;
+                    self.sites.truncate(sites);
+                    self.known.set_contents(entry.clone());
+                    code = self.block(body, here.exit.deeper(), None).0;
+                }
+                self.known.set_contents(entry);
+                (Inst::Loop(self.with_group_test(code, body, here)), false)
+            }
+            Inst::Labeled(body) => {
+                let code = self.block(body, here.exit.deeper(), None).0;
+                self.known.set_contents(before);
+                self.known.forget_stored(body);
+                (Inst::Labeled(code), false)
+            }
+            other => (other.clone(), false),
+        };
+        push(out, here.line, inst);
+        ended
+    }
+
+    /// Puts the test of the group fault word at the head of a loop that could go on for ever for want of a dead
+    /// lane's stores.
+    fn with_group_test(&mut self, code: Block, source: &Block, here: Here) -> Block {
+        let depends = self.uniformity.is_some_and(|u| u.exit_depends_on_memory(here.at));
+        let (Exit::Walk, true, true, Some(base)) = (here.exit, depends, self.maybe_dead, self.group_word)
+        else {
+            return code;
+        };
+        if !contains(source, &is_barrier) {
+            return code;
+        }
+        let line = here.line;
+        let mut out = Vec::new();
+        // Between two barriers nobody writes the word, so all lanes read the same.
+        push(&mut out, line, Inst::Do(Effect::Barrier));
+        let place = Place {
+            base,
+            path: Vec::new(),
+        };
+        let word = self.let_(line, Op::Load(place, Some(GROUP_SYNC)), Type::U32, &mut out);
+        push(&mut out, line, Inst::Do(Effect::Barrier));
+        let zero = self.constant(line, Scalar::U32, 0, &mut out);
+        let faulted = self.compare(line, BinaryOp::Ne, word, zero, &mut out);
+        let leave = Block(vec![Stmt {
+            line,
+            inst: Inst::Return(None),
+        }]);
+        push(&mut out, line, Inst::If(faulted, leave, Block::default()));
+        out.extend(code.0);
+        Block(out)
+    }
+
+    /// Whether a dead lane may leave a statement at once, or skip it: it has no barrier, and nothing that is
+    /// uniform over the group depends on its having run.
+    fn is_quiet(&self, stmt: &Stmt, at: usize) -> bool {
+        let Some(uniformity) = self.uniformity else {
+            return false;
+        };
+        let blocks = stmt.inst.blocks();
+        let has = |what: &dyn Fn(&Inst) -> bool| blocks.iter().any(|b| contains(b, what));
+        if has(&is_barrier) || has(&is_subgroup) && !matches!(stmt.inst, Inst::Loop(_)) {
+            return false;
+        }
+        let depth = u32::from(matches!(stmt.inst, Inst::Loop(_) | Inst::Labeled(_)));
+        let mut at = at + 1;
+        blocks
+            .iter()
+            .all(|b| nothing_uniform_escapes(b, depth, &mut at, uniformity))
+    }
+
+    /// Rewrites a statement that a dead lane leaves at once, or skips.
+    fn quiet(&mut self, stmt: &Stmt, here: Here, out: &mut Vec<Stmt>) {
+        let before = self.known.contents();
+        let mark = self.known.mark();
+        let sites = self.sites.len();
+        let was_dead = self.maybe_dead;
+        self.relied = false;
+        let mut code = Vec::new();
+        let inside = Here {
+            exit: Exit::Leave(0),
+            ..here
+        };
+        self.nested(stmt, inside, &mut code);
+        let faults = self.sites.len() > sites;
+        let acts = |inst: &Inst| {
+            matches!(
+                inst,
+                Inst::Loop(_)
+                    | Inst::Do(_)
+                    | Inst::Let(
+                        _,
+                        Op::Atomic(..) | Op::CompareExchange { .. } | Op::Load(_, Some(_))
+                    )
+            )
+        };
+        let skipped = was_dead
+            && (faults
+                || self.relied
+                || acts(&stmt.inst)
+                || stmt.inst.blocks().into_iter().any(|b| contains(b, &acts)));
+        if faults {
+            code = vec![Stmt {
+                line: here.line,
+                inst: Inst::Labeled(Block(code)),
+            }];
+            self.maybe_dead = true;
+        } else {
+            // Nothing was changed but the depths of escapes, which count a label that is not needed.
+            code = vec![stmt.clone()];
+        }
+        if skipped {
+            let dead = self.dead(here.line, out);
+            push(out, here.line, Inst::If(dead, Block::default(), Block(code)));
+        } else {
+            out.extend(code);
+        }
+        if faults || skipped {
+            self.known.roll_back(mark);
+            self.known.set_contents(before);
+            for block in stmt.inst.blocks() {
+                self.known.forget_stored(block);
+                block.walk(&mut |stmt| {
+                    if let Inst::Do(Effect::Store(place, ..)) = &stmt.inst
+                        && let Base::Local(id) = place.base
+                    {
+                        self.zeroed.insert(id);
+                    }
+                });
+            }
+        }
+    }
+
+    fn effect(&mut self, effect: &Effect, here: Here, out: &mut Vec<Stmt>) -> bool {
+        match effect {
+            Effect::Store(place, v, _) => {
+                let bad = self.place(place, here, out);
+                let store = Inst::Do(effect.clone());
+                if let Base::Local(_) = place.base {
+                    match bad {
+                        Some(bad) => {
+                            let mut inner = Vec::new();
+                            push(&mut inner, here.line, store);
+                            push(out, here.line, Inst::If(bad, Block::default(), Block(inner)));
+                        }
+                        None => push(out, here.line, store),
+                    }
+                    self.known.store(place, *v);
+                    if bad.is_some() {
+                        self.known.forget_stored(&Block(vec![Stmt {
+                            line: 0,
+                            inst: Inst::Do(effect.clone()),
+                        }]));
+                    }
+                } else {
+                    self.unless_dead(store, here, out);
+                }
+                false
+            }
+            Effect::Print(..) => {
+                self.unless_dead(Inst::Do(effect.clone()), here, out);
+                false
+            }
+            Effect::Barrier | Effect::Fence(_) => {
+                push(out, here.line, Inst::Do(effect.clone()));
+                false
+            }
+            Effect::Fault(kind, operands) => {
+                self.site(*kind, SOURCE_SUBJECT, operands, here);
+                push(out, here.line, Inst::Do(effect.clone()));
+                // The source took control to end here, so it may read variables that it did not store to.
+                let locals = 0..self.source.locals.len() as u32;
+                if matches!(here.exit, Exit::Walk) {
+                    self.zeroed.extend(locals.map(LocalId));
+                }
+                self.after_fault(true, here, out)
+            }
+        }
+    }
+
+    /// Appends an effect that a dead lane does not have.
+    fn unless_dead(&mut self, inst: Inst, here: Here, out: &mut Vec<Stmt>) {
+        if matches!(here.exit, Exit::Walk) && self.maybe_dead {
+            let dead = self.dead(here.line, out);
+            let mut inner = Vec::new();
+            push(&mut inner, here.line, inst);
+            push(out, here.line, Inst::If(dead, Block::default(), Block(inner)));
+        } else {
+            push(out, here.line, inst);
+        }
+    }
+
+    fn operation(&mut self, v: Value, op: &Op, here: Here, out: &mut Vec<Stmt>) {
+        let line = here.line;
+        match op {
+            Op::Load(place, _) => {
+                let bad = self.place(place, here, out);
+                match bad {
+                    Some(bad) => self.guarded(v, op, bad, here, out),
+                    None => push(out, line, Inst::Let(v, op.clone())),
+                }
+                match bad {
+                    Some(_) => self.known.define_opaque(v, &self.values),
+                    None => self.known.define(v, op, &self.values),
+                }
+            }
+            Op::Atomic(_, place, ..) | Op::CompareExchange { place, .. } => {
+                self.place(place, here, out);
+                if matches!(here.exit, Exit::Walk) && self.maybe_dead {
+                    let dead = self.dead(line, out);
+                    self.guarded(v, op, dead, here, out);
+                } else {
+                    push(out, line, Inst::Let(v, op.clone()));
+                }
+                self.known.define_opaque(v, &self.values);
+            }
+            Op::Binary(kind @ (BinaryOp::Div | BinaryOp::Rem), a, b) => {
+                match self.scalar(*a).filter(|s| s.is_int()) {
+                    Some(s) => self.division(v, *kind, s, *a, *b, here, out),
+                    None => {
+                        push(out, line, Inst::Let(v, op.clone()));
+                        self.known.define(v, op, &self.values);
+                    }
+                }
+            }
+            Op::Call(f, _) => {
+                push(out, line, Inst::Let(v, op.clone()));
+                self.known.define_opaque(v, &self.values);
+                if self.faulting.get(*f as usize).copied().unwrap_or(false) {
+                    let dead = self.dead(line, out);
+                    let mut inner = Vec::new();
+                    self.leave(here, &mut inner);
+                    push(out, line, Inst::If(dead, Block(inner), Block::default()));
+                }
+            }
+            _ => {
+                push(out, line, Inst::Let(v, op.clone()));
+                self.known.define(v, op, &self.values);
+            }
+        }
+    }
+
+    /// Appends `v = op`, or zero where `bad` holds.
+    fn guarded(&mut self, v: Value, op: &Op, bad: Value, here: Here, out: &mut Vec<Stmt>) {
+        let ty = self.values.get(v.0 as usize).cloned().unwrap_or(Type::BOOL);
+        let line = here.line;
+        self.locals.push(Local {
+            name: "guarded".into(),
+            ty: ty.clone(),
+        });
+        let slot = Place::local(LocalId(self.locals.len() as u32 - 1));
+        let zero = self.let_(line, Op::Zero(ty.clone()), ty.clone(), out);
+        push(out, line, Inst::Do(Effect::Store(slot.clone(), zero, None)));
+        let mut inner = Vec::new();
+        let got = self.let_(line, op.clone(), ty, &mut inner);
+        push(&mut inner, line, Inst::Do(Effect::Store(slot.clone(), got, None)));
+        push(out, line, Inst::If(bad, Block::default(), Block(inner)));
+        push(out, line, Inst::Let(v, Op::Load(slot, None)));
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one division and where it stands"
+    )]
+    fn division(
+        &mut self,
+        v: Value,
+        kind: BinaryOp,
+        s: Scalar,
+        a: Value,
+        b: Value,
+        here: Here,
+        out: &mut Vec<Stmt>,
+    ) {
+        let line = here.line;
+        let subject = if kind == BinaryOp::Div {
+            "division"
+        } else {
+            "remainder"
+        };
+        let divisor = self.known.of(b);
+        let mut bad = None;
+        if !self.known.is_non_zero(divisor) {
+            let zero = self.constant(line, s, 0, out);
+            let is_zero = self.compare(line, BinaryOp::Eq, b, zero, out);
+            self.site(FaultKind::DivisionByZero, subject, &[a], here);
+            let fault = Effect::Fault(FaultKind::DivisionByZero, vec![a]);
+            bad = self.fault(is_zero, fault, &[b], here, out);
+            if bad.is_none() {
+                self.known.learn_non_zero(divisor);
+            }
+        }
+        let dividend = self.known.of(a);
+        let constant = self.known.constant(b);
+        let may_overflow = s.is_signed_int()
+            && constant.is_none_or(|c| c == -1)
+            && !self.known.is_non_negative(divisor)
+            && !self.known.is_non_negative(dividend);
+        if may_overflow {
+            let least = self.constant(line, s, 1 << (s.bits() - 1), out);
+            let mut overflows = self.compare(line, BinaryOp::Eq, a, least, out);
+            if constant.is_none() {
+                let minus_one = self.constant(line, s, u64::MAX >> (64 - s.bits()), out);
+                let by_minus_one = self.compare(line, BinaryOp::Eq, b, minus_one, out);
+                overflows = self.compare(line, BinaryOp::And, overflows, by_minus_one, out);
+            }
+            self.site(FaultKind::DivisionOverflow, subject, &[a, b], here);
+            let fault = Effect::Fault(FaultKind::DivisionOverflow, vec![a, b]);
+            let overflow = self.fault(overflows, fault, &[a, b], here, out);
+            bad = self.either(bad, overflow, line, out);
+        }
+        match bad {
+            Some(bad) => {
+                let one = self.constant(line, s, 1, out);
+                let select = Op::Ternary(TernaryOp::Select, bad, one, b);
+                let safe = self.let_(line, select, s.into(), out);
+                push(out, line, Inst::Let(v, Op::Binary(kind, a, safe)));
+                self.known.define_opaque(v, &self.values);
+            }
+            None => {
+                let op = Op::Binary(kind, a, b);
+                push(out, line, Inst::Let(v, op.clone()));
+                self.known.define(v, &op, &self.values);
+            }
+        }
+    }
+
+    fn either(
+        &mut self,
+        a: Option<Value>,
+        b: Option<Value>,
+        line: u32,
+        out: &mut Vec<Stmt>,
+    ) -> Option<Value> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(self.compare(line, BinaryOp::Or, a, b, out)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Checks the indices of a place. Where the lane walks on: the value that says whether one is out of bounds.
+    fn place(&mut self, place: &Place, here: Here, out: &mut Vec<Stmt>) -> Option<Value> {
+        let mut bad = None;
+        for (index, length) in self.indices(place) {
+            let one = self.index(place.base, index, length, here, out);
+            bad = self.either(bad, one, here.line, out);
+        }
+        bad
+    }
+
+    fn index(
+        &mut self,
+        base: Base,
+        index: Value,
+        length: Length,
+        here: Here,
+        out: &mut Vec<Stmt>,
+    ) -> Option<Value> {
+        let line = here.line;
+        let number = self.known.of(index);
+        let limit = match length {
+            Length::Of(base) => self.known.len(base),
+            Length::Fixed(n) => self.known.int(n.into()),
+        };
+        if self.known.in_bounds(number, limit) {
+            return None;
+        }
+        if let Some((_, bad)) = self.made.iter().find(|(pair, _)| *pair == (number, limit)) {
+            // Where dead lanes do not come, the earlier check has passed.
+            let walks = matches!(here.exit, Exit::Walk);
+            self.relied |= !walks;
+            return walks.then_some(*bad);
+        }
+        let from = self.scalar(index)?;
+        // Sign extension turns a negative index into one beyond every length.
+        let wide = if from.bits() == 64 || matches!(length, Length::Of(_)) && self.kernel.pointer_width == 64
+        {
+            Scalar::U64
+        } else {
+            Scalar::U32
+        };
+        let widened = if from == wide {
+            index
+        } else {
+            self.let_(line, Op::Cast(wide, index), wide.into(), out)
+        };
+        let len = match length {
+            Length::Of(base) => self.let_(line, Op::Len(base, wide), wide.into(), out),
+            Length::Fixed(n) => self.constant(line, wide, n.into(), out),
+        };
+        let beyond = self.compare(line, BinaryOp::Ge, widened, len, out);
+        let subject = self.subject(base);
+        self.site(FaultKind::IndexOutOfBounds, &subject, &[index, len], here);
+        let fault = Effect::Fault(FaultKind::IndexOutOfBounds, vec![index, len]);
+        let bad = self.fault(beyond, fault, &[index], here, out);
+        match bad {
+            Some(bad) => self.made.push(((number, limit), bad)),
+            None => self.known.learn_in_bounds(number, limit),
+        }
+        bad
+    }
+
+    fn site(&mut self, kind: FaultKind, subject: &str, operands: &[Value], here: Here) {
+        let operands = operands.iter().filter_map(|v| self.scalar(*v)).collect();
+        self.sites.push(FaultSite {
+            kind,
+            line: here.line,
+            subject: subject.into(),
+            operands,
+        });
+    }
+
+    /// Appends `if bad { fault … }`. Where the lane walks on: gives `bad` back. `roots` are the source values on
+    /// which `bad` depends.
+    fn fault(
+        &mut self,
+        bad: Value,
+        fault: Effect,
+        roots: &[Value],
+        here: Here,
+        out: &mut Vec<Stmt>,
+    ) -> Option<Value> {
+        let uniform = self.uniformity.is_some_and(|u| roots.iter().all(|v| u.value(*v)));
+        let mut inner = Vec::new();
+        push(&mut inner, here.line, Inst::Do(fault));
+        let left = self.after_fault(uniform, here, &mut inner);
+        push(out, here.line, Inst::If(bad, Block(inner), Block::default()));
+        (!left).then_some(bad)
+    }
+
+    /// Appends what a lane does that has just faulted; says whether it leaves. `uniform`: all lanes that come here
+    /// together fault.
+    fn after_fault(&mut self, uniform: bool, here: Here, out: &mut Vec<Stmt>) -> bool {
+        let all = uniform && self.uniformity.is_some_and(|u| u.flow(here.at));
+        match here.exit {
+            Exit::Walk if !all => {
+                self.set_group_word(here.line, 1, out);
+                self.maybe_dead = true;
+                false
+            }
+            Exit::Leave(_) => {
+                self.set_group_word(here.line, 1, out);
+                self.leave(here, out);
+                true
+            }
+            Exit::Walk | Exit::Return => {
+                self.leave(here, out);
+                true
+            }
+        }
+    }
+
+    fn leave(&mut self, here: Here, out: &mut Vec<Stmt>) {
+        let line = here.line;
+        if let Exit::Leave(depth) = here.exit {
+            push(out, line, Inst::Break(depth));
+            return;
+        }
+        let zero = self
+            .result
+            .clone()
+            .map(|ty| self.let_(line, Op::Zero(ty.clone()), ty, out));
+        push(out, line, Inst::Return(zero));
+    }
+
+    /// The indices of a place and the lengths that they must be below.
+    fn indices(&self, place: &Place) -> Vec<(Value, Length)> {
+        let mut found = Vec::new();
+        let mut steps = place.path.iter();
+        let mut first = |length: Length, found: &mut Vec<(Value, Length)>| {
+            if let Some(Step::Index(v)) = steps.next() {
+                found.push((*v, length));
+            }
+        };
+        let mut ty = match place.base {
+            Base::Local(id) => match self.locals.get(id.0 as usize) {
+                Some(local) => local.ty.clone(),
+                None => return found,
+            },
+            Base::Shared(i) => match self.kernel.shared.get(i as usize) {
+                Some(var) => {
+                    if var.dynamic {
+                        first(Length::Of(place.base), &mut found);
+                    }
+                    var.ty.clone()
+                }
+                None => return found,
+            },
+            Base::Buffer(i) => match self.kernel.params.get(i as usize).map(|p| &p.kind) {
+                Some(ParamKind::Buffer { element, .. }) => {
+                    first(Length::Of(place.base), &mut found);
+                    element.clone()
+                }
+                _ => return found,
+            },
+            Base::Constant(i) => match self.kernel.constants.get(i as usize) {
+                Some(table) => {
+                    first(Length::Fixed(table.data.len() as u32), &mut found);
+                    table.element.into()
+                }
+                None => return found,
+            },
+        };
+        for step in steps {
+            let next = match (step, &ty) {
+                (Step::Index(v), Type::Array(element, n)) => {
+                    found.push((*v, Length::Fixed(*n)));
+                    Some((**element).clone())
+                }
+                (Step::Index(_), _) => None,
+                (Step::Field(i), other) => other.component(*i),
+            };
+            match next {
+                Some(next) => ty = next,
+                None => break,
+            }
+        }
+        found
+    }
+
+    fn subject(&self, base: Base) -> String {
+        match base {
+            Base::Local(id) => self.locals.get(id.0 as usize).map(|l| &l.name),
+            Base::Shared(i) => self.kernel.shared.get(i as usize).map(|s| &s.name),
+            Base::Buffer(i) => self.kernel.params.get(i as usize).map(|p| &p.name),
+            Base::Constant(i) => self.kernel.constants.get(i as usize).map(|c| &c.name),
+        }
+        .cloned()
+        .unwrap_or_default()
+    }
+}
+
+/// How lanes tell each other of a fault: only the value matters, barriers order it.
+const GROUP_SYNC: Sync = Sync {
+    order: MemOrder::Relaxed,
+    scope: Scope::Workgroup,
+};
+
+fn push(out: &mut Vec<Stmt>, line: u32, inst: Inst) {
+    out.push(Stmt { line, inst });
+}
+
+/// The depth of an escape once the region's label is around it.
+fn past_label(depth: u32, exit: Exit) -> u32 {
+    match exit {
+        Exit::Leave(inside) if depth >= inside => depth + 1,
+        _ => depth,
+    }
+}
+
+/// Number of statements in pre-order, the statement itself included.
+fn count(stmt: &Stmt) -> usize {
+    let inside: usize = stmt.inst.blocks().into_iter().flat_map(|b| &b.0).map(count).sum();
+    1 + inside
+}
+
+/// Whether a block neither stores to a uniform variable nor leaves the statement around it in uniform flow.
+fn nothing_uniform_escapes(block: &Block, depth: u32, at: &mut usize, uniformity: &Uniformity) -> bool {
+    block.0.iter().all(|stmt| {
+        let here = *at;
+        *at += 1;
+        let fine = match &stmt.inst {
+            Inst::Do(Effect::Store(place, ..)) => match place.base {
+                Base::Local(id) => !uniformity.local(id),
+                _ => true,
+            },
+            Inst::Break(d) | Inst::Continue(d) => *d < depth || !uniformity.flow(here),
+            Inst::Return(_) => !uniformity.flow(here),
+            _ => true,
+        };
+        let inside = depth + u32::from(matches!(stmt.inst, Inst::Loop(_) | Inst::Labeled(_)));
+        fine && stmt
+            .inst
+            .blocks()
+            .into_iter()
+            .all(|b| nothing_uniform_escapes(b, inside, at, uniformity))
+    })
+}

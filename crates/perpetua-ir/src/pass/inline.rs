@@ -1,0 +1,244 @@
+//! Replaces calls of chosen device functions by their code. Knows nothing of why they were chosen.
+
+use crate::ir::{
+    Base, Block, Body, Effect, Inst, Kernel, Local, LocalId, Op, Place, Step, Stmt, Type, Value,
+};
+
+/// A copy of `kernel` in which every function that `chosen` names (by index) is inlined wherever it is called and
+/// then dropped; calls of the others are renumbered.
+pub(crate) fn inline_functions(kernel: &Kernel, chosen: &[bool]) -> Kernel {
+    let is_chosen = |f: usize| chosen.get(f).copied().unwrap_or(false);
+    let mut renumbered = Vec::new();
+    let mut kept = 0u32;
+    for f in 0..kernel.functions.len() {
+        renumbered.push(kept);
+        kept += u32::from(!is_chosen(f));
+    }
+    // Functions call only those before them, so each is finished when a later one needs it.
+    let mut bodies: Vec<Body> = Vec::new();
+    for function in &kernel.functions {
+        let body = expand(&function.body, kernel, &bodies, &is_chosen, &renumbered);
+        bodies.push(body);
+    }
+    let body = expand(&kernel.body, kernel, &bodies, &is_chosen, &renumbered);
+    let mut out = kernel.clone();
+    out.body = body;
+    out.functions = kernel
+        .functions
+        .iter()
+        .zip(bodies)
+        .enumerate()
+        .filter(|(f, _)| !is_chosen(*f))
+        .map(|(_, (function, body))| crate::ir::Function {
+            body,
+            ..function.clone()
+        })
+        .collect();
+    out
+}
+
+fn expand(
+    body: &Body,
+    kernel: &Kernel,
+    bodies: &[Body],
+    is_chosen: &dyn Fn(usize) -> bool,
+    renumbered: &[u32],
+) -> Body {
+    let mut out = Body {
+        values: body.values.clone(),
+        locals: body.locals.clone(),
+        block: Block::default(),
+    };
+    out.block = expand_block(&body.block, kernel, bodies, is_chosen, renumbered, &mut out);
+    out
+}
+
+fn expand_block(
+    block: &Block,
+    kernel: &Kernel,
+    bodies: &[Body],
+    is_chosen: &dyn Fn(usize) -> bool,
+    renumbered: &[u32],
+    out: &mut Body,
+) -> Block {
+    let mut statements = Vec::with_capacity(block.0.len());
+    for stmt in &block.0 {
+        let mut stmt = stmt.clone();
+        if let Inst::Let(v, Op::Call(f, args)) = &mut stmt.inst {
+            let index = *f as usize;
+            if is_chosen(index) {
+                let result = kernel.functions.get(index).and_then(|f| f.result.clone());
+                if let Some(callee) = bodies.get(index) {
+                    paste(callee, args, result, *v, stmt.line, out, &mut statements);
+                    continue;
+                }
+            }
+            *f = renumbered.get(index).copied().unwrap_or(*f);
+        }
+        for inner in stmt.inst.blocks_mut() {
+            *inner = expand_block(inner, kernel, bodies, is_chosen, renumbered, out);
+        }
+        statements.push(stmt);
+    }
+    Block(statements)
+}
+
+/// Appends `callee`'s code as a labelled block that stores its result in a fresh local, and loads that as `v`.
+fn paste(
+    callee: &Body,
+    args: &[Value],
+    result: Option<Type>,
+    v: Value,
+    line: u32,
+    out: &mut Body,
+    statements: &mut Vec<Stmt>,
+) {
+    let values: Vec<Value> = (0..callee.values.len())
+        .map(|i| match args.get(i) {
+            Some(arg) => *arg,
+            None => {
+                out.values.push(callee.values[i].clone());
+                Value(out.values.len() as u32 - 1)
+            }
+        })
+        .collect();
+    let first_local = out.locals.len() as u32;
+    out.locals.extend(callee.locals.iter().cloned());
+    let slot = result.map(|ty| {
+        out.locals.push(Local {
+            name: "result".into(),
+            ty,
+        });
+        LocalId(out.locals.len() as u32 - 1)
+    });
+    let renaming = Renaming {
+        values,
+        first_local,
+        slot,
+    };
+    let code = renaming.block(&callee.block, 0);
+    let push = |statements: &mut Vec<Stmt>, inst| statements.push(Stmt { line, inst });
+    push(statements, Inst::Labeled(code));
+    let op = match slot {
+        Some(slot) => Op::Load(Place::local(slot), None),
+        // The value of a call without result is the empty tuple.
+        None => Op::Zero(out.values.get(v.0 as usize).cloned().unwrap_or(Type::BOOL)),
+    };
+    push(statements, Inst::Let(v, op));
+}
+
+struct Renaming {
+    values: Vec<Value>,
+    first_local: u32,
+    slot: Option<LocalId>,
+}
+
+impl Renaming {
+    fn value(&self, v: Value) -> Value {
+        self.values.get(v.0 as usize).copied().unwrap_or(v)
+    }
+
+    fn place(&self, place: &Place) -> Place {
+        Place {
+            base: match place.base {
+                Base::Local(id) => Base::Local(LocalId(id.0 + self.first_local)),
+                other => other,
+            },
+            path: place
+                .path
+                .iter()
+                .map(|step| match step {
+                    Step::Index(v) => Step::Index(self.value(*v)),
+                    Step::Field(i) => Step::Field(*i),
+                })
+                .collect(),
+        }
+    }
+
+    fn all(&self, vs: &[Value]) -> Vec<Value> {
+        vs.iter().map(|v| self.value(*v)).collect()
+    }
+
+    fn op(&self, op: &Op) -> Op {
+        let v = |v: &Value| self.value(*v);
+        match op {
+            Op::Const(..) | Op::Zero(_) | Op::Param(_) | Op::Builtin(_) | Op::Len(..) | Op::IsDead => {
+                op.clone()
+            }
+            Op::Unary(op, a) => Op::Unary(*op, v(a)),
+            Op::Binary(op, a, b) => Op::Binary(*op, v(a), v(b)),
+            Op::Ternary(op, a, b, c) => Op::Ternary(*op, v(a), v(b), v(c)),
+            Op::Cast(to, a) => Op::Cast(*to, v(a)),
+            Op::Bitcast(to, a) => Op::Bitcast(*to, v(a)),
+            Op::Compose(ty, parts) => Op::Compose(ty.clone(), self.all(parts)),
+            Op::Extract(a, i) => Op::Extract(v(a), *i),
+            Op::Insert(a, i, b) => Op::Insert(v(a), *i, v(b)),
+            Op::Load(place, sync) => Op::Load(self.place(place), *sync),
+            Op::Atomic(op, place, a, sync) => Op::Atomic(*op, self.place(place), v(a), *sync),
+            Op::CompareExchange {
+                place,
+                expected,
+                new,
+                sync,
+            } => Op::CompareExchange {
+                place: self.place(place),
+                expected: v(expected),
+                new: v(new),
+                sync: *sync,
+            },
+            Op::Subgroup(op, a, lane) => Op::Subgroup(*op, v(a), lane.as_ref().map(v)),
+            Op::Call(f, args) => Op::Call(*f, self.all(args)),
+        }
+    }
+
+    fn effect(&self, effect: &Effect) -> Effect {
+        match effect {
+            Effect::Store(place, v, sync) => Effect::Store(self.place(place), self.value(*v), *sync),
+            Effect::Barrier | Effect::Fence(_) => effect.clone(),
+            Effect::Print(pieces, args) => Effect::Print(pieces.clone(), self.all(args)),
+            Effect::Fault(kind, operands) => Effect::Fault(*kind, self.all(operands)),
+        }
+    }
+
+    /// `depth`: loops and labelled blocks of the callee around this block.
+    fn block(&self, block: &Block, depth: u32) -> Block {
+        let mut out = Vec::with_capacity(block.0.len());
+        for stmt in &block.0 {
+            let inst = match &stmt.inst {
+                Inst::Let(v, op) => Inst::Let(self.value(*v), self.op(op)),
+                Inst::Do(effect) => Inst::Do(self.effect(effect)),
+                Inst::If(c, a, b) => Inst::If(self.value(*c), self.block(a, depth), self.block(b, depth)),
+                Inst::Switch {
+                    selector,
+                    cases,
+                    default,
+                } => Inst::Switch {
+                    selector: self.value(*selector),
+                    cases: cases
+                        .iter()
+                        .map(|(labels, b)| (labels.clone(), self.block(b, depth)))
+                        .collect(),
+                    default: self.block(default, depth),
+                },
+                Inst::Loop(b) => Inst::Loop(self.block(b, depth + 1)),
+                Inst::Labeled(b) => Inst::Labeled(self.block(b, depth + 1)),
+                Inst::Break(d) => Inst::Break(*d),
+                Inst::Continue(d) => Inst::Continue(*d),
+                Inst::Return(v) => {
+                    if let (Some(slot), Some(v)) = (self.slot, v) {
+                        out.push(Stmt {
+                            line: stmt.line,
+                            inst: Inst::Do(Effect::Store(Place::local(slot), self.value(*v), None)),
+                        });
+                    }
+                    Inst::Break(depth)
+                }
+            };
+            out.push(Stmt {
+                line: stmt.line,
+                inst,
+            });
+        }
+        Block(out)
+    }
+}
