@@ -55,23 +55,27 @@ impl Explicit {
         &self.prints
     }
 
-    /// Number of the first fault site and of the first print site of each function, then of the kernel's body.
-    pub fn first_sites(&self) -> Vec<(u32, u32)> {
-        let bodies = self.kernel.functions.iter().map(|f| &f.body);
-        let mut next = (0, 0);
-        bodies
-            .chain([&self.kernel.body])
-            .map(|body| {
-                let first = next;
-                body.block.walk(&mut |stmt| match stmt.inst {
-                    Inst::Do(Effect::Fault(..)) => next.0 += 1,
-                    Inst::Do(Effect::Print(..)) => next.1 += 1,
-                    _ => {}
-                });
-                first
-            })
-            .collect()
+    /// The parts: kernel, fault sites, print sites.
+    pub fn into_parts(self) -> (Kernel, Vec<FaultSite>, Vec<PrintSite>) {
+        (self.kernel, self.faults, self.prints)
     }
+}
+
+/// Number of the first fault site and of the first print site of each function, then of the body of a kernel
+/// with explicit checks. Later passes may have added functions without sites.
+pub fn first_sites(kernel: &Kernel) -> Vec<(u32, u32)> {
+    let mut next = (0, 0);
+    bodies(kernel)
+        .map(|body| {
+            let first = next;
+            body.block.walk(&mut |stmt| match stmt.inst {
+                Inst::Do(Effect::Fault(..)) => next.0 += 1,
+                Inst::Do(Effect::Print(..)) => next.1 += 1,
+                _ => {}
+            });
+            first
+        })
+        .collect()
 }
 
 /// Makes the checks of a verified kernel explicit. With [`Checks::Off`] nothing is checked: only the sites that

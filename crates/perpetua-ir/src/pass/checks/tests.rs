@@ -14,7 +14,7 @@ fn check_form(explicit: &Explicit) {
             let mut uses = Vec::new();
             match &stmt.inst {
                 Inst::Let(v, op) => {
-                    uses.extend(uniformity::operands(op));
+                    op.operands(&mut |v| uses.push(v));
                     let ty = d.op(op).expect("well typed");
                     if let Some(ty) = ty {
                         assert_eq!(&ty, d.value(*v).unwrap());
@@ -383,22 +383,23 @@ fn is_dead(inst: &Inst) -> bool {
 #[test]
 fn faults_in_functions_reach_the_caller() {
     let e = built(|k| {
-        let (x, y) = buffers(k);
-        let f = k.function("at", vec![("i".into(), Type::U64)], Some(Type::F32), |k| {
-            let v = k.load(Place::element(x, Value(0)))?;
-            k.push(Inst::Return(Some(v)));
+        let y = k.buffer("y", Type::U32, Access::ReadWrite);
+        let params = vec![("a".into(), Type::U32), ("b".into(), Type::U32)];
+        let f = k.function("quotient", params, Some(Type::U32), |k| {
+            let q = k.binary(Div, Value(0), Value(1))?;
+            k.push(Inst::Return(Some(q)));
             Ok::<(), TypeError>(())
         })?;
-        let i = index(k)?;
-        let v = k.call(f, vec![i])?.expect("a value");
+        let i = k.global_id(Axis::X)?;
+        let v = k.call(f, vec![i, i])?.expect("a value");
         k.store(Place::element(y, i), v)
     });
     assert_eq!(
         e.faults().iter().map(|s| &*s.subject).collect::<Vec<_>>(),
-        ["x", "y"]
+        ["division", "y"]
     );
     assert_eq!(count_of(&e, is_dead), 1);
-    assert_eq!(e.first_sites(), [(0, 0), (1, 0)]);
+    assert_eq!(first_sites(e.kernel()), [(0, 0), (1, 0)]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! that lanes share. A may-analysis without regard to order within one body; knows nothing of faults.
 
 use crate::ir::{
-    Base, Block, Body, Builtin, Effect, Inst, Kernel, LocalId, Op, Param, ParamKind, Place, Step,
+    Access, Base, Block, Body, Builtin, Effect, Inst, Kernel, LocalId, Op, Param, ParamKind, Place, Value,
 };
 
 /// Properties that spread from operands to results.
@@ -51,7 +51,7 @@ impl Uniformity {
     }
 
     /// Whether a value is the same for all lanes that compute it together.
-    pub(super) fn value(&self, v: crate::ir::Value) -> bool {
+    pub(super) fn value(&self, v: Value) -> bool {
         self.values.get(v.0 as usize).is_none_or(|f| f & DIVERGENT == 0)
     }
 
@@ -92,25 +92,24 @@ impl Walk<'_> {
             Base::Shared(_) => MEMORY,
             Base::Buffer(i) => match self.params.get(i as usize).map(|p| &p.kind) {
                 Some(ParamKind::Buffer {
-                    access: crate::ir::Access::Read,
-                    ..
+                    access: Access::Read, ..
                 }) => 0,
                 _ => MEMORY,
             },
             Base::Constant(_) => 0,
         };
-        place.path.iter().fold(base, |f, step| match step {
-            Step::Index(v) => f | self.value(*v),
-            Step::Field(_) => f,
-        })
+        let mut flags = base;
+        place.operands(&mut |v| flags |= self.value(v));
+        flags
     }
 
-    fn value(&self, v: crate::ir::Value) -> Flags {
+    fn value(&self, v: Value) -> Flags {
         self.state.values.get(v.0 as usize).copied().unwrap_or(0)
     }
 
     fn op(&self, op: &Op) -> Flags {
-        let of_operands = operands(op).into_iter().fold(0, |f, v| f | self.value(v));
+        let mut of_operands = 0;
+        op.operands(&mut |v| of_operands |= self.value(v));
         of_operands
             | match op {
                 Op::Builtin(Builtin::ThreadIdx(_) | Builtin::SubgroupLane) | Op::IsDead => DIVERGENT,
@@ -187,32 +186,4 @@ impl Walk<'_> {
         }
         escapes
     }
-}
-
-/// The values that an operation reads, indices of places included.
-pub(super) fn operands(op: &Op) -> Vec<crate::ir::Value> {
-    match op {
-        Op::Const(..) | Op::Zero(_) | Op::Param(_) | Op::Builtin(_) | Op::Len(..) | Op::IsDead => Vec::new(),
-        Op::Unary(_, a) | Op::Cast(_, a) | Op::Bitcast(_, a) | Op::Extract(a, _) => vec![*a],
-        Op::Binary(_, a, b) | Op::Insert(a, _, b) => vec![*a, *b],
-        Op::Ternary(_, a, b, c) => vec![*a, *b, *c],
-        Op::Compose(_, parts) | Op::Call(_, parts) => parts.clone(),
-        Op::Load(place, _) => indices(place),
-        Op::Atomic(_, place, v, _) => indices(place).into_iter().chain([*v]).collect(),
-        Op::CompareExchange {
-            place, expected, new, ..
-        } => indices(place).into_iter().chain([*expected, *new]).collect(),
-        Op::Subgroup(_, v, arg) => [*v].into_iter().chain(*arg).collect(),
-    }
-}
-
-fn indices(place: &Place) -> Vec<crate::ir::Value> {
-    place
-        .path
-        .iter()
-        .filter_map(|step| match step {
-            Step::Index(v) => Some(*v),
-            Step::Field(_) => None,
-        })
-        .collect()
 }
