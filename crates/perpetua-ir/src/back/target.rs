@@ -6,18 +6,17 @@ use std::fmt;
 
 use crate::fault::{FaultSite, PrintSite};
 
-/// Something that not every target or device can do.
+/// Something that not every target or device can do. (f16 and bf16 need nothing: both are computed by way of f32,
+/// to the same bits.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Capability {
     /// 64-bit integers.
     Int64,
     /// f64.
     Float64,
-    /// f16 arithmetic types (f16 in memory works everywhere).
-    Float16,
     /// Subgroup operations.
     Subgroups,
-    /// Atomics on 64-bit integers.
+    /// Atomic accesses of 64 bits.
     Atomic64,
     /// Acquire, release and sequentially consistent atomics, and fences, at device or system scope.
     DeviceOrdering,
@@ -33,7 +32,6 @@ impl Capability {
         match self {
             Capability::Int64 => "use 32-bit integers, or a device with 64-bit ones",
             Capability::Float64 => "use f32, or a device with f64",
-            Capability::Float16 => "compute in f32, or use a device with f16",
             Capability::Subgroups => "use workgroup memory and barriers, or a device with subgroups",
             Capability::Atomic64 => "use 32-bit atomics, or a device with 64-bit ones",
             Capability::DeviceOrdering => "use relaxed atomics and separate launches, or CUDA or the CPU",
@@ -48,7 +46,6 @@ impl fmt::Display for Capability {
         f.write_str(match self {
             Capability::Int64 => "64-bit integers",
             Capability::Float64 => "f64",
-            Capability::Float16 => "f16",
             Capability::Subgroups => "subgroup operations",
             Capability::Atomic64 => "64-bit atomics",
             Capability::DeviceOrdering => "ordered atomics at device scope",

@@ -162,9 +162,127 @@ pub enum Cause {
         /// How many it got.
         found: usize,
     },
+    /// A local variable is read where some path has not written it.
+    #[error("local variable `{0}` is read before every path has written it: give it a value where it begins")]
+    Unassigned(String),
+    /// A part of a local variable is stored where some path has not written the whole.
+    #[error(
+        "a part of local variable `{0}` is stored before every path has written the whole: store the whole first"
+    )]
+    PartAssigned(String),
+    /// A barrier that only some lanes may reach.
+    #[error("{}", divergent_text(.callee.as_ref(), *.parting, *.line, *.number, .why))]
+    DivergentBarrier {
+        /// The called function that has the barrier, and the barrier's line; `None` for a barrier itself.
+        callee: Option<(String, u32)>,
+        /// How lanes part before it.
+        parting: Parting,
+        /// Line of the statement where they part, 0 when unknown.
+        line: u32,
+        /// Number of that statement in its body.
+        number: u32,
+        /// Why they part.
+        why: Divergence,
+    },
+    /// A call whose argument decides about a barrier and differs between lanes.
+    #[error(
+        "whether lanes reach the barrier of `{function}`{} depends on its parameter `{param}`, and the argument \
+         differs between them, because {why}: pass a value that is the same for the work-group",
+        in_line(*.barrier)
+    )]
+    BarrierArgument {
+        /// The called function.
+        function: String,
+        /// Line of its barrier, 0 when unknown.
+        barrier: u32,
+        /// The parameter.
+        param: String,
+        /// Why the argument differs.
+        why: Divergence,
+    },
     /// Blocks are nested too deeply.
     #[error("blocks are nested more than {0} deep: move the inner ones to a function")]
     TooDeep(usize),
+}
+
+/// How the lanes of a work-group part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parting {
+    /// By an `if`.
+    If,
+    /// By a `switch`.
+    Switch,
+    /// By a `break` that not all take.
+    Break,
+    /// By a `continue` that not all take.
+    Continue,
+    /// By a `return` that not all take.
+    Return,
+}
+
+impl Parting {
+    const fn name(self) -> &'static str {
+        match self {
+            Parting::If => "if",
+            Parting::Switch => "switch",
+            Parting::Break => "break",
+            Parting::Continue => "continue",
+            Parting::Return => "return",
+        }
+    }
+}
+
+/// Why a value differs between the lanes of a work-group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Divergence {
+    /// The reason, as a clause.
+    pub what: String,
+    /// Line of the statement that gives the value, 0 when unknown.
+    pub line: u32,
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.what, in_line(self.line))
+    }
+}
+
+/// ` (line 7)`, or nothing for an unknown line.
+fn in_line(line: u32) -> String {
+    if line == 0 {
+        String::new()
+    } else {
+        format!(" (line {line})")
+    }
+}
+
+fn divergent_text(
+    callee: Option<&(String, u32)>,
+    parting: Parting,
+    line: u32,
+    number: u32,
+    why: &Divergence,
+) -> String {
+    let what = match callee {
+        Some((name, line)) => format!("the call of `{name}`, which has a barrier{},", in_line(*line)),
+        None => "the barrier".into(),
+    };
+    let place = if line == 0 {
+        format!("statement {number}")
+    } else {
+        format!("line {line}")
+    };
+    let remedy = match parting {
+        Parting::If | Parting::Switch => "move the barrier out of it",
+        Parting::Return => "put an `if` around what the others do instead of returning early",
+        Parting::Break | Parting::Continue => {
+            "let all lanes take the same turns and put an `if` around what only some do"
+        }
+    };
+    format!(
+        "{what} is not reached by all lanes of a work-group together: they part at the `{}` in {place}, because {why}; {remedy}",
+        parting.name()
+    )
 }
 
 impl fmt::Display for VerifyError {

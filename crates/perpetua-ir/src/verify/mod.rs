@@ -1,17 +1,22 @@
 //! The verifier: stands between every front end and every renderer. What it passes never makes a renderer fail
 //! but for a capability or a limit of the target.
 //!
-//! In the order in which a kernel is checked: [`declaration`](self) checks types, names and tables, `body` each
-//! statement's types, scope and structure. Later checks assume what earlier ones established and run only when
-//! those found nothing.
+//! In the order in which a kernel is checked: `declaration` checks types, names and tables, `body` each statement's
+//! types, scope and structure, `assign` that no variable is read before it is written, `uniform` that all lanes
+//! of a work-group meet at each barrier. Later checks assume what earlier ones established and run only when those
+//! found nothing. `capability` tells what a kernel needs of its target.
 
+mod assign;
 mod body;
+mod capability;
 mod declaration;
 mod error;
 mod types;
+mod uniform;
 
-use crate::ir::Kernel;
+use crate::ir::{Checks, Kernel};
 
+pub use capability::{capabilities, require};
 pub use error::*;
 pub use types::{MAX_PRIVATE_BYTES, MAX_SHARED_BYTES, MAX_TYPE_DEPTH};
 
@@ -50,6 +55,26 @@ pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
             body::check(&kernel, Some((i, function)), &mut errors);
         }
         body::check(&kernel, None, &mut errors);
+    }
+    if errors.is_empty() {
+        for function in &kernel.functions {
+            let site = error::Site {
+                kernel: &kernel,
+                function: Some(&function.name),
+                body: &function.body,
+            };
+            assign::check(site, &mut errors);
+        }
+        let site = error::Site {
+            kernel: &kernel,
+            function: None,
+            body: &kernel.body,
+        };
+        assign::check(site, &mut errors);
+        // Where checks are explicit, lanes that have faulted walk on to the barriers by tests that look divergent.
+        if kernel.checks != Checks::Explicit {
+            uniform::check(&kernel, &mut errors);
+        }
     }
     if errors.is_empty() {
         Ok(Verified(kernel))

@@ -1,0 +1,453 @@
+//! Uniformity: every barrier stands in control flow that is the same for all lanes of its work-group. Relies on
+//! right types and structure.
+//!
+//! Each value, variable and point of control flow carries a *taint*: why it may differ between lanes, or on which
+//! parameters of its function that depends. Taints only grow, so a body is walked until nothing changes. A function
+//! is analysed once, before its callers: its summary says on which parameters its barriers and its result depend.
+
+use super::error::{Cause, Divergence, Parting, Site, VerifyErrors};
+use crate::ir::*;
+
+/// How a value may differ between the lanes of a work-group.
+#[derive(Clone, Copy, Default)]
+struct Taint {
+    /// Parameters of the function on which it depends, as bits.
+    params: u128,
+    /// The first reason that is no parameter, by index into [`Analysis::reasons`].
+    why: Option<usize>,
+}
+
+impl Taint {
+    /// Adds another taint; gives whether that changed anything.
+    fn join(&mut self, other: Taint) -> bool {
+        let before = (self.params, self.why.is_some());
+        self.params |= other.params;
+        self.why = self.why.or(other.why);
+        before != (self.params, self.why.is_some())
+    }
+}
+
+/// How lanes came to be at different points.
+#[derive(Clone, Copy, Default)]
+struct Flow {
+    /// Parameters of the function on which it depends, as bits.
+    params: u128,
+    /// Where lanes part for the first reason that is no parameter, by number of the statement and reason.
+    parting: Option<(Point, usize)>,
+}
+
+/// A statement where lanes part.
+#[derive(Clone, Copy)]
+struct Point {
+    how: Parting,
+    line: u32,
+    number: u32,
+}
+
+impl Flow {
+    fn join(&mut self, other: Flow) -> bool {
+        let before = (self.params, self.parting.is_some());
+        self.params |= other.params;
+        self.parting = self.parting.or(other.parting);
+        before != (self.params, self.parting.is_some())
+    }
+
+    /// This flow where `taint` decides who goes on.
+    fn split(mut self, taint: Taint, point: Point) -> Flow {
+        self.params |= taint.params;
+        self.parting = self.parting.or(taint.why.map(|why| (point, why)));
+        self
+    }
+
+    /// The taint of what is written here.
+    fn taint(self) -> Taint {
+        Taint {
+            params: self.params,
+            why: self.parting.map(|(_, why)| why),
+        }
+    }
+
+    /// The same flow, named after the statement by which lanes leave.
+    fn leaving(mut self, how: Parting, stmt: &Stmt, number: u32) -> Flow {
+        if let Some((point, _)) = &mut self.parting {
+            *point = Point {
+                how,
+                line: stmt.line,
+                number,
+            };
+        }
+        self
+    }
+}
+
+/// What callers need to know of a function.
+#[derive(Clone, Default)]
+struct Summary {
+    /// Line of its first barrier, its callees' included; `None` when it has none.
+    barrier: Option<u32>,
+    /// Parameters that must be uniform for its barriers, as bits.
+    needs: u128,
+    result: Taint,
+}
+
+/// A break, continue or return on its way out: number of enclosing constructs around its target (0: the body),
+/// whether it goes round again, and its flow.
+struct Escape {
+    target: usize,
+    again: bool,
+    flow: Flow,
+}
+
+struct Analysis<'a, 'e> {
+    kernel: &'a Kernel,
+    site: Site<'a>,
+    errors: &'e mut VerifyErrors,
+    reasons: Vec<Divergence>,
+    summaries: Vec<Summary>,
+    // For the body at hand:
+    values: Vec<Taint>,
+    locals: Vec<Taint>,
+    /// By number of a loop: flow with which lanes leave it, which is how they differ in the next turn.
+    exits: Vec<Flow>,
+    /// By number of a statement: index of the reason that it gives, so that repetition adds none.
+    sources: Vec<Option<usize>>,
+    summary: Summary,
+    number: u32,
+    changed: bool,
+    report: bool,
+}
+
+/// Checks all barriers of a kernel.
+pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) {
+    let mut has_barrier = false;
+    for body in kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]) {
+        body.block
+            .walk(&mut |stmt| has_barrier |= matches!(stmt.inst, Inst::Do(Effect::Barrier)));
+    }
+    if !has_barrier {
+        return;
+    }
+    let site = Site {
+        kernel,
+        function: None,
+        body: &kernel.body,
+    };
+    let mut analysis = Analysis {
+        kernel,
+        site,
+        errors,
+        reasons: Vec::new(),
+        summaries: Vec::new(),
+        values: Vec::new(),
+        locals: Vec::new(),
+        exits: Vec::new(),
+        sources: Vec::new(),
+        summary: Summary::default(),
+        number: 0,
+        changed: false,
+        report: false,
+    };
+    for function in &kernel.functions {
+        let site = Site {
+            kernel,
+            function: Some(&function.name),
+            body: &function.body,
+        };
+        let summary = analysis.body(site, function.params.len());
+        analysis.summaries.push(summary);
+    }
+    analysis.body(site, 0);
+}
+
+impl<'a> Analysis<'a, '_> {
+    fn body(&mut self, site: Site<'a>, params: usize) -> Summary {
+        let mut statements = 0;
+        site.body.block.walk(&mut |_| statements += 1);
+        self.site = site;
+        self.values = vec![Taint::default(); site.body.values.len()];
+        for (i, value) in self.values.iter_mut().take(params).enumerate() {
+            value.params = 1 << (i % 128);
+        }
+        self.locals = vec![Taint::default(); site.body.locals.len()];
+        self.exits = vec![Flow::default(); statements];
+        self.sources = vec![None; statements];
+        self.summary = Summary::default();
+        self.report = false;
+        loop {
+            self.changed = false;
+            self.number = 0;
+            self.block(&site.body.block, 0, Flow::default());
+            if self.report {
+                return std::mem::take(&mut self.summary);
+            }
+            self.report = !self.changed;
+        }
+    }
+
+    /// Walks a block inside `level` loops and labelled blocks; gives what leaves it.
+    fn block(&mut self, block: &Block, level: usize, mut flow: Flow) -> Vec<Escape> {
+        let mut escapes = Vec::new();
+        for stmt in &block.0 {
+            let number = self.number;
+            self.number += 1;
+            let left = self.statement(number, stmt, level, flow);
+            // Where some lanes have left, the others go on without them.
+            for escape in &left {
+                flow.join(escape.flow);
+            }
+            escapes.extend(left);
+        }
+        escapes
+    }
+
+    fn statement(&mut self, number: u32, stmt: &Stmt, level: usize, flow: Flow) -> Vec<Escape> {
+        let point = |how| Point {
+            how,
+            line: stmt.line,
+            number,
+        };
+        match &stmt.inst {
+            Inst::Let(v, op) => {
+                let taint = self.op(number, stmt, op, flow);
+                if let Some(value) = self.values.get_mut(v.0 as usize) {
+                    self.changed |= value.join(taint);
+                }
+                Vec::new()
+            }
+            Inst::Do(effect) => {
+                self.effect(number, stmt, effect, flow);
+                Vec::new()
+            }
+            Inst::If(v, then, otherwise) => {
+                let inner = flow.split(self.value(*v), point(Parting::If));
+                let mut left = self.block(then, level, inner);
+                left.extend(self.block(otherwise, level, inner));
+                left
+            }
+            Inst::Switch {
+                selector,
+                cases,
+                default,
+            } => {
+                let inner = flow.split(self.value(*selector), point(Parting::Switch));
+                let mut left = Vec::new();
+                for (_, block) in cases {
+                    left.extend(self.block(block, level, inner));
+                }
+                left.extend(self.block(default, level, inner));
+                left
+            }
+            Inst::Loop(block) => {
+                let mut inner = flow;
+                if let Some(exit) = self.exits.get(number as usize) {
+                    inner.join(*exit);
+                }
+                let mut left = self.block(block, level + 1, inner);
+                for escape in left.iter().filter(|e| !(e.again && e.target == level + 1)) {
+                    if let Some(exit) = self.exits.get_mut(number as usize) {
+                        self.changed |= exit.join(escape.flow);
+                    }
+                }
+                left.retain(|e| e.target <= level);
+                left
+            }
+            Inst::Labeled(block) => {
+                let mut left = self.block(block, level + 1, flow);
+                left.retain(|e| e.target <= level);
+                left
+            }
+            Inst::Break(depth) => vec![Escape {
+                target: level.saturating_sub(*depth as usize),
+                again: false,
+                flow: flow.leaving(Parting::Break, stmt, number),
+            }],
+            Inst::Continue(depth) => vec![Escape {
+                target: level.saturating_sub(*depth as usize),
+                again: true,
+                flow: flow.leaving(Parting::Continue, stmt, number),
+            }],
+            Inst::Return(v) => {
+                let mut taint = flow.taint();
+                if let Some(v) = v {
+                    taint.join(self.value(*v));
+                }
+                self.changed |= self.summary.result.join(taint);
+                vec![Escape {
+                    target: 0,
+                    again: false,
+                    flow: flow.leaving(Parting::Return, stmt, number),
+                }]
+            }
+        }
+    }
+
+    fn value(&self, v: Value) -> Taint {
+        self.values.get(v.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// The taint of something that differs by itself.
+    fn source(&mut self, number: u32, stmt: &Stmt, what: impl FnOnce() -> String) -> Taint {
+        let known = self.sources.get(number as usize).copied().flatten();
+        let why = known.unwrap_or_else(|| {
+            self.reasons.push(Divergence {
+                what: what(),
+                line: stmt.line,
+            });
+            let index = self.reasons.len() - 1;
+            if let Some(slot) = self.sources.get_mut(number as usize) {
+                *slot = Some(index);
+            }
+            index
+        });
+        Taint {
+            params: 0,
+            why: Some(why),
+        }
+    }
+
+    fn op(&mut self, number: u32, stmt: &Stmt, op: &Op, flow: Flow) -> Taint {
+        let kernel = self.kernel;
+        match op {
+            Op::Builtin(Builtin::ThreadIdx(axis)) => self.source(number, stmt, || {
+                format!("`thread_idx.{}` is each lane's own", axis.name())
+            }),
+            Op::Builtin(Builtin::SubgroupLane) => {
+                self.source(number, stmt, || "`subgroup_lane` is each lane's own".into())
+            }
+            Op::IsDead => self.source(number, stmt, || "lanes fault one by one".into()),
+            Op::Subgroup(..) => self.source(number, stmt, || {
+                "a subgroup operation gives each subgroup its own result".into()
+            }),
+            Op::Atomic(..) | Op::CompareExchange { .. } => self.source(number, stmt, || {
+                "an atomic operation gives each lane its own result".into()
+            }),
+            Op::Load(place, sync) => {
+                let mut taint = Taint::default();
+                let name = match place.base {
+                    Base::Buffer(i) => match kernel.params.get(i as usize) {
+                        Some(Param {
+                            kind:
+                                ParamKind::Buffer {
+                                    access: Access::Read, ..
+                                },
+                            ..
+                        }) if sync.is_none() => None,
+                        param => param.map(|p| p.name.as_str()),
+                    },
+                    Base::Shared(i) => kernel.shared.get(i as usize).map(|s| s.name.as_str()),
+                    Base::Local(id) => {
+                        taint = self.locals.get(id.0 as usize).copied().unwrap_or_default();
+                        None
+                    }
+                    Base::Constant(_) => None,
+                };
+                if let Some(name) = name {
+                    return self.source(number, stmt, || {
+                        format!("`{name}` may change between the lanes' loads of it")
+                    });
+                }
+                place.operands(&mut |v| {
+                    taint.join(self.value(v));
+                });
+                taint
+            }
+            Op::Call(f, args) => self.call(number, stmt, *f as usize, args, flow),
+            _ => {
+                let mut taint = Taint::default();
+                op.operands(&mut |v| {
+                    taint.join(self.value(v));
+                });
+                taint
+            }
+        }
+    }
+
+    fn effect(&mut self, number: u32, stmt: &Stmt, effect: &Effect, flow: Flow) {
+        match effect {
+            Effect::Store(place, v, _) => {
+                if let Base::Local(id) = place.base {
+                    let mut taint = self.value(*v);
+                    place.operands(&mut |v| {
+                        taint.join(self.value(v));
+                    });
+                    taint.join(flow.taint());
+                    if let Some(local) = self.locals.get_mut(id.0 as usize) {
+                        self.changed |= local.join(taint);
+                    }
+                }
+            }
+            Effect::Barrier => {
+                self.summary.barrier.get_or_insert(stmt.line);
+                self.summary.needs |= flow.params;
+                self.divergent(number, stmt, flow, None);
+            }
+            Effect::Fence(_) | Effect::Print(..) | Effect::Fault(..) => {}
+        }
+    }
+
+    fn call(&mut self, number: u32, stmt: &Stmt, f: usize, args: &[Value], flow: Flow) -> Taint {
+        let Some(summary) = self.summaries.get(f).cloned() else {
+            return Taint::default();
+        };
+        let mut result = Taint {
+            params: 0,
+            why: summary.result.why,
+        };
+        let mut need = Taint::default();
+        let mut blamed = None;
+        for (i, arg) in args.iter().enumerate() {
+            let taint = self.value(*arg);
+            if summary.result.params >> (i % 128) & 1 == 1 {
+                result.join(taint);
+            }
+            if summary.needs >> (i % 128) & 1 == 1 {
+                if taint.why.is_some() {
+                    blamed = blamed.or(Some(i));
+                }
+                need.join(taint);
+            }
+        }
+        if let Some(line) = summary.barrier {
+            self.summary.barrier.get_or_insert(line);
+            self.summary.needs |= flow.params | need.params;
+            let function = self.kernel.functions.get(f);
+            let name = function.map_or("", |f| f.name.as_str());
+            self.divergent(number, stmt, flow, Some((name, line)));
+            if let (true, Some(why), Some(i)) = (self.report, need.why, blamed) {
+                let param = function
+                    .and_then(|f| f.params.get(i))
+                    .map_or("", |p| p.0.as_str());
+                let cause = Cause::BarrierArgument {
+                    function: name.into(),
+                    barrier: line,
+                    param: param.into(),
+                    why: self.reason(why),
+                };
+                self.errors.statement(self.site, number, stmt, cause);
+            }
+        }
+        result
+    }
+
+    fn reason(&self, why: usize) -> Divergence {
+        self.reasons.get(why).cloned().unwrap_or_else(|| Divergence {
+            what: String::new(),
+            line: 0,
+        })
+    }
+
+    /// Reports a barrier, or the call of a function with one, in divergent flow.
+    fn divergent(&mut self, number: u32, stmt: &Stmt, flow: Flow, callee: Option<(&str, u32)>) {
+        let (true, Some((point, why))) = (self.report, flow.parting) else {
+            return;
+        };
+        let cause = Cause::DivergentBarrier {
+            callee: callee.map(|(name, line)| (name.to_owned(), line)),
+            parting: point.how,
+            line: point.line,
+            number: point.number,
+            why: self.reason(why),
+        };
+        self.errors.statement(self.site, number, stmt, cause);
+    }
+}
