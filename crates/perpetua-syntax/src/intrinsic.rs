@@ -125,9 +125,10 @@ intrinsics! {
     SubgroupShuffleDown = "subgroup_shuffle_down", Subgroup, "(value, delta: u32)", "The value of lane + delta.";
     SubgroupShuffleXor = "subgroup_shuffle_xor", Subgroup, "(value, mask: u32)", "The value of lane ^ mask.";
     SubgroupBroadcast = "subgroup_broadcast", Subgroup, "(value, lane: u32)", "One lane's value, the same lane for all.";
+    SubgroupBroadcastFirst = "subgroup_broadcast_first", Subgroup, "(value)", "The value of the lowest active lane.";
     SubgroupAny = "subgroup_any", Subgroup, "(condition: bool)", "Whether it holds in any lane.";
     SubgroupAll = "subgroup_all", Subgroup, "(condition: bool)", "Whether it holds in every lane.";
-    SubgroupBallot = "subgroup_ballot", Subgroup, "(condition: bool)", "The lanes where it holds, one bit each, `u64`.";
+    SubgroupBallot = "subgroup_ballot", Subgroup, "(condition: bool)", "The lanes where it holds, bit `i % 32` of word `i / 32` is lane `i`, `[u32; 4]`.";
     SubgroupAdd = "subgroup_add", Subgroup, "(value)", "The sum over the lanes.";
     SubgroupMul = "subgroup_mul", Subgroup, "(value)", "The product over the lanes.";
     SubgroupMin = "subgroup_min", Subgroup, "(value)", "The least of the lanes' values.";
@@ -136,9 +137,19 @@ intrinsics! {
     SubgroupOr = "subgroup_or", Subgroup, "(value)", "The bitwise or over the lanes.";
     SubgroupXor = "subgroup_xor", Subgroup, "(value)", "The bitwise exclusive or over the lanes.";
     SubgroupInclusiveAdd = "subgroup_inclusive_add", Subgroup, "(value)", "The sum over this lane and those before it.";
-    SubgroupExclusiveAdd = "subgroup_exclusive_add", Subgroup, "(value)", "The sum over the lanes before this one.";
     SubgroupInclusiveMul = "subgroup_inclusive_mul", Subgroup, "(value)", "The product over this lane and those before it.";
+    SubgroupInclusiveMin = "subgroup_inclusive_min", Subgroup, "(value)", "The least value over this lane and those before it.";
+    SubgroupInclusiveMax = "subgroup_inclusive_max", Subgroup, "(value)", "The greatest value over this lane and those before it.";
+    SubgroupInclusiveAnd = "subgroup_inclusive_and", Subgroup, "(value)", "The bitwise and over this lane and those before it.";
+    SubgroupInclusiveOr = "subgroup_inclusive_or", Subgroup, "(value)", "The bitwise or over this lane and those before it.";
+    SubgroupInclusiveXor = "subgroup_inclusive_xor", Subgroup, "(value)", "The bitwise exclusive or over this lane and those before it.";
+    SubgroupExclusiveAdd = "subgroup_exclusive_add", Subgroup, "(value)", "The sum over the lanes before this one.";
     SubgroupExclusiveMul = "subgroup_exclusive_mul", Subgroup, "(value)", "The product over the lanes before this one.";
+    SubgroupExclusiveMin = "subgroup_exclusive_min", Subgroup, "(value)", "The least value over the lanes before this one.";
+    SubgroupExclusiveMax = "subgroup_exclusive_max", Subgroup, "(value)", "The greatest value over the lanes before this one.";
+    SubgroupExclusiveAnd = "subgroup_exclusive_and", Subgroup, "(value)", "The bitwise and over the lanes before this one.";
+    SubgroupExclusiveOr = "subgroup_exclusive_or", Subgroup, "(value)", "The bitwise or over the lanes before this one.";
+    SubgroupExclusiveXor = "subgroup_exclusive_xor", Subgroup, "(value)", "The bitwise exclusive or over the lanes before this one.";
 
     WorkgroupArray = "workgroup_array", Workgroup, "()", "`workgroup_array::<[T; N]>()`: an array that the work-group shares, `&mut [T; N]`.";
     WorkgroupSlice = "workgroup_slice", Workgroup, "()", "`workgroup_slice::<T>()`: the launch's dynamic workgroup memory, `&mut [T]`.";
@@ -154,4 +165,40 @@ intrinsics! {
     AtomicXor = "atomic_xor", Atomic, "(&mut x[i], value)", "Bitwise exclusive or; the value before.";
     AtomicExchange = "atomic_exchange", Atomic, "(&mut x[i], value)", "Stores; the value before.";
     AtomicCompareExchange = "atomic_compare_exchange", Atomic, "(&mut x[i], expected, new)", "Stores `new` where the value is `expected`; the value before. The order on failure is the given one without its release half.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{INTRINSICS, Intrinsic, IntrinsicGroup};
+
+    #[test]
+    fn every_name_is_found_and_only_atomics_have_a_twin() {
+        for (&intrinsic, &name) in Intrinsic::ALL.iter().zip(INTRINSICS) {
+            assert_eq!(intrinsic.name(), name);
+            assert_eq!(Intrinsic::lookup(name), Some((intrinsic, false)));
+            let twin = (intrinsic.group() == IntrinsicGroup::Atomic).then_some((intrinsic, true));
+            assert_eq!(Intrinsic::lookup(&format!("{name}_explicit")), twin);
+        }
+        assert_eq!(Intrinsic::lookup("atomic_add_explicit_explicit"), None);
+        assert_eq!(Intrinsic::lookup("thread_idx_w"), None);
+    }
+
+    #[test]
+    fn signatures_count_their_arguments() {
+        for (intrinsic, generics, args) in [
+            (Intrinsic::ThreadIdxX, 0, 0),
+            (Intrinsic::WorkgroupArray, 1, 0),
+            (Intrinsic::SubgroupAdd, 0, 1),
+            (Intrinsic::SubgroupShuffle, 0, 2),
+            (Intrinsic::AtomicLoad, 0, 1),
+            (Intrinsic::AtomicStore, 0, 2),
+            (Intrinsic::AtomicCompareExchange, 0, 3),
+        ] {
+            assert_eq!(
+                (intrinsic.generic_count(), intrinsic.arg_count()),
+                (generics, args),
+                "{intrinsic:?}"
+            );
+        }
+    }
 }

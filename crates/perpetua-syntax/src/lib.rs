@@ -5,18 +5,17 @@
 //! first use, without syn, and lowers them. This crate must not know what a construct means: no inference, no
 //! operator table, no targets.
 
-/// Rust tokens to the tree, with an error at its span for all that the language lacks.
+// Rust tokens to the tree, with an error at its span for all that the language lacks.
 #[cfg(feature = "parse")]
 pub mod parse;
 
-/// The tree.
+// The tree, the functions that are part of the language, and how deeply trees nest.
 pub mod ast;
-/// The functions that are part of the language, by name.
 pub mod intrinsic;
-/// How deeply trees nest.
 mod nesting;
 
-/// The tree as bytes and back.
+// The tree as bytes and back, and as text.
+mod display;
 pub mod encoding;
 
 pub use ast::*;

@@ -66,7 +66,7 @@ pub enum ExprKind {
     },
     /// A float literal.
     Float {
-        /// The digits as written, without underscores and suffix; `str::parse` reads them.
+        /// The digits without underscores and suffix; `str::parse` reads them.
         text: String,
         /// Its type, where written.
         suffix: Option<Scalar>,
@@ -75,9 +75,9 @@ pub enum ExprKind {
     Bool(bool),
     /// A parameter or a local.
     Local(String),
-    /// The const parameter of this index in [`Function::generics`].
+    /// The const parameter of this index in [`Function::generics`](super::Function::generics).
     ConstParam(u32),
-    /// A constant or an enum's variant: [`PathUsage::Value`].
+    /// A constant or an enum's variant: [`PathUsage::Value`](super::PathUsage::Value).
     Path(PathId),
     /// `f32::MAX`, `T::BITS`: a constant of a scalar ([`Type::Scalar`]) or of a type parameter
     /// ([`Type::Generic`]). `std::f32::consts::PI` and its kin are `TypeConst` of the scalar too.
@@ -147,9 +147,9 @@ pub enum ExprKind {
         /// The field.
         index: u32,
     },
-    /// A call of a device function: [`PathUsage::Call`].
+    /// A call of a device function: [`PathUsage::Call`](super::PathUsage::Call).
     Call {
-        /// The callee, with its turbofish in [`PathRef::args`].
+        /// The callee, with its turbofish in [`PathRef::args`](super::PathRef::args).
         callee: PathId,
         /// The arguments.
         args: Vec<Expr>,
@@ -262,7 +262,7 @@ pub enum ExprKind {
     },
     /// `S { x: 1, y: 2 }` or `S(1, 2)`.
     StructLiteral {
-        /// [`StructName::Path`] of usage [`PathUsage::StructLiteral`], or `Self`.
+        /// [`StructName::Path`] of usage [`PathUsage::StructLiteral`](super::PathUsage::StructLiteral), or `Self`.
         name: StructName,
         /// Fields in the order written; a tuple struct's are named `0`, `1`, …
         fields: Vec<(String, Expr)>,

@@ -70,7 +70,7 @@ pub enum PatternConst {
         /// Its type, where written.
         suffix: Option<Scalar>,
     },
-    /// A constant or an enum's variant: [`PathUsage::Pattern`].
+    /// A constant or an enum's variant: [`PathUsage::Pattern`](super::PathUsage::Pattern).
     Path(PathId),
     /// `i32::MAX`, `T::MIN`.
     TypeConst {

@@ -119,9 +119,9 @@ pub enum Type {
     },
     /// `(A, B)`, at least one element.
     Tuple(Vec<Type>),
-    /// A struct, enum or type alias: [`PathUsage::Type`].
+    /// A struct, enum or type alias: [`PathUsage::Type`](super::PathUsage::Type).
     Named(PathId),
-    /// The type parameter of this index in [`Function::generics`].
+    /// The type parameter of this index in [`Function::generics`](super::Function::generics).
     Generic(u32),
     /// `Self`.
     SelfType,

@@ -142,7 +142,8 @@ impl Reader {
             let usage = usage_of(intrinsic, explicit);
             let (given, args) = (call.args.len(), plural(call.args.len(), "argument"));
             let (types, generic_args) = (generics.len(), plural(generics.len(), "generic argument"));
-            let name = intrinsic.name();
+            let suffix = if explicit { "_explicit" } else { "" };
+            let name = format!("{}{suffix}", intrinsic.name());
             let message = if given == expected {
                 format!("`{name}` is called with {types} {generic_args}: write `{usage}`")
             } else {

@@ -133,8 +133,9 @@ fn has_layout(ty: &Type) -> bool {
     match ty {
         Type::Scalar(_) | Type::Named(_) => true,
         Type::Array { element, .. } => has_layout(element),
+        // `_` stands for a type that was refused, too.
+        Type::Infer => true,
         Type::Unit
-        | Type::Infer
         | Type::Ref { .. }
         | Type::Slice(_)
         | Type::Tuple(_)

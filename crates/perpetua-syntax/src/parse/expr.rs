@@ -89,10 +89,11 @@ impl Reader {
             syn::Lit::Int(lit) => return self.read_int_literal(lit),
             syn::Lit::Float(lit) => {
                 let suffix = self.read_suffix(lit, lit.suffix());
-                return ExprKind::Float {
-                    text: lit.base10_digits().to_owned(),
-                    suffix,
-                };
+                let mut text = lit.base10_digits().to_owned();
+                if text.ends_with('.') {
+                    text.push('0');
+                }
+                return ExprKind::Float { text, suffix };
             }
             syn::Lit::Char(_) => Refusal::CharLiteral,
             syn::Lit::Str(_) | syn::Lit::ByteStr(_) | syn::Lit::CStr(_) => Refusal::StringLiteral,

@@ -13,7 +13,6 @@ mod macros;
 mod path;
 mod pattern;
 mod reader;
-/// What the language leaves out, and what to write instead.
 pub mod refusal;
 mod signature;
 mod types;

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::reader::{Reader, line_of, name_of};
-use crate::ast::{ExprKind, GenericArg, PathId, PathRef, PathSegment, PathUsage, Scalar, Type};
+use crate::ast::{Expr, ExprKind, GenericArg, PathId, PathRef, PathSegment, PathUsage, Scalar, Type};
 use syn::spanned::Spanned;
 
 /// The names of a path's segments.
@@ -111,11 +111,23 @@ impl Reader {
             match arg {
                 syn::GenericArgument::Lifetime(_) => {}
                 syn::GenericArgument::Type(ty) => read.push(self.read_type_arg(ty)),
-                syn::GenericArgument::Const(value) => read.push(GenericArg::Const(self.read_expr(value))),
+                syn::GenericArgument::Const(value) => {
+                    read.push(GenericArg::Const(self.read_const_arg(value)))
+                }
                 other => self.refuse(other, Refusal::AssocArg),
             }
         }
         read
+    }
+
+    /// A constant as a generic argument, without the braces that an expression needs there.
+    fn read_const_arg(&mut self, value: &syn::Expr) -> Expr {
+        if let syn::Expr::Block(block) = value
+            && let [syn::Stmt::Expr(inner, None)] = &block.block.stmts[..]
+        {
+            return self.read_expr(inner);
+        }
+        self.read_expr(value)
     }
 
     /// A generic argument that parses as a type, and may be the name of a constant.

@@ -144,23 +144,6 @@ impl Reader {
         match peel(expr) {
             syn::Expr::Lit(lit) => self.read_pattern_literal(&lit.lit),
             syn::Expr::Path(path) if path.qself.is_none() => Some(self.read_pattern_path(&path.path)),
-            syn::Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Neg(_)) => {
-                match self.read_pattern_const(&unary.expr)? {
-                    PatternConst::Int {
-                        negative,
-                        value,
-                        suffix,
-                    } => Some(PatternConst::Int {
-                        negative: !negative,
-                        value,
-                        suffix,
-                    }),
-                    _ => {
-                        self.refuse(expr, Refusal::OtherPattern);
-                        None
-                    }
-                }
-            }
             other => {
                 self.refuse(other, Refusal::OtherPattern);
                 None

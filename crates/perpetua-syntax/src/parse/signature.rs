@@ -189,15 +189,16 @@ impl Reader {
     }
 
     fn read_receiver(&mut self, receiver: &syn::Receiver) -> Param {
-        let ty = self.read_type(&receiver.ty);
-        let fits = match &ty {
-            Type::SelfType => true,
-            Type::Ref { target, .. } => **target == Type::SelfType,
-            _ => false,
+        let target = match &*receiver.ty {
+            syn::Type::Reference(reference) => &*reference.elem,
+            ty => ty,
         };
-        if !fits {
+        let ty = if matches!(target, syn::Type::Path(path) if path.path.is_ident("Self")) {
+            self.read_type(&receiver.ty)
+        } else {
             self.refuse(receiver, Refusal::ReceiverType);
-        }
+            Type::SelfType
+        };
         let mutable = receiver.reference.is_none() && receiver.mutability.is_some();
         Param {
             name: "self".to_owned(),
