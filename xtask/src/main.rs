@@ -1,2 +1,49 @@
-//! Project commands.
-fn main() {}
+//! The project's commands: `cargo xtask setup`, `test`, `golden`, `bundle`, `tidy`.
+//!
+//! One file a command. Commands call programs (cargo, apt-get, pip, strip) and know the workspace's layout; they
+//! do not link what they build, so a broken crate can still be tidied.
+
+mod golden;
+mod setup;
+mod test;
+mod tidy;
+mod toolchain;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Perpetua's project commands")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install what the tests need; what is there already stays as it is.
+    Setup(setup::Arguments),
+    /// Install what the tests need, then pass them all.
+    Test(test::Arguments),
+    /// Compare rendered sources with the golden files, or overwrite them.
+    Golden(golden::Arguments),
+    /// Check the rules between crates and modules, and that documents name what exists.
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Setup(arguments) => setup::run(&arguments),
+        Command::Test(arguments) => test::run(&arguments),
+        Command::Golden(arguments) => golden::run(&arguments),
+        Command::Tidy => tidy::run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -20,18 +20,13 @@ const CUDA_13_PREFIX: &str = "nvidia/cu13";
 /// CUDA 12's assembler package puts `bin` here, below [`CUDA_12`].
 const CUDA_12_PREFIX: &str = "nvidia/cuda_nvcc";
 
-/// The folder that holds installed tools: `PERPETUA_TOOLS`, else `.tools` in the nearest folder above the
-/// current one that has it, else `.tools` at the root of the repository this crate was built in.
+/// The folder that holds installed tools: `PERPETUA_TOOLS`, else `.tools` at the root of the repository that this crate
+/// was built in.
 pub fn tools_folder() -> PathBuf {
-    if let Some(folder) = env::var_os(TOOLS_VARIABLE).filter(|folder| !folder.is_empty()) {
-        return folder.into();
+    match env::var_os(TOOLS_VARIABLE).filter(|folder| !folder.is_empty()) {
+        Some(folder) => folder.into(),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools"),
     }
-    let above = env::current_dir().ok().and_then(|here| {
-        here.ancestors()
-            .map(|folder| folder.join(".tools"))
-            .find(|candidate| candidate.is_dir())
-    });
-    above.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools"))
 }
 
 /// One search: candidates in order, and what was tried so far.

@@ -1,0 +1,181 @@
+//! `cargo xtask test`: everything that must hold before a change goes in, a stage at a time, with a time for each.
+
+use crate::workspace::{cargo, shell};
+use crate::{golden, setup, tidy, toolchain};
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use xshell::{Cmd, Shell, cmd};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Run these stages alone.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Stage>,
+}
+
+/// What is checked, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Stage {
+    /// Install what the other stages need.
+    Setup,
+    /// Formatting.
+    Fmt,
+    /// Rules between crates and modules; documents name what exists.
+    Tidy,
+    /// Lints, over every target and feature.
+    Clippy,
+    /// Unit and integration tests, vendor tools and software Vulkan included.
+    Unit,
+    /// Rendered sources equal the golden files.
+    Golden,
+    /// Examples in documentation.
+    DocTests,
+    /// Documentation without broken links.
+    Docs,
+    /// The facade without default features: the CPU alone.
+    Minimal,
+    /// The facade compiles for the browser.
+    Wasm,
+    /// The facade type-checks for Apple's machines.
+    Apple,
+    /// The facade type-checks for Windows.
+    Windows,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let stages = if arguments.only.is_empty() {
+        Stage::value_variants()
+    } else {
+        &arguments.only
+    };
+    let shell = shell()?;
+    let mut results = Vec::new();
+    for stage in stages {
+        println!("\n=== {stage:?}");
+        let started = Instant::now();
+        let outcome = stage.run(&shell);
+        if let Err(error) = &outcome {
+            eprintln!("error: {error:#}");
+        }
+        results.push((*stage, outcome.is_ok(), started.elapsed()));
+        if *stage == Stage::Setup && outcome.is_err() {
+            break;
+        }
+    }
+    report(&results)
+}
+
+fn report(results: &[(Stage, bool, Duration)]) -> Result<()> {
+    println!("\nstage      result  seconds");
+    for (stage, passed, time) in results {
+        let result = if *passed { "passed" } else { "FAILED" };
+        println!(
+            "{:<10} {result}  {:7.1}",
+            format!("{stage:?}"),
+            time.as_secs_f64()
+        );
+    }
+    let total: Duration = results.iter().map(|(_, _, time)| *time).sum();
+    println!("{:<18} {:7.1}", "total", total.as_secs_f64());
+    let failed: Vec<String> = results
+        .iter()
+        .filter(|(_, passed, _)| !passed)
+        .map(|(stage, _, _)| format!("{stage:?}"))
+        .collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!("failed: {}", failed.join(", "))
+}
+
+impl Stage {
+    fn run(self, shell: &Shell) -> Result<()> {
+        let cargo = cargo();
+        let command = match self {
+            Stage::Setup => return setup::run(&setup::Arguments { only: Vec::new() }),
+            Stage::Tidy => return tidy::run(),
+            Stage::Golden => return golden::compare_or_bless(false),
+            Stage::Fmt => cmd!(shell, "{cargo} fmt --all --check"),
+            Stage::Clippy => {
+                cmd!(
+                    shell,
+                    "{cargo} clippy --workspace --all-targets --all-features --quiet -- -D warnings"
+                )
+            }
+            Stage::Unit => {
+                let kinds = ["--lib", "--bins", "--tests", "--examples"];
+                return counted(cmd!(
+                    shell,
+                    "{cargo} test --workspace --all-features --no-fail-fast {kinds...}"
+                ));
+            }
+            Stage::DocTests => {
+                return counted(cmd!(
+                    shell,
+                    "{cargo} test --workspace --all-features --no-fail-fast --doc"
+                ));
+            }
+            Stage::Docs => cmd!(shell, "{cargo} doc --workspace --all-features --no-deps --quiet")
+                .env("RUSTDOCFLAGS", "-D warnings"),
+            Stage::Minimal => cmd!(
+                shell,
+                "{cargo} check --package perpetua --no-default-features --quiet"
+            ),
+            Stage::Wasm => facade(toolchain::cargo_for(shell, "build", toolchain::WASM)?),
+            Stage::Apple => facade(toolchain::cargo_for(shell, "check", toolchain::APPLE)?),
+            Stage::Windows => facade(toolchain::cargo_for(shell, "check", toolchain::WINDOWS)?),
+        };
+        Ok(command.quiet().run()?)
+    }
+}
+
+/// Runs tests, passing their output on, and closes with the sums of what each test program counted.
+fn counted(command: Cmd<'_>) -> Result<()> {
+    // Tools were installed by the first stage, so a missing one is a failure here.
+    let mut command = Command::from(command.env("PERPETUA_REQUIRE_TOOLS", "1"));
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cargo could not be started")?;
+    let (mut programs, mut passed, mut failed, mut ignored) = (0, 0, 0, 0);
+    for line in child
+        .stdout
+        .take()
+        .into_iter()
+        .flat_map(|output| BufReader::new(output).lines())
+    {
+        let line = line?;
+        println!("{line}");
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            programs += 1;
+            passed += count_of(counts, " passed");
+            failed += count_of(counts, " failed");
+            ignored += count_of(counts, " ignored");
+        }
+    }
+    let status = child.wait()?;
+    println!("{programs} test programs: {passed} passed, {failed} failed, {ignored} ignored");
+    if status.success() {
+        Ok(())
+    } else {
+        bail!("cargo test ended with {status}")
+    }
+}
+
+/// The number before `unit` in a closing line of a test program.
+fn count_of(counts: &str, unit: &str) -> usize {
+    let before = counts.split(unit).next().unwrap_or_default();
+    before
+        .rsplit(' ')
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
+}
+
+/// The library that users depend on, with its default features.
+fn facade(command: Cmd<'_>) -> Cmd<'_> {
+    command.args(["--package", "perpetua", "--lib", "--quiet"])
+}

@@ -1,0 +1,90 @@
+//! A cargo that can build for a target whose standard library the running toolchain lacks: Debian's second toolchain
+//! with the standard library's sources. A machine with `rustup target add` done needs none of it.
+
+use crate::workspace::cargo;
+use anyhow::{Result, bail};
+use std::path::Path;
+use xshell::{Cmd, Shell, cmd};
+
+/// The browser.
+pub(crate) const WASM: &str = "wasm32-unknown-unknown";
+/// Where the Metal backend lives.
+pub(crate) const APPLE: &str = "aarch64-apple-darwin";
+/// Windows.
+pub(crate) const WINDOWS: &str = "x86_64-pc-windows-msvc";
+
+/// What Debian calls the second toolchain, its sources and the linker for wasm.
+pub(crate) const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld-19"];
+
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+const DEBIAN_CARGO: &str = "/usr/bin/cargo";
+const DEBIAN_SOURCES: &str = "/usr/lib/rustlib/src/rust/library/std/Cargo.toml";
+const WASM_LINKER: &str = "wasm-ld-19";
+
+/// What would have to be there for every target; empty when each can be built.
+pub(crate) fn absent_targets() -> Vec<String> {
+    let Ok(shell) = Shell::new() else {
+        return vec!["a shell".to_owned()];
+    };
+    let lacking = [WASM, APPLE, WINDOWS]
+        .into_iter()
+        .filter(|target| !is_installed(&shell, target));
+    if lacking.count() == 0 {
+        return Vec::new();
+    }
+    let needed = [DEBIAN_RUSTC, DEBIAN_CARGO, DEBIAN_SOURCES];
+    needed
+        .iter()
+        .filter(|path| !Path::new(path).exists())
+        .map(|path| (*path).to_owned())
+        .collect()
+}
+
+/// Whether the running toolchain has the target's standard library.
+fn is_installed(shell: &Shell, target: &str) -> bool {
+    let sysroot = cmd!(shell, "rustc --print sysroot").quiet().read();
+    sysroot.is_ok_and(|sysroot| {
+        Path::new(&sysroot)
+            .join("lib/rustlib")
+            .join(target)
+            .join("lib")
+            .is_dir()
+    })
+}
+
+/// `cargo VERB --target TARGET …`, ready for more arguments.
+pub(crate) fn cargo_for<'a>(shell: &'a Shell, verb: &str, target: &str) -> Result<Cmd<'a>> {
+    if is_installed(shell, target) {
+        let cargo = cargo();
+        return Ok(cmd!(shell, "{cargo} {verb} --target {target}").quiet());
+    }
+    let absent = absent_targets();
+    if !absent.is_empty() {
+        bail!(
+            "no toolchain for {target}: {} missing; run `rustup target add {target}` or `cargo xtask setup --only targets`",
+            absent.join(", ")
+        );
+    }
+    // What rustup's proxy sets for its own toolchain must not reach the other one. Artifacts lie apart, since two
+    // compilers in one folder rebuild each other's.
+    let cargo = DEBIAN_CARGO;
+    let command = cmd!(
+        shell,
+        "{cargo} {verb} -Zbuild-std=std,panic_abort --target {target} --target-dir target/second-toolchain"
+    )
+    .quiet()
+    .env("RUSTC", DEBIAN_RUSTC)
+    .env("RUSTC_BOOTSTRAP", "1")
+    .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", WASM_LINKER);
+    let foreign = [
+        "CARGO",
+        "RUSTDOC",
+        "RUSTUP_TOOLCHAIN",
+        "RUSTUP_HOME",
+        "LD_LIBRARY_PATH",
+        "CARGO_TARGET_DIR",
+    ];
+    Ok(foreign
+        .iter()
+        .fold(command, |command, name| command.env_remove(name)))
+}
