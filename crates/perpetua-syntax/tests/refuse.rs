@@ -349,6 +349,11 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
             (R::OptionType, "Option"),
         ],
     ),
+    (
+        "fn f(§#[cfg(test)] x: f32, #[allow(unused)] y: f32) {}",
+        Device,
+        &[(R::Attribute, "cfg")],
+    ),
     // Structs and enums.
     ("struct §S { x: f32 }", Device, &[(R::NoReprC, "")]),
     (

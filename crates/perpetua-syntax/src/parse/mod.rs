@@ -1,8 +1,9 @@
 //! Rust tokens to the tree.
 //!
 //! The reader knows syntax and lexical scopes only: which names are locals, which are generic parameters, and
-//! which are the language's own functions. All else becomes a [`PathRef`]. What the language leaves out is an
-//! error at its span with its remedy ([`Refusal`]); all errors of a function are reported together.
+//! which are the language's own functions. All else becomes a [`PathRef`](crate::PathRef). What the language
+//! leaves out is an error at its span with its remedy ([`Refusal`]); all errors of a function are reported
+//! together.
 
 mod block;
 mod call;

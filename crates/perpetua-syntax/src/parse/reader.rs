@@ -105,7 +105,12 @@ impl Reader {
         usage: PathUsage,
         read: impl FnOnce(&mut Self) -> PathRef,
     ) -> PathId {
-        let key = (usage, path.to_token_stream().to_string());
+        // Printing tokens is slow inside a macro, and a single name is the common case.
+        let text = match path.get_ident() {
+            Some(ident) => name_of(ident),
+            None => path.to_token_stream().to_string(),
+        };
+        let key = (usage, text);
         if let Some(&id) = self.path_ids.get(&key) {
             return id;
         }

@@ -69,7 +69,7 @@ refusals! {
     // Statements and blocks.
     InnerItem: "an item (`{}`) inside a function" => "move it out, before the function";
     LetElse: "`let … else`" => "test with `if` and return, or use `match`";
-    Attribute: "the attribute `{}` inside a function" => "remove it, or decide with a constant";
+    Attribute: "the attribute `{}` on a parameter or inside a function" => "remove it, or decide with a constant";
     UnsafeBlock: "an `unsafe` block" => "remove `unsafe`; accesses are checked, and none is needed";
     ConstBlock: "a `const` block" => "declare a constant before the function";
     AsyncBlock: "an `async` block" => "write the statements as they are";

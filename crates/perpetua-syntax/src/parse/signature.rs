@@ -27,7 +27,9 @@ pub(super) fn read(
         reader.declare(&param.name);
     }
     let body = reader.read_block(block);
-    Attributes(&mut reader).visit_block(block);
+    let mut attributes = Attributes(&mut reader);
+    sig.inputs.iter().for_each(|input| attributes.visit_fn_arg(input));
+    attributes.visit_block(block);
     let name = name_of(&sig.ident);
     let (line, file) = (line_of(sig.ident.span()), file.to_owned());
     let generics = std::mem::take(&mut reader.generics);
