@@ -1,0 +1,230 @@
+//! Statements outside the language.
+
+use super::Rows;
+use perpetua_syntax::parse::Refusal as R;
+
+/// Statements of a device function, and the rows that refuse them.
+pub(crate) const BODIES: &[(&str, Rows)] = &[
+    // Statements and blocks.
+    ("§const N: usize = 4;", &[(R::InnerItem, "const")]),
+    (
+        "§use core::f32::consts::PI; §fn g() {} §static S: u8 = 0;",
+        &[
+            (R::InnerItem, "use"),
+            (R::InnerItem, "fn"),
+            (R::InnerItem, "static"),
+        ],
+    ),
+    ("let 1 = n §else { return; };", &[(R::LetElse, "")]),
+    (
+        "§#[cfg(test)] let y = 1; #[allow(unused)] let z = 2;",
+        &[(R::Attribute, "cfg")],
+    ),
+    ("§unsafe { n };", &[(R::UnsafeBlock, "")]),
+    ("§const { 3 };", &[(R::ConstBlock, "")]),
+    ("§async { 3 };", &[(R::AsyncBlock, "")]),
+    ("let y = §try { 3 };", &[(R::TryBlock, "")]),
+    // Expressions.
+    ("let f = §|a: f32| a + 1.0;", &[(R::Closure, "")]),
+    ("(§|a: f32| a)(1.0);", &[(R::Closure, "")]),
+    ("let y = §n?;", &[(R::Try, "")]),
+    ("let y = §n.await;", &[(R::Await, "")]),
+    ("§yield n;", &[(R::Yield, "")]),
+    ("if §let 1 = n {}", &[(R::IfLet, "")]),
+    (
+        "if §n > 1 && let 2 = n {} else if §let 3 = n {}",
+        &[(R::IfLet, ""), (R::IfLet, "")],
+    ),
+    ("while §let 1 = n {}", &[(R::WhileLet, "")]),
+    ("let y = (§let 1 = n);", &[(R::LetExpr, "")]),
+    ("match n { v if §let 1 = v => {} _ => {} }", &[(R::LetExpr, "")]),
+    ("let r = §0..n;", &[(R::RangeValue, "")]),
+    ("let b = (0..n).§contains(&n);", &[(R::RangeContains, "")]),
+    ("let y = &§x[1..n]; ", &[(R::Slicing, "")]),
+    ("let y = §x[1..n];", &[(R::Slicing, "")]),
+    ("helper(&mut §x[..], 1);", &[(R::Slicing, "")]),
+    (
+        "let s = x.§iter().map(|v| v * 2.0).sum::<f32>();",
+        &[(R::Iterator, "iter")],
+    ),
+    ("for v in x.§iter_mut() {}", &[(R::Iterator, "iter_mut")]),
+    ("let s = (0..n).§map(|v| v).sum();", &[(R::Iterator, "map")]),
+    ("for v in (0..n).§zip(0..n) {}", &[(R::Iterator, "zip")]),
+    ("let w = x.§windows(2);", &[(R::Iterator, "windows")]),
+    ("for v in §x {}", &[(R::ForOver, "")]),
+    ("for v in §0.. {}", &[(R::OpenRange, "")]),
+    ("for §(a, b) in 0..n {}", &[(R::ForPattern, "")]),
+    ("let s = §\"text\";", &[(R::StringLiteral, "")]),
+    ("let s = §b\"text\";", &[(R::StringLiteral, "")]),
+    ("let c = §'c';", &[(R::CharLiteral, "")]),
+    ("let i = §18446744073709551616;", &[(R::WideLiteral, "")]),
+    (
+        "let i = §1u128 + §2i128;",
+        &[(R::WideInteger, "u128"), (R::WideInteger, "i128")],
+    ),
+    ("let i = §1meters;", &[(R::LiteralSuffix, "meters")]),
+    ("let r = §&(n + 1);", &[(R::RefOfValue, "")]),
+    (
+        "helper(§&[1.0, 2.0], §&mut g());",
+        &[(R::RefOfValue, ""), (R::RefOfValue, "")],
+    ),
+    ("let r = §&raw const n;", &[(R::AddressOf, "")]),
+    ("let p = n as §*const u8;", &[(R::RawPointer, "")]),
+    ("let p = n as §&u8;", &[(R::CastTarget, "")]),
+    ("§(a, b) = (1, 2);", &[(R::Destructuring, "")]),
+    (
+        "§n + 1 = 2; §f() += 1;",
+        &[(R::NotAPlace, ""), (R::NotAPlace, "")],
+    ),
+    ("§_ = n;", &[(R::UnderscoreValue, "")]),
+    ("let y = §_;", &[(R::UnderscoreValue, "")]),
+    ("§n(1);", &[(R::LocalCall, "n")]),
+    ("(§x[0])(1);", &[(R::CalleeExpr, "")]),
+    (
+        "let v = §Vec::new(); let b = §Box::new(1); let s = §std::string::String::from(b);",
+        &[
+            (R::HeapCall, "Vec::new"),
+            (R::HeapCall, "Box::new"),
+            (R::HeapCall, "std::string::String::from"),
+        ],
+    ),
+    (
+        "§Some(1); §None; §Ok(2); §Option::Some(3);",
+        &[
+            (R::OptionCall, "Some"),
+            (R::OptionCall, "None"),
+            (R::OptionCall, "Ok"),
+            (R::OptionCall, "Option::Some"),
+        ],
+    ),
+    (
+        "§std::mem::swap(a, b); §core::cmp::max(1, 2);",
+        &[(R::StdCall, "std::mem::swap"), (R::StdCall, "core::cmp::max")],
+    ),
+    (
+        "let s = §Shape::Circle(1.0); let t = §Shape::Box { w: 1.0 };",
+        &[(R::VariantData, "Shape::Circle"), (R::VariantData, "Shape::Box")],
+    ),
+    (
+        "x.§to_vec(); x.§as_ptr();",
+        &[(R::HeapMethod, "to_vec"), (R::HeapMethod, "as_ptr")],
+    ),
+    (
+        "x.get(n).§unwrap(); n.§checked_add(1);",
+        &[(R::OptionMethod, "unwrap"), (R::OptionMethod, "checked_add")],
+    ),
+    (
+        "atomic_add(§x[0], 1.0); atomic_store(§&x[0], 1.0); atomic_load(§n + 1);",
+        &[
+            (R::AtomicPlace, "atomic_add"),
+            (R::AtomicPlace, "atomic_store"),
+            (R::AtomicPlace, "atomic_load"),
+        ],
+    ),
+    (
+        "let y = §<f32 as Default>::default() + §<f32>::MAX;",
+        &[(R::QualifiedPath, ""), (R::QualifiedPath, "")],
+    ),
+    ("g::<§Item = f32>(1);", &[(R::AssocArg, "")]),
+    // Macros.
+    (
+        "§assert!(n > 1); §debug_assert_eq!(n, 2);",
+        &[(R::AssertMacro, "assert"), (R::AssertMacro, "debug_assert_eq")],
+    ),
+    (
+        "§panic!(\"no\"); let y = §todo!();",
+        &[(R::PanicMacro, "panic"), (R::PanicMacro, "todo")],
+    ),
+    (
+        "§unreachable!(\"no {}\", n);",
+        &[(R::UnreachableMessage, "unreachable")],
+    ),
+    (
+        "§println!(\"{}\", n); §std::dbg!(n);",
+        &[(R::PrintMacro, "println"), (R::PrintMacro, "dbg")],
+    ),
+    ("let v = §vec![0; 4];", &[(R::VecMacro, "vec")]),
+    ("let s = §format!(\"{}\", n);", &[(R::FormatMacro, "format")]),
+    ("let b = §matches!(n, 1 | 2);", &[(R::MatchesMacro, "matches")]),
+    ("§my_macro!(n);", &[(R::OtherMacro, "my_macro")]),
+    // Patterns.
+    ("match x { §[a, b] => {} _ => {} }", &[(R::SlicePattern, "")]),
+    ("let §[a, b] = x;", &[(R::SlicePattern, "")]),
+    ("match p { §P { x, .. } => {} }", &[(R::StructPattern, "")]),
+    ("let §P { x, .. } = p;", &[(R::StructPattern, "")]),
+    (
+        "match p { §Some(v) => v, §None => 1 }",
+        &[(R::TupleStructPattern, "Some"), (R::OptionCall, "None")],
+    ),
+    ("let §P(a) = p;", &[(R::TupleStructPattern, "P")]),
+    ("match n { §&v => v }", &[(R::RefPattern, "")]),
+    ("match n { §ref v => v }", &[(R::RefBinding, "")]),
+    ("let §ref v = n;", &[(R::RefBinding, "")]),
+    ("match n { §v @ 1..=5 => v, _ => 0 }", &[(R::AtBinding, "")]),
+    (
+        "match (1, 2, 3) { (1, §..) => {} _ => {} } let (a, §..) = (1, 2);",
+        &[(R::RestPattern, ""), (R::RestPattern, "")],
+    ),
+    (
+        "match 1.0 { §1.0 => {} §2f32 => {} §-3.0..=§4.0 => {} _ => {} }",
+        &[(R::FloatPattern, ""); 4],
+    ),
+    (
+        "match n { §'a' => {} §\"s\" => {} _ => {} }",
+        &[(R::StringPattern, ""), (R::StringPattern, "")],
+    ),
+    (
+        "let §5 = n; let (§1..=2, b) = (n, n);",
+        &[(R::RefutableLet, ""), (R::RefutableLet, "")],
+    ),
+    (
+        "match n { §const { 3 } => {} 1..=§const { 9 } => {} _ => {} }",
+        &[(R::OtherPattern, ""), (R::OtherPattern, "")],
+    ),
+    ("let §my_pattern!() = n;", &[(R::LetPattern, "")]),
+    // Types.
+    (
+        "let y: §i128 = 1; let z: §u128 = 2;",
+        &[(R::WideInteger, "i128"), (R::WideInteger, "u128")],
+    ),
+    ("let y: §char = n;", &[(R::CharType, "char")]),
+    (
+        "let y: &§str = n; let z: §String = n;",
+        &[(R::StrType, "str"), (R::StrType, "String")],
+    ),
+    (
+        "let y: §Vec<f32> = n; let z: §Box<[f32]> = n;",
+        &[(R::HeapType, "Vec"), (R::HeapType, "Box")],
+    ),
+    (
+        "let y: §Option<f32> = n; let z: §std::result::Result<u8, ()> = n;",
+        &[(R::OptionType, "Option"), (R::OptionType, "Result")],
+    ),
+    (
+        "let y: §Arc<f32> = n; let z: §RefCell<f32> = n;",
+        &[(R::SharedType, "Arc"), (R::SharedType, "RefCell")],
+    ),
+    (
+        "let y: &§AtomicU32 = n; §AtomicU32::new(0);",
+        &[(R::AtomicType, "AtomicU32"), (R::AtomicType, "AtomicU32")],
+    ),
+    ("let y: §*mut f32 = n;", &[(R::RawPointer, "")]),
+    ("let y: §fn(f32) -> f32 = n;", &[(R::FnPointer, "")]),
+    ("let y: &§dyn Real = n;", &[(R::TraitObject, "")]),
+    ("let y: §impl Real = n;", &[(R::ImplTrait, "")]),
+    ("let y: §[f32] = n;", &[(R::BareSlice, "")]),
+    ("let y: §! = n;", &[(R::NeverType, "")]),
+    ("let y: §my_type!(f32) = n;", &[(R::TypeMacro, "")]),
+    ("let y: §<T as Real>::Part = n;", &[(R::QualifiedPath, "")]),
+    ("let y: Cell<§Item = f32> = n;", &[(R::AssocArg, "")]),
+    // Several at once, each where it stands.
+    (
+        "let f = §|a| a;\n    let v = §vec![1];\n\n    if §let 1 = n { §panic!() }\n",
+        &[
+            (R::Closure, ""),
+            (R::VecMacro, "vec"),
+            (R::IfLet, ""),
+            (R::PanicMacro, "panic"),
+        ],
+    ),
+];
