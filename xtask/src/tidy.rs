@@ -1,5 +1,0 @@
-//! placeholder
-use anyhow::Result;
-pub(crate) fn run() -> Result<()> {
-    Ok(())
-}

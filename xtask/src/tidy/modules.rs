@@ -1,0 +1,193 @@
+//! Which module inside a crate may name which. Front ends and targets know the IR and not each other; backends know
+//! the device contract and not each other.
+
+use super::Problem;
+use super::source::code_only;
+use super::tree::Tree;
+
+/// In a crate's sources, modules at `from` do not name modules at `not`.
+struct Rule {
+    sources: &'static str,
+    from: &'static [&'static str],
+    not: &'static [&'static str],
+}
+
+const IR: &str = "crates/perpetua-ir/src/";
+const DEVICE: &str = "crates/perpetua-device/src/";
+
+const RULES: [Rule; 9] = [
+    Rule {
+        sources: IR,
+        from: &["front"],
+        not: &["back", "interp"],
+    },
+    Rule {
+        sources: IR,
+        from: &["back"],
+        not: &["front", "interp"],
+    },
+    Rule {
+        sources: IR,
+        from: &["interp"],
+        not: &["front", "back"],
+    },
+    Rule {
+        sources: IR,
+        from: &["ops"],
+        not: &["front", "back", "verify", "interp", "pass"],
+    },
+    Rule {
+        sources: DEVICE,
+        from: &["null"],
+        not: &["cpu", "cuda", "wgpu", "metal"],
+    },
+    Rule {
+        sources: DEVICE,
+        from: &["cpu"],
+        not: &["null", "cuda", "wgpu", "metal"],
+    },
+    Rule {
+        sources: DEVICE,
+        from: &["cuda"],
+        not: &["null", "cpu", "wgpu", "metal"],
+    },
+    Rule {
+        sources: DEVICE,
+        from: &["wgpu"],
+        not: &["null", "cpu", "cuda", "metal"],
+    },
+    Rule {
+        sources: DEVICE,
+        from: &["metal"],
+        not: &["null", "cpu", "cuda", "wgpu"],
+    },
+];
+
+pub(super) fn check(tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (path, text) in tree.rust() {
+        let Some(rule_source) = [IR, DEVICE].into_iter().find(|sources| path.starts_with(sources)) else {
+            continue;
+        };
+        let module = module_of(&path[rule_source.len()..]);
+        for (line, named) in named_modules(&module, text) {
+            let broken = RULES
+                .iter()
+                .filter(|rule| rule.sources == rule_source)
+                .find(|rule| rule.from.contains(&module[0].as_str()) && rule.not.contains(&named.as_str()));
+            if broken.is_some() {
+                let message = format!("`{}` names `{named}`, which it must not know", module.join("::"));
+                problems.push(Problem::new(path, line, message));
+            }
+        }
+    }
+    problems
+}
+
+/// `front/rust/lower.rs` is `front::rust::lower`; `front/mod.rs` is `front`; `lib.rs` is `lib`.
+fn module_of(path: &str) -> Vec<String> {
+    let stem = path.trim_end_matches(".rs");
+    let mut parts: Vec<String> = stem.split('/').map(str::to_owned).collect();
+    if parts.len() > 1 && parts.last().is_some_and(|last| last == "mod") {
+        parts.pop();
+    }
+    parts
+}
+
+/// Each top-level module of the crate that a path names, with its line. Paths begin with `crate::` or with as many
+/// `super::` as lead to the crate's root; inline modules are not counted, so a `super` in them may lead one too far up.
+fn named_modules(module: &[String], text: &str) -> Vec<(usize, String)> {
+    let code = code_only(text);
+    let to_root = "super::".repeat(module.len());
+    let mut found = Vec::new();
+    for prefix in ["crate::", &to_root] {
+        for (at, _) in code.match_indices(prefix) {
+            let before = code[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_alphanumeric() || "_:$".contains(c)) {
+                continue;
+            }
+            let line = code[..at].matches('\n').count() + 1;
+            let tree = &code[at + prefix.len()..];
+            found.extend(first_segments(tree).into_iter().map(|segment| (line, segment)));
+        }
+    }
+    found
+}
+
+/// The first segments of a use tree: `a::b` has `a`, `{a::b, c}` has `a` and `c`.
+fn first_segments(tree: &str) -> Vec<String> {
+    let word = |text: &str| -> String {
+        text.trim_start()
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect()
+    };
+    let Some(group) = tree.strip_prefix('{') else {
+        return vec![word(tree)];
+    };
+    let (mut depth, mut start, mut segments) = (0i32, 0, Vec::new());
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            ',' if depth == 0 => {
+                segments.push(word(&group[start..at]));
+                start = at + 1;
+            }
+            '}' if depth == 0 => {
+                segments.push(word(&group[start..at]));
+                break;
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    segments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn front_and_back_do_not_meet() {
+        let check = |path: &str, text: &str, lines: &[usize]| {
+            let problems = super::check(&Tree::of(&[(path, text)]));
+            let found: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
+            assert_eq!(found, lines, "{path}: {text}: {problems:?}");
+        };
+        let front = "crates/perpetua-ir/src/front/rust/lower.rs";
+        check(
+            front,
+            "use crate::ir::Kernel;\n// crate::back\nlet s = \"crate::back\";",
+            &[],
+        );
+        check(front, "use crate::ir::Kernel;\nuse crate::back::ptx;", &[2]);
+        check(
+            front,
+            "use crate::{\n    ir::{Kernel, back},\n    back::ptx,\n};",
+            &[1],
+        );
+        check(front, "fn f() -> super::super::super::back::Source {}", &[1]);
+        check(front, "use super::back_edge; use crate::backend;", &[]);
+        check(
+            "crates/perpetua-ir/src/back/ptx/mod.rs",
+            "use super::super::front::rust;",
+            &[1],
+        );
+        check(
+            "crates/perpetua-ir/src/lib.rs",
+            "use crate::back; use crate::front;",
+            &[],
+        );
+        check(
+            "crates/perpetua-device/src/cpu/device.rs",
+            "use crate::cuda::device;",
+            &[1],
+        );
+        check(
+            "crates/perpetua-device/src/select.rs",
+            "use crate::cuda::device;",
+            &[],
+        );
+    }
+}
