@@ -3,6 +3,7 @@
 //! One file a command. Commands call programs (cargo, apt-get, pip, strip) and know the workspace's layout; they
 //! do not link what they build, so a broken crate can still be tidied.
 
+mod bundle;
 mod golden;
 mod setup;
 mod test;
@@ -28,6 +29,8 @@ enum Command {
     Test(test::Arguments),
     /// Compare rendered sources with the golden files, or overwrite them.
     Golden(golden::Arguments),
+    /// Build tests, benchmarks and programs into a folder for a GPU machine without Rust.
+    Bundle(bundle::Arguments),
     /// Check the rules between crates and modules, and that documents name what exists.
     Tidy,
 }
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Command::Setup(arguments) => setup::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Golden(arguments) => golden::run(&arguments),
+        Command::Bundle(arguments) => bundle::run(&arguments),
         Command::Tidy => tidy::run(),
     };
     match outcome {
