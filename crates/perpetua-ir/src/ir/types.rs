@@ -157,7 +157,8 @@ pub struct StructType {
 }
 
 impl StructType {
-    /// Lays `fields` out by the rules of `#[repr(C)]`, with at least `min_align` bytes of alignment.
+    /// Lays `fields` out by the rules of `#[repr(C)]`, with at least `min_align` bytes of alignment. Offsets and size
+    /// saturate; the verifier refuses types that large.
     pub fn repr_c(name: impl Into<String>, fields: Vec<(String, Type)>, min_align: u32) -> StructType {
         let mut offset = 0u32;
         let mut align = min_align.max(1);
@@ -165,15 +166,15 @@ impl StructType {
         for (name, ty) in fields {
             let field_align = ty.align();
             align = align.max(field_align);
-            offset = offset.next_multiple_of(field_align);
+            offset = offset.checked_next_multiple_of(field_align).unwrap_or(u32::MAX);
             let size = ty.size();
             laid.push(Field { name, ty, offset });
-            offset += size;
+            offset = offset.saturating_add(size);
         }
         StructType {
             name: name.into(),
             fields: laid,
-            size: offset.next_multiple_of(align),
+            size: offset.checked_next_multiple_of(align).unwrap_or(u32::MAX),
             align,
         }
     }

@@ -175,18 +175,18 @@ impl<'a> Declarations<'a> {
         if !row.domain.contains(s) {
             return mismatch(
                 format!("operand 0 of `{}`", row.name),
-                format!("one of {:?}", row.domain),
+                row.domain.describe(),
                 &s.into(),
             );
         }
         if let Some(b) = b {
             let t = self.scalar(b, "operand 1")?;
-            let fits = match row.second {
-                Second::Same => t == s,
-                Second::Amount => t.is_int(),
+            let (fits, expected) = match row.second {
+                Second::Same => (t == s, s.name()),
+                Second::Amount => (t.is_int(), "an integer"),
             };
             if !fits {
-                return mismatch(format!("operand 1 of `{}`", row.name), s, &t.into());
+                return mismatch(format!("operand 1 of `{}`", row.name), expected, &t.into());
             }
         }
         Ok(match row.result {

@@ -41,6 +41,21 @@ impl Domain {
             Domain::Any => true,
         }
     }
+
+    /// The domain in words, for messages.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Domain::Bool => "bool",
+            Domain::Int => "an integer",
+            Domain::Signed => "a signed integer",
+            Domain::Float => "a float",
+            Domain::Single => "a float of at most 32 bits",
+            Domain::Number => "an integer or a float",
+            Domain::SignedNumber => "a signed integer or a float",
+            Domain::Bits => "an integer or bool",
+            Domain::Any => "a scalar",
+        }
+    }
 }
 
 /// Type of an operator's result, given its first operand's.

@@ -111,6 +111,8 @@ impl<'a> Check<'a, '_> {
                 causes.push(Cause::NoValue(v.0));
             }
         });
+        // `add %1, %1` has one fault, not two.
+        causes.dedup();
         for cause in causes {
             self.fail(number, stmt, cause);
         }

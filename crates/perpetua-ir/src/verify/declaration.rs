@@ -45,7 +45,7 @@ impl<'a> Check<'a, '_> {
 
     /// A name that no other one in `taken` may have.
     fn unique(&mut self, what: &'static str, name: &'a str, taken: &mut HashSet<&'a str>) {
-        self.name(what, name);
+        self.name(&format!("a {what}"), name);
         if !taken.insert(name) {
             self.fail(Cause::Duplicate {
                 what,

@@ -102,7 +102,7 @@ pub enum Cause {
         given: String,
     },
     /// A `break` or `continue` past the outermost loop.
-    #[error("there is no enclosing {what} number {depth}: this stands in {found}")]
+    #[error("there is no enclosing {what} number {depth}: this stands in {found} of them")]
     NoTarget {
         /// `loop or block` or `loop`.
         what: &'static str,

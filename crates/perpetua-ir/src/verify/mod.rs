@@ -84,37 +84,4 @@ pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ir::*;
-    use crate::ops::BinaryOp;
-
-    #[test]
-    fn a_right_kernel_passes_and_a_wrong_one_says_where() -> Result<(), TypeError> {
-        let mut k = KernelBuilder::new("scale");
-        let x = k.buffer("x", Type::F32, Access::ReadWrite);
-        let a = k.param("a", Type::F32);
-        k.set_line(7);
-        let i = k.global_id(Axis::X)?;
-        let n = k.op(Op::Len(x, Scalar::U32))?;
-        let inside = k.binary(BinaryOp::Lt, i, n)?;
-        k.if_(inside, |k| {
-            let at = Place::element(x, i);
-            let v = k.load(at.clone())?;
-            let v = k.binary(BinaryOp::Mul, v, a)?;
-            k.store(at, v)
-        })?;
-        let mut kernel = k.finish();
-        assert!(verify(kernel.clone()).is_ok());
-        kernel.body.block.0.push(Stmt {
-            line: 9,
-            inst: Inst::Do(Effect::Store(Place::element(x, i), inside, None)),
-        });
-        let errors = verify(kernel).map(|_| ()).unwrap_err().to_string();
-        assert_eq!(
-            errors,
-            "kernel `scale`, line 9, `store x[%5], %7`: stored value has type bool, expected f32"
-        );
-        Ok(())
-    }
-}
+mod tests;

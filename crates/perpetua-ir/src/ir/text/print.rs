@@ -1,352 +1,150 @@
-//! Prints kernels and single statements. Never fails: what an ill-formed kernel names and does not have is printed
-//! by its number, marked with `#`.
+//! Prints kernels: `Display` for [`Kernel`]. Declarations here, code in `print_code`.
 
+use std::collections::HashSet;
 use std::fmt::{self, Write};
 
+use super::print_code::{self, TypeText, scalar, string};
 use super::words;
 use crate::ir::*;
 
-/// One statement as a line of text, without what is inside its blocks and without its line number.
-pub(crate) fn statement(kernel: &Kernel, body: &Body, inst: &Inst) -> String {
-    let mut out = String::new();
-    // Writing to a String cannot fail.
-    let _ = Printer::new(kernel, body, &mut out).head(inst);
-    out
-}
-
-/// A type as text; the empty tuple, which calls without result give, is `()`.
-struct TypeText<'a>(&'a Type);
-
-impl fmt::Display for TypeText<'_> {
+impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Type::Array(element, n) => write!(f, "[{}; {n}]", TypeText(element)),
-            Type::Struct(s) if s.name == "tuple" && s.fields.is_empty() => f.write_str("()"),
-            other => write!(f, "{other}"),
+        let mut structs = Structs::default();
+        structs.kernel(self);
+        for s in structs.order {
+            structure(f, s)?;
         }
+        for table in &self.constants {
+            write!(
+                f,
+                "const {}: [{}; {}] = [",
+                table.name,
+                table.element,
+                table.data.len()
+            )?;
+            for (i, bits) in table.data.iter().enumerate() {
+                if i > 0 {
+                    f.write_str(", ")?;
+                }
+                scalar(f, table.element, *bits)?;
+            }
+            f.write_str("]\n")?;
+        }
+        for var in &self.shared {
+            let (open, close) = if var.dynamic { ("[", "]") } else { ("", "") };
+            writeln!(f, "shared {}: {open}{}{close}", var.name, TypeText(&var.ty))?;
+        }
+        for function in &self.functions {
+            write!(f, "fn {}(", function.name)?;
+            for (i, (name, ty)) in function.params.iter().enumerate() {
+                let separator = if i > 0 { ", " } else { "" };
+                write!(f, "{separator}{name}: {}", TypeText(ty))?;
+            }
+            f.write_str(")")?;
+            if let Some(ty) = &function.result {
+                write!(f, " -> {}", TypeText(ty))?;
+            }
+            f.write_str(" {\n")?;
+            print_code::body(self, &function.body, function.params.len(), f)?;
+            f.write_str("}\n")?;
+        }
+        header(f, self)?;
+        f.write_str(" {\n")?;
+        print_code::body(self, &self.body, 0, f)?;
+        f.write_str("}\n")
     }
 }
 
-struct Printer<'a, 'w> {
-    kernel: &'a Kernel,
-    body: &'a Body,
-    out: &'w mut dyn Write,
+fn header(f: &mut dyn Write, kernel: &Kernel) -> fmt::Result {
+    write!(f, "kernel {}(", kernel.name)?;
+    for (i, param) in kernel.params.iter().enumerate() {
+        let separator = if i > 0 { ", " } else { "" };
+        write!(f, "{separator}{}: ", param.name)?;
+        match &param.kind {
+            ParamKind::Value(ty) => write!(f, "{}", TypeText(ty))?,
+            ParamKind::Buffer { element, access } => {
+                write!(f, "buffer<{}, {}>", TypeText(element), words::access(*access))?;
+            }
+        }
+    }
+    f.write_str(")")?;
+    if !kernel.source.is_empty() {
+        f.write_str(" source ")?;
+        string(f, &kernel.source)?;
+    }
+    if let Some([x, y, z]) = kernel.block_size {
+        write!(f, " block_size({x}, {y}, {z})")?;
+    }
+    if kernel.checks != Checks::On {
+        write!(f, " checks({})", words::checks(kernel.checks))?;
+    }
+    if kernel.contract {
+        f.write_str(" contract")?;
+    }
+    if kernel.pointer_width != 64 {
+        write!(f, " pointer_width({})", kernel.pointer_width)?;
+    }
+    Ok(())
 }
 
-impl<'a, 'w> Printer<'a, 'w> {
-    fn new(kernel: &'a Kernel, body: &'a Body, out: &'w mut dyn Write) -> Self {
-        Printer { kernel, body, out }
+fn structure(f: &mut dyn Write, s: &StructType) -> fmt::Result {
+    write!(f, "struct {}", s.name)?;
+    let natural = s.fields.iter().map(|field| field.ty.align()).max();
+    if natural.unwrap_or(1) != s.align {
+        write!(f, " align({})", s.align)?;
     }
-
-    /// The statement's own line: up to the brace for those with blocks.
-    fn head(&mut self, inst: &Inst) -> fmt::Result {
-        match inst {
-            Inst::Let(v, op) => {
-                match self.body.values.get(v.0 as usize) {
-                    Some(ty) => write!(self.out, "%{}: {} = ", v.0, TypeText(ty))?,
-                    None => write!(self.out, "%{}: ? = ", v.0)?,
-                }
-                self.op(op, self.body.values.get(v.0 as usize))
-            }
-            Inst::Do(effect) => self.effect(effect),
-            Inst::If(v, ..) => write!(self.out, "if %{}", v.0),
-            Inst::Switch { selector, .. } => write!(self.out, "switch %{}", selector.0),
-            Inst::Loop(_) => self.out.write_str("loop"),
-            Inst::Labeled(_) => self.out.write_str("block"),
-            Inst::Break(depth) => write!(self.out, "break {depth}"),
-            Inst::Continue(depth) => write!(self.out, "continue {depth}"),
-            Inst::Return(None) => self.out.write_str("return"),
-            Inst::Return(Some(v)) => write!(self.out, "return %{}", v.0),
-        }
+    f.write_str(" { ")?;
+    for (i, field) in s.fields.iter().enumerate() {
+        let separator = if i > 0 { ", " } else { "" };
+        write!(f, "{separator}{}: {}", field.name, TypeText(&field.ty))?;
     }
+    f.write_str(" }\n")
+}
 
-    fn word(&mut self, word: &str) -> fmt::Result {
-        self.out.write_str(word)
-    }
+/// The structs of a kernel, each after those that it contains, one a name.
+#[derive(Default)]
+struct Structs<'a> {
+    order: Vec<&'a StructType>,
+    named: HashSet<&'a str>,
+}
 
-    /// An operation's name with the type that it names itself, which is left out where the value's declared type
-    /// says the same.
-    fn typed(&mut self, name: &str, own: &Type, declared: Option<&Type>) -> fmt::Result {
-        self.word(name)?;
-        if Some(own) != declared {
-            write!(self.out, "<{}>", TypeText(own))?;
-        }
-        Ok(())
-    }
-
-    fn op(&mut self, op: &Op, declared: Option<&Type>) -> fmt::Result {
-        match op {
-            Op::Const(s, bits) => {
-                self.typed("const", &(*s).into(), declared)?;
-                self.word(" ")?;
-                scalar(self.out, *s, *bits)
-            }
-            Op::Zero(ty) => self.typed("zero", ty, declared),
-            Op::Param(i) => {
-                self.word("param ")?;
-                self.param_name(*i)
-            }
-            Op::Builtin(b) => {
-                let (name, axis) = words::builtin(*b);
-                self.word(name)?;
-                match axis {
-                    Some(axis) => write!(self.out, ".{}", axis.name()),
-                    None => Ok(()),
-                }
-            }
-            Op::Unary(op, a) => write!(self.out, "{} %{}", op.name(), a.0),
-            Op::Binary(op, a, b) => write!(self.out, "{} %{}, %{}", op.name(), a.0, b.0),
-            Op::Ternary(op, a, b, c) => write!(self.out, "{} %{}, %{}, %{}", op.name(), a.0, b.0, c.0),
-            Op::Cast(to, a) => {
-                self.typed("cast", &(*to).into(), declared)?;
-                write!(self.out, " %{}", a.0)
-            }
-            Op::Bitcast(to, a) => {
-                self.typed("bitcast", &(*to).into(), declared)?;
-                write!(self.out, " %{}", a.0)
-            }
-            Op::Compose(ty, parts) => {
-                self.typed("compose", ty, declared)?;
-                self.values(" ", parts)
-            }
-            Op::Extract(a, i) => {
-                write!(self.out, "extract %{}", a.0)?;
-                self.component(self.body.values.get(a.0 as usize), *i)
-            }
-            Op::Insert(a, i, part) => {
-                write!(self.out, "insert %{}", a.0)?;
-                self.component(self.body.values.get(a.0 as usize), *i)?;
-                write!(self.out, ", %{}", part.0)
-            }
-            Op::Load(place, sync) => {
-                self.word("load ")?;
-                self.place(place)?;
-                self.sync(sync.as_ref())
-            }
-            Op::Len(base, s) => {
-                self.typed("len", &(*s).into(), declared)?;
-                self.word(" ")?;
-                self.base(*base)
-            }
-            Op::Atomic(op, place, v, sync) => {
-                write!(self.out, "atomic_{} ", op.name())?;
-                self.place(place)?;
-                write!(self.out, ", %{}", v.0)?;
-                self.sync(Some(sync))
-            }
-            Op::CompareExchange {
-                place,
-                expected,
-                new,
-                sync,
-            } => {
-                self.word("compare_exchange ")?;
-                self.place(place)?;
-                write!(self.out, ", %{}, %{}", expected.0, new.0)?;
-                self.sync(Some(sync))
-            }
-            Op::Subgroup(op, v, arg) => {
-                let (name, combine) = words::subgroup(*op);
-                write!(self.out, "subgroup_{name}")?;
-                if let Some(combine) = combine {
-                    write!(self.out, "_{}", combine.name())?;
-                }
-                write!(self.out, " %{}", v.0)?;
-                match arg {
-                    Some(arg) => write!(self.out, ", %{}", arg.0),
-                    None => Ok(()),
-                }
-            }
-            Op::Call(f, args) => {
-                match self.kernel.functions.get(*f as usize) {
-                    Some(f) => write!(self.out, "call {}(", f.name)?,
-                    None => write!(self.out, "call function#{f}(")?,
-                }
-                self.values("", args)?;
-                self.word(")")
-            }
-            Op::IsDead => self.word("is_dead"),
-        }
-    }
-
-    fn effect(&mut self, effect: &Effect) -> fmt::Result {
-        match effect {
-            Effect::Store(place, v, sync) => {
-                self.word("store ")?;
-                self.place(place)?;
-                write!(self.out, ", %{}", v.0)?;
-                self.sync(sync.as_ref())
-            }
-            Effect::Barrier => self.word("barrier"),
-            Effect::Fence(scope) => write!(self.out, "fence {}", words::scope(*scope)),
-            Effect::Print(pieces, args) => {
-                self.word("print")?;
-                let mut args = args.iter();
-                let mut separator = " ";
-                for piece in pieces {
-                    self.word(separator)?;
-                    separator = ", ";
-                    match piece {
-                        PrintPiece::Text(text) => string(self.out, text)?,
-                        PrintPiece::Arg => match args.next() {
-                            Some(v) => write!(self.out, "%{}", v.0)?,
-                            None => self.word("%?")?,
-                        },
-                    }
-                }
-                for v in args {
-                    write!(self.out, "{separator}surplus %{}", v.0)?;
-                    separator = ", ";
-                }
-                Ok(())
-            }
-            Effect::Fault(kind, operands) => {
-                write!(self.out, "fault {}", kind.name())?;
-                self.values(" ", operands)
+impl<'a> Structs<'a> {
+    fn kernel(&mut self, kernel: &'a Kernel) {
+        for param in &kernel.params {
+            match &param.kind {
+                ParamKind::Buffer { element: ty, .. } | ParamKind::Value(ty) => self.add(ty),
             }
         }
-    }
-
-    fn values(&mut self, before: &str, values: &[Value]) -> fmt::Result {
-        let mut separator = before;
-        for v in values {
-            write!(self.out, "{separator}%{}", v.0)?;
-            separator = ", ";
+        kernel.shared.iter().for_each(|var| self.add(&var.ty));
+        for function in &kernel.functions {
+            function.params.iter().for_each(|(_, ty)| self.add(ty));
+            function.result.iter().for_each(|ty| self.add(ty));
+            self.body(&function.body);
         }
-        Ok(())
+        self.body(&kernel.body);
     }
 
-    fn sync(&mut self, sync: Option<&Sync>) -> fmt::Result {
-        match sync {
-            Some(s) => write!(self.out, " {} {}", words::order(s.order), words::scope(s.scope)),
-            None => Ok(()),
-        }
-    }
-
-    fn param_name(&mut self, i: u32) -> fmt::Result {
-        match self.kernel.params.get(i as usize) {
-            Some(p) => self.out.write_str(&p.name),
-            None => write!(self.out, "param#{i}"),
-        }
-    }
-
-    fn base(&mut self, base: Base) -> fmt::Result {
-        match base {
-            Base::Buffer(i) => self.param_name(i),
-            Base::Shared(i) => match self.kernel.shared.get(i as usize) {
-                Some(s) => self.out.write_str(&s.name),
-                None => write!(self.out, "shared#{i}"),
-            },
-            Base::Local(id) => self.local(id),
-            Base::Constant(i) => match self.kernel.constants.get(i as usize) {
-                Some(c) => self.out.write_str(&c.name),
-                None => write!(self.out, "const#{i}"),
-            },
-        }
-    }
-
-    /// A local variable: its name, with its number where the name is not unique in the body.
-    fn local(&mut self, id: LocalId) -> fmt::Result {
-        let Some(local) = self.body.locals.get(id.0 as usize) else {
-            return write!(self.out, "$local#{}", id.0);
-        };
-        write!(self.out, "${}", local.name)?;
-        let twins = self.body.locals.iter().filter(|l| l.name == local.name).count();
-        if twins > 1 {
-            write!(self.out, "#{}", id.0)?;
-        }
-        Ok(())
-    }
-
-    /// Type at the start of a place's path, if it has one.
-    fn base_type(&self, base: Base) -> Option<(Type, bool)> {
-        match base {
-            Base::Buffer(i) => match &self.kernel.params.get(i as usize)?.kind {
-                ParamKind::Buffer { element, .. } => Some((element.clone(), true)),
-                ParamKind::Value(_) => None,
-            },
-            Base::Shared(i) => self
-                .kernel
-                .shared
-                .get(i as usize)
-                .map(|s| (s.ty.clone(), s.dynamic)),
-            Base::Local(id) => self.body.locals.get(id.0 as usize).map(|l| (l.ty.clone(), false)),
-            Base::Constant(i) => {
-                let table = self.kernel.constants.get(i as usize)?;
-                Some((table.element.into(), true))
+    fn body(&mut self, body: &'a Body) {
+        body.locals.iter().for_each(|local| self.add(&local.ty));
+        body.values.iter().for_each(|ty| self.add(ty));
+        body.block.walk(&mut |stmt| {
+            if let Inst::Let(_, Op::Zero(ty) | Op::Compose(ty, _)) = &stmt.inst {
+                self.add(ty);
             }
-        }
+        });
     }
 
-    fn place(&mut self, place: &Place) -> fmt::Result {
-        self.base(place.base)?;
-        let mut at = self.base_type(place.base);
-        for step in &place.path {
-            match step {
-                Step::Index(v) => {
-                    write!(self.out, "[%{}]", v.0)?;
-                    at = match at {
-                        Some((ty, true)) => Some((ty, false)),
-                        Some((Type::Array(element, _), false)) => Some(((*element).clone(), false)),
-                        _ => None,
-                    };
-                }
-                Step::Field(i) => {
-                    let here = at.filter(|(_, run)| !run).map(|(ty, _)| ty);
-                    self.component(here.as_ref(), *i)?;
-                    at = here.and_then(|ty| ty.component(*i)).map(|ty| (ty, false));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// `.name` of a struct's field, `.3` of anything else.
-    fn component(&mut self, ty: Option<&Type>, index: u32) -> fmt::Result {
+    fn add(&mut self, ty: &'a Type) {
         match ty {
-            Some(Type::Struct(s)) => match s.fields.get(index as usize) {
-                Some(field) => write!(self.out, ".{}", field.name),
-                None => write!(self.out, ".{index}"),
-            },
-            _ => write!(self.out, ".{index}"),
-        }
-    }
-}
-
-/// A constant's value: decimal where that gives the same bits again, else its bits.
-fn scalar(out: &mut dyn Write, s: Scalar, bits: u64) -> fmt::Result {
-    if s.bits() < 64 && bits >> s.bits() != 0 {
-        return write!(out, "bits {bits:#x}");
-    }
-    let float = |out: &mut dyn Write, v: f64| {
-        if v.is_nan() {
-            write!(out, "bits {bits:#x}")
-        } else {
-            write!(out, "{v:?}")
-        }
-    };
-    match s {
-        Scalar::Bool => write!(out, "{}", bits != 0),
-        Scalar::I8 => write!(out, "{}", bits as i8),
-        Scalar::I16 => write!(out, "{}", bits as i16),
-        Scalar::I32 => write!(out, "{}", bits as i32),
-        Scalar::I64 => write!(out, "{}", bits as i64),
-        Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => write!(out, "{bits}"),
-        Scalar::F16 => float(out, half::f16::from_bits(bits as u16).to_f64()),
-        Scalar::BF16 => float(out, half::bf16::from_bits(bits as u16).to_f64()),
-        Scalar::F32 => {
-            let v = f32::from_bits(bits as u32);
-            if v.is_nan() {
-                write!(out, "bits {bits:#x}")
-            } else {
-                write!(out, "{v:?}")
+            Type::Scalar(_) | Type::Vector(..) => {}
+            Type::Array(element, _) => self.add(element),
+            Type::Struct(s) => {
+                let unit = s.name == "tuple" && s.fields.is_empty();
+                if !unit && self.named.insert(&s.name) {
+                    s.fields.iter().for_each(|field| self.add(&field.ty));
+                    self.order.push(s);
+                }
             }
         }
-        Scalar::F64 => float(out, f64::from_bits(bits)),
     }
-}
-
-/// A string literal with Rust's escapes.
-fn string(out: &mut dyn Write, text: &str) -> fmt::Result {
-    write!(out, "{text:?}")
 }

@@ -1,7 +1,7 @@
 //! The words of the text form that stand for IR constants: builtins, orders, scopes, subgroup operations. Printer
 //! and parser both read them here; operators have theirs in the operator table.
 
-use crate::ir::{Axis, Builtin, MemOrder, ReduceOp, Scope, SubgroupOp};
+use crate::ir::{Access, AtomicOp, Axis, Builtin, Checks, FaultKind, MemOrder, ReduceOp, Scope, SubgroupOp};
 
 /// Name of a builtin without its axis.
 pub(super) const fn builtin(b: Builtin) -> (&'static str, Option<Axis>) {
@@ -15,6 +15,21 @@ pub(super) const fn builtin(b: Builtin) -> (&'static str, Option<Axis>) {
     }
 }
 
+/// The builtin of this name; the axis is ignored where it has none. The second value tells whether it has one.
+pub(super) fn builtin_named(name: &str, axis: Axis) -> Option<(Builtin, bool)> {
+    [
+        Builtin::ThreadIdx(axis),
+        Builtin::BlockIdx(axis),
+        Builtin::BlockDim(axis),
+        Builtin::GridDim(axis),
+        Builtin::SubgroupSize,
+        Builtin::SubgroupLane,
+    ]
+    .into_iter()
+    .find(|b| builtin(*b).0 == name)
+    .map(|b| (b, builtin(b).1.is_some()))
+}
+
 pub(super) const fn order(order: MemOrder) -> &'static str {
     match order {
         MemOrder::Relaxed => "relaxed",
@@ -25,12 +40,57 @@ pub(super) const fn order(order: MemOrder) -> &'static str {
     }
 }
 
+pub(super) fn order_named(name: &str) -> Option<MemOrder> {
+    [
+        MemOrder::Relaxed,
+        MemOrder::Acquire,
+        MemOrder::Release,
+        MemOrder::AcqRel,
+        MemOrder::SeqCst,
+    ]
+    .into_iter()
+    .find(|o| order(*o) == name)
+}
+
 pub(super) const fn scope(scope: Scope) -> &'static str {
     match scope {
         Scope::Workgroup => "workgroup",
         Scope::Device => "device",
         Scope::System => "system",
     }
+}
+
+pub(super) fn scope_named(name: &str) -> Option<Scope> {
+    [Scope::Workgroup, Scope::Device, Scope::System]
+        .into_iter()
+        .find(|s| scope(*s) == name)
+}
+
+pub(super) const fn access(access: Access) -> &'static str {
+    match access {
+        Access::Read => "read",
+        Access::ReadWrite => "read_write",
+    }
+}
+
+pub(super) fn access_named(name: &str) -> Option<Access> {
+    [Access::Read, Access::ReadWrite]
+        .into_iter()
+        .find(|a| access(*a) == name)
+}
+
+pub(super) const fn checks(checks: Checks) -> &'static str {
+    match checks {
+        Checks::On => "on",
+        Checks::Explicit => "explicit",
+        Checks::Off => "off",
+    }
+}
+
+pub(super) fn checks_named(name: &str) -> Option<Checks> {
+    [Checks::On, Checks::Explicit, Checks::Off]
+        .into_iter()
+        .find(|c| checks(*c) == name)
 }
 
 /// Name of a subgroup operation after `subgroup_`, without the combining operation that follows it.
@@ -48,4 +108,38 @@ pub(super) const fn subgroup(op: SubgroupOp) -> (&'static str, Option<ReduceOp>)
         SubgroupOp::InclusiveScan(r) => ("inclusive", Some(r)),
         SubgroupOp::ExclusiveScan(r) => ("exclusive", Some(r)),
     }
+}
+
+/// The subgroup operation of this name, given without `subgroup_`.
+pub(super) fn subgroup_named(name: &str) -> Option<SubgroupOp> {
+    let plain = [
+        SubgroupOp::Shuffle,
+        SubgroupOp::ShuffleUp,
+        SubgroupOp::ShuffleDown,
+        SubgroupOp::ShuffleXor,
+        SubgroupOp::BroadcastFirst,
+        SubgroupOp::Any,
+        SubgroupOp::All,
+        SubgroupOp::Ballot,
+    ];
+    if let Some(op) = plain.into_iter().find(|op| subgroup(*op).0 == name) {
+        return Some(op);
+    }
+    let (stem, combine) = name.split_once('_')?;
+    let combine = ReduceOp::ALL.into_iter().find(|r| r.name() == combine)?;
+    [
+        SubgroupOp::Reduce(combine),
+        SubgroupOp::InclusiveScan(combine),
+        SubgroupOp::ExclusiveScan(combine),
+    ]
+    .into_iter()
+    .find(|op| subgroup(*op).0 == stem)
+}
+
+pub(super) fn atomic_named(name: &str) -> Option<AtomicOp> {
+    AtomicOp::ALL.into_iter().find(|op| op.name() == name)
+}
+
+pub(super) fn fault_named(name: &str) -> Option<FaultKind> {
+    FaultKind::ALL.into_iter().find(|f| f.name() == name)
 }
