@@ -12,7 +12,7 @@
 //! **Blocking.** Submission never waits for the device and needs no executor. Only what returns a future waits; such a
 //! future may be polled by any executor, is woken by the backend, and may be dropped at any time. Work is submitted by the call, not by
 //! the first poll. `*_blocking` twins sleep on the calling thread; where a thread may not sleep (browsers) they
-//! return [`Error::CannotBlock`](crate::Error::CannotBlock) if they would have to.
+//! return [`Error::CannotBlock`] if they would have to.
 //! The CPU and null backends may do work within the submitting call.
 //!
 //! **Memory in flight.** A stream keeps what submitted work uses usable until that work has ended, whatever is dropped
@@ -24,11 +24,11 @@
 //! arguments, limits and ownership once in front of all backends.
 //!
 //! **Faults.** A kernel's fault does not stop the stream. The first one since the last report is returned, as
-//! [`Error::Fault`](crate::Error::Fault), by the next of: [`GpuStream::synchronize`], [`GpuStream::read`], their blocking
+//! [`Error::Fault`], by the next of: [`GpuStream::synchronize`], [`GpuStream::read`], their blocking
 //! twins and [`GpuStream::take_fault`] on the stream that ran the kernel, or [`GpuContext::synchronize`]; and is then cleared. A read that
 //! reports a fault gives no bytes.
 //!
-//! **Loss.** Once a device is lost, every operation gives [`Error::DeviceLost`](crate::Error::DeviceLost); drops do nothing.
+//! **Loss.** Once a device is lost, every operation gives [`Error::DeviceLost`]; drops do nothing.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub trait GpuBackend: MaybeSend + MaybeSync + 'static {
     /// Number of usable devices. Index 0 is the one that automatic choice takes (high-performance GPUs come first).
     fn device_count(&self) -> usize;
 
-    /// Properties of a device. [`Error::DeviceNotFound`](crate::Error::DeviceNotFound) for an index not below
+    /// Properties of a device. [`Error::DeviceNotFound`] for an index not below
     /// [`GpuBackend::device_count`].
     fn device_info(&self, device_id: usize) -> Result<DeviceInfo>;
 
@@ -88,7 +88,7 @@ pub trait GpuContext: MaybeSend + MaybeSync + 'static {
 
     /// Takes memory from the pool of `kind`. Addresses are aligned to at least 256 bytes (host memory: 64). Zero bytes are
     /// allowed. The content is unspecified, but memory that the host reaches is initialised. Kinds that the device
-    /// lacks are [`Error::Unsupported`](crate::Error::Unsupported). Device memory that other work
+    /// lacks are [`Error::Unsupported`]. Device memory that other work
     /// used before is handed out only so that that work's accesses come first.
     fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<DevicePtr>;
 
@@ -105,9 +105,8 @@ pub trait GpuContext: MaybeSend + MaybeSync + 'static {
     /// what is in use. Memory still used by submitted work may stay.
     fn trim(&self, keep: u64) -> Result<()>;
 
-    /// Compiles a kernel. Equal IR compiled with equal options is compiled once in a context: see
-    /// [`KernelCache`](crate::cache::KernelCache). May take long (the driver's compiler), but does not wait for work on the
-    /// device.
+    /// Compiles a kernel. [`Device`](crate::Device) keeps what it compiled, so a context needs no cache in memory; one on disk is
+    /// [`DiskCache`](crate::cache::DiskCache). May take long (the driver's compiler), but does not wait for work on the device.
     fn compile(&self, source: &KernelSource<'_>, options: &CompileOptions)
     -> Result<Arc<dyn CompiledKernel>>;
 
@@ -147,7 +146,7 @@ pub trait CompiledKernel: MaybeSend + MaybeSync + 'static {
     /// Entry points' names; empty when the backend cannot list them.
     fn function_names(&self) -> Vec<String>;
 
-    /// The entry point called `name`; [`Error::FunctionNotFound`](crate::Error::FunctionNotFound) otherwise.
+    /// The entry point called `name`; [`Error::FunctionNotFound`] otherwise.
     fn get_function(&self, name: &str) -> Result<Arc<dyn KernelFunction>>;
 }
 
@@ -233,7 +232,7 @@ pub trait GpuStream: MaybeSend + MaybeSync + 'static {
     fn take_fault(&self) -> Result<()>;
 
     /// From here on, records launches, copies and fills submitted to this stream instead of running them. Reading back,
-    /// synchronising and recording events while capturing are [`Error::InvalidState`](crate::Error::InvalidState).
+    /// synchronising and recording events while capturing are [`Error::InvalidState`].
     fn begin_capture(&self) -> Result<()>;
 
     /// Ends the capture. Bytes from the host are part of the graph; device memory is used where it lies, and kept alive.
@@ -261,8 +260,8 @@ pub trait GpuEvent: MaybeSend + MaybeSync + 'static {
     fn synchronize_blocking(&self) -> Result<()>;
 
     /// Time on the device from `earlier` to this event. Both must be complete, else
-    /// [`Error::InvalidState`](crate::Error::InvalidState). Devices without timestamps say
-    /// [`Error::Unsupported`](crate::Error::Unsupported).
+    /// [`Error::InvalidState`]. Devices without timestamps say
+    /// [`Error::Unsupported`].
     fn elapsed_since(&self, earlier: &dyn GpuEvent) -> Result<Duration>;
 }
 

@@ -159,6 +159,14 @@ pub enum Error {
         /// The launch's.
         found: [u32; 3],
     },
+    /// A work-group without lanes.
+    #[error("kernel `{kernel}`: a block of {found:?} lanes has none; each extent must be at least 1")]
+    EmptyBlock {
+        /// The kernel.
+        kernel: String,
+        /// The launch's block.
+        found: [u32; 3],
+    },
     /// Something is not aligned.
     #[error("{operation}: {subject} is at byte offset {found}, which is not a multiple of {needed}")]
     Alignment {

@@ -7,28 +7,55 @@
 //!
 //! The contract knows no backend, no front end and no tensor; nothing outside [`select`] names a backend by its type.
 
-pub mod error;
-pub mod future;
+pub mod select;
 
+pub mod device;
 pub mod dim;
 pub mod info;
-pub mod layout;
 
-pub mod backend;
-pub mod native;
-pub mod ptr;
+pub mod buffer;
+pub mod host_buffer;
+
+pub mod kernel;
+pub mod layout;
 pub mod signature;
 pub mod source;
 
+pub mod stream;
+
+mod launch;
+
+pub mod error;
+
+pub mod backend;
+pub mod cache;
 pub mod fault;
+pub mod future;
+pub mod host;
+pub mod native;
+pub mod ptr;
 pub mod residency;
 
+pub mod null;
+
+#[cfg(feature = "cpu")]
+pub mod cpu;
+
 pub use backend::{CompiledKernel, GpuBackend, GpuContext, GpuEvent, GpuGraph, GpuStream, KernelFunction};
+pub use buffer::Buffer;
+#[cfg(feature = "cpu")]
+pub use cpu::CpuBackend;
+pub use device::{Device, DeviceIndex};
 pub use dim::{Dim3, LaunchConfig};
 pub use error::{Error, Result};
 pub use future::{BoxFuture, MaybeSend, MaybeSync};
+pub use host_buffer::{MappedBuffer, PinnedBuffer, PinnedRead};
 pub use info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
+pub use kernel::{Kernel, Launchable, Module};
+pub use null::NullBackend;
 pub use perpetua_ir::front::rust::GpuType;
 pub use ptr::{DeviceMemory, DevicePtr, HostBytes, MemoryKind, PoolStats};
+pub use select::{open_backend, select_backend, select_backend_async};
 pub use signature::{BufferArg, KernelArg, Signature, ValueArg};
 pub use source::{CompileOptions, KernelId, KernelSource, KernelSpec};
+pub use stream::{Event, Graph, Stream};

@@ -1,0 +1,248 @@
+//! The CPU as a device: its properties, and its context.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use perpetua_ir::back::Capability;
+
+use super::stream::{CpuStream, Queue};
+use super::{compile, simd};
+use crate::backend::{CompiledKernel, GpuBackend, GpuContext, GpuStream};
+use crate::error::{Error, Result};
+use crate::future::{BoxFuture, ready};
+use crate::host::{self, HostPools};
+use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
+use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
+use crate::source::{CompileOptions, KernelSource};
+
+/// Lanes in a subgroup of the interpreter.
+pub(super) const SUBGROUP: u32 = 32;
+
+/// The CPU backend. It has one device: the whole processor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuBackend;
+
+impl CpuBackend {
+    /// The backend.
+    pub fn new() -> CpuBackend {
+        CpuBackend
+    }
+}
+
+impl GpuBackend for CpuBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Cpu
+    }
+
+    fn device_count(&self) -> usize {
+        1
+    }
+
+    fn device_info(&self, device_id: usize) -> Result<DeviceInfo> {
+        if device_id != 0 {
+            return Err(Error::DeviceNotFound {
+                backend: BackendKind::Cpu,
+                index: device_id,
+                count: 1,
+                looked_for: "the host's processor, which is one device".into(),
+                remedy: "use device 0; RAYON_NUM_THREADS chooses the number of threads".into(),
+            });
+        }
+        let memory = host::memory_info();
+        Ok(DeviceInfo {
+            name: simd::name(),
+            backend: BackendKind::Cpu,
+            index: 0,
+            vendor: simd::vendor(),
+            driver: String::new(),
+            adapter_type: AdapterType::Cpu,
+            compute_capability: None,
+            multiprocessors: u32::try_from(threads()).ok(),
+            memory_total: memory.total,
+            memory_free: memory.free,
+            unified_memory: true,
+            mapped_memory: true,
+            pci_id: None,
+            limits: DeviceLimits {
+                max_threads_per_block: 1024,
+                max_block: [1024; 3],
+                max_grid: [u32::MAX; 3],
+                shared_bytes_per_block: 256 << 10,
+                max_buffers: u32::MAX,
+                max_buffer_bytes: isize::MAX as u64,
+            },
+            subgroup_size: (SUBGROUP, SUBGROUP),
+            capabilities: [
+                Capability::Int64,
+                Capability::Float64,
+                Capability::Float16,
+                Capability::Subgroups,
+                Capability::Atomic64,
+                Capability::DeviceOrdering,
+                Capability::Print,
+                Capability::DynamicShared,
+            ]
+            .into(),
+            numeric_probe: Some(NumericProbe::EXACT),
+            details: vec![
+                ("SIMD".into(), simd::features().join(" ")),
+                ("threads".into(), threads().to_string()),
+            ],
+        })
+    }
+
+    fn create_context(&self, device_id: usize) -> BoxFuture<'_, Result<Box<dyn GpuContext>>> {
+        ready(self.device_info(device_id).map(|info| {
+            let context: Box<dyn GpuContext> = Box::new(CpuContext::new(info));
+            context
+        }))
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn threads() -> usize {
+    rayon::current_num_threads()
+}
+
+#[cfg(target_arch = "wasm32")]
+fn threads() -> usize {
+    1
+}
+
+/// The opened processor.
+pub struct CpuContext {
+    shared: Arc<Shared>,
+    pools: HostPools,
+    default_stream: Arc<dyn GpuStream>,
+}
+
+/// What context, streams, events and kernels have in common.
+pub(super) struct Shared {
+    pub(super) id: ContextId,
+    pub(super) info: DeviceInfo,
+    lost: AtomicBool,
+    queues: Mutex<Vec<Weak<Queue>>>,
+}
+
+impl Shared {
+    /// Fails when the device was lost.
+    pub(super) fn alive(&self) -> Result<()> {
+        // Relaxed: a flag that is set once; nothing is published through it.
+        if !self.lost.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        Err(Error::DeviceLost {
+            backend: BackendKind::Cpu,
+            device: self.info.name.clone(),
+            reason: "a test asked for it".into(),
+        })
+    }
+
+    fn queues(&self) -> Vec<Arc<Queue>> {
+        let mut queues = self.queues.lock().unwrap_or_else(|e| e.into_inner());
+        queues.retain(|q| q.strong_count() != 0);
+        queues.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn new_stream(self: &Arc<Self>) -> Arc<dyn GpuStream> {
+        let stream = CpuStream::new(Arc::clone(self));
+        let mut queues = self.queues.lock().unwrap_or_else(|e| e.into_inner());
+        queues.retain(|q| q.strong_count() != 0);
+        queues.push(Arc::downgrade(stream.queue()));
+        Arc::new(stream)
+    }
+}
+
+impl CpuContext {
+    fn new(info: DeviceInfo) -> CpuContext {
+        let id = ContextId::unique();
+        let shared = Arc::new(Shared {
+            id,
+            info,
+            lost: AtomicBool::new(false),
+            queues: Mutex::default(),
+        });
+        CpuContext {
+            pools: HostPools::new(id, BackendKind::Cpu),
+            default_stream: shared.new_stream(),
+            shared,
+        }
+    }
+}
+
+impl GpuContext for CpuContext {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn id(&self) -> ContextId {
+        self.shared.id
+    }
+
+    fn info(&self) -> &DeviceInfo {
+        &self.shared.info
+    }
+
+    fn memory_info(&self) -> Result<MemoryInfo> {
+        self.shared.alive()?;
+        Ok(host::memory_info())
+    }
+
+    fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<DevicePtr> {
+        self.shared.alive()?;
+        self.pools.of(kind).allocate(bytes)
+    }
+
+    fn pool_stats(&self, kind: MemoryKind) -> PoolStats {
+        self.pools.of(kind).stats()
+    }
+
+    fn trim(&self, keep: u64) -> Result<()> {
+        self.shared.alive()?;
+        self.pools.trim(keep);
+        Ok(())
+    }
+
+    fn compile(
+        &self,
+        source: &KernelSource<'_>,
+        options: &CompileOptions,
+    ) -> Result<Arc<dyn CompiledKernel>> {
+        self.shared.alive()?;
+        compile::compile(&self.shared, source, options)
+    }
+
+    fn default_stream(&self) -> &Arc<dyn GpuStream> {
+        &self.default_stream
+    }
+
+    fn create_stream(&self) -> Result<Arc<dyn GpuStream>> {
+        self.shared.alive()?;
+        Ok(self.shared.new_stream())
+    }
+
+    fn synchronize(&self) -> BoxFuture<'_, Result<()>> {
+        let queues = self.shared.queues();
+        Box::pin(async move {
+            // Each stream is waited for before any fault is reported; the others keep theirs.
+            for queue in &queues {
+                queue.finished().await?;
+            }
+            queues.iter().try_for_each(|queue| queue.take_error())
+        })
+    }
+
+    fn synchronize_blocking(&self) -> Result<()> {
+        let queues = self.shared.queues();
+        queues.iter().try_for_each(|queue| queue.wait())?;
+        queues.iter().try_for_each(|queue| queue.take_error())
+    }
+
+    #[cfg(feature = "testing")]
+    fn lose_device_for_test(&self) -> Result<()> {
+        // Relaxed: as in `alive`.
+        self.shared.lost.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}

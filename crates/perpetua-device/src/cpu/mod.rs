@@ -1,0 +1,16 @@
+//! The CPU backend: kernels run on the host's processor, as the native Rust behind them or in the lockstep interpreter.
+//! Memory is the host's ([`crate::host`]).
+//!
+//! **Where work runs.** Submission to an idle stream runs small work (below bounds in `stream` and `launch`) at once, on the calling
+//! thread: an empty kernel costs no thread switch. Larger work is queued, and run in order by the stream's own thread, or by a
+//! thread that waits for the stream, whichever comes first. Native kernels spread their work-groups over rayon's threads.
+//! In a browser there are no threads: all work runs within the call that submits it.
+
+mod compile;
+mod device;
+mod event;
+mod launch;
+mod simd;
+mod stream;
+
+pub use device::{CpuBackend, CpuContext};

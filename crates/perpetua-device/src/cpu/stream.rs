@@ -1,0 +1,462 @@
+//! The CPU backend's streams: a queue of work for each, run in order by whoever is there first.
+//!
+//! A queue is *running* while one thread executes its front; nobody else takes work from it meanwhile, so work runs in
+//! order. That thread is the submitter (idle queue, small work), the queue's own thread (started when work is first
+//! deferred), or a thread that waits for the queue. Each notifies the condition variable when it stops running, so a waiter
+//! either helps or sleeps until there is something to see. Work can be counted, not found: number `n` has ended
+//! when `finished >= n`.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::task::{Poll, Waker};
+
+use super::device::Shared;
+use super::event::{CpuEvent, Mark};
+use super::launch::Launch;
+use crate::backend::{GpuEvent, GpuGraph, GpuStream, check_owner};
+use crate::error::{Error, Result};
+use crate::future::BoxFuture;
+use crate::host::{self, Transfer};
+use crate::info::BackendKind;
+use crate::ptr::{ContextId, DevicePtr, HostBytes};
+
+/// Transfers of up to this many bytes run at once on an idle stream (some 20 us).
+const INLINE_BYTES: u64 = 256 << 10;
+
+/// Submitted or captured work.
+#[derive(Clone)]
+pub(super) enum Work {
+    Transfer(Transfer),
+    Launch(Arc<Launch>),
+    Read(Arc<Reading>),
+    Mark(Arc<Mark>),
+    Wait(Arc<Mark>),
+}
+
+impl Work {
+    // Whether it is done sooner than handed to another thread.
+    fn is_small(&self) -> bool {
+        match self {
+            // Without threads all work runs at once.
+            _ if cfg!(target_arch = "wasm32") => true,
+            Work::Transfer(t) => t.len() <= INLINE_BYTES,
+            Work::Launch(launch) => launch.is_small(),
+            Work::Read(reading) => reading.src.len() <= INLINE_BYTES,
+            Work::Mark(_) => true,
+            Work::Wait(mark) => mark.is_reached(),
+        }
+    }
+
+    fn run(&self, own: ContextId) -> Result<()> {
+        match self {
+            Work::Transfer(transfer) => transfer.run(),
+            Work::Launch(launch) => launch.run()?,
+            Work::Read(reading) => reading.run(own)?,
+            Work::Mark(mark) => mark.reach(),
+            Work::Wait(mark) => mark.wait(),
+        }
+        Ok(())
+    }
+}
+
+/// A copy to the host for a future to take.
+pub(super) struct Reading {
+    src: DevicePtr,
+    bytes: Mutex<Vec<u8>>,
+}
+
+impl Reading {
+    fn run(&self, own: ContextId) -> Result<()> {
+        let mut bytes = vec![0; self.src.len() as usize];
+        host::read(own, &self.src, &mut bytes)?;
+        *self.bytes.lock().unwrap_or_else(|e| e.into_inner()) = bytes;
+        Ok(())
+    }
+}
+
+/// A stream's work.
+pub(super) struct Queue {
+    shared: Arc<Shared>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    pending: VecDeque<Work>,
+    running: bool,
+    submitted: u64,
+    finished: u64,
+    // The first unreported error of finished work.
+    error: Option<Error>,
+    wakers: Vec<Waker>,
+    capture: Option<Vec<Work>>,
+    has_thread: bool,
+    // Threads asleep on the condition variable: waking nobody costs a system call, too.
+    sleepers: usize,
+    // The stream was dropped: its thread ends when the work has.
+    closed: bool,
+}
+
+type Guard<'a> = MutexGuard<'a, State>;
+
+impl Queue {
+    fn lock(&self) -> Guard<'_> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn sleep<'a>(&self, mut guard: Guard<'a>) -> Guard<'a> {
+        guard.sleepers += 1;
+        let mut guard = self.changed.wait(guard).unwrap_or_else(|e| e.into_inner());
+        guard.sleepers -= 1;
+        guard
+    }
+
+    // Runs one piece of work, already taken off the queue, with `running` set and the lock open meanwhile.
+    fn execute<'a>(&'a self, mut state: Guard<'a>, work: &Work) -> Guard<'a> {
+        state.running = true;
+        drop(state);
+        // A panic here is a kernel's (native code that breaks its contract): it must not leave the queue running for ever.
+        let result = self.shared.alive().and_then(|()| {
+            catch_unwind(AssertUnwindSafe(|| work.run(self.shared.id))).unwrap_or_else(|cause| {
+                Err(Error::Driver {
+                    backend: BackendKind::Cpu,
+                    operation: "running a kernel".into(),
+                    message: format!("it panicked: {}", panic_text(&*cause)),
+                })
+            })
+        });
+        if let (Err(_), Work::Mark(mark)) = (&result, work) {
+            // A lost device reaches no mark by running, but nobody may wait for it for ever.
+            mark.reach();
+        }
+        let mut state = self.lock();
+        state.running = false;
+        state.finished += 1;
+        if let Err(error) = result {
+            state.error.get_or_insert(error);
+        }
+        let wakers = std::mem::take(&mut state.wakers);
+        if state.sleepers != 0 {
+            self.changed.notify_all();
+        }
+        wakers.into_iter().for_each(Waker::wake);
+        state
+    }
+
+    fn submit(self: &Arc<Self>, work: Work) -> Result<u64> {
+        self.shared.alive()?;
+        let mut state = self.lock();
+        if let Some(captured) = &mut state.capture {
+            captured.push(work);
+            return Ok(state.submitted);
+        }
+        state.submitted += 1;
+        let number = state.submitted;
+        if !state.running && state.pending.is_empty() && work.is_small() {
+            drop(self.execute(state, &work));
+            return Ok(number);
+        }
+        state.pending.push_back(work);
+        if state.sleepers != 0 {
+            self.changed.notify_all();
+        }
+        let has_thread = state.has_thread || self.start_thread();
+        state.has_thread = has_thread;
+        drop(state);
+        // Work must not depend on somebody waiting for it: where no thread can be had, this one does it.
+        while !has_thread && self.help() {}
+        Ok(number)
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn start_thread(self: &Arc<Self>) -> bool {
+        let queue = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("perpetua-stream".into());
+        thread.spawn(move || queue.work_until_closed()).is_ok()
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn start_thread(self: &Arc<Self>) -> bool {
+        false
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn work_until_closed(&self) {
+        let mut state = self.lock();
+        loop {
+            if state.running {
+                state = self.sleep(state);
+            } else if let Some(work) = state.pending.pop_front() {
+                state = self.execute(state, &work);
+            } else if state.closed {
+                return;
+            } else {
+                state = self.sleep(state);
+            }
+        }
+    }
+
+    /// Runs one piece of pending work, if there is one and nobody else is at it.
+    pub(super) fn help(&self) -> bool {
+        let mut state = self.lock();
+        if state.running {
+            return false;
+        }
+        let Some(work) = state.pending.pop_front() else {
+            return false;
+        };
+        drop(self.execute(state, &work));
+        true
+    }
+
+    // Waits, helping, until work number `number` has ended.
+    fn wait_for<'a>(&'a self, mut state: Guard<'a>, number: u64) -> Guard<'a> {
+        while state.finished < number {
+            match state.running {
+                false => match state.pending.pop_front() {
+                    Some(work) => state = self.execute(state, &work),
+                    // Nothing runs and nothing waits to: then everything submitted has ended.
+                    None => return state,
+                },
+                true => state = self.sleep(state),
+            }
+        }
+        state
+    }
+
+    fn refuse_capture(state: &State, operation: &'static str) -> Result<()> {
+        if state.capture.is_none() {
+            return Ok(());
+        }
+        Err(Error::InvalidState {
+            operation,
+            cause: "the stream is capturing a graph",
+            remedy: "end the capture first",
+        })
+    }
+
+    /// Waits for all work submitted so far. Reports no error of that work.
+    pub(super) fn wait(&self) -> Result<()> {
+        self.shared.alive()?;
+        let state = self.lock();
+        Queue::refuse_capture(&state, "synchronise")?;
+        let number = state.submitted;
+        drop(self.wait_for(state, number));
+        self.shared.alive()
+    }
+
+    /// The same without blocking.
+    pub(super) async fn finished(&self) -> Result<()> {
+        self.shared.alive()?;
+        let number = {
+            let state = self.lock();
+            Queue::refuse_capture(&state, "synchronise")?;
+            state.submitted
+        };
+        self.finished_number(number).await;
+        self.shared.alive()
+    }
+
+    async fn finished_number(&self, number: u64) {
+        poll_fn(|cx| {
+            let mut state = self.lock();
+            if state.finished >= number {
+                return Poll::Ready(());
+            }
+            state.wakers.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// The first unreported error of finished work; clears it.
+    pub(super) fn take_error(&self) -> Result<()> {
+        self.shared.alive()?;
+        self.lock().error.take().map_or(Ok(()), Err)
+    }
+}
+
+fn panic_text(cause: &(dyn Any + Send)) -> String {
+    let text = cause.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    text.or_else(|| cause.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}
+
+pub(super) struct CpuStream(Arc<Queue>);
+
+impl CpuStream {
+    pub(super) fn new(shared: Arc<Shared>) -> CpuStream {
+        CpuStream(Arc::new(Queue {
+            shared,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }))
+    }
+
+    pub(super) fn queue(&self) -> &Arc<Queue> {
+        &self.0
+    }
+
+    pub(super) fn submit(&self, work: Work) -> Result<()> {
+        self.0.submit(work).map(drop)
+    }
+}
+
+impl Drop for CpuStream {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl GpuStream for CpuStream {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn context_id(&self) -> ContextId {
+        self.0.shared.id
+    }
+
+    fn copy_to_device(&self, src: &[u8], dst: &DevicePtr) -> Result<()> {
+        self.submit(Work::Transfer(Transfer::write(self.0.shared.id, src, dst)?))
+    }
+
+    fn copy(&self, src: &DevicePtr, dst: &DevicePtr) -> Result<()> {
+        self.submit(Work::Transfer(Transfer::copy(self.0.shared.id, src, dst)?))
+    }
+
+    fn fill(&self, dst: &DevicePtr, pattern: &[u8]) -> Result<()> {
+        self.submit(Work::Transfer(Transfer::fill(self.0.shared.id, dst, pattern)?))
+    }
+
+    fn read(&self, src: &DevicePtr) -> BoxFuture<'static, Result<HostBytes>> {
+        let queue = Arc::clone(&self.0);
+        let reading = Arc::new(Reading {
+            src: src.clone(),
+            bytes: Mutex::default(),
+        });
+        let submitted = check_owner(queue.shared.id, src.context_id(), "read", "the buffer")
+            .and_then(|()| Queue::refuse_capture(&queue.lock(), "read"))
+            .and_then(|()| queue.submit(Work::Read(Arc::clone(&reading))));
+        Box::pin(async move {
+            queue.finished_number(submitted?).await;
+            queue.take_error()?;
+            let bytes = std::mem::take(&mut *reading.bytes.lock().unwrap_or_else(|e| e.into_inner()));
+            Ok(HostBytes::new(bytes))
+        })
+    }
+
+    fn read_blocking(&self, src: &DevicePtr, dst: &mut [u8]) -> Result<()> {
+        self.0.wait()?;
+        self.0.take_error()?;
+        // All earlier work has ended. Later work of other threads on this stream is in no order with this read.
+        host::read(self.0.shared.id, src, dst)
+    }
+
+    fn record(&self) -> Result<Arc<dyn GpuEvent>> {
+        Queue::refuse_capture(&self.0.lock(), "record an event")?;
+        let mark = Mark::new(&self.0);
+        self.submit(Work::Mark(Arc::clone(&mark)))?;
+        Ok(Arc::new(CpuEvent {
+            shared: Arc::clone(&self.0.shared),
+            mark,
+        }))
+    }
+
+    fn wait(&self, event: &dyn GpuEvent) -> Result<()> {
+        check_owner(self.0.shared.id, event.context_id(), "wait", "the event")?;
+        let event: &CpuEvent = event.as_any().downcast_ref().ok_or_else(|| Error::WrongDevice {
+            operation: "wait",
+            subject: "the event".into(),
+        })?;
+        self.submit(Work::Wait(Arc::clone(&event.mark)))
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.0.shared.alive()
+    }
+
+    fn is_idle(&self) -> Result<bool> {
+        self.0.shared.alive()?;
+        let state = self.0.lock();
+        Ok(state.finished == state.submitted)
+    }
+
+    fn synchronize(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async {
+            self.0.finished().await?;
+            self.0.take_error()
+        })
+    }
+
+    fn synchronize_blocking(&self) -> Result<()> {
+        self.0.wait()?;
+        self.0.take_error()
+    }
+
+    fn take_fault(&self) -> Result<()> {
+        self.0.take_error()
+    }
+
+    fn begin_capture(&self) -> Result<()> {
+        self.0.shared.alive()?;
+        let mut state = self.0.lock();
+        Queue::refuse_capture(&state, "begin a capture")?;
+        state.capture = Some(Vec::new());
+        Ok(())
+    }
+
+    fn end_capture(&self) -> Result<Arc<dyn GpuGraph>> {
+        self.0.shared.alive()?;
+        let captured = self.0.lock().capture.take();
+        let work = captured.ok_or(Error::InvalidState {
+            operation: "end a capture",
+            cause: "the stream is not capturing",
+            remedy: "begin the capture first",
+        })?;
+        Ok(Arc::new(CpuGraph {
+            context: self.0.shared.id,
+            work,
+        }))
+    }
+
+    fn launch_graph(&self, graph: &dyn GpuGraph) -> Result<()> {
+        check_owner(
+            self.0.shared.id,
+            graph.context_id(),
+            "launch a graph",
+            "the graph",
+        )?;
+        let graph: &CpuGraph = graph.as_any().downcast_ref().ok_or_else(|| Error::WrongDevice {
+            operation: "launch a graph",
+            subject: "the graph".into(),
+        })?;
+        graph.work.iter().try_for_each(|work| self.submit(work.clone()))
+    }
+}
+
+/// Captured work: submitted piece by piece at each launch.
+struct CpuGraph {
+    context: ContextId,
+    work: Vec<Work>,
+}
+
+impl GpuGraph for CpuGraph {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn context_id(&self) -> ContextId {
+        self.context
+    }
+
+    fn node_count(&self) -> usize {
+        let counts = |w: &&Work| matches!(w, Work::Transfer(_) | Work::Launch(_));
+        self.work.iter().filter(counts).count()
+    }
+}

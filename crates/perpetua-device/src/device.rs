@@ -1,0 +1,254 @@
+//! The device that a program holds: memory, kernels, launches and streams of any backend. Must not know backends
+//! ([`select`] does).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use perpetua_ir::front::rust::GpuType;
+use perpetua_ir::verify::Verified;
+
+use crate::backend::GpuContext;
+use crate::buffer::Buffer;
+use crate::dim::LaunchConfig;
+use crate::error::{Error, Result};
+use crate::future::BoxFuture;
+use crate::info::{BackendKind, DeviceInfo, MemoryInfo};
+use crate::kernel::{Kernel, Launchable, Module};
+use crate::launch::launch;
+use crate::layout;
+use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
+use crate::select;
+use crate::signature::KernelArg;
+use crate::source::{CompileOptions, KernelId, KernelSource, KernelSpec};
+use crate::stream::Stream;
+
+/// A device's index within its backend; 0 is the one that automatic choice takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct DeviceIndex(pub usize);
+
+impl From<usize> for DeviceIndex {
+    fn from(index: usize) -> DeviceIndex {
+        DeviceIndex(index)
+    }
+}
+
+/// An opened device. Cheap to clone; clones are the same device. What was made from it keeps it open.
+#[derive(Clone)]
+pub struct Device(Arc<Inner>);
+
+struct Inner {
+    context: Arc<dyn GpuContext>,
+    modules: Mutex<HashMap<ModuleKey, Arc<Slot>>>,
+}
+
+// A kernel is compiled while its slot is locked, so that two threads that want it compile it once.
+#[derive(Default)]
+struct Slot(Mutex<Option<Module>>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct ModuleKey {
+    form: &'static str,
+    id: KernelId,
+    options: CompileOptions,
+}
+
+impl Device {
+    /// Opens a device. [`BackendKind::Auto`] takes the first backend that works; any other choice is kept or is an error.
+    pub fn new(kind: BackendKind, index: impl Into<DeviceIndex>) -> Result<Device> {
+        let opening = select::open(kind, index.into());
+        #[cfg(not(target_arch = "wasm32"))]
+        return crate::future::block_on(opening);
+        #[cfg(target_arch = "wasm32")]
+        crate::future::now_or_cannot_block(opening, "opening a device")
+    }
+
+    /// The same without blocking, for browsers.
+    pub async fn new_async(kind: BackendKind, index: impl Into<DeviceIndex>) -> Result<Device> {
+        select::open(kind, index.into()).await
+    }
+
+    /// Wraps an opened context.
+    pub fn from_context(context: Box<dyn GpuContext>) -> Device {
+        Device(Arc::new(Inner {
+            context: Arc::from(context),
+            modules: Mutex::default(),
+        }))
+    }
+
+    /// The backend's context.
+    pub fn context(&self) -> &Arc<dyn GpuContext> {
+        &self.0.context
+    }
+
+    /// Names the opened device.
+    pub fn id(&self) -> ContextId {
+        self.0.context.id()
+    }
+
+    /// Its properties.
+    pub fn info(&self) -> &DeviceInfo {
+        self.0.context.info()
+    }
+
+    /// Its backend.
+    pub fn backend(&self) -> BackendKind {
+        self.info().backend
+    }
+
+    /// Its memory now.
+    pub fn memory_info(&self) -> Result<MemoryInfo> {
+        self.0.context.memory_info()
+    }
+
+    /// What its pool of `kind` has done so far.
+    pub fn pool_stats(&self, kind: MemoryKind) -> PoolStats {
+        self.0.context.pool_stats(kind)
+    }
+
+    /// Returns unused pool memory to the driver, but for `keep` bytes of each kind.
+    pub fn trim(&self, keep: u64) -> Result<()> {
+        self.0.context.trim(keep)
+    }
+
+    /// The stream that operations without a stream go to.
+    pub fn default_stream(&self) -> Stream {
+        Stream::new(Arc::clone(self.0.context.default_stream()), self.clone())
+    }
+
+    /// A new stream, independent of all others.
+    pub fn create_stream(&self) -> Result<Stream> {
+        Ok(Stream::new(self.0.context.create_stream()?, self.clone()))
+    }
+
+    /// Takes `len * size_of::<T>()` bytes of `kind`.
+    pub(crate) fn allocate<T: GpuType>(&self, len: usize, kind: MemoryKind) -> Result<DevicePtr> {
+        let limit = self.info().limits.max_buffer_bytes;
+        let bytes = (len as u64).checked_mul(size_of::<T>() as u64);
+        let bytes = bytes.filter(|b| *b <= limit).ok_or(Error::Limit {
+            what: "bytes in one buffer",
+            found: bytes.unwrap_or(u64::MAX),
+            limit,
+            remedy: "use several buffers",
+        })?;
+        self.0.context.allocate(bytes, kind)
+    }
+
+    /// A buffer of `len` elements. Its content is unspecified; for types that have invalid bit patterns (`bool`, enums) it is
+    /// zeros, and an error where that is no value.
+    pub fn alloc<T: GpuType>(&self, len: usize) -> Result<Buffer<T>> {
+        let buffer = Buffer::from_ptr(self.allocate::<T>(len, MemoryKind::Device)?, len, self.clone());
+        if !T::describe().any_bits() {
+            layout::check_values::<T>(&vec![0; size_of::<T>()])?;
+            self.context().default_stream().fill(buffer.ptr(), &[0])?;
+        }
+        Ok(buffer)
+    }
+
+    /// A buffer of `len` elements whose bytes are all zero.
+    pub fn zeros<T: GpuType>(&self, len: usize) -> Result<Buffer<T>> {
+        layout::check_values::<T>(&vec![0; size_of::<T>()])?;
+        let buffer = Buffer::from_ptr(self.allocate::<T>(len, MemoryKind::Device)?, len, self.clone());
+        self.context().default_stream().fill(buffer.ptr(), &[0])?;
+        Ok(buffer)
+    }
+
+    /// A buffer of `len` elements equal to `value`.
+    pub fn full<T: GpuType>(&self, len: usize, value: T) -> Result<Buffer<T>> {
+        let buffer = Buffer::from_ptr(self.allocate::<T>(len, MemoryKind::Device)?, len, self.clone());
+        buffer.fill(value)?;
+        Ok(buffer)
+    }
+
+    /// A buffer that holds a copy of `values`.
+    pub fn upload<T: GpuType>(&self, values: &[T]) -> Result<Buffer<T>> {
+        let len = values.len();
+        let buffer = Buffer::from_ptr(self.allocate::<T>(len, MemoryKind::Device)?, len, self.clone());
+        buffer.write(values)?;
+        Ok(buffer)
+    }
+
+    /// Compiles a source, or finds it among those compiled on this device before.
+    pub fn compile(&self, source: &KernelSource<'_>, options: &CompileOptions) -> Result<Module> {
+        let id = match source {
+            KernelSource::Ir(verified) => KernelId::of_ir(verified),
+            KernelSource::IrText(t)
+            | KernelSource::CudaC(t)
+            | KernelSource::Ptx(t)
+            | KernelSource::Wgsl(t) => KernelId::of(&[t.as_bytes()]),
+            KernelSource::Spec(spec) => spec.id(),
+            // A native kernel's identity is its code, which has no bytes to hash.
+            KernelSource::Native(..) => {
+                let compiled = self.0.context.compile(source, options)?;
+                return Ok(Module::new(compiled, source.kind()));
+            }
+        };
+        let key = ModuleKey {
+            form: source.kind(),
+            id,
+            options: options.clone(),
+        };
+        let slot = {
+            let mut modules = self.0.modules.lock().unwrap_or_else(|e| e.into_inner());
+            Arc::clone(modules.entry(key).or_default())
+        };
+        let mut slot = slot.0.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(module) = &*slot {
+            return Ok(module.clone());
+        }
+        let module = Module::new(self.0.context.compile(source, options)?, source.kind());
+        *slot = Some(module.clone());
+        Ok(module)
+    }
+
+    /// A kernel of the program, compiled for this device at first use.
+    pub fn kernel(&self, spec: &impl KernelSpec) -> Result<Kernel> {
+        self.compile(&KernelSource::Spec(spec), &CompileOptions::default())?
+            .only()
+    }
+
+    /// A kernel in IR, compiled for this device.
+    pub fn compile_ir(&self, kernel: &Verified) -> Result<Kernel> {
+        self.compile(&KernelSource::Ir(kernel), &CompileOptions::default())?
+            .only()
+    }
+
+    /// Submits a launch to the default stream: see [`Stream::launch`].
+    pub fn launch<K: Launchable + ?Sized>(
+        &self,
+        kernel: &K,
+        config: LaunchConfig,
+        args: &[KernelArg<'_>],
+    ) -> Result<()> {
+        launch(
+            self,
+            &**self.0.context.default_stream(),
+            &kernel.kernel(self)?,
+            &config,
+            args,
+        )
+    }
+
+    /// Waits for all work on all streams. The first unreported fault is an error.
+    pub fn synchronize(&self) -> Result<()> {
+        self.0.context.synchronize_blocking()
+    }
+
+    /// The same without blocking.
+    pub fn synchronize_async(&self) -> BoxFuture<'_, Result<()>> {
+        self.0.context.synchronize()
+    }
+
+    /// Loses the device on purpose, so that tests can see what becomes of it.
+    #[cfg(feature = "testing")]
+    pub fn lose_device_for_test(&self) -> Result<()> {
+        self.0.context.lose_device_for_test()
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let info = self.info();
+        write!(f, "{} device {}: {}", info.backend, info.index, info.name)
+    }
+}

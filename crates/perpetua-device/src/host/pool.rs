@@ -1,0 +1,314 @@
+//! Memory of the host behind [`DeviceMemory`], and its pool: what the CPU and null backends allocate, and what GPU backends
+//! without page-locked memory of their own use for it. Must not know any backend.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::error::{Error, Result};
+use crate::info::{BackendKind, MemoryInfo};
+use crate::ptr::{ContextId, DeviceMemory, DevicePtr, MemoryKind, PoolStats};
+
+const ALIGN: usize = 256;
+
+/// Unused memory that a pool keeps without being asked to trim.
+const KEEP: u64 = 1 << 30;
+
+// A block from the allocator: `layout.size()` initialised bytes at `ptr`, owned.
+struct Block {
+    ptr: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a block is owned memory; the pointer may be used from any thread. Accesses go through raw pointers whose users
+// state their own case.
+unsafe impl Send for Block {}
+// SAFETY: as above; a shared block only gives its address.
+unsafe impl Sync for Block {}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: `ptr` came from `alloc_zeroed` with this layout (`HostPool::allocate`) and is freed only here.
+        unsafe { dealloc(self.ptr.as_ptr(), self.layout) };
+    }
+}
+
+/// A pool of host memory in size classes. Memory returns to it when its last user drops it; a backend whose streams hold
+/// [`DevicePtr`]s until work has ended therefore gets stream-ordered reuse.
+#[derive(Clone)]
+pub struct HostPool(Arc<Inner>);
+
+struct Inner {
+    context: ContextId,
+    backend: BackendKind,
+    kind: MemoryKind,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    stats: PoolStats,
+    // Unused blocks by size.
+    idle: BTreeMap<usize, Vec<Block>>,
+}
+
+impl State {
+    fn trim(&mut self, keep: u64) {
+        while self.stats.reserved - self.stats.in_use > keep {
+            // The largest first: fewest calls.
+            let Some(mut entry) = self.idle.last_entry() else {
+                return;
+            };
+            match entry.get_mut().pop() {
+                Some(block) => self.stats.reserved -= block.layout.size() as u64,
+                None => drop(entry.remove()),
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl HostPool {
+    /// An empty pool of a context.
+    pub fn new(context: ContextId, backend: BackendKind, kind: MemoryKind) -> HostPool {
+        HostPool(Arc::new(Inner {
+            context,
+            backend,
+            kind,
+            state: Mutex::default(),
+        }))
+    }
+
+    /// Takes `bytes` bytes, initialised, aligned to 256.
+    pub fn allocate(&self, bytes: u64) -> Result<DevicePtr> {
+        let exhausted = || {
+            let MemoryInfo { free, total } = memory_info();
+            Error::OutOfMemory {
+                backend: self.0.backend,
+                memory: self.0.kind,
+                requested: bytes,
+                free,
+                total,
+            }
+        };
+        let size = size_class(bytes).ok_or_else(exhausted)?;
+        let layout = Layout::from_size_align(size, ALIGN).map_err(|_| exhausted())?;
+        let reused = {
+            let mut state = self.0.lock();
+            state.stats.allocations += 1;
+            let block = state.idle.get_mut(&size).and_then(Vec::pop);
+            state.stats.hits += u64::from(block.is_some());
+            block
+        };
+        let fresh = reused.is_none();
+        let block = match reused {
+            Some(block) => block,
+            None => {
+                // SAFETY: `size_class` gives at least 256, so the layout's size is not zero.
+                let ptr = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(exhausted)?;
+                Block { ptr, layout }
+            }
+        };
+        let mut state = self.0.lock();
+        state.stats.reserved += if fresh { size as u64 } else { 0 };
+        state.stats.in_use += size as u64;
+        state.stats.peak = state.stats.peak.max(state.stats.in_use);
+        drop(state);
+        let memory = HostMemory {
+            block: Some(block),
+            pool: Arc::clone(&self.0),
+            bytes: size as u64,
+        };
+        Ok(DevicePtr::new(Arc::new(memory), bytes))
+    }
+
+    /// What the pool has done so far.
+    pub fn stats(&self) -> PoolStats {
+        self.0.lock().stats
+    }
+
+    /// Frees unused memory until at most `keep` bytes of it are left.
+    pub fn trim(&self, keep: u64) {
+        self.0.lock().trim(keep);
+    }
+}
+
+// Sizes that are kept apart: multiples of 256 up to 4 KiB, then four to each power of two, so that at most a fifth of an
+// allocation is waste. `None` when it does not fit the address space.
+fn size_class(bytes: u64) -> Option<usize> {
+    let bytes = usize::try_from(bytes).ok()?.max(1);
+    let step = match bytes {
+        0..=4096 => ALIGN,
+        _ => (1 << bytes.ilog2()) / 4,
+    };
+    let size = bytes.checked_next_multiple_of(step)?;
+    (size <= isize::MAX as usize - ALIGN).then_some(size)
+}
+
+/// A context's pools, one for each kind of memory.
+pub struct HostPools {
+    device: HostPool,
+    pinned: HostPool,
+    mapped: HostPool,
+}
+
+impl HostPools {
+    /// Empty pools of a context.
+    pub fn new(context: ContextId, backend: BackendKind) -> HostPools {
+        let pool = |kind| HostPool::new(context, backend, kind);
+        HostPools {
+            device: pool(MemoryKind::Device),
+            pinned: pool(MemoryKind::Pinned),
+            mapped: pool(MemoryKind::Mapped),
+        }
+    }
+
+    /// The pool of a kind.
+    pub fn of(&self, kind: MemoryKind) -> &HostPool {
+        match kind {
+            MemoryKind::Device => &self.device,
+            MemoryKind::Pinned => &self.pinned,
+            MemoryKind::Mapped => &self.mapped,
+        }
+    }
+
+    /// Trims each pool to `keep` unused bytes.
+    pub fn trim(&self, keep: u64) {
+        for pool in [&self.device, &self.pinned, &self.mapped] {
+            pool.trim(keep);
+        }
+    }
+}
+
+/// A run of host memory from a [`HostPool`].
+pub struct HostMemory {
+    // `None` only during drop.
+    block: Option<Block>,
+    pool: Arc<Inner>,
+    bytes: u64,
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        let Some(block) = self.block.take() else { return };
+        let mut state = self.pool.lock();
+        state.stats.in_use -= self.bytes;
+        state.idle.entry(block.layout.size()).or_default().push(block);
+        state.trim(KEEP);
+    }
+}
+
+// SAFETY: the block holds `bytes` initialised bytes (zeroed by the allocator, only ever overwritten since), aligned to 256,
+// at an address that stays until the value is dropped.
+unsafe impl DeviceMemory for HostMemory {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn context_id(&self) -> ContextId {
+        self.pool.context
+    }
+
+    fn kind(&self) -> MemoryKind {
+        self.pool.kind
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn address(&self) -> Option<u64> {
+        self.block.as_ref().map(|b| b.ptr.addr().get() as u64)
+    }
+
+    fn host_ptr(&self) -> Option<NonNull<u8>> {
+        // The host may not reach memory that stands for a device's, though it could.
+        match self.pool.kind {
+            MemoryKind::Device => None,
+            MemoryKind::Pinned | MemoryKind::Mapped => self.raw(),
+        }
+    }
+}
+
+impl HostMemory {
+    /// Address of the first byte, of device memory too: for the backend itself.
+    pub fn raw(&self) -> Option<NonNull<u8>> {
+        self.block.as_ref().map(|b| b.ptr)
+    }
+}
+
+/// Address of a pointer's first byte, when its memory is a [`HostMemory`].
+pub fn raw(ptr: &DevicePtr) -> Option<NonNull<u8>> {
+    let base = ptr.downcast::<HostMemory>()?.raw()?;
+    // SAFETY: a `DevicePtr`'s offset is at most its allocation's size.
+    Some(unsafe { base.add(ptr.offset() as usize) })
+}
+
+/// The host's memory, where the system tells (Linux).
+pub fn memory_info() -> MemoryInfo {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = text
+            .lines()
+            .find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib * 1024)
+    };
+    MemoryInfo {
+        free: field("MemAvailable"),
+        total: field("MemTotal"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_returns_to_the_pool_and_is_reused() -> Result<()> {
+        let pool = HostPool::new(ContextId::unique(), BackendKind::Null, MemoryKind::Device);
+        let a = pool.allocate(1000)?;
+        let half = a.slice(500..1000)?;
+        drop(a);
+        assert_eq!(pool.stats().in_use, 1024, "a part keeps the whole alive");
+        drop(half);
+        let expect = PoolStats {
+            in_use: 0,
+            reserved: 1024,
+            peak: 1024,
+            allocations: 1,
+            hits: 0,
+        };
+        assert_eq!(pool.stats(), expect);
+        drop(pool.allocate(900)?);
+        assert_eq!(pool.stats().hits, 1);
+        pool.trim(0);
+        assert_eq!(pool.stats().reserved, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn size_classes_waste_at_most_a_fifth() {
+        let check = |bytes: u64, class: Option<usize>| assert_eq!(size_class(bytes), class, "{bytes}");
+        check(0, Some(256));
+        check(257, Some(512));
+        check(4097, Some(5120));
+        check(1 << 20, Some(1 << 20));
+        check((1 << 20) + 1, Some((1 << 20) + (1 << 18)));
+        check(u64::MAX, None);
+    }
+
+    #[test]
+    fn too_much_is_out_of_memory() {
+        let pool = HostPool::new(ContextId::unique(), BackendKind::Null, MemoryKind::Device);
+        let error = pool.allocate(1 << 62).err();
+        assert!(matches!(error, Some(Error::OutOfMemory { requested, .. }) if requested == 1 << 62));
+    }
+}

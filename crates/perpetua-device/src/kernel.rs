@@ -1,0 +1,128 @@
+//! Compiled kernels as a program holds them. Must not know backends.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crate::backend::{CompiledKernel, KernelFunction};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::signature::Signature;
+use crate::source::KernelSpec;
+
+/// A kernel compiled for one device. Cheap to clone.
+#[derive(Clone)]
+pub struct Kernel {
+    function: Arc<dyn KernelFunction>,
+    form: &'static str,
+}
+
+impl Kernel {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.function.name()
+    }
+
+    /// Its parameters; `None` for kernels from text other than IR.
+    pub fn signature(&self) -> Option<&Signature> {
+        self.function.signature()
+    }
+
+    /// The largest number of lanes per work-group that it can be launched with.
+    pub fn max_threads_per_block(&self) -> u32 {
+        self.function.max_threads_per_block()
+    }
+
+    /// The form that it was compiled from, for messages.
+    pub fn form(&self) -> &'static str {
+        self.form
+    }
+
+    /// The backend's function.
+    pub fn function(&self) -> &Arc<dyn KernelFunction> {
+        &self.function
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.signature() {
+            Some(signature) => write!(f, "kernel {signature}"),
+            None => write!(f, "kernel {} from {}", self.name(), self.form),
+        }
+    }
+}
+
+/// A compiled source: one kernel, or all entry points of a text. Cheap to clone.
+#[derive(Clone)]
+pub struct Module(Arc<ModuleInner>);
+
+struct ModuleInner {
+    compiled: Arc<dyn CompiledKernel>,
+    form: &'static str,
+    only: OnceLock<Kernel>,
+}
+
+impl Module {
+    pub(crate) fn new(compiled: Arc<dyn CompiledKernel>, form: &'static str) -> Module {
+        Module(Arc::new(ModuleInner {
+            compiled,
+            form,
+            only: OnceLock::new(),
+        }))
+    }
+
+    /// Names of its kernels; empty when the backend cannot list them.
+    pub fn names(&self) -> Vec<String> {
+        self.0.compiled.function_names()
+    }
+
+    /// The kernel called `name`.
+    pub fn kernel(&self, name: &str) -> Result<Kernel> {
+        Ok(Kernel {
+            function: self.0.compiled.get_function(name)?,
+            form: self.0.form,
+        })
+    }
+
+    /// The kernel of a module that has exactly one.
+    pub fn only(&self) -> Result<Kernel> {
+        if let Some(kernel) = self.0.only.get() {
+            return Ok(kernel.clone());
+        }
+        let names = self.names();
+        let [name] = &names[..] else {
+            return Err(Error::FunctionNotFound {
+                name: "(the only one)".into(),
+                available: names,
+            });
+        };
+        let kernel = self.kernel(name)?;
+        // A second thread may have been first; both kernels are the same.
+        let _ = self.0.only.set(kernel.clone());
+        Ok(kernel)
+    }
+
+    /// The backend's module.
+    pub fn compiled(&self) -> &Arc<dyn CompiledKernel> {
+        &self.0.compiled
+    }
+}
+
+/// What can be launched: a [`Kernel`], or a kernel function of the program, which is compiled at its first launch on each
+/// device.
+pub trait Launchable {
+    /// The kernel, compiled for `device`.
+    fn kernel(&self, device: &Device) -> Result<Kernel>;
+}
+
+impl Launchable for Kernel {
+    fn kernel(&self, _: &Device) -> Result<Kernel> {
+        Ok(self.clone())
+    }
+}
+
+impl<S: KernelSpec> Launchable for S {
+    fn kernel(&self, device: &Device) -> Result<Kernel> {
+        device.kernel(self)
+    }
+}

@@ -1,0 +1,145 @@
+//! What is checked of a launch, once, in front of every backend. Must not know backends.
+
+use crate::backend::{GpuStream, check_owner};
+use crate::device::Device;
+use crate::dim::LaunchConfig;
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::signature::{KernelArg, Signature};
+
+/// Checks a launch and submits it.
+pub(crate) fn launch(
+    device: &Device,
+    stream: &dyn GpuStream,
+    kernel: &Kernel,
+    config: &LaunchConfig,
+    args: &[KernelArg<'_>],
+) -> Result<()> {
+    let Some(signature) = kernel.signature() else {
+        return Err(Error::Unchecked {
+            kernel: kernel.name().to_owned(),
+            given: kernel.form(),
+        });
+    };
+    signature.check(args)?;
+    check_owners(device, stream, kernel, args)?;
+    check_shape(device, kernel, Some(signature), config)?;
+    let (grid, block) = (config.grid, config.block);
+    // SAFETY: the arguments passed the signature's check, `check_owners` established that all belong to one context,
+    // and `check_shape` that the launch is inside the limits and of the block size that the kernel demands.
+    unsafe {
+        kernel
+            .function()
+            .launch(grid, block, config.shared_bytes as usize, stream, args)
+    }
+}
+
+/// Checks what can be checked without a signature, and submits the launch.
+///
+/// # Safety
+/// `args` are what the kernel's text expects, and the text accesses memory only inside the buffers given to it.
+pub(crate) unsafe fn launch_unchecked(
+    device: &Device,
+    stream: &dyn GpuStream,
+    kernel: &Kernel,
+    config: &LaunchConfig,
+    args: &[KernelArg<'_>],
+) -> Result<()> {
+    if kernel.signature().is_some() {
+        return launch(device, stream, kernel, config, args);
+    }
+    check_owners(device, stream, kernel, args)?;
+    check_shape(device, kernel, None, config)?;
+    let (grid, block) = (config.grid, config.block);
+    // SAFETY: the caller vouches for arguments and text; owners and limits were checked above.
+    unsafe {
+        kernel
+            .function()
+            .launch(grid, block, config.shared_bytes as usize, stream, args)
+    }
+}
+
+fn check_owners(
+    device: &Device,
+    stream: &dyn GpuStream,
+    kernel: &Kernel,
+    args: &[KernelArg<'_>],
+) -> Result<()> {
+    let own = device.id();
+    check_owner(own, stream.context_id(), "launch", "the stream")?;
+    check_owner(own, kernel.function().context_id(), "launch", "the kernel")?;
+    for (i, arg) in args.iter().enumerate() {
+        if let KernelArg::Buffer(b) = arg
+            && b.ptr.context_id() != own
+        {
+            return Err(Error::WrongDevice {
+                operation: "launch",
+                subject: format!("argument {i}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_shape(
+    device: &Device,
+    kernel: &Kernel,
+    signature: Option<&Signature>,
+    config: &LaunchConfig,
+) -> Result<()> {
+    let limits = &device.info().limits;
+    let exceeds = |what: &'static str, found: u64, limit: u64| Error::LaunchLimit {
+        backend: device.backend(),
+        kernel: kernel.name().to_owned(),
+        what,
+        found,
+        limit,
+    };
+    let block = config.block.to_array();
+    if let Some(needed) = signature.and_then(Signature::block_size)
+        && needed != block
+    {
+        return Err(Error::BlockSize {
+            kernel: kernel.name().to_owned(),
+            needed,
+            found: block,
+        });
+    }
+    const BLOCK: [&str; 3] = ["block size in x", "block size in y", "block size in z"];
+    const GRID: [&str; 3] = ["grid size in x", "grid size in y", "grid size in z"];
+    for axis in 0..3 {
+        if block[axis] == 0 {
+            return Err(Error::EmptyBlock {
+                kernel: kernel.name().to_owned(),
+                found: block,
+            });
+        }
+        if block[axis] > limits.max_block[axis] {
+            return Err(exceeds(
+                BLOCK[axis],
+                block[axis].into(),
+                limits.max_block[axis].into(),
+            ));
+        }
+        let grid = config.grid.to_array()[axis];
+        if grid > limits.max_grid[axis] {
+            return Err(exceeds(GRID[axis], grid.into(), limits.max_grid[axis].into()));
+        }
+    }
+    let lanes = config.block.count();
+    let most = kernel.max_threads_per_block().min(limits.max_threads_per_block);
+    if lanes > u64::from(most) {
+        return Err(exceeds("block size (x * y * z)", lanes, most.into()));
+    }
+    let fixed = signature.map_or(0, Signature::shared_bytes);
+    let shared = u64::from(fixed) + u64::from(config.shared_bytes);
+    if shared > u64::from(limits.shared_bytes_per_block) {
+        let limit = limits.shared_bytes_per_block.into();
+        return Err(exceeds(
+            "workgroup memory in bytes (fixed and dynamic)",
+            shared,
+            limit,
+        ));
+    }
+    Ok(())
+}

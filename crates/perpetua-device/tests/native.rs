@@ -1,0 +1,130 @@
+//! A native kernel on the CPU backend, through the API that programs use.
+#![cfg(feature = "cpu")]
+
+use std::ops::Range;
+
+use perpetua_device::native::{NativeArg, NativeKernel, NativeLaunch};
+use perpetua_device::*;
+use perpetua_ir::fault::{Fault, FaultSite};
+use perpetua_ir::ir::{Access, FaultKind, Param, ParamKind, Scalar, Type};
+
+fn buffer(name: &str, access: Access) -> Param {
+    Param {
+        name: name.into(),
+        kind: ParamKind::Buffer {
+            element: Type::F32,
+            access,
+        },
+    }
+}
+
+fn signature() -> Signature {
+    let scale = Param {
+        name: "scale".into(),
+        kind: ParamKind::Value(Type::F32),
+    };
+    Signature::new("scale", vec![buffer("x", Access::ReadWrite), scale])
+}
+
+// x[i] *= scale, faulting at the first index beyond the buffer when scale is NaN.
+unsafe fn body(launch: &NativeLaunch, args: &[NativeArg<'_>], blocks: Range<u64>) -> Result<(), Box<Fault>> {
+    let (Some((x, len)), Some(scale)) = (args[0].as_buffer(), args[1].as_value::<f32>()) else {
+        return Ok(());
+    };
+    let lanes = launch.block.count();
+    for i in blocks.start * lanes..blocks.end * lanes {
+        if (i as usize) < len {
+            // SAFETY: the index is inside the buffer, and each lane has its own.
+            unsafe { *x.cast::<f32>().add(i as usize) *= scale };
+        } else if scale.is_nan() {
+            return Err(Box::new(Fault {
+                kernel: "scale".into(),
+                source: "native.rs".into(),
+                site: FaultSite {
+                    kind: FaultKind::IndexOutOfBounds,
+                    line: 7,
+                    subject: "x".into(),
+                    operands: vec![Scalar::U64; 2],
+                },
+                block: [(i / lanes) as u32, 0, 0],
+                thread: [(i % lanes) as u32, 0, 0],
+                operands: [i, len as u64],
+            }));
+        }
+    }
+    Ok(())
+}
+
+const SCALE: NativeKernel = NativeKernel {
+    name: "scale",
+    signature,
+    accepts: |_, _| true,
+    run: body,
+};
+
+fn open() -> Result<(Device, Kernel)> {
+    let device = Device::new(BackendKind::Cpu, 0)?;
+    let module = device.compile(&KernelSource::Native(&SCALE, None), &CompileOptions::default())?;
+    let kernel = module.only()?;
+    Ok((device, kernel))
+}
+
+#[test]
+fn small_and_large_launches_compute_in_order() -> Result<()> {
+    let (device, kernel) = open()?;
+    for len in [0usize, 1, 1000, 100_003] {
+        let values: Vec<f32> = (0..len).map(|i| i as f32).collect();
+        let x = device.upload(&values)?;
+        for _ in 0..3 {
+            device.launch(&kernel, LaunchConfig::linear(len, 64), args![&x, 2.0f32])?;
+        }
+        let expect: Vec<f32> = values.iter().map(|v| v * 8.0).collect();
+        assert_eq!(x.read()?, expect);
+    }
+    Ok(())
+}
+
+#[test]
+fn wrong_arguments_are_named() -> Result<()> {
+    let (device, kernel) = open()?;
+    let x = device.zeros::<f32>(8)?;
+    let u = device.zeros::<u32>(8)?;
+    let check = |args: &[KernelArg<'_>], expect: &str| {
+        let found = device.launch(&kernel, LaunchConfig::linear(8, 8), args);
+        assert_eq!(found.map_err(|e| e.to_string()), Err(expect.to_owned()));
+    };
+    check(
+        args![&x],
+        "kernel `scale(x: &mut [f32], scale: f32)` takes 2 arguments, 1 given",
+    );
+    check(
+        args![&u, 1.0f32],
+        "argument 0 of kernel `scale` is a buffer of u32, but the parameter is `x: &mut [f32]`: make the buffer with the parameter's element type",
+    );
+    check(
+        args![&x, 1.0f64],
+        "argument 1 of kernel `scale` is a value of type f64, but the parameter is `scale: f32`: give the number its type, as in `1.0f32` or `n as u32`",
+    );
+    check(
+        args![1.0f32, &x],
+        "argument 0 of kernel `scale` is a value of type f32, but the parameter is `x: &mut [f32]`: pass a buffer by reference, as `&buffer`",
+    );
+    Ok(())
+}
+
+#[test]
+fn a_fault_comes_with_the_next_read_and_only_once() -> Result<()> {
+    let (device, kernel) = open()?;
+    for len in [8usize, 50_000] {
+        let x = device.zeros::<f32>(len)?;
+        device.launch(&kernel, LaunchConfig::linear(len + 1, 8), args![&x, f32::NAN])?;
+        let error = x.read().expect_err("the launch faulted");
+        let text = format!(
+            "index out of bounds: the length of `x` is {len} but the index is {len} (kernel `scale`, native.rs:7, block ({}, 0, 0), thread (0, 0, 0))",
+            len / 8
+        );
+        assert_eq!(error.to_string(), text);
+        x.read()?;
+    }
+    Ok(())
+}
