@@ -73,17 +73,7 @@ impl GpuBackend for CpuBackend {
                 max_buffer_bytes: isize::MAX as u64,
             },
             subgroup_size: (SUBGROUP, SUBGROUP),
-            capabilities: [
-                Capability::Int64,
-                Capability::Float64,
-                Capability::Float16,
-                Capability::Subgroups,
-                Capability::Atomic64,
-                Capability::DeviceOrdering,
-                Capability::Print,
-                Capability::DynamicShared,
-            ]
-            .into(),
+            capabilities: Capability::ALL.into(),
             numeric_probe: Some(NumericProbe::EXACT),
             details: vec![
                 ("SIMD".into(), simd::features().join(" ")),

@@ -70,17 +70,7 @@ impl GpuBackend for NullBackend {
                 max_buffer_bytes: isize::MAX as u64,
             },
             subgroup_size: (32, 32),
-            capabilities: [
-                Capability::Int64,
-                Capability::Float64,
-                Capability::Float16,
-                Capability::Subgroups,
-                Capability::Atomic64,
-                Capability::DeviceOrdering,
-                Capability::Print,
-                Capability::DynamicShared,
-            ]
-            .into(),
+            capabilities: Capability::ALL.into(),
             numeric_probe: None,
             details: Vec::new(),
         })

@@ -27,6 +27,17 @@ pub enum Capability {
 }
 
 impl Capability {
+    /// All of them.
+    pub const ALL: [Capability; 7] = [
+        Capability::Int64,
+        Capability::Float64,
+        Capability::Subgroups,
+        Capability::Atomic64,
+        Capability::DeviceOrdering,
+        Capability::Print,
+        Capability::DynamicShared,
+    ];
+
     /// What to do without it, as the end of an error.
     pub const fn remedy(self) -> &'static str {
         match self {
