@@ -6,7 +6,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use perpetua_ir::front::rust::GpuType;
-use perpetua_ir::verify::Verified;
+use perpetua_ir::ir::Kernel as IrKernel;
+use perpetua_ir::ir::text::ParseError;
+use perpetua_ir::verify::{Verified, verify};
 
 use crate::backend::GpuContext;
 use crate::buffer::Buffer;
@@ -244,6 +246,19 @@ impl Device {
     pub fn lose_device_for_test(&self) -> Result<()> {
         self.0.context.lose_device_for_test()
     }
+}
+
+// Reads and verifies a kernel in the IR's text form.
+fn read_ir(text: &str) -> Result<Verified> {
+    let kernel: IrKernel = text.parse().map_err(|e: ParseError| Error::Frontend {
+        kernel: "(IR text)".into(),
+        message: e.to_string(),
+    })?;
+    let name = kernel.name.clone();
+    verify(kernel).map_err(|e| Error::Frontend {
+        kernel: name,
+        message: e.to_string(),
+    })
 }
 
 impl fmt::Debug for Device {

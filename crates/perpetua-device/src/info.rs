@@ -168,6 +168,8 @@ pub struct DeviceInfo {
     pub unified_memory: bool,
     /// Whether [`MemoryKind::Mapped`](crate::MemoryKind::Mapped) memory exists.
     pub mapped_memory: bool,
+    /// Whether events carry times, so that time between two can be had.
+    pub timestamps: bool,
     /// PCI address (`domain:bus:device.function`), where there is one.
     pub pci_id: Option<String>,
     /// Limits of launches and buffers.

@@ -25,7 +25,8 @@ use crate::native::NativeKernel;
 pub enum KernelSource<'a> {
     /// A verified kernel. Every backend takes it.
     Ir(&'a Verified),
-    /// A kernel in the IR's text form.
+    /// A kernel in the IR's text form. [`Device::compile`](crate::Device::compile) reads and verifies it; contexts get
+    /// [`KernelSource::Ir`] and need not take text.
     IrText(&'a str),
     /// CUDA C++ text, compiled by NVRTC.
     CudaC(&'a str),
@@ -107,8 +108,8 @@ impl KernelId {
     /// Identity of a verified kernel, by its content. Walks the whole kernel: keep the result.
     pub fn of_ir(verified: &Verified) -> KernelId {
         let mut hash = Fnv::default();
-        // The hash takes every piece of text without failing.
-        let _ = fmt::write(&mut hash, format_args!("{:?}", verified.kernel()));
+        // The text form tells everything about a kernel, and the hash takes every piece of it without failing.
+        let _ = fmt::write(&mut hash, format_args!("{}", verified.kernel()));
         KernelId(hash.0)
     }
 }

@@ -63,6 +63,7 @@ impl GpuBackend for CpuBackend {
             memory_free: memory.free,
             unified_memory: true,
             mapped_memory: true,
+            timestamps: cfg!(not(target_arch = "wasm32")),
             pci_id: None,
             limits: DeviceLimits {
                 max_threads_per_block: 1024,

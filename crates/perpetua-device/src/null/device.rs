@@ -60,6 +60,7 @@ impl GpuBackend for NullBackend {
             memory_free: None,
             unified_memory: true,
             mapped_memory: true,
+            timestamps: true,
             pci_id: None,
             limits: DeviceLimits {
                 max_threads_per_block: 1024,
