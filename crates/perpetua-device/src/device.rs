@@ -174,10 +174,10 @@ impl Device {
     pub fn compile(&self, source: &KernelSource<'_>, options: &CompileOptions) -> Result<Module> {
         let id = match source {
             KernelSource::Ir(verified) => KernelId::of_ir(verified),
-            KernelSource::IrText(t)
-            | KernelSource::CudaC(t)
-            | KernelSource::Ptx(t)
-            | KernelSource::Wgsl(t) => KernelId::of(&[t.as_bytes()]),
+            KernelSource::IrText(text) => return self.compile(&KernelSource::Ir(&read_ir(text)?), options),
+            KernelSource::CudaC(t) | KernelSource::Ptx(t) | KernelSource::Wgsl(t) => {
+                KernelId::of(&[t.as_bytes()])
+            }
             KernelSource::Spec(spec) => spec.id(),
             // A native kernel's identity is its code, which has no bytes to hash.
             KernelSource::Native(..) => {
