@@ -25,7 +25,10 @@ const CUDA_12_PREFIX: &str = "nvidia/cuda_nvcc";
 pub fn tools_folder() -> PathBuf {
     match env::var_os(TOOLS_VARIABLE).filter(|folder| !folder.is_empty()) {
         Some(folder) => folder.into(),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools"),
+        None => {
+            let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+            own.ancestors().nth(2).unwrap_or(own).join(".tools")
+        }
     }
 }
 

@@ -80,7 +80,21 @@ impl<T> ToolResult<T> {
     /// A missing tool is an error where `CI=true` or `PERPETUA_REQUIRE_TOOLS=1`, except those that
     /// [`Need::Optional`] names. `subject` says what was checked, for example the golden file's path.
     pub fn required(self, subject: &str) -> Result<Option<T>, ToolError> {
-        self.judged(subject, tools_are_required())
+        let missing = match &self {
+            ToolResult::Missing(missing) => Some(missing.clone()),
+            _ => None,
+        };
+        let verdict = self.judged(subject, tools_are_required())?;
+        if let Some(missing) = missing {
+            // Not `eprintln!`, which the test harness keeps to itself when the test passes. That standard error is closed
+            // is no reason to fail.
+            let _ = writeln!(
+                std::io::stderr(),
+                "ignored: needs {} ({subject}): {missing}",
+                missing.tool
+            );
+        }
+        Ok(verdict)
     }
 
     fn judged(self, subject: &str, required: bool) -> Result<Option<T>, ToolError> {
@@ -96,16 +110,7 @@ impl<T> ToolResult<T> {
                     missing,
                 })
             }
-            ToolResult::Missing(missing) => {
-                // Not `eprintln!`, which the test harness keeps to itself when the test passes. That standard error is closed
-                // is no reason to fail.
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "ignored: needs {} ({subject}): {missing}",
-                    missing.tool
-                );
-                Ok(None)
-            }
+            ToolResult::Missing(_) => Ok(None),
         }
     }
 
