@@ -18,39 +18,39 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     compare_or_bless(arguments.bless)
 }
 
-/// Runs every golden test.
+/// Runs every golden test, with the features of the other tests so that nothing is built twice.
 pub(crate) fn compare_or_bless(bless: bool) -> Result<()> {
     let metadata = metadata()?;
-    let shell = shell()?;
-    let cargo = cargo();
-    let mut count = 0;
-    for package in metadata.workspace_packages() {
-        let name = package.name.as_str();
-        let tests = package
-            .targets
-            .iter()
-            .filter(|target| target.is_test() && target.name.starts_with("golden"));
-        for test in tests {
-            count += 1;
-            let test = &test.name;
-            let command = cmd!(
-                shell,
-                "{cargo} test --quiet --package {name} --all-features --test {test}"
-            )
-            .quiet();
-            let command = if bless {
-                command.env("PERPETUA_BLESS", "1")
-            } else {
-                command
-            };
-            command.run().with_context(|| {
-                format!("{name}'s {test} differs; if the change is meant, run `cargo xtask golden --bless`")
-            })?;
-        }
+    let targets = metadata
+        .workspace_packages()
+        .into_iter()
+        .flat_map(|package| &package.targets);
+    let count = targets
+        .filter(|target| target.is_test() && target.name.starts_with("golden"))
+        .count();
+    if count > 0 {
+        let (shell, cargo, pattern) = (shell()?, cargo(), "golden*");
+        let command = cmd!(
+            shell,
+            "{cargo} test --workspace --all-features --no-fail-fast --test {pattern}"
+        )
+        .quiet();
+        let command = if bless {
+            command.env("PERPETUA_BLESS", "1")
+        } else {
+            command.env_remove("PERPETUA_BLESS")
+        };
+        command
+            .run()
+            .context("rendered sources differ; if that is meant, run `cargo xtask golden --bless`")?;
     }
     println!(
-        "golden: {count} golden tests {}",
-        if bless { "written" } else { "equal" }
+        "golden: {count} test programs {}",
+        if bless {
+            "have written their files"
+        } else {
+            "agree with their files"
+        }
     );
     Ok(())
 }

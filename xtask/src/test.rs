@@ -135,7 +135,11 @@ impl Stage {
 /// Runs tests, passing their output on, and closes with the sums of what each test program counted.
 fn counted(command: Cmd<'_>) -> Result<()> {
     // Tools were installed by the first stage, so a missing one is a failure here.
-    let mut command = Command::from(command.env("PERPETUA_REQUIRE_TOOLS", "1"));
+    let mut command = Command::from(
+        command
+            .env("PERPETUA_REQUIRE_TOOLS", "1")
+            .env_remove("PERPETUA_BLESS"),
+    );
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()

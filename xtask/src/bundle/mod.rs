@@ -300,7 +300,8 @@ fn pack(shell: &Shell, folder: &Path) -> Result<()> {
         )
         .quiet()
         .env("XZ_OPT", options)
-        .run()?;
+        .run()
+        .context("tar could not pack the programs: it needs xz (Debian: xz-utils)")?;
         drop(there);
         for part in parts {
             fs::remove_dir_all(folder.join(part))?;
