@@ -41,6 +41,9 @@ pub mod null;
 #[cfg(feature = "cpu")]
 pub mod cpu;
 
+#[cfg(all(feature = "conformance", not(target_arch = "wasm32")))]
+pub mod conformance;
+
 pub use backend::{CompiledKernel, GpuBackend, GpuContext, GpuEvent, GpuGraph, GpuStream, KernelFunction};
 pub use buffer::Buffer;
 #[cfg(feature = "cpu")]

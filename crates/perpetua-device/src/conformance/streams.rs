@@ -1,0 +1,228 @@
+//! Cells of streams: order, events, time, graphs.
+
+use super::{Cell, Check, Failure, Need, fails, pattern, same, same_all};
+use crate::device::Device;
+use crate::error::Error;
+use crate::future::block_on;
+
+pub(super) fn cells() -> Vec<Cell> {
+    vec![
+        Cell::new("streams/work runs in order", in_order),
+        Cell::new("streams/events order streams", events_order),
+        Cell::new("streams/events complete", events_complete),
+        Cell::new("streams/synchronisation", synchronisation),
+        Cell::new("streams/work outlives its stream", outlives),
+        Cell::new("streams/elapsed time", elapsed).needs(Need::Timestamps),
+        Cell::new("streams/many streams", many),
+        Cell::new("graphs/replay", replay),
+        Cell::new("graphs/keep memory alive", keeps_alive),
+        Cell::new("graphs/misuse", misuse),
+    ]
+}
+
+fn in_order(device: &Device) -> Check {
+    let stream = device.create_stream()?;
+    let (a, b) = (device.alloc::<u32>(100_000)?, device.alloc::<u32>(100_000)?);
+    for i in 0..100u32 {
+        stream.fill(&a, i)?;
+        stream.copy(&a, &b)?;
+        stream.fill(&a, u32::MAX)?;
+    }
+    same_all("the last copy", &stream.read(&b)?, &[99; 100_000])
+}
+
+fn events_order(device: &Device) -> Check {
+    let (writer, reader) = (device.create_stream()?, device.create_stream()?);
+    let (a, b) = (device.alloc::<u32>(1 << 20)?, device.alloc::<u32>(1 << 20)?);
+    for i in 0..20u32 {
+        writer.fill(&a, i)?;
+        reader.wait(&writer.record()?)?;
+        reader.copy(&a, &b)?;
+        // The next fill must not overtake the copy.
+        writer.wait(&reader.record()?)?;
+    }
+    same_all("the last copy", &reader.read(&b)?, &vec![19; 1 << 20])?;
+    // An event of its own stream, an old one, and one twice.
+    let event = writer.record()?;
+    writer.wait(&event)?;
+    reader.wait(&event)?;
+    reader.wait(&event)?;
+    writer.synchronize()?;
+    reader.wait(&event)?;
+    Ok(reader.synchronize()?)
+}
+
+fn events_complete(device: &Device) -> Check {
+    let stream = device.create_stream()?;
+    let buffer = device.alloc::<u8>(1 << 20)?;
+    let early = stream.record()?;
+    stream.fill(&buffer, 1)?;
+    let late = stream.record()?;
+    late.synchronize()?;
+    same("the late one", late.is_complete()?, true)?;
+    same("the early one", early.is_complete()?, true)?;
+    stream.fill(&buffer, 2)?;
+    let third = stream.record()?;
+    block_on(third.synchronize_async())?;
+    same("awaited", third.is_complete()?, true)?;
+    // Asking is enough to get there: nobody has to wait.
+    let fourth = stream.record()?;
+    let mut asked = 0u64;
+    while !fourth.is_complete()? {
+        asked += 1;
+        if asked > 10_000_000 {
+            return Err(Failure(
+                "an event is not complete after ten million questions".into(),
+            ));
+        }
+        std::hint::spin_loop();
+    }
+    Ok(())
+}
+
+fn synchronisation(device: &Device) -> Check {
+    let stream = device.create_stream()?;
+    stream.synchronize()?;
+    let buffer = device.alloc::<u8>(1 << 20)?;
+    stream.fill(&buffer, 1)?;
+    stream.flush()?;
+    stream.synchronize()?;
+    same("idle", stream.is_idle()?, true)?;
+    stream.fill(&buffer, 2)?;
+    block_on(stream.synchronize_async())?;
+    stream.fill(&buffer, 3)?;
+    device.synchronize()?;
+    same("idle after all", stream.is_idle()?, true)?;
+    stream.fill(&buffer, 4)?;
+    block_on(device.synchronize_async())?;
+    same("idle after all, awaited", stream.is_idle()?, true)
+}
+
+fn outlives(device: &Device) -> Check {
+    let stream = device.create_stream()?;
+    let (a, b) = (device.alloc::<u32>(1 << 20)?, device.alloc::<u32>(1 << 20)?);
+    for i in 0..10 {
+        stream.fill(&a, i)?;
+        stream.copy(&a, &b)?;
+    }
+    let last = stream.record()?;
+    drop((stream, a));
+    last.synchronize()?;
+    same_all("after the stream", &b.read()?, &vec![9; 1 << 20])
+}
+
+fn elapsed(device: &Device) -> Check {
+    let stream = device.create_stream()?;
+    let buffer = device.alloc::<u8>(64 << 20)?;
+    let start = stream.record()?;
+    for i in 0..4 {
+        stream.fill(&buffer, i)?;
+    }
+    let end = stream.record()?;
+    stream.synchronize()?;
+    let time = end.elapsed_since(&start)?;
+    let clock = std::time::Duration::from_secs(60);
+    if time > clock {
+        return Err(Failure(format!("four fills of 64 MiB took {time:?}")));
+    }
+    // The null device works in no time.
+    if time.is_zero() && Need::Compute.missing(device).is_none() {
+        return Err(Failure("four fills of 64 MiB took no time".into()));
+    }
+    Ok(())
+}
+
+fn many(device: &Device) -> Check {
+    let mut all = Vec::new();
+    for i in 0..64u8 {
+        let stream = device.create_stream()?;
+        let buffer = device.alloc::<u8>(10_000)?;
+        stream.write(&buffer, &pattern(10_000, i))?;
+        all.push((stream, buffer, i));
+    }
+    for (stream, buffer, i) in &all {
+        same_all("content", &stream.read(buffer)?, &pattern(10_000, *i))?;
+    }
+    Ok(())
+}
+
+fn replay(device: &Device) -> Check {
+    let stream = device.create_stream()?;
+    let (a, b) = (device.zeros::<u8>(1000)?, device.zeros::<u8>(1000)?);
+    let host = pattern(500, 10);
+    device.synchronize()?;
+    let graph = stream.capture(|s| {
+        s.write(&a.slice(3..503)?, &host)?;
+        s.copy(&a.slice(..500)?, &b.slice(500..)?)?;
+        s.fill(&a.slice(..3)?, 9)
+    })?;
+    same("nodes", graph.node_count(), 3)?;
+    same_all("captured, not run", &stream.read(&a)?, &[0; 1000])?;
+    graph.launch(&stream)?;
+    let mut expect = vec![0; 1000];
+    expect[503..1000].copy_from_slice(&host[..497]);
+    same_all("first replay", &stream.read(&b)?, &expect)?;
+    // The second replay sees what the first one left.
+    let other = device.create_stream()?;
+    other.launch_graph(&graph)?;
+    expect[500..503].fill(9);
+    same_all("second replay, on another stream", &other.read(&b)?, &expect)?;
+    for _ in 0..50 {
+        stream.launch_graph(&graph)?;
+    }
+    same_all("many replays", &stream.read(&b)?, &expect)?;
+    let nothing = stream.capture(|_| Ok(()))?;
+    same("an empty graph", nothing.node_count(), 0)?;
+    nothing.launch(&stream)?;
+    Ok(stream.synchronize()?)
+}
+
+fn keeps_alive(device: &Device) -> Check {
+    let stream = device.create_stream()?;
+    let result = device.zeros::<u8>(100_000)?;
+    let inner = device.upload(&pattern(100_000, 11))?;
+    device.synchronize()?;
+    let graph = stream.capture(|s| s.copy(&inner, &result))?;
+    drop(inner);
+    // Memory that the graph still needs must not be handed out.
+    let others = [1u8, 2, 3].map(|v| device.full(100_000, v));
+    device.synchronize()?;
+    graph.launch(&stream)?;
+    drop(graph);
+    same_all("replayed", &stream.read(&result)?, &pattern(100_000, 11))?;
+    others.into_iter().try_for_each(|o| o.map(drop))?;
+    Ok(())
+}
+
+fn misuse(device: &Device) -> Check {
+    let stream = device.create_stream()?;
+    let buffer = device.zeros::<u8>(10)?;
+    device.synchronize()?;
+    let is_state = |e: &Error| matches!(e, Error::InvalidState { .. });
+    fails("ending without beginning", stream.inner().end_capture(), is_state)?;
+    let captured = stream.capture(|s| {
+        let wrong = [
+            ("beginning twice", s.inner().begin_capture()),
+            ("reading", s.read(&buffer).map(drop)),
+            (
+                "reading asynchronously",
+                block_on(s.read_async(&buffer)).map(drop),
+            ),
+            ("synchronising", s.synchronize()),
+            ("recording an event", s.record().map(drop)),
+        ];
+        Ok(wrong.map(|(what, result)| fails(what, result, is_state)).to_vec()).and_then(|checks| match checks
+            .into_iter()
+            .find_map(Result::err)
+        {
+            None => Ok(()),
+            Some(Failure(message)) => Err(Error::Frontend {
+                kernel: "capture".into(),
+                message,
+            }),
+        })
+    })?;
+    same("nodes", captured.node_count(), 0)?;
+    stream.fill(&buffer, 1)?;
+    same("the stream works on", stream.read(&buffer)?, vec![1; 10])
+}
