@@ -7,6 +7,7 @@
 //! - `signature`: the kernel's parameters, and what the shim's compiler cannot judge (attributes, address spaces).
 //! - `compile`: source and shim to a shared object.
 //! - `launch`: what is run, and every way in which that can fail.
+//! - `memory`: buffers with guards, threadgroup memory that starts out as garbage.
 //! - `runner`: the schedule of lanes, barriers and SIMD-group operations.
 //!
 //! What passes here is not proven for Metal: address spaces are qualifiers without a check, except where a kernel's
@@ -14,6 +15,7 @@
 
 mod compile;
 mod launch;
+mod memory;
 mod runner;
 mod signature;
 mod tokens;
