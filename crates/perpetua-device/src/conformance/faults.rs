@@ -70,10 +70,7 @@ fn out_of_bounds(device: &Device) -> Check {
     is_at(&found, "out_of_bounds", FaultKind::IndexOutOfBounds, &[95, 95])?;
     same("subject", found.site.subject.as_str(), "out")?;
     same("lane", (found.block, found.thread), ([2, 0, 0], [31, 0, 0]))?;
-    let mut expect: Vec<u32> = (0..95).collect();
-    expect.extend((90..95).map(|_| 0));
-    expect[95] = 90;
-    (0..5).for_each(|i| expect[95 + i] = 90 + i as u32);
+    let expect: Vec<u32> = (0..95).chain(91..=95).collect();
     same(
         "every other store happened, that one did not",
         out.read()?,
