@@ -20,3 +20,6 @@ pub mod pass;
 pub mod back;
 
 pub mod fault;
+
+#[cfg(feature = "testing")]
+pub mod testing;

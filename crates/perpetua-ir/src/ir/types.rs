@@ -216,9 +216,14 @@ impl Type {
         Type::Array(Arc::new(element), len)
     }
 
-    /// A tuple: a struct with fields `0`, `1`, …, named after its element types.
+    /// A tuple: a struct with fields `0`, `1`, …, named after their number and types (the empty one is `tuple`).
     pub fn tuple(elements: Vec<Type>) -> Type {
-        let name = elements.iter().fold(String::from("tuple"), |mut name, ty| {
+        // The number tells `((u8,), u16)` from `((u8, u16),)`.
+        let name = match elements.len() {
+            0 => String::from("tuple"),
+            n => format!("tuple{n}"),
+        };
+        let name = elements.iter().fold(name, |mut name, ty| {
             name.push('_');
             name.extend(
                 ty.to_string()
