@@ -2,6 +2,7 @@
 //! verified kernel; they know nothing of front ends or devices.
 
 mod abi;
+pub mod ptx;
 mod target;
 
 pub use abi::*;

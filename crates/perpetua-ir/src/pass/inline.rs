@@ -1,82 +1,49 @@
-//! Replaces calls of chosen device functions by their code. Knows nothing of why they were chosen.
+//! Replaces calls of device functions by their code.
 
 use crate::ir::{
     Base, Block, Body, Effect, Inst, Kernel, Local, LocalId, Op, Place, Step, Stmt, Type, Value,
 };
 
-/// A copy of `kernel` in which every function that `chosen` names (by index) is inlined wherever it is called and
-/// then dropped; calls of the others are renumbered.
-pub(crate) fn inline_functions(kernel: &Kernel, chosen: &[bool]) -> Kernel {
-    let is_chosen = |f: usize| chosen.get(f).copied().unwrap_or(false);
-    let mut renumbered = Vec::new();
-    let mut kept = 0u32;
-    for f in 0..kernel.functions.len() {
-        renumbered.push(kept);
-        kept += u32::from(!is_chosen(f));
-    }
+/// A copy of `kernel` in which every device function is inlined wherever it is called and then dropped.
+pub(crate) fn inline_functions(kernel: &Kernel) -> Kernel {
     // Functions call only those before them, so each is finished when a later one needs it.
     let mut bodies: Vec<Body> = Vec::new();
     for function in &kernel.functions {
-        let body = expand(&function.body, kernel, &bodies, &is_chosen, &renumbered);
+        let body = expand(&function.body, kernel, &bodies);
         bodies.push(body);
     }
-    let body = expand(&kernel.body, kernel, &bodies, &is_chosen, &renumbered);
-    let mut out = kernel.clone();
-    out.body = body;
-    out.functions = kernel
-        .functions
-        .iter()
-        .zip(bodies)
-        .enumerate()
-        .filter(|(f, _)| !is_chosen(*f))
-        .map(|(_, (function, body))| crate::ir::Function {
-            body,
-            ..function.clone()
-        })
-        .collect();
-    out
+    let body = expand(&kernel.body, kernel, &bodies);
+    Kernel {
+        body,
+        functions: Vec::new(),
+        ..kernel.clone()
+    }
 }
 
-fn expand(
-    body: &Body,
-    kernel: &Kernel,
-    bodies: &[Body],
-    is_chosen: &dyn Fn(usize) -> bool,
-    renumbered: &[u32],
-) -> Body {
+fn expand(body: &Body, kernel: &Kernel, bodies: &[Body]) -> Body {
     let mut out = Body {
         values: body.values.clone(),
         locals: body.locals.clone(),
         block: Block::default(),
     };
-    out.block = expand_block(&body.block, kernel, bodies, is_chosen, renumbered, &mut out);
+    out.block = expand_block(&body.block, kernel, bodies, &mut out);
     out
 }
 
-fn expand_block(
-    block: &Block,
-    kernel: &Kernel,
-    bodies: &[Body],
-    is_chosen: &dyn Fn(usize) -> bool,
-    renumbered: &[u32],
-    out: &mut Body,
-) -> Block {
+fn expand_block(block: &Block, kernel: &Kernel, bodies: &[Body], out: &mut Body) -> Block {
     let mut statements = Vec::with_capacity(block.0.len());
     for stmt in &block.0 {
         let mut stmt = stmt.clone();
-        if let Inst::Let(v, Op::Call(f, args)) = &mut stmt.inst {
+        if let Inst::Let(v, Op::Call(f, args)) = &stmt.inst {
             let index = *f as usize;
-            if is_chosen(index) {
-                let result = kernel.functions.get(index).and_then(|f| f.result.clone());
-                if let Some(callee) = bodies.get(index) {
-                    paste(callee, args, result, *v, stmt.line, out, &mut statements);
-                    continue;
-                }
+            let result = kernel.functions.get(index).and_then(|f| f.result.clone());
+            if let Some(callee) = bodies.get(index) {
+                paste(callee, args, result, *v, stmt.line, out, &mut statements);
+                continue;
             }
-            *f = renumbered.get(index).copied().unwrap_or(*f);
         }
         for inner in stmt.inst.blocks_mut() {
-            *inner = expand_block(inner, kernel, bodies, is_chosen, renumbered, out);
+            *inner = expand_block(inner, kernel, bodies, out);
         }
         statements.push(stmt);
     }
@@ -119,12 +86,9 @@ fn paste(
     let code = renaming.block(&callee.block, 0);
     let push = |statements: &mut Vec<Stmt>, inst| statements.push(Stmt { line, inst });
     push(statements, Inst::Labeled(code));
-    let op = match slot {
-        Some(slot) => Op::Load(Place::local(slot), None),
-        // The value of a call without result is the empty tuple.
-        None => Op::Zero(out.values.get(v.0 as usize).cloned().unwrap_or(Type::BOOL)),
-    };
-    push(statements, Inst::Let(v, op));
+    if let Some(slot) = slot {
+        push(statements, Inst::Let(v, Op::Load(Place::local(slot), None)));
+    }
 }
 
 struct Renaming {

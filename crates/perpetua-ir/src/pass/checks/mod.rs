@@ -8,9 +8,8 @@
 //! - a faulting load gives zero; a dead lane's stores, atomics and prints do not happen;
 //! - statements without barriers that no later uniform decision depends on are left at once, and skipped
 //!   when the lane is dead already: among them all loops without barriers whose conditions diverge;
-//! - loops with barriers have uniform conditions, to which dead lanes contribute as before, so a dead lane comes to
-//!   every barrier and leaves with the others. Where those conditions depend on memory that a dead lane may
-//!   have failed to write, a group fault word is tested on each turn, and the whole group ends;
+//! - loops with barriers have uniform conditions, to which dead lanes contribute as before and which do not depend
+//!   on memory that lanes write, so a dead lane comes to every barrier and leaves with the others;
 //! - after the last barrier and subgroup operation a dead lane returns.
 //!
 //! Checks that are proven superfluous are dropped: constant indices into arrays, accesses dominated by a comparison
@@ -23,8 +22,7 @@ mod tests;
 mod uniformity;
 
 use crate::fault::{FaultSite, PrintSite};
-use crate::ir::{Base, Block, Body, Checks, Effect, Inst, Kernel, Op, Scalar, SharedVar, Step, Type};
-use crate::ops::BinaryOp;
+use crate::ir::{Block, Body, Checks, Effect, Inst, Kernel, Op, Scalar, Type};
 use crate::pass::inline::inline_functions;
 use crate::verify::Verified;
 use rewrite::{Policy, Rewriter};
@@ -36,6 +34,7 @@ pub struct Explicit {
     kernel: Kernel,
     faults: Vec<FaultSite>,
     prints: Vec<PrintSite>,
+    dies_at_once: bool,
 }
 
 impl Explicit {
@@ -53,6 +52,12 @@ impl Explicit {
     /// The print sites, in the order of the [`Effect::Print`] statements, likewise.
     pub fn prints(&self) -> &[PrintSite] {
         &self.prints
+    }
+
+    /// Whether a lane that faults can end there and then: what the kernel does between a fault and the lane's end is
+    /// only to find its way out. So in kernels without barriers and subgroup operations.
+    pub fn dies_at_once(&self) -> bool {
+        self.dies_at_once
     }
 
     /// The parts: kernel, fault sites, print sites.
@@ -90,12 +95,14 @@ fn explicit(kernel: &Kernel) -> Explicit {
         Checks::On if synchronises(kernel) => walk_on(kernel),
         Checks::On => return_at_once(kernel),
     };
+    let dies_at_once = kernel.checks == Checks::On && !synchronises(&kernel);
     kernel.checks = Checks::Explicit;
     let prints = print_sites(&kernel);
     Explicit {
         kernel,
         faults,
         prints,
+        dies_at_once,
     }
 }
 
@@ -178,65 +185,12 @@ fn return_at_once(kernel: &Kernel) -> (Kernel, Vec<FaultSite>) {
     (out, sites)
 }
 
-/// Name of the workgroup variable that tells all lanes that one has faulted.
-const GROUP_WORD: &str = "perpetua_group_fault";
-
 fn walk_on(kernel: &Kernel) -> (Kernel, Vec<FaultSite>) {
-    let mut impure: Vec<bool> = Vec::new();
-    for function in &kernel.functions {
-        impure.push(is_impure(&function.body, &impure));
-    }
-    let kernel = inline_functions(kernel, &impure);
+    // In one body, so that a dead lane's way is seen as a whole.
+    let kernel = inline_functions(kernel);
     let uniformity = Uniformity::of(&kernel, &kernel.body);
-    let mut out = kernel.clone();
-    let word = needs_group_word(&kernel, &uniformity).then(|| {
-        out.shared.push(SharedVar {
-            name: GROUP_WORD.into(),
-            ty: Type::U32,
-            dynamic: false,
-        });
-        Base::Shared(out.shared.len() as u32 - 1)
-    });
     let mut sites = Vec::new();
-    let rewriter = Rewriter::new(&kernel, &kernel.body, &[], Some((&uniformity, word)), &mut sites);
-    out.body = rewriter.run(Policy::Walk);
-    (out, sites)
-}
-
-/// Whether a function does more than compute its result from its arguments without faulting or repeating.
-fn is_impure(body: &Body, impure: &[bool]) -> bool {
-    contains(&body.block, &|inst| match inst {
-        Inst::Let(_, op) => match op {
-            Op::Load(place, _) => {
-                !matches!(place.base, Base::Local(_))
-                    || place.path.iter().any(|s| matches!(s, Step::Index(_)))
-            }
-            Op::Atomic(..) | Op::CompareExchange { .. } | Op::Subgroup(..) => true,
-            Op::Binary(BinaryOp::Div | BinaryOp::Rem, a, _) => {
-                scalar_of(body, *a).is_some_and(Scalar::is_int)
-            }
-            Op::Call(f, _) => impure.get(*f as usize).copied().unwrap_or(false),
-            _ => false,
-        },
-        Inst::Do(Effect::Store(place, ..)) => {
-            !matches!(place.base, Base::Local(_)) || place.path.iter().any(|s| matches!(s, Step::Index(_)))
-        }
-        Inst::Do(_) => true,
-        // With a dead lane's arguments a loop might not end.
-        Inst::Loop(_) => true,
-        _ => false,
-    })
-}
-
-/// Whether some loop has a barrier and conditions that a dead lane could keep from coming true.
-fn needs_group_word(kernel: &Kernel, uniformity: &Uniformity) -> bool {
-    let mut at = 0;
-    let mut found = false;
-    kernel.body.block.walk(&mut |stmt| {
-        if let Inst::Loop(body) = &stmt.inst {
-            found |= uniformity.exit_depends_on_memory(at) && contains(body, &is_barrier);
-        }
-        at += 1;
-    });
-    found
+    let rewriter = Rewriter::new(&kernel, &kernel.body, &[], Some(&uniformity), &mut sites);
+    let body = rewriter.run(Policy::Walk);
+    (Kernel { body, ..kernel }, sites)
 }

@@ -8,8 +8,8 @@ use super::uniformity::Uniformity;
 use super::{contains, is_barrier, is_subgroup};
 use crate::fault::FaultSite;
 use crate::ir::{
-    Base, Block, Body, Effect, FaultKind, Inst, Kernel, Local, LocalId, MemOrder, Op, ParamKind, Place,
-    Scalar, Scope, Step, Stmt, Sync, Type, Value,
+    Base, Block, Body, Effect, FaultKind, Inst, Kernel, Local, LocalId, Op, ParamKind, Place, Scalar, Step,
+    Stmt, Type, Value,
 };
 use crate::ops::{BinaryOp, TernaryOp};
 
@@ -56,7 +56,6 @@ pub(super) struct Rewriter<'a> {
     /// Which functions may return with the lane dead.
     faulting: &'a [bool],
     uniformity: Option<&'a Uniformity>,
-    group_word: Option<Base>,
     sites: &'a mut Vec<FaultSite>,
     result: Option<Type>,
     values: Vec<Type>,
@@ -87,15 +86,14 @@ impl<'a> Rewriter<'a> {
         kernel: &'a Kernel,
         source: &'a Body,
         faulting: &'a [bool],
-        walk: Option<(&'a Uniformity, Option<Base>)>,
+        uniformity: Option<&'a Uniformity>,
         sites: &'a mut Vec<FaultSite>,
     ) -> Rewriter<'a> {
         Rewriter {
             kernel,
             source,
             faulting,
-            uniformity: walk.map(|w| w.0),
-            group_word: walk.and_then(|w| w.1),
+            uniformity,
             sites,
             result: None,
             values: source.values.clone(),
@@ -141,10 +139,6 @@ impl<'a> Rewriter<'a> {
                 );
             }
         }
-        if self.group_word.is_some() {
-            self.set_group_word(0, 0, &mut block);
-            push(&mut block, 0, Inst::Do(Effect::Barrier));
-        }
         block.extend(code.0);
         Body {
             values: self.values,
@@ -178,17 +172,6 @@ impl<'a> Rewriter<'a> {
 
     fn scalar(&self, v: Value) -> Option<Scalar> {
         self.values.get(v.0 as usize).and_then(Type::as_scalar)
-    }
-
-    fn set_group_word(&mut self, line: u32, to: u64, out: &mut Vec<Stmt>) {
-        if let Some(base) = self.group_word {
-            let value = self.constant(line, Scalar::U32, to, out);
-            let place = Place {
-                base,
-                path: Vec::new(),
-            };
-            push(out, line, Inst::Do(Effect::Store(place, value, Some(GROUP_SYNC))));
-        }
     }
 
     /// Rewrites a block; says whether control never reaches its end. From statement number `walked` on a dead
@@ -328,7 +311,7 @@ impl<'a> Rewriter<'a> {
                     code = self.block(body, here.exit.deeper(), None).0;
                 }
                 self.known.set_contents(entry);
-                (Inst::Loop(self.with_group_test(code, body, here)), false)
+                (Inst::Loop(code), false)
             }
             Inst::Labeled(body) => {
                 let code = self.block(body, here.exit.deeper(), None).0;
@@ -340,38 +323,6 @@ impl<'a> Rewriter<'a> {
         };
         push(out, here.line, inst);
         ended
-    }
-
-    /// Puts the test of the group fault word at the head of a loop that could go on for ever for want of a dead
-    /// lane's stores.
-    fn with_group_test(&mut self, code: Block, source: &Block, here: Here) -> Block {
-        let depends = self.uniformity.is_some_and(|u| u.exit_depends_on_memory(here.at));
-        let (Exit::Walk, true, true, Some(base)) = (here.exit, depends, self.maybe_dead, self.group_word)
-        else {
-            return code;
-        };
-        if !contains(source, &is_barrier) {
-            return code;
-        }
-        let line = here.line;
-        let mut out = Vec::new();
-        // Between two barriers nobody writes the word, so all lanes read the same.
-        push(&mut out, line, Inst::Do(Effect::Barrier));
-        let place = Place {
-            base,
-            path: Vec::new(),
-        };
-        let word = self.let_(line, Op::Load(place, Some(GROUP_SYNC)), Type::U32, &mut out);
-        push(&mut out, line, Inst::Do(Effect::Barrier));
-        let zero = self.constant(line, Scalar::U32, 0, &mut out);
-        let faulted = self.compare(line, BinaryOp::Ne, word, zero, &mut out);
-        let leave = Block(vec![Stmt {
-            line,
-            inst: Inst::Return(None),
-        }]);
-        push(&mut out, line, Inst::If(faulted, leave, Block::default()));
-        out.extend(code.0);
-        Block(out)
     }
 
     /// Whether a dead lane may leave a statement at once, or skip it: it has no barrier, and nothing that is
@@ -757,16 +708,10 @@ impl<'a> Rewriter<'a> {
         let all = uniform && self.uniformity.is_some_and(|u| u.flow(here.at));
         match here.exit {
             Exit::Walk if !all => {
-                self.set_group_word(here.line, 1, out);
                 self.maybe_dead = true;
                 false
             }
-            Exit::Leave(_) => {
-                self.set_group_word(here.line, 1, out);
-                self.leave(here, out);
-                true
-            }
-            Exit::Walk | Exit::Return => {
+            Exit::Walk | Exit::Leave(_) | Exit::Return => {
                 self.leave(here, out);
                 true
             }
@@ -852,12 +797,6 @@ impl<'a> Rewriter<'a> {
         .unwrap_or_default()
     }
 }
-
-/// How lanes tell each other of a fault: only the value matters, barriers order it.
-const GROUP_SYNC: Sync = Sync {
-    order: MemOrder::Relaxed,
-    scope: Scope::Workgroup,
-};
 
 fn push(out: &mut Vec<Stmt>, line: u32, inst: Inst) {
     out.push(Stmt { line, inst });

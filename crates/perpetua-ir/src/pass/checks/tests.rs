@@ -3,6 +3,7 @@
 use super::*;
 use crate::ir::*;
 use crate::ops::BinaryOp::{Add, And, Div, Ge, Lt, Min, Mul, Rem, Sub};
+use crate::verify::verify;
 
 type R = Result<(), TypeError>;
 
@@ -38,6 +39,10 @@ fn check_form(explicit: &Explicit) {
         here.iter().for_each(|v| defined[v.0 as usize] = false);
     }
     let kernel = explicit.kernel();
+    // Barriers of the explicit kernel stand in uniform flow, and variables are written before they are read.
+    if let Err(errors) = verify(kernel.clone()) {
+        panic!("{errors}\n{kernel}");
+    }
     let params = kernel.functions.iter().map(|f| f.params.len()).chain([0]);
     let mut found = Vec::new();
     for (body, params) in bodies(kernel).zip(params) {
@@ -444,53 +449,6 @@ fn faults_that_all_lanes_meet_end_the_group() {
     });
     assert_eq!(e.faults().len(), 1);
     assert_eq!((count_of(&e, is_return), count_of(&e, is_dead)), (1, 0));
-    assert!(e.kernel().shared.is_empty());
-}
-
-#[test]
-fn loops_that_wait_for_memory_test_the_group_word() {
-    let loops = |through_memory: bool| {
-        built(move |k| {
-            let (x, _) = buffers(k);
-            let t = k.shared("t", Type::U32);
-            let flag = Place {
-                base: t,
-                path: vec![],
-            };
-            let i = k.local("i", Type::U32);
-            let zero = k.u32(0);
-            k.store(Place::local(i), zero)?;
-            k.loop_(|k| {
-                let at = k.load(if through_memory {
-                    flag.clone()
-                } else {
-                    Place::local(i)
-                })?;
-                let ten = k.u32(10);
-                let done = k.binary(Ge, at, ten)?;
-                k.if_(done, |k| {
-                    k.break_(0);
-                    Ok(())
-                })?;
-                k.effect(Effect::Barrier)?;
-                let lane = k.builtin(Builtin::ThreadIdx(Axis::X));
-                let v = k.load(Place::element(x, lane))?;
-                let v = k.cast(Scalar::U32, v)?;
-                k.store(flag.clone(), v)?;
-                k.effect(Effect::Barrier)?;
-                let j = k.load(Place::local(i))?;
-                let one = k.u32(1);
-                let j = k.binary(Add, j, one)?;
-                k.store(Place::local(i), j)
-            })
-        })
-    };
-    let counted = loops(false);
-    assert_eq!(counted.kernel().shared.len(), 1);
-    assert_eq!(count_of(&counted, is_barrier), 2);
-    let waiting = loops(true);
-    assert_eq!(waiting.kernel().shared.len(), 2);
-    assert_eq!(count_of(&waiting, is_barrier), 5);
 }
 
 #[test]

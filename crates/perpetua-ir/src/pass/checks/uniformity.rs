@@ -1,40 +1,36 @@
-//! Which values, variables and statements are the same for all lanes of a work-group, and which depend on memory
-//! that lanes share. A may-analysis without regard to order within one body; knows nothing of faults.
+//! Which values, variables and statements are the same for all lanes of a work-group. A may-analysis without regard
+//! to order within one body, by the verifier's rules: what the verifier takes to be uniform is so here. Knows
+//! nothing of faults.
 
 use crate::ir::{
     Access, Base, Block, Body, Builtin, Effect, Inst, Kernel, LocalId, Op, Param, ParamKind, Place, Value,
 };
 
-/// Properties that spread from operands to results.
-pub(super) type Flags = u8;
-/// May differ between the lanes of a work-group.
-pub(super) const DIVERGENT: Flags = 1;
-/// May depend on memory that lanes write.
-pub(super) const MEMORY: Flags = 2;
-
 /// The analysis's result for one body.
 pub(super) struct Uniformity {
-    values: Vec<Flags>,
-    locals: Vec<Flags>,
-    /// By number of the statement in pre-order: flags of the control flow that it stands in.
-    flow: Vec<Flags>,
-    /// By number of a loop statement: flags of the conditions on which lanes leave it.
-    exits: Vec<Flags>,
+    /// Whether each value may differ between the lanes of a work-group.
+    values: Vec<bool>,
+    /// Likewise each variable.
+    locals: Vec<bool>,
+    /// By number of the statement in pre-order: whether lanes may come to it apart.
+    flow: Vec<bool>,
+    /// By number of a loop statement: whether lanes may leave it apart.
+    exits: Vec<bool>,
 }
 
-/// An escape from a block: level of the construct that it leaves or continues (0: the body), flags of the control
-/// flow that it stands in, whether it continues.
-type Escape = (usize, Flags, bool);
+/// An escape from a block: level of the construct that it leaves or continues (0: the body), whether it stands in
+/// divergent flow, whether it continues.
+type Escape = (usize, bool, bool);
 
 impl Uniformity {
     pub(super) fn of(kernel: &Kernel, body: &Body) -> Uniformity {
         let mut count = 0;
         body.block.walk(&mut |_| count += 1);
         let mut this = Uniformity {
-            values: vec![0; body.values.len()],
-            locals: vec![0; body.locals.len()],
-            flow: vec![0; count],
-            exits: vec![0; count],
+            values: vec![false; body.values.len()],
+            locals: vec![false; body.locals.len()],
+            flow: vec![false; count],
+            exits: vec![false; count],
         };
         loop {
             let mut walk = Walk {
@@ -43,7 +39,7 @@ impl Uniformity {
                 at: 0,
                 changed: false,
             };
-            walk.block(&body.block, 0, 0);
+            walk.block(&body.block, 0, false);
             if !walk.changed {
                 return this;
             }
@@ -52,22 +48,17 @@ impl Uniformity {
 
     /// Whether a value is the same for all lanes that compute it together.
     pub(super) fn value(&self, v: Value) -> bool {
-        self.values.get(v.0 as usize).is_none_or(|f| f & DIVERGENT == 0)
+        self.values.get(v.0 as usize).is_none_or(|divergent| !divergent)
     }
 
     /// Whether a variable is the same for all lanes at all times.
     pub(super) fn local(&self, id: LocalId) -> bool {
-        self.locals.get(id.0 as usize).is_none_or(|f| f & DIVERGENT == 0)
+        self.locals.get(id.0 as usize).is_none_or(|divergent| !divergent)
     }
 
     /// Whether all lanes of a group come to this statement together.
     pub(super) fn flow(&self, statement: usize) -> bool {
-        self.flow.get(statement).is_none_or(|f| f & DIVERGENT == 0)
-    }
-
-    /// Whether leaving this loop may depend on what lanes write to memory.
-    pub(super) fn exit_depends_on_memory(&self, statement: usize) -> bool {
-        self.exits.get(statement).is_some_and(|f| f & MEMORY != 0)
+        self.flow.get(statement).is_none_or(|divergent| !divergent)
     }
 }
 
@@ -79,48 +70,48 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn raise(slot: Option<&mut Flags>, flags: Flags, changed: &mut bool) {
+    fn raise(slot: Option<&mut bool>, flags: bool, changed: &mut bool) {
         if let Some(slot) = slot {
             *changed |= *slot | flags != *slot;
             *slot |= flags;
         }
     }
 
-    fn place(&self, place: &Place) -> Flags {
+    fn place(&self, place: &Place) -> bool {
         let base = match place.base {
-            Base::Local(id) => self.state.locals.get(id.0 as usize).copied().unwrap_or(0),
-            Base::Shared(_) => MEMORY,
-            Base::Buffer(i) => match self.params.get(i as usize).map(|p| &p.kind) {
+            Base::Local(id) => self.state.locals.get(id.0 as usize).copied().unwrap_or(false),
+            Base::Shared(_) => true,
+            Base::Buffer(i) => !matches!(
+                self.params.get(i as usize).map(|p| &p.kind),
                 Some(ParamKind::Buffer {
-                    access: Access::Read, ..
-                }) => 0,
-                _ => MEMORY,
-            },
-            Base::Constant(_) => 0,
+                    access: Access::Read,
+                    ..
+                })
+            ),
+            Base::Constant(_) => false,
         };
         let mut flags = base;
         place.operands(&mut |v| flags |= self.value(v));
         flags
     }
 
-    fn value(&self, v: Value) -> Flags {
-        self.state.values.get(v.0 as usize).copied().unwrap_or(0)
+    fn value(&self, v: Value) -> bool {
+        self.state.values.get(v.0 as usize).copied().unwrap_or(false)
     }
 
-    fn op(&self, op: &Op) -> Flags {
-        let mut of_operands = 0;
+    fn op(&self, op: &Op) -> bool {
+        let mut of_operands = false;
         op.operands(&mut |v| of_operands |= self.value(v));
         of_operands
             | match op {
-                Op::Builtin(Builtin::ThreadIdx(_) | Builtin::SubgroupLane) | Op::IsDead => DIVERGENT,
+                Op::Builtin(Builtin::ThreadIdx(_) | Builtin::SubgroupLane) | Op::IsDead => true,
                 Op::Load(place, None) => self.place(place),
-                Op::Load(_, Some(_)) | Op::Atomic(..) | Op::CompareExchange { .. } => DIVERGENT | MEMORY,
-                Op::Subgroup(..) => DIVERGENT,
-                _ => 0,
+                Op::Load(_, Some(_)) | Op::Atomic(..) | Op::CompareExchange { .. } | Op::Subgroup(..) => true,
+                _ => false,
             }
     }
 
-    fn block(&mut self, block: &Block, level: usize, flow: Flags) -> Vec<Escape> {
+    fn block(&mut self, block: &Block, level: usize, flow: bool) -> Vec<Escape> {
         let mut flow = flow;
         let mut escapes = Vec::new();
         for stmt in &block.0 {
@@ -161,12 +152,12 @@ impl Walk<'_> {
                     left
                 }
                 Inst::Loop(body) => {
-                    let known = self.state.exits.get(at).copied().unwrap_or(0);
+                    let known = self.state.exits.get(at).copied().unwrap_or(false);
                     let mut left = self.block(body, level + 1, flow | known);
                     let exits = left
                         .iter()
                         .filter(|(to, _, again)| !(*again && *to == level + 1))
-                        .fold(0, |f, e| f | e.1);
+                        .any(|e| e.1);
                     Self::raise(self.state.exits.get_mut(at), exits, &mut self.changed);
                     left.retain(|(to, _, _)| *to <= level);
                     left
@@ -181,7 +172,7 @@ impl Walk<'_> {
                 Inst::Return(_) => vec![(0, flow, false)],
             };
             // Lanes that left make what follows divergent if not all of them did.
-            flow |= left.iter().fold(0, |f, e| f | e.1);
+            flow |= left.iter().any(|e| e.1);
             escapes.extend(left);
         }
         escapes

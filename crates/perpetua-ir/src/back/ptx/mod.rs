@@ -1,0 +1,142 @@
+//! PTX for the CUDA driver: users need nothing else. A pure function of a verified kernel; knows nothing of
+//! devices. Device functions are inlined, so no calling convention is involved; aggregates are split into the
+//! scalars that make them up.
+//!
+//! In the order of the work: `signature` writes the module's head, parameters and tables; `frame` holds values
+//! and variables of the code being written; `statement` writes control flow; `integer`, `float` and `convert`
+//! operators; `memory` places, loads and stores; `atomic` what orders or changes memory atomically; `subgroup`
+//! exchanges among lanes; `report` faults and prints. `emit` is the text below them all.
+
+mod atomic;
+mod convert;
+mod emit;
+mod float;
+mod frame;
+mod integer;
+mod memory;
+mod report;
+mod signature;
+mod statement;
+mod subgroup;
+
+use std::collections::HashMap;
+
+use super::{RenderError, Source};
+use crate::ir::{Builtin, Kernel, Scalar};
+use crate::pass::checks::make_explicit;
+use crate::pass::expand_library;
+use crate::verify::Verified;
+use emit::{Emitter, Leaf};
+use frame::{Frame, Span};
+use memory::AddressKey;
+use subgroup::Mask;
+
+/// Renders a kernel for devices of compute capability `sm / 10` and newer ones.
+///
+/// The text says the lowest PTX version that its target and instructions need. Parameters are those of
+/// [`CudaAbi::Checked`](super::CudaAbi::Checked); the entry point is called as the kernel, but for PTX's one reserved
+/// word.
+///
+/// # Errors
+/// [`RenderError::Limit`] for a compute capability below 7.0, more than 48 KiB of static workgroup memory,
+/// more than 4,352 bytes of parameters or a work-group of more than 1,024 lanes.
+pub fn render(verified: &Verified, sm: u32) -> Result<Source, RenderError> {
+    let explicit = make_explicit(verified);
+    let at_once = explicit.dies_at_once();
+    let (kernel, faults, prints) = explicit.into_parts();
+    let kernel = expand_library(kernel);
+    signature::check_limits(&kernel, sm)?;
+    let (text, entry) = Renderer::new(&kernel, sm, at_once).run();
+    Ok(Source {
+        text,
+        entry,
+        faults,
+        prints,
+    })
+}
+
+/// Renders one kernel.
+struct Renderer<'k> {
+    kernel: &'k Kernel,
+    /// Name of the entry point.
+    entry: String,
+    sm: u32,
+    /// Whether a lane that faults ends there, so that nothing after a fault statement runs.
+    at_once: bool,
+    out: Emitter,
+    frame: Frame<'k>,
+    /// Leaves of all values and variables, in runs.
+    leaves: Vec<Leaf>,
+    /// Numbers of the first fault and print site of each function, then of the kernel's body.
+    first_sites: Vec<(u32, u32)>,
+    /// 64-bit registers that extend a word: the word and whether its sign was extended.
+    widened_words: HashMap<Leaf, (Leaf, bool)>,
+    builtins: HashMap<Builtin, Leaf>,
+    /// Leaves of each value parameter in use.
+    parameters: HashMap<u32, Span>,
+    /// Address and length in elements of each buffer parameter in use.
+    pointers: HashMap<u32, Leaf>,
+    lengths: HashMap<u32, Leaf>,
+    /// Addresses of module and function variables in use, by name.
+    symbols: HashMap<String, Leaf>,
+    /// Element addresses that are valid here.
+    addresses: Vec<(AddressKey, Leaf)>,
+    /// Declarations of the function's variables in memory.
+    variables: Vec<String>,
+    /// Set once the lane has faulted; none in kernels where that ends it.
+    dead: Option<Leaf>,
+    /// Registers of the common report of faults that end the lane: site, operands.
+    report: Option<[Leaf; 3]>,
+    /// The lanes that run together here, where subgroup operations need it.
+    mask: Option<Mask>,
+}
+
+impl Renderer<'_> {
+    /// What the launch supplies.
+    fn builtin(&mut self, builtin: Builtin) -> Leaf {
+        let special = match (builtin, self.kernel.block_size) {
+            (Builtin::BlockDim(axis), Some(size)) => return Leaf::Imm(size[axis as usize].into()),
+            (Builtin::SubgroupSize, _) => return Leaf::Imm(32),
+            (Builtin::ThreadIdx(axis), _) => format!("%tid.{}", axis.name()),
+            (Builtin::BlockIdx(axis), _) => format!("%ctaid.{}", axis.name()),
+            (Builtin::BlockDim(axis), _) => format!("%ntid.{}", axis.name()),
+            (Builtin::GridDim(axis), _) => format!("%nctaid.{}", axis.name()),
+            (Builtin::SubgroupLane, _) => "%laneid".into(),
+        };
+        if let Some(leaf) = self.builtins.get(&builtin) {
+            return *leaf;
+        }
+        let d = self.out.word();
+        emit::emit_once!(self, "mov.u32 {d}, {special}");
+        self.builtins.insert(builtin, d);
+        d
+    }
+
+    /// The address of a variable, 32 bits wide in shared memory, else 64.
+    fn symbol(&mut self, name: &str, shared: bool) -> Leaf {
+        if let Some(leaf) = self.symbols.get(name) {
+            return *leaf;
+        }
+        let d = if shared {
+            let d = self.out.word();
+            emit::emit_once!(self, "mov.u32 {d}, {name}");
+            d
+        } else {
+            let d = self.out.wide();
+            emit::emit_once!(self, "mov.u64 {d}, {name}");
+            d
+        };
+        self.symbols.insert(name.into(), d);
+        d
+    }
+
+    /// A scalar in 64 bits, extended by its type.
+    fn in_64_bits(&mut self, s: Scalar, a: Leaf) -> Leaf {
+        let to = if s.is_signed_int() {
+            Scalar::I64
+        } else {
+            Scalar::U64
+        };
+        self.cast(s, to, a)
+    }
+}

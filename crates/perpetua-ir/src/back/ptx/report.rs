@@ -1,0 +1,174 @@
+//! Reports to the host: the fault record and the print ring. Layouts are those of [`crate::fault`].
+
+use super::Renderer;
+use super::emit::{Label, Leaf, emit, emit_once};
+use super::memory::Space;
+use crate::fault::{print_ring, record};
+use crate::ir::{Axis, Scalar, Value};
+
+/// Name of the parameter that holds the fault record's address.
+pub(super) const RECORD: &str = "perpetua_fault_record";
+/// Name of the parameter that holds the launch's site base.
+pub(super) const SITE_BASE: &str = "perpetua_site_base";
+/// Name of the parameter that holds the print ring's address.
+pub(super) const PRINT_RING: &str = "perpetua_print_ring";
+/// Where lanes that end by a fault go.
+const REPORT: &str = "$fault";
+
+/// Byte offset of a word.
+const fn byte(word: usize) -> usize {
+    word * 4
+}
+
+impl Renderer<'_> {
+    /// A parameter that is an address in global memory.
+    fn hidden_pointer(&mut self, name: &str) -> Leaf {
+        let (generic, d) = (self.out.wide(), self.out.wide());
+        emit!(self, "ld.param.u64 {generic}, [{name}]");
+        emit!(self, "cvta.to.global.u64 {d}, {generic}");
+        d
+    }
+
+    /// Reports a fault; says whether the lane ends. `last`: nothing but the lane's end follows.
+    pub(super) fn fault(&mut self, operands: &[Value], last: bool) -> bool {
+        let site = Leaf::Imm(self.frame.next.0.into());
+        self.frame.next.0 += 1;
+        let mut wide = [Leaf::Imm(0); 2];
+        for (slot, v) in wide.iter_mut().zip(operands) {
+            *slot = self.in_64_bits(self.scalar_of(*v), self.leaf(*v));
+        }
+        if self.at_once || last {
+            let registers = match self.report {
+                Some(registers) => registers,
+                None => [self.out.word(), self.out.wide(), self.out.wide()],
+            };
+            self.report = Some(registers);
+            let [to_site, first, second] = registers;
+            self.copy(to_site, site, Scalar::U32);
+            self.copy(first, wide[0], Scalar::U64);
+            self.copy(second, wide[1], Scalar::U64);
+            emit!(self, "bra {REPORT}");
+            return true;
+        }
+        let dead = self.dead_register();
+        let done = self.out.label();
+        // A lane that is dead already does not claim the record: it or another lane has.
+        emit!(self, "mov.pred {dead}, 1");
+        self.record(site, wide, done);
+        self.out.place(done);
+        false
+    }
+
+    /// The register that is set once the lane has faulted.
+    pub(super) fn dead_register(&mut self) -> Leaf {
+        match self.dead {
+            Some(dead) => dead,
+            None => {
+                let dead = self.out.pred();
+                emit_once!(self, "mov.pred {dead}, 0");
+                self.dead = Some(dead);
+                dead
+            }
+        }
+    }
+
+    /// Claims the record and fills it in, or goes to `done`.
+    fn record(&mut self, site: Leaf, operands: [Leaf; 2], done: Label) {
+        let at = self.hidden_pointer(RECORD);
+        let (old, p) = (self.out.word(), self.out.pred());
+        emit!(
+            self,
+            "atom.relaxed.sys.global.cas.b32 {old}, [{at}+{}], 0, 1",
+            byte(record::CLAIM)
+        );
+        emit!(self, "setp.ne.u32 {p}, {old}, 0");
+        emit!(self, "@{p} bra {done}");
+        let base = self.out.word();
+        emit!(self, "ld.param.u32 {base}, [{SITE_BASE}]");
+        let number = self.three("add.u32", Scalar::U32, base, site);
+        emit!(self, "st.global.b32 [{at}+{}], {number}", byte(record::SITE));
+        // Read here and not at the start, which code without faults would pay for.
+        for (first, special) in [(record::BLOCK, "ctaid"), (record::THREAD, "tid")] {
+            for (i, axis) in Axis::ALL.into_iter().enumerate() {
+                let index = self.out.word();
+                emit!(self, "mov.u32 {index}, %{special}.{}", axis.name());
+                emit!(self, "st.global.b32 [{at}+{}], {index}", byte(first + i));
+            }
+        }
+        for (word, operand) in [record::FIRST, record::SECOND].into_iter().zip(operands) {
+            emit!(self, "st.global.b64 [{at}+{}], {operand}", byte(word));
+        }
+        emit!(self, "membar.sys");
+    }
+
+    /// Writes the code to which lanes that end by a fault go.
+    pub(super) fn common_report(&mut self) {
+        let Some([site, first, second]) = self.report else {
+            return;
+        };
+        let done = self.out.label();
+        self.out.place_named(REPORT);
+        self.record(site, [first, second], done);
+        self.out.place(done);
+        emit!(self, "ret");
+    }
+
+    /// Writes a record to the print ring.
+    pub(super) fn print(&mut self, args: &[Value]) {
+        let number = self.frame.next.1;
+        self.frame.next.1 += 1;
+        let words = 1 + 2 * args.len() as u32;
+        let done = self.out.label();
+        let ring = self.hidden_pointer(PRINT_RING);
+        let (at, capacity) = (self.out.word(), self.out.word());
+        emit!(
+            self,
+            "atom.relaxed.sys.global.add.u32 {at}, [{ring}+{}], {words}",
+            byte(print_ring::CURSOR)
+        );
+        emit!(
+            self,
+            "ld.global.b32 {capacity}, [{ring}+{}]",
+            byte(print_ring::CAPACITY)
+        );
+        // In 64 bits: the sum of two words may not fit one.
+        let end = self.cast(Scalar::U32, Scalar::U64, at);
+        let end = self.three("add.u64", Scalar::U64, end, Leaf::Imm(words.into()));
+        let room = self.cast(Scalar::U32, Scalar::U64, capacity);
+        let full = self.compare("gt", "u64", Scalar::U64, end, room);
+        let (dropped, rest) = (self.out.word(), self.out.label());
+        emit!(self, "@!{full} bra {rest}");
+        emit!(
+            self,
+            "atom.relaxed.sys.global.add.u32 {dropped}, [{ring}+{}], 1",
+            byte(print_ring::DROPPED)
+        );
+        emit!(self, "bra {done}");
+        self.out.place(rest);
+        let to = self.out.wide();
+        emit!(self, "mad.wide.u32 {to}, {at}, 4, {ring}");
+        for (i, v) in args.iter().enumerate() {
+            let s = self.scalar_of(*v);
+            let unsigned = self.zero_extended(s, self.leaf(*v));
+            let wide = match s {
+                Scalar::Bool => self.cast(s, Scalar::U64, unsigned),
+                _ if s.size() == 8 => unsigned,
+                _ => self.cast(Scalar::U32, Scalar::U64, unsigned),
+            };
+            let (low, high) = self.halves(wide);
+            let word = print_ring::RECORDS + 1 + 2 * i;
+            emit!(self, "st.global.b32 [{to}+{}], {low}", byte(word));
+            emit!(self, "st.global.b32 [{to}+{}], {high}", byte(word + 1));
+        }
+        let base = self.out.word();
+        emit!(self, "ld.param.u32 {base}, [{SITE_BASE}]");
+        let number = self.words("add.u32", base, number + 1);
+        let space = Space::Global.name();
+        emit!(
+            self,
+            "st.release.sys.{space}.b32 [{to}+{}], {number}",
+            byte(print_ring::RECORDS)
+        );
+        self.out.place(done);
+    }
+}

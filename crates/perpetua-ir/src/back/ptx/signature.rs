@@ -1,0 +1,304 @@
+//! The module around the code: version, target, tables, entry point, parameters, and the limits that they must
+//! keep.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use super::Renderer;
+use super::emit::{Emitter, Leaf, emit, emit_once};
+use super::frame::{Exit, Frame, Span};
+use super::report::{PRINT_RING, RECORD, SITE_BASE};
+use super::subgroup::Mask;
+use crate::back::RenderError;
+use crate::ir::{Effect, Inst, Kernel, Op, ParamKind, Scalar, Type};
+use crate::pass::checks::first_sites;
+
+/// Targets that PTX names, each with the PTX version that first did. A kernel for a newer device is rendered for
+/// the last one before it.
+const TARGETS: [(u32, &str); 8] = [
+    (70, "6.3"),
+    (75, "6.3"),
+    (80, "7.0"),
+    (86, "7.1"),
+    (89, "7.8"),
+    (90, "7.8"),
+    (100, "8.6"),
+    (120, "8.7"),
+];
+
+/// Most bytes of statically declared shared memory.
+const STATIC_SHARED: u64 = 48 << 10;
+/// Most bytes of parameters that every version takes.
+const PARAMETERS: u64 = 4352;
+/// Most lanes in a group.
+const LANES: u64 = 1024;
+
+/// That a kernel keeps the target's limits.
+pub(super) fn check_limits(kernel: &Kernel, sm: u32) -> Result<(), RenderError> {
+    let target = format!("PTX sm_{sm}");
+    let limit = |what: &str, found: u64, limit: u64| RenderError::Limit {
+        kernel: kernel.name.clone(),
+        what: what.into(),
+        found,
+        limit,
+        target: target.clone(),
+    };
+    let oldest = TARGETS[0].0;
+    if sm < oldest {
+        return Err(limit(
+            "the device's compute capability (times ten; the oldest is the limit)",
+            sm.into(),
+            oldest.into(),
+        ));
+    }
+    let shared = u64::from(kernel.shared_bytes());
+    if shared > STATIC_SHARED {
+        return Err(limit(
+            "static workgroup memory in bytes (use dynamic memory for more)",
+            shared,
+            STATIC_SHARED,
+        ));
+    }
+    let parameters = kernel.params.iter().fold(0u64, |at, p| match &p.kind {
+        ParamKind::Buffer { .. } => at.next_multiple_of(8) + 16,
+        ParamKind::Value(ty) => at.next_multiple_of(ty.align().into()) + u64::from(ty.size()),
+    });
+    let hidden = 24;
+    if parameters.next_multiple_of(8) + hidden > PARAMETERS {
+        return Err(limit(
+            "the parameters' size in bytes",
+            parameters,
+            PARAMETERS - hidden,
+        ));
+    }
+    if let Some([x, y, z]) = kernel.block_size {
+        let lanes = u64::from(x) * u64::from(y) * u64::from(z);
+        if lanes > LANES {
+            return Err(limit("the number of lanes in a work-group", lanes, LANES));
+        }
+    }
+    Ok(())
+}
+
+/// An identifier as a PTX name: one word is reserved, and underscores alone are not a name.
+fn identifier(name: &str) -> String {
+    if name == "WARP_SZ" || name.chars().all(|c| c == '_') {
+        format!("perpetua_{name}")
+    } else {
+        name.into()
+    }
+}
+
+/// Data of a variable: a directive for elements of so many bytes.
+fn element_directive(size: u32) -> &'static str {
+    match size {
+        1 => ".b8",
+        2 => ".b16",
+        4 => ".b32",
+        _ => ".b64",
+    }
+}
+
+fn contains(kernel: &Kernel, what: impl Fn(&Inst) -> bool) -> bool {
+    let mut found = false;
+    for body in kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]) {
+        body.block.walk(&mut |stmt| found |= what(&stmt.inst));
+    }
+    found
+}
+
+impl<'k> Renderer<'k> {
+    pub(super) fn new(kernel: &'k Kernel, sm: u32, at_once: bool) -> Renderer<'k> {
+        Renderer {
+            kernel,
+            entry: identifier(&kernel.name),
+            sm,
+            at_once,
+            out: Emitter::default(),
+            frame: Frame {
+                body: &kernel.body,
+                values: Vec::new(),
+                locals: Vec::new(),
+                constructs: Vec::new(),
+                exit: Exit::Kernel,
+                next: (0, 0),
+            },
+            leaves: Vec::new(),
+            first_sites: first_sites(kernel),
+            widened_words: HashMap::new(),
+            builtins: HashMap::new(),
+            parameters: HashMap::new(),
+            pointers: HashMap::new(),
+            lengths: HashMap::new(),
+            symbols: HashMap::new(),
+            addresses: Vec::new(),
+            variables: Vec::new(),
+            dead: None,
+            report: None,
+            mask: None,
+        }
+    }
+
+    /// The module's text and its entry point's name.
+    pub(super) fn run(mut self) -> (String, String) {
+        let next = self.first_sites.last().copied().unwrap_or_default();
+        self.frame = self.frame(&self.kernel.body, &[], Exit::Kernel, next);
+        if contains(self.kernel, |inst| matches!(inst, Inst::Let(_, Op::Subgroup(..)))) {
+            let all = self.out.word();
+            emit_once!(self, "activemask.b32 {all}");
+            self.mask = Some(Mask::Known(all));
+        }
+        if !self.at_once && contains(self.kernel, |inst| matches!(inst, Inst::Do(Effect::Fault(..)))) {
+            self.dead_register();
+        }
+        if !self.block(&self.kernel.body.block) {
+            emit!(self, "ret");
+        }
+        let hot = self.out.begin_cold();
+        self.common_report();
+        self.out.end_cold(hot);
+        let mut text = String::new();
+        self.head(&mut text);
+        // Writing to a string does not fail.
+        let _ = write!(
+            text,
+            ".visible .entry {}(\n{}\n)\n",
+            self.entry,
+            self.parameter_list()
+        );
+        let _ = match self.kernel.block_size {
+            Some([x, y, z]) => writeln!(text, ".reqntid {x}, {y}, {z}"),
+            None => writeln!(text, ".maxntid {LANES}"),
+        };
+        text.push_str("{\n");
+        for i in 0..self.kernel.shared.len() as u32 {
+            if let Some(var) = self.kernel.shared.get(i as usize).filter(|v| !v.dynamic) {
+                let name = self.shared_name(i);
+                let _ = writeln!(
+                    text,
+                    "\t.shared .align {} .b8 {name}[{}];",
+                    var.ty.align(),
+                    var.ty.size().max(1)
+                );
+            }
+        }
+        for variable in &self.variables {
+            let _ = writeln!(text, "\t{variable};");
+        }
+        text.push_str(&self.out.finish());
+        text.push_str("}\n");
+        (text, self.entry)
+    }
+
+    fn head(&self, text: &mut String) {
+        let (target, version) = TARGETS
+            .into_iter()
+            .rev()
+            .find(|(target, _)| *target <= self.sm)
+            .unwrap_or(TARGETS[0]);
+        if !self.kernel.source.is_empty() {
+            let _ = writeln!(text, "// lines are of {}", self.kernel.source.replace('\n', " "));
+        }
+        let _ = write!(
+            text,
+            ".version {version}\n.target sm_{target}\n.address_size 64\n\n"
+        );
+        for (i, table) in self.kernel.constants.iter().enumerate() {
+            let size = table.element.size();
+            let data: Vec<String> = table.data.iter().map(u64::to_string).collect();
+            let _ = writeln!(
+                text,
+                ".global .align {size} {} {}[{}] = {{{}}};",
+                element_directive(size),
+                self.table_name(i as u32),
+                data.len().max(1),
+                data.join(", ")
+            );
+        }
+        if let Some(i) = self.kernel.shared.iter().position(|v| v.dynamic) {
+            let _ = writeln!(
+                text,
+                ".extern .shared .align 16 .b8 {}[];",
+                self.shared_name(i as u32)
+            );
+        }
+    }
+
+    fn parameter_list(&self) -> String {
+        let mut list = Vec::new();
+        for (i, param) in self.kernel.params.iter().enumerate() {
+            let name = self.parameter_name(i as u32);
+            match &param.kind {
+                ParamKind::Buffer { .. } => {
+                    list.push(format!("\t.param .u64 {name}"));
+                    list.push(format!("\t.param .u64 {name}_len"));
+                }
+                ParamKind::Value(Type::Scalar(s)) => {
+                    list.push(format!("\t.param {} {name}", element_directive(s.size())));
+                }
+                ParamKind::Value(ty) => list.push(format!(
+                    "\t.param .align {} .b8 {name}[{}]",
+                    ty.align(),
+                    ty.size().max(1)
+                )),
+            }
+        }
+        list.push(format!("\t.param .u64 {RECORD}"));
+        list.push(format!("\t.param .u32 {SITE_BASE}"));
+        if contains(self.kernel, |inst| matches!(inst, Inst::Do(Effect::Print(..)))) {
+            list.push(format!("\t.param .u64 {PRINT_RING}"));
+        }
+        list.join(",\n")
+    }
+
+    /// Name of a parameter: the source's, and its index to make it unique.
+    pub(super) fn parameter_name(&self, i: u32) -> String {
+        let name = self.kernel.params.get(i as usize).map_or("", |p| p.name.as_str());
+        format!("{}_{i}", identifier(name))
+    }
+
+    pub(super) fn shared_name(&self, i: u32) -> String {
+        let name = self.kernel.shared.get(i as usize).map_or("", |v| v.name.as_str());
+        format!("{}_shared_{i}", identifier(name))
+    }
+
+    pub(super) fn table_name(&self, i: u32) -> String {
+        let name = self
+            .kernel
+            .constants
+            .get(i as usize)
+            .map_or("", |c| c.name.as_str());
+        format!("{}_table_{i}", identifier(name))
+    }
+
+    /// The leaves of a value parameter, loaded at the start.
+    pub(super) fn parameter(&mut self, i: u32) -> Span {
+        if let Some(span) = self.parameters.get(&i) {
+            return *span;
+        }
+        let Some(ParamKind::Value(ty)) = self.kernel.params.get(i as usize).map(|p| &p.kind) else {
+            return Span::default();
+        };
+        let name = self.parameter_name(i);
+        let leaves: Vec<Leaf> = ty
+            .leaves()
+            .into_iter()
+            .map(|(s, offset)| {
+                let in_memory = if s == Scalar::Bool { Scalar::U8 } else { s };
+                let d = self.out.register(in_memory);
+                let load = super::memory::memory_type(s);
+                emit_once!(self, "ld.param.{load} {d}, [{name}+{offset}]");
+                if s == Scalar::Bool {
+                    let p = self.out.pred();
+                    emit_once!(self, "setp.ne.u32 {p}, {d}, 0");
+                    p
+                } else {
+                    d
+                }
+            })
+            .collect();
+        let span = self.span(leaves);
+        self.parameters.insert(i, span);
+        span
+    }
+}
