@@ -40,6 +40,12 @@ pub struct KernelBuilder {
     line: u32,
 }
 
+/// The body around a device function, while that is being built.
+pub(crate) struct OuterBody {
+    body: Body,
+    open: Vec<Block>,
+}
+
 impl KernelBuilder {
     /// Starts a kernel called `name`.
     pub fn new(name: impl Into<String>) -> KernelBuilder {
@@ -284,6 +290,11 @@ impl KernelBuilder {
         done.map(|()| block)
     }
 
+    /// Opens a block that [`KernelBuilder::close_block`] gave, to append to it.
+    pub(crate) fn reopen_block(&mut self, block: Block) {
+        self.open.push(block);
+    }
+
     /// `if cond { then }`.
     pub fn if_(&mut self, cond: Value, then: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.if_else(cond, then, |_| Ok(()))
@@ -322,25 +333,50 @@ impl KernelBuilder {
         result: Option<Type>,
         f: impl FnOnce(&mut Self) -> std::result::Result<(), E>,
     ) -> std::result::Result<u32, E> {
+        let outer = self.begin_function(&params);
+        match f(self) {
+            Ok(()) => Ok(self.end_function(outer, name, params, result)),
+            Err(error) => {
+                self.body = outer.body;
+                self.open = outer.open;
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts the body of a device function with these parameters; what is appended next goes into it, until
+    /// [`KernelBuilder::end_function`].
+    pub(crate) fn begin_function(&mut self, params: &[(String, Type)]) -> OuterBody {
         let body = Body {
             values: params.iter().map(|(_, ty)| ty.clone()).collect(),
             ..Body::default()
         };
-        let outer_body = std::mem::replace(&mut self.body, body);
-        let outer_open = std::mem::replace(&mut self.open, vec![Block::default()]);
-        let done = f(self);
-        let mut body = std::mem::replace(&mut self.body, outer_body);
-        body.block = std::mem::replace(&mut self.open, outer_open)
+        OuterBody {
+            body: std::mem::replace(&mut self.body, body),
+            open: std::mem::replace(&mut self.open, vec![Block::default()]),
+        }
+    }
+
+    /// Ends a device function's body, and goes on with the one around it. Gives the function's index for
+    /// [`KernelBuilder::call`].
+    pub(crate) fn end_function(
+        &mut self,
+        outer: OuterBody,
+        name: impl Into<String>,
+        params: Vec<(String, Type)>,
+        result: Option<Type>,
+    ) -> u32 {
+        let mut body = std::mem::replace(&mut self.body, outer.body);
+        body.block = std::mem::replace(&mut self.open, outer.open)
             .pop()
             .unwrap_or_default();
-        done?;
         self.kernel.functions.push(Function {
             name: name.into(),
             params,
             result,
             body,
         });
-        Ok(self.kernel.functions.len() as u32 - 1)
+        self.kernel.functions.len() as u32 - 1
     }
 
     /// The finished kernel. It is not verified yet.

@@ -17,9 +17,24 @@ pub mod instantiate;
 
 pub mod error;
 
+mod infer;
+
+#[cfg(feature = "transpile")]
+pub mod source;
+
+#[cfg(feature = "transpile")]
+pub mod file;
+
+mod emit;
+
 pub use describe::*;
+pub use emit::lower;
 pub use error::LowerError;
+#[cfg(feature = "transpile")]
+pub use file::kernels_in_file;
 pub use gpu_type::{GpuConst, GpuType};
 pub use instantiate::{GenericValue, Instantiation};
 pub use resolve::{FunctionDef, FunctionKey, Resolutions, Resolved, Resolver};
+#[cfg(feature = "transpile")]
+pub use source::{SourceError, read_item};
 pub use stencil::{Edge, StencilConfig};

@@ -134,7 +134,7 @@ impl FunctionDef {
         }
     }
 
-    /// A function that was read from source text.
+    /// A function that was read from source text; its tree is its identity.
     pub fn from_source(
         tree: Arc<Function>,
         names: impl Fn(&mut Resolver) + Send + Sync + 'static,
@@ -175,7 +175,7 @@ impl FunctionDef {
             },
             names: match &self.names {
                 Names::Program(code) => *code as usize,
-                Names::Source(code) => Arc::as_ptr(code).cast::<()>() as usize,
+                Names::Source(_) => 0,
             },
         }
     }

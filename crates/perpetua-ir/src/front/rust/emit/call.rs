@@ -1,0 +1,276 @@
+//! Calls of device functions. Those that take only values become functions of the IR, once for each instance;
+//! those that take references, that synchronise, or that stand in another file than the kernel (so that lines
+//! stay true) are inlined.
+
+use std::rc::Rc;
+
+use super::value::{Slot, Val};
+use super::{Emitter, InstanceKey, Result, Return, Scope, instance_name};
+use crate::front::rust::infer;
+use crate::front::rust::infer::tree::{Checked, Expr, Generic, Loaded};
+use crate::front::rust::infer::ty::{Len, Ty};
+use crate::ir::Inst;
+
+impl Emitter<'_> {
+    /// Generic arguments of a call in the function `f` with nothing unknown.
+    fn known_generics(
+        &self,
+        f: &Checked,
+        callee: &Loaded,
+        generics: &[Generic],
+        line: u32,
+    ) -> Result<Vec<Generic>> {
+        generics
+            .iter()
+            .enumerate()
+            .map(|(i, generic)| {
+                let known = match generic {
+                    Generic::Type(ty) => match f.types.deep(ty, true) {
+                        Ty::Var(_) => None,
+                        ty => Some(Generic::Type(ty)),
+                    },
+                    Generic::Len(len) => match f.types.len(*len) {
+                        Len::Var(_) => None,
+                        len => Some(Generic::Len(len)),
+                    },
+                    Generic::Value(v) => Some(Generic::Value(*v)),
+                };
+                known.ok_or_else(|| {
+                    let name = callee
+                        .tree
+                        .generics
+                        .get(i)
+                        .map_or("?", perpetua_syntax::Generic::name);
+                    f.loaded.error(
+                        line,
+                        format!(
+                            "the generic argument `{name}` of `{}` cannot be inferred",
+                            callee.tree.name
+                        ),
+                        format!("write it: `{}::<…>(…)`", callee.tree.name),
+                    )
+                })
+            })
+            .collect()
+    }
+
+    /// Checks all functions that `f` calls, and theirs, and refuses recursion.
+    pub(super) fn instances(&mut self, f: &Checked) -> Result<()> {
+        for (callee, generics, line) in &f.calls {
+            let generics = self.known_generics(f, callee, generics, *line)?;
+            let key = (callee.def.key(), generics.clone());
+            if self.active.contains(&key) {
+                return Err(f.loaded.error(
+                    *line,
+                    format!("`{}` calls itself", callee.tree.name),
+                    "there is no recursion on devices: write a loop",
+                ));
+            }
+            if self.checked.contains_key(&key) {
+                continue;
+            }
+            let mut checked = infer::check(self.program, callee, generics)?;
+            self.active.push(key.clone());
+            self.instances(&checked)?;
+            self.active.pop();
+            let (collective, deep) = self.called(&checked)?;
+            checked.collective |= collective;
+            checked.deep |= deep;
+            self.checked.insert(key, Rc::new(checked));
+        }
+        Ok(())
+    }
+
+    /// Whether a function that `f` calls is collective, and whether one looks at a third dimension.
+    pub(super) fn called(&self, f: &Checked) -> Result<(bool, bool)> {
+        let mut found = (false, false);
+        for (callee, generics, line) in &f.calls {
+            let generics = self.known_generics(f, callee, generics, *line)?;
+            if let Some(callee) = self.checked.get(&(callee.def.key(), generics)) {
+                found.0 |= callee.collective;
+                found.1 |= callee.deep;
+            }
+        }
+        Ok(found)
+    }
+
+    /// A call.
+    pub(super) fn call(
+        &mut self,
+        callee: &Rc<Loaded>,
+        generics: &[Generic],
+        args: &[Expr],
+        line: u32,
+    ) -> Result<Val> {
+        let f = self.scope.f.clone();
+        let key = (callee.def.key(), self.known_generics(&f, callee, generics, line)?);
+        let Some(checked) = self.checked.get(&key).cloned() else {
+            return Err(self.error(line, format!("`{}` is not known here", callee.tree.name), ""));
+        };
+        let vals = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>()?;
+        self.at(line);
+        if self.body.ended {
+            return Ok(Val::unit());
+        }
+        let inline = checked.collective
+            || checked.loaded.tree.file != self.kernel.tree.file
+            || !is_passed(&checked.types.deep(&checked.ret, true), true)
+            || checked.params.iter().any(|p| {
+                let ty = checked.locals.get(p.0 as usize).map(|l| &l.ty);
+                ty.is_none_or(|ty| !is_passed(&checked.types.deep(ty, true), false))
+            });
+        if inline {
+            return self.inline(key, checked, vals, line);
+        }
+        let index = match self.functions.get(&key) {
+            Some(index) => *index,
+            None => {
+                let index = self.function(key.clone(), checked.clone())?;
+                self.functions.insert(key, index);
+                index
+            }
+        };
+        self.at(line);
+        let args = vals
+            .iter()
+            .map(|v| self.value_of(v, line))
+            .collect::<Result<Vec<_>>>()?;
+        let done = self.k.call(index, args);
+        Ok(match self.typed(line, done)? {
+            Some(value) => Val::Value(value),
+            None => Val::unit(),
+        })
+    }
+
+    /// Emits a function of the IR; gives its index.
+    fn function(&mut self, key: InstanceKey, f: Rc<Checked>) -> Result<u32> {
+        let tree = f.loaded.tree.clone();
+        let stem = match f.loaded.names.self_type() {
+            Some(ty) => format!("{ty}_{}", tree.name),
+            None => tree.name.clone(),
+        };
+        let name = self.unique(&instance_name(&stem, &key.1));
+        let outer_scope = std::mem::replace(&mut self.scope, Scope::new(f.clone(), Return::Function, None));
+        let outer_state = std::mem::take(&mut self.body);
+        let outer_line = self.k.line();
+        let mut params = Vec::new();
+        let mut outcome = Ok(());
+        for (param, local) in tree.params.iter().zip(&f.params) {
+            match self.ir_type(&self.local_type(*local), param.line) {
+                Ok(ty) => params.push((super::types::identifier(&param.name), ty)),
+                Err(error) => outcome = Err(error),
+            }
+        }
+        let result = if f.ret.is_unit() {
+            None
+        } else {
+            match self.ir_type(&f.ret, tree.line) {
+                Ok(ty) => Some(ty),
+                Err(error) => {
+                    outcome = Err(error);
+                    None
+                }
+            }
+        };
+        outcome?;
+        let outer_body = self.k.begin_function(&params);
+        self.active.push(key);
+        let done = self.function_body(&f, result.is_some());
+        self.active.pop();
+        let index = self.k.end_function(outer_body, name, params, result);
+        self.scope = outer_scope;
+        self.body = outer_state;
+        self.k.set_line(outer_line);
+        done.map(|()| index)
+    }
+
+    fn function_body(&mut self, f: &Rc<Checked>, gives: bool) -> Result<()> {
+        let tree = f.loaded.tree.clone();
+        for (i, (param, local)) in tree.params.iter().zip(&f.params).enumerate() {
+            self.at(param.line);
+            self.bind(*local, Val::Value(crate::ir::Value(i as u32)), param.line)?;
+        }
+        let val = self.block(&f.body)?;
+        if self.body.ended {
+            return Ok(());
+        }
+        let line = tree.body.end_line;
+        if !gives {
+            return Ok(());
+        }
+        self.at(line);
+        match val {
+            // Behind what cannot be left: `unreachable!()`, say.
+            Val::Tuple(elements) if elements.is_empty() => {
+                let slot = self.slot(&f.ret, "result", line)?;
+                self.put(&slot, &Val::unit(), line)?;
+                let val = self.get(&slot, line)?;
+                self.leave(&val, line)
+            }
+            val => self.leave(&val, line),
+        }
+    }
+
+    /// Emits a function's code in place of its call.
+    fn inline(&mut self, key: InstanceKey, f: Rc<Checked>, args: Vec<Val>, line: u32) -> Result<Val> {
+        let foreign = f.loaded.tree.file != self.kernel.tree.file;
+        let lines = self.scope.line.or(foreign.then_some(line));
+        let ret = self.scope.f.types.deep(&f.types.deep(&f.ret, true), true);
+        if matches!(ret, Ty::Ref(..)) && f.early_return {
+            return Err(f.loaded.error(
+                f.loaded.tree.line,
+                format!("`{}` returns a reference early", f.loaded.tree.name),
+                "return an index or a value, or return once at the end",
+            ));
+        }
+        let new = Scope::new(f.clone(), Return::Inline(0, Slot::Tuple(Vec::new())), lines);
+        let outer = std::mem::replace(&mut self.scope, new);
+        self.active.push(key);
+        let done = self.inlined_body(&f, args, &ret, line);
+        self.active.pop();
+        self.scope = outer;
+        self.at(line);
+        done
+    }
+
+    fn inlined_body(&mut self, f: &Rc<Checked>, args: Vec<Val>, ret: &Ty, line: u32) -> Result<Val> {
+        let tree = f.loaded.tree.clone();
+        for ((param, local), val) in tree.params.iter().zip(&f.params).zip(args) {
+            self.at(param.line);
+            self.bind(*local, val, param.line)?;
+        }
+        if !f.early_return {
+            return self.block(&f.body);
+        }
+        let slot = self.slot(ret, "returned", line)?;
+        let branch = self.framed(None, |this, level| {
+            this.scope.ret = Return::Inline(level, slot.clone());
+            let val = this.block(&f.body)?;
+            if !this.body.ended {
+                this.put(&slot, &val, tree.body.end_line)?;
+            }
+            Ok(())
+        })?;
+        self.at(line);
+        self.k.push(Inst::Labeled(branch.block));
+        self.get(&slot, line)
+    }
+
+    /// What identifies the function being emitted.
+    pub(super) fn active_instance(&self) -> InstanceKey {
+        match self.active.last() {
+            Some(key) => key.clone(),
+            None => (self.kernel.def.key(), Vec::new()),
+        }
+    }
+}
+
+/// Whether a value of the type is passed to or from a function of the IR.
+fn is_passed(ty: &Ty, result: bool) -> bool {
+    match ty {
+        Ty::Scalar(_) | Ty::Enum(_) | Ty::Struct(_) | Ty::Array(..) => true,
+        Ty::Tuple(elements) if elements.is_empty() => result,
+        Ty::Tuple(elements) => elements.iter().all(|e| is_passed(e, false)),
+        _ => false,
+    }
+}

@@ -1,0 +1,268 @@
+//! The language's own functions: indices, barriers, subgroups, workgroup memory, atomics.
+
+use perpetua_syntax::Intrinsic;
+
+use super::value::{Src, Val};
+use super::{Emitter, Result};
+use crate::front::rust::infer::tree::Expr;
+use crate::front::rust::infer::ty::Ty;
+use crate::ir::{
+    AtomicOp, Axis, Base, Builtin, Effect, Op, Place, ReduceOp, Scalar, Scope, SubgroupOp, Sync, Value,
+};
+use crate::ops::BinaryOp;
+
+impl Emitter<'_> {
+    /// A call of an intrinsic.
+    pub(super) fn intrinsic(&mut self, what: Intrinsic, args: &[Expr], sync: Sync, e: &Expr) -> Result<Val> {
+        use Axis::{X, Y, Z};
+        use Intrinsic as I;
+        let line = e.line;
+        let cuda = |this: &mut Self, b| this.builtin_i32(b, line).map(Val::Value);
+        let index = |this: &mut Self, b| this.builtin_usize(b, line).map(Val::Value);
+        let product = |this: &mut Self, axis, a, b| this.product(axis, a, b, line).map(Val::Value);
+        match what {
+            I::ThreadIdxX => cuda(self, Builtin::ThreadIdx(X)),
+            I::ThreadIdxY => cuda(self, Builtin::ThreadIdx(Y)),
+            I::ThreadIdxZ => cuda(self, Builtin::ThreadIdx(Z)),
+            I::BlockIdxX => cuda(self, Builtin::BlockIdx(X)),
+            I::BlockIdxY => cuda(self, Builtin::BlockIdx(Y)),
+            I::BlockIdxZ => cuda(self, Builtin::BlockIdx(Z)),
+            I::BlockDimX => cuda(self, Builtin::BlockDim(X)),
+            I::BlockDimY => cuda(self, Builtin::BlockDim(Y)),
+            I::BlockDimZ => cuda(self, Builtin::BlockDim(Z)),
+            I::GridDimX => cuda(self, Builtin::GridDim(X)),
+            I::GridDimY => cuda(self, Builtin::GridDim(Y)),
+            I::GridDimZ => cuda(self, Builtin::GridDim(Z)),
+            I::GlobalIdX => self.global_id(X, line).map(Val::Value),
+            I::GlobalIdY => self.global_id(Y, line).map(Val::Value),
+            I::GlobalIdZ => self.global_id(Z, line).map(Val::Value),
+            I::LocalIdX => index(self, Builtin::ThreadIdx(X)),
+            I::LocalIdY => index(self, Builtin::ThreadIdx(Y)),
+            I::LocalIdZ => index(self, Builtin::ThreadIdx(Z)),
+            I::GroupIdX => index(self, Builtin::BlockIdx(X)),
+            I::GroupIdY => index(self, Builtin::BlockIdx(Y)),
+            I::GroupIdZ => index(self, Builtin::BlockIdx(Z)),
+            I::GlobalSizeX => product(self, X, Builtin::GridDim, Builtin::BlockDim),
+            I::GlobalSizeY => product(self, Y, Builtin::GridDim, Builtin::BlockDim),
+            I::GlobalSizeZ => product(self, Z, Builtin::GridDim, Builtin::BlockDim),
+            I::SyncThreads => self.effect(Effect::Barrier, line),
+            I::ThreadFence => self.effect(Effect::Fence(Scope::Device), line),
+            I::ThreadFenceBlock => self.effect(Effect::Fence(Scope::Workgroup), line),
+            I::ThreadFenceSystem => self.effect(Effect::Fence(Scope::System), line),
+            I::WorkgroupArray | I::WorkgroupSlice => self.workgroup(what, e),
+            _ if what.group() == perpetua_syntax::IntrinsicGroup::Atomic => {
+                self.atomic(what, args, sync, line)
+            }
+            _ => self.subgroup(what, args, line).map(Val::Value),
+        }
+    }
+
+    fn effect(&mut self, effect: Effect, line: u32) -> Result<Val> {
+        let done = self.k.effect(effect);
+        self.typed(line, done)?;
+        Ok(Val::unit())
+    }
+
+    fn product(
+        &mut self,
+        axis: Axis,
+        a: fn(Axis) -> Builtin,
+        b: fn(Axis) -> Builtin,
+        line: u32,
+    ) -> Result<Value> {
+        let a = self.builtin_usize(a(axis), line)?;
+        let b = self.builtin_usize(b(axis), line)?;
+        self.binary(BinaryOp::Mul, a, b, line)
+    }
+
+    /// The lane's index in the grid, as `usize`.
+    pub(super) fn global_id(&mut self, axis: Axis, line: u32) -> Result<Value> {
+        let start = self.product(axis, Builtin::BlockIdx, Builtin::BlockDim, line)?;
+        let thread = self.builtin_usize(Builtin::ThreadIdx(axis), line)?;
+        self.binary(BinaryOp::Add, start, thread, line)
+    }
+
+    /// The lane's index in its work-group, all dimensions counted, as `u32`.
+    pub(super) fn linear_thread(&mut self, line: u32) -> Result<Value> {
+        let mut linear = self.k.builtin(Builtin::ThreadIdx(Axis::Z));
+        for axis in [Axis::Y, Axis::X] {
+            let size = self.k.builtin(Builtin::BlockDim(axis));
+            let index = self.k.builtin(Builtin::ThreadIdx(axis));
+            linear = self.binary(BinaryOp::Mul, linear, size, line)?;
+            linear = self.binary(BinaryOp::Add, linear, index, line)?;
+        }
+        Ok(linear)
+    }
+
+    fn workgroup(&mut self, what: Intrinsic, e: &Expr) -> Result<Val> {
+        let line = e.line;
+        let target = match self.ty(&e.ty) {
+            Ty::Ref(_, target) => target,
+            _ => return Err(self.error(line, "workgroup memory has no type", "")),
+        };
+        let whole = |base| {
+            Val::Ref(Src::Place(Place {
+                base,
+                path: Vec::new(),
+            }))
+        };
+        match (&*target, what) {
+            (Ty::Slice(element), Intrinsic::WorkgroupSlice) => {
+                let element = self.ir_type(element, line)?;
+                match &self.dynamic {
+                    Some((declared, base)) if *declared == element => Ok(whole(*base)),
+                    Some((declared, _)) => Err(self.error(
+                        line,
+                        format!("the dynamic workgroup memory is used as `{element}` and as `{declared}`"),
+                        "use one element type, and `to_bits` and `from_bits`",
+                    )),
+                    None => {
+                        let name = self.declared.take().unwrap_or_else(|| "dynamic".into());
+                        let name = self.shared_name(&name);
+                        let base = self.k.dynamic_shared(name, element.clone());
+                        self.dynamic = Some((element, base));
+                        Ok(whole(base))
+                    }
+                }
+            }
+            (array, _) => {
+                // One variable for each call in the source, however often its function is inlined.
+                let key = (self.active_instance(), std::ptr::from_ref(e) as usize);
+                if let Some(base) = self.shared.get(&key) {
+                    return Ok(whole(*base));
+                }
+                let ty = self.ir_type(array, line)?;
+                let name = self.declared.take().unwrap_or_else(|| "shared".into());
+                let name = self.shared_name(&name);
+                let base = self.k.shared(name, ty);
+                self.shared.insert(key, base);
+                Ok(whole(base))
+            }
+        }
+    }
+
+    /// A name that no workgroup variable has.
+    fn shared_name(&mut self, name: &str) -> String {
+        let stem = super::types::identifier(name);
+        let mut free = stem.clone();
+        let mut n = 1;
+        while self.k.kernel_mut().shared.iter().any(|s| s.name == free) {
+            n += 1;
+            free = format!("{stem}_{n}");
+        }
+        free
+    }
+
+    fn subgroup(&mut self, what: Intrinsic, args: &[Expr], line: u32) -> Result<Value> {
+        use Intrinsic as I;
+        match what {
+            I::SubgroupSize => return Ok(self.k.builtin(Builtin::SubgroupSize)),
+            I::SubgroupLane => return Ok(self.k.builtin(Builtin::SubgroupLane)),
+            I::SubgroupId => {
+                let lane = self.linear_thread(line)?;
+                let size = self.k.builtin(Builtin::SubgroupSize);
+                return self.binary(BinaryOp::Div, lane, size, line);
+            }
+            _ => {}
+        }
+        let values = args.iter().map(|a| self.value(a)).collect::<Result<Vec<_>>>()?;
+        self.at(line);
+        let op = match what {
+            I::SubgroupShuffle | I::SubgroupBroadcast => SubgroupOp::Shuffle,
+            I::SubgroupShuffleUp => SubgroupOp::ShuffleUp,
+            I::SubgroupShuffleDown => SubgroupOp::ShuffleDown,
+            I::SubgroupShuffleXor => SubgroupOp::ShuffleXor,
+            I::SubgroupAny => SubgroupOp::Any,
+            I::SubgroupAll => SubgroupOp::All,
+            I::SubgroupBallot => SubgroupOp::Ballot,
+            I::SubgroupAdd => SubgroupOp::Reduce(ReduceOp::Add),
+            I::SubgroupMul => SubgroupOp::Reduce(ReduceOp::Mul),
+            I::SubgroupMin => SubgroupOp::Reduce(ReduceOp::Min),
+            I::SubgroupMax => SubgroupOp::Reduce(ReduceOp::Max),
+            I::SubgroupAnd => SubgroupOp::Reduce(ReduceOp::And),
+            I::SubgroupOr => SubgroupOp::Reduce(ReduceOp::Or),
+            I::SubgroupXor => SubgroupOp::Reduce(ReduceOp::Xor),
+            I::SubgroupInclusiveAdd => SubgroupOp::InclusiveScan(ReduceOp::Add),
+            I::SubgroupExclusiveAdd => SubgroupOp::ExclusiveScan(ReduceOp::Add),
+            I::SubgroupInclusiveMul => SubgroupOp::InclusiveScan(ReduceOp::Mul),
+            I::SubgroupExclusiveMul => SubgroupOp::ExclusiveScan(ReduceOp::Mul),
+            other => {
+                return Err(self.error(line, format!("`{}` is not lowered", other.name()), ""));
+            }
+        };
+        let Some((value, rest)) = values.split_first() else {
+            return Err(self.error(line, format!("`{}` lacks its value", what.name()), ""));
+        };
+        let done = self.k.op(Op::Subgroup(op, *value, rest.first().copied()));
+        let value = self.typed(line, done)?;
+        if what != I::SubgroupBallot {
+            return Ok(value);
+        }
+        // The first 64 lanes as one word.
+        let mut words = Vec::new();
+        for i in 0..2 {
+            let done = self.k.op(Op::Extract(value, i));
+            let word = self.typed(line, done)?;
+            words.push(self.cast(Scalar::U64, word, line)?);
+        }
+        let [low, high] = words[..] else {
+            return Err(self.error(line, "a ballot has no words", ""));
+        };
+        let amount = self.constant(Scalar::U32, 32);
+        let high = self.binary(BinaryOp::Shl, high, amount, line)?;
+        self.binary(BinaryOp::Or, high, low, line)
+    }
+
+    fn atomic(&mut self, what: Intrinsic, args: &[Expr], sync: Sync, line: u32) -> Result<Val> {
+        use Intrinsic as I;
+        let Some((place, rest)) = args.split_first() else {
+            return Err(self.error(line, format!("`{}` lacks its place", what.name()), ""));
+        };
+        let place = match self.expr(place)? {
+            Val::Ref(Src::Place(place)) if matches!(place.base, Base::Buffer(_) | Base::Shared(_)) => place,
+            _ => {
+                return Err(self.error(
+                    line,
+                    format!("`{}` works on memory that only one lane sees", what.name()),
+                    "use a buffer parameter or a workgroup array",
+                ));
+            }
+        };
+        let values = rest.iter().map(|a| self.value(a)).collect::<Result<Vec<_>>>()?;
+        self.at(line);
+        let op = match (what, &values[..]) {
+            (I::AtomicLoad, []) => Op::Load(place, Some(sync)),
+            (I::AtomicStore, [value]) => {
+                return self.effect(Effect::Store(place, *value, Some(sync)), line);
+            }
+            (I::AtomicCompareExchange, [expected, new]) => Op::CompareExchange {
+                place,
+                expected: *expected,
+                new: *new,
+                sync,
+            },
+            (_, [value]) => {
+                let op = match what {
+                    I::AtomicAdd => AtomicOp::Add,
+                    I::AtomicSub => AtomicOp::Sub,
+                    I::AtomicMin => AtomicOp::Min,
+                    I::AtomicMax => AtomicOp::Max,
+                    I::AtomicAnd => AtomicOp::And,
+                    I::AtomicOr => AtomicOp::Or,
+                    I::AtomicXor => AtomicOp::Xor,
+                    _ => AtomicOp::Exchange,
+                };
+                Op::Atomic(op, place, *value, sync)
+            }
+            _ => {
+                return Err(self.error(
+                    line,
+                    format!("`{}` has a wrong number of arguments", what.name()),
+                    "",
+                ));
+            }
+        };
+        let done = self.k.op(op);
+        Ok(Val::Value(self.typed(line, done)?))
+    }
+}

@@ -1,0 +1,499 @@
+//! `match`: a switch where all arms are integers without guards, else a chain of conditions.
+
+use super::branch::Branch;
+use super::value::Val;
+use super::{Emitter, Result};
+use crate::front::rust::infer::tree::{Arm, Expr, Pat};
+use crate::front::rust::infer::ty::{Ty, show};
+use crate::ir::{Effect, FaultKind, Inst, Scalar, Value};
+use crate::ops::BinaryOp;
+
+/// Arms up to which conditions are nested.
+const NESTED_ARMS: usize = 16;
+
+/// Labels up to which a range is written out in a switch.
+const SWITCH_LABELS: usize = 64;
+
+impl Emitter<'_> {
+    /// `match`.
+    pub(super) fn match_expr(&mut self, scrutinee: &Expr, arms: &[Arm], ty: &Ty, line: u32) -> Result<Val> {
+        let met = self.ty(&scrutinee.ty);
+        let rows: Vec<&Pat> = arms
+            .iter()
+            .filter(|a| a.guard.is_none())
+            .map(|a| &a.pattern)
+            .collect();
+        self.check_patterns(arms, &met)?;
+        if let Some(missing) = self.missing(&rows, &met) {
+            return Err(self.error(
+                line,
+                format!("the `match` does not cover {missing}"),
+                "add an arm `_ => …`",
+            ));
+        }
+        let val = self.expr(scrutinee)?;
+        self.at(line);
+        if self.body.ended {
+            return Ok(Val::unit());
+        }
+        if let (Val::Value(selector), Ty::Scalar(_) | Ty::Enum(_)) = (&val, &met)
+            && met != Ty::BOOL
+            && self.known(*selector).is_none()
+            && let Some(labels) = self.switch_labels(arms, &met, *selector, line)?
+        {
+            return self.switch(*selector, arms, labels, &met, ty, line);
+        }
+        if arms.len() > NESTED_ARMS {
+            return self.ladder(&val, arms, &met, ty, line);
+        }
+        self.chain(&val, arms, &met, ty, line)
+    }
+
+    /// Arms as conditions side by side, each of which leaves a block around all: many arms do not nest.
+    fn ladder(&mut self, val: &Val, arms: &[Arm], met: &Ty, ty: &Ty, line: u32) -> Result<Val> {
+        let slot = self.slot(ty, "matched", line)?;
+        let branch = self.framed(None, |this, level| {
+            let mut rest = arms;
+            while rest.len() > NESTED_ARMS {
+                let (some, others) = rest.split_at(1);
+                rest = others;
+                let Some(arm) = some.first() else { break };
+                this.at(arm.line);
+                let Some(cond) = this.arm_condition(arm, val, met, false)? else {
+                    rest = some;
+                    break;
+                };
+                let then = this.branch(|this| this.expr(&arm.body))?;
+                let ended = then.ended;
+                let block = this.finish_branch(then, &slot, arm.line)?;
+                this.k.reopen_block(block);
+                if !ended {
+                    this.k.push(Inst::Break(this.depth(level)));
+                }
+                let block = this.k.close_block();
+                this.k.push(Inst::If(cond, block, crate::ir::Block::default()));
+            }
+            let last = this.chain(val, rest, met, ty, line)?;
+            if !this.body.ended {
+                this.put(&slot, &last, line)?;
+            }
+            Ok(())
+        })?;
+        self.at(line);
+        self.k.push(Inst::Labeled(branch.block));
+        self.get(&slot, line)
+    }
+
+    /// Binds an arm's names and gives its condition; `None` where it always holds.
+    fn arm_condition(&mut self, arm: &Arm, val: &Val, met: &Ty, last: bool) -> Result<Option<Value>> {
+        // The last arm needs no test, unless memory can hold what no arm covers.
+        let test = if last && arm.guard.is_none() && !holds_enum(met) {
+            None
+        } else {
+            self.test(&arm.pattern, val, met, arm.line)?
+        };
+        self.bind_pattern(&arm.pattern, val.clone(), arm.line)?;
+        match (&arm.guard, test) {
+            (None, test) => Ok(test),
+            (Some(guard), None) => self.value(guard).map(Some),
+            (Some(guard), Some(test)) => self
+                .logic_with(true, test, arm.line, |this| this.value(guard))
+                .map(Some),
+        }
+    }
+
+    /// Labels of each arm of a switch, `None` for the default arm; nothing where a switch will not do.
+    fn switch_labels(
+        &self,
+        arms: &[Arm],
+        met: &Ty,
+        selector: Value,
+        line: u32,
+    ) -> Result<Option<Vec<Option<Vec<u64>>>>> {
+        let s = self.scalar_of(selector, line)?;
+        let (min, max) = self.range_of(met);
+        let mut seen = std::collections::HashSet::new();
+        let mut labels = Vec::new();
+        let mut count = 0;
+        for arm in arms {
+            if arm.guard.is_some() {
+                return Ok(None);
+            }
+            let mut ranges = Vec::new();
+            match ranges_of(&arm.pattern, &mut ranges) {
+                Cover::All => {
+                    labels.push(None);
+                    // What follows is never reached.
+                    break;
+                }
+                Cover::Ranges => {}
+                Cover::Other => return Ok(None),
+            }
+            let mut own = Vec::new();
+            for (low, high) in ranges {
+                let (low, high) = (low.unwrap_or(min), high.unwrap_or(max));
+                if high - low >= SWITCH_LABELS as i128 {
+                    return Ok(None);
+                }
+                for value in low..=high {
+                    if seen.insert(value) {
+                        own.push((value as u64) & bits_mask(s));
+                    }
+                }
+            }
+            count += own.len();
+            labels.push(Some(own));
+        }
+        Ok((count <= SWITCH_LABELS && arms.len() > 2).then_some(labels))
+    }
+
+    fn switch(
+        &mut self,
+        selector: Value,
+        arms: &[Arm],
+        labels: Vec<Option<Vec<u64>>>,
+        met: &Ty,
+        ty: &Ty,
+        line: u32,
+    ) -> Result<Val> {
+        let mut cases: Vec<(Vec<u64>, Branch)> = Vec::new();
+        let mut default = None;
+        // An enum's default is a fault; integers without one end with their last arm.
+        let last_is_default = !matches!(met, Ty::Enum(_));
+        let ends_with_default = labels.iter().any(Option::is_none);
+        let count = labels.len();
+        for (i, (arm, labels)) in arms.iter().zip(labels).enumerate() {
+            let branch = self.branch(|this| {
+                this.bind_pattern(&arm.pattern, Val::Value(selector), arm.line)?;
+                this.expr(&arm.body)
+            })?;
+            match labels {
+                None => default = Some(branch),
+                Some(_) if last_is_default && !ends_with_default && i + 1 == count => default = Some(branch),
+                Some(labels) if !labels.is_empty() => cases.push((labels, branch)),
+                Some(_) => {}
+            }
+        }
+        let default = match default {
+            Some(default) => default,
+            None => self.branch(|this| this.no_variant(&Val::Value(selector), met, line))?,
+        };
+        self.at(line);
+        let ended = default.ended && cases.iter().all(|(_, b)| b.ended);
+        let slot = self.slot(if ended { &Ty::Never } else { ty }, "matched", line)?;
+        let cases = cases
+            .into_iter()
+            .map(|(labels, branch)| Ok((labels, self.finish_branch(branch, &slot, line)?)))
+            .collect::<Result<_>>()?;
+        let default = self.finish_branch(default, &slot, line)?;
+        self.k.push(Inst::Switch {
+            selector,
+            cases,
+            default,
+        });
+        self.body.ended = ended;
+        self.get(&slot, line)
+    }
+
+    /// The fault of an enum value that its type does not have.
+    fn no_variant(&mut self, val: &Val, met: &Ty, line: u32) -> Result<Val> {
+        let operand = match (met, val) {
+            (Ty::Enum(_), Val::Value(v)) => vec![*v],
+            _ => Vec::new(),
+        };
+        let done = self.k.effect(Effect::Fault(FaultKind::UnreachableEnum, operand));
+        self.typed(line, done)?;
+        Ok(Val::unit())
+    }
+
+    /// Arms as conditions, one after another.
+    fn chain(&mut self, val: &Val, arms: &[Arm], met: &Ty, ty: &Ty, line: u32) -> Result<Val> {
+        let Some((arm, rest)) = arms.split_first() else {
+            return self.no_variant(val, met, line);
+        };
+        self.at(arm.line);
+        let cond = self.arm_condition(arm, val, met, rest.is_empty())?;
+        let Some(cond) = cond else {
+            return self.expr(&arm.body);
+        };
+        match self.known(cond) {
+            Some(0) => return self.chain(val, rest, met, ty, line),
+            Some(_) => return self.expr(&arm.body),
+            None => {}
+        }
+        let then = self.branch(|this| this.expr(&arm.body))?;
+        let otherwise = self.branch(|this| this.chain(val, rest, met, ty, line))?;
+        self.join(cond, then, otherwise, ty, arm.line)
+    }
+
+    /// Whether the value matches; `None` where it always does.
+    fn test(&mut self, pat: &Pat, val: &Val, ty: &Ty, line: u32) -> Result<Option<Value>> {
+        match pat {
+            Pat::Wild | Pat::Binding(_) => Ok(None),
+            Pat::Range(low, high) => {
+                let (min, max) = self.range_of(ty);
+                let low = low.filter(|low| *low > min);
+                let high = high.filter(|high| *high < max);
+                if (low, high) == (None, None) {
+                    return Ok(None);
+                }
+                let value = self.value_of(val, line)?;
+                let s = self.scalar_of(value, line)?;
+                if s == Scalar::Bool {
+                    return Ok(Some(if low.is_some() {
+                        value
+                    } else {
+                        self.not(value, line)?
+                    }));
+                }
+                let is_point = match (low, high) {
+                    (Some(low), Some(high)) => low == high,
+                    (Some(low), None) => low == max,
+                    (None, Some(high)) => high == min,
+                    (None, None) => false,
+                };
+                let compare = |this: &mut Self, op, bound: i128| {
+                    let bound = this.constant(s, bound as u64);
+                    this.binary(op, value, bound, line)
+                };
+                if is_point {
+                    return compare(self, BinaryOp::Eq, low.or(high).unwrap_or(min)).map(Some);
+                }
+                let above = match low {
+                    Some(low) => Some(compare(self, BinaryOp::Ge, low)?),
+                    None => None,
+                };
+                let below = match high {
+                    Some(high) => Some(compare(self, BinaryOp::Le, high)?),
+                    None => None,
+                };
+                match (above, below) {
+                    (Some(a), Some(b)) => self.binary(BinaryOp::And, a, b, line).map(Some),
+                    (one, None) | (None, one) => Ok(one),
+                }
+            }
+            Pat::Or(pats) => {
+                let mut any = None;
+                for pat in pats {
+                    let Some(test) = self.test(pat, val, ty, line)? else {
+                        return Ok(None);
+                    };
+                    any = Some(match any {
+                        Some(any) => self.binary(BinaryOp::Or, any, test, line)?,
+                        None => test,
+                    });
+                }
+                Ok(any)
+            }
+            Pat::Tuple(pats) => {
+                let Ty::Tuple(types) = ty else {
+                    return Err(self.error(line, "a tuple pattern meets no tuple", ""));
+                };
+                let mut all = None;
+                for (i, (pat, ty)) in pats.iter().zip(types.iter()).enumerate() {
+                    if matches!(pat, Pat::Wild | Pat::Binding(_)) {
+                        continue;
+                    }
+                    let element = self.component(val, i as u32, line)?;
+                    let Some(test) = self.test(pat, &element, ty, line)? else {
+                        continue;
+                    };
+                    all = Some(match all {
+                        Some(all) => self.binary(BinaryOp::And, all, test, line)?,
+                        None => test,
+                    });
+                }
+                Ok(all)
+            }
+        }
+    }
+
+    /// The least and greatest value that a scalar type holds.
+    fn range_of(&self, ty: &Ty) -> (i128, i128) {
+        let s = match ty {
+            Ty::Scalar(s) => *s,
+            Ty::Enum(e) => e.repr,
+            _ => return (0, 0),
+        };
+        let s = crate::front::rust::infer::methods::ir_scalar(s, self.program.width);
+        match (s.is_signed_int(), s.bits()) {
+            (true, bits) => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+            (false, bits) => (0, (1i128 << bits) - 1),
+        }
+    }
+
+    /// Refuses constants that the type cannot hold.
+    fn check_patterns(&self, arms: &[Arm], met: &Ty) -> Result<()> {
+        for arm in arms {
+            if let Some(value) = self.unfit(&arm.pattern, met) {
+                return Err(self.error(
+                    arm.line,
+                    format!("the pattern's value {value} is out of range for `{}`", show(met)),
+                    "",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn unfit(&self, pat: &Pat, ty: &Ty) -> Option<i128> {
+        match (pat, ty) {
+            (Pat::Range(low, high), _) => {
+                let (min, max) = self.range_of(ty);
+                [low, high]
+                    .into_iter()
+                    .flatten()
+                    .copied()
+                    .find(|v| *v < min || *v > max)
+            }
+            (Pat::Or(pats), _) => pats.iter().find_map(|p| self.unfit(p, ty)),
+            (Pat::Tuple(pats), Ty::Tuple(types)) => {
+                pats.iter().zip(types.iter()).find_map(|(p, t)| self.unfit(p, t))
+            }
+            _ => None,
+        }
+    }
+
+    /// An example of what no row covers, as text; `None` where all is covered.
+    fn missing(&self, rows: &[&Pat], ty: &Ty) -> Option<String> {
+        let rows: Vec<Vec<&Pat>> = rows.iter().map(|p| vec![*p]).collect();
+        self.uncovered(&rows, std::slice::from_ref(ty))
+            .map(|example| format!("`{}`", example.join(", ")))
+    }
+
+    /// An example of values, one for each type, that no row covers. Each row has a pattern for each type.
+    fn uncovered(&self, rows: &[Vec<&Pat>], types: &[Ty]) -> Option<Vec<String>> {
+        let Some((ty, rest)) = types.split_first() else {
+            return rows.is_empty().then(Vec::new);
+        };
+        // Alternatives become rows.
+        let rows: Vec<Vec<&Pat>> = rows.iter().flat_map(|row| alternatives(row)).collect();
+        if let Ty::Tuple(elements) = ty {
+            static WILD: Pat = Pat::Wild;
+            let n = elements.len();
+            let flat: Vec<Vec<&Pat>> = rows
+                .iter()
+                .map(|row| {
+                    let first: Vec<&Pat> = match row.first() {
+                        Some(Pat::Tuple(parts)) => parts.iter().collect(),
+                        _ => vec![&WILD; n],
+                    };
+                    first.into_iter().chain(row.iter().skip(1).copied()).collect()
+                })
+                .collect();
+            let types: Vec<Ty> = elements.iter().chain(rest).cloned().collect();
+            return self.uncovered(&flat, &types).map(|mut example| {
+                let tail = example.split_off(n.min(example.len()));
+                let mut out = vec![format!("({})", example.join(", "))];
+                out.extend(tail);
+                out
+            });
+        }
+        let (min, max) = self.range_of(ty);
+        // Between two neighbouring bounds all values are alike.
+        let mut starts = vec![min];
+        for row in &rows {
+            if let Some(Pat::Range(low, high)) = row.first() {
+                starts.extend(low);
+                starts.extend(high.map(|h| h + 1));
+            }
+        }
+        let variants: Option<Vec<i128>> = match ty {
+            Ty::Enum(e) => Some(e.variants.iter().map(|(_, v)| *v).collect()),
+            _ => None,
+        };
+        let mut points = variants.unwrap_or(starts);
+        points.retain(|p| *p >= min && *p <= max);
+        points.sort_unstable();
+        points.dedup();
+        let covers = |pat: Option<&&Pat>, at: i128| match pat {
+            Some(Pat::Range(low, high)) => low.is_none_or(|l| l <= at) && high.is_none_or(|h| at <= h),
+            _ => true,
+        };
+        for at in points {
+            let left: Vec<Vec<&Pat>> = rows
+                .iter()
+                .filter(|row| covers(row.first(), at))
+                .map(|row| row.iter().skip(1).copied().collect())
+                .collect();
+            if let Some(mut example) = self.uncovered(&left, rest) {
+                example.insert(0, example_text(ty, at));
+                return Some(example);
+            }
+        }
+        None
+    }
+}
+
+fn example_text(ty: &Ty, at: i128) -> String {
+    match ty {
+        Ty::Scalar(perpetua_syntax::Scalar::Bool) => (at != 0).to_string(),
+        Ty::Enum(e) => match e.variants.iter().find(|(_, v)| *v == at) {
+            Some((name, _)) => format!("{}::{name}", e.name),
+            None => at.to_string(),
+        },
+        Ty::Scalar(s) if s.is_float() => "_".into(),
+        Ty::Scalar(_) => at.to_string(),
+        _ => "_".into(),
+    }
+}
+
+/// The rows that a row with alternatives in its first pattern stands for.
+fn alternatives<'p>(row: &[&'p Pat]) -> Vec<Vec<&'p Pat>> {
+    match row.split_first() {
+        Some((Pat::Or(pats), rest)) => pats
+            .iter()
+            .flat_map(|p| {
+                let row: Vec<&Pat> = std::iter::once(p).chain(rest.iter().copied()).collect();
+                alternatives(&row)
+            })
+            .collect(),
+        _ => vec![row.to_vec()],
+    }
+}
+
+/// Whether values of the type come from memory that may hold what the type does not have.
+fn holds_enum(ty: &Ty) -> bool {
+    match ty {
+        Ty::Enum(_) => true,
+        Ty::Tuple(elements) => elements.iter().any(holds_enum),
+        _ => false,
+    }
+}
+
+enum Cover {
+    /// Everything.
+    All,
+    /// The ranges that were added.
+    Ranges,
+    /// Something that is no set of integers.
+    Other,
+}
+
+fn ranges_of(pat: &Pat, out: &mut Vec<(Option<i128>, Option<i128>)>) -> Cover {
+    match pat {
+        Pat::Wild | Pat::Binding(_) => Cover::All,
+        Pat::Range(low, high) => {
+            out.push((*low, *high));
+            Cover::Ranges
+        }
+        Pat::Or(pats) => {
+            for pat in pats {
+                match ranges_of(pat, out) {
+                    Cover::Ranges => {}
+                    other => return other,
+                }
+            }
+            Cover::Ranges
+        }
+        Pat::Tuple(_) => Cover::Other,
+    }
+}
+
+/// The bits of a scalar's width.
+fn bits_mask(s: Scalar) -> u64 {
+    match s.bits() {
+        64 => u64::MAX,
+        n => (1 << n) - 1,
+    }
+}

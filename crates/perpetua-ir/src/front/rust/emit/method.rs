@@ -1,0 +1,326 @@
+//! Methods of scalars that are combinations of the operator table's rows.
+
+use super::value::Val;
+use super::{Emitter, Result};
+use crate::front::rust::infer::methods::{Method, Special, ir_scalar};
+use crate::front::rust::infer::tree::Expr;
+use crate::front::rust::infer::ty::Ty;
+use crate::ir::{Inst, Place, Scalar, Value};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+
+/// Exponents up to which a power is multiplied out.
+const UNROLLED_POWER: u64 = 64;
+
+impl Emitter<'_> {
+    /// A method of a scalar: the receiver is the first argument.
+    pub(super) fn method(&mut self, method: Method, args: &[Expr], e: &Expr) -> Result<Val> {
+        let values = args.iter().map(|a| self.value(a)).collect::<Result<Vec<_>>>()?;
+        let line = e.line;
+        self.at(line);
+        let one = |value| Ok(Val::Value(value));
+        match (method, &values[..]) {
+            (Method::Unary(op), [a]) => one(self.unary(op, *a, line)?),
+            (Method::Binary(op), [a, b]) => one(self.binary(op, *a, *b, line)?),
+            (Method::Ternary(op), [a, b, c]) => one(self.ternary(op, *a, *b, *c, line)?),
+            (Method::Special(special), [a]) => self.special_unary(special, *a, e),
+            (Method::Special(special), [a, b]) => self.special_binary(special, *a, *b, line),
+            _ => Err(self.error(line, "a method has a wrong number of arguments", "")),
+        }
+    }
+
+    fn special_unary(&mut self, special: Special, a: Value, e: &Expr) -> Result<Val> {
+        let line = e.line;
+        let s = self.scalar_of(a, line)?;
+        let zero = |this: &mut Self| this.constant(s, 0);
+        let value = match special {
+            Special::Same => a,
+            Special::ToBits | Special::ToFloat | Special::UnsignedAbs => {
+                let Ty::Scalar(to) = self.ty(&e.ty) else {
+                    return Err(self.error(line, "the result's type is not known", "annotate it"));
+                };
+                let to = ir_scalar(to, self.program.width);
+                match special {
+                    Special::ToFloat => self.cast(to, a, line)?,
+                    Special::UnsignedAbs => {
+                        let abs = self.unary(UnaryOp::Abs, a, line)?;
+                        self.bitcast(to, abs, line)?
+                    }
+                    _ => self.bitcast(to, a, line)?,
+                }
+            }
+            Special::WrappingNeg => {
+                let zero = zero(self);
+                self.binary(BinaryOp::Sub, zero, a, line)?
+            }
+            Special::IsPositive => {
+                let zero = zero(self);
+                self.binary(BinaryOp::Gt, a, zero, line)?
+            }
+            Special::IsNegative => {
+                let zero = zero(self);
+                self.binary(BinaryOp::Lt, a, zero, line)?
+            }
+            Special::IsSignPositive => {
+                let negative = self.unary(UnaryOp::IsSignNegative, a, line)?;
+                self.not(negative, line)?
+            }
+            Special::CountZeros | Special::LeadingOnes | Special::TrailingOnes => {
+                let flipped = self.unary(UnaryOp::Not, a, line)?;
+                let op = match special {
+                    Special::CountZeros => UnaryOp::CountOnes,
+                    Special::LeadingOnes => UnaryOp::LeadingZeros,
+                    _ => UnaryOp::TrailingZeros,
+                };
+                self.unary(op, flipped, line)?
+            }
+            Special::IsPowerOfTwo => {
+                let ones = self.unary(UnaryOp::CountOnes, a, line)?;
+                let one = self.constant(Scalar::U32, 1);
+                self.binary(BinaryOp::Eq, ones, one, line)?
+            }
+            Special::SinCos => {
+                let sin = self.unary(UnaryOp::Sin, a, line)?;
+                let cos = self.unary(UnaryOp::Cos, a, line)?;
+                return Ok(Val::Tuple(vec![Val::Value(sin), Val::Value(cos)]));
+            }
+            _ => return Err(self.error(line, "a method has a wrong number of arguments", "")),
+        };
+        Ok(Val::Value(value))
+    }
+
+    fn special_binary(&mut self, special: Special, a: Value, b: Value, line: u32) -> Result<Val> {
+        let s = self.scalar_of(a, line)?;
+        let value = match special {
+            Special::WrappingDiv | Special::WrappingRem => self.wrapping_div(special, a, b, s, line)?,
+            Special::SaturatingMul => {
+                let (product, over) = self.multiply(a, b, s, line)?;
+                let most = self.bound(a, b, s, line)?;
+                self.ternary(TernaryOp::Select, over, most, product, line)?
+            }
+            Special::OverflowingMul => {
+                let (product, over) = self.multiply(a, b, s, line)?;
+                return Ok(Val::Tuple(vec![Val::Value(product), Val::Value(over)]));
+            }
+            Special::OverflowingAdd | Special::OverflowingSub => {
+                return self.overflowing(special, a, b, s, line);
+            }
+            Special::RemEuclid => self.rem_euclid(a, b, s, line)?,
+            Special::DivEuclid => self.div_euclid(a, b, s, line)?,
+            Special::DivCeil => {
+                let quotient = self.binary(BinaryOp::Div, a, b, line)?;
+                let rest = self.binary(BinaryOp::Rem, a, b, line)?;
+                let zero = self.constant(s, 0);
+                let more = self.binary(BinaryOp::Ne, rest, zero, line)?;
+                let more = self.cast(s, more, line)?;
+                self.binary(BinaryOp::Add, quotient, more, line)?
+            }
+            Special::NextMultipleOf => {
+                let rest = self.binary(BinaryOp::Rem, a, b, line)?;
+                let zero = self.constant(s, 0);
+                let exact = self.binary(BinaryOp::Eq, rest, zero, line)?;
+                let missing = self.binary(BinaryOp::Sub, b, rest, line)?;
+                let next = self.binary(BinaryOp::Add, a, missing, line)?;
+                self.ternary(TernaryOp::Select, exact, a, next, line)?
+            }
+            Special::Pow => self.power(a, b, s, line)?,
+            Special::Powi => self.powi(a, b, s, line)?,
+            Special::Log => {
+                let (x, base) = (
+                    self.unary(UnaryOp::Ln, a, line)?,
+                    self.unary(UnaryOp::Ln, b, line)?,
+                );
+                self.binary(BinaryOp::Div, x, base, line)?
+            }
+            _ => return Err(self.error(line, "a method has a wrong number of arguments", "")),
+        };
+        Ok(Val::Value(value))
+    }
+
+    /// `wrapping_div` and `wrapping_rem`: MIN / -1 is MIN and 0; zero still faults.
+    fn wrapping_div(&mut self, special: Special, a: Value, b: Value, s: Scalar, line: u32) -> Result<Value> {
+        let op = if special == Special::WrappingDiv {
+            BinaryOp::Div
+        } else {
+            BinaryOp::Rem
+        };
+        if !s.is_signed_int() {
+            return self.binary(op, a, b, line);
+        }
+        // By 1 instead of -1, and then what -1 would have given.
+        let minus_one = self.constant(s, u64::MAX);
+        let one = self.constant(s, 1);
+        let negate = self.binary(BinaryOp::Eq, b, minus_one, line)?;
+        let divisor = self.ternary(TernaryOp::Select, negate, one, b, line)?;
+        let plain = self.binary(op, a, divisor, line)?;
+        if op == BinaryOp::Rem {
+            return Ok(plain);
+        }
+        let negated = self.unary(UnaryOp::Neg, plain, line)?;
+        self.ternary(TernaryOp::Select, negate, negated, plain, line)
+    }
+
+    /// The product, wrapped, and whether it wrapped.
+    fn multiply(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<(Value, Value)> {
+        let low = self.binary(BinaryOp::Mul, a, b, line)?;
+        let high = self.binary(BinaryOp::MulHigh, a, b, line)?;
+        let expected = if s.is_signed_int() {
+            let bits = self.constant(Scalar::U32, u64::from(s.bits() - 1));
+            self.binary(BinaryOp::Shr, low, bits, line)?
+        } else {
+            self.constant(s, 0)
+        };
+        Ok((low, self.binary(BinaryOp::Ne, high, expected, line)?))
+    }
+
+    /// Where a product of these saturates: at MIN if the signs differ.
+    fn bound(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<Value> {
+        if !s.is_signed_int() {
+            return Ok(self.constant(s, u64::MAX));
+        }
+        let max = self.constant(s, (1u64 << (s.bits() - 1)) - 1);
+        let min = self.constant(s, 1u64 << (s.bits() - 1));
+        let zero = self.constant(s, 0);
+        let signs = self.binary(BinaryOp::Xor, a, b, line)?;
+        let negative = self.binary(BinaryOp::Lt, signs, zero, line)?;
+        self.ternary(TernaryOp::Select, negative, min, max, line)
+    }
+
+    fn overflowing(&mut self, special: Special, a: Value, b: Value, s: Scalar, line: u32) -> Result<Val> {
+        let add = special == Special::OverflowingAdd;
+        let op = if add { BinaryOp::Add } else { BinaryOp::Sub };
+        let result = self.binary(op, a, b, line)?;
+        let over = if s.is_signed_int() {
+            // The result's sign is wrong: for a sum, other than both operands'; for a difference, other than a's
+            // where the operands' differ.
+            let x = self.binary(BinaryOp::Xor, a, result, line)?;
+            let y = if add {
+                self.binary(BinaryOp::Xor, b, result, line)?
+            } else {
+                self.binary(BinaryOp::Xor, a, b, line)?
+            };
+            let both = self.binary(BinaryOp::And, x, y, line)?;
+            let zero = self.constant(s, 0);
+            self.binary(BinaryOp::Lt, both, zero, line)?
+        } else if add {
+            self.binary(BinaryOp::Lt, result, a, line)?
+        } else {
+            self.binary(BinaryOp::Lt, a, b, line)?
+        };
+        Ok(Val::Tuple(vec![Val::Value(result), Val::Value(over)]))
+    }
+
+    /// As core: the remainder, plus the divisor's magnitude where it is negative.
+    fn rem_euclid(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<Value> {
+        let rest = self.binary(BinaryOp::Rem, a, b, line)?;
+        if s.is_unsigned_int() {
+            return Ok(rest);
+        }
+        let zero = self.constant(s, 0);
+        let negative = self.binary(BinaryOp::Lt, rest, zero, line)?;
+        let magnitude = self.unary(UnaryOp::Abs, b, line)?;
+        let moved = self.binary(BinaryOp::Add, rest, magnitude, line)?;
+        self.ternary(TernaryOp::Select, negative, moved, rest, line)
+    }
+
+    /// As core: the truncated quotient, one away from it where the remainder is negative.
+    fn div_euclid(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<Value> {
+        let quotient = self.binary(BinaryOp::Div, a, b, line)?;
+        if s.is_unsigned_int() {
+            return Ok(quotient);
+        }
+        let quotient = if s.is_float() {
+            self.unary(UnaryOp::Trunc, quotient, line)?
+        } else {
+            quotient
+        };
+        let rest = self.binary(BinaryOp::Rem, a, b, line)?;
+        let zero = self.constant(s, 0);
+        let one = if s.is_float() {
+            self.float_constant(s, 1.0)
+        } else {
+            self.constant(s, 1)
+        };
+        let negative = self.binary(BinaryOp::Lt, rest, zero, line)?;
+        let upwards = self.binary(BinaryOp::Gt, b, zero, line)?;
+        let below = self.binary(BinaryOp::Sub, quotient, one, line)?;
+        let above = self.binary(BinaryOp::Add, quotient, one, line)?;
+        let moved = self.ternary(TernaryOp::Select, upwards, below, above, line)?;
+        self.ternary(TernaryOp::Select, negative, moved, quotient, line)
+    }
+
+    /// A constant of any float type.
+    pub(super) fn float_constant(&mut self, s: Scalar, x: f64) -> Value {
+        let bits = crate::ops::eval::eval_cast(Scalar::F64, s, x.to_bits());
+        self.constant(s, bits)
+    }
+
+    /// `a` to the power of the unsigned `n`, by squaring.
+    fn power(&mut self, a: Value, n: Value, s: Scalar, line: u32) -> Result<Value> {
+        let one = if s.is_float() {
+            self.float_constant(s, 1.0)
+        } else {
+            self.constant(s, 1)
+        };
+        if let Some(mut n) = self.known(n).filter(|n| *n <= UNROLLED_POWER) {
+            let (mut product, mut square) = (None, a);
+            while n > 0 {
+                if n & 1 == 1 {
+                    product = Some(match product {
+                        Some(product) => self.binary(BinaryOp::Mul, product, square, line)?,
+                        None => square,
+                    });
+                }
+                n >>= 1;
+                if n > 0 {
+                    square = self.binary(BinaryOp::Mul, square, square, line)?;
+                }
+            }
+            return Ok(product.unwrap_or(one));
+        }
+        let product = Place::local(self.k.local("product", s.into()));
+        let square = Place::local(self.k.local("square", s.into()));
+        let left = Place::local(self.k.local("exponent", Scalar::U32.into()));
+        self.store(&product, one, line)?;
+        self.store(&square, a, line)?;
+        self.store(&left, n, line)?;
+        let branch = self.framed(None, |this, level| {
+            let n = this.read(&left, line)?;
+            let zero = this.constant(Scalar::U32, 0);
+            let one = this.constant(Scalar::U32, 1);
+            let over = this.binary(BinaryOp::Eq, n, zero, line)?;
+            let leave = this.branch(|this| {
+                this.k.push(Inst::Break(this.depth(level)));
+                this.body.ended = true;
+                Ok(Val::unit())
+            })?;
+            this.k
+                .push(Inst::If(over, leave.block, crate::ir::Block::default()));
+            let bit = this.binary(BinaryOp::And, n, one, line)?;
+            let odd = this.binary(BinaryOp::Ne, bit, zero, line)?;
+            let (p, q) = (this.read(&product, line)?, this.read(&square, line)?);
+            let times = this.binary(BinaryOp::Mul, p, q, line)?;
+            let p = this.ternary(TernaryOp::Select, odd, times, p, line)?;
+            this.store(&product, p, line)?;
+            let q = this.binary(BinaryOp::Mul, q, q, line)?;
+            this.store(&square, q, line)?;
+            let n = this.binary(BinaryOp::Shr, n, one, line)?;
+            this.store(&left, n, line)
+        })?;
+        self.k.push(Inst::Loop(branch.block));
+        self.read(&product, line)
+    }
+
+    /// `powi`: by squaring; of a negative exponent the reciprocal.
+    fn powi(&mut self, a: Value, n: Value, s: Scalar, line: u32) -> Result<Value> {
+        let zero = self.constant(Scalar::I32, 0);
+        let magnitude = self.unary(UnaryOp::Abs, n, line)?;
+        let magnitude = self.bitcast(Scalar::U32, magnitude, line)?;
+        let power = self.power(a, magnitude, s, line)?;
+        let negative = self.binary(BinaryOp::Lt, n, zero, line)?;
+        if self.is(negative, false) {
+            return Ok(power);
+        }
+        let reciprocal = self.unary(UnaryOp::Recip, power, line)?;
+        self.ternary(TernaryOp::Select, negative, reciprocal, power, line)
+    }
+}

@@ -1,0 +1,371 @@
+//! From typed trees to the IR. Where a local is never changed it becomes a plain value; functions that take
+//! references are inlined, so that a place is known wherever a reference is used.
+//!
+//! In the order of the reading: [`value`] says what an expression gives, [`types`] what types become,
+//! [`scalar`] builds operators and folds constants, [`place`] finds memory, [`expr`] goes through expressions,
+//! [`branch`], [`matching`], [`looping`] through control flow, [`call`] through calls, [`method`] and
+//! [`intrinsic`] through what the language provides, [`grid`] and [`stencil`] through stencils; [`tidy`] ends it.
+
+mod branch;
+mod call;
+mod expr;
+mod grid;
+mod intrinsic;
+mod looping;
+mod matching;
+mod method;
+mod place;
+mod scalar;
+mod stencil;
+mod tidy;
+mod types;
+mod value;
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use perpetua_syntax::{FunctionKind, Generic as GenericParam};
+
+use super::error::LowerError;
+use super::infer::tree::{Checked, Generic, Loaded, LocalId, TargetId};
+use super::infer::ty::{Ty, show};
+use super::infer::{self, Program, Result};
+use super::instantiate::{GenericValue, Instantiation};
+use super::resolve::{FunctionDef, FunctionKey};
+use crate::ir::{Access, Base, Inst, Kernel, KernelBuilder, Place, Step, Type, TypeError, Value};
+use grid::Grid;
+use types::Types;
+use value::{Binding, Slot, Src, Val};
+
+/// Which function with which generic arguments.
+type InstanceKey = (FunctionKey, Vec<Generic>);
+
+/// How a `return` leaves the function being emitted.
+enum Return {
+    /// The kernel ends for this lane.
+    Kernel,
+    /// A function of the IR.
+    Function,
+    /// An inlined function: its block's level, and where its value goes.
+    Inline(u32, Slot),
+}
+
+/// The function whose tree is being emitted.
+struct Scope {
+    f: Rc<Checked>,
+    bindings: Vec<Binding>,
+    ret: Return,
+    /// Loops and labelled blocks that are open: their level and where their value goes.
+    targets: HashMap<TargetId, (u32, Slot)>,
+    /// The line that all statements carry, where the function stands in another file than the kernel.
+    line: Option<u32>,
+}
+
+/// The body of the IR that is being built.
+#[derive(Default)]
+struct BodyState {
+    /// Number of loops and labelled blocks that are open.
+    depth: u32,
+    /// Whether the present point cannot be reached.
+    ended: bool,
+    /// Bits of the values that are constants.
+    known: HashMap<Value, u64>,
+}
+
+struct Emitter<'p> {
+    program: &'p Program,
+    /// The kernel, for errors that stand in no function.
+    kernel: Rc<Loaded>,
+    k: KernelBuilder,
+    types: Types,
+    scope: Scope,
+    body: BodyState,
+    checked: HashMap<InstanceKey, Rc<Checked>>,
+    /// The functions of the IR, by instance.
+    functions: HashMap<InstanceKey, u32>,
+    names: HashSet<String>,
+    /// Instances whose code is being emitted.
+    active: Vec<InstanceKey>,
+    /// Workgroup variables by the call that declares them.
+    shared: HashMap<(InstanceKey, usize), Base>,
+    dynamic: Option<(Type, Base)>,
+    /// The local that the expression being emitted becomes: names workgroup variables.
+    declared: Option<String>,
+    grid: Option<Grid>,
+}
+
+/// Makes a kernel of a function.
+///
+/// # Errors
+/// What is outside the kernel language, with its line and a remedy. Where rustc accepts the function, that is only
+/// what no device can do.
+pub fn lower(def: &FunctionDef, how: &Instantiation) -> Result<Kernel> {
+    let program = Program::new(how.pointer_width);
+    let loaded = program.load(def)?;
+    let tree = loaded.tree.clone();
+    if !matches!(how.pointer_width, 32 | 64) {
+        return Err(loaded.error(
+            tree.line,
+            format!("the pointer width is {}", how.pointer_width),
+            "it is 32 or 64",
+        ));
+    }
+    if tree.kind == FunctionKind::Device {
+        return Err(loaded.error(
+            tree.line,
+            format!("`{}` is a device function, not a kernel", tree.name),
+            "mark it with `#[kernel]` to launch it",
+        ));
+    }
+    let generics = bind_generics(&loaded, &how.generics)?;
+    let checked = Rc::new(infer::check(&program, &loaded, generics.clone())?);
+    let mut name = tree.name.clone();
+    if tree.kind == FunctionKind::Stencil && !how.stencil.name.is_empty() {
+        name.clone_from(&how.stencil.name);
+    }
+    let name = types::identifier(&instance_name(&name, &generics));
+    let mut emitter = Emitter::new(&program, checked.clone(), &name);
+    emitter.active.push((def.key(), generics));
+    emitter.instances(&checked)?;
+    if tree.kind == FunctionKind::Stencil {
+        emitter.stencil(&how.stencil)?;
+    } else {
+        emitter.kernel_params()?;
+        emitter.kernel_body()?;
+    }
+    let mut kernel = emitter.k.finish();
+    tidy::tidy(&mut kernel);
+    kernel.source = Arc::from(tree.file.as_str());
+    kernel.pointer_width = how.pointer_width;
+    kernel.checks = how.checks;
+    kernel.contract = how.contract;
+    if kernel.block_size.is_none() {
+        kernel.block_size = how.block_size;
+    }
+    Ok(kernel)
+}
+
+/// The generic arguments that were chosen, checked against the parameters.
+fn bind_generics(loaded: &Loaded, values: &[GenericValue]) -> Result<Vec<Generic>> {
+    let tree = &loaded.tree;
+    if values.len() != tree.generics.len() {
+        return Err(loaded.error(
+            tree.line,
+            format!(
+                "`{}` has {} generic parameters, {} arguments were given",
+                tree.name,
+                tree.generics.len(),
+                values.len()
+            ),
+            "give one for each, in order",
+        ));
+    }
+    tree.generics
+        .iter()
+        .zip(values)
+        .map(|(param, value)| {
+            let bound = match (param, value) {
+                (GenericParam::Type { .. }, GenericValue::Type(desc)) => {
+                    Some(Generic::Type(Ty::from_desc(desc)))
+                }
+                (GenericParam::Const { ty, .. }, GenericValue::Const(value)) => {
+                    infer::const_generic(value, *ty)
+                }
+                _ => None,
+            };
+            bound.ok_or_else(|| {
+                let wanted = match param {
+                    GenericParam::Type { .. } => "a type".to_owned(),
+                    GenericParam::Const { ty, .. } => format!("a constant of type `{}`", ty.name()),
+                };
+                let given = match value {
+                    GenericValue::Type(desc) => format!("the type `{desc}`"),
+                    GenericValue::Const(value) => format!("a constant of type `{}`", value.type_desc()),
+                };
+                loaded.error(
+                    tree.line,
+                    format!(
+                        "the generic parameter `{}` takes {wanted}, {given} was given",
+                        param.name()
+                    ),
+                    "",
+                )
+            })
+        })
+        .collect()
+}
+
+/// A function's name with its generic arguments.
+fn instance_name(name: &str, generics: &[Generic]) -> String {
+    let mut out = name.to_owned();
+    for generic in generics {
+        let text = match generic {
+            Generic::Type(ty) => show(ty),
+            Generic::Len(len) => match len {
+                infer::ty::Len::Known(n) => n.to_string(),
+                infer::ty::Len::Var(_) => "_".into(),
+            },
+            Generic::Value(v) => v.to_string().replace('-', "minus_"),
+        };
+        out.push('_');
+        out.push_str(&text);
+    }
+    out
+}
+
+impl<'p> Emitter<'p> {
+    fn new(program: &'p Program, f: Rc<Checked>, name: &str) -> Emitter<'p> {
+        Emitter {
+            program,
+            kernel: f.loaded.clone(),
+            k: KernelBuilder::new(name),
+            types: Types::default(),
+            scope: Scope::new(f, Return::Kernel, None),
+            body: BodyState::default(),
+            checked: HashMap::new(),
+            functions: HashMap::new(),
+            names: HashSet::from([name.to_owned()]),
+            active: Vec::new(),
+            shared: HashMap::new(),
+            dynamic: None,
+            declared: None,
+            grid: None,
+        }
+    }
+
+    /// An error in the function being emitted.
+    fn error(&self, line: u32, cause: impl Into<String>, remedy: impl Into<String>) -> LowerError {
+        self.scope.f.loaded.error(line, cause, remedy)
+    }
+
+    /// The error that the builder's type check found.
+    fn typed<T>(&self, line: u32, done: std::result::Result<T, TypeError>) -> Result<T> {
+        done.map_err(|error| self.error(line, error.to_string(), ""))
+    }
+
+    /// Sets the line that the next statements carry.
+    fn at(&mut self, line: u32) {
+        self.k.set_line(self.scope.line.unwrap_or(line));
+    }
+
+    /// A type of the present function with nothing unknown.
+    fn ty(&self, ty: &Ty) -> Ty {
+        self.scope.f.types.deep(ty, true)
+    }
+
+    /// The IR's type for a type of the present function.
+    fn ir_type(&mut self, ty: &Ty, line: u32) -> Result<Type> {
+        let ty = self.ty(ty);
+        let width = self.program.width;
+        match self.types.convert(&ty, width) {
+            Ok(ty) => Ok(ty),
+            Err((cause, remedy)) => Err(self.error(line, cause, remedy)),
+        }
+    }
+
+    /// Declares a kernel's parameters and binds them.
+    fn kernel_params(&mut self) -> Result<()> {
+        let f = self.scope.f.clone();
+        for (param, local) in f.loaded.tree.params.iter().zip(&f.params) {
+            self.kernel_param(&param.name, *local, param.line)?;
+        }
+        Ok(())
+    }
+
+    fn kernel_param(&mut self, name: &str, local: LocalId, line: u32) -> Result<()> {
+        self.at(line);
+        let ty = self.local_type(local);
+        let access = |mutable| {
+            if mutable { Access::ReadWrite } else { Access::Read }
+        };
+        let name = types::identifier(name);
+        let val = match &ty {
+            Ty::Ref(mutable, target) => match &**target {
+                Ty::Slice(element) => {
+                    let element = self.ir_type(element, line)?;
+                    let base = self.k.buffer(name, element, access(*mutable));
+                    Val::Ref(Src::Place(Place {
+                        base,
+                        path: Vec::new(),
+                    }))
+                }
+                // A reference to one value is a buffer of one element.
+                other => {
+                    let element = self.ir_type(other, line)?;
+                    let base = self.k.buffer(name, element, access(*mutable));
+                    let zero = self.constant(crate::ir::Scalar::U32, 0);
+                    Val::Ref(Src::Place(Place {
+                        base,
+                        path: vec![Step::Index(zero)],
+                    }))
+                }
+            },
+            Ty::Tuple(_) => {
+                return Err(self.error(
+                    line,
+                    format!("the parameter `{name}` is a tuple, which has no layout"),
+                    "pass its elements one by one, or a struct with `#[derive(GpuType)]`",
+                ));
+            }
+            other => {
+                let ty = self.ir_type(other, line)?;
+                Val::Value(self.k.param(name, ty))
+            }
+        };
+        self.bind(local, val, line)
+    }
+
+    /// Emits the kernel's code.
+    fn kernel_body(&mut self) -> Result<()> {
+        let f = self.scope.f.clone();
+        self.block(&f.body)?;
+        Ok(())
+    }
+
+    /// The type of a local of the present function.
+    fn local_type(&self, id: LocalId) -> Ty {
+        match self.scope.f.locals.get(id.0 as usize) {
+            Some(local) => self.ty(&local.ty),
+            None => Ty::Never,
+        }
+    }
+
+    /// Closes a block: nothing follows a jump.
+    fn close(&mut self) -> crate::ir::Block {
+        let mut block = self.k.close_block();
+        let jump = block
+            .0
+            .iter()
+            .position(|s| matches!(s.inst, Inst::Break(_) | Inst::Continue(_) | Inst::Return(_)));
+        if let Some(jump) = jump {
+            block.0.truncate(jump + 1);
+        }
+        block
+    }
+
+    /// An identifier that no function has yet.
+    fn unique(&mut self, name: &str) -> String {
+        let name = types::identifier(name);
+        let mut unique = name.clone();
+        let mut n = 1;
+        while !self.names.insert(unique.clone()) {
+            n += 1;
+            unique = format!("{name}_{n}");
+        }
+        unique
+    }
+}
+
+impl Scope {
+    fn new(f: Rc<Checked>, ret: Return, line: Option<u32>) -> Scope {
+        let bindings = vec![Binding::Unset; f.locals.len()];
+        Scope {
+            f,
+            bindings,
+            ret,
+            targets: HashMap::new(),
+            line,
+        }
+    }
+}

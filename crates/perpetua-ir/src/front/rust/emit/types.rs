@@ -1,0 +1,141 @@
+//! What the front end's types become in the IR.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use perpetua_syntax::Scalar;
+
+use crate::front::rust::describe::{StructDesc, TypeDesc, TypeKey};
+use crate::front::rust::infer::methods::ir_scalar;
+use crate::front::rust::infer::ty::{Len, Ty, show};
+use crate::ir::{StructType, Type};
+
+/// The structs of a kernel.
+#[derive(Default)]
+pub(super) struct Types {
+    structs: HashMap<TypeKey, Type>,
+    names: HashSet<String>,
+}
+
+/// Cause and remedy.
+type Refusal = (String, String);
+
+impl Types {
+    /// The IR's type.
+    pub(super) fn convert(&mut self, ty: &Ty, width: u32) -> Result<Type, Refusal> {
+        match ty {
+            Ty::Scalar(s) => Ok(ir_scalar(*s, width).into()),
+            Ty::Enum(e) => Ok(ir_scalar(e.repr, width).into()),
+            Ty::Array(element, Len::Known(len)) => {
+                let element = self.convert(element, width)?;
+                let bytes = u64::from(element.size()).saturating_mul(*len);
+                match u32::try_from(*len) {
+                    Ok(len) if len > 0 && bytes <= u64::from(u32::MAX) => Ok(Type::array(element, len)),
+                    _ => Err((
+                        format!("`{}` has {len} elements and {bytes} bytes", show(ty)),
+                        "an array has at least one element and less than 4 GiB".into(),
+                    )),
+                }
+            }
+            Ty::Struct(desc) => self.structure(desc, width),
+            Ty::Tuple(elements) if !elements.is_empty() => Ok(Type::tuple(
+                elements
+                    .iter()
+                    .map(|e| self.convert(e, width))
+                    .collect::<Result<_, _>>()?,
+            )),
+            Ty::Var(_) | Ty::Array(_, Len::Var(_)) => Err((
+                "the type of a value is not known".into(),
+                "annotate it: `let x: T = …`".into(),
+            )),
+            Ty::Ref(..) | Ty::Slice(_) => Err((
+                format!("a reference `{}` is kept as a value", show(ty)),
+                "references are bound once, or passed to functions: keep an index or a copy instead".into(),
+            )),
+            Ty::Tuple(_) | Ty::Never => Err(("`()` is kept as a value".into(), "leave it out".into())),
+            Ty::GridPos => Err((
+                "a `GridPos` is kept as a value".into(),
+                "pass it to functions by value".into(),
+            )),
+        }
+    }
+
+    fn structure(&mut self, desc: &StructDesc, width: u32) -> Result<Type, Refusal> {
+        if let Some(ty) = self.structs.get(&desc.key) {
+            return Ok(ty.clone());
+        }
+        let mut fields = Vec::new();
+        for field in &desc.fields {
+            if width == 32 && holds_usize(&field.ty) {
+                return Err((
+                    format!(
+                        "the field `{}` of `{}` holds `usize` or `isize`, whose size differs between host and device",
+                        field.name, desc.name
+                    ),
+                    "use u32 or u64".into(),
+                ));
+            }
+            let ty = self.convert(&Ty::from_desc(&field.ty), width)?;
+            fields.push((types_field_name(&field.name), ty));
+        }
+        if fields.is_empty() {
+            return Err((
+                format!("the struct `{}` has no fields", desc.name),
+                "give it one".into(),
+            ));
+        }
+        let mut name = identifier(&desc.name);
+        let mut n = 1;
+        while !self.names.insert(name.clone()) {
+            n += 1;
+            name = format!("{}_{n}", identifier(&desc.name));
+        }
+        let laid = StructType::repr_c(name, fields, desc.align as u32);
+        let same = laid.size as usize == desc.size
+            && laid.align as usize == desc.align
+            && laid
+                .fields
+                .iter()
+                .zip(&desc.fields)
+                .all(|(a, b)| a.offset as usize == b.offset);
+        if !same {
+            return Err((
+                format!(
+                    "the struct `{}` is not laid out as `repr(C)`: {} bytes instead of {}",
+                    desc.name, desc.size, laid.size
+                ),
+                "write `#[repr(C)]` on it".into(),
+            ));
+        }
+        let ty = Type::Struct(Arc::new(laid));
+        self.structs.insert(desc.key.clone(), ty.clone());
+        Ok(ty)
+    }
+}
+
+/// Whether a value of the type differs in size between pointer widths.
+fn holds_usize(ty: &TypeDesc) -> bool {
+    match ty {
+        TypeDesc::Scalar(Scalar::Usize | Scalar::Isize) => true,
+        TypeDesc::Enum(e) => matches!(e.repr, Scalar::Usize | Scalar::Isize),
+        TypeDesc::Array(element, _) => holds_usize(element),
+        _ => false,
+    }
+}
+
+fn types_field_name(name: &str) -> String {
+    name.strip_prefix("r#").unwrap_or(name).to_owned()
+}
+
+/// The name with whatever an identifier cannot have replaced.
+pub(super) fn identifier(name: &str) -> String {
+    let name = name.strip_prefix("r#").unwrap_or(name);
+    let mut out: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
+    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
+        out.insert(0, '_');
+    }
+    out
+}

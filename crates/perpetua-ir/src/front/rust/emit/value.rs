@@ -1,0 +1,57 @@
+//! What an expression gives, and where things are kept.
+
+use std::rc::Rc;
+
+use crate::front::rust::describe::ConstValue;
+use crate::ir::{LocalId, Place, Value};
+
+/// What an expression gives.
+#[derive(Clone, Debug)]
+pub(super) enum Val {
+    /// A value of the IR.
+    Value(Value),
+    /// A tuple, element by element; `()` has none. Also what an expression gives that never ends.
+    Tuple(Vec<Val>),
+    /// A reference.
+    Ref(Src),
+    /// The stencil's position.
+    Grid,
+}
+
+impl Val {
+    /// `()`.
+    pub(super) const fn unit() -> Val {
+        Val::Tuple(Vec::new())
+    }
+}
+
+/// Where something is: what a place expression leads to, or a reference refers to.
+#[derive(Clone, Debug)]
+pub(super) enum Src {
+    /// Memory. A slice's place is the base alone, or the place of an array.
+    Place(Place),
+    /// A value that never changes.
+    Val(Box<Val>),
+    /// A constant: its name, its value.
+    Constant(Rc<str>, Rc<ConstValue>),
+}
+
+/// What a local of the source is.
+#[derive(Clone, Debug)]
+pub(super) enum Binding {
+    /// Not declared yet.
+    Unset,
+    /// It never changes.
+    Val(Val),
+    /// A variable of the IR.
+    Var(LocalId),
+}
+
+/// Where branches put the value that they share.
+#[derive(Clone, Debug)]
+pub(super) enum Slot {
+    /// A variable of the IR.
+    Var(LocalId),
+    /// A tuple's elements; no elements: nothing to put.
+    Tuple(Vec<Slot>),
+}

@@ -1,0 +1,124 @@
+//! A whole source file: its kernels, and the functions, constants and types that they use, resolved within that
+//! file alone.
+//!
+//! Modules and `use` within the file are followed; `std::f32::consts` is known. Whatever leads out of the file is
+//! refused where a kernel uses it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use perpetua_syntax::{ConstDef, EnumDef, Function, FunctionKind, StructDef, parse};
+
+use super::resolve::FunctionDef;
+use super::source::SourceError;
+
+mod collect;
+mod lookup;
+
+/// A module's name within the file; the file itself is empty.
+type ModulePath = Vec<String>;
+
+/// An item, with the module in which it stands.
+struct Item {
+    module: ModulePath,
+    kind: ItemKind,
+}
+
+enum ItemKind {
+    Function(Arc<Function>),
+    Const(ConstDef),
+    /// A type alias: its type, as a constant's type is read.
+    Alias(ConstDef),
+    Struct(StructDef),
+    Enum(EnumDef),
+    /// A type without `derive(GpuType)`, a function without an attribute, and so on: what to do about it.
+    Unusable(String),
+}
+
+/// What a file holds.
+#[derive(Default)]
+pub(super) struct Items {
+    file: String,
+    /// By full path.
+    items: HashMap<Vec<String>, Item>,
+    /// Functions and constants of `impl` blocks: by the type's full path and their name.
+    members: HashMap<(Vec<String>, String), Item>,
+    /// Names that `use` brings into a module: full path of the alias, path it stands for (as written).
+    uses: HashMap<Vec<String>, Vec<String>>,
+    /// Paths (as written) whose names `use …::*` brings into a module.
+    globs: HashMap<ModulePath, Vec<Vec<String>>>,
+    modules: Vec<ModulePath>,
+    kernels: Vec<Vec<String>>,
+}
+
+/// The kernels of a source file, by name, in the order in which they stand.
+///
+/// # Errors
+/// The file does not parse, or a marked item is outside the kernel language: all refusals together.
+pub fn kernels_in_file(text: &str, file: &str) -> Result<Vec<(String, FunctionDef)>, SourceError> {
+    let parsed = syn::parse_file(text).map_err(|e| SourceError::of(&e, file))?;
+    let items = Arc::new(Items::collect(&parsed, file)?);
+    Ok(items
+        .kernels
+        .iter()
+        .filter_map(|path| {
+            let name = path.last()?.clone();
+            let item = items.items.get(path)?;
+            match &item.kind {
+                ItemKind::Function(tree) => {
+                    Some((name, items.function(tree.clone(), item.module.clone(), None)))
+                }
+                _ => None,
+            }
+        })
+        .collect())
+}
+
+/// What marks an item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Kernel,
+    Device,
+    None,
+}
+
+fn mark_of(attrs: &[syn::Attribute]) -> Mark {
+    for attr in attrs {
+        match attr
+            .path()
+            .segments
+            .last()
+            .map(|s| s.ident.to_string())
+            .as_deref()
+        {
+            Some("kernel" | "stencil") => return Mark::Kernel,
+            Some("device") => return Mark::Device,
+            _ => {}
+        }
+    }
+    Mark::None
+}
+
+/// Whether `derive(GpuType)` stands among the attributes.
+fn derives_gpu_type(attrs: &[syn::Attribute]) -> bool {
+    attrs.iter().any(|attr| {
+        let mut found = false;
+        if attr.path().is_ident("derive") {
+            // A derive that does not parse is rustc's to refuse.
+            let _ = attr.parse_nested_meta(|meta| {
+                found |= meta.path.segments.last().is_some_and(|s| s.ident == "GpuType");
+                Ok(())
+            });
+        }
+        found
+    })
+}
+
+fn read_marked(item: &syn::ItemFn, mark: Mark, file: &str) -> syn::Result<Function> {
+    let kind = if mark == Mark::Kernel {
+        FunctionKind::Kernel
+    } else {
+        FunctionKind::Device
+    };
+    Ok(parse::read_function(item, kind, file)?.tree)
+}

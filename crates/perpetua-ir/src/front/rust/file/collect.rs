@@ -1,0 +1,229 @@
+//! Collects the items of a file.
+
+use std::sync::Arc;
+
+use perpetua_syntax::{FunctionKind, parse};
+
+use super::{Item, ItemKind, Items, Mark, ModulePath, derives_gpu_type, mark_of, read_marked};
+use crate::front::rust::source::SourceError;
+
+struct Collector {
+    items: Items,
+    errors: Vec<(u32, String)>,
+}
+
+impl Items {
+    /// The items of a parsed file.
+    pub(super) fn collect(parsed: &syn::File, file: &str) -> Result<Items, SourceError> {
+        let mut collector = Collector {
+            items: Items {
+                file: file.to_owned(),
+                modules: vec![Vec::new()],
+                ..Items::default()
+            },
+            errors: Vec::new(),
+        };
+        collector.module(&parsed.items, &Vec::new());
+        if collector.errors.is_empty() {
+            Ok(collector.items)
+        } else {
+            Err(SourceError {
+                file: file.to_owned(),
+                refusals: collector.errors,
+            })
+        }
+    }
+}
+
+fn child(module: &ModulePath, name: &syn::Ident) -> Vec<String> {
+    let mut path = module.clone();
+    path.push(plain(name));
+    path
+}
+
+/// A name without `r#`.
+fn plain(name: &syn::Ident) -> String {
+    let name = name.to_string();
+    name.strip_prefix("r#")
+        .map_or_else(|| name.clone(), str::to_owned)
+}
+
+impl Collector {
+    fn keep<T>(&mut self, read: syn::Result<T>) -> Option<T> {
+        match read {
+            Ok(read) => Some(read),
+            Err(error) => {
+                self.errors
+                    .extend(SourceError::of(&error, &self.items.file).refusals);
+                None
+            }
+        }
+    }
+
+    fn insert(&mut self, module: &ModulePath, name: &syn::Ident, kind: ItemKind) {
+        let item = Item {
+            module: module.clone(),
+            kind,
+        };
+        self.items.items.insert(child(module, name), item);
+    }
+
+    fn module(&mut self, items: &[syn::Item], module: &ModulePath) {
+        for item in items {
+            match item {
+                syn::Item::Fn(item) => self.function(item, module),
+                syn::Item::Const(item) => {
+                    let name = &item.ident;
+                    // A constant that no kernel uses may be anything.
+                    let kind = match parse::read_const(name, &item.ty, &item.expr) {
+                        Ok(read) => ItemKind::Const(read.tree),
+                        Err(error) => ItemKind::Unusable(error.to_string()),
+                    };
+                    self.insert(module, name, kind);
+                }
+                syn::Item::Static(item) => {
+                    let text = "it is a static: use a const".to_owned();
+                    self.insert(module, &item.ident, ItemKind::Unusable(text));
+                }
+                syn::Item::Type(item) => {
+                    let zero: syn::Expr = syn::parse_quote!(0);
+                    let kind = match parse::read_const(&item.ident, &item.ty, &zero) {
+                        Ok(read) => ItemKind::Alias(read.tree),
+                        Err(error) => ItemKind::Unusable(error.to_string()),
+                    };
+                    self.insert(module, &item.ident, kind);
+                }
+                syn::Item::Struct(item) => {
+                    self.data(&item.attrs, &item.ident, item.clone().into(), module);
+                }
+                syn::Item::Enum(item) => {
+                    self.data(&item.attrs, &item.ident, item.clone().into(), module);
+                }
+                syn::Item::Impl(item) => self.implementation(item, module),
+                syn::Item::Mod(item) => {
+                    let path = child(module, &item.ident);
+                    self.items.modules.push(path.clone());
+                    match &item.content {
+                        Some((_, items)) => self.module(items, &path),
+                        None => {
+                            let text = "its module is in another file".to_owned();
+                            self.insert(module, &item.ident, ItemKind::Unusable(text));
+                        }
+                    }
+                }
+                syn::Item::Use(item) => self.import(&item.tree, module, Vec::new()),
+                _ => {}
+            }
+        }
+    }
+
+    fn function(&mut self, item: &syn::ItemFn, module: &ModulePath) {
+        let mark = mark_of(&item.attrs);
+        let name = &item.sig.ident;
+        if mark == Mark::None {
+            let text = "it is a function without `#[device]`: add it".to_owned();
+            self.insert(module, name, ItemKind::Unusable(text));
+            return;
+        }
+        let file = self.items.file.clone();
+        let Some(tree) = self.keep(read_marked(item, mark, &file)) else {
+            return;
+        };
+        if mark == Mark::Kernel {
+            self.items.kernels.push(child(module, name));
+        }
+        self.insert(module, name, ItemKind::Function(Arc::new(tree)));
+    }
+
+    fn data(
+        &mut self,
+        attrs: &[syn::Attribute],
+        name: &syn::Ident,
+        input: syn::DeriveInput,
+        module: &ModulePath,
+    ) {
+        let kind = if derives_gpu_type(attrs) {
+            match self.keep(parse::read_gpu_type(&input)) {
+                Some(parse::GpuType::Struct(read)) => ItemKind::Struct(read.tree),
+                Some(parse::GpuType::Enum(tree)) => ItemKind::Enum(tree),
+                None => return,
+            }
+        } else {
+            ItemKind::Unusable("it lacks `#[derive(GpuType)]`: add it".into())
+        };
+        self.insert(module, name, kind);
+    }
+
+    fn implementation(&mut self, item: &syn::ItemImpl, module: &ModulePath) {
+        let syn::Type::Path(path) = &*item.self_ty else {
+            return;
+        };
+        let Some(name) = path.path.get_ident() else {
+            return;
+        };
+        let owner = child(module, name);
+        let file = self.items.file.clone();
+        for member in &item.items {
+            let (name, kind) = match member {
+                syn::ImplItem::Const(member) => {
+                    let kind = match parse::read_const(&member.ident, &member.ty, &member.expr) {
+                        Ok(read) => ItemKind::Const(read.tree),
+                        Err(error) => ItemKind::Unusable(error.to_string()),
+                    };
+                    (plain(&member.ident), kind)
+                }
+                syn::ImplItem::Fn(member)
+                    if mark_of(&member.attrs) == Mark::Device || mark_of(&item.attrs) == Mark::Device =>
+                {
+                    let read = parse::read_method(member, FunctionKind::Device, &file);
+                    match self.keep(read) {
+                        Some(read) => (plain(&member.sig.ident), ItemKind::Function(Arc::new(read.tree))),
+                        None => continue,
+                    }
+                }
+                syn::ImplItem::Fn(member) => (
+                    plain(&member.sig.ident),
+                    ItemKind::Unusable("it is a method without `#[device]`: add it".into()),
+                ),
+                _ => continue,
+            };
+            let item = Item {
+                module: module.clone(),
+                kind,
+            };
+            self.items.members.insert((owner.clone(), name), item);
+        }
+    }
+
+    fn import(&mut self, tree: &syn::UseTree, module: &ModulePath, mut before: Vec<String>) {
+        match tree {
+            syn::UseTree::Path(path) => {
+                before.push(plain(&path.ident));
+                self.import(&path.tree, module, before);
+            }
+            syn::UseTree::Name(name) => {
+                let name = plain(&name.ident);
+                if name != "self" {
+                    before.push(name);
+                }
+                if let Some(last) = before.last().cloned() {
+                    let mut alias = module.clone();
+                    alias.push(last);
+                    self.items.uses.insert(alias, before);
+                }
+            }
+            syn::UseTree::Rename(rename) => {
+                before.push(plain(&rename.ident));
+                self.items.uses.insert(child(module, &rename.rename), before);
+            }
+            syn::UseTree::Glob(_) => {
+                self.items.globs.entry(module.clone()).or_default().push(before);
+            }
+            syn::UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.import(tree, module, before.clone());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Finds what a path means within the file.
+
+use std::sync::Arc;
+
+use perpetua_syntax::{Block, ConstDef, Function, FunctionKind, PathRef, Scalar, StructDef, Type};
+
+use super::{Item, ItemKind, Items, ModulePath};
+use crate::front::rust::describe::{ConstValue, EnumDesc, FieldDesc, StructDesc, TypeDesc, TypeKey};
+use crate::front::rust::infer::{Program, constant, convert_type, scalar_constant, ty::Unifier};
+use crate::front::rust::resolve::{FunctionDef, Resolved, Resolver};
+
+/// How many definitions may lead to one another: more is a circle.
+const MAX_STEPS: u32 = 64;
+
+/// Pointer width under which constants are computed; lengths that need more bits fit no device.
+const WIDTH: u32 = 64;
+
+/// Why a path has no meaning: cause and remedy.
+type Refusal = (String, String);
+type Result<T> = std::result::Result<T, Refusal>;
+
+/// What a path leads to.
+enum Found<'a> {
+    Item(Vec<String>, &'a Item),
+    /// A member of a type: the type's path.
+    Member(Vec<String>, &'a Item),
+    /// A variant of an enum: the enum's path, the variant.
+    Variant(Vec<String>, String),
+    /// A constant of the standard library.
+    Value(ConstValue),
+}
+
+impl Items {
+    /// A function of the file, with what its names mean.
+    pub(super) fn function(
+        self: &Arc<Self>,
+        tree: Arc<Function>,
+        module: ModulePath,
+        owner: Option<Vec<String>>,
+    ) -> FunctionDef {
+        self.function_at(tree, module, owner, 0)
+    }
+
+    fn function_at(
+        self: &Arc<Self>,
+        tree: Arc<Function>,
+        module: ModulePath,
+        owner: Option<Vec<String>>,
+        steps: u32,
+    ) -> FunctionDef {
+        let items = self.clone();
+        let names = tree.clone();
+        FunctionDef::from_source(tree, move |r| {
+            items.resolve(&names.paths, &module, owner.as_ref(), steps, r);
+        })
+    }
+
+    fn resolve(
+        self: &Arc<Self>,
+        paths: &[PathRef],
+        module: &ModulePath,
+        owner: Option<&Vec<String>>,
+        steps: u32,
+        r: &mut Resolver,
+    ) {
+        if let Some(owner) = owner
+            && let Ok(ty) = self.type_at(owner, steps + 1)
+        {
+            r.set_self_type(ty);
+        }
+        for (i, path) in paths.iter().enumerate() {
+            let meaning = match self.meaning(path, module, owner, steps + 1) {
+                Ok(meaning) => meaning,
+                Err((cause, remedy)) => Resolved::Refused { cause, remedy },
+            };
+            r.set(i as u32, meaning);
+        }
+        // Constants have no methods to call.
+        if steps > 0 {
+            return;
+        }
+        for ((owner, name), member) in &self.members {
+            if let (ItemKind::Function(tree), Ok(ty)) = (&member.kind, self.type_at(owner, 1)) {
+                let function = self.function(tree.clone(), member.module.clone(), Some(owner.clone()));
+                r.set_method(ty, name, Some(function));
+            }
+        }
+    }
+
+    fn meaning(
+        self: &Arc<Self>,
+        path: &PathRef,
+        module: &ModulePath,
+        owner: Option<&Vec<String>>,
+        steps: u32,
+    ) -> Result<Resolved> {
+        let segments: Vec<String> = path.segments.iter().map(|s| s.name.clone()).collect();
+        let text = path.text();
+        let found = self.find(&segments, module, owner, path.leading_colon, steps)?;
+        let Some(found) = found else {
+            return Err((
+                format!("`{text}` leads out of {}", self.file_text()),
+                "only this file is read: move the definition here, or use `#[kernel]` in its crate".into(),
+            ));
+        };
+        match found {
+            Found::Value(value) => Ok(Resolved::Const(value)),
+            Found::Variant(owner, name) => match self.type_at(&owner, steps)? {
+                TypeDesc::Enum(desc) => match desc.variants.iter().find(|(n, _)| *n == name) {
+                    Some((_, value)) => Ok(Resolved::Const(ConstValue::Enum(desc.clone(), *value))),
+                    None => Err((format!("`{}` has no variant `{name}`", desc.name), String::new())),
+                },
+                other => Err((format!("`{other}` is not an enum"), String::new())),
+            },
+            Found::Item(at, item) | Found::Member(at, item) => match &item.kind {
+                ItemKind::Function(tree) => {
+                    let owner = self.is_member(item).then(|| at.clone());
+                    Ok(Resolved::Device(self.function(
+                        tree.clone(),
+                        item.module.clone(),
+                        owner,
+                    )))
+                }
+                ItemKind::Const(def) => {
+                    let owner = self.is_member(item).then_some(&at);
+                    self.value(def, &item.module, owner, steps).map(Resolved::Const)
+                }
+                ItemKind::Unusable(why) => Err((format!("`{text}` cannot be used in a kernel"), why.clone())),
+                _ => self.type_at(&at, steps).map(Resolved::Type),
+            },
+        }
+    }
+
+    fn file_text(&self) -> String {
+        if self.file.is_empty() {
+            "the file".to_owned()
+        } else {
+            format!("`{}`", self.file)
+        }
+    }
+
+    fn is_member(&self, item: &Item) -> bool {
+        self.members.values().any(|m| std::ptr::eq(m, item))
+    }
+
+    /// What the path means where it stands in `module`; `None` where it leads out of the file.
+    fn find(
+        &self,
+        segments: &[String],
+        module: &ModulePath,
+        owner: Option<&Vec<String>>,
+        absolute: bool,
+        steps: u32,
+    ) -> Result<Option<Found<'_>>> {
+        if steps > MAX_STEPS {
+            return Err((
+                format!("`{}` leads in a circle", segments.join("::")),
+                String::new(),
+            ));
+        }
+        let mut segments = segments;
+        let mut at = module.clone();
+        let mut relative = !absolute;
+        match segments {
+            [first, rest @ ..] if first == "Self" => {
+                let Some(owner) = owner else {
+                    return Ok(None);
+                };
+                return self.below(owner, rest, steps);
+            }
+            [first, rest @ ..] if first == "crate" => {
+                at.clear();
+                segments = rest;
+                relative = false;
+            }
+            [first, rest @ ..] if first == "self" => {
+                segments = rest;
+                relative = false;
+            }
+            _ => {}
+        }
+        while let [first, rest @ ..] = segments
+            && first == "super"
+        {
+            if at.pop().is_none() {
+                return Ok(None);
+            }
+            segments = rest;
+            relative = false;
+        }
+        if absolute {
+            return Ok(std_constant(segments).map(Found::Value));
+        }
+        match self.below(&at, segments, steps)? {
+            None if relative => Ok(std_constant(segments).map(Found::Value)),
+            found => Ok(found),
+        }
+    }
+
+    /// What the path means that starts at the module or type `at`.
+    fn below(&self, at: &[String], segments: &[String], steps: u32) -> Result<Option<Found<'_>>> {
+        let Some((first, rest)) = segments.split_first() else {
+            return Ok(self.items.get(at).map(|item| Found::Item(at.to_vec(), item)));
+        };
+        if let Some(owner) = self.items.get(at) {
+            if !rest.is_empty() {
+                return Ok(None);
+            }
+            if let Some(member) = self.members.get(&(at.to_vec(), first.clone())) {
+                return Ok(Some(Found::Member(at.to_vec(), member)));
+            }
+            return Ok(match &owner.kind {
+                ItemKind::Enum(_) => Some(Found::Variant(at.to_vec(), first.clone())),
+                _ => None,
+            });
+        }
+        let mut next = at.to_vec();
+        next.push(first.clone());
+        if self.items.contains_key(&next) || self.modules.contains(&next) {
+            return self.below(&next, rest, steps + 1);
+        }
+        if let Some(written) = self.uses.get(&next) {
+            let mut path = written.clone();
+            path.extend(rest.iter().cloned());
+            // A `use` of its own name would find itself.
+            if path.first() == Some(first) && path.len() == segments.len() && written.len() == 1 {
+                return Ok(None);
+            }
+            return self.find(&path, &at.to_vec(), None, false, steps + 1);
+        }
+        for glob in self.globs.get(at).into_iter().flatten() {
+            let mut path = glob.clone();
+            path.extend(segments.iter().cloned());
+            if path.first() == Some(first) && glob.is_empty() {
+                continue;
+            }
+            if let Some(found) = self.find(&path, &at.to_vec(), None, false, steps + 1)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The type of this full path.
+    fn type_at(self: &Arc<Self>, path: &[String], steps: u32) -> Result<TypeDesc> {
+        if steps > MAX_STEPS {
+            return Err((format!("`{}` holds itself", path.join("::")), String::new()));
+        }
+        let Some(item) = self.items.get(path) else {
+            return Err((format!("`{}` is not a type", path.join("::")), String::new()));
+        };
+        let key = TypeKey::Source(Arc::from(format!("{}::{}", self.file, path.join("::"))));
+        match &item.kind {
+            ItemKind::Struct(def) => self.struct_type(def, key, &item.module, steps),
+            ItemKind::Enum(def) => Ok(TypeDesc::Enum(Arc::new(EnumDesc {
+                key,
+                name: def.name.clone(),
+                repr: def.repr,
+                variants: def.variants.clone(),
+            }))),
+            ItemKind::Alias(def) => self.written_type(&def.ty, &def.paths, &item.module, steps),
+            ItemKind::Unusable(why) => Err((
+                format!("`{}` cannot be used in a kernel", path.join("::")),
+                why.clone(),
+            )),
+            _ => Err((format!("`{}` is not a type", path.join("::")), String::new())),
+        }
+    }
+
+    fn struct_type(
+        self: &Arc<Self>,
+        def: &StructDef,
+        key: TypeKey,
+        module: &ModulePath,
+        steps: u32,
+    ) -> Result<TypeDesc> {
+        let (mut size, mut align) = (0usize, 1usize);
+        let mut fields = Vec::new();
+        for field in &def.fields {
+            let ty = self.written_type(&field.ty, &def.paths, module, steps)?;
+            let Some((bytes, own)) = ty.host_layout() else {
+                return Err((
+                    format!("the field `{}` of `{}` has no layout", field.name, def.name),
+                    "use scalars, arrays and structs".into(),
+                ));
+            };
+            let offset = size.next_multiple_of(own);
+            size = offset.saturating_add(bytes);
+            align = align.max(own);
+            fields.push(FieldDesc {
+                name: field.name.clone(),
+                ty,
+                offset,
+            });
+        }
+        Ok(TypeDesc::Struct(Arc::new(StructDesc {
+            key,
+            name: def.name.clone(),
+            tuple: def.tuple,
+            fields,
+            size: size.next_multiple_of(align),
+            align,
+        })))
+    }
+
+    /// A stand-in for the function in which a type or a constant would stand.
+    fn place(
+        self: &Arc<Self>,
+        paths: &[PathRef],
+        module: &ModulePath,
+        owner: Option<&Vec<String>>,
+        steps: u32,
+    ) -> FunctionDef {
+        let tree = Function {
+            name: "const".into(),
+            kind: FunctionKind::Device,
+            file: self.file.clone(),
+            line: 0,
+            generics: Vec::new(),
+            params: Vec::new(),
+            ret: None,
+            body: Block {
+                stmts: Vec::new(),
+                value: None,
+                end_line: 0,
+            },
+            paths: paths.to_vec(),
+        };
+        self.function_at(Arc::new(tree), module.clone(), owner.cloned(), steps)
+    }
+
+    fn written_type(
+        self: &Arc<Self>,
+        ty: &Type,
+        paths: &[PathRef],
+        module: &ModulePath,
+        steps: u32,
+    ) -> Result<TypeDesc> {
+        let program = Program::new(WIDTH);
+        let refused = |e: crate::front::rust::LowerError| (e.cause, e.remedy);
+        let loaded = program
+            .load(&self.place(paths, module, None, steps))
+            .map_err(refused)?;
+        let mut types = Unifier::default();
+        let ty = convert_type(&program, &loaded, &[], &mut types, ty, 0).map_err(refused)?;
+        ty.to_desc().ok_or_else(|| {
+            (
+                format!("`{}` is not kept in memory", types.show(&ty)),
+                String::new(),
+            )
+        })
+    }
+
+    fn value(
+        self: &Arc<Self>,
+        def: &ConstDef,
+        module: &ModulePath,
+        owner: Option<&Vec<String>>,
+        steps: u32,
+    ) -> Result<ConstValue> {
+        let program = Program::new(WIDTH);
+        let refused = |e: crate::front::rust::LowerError| {
+            (format!("the constant `{}`: {}", def.name, e.cause), e.remedy)
+        };
+        let place = self.place(&def.paths, module, owner, steps);
+        let loaded = program.load(&place).map_err(refused)?;
+        let ty =
+            convert_type(&program, &loaded, &[], &mut Unifier::default(), &def.ty, 0).map_err(refused)?;
+        constant(&program, &loaded, &[], &def.value, &ty).map_err(refused)
+    }
+}
+
+/// `std::f32::consts::PI` and its kin, and `f32::MAX`.
+fn std_constant(segments: &[String]) -> Option<ConstValue> {
+    let names: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let (ty, name) = match names[..] {
+        ["std" | "core", ty, "consts", name] | ["std" | "core", ty, name] | [ty, "consts", name] => {
+            (ty, name)
+        }
+        _ => return None,
+    };
+    scalar_constant(Scalar::from_name(ty)?, name, WIDTH)
+}

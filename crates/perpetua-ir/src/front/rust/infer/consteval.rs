@@ -1,0 +1,339 @@
+//! Values of constant expressions: array lengths, const generic arguments, and constants that were read from
+//! source. The operators mean what the operator table's evaluator says.
+
+use std::rc::Rc;
+
+use half::{bf16, f16};
+use perpetua_syntax::{BinaryOp as SyntaxOp, Scalar};
+
+use super::methods::{Method, Special, ir_scalar};
+use super::tree::{Block, Expr, ExprKind};
+use super::ty::{Len, Ty, Unifier};
+use crate::front::rust::describe::{ConstValue, TypeDesc};
+use crate::ops::{self, BinaryOp, UnaryOp};
+
+/// Why an expression is not a constant.
+#[derive(Clone, Debug)]
+pub(crate) struct ConstError {
+    pub(crate) line: u32,
+    pub(crate) cause: String,
+}
+
+type Result<T> = std::result::Result<T, ConstError>;
+
+/// The value of a typed expression that refers to no locals.
+pub(crate) fn evaluate(expr: &Expr, types: &Unifier, width: u32) -> Result<ConstValue> {
+    Evaluator { types, width }.expr(expr)
+}
+
+/// The integer that an integer's or `bool`'s bits mean.
+pub(crate) fn as_integer(s: Scalar, bits: u64) -> Option<i128> {
+    Some(match s {
+        Scalar::Bool | Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 | Scalar::Usize => {
+            i128::from(bits)
+        }
+        Scalar::I8 => i128::from(bits as i8),
+        Scalar::I16 => i128::from(bits as i16),
+        Scalar::I32 => i128::from(bits as i32),
+        Scalar::I64 | Scalar::Isize => i128::from(bits as i64),
+        Scalar::F16 | Scalar::Bf16 | Scalar::F32 | Scalar::F64 => return None,
+    })
+}
+
+/// Bits of a literal's digits at a float type; `None` where they do not parse.
+pub(crate) fn float_bits(s: Scalar, digits: &str) -> Option<u64> {
+    Some(match s {
+        Scalar::F32 => u64::from(digits.parse::<f32>().ok()?.to_bits()),
+        Scalar::F64 => digits.parse::<f64>().ok()?.to_bits(),
+        Scalar::F16 => u64::from(f16::from_f64(digits.parse().ok()?).to_bits()),
+        Scalar::Bf16 => u64::from(bf16::from_f64(digits.parse().ok()?).to_bits()),
+        _ => return None,
+    })
+}
+
+/// The operator of the table that a binary operator of the syntax means; `None` for `&&` and `||`.
+pub(crate) fn table_op(op: SyntaxOp) -> Option<BinaryOp> {
+    Some(match op {
+        SyntaxOp::Add => BinaryOp::Add,
+        SyntaxOp::Sub => BinaryOp::Sub,
+        SyntaxOp::Mul => BinaryOp::Mul,
+        SyntaxOp::Div => BinaryOp::Div,
+        SyntaxOp::Rem => BinaryOp::Rem,
+        SyntaxOp::BitAnd => BinaryOp::And,
+        SyntaxOp::BitOr => BinaryOp::Or,
+        SyntaxOp::BitXor => BinaryOp::Xor,
+        SyntaxOp::Shl => BinaryOp::Shl,
+        SyntaxOp::Shr => BinaryOp::Shr,
+        SyntaxOp::Eq => BinaryOp::Eq,
+        SyntaxOp::Ne => BinaryOp::Ne,
+        SyntaxOp::Lt => BinaryOp::Lt,
+        SyntaxOp::Le => BinaryOp::Le,
+        SyntaxOp::Gt => BinaryOp::Gt,
+        SyntaxOp::Ge => BinaryOp::Ge,
+        SyntaxOp::And | SyntaxOp::Or => return None,
+    })
+}
+
+struct Evaluator<'a> {
+    types: &'a Unifier,
+    width: u32,
+}
+
+impl Evaluator<'_> {
+    fn fail<T>(&self, line: u32, cause: impl Into<String>) -> Result<T> {
+        Err(ConstError {
+            line,
+            cause: cause.into(),
+        })
+    }
+
+    fn scalar_type(&self, expr: &Expr) -> Result<Scalar> {
+        match self.types.deep(&expr.ty, true) {
+            Ty::Scalar(s) => Ok(s),
+            other => self.fail(
+                expr.line,
+                format!("a constant of type `{}` is no number", self.types.show(&other)),
+            ),
+        }
+    }
+
+    /// A scalar with its bits as the IR has them.
+    fn scalar(&self, expr: &Expr) -> Result<(Scalar, u64)> {
+        match self.expr(expr)? {
+            ConstValue::Scalar(s, bits) => Ok((s, self.cut(s, bits))),
+            ConstValue::Enum(e, value) => Ok((e.repr, self.cut(e.repr, value as u64))),
+            other => self.fail(
+                expr.line,
+                format!("a constant of type `{}` is no number", other.type_desc()),
+            ),
+        }
+    }
+
+    /// Bits cut to the type's width, as the IR has them.
+    fn cut(&self, s: Scalar, bits: u64) -> u64 {
+        match ir_scalar(s, self.width).bits() {
+            64 => bits,
+            n => bits & ((1 << n) - 1),
+        }
+    }
+
+    /// A value from bits as the IR has them.
+    fn value(&self, s: Scalar, bits: u64) -> ConstValue {
+        let bits = match (s, self.width) {
+            (Scalar::Isize, 32) => i64::from(bits as u32 as i32) as u64,
+            _ => bits,
+        };
+        ConstValue::Scalar(s, bits)
+    }
+
+    fn binary(&self, op: BinaryOp, a: &Expr, b: &Expr, result: Scalar) -> Result<ConstValue> {
+        let ((s, a), (_, b)) = (self.scalar(a)?, (self.scalar(b)?));
+        match ops::eval::eval_binary(op, ir_scalar(s, self.width), a, b) {
+            Ok(bits) => Ok(self.value(result, bits)),
+            Err(fault) => self.fail(0, format!("the constant has a fault: {}", fault.name())),
+        }
+    }
+
+    fn block(&self, block: &Block, line: u32) -> Result<ConstValue> {
+        match (&block.stmts[..], &block.value) {
+            ([], Some(value)) => self.expr(value),
+            _ => self.fail(line, "a constant is computed without statements"),
+        }
+    }
+
+    fn all(&self, exprs: &[Expr]) -> Result<Vec<ConstValue>> {
+        exprs.iter().map(|e| self.expr(e)).collect()
+    }
+
+    fn element_type(&self, ty: &Ty, line: u32) -> Result<TypeDesc> {
+        match self.types.deep(ty, true) {
+            Ty::Array(element, _) => element.to_desc(),
+            _ => None,
+        }
+        .map_or_else(
+            || self.fail(line, "the element type of a constant array is not known"),
+            Ok,
+        )
+    }
+
+    fn expr(&self, expr: &Expr) -> Result<ConstValue> {
+        let line = expr.line;
+        match &expr.kind {
+            ExprKind::Int(value) => {
+                let s = self.scalar_type(expr)?;
+                Ok(self.value(s, self.cut(s, *value as u64)))
+            }
+            ExprKind::Float(digits) => {
+                let s = self.scalar_type(expr)?;
+                match float_bits(s, digits) {
+                    Some(bits) => Ok(ConstValue::Scalar(s, bits)),
+                    None => self.fail(line, format!("`{digits}` is not a `{}`", s.name())),
+                }
+            }
+            ExprKind::Bool(b) => Ok(ConstValue::Scalar(Scalar::Bool, u64::from(*b))),
+            ExprKind::Constant(_, value) => Ok(ConstValue::clone(value)),
+            ExprKind::Len(len) => match self.types.len(*len) {
+                Len::Known(n) => Ok(ConstValue::Scalar(Scalar::Usize, n)),
+                Len::Var(_) => self.fail(line, "a const parameter's value is not known here"),
+            },
+            ExprKind::Neg(operand) | ExprKind::Not(operand) => {
+                let op = match &expr.kind {
+                    ExprKind::Neg(_) => UnaryOp::Neg,
+                    _ => UnaryOp::Not,
+                };
+                let (s, bits) = self.scalar(operand)?;
+                let bits = ops::eval::eval_unary(op, ir_scalar(s, self.width), bits);
+                Ok(self.value(s, bits))
+            }
+            ExprKind::Binary(op, a, b) => match table_op(*op) {
+                Some(op) => {
+                    let result = self.scalar_type(expr)?;
+                    self.binary(op, a, b, result)
+                        .map_err(|e| ConstError { line, ..e })
+                }
+                None => self.fail(line, "not a constant"),
+            },
+            ExprKind::Logic(and, a, b) => {
+                let (_, a) = self.scalar(a)?;
+                if (a != 0) == *and {
+                    self.expr(b)
+                } else {
+                    Ok(ConstValue::Scalar(Scalar::Bool, a))
+                }
+            }
+            ExprKind::Cast(value) | ExprKind::Convert(value, _) => {
+                let to = self.scalar_type(expr)?;
+                let (from, bits) = self.scalar(value)?;
+                let bits = ops::eval::eval_cast(ir_scalar(from, self.width), ir_scalar(to, self.width), bits);
+                Ok(self.value(to, bits))
+            }
+            ExprKind::If(cond, then, otherwise) => {
+                let (_, holds) = self.scalar(cond)?;
+                match (holds != 0, otherwise) {
+                    (true, _) => self.block(then, line),
+                    (false, Some(otherwise)) => self.expr(otherwise),
+                    (false, None) => Ok(ConstValue::Tuple(Vec::new())),
+                }
+            }
+            ExprKind::Block(None, block) => self.block(block, line),
+            ExprKind::Tuple(elements) => Ok(ConstValue::Tuple(self.all(elements)?)),
+            ExprKind::Array(elements) => Ok(ConstValue::Array(
+                self.element_type(&expr.ty, line)?,
+                self.all(elements)?,
+            )),
+            ExprKind::Repeat(value, n) => {
+                let value = self.expr(value)?;
+                let n = usize::try_from(*n)
+                    .ok()
+                    .filter(|n| *n <= 1 << 24)
+                    .map_or_else(|| self.fail(line, format!("{n} elements are too many")), Ok)?;
+                Ok(ConstValue::Array(
+                    self.element_type(&expr.ty, line)?,
+                    vec![value; n],
+                ))
+            }
+            ExprKind::Struct(fields, None) => match self.types.deep(&expr.ty, true) {
+                Ty::Struct(desc) => {
+                    let mut values = Vec::new();
+                    for i in 0..desc.fields.len() {
+                        match fields.iter().find(|(f, _)| *f as usize == i) {
+                            Some((_, value)) => values.push(self.expr(value)?),
+                            None => return self.fail(line, "a field has no value"),
+                        }
+                    }
+                    Ok(ConstValue::Struct(desc, values))
+                }
+                _ => self.fail(line, "not a struct"),
+            },
+            ExprKind::Field(base, index) => {
+                let (ConstValue::Struct(_, fields) | ConstValue::Tuple(fields)) = self.expr(base)? else {
+                    return self.fail(line, "not a struct");
+                };
+                match fields.into_iter().nth(*index as usize) {
+                    Some(value) => Ok(value),
+                    None => self.fail(line, "no such field"),
+                }
+            }
+            ExprKind::Index(base, index) => {
+                let (_, index) = self.scalar(index)?;
+                match self.expr(base)? {
+                    ConstValue::Array(_, values) => {
+                        let len = values.len();
+                        match usize::try_from(index)
+                            .ok()
+                            .and_then(|i| values.into_iter().nth(i))
+                        {
+                            Some(value) => Ok(value),
+                            None => self.fail(
+                                line,
+                                format!("index out of bounds: the length is {len} but the index is {index}"),
+                            ),
+                        }
+                    }
+                    _ => self.fail(line, "not an array"),
+                }
+            }
+            ExprKind::LenOf(base) => match self.types.deep(&base.ty, true) {
+                Ty::Array(_, Len::Known(n)) => Ok(ConstValue::Scalar(Scalar::Usize, n)),
+                _ => match self.expr(base)? {
+                    ConstValue::Array(_, values) => {
+                        Ok(ConstValue::Scalar(Scalar::Usize, values.len() as u64))
+                    }
+                    _ => self.fail(line, "not an array"),
+                },
+            },
+            ExprKind::Ref(inner) | ExprKind::Deref(inner) | ExprKind::Reborrow(inner) => self.expr(inner),
+            ExprKind::Method(method, args) => self.method(*method, args, expr),
+            _ => self.fail(line, "this is not computed in a constant"),
+        }
+    }
+
+    fn method(&self, method: Method, args: &[Expr], expr: &Expr) -> Result<ConstValue> {
+        let line = expr.line;
+        match (method, args) {
+            (Method::Unary(op), [a]) => {
+                let (s, a) = self.scalar(a)?;
+                let bits = ops::eval::eval_unary(op, ir_scalar(s, self.width), a);
+                Ok(self.value(self.scalar_type(expr)?, bits))
+            }
+            (Method::Binary(op), [a, b]) => self
+                .binary(op, a, b, self.scalar_type(expr)?)
+                .map_err(|e| ConstError { line, ..e }),
+            (Method::Ternary(op), [a, b, c]) => {
+                let ((s, a), (_, b), (_, c)) = (self.scalar(a)?, self.scalar(b)?, self.scalar(c)?);
+                let bits = ops::eval::eval_ternary(op, ir_scalar(s, self.width), a, b, c);
+                Ok(self.value(s, bits))
+            }
+            (Method::Special(Special::Pow), [a, n]) => {
+                let ((s, a), (_, n)) = (self.scalar(a)?, self.scalar(n)?);
+                let ir = ir_scalar(s, self.width);
+                let mut bits = self.cut(s, 1);
+                // By squaring, as the exponent may be large.
+                let (mut base, mut n) = (a, n);
+                while n > 0 {
+                    if n & 1 == 1 {
+                        bits = ops::eval::eval_binary(BinaryOp::Mul, ir, bits, base).unwrap_or_default();
+                    }
+                    base = ops::eval::eval_binary(BinaryOp::Mul, ir, base, base).unwrap_or_default();
+                    n >>= 1;
+                }
+                Ok(self.value(s, bits))
+            }
+            (Method::Special(Special::ToBits), [a]) => {
+                let (_, a) = self.scalar(a)?;
+                Ok(self.value(self.scalar_type(expr)?, a))
+            }
+            (Method::Special(Special::Same), [a]) => self.expr(a),
+            _ => self.fail(line, "this method is not computed in a constant"),
+        }
+    }
+}
+
+/// A constant as an expression of the typed tree.
+pub(crate) fn constant_expr(name: &str, value: ConstValue, line: u32) -> Expr {
+    Expr {
+        line,
+        ty: Ty::from_desc(&value.type_desc()),
+        kind: ExprKind::Constant(Rc::from(name), Rc::new(value)),
+    }
+}

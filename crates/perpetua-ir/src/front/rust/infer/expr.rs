@@ -1,0 +1,419 @@
+//! Expressions without control flow: literals, names, operators, places, aggregates.
+
+use std::rc::Rc;
+
+use perpetua_syntax as syntax;
+use perpetua_syntax::{BinaryOp, Scalar, StructName, UnaryOp};
+
+use super::consteval::constant_expr;
+use super::scalar_consts;
+use super::signature::{convert_len, not_a, path_meaning, path_text};
+use super::tree::{Expr, ExprKind, Generic};
+use super::ty::{Kind, Len, Ty};
+use super::{Checker, Result};
+use crate::front::rust::describe::{ConstValue, StructDesc};
+use crate::front::rust::resolve::Resolved;
+
+impl Checker<'_> {
+    /// Checks an expression. `hint` is the type that its surroundings expect, where they expect one; it steers
+    /// literals only, and need not be met.
+    pub(super) fn expr(&mut self, expr: &syntax::Expr, hint: Option<&Ty>) -> Result<Expr> {
+        let line = expr.line;
+        let (ty, kind) = match &expr.kind {
+            syntax::ExprKind::Int { value, suffix } => {
+                let ty = match (suffix, hint.map(|h| self.types.shallow(h))) {
+                    (Some(s), _) => Ty::Scalar(*s),
+                    (None, Some(Ty::Scalar(s))) if s.is_integer() => Ty::Scalar(s),
+                    _ => self.int_var(),
+                };
+                (ty, ExprKind::Int(*value))
+            }
+            syntax::ExprKind::Float { text, suffix } => {
+                let ty = match (suffix, hint.map(|h| self.types.shallow(h))) {
+                    (Some(s), _) => Ty::Scalar(*s),
+                    (None, Some(Ty::Scalar(s))) if s.is_float() => Ty::Scalar(s),
+                    _ => self.types.var(Kind::Float),
+                };
+                (ty, ExprKind::Float(text.clone()))
+            }
+            syntax::ExprKind::Bool(b) => (Ty::BOOL, ExprKind::Bool(*b)),
+            syntax::ExprKind::Local(name) => match self.find(name) {
+                Some(id) => {
+                    let ty = self.locals.get(id.0 as usize).map_or(Ty::Never, |l| l.ty.clone());
+                    (ty, ExprKind::Local(id))
+                }
+                None => return Err(self.error(line, format!("`{name}` is not known here"), "")),
+            },
+            syntax::ExprKind::ConstParam(index) => return self.const_param(*index, line),
+            syntax::ExprKind::Path(path) => return self.path_value(path.0, line),
+            syntax::ExprKind::TypeConst { ty, name } => return self.type_const(ty, name, line),
+            syntax::ExprKind::Unary { op, operand } => return self.unary(*op, operand, hint, line),
+            syntax::ExprKind::Binary { op, left, right } => return self.binary(*op, left, right, line),
+            syntax::ExprKind::Assign { place, value } => {
+                let place = self.expr(place, None)?;
+                self.assigned(&place)?;
+                let value = self.expr_as(value, &place.ty.clone())?;
+                (Ty::unit(), ExprKind::Assign(Box::new(place), Box::new(value)))
+            }
+            syntax::ExprKind::CompoundAssign { op, place, value } => {
+                let place = self.expr(place, None)?;
+                self.assigned(&place)?;
+                let value = self.expr(value, None)?;
+                let value = self.deref_all(value);
+                if !matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
+                    self.unify(line, &place.ty.clone(), &value.ty.clone())?;
+                }
+                (
+                    Ty::unit(),
+                    ExprKind::CompoundAssign(*op, Box::new(place), Box::new(value)),
+                )
+            }
+            syntax::ExprKind::Cast { value, ty } => {
+                let ty = self.ty(ty, line)?;
+                let value = self.expr(value, Some(&ty))?;
+                (ty, ExprKind::Cast(Box::new(value)))
+            }
+            syntax::ExprKind::Index { base, index } => return self.index(base, index, line),
+            syntax::ExprKind::Field { base, name } => return self.field(base, name, line),
+            syntax::ExprKind::TupleField { base, index } => {
+                return self.field(base, &index.to_string(), line);
+            }
+            syntax::ExprKind::Tuple(elements) => {
+                let hints = match hint.map(|h| self.types.shallow(h)) {
+                    Some(Ty::Tuple(t)) if t.len() == elements.len() => t.iter().cloned().map(Some).collect(),
+                    _ => vec![None; elements.len()],
+                };
+                let elements = elements
+                    .iter()
+                    .zip(hints)
+                    .map(|(e, hint)| self.expr(e, hint.as_ref()))
+                    .collect::<Result<Vec<_>>>()?;
+                let ty = Ty::Tuple(elements.iter().map(|e| e.ty.clone()).collect());
+                (ty, ExprKind::Tuple(elements))
+            }
+            syntax::ExprKind::Array(elements) => {
+                let element = self.element_hint(hint);
+                let elements = elements
+                    .iter()
+                    .map(|e| self.expr_as(e, &element))
+                    .collect::<Result<Vec<_>>>()?;
+                let len = Len::Known(elements.len() as u64);
+                (Ty::Array(Rc::new(element), len), ExprKind::Array(elements))
+            }
+            syntax::ExprKind::Repeat { value, len } => {
+                let element = self.element_hint(hint);
+                let value = self.expr_as(value, &element)?;
+                let len = convert_len(self.program, &self.loaded.clone(), &self.generics, len)?;
+                let n = self.known_len(len, line)?;
+                (
+                    Ty::Array(Rc::new(element), Len::Known(n)),
+                    ExprKind::Repeat(Box::new(value), n),
+                )
+            }
+            syntax::ExprKind::StructLiteral { name, fields, base } => {
+                return self.struct_literal(*name, fields, base.as_deref(), line);
+            }
+            syntax::ExprKind::Call { callee, args } => return self.call(callee.0, args, line),
+            syntax::ExprKind::TypeCall { ty, name, args } => {
+                return self.type_call(ty, name, args, line);
+            }
+            syntax::ExprKind::MethodCall {
+                receiver,
+                name,
+                generics,
+                args,
+            } => return self.method_call(receiver, name, generics, args, line),
+            syntax::ExprKind::Intrinsic {
+                intrinsic,
+                generics,
+                args,
+                memory,
+            } => return self.intrinsic(*intrinsic, generics, args, *memory, line),
+            syntax::ExprKind::Print { pieces, args } => {
+                let args = args
+                    .iter()
+                    .map(|a| {
+                        let arg = self.expr(a, None)?;
+                        Ok(self.deref_all(arg))
+                    })
+                    .collect::<Result<Vec<_>>>()?;
+                (Ty::unit(), ExprKind::Print(pieces.clone(), args))
+            }
+            syntax::ExprKind::Unreachable => (Ty::Never, ExprKind::Unreachable),
+            _ => return self.control(expr, hint),
+        };
+        Ok(Expr { line, ty, kind })
+    }
+
+    fn element_hint(&mut self, hint: Option<&Ty>) -> Ty {
+        match hint.map(|h| self.types.shallow(h)) {
+            Some(Ty::Array(element, _) | Ty::Slice(element)) => (*element).clone(),
+            _ => self.types.var(Kind::General),
+        }
+    }
+
+    fn const_param(&mut self, index: u32, line: u32) -> Result<Expr> {
+        let ty = self.const_param_type(index);
+        let kind = match self.generic(index, line)? {
+            Generic::Len(len) => ExprKind::Len(len),
+            Generic::Value(value) => match &ty {
+                Ty::Scalar(Scalar::Bool) => ExprKind::Bool(value != 0),
+                Ty::Scalar(s) => {
+                    let bits = (value as u64) & mask(*s);
+                    ExprKind::Constant(Rc::from("const"), Rc::new(ConstValue::Scalar(*s, bits)))
+                }
+                _ => ExprKind::Int(value as u128),
+            },
+            Generic::Type(_) => {
+                return Err(self.error(line, "a type stands where a constant is needed", ""));
+            }
+        };
+        Ok(Expr { line, ty, kind })
+    }
+
+    fn path_value(&mut self, path: u32, line: u32) -> Result<Expr> {
+        match path_meaning(&self.loaded, path, line)? {
+            Resolved::Const(value) => Ok(constant_expr(&path_text(&self.loaded, path), value.clone(), line)),
+            other => Err(not_a(&self.loaded, path, line, "a constant", other)),
+        }
+    }
+
+    /// The constant `name` of the scalar that `ty` means.
+    pub(super) fn type_constant(&mut self, ty: &syntax::Type, name: &str, line: u32) -> Result<ConstValue> {
+        let ty = self.ty(ty, line)?;
+        let found = match self.types.shallow(&ty) {
+            Ty::Scalar(s) => scalar_consts::lookup(s, name, self.program.width),
+            _ => None,
+        };
+        found.ok_or_else(|| {
+            let shown = self.show(&ty);
+            self.error(line, format!("`{shown}` has no constant `{name}`"), "")
+        })
+    }
+
+    fn type_const(&mut self, ty: &syntax::Type, name: &str, line: u32) -> Result<Expr> {
+        let value = self.type_constant(ty, name, line)?;
+        Ok(constant_expr(name, value, line))
+    }
+
+    fn unary(&mut self, op: UnaryOp, operand: &syntax::Expr, hint: Option<&Ty>, line: u32) -> Result<Expr> {
+        match op {
+            UnaryOp::Neg | UnaryOp::Not => {
+                let operand = self.expr(operand, hint)?;
+                let operand = Box::new(self.deref_all(operand));
+                Ok(Expr {
+                    line,
+                    ty: operand.ty.clone(),
+                    kind: if op == UnaryOp::Neg {
+                        ExprKind::Neg(operand)
+                    } else {
+                        ExprKind::Not(operand)
+                    },
+                })
+            }
+            UnaryOp::Deref => {
+                let operand = self.expr(operand, None)?;
+                match self.types.shallow(&operand.ty) {
+                    Ty::Ref(..) => Ok(self.deref(operand)),
+                    _ => Err(self.error(
+                        line,
+                        format!("`{}` cannot be dereferenced", self.show(&operand.ty)),
+                        "remove the `*`",
+                    )),
+                }
+            }
+            UnaryOp::Ref | UnaryOp::RefMut => {
+                let mutable = op == UnaryOp::RefMut;
+                let hint = match hint.map(|h| self.types.shallow(h)) {
+                    Some(Ty::Ref(_, target)) => Some(target),
+                    _ => None,
+                };
+                let operand = self.expr(operand, hint.as_deref())?;
+                self.borrow(operand, mutable, line)
+            }
+        }
+    }
+
+    /// `&operand` or `&mut operand`.
+    pub(super) fn borrow(&mut self, operand: Expr, mutable: bool, line: u32) -> Result<Expr> {
+        if mutable {
+            self.assigned(&operand)?;
+        }
+        self.indexed(&operand);
+        Ok(Expr {
+            line,
+            ty: Ty::Ref(mutable, Rc::new(operand.ty.clone())),
+            kind: ExprKind::Ref(Box::new(operand)),
+        })
+    }
+
+    fn binary(&mut self, op: BinaryOp, left: &syntax::Expr, right: &syntax::Expr, line: u32) -> Result<Expr> {
+        if matches!(op, BinaryOp::And | BinaryOp::Or) {
+            let left = self.expr_as(left, &Ty::BOOL)?;
+            let right = self.expr_as(right, &Ty::BOOL)?;
+            return Ok(Expr {
+                line,
+                ty: Ty::BOOL,
+                kind: ExprKind::Logic(op == BinaryOp::And, Box::new(left), Box::new(right)),
+            });
+        }
+        let left = self.expr(left, None)?;
+        let right = self.expr(right, None)?;
+        let (left, right) = (self.deref_all(left), self.deref_all(right));
+        let never = |c: &Self, e: &Expr| matches!(c.types.shallow(&e.ty), Ty::Never);
+        let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
+        if !shift && !never(self, &left) && !never(self, &right) {
+            self.unify(line, &left.ty.clone(), &right.ty.clone())?;
+        }
+        let ty = if op.is_comparison() {
+            Ty::BOOL
+        } else {
+            left.ty.clone()
+        };
+        Ok(Expr {
+            line,
+            ty,
+            kind: ExprKind::Binary(op, Box::new(left), Box::new(right)),
+        })
+    }
+
+    /// An index: a literal becomes a `usize`, all else must be one.
+    fn index_expr(&mut self, index: &syntax::Expr) -> Result<Expr> {
+        let index = self.expr(index, None)?;
+        let index = self.deref_all(index);
+        match self.types.shallow(&index.ty) {
+            Ty::Scalar(Scalar::Usize) | Ty::Never => Ok(index),
+            Ty::Var(_) => {
+                self.unify(index.line, &Ty::USIZE, &index.ty.clone())?;
+                Ok(index)
+            }
+            other => {
+                let shown = self.show(&other);
+                Err(self.error(
+                    index.line,
+                    format!("an index has type `{shown}`, not `usize`"),
+                    "convert with `as usize`",
+                ))
+            }
+        }
+    }
+
+    pub(super) fn usize_args(&mut self, args: &[syntax::Expr]) -> Result<Vec<Expr>> {
+        args.iter().map(|a| self.expr_as(a, &Ty::USIZE)).collect()
+    }
+
+    fn index(&mut self, base: &syntax::Expr, index: &syntax::Expr, line: u32) -> Result<Expr> {
+        let base = self.expr(base, None)?;
+        let base = self.deref_all(base);
+        let element = match self.types.shallow(&base.ty) {
+            Ty::Array(element, _) | Ty::Slice(element) => element,
+            other => {
+                let shown = self.show(&other);
+                return Err(self.error(
+                    line,
+                    format!("`{shown}` cannot be indexed"),
+                    "index slices and arrays",
+                ));
+            }
+        };
+        let index = self.index_expr(index)?;
+        if !matches!(index.kind, ExprKind::Int(_)) {
+            self.indexed(&base);
+        }
+        Ok(Expr {
+            line,
+            ty: (*element).clone(),
+            kind: ExprKind::Index(Box::new(base), Box::new(index)),
+        })
+    }
+
+    fn field(&mut self, base: &syntax::Expr, name: &str, line: u32) -> Result<Expr> {
+        let base = self.expr(base, None)?;
+        let base = self.deref_all(base);
+        let found = match self.types.shallow(&base.ty) {
+            Ty::Tuple(elements) => name
+                .parse::<usize>()
+                .ok()
+                .and_then(|i| Some((i as u32, elements.get(i)?.clone()))),
+            Ty::Struct(desc) => field_of(&desc, name),
+            _ => None,
+        };
+        match found {
+            Some((index, ty)) => Ok(Expr {
+                line,
+                ty,
+                kind: ExprKind::Field(Box::new(base), index),
+            }),
+            None => Err(self.error(
+                line,
+                format!("`{}` has no field `{name}`", self.show(&base.ty)),
+                "",
+            )),
+        }
+    }
+
+    fn struct_literal(
+        &mut self,
+        name: StructName,
+        fields: &[(String, syntax::Expr)],
+        base: Option<&syntax::Expr>,
+        line: u32,
+    ) -> Result<Expr> {
+        let ty = match name {
+            StructName::SelfType => self.ty(&syntax::Type::SelfType, line)?,
+            StructName::Path(path) => match path_meaning(&self.loaded, path.0, line)? {
+                Resolved::Type(desc) => Ty::from_desc(desc),
+                other => return Err(not_a(&self.loaded, path.0, line, "a struct", other)),
+            },
+        };
+        let Ty::Struct(desc) = &ty else {
+            return Err(self.error(line, format!("`{}` is not a struct", self.show(&ty)), ""));
+        };
+        let mut checked: Vec<(u32, Expr)> = Vec::new();
+        for (field, value) in fields {
+            let Some((index, field_ty)) = field_of(desc, field) else {
+                return Err(self.error(line, format!("`{}` has no field `{field}`", desc.name), ""));
+            };
+            if checked.iter().any(|(i, _)| *i == index) {
+                return Err(self.error(line, format!("the field `{field}` is given twice"), ""));
+            }
+            let value = self.expr_as(value, &field_ty)?;
+            checked.push((index, value));
+        }
+        let base = match base {
+            Some(base) => Some(Box::new(self.expr_as(base, &ty)?)),
+            None => {
+                let missing = (0..desc.fields.len() as u32).find(|i| !checked.iter().any(|(c, _)| c == i));
+                if let Some(field) = missing.and_then(|i| desc.fields.get(i as usize)) {
+                    return Err(self.error(
+                        line,
+                        format!("the field `{}` of `{}` has no value", field.name, desc.name),
+                        "give it one",
+                    ));
+                }
+                None
+            }
+        };
+        Ok(Expr {
+            line,
+            ty,
+            kind: ExprKind::Struct(checked, base),
+        })
+    }
+}
+
+fn field_of(desc: &StructDesc, name: &str) -> Option<(u32, Ty)> {
+    let index = desc.fields.iter().position(|f| f.name == name)?;
+    Some((index as u32, Ty::from_desc(&desc.fields.get(index)?.ty)))
+}
+
+/// The bits that a constant of this type has.
+pub(crate) fn mask(s: Scalar) -> u64 {
+    match s {
+        Scalar::Bool => 1,
+        Scalar::I8 | Scalar::U8 => 0xff,
+        Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => 0xffff,
+        Scalar::I32 | Scalar::U32 | Scalar::F32 => 0xffff_ffff,
+        Scalar::I64 | Scalar::U64 | Scalar::F64 | Scalar::Isize | Scalar::Usize => u64::MAX,
+    }
+}

@@ -1,0 +1,219 @@
+//! Method calls: the receiver's type decides.
+
+use perpetua_syntax as syntax;
+use perpetua_syntax::{GenericArg, Scalar};
+
+use super::tree::{Expr, ExprKind, GridMethod};
+use super::ty::{Kind, Ty};
+use super::{Checker, Result};
+
+impl Checker<'_> {
+    /// `receiver.name(args)`.
+    pub(super) fn method_call(
+        &mut self,
+        receiver: &syntax::Expr,
+        name: &str,
+        generics: &[GenericArg],
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Expr> {
+        let receiver = self.expr(receiver, None)?;
+        if name == "into" && args.is_empty() {
+            let receiver = self.deref_all(receiver);
+            return Ok(Expr {
+                line,
+                ty: self.types.var(Kind::General),
+                kind: ExprKind::Convert(Box::new(receiver), true),
+            });
+        }
+        let ty = {
+            let mut ty = self.types.shallow(&receiver.ty);
+            while let Ty::Ref(_, target) = ty {
+                ty = self.types.shallow(&target);
+            }
+            ty
+        };
+        match &ty {
+            Ty::Scalar(scalar) => {
+                let receiver = self.deref_all(receiver);
+                self.scalar_method(*scalar, receiver, name, args, line)
+            }
+            Ty::Struct(_) | Ty::Enum(_) => {
+                let found = ty
+                    .to_desc()
+                    .and_then(|desc| self.loaded.names.method(&desc, name).cloned());
+                match found {
+                    Some(def) => {
+                        let callee = self.program.load(&def)?;
+                        self.call_loaded(&callee, Some(receiver), args, generics, line)
+                    }
+                    None if name == "clone" && args.is_empty() => Ok(self.deref_all(receiver)),
+                    None => {
+                        let shown = self.show(&ty);
+                        Err(self.error(
+                            line,
+                            format!("`{shown}` has no method `{name}` that is known here"),
+                            format!(
+                                "mark the method with `#[device]`, and name the type `{shown}` somewhere in `{}`",
+                                self.loaded.tree.name
+                            ),
+                        ))
+                    }
+                }
+            }
+            Ty::Slice(_) | Ty::Array(..) => self.slice_method(receiver, name, args, line),
+            Ty::GridPos => self.grid_method(name, args, line),
+            Ty::Tuple(_) if name == "clone" && args.is_empty() => Ok(self.deref_all(receiver)),
+            Ty::Var(_) => {
+                let kind = self.types.kind(&ty);
+                let (shown, example) = match kind {
+                    Some(Kind::Int) => ("{integer}", "i32"),
+                    Some(Kind::Float) => ("{float}", "f32"),
+                    _ => {
+                        return Err(self.error(
+                            line,
+                            format!("the type of the receiver of `{name}` is not known here"),
+                            "give the variable a type",
+                        ));
+                    }
+                };
+                Err(self.error(
+                    line,
+                    format!("can't call method `{name}` on ambiguous numeric type `{shown}`"),
+                    format!("specify a type, as in `1_{example}` or `let x: {example}`"),
+                ))
+            }
+            _ => {
+                let shown = self.show(&ty);
+                Err(self.error(line, format!("`{shown}` has no method `{name}` in kernels"), ""))
+            }
+        }
+    }
+
+    fn slice_method(&mut self, receiver: Expr, name: &str, args: &[syntax::Expr], line: u32) -> Result<Expr> {
+        let place = self.deref_all(receiver);
+        let element = match self.types.shallow(&place.ty) {
+            Ty::Array(element, _) | Ty::Slice(element) => (*element).clone(),
+            _ => Ty::unit(),
+        };
+        let len = |place: Expr| Expr {
+            line,
+            ty: Ty::USIZE,
+            kind: ExprKind::LenOf(Box::new(place)),
+        };
+        match (name, args) {
+            ("len", []) => Ok(len(place)),
+            ("is_empty", []) => Ok(Expr {
+                line,
+                ty: Ty::BOOL,
+                kind: ExprKind::Binary(
+                    syntax::BinaryOp::Eq,
+                    Box::new(len(place)),
+                    Box::new(Expr {
+                        line,
+                        ty: Ty::USIZE,
+                        kind: ExprKind::Int(0),
+                    }),
+                ),
+            }),
+            ("clone", []) if matches!(self.types.shallow(&place.ty), Ty::Array(..)) => Ok(place),
+            ("swap", [_, _]) => {
+                self.assigned(&place)?;
+                self.indexed(&place);
+                let mut args = self.usize_args(args)?;
+                let (b, a) = (args.pop(), args.pop());
+                match (a, b) {
+                    (Some(a), Some(b)) => Ok(Expr {
+                        line,
+                        ty: Ty::unit(),
+                        kind: ExprKind::Swap(Box::new(place), Box::new(a), Box::new(b)),
+                    }),
+                    _ => Err(self.error(line, "`swap` takes two indices", "")),
+                }
+            }
+            ("fill", [value]) => {
+                self.assigned(&place)?;
+                self.indexed(&place);
+                let value = self.expr_as(value, &element)?;
+                Ok(Expr {
+                    line,
+                    ty: Ty::unit(),
+                    kind: ExprKind::Fill(Box::new(place), Box::new(value)),
+                })
+            }
+            _ => {
+                let remedy = match name {
+                    "iter" | "iter_mut" | "chunks" | "windows" | "get" | "get_mut" | "first" | "last" => {
+                        "index in a `for` loop over a range"
+                    }
+                    _ => "slices and arrays have `len`, `is_empty`, `swap` and `fill`",
+                };
+                let shown = self.show(&place.ty);
+                Err(self.error(
+                    line,
+                    format!("`{shown}` has no method `{name}` in kernels"),
+                    remedy,
+                ))
+            }
+        }
+    }
+
+    fn grid_method(&mut self, name: &str, args: &[syntax::Expr], line: u32) -> Result<Expr> {
+        let near = |x, y, z| Some(GridMethod::Near([x, y, z]));
+        let method = match (name, args.len()) {
+            ("x", 0) => Some(GridMethod::Coordinate(0)),
+            ("y", 0) => Some(GridMethod::Coordinate(1)),
+            ("z", 0) => Some(GridMethod::Coordinate(2)),
+            ("idx", 0) => Some(GridMethod::Idx),
+            ("center", 1) => near(0, 0, 0),
+            ("north", 1) => near(0, -1, 0),
+            ("south", 1) => near(0, 1, 0),
+            ("west", 1) => near(-1, 0, 0),
+            ("east", 1) => near(1, 0, 0),
+            ("up", 1) => near(0, 0, -1),
+            ("down", 1) => near(0, 0, 1),
+            ("at", 3 | 4) => Some(GridMethod::At),
+            _ => None,
+        };
+        let Some(method) = method else {
+            return Err(self.error(
+                line,
+                format!("`GridPos` has no method `{name}` with {} arguments", args.len()),
+                "it has x(), y(), z(), idx(), north(grid), south, east, west, up, down, at(grid, dx, dy) and at(grid, dx, dy, dz)",
+            ));
+        };
+        self.deep |= match method {
+            GridMethod::Coordinate(axis) => axis == 2,
+            GridMethod::Near([_, _, z]) => z != 0,
+            GridMethod::At => args.len() == 4,
+            GridMethod::Idx => false,
+        };
+        let mut checked = Vec::new();
+        let mut ty = Ty::USIZE;
+        let mut rest = args.iter();
+        if matches!(method, GridMethod::Near(_) | GridMethod::At)
+            && let Some(grid) = rest.next()
+        {
+            let grid = self.expr(grid, None)?;
+            let grid = self.deref_all(grid);
+            let Ty::Slice(element) = self.types.shallow(&grid.ty) else {
+                let shown = self.show(&grid.ty);
+                return Err(self.error(
+                    line,
+                    format!("`{name}` takes a grid, not a `{shown}`"),
+                    "give it a slice parameter",
+                ));
+            };
+            ty = (*element).clone();
+            checked.push(grid);
+        }
+        for offset in rest {
+            checked.push(self.expr_as(offset, &Ty::Scalar(Scalar::I32))?);
+        }
+        Ok(Expr {
+            line,
+            ty,
+            kind: ExprKind::Grid(method, checked),
+        })
+    }
+}

@@ -1,0 +1,327 @@
+//! Methods of scalars: which there are, for which types, with which arguments and results. Most are rows of the
+//! operator table; the rest are combinations of rows.
+
+use perpetua_syntax::Scalar;
+
+use super::ty::Ty;
+use crate::ir;
+use crate::ops::{BinaryOp, Domain, Result as OpResult, Second, TernaryOp, UnaryOp};
+
+/// A method of scalars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// A row of the operator table.
+    Unary(UnaryOp),
+    /// A row of the operator table.
+    Binary(BinaryOp),
+    /// A row of the operator table.
+    Ternary(TernaryOp),
+    /// A combination of rows.
+    Special(Special),
+}
+
+/// A method that is a combination of rows; each is the Rust method of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Special {
+    Same,
+    ToBits,
+    ToFloat,
+    WrappingNeg,
+    WrappingDiv,
+    WrappingRem,
+    SaturatingMul,
+    OverflowingAdd,
+    OverflowingSub,
+    OverflowingMul,
+    UnsignedAbs,
+    IsPositive,
+    IsNegative,
+    IsSignPositive,
+    CountZeros,
+    LeadingOnes,
+    TrailingOnes,
+    IsPowerOfTwo,
+    RemEuclid,
+    DivEuclid,
+    DivCeil,
+    NextMultipleOf,
+    Pow,
+    Powi,
+    SinCos,
+    Log,
+}
+
+/// A method's signature for one receiver type.
+pub(crate) struct Signature {
+    pub(crate) method: Method,
+    /// Types of the arguments after the receiver.
+    pub(crate) args: Vec<Ty>,
+    pub(crate) result: Ty,
+}
+
+/// Why there is no signature.
+pub(crate) enum NoMethod {
+    /// No scalar has it.
+    Unknown,
+    /// Others have it: says which.
+    Domain(&'static str),
+}
+
+#[derive(Clone, Copy)]
+enum Arg {
+    Same,
+    U32,
+    I32,
+}
+
+#[derive(Clone, Copy)]
+enum Res {
+    Same,
+    Bool,
+    U32,
+    Unsigned,
+    F32,
+    F64,
+    Pair,
+    WithBool,
+}
+
+/// The unsigned integer of the same width.
+pub(crate) fn unsigned(s: Scalar) -> Scalar {
+    match s {
+        Scalar::Bool => Scalar::Bool,
+        Scalar::I8 | Scalar::U8 => Scalar::U8,
+        Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => Scalar::U16,
+        Scalar::I32 | Scalar::U32 | Scalar::F32 => Scalar::U32,
+        Scalar::I64 | Scalar::U64 | Scalar::F64 => Scalar::U64,
+        Scalar::Isize | Scalar::Usize => Scalar::Usize,
+    }
+}
+
+/// The scalar of the IR, for a pointer width in bits.
+pub(crate) fn ir_scalar(s: Scalar, width: u32) -> ir::Scalar {
+    match s {
+        Scalar::Bool => ir::Scalar::Bool,
+        Scalar::I8 => ir::Scalar::I8,
+        Scalar::I16 => ir::Scalar::I16,
+        Scalar::I32 => ir::Scalar::I32,
+        Scalar::I64 => ir::Scalar::I64,
+        Scalar::U8 => ir::Scalar::U8,
+        Scalar::U16 => ir::Scalar::U16,
+        Scalar::U32 => ir::Scalar::U32,
+        Scalar::U64 => ir::Scalar::U64,
+        Scalar::F16 => ir::Scalar::F16,
+        Scalar::Bf16 => ir::Scalar::BF16,
+        Scalar::F32 => ir::Scalar::F32,
+        Scalar::F64 => ir::Scalar::F64,
+        Scalar::Isize if width == 32 => ir::Scalar::I32,
+        Scalar::Isize => ir::Scalar::I64,
+        Scalar::Usize if width == 32 => ir::Scalar::U32,
+        Scalar::Usize => ir::Scalar::U64,
+    }
+}
+
+/// Rows whose names are operators in Rust, or that Rust spells otherwise.
+fn is_operator(name: &str) -> bool {
+    matches!(
+        name,
+        "neg"
+            | "not"
+            | "add"
+            | "sub"
+            | "mul"
+            | "div"
+            | "rem"
+            | "and"
+            | "or"
+            | "xor"
+            | "shl"
+            | "shr"
+            | "eq"
+            | "ne"
+            | "lt"
+            | "le"
+            | "gt"
+            | "ge"
+            | "pow"
+            | "fma"
+            | "select"
+    )
+}
+
+fn row_of(name: &str) -> Option<Method> {
+    match name {
+        "powf" => Some(Method::Binary(BinaryOp::Pow)),
+        "mul_add" => Some(Method::Ternary(TernaryOp::Fma)),
+        _ if is_operator(name) => None,
+        _ => UnaryOp::from_name(name)
+            .map(Method::Unary)
+            .or_else(|| BinaryOp::from_name(name).map(Method::Binary))
+            .or_else(|| TernaryOp::from_name(name).map(Method::Ternary)),
+    }
+}
+
+/// Methods that Rust has beside the table's: name, receiver, arguments, result, meaning.
+const OTHERS: &[(&str, Domain, &[Arg], Res, Method)] = {
+    use Arg::{I32, Same, U32};
+    use Domain::{Any, Bits, Float, Int, Number, Signed, Single};
+    use Method::{Binary, Special as S, Unary};
+    &[
+        ("clone", Any, &[], Res::Same, S(Special::Same)),
+        ("to_bits", Float, &[], Res::Unsigned, S(Special::ToBits)),
+        ("to_f32", Float, &[], Res::F32, S(Special::ToFloat)),
+        ("to_f64", Float, &[], Res::F64, S(Special::ToFloat)),
+        ("wrapping_add", Int, &[Same], Res::Same, Binary(BinaryOp::Add)),
+        ("wrapping_sub", Int, &[Same], Res::Same, Binary(BinaryOp::Sub)),
+        ("wrapping_mul", Int, &[Same], Res::Same, Binary(BinaryOp::Mul)),
+        ("wrapping_shl", Int, &[U32], Res::Same, Binary(BinaryOp::Shl)),
+        ("wrapping_shr", Int, &[U32], Res::Same, Binary(BinaryOp::Shr)),
+        ("wrapping_abs", Signed, &[], Res::Same, Unary(UnaryOp::Abs)),
+        ("wrapping_neg", Int, &[], Res::Same, S(Special::WrappingNeg)),
+        ("wrapping_div", Int, &[Same], Res::Same, S(Special::WrappingDiv)),
+        ("wrapping_rem", Int, &[Same], Res::Same, S(Special::WrappingRem)),
+        ("wrapping_pow", Int, &[U32], Res::Same, S(Special::Pow)),
+        (
+            "saturating_mul",
+            Int,
+            &[Same],
+            Res::Same,
+            S(Special::SaturatingMul),
+        ),
+        (
+            "overflowing_add",
+            Int,
+            &[Same],
+            Res::WithBool,
+            S(Special::OverflowingAdd),
+        ),
+        (
+            "overflowing_sub",
+            Int,
+            &[Same],
+            Res::WithBool,
+            S(Special::OverflowingSub),
+        ),
+        (
+            "overflowing_mul",
+            Int,
+            &[Same],
+            Res::WithBool,
+            S(Special::OverflowingMul),
+        ),
+        (
+            "unsigned_abs",
+            Signed,
+            &[],
+            Res::Unsigned,
+            S(Special::UnsignedAbs),
+        ),
+        ("is_positive", Signed, &[], Res::Bool, S(Special::IsPositive)),
+        ("is_negative", Signed, &[], Res::Bool, S(Special::IsNegative)),
+        (
+            "is_sign_positive",
+            Float,
+            &[],
+            Res::Bool,
+            S(Special::IsSignPositive),
+        ),
+        ("count_zeros", Int, &[], Res::U32, S(Special::CountZeros)),
+        ("leading_ones", Int, &[], Res::U32, S(Special::LeadingOnes)),
+        ("trailing_ones", Int, &[], Res::U32, S(Special::TrailingOnes)),
+        ("is_power_of_two", Int, &[], Res::Bool, S(Special::IsPowerOfTwo)),
+        ("rem_euclid", Number, &[Same], Res::Same, S(Special::RemEuclid)),
+        ("div_euclid", Number, &[Same], Res::Same, S(Special::DivEuclid)),
+        ("div_ceil", Int, &[Same], Res::Same, S(Special::DivCeil)),
+        (
+            "next_multiple_of",
+            Int,
+            &[Same],
+            Res::Same,
+            S(Special::NextMultipleOf),
+        ),
+        ("pow", Int, &[U32], Res::Same, S(Special::Pow)),
+        ("powi", Float, &[I32], Res::Same, S(Special::Powi)),
+        ("sin_cos", Single, &[], Res::Pair, S(Special::SinCos)),
+        ("log", Single, &[Same], Res::Same, S(Special::Log)),
+        ("bitand", Bits, &[Same], Res::Same, Binary(BinaryOp::And)),
+        ("bitor", Bits, &[Same], Res::Same, Binary(BinaryOp::Or)),
+        ("bitxor", Bits, &[Same], Res::Same, Binary(BinaryOp::Xor)),
+    ]
+};
+
+/// What a domain is called in a message.
+fn domain_text(domain: Domain) -> &'static str {
+    match domain {
+        Domain::Bool => "bool",
+        Domain::Int => "the integer types",
+        Domain::Signed => "the signed integer types",
+        Domain::Float => "the float types",
+        Domain::Single => "f32, f16 and bf16",
+        Domain::Number => "the integer and float types",
+        Domain::SignedNumber => "the signed integer and the float types",
+        Domain::Bits => "the integer types and bool",
+        Domain::Any => "all scalar types",
+    }
+}
+
+/// The method `name` of the scalar `s`.
+pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
+    let ir = ir_scalar(s, 64);
+    let same = Ty::Scalar(s);
+    if let Some((_, domain, args, result, method)) = OTHERS.iter().find(|row| row.0 == name) {
+        let unsigned_only = matches!(
+            method,
+            Method::Special(Special::DivCeil | Special::NextMultipleOf | Special::IsPowerOfTwo)
+        );
+        if unsigned_only && !ir.is_unsigned_int() {
+            return Err(NoMethod::Domain("the unsigned integer types"));
+        }
+        if !domain.contains(ir) {
+            return Err(NoMethod::Domain(domain_text(*domain)));
+        }
+        let args = args.iter().map(|a| match a {
+            Arg::Same => same.clone(),
+            Arg::U32 => Ty::U32,
+            Arg::I32 => Ty::I32,
+        });
+        let result = match result {
+            Res::Same => same.clone(),
+            Res::Bool => Ty::BOOL,
+            Res::U32 => Ty::U32,
+            Res::Unsigned => Ty::Scalar(unsigned(s)),
+            Res::F32 => Ty::Scalar(Scalar::F32),
+            Res::F64 => Ty::Scalar(Scalar::F64),
+            Res::Pair => Ty::Tuple([same.clone(), same.clone()].into()),
+            Res::WithBool => Ty::Tuple([same.clone(), Ty::BOOL].into()),
+        };
+        return Ok(Signature {
+            method: *method,
+            args: args.collect(),
+            result,
+        });
+    }
+    let method = row_of(name).ok_or(NoMethod::Unknown)?;
+    let (row, extra) = match method {
+        Method::Unary(op) => (op.row(), 0),
+        Method::Binary(op) => (op.row(), 1),
+        Method::Ternary(op) => (op.row(), 2),
+        Method::Special(_) => return Err(NoMethod::Unknown),
+    };
+    if !row.domain.contains(ir) {
+        return Err(NoMethod::Domain(domain_text(row.domain)));
+    }
+    let arg = match row.second {
+        Second::Same => same.clone(),
+        Second::Amount => Ty::U32,
+    };
+    Ok(Signature {
+        method,
+        args: vec![arg; extra],
+        result: match row.result {
+            OpResult::Same | OpResult::Second => same,
+            OpResult::Bool => Ty::BOOL,
+            OpResult::U32 => Ty::U32,
+            OpResult::Unsigned => Ty::Scalar(unsigned(s)),
+        },
+    })
+}

@@ -1,0 +1,421 @@
+//! Type inference: from a function's syntax and the meanings of its names to its typed tree, by unification, in the
+//! order in which rustc goes. It must agree with rustc wherever rustc accepts; what rustc refuses it may accept
+//! only if the meaning is clear. Knows nothing of the IR's statements.
+
+mod call;
+mod consteval;
+mod control;
+mod expr;
+mod intrinsics;
+mod method_call;
+pub(crate) mod methods;
+mod pattern;
+mod scalar_consts;
+mod signature;
+pub(crate) mod tree;
+pub(crate) mod ty;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use perpetua_syntax as syntax;
+use perpetua_syntax::{FunctionKind, Generic as GenericParam};
+
+use super::error::LowerError;
+use super::resolve::{FunctionDef, FunctionKey};
+use tree::{Checked, Expr, ExprKind, Generic, Loaded, Local, LocalId, TargetId};
+use ty::{Kind, Len, Mismatch, Ty, Unifier};
+
+pub(crate) use consteval::{float_bits, table_op};
+#[cfg(feature = "transpile")]
+pub(crate) use scalar_consts::lookup as scalar_constant;
+#[cfg(feature = "transpile")]
+pub(crate) use signature::constant;
+pub(crate) use signature::{const_generic, convert_type};
+
+pub(crate) type Result<T> = std::result::Result<T, LowerError>;
+
+/// What all functions of one lowering share.
+pub(crate) struct Program {
+    /// Width of `usize` in bits.
+    pub(crate) width: u32,
+    loaded: RefCell<HashMap<FunctionKey, Rc<Loaded>>>,
+}
+
+impl Program {
+    pub(crate) fn new(width: u32) -> Program {
+        Program {
+            width,
+            loaded: RefCell::default(),
+        }
+    }
+
+    /// The function's tree and names.
+    pub(crate) fn load(&self, def: &FunctionDef) -> Result<Rc<Loaded>> {
+        if let Some(loaded) = self.loaded.borrow().get(&def.key()) {
+            return Ok(loaded.clone());
+        }
+        let tree = def.tree().map_err(|error| LowerError {
+            file: Arc::from(""),
+            line: 0,
+            cause: error.to_string(),
+            remedy: String::new(),
+        })?;
+        let loaded = Rc::new(Loaded {
+            def: def.clone(),
+            tree,
+            names: def.resolve(),
+        });
+        self.loaded.borrow_mut().insert(def.key(), loaded.clone());
+        Ok(loaded)
+    }
+}
+
+impl Loaded {
+    /// An error in this function.
+    pub(crate) fn error(&self, line: u32, cause: impl Into<String>, remedy: impl Into<String>) -> LowerError {
+        LowerError {
+            file: Arc::from(self.tree.file.as_str()),
+            line,
+            cause: cause.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+/// A loop or labelled block being checked.
+struct Target {
+    label: Option<String>,
+    is_loop: bool,
+    /// Whether `break` may carry a value.
+    takes_value: bool,
+    /// What the breaks give; `None` before the first.
+    ty: Option<Ty>,
+}
+
+/// Checks one function.
+pub(crate) struct Checker<'p> {
+    program: &'p Program,
+    loaded: Rc<Loaded>,
+    generics: Vec<Generic>,
+    types: Unifier,
+    locals: Vec<Local>,
+    scopes: Vec<Vec<(String, LocalId)>>,
+    /// All targets; those not yet left are also in `open`.
+    targets: Vec<Target>,
+    open: Vec<TargetId>,
+    ret: Ty,
+    early_return: bool,
+    collective: bool,
+    deep: bool,
+    calls: Vec<(Rc<Loaded>, Vec<Generic>, u32)>,
+}
+
+/// Infers the types of a function with these generic arguments, which are known.
+pub(crate) fn check(program: &Program, loaded: &Rc<Loaded>, generics: Vec<Generic>) -> Result<Checked> {
+    let mut checker = Checker::new(program, loaded.clone(), generics);
+    let tree = loaded.tree.clone();
+    let mut params = Vec::new();
+    for param in &tree.params {
+        let ty = checker.ty(&param.ty, param.line)?;
+        params.push(checker.declare(&param.name, ty, param.mutable));
+    }
+    checker.ret = match &tree.ret {
+        Some(ty) => checker.ty(ty, tree.line)?,
+        None => Ty::unit(),
+    };
+    if tree.kind != FunctionKind::Device && !checker.ret.is_unit() {
+        let shown = checker.types.show(&checker.ret);
+        return Err(loaded.error(
+            tree.line,
+            format!("kernel `{}` returns `{shown}`", tree.name),
+            "a kernel returns nothing: write results to a `&mut [T]` parameter",
+        ));
+    }
+    let ret = checker.ret.clone();
+    let body = checker.function_body(&tree.body, &ret)?;
+    Ok(Checked {
+        loaded: loaded.clone(),
+        params,
+        ret,
+        body,
+        locals: checker.locals,
+        types: checker.types,
+        early_return: checker.early_return,
+        collective: checker.collective,
+        deep: checker.deep,
+        calls: checker.calls,
+    })
+}
+
+impl<'p> Checker<'p> {
+    pub(crate) fn new(program: &'p Program, loaded: Rc<Loaded>, generics: Vec<Generic>) -> Checker<'p> {
+        Checker {
+            program,
+            loaded,
+            generics,
+            types: Unifier::default(),
+            locals: Vec::new(),
+            scopes: vec![Vec::new()],
+            targets: Vec::new(),
+            open: Vec::new(),
+            ret: Ty::unit(),
+            early_return: false,
+            collective: false,
+            deep: false,
+            calls: Vec::new(),
+        }
+    }
+
+    fn error(&self, line: u32, cause: impl Into<String>, remedy: impl Into<String>) -> LowerError {
+        self.loaded.error(line, cause, remedy)
+    }
+
+    fn show(&self, ty: &Ty) -> String {
+        self.types.show(ty)
+    }
+
+    /// The type that the syntax means in this function.
+    fn ty(&mut self, ty: &syntax::Type, line: u32) -> Result<Ty> {
+        convert_type(
+            self.program,
+            &self.loaded,
+            &self.generics,
+            &mut self.types,
+            ty,
+            line,
+        )
+    }
+
+    fn declare(&mut self, name: &str, ty: Ty, mutable: bool) -> LocalId {
+        let id = LocalId(self.locals.len() as u32);
+        self.locals.push(Local {
+            name: name.to_owned(),
+            ty,
+            mutable,
+            deferred: false,
+            assigned: false,
+            indexed: false,
+        });
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push((name.to_owned(), id));
+        }
+        id
+    }
+
+    fn find(&self, name: &str) -> Option<LocalId> {
+        self.scopes
+            .iter()
+            .rev()
+            .flat_map(|scope| scope.iter().rev())
+            .find(|(n, _)| n == name)
+            .map(|(_, id)| *id)
+    }
+
+    /// Runs `f` in a scope of its own.
+    fn scoped<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.scopes.push(Vec::new());
+        let done = f(self);
+        self.scopes.pop();
+        done
+    }
+
+    fn mismatch(&self, line: u32, expected: &Ty, found: &Ty) -> LowerError {
+        let (e, f) = (self.show(expected), self.show(found));
+        let number = |ty: &Ty| matches!(self.types.shallow(ty), Ty::Scalar(s) if s != syntax::Scalar::Bool);
+        let remedy = if number(expected) && number(found) {
+            format!("convert with `as {e}`")
+        } else {
+            String::new()
+        };
+        self.error(
+            line,
+            format!("mismatched types: expected `{e}`, found `{f}`"),
+            remedy,
+        )
+    }
+
+    fn unify(&mut self, line: u32, expected: &Ty, found: &Ty) -> Result<()> {
+        match self.types.unify(expected, found) {
+            Ok(()) => Ok(()),
+            Err(Mismatch) => Err(self.mismatch(line, expected, found)),
+        }
+    }
+
+    /// Makes the expression one of the expected type, by the coercions that Rust has.
+    fn coerce(&mut self, expr: Expr, expected: &Ty) -> Result<Expr> {
+        let (want, have) = (self.types.shallow(expected), self.types.shallow(&expr.ty));
+        let line = expr.line;
+        match (&want, &have) {
+            (_, Ty::Never) => Ok(expr),
+            // A constant that is a reference in Rust arrives as what it refers to.
+            (Ty::Ref(false, _), Ty::Array(..)) if matches!(expr.kind, ExprKind::Constant(..)) => {
+                let borrowed = self.borrow(expr, false, line)?;
+                self.coerce(borrowed, expected)
+            }
+            (Ty::Ref(want_mut, want_target), Ty::Ref(have_mut, have_target)) => {
+                if *want_mut && !*have_mut {
+                    return Err(self.mismatch(line, expected, &expr.ty));
+                }
+                let wt = self.types.shallow(want_target);
+                let ht = self.types.shallow(have_target);
+                match (&wt, &ht) {
+                    (Ty::Slice(w), Ty::Array(h, _)) => {
+                        if self.types.unify(w, h).is_err() {
+                            return Err(self.mismatch(line, expected, &expr.ty));
+                        }
+                    }
+                    // `&&T` where `&T` is expected.
+                    (_, Ty::Ref(..)) if !matches!(wt, Ty::Ref(..) | Ty::Var(_)) => {
+                        let inner = self.deref(expr);
+                        return self.coerce(inner, expected);
+                    }
+                    _ => {
+                        if self.types.unify(&wt, &ht).is_err() {
+                            return Err(self.mismatch(line, expected, &expr.ty));
+                        }
+                        if want_mut == have_mut {
+                            return Ok(expr);
+                        }
+                    }
+                }
+                Ok(Expr {
+                    line,
+                    ty: want,
+                    kind: ExprKind::Reborrow(Box::new(expr)),
+                })
+            }
+            _ => {
+                self.unify(line, expected, &expr.ty)?;
+                Ok(expr)
+            }
+        }
+    }
+
+    /// `*expr` for an expression that is a reference; others as they are.
+    fn deref(&mut self, expr: Expr) -> Expr {
+        match self.types.shallow(&expr.ty) {
+            Ty::Ref(_, target) => Expr {
+                line: expr.line,
+                ty: (*target).clone(),
+                kind: ExprKind::Deref(Box::new(expr)),
+            },
+            _ => expr,
+        }
+    }
+
+    /// Dereferences as often as it goes.
+    fn deref_all(&mut self, mut expr: Expr) -> Expr {
+        while matches!(self.types.shallow(&expr.ty), Ty::Ref(..)) {
+            expr = self.deref(expr);
+        }
+        expr
+    }
+
+    /// Checks an expression that must have this type.
+    fn expr_as(&mut self, expr: &syntax::Expr, expected: &Ty) -> Result<Expr> {
+        let checked = self.expr(expr, Some(expected))?;
+        self.coerce(checked, expected)
+    }
+
+    /// The common type of several branches: takes in one more.
+    fn join(&mut self, joined: &mut Option<Ty>, branch: Expr) -> Result<Expr> {
+        if matches!(self.types.shallow(&branch.ty), Ty::Never) {
+            return Ok(branch);
+        }
+        match joined {
+            Some(ty) => {
+                let ty = ty.clone();
+                self.coerce(branch, &ty)
+            }
+            None => {
+                *joined = Some(branch.ty.clone());
+                Ok(branch)
+            }
+        }
+    }
+
+    /// Notes that the place is stored to or borrowed mutably, and that it may be.
+    fn assigned(&mut self, place: &Expr) -> Result<()> {
+        match &place.kind {
+            ExprKind::Local(id) => {
+                let Some(local) = self.locals.get_mut(id.0 as usize) else {
+                    return Ok(());
+                };
+                local.assigned = true;
+                if !local.mutable && !local.deferred {
+                    let name = local.name.clone();
+                    return Err(self.error(
+                        place.line,
+                        format!("`{name}` is changed but is not `mut`"),
+                        format!("declare it as `mut {name}`"),
+                    ));
+                }
+                Ok(())
+            }
+            ExprKind::Field(base, _) | ExprKind::Index(base, _) => self.assigned(base),
+            ExprKind::Deref(inner) => match self.types.shallow(&inner.ty) {
+                Ty::Ref(false, target) => Err(self.error(
+                    place.line,
+                    format!("a store through `&{}`, which is read-only", self.show(&target)),
+                    "use `&mut`",
+                )),
+                _ => Ok(()),
+            },
+            // A temporary.
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that a local is indexed or borrowed, so that it should be kept in memory.
+    fn indexed(&mut self, place: &Expr) {
+        match &place.kind {
+            ExprKind::Local(id) => {
+                if let Some(local) = self.locals.get_mut(id.0 as usize) {
+                    local.indexed = true;
+                }
+            }
+            ExprKind::Field(base, _) | ExprKind::Index(base, _) => self.indexed(base),
+            _ => {}
+        }
+    }
+
+    fn int_var(&mut self) -> Ty {
+        self.types.var(Kind::Int)
+    }
+
+    /// The generic parameter of this number.
+    fn generic(&self, index: u32, line: u32) -> Result<Generic> {
+        self.generics.get(index as usize).cloned().ok_or_else(|| {
+            let name = self
+                .loaded
+                .tree
+                .generics
+                .get(index as usize)
+                .map_or("?", GenericParam::name);
+            self.error(
+                line,
+                format!("generic parameter `{name}` has no value"),
+                "give it in the instantiation",
+            )
+        })
+    }
+
+    /// The type of a const parameter.
+    fn const_param_type(&self, index: u32) -> Ty {
+        match self.loaded.tree.generics.get(index as usize) {
+            Some(GenericParam::Const { ty, .. }) => Ty::Scalar(*ty),
+            _ => Ty::USIZE,
+        }
+    }
+
+    /// A length that must be known by now.
+    fn known_len(&self, len: Len, line: u32) -> Result<u64> {
+        match self.types.len(len) {
+            Len::Known(n) => Ok(n),
+            Len::Var(_) => Err(self.error(line, "an array length is not known here", "write it out")),
+        }
+    }
+}

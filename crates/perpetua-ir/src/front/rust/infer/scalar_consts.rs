@@ -1,0 +1,99 @@
+//! Associated constants of the scalar types: `f32::MAX`, `u8::BITS`, `core::f32::consts::PI`. Each is the host's own
+//! constant.
+
+use half::{bf16, f16};
+use perpetua_syntax::Scalar;
+
+use crate::front::rust::describe::ConstValue;
+use crate::front::rust::gpu_type::GpuConst;
+
+macro_rules! pick {
+    ($name:ident; $($constant:literal => $value:expr,)*) => {
+        match $name { $($constant => Some(GpuConst::to_const(&$value)),)* _ => None }
+    };
+}
+
+macro_rules! int {
+    ($name:ident, $ty:ty) => {
+        pick!($name; "MAX" => <$ty>::MAX, "MIN" => <$ty>::MIN, "BITS" => <$ty>::BITS, "ZERO" => 0 as $ty, "ONE" => 1 as $ty,)
+    };
+}
+
+macro_rules! float {
+    ($name:ident, $ty:ident) => {
+        pick!($name;
+            "MAX" => $ty::MAX, "MIN" => $ty::MIN, "MIN_POSITIVE" => $ty::MIN_POSITIVE, "EPSILON" => $ty::EPSILON,
+            "INFINITY" => $ty::INFINITY, "NEG_INFINITY" => $ty::NEG_INFINITY, "NAN" => $ty::NAN,
+            "RADIX" => $ty::RADIX, "DIGITS" => $ty::DIGITS, "MANTISSA_DIGITS" => $ty::MANTISSA_DIGITS,
+            "MIN_EXP" => $ty::MIN_EXP, "MAX_EXP" => $ty::MAX_EXP, "MIN_10_EXP" => $ty::MIN_10_EXP,
+            "MAX_10_EXP" => $ty::MAX_10_EXP, "ZERO" => 0.0 as $ty, "ONE" => 1.0 as $ty,
+            "PI" => std::$ty::consts::PI, "TAU" => std::$ty::consts::TAU, "E" => std::$ty::consts::E,
+            "SQRT_2" => std::$ty::consts::SQRT_2, "LN_2" => std::$ty::consts::LN_2,
+            "LN_10" => std::$ty::consts::LN_10, "LOG2_E" => std::$ty::consts::LOG2_E,
+            "LOG2_10" => std::$ty::consts::LOG2_10, "LOG10_E" => std::$ty::consts::LOG10_E,
+            "LOG10_2" => std::$ty::consts::LOG10_2, "FRAC_PI_2" => std::$ty::consts::FRAC_PI_2,
+            "FRAC_PI_3" => std::$ty::consts::FRAC_PI_3, "FRAC_PI_4" => std::$ty::consts::FRAC_PI_4,
+            "FRAC_PI_6" => std::$ty::consts::FRAC_PI_6, "FRAC_PI_8" => std::$ty::consts::FRAC_PI_8,
+            "FRAC_1_PI" => std::$ty::consts::FRAC_1_PI, "FRAC_2_PI" => std::$ty::consts::FRAC_2_PI,
+            "FRAC_1_SQRT_2" => std::$ty::consts::FRAC_1_SQRT_2,
+            "FRAC_2_SQRT_PI" => std::$ty::consts::FRAC_2_SQRT_PI,
+        )
+    };
+}
+
+macro_rules! half {
+    ($name:ident, $ty:ident) => {
+        pick!($name;
+            "MAX" => $ty::MAX, "MIN" => $ty::MIN, "MIN_POSITIVE" => $ty::MIN_POSITIVE, "EPSILON" => $ty::EPSILON,
+            "INFINITY" => $ty::INFINITY, "NEG_INFINITY" => $ty::NEG_INFINITY, "NAN" => $ty::NAN,
+            "RADIX" => $ty::RADIX, "DIGITS" => $ty::DIGITS, "MANTISSA_DIGITS" => $ty::MANTISSA_DIGITS,
+            "MIN_EXP" => $ty::MIN_EXP, "MAX_EXP" => $ty::MAX_EXP, "MIN_10_EXP" => $ty::MIN_10_EXP,
+            "MAX_10_EXP" => $ty::MAX_10_EXP, "ZERO" => $ty::ZERO, "ONE" => $ty::ONE,
+            "NEG_ZERO" => $ty::NEG_ZERO, "NEG_ONE" => $ty::NEG_ONE,
+            "MIN_POSITIVE_SUBNORMAL" => $ty::MIN_POSITIVE_SUBNORMAL, "MAX_SUBNORMAL" => $ty::MAX_SUBNORMAL,
+            "PI" => $ty::PI, "E" => $ty::E, "SQRT_2" => $ty::SQRT_2, "LN_2" => $ty::LN_2, "LN_10" => $ty::LN_10,
+            "LOG2_E" => $ty::LOG2_E, "LOG2_10" => $ty::LOG2_10, "LOG10_E" => $ty::LOG10_E, "LOG10_2" => $ty::LOG10_2,
+            "FRAC_PI_2" => $ty::FRAC_PI_2, "FRAC_PI_3" => $ty::FRAC_PI_3, "FRAC_PI_4" => $ty::FRAC_PI_4,
+            "FRAC_PI_6" => $ty::FRAC_PI_6, "FRAC_PI_8" => $ty::FRAC_PI_8, "FRAC_1_PI" => $ty::FRAC_1_PI,
+            "FRAC_2_PI" => $ty::FRAC_2_PI, "FRAC_1_SQRT_2" => $ty::FRAC_1_SQRT_2,
+            "FRAC_2_SQRT_PI" => $ty::FRAC_2_SQRT_PI,
+        )
+    };
+}
+
+/// The constant `name` of the scalar `s`; `usize` and `isize` have this pointer width in bits.
+pub(crate) fn lookup(s: Scalar, name: &str, width: u32) -> Option<ConstValue> {
+    match s {
+        Scalar::Bool => None,
+        Scalar::I8 => int!(name, i8),
+        Scalar::I16 => int!(name, i16),
+        Scalar::I32 => int!(name, i32),
+        Scalar::I64 => int!(name, i64),
+        Scalar::U8 => int!(name, u8),
+        Scalar::U16 => int!(name, u16),
+        Scalar::U32 => int!(name, u32),
+        Scalar::U64 => int!(name, u64),
+        Scalar::Usize | Scalar::Isize => {
+            let value = match (s, width) {
+                (Scalar::Usize, 32) => int!(name, u32),
+                (Scalar::Usize, _) => int!(name, u64),
+                (_, 32) => int!(name, i32),
+                _ => int!(name, i64),
+            }?;
+            Some(match value {
+                ConstValue::Scalar(Scalar::U32, bits) if name == "BITS" => {
+                    ConstValue::Scalar(Scalar::U32, bits)
+                }
+                ConstValue::Scalar(Scalar::I32, bits) => {
+                    ConstValue::Scalar(s, i64::from(bits as u32 as i32) as u64)
+                }
+                ConstValue::Scalar(_, bits) => ConstValue::Scalar(s, bits),
+                other => other,
+            })
+        }
+        Scalar::F16 => half!(name, f16),
+        Scalar::Bf16 => half!(name, bf16),
+        Scalar::F32 => float!(name, f32),
+        Scalar::F64 => float!(name, f64),
+    }
+}

@@ -1,0 +1,263 @@
+//! Types as written, and the generic arguments of calls.
+
+use std::rc::Rc;
+
+use perpetua_syntax as syntax;
+use perpetua_syntax::{GenericArg, Scalar};
+
+use super::consteval::evaluate;
+use super::tree::{Generic, Loaded};
+use super::ty::{Kind, Len, Ty, Unifier};
+use super::{Checker, Program, Result};
+use crate::front::rust::describe::ConstValue;
+use crate::front::rust::resolve::Resolved;
+
+/// The type that syntax of the function `loaded` means, its generic parameters standing for `generics`.
+pub(crate) fn convert_type(
+    program: &Program,
+    loaded: &Rc<Loaded>,
+    generics: &[Generic],
+    types: &mut Unifier,
+    ty: &syntax::Type,
+    line: u32,
+) -> Result<Ty> {
+    let again = |types: &mut Unifier, ty| convert_type(program, loaded, generics, types, ty, line);
+    Ok(match ty {
+        syntax::Type::Unit => Ty::unit(),
+        syntax::Type::Infer => types.var(Kind::General),
+        syntax::Type::Scalar(s) => Ty::Scalar(*s),
+        syntax::Type::Ref { mutable, target } => Ty::Ref(*mutable, Rc::new(again(types, target)?)),
+        syntax::Type::Slice(element) => Ty::Slice(Rc::new(again(types, element)?)),
+        syntax::Type::Array { element, len } => {
+            let element = again(types, element)?;
+            Ty::Array(Rc::new(element), convert_len(program, loaded, generics, len)?)
+        }
+        syntax::Type::Tuple(elements) => Ty::Tuple(
+            elements
+                .iter()
+                .map(|e| again(types, e))
+                .collect::<Result<Vec<_>>>()?
+                .into(),
+        ),
+        syntax::Type::Named(path) => match path_meaning(loaded, path.0, line)? {
+            Resolved::Type(desc) => Ty::from_desc(desc),
+            other => return Err(not_a(loaded, path.0, line, "a type", other)),
+        },
+        syntax::Type::Generic(index) => match generics.get(*index as usize) {
+            Some(Generic::Type(ty)) => ty.clone(),
+            _ => {
+                let name = loaded
+                    .tree
+                    .generics
+                    .get(*index as usize)
+                    .map_or("?", syntax::Generic::name);
+                return Err(loaded.error(
+                    line,
+                    format!("generic parameter `{name}` of `{}` has no type", loaded.tree.name),
+                    "give it in the instantiation",
+                ));
+            }
+        },
+        syntax::Type::SelfType => match loaded.names.self_type() {
+            Some(desc) => Ty::from_desc(desc),
+            None => return Err(loaded.error(line, "`Self` has no meaning here", "name the type")),
+        },
+        syntax::Type::GridPos => Ty::GridPos,
+    })
+}
+
+/// The length that an expression of the function `loaded` means.
+pub(crate) fn convert_len(
+    program: &Program,
+    loaded: &Rc<Loaded>,
+    generics: &[Generic],
+    len: &syntax::Expr,
+) -> Result<Len> {
+    match &len.kind {
+        syntax::ExprKind::Int { value, .. } => {
+            if let Ok(n) = u64::try_from(*value) {
+                return Ok(Len::Known(n));
+            }
+        }
+        syntax::ExprKind::ConstParam(index) => {
+            if let Some(Generic::Len(len)) = generics.get(*index as usize) {
+                return Ok(*len);
+            }
+        }
+        _ => {}
+    }
+    match constant(program, loaded, generics, len, &Ty::USIZE)? {
+        ConstValue::Scalar(_, bits) => Ok(Len::Known(bits)),
+        _ => Err(loaded.error(
+            len.line,
+            "an array's length is not a number",
+            "write a constant of type usize",
+        )),
+    }
+}
+
+/// The value of a constant expression of the function `loaded`.
+pub(crate) fn constant(
+    program: &Program,
+    loaded: &Rc<Loaded>,
+    generics: &[Generic],
+    expr: &syntax::Expr,
+    ty: &Ty,
+) -> Result<ConstValue> {
+    let mut checker = Checker::new(program, loaded.clone(), generics.to_vec());
+    let checked = checker.expr_as(expr, ty)?;
+    evaluate(&checked, &checker.types, program.width)
+        .map_err(|e| loaded.error(e.line, e.cause, "constants are computed from constants"))
+}
+
+/// What a path of the function means; an error where nobody said.
+pub(crate) fn path_meaning(loaded: &Loaded, path: u32, line: u32) -> Result<&Resolved> {
+    match loaded.names.path(path) {
+        Some(Resolved::Refused { cause, remedy }) => Err(loaded.error(line, cause.clone(), remedy.clone())),
+        Some(meaning) => Ok(meaning),
+        None => Err(loaded.error(
+            line,
+            format!("`{}` is not known here", path_text(loaded, path)),
+            "kernels use constants, types with `#[derive(GpuType)]` and functions with `#[device]`",
+        )),
+    }
+}
+
+/// A path as written.
+pub(crate) fn path_text(loaded: &Loaded, path: u32) -> String {
+    loaded
+        .tree
+        .paths
+        .get(path as usize)
+        .map_or_else(String::new, syntax::PathRef::text)
+}
+
+/// The error of a path that means something else.
+pub(crate) fn not_a(
+    loaded: &Loaded,
+    path: u32,
+    line: u32,
+    what: &str,
+    found: &Resolved,
+) -> crate::front::rust::LowerError {
+    let is = match found {
+        Resolved::Const(_) => "a constant",
+        Resolved::Type(_) => "a type",
+        Resolved::Device(_) => "a function",
+        Resolved::Refused { .. } => "not usable",
+    };
+    loaded.error(
+        line,
+        format!("`{}` is {is}, not {what}", path_text(loaded, path)),
+        "",
+    )
+}
+
+impl Checker<'_> {
+    /// Generic arguments for a call of `callee`: those written, new variables for the others.
+    pub(super) fn call_generics(
+        &mut self,
+        callee: &Loaded,
+        written: &[GenericArg],
+        line: u32,
+    ) -> Result<Vec<Generic>> {
+        let params = &callee.tree.generics;
+        if !written.is_empty() && written.len() != params.len() {
+            return Err(self.error(
+                line,
+                format!(
+                    "`{}` takes {} generic arguments, {} were given",
+                    callee.tree.name,
+                    params.len(),
+                    written.len()
+                ),
+                "give all of them or none",
+            ));
+        }
+        let mut generics = Vec::new();
+        for (i, param) in params.iter().enumerate() {
+            let given = written.get(i);
+            generics.push(match param {
+                syntax::Generic::Type { .. } => match given {
+                    None => Generic::Type(self.types.var(Kind::General)),
+                    Some(GenericArg::Type(ty)) => Generic::Type(self.ty(ty, line)?),
+                    Some(GenericArg::Const(_)) => {
+                        return Err(self.error(
+                            line,
+                            format!("a constant stands where `{}` takes a type", param.name()),
+                            "",
+                        ));
+                    }
+                },
+                syntax::Generic::Const { ty, .. } => self.const_argument(*ty, param.name(), given, line)?,
+            });
+        }
+        Ok(generics)
+    }
+
+    fn const_argument(
+        &mut self,
+        ty: Scalar,
+        name: &str,
+        given: Option<&GenericArg>,
+        line: u32,
+    ) -> Result<Generic> {
+        let value = match given {
+            None | Some(GenericArg::Type(syntax::Type::Infer)) if ty == Scalar::Usize => {
+                return Ok(Generic::Len(self.types.len_var()));
+            }
+            None => {
+                return Err(self.error(
+                    line,
+                    format!("the const argument `{name}` cannot be inferred"),
+                    format!("write it: `::<{name}>`"),
+                ));
+            }
+            Some(GenericArg::Const(expr)) => {
+                if let syntax::ExprKind::ConstParam(index) = expr.kind {
+                    return self.generic(index, line);
+                }
+                constant(
+                    self.program,
+                    &self.loaded.clone(),
+                    &self.generics,
+                    expr,
+                    &Ty::Scalar(ty),
+                )?
+            }
+            Some(GenericArg::Type(syntax::Type::Named(path))) => {
+                match path_meaning(&self.loaded, path.0, line)? {
+                    Resolved::Const(value) => value.clone(),
+                    other => return Err(not_a(&self.loaded, path.0, line, "a constant", other)),
+                }
+            }
+            Some(GenericArg::Type(_)) => {
+                return Err(self.error(line, format!("a type stands where `{name}` takes a constant"), ""));
+            }
+        };
+        const_generic(&value, ty).ok_or_else(|| {
+            self.error(
+                line,
+                format!(
+                    "the const argument `{name}` is a `{}`, not a `{}`",
+                    value.type_desc(),
+                    ty.name()
+                ),
+                "",
+            )
+        })
+    }
+}
+
+/// A constant as a generic argument of type `ty`.
+pub(crate) fn const_generic(value: &ConstValue, ty: Scalar) -> Option<Generic> {
+    match value {
+        ConstValue::Scalar(s, bits) if *s == ty && ty == Scalar::Usize => {
+            Some(Generic::Len(Len::Known(*bits)))
+        }
+        ConstValue::Scalar(s, bits) if *s == ty => {
+            Some(Generic::Value(super::consteval::as_integer(*s, *bits)?))
+        }
+        _ => None,
+    }
+}
