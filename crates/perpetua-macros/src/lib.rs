@@ -1,1 +1,52 @@
-//! Attribute and derive macros of Perpetua.
+//! The macros of Perpetua. Each leaves the user's item as it is and puts beside it what the lowering and the launch
+//! need: the encoded tree, the code that resolves its names, and a native body.
+//!
+//! [`macro@kernel`] and [`macro@device`] take functions, [`macro@GpuType`] types. This crate knows syntax only: no
+//! types are inferred here, no operator has a meaning. Paths in the output go through one module of the facade
+//! (`kernel::expand`), so that the output is short and users need no other dependency.
+
+mod describe;
+mod device;
+mod gpu_type;
+mod kernel;
+mod options;
+mod output;
+mod resolver;
+
+use proc_macro::TokenStream;
+
+/// Makes a function a kernel: `#[kernel] fn saxpy(a: f32, x: &[f32], y: &mut [f32]) { … }`.
+///
+/// The function stays as it is. Beside it appears `saxpy::kernel()`, which
+/// [`Device::launch`](https://docs.rs/perpetua) takes (for a generic function `scale::kernel::<f32, 16>()`), and
+/// `saxpy::launch(&device, config, a, &x, &y)`, which checks the arguments' types when the program is compiled. A
+/// parameter of type `GridPos` makes the function a stencil.
+///
+/// Options, separated by commas:
+/// - `block_size = (16, 16)`: the work-group size that the kernel requires.
+/// - `contract`: multiplications and additions may be fused.
+/// - `tile = (16, 16)`, `halo = 1`, `edge = clamp`: how a stencil runs, see `StencilConfig`. Edges are `interior`,
+///   `clamp`, `wrap` and `constant(0.0)`.
+/// - `interpret`: the CPU always runs the kernel in the interpreter.
+/// - `crate = path`: where the facade is, if not `::perpetua`.
+#[proc_macro_attribute]
+pub fn kernel(options: TokenStream, item: TokenStream) -> TokenStream {
+    kernel::expand(options.into(), item.into()).into()
+}
+
+/// Makes a function one that kernels can call: a free function, a method, or all functions of an `impl` block.
+///
+/// An associated function that mentions neither `self` nor `Self` looks like a free function; put the attribute on
+/// its `impl` block instead. Options: `crate = path`.
+#[proc_macro_attribute]
+pub fn device(options: TokenStream, item: TokenStream) -> TokenStream {
+    device::expand(options.into(), item.into()).into()
+}
+
+/// Makes a `#[repr(C)]` struct, or an enum without data and with an integer `repr`, a type of device memory.
+///
+/// The type must be `Copy`. Options, as `#[gpu(crate = path)]`.
+#[proc_macro_derive(GpuType, attributes(gpu))]
+pub fn derive_gpu_type(item: TokenStream) -> TokenStream {
+    gpu_type::expand(item.into()).into()
+}

@@ -1,0 +1,121 @@
+//! `derive(GpuType)`: structs with C's layout, enums without data.
+
+use perpetua_syntax::parse::{GpuType, Read, read_gpu_type};
+use perpetua_syntax::{EnumDef, StructDef};
+use proc_macro2::{Literal, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use crate::options::{Options, Takes};
+use crate::output;
+
+pub(crate) fn expand(item: TokenStream) -> TokenStream {
+    let result = syn::parse2::<syn::DeriveInput>(item).and_then(|input| {
+        let facade = output::facade(krate(&input.attrs)?.as_ref());
+        Ok(match read_gpu_type(&input)? {
+            GpuType::Struct(read) => expand_struct(&input, &read, &facade),
+            GpuType::Enum(definition) => expand_enum(&input, &definition, &facade),
+        })
+    });
+    result.unwrap_or_else(|error| error.to_compile_error())
+}
+
+/// The path in `#[gpu(crate = path)]`.
+fn krate(attrs: &[syn::Attribute]) -> syn::Result<Option<syn::Path>> {
+    let mut found = None;
+    for attr in attrs.iter().filter(|attr| attr.path().is_ident("gpu")) {
+        let options = attr.parse_args().and_then(|tokens| Options::read(tokens, Takes::Crate))?;
+        found = found.or(options.krate);
+    }
+    Ok(found)
+}
+
+fn expand_struct(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &TokenStream) -> TokenStream {
+    let name = &input.ident;
+    let (text, tuple) = (&read.tree.name, read.tree.tuple);
+    let fields: Vec<&syn::Field> = match &input.data {
+        syn::Data::Struct(data) => data.fields.iter().collect(),
+        _ => Vec::new(),
+    };
+    let members: Vec<syn::Member> = (0u32..)
+        .zip(&fields)
+        .map(|(index, field)| match &field.ident {
+            Some(ident) => ident.clone().into(),
+            None => syn::Index { index, span: field.ty.span() }.into(),
+        })
+        .collect();
+    let descriptions = read.tree.fields.iter().zip(&fields).zip(&members).map(|((field, tokens), member)| {
+        let (text, ty) = (&field.name, &tokens.ty);
+        quote_spanned! {ty.span()=>
+            #facade::FieldDesc {
+                name: #text.into(),
+                ty: <#ty as #facade::GpuType>::describe(),
+                offset: ::core::mem::offset_of!(#name, #member),
+            }
+        }
+    });
+    let constants = members.iter().zip(&fields).map(|(member, field)| {
+        quote_spanned!(field.ty.span()=> #facade::GpuConst::to_const(&self.#member))
+    });
+    let description = quote! {
+        #facade::TypeDesc::of_struct::<Self>(#text, #tuple, ::std::vec![#(#descriptions),*])
+    };
+    let constant = quote! {
+        #facade::ConstValue::of_struct(
+            &<Self as #facade::GpuType>::describe(),
+            ::std::vec![#(#constants),*],
+        )
+    };
+    implement(name, &description, &constant, facade)
+}
+
+fn expand_enum(input: &syn::DeriveInput, definition: &EnumDef, facade: &TokenStream) -> TokenStream {
+    let name = &input.ident;
+    let text = &definition.name;
+    let repr = format_ident!("{}", variant_of(definition.repr));
+    let variants = definition.variants.iter().map(|(name, value)| {
+        let value = Literal::i128_unsuffixed(*value);
+        quote!((#name, #value))
+    });
+    let description = quote! {
+        #facade::TypeDesc::of_enum::<Self>(#text, #facade::Scalar::#repr, &[#(#variants),*])
+    };
+    let constant = quote! {
+        #facade::ConstValue::of_enum(&<Self as #facade::GpuType>::describe(), *self as i128)
+    };
+    implement(name, &description, &constant, facade)
+}
+
+/// The name of a scalar's variant in `Scalar`.
+fn variant_of(scalar: perpetua_syntax::Scalar) -> String {
+    format!("{scalar:?}")
+}
+
+fn implement(
+    name: &syn::Ident,
+    description: &TokenStream,
+    constant: &TokenStream,
+    facade: &TokenStream,
+) -> TokenStream {
+    quote! {
+        // SAFETY: the derive accepted a `#[repr(C)]` struct or an enum without data: offsets come from the compiler,
+        // field types are described by themselves, each variant is listed, and no such field is a reference or a cell.
+        #[automatically_derived]
+        unsafe impl #facade::GpuType for #name {
+            fn describe() -> #facade::TypeDesc {
+                #description
+            }
+        }
+
+        #[automatically_derived]
+        impl #facade::GpuConst for #name {
+            fn to_const(&self) -> #facade::ConstValue {
+                #constant
+            }
+
+            fn const_type() -> ::core::option::Option<#facade::TypeDesc> {
+                ::core::option::Option::Some(<Self as #facade::GpuType>::describe())
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The code that tells the lowering what a function's names mean. It is ordinary Rust in the user's own scope, so that
+//! rustc's name resolution does the work; what it must look like is the contract of the lowering's module `resolve`.
+
+use std::collections::BTreeMap;
+
+use perpetua_syntax::parse::Read;
+use perpetua_syntax::{Function, PathUsage};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::visit::Visit;
+
+/// A closure that tells a `Resolver` what the paths of `read` mean, and which methods the types that they name have.
+/// `own` is what `Self` is, where it is anything.
+pub(crate) fn closure(
+    read: &Read<Function>,
+    body: &syn::Block,
+    own: Option<&TokenStream>,
+    facade: &TokenStream,
+) -> TokenStream {
+    let mut types = BTreeMap::new();
+    if let Some(own) = own {
+        types.insert(own.to_string(), own.clone());
+    }
+    let mut entries = Vec::with_capacity(read.paths.len());
+    for (id, (tokens, entry)) in (0u32..).zip(read.paths.iter().zip(&read.tree.paths)) {
+        let path = Plain::of(tokens);
+        let whole = path.whole();
+        let span = tokens.span();
+        entries.push(match entry.usage {
+            PathUsage::Type | PathUsage::StructLiteral => {
+                types.insert(whole.to_string(), whole.clone());
+                quote_spanned!(span=> r.ty::<#whole>(#id);)
+            }
+            PathUsage::Value | PathUsage::Pattern => {
+                if let Some((ty, _)) = path.member() {
+                    types.insert(ty.to_string(), ty);
+                }
+                quote_spanned!(span=> r.constant(#id, &#whole);)
+            }
+            PathUsage::Call => match path.member() {
+                Some((ty, name)) => {
+                    types.insert(ty.to_string(), ty.clone());
+                    let function = method_name(&name);
+                    quote_spanned!(span=> r.device(#id, <#ty>::#function());)
+                }
+                None => quote_spanned!(span=> r.device(#id, #whole::__perpetua_function());),
+            },
+        });
+    }
+    let own = own.map(|own| quote!(r.self_type::<#own>();));
+    let methods = methods(body, &types.into_values().collect::<Vec<_>>(), facade);
+    quote!(|r: &mut #facade::Resolver| { #own #(#entries)* #methods })
+}
+
+/// The sibling of the method or associated function `name`.
+pub(crate) fn method_name(name: &syn::Ident) -> syn::Ident {
+    format_ident!("__perpetua_method_{}", name.unraw(), span = name.span())
+}
+
+/// Asks each type for each method called: one that lacks it falls through to a trait.
+fn methods(body: &syn::Block, types: &[TokenStream], facade: &TokenStream) -> TokenStream {
+    let mut called = Called::default();
+    called.visit_block(body);
+    if called.0.is_empty() || types.is_empty() {
+        return TokenStream::new();
+    }
+    let fallbacks = called.0.values().map(|name| {
+        let function = method_name(name);
+        quote!(fn #function() -> Option<#facade::FunctionDef> { None })
+    });
+    let entries = called.0.iter().flat_map(|(text, name)| {
+        types.iter().map(move |ty| {
+            let function = method_name(name);
+            quote_spanned!(ty.span()=> r.method::<#ty>(#text, <#ty>::#function());)
+        })
+    });
+    quote! {
+        trait Fallback { #(#fallbacks)* }
+        impl<T: ?Sized> Fallback for T {}
+        #(#entries)*
+    }
+}
+
+/// The methods that a body calls, by name.
+#[derive(Default)]
+struct Called(BTreeMap<String, syn::Ident>);
+
+impl<'ast> Visit<'ast> for Called {
+    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
+        self.0.insert(call.method.unraw().to_string(), call.method.clone());
+        syn::visit::visit_expr_method_call(self, call);
+    }
+
+    fn visit_macro(&mut self, mac: &'ast syn::Macro) {
+        // Arguments of `gpu_println!` after the format string; another macro was refused.
+        let parser = syn::punctuated::Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated;
+        if let Ok(args) = mac.parse_body_with(parser) {
+            args.iter().for_each(|arg| self.visit_expr(arg));
+        }
+    }
+}
+
+/// A path without generic arguments.
+struct Plain {
+    leading: Option<syn::Token![::]>,
+    idents: Vec<syn::Ident>,
+}
+
+impl Plain {
+    fn of(path: &syn::Path) -> Plain {
+        Plain {
+            leading: path.leading_colon,
+            idents: path.segments.iter().map(|segment| segment.ident.clone()).collect(),
+        }
+    }
+
+    fn prefix(&self, len: usize) -> TokenStream {
+        let (leading, idents) = (self.leading, &self.idents[..len]);
+        quote!(#leading #(#idents)::*)
+    }
+
+    fn whole(&self) -> TokenStream {
+        self.prefix(self.idents.len())
+    }
+
+    /// The type and the member, where the segment before the last is written like a type.
+    fn member(&self) -> Option<(TokenStream, syn::Ident)> {
+        let [.., ty, name] = &self.idents[..] else {
+            return None;
+        };
+        let is_type = ty
+            .unraw()
+            .to_string()
+            .chars()
+            .find(|&c| c != '_')
+            .is_some_and(char::is_uppercase);
+        is_type.then(|| (self.prefix(self.idents.len() - 1), name.clone()))
+    }
+}
