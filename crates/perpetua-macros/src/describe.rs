@@ -28,8 +28,11 @@ pub(crate) fn sibling(
     facade: &TokenStream,
 ) -> TokenStream {
     let (name, visibility) = (&item.sig.ident, &item.vis);
-    let (hidden, quiet, conditions) =
-        (output::hidden(&item.attrs), output::quiet(), output::conditions(&item.attrs));
+    let (hidden, quiet, conditions) = (
+        output::hidden(&item.attrs),
+        output::quiet(),
+        output::conditions(&item.attrs),
+    );
     quote! {
         #hidden
         #visibility struct #name {}

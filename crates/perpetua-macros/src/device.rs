@@ -30,12 +30,15 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         let sibling = method(&function, &quote!(Self), &facade);
         return quote! { #[allow(dead_code)] #function #sibling };
     }
-    free(&syn::ItemFn {
-        attrs: function.attrs,
-        vis: function.vis,
-        sig: function.sig,
-        block: Box::new(function.block),
-    }, &facade)
+    free(
+        &syn::ItemFn {
+            attrs: function.attrs,
+            vis: function.vis,
+            sig: function.sig,
+            block: Box::new(function.block),
+        },
+        &facade,
+    )
 }
 
 /// Whether a function says of itself that it stands in an `impl` block.
@@ -96,8 +99,12 @@ fn method(item: &syn::ImplItemFn, own: &TokenStream, facade: &TokenStream) -> To
 /// All functions of an `impl` block. Those of a trait's `impl` get their siblings in an inherent one.
 fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
     if !block.generics.params.is_empty() {
-        let message = "`#[device]` on a generic `impl` is outside the kernel language: write one `impl` for each type";
-        return output::with_error(block.to_token_stream(), &syn::Error::new_spanned(&block.generics, message));
+        let message =
+            "`#[device]` on a generic `impl` is outside the kernel language: write one `impl` for each type";
+        return output::with_error(
+            block.to_token_stream(),
+            &syn::Error::new_spanned(&block.generics, message),
+        );
     }
     let own = quote!(Self);
     let mut siblings = Vec::new();
@@ -110,14 +117,20 @@ fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
     }
     if siblings.is_empty() {
         let message = "this `impl` block has no functions: put `#[device]` on one that has";
-        return output::with_error(block.to_token_stream(), &syn::Error::new(block.impl_token.span(), message));
+        return output::with_error(
+            block.to_token_stream(),
+            &syn::Error::new(block.impl_token.span(), message),
+        );
     }
     let (conditions, ty) = (output::conditions(&block.attrs), &block.self_ty);
     quote! { #block #conditions impl #ty { #(#siblings)* } }
 }
 
 fn is_device(attr: &syn::Attribute) -> bool {
-    attr.path().segments.last().is_some_and(|segment| segment.ident == "device")
+    attr.path()
+        .segments
+        .last()
+        .is_some_and(|segment| segment.ident == "device")
 }
 
 /// The source file, as the compiler names it.

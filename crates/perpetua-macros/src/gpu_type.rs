@@ -24,7 +24,9 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
 fn krate(attrs: &[syn::Attribute]) -> syn::Result<Option<syn::Path>> {
     let mut found = None;
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("gpu")) {
-        let options = attr.parse_args().and_then(|tokens| Options::read(tokens, Takes::Crate))?;
+        let options = attr
+            .parse_args()
+            .and_then(|tokens| Options::read(tokens, Takes::Crate))?;
         found = found.or(options.krate);
     }
     Ok(found)
@@ -41,22 +43,33 @@ fn expand_struct(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &Toke
         .zip(&fields)
         .map(|(index, field)| match &field.ident {
             Some(ident) => ident.clone().into(),
-            None => syn::Index { index, span: field.ty.span() }.into(),
+            None => syn::Index {
+                index,
+                span: field.ty.span(),
+            }
+            .into(),
         })
         .collect();
-    let descriptions = read.tree.fields.iter().zip(&fields).zip(&members).map(|((field, tokens), member)| {
-        let (text, ty) = (&field.name, &tokens.ty);
-        quote_spanned! {ty.span()=>
-            #facade::FieldDesc {
-                name: #text.into(),
-                ty: <#ty as #facade::GpuType>::describe(),
-                offset: ::core::mem::offset_of!(#name, #member),
+    let descriptions = read
+        .tree
+        .fields
+        .iter()
+        .zip(&fields)
+        .zip(&members)
+        .map(|((field, tokens), member)| {
+            let (text, ty) = (&field.name, &tokens.ty);
+            quote_spanned! {ty.span()=>
+                #facade::FieldDesc {
+                    name: #text.into(),
+                    ty: <#ty as #facade::GpuType>::describe(),
+                    offset: ::core::mem::offset_of!(#name, #member),
+                }
             }
-        }
-    });
-    let constants = members.iter().zip(&fields).map(|(member, field)| {
-        quote_spanned!(field.ty.span()=> #facade::GpuConst::to_const(&self.#member))
-    });
+        });
+    let constants = members
+        .iter()
+        .zip(&fields)
+        .map(|(member, field)| quote_spanned!(field.ty.span()=> #facade::GpuConst::to_const(&self.#member)));
     let description = quote! {
         #facade::TypeDesc::of_struct::<Self>(#text, #tuple, ::std::vec![#(#descriptions),*])
     };
@@ -66,7 +79,53 @@ fn expand_struct(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &Toke
             ::std::vec![#(#constants),*],
         )
     };
-    implement(name, &description, &constant, facade)
+    let access = struct_access(name, &members, &fields, facade);
+    let implementation = implement(name, &description, &constant, facade);
+    quote! { #implementation #access }
+}
+
+/// `Element` of a struct: field by field.
+fn struct_access(
+    name: &syn::Ident,
+    members: &[syn::Member],
+    fields: &[&syn::Field],
+    facade: &TokenStream,
+) -> TokenStream {
+    let element = |ty: &syn::Type| quote_spanned!(ty.span()=> <#ty as #facade::Element>);
+    let zeros = members.iter().zip(fields).map(|(member, field)| {
+        let element = element(&field.ty);
+        quote!(#member: #element::ZEROED)
+    });
+    let any_bits = fields.iter().map(|field| {
+        let element = element(&field.ty);
+        quote!(#element::ANY_BITS)
+    });
+    let loads = members.iter().zip(fields).map(|(member, field)| {
+        let element = element(&field.ty);
+        quote!(#member: #element::load(&raw const (*place).#member)?)
+    });
+    let stores = members.iter().zip(fields).map(|(member, field)| {
+        let element = element(&field.ty);
+        quote!(#element::store(&raw mut (*place).#member, value.#member);)
+    });
+    quote! {
+        // SAFETY: field by field, by the fields' own promise; a field lies inside its struct.
+        #[automatically_derived]
+        unsafe impl #facade::Element for #name {
+            const ZEROED: Self = Self { #(#zeros),* };
+            const ANY_BITS: bool = #(#any_bits)&&*;
+
+            #[inline(always)]
+            unsafe fn load(place: *const Self) -> ::core::result::Result<Self, #facade::Invalid> {
+                unsafe { ::core::result::Result::Ok(Self { #(#loads),* }) }
+            }
+
+            #[inline(always)]
+            unsafe fn store(place: *mut Self, value: Self) {
+                unsafe { #(#stores)* }
+            }
+        }
+    }
 }
 
 fn expand_enum(input: &syn::DeriveInput, definition: &EnumDef, facade: &TokenStream) -> TokenStream {
@@ -83,7 +142,49 @@ fn expand_enum(input: &syn::DeriveInput, definition: &EnumDef, facade: &TokenStr
     let constant = quote! {
         #facade::ConstValue::of_enum(&<Self as #facade::GpuType>::describe(), *self as i128)
     };
-    implement(name, &description, &constant, facade)
+    let access = enum_access(name, definition, facade);
+    let implementation = implement(name, &description, &constant, facade);
+    quote! { #implementation #access }
+}
+
+/// `Element` of an enum: its integer, which must be a variant's.
+fn enum_access(name: &syn::Ident, definition: &EnumDef, facade: &TokenStream) -> TokenStream {
+    let text = &definition.name;
+    let repr = format_ident!("{}", definition.repr.name());
+    let variants: Vec<syn::Ident> = definition.variants.iter().map(|(name, _)| ident(name)).collect();
+    let zero = definition
+        .variants
+        .iter()
+        .position(|(_, value)| *value == 0)
+        .unwrap_or(0);
+    let zero = variants.get(zero);
+    quote! {
+        // SAFETY: the integer that stores the enum, by its own promise; only variants are given back.
+        #[automatically_derived]
+        unsafe impl #facade::Element for #name {
+            const ZEROED: Self = Self::#zero;
+            const ANY_BITS: bool = false;
+
+            #[inline(always)]
+            unsafe fn load(place: *const Self) -> ::core::result::Result<Self, #facade::Invalid> {
+                let value = unsafe { <#repr as #facade::Element>::load(place.cast::<#repr>())? };
+                #(if value == Self::#variants as #repr {
+                    return ::core::result::Result::Ok(Self::#variants);
+                })*
+                ::core::result::Result::Err(#facade::Invalid { ty: #text, value: value as u64 })
+            }
+
+            #[inline(always)]
+            unsafe fn store(place: *mut Self, value: Self) {
+                unsafe { <#repr as #facade::Element>::store(place.cast::<#repr>(), value as #repr) }
+            }
+        }
+    }
+}
+
+/// A name as an identifier.
+fn ident(name: &str) -> syn::Ident {
+    syn::parse_str(name).unwrap_or_else(|_| syn::Ident::new_raw(name, proc_macro2::Span::call_site()))
 }
 
 /// The name of a scalar's variant in `Scalar`.

@@ -3,7 +3,6 @@
 use proc_macro2::Span;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use syn::spanned::Spanned;
 use syn::{Token, parenthesized};
 
 /// What may be written in the parentheses of an attribute.
@@ -42,8 +41,7 @@ pub(crate) enum Takes {
     Crate,
 }
 
-const KERNEL_OPTIONS: &str =
-    "`block_size = (x, y)`, `contract`, `interpret`, `tile = (x, y)`, `halo = n`, `edge = clamp`, `crate = path`";
+const KERNEL_OPTIONS: &str = "`block_size = (x, y)`, `contract`, `interpret`, `tile = (x, y)`, `halo = n`, `edge = clamp`, `crate = path`";
 
 impl Options {
     pub(crate) fn read(tokens: proc_macro2::TokenStream, takes: Takes) -> syn::Result<Options> {
@@ -95,7 +93,9 @@ impl Options {
             }
             ("edge", Value::Constant(value)) => self.stencil.edge = Some(EdgeOption::Constant(value)),
             ("edge", _) => {
-                return Err(wrong("edge = interior`, `edge = clamp`, `edge = wrap` or `edge = constant(0.0)"));
+                return Err(wrong(
+                    "edge = interior`, `edge = clamp`, `edge = wrap` or `edge = constant(0.0)",
+                ));
             }
             _ => {
                 let message = format!("unknown option `{name}`: `#[kernel]` takes {KERNEL_OPTIONS}");
@@ -109,7 +109,10 @@ impl Options {
 /// One to three sizes, none zero, as three.
 fn three(sizes: &[u32], at: Span) -> syn::Result<[u32; 3]> {
     if sizes.is_empty() || sizes.len() > 3 || sizes.contains(&0) {
-        return Err(syn::Error::new(at, "sizes are one to three numbers, none of them 0: write `(16, 16)`"));
+        return Err(syn::Error::new(
+            at,
+            "sizes are one to three numbers, none of them 0: write `(16, 16)`",
+        ));
     }
     let size = |i: usize| sizes.get(i).copied().unwrap_or(1);
     Ok([size(0), size(1), size(2)])
@@ -157,7 +160,10 @@ impl Parse for Value {
             let sizes;
             let paren = parenthesized!(sizes in input);
             let sizes = Punctuated::<syn::LitInt, Token![,]>::parse_terminated(&sizes)?;
-            let sizes = sizes.iter().map(syn::LitInt::base10_parse).collect::<syn::Result<_>>()?;
+            let sizes = sizes
+                .iter()
+                .map(syn::LitInt::base10_parse)
+                .collect::<syn::Result<_>>()?;
             return Ok(Value::Sizes(sizes, paren.span.join()));
         }
         let path: syn::Path = input.call(syn::Path::parse_mod_style)?;

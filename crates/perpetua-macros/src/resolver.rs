@@ -89,7 +89,8 @@ struct Called(BTreeMap<String, syn::Ident>);
 
 impl<'ast> Visit<'ast> for Called {
     fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
-        self.0.insert(call.method.unraw().to_string(), call.method.clone());
+        self.0
+            .insert(call.method.unraw().to_string(), call.method.clone());
         syn::visit::visit_expr_method_call(self, call);
     }
 
@@ -112,7 +113,11 @@ impl Plain {
     fn of(path: &syn::Path) -> Plain {
         Plain {
             leading: path.leading_colon,
-            idents: path.segments.iter().map(|segment| segment.ident.clone()).collect(),
+            idents: path
+                .segments
+                .iter()
+                .map(|segment| segment.ident.clone())
+                .collect(),
         }
     }
 

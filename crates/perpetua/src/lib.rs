@@ -1,1 +1,19 @@
-//! Under construction.
+//! Write a kernel once in Rust; run it on any GPU or on the CPU.
+//!
+//! A program writes functions with [`macro@kernel`], opens a [`Device`](device), and launches the one on the other;
+//! [`prelude`] has all that this needs. [`kernel`] is the language in which kernels are written, as plain Rust.
+
+// What the macros write names this crate; so it can be written here, too.
+extern crate self as perpetua;
+
+pub mod prelude;
+
+pub mod kernel;
+
+/// The device layer: backends, memory, streams, launches.
+pub use perpetua_device as device;
+
+pub use kernel::{GridPos, KernelFn, Scope, volume};
+pub use perpetua_device::args;
+pub use perpetua_ir::front::rust::{Edge, GpuType, StencilConfig};
+pub use perpetua_macros::{GpuType, device, kernel};

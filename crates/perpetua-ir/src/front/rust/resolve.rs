@@ -284,6 +284,13 @@ impl Resolutions {
         self.methods.get(&(ty.clone(), name.to_owned()))
     }
 
+    /// All methods: type, name, function; in no particular order.
+    pub fn methods(&self) -> impl Iterator<Item = (&TypeDesc, &str, &FunctionDef)> {
+        self.methods
+            .iter()
+            .map(|((ty, name), function)| (ty, name.as_str(), function))
+    }
+
     /// What `Self` is.
     pub fn self_type(&self) -> Option<&TypeDesc> {
         self.self_type.as_ref()

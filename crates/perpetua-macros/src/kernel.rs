@@ -1,0 +1,271 @@
+//! `#[kernel]`: the function, its description, its handle.
+
+use perpetua_syntax::parse::{Read, read_function};
+use perpetua_syntax::{Function, FunctionKind};
+use proc_macro2::{Literal, TokenStream};
+use quote::{quote, quote_spanned};
+
+use crate::device::file_of;
+use crate::options::{EdgeOption, Options, Takes};
+use crate::{describe, output};
+
+pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+    let function = match syn::parse2::<syn::ItemFn>(item.clone()) {
+        Ok(function) => function,
+        Err(_) => {
+            let message = "`#[kernel]` stands before a function: `fn name(x: &[f32], y: &mut [f32]) { … }`";
+            let error = syn::Error::new_spanned(item.clone(), message);
+            return output::with_error(item, &error);
+        }
+    };
+    let options = match Options::read(options, Takes::Kernel) {
+        Ok(options) => options,
+        Err(error) => return refused(&function, &output::facade(None), &error),
+    };
+    let facade = output::facade(options.krate.as_ref());
+    let read = read_function(&function, FunctionKind::Kernel, &file_of(&function.sig)).and_then(|read| {
+        check(&read.tree, &options, &function)?;
+        Ok(read)
+    });
+    match read {
+        Ok(read) => accepted(&function, &read, &options, &facade),
+        Err(error) => refused(&function, &facade, &error),
+    }
+}
+
+/// What the options and the function must agree on.
+fn check(tree: &Function, options: &Options, function: &syn::ItemFn) -> syn::Result<()> {
+    if tree.kind != FunctionKind::Stencil
+        && let Some(first) = options.stencil.first
+    {
+        let message = "`tile`, `halo` and `edge` are for stencils: add a parameter `pos: GridPos`";
+        return Err(syn::Error::new(first, message));
+    }
+    if options.block_size.is_some()
+        && let Some((_, at)) = &options.stencil.tile
+    {
+        let message = "a stencil's `tile` is its work-group size: remove `block_size` or `tile`";
+        return Err(syn::Error::new(*at, message));
+    }
+    let references = tree
+        .params
+        .iter()
+        .zip(&function.sig.inputs)
+        .filter(|(param, _)| match &param.ty {
+            perpetua_syntax::Type::Ref { target, .. } => !matches!(**target, perpetua_syntax::Type::Slice(_)),
+            _ => false,
+        });
+    let mut error: Option<syn::Error> = None;
+    for (param, input) in references {
+        let message = format!(
+            "the parameter `{}` of a kernel is a reference to one value: pass the value, or a slice `&[T]`",
+            param.name
+        );
+        let next = syn::Error::new_spanned(input, message);
+        match &mut error {
+            Some(error) => error.combine(next),
+            None => error = Some(next),
+        }
+    }
+    error.map_or(Ok(()), Err)
+}
+
+/// The function and a stand-in for its siblings, so that the error is the only one.
+fn refused(function: &syn::ItemFn, facade: &TokenStream, error: &syn::Error) -> TokenStream {
+    let members = quote! {
+        pub fn kernel() -> #facade::KernelFn {
+            ::core::unreachable!()
+        }
+    };
+    let sibling = describe::sibling(function, &quote!(#facade::refused()), &members, facade);
+    output::with_error(quote!(#function #sibling), error)
+}
+
+fn accepted(
+    function: &syn::ItemFn,
+    read: &Read<Function>,
+    options: &Options,
+    facade: &TokenStream,
+) -> TokenStream {
+    let definition = describe::definition(read, &function.block, None, facade);
+    let members = handle(function, read, options, facade);
+    let sibling = describe::sibling(function, &definition, &members, facade);
+    quote! { #[allow(dead_code)] #function #sibling }
+}
+
+/// `kernel()`, the handle that launches take.
+fn handle(
+    function: &syn::ItemFn,
+    read: &Read<Function>,
+    options: &Options,
+    facade: &TokenStream,
+) -> TokenStream {
+    let name = &read.tree.name;
+    let (sig, own) = (&function.sig, &function.sig.ident);
+    let instantiation = instantiation(function, read, options, facade);
+    let entry = quote! {
+        #facade::Entry::new(#name, #own::__perpetua_function(), || #instantiation, ::core::option::Option::None)
+    };
+    let doc = format!("The kernel `{name}`, for launches.");
+    if read.tree.generics.is_empty() {
+        return quote! {
+            #[doc = #doc]
+            pub fn kernel() -> #facade::KernelFn {
+                static ENTRY: #facade::Entry = #entry;
+                #facade::KernelFn::new(&ENTRY)
+            }
+        };
+    }
+    let generics = instance_generics(&sig.generics, facade);
+    let (params, clause) = (&generics.params, &generics.where_clause);
+    let (markers, arguments) = (markers(&generics), arguments(&generics));
+    quote! {
+        #[doc = #doc]
+        pub fn kernel<#params>() -> #facade::KernelFn #clause {
+            struct Instance<#params>(#markers) #clause;
+            #facade::KernelFn::instance::<Instance<#(#arguments),*>>(|| #entry)
+        }
+    }
+}
+
+/// The function's generic parameters without lifetimes, each type a type of device memory.
+fn instance_generics(generics: &syn::Generics, facade: &TokenStream) -> syn::Generics {
+    let mut generics = generics.clone();
+    generics.params = generics
+        .params
+        .into_iter()
+        .filter(|param| !matches!(param, syn::GenericParam::Lifetime(_)))
+        .collect();
+    for param in &mut generics.params {
+        if let syn::GenericParam::Type(param) = param {
+            param.bounds = param
+                .bounds
+                .iter()
+                .filter(|bound| !matches!(bound, syn::TypeParamBound::Lifetime(_)))
+                .cloned()
+                .collect();
+            let bound: syn::TypeParamBound = syn::parse_quote!(#facade::GpuType);
+            param.bounds.push(bound);
+        }
+    }
+    if let Some(clause) = &mut generics.where_clause {
+        clause.predicates = std::mem::take(&mut clause.predicates)
+            .into_iter()
+            .filter(|predicate| !matches!(predicate, syn::WherePredicate::Lifetime(_)))
+            .collect();
+    }
+    generics
+}
+
+/// What makes a struct use its type parameters.
+fn markers(generics: &syn::Generics) -> TokenStream {
+    let types = generics.type_params().map(|param| &param.ident);
+    quote!(::core::marker::PhantomData<fn() -> (#(#types,)*)>)
+}
+
+/// The parameters as arguments.
+fn arguments(generics: &syn::Generics) -> Vec<TokenStream> {
+    let argument = |param: &syn::GenericParam| match param {
+        syn::GenericParam::Type(param) => {
+            let name = &param.ident;
+            quote!(#name)
+        }
+        syn::GenericParam::Const(param) => {
+            let name = &param.ident;
+            quote!(#name)
+        }
+        syn::GenericParam::Lifetime(_) => TokenStream::new(),
+    };
+    generics.params.iter().map(argument).collect()
+}
+
+/// The value `Instantiation { … }`: generic arguments and what the attribute's options say.
+fn instantiation(
+    function: &syn::ItemFn,
+    read: &Read<Function>,
+    options: &Options,
+    facade: &TokenStream,
+) -> TokenStream {
+    let generics = function
+        .sig
+        .generics
+        .params
+        .iter()
+        .filter_map(|param| match param {
+            syn::GenericParam::Lifetime(_) => None,
+            syn::GenericParam::Type(param) => {
+                let name = &param.ident;
+                Some(quote!(#facade::GenericValue::Type(<#name as #facade::GpuType>::describe())))
+            }
+            syn::GenericParam::Const(param) => {
+                let name = &param.ident;
+                Some(quote!(#facade::GenericValue::Const(#facade::GpuConst::to_const(&#name))))
+            }
+        });
+    let block_size = match options.block_size {
+        Some([x, y, z]) => quote!(::core::option::Option::Some([#x, #y, #z])),
+        None => quote!(::core::option::Option::None),
+    };
+    let contract = options.contract;
+    let stencil = (read.tree.kind == FunctionKind::Stencil).then(|| {
+        let config = stencil(function, options, facade);
+        quote!(stencil: #config,)
+    });
+    quote! {
+        #facade::Instantiation {
+            generics: ::std::vec![#(#generics),*],
+            block_size: #block_size,
+            contract: #contract,
+            #stencil
+            ..::core::default::Default::default()
+        }
+    }
+}
+
+fn stencil(function: &syn::ItemFn, options: &Options, facade: &TokenStream) -> TokenStream {
+    let mut config = quote!(#facade::StencilConfig::new(""));
+    if let Some((sizes, at)) = &options.stencil.tile {
+        config = match sizes[..] {
+            [x, y, z] => quote_spanned!(*at=> #config.with_tile_size_3d(#x, #y, #z)),
+            _ => {
+                let (x, y) = (sizes.first(), sizes.get(1));
+                quote_spanned!(*at=> #config.with_tile_size(#x, #y))
+            }
+        };
+    }
+    if let Some(halo) = options.stencil.halo {
+        config = quote!(#config.with_halo(#halo));
+    }
+    let edge = match options.stencil.edge {
+        None => None,
+        Some(EdgeOption::Interior) => Some(quote!(Interior)),
+        Some(EdgeOption::Clamp) => Some(quote!(Clamp)),
+        Some(EdgeOption::Wrap) => Some(quote!(Wrap)),
+        Some(EdgeOption::Constant(value)) => {
+            let value = Literal::f64_suffixed(value);
+            Some(quote!(Constant(#value)))
+        }
+    };
+    if let Some(edge) = edge {
+        config = quote!(#config.with_edge(#facade::Edge::#edge));
+    }
+    if is_volume(function) {
+        config = quote!(#facade::StencilConfig { three_d: true, ..#config });
+    }
+    config
+}
+
+/// Whether the position is `volume::GridPos`.
+fn is_volume(function: &syn::ItemFn) -> bool {
+    function.sig.inputs.iter().any(|input| match input {
+        syn::FnArg::Typed(typed) => match &*typed.ty {
+            syn::Type::Path(path) => {
+                let mut names = path.path.segments.iter().rev().map(|segment| &segment.ident);
+                names.next().is_some_and(|name| name == "GridPos")
+                    && names.next().is_some_and(|name| name == "volume")
+            }
+            _ => false,
+        },
+        syn::FnArg::Receiver(_) => false,
+    })
+}

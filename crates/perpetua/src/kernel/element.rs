@@ -1,0 +1,122 @@
+//! Types of device memory as Rust reaches them: how a value is loaded and stored where other lanes may do so at the same
+//! time. Knows nothing of buffers and their lengths.
+
+use half::{bf16, f16};
+use perpetua_ir::front::rust::GpuType;
+
+/// A type of device memory. `derive(GpuType)` implements it beside [`GpuType`].
+///
+/// Accesses go scalar by scalar, each a relaxed atomic one, so that lanes that race see each scalar whole.
+///
+/// # Safety
+/// [`load`](Element::load) and [`store`](Element::store) access only the scalars of the value at `place`, each
+/// with one relaxed atomic access, and `load` gives only valid values.
+pub unsafe trait Element: GpuType {
+    /// All zeros; for an enum without a variant of that value the first one.
+    const ZEROED: Self;
+
+    /// Whether every pattern of bits is a value.
+    const ANY_BITS: bool;
+
+    /// A number as this type, as by `as`; [`ZEROED`](Element::ZEROED) for types that are no numbers.
+    fn from_f64(value: f64) -> Self {
+        let _ = value;
+        Self::ZEROED
+    }
+
+    /// Loads a value.
+    ///
+    /// # Errors
+    /// The number found where an enum has no such variant.
+    ///
+    /// # Safety
+    /// `place` is aligned, and its memory is initialised and valid for atomic reads.
+    unsafe fn load(place: *const Self) -> Result<Self, Invalid>;
+
+    /// Stores a value.
+    ///
+    /// # Safety
+    /// `place` is aligned, and its memory is valid for atomic writes.
+    unsafe fn store(place: *mut Self, value: Self);
+}
+
+/// A number in memory that is no variant of the enum that should be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// The enum's name.
+    pub ty: &'static str,
+    /// The number, sign- or zero-extended.
+    pub value: u64,
+}
+
+macro_rules! scalars {
+    ($($ty:ident $atomic:ident $zero:expr, $v:ident => $from:expr, $bits:ident => $load:expr, $s:ident => $store:expr;)*) => { $(
+        // SAFETY: one atomic access of the scalar's size each; every pattern of bits that `store` writes or that the
+        // memory may hold by `GpuType` is a value (`bool`: what is not 0 is true).
+        unsafe impl Element for $ty {
+            const ZEROED: $ty = $zero;
+            const ANY_BITS: bool = true;
+
+            fn from_f64($v: f64) -> $ty {
+                $from
+            }
+
+            #[inline(always)]
+            unsafe fn load(place: *const $ty) -> Result<$ty, Invalid> {
+                use std::sync::atomic::{$atomic, Ordering};
+                // SAFETY: aligned and valid by the caller's promise; the atomic has the scalar's size and alignment.
+                let $bits = unsafe { $atomic::from_ptr(place.cast_mut().cast()) }.load(Ordering::Relaxed);
+                Ok($load)
+            }
+
+            #[inline(always)]
+            unsafe fn store(place: *mut $ty, $s: $ty) {
+                use std::sync::atomic::{$atomic, Ordering};
+                // SAFETY: as in `load`.
+                unsafe { $atomic::from_ptr(place.cast()) }.store($store, Ordering::Relaxed);
+            }
+        }
+    )* };
+}
+
+scalars! {
+    bool AtomicU8 false, _v => false, b => b != 0, s => u8::from(s);
+    i8 AtomicI8 0, v => v as i8, b => b, s => s;
+    i16 AtomicI16 0, v => v as i16, b => b, s => s;
+    i32 AtomicI32 0, v => v as i32, b => b, s => s;
+    i64 AtomicI64 0, v => v as i64, b => b, s => s;
+    isize AtomicIsize 0, v => v as isize, b => b, s => s;
+    u8 AtomicU8 0, v => v as u8, b => b, s => s;
+    u16 AtomicU16 0, v => v as u16, b => b, s => s;
+    u32 AtomicU32 0, v => v as u32, b => b, s => s;
+    u64 AtomicU64 0, v => v as u64, b => b, s => s;
+    usize AtomicUsize 0, v => v as usize, b => b, s => s;
+    f16 AtomicU16 f16::ZERO, v => f16::from_f32(v as f32), b => f16::from_bits(b), s => s.to_bits();
+    bf16 AtomicU16 bf16::ZERO, v => bf16::from_f32(v as f32), b => bf16::from_bits(b), s => s.to_bits();
+    f32 AtomicU32 0.0, v => v as f32, b => f32::from_bits(b), s => s.to_bits();
+    f64 AtomicU64 0.0, v => v, b => f64::from_bits(b), s => s.to_bits();
+}
+
+// SAFETY: element by element, by the elements' own promise.
+unsafe impl<T: Element, const N: usize> Element for [T; N] {
+    const ZEROED: [T; N] = [T::ZEROED; N];
+    const ANY_BITS: bool = T::ANY_BITS;
+
+    #[inline(always)]
+    unsafe fn load(place: *const [T; N]) -> Result<[T; N], Invalid> {
+        let mut value = Self::ZEROED;
+        for (i, element) in value.iter_mut().enumerate() {
+            // SAFETY: `i` is less than `N`, so the element lies inside the array at `place`.
+            *element = unsafe { T::load(place.cast::<T>().add(i)) }?;
+        }
+        Ok(value)
+    }
+
+    #[inline(always)]
+    unsafe fn store(place: *mut [T; N], value: [T; N]) {
+        for (i, element) in value.into_iter().enumerate() {
+            // SAFETY: as in `load`.
+            unsafe { T::store(place.cast::<T>().add(i), element) };
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What `#[kernel]` makes of a function: the kernel that a program carries, lowered at first use.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock, RwLock};
+
+use perpetua_device::native::NativeKernel;
+use perpetua_device::{Error, KernelId, KernelSpec};
+use perpetua_ir::front::rust::{FunctionDef, Instantiation, StencilConfig, lower};
+use perpetua_ir::ir::Checks;
+use perpetua_ir::verify::{Verified, verify};
+
+use super::identity::identity;
+
+/// A kernel function of the program with its generic arguments and options. Cheap to copy.
+///
+/// ```
+/// use perpetua::prelude::*;
+///
+/// #[kernel]
+/// fn double(x: &mut [f32]) {
+///     let i = global_id_x();
+///     if i < x.len() {
+///         x[i] *= 2.0;
+///     }
+/// }
+/// let kernel: KernelFn = double::kernel();
+/// assert_eq!(kernel.name(), "double");
+/// ```
+#[derive(Clone, Copy)]
+pub struct KernelFn(&'static Entry);
+
+/// What a kernel function is made of, and what was computed of it. The macro's output makes them.
+pub struct Entry {
+    name: &'static str,
+    function: FunctionDef,
+    instantiation: Source,
+    native: Option<NativeKernel>,
+    id: OnceLock<KernelId>,
+    wide: OnceLock<Result<Arc<Verified>, Error>>,
+    narrow: OnceLock<Result<Arc<Verified>, Error>>,
+}
+
+/// Where an instantiation comes from.
+enum Source {
+    Written(fn() -> Instantiation),
+    Changed(Box<Instantiation>),
+}
+
+impl Entry {
+    /// A kernel function; its generic arguments and options come from `instantiation`, at first use.
+    pub const fn new(
+        name: &'static str,
+        function: FunctionDef,
+        instantiation: fn() -> Instantiation,
+        native: Option<NativeKernel>,
+    ) -> Entry {
+        Entry {
+            name,
+            function,
+            instantiation: Source::Written(instantiation),
+            native,
+            id: OnceLock::new(),
+            wide: OnceLock::new(),
+            narrow: OnceLock::new(),
+        }
+    }
+
+    fn instantiation(&self) -> Instantiation {
+        match &self.instantiation {
+            Source::Written(make) => make(),
+            Source::Changed(value) => (**value).clone(),
+        }
+    }
+
+    fn lower(&self, pointer_width: u32) -> Result<Arc<Verified>, Error> {
+        let error = |message: String| Error::Frontend {
+            kernel: self.name.to_owned(),
+            message,
+        };
+        let how = Instantiation {
+            pointer_width,
+            ..self.instantiation()
+        };
+        let kernel = lower(&self.function, &how).map_err(|e| error(e.to_string()))?;
+        verify(kernel).map(Arc::new).map_err(|e| error(e.to_string()))
+    }
+}
+
+/// Entries that no `static` holds: instances of generic kernels by type, changed ones by content. They live as long as
+/// the program; there are as many as different ones were asked for.
+#[derive(Default)]
+struct Registry {
+    instances: HashMap<TypeId, &'static Entry>,
+    changed: HashMap<KernelId, &'static Entry>,
+}
+
+fn registry() -> &'static RwLock<Registry> {
+    static REGISTRY: OnceLock<RwLock<Registry>> = OnceLock::new();
+    REGISTRY.get_or_init(RwLock::default)
+}
+
+impl KernelFn {
+    /// The kernel function of an entry.
+    #[doc(hidden)]
+    pub fn new(entry: &'static Entry) -> KernelFn {
+        KernelFn(entry)
+    }
+
+    /// The instance of a generic kernel function that the type `I` stands for.
+    #[doc(hidden)]
+    pub fn instance<I: 'static>(make: fn() -> Entry) -> KernelFn {
+        let id = TypeId::of::<I>();
+        let known = registry()
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .instances
+            .get(&id)
+            .copied();
+        KernelFn(known.unwrap_or_else(|| {
+            let mut registry = registry().write().unwrap_or_else(|e| e.into_inner());
+            registry
+                .instances
+                .entry(id)
+                .or_insert_with(|| Box::leak(Box::new(make())))
+        }))
+    }
+
+    fn changed(self, native: Option<NativeKernel>, change: impl FnOnce(&mut Instantiation)) -> KernelFn {
+        let mut how = self.0.instantiation();
+        change(&mut how);
+        let key = identity(&self.0.function, &how, native.is_some());
+        let mut registry = registry().write().unwrap_or_else(|e| e.into_inner());
+        KernelFn(registry.changed.entry(key).or_insert_with(|| {
+            Box::leak(Box::new(Entry {
+                name: self.0.name,
+                function: self.0.function.clone(),
+                instantiation: Source::Changed(Box::new(how)),
+                native,
+                id: OnceLock::from(key),
+                wide: OnceLock::new(),
+                narrow: OnceLock::new(),
+            }))
+        }))
+    }
+
+    /// The function's name.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// The function's description, for other front ends and for tools.
+    pub fn definition(self) -> FunctionDef {
+        self.0.function.clone()
+    }
+
+    /// Its generic arguments and options.
+    pub fn instantiation(self) -> Instantiation {
+        self.0.instantiation()
+    }
+
+    /// The kernel for work-groups of this size only.
+    pub fn with_block_size(self, x: u32, y: u32, z: u32) -> KernelFn {
+        self.changed(self.0.native, |how| how.block_size = Some([x, y, z]))
+    }
+
+    /// The kernel with multiplications and additions fused where the target likes it. Without native code: the
+    /// interpreter computes fused what every target must.
+    pub fn contracted(self) -> KernelFn {
+        self.changed(self.0.native, |how| how.contract = true)
+    }
+
+    /// The kernel as a stencil with this tile, halo and edge rule; ignored where the function is no stencil.
+    pub fn with_stencil(self, config: StencilConfig) -> KernelFn {
+        self.changed(None, |how| how.stencil = config)
+    }
+
+    /// The kernel without native code, so that the CPU runs it in the interpreter.
+    pub fn interpreted(self) -> KernelFn {
+        self.changed(None, |_| {})
+    }
+
+    /// The kernel without fault checks.
+    ///
+    /// # Safety
+    /// In every launch, each index lies inside what it indexes, no integer is divided by zero, no `MIN` by -1, and
+    /// no enum is loaded that has no variant of that value. Anything else is undefined behaviour.
+    pub unsafe fn unchecked(self) -> KernelFn {
+        self.changed(None, |how| how.checks = Checks::Off)
+    }
+}
+
+impl KernelSpec for KernelFn {
+    fn name(&self) -> &str {
+        self.0.name
+    }
+
+    fn id(&self) -> KernelId {
+        *self
+            .0
+            .id
+            .get_or_init(|| identity(&self.0.function, &self.0.instantiation(), self.0.native.is_some()))
+    }
+
+    fn verified(&self, pointer_width: u32) -> Result<Arc<Verified>, Error> {
+        let slot = match pointer_width {
+            32 => &self.0.narrow,
+            64 => &self.0.wide,
+            _ => return self.0.lower(pointer_width),
+        };
+        slot.get_or_init(|| self.0.lower(pointer_width)).clone()
+    }
+
+    fn native(&self) -> Option<NativeKernel> {
+        self.0.native
+    }
+}
+
+impl fmt::Debug for KernelFn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel function `{}`", self.0.name)
+    }
+}

@@ -1,0 +1,148 @@
+//! The identity of a kernel function: a hash of all that its IR depends on. Equal in every process, so it is a cache's
+//! key on disk: no addresses, no `TypeId`s, no order of hash tables.
+
+use std::fmt::Write;
+
+use perpetua_device::KernelId;
+use perpetua_ir::front::rust::{
+    ConstValue, FunctionDef, FunctionKey, GenericValue, Instantiation, Resolutions, Resolved, TypeDesc,
+};
+
+/// The identity of the kernel that lowering gives for this function and instantiation. The pointer width is left
+/// out, since whoever compiles chooses it. `native`: whether it has native code, which a compiled kernel keeps.
+pub(super) fn identity(function: &FunctionDef, how: &Instantiation, native: bool) -> KernelId {
+    let mut content = Content::default();
+    content.function(function);
+    for generic in &how.generics {
+        match generic {
+            GenericValue::Type(ty) => content.ty(ty),
+            GenericValue::Const(value) => content.constant(value),
+        }
+    }
+    let Instantiation {
+        generics: _,
+        pointer_width: _,
+        contract,
+        checks,
+        block_size,
+        stencil,
+    } = how;
+    content.text(format_args!(
+        "{contract} {checks:?} {block_size:?} {stencil:?} {native}"
+    ));
+    KernelId::of(&[env!("CARGO_PKG_VERSION").as_bytes(), &content.bytes])
+}
+
+#[derive(Default)]
+struct Content {
+    bytes: Vec<u8>,
+    seen: Vec<FunctionKey>,
+}
+
+impl Content {
+    /// Text and an end mark that no text contains.
+    fn text(&mut self, text: std::fmt::Arguments<'_>) {
+        struct Bytes<'a>(&'a mut Vec<u8>);
+        impl Write for Bytes<'_> {
+            fn write_str(&mut self, text: &str) -> std::fmt::Result {
+                self.0.extend_from_slice(text.as_bytes());
+                Ok(())
+            }
+        }
+        // A vector takes every piece of text.
+        let _ = Bytes(&mut self.bytes).write_fmt(text);
+        self.bytes.push(0);
+    }
+
+    fn function(&mut self, function: &FunctionDef) {
+        if let Some(at) = self.seen.iter().position(|key| *key == function.key()) {
+            return self.text(format_args!("function {at}"));
+        }
+        self.seen.push(function.key());
+        let tree = match function.tree() {
+            Ok(tree) => tree,
+            // Lowering reports it; until then one damaged function is as good as another.
+            Err(error) => return self.text(format_args!("{error}")),
+        };
+        let encoded = perpetua_syntax::encode(&tree);
+        self.text(format_args!("{}", encoded.len()));
+        self.bytes.extend(encoded);
+        self.names(&function.resolve(), tree.paths.len());
+    }
+
+    fn names(&mut self, names: &Resolutions, paths: usize) {
+        if let Some(own) = names.self_type() {
+            self.ty(own);
+        }
+        for path in 0..paths as u32 {
+            match names.path(path) {
+                None => self.text(format_args!("unknown")),
+                Some(Resolved::Const(value)) => self.constant(value),
+                Some(Resolved::Type(ty)) => self.ty(ty),
+                Some(Resolved::Device(function)) => self.function(function),
+                Some(Resolved::Refused { cause, remedy }) => self.text(format_args!("{cause} {remedy}")),
+            }
+        }
+        let mut methods: Vec<_> = names.methods().collect();
+        methods.sort_by_cached_key(|(ty, name, _)| (ty.to_string(), name.to_owned()));
+        for (ty, name, function) in methods {
+            self.ty(ty);
+            self.text(format_args!("{name}"));
+            self.function(function);
+        }
+    }
+
+    fn ty(&mut self, ty: &TypeDesc) {
+        match ty {
+            TypeDesc::Scalar(s) => self.text(format_args!("{}", s.name())),
+            TypeDesc::Array(element, len) => {
+                self.text(format_args!("array {len}"));
+                self.ty(element);
+            }
+            TypeDesc::Struct(s) => {
+                self.text(format_args!(
+                    "struct {} {} {} {} {}",
+                    s.name,
+                    s.tuple,
+                    s.fields.len(),
+                    s.size,
+                    s.align
+                ));
+                for field in &s.fields {
+                    self.text(format_args!("{} {}", field.name, field.offset));
+                    self.ty(&field.ty);
+                }
+            }
+            TypeDesc::Enum(e) => {
+                self.text(format_args!("enum {} {} {:?}", e.name, e.repr.name(), e.variants));
+            }
+            TypeDesc::Tuple(elements) => {
+                self.text(format_args!("tuple {}", elements.len()));
+                elements.iter().for_each(|element| self.ty(element));
+            }
+        }
+    }
+
+    fn constant(&mut self, value: &ConstValue) {
+        match value {
+            ConstValue::Scalar(s, bits) => self.text(format_args!("{} {bits}", s.name())),
+            ConstValue::Enum(e, value) => {
+                self.ty(&TypeDesc::Enum(e.clone()));
+                self.text(format_args!("{value}"));
+            }
+            ConstValue::Array(element, values) => {
+                self.ty(element);
+                self.text(format_args!("{}", values.len()));
+                values.iter().for_each(|value| self.constant(value));
+            }
+            ConstValue::Tuple(values) => {
+                self.text(format_args!("tuple {}", values.len()));
+                values.iter().for_each(|value| self.constant(value));
+            }
+            ConstValue::Struct(s, fields) => {
+                self.ty(&TypeDesc::Struct(s.clone()));
+                fields.iter().for_each(|field| self.constant(field));
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What a program with kernels needs: `use perpetua::prelude::*;`.
+
+pub use crate::args;
+pub use crate::kernel::atomic::*;
+pub use crate::kernel::barrier::*;
+pub use crate::kernel::index::*;
+pub use crate::kernel::subgroup::*;
+pub use crate::kernel::workgroup::*;
+pub use crate::kernel::{GridPos, KernelFn, gpu_println, volume};
+pub use half::{bf16, f16};
+pub use perpetua_device::{Dim3, LaunchConfig};
+pub use perpetua_ir::front::rust::{Edge, GpuType, StencilConfig};
+pub use perpetua_macros::{GpuType, device, kernel};
