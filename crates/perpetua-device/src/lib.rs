@@ -41,6 +41,9 @@ pub mod null;
 #[cfg(feature = "cpu")]
 pub mod cpu;
 
+#[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+pub mod cuda;
+
 #[cfg(all(feature = "conformance", not(target_arch = "wasm32")))]
 pub mod conformance;
 
@@ -48,6 +51,8 @@ pub use backend::{CompiledKernel, GpuBackend, GpuContext, GpuEvent, GpuGraph, Gp
 pub use buffer::Buffer;
 #[cfg(feature = "cpu")]
 pub use cpu::CpuBackend;
+#[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+pub use cuda::CudaBackend;
 pub use device::{Device, DeviceIndex};
 pub use dim::{Dim3, LaunchConfig};
 pub use error::{Error, Result};

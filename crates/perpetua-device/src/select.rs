@@ -10,6 +10,9 @@ use crate::info::{AdapterType, BackendKind};
 pub async fn open_backend(kind: BackendKind) -> Result<Box<dyn GpuBackend>> {
     match kind {
         BackendKind::Auto => select_backend_async().await,
+        #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+        BackendKind::Cuda => Ok(Box::new(crate::cuda::CudaBackend::new()?)),
+        #[cfg(not(all(feature = "cuda", not(target_arch = "wasm32"))))]
         BackendKind::Cuda => Err(Error::FeatureNotBuilt {
             backend: kind,
             feature: "cuda",

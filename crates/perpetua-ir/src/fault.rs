@@ -30,6 +30,39 @@ pub struct PrintSite {
     pub args: Vec<Scalar>,
 }
 
+impl PrintSite {
+    /// The line that the arguments' bits (zero-extended to 64) give; a missing argument prints as `?`.
+    pub fn format(&self, args: &[u64]) -> String {
+        let mut args = self.args.iter().zip(args);
+        self.pieces.iter().fold(String::new(), |mut line, piece| {
+            match piece {
+                PrintPiece::Text(text) => line.push_str(text),
+                PrintPiece::Arg => match args.next() {
+                    Some((s, bits)) => line.push_str(&print_scalar(*s, *bits)),
+                    None => line.push('?'),
+                },
+            }
+            line
+        })
+    }
+}
+
+/// A scalar as Rust's `{}` prints it.
+fn print_scalar(s: Scalar, bits: u64) -> String {
+    match s {
+        Scalar::Bool => (bits & 1 != 0).to_string(),
+        Scalar::I8 => (bits as i8).to_string(),
+        Scalar::I16 => (bits as i16).to_string(),
+        Scalar::I32 => (bits as i32).to_string(),
+        Scalar::I64 => (bits as i64).to_string(),
+        Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => bits.to_string(),
+        Scalar::F16 => half::f16::from_bits(bits as u16).to_string(),
+        Scalar::BF16 => half::bf16::from_bits(bits as u16).to_string(),
+        Scalar::F32 => f32::from_bits(bits as u32).to_string(),
+        Scalar::F64 => f64::from_bits(bits).to_string(),
+    }
+}
+
 /// Layout of the record that a faulting lane writes: [`record::WORDS`] little-endian `u32`s, all zero before. One
 /// lane claims it by a compare-and-swap of word 0 from 0 to 1 and then fills in the rest.
 pub mod record {
@@ -155,6 +188,21 @@ impl std::error::Error for Fault {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_print_reads_as_rust_would_print_it() {
+        let site = PrintSite {
+            line: 1,
+            pieces: vec![
+                PrintPiece::Text("x = ".into()),
+                PrintPiece::Arg,
+                PrintPiece::Arg,
+                PrintPiece::Arg,
+            ],
+            args: vec![Scalar::F32, Scalar::I8, Scalar::U8],
+        };
+        assert_eq!(site.format(&[1.5f32.to_bits().into(), 0xff]), "x = 1.5-1?");
+    }
 
     #[test]
     fn a_record_reads_as_an_error() {

@@ -1,0 +1,348 @@
+//! Kernels and their launches. The hot path: no allocation, one driver call beside the launch itself.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex};
+
+use cudarc::driver::sys::{self, CUfunction_attribute};
+
+use super::driver::{Shared, lock};
+use super::memory::Pool;
+use super::record::PrintRing;
+use super::stream::Stream;
+use crate::backend::{CompiledKernel, GpuStream, KernelFunction};
+use crate::dim::Dim3;
+use crate::error::{Error, Result};
+use crate::ptr::ContextId;
+use crate::signature::{KernelArg, Signature};
+
+/// Arguments that fit the stack buffer; more go to the heap.
+const INLINE: usize = 24;
+
+/// A loaded module.
+pub(super) struct Module {
+    handle: sys::CUmodule,
+    shared: Arc<Shared>,
+}
+
+// SAFETY: the driver's handle may be used from any thread.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
+impl Module {
+    /// Loads machine code. Waits for resident kernels, which are parked meanwhile.
+    pub(super) fn load(shared: &Arc<Shared>, cubin: &[u8]) -> Result<Arc<Module>> {
+        let mut handle = std::ptr::null_mut();
+        let code = shared.gate.parked(|| {
+            shared.enter()?;
+            // SAFETY: the context is current; `cubin` is a whole image, as the linker or NVRTC made it (cached ones passed
+            // their checksum).
+            Ok::<_, Error>(unsafe { sys::cuModuleLoadData(&raw mut handle, cubin.as_ptr().cast()) })
+        })??;
+        shared.check(code, || format!("cuModuleLoadData of {} bytes", cubin.len()))?;
+        Ok(Arc::new(Module {
+            handle,
+            shared: Arc::clone(shared),
+        }))
+    }
+
+    fn function(&self, name: &str) -> Option<sys::CUfunction> {
+        let text = std::ffi::CString::new(name).ok()?;
+        self.shared.enter().ok()?;
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the module is loaded; name and pointer are valid for the call.
+        let code = unsafe { sys::cuModuleGetFunction(&raw mut function, self.handle, text.as_ptr()) };
+        (code == sys::CUresult::CUDA_SUCCESS).then_some(function)
+    }
+
+    /// Entry points' names.
+    fn names(&self) -> Vec<String> {
+        let mut count = 0;
+        // SAFETY: the module is loaded; the pointer is writable.
+        let code = unsafe { sys::cuModuleGetFunctionCount(&raw mut count, self.handle) };
+        if self.shared.enter().is_err() || code != sys::CUresult::CUDA_SUCCESS {
+            return Vec::new();
+        }
+        let mut functions = vec![std::ptr::null_mut(); count as usize];
+        // SAFETY: room for `count` handles.
+        let code = unsafe { sys::cuModuleEnumerateFunctions(functions.as_mut_ptr(), count, self.handle) };
+        if code != sys::CUresult::CUDA_SUCCESS {
+            return Vec::new();
+        }
+        functions
+            .into_iter()
+            .filter_map(|f| {
+                let mut name = std::ptr::null();
+                // SAFETY: the handle is the driver's; the pointer is writable.
+                let code = unsafe { sys::cuFuncGetName(&raw mut name, f) };
+                if code != sys::CUresult::CUDA_SUCCESS || name.is_null() {
+                    return None;
+                }
+                // SAFETY: the driver's string lives as long as the module, and ends in NUL.
+                let name = unsafe { std::ffi::CStr::from_ptr(name) };
+                Some(name.to_string_lossy().into_owned())
+            })
+            .collect()
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        let unload = || {
+            if self.shared.enter().is_ok() {
+                // SAFETY: loaded once, unloaded once; functions hold the module, so none is left. Unloading waits for
+                // running kernels.
+                let _ = unsafe { sys::cuModuleUnload(self.handle) };
+            }
+        };
+        // An error means that residents could not be parked: then the code stays loaded, which harms nobody.
+        let _ = self.shared.gate.parked(unload);
+    }
+}
+
+/// How a compiled kernel wants its arguments.
+#[derive(Clone, Debug)]
+pub(super) enum Convention {
+    /// Lengths beside addresses, fault record and site base at the end, the print ring after them if it prints.
+    Checked {
+        signature: Arc<Signature>,
+        site_base: u32,
+        prints: bool,
+    },
+    /// Addresses and values only.
+    Plain,
+}
+
+/// A compiled module, with what its launches need.
+pub(super) struct Compiled {
+    pub(super) module: Arc<Module>,
+    pub(super) entry: Option<String>,
+    pub(super) convention: Convention,
+    pub(super) ring: Arc<PrintRing>,
+    pub(super) mapped: Arc<Pool>,
+}
+
+impl CompiledKernel for Compiled {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn function_names(&self) -> Vec<String> {
+        self.entry
+            .clone()
+            .map_or_else(|| self.module.names(), |name| vec![name])
+    }
+
+    fn get_function(&self, name: &str) -> Result<Arc<dyn KernelFunction>> {
+        let missing = || Error::FunctionNotFound {
+            name: name.to_owned(),
+            available: self.function_names(),
+        };
+        let handle = self.module.function(name).ok_or_else(missing)?;
+        let shared = &self.module.shared;
+        let attribute = |which: CUfunction_attribute| {
+            let mut value = 0;
+            // SAFETY: the function is loaded; the pointer is writable.
+            let code = unsafe { sys::cuFuncGetAttribute(&raw mut value, which, handle) };
+            shared
+                .check(code, || "cuFuncGetAttribute".into())
+                .map(|()| value.max(0) as u32)
+        };
+        let ring = match &self.convention {
+            Convention::Checked { prints: true, .. } => Some(self.ring.address(&self.mapped)?),
+            _ => None,
+        };
+        Ok(Arc::new(Function {
+            handle,
+            name: name.to_owned(),
+            max_threads: attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+            // The default limit of fixed and dynamic memory together: more has to be asked for.
+            plain_shared: 48 * 1024
+                - attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?.min(48 * 1024),
+            raised_shared: Mutex::new(0),
+            ring,
+            convention: self.convention.clone(),
+            module: Arc::clone(&self.module),
+        }))
+    }
+}
+
+struct Function {
+    handle: sys::CUfunction,
+    name: String,
+    max_threads: u32,
+    plain_shared: u32,
+    raised_shared: Mutex<u32>,
+    ring: Option<u64>,
+    convention: Convention,
+    module: Arc<Module>,
+}
+
+// SAFETY: the driver's handle may be used from any thread; the rest is Send and Sync.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+impl Function {
+    /// Allows `bytes` of dynamic workgroup memory.
+    #[cold]
+    fn raise_shared(&self, bytes: u32) -> Result<()> {
+        let mut raised = lock(&self.raised_shared);
+        if *raised >= bytes {
+            return Ok(());
+        }
+        let which = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function is loaded.
+        let code = unsafe { sys::cuFuncSetAttribute(self.handle, which, bytes as i32) };
+        self.module.shared.check(code, || {
+            format!("asking for {bytes} bytes of dynamic workgroup memory")
+        })?;
+        *raised = bytes;
+        Ok(())
+    }
+}
+
+/// Arguments as `cuLaunchKernel` takes them: pointers to values, most of which stand in words of ours.
+struct Packed<'a> {
+    /// Room for as many words as `params` has pointers.
+    words: *mut u64,
+    params: &'a mut [*mut c_void],
+    count: usize,
+}
+
+impl<'a> Packed<'a> {
+    fn new(words: &'a mut [u64], params: &'a mut [*mut c_void]) -> Packed<'a> {
+        debug_assert_eq!(words.len(), params.len());
+        Packed {
+            words: words.as_mut_ptr(),
+            params,
+            count: 0,
+        }
+    }
+
+    /// Adds a value of up to 8 bytes.
+    #[inline]
+    fn word(&mut self, value: u64) {
+        let slot = &mut self.params[self.count];
+        // SAFETY: `words` has as many words as `params` has elements, and indexing `params` has checked the count; the
+        // words are borrowed for 'a and reached through this pointer alone.
+        unsafe {
+            let word = self.words.add(self.count);
+            word.write(value);
+            *slot = word.cast();
+        }
+        self.count += 1;
+    }
+
+    /// Adds a value that stays where it lies.
+    #[inline]
+    fn bytes(&mut self, value: &[u8]) {
+        self.params[self.count] = value.as_ptr().cast_mut().cast();
+        self.count += 1;
+    }
+}
+
+impl KernelFunction for Function {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn context_id(&self) -> ContextId {
+        self.module.shared.id
+    }
+
+    fn signature(&self) -> Option<&Signature> {
+        match &self.convention {
+            Convention::Checked { signature, .. } => Some(signature),
+            Convention::Plain => None,
+        }
+    }
+
+    fn max_threads_per_block(&self) -> u32 {
+        self.max_threads
+    }
+
+    unsafe fn launch(
+        &self,
+        grid: Dim3,
+        block: Dim3,
+        shared_mem: usize,
+        stream: &dyn GpuStream,
+        args: &[KernelArg<'_>],
+    ) -> Result<()> {
+        if grid.count() == 0 {
+            return Ok(());
+        }
+        let Some(stream) = stream.as_any().downcast_ref::<Stream>() else {
+            return Err(Error::WrongDevice {
+                operation: "launch",
+                subject: "the stream".into(),
+            });
+        };
+        let shared = &self.module.shared;
+        shared.enter()?;
+        let core = stream.core();
+        let shared_bytes = shared_mem as u32;
+        if shared_bytes > self.plain_shared {
+            self.raise_shared(shared_bytes)?;
+        }
+        // Two words a buffer, and three hidden ones.
+        const ROOM: usize = 2 * INLINE + 3;
+        let (mut words, mut params) = ([0; ROOM], [std::ptr::null_mut(); ROOM]);
+        let (mut more_words, mut more_params);
+        let mut packed = if args.len() <= INLINE {
+            Packed::new(&mut words, &mut params)
+        } else {
+            let room = 2 * args.len() + 3;
+            more_words = vec![0; room];
+            more_params = vec![std::ptr::null_mut(); room];
+            Packed::new(&mut more_words, &mut more_params)
+        };
+        let checked = matches!(self.convention, Convention::Checked { .. });
+        for arg in args {
+            match arg {
+                KernelArg::Buffer(buffer) => {
+                    core.use_memory(buffer.ptr)?;
+                    packed.word(buffer.ptr.address().unwrap_or(0));
+                    if checked {
+                        packed.word(buffer.len);
+                    }
+                }
+                KernelArg::Value(value) => packed.bytes(value.bytes()),
+            }
+        }
+        if let Convention::Checked { site_base, .. } = &self.convention {
+            packed.word(core.fault_address());
+            packed.word(u64::from(*site_base));
+            if let Some(ring) = self.ring {
+                packed.word(ring);
+            }
+        }
+        let params = packed.params.as_mut_ptr();
+        // SAFETY: the caller vouches for arguments and limits; each pointer in `params` is valid for the call, which copies what
+        // they point to; function and stream are alive and of the current context.
+        let code = unsafe {
+            sys::cuLaunchKernel(
+                self.handle,
+                grid.x,
+                grid.y,
+                grid.z,
+                block.x,
+                block.y,
+                block.z,
+                shared_bytes,
+                core.handle(),
+                params,
+                std::ptr::null_mut(),
+            )
+        };
+        shared.check(code, || {
+            format!("launching `{}` with grid {grid}, block {block}", self.name)
+        })
+    }
+}

@@ -1,0 +1,370 @@
+//! Memory: one caching pool for each kind. A dropped allocation is reused only behind the work that used it: for
+//! device memory, streams that touch it next wait for that work's events; memory that the host reaches waits in the pool.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use cudarc::driver::sys::{self, CUresult};
+
+use super::driver::{Event, Shared, lock};
+use super::stream::StreamCore;
+use crate::error::{Error, Result};
+use crate::info::BackendKind;
+use crate::ptr::{ContextId, DeviceMemory, MemoryKind, PoolStats};
+
+/// An event that must have happened before memory is touched again, and the slot of the stream it was recorded on.
+struct Guard {
+    slot: u32,
+    event: Event,
+}
+
+/// A piece of memory from the driver.
+struct Block {
+    address: u64,
+    host: Option<NonNull<u8>>,
+    size: u64,
+    guards: Vec<Guard>,
+}
+
+// SAFETY: a block is addresses and events; nothing is accessed through it but under the pool's rules.
+unsafe impl Send for Block {}
+
+/// The pool of one kind of memory in one context.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+    kind: MemoryKind,
+    streams: Arc<Mutex<Vec<Weak<StreamCore>>>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    free: HashMap<u64, Vec<Block>>,
+    stats: PoolStats,
+}
+
+/// Rounds a size up so that few distinct sizes exist: multiples of 512 bytes up to 4 KiB, then eighths of a power of two.
+fn class(bytes: u64) -> u64 {
+    if bytes <= 4096 {
+        return bytes.max(1).next_multiple_of(512);
+    }
+    let step = 1u64 << (bytes.ilog2() - 3);
+    bytes.checked_next_multiple_of(step).unwrap_or(bytes)
+}
+
+impl Pool {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        kind: MemoryKind,
+        streams: &Arc<Mutex<Vec<Weak<StreamCore>>>>,
+    ) -> Arc<Pool> {
+        Arc::new(Pool {
+            shared: Arc::clone(shared),
+            kind,
+            streams: Arc::clone(streams),
+            state: Mutex::default(),
+        })
+    }
+
+    pub(super) fn stats(&self) -> PoolStats {
+        lock(&self.state).stats
+    }
+
+    /// Memory of at least `bytes`.
+    pub(super) fn allocate(self: &Arc<Self>, bytes: u64) -> Result<Memory> {
+        let size = class(bytes);
+        let reused = {
+            let mut state = lock(&self.state);
+            state.stats.allocations += 1;
+            let found = state.free.get_mut(&size).and_then(|blocks| self.pick(blocks));
+            if found.is_some() {
+                state.stats.hits += 1;
+            }
+            found
+        };
+        let block = match reused {
+            Some(block) => block,
+            None => self.take_new(size, bytes)?,
+        };
+        let mut state = lock(&self.state);
+        state.stats.in_use += size;
+        state.stats.peak = state.stats.peak.max(state.stats.in_use);
+        drop(state);
+        Ok(Memory {
+            pool: Arc::clone(self),
+            address: block.address,
+            host: block.host,
+            size: block.size,
+            guarded: AtomicBool::new(!block.guards.is_empty()),
+            guards: Mutex::new(block.guards),
+            users: AtomicU64::new(0),
+        })
+    }
+
+    /// A block that may be handed out now.
+    fn pick(&self, blocks: &mut Vec<Block>) -> Option<Block> {
+        if self.kind == MemoryKind::Device {
+            return blocks.pop();
+        }
+        // The host may touch it at once: only blocks whose work has ended.
+        let ready = blocks.iter_mut().position(|b| {
+            b.guards.retain(|g| !g.event.is_complete().unwrap_or(true));
+            b.guards.is_empty()
+        })?;
+        Some(blocks.swap_remove(ready))
+    }
+
+    fn take_new(&self, size: u64, requested: u64) -> Result<Block> {
+        self.shared.enter()?;
+        let mut code = CUresult::CUDA_SUCCESS;
+        for attempt in 0..2 {
+            if attempt == 1 {
+                // Give back what the pool holds, and what the device still works on.
+                self.trim(0)?;
+            }
+            let (result, block) = self.ask(size);
+            match result {
+                CUresult::CUDA_SUCCESS => {
+                    lock(&self.state).stats.reserved += size;
+                    return Ok(block);
+                }
+                CUresult::CUDA_ERROR_OUT_OF_MEMORY => code = result,
+                other => {
+                    self.shared.check(other, || {
+                        format!("allocating {size} bytes of {} memory", self.kind)
+                    })?;
+                }
+            }
+        }
+        debug_assert_eq!(code, CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        let (free, total) = free_and_total(&self.shared)?;
+        let known = self.kind == MemoryKind::Device;
+        Err(Error::OutOfMemory {
+            backend: BackendKind::Cuda,
+            memory: self.kind,
+            requested,
+            free: known.then_some(free),
+            total: known.then_some(total),
+        })
+    }
+
+    fn ask(&self, size: u64) -> (CUresult, Block) {
+        let mut block = Block {
+            address: 0,
+            host: None,
+            size,
+            guards: Vec::new(),
+        };
+        if self.kind == MemoryKind::Device {
+            // SAFETY: the context is current; the pointer is writable.
+            let code = unsafe { sys::cuMemAlloc_v2(&raw mut block.address, size as usize) };
+            return (code, block);
+        }
+        let flags = if self.kind == MemoryKind::Mapped {
+            sys::CU_MEMHOSTALLOC_DEVICEMAP
+        } else {
+            0
+        };
+        let mut pointer = std::ptr::null_mut();
+        // SAFETY: as above. Without the write-combined flag the memory is cacheable.
+        let mut code = unsafe { sys::cuMemHostAlloc(&raw mut pointer, size as usize, flags) };
+        if code == CUresult::CUDA_SUCCESS {
+            // SAFETY: fresh memory of `size` bytes that nobody else knows; the contract asks for initialised bytes.
+            unsafe { pointer.cast::<u8>().write_bytes(0, size as usize) };
+            block.host = NonNull::new(pointer.cast());
+            block.address = pointer as u64;
+            if self.kind == MemoryKind::Mapped {
+                // SAFETY: `pointer` came from cuMemHostAlloc with the device-map flag.
+                code = unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut block.address, pointer, 0) };
+            }
+        }
+        (code, block)
+    }
+
+    /// Releases free blocks until at most `keep` bytes stay reserved beyond what is in use.
+    pub(super) fn trim(&self, keep: u64) -> Result<()> {
+        let mut released = Vec::new();
+        {
+            let mut state = lock(&self.state);
+            let mut spare = state.stats.reserved - state.stats.in_use;
+            let mut sizes: Vec<u64> = state.free.keys().copied().collect();
+            sizes.sort_unstable_by(|a, b| b.cmp(a));
+            for size in sizes {
+                while spare > keep {
+                    let Some(block) = state.free.get_mut(&size).and_then(Vec::pop) else {
+                        break;
+                    };
+                    spare -= size;
+                    state.stats.reserved -= size;
+                    released.push(block);
+                }
+            }
+        }
+        if released.is_empty() {
+            return Ok(());
+        }
+        // Freeing waits for the device, and for resident kernels for ever: those are parked meanwhile.
+        self.shared
+            .gate
+            .parked(|| released.into_iter().try_for_each(|block| self.release(&block)))?
+    }
+
+    fn release(&self, block: &Block) -> Result<()> {
+        self.shared.enter()?;
+        for guard in &block.guards {
+            guard.event.wait()?;
+        }
+        let code = match block.host {
+            // SAFETY: allocated by `ask` with cuMemHostAlloc; its work has ended; nobody holds it.
+            Some(host) => unsafe { sys::cuMemFreeHost(host.as_ptr().cast()) },
+            // SAFETY: allocated by `ask` with cuMemAlloc; its work has ended; nobody holds it.
+            None => unsafe { sys::cuMemFree_v2(block.address) },
+        };
+        self.shared.check(code, || {
+            format!("freeing {} bytes of {} memory", block.size, self.kind)
+        })
+    }
+
+    /// Takes a block back behind the work of the streams in `users`.
+    fn take_back(&self, mut block: Block, users: u64) {
+        if self.shared.is_lost() {
+            return;
+        }
+        let streams: Vec<Arc<StreamCore>> = lock(&self.streams).iter().filter_map(Weak::upgrade).collect();
+        for stream in streams.iter().filter(|s| users & (1 << s.slot()) != 0) {
+            match stream.mark() {
+                Ok(event) => block.guards.push(Guard {
+                    slot: stream.slot(),
+                    event,
+                }),
+                // Without a mark nobody knows when it is safe: the block is left to the driver until the end.
+                Err(_) => return,
+            }
+        }
+        let mut state = lock(&self.state);
+        state.stats.in_use -= block.size;
+        state.free.entry(block.size).or_default().push(block);
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // A lost context, or one in use by a capture, frees nothing; the process's end does.
+        let _ = self.trim(0);
+    }
+}
+
+/// Free and total device memory in bytes.
+pub(super) fn free_and_total(shared: &Shared) -> Result<(u64, u64)> {
+    shared.enter()?;
+    let (mut free, mut total) = (0, 0);
+    // SAFETY: the context is current; both pointers are writable.
+    let code = unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) };
+    shared.check(code, || "cuMemGetInfo".into())?;
+    Ok((free as u64, total as u64))
+}
+
+/// One allocation.
+pub(super) struct Memory {
+    pool: Arc<Pool>,
+    address: u64,
+    host: Option<NonNull<u8>>,
+    size: u64,
+    /// Whether `guards` has any; read on every use, so that the lock is rarely needed.
+    guarded: AtomicBool,
+    guards: Mutex<Vec<Guard>>,
+    /// Slots of the streams that used it.
+    users: AtomicU64,
+}
+
+// SAFETY: the addresses are used only by submitted work and, for host memory, by whoever the contract of
+// `DeviceMemory::host_ptr` allows; the rest is Send and Sync.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Notes that `stream` is about to use this memory, and makes it wait for the work that used it before.
+    #[inline]
+    pub(super) fn use_on(&self, slot: u32, stream: sys::CUstream) -> Result<()> {
+        let bit = 1u64 << slot;
+        // Relaxed: read again only by `drop`, which the last reference's release orders behind this.
+        if self.users.load(Ordering::Relaxed) & bit == 0 {
+            self.users.fetch_or(bit, Ordering::Relaxed);
+        }
+        // Relaxed: set before this value was shared, and only ever cleared.
+        if self.guarded.load(Ordering::Relaxed) {
+            return self.hold(slot, stream);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn hold(&self, slot: u32, stream: sys::CUstream) -> Result<()> {
+        let mut guards = lock(&self.guards);
+        guards.retain(|g| !g.event.is_complete().unwrap_or(true));
+        // Slot 63 is several streams: even its own mark has to be waited for.
+        for guard in guards.iter().filter(|g| g.slot != slot || slot == 63) {
+            guard.event.hold(stream)?;
+        }
+        if guards.is_empty() {
+            self.guarded.store(false, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let guards = std::mem::take(&mut *lock(&self.guards));
+        let block = Block {
+            address: self.address,
+            host: self.host,
+            size: self.size,
+            guards,
+        };
+        self.pool.take_back(block, self.users.load(Ordering::Relaxed));
+    }
+}
+
+// SAFETY: host memory comes from cuMemHostAlloc (page-aligned), is zeroed when taken from the driver, holds `size`
+// bytes, and goes back to the pool only when this value is dropped.
+unsafe impl DeviceMemory for Memory {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn context_id(&self) -> ContextId {
+        self.pool.shared.id
+    }
+    fn kind(&self) -> MemoryKind {
+        self.pool.kind
+    }
+    fn bytes(&self) -> u64 {
+        self.size
+    }
+    fn address(&self) -> Option<u64> {
+        Some(self.address)
+    }
+    fn host_ptr(&self) -> Option<NonNull<u8>> {
+        self.host
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::class;
+
+    #[test]
+    fn size_classes_are_few_and_never_too_small() {
+        let check = |bytes: u64, expect: u64| assert_eq!(class(bytes), expect, "{bytes}");
+        check(0, 512);
+        check(512, 512);
+        check(4097, 4608);
+        check(1 << 30, 1 << 30);
+        check((1 << 30) + 1, (1 << 30) + (1 << 27));
+        check(u64::MAX, u64::MAX);
+    }
+}

@@ -1,0 +1,119 @@
+//! NVIDIA GPUs through the CUDA driver, which is loaded at run time: nothing of CUDA is needed to build, and only the
+//! driver to run.
+//!
+//! `driver` turns codes into errors and owns handles, `device` finds and opens devices, `memory` pools, `stream` orders,
+//! `record` is what kernels write for the host, `compile` makes machine code, `entry` is how the disk keeps it, `launch`
+//! runs it.
+
+mod compile;
+mod device;
+mod driver;
+mod entry;
+mod launch;
+mod memory;
+mod record;
+mod stream;
+
+use cudarc::driver::sys;
+
+use crate::backend::{GpuBackend, GpuContext};
+use crate::error::{Error, Result};
+use crate::future::{BoxFuture, ready};
+use crate::info::{BackendKind, DeviceInfo};
+
+/// The oldest driver interface that has everything used here (CUDA 12.0: stream-ordered pools, graphs by flags).
+const OLDEST_DRIVER: i32 = 12_000;
+
+/// The CUDA backend.
+#[derive(Debug)]
+pub struct CudaBackend {
+    devices: Vec<DeviceInfo>,
+}
+
+impl CudaBackend {
+    /// Loads the driver and lists its devices. Devices that are too old are left out, unless there are no others.
+    ///
+    /// # Errors
+    /// [`Error::DriverNotFound`], [`Error::DriverTooOld`], [`Error::DeviceNotFound`] when there is no GPU,
+    /// [`Error::DeviceTooOld`] when there is no other.
+    pub fn new() -> Result<CudaBackend> {
+        let looked_for = "libcuda.so.1 (Linux), nvcuda.dll (Windows)";
+        // SAFETY: looks for the library by name; loading it runs its initialisers only.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(Error::DriverNotFound {
+                backend: BackendKind::Cuda,
+                looked_for: looked_for.into(),
+                remedy: "install NVIDIA's driver, or choose another backend".into(),
+            });
+        }
+        // SAFETY: the first call of the driver; takes no pointers.
+        let code = unsafe { sys::cuInit(0) };
+        if code == sys::CUresult::CUDA_ERROR_NO_DEVICE {
+            return Err(no_device(0, 0));
+        }
+        driver::call(code, || "cuInit".into())?;
+        let mut version = 0;
+        // SAFETY: the pointer is writable.
+        driver::call(unsafe { sys::cuDriverGetVersion(&raw mut version) }, || {
+            "cuDriverGetVersion".into()
+        })?;
+        if version < OLDEST_DRIVER {
+            let text = |v: i32| format!("for CUDA {}.{}", v / 1000, v % 1000 / 10);
+            return Err(Error::DriverTooOld {
+                backend: BackendKind::Cuda,
+                found: text(version),
+                needed: text(OLDEST_DRIVER),
+            });
+        }
+        let mut count = 0;
+        // SAFETY: the pointer is writable.
+        driver::call(unsafe { sys::cuDeviceGetCount(&raw mut count) }, || {
+            "cuDeviceGetCount".into()
+        })?;
+        let (mut devices, mut too_old) = (Vec::new(), None);
+        for index in 0..count.max(0) as usize {
+            match device::info(index, version) {
+                Ok(info) => devices.push(info),
+                Err(error @ Error::DeviceTooOld { .. }) => too_old = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        match (devices.is_empty(), too_old) {
+            (true, Some(error)) => Err(error),
+            (true, None) => Err(no_device(0, 0)),
+            (false, _) => Ok(CudaBackend { devices }),
+        }
+    }
+}
+
+fn no_device(index: usize, count: usize) -> Error {
+    Error::DeviceNotFound {
+        backend: BackendKind::Cuda,
+        index,
+        count,
+        looked_for: "NVIDIA GPUs that the driver lists (CUDA_VISIBLE_DEVICES may hide some)".into(),
+        remedy: "choose a lower index, or another backend".into(),
+    }
+}
+
+impl GpuBackend for CudaBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Cuda
+    }
+
+    fn device_count(&self) -> usize {
+        self.devices.len()
+    }
+
+    fn device_info(&self, device_id: usize) -> Result<DeviceInfo> {
+        self.devices
+            .get(device_id)
+            .cloned()
+            .ok_or_else(|| no_device(device_id, self.devices.len()))
+    }
+
+    fn create_context(&self, device_id: usize) -> BoxFuture<'_, Result<Box<dyn GpuContext>>> {
+        let opened = self.device_info(device_id).and_then(device::Context::open);
+        ready(opened.map(|context| Box::new(context) as Box<dyn GpuContext>))
+    }
+}

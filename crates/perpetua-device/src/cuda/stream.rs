@@ -1,0 +1,760 @@
+//! Streams, events and graphs.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::ffi::c_void;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use cudarc::driver::sys::{self, CUresult};
+
+use super::driver::{Event, Shared, host, lock};
+use super::memory::{Memory, Pool};
+use super::record::{FaultRecord, PrintRing};
+use crate::backend::{
+    GpuEvent, GpuGraph, GpuStream, check_copy, check_fill, check_owner, check_sizes, failed,
+};
+use crate::error::{Error, Result};
+use crate::future::{BoxFuture, ready};
+use crate::info::BackendKind;
+use crate::ptr::{ContextId, DevicePtr, HostBytes, HostBytesOwner, MemoryKind};
+
+/// Host bytes up to this size are staged in pinned memory of ours, so that a copy never waits; larger ones go through the
+/// driver's own staging, which reads them within the call.
+const STAGED: usize = 32 << 20;
+/// Host memory held for submitted work beyond this many pieces makes the stream look for work that has ended.
+const HELD: usize = 64;
+
+/// The stream itself, and what it keeps alive.
+pub(super) struct StreamCore {
+    handle: sys::CUstream,
+    slot: u32,
+    shared: Arc<Shared>,
+    /// Marks made when memory was dropped, to be used again.
+    held: Mutex<VecDeque<(Event, Vec<DevicePtr>)>>,
+    /// Held for work submitted since the last mark.
+    recent: Mutex<Vec<DevicePtr>>,
+    /// The record that this stream's launches write, and those of graphs launched on it.
+    fault: Arc<FaultRecord>,
+    graph_faults: Mutex<Vec<Arc<FaultRecord>>>,
+    capture: Mutex<Option<Capture>>,
+    capturing: AtomicBool,
+}
+
+/// What a capture gathers.
+struct Capture {
+    fault: Arc<FaultRecord>,
+    kept: Vec<DevicePtr>,
+}
+
+// SAFETY: a CUstream may be used from any thread; the driver synchronises its own calls; the rest is Send and Sync.
+unsafe impl Send for StreamCore {}
+// SAFETY: as above.
+unsafe impl Sync for StreamCore {}
+
+impl StreamCore {
+    pub(super) fn new(shared: &Arc<Shared>, pinned: &Arc<Pool>) -> Result<Arc<StreamCore>> {
+        shared.enter()?;
+        let mut handle = std::ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: the context is current; the pointer is writable.
+        let code = unsafe { sys::cuStreamCreate(&raw mut handle, flags) };
+        shared.check(code, || "cuStreamCreate".into())?;
+        Ok(Arc::new(StreamCore {
+            handle,
+            slot: shared.take_slot(),
+            shared: Arc::clone(shared),
+            held: Mutex::default(),
+            recent: Mutex::default(),
+            fault: FaultRecord::new(pinned)?,
+            graph_faults: Mutex::default(),
+            capture: Mutex::default(),
+            capturing: AtomicBool::new(false),
+        }))
+    }
+
+    pub(super) fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    pub(super) fn handle(&self) -> sys::CUstream {
+        self.handle
+    }
+
+    /// An event behind all work submitted so far.
+    pub(super) fn mark(&self) -> Result<Event> {
+        if self.capturing.load(Ordering::Acquire) {
+            // Recording would become part of the capture. What it uses, the graph keeps.
+            return Err(capture_forbids("marking a stream"));
+        }
+        let event = Event::new(&self.shared, false)?;
+        event.record(self.handle)?;
+        Ok(event)
+    }
+
+    /// Notes that submitted work uses `ptr`: orders it behind earlier users, and keeps it alive where the host reaches it.
+    #[inline]
+    pub(super) fn use_memory(&self, ptr: &DevicePtr) -> Result<()> {
+        if let Some(memory) = ptr.downcast::<Memory>() {
+            memory.use_on(self.slot, self.handle)?;
+        }
+        // Acquire: pairs with the Release in `begin_capture`.
+        if ptr.kind() != MemoryKind::Device || self.capturing.load(Ordering::Acquire) {
+            self.hold(ptr)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn hold(&self, ptr: &DevicePtr) -> Result<()> {
+        if let Some(capture) = lock(&self.capture).as_mut() {
+            capture.kept.push(ptr.clone());
+            return Ok(());
+        }
+        let mut recent = lock(&self.recent);
+        recent.push(ptr.clone());
+        if recent.len() < HELD {
+            return Ok(());
+        }
+        drop(recent);
+        self.seal()?;
+        self.release();
+        Ok(())
+    }
+
+    /// Puts a mark behind what is held for the work submitted so far.
+    fn seal(&self) -> Result<()> {
+        let batch = std::mem::take(&mut *lock(&self.recent));
+        if !batch.is_empty() {
+            let mark = self.mark()?;
+            lock(&self.held).push_back((mark, batch));
+        }
+        Ok(())
+    }
+
+    /// Lets go of what is held for work that has ended.
+    fn release(&self) {
+        let mut held = lock(&self.held);
+        while held
+            .front()
+            .is_some_and(|(mark, _)| mark.is_complete().unwrap_or(true))
+        {
+            held.pop_front();
+        }
+    }
+
+    /// The fault record's address for a launch submitted now.
+    #[inline]
+    pub(super) fn fault_address(&self) -> u64 {
+        if self.capturing.load(Ordering::Acquire)
+            && let Some(capture) = lock(&self.capture).as_ref()
+        {
+            return capture.fault.address();
+        }
+        self.fault.address()
+    }
+
+    /// Waits for all submitted work.
+    fn wait(&self) -> Result<()> {
+        self.shared.enter()?;
+        // Work submitted while waiting must keep what it uses.
+        let (recent, held) = (
+            std::mem::take(&mut *lock(&self.recent)),
+            std::mem::take(&mut *lock(&self.held)),
+        );
+        // SAFETY: the handle is alive.
+        let code = unsafe { sys::cuStreamSynchronize(self.handle) };
+        drop((recent, held));
+        self.shared.check(code, || "cuStreamSynchronize".into())
+    }
+
+    /// The first fault not reported yet, of work that has ended.
+    fn fault(&self) -> Result<()> {
+        self.fault.take()?;
+        lock(&self.graph_faults)
+            .iter()
+            .try_for_each(|record| record.take())
+    }
+
+    fn not_capturing(&self, operation: &'static str) -> Result<()> {
+        if self.capturing.load(Ordering::Acquire) {
+            Err(capture_forbids(operation))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn capture_forbids(operation: &'static str) -> Error {
+    Error::InvalidState {
+        operation,
+        cause: "the stream is capturing a graph",
+        remedy: "end the capture first, or use another stream",
+    }
+}
+
+impl Drop for StreamCore {
+    fn drop(&mut self) {
+        if self.shared.enter().is_ok() {
+            // SAFETY: created in `new`, destroyed once; the driver finishes submitted work first. What that work uses is
+            // held until here, so wait before letting go of it.
+            unsafe {
+                let _ = sys::cuStreamSynchronize(self.handle);
+                let _ = sys::cuStreamDestroy_v2(self.handle);
+            }
+        }
+        self.shared.return_slot(self.slot);
+    }
+}
+
+/// A stream as the contract sees it.
+pub(super) struct Stream {
+    core: Arc<StreamCore>,
+    pinned: Arc<Pool>,
+    prints: Arc<PrintRing>,
+}
+
+impl Stream {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        pinned: &Arc<Pool>,
+        mapped: &Arc<Pool>,
+        prints: &Arc<PrintRing>,
+        streams: &Mutex<Vec<Weak<StreamCore>>>,
+    ) -> Result<Stream> {
+        let core = StreamCore::new(shared, mapped)?;
+        let mut streams: MutexGuard<'_, _> = lock(streams);
+        streams.retain(|s| s.strong_count() != 0);
+        streams.push(Arc::downgrade(&core));
+        Ok(Stream {
+            core,
+            pinned: Arc::clone(pinned),
+            prints: Arc::clone(prints),
+        })
+    }
+
+    pub(super) fn core(&self) -> &StreamCore {
+        &self.core
+    }
+
+    fn check(&self, code: CUresult, operation: &'static str, bytes: u64) -> Result<()> {
+        self.core
+            .shared
+            .check(code, || format!("{operation} of {bytes} bytes"))
+    }
+
+    fn staging(&self, len: usize) -> Result<DevicePtr> {
+        Ok(DevicePtr::new(
+            Arc::new(self.pinned.allocate(len as u64)?),
+            len as u64,
+        ))
+    }
+
+    /// Submits a copy of `src` into pinned memory.
+    fn fetch(&self, src: &DevicePtr) -> Result<DevicePtr> {
+        self.core.not_capturing("reading back")?;
+        check_owner(self.core.shared.id, src.context_id(), "read", "the buffer")?;
+        let staging = self.staging(src.len() as usize)?;
+        self.copy(src, &staging)?;
+        Ok(staging)
+    }
+
+    /// What a wait for this stream ends with.
+    fn report(&self) -> Result<()> {
+        self.prints.drain(true);
+        self.core.fault()
+    }
+
+    /// A future that is ready when the work submitted so far has ended.
+    fn ended(&self) -> Result<Ended> {
+        self.core.shared.enter()?;
+        let signal: Arc<Signal> = Arc::default();
+        let raw = Arc::into_raw(Arc::clone(&signal)).cast_mut().cast::<c_void>();
+        // SAFETY: `on_ended` takes the reference that `raw` stands for; the driver calls it exactly once.
+        let code = unsafe { sys::cuLaunchHostFunc(self.core.handle, Some(on_ended), raw) };
+        if code != CUresult::CUDA_SUCCESS {
+            // SAFETY: not submitted, so the reference is still ours.
+            drop(unsafe { Arc::from_raw(raw.cast_const().cast::<Signal>()) });
+        }
+        self.core.shared.check(code, || "cuLaunchHostFunc".into())?;
+        Ok(Ended(signal))
+    }
+}
+
+#[derive(Default)]
+struct Signal {
+    state: Mutex<(bool, Option<Waker>)>,
+}
+
+/// Called by the driver's thread when a stream reaches a mark, also when the context is lost.
+unsafe extern "C" fn on_ended(data: *mut c_void) {
+    // SAFETY: `data` is the reference made in `Stream::ended`, given to this one call.
+    let signal = unsafe { Arc::from_raw(data.cast_const().cast::<Signal>()) };
+    let waker = {
+        let mut state = lock(&signal.state);
+        state.0 = true;
+        state.1.take()
+    };
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+struct Ended(Arc<Signal>);
+
+impl Future for Ended {
+    type Output = ();
+    fn poll(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        let mut state = lock(&self.0.state);
+        if state.0 {
+            return Poll::Ready(());
+        }
+        state.1 = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+struct Staged(DevicePtr);
+
+impl HostBytesOwner for Staged {
+    fn bytes(&self) -> &[u8] {
+        match self.0.host_ptr() {
+            // SAFETY: pinned memory of at least this length (`DeviceMemory`'s promise); the copy into it has ended and
+            // nobody else knows it.
+            Some(p) => unsafe { std::slice::from_raw_parts(p.as_ptr(), self.0.len() as usize) },
+            None => &[],
+        }
+    }
+}
+
+impl GpuStream for Stream {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn context_id(&self) -> ContextId {
+        self.core.shared.id
+    }
+
+    fn copy_to_device(&self, src: &[u8], dst: &DevicePtr) -> Result<()> {
+        check_owner(
+            self.core.shared.id,
+            dst.context_id(),
+            "copy",
+            "the destination buffer",
+        )?;
+        check_sizes("copy", src.len() as u64, dst.len())?;
+        let Some(address) = dst.address().filter(|_| !src.is_empty()) else {
+            return Ok(());
+        };
+        let capturing = self.core.capturing.load(Ordering::Acquire);
+        if src.len() <= STAGED || capturing {
+            let staging = self.staging(src.len())?;
+            if let Some(to) = staging.host_ptr() {
+                // SAFETY: fresh pinned memory of `src.len()` bytes that nobody else knows.
+                unsafe { std::ptr::copy_nonoverlapping(src.as_ptr(), to.as_ptr(), src.len()) };
+            }
+            return self.copy(&staging, dst);
+        }
+        self.core.shared.enter()?;
+        self.core.use_memory(dst)?;
+        // SAFETY: `dst` is alive and `src.len()` bytes long; pageable memory has been read when the call returns.
+        let code =
+            unsafe { sys::cuMemcpyHtoDAsync_v2(address, src.as_ptr().cast(), src.len(), self.core.handle) };
+        self.check(code, "copying to the device", dst.len())
+    }
+
+    fn copy(&self, src: &DevicePtr, dst: &DevicePtr) -> Result<()> {
+        let core = &self.core;
+        check_copy(core.shared.id, src, dst)?;
+        if src.is_empty() {
+            return Ok(());
+        }
+        core.shared.enter()?;
+        core.use_memory(src)?;
+        core.use_memory(dst)?;
+        let len = src.len() as usize;
+        // The driver's unified addresses tell which side is which.
+        let side = |p: &DevicePtr| {
+            p.host_ptr()
+                .map_or_else(|| p.address(), |h| Some(h.as_ptr() as u64))
+        };
+        let (Some(from), Some(to)) = (side(src), side(dst)) else {
+            return Ok(());
+        };
+        // SAFETY: both ranges are alive (held by the stream or freed behind it), `len` bytes long, and do not overlap.
+        let code = unsafe {
+            match (src.host_ptr(), dst.host_ptr()) {
+                (Some(p), None) => sys::cuMemcpyHtoDAsync_v2(to, host(p.as_ptr()), len, core.handle),
+                (None, Some(p)) => sys::cuMemcpyDtoHAsync_v2(host(p.as_ptr()), from, len, core.handle),
+                (None, None) => sys::cuMemcpyDtoDAsync_v2(to, from, len, core.handle),
+                (Some(_), Some(_)) => sys::cuMemcpyAsync(to, from, len, core.handle),
+            }
+        };
+        self.check(code, "copying", src.len())
+    }
+
+    fn fill(&self, dst: &DevicePtr, pattern: &[u8]) -> Result<()> {
+        let core = &self.core;
+        check_fill(core.shared.id, dst, pattern)?;
+        let Some(address) = dst.address().filter(|_| !dst.is_empty()) else {
+            return Ok(());
+        };
+        core.shared.enter()?;
+        // The shortest pattern that says the same: most fills are zeros.
+        let mut unit = pattern;
+        while unit.len() > 1 && unit[..unit.len() / 2] == unit[unit.len() / 2..] {
+            unit = &unit[..unit.len() / 2];
+        }
+        let len = dst.len() as usize;
+        let aligned = address.is_multiple_of(unit.len() as u64);
+        core.use_memory(dst)?;
+        // SAFETY: `dst` is alive and `len` bytes long; the address is a multiple of the element where that is needed.
+        let code = unsafe {
+            match (unit, aligned) {
+                (&[b], _) => sys::cuMemsetD8Async(address, b, len, core.handle),
+                (&[a, b], true) => {
+                    sys::cuMemsetD16Async(address, u16::from_le_bytes([a, b]), len / 2, core.handle)
+                }
+                (&[a, b, c, d], true) => {
+                    sys::cuMemsetD32Async(address, u32::from_le_bytes([a, b, c, d]), len / 4, core.handle)
+                }
+                _ => {
+                    // A column of words, or of bytes, at a time: row `i` of a pitch of one pattern.
+                    let piece = if unit.len() >= 4 && address.is_multiple_of(4) {
+                        4
+                    } else {
+                        1
+                    };
+                    let rows = len / unit.len();
+                    let mut code = CUresult::CUDA_SUCCESS;
+                    for (i, p) in unit.chunks_exact(piece).enumerate() {
+                        let at = address + (i * piece) as u64;
+                        let next = if let &[a, b, c, d] = p {
+                            let word = u32::from_le_bytes([a, b, c, d]);
+                            sys::cuMemsetD2D32Async(at, unit.len(), word, 1, rows, core.handle)
+                        } else {
+                            sys::cuMemsetD2D8Async(at, unit.len(), p[0], 1, rows, core.handle)
+                        };
+                        if next != CUresult::CUDA_SUCCESS {
+                            code = next;
+                        }
+                    }
+                    code
+                }
+            }
+        };
+        self.check(code, "filling", dst.len())
+    }
+
+    fn read(&self, src: &DevicePtr) -> BoxFuture<'static, Result<HostBytes>> {
+        let submitted = self.fetch(src).and_then(|staging| Ok((staging, self.ended()?)));
+        let (staging, ended) = match submitted {
+            Ok(submitted) => submitted,
+            Err(error) => return failed(error),
+        };
+        let stream = Stream {
+            core: Arc::clone(&self.core),
+            pinned: Arc::clone(&self.pinned),
+            prints: Arc::clone(&self.prints),
+        };
+        Box::pin(async move {
+            ended.await;
+            stream.core.wait()?;
+            stream.report()?;
+            Ok(HostBytes::new(Staged(staging)))
+        })
+    }
+
+    fn read_blocking(&self, src: &DevicePtr, dst: &mut [u8]) -> Result<()> {
+        check_sizes("read", src.len(), dst.len() as u64)?;
+        if dst.len() <= STAGED {
+            let staging = self.fetch(src)?;
+            self.core.wait()?;
+            self.report()?;
+            dst.copy_from_slice(Staged(staging).bytes());
+            return Ok(());
+        }
+        // Large: the driver's own staging is as fast, and needs no pinned memory of that size.
+        self.core.not_capturing("reading back")?;
+        check_owner(self.core.shared.id, src.context_id(), "read", "the buffer")?;
+        self.core.shared.enter()?;
+        self.core.use_memory(src)?;
+        let from = src
+            .host_ptr()
+            .map_or_else(|| src.address(), |h| Some(h.as_ptr() as u64))
+            .unwrap_or(0);
+        // SAFETY: `src` is alive and as long as `dst`, which is borrowed until the wait below has ended.
+        let code = unsafe { sys::cuMemcpyAsync(dst.as_mut_ptr() as u64, from, dst.len(), self.core.handle) };
+        self.check(code, "reading back", src.len())?;
+        self.core.wait()?;
+        self.report()
+    }
+
+    fn record(&self) -> Result<Arc<dyn GpuEvent>> {
+        self.core.not_capturing("recording an event")?;
+        self.core.seal()?;
+        let event = Event::new(&self.core.shared, true)?;
+        event.record(self.core.handle)?;
+        Ok(Arc::new(TimedEvent {
+            event,
+            core: Arc::clone(&self.core),
+        }))
+    }
+
+    fn wait(&self, event: &dyn GpuEvent) -> Result<()> {
+        check_owner(self.core.shared.id, event.context_id(), "wait", "the event")?;
+        self.core.shared.enter()?;
+        match event.as_any().downcast_ref::<TimedEvent>() {
+            Some(event) => event.event.hold(self.core.handle),
+            None => Err(foreign("wait", "the event")),
+        }
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_idle(&self) -> Result<bool> {
+        self.core.shared.enter()?;
+        // SAFETY: the handle is alive.
+        match unsafe { sys::cuStreamQuery(self.core.handle) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            code => self
+                .core
+                .shared
+                .check(code, || "cuStreamQuery".into())
+                .map(|()| true),
+        }
+    }
+
+    fn synchronize(&self) -> BoxFuture<'_, Result<()>> {
+        if let Err(error) = self.core.not_capturing("synchronising") {
+            return failed(error);
+        }
+        let ended = match self.ended() {
+            Ok(ended) => ended,
+            Err(error) => return failed(error),
+        };
+        Box::pin(async move {
+            ended.await;
+            self.core.wait()?;
+            self.report()
+        })
+    }
+
+    fn synchronize_blocking(&self) -> Result<()> {
+        self.core.not_capturing("synchronising")?;
+        self.core.wait()?;
+        self.report()
+    }
+
+    fn take_fault(&self) -> Result<()> {
+        self.core.shared.enter()?;
+        self.core.fault()
+    }
+
+    fn begin_capture(&self) -> Result<()> {
+        let core = &self.core;
+        core.not_capturing("beginning a capture")?;
+        core.shared.enter()?;
+        let fault = FaultRecord::new(core.fault.pool())?;
+        // Relaxed mode: other threads' allocations go on meanwhile.
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the handle is alive and not capturing.
+        let code = unsafe { sys::cuStreamBeginCapture_v2(core.handle, mode) };
+        core.shared.check(code, || "cuStreamBeginCapture".into())?;
+        *lock(&core.capture) = Some(Capture {
+            fault,
+            kept: Vec::new(),
+        });
+        // Release: pairs with the Acquire in `use_memory` and `fault_address`.
+        core.capturing.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn end_capture(&self) -> Result<Arc<dyn GpuGraph>> {
+        let core = &self.core;
+        core.shared.enter()?;
+        let Some(capture) = lock(&core.capture).take() else {
+            return Err(Error::InvalidState {
+                operation: "ending a capture",
+                cause: "the stream is not capturing",
+                remedy: "begin a capture first",
+            });
+        };
+        core.capturing.store(false, Ordering::Release);
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: the handle is alive and capturing; the pointer is writable.
+        let code = unsafe { sys::cuStreamEndCapture(core.handle, &raw mut graph) };
+        core.shared.check(code, || "cuStreamEndCapture".into())?;
+        let (mut nodes, mut exec) = (0, std::ptr::null_mut());
+        // SAFETY: `graph` is the captured graph, destroyed here after the executable form is made of it.
+        let code = unsafe {
+            let counted = sys::cuGraphGetNodes(graph, std::ptr::null_mut(), &raw mut nodes);
+            let made = sys::cuGraphInstantiateWithFlags(&raw mut exec, graph, 0);
+            let _ = sys::cuGraphDestroy(graph);
+            if counted == CUresult::CUDA_SUCCESS {
+                made
+            } else {
+                counted
+            }
+        };
+        core.shared.check(code, || "cuGraphInstantiate".into())?;
+        Ok(Arc::new(Graph {
+            exec,
+            nodes,
+            capture,
+            shared: Arc::clone(&core.shared),
+        }))
+    }
+
+    fn launch_graph(&self, graph: &dyn GpuGraph) -> Result<()> {
+        let core = &self.core;
+        core.not_capturing("launching a graph")?;
+        check_owner(core.shared.id, graph.context_id(), "launch a graph", "the graph")?;
+        let Some(graph) = graph.as_any().downcast_ref::<Graph>() else {
+            return Err(foreign("launch a graph", "the graph"));
+        };
+        core.shared.enter()?;
+        for ptr in &graph.capture.kept {
+            if let Some(memory) = ptr.downcast::<Memory>() {
+                memory.use_on(core.slot, core.handle)?;
+            }
+        }
+        {
+            let mut records = lock(&core.graph_faults);
+            if !records.iter().any(|r| Arc::ptr_eq(r, &graph.capture.fault)) {
+                records.push(Arc::clone(&graph.capture.fault));
+            }
+        }
+        // SAFETY: both handles are alive and of this context; the graph keeps what its nodes use.
+        core.shared
+            .check(unsafe { sys::cuGraphLaunch(graph.exec, core.handle) }, || {
+                "cuGraphLaunch".into()
+            })
+    }
+}
+
+fn foreign(operation: &'static str, subject: &str) -> Error {
+    Error::WrongDevice {
+        operation,
+        subject: subject.to_owned(),
+    }
+}
+
+struct TimedEvent {
+    event: Event,
+    core: Arc<StreamCore>,
+}
+
+impl TimedEvent {
+    /// Whether it has happened; what was held for the work before it is then let go.
+    fn happened(&self) -> Result<bool> {
+        let complete = self.event.is_complete()?;
+        if complete {
+            self.core.release();
+        }
+        Ok(complete)
+    }
+}
+
+impl GpuEvent for TimedEvent {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn context_id(&self) -> ContextId {
+        self.core.shared.id
+    }
+    fn is_complete(&self) -> Result<bool> {
+        self.happened()
+    }
+    fn synchronize(&self) -> BoxFuture<'_, Result<()>> {
+        match self.happened() {
+            Ok(false) => Box::pin(async {
+                // An event wakes nobody: look again each time the executor comes round.
+                std::future::poll_fn(|cx| match self.happened() {
+                    Ok(false) => {
+                        cx.waker().wake_by_ref();
+                        std::thread::yield_now();
+                        Poll::Pending
+                    }
+                    done => Poll::Ready(done.map(|_| ())),
+                })
+                .await
+            }),
+            done => ready(done.map(|_| ())),
+        }
+    }
+    fn synchronize_blocking(&self) -> Result<()> {
+        self.event.wait()?;
+        self.core.release();
+        Ok(())
+    }
+    fn elapsed_since(&self, earlier: &dyn GpuEvent) -> Result<Duration> {
+        let Some(earlier) = earlier.as_any().downcast_ref::<TimedEvent>() else {
+            return Err(foreign("elapsed time", "the earlier event"));
+        };
+        check_owner(
+            self.context_id(),
+            earlier.context_id(),
+            "elapsed time",
+            "the earlier event",
+        )?;
+        if !earlier.event.is_complete()? || !self.event.is_complete()? {
+            return Err(Error::InvalidState {
+                operation: "elapsed time",
+                cause: "an event has not happened yet",
+                remedy: "synchronise with the later event first",
+            });
+        }
+        let milliseconds = self.event.elapsed(&earlier.event)?;
+        Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
+    }
+}
+
+struct Graph {
+    exec: sys::CUgraphExec,
+    nodes: usize,
+    capture: Capture,
+    shared: Arc<Shared>,
+}
+
+// SAFETY: the driver's handle may be used from any thread; launches of one graph are serialised by the driver.
+unsafe impl Send for Graph {}
+// SAFETY: as above.
+unsafe impl Sync for Graph {}
+
+impl GpuGraph for Graph {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn context_id(&self) -> ContextId {
+        self.shared.id
+    }
+    fn node_count(&self) -> usize {
+        self.nodes
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if self.shared.enter().is_ok() {
+            // SAFETY: made in `end_capture`, destroyed once; the driver lets running launches end.
+            let _ = unsafe { sys::cuGraphExecDestroy(self.exec) };
+        }
+    }
+}
+
+/// Says that this backend cannot do something.
+pub(super) fn unsupported(operation: &'static str, remedy: &'static str) -> Error {
+    Error::Unsupported {
+        backend: BackendKind::Cuda,
+        operation,
+        remedy,
+    }
+}
