@@ -278,9 +278,11 @@ impl Emitter<'_> {
                 Val::unit()
             }
             ExprKind::Unreachable => {
+                // There is no value that is wrong; the fault has an operand all the same.
+                let none = self.constant(Scalar::U32, 0);
                 let done = self
                     .k
-                    .effect(Effect::Fault(FaultKind::UnreachableEnum, Vec::new()));
+                    .effect(Effect::Fault(FaultKind::UnreachableEnum, vec![none]));
                 self.typed(line, done)?;
                 Val::unit()
             }

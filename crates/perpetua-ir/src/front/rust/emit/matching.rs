@@ -197,13 +197,34 @@ impl Emitter<'_> {
 
     /// The fault of an enum value that its type does not have.
     fn no_variant(&mut self, val: &Val, met: &Ty, line: u32) -> Result<Val> {
-        let operand = match (met, val) {
-            (Ty::Enum(_), Val::Value(v)) => vec![*v],
-            _ => Vec::new(),
+        self.at(line);
+        let operand = self.enum_in(val, met, line)?;
+        let operand = match operand {
+            Some(operand) => operand,
+            None => self.constant(Scalar::U32, 0),
         };
-        let done = self.k.effect(Effect::Fault(FaultKind::UnreachableEnum, operand));
+        let done = self
+            .k
+            .effect(Effect::Fault(FaultKind::UnreachableEnum, vec![operand]));
         self.typed(line, done)?;
         Ok(Val::unit())
+    }
+
+    /// The first enum in what is matched.
+    fn enum_in(&mut self, val: &Val, met: &Ty, line: u32) -> Result<Option<Value>> {
+        match met {
+            Ty::Enum(_) => self.value_of(val, line).map(Some),
+            Ty::Tuple(elements) => {
+                for (i, element) in elements.iter().enumerate() {
+                    if holds_enum(element) {
+                        let part = self.component(val, i as u32, line)?;
+                        return self.enum_in(&part, element, line);
+                    }
+                }
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Arms as conditions, one after another.

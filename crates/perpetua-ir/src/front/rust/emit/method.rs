@@ -21,11 +21,22 @@ impl Emitter<'_> {
         match (method, &values[..]) {
             (Method::Unary(op), [a]) => one(self.unary(op, *a, line)?),
             (Method::Binary(op), [a, b]) => one(self.binary(op, *a, *b, line)?),
+            (Method::Ternary(TernaryOp::Clamp), [a, b, c]) if self.scalar_of(*a, line)?.is_float() => {
+                one(self.clamp(*a, *b, *c, line)?)
+            }
             (Method::Ternary(op), [a, b, c]) => one(self.ternary(op, *a, *b, *c, line)?),
             (Method::Special(special), [a]) => self.special_unary(special, *a, e),
             (Method::Special(special), [a, b]) => self.special_binary(special, *a, *b, line),
             _ => Err(self.error(line, "a method has a wrong number of arguments", "")),
         }
+    }
+
+    /// Rust's `clamp` of floats, which keeps NaN, as the table's does not.
+    fn clamp(&mut self, x: Value, low: Value, high: Value, line: u32) -> Result<Value> {
+        let under = self.binary(BinaryOp::Lt, x, low, line)?;
+        let over = self.binary(BinaryOp::Gt, x, high, line)?;
+        let inner = self.ternary(TernaryOp::Select, over, high, x, line)?;
+        self.ternary(TernaryOp::Select, under, low, inner, line)
     }
 
     fn special_unary(&mut self, special: Special, a: Value, e: &Expr) -> Result<Val> {

@@ -48,6 +48,31 @@ fn plain(name: &syn::Ident) -> String {
         .map_or_else(|| name.clone(), str::to_owned)
 }
 
+/// A constant. One that refers to an array is that array.
+fn constant(name: &syn::Ident, ty: &syn::Type, value: &syn::Expr) -> ItemKind {
+    let read = match (ty, value) {
+        (syn::Type::Reference(ty), syn::Expr::Reference(value)) => {
+            let ty = match (&*ty.elem, &*value.expr) {
+                (syn::Type::Slice(slice), syn::Expr::Array(array)) => {
+                    let (element, n) = (&slice.elem, array.elems.len());
+                    syn::parse_quote!([#element; #n])
+                }
+                (syn::Type::Slice(slice), syn::Expr::Repeat(repeat)) => {
+                    let (element, n) = (&slice.elem, &repeat.len);
+                    syn::parse_quote!([#element; #n])
+                }
+                (other, _) => other.clone(),
+            };
+            parse::read_const(name, &ty, &value.expr)
+        }
+        _ => parse::read_const(name, ty, value),
+    };
+    match read {
+        Ok(read) => ItemKind::Const(read.tree),
+        Err(error) => ItemKind::Unusable(error.to_string()),
+    }
+}
+
 impl Collector {
     fn keep<T>(&mut self, read: syn::Result<T>) -> Option<T> {
         match read {
@@ -75,10 +100,7 @@ impl Collector {
                 syn::Item::Const(item) => {
                     let name = &item.ident;
                     // A constant that no kernel uses may be anything.
-                    let kind = match parse::read_const(name, &item.ty, &item.expr) {
-                        Ok(read) => ItemKind::Const(read.tree),
-                        Err(error) => ItemKind::Unusable(error.to_string()),
-                    };
+                    let kind = constant(name, &item.ty, &item.expr);
                     self.insert(module, name, kind);
                 }
                 syn::Item::Static(item) => {
@@ -166,10 +188,7 @@ impl Collector {
         for member in &item.items {
             let (name, kind) = match member {
                 syn::ImplItem::Const(member) => {
-                    let kind = match parse::read_const(&member.ident, &member.ty, &member.expr) {
-                        Ok(read) => ItemKind::Const(read.tree),
-                        Err(error) => ItemKind::Unusable(error.to_string()),
-                    };
+                    let kind = constant(&member.ident, &member.ty, &member.expr);
                     (plain(&member.ident), kind)
                 }
                 syn::ImplItem::Fn(member)

@@ -360,7 +360,12 @@ impl Items {
     ) -> Result<ConstValue> {
         let program = Program::new(WIDTH);
         let refused = |e: crate::front::rust::LowerError| {
-            (format!("the constant `{}`: {}", def.name, e.cause), e.remedy)
+            let cause = if e.cause.starts_with("the constant `") {
+                e.cause
+            } else {
+                format!("the constant `{}`: {}", def.name, e.cause)
+            };
+            (cause, e.remedy)
         };
         let place = self.place(&def.paths, module, owner, steps);
         let loaded = program.load(&place).map_err(refused)?;
