@@ -44,6 +44,9 @@ pub mod cpu;
 #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
 pub mod cuda;
 
+#[cfg(feature = "wgpu")]
+pub mod wgpu;
+
 #[cfg(all(feature = "conformance", not(target_arch = "wasm32")))]
 pub mod conformance;
 
@@ -67,3 +70,5 @@ pub use select::{open_backend, select_backend, select_backend_async};
 pub use signature::{BufferArg, KernelArg, Signature, ValueArg};
 pub use source::{CompileOptions, KernelId, KernelSource, KernelSpec};
 pub use stream::{Event, Graph, Stream};
+#[cfg(feature = "wgpu")]
+pub use wgpu::WgpuBackend;

@@ -27,6 +27,9 @@ pub async fn open_backend(kind: BackendKind) -> Result<Box<dyn GpuBackend>> {
             available_on: "Apple platforms",
             platform: format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH),
         }),
+        #[cfg(feature = "wgpu")]
+        BackendKind::Wgpu => Ok(Box::new(crate::wgpu::WgpuBackend::new().await?)),
+        #[cfg(not(feature = "wgpu"))]
         BackendKind::Wgpu => Err(Error::FeatureNotBuilt {
             backend: kind,
             feature: "wgpu",

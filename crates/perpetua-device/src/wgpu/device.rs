@@ -1,0 +1,515 @@
+//! Adapters and opened devices.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+
+use perpetua_ir::back::{Capabilities, Capability};
+
+use super::compile::Compiler;
+use super::memory::{Pool, Staging};
+use super::stream::{Stream, StreamCore};
+use super::transfer::Movers;
+use crate::backend::{CompiledKernel, GpuBackend, GpuContext, GpuStream};
+use crate::error::{Error, Result};
+use crate::future::BoxFuture;
+use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
+use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
+use crate::source::{CompileOptions, KernelSource};
+
+/// Locks, also after a panic elsewhere: every guarded value is valid between any two statements.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The wgpu backend.
+pub struct WgpuBackend {
+    adapters: Vec<wgpu::Adapter>,
+}
+
+impl std::fmt::Debug for WgpuBackend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.adapters.iter().map(|a| a.get_info().name);
+        f.debug_list().entries(names).finish()
+    }
+}
+
+impl WgpuBackend {
+    /// Looks for adapters: high-performance ones first. Software adapters count, last.
+    ///
+    /// # Errors
+    /// [`Error::DeviceNotFound`] when there is none that can compute.
+    pub async fn new() -> Result<WgpuBackend> {
+        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+        // Kernels are verified before they are rendered, and validation layers are the developer's to switch on.
+        descriptor.flags = wgpu::InstanceFlags::empty().with_env();
+        let instance = wgpu::Instance::new(descriptor);
+        let mut adapters = instance.enumerate_adapters(wgpu::Backends::all()).await;
+        if adapters.is_empty() {
+            // Browsers enumerate nothing and give one adapter when asked.
+            let options = wgpu::RequestAdapterOptions {
+                power_preference: wgpu::PowerPreference::HighPerformance,
+                ..wgpu::RequestAdapterOptions::default()
+            };
+            adapters.extend(instance.request_adapter(&options).await);
+        }
+        adapters.retain(|a| {
+            a.get_downlevel_capabilities()
+                .flags
+                .contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
+        });
+        // One device is often seen through several interfaces: the native ones come before GL.
+        adapters.sort_by_key(|a| {
+            let info = a.get_info();
+            let kind = match info.device_type {
+                wgpu::DeviceType::DiscreteGpu => 0,
+                wgpu::DeviceType::IntegratedGpu => 1,
+                wgpu::DeviceType::VirtualGpu => 2,
+                wgpu::DeviceType::Other => 3,
+                wgpu::DeviceType::Cpu => 4,
+            };
+            (info.backend == wgpu::Backend::Gl, kind)
+        });
+        if adapters.is_empty() {
+            return Err(not_found(0, 0));
+        }
+        Ok(WgpuBackend { adapters })
+    }
+
+    /// The same, waiting on this thread.
+    ///
+    /// # Errors
+    /// As [`WgpuBackend::new`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn new_blocking() -> Result<WgpuBackend> {
+        crate::future::block_on(WgpuBackend::new())
+    }
+}
+
+fn not_found(index: usize, count: usize) -> Error {
+    Error::DeviceNotFound {
+        backend: BackendKind::Wgpu,
+        index,
+        count,
+        looked_for: "Vulkan, Metal, DX12, GL and WebGPU adapters with compute shaders".into(),
+        remedy: if count == 0 {
+            "install a Vulkan driver (software: the package mesa-vulkan-drivers), or choose another backend"
+                .into()
+        } else {
+            format!("choose an index below {count}")
+        },
+    }
+}
+
+/// What this backend asks of a device if the adapter has it.
+fn wanted() -> wgpu::Features {
+    wgpu::Features::SUBGROUP
+        | wgpu::Features::SHADER_INT64
+        | wgpu::Features::SHADER_F64
+        | wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS
+        | wgpu::Features::TIMESTAMP_QUERY
+        | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS
+        | wgpu::Features::PIPELINE_CACHE
+}
+
+fn capabilities(features: wgpu::Features) -> Capabilities {
+    let has = [
+        (wgpu::Features::SHADER_INT64, Capability::Int64),
+        (wgpu::Features::SHADER_F64, Capability::Float64),
+        (wgpu::Features::SUBGROUP, Capability::Subgroups),
+        (wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS, Capability::Atomic64),
+    ];
+    let found = has
+        .into_iter()
+        .filter(|(f, _)| features.contains(*f))
+        .map(|(_, c)| c);
+    found.chain([Capability::DynamicShared]).collect()
+}
+
+fn describe(index: usize, adapter: &wgpu::Adapter, probe: Option<NumericProbe>) -> DeviceInfo {
+    let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
+    let adapter_type = match info.device_type {
+        wgpu::DeviceType::DiscreteGpu => AdapterType::Discrete,
+        wgpu::DeviceType::IntegratedGpu => AdapterType::Integrated,
+        wgpu::DeviceType::VirtualGpu => AdapterType::Virtual,
+        wgpu::DeviceType::Cpu => AdapterType::Cpu,
+        wgpu::DeviceType::Other => AdapterType::Other,
+    };
+    let vendor = match info.vendor {
+        0x10de => "NVIDIA".into(),
+        0x1002 => "AMD".into(),
+        0x8086 => "Intel".into(),
+        0x106b => "Apple".into(),
+        0x13b5 => "Arm".into(),
+        0x5143 => "Qualcomm".into(),
+        0x10005 => "Mesa".into(),
+        0 => String::new(),
+        other => format!("vendor {other:#x}"),
+    };
+    // A dispatch has at most this many groups a dimension; larger grids are folded over two.
+    let per_dimension = u64::from(limits.max_compute_workgroups_per_dimension);
+    let folded = u32::try_from(per_dimension * per_dimension).unwrap_or(u32::MAX);
+    DeviceInfo {
+        name: info.name,
+        backend: BackendKind::Wgpu,
+        index,
+        vendor,
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+        adapter_type,
+        compute_capability: None,
+        multiprocessors: None,
+        memory_total: None,
+        memory_free: None,
+        unified_memory: matches!(adapter_type, AdapterType::Integrated | AdapterType::Cpu),
+        mapped_memory: false,
+        timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS),
+        pci_id: Some(info.device_pci_bus_id).filter(|id| !id.is_empty()),
+        limits: DeviceLimits {
+            max_threads_per_block: limits.max_compute_invocations_per_workgroup,
+            max_block: [
+                limits.max_compute_workgroup_size_x,
+                limits.max_compute_workgroup_size_y,
+                limits.max_compute_workgroup_size_z,
+            ],
+            max_grid: [folded; 3],
+            shared_bytes_per_block: limits.max_compute_workgroup_storage_size,
+            // One binding is the fault record's.
+            max_buffers: limits.max_storage_buffers_per_shader_stage.saturating_sub(1),
+            max_buffer_bytes: limits.max_buffer_size.min(limits.max_storage_buffer_binding_size),
+        },
+        subgroup_size: (info.subgroup_min_size, info.subgroup_max_size),
+        capabilities: capabilities(features & wanted()),
+        numeric_probe: probe,
+        details: vec![("interface".into(), info.backend.to_string())],
+    }
+}
+
+impl GpuBackend for WgpuBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Wgpu
+    }
+
+    fn device_count(&self) -> usize {
+        self.adapters.len()
+    }
+
+    fn device_info(&self, device_id: usize) -> Result<DeviceInfo> {
+        let adapter = self
+            .adapters
+            .get(device_id)
+            .ok_or_else(|| not_found(device_id, self.adapters.len()))?;
+        Ok(describe(device_id, adapter, None))
+    }
+
+    fn create_context(&self, device_id: usize) -> BoxFuture<'_, Result<Box<dyn GpuContext>>> {
+        Box::pin(async move {
+            let adapter = self
+                .adapters
+                .get(device_id)
+                .ok_or_else(|| not_found(device_id, self.adapters.len()))?;
+            let context = Context::open(adapter, device_id).await?;
+            Ok(Box::new(context) as Box<dyn GpuContext>)
+        })
+    }
+}
+
+/// What everything made from one context shares.
+pub(super) struct Shared {
+    pub(super) id: ContextId,
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
+    pub(super) limits: wgpu::Limits,
+    pub(super) features: wgpu::Features,
+    pub(super) info: OnceLock<DeviceInfo>,
+    name: String,
+    lost: OnceLock<String>,
+    /// The first error that wgpu reported outside an error scope and nobody has been told of.
+    uncaught: Mutex<Option<Error>>,
+}
+
+impl Shared {
+    /// An error if the device is lost or wgpu has reported one.
+    pub(super) fn check(&self) -> Result<()> {
+        if let Some(reason) = self.lost.get() {
+            return Err(Error::DeviceLost {
+                backend: BackendKind::Wgpu,
+                device: self.name.clone(),
+                reason: reason.clone(),
+            });
+        }
+        lock(&self.uncaught).take().map_or(Ok(()), Err)
+    }
+
+    /// Marks the device as lost.
+    pub(super) fn lose(&self, reason: String) {
+        // The first reason is the one that counts.
+        let _ = self.lost.set(reason);
+    }
+
+    /// Waits until a submission has ended (`None`: all), calling back whoever waits for mapped buffers.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn wait(&self, submission: Option<wgpu::SubmissionIndex>) -> Result<()> {
+        let waited = self.device.poll(wgpu::PollType::Wait {
+            submission_index: submission,
+            timeout: None,
+        });
+        self.check()?;
+        waited
+            .map(|_| ())
+            .map_err(|e| driver("waiting for the device", e.to_string()))
+    }
+
+    /// The error that `made` caused, if any: what an error scope around it caught.
+    pub(super) fn scoped<T>(
+        &self,
+        filter: wgpu::ErrorFilter,
+        make: impl FnOnce() -> T,
+    ) -> (T, Option<wgpu::Error>) {
+        let scope = self.device.push_error_scope(filter);
+        let made = make();
+        let mut caught = std::pin::pin!(scope.pop());
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        // Native wgpu knows at once. A browser tells later; there the error reaches `uncaught` or the next read-back.
+        let error = match caught.as_mut().poll(&mut cx) {
+            std::task::Poll::Ready(error) => error,
+            std::task::Poll::Pending => None,
+        };
+        (made, error)
+    }
+
+    pub(super) fn info(&self) -> &DeviceInfo {
+        // Set before anything that holds `Shared` reaches the user.
+        self.info.get_or_init(|| unreachable_info(&self.name))
+    }
+}
+
+fn unreachable_info(name: &str) -> DeviceInfo {
+    DeviceInfo {
+        name: name.to_owned(),
+        backend: BackendKind::Wgpu,
+        index: 0,
+        vendor: String::new(),
+        driver: String::new(),
+        adapter_type: AdapterType::Other,
+        compute_capability: None,
+        multiprocessors: None,
+        memory_total: None,
+        memory_free: None,
+        unified_memory: false,
+        mapped_memory: false,
+        timestamps: false,
+        pci_id: None,
+        limits: DeviceLimits {
+            max_threads_per_block: 0,
+            max_block: [0; 3],
+            max_grid: [0; 3],
+            shared_bytes_per_block: 0,
+            max_buffers: 0,
+            max_buffer_bytes: 0,
+        },
+        subgroup_size: (0, 0),
+        capabilities: Capabilities::new(),
+        numeric_probe: None,
+        details: Vec::new(),
+    }
+}
+
+/// A driver error.
+pub(super) fn driver(operation: impl Into<String>, message: impl Into<String>) -> Error {
+    Error::Driver {
+        backend: BackendKind::Wgpu,
+        operation: operation.into(),
+        message: message.into(),
+    }
+}
+
+use std::future::Future;
+
+/// An opened device.
+pub(super) struct Context {
+    shared: Arc<Shared>,
+    pool: Arc<Pool>,
+    staging: Arc<Staging>,
+    movers: Arc<Movers>,
+    compiler: Compiler,
+    streams: Mutex<Vec<Weak<StreamCore>>>,
+    default_stream: Arc<dyn GpuStream>,
+}
+
+impl Context {
+    async fn open(adapter: &wgpu::Adapter, index: usize) -> Result<Context> {
+        let (features, limits) = (adapter.features() & wanted(), adapter.limits());
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("perpetua"),
+            required_features: features,
+            required_limits: limits.clone(),
+            memory_hints: wgpu::MemoryHints::Performance,
+            ..wgpu::DeviceDescriptor::default()
+        };
+        let name = adapter.get_info().name;
+        let (device, queue) = adapter
+            .request_device(&descriptor)
+            .await
+            .map_err(|e| driver(format!("opening `{name}`"), e.to_string()))?;
+        let shared = Arc::new(Shared {
+            id: ContextId::unique(),
+            device,
+            queue,
+            limits,
+            features,
+            info: OnceLock::new(),
+            name,
+            lost: OnceLock::new(),
+            uncaught: Mutex::default(),
+        });
+        watch(&shared);
+        let pool = Pool::new(&shared);
+        let staging = Arc::new(Staging::new(&shared));
+        let movers = Arc::new(Movers::new(&shared)?);
+        let probe = super::probe::run(&shared).await?;
+        // First and only: `Shared` was made above.
+        let _ = shared.info.set(describe(index, adapter, Some(probe)));
+        let stream = Arc::new(Stream::new(&shared, &pool, &staging, &movers)?);
+        Ok(Context {
+            compiler: Compiler::new(&shared, adapter),
+            streams: Mutex::new(vec![Arc::downgrade(stream.core())]),
+            default_stream: stream,
+            shared,
+            pool,
+            staging,
+            movers,
+        })
+    }
+
+    fn streams(&self) -> Vec<Arc<StreamCore>> {
+        lock(&self.streams).iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// Remembers loss and errors that no scope catches.
+fn watch(shared: &Arc<Shared>) {
+    let weak = Arc::downgrade(shared);
+    shared.device.set_device_lost_callback(move |reason, message| {
+        if let Some(shared) = weak.upgrade() {
+            shared.lose(format!("{reason:?}: {message}"));
+        }
+    });
+    let weak = Arc::downgrade(shared);
+    shared
+        .device
+        .on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+            if let Some(shared) = weak.upgrade() {
+                let error = match error {
+                    wgpu::Error::OutOfMemory { .. } => Error::OutOfMemory {
+                        backend: BackendKind::Wgpu,
+                        memory: MemoryKind::Device,
+                        requested: 0,
+                        free: None,
+                        total: None,
+                    },
+                    other => driver("submitted work", other.to_string()),
+                };
+                lock(&shared.uncaught).get_or_insert(error);
+            }
+        }));
+}
+
+impl GpuContext for Context {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn id(&self) -> ContextId {
+        self.shared.id
+    }
+
+    fn info(&self) -> &DeviceInfo {
+        self.shared.info()
+    }
+
+    fn memory_info(&self) -> Result<MemoryInfo> {
+        self.shared.check()?;
+        Ok(MemoryInfo::default())
+    }
+
+    fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<DevicePtr> {
+        self.shared.check()?;
+        match kind {
+            MemoryKind::Device => self.pool.allocate(bytes),
+            MemoryKind::Pinned => self.staging.pinned(bytes),
+            MemoryKind::Mapped => Err(Error::Unsupported {
+                backend: BackendKind::Wgpu,
+                operation: "map host memory into kernels",
+                remedy: "copy between host and device, or use CUDA or the CPU",
+            }),
+        }
+    }
+
+    fn pool_stats(&self, kind: MemoryKind) -> PoolStats {
+        match kind {
+            MemoryKind::Device => self.pool.stats(),
+            MemoryKind::Pinned => self.staging.stats(),
+            MemoryKind::Mapped => PoolStats::default(),
+        }
+    }
+
+    fn trim(&self, keep: u64) -> Result<()> {
+        self.compiler.forget_bindings();
+        self.pool.trim(keep);
+        self.staging.trim(keep);
+        self.shared.check()
+    }
+
+    fn compile(
+        &self,
+        source: &KernelSource<'_>,
+        options: &CompileOptions,
+    ) -> Result<Arc<dyn CompiledKernel>> {
+        self.shared.check()?;
+        self.compiler.compile(source, options)
+    }
+
+    fn default_stream(&self) -> &Arc<dyn GpuStream> {
+        &self.default_stream
+    }
+
+    fn create_stream(&self) -> Result<Arc<dyn GpuStream>> {
+        let stream = Arc::new(Stream::new(
+            &self.shared,
+            &self.pool,
+            &self.staging,
+            &self.movers,
+        )?);
+        let mut streams = lock(&self.streams);
+        streams.retain(|s| s.strong_count() != 0);
+        streams.push(Arc::downgrade(stream.core()));
+        Ok(stream)
+    }
+
+    fn synchronize(&self) -> BoxFuture<'_, Result<()>> {
+        let waits: Vec<_> = self.streams().into_iter().map(|s| s.synchronize()).collect();
+        Box::pin(async move {
+            let mut first = Ok(());
+            for wait in waits {
+                let ended = wait.await;
+                first = first.and(ended);
+            }
+            first
+        })
+    }
+
+    fn synchronize_blocking(&self) -> Result<()> {
+        let mut first = Ok(());
+        for stream in self.streams() {
+            let ended = stream.synchronize_blocking();
+            first = first.and(ended);
+        }
+        first
+    }
+
+    #[cfg(feature = "testing")]
+    fn lose_device_for_test(&self) -> Result<()> {
+        self.shared.device.destroy();
+        self.shared.lose("destroyed for a test".into());
+        Ok(())
+    }
+}

@@ -1,0 +1,230 @@
+//! Memory: a pool of storage buffers, and staging buffers that the host maps.
+//!
+//! A storage buffer goes back to the pool when its last user drops it; streams hold what commands use until those are
+//! submitted, and one queue runs submissions in order, so reuse is ordered behind earlier use.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
+
+use super::device::{Shared, lock};
+use crate::error::{Error, Result};
+use crate::host::HostPool;
+use crate::info::BackendKind;
+use crate::ptr::{ContextId, DeviceMemory, DevicePtr, MemoryKind, PoolStats};
+
+/// Sizes that are kept apart: multiples of 256 up to 4 KiB, then eighths of a power of two.
+fn class(bytes: u64) -> u64 {
+    if bytes <= 4096 {
+        return bytes.max(1).next_multiple_of(256);
+    }
+    let step = 1u64 << (bytes.ilog2() - 3);
+    bytes.checked_next_multiple_of(step).unwrap_or(bytes)
+}
+
+/// The pool of device memory.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    idle: BTreeMap<u64, Vec<wgpu::Buffer>>,
+    stats: PoolStats,
+}
+
+impl Pool {
+    pub(super) fn new(shared: &Arc<Shared>) -> Arc<Pool> {
+        Arc::new(Pool {
+            shared: Arc::clone(shared),
+            state: Mutex::default(),
+        })
+    }
+
+    pub(super) fn stats(&self) -> PoolStats {
+        lock(&self.state).stats
+    }
+
+    pub(super) fn allocate(self: &Arc<Self>, bytes: u64) -> Result<DevicePtr> {
+        let most = self
+            .shared
+            .limits
+            .max_buffer_size
+            .min(self.shared.limits.max_storage_buffer_binding_size);
+        let size = class(bytes).min(most.max(bytes));
+        let too_large = |free: Option<u64>| Error::OutOfMemory {
+            backend: BackendKind::Wgpu,
+            memory: MemoryKind::Device,
+            requested: bytes,
+            free,
+            total: None,
+        };
+        if bytes > most {
+            return Err(Error::Limit {
+                what: "bytes in one buffer",
+                found: bytes,
+                limit: most,
+                remedy: "split the data over several buffers",
+            });
+        }
+        let reused = {
+            let mut state = lock(&self.state);
+            state.stats.allocations += 1;
+            let buffer = state.idle.get_mut(&size).and_then(Vec::pop);
+            state.stats.hits += u64::from(buffer.is_some());
+            buffer
+        };
+        let fresh = reused.is_none();
+        let buffer = match reused {
+            Some(buffer) => buffer,
+            None => {
+                let make = || {
+                    self.shared.device.create_buffer(&wgpu::BufferDescriptor {
+                        label: None,
+                        size,
+                        usage: wgpu::BufferUsages::STORAGE
+                            | wgpu::BufferUsages::COPY_SRC
+                            | wgpu::BufferUsages::COPY_DST,
+                        mapped_at_creation: false,
+                    })
+                };
+                let (buffer, error) = self.shared.scoped(wgpu::ErrorFilter::OutOfMemory, make);
+                if error.is_some() {
+                    self.trim(0);
+                    let (buffer, error) = self.shared.scoped(wgpu::ErrorFilter::OutOfMemory, make);
+                    if error.is_some() {
+                        return Err(too_large(None));
+                    }
+                    buffer
+                } else {
+                    buffer
+                }
+            }
+        };
+        let mut state = lock(&self.state);
+        state.stats.reserved += if fresh { size } else { 0 };
+        state.stats.in_use += size;
+        state.stats.peak = state.stats.peak.max(state.stats.in_use);
+        drop(state);
+        Ok(DevicePtr::new(
+            Arc::new(Memory {
+                buffer,
+                size,
+                pool: Arc::clone(self),
+            }),
+            bytes,
+        ))
+    }
+
+    pub(super) fn trim(&self, keep: u64) {
+        let mut state = lock(&self.state);
+        while state.stats.reserved - state.stats.in_use > keep {
+            let Some(mut entry) = state.idle.last_entry() else {
+                return;
+            };
+            let (size, popped) = (*entry.key(), entry.get_mut().pop());
+            match popped {
+                // The driver keeps it until submitted work has ended.
+                Some(_) => state.stats.reserved -= size,
+                None => drop(state.idle.pop_last()),
+            }
+        }
+    }
+}
+
+/// One storage buffer.
+pub(super) struct Memory {
+    pub(super) buffer: wgpu::Buffer,
+    size: u64,
+    pool: Arc<Pool>,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let mut state = lock(&self.pool.state);
+        state.stats.in_use -= self.size;
+        state.idle.entry(self.size).or_default().push(self.buffer.clone());
+    }
+}
+
+// SAFETY: the host reaches none of it, so there is no pointer whose promise could be broken.
+unsafe impl DeviceMemory for Memory {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn context_id(&self) -> ContextId {
+        self.pool.shared.id
+    }
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Device
+    }
+    fn bytes(&self) -> u64 {
+        self.size
+    }
+    fn address(&self) -> Option<u64> {
+        None
+    }
+    fn host_ptr(&self) -> Option<NonNull<u8>> {
+        None
+    }
+}
+
+/// Buffers that the host maps to read, and plain host memory that stands for pinned memory: wgpu has no page-locked
+/// memory that stays mapped, so copies from and to it go through buffers of wgpu's own.
+pub(super) struct Staging {
+    shared: Arc<Shared>,
+    idle: Mutex<Vec<wgpu::Buffer>>,
+    host: HostPool,
+}
+
+/// Staging buffers kept for reuse.
+const KEPT: usize = 32;
+
+impl Staging {
+    pub(super) fn new(shared: &Arc<Shared>) -> Staging {
+        Staging {
+            shared: Arc::clone(shared),
+            idle: Mutex::default(),
+            host: HostPool::new(shared.id, BackendKind::Wgpu, MemoryKind::Pinned),
+        }
+    }
+
+    pub(super) fn pinned(&self, bytes: u64) -> Result<DevicePtr> {
+        self.host.allocate(bytes)
+    }
+
+    pub(super) fn stats(&self) -> PoolStats {
+        self.host.stats()
+    }
+
+    pub(super) fn trim(&self, keep: u64) {
+        self.host.trim(keep);
+        lock(&self.idle).clear();
+    }
+
+    /// A buffer of at least `bytes` to read back through.
+    pub(super) fn take(&self, bytes: u64) -> wgpu::Buffer {
+        let mut idle = lock(&self.idle);
+        let fits = |b: &wgpu::Buffer| b.size() >= bytes && b.size() <= bytes.saturating_mul(4).max(4096);
+        if let Some(i) = idle.iter().rposition(fits) {
+            return idle.swap_remove(i);
+        }
+        drop(idle);
+        self.shared.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: class(bytes),
+            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        })
+    }
+
+    /// Gives an unmapped buffer back.
+    pub(super) fn give(&self, buffer: wgpu::Buffer) {
+        let mut idle = lock(&self.idle);
+        if idle.len() < KEPT {
+            idle.push(buffer);
+        }
+    }
+}
