@@ -2,8 +2,8 @@
 //!
 //! In the order in which a kernel passes through: [`ops`] is the operator table that all the rest reads, [`ir`]
 //! the representation, [`front`] what makes it of other forms, [`math`] the functions that are written once for
-//! all targets, [`verify`] the gate, [`pass`] the transformations, [`back`] the renderers; [`fault`] is what comes
-//! back when a kernel goes wrong.
+//! all targets, [`verify`] the gate, [`interp`] the interpreter, [`pass`] the transformations, [`back`] the renderers;
+//! [`fault`] is what comes back when a kernel goes wrong.
 
 pub mod ops;
 
@@ -14,6 +14,8 @@ pub mod front;
 pub mod math;
 
 pub mod verify;
+
+pub mod interp;
 
 pub mod pass;
 

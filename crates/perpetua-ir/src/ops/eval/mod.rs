@@ -4,9 +4,8 @@
 //! f16 and bf16 are computed as f32 and rounded after each operator. Operators of the math library go through
 //! `library`.
 
-#![allow(dead_code, reason = "the interpreter is what uses all of it")]
-
 mod cast;
+mod combine;
 mod float;
 mod int;
 mod lanes;
@@ -16,6 +15,7 @@ mod wide;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use combine::combine;
 pub(crate) use lanes::*;
 pub(crate) use wide::*;
 
@@ -128,29 +128,17 @@ pub fn eval_cast(from: Scalar, to: Scalar, bits: u64) -> u64 {
 
 /// The value that an atomic read-modify-write puts in place of `old`.
 pub fn eval_atomic(op: AtomicOp, s: Scalar, old: u64, operand: u64) -> u64 {
-    // The common cases without the detour over lanes.
-    match (op, s) {
-        (AtomicOp::Exchange, _) => return operand,
-        (AtomicOp::And, _) => return old & operand,
-        (AtomicOp::Or, _) => return old | operand,
-        (AtomicOp::Xor, _) => return old ^ operand,
-        (AtomicOp::Add, Scalar::I32 | Scalar::U32) => {
-            return u64::from((old as u32).wrapping_add(operand as u32));
-        }
-        (AtomicOp::Add, Scalar::F32) => {
-            let sum = f32::from_bits(old as u32) + f32::from_bits(operand as u32);
-            return u64::from(sum.to_bits());
-        }
-        _ => {}
-    }
     let op = match op {
+        AtomicOp::Exchange => return operand,
         AtomicOp::Add => BinaryOp::Add,
         AtomicOp::Sub => BinaryOp::Sub,
         AtomicOp::Min => BinaryOp::Min,
-        _ => BinaryOp::Max,
+        AtomicOp::Max => BinaryOp::Max,
+        AtomicOp::And => BinaryOp::And,
+        AtomicOp::Or => BinaryOp::Or,
+        AtomicOp::Xor => BinaryOp::Xor,
     };
-    // None of these operators faults.
-    eval_binary(op, s, old, operand).unwrap_or(old)
+    combine(op, s, old, operand)
 }
 
 /// The value that leaves the other operand of a combination as it is (floats: +0 for sums; infinities for minimum

@@ -1,0 +1,469 @@
+//! Launches: what the caller gives, checked, and the work-groups handed to machines, on one thread or several.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::error::{AccessKind, InterpError, Race, RacingAccess, Space};
+use super::machine::{Machine, Turn};
+use super::memory::BufferRef;
+use super::program::{ParameterKind, Program, RegionKind};
+use super::race::{Detector, Found, Stamp};
+use crate::fault::Fault;
+
+/// Most lanes of a work-group.
+pub const MAX_LANES: u32 = 1 << 16;
+
+/// Operations that a work-group executes before others get their turn, if it loops that long.
+const TURN: u64 = 1 << 16;
+
+/// Memory for work-groups that wait for their turn, in bytes.
+const PARKED_BYTES: usize = 256 << 20;
+
+/// One argument of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    /// For a buffer parameter: its memory. Its length in elements is as many as its bytes hold.
+    Buffer(BufferRef<'a>),
+    /// For a value parameter: its bytes as in memory.
+    Value(&'a [u8]),
+}
+
+/// Whether races are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum RaceMode {
+    /// No.
+    #[default]
+    Off,
+    /// Yes: the launch stops at the first race, with [`InterpError::Race`]. Work-groups run on one thread then, and an
+    /// access costs some hundred nanoseconds.
+    Detect,
+}
+
+/// A line that a lane printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Printed<'a> {
+    /// The line, without its end.
+    pub text: &'a str,
+    /// Source line, 0 when unknown.
+    pub line: u32,
+    /// Work-group index.
+    pub block: [u32; 3],
+    /// Lane index in the work-group.
+    pub thread: [u32; 3],
+}
+
+/// Takes what kernels print; called from the threads that run them.
+pub type PrintSink<'a> = &'a (dyn Fn(&Printed<'_>) + Sync);
+
+/// Calls the function that it is given on as many threads as it likes, once at least on each, and returns when
+/// all calls have returned: for example rayon's `broadcast`.
+pub type Spread<'a> = &'a (dyn Fn(&(dyn Fn() + Sync)) + Sync);
+
+/// On which threads work-groups run.
+#[derive(Clone, Copy, Default)]
+pub enum Parallel<'a> {
+    /// On the caller's, one after another.
+    #[default]
+    Off,
+    /// On so many, the caller's among them.
+    Threads(NonZero<usize>),
+    /// On the caller's own pool.
+    Spread(Spread<'a>),
+}
+
+impl fmt::Debug for Parallel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Parallel::Off => f.write_str("Off"),
+            Parallel::Threads(n) => write!(f, "Threads({n})"),
+            Parallel::Spread(_) => f.write_str("Spread"),
+        }
+    }
+}
+
+/// What a launch is given.
+#[derive(Clone, Copy)]
+pub struct LaunchConfig<'a> {
+    /// Work-groups, x, y, z. None along an axis: nothing runs.
+    pub grid: [u32; 3],
+    /// Lanes per work-group, x, y, z.
+    pub block: [u32; 3],
+    /// Bytes of dynamic workgroup memory.
+    pub dynamic_shared_bytes: u32,
+    /// Lanes of a subgroup: a power of two, 128 at most.
+    pub subgroup_size: u32,
+    /// Arguments, in the order of the kernel's parameters.
+    pub args: &'a [Arg<'a>],
+    /// Whether races are looked for.
+    pub races: RaceMode,
+    /// Where prints go; nowhere if there is none.
+    pub print: Option<PrintSink<'a>>,
+    /// Most operations that all work-groups together may execute, looked at every thousand or so.
+    pub step_budget: Option<u64>,
+    /// Stops the launch soon after it turns true.
+    pub cancel: Option<&'a AtomicBool>,
+    /// On which threads work-groups run.
+    pub parallel: Parallel<'a>,
+}
+
+impl<'a> LaunchConfig<'a> {
+    /// A launch on the caller's thread, with subgroups of 32 lanes and everything else off.
+    pub fn new(grid: [u32; 3], block: [u32; 3], args: &'a [Arg<'a>]) -> LaunchConfig<'a> {
+        LaunchConfig {
+            grid,
+            block,
+            dynamic_shared_bytes: 0,
+            subgroup_size: 32,
+            args,
+            races: RaceMode::Off,
+            print: None,
+            step_budget: None,
+            cancel: None,
+            parallel: Parallel::Off,
+        }
+    }
+}
+
+impl fmt::Debug for LaunchConfig<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LaunchConfig")
+            .field("grid", &self.grid)
+            .field("block", &self.block)
+            .field("dynamic_shared_bytes", &self.dynamic_shared_bytes)
+            .field("subgroup_size", &self.subgroup_size)
+            .field("args", &self.args)
+            .field("races", &self.races)
+            .field("step_budget", &self.step_budget)
+            .field("parallel", &self.parallel)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Grid and work-group.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
+}
+
+impl Shape {
+    /// Lanes of a work-group.
+    pub(super) fn lanes(&self) -> usize {
+        self.block.iter().map(|n| *n as usize).product()
+    }
+
+    /// Index of a lane in its work-group.
+    pub(super) fn thread(&self, lane: usize) -> [u32; 3] {
+        let [x, y, _] = self.block.map(|n| n.max(1) as usize);
+        [(lane % x) as u32, (lane / x % y) as u32, (lane / (x * y)) as u32]
+    }
+
+    fn groups(&self) -> Option<u64> {
+        let [x, y, z] = self.grid.map(u64::from);
+        (x * y).checked_mul(z)
+    }
+
+    /// Index of the work-group with a number.
+    pub(super) fn position(&self, number: u64) -> [u32; 3] {
+        let [x, y, _] = self.grid.map(|n| u64::from(n.max(1)));
+        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+    }
+}
+
+/// A launch whose arguments are checked.
+pub(super) struct Launch<'a> {
+    pub(super) program: &'a Program,
+    pub(super) shape: Shape,
+    pub(super) subgroup: u32,
+    pub(super) dynamic_bytes: usize,
+    pub(super) print: Option<PrintSink<'a>>,
+    args: &'a [Arg<'a>],
+    groups: u64,
+    /// Operations that are left.
+    budget: Option<(u64, AtomicU64)>,
+    cancel: Option<&'a AtomicBool>,
+}
+
+impl<'a> Launch<'a> {
+    fn new(program: &'a Program, config: &LaunchConfig<'a>) -> Result<Launch<'a>, InterpError> {
+        let shape = Shape {
+            grid: config.grid,
+            block: config.block,
+        };
+        let wrong = |problem: String| InterpError::Shape {
+            kernel: program.name.clone(),
+            problem,
+        };
+        let [x, y, z] = config.block.map(u64::from);
+        let lanes = (x * y).saturating_mul(z);
+        if lanes == 0 || lanes > u64::from(MAX_LANES) {
+            let block = config.block;
+            return Err(wrong(format!(
+                "a work-group of {block:?} has {lanes} lanes, at least 1 and at most {MAX_LANES} are possible"
+            )));
+        }
+        if let Some(fixed) = program.block_size.filter(|fixed| *fixed != config.block) {
+            return Err(wrong(format!(
+                "the work-group is {:?}, the kernel fixes it at {fixed:?}",
+                config.block
+            )));
+        }
+        if !config.subgroup_size.is_power_of_two() || config.subgroup_size > 128 {
+            return Err(wrong(format!(
+                "subgroups of {} lanes are not possible: use a power of two up to 128",
+                config.subgroup_size
+            )));
+        }
+        let groups = shape.groups().filter(|n| config.races == RaceMode::Off || *n <= u64::from(u32::MAX));
+        let groups =
+            groups.ok_or_else(|| wrong(format!("a grid of {:?} has too many work-groups", config.grid)))?;
+        check_args(program, config.args)?;
+        Ok(Launch {
+            program,
+            shape,
+            subgroup: config.subgroup_size,
+            dynamic_bytes: config.dynamic_shared_bytes as usize,
+            print: config.print,
+            args: config.args,
+            groups,
+            budget: config.step_budget.map(|n| (n, AtomicU64::new(n))),
+            cancel: config.cancel,
+        })
+    }
+
+    /// The memory of a buffer parameter.
+    pub(super) fn buffer(&self, param: u32) -> BufferRef<'a> {
+        match self.args.get(param as usize) {
+            Some(Arg::Buffer(buffer)) => *buffer,
+            _ => BufferRef::empty(),
+        }
+    }
+
+    /// A scalar of a value parameter.
+    pub(super) fn scalar(&self, param: u32, offset: u32, size: u32) -> u64 {
+        let Some(Arg::Value(bytes)) = self.args.get(param as usize) else {
+            return 0;
+        };
+        let (offset, size) = (offset as usize, size as usize);
+        let bytes = bytes.get(offset..offset + size).unwrap_or_default();
+        match *bytes {
+            [a] => a.into(),
+            [a, b] => u16::from_ne_bytes([a, b]).into(),
+            [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]).into(),
+            [a, b, c, d, e, f, g, h] => u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+            _ => 0,
+        }
+    }
+
+    /// Where dynamic workgroup memory starts.
+    pub(super) fn dynamic_offset(&self) -> usize {
+        let align = self.program.dynamic_align.max(1);
+        self.program.shared_bytes.next_multiple_of(align) as usize
+    }
+
+    /// Bytes of workgroup memory.
+    pub(super) fn shared_bytes(&self) -> usize {
+        self.dynamic_offset() + self.dynamic_bytes
+    }
+
+    /// Takes operations off the budget.
+    pub(super) fn charge(&self, steps: u64) -> Result<(), InterpError> {
+        let kernel = || self.program.name.clone();
+        if self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+            return Err(InterpError::Cancelled { kernel: kernel() });
+        }
+        if let Some((budget, left)) = &self.budget {
+            let spent = |left: u64| left.checked_sub(steps);
+            if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent).is_err() {
+                left.store(0, Ordering::Relaxed);
+                return Err(InterpError::Deadline {
+                    kernel: kernel(),
+                    budget: *budget,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// A race as the user reads it.
+    pub(super) fn race(&self, found: Found) -> Race {
+        let region = &self.program.regions[found.region as usize];
+        let access = |stamp: Stamp| RacingAccess {
+            kind: match stamp.kind {
+                // It was no update after all.
+                AccessKind::AtomicUpdate if !stamp.writes => AccessKind::AtomicLoad,
+                kind => kind,
+            },
+            line: self.program.lines[stamp.pc as usize],
+            block: self.shape.position(stamp.block.into()),
+            thread: self.shape.thread(stamp.lane as usize),
+        };
+        Race {
+            kernel: self.program.name.clone(),
+            space: match region.kind {
+                RegionKind::Buffer { .. } | RegionKind::Constant { .. } => Space::Global,
+                RegionKind::Shared { .. } | RegionKind::Dynamic => Space::Workgroup,
+            },
+            subject: region.name.clone(),
+            element: found.byte / u64::from(region.element.max(1)),
+            byte: found.byte,
+            first: access(found.first),
+            second: access(found.second),
+        }
+    }
+}
+
+fn check_args(program: &Program, args: &[Arg<'_>]) -> Result<(), InterpError> {
+    let wrong = |index: usize, problem: String| InterpError::Argument {
+        kernel: program.name.clone(),
+        index,
+        parameter: program.params.get(index).map_or_else(String::new, |p| p.name.clone()),
+        problem,
+    };
+    if args.len() != program.params.len() {
+        let (given, taken) = (args.len(), program.params.len());
+        let index = given.min(taken);
+        return Err(wrong(index, format!("{given} arguments are given, the kernel takes {taken}")));
+    }
+    for (i, (param, arg)) in program.params.iter().zip(args).enumerate() {
+        match (&param.kind, arg) {
+            (ParameterKind::Buffer { align }, Arg::Buffer(buffer)) => {
+                let address = buffer.ptr.addr();
+                if buffer.len > 0 && !address.is_multiple_of(*align as usize) {
+                    return Err(wrong(i, format!("the address {address:#x} is not a multiple of {align}")));
+                }
+            }
+            (ParameterKind::Value { size }, Arg::Value(bytes)) => {
+                if bytes.len() != *size as usize {
+                    let n = bytes.len();
+                    return Err(wrong(i, format!("{n} bytes are given, the value has {size}")));
+                }
+            }
+            (ParameterKind::Buffer { .. }, Arg::Value(_)) => {
+                return Err(wrong(i, "a value is given, the parameter is a buffer".into()));
+            }
+            (ParameterKind::Value { .. }, Arg::Buffer(_)) => {
+                return Err(wrong(i, "a buffer is given, the parameter is a value".into()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What work-groups came to, over all threads.
+#[derive(Default)]
+struct Outcome {
+    /// The fault of the lowest work-group.
+    fault: Option<(u64, Box<Fault>)>,
+    error: Option<InterpError>,
+}
+
+/// Work-groups waiting to run, shared by all threads.
+struct Queue<'l> {
+    launch: &'l Launch<'l>,
+    /// Number of the next work-group that nobody has started.
+    next: AtomicU64,
+    /// Somebody met an error.
+    stop: AtomicBool,
+    outcome: Mutex<Outcome>,
+}
+
+impl Queue<'_> {
+    fn outcome(&self) -> std::sync::MutexGuard<'_, Outcome> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs work-groups until none is left.
+    fn work(&self, mut races: Option<&mut Detector>) {
+        let launch = self.launch;
+        let (mut parked, mut spare) = (VecDeque::<Machine>::new(), Vec::<Machine>::new());
+        let mut most = usize::MAX;
+        while !self.stop.load(Ordering::Relaxed) {
+            // New work-groups go before those that have had a turn: one may be waiting for them.
+            let fresh = (parked.len() < most)
+                .then(|| self.next.fetch_add(1, Ordering::Relaxed))
+                .filter(|number| *number < launch.groups);
+            let mut machine = match fresh {
+                Some(number) => {
+                    let mut machine = spare.pop().unwrap_or_else(|| Machine::new(launch));
+                    machine.start(launch, number);
+                    machine
+                }
+                None => match parked.pop_front() {
+                    Some(machine) => machine,
+                    None => break,
+                },
+            };
+            let number = machine.number();
+            if let Some(races) = races.as_deref_mut() {
+                races.enter(number);
+            }
+            let turn = machine.run(launch, races.as_deref_mut(), TURN);
+            if !matches!(turn, Ok(Turn::Paused))
+                && let Some(fault) = machine.fault.take()
+            {
+                let mut outcome = self.outcome();
+                if outcome.fault.as_ref().is_none_or(|(first, _)| number < *first) {
+                    outcome.fault = Some((number, fault));
+                }
+            }
+            match turn {
+                Ok(Turn::Done) => {
+                    if let Some(races) = races.as_deref_mut() {
+                        races.leave(number);
+                    }
+                    spare.push(machine);
+                }
+                Ok(Turn::Paused) => {
+                    most = (PARKED_BYTES / machine.bytes().max(1)).max(2);
+                    parked.push_back(machine);
+                }
+                Err(error) => {
+                    self.outcome().error.get_or_insert(error);
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+        // Those that an error stopped may have faulted before; it is the better explanation.
+        for mut machine in parked {
+            if let Some(fault) = machine.fault.take() {
+                self.outcome().fault.get_or_insert((machine.number(), fault));
+            }
+        }
+    }
+}
+
+/// Runs a program.
+pub(super) fn launch(program: &Program, config: &LaunchConfig<'_>) -> Result<(), InterpError> {
+    let launch = Launch::new(program, config)?;
+    let queue = Queue {
+        launch: &launch,
+        next: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        outcome: Mutex::default(),
+    };
+    match config.parallel {
+        _ if config.races == RaceMode::Detect => queue.work(Some(&mut Detector::new(&launch))),
+        Parallel::Off => queue.work(None),
+        Parallel::Spread(spread) => spread(&|| queue.work(None)),
+        Parallel::Threads(n) => std::thread::scope(|scope| {
+            for _ in 1..n.get().min(launch.groups.max(1) as usize) {
+                let thread = std::thread::Builder::new().name("perpetua-interp".into());
+                // A thread less is slower, and no error.
+                if thread.spawn_scoped(scope, || queue.work(None)).is_err() {
+                    break;
+                }
+            }
+            queue.work(None);
+        }),
+    }
+    let outcome = queue.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match (outcome.fault, outcome.error) {
+        (Some((_, fault)), _) => Err(InterpError::Fault(fault)),
+        (None, Some(error)) => Err(error),
+        (None, None) => Ok(()),
+    }
+}

@@ -1,0 +1,412 @@
+//! Runs one work-group: all its lanes execute each operation together, under masks. Here: the lanes' state and the
+//! loop over operations. Knows nothing of launches beyond their shape, and of races only where to ask.
+
+mod atomic;
+mod control;
+mod locate;
+mod message;
+mod private;
+mod subgroup;
+mod transfer;
+
+use std::sync::atomic::Ordering;
+
+use super::error::InterpError;
+use super::launch::{Launch, Shape};
+use super::mask;
+use super::memory::BufferRef;
+use super::program::{Code, Fill, Pc, Program, Reg, RegionKind};
+use super::race::Detector;
+use crate::fault::Fault;
+use crate::ir::{Builtin, Checks, FaultKind, Scalar};
+use crate::ops::BinaryOp;
+use crate::ops::eval::{self, Level, Line, WORD, division_fault};
+use locate::Located;
+
+/// Whether a work-group has run to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// All its lanes are done.
+    Done,
+    /// It has used its turn up and can go on.
+    Paused,
+}
+
+/// A region as this work-group sees it.
+#[derive(Clone, Copy)]
+pub(super) struct View {
+    pub(super) ptr: *mut u8,
+    /// Elements of an indexable run.
+    pub(super) elements: u64,
+}
+
+/// One work-group.
+pub(super) struct Machine {
+    level: Level,
+    /// Storage of each register: as many words as lanes need.
+    regs: Vec<Vec<Line>>,
+    /// All lanes of the work-group.
+    all: Vec<u64>,
+    /// Lanes that execute the current operation.
+    active: Vec<u64>,
+    /// Lanes that have faulted.
+    dead: Vec<u64>,
+    /// All masks of the program, one after another.
+    masks: Vec<u64>,
+    /// Where functions return to.
+    calls: Vec<Pc>,
+    pc: Pc,
+    /// Index of the work-group.
+    block: [u32; 3],
+    /// Its number in the grid.
+    number: u64,
+    views: Vec<View>,
+    shared: Vec<Line>,
+    /// Keeps the copies that views of constant tables point to.
+    _constants: Vec<Line>,
+    located: Located,
+    /// The work-group's first fault.
+    pub(super) fault: Option<Box<Fault>>,
+    shape: Shape,
+}
+
+/// What an operation does with the order of operations.
+enum Next {
+    /// On with the next one.
+    On,
+    /// To another one.
+    To(Pc),
+    /// Lanes may have gone: on with the next one if any is left.
+    Check,
+    /// Back to the start of a loop.
+    Back(Pc),
+    Done,
+}
+
+/// Operations between two looks at the budget.
+const CHARGE: u64 = 1024;
+
+impl Machine {
+    /// A machine for the work-groups of one launch.
+    pub(super) fn new(launch: &Launch<'_>) -> Machine {
+        let program = launch.program;
+        let words = launch.shape.lanes().div_ceil(WORD);
+        let mut constants = vec![Line::ZERO; program.constants.len().div_ceil(size_of::<Line>())];
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut constants);
+        if let Some(start) = bytes.get_mut(..program.constants.len()) {
+            start.copy_from_slice(&program.constants);
+        }
+        let mut shared = vec![Line::ZERO; launch.shared_bytes().div_ceil(size_of::<Line>())];
+        let dynamic = launch.dynamic_offset();
+        let (constant_ptr, shared_ptr) = (constants.as_mut_ptr().cast::<u8>(), shared.as_mut_ptr().cast::<u8>());
+        let view = |region: &super::program::Region| match region.kind {
+            RegionKind::Buffer { param, .. } => {
+                let BufferRef { ptr, len, .. } = launch.buffer(param);
+                (ptr, len)
+            }
+            RegionKind::Shared { offset, size } => (shared_ptr.wrapping_add(offset as usize), size as usize),
+            RegionKind::Dynamic => (shared_ptr.wrapping_add(dynamic), launch.dynamic_bytes),
+            RegionKind::Constant { offset, size } => {
+                (constant_ptr.wrapping_add(offset as usize), size as usize)
+            }
+        };
+        let views = program.regions.iter().map(|region| {
+            let (ptr, len) = view(region);
+            let elements = (len / region.element.max(1) as usize) as u64;
+            View { ptr, elements }
+        });
+        let lines = |size: &u32| vec![Line::ZERO; words * *size as usize];
+        let mut machine = Machine {
+            level: Level::detect(),
+            regs: program.registers.iter().map(lines).collect(),
+            all: mask::first(launch.shape.lanes()),
+            active: vec![0; words],
+            dead: vec![0; words],
+            masks: vec![0; words * program.masks as usize],
+            calls: Vec::new(),
+            pc: 0,
+            block: [0; 3],
+            number: 0,
+            views: views.collect(),
+            shared,
+            _constants: constants,
+            located: Located::default(),
+            fault: None,
+            shape: launch.shape,
+        };
+        for (reg, fill) in &program.fills {
+            if !matches!(fill, Fill::Builtin(Builtin::BlockIdx(_))) {
+                machine.fill(launch, *reg, *fill);
+            }
+        }
+        machine
+    }
+
+    fn fill(&mut self, launch: &Launch<'_>, reg: Reg, fill: Fill) {
+        let program = launch.program;
+        let size = program.registers.get(reg as usize).copied().unwrap_or(8);
+        let shape = launch.shape;
+        let value = |lane: usize| match fill {
+            Fill::Constant(bits) => bits,
+            Fill::Param { param, offset } => launch.scalar(param, offset, size),
+            Fill::Bool { param, offset } => u64::from(launch.scalar(param, offset, 1) != 0),
+            Fill::Len(region) => self.views.get(region as usize).map_or(0, |v| v.elements),
+            Fill::Builtin(b) => u64::from(match b {
+                Builtin::ThreadIdx(axis) => shape.thread(lane)[axis as usize],
+                Builtin::BlockIdx(axis) => self.block[axis as usize],
+                Builtin::BlockDim(axis) => shape.block[axis as usize],
+                Builtin::GridDim(axis) => shape.grid[axis as usize],
+                Builtin::SubgroupSize => launch.subgroup,
+                Builtin::SubgroupLane => lane as u32 % launch.subgroup,
+            }),
+        };
+        let mut lines = std::mem::take(&mut self.regs[reg as usize]);
+        for lane in 0..launch.shape.lanes() {
+            eval::put(&mut lines, size, lane, value(lane));
+        }
+        self.regs[reg as usize] = lines;
+    }
+
+    /// Gets ready for work-group `number`.
+    pub(super) fn start(&mut self, launch: &Launch<'_>, number: u64) {
+        self.number = number;
+        self.block = launch.shape.position(number);
+        for (reg, fill) in &launch.program.fills {
+            if matches!(fill, Fill::Builtin(Builtin::BlockIdx(_))) {
+                self.fill(launch, *reg, *fill);
+            }
+        }
+        self.active.copy_from_slice(&self.all);
+        self.dead.fill(0);
+        self.masks.fill(0);
+        self.shared.fill(Line::ZERO);
+        self.calls.clear();
+        self.pc = launch.program.entry;
+        self.fault = None;
+    }
+
+    /// Number of the work-group in the grid.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Memory that it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let lines = self.regs.iter().map(Vec::len).sum::<usize>() + self.shared.len() + self._constants.len();
+        lines * size_of::<Line>() + self.masks.len() * size_of::<u64>()
+    }
+
+    /// Runs until all lanes are done, or a loop starts again after `turn` operations.
+    pub(super) fn run(
+        &mut self,
+        launch: &Launch<'_>,
+        mut races: Option<&mut Detector>,
+        turn: u64,
+    ) -> Result<Turn, InterpError> {
+        let program = launch.program;
+        let (mut taken, mut charged) = (0u64, 0u64);
+        while let Some(code) = program.code.get(self.pc as usize) {
+            taken += 1;
+            match self.execute(launch, code, races.as_deref_mut())? {
+                Next::On => self.pc += 1,
+                Next::To(pc) => self.pc = pc,
+                Next::Check if mask::none(&self.active) => self.pc = program.skips[self.pc as usize],
+                Next::Check => self.pc += 1,
+                Next::Back(start) => {
+                    self.pc = start;
+                    // Whatever runs for long comes here again and again.
+                    if taken - charged >= CHARGE {
+                        launch.charge(taken - charged)?;
+                        charged = taken;
+                        if taken >= turn {
+                            return Ok(Turn::Paused);
+                        }
+                    }
+                }
+                Next::Done => break,
+            }
+        }
+        launch.charge(taken - charged)?;
+        Ok(Turn::Done)
+    }
+
+    fn execute(
+        &mut self,
+        launch: &Launch<'_>,
+        code: &Code,
+        races: Option<&mut Detector>,
+    ) -> Result<Next, InterpError> {
+        let program = launch.program;
+        match code {
+            Code::Unary { op, s, a, out } => {
+                let mut result = self.take(*out);
+                eval::unary(self.level, *op, *s, &self.active, self.reg(*a), &mut result);
+                self.put(*out, result);
+            }
+            Code::Binary { op, s, a, b, out } => {
+                let mut result = self.take(*out);
+                let (a, b) = (self.reg(*a), self.reg(*b));
+                eval::binary(self.level, *op, *s, &self.active, a, b, &mut result);
+                self.put(*out, result);
+            }
+            Code::Divide {
+                op,
+                s,
+                a,
+                b,
+                out,
+                site,
+            } => {
+                let suspect = eval::division_suspect(self.level, *s, &self.active, self.reg(*a), self.reg(*b));
+                let killed = suspect && self.divisions(program, *op, *s, [*a, *b], *site);
+                let mut result = self.take(*out);
+                let (a, b) = (self.reg(*a), self.reg(*b));
+                eval::binary(self.level, *op, *s, &self.active, a, b, &mut result);
+                self.put(*out, result);
+                if killed {
+                    return Ok(Next::Check);
+                }
+            }
+            Code::Ternary { op, s, a, b, c, out } => {
+                let mut result = self.take(*out);
+                let abc = (self.reg(*a), self.reg(*b), self.reg(*c));
+                eval::ternary(self.level, *op, *s, &self.active, abc, &mut result);
+                self.put(*out, result);
+            }
+            Code::Cast { from, to, a, out } => {
+                let mut result = self.take(*out);
+                eval::cast(self.level, *from, *to, &self.active, self.reg(*a), &mut result);
+                self.put(*out, result);
+            }
+            Code::Copy { size, from, to } => {
+                let mut result = self.take(*to);
+                eval::copy(*size, &self.active, self.reg(*from), &mut result);
+                self.put(*to, result);
+            }
+            Code::Assign {
+                size,
+                from,
+                to,
+                last,
+            } => {
+                if *last && self.active == self.all {
+                    self.regs.swap(*from as usize, *to as usize);
+                } else {
+                    let mut result = self.take(*to);
+                    mask::assign(*size, &self.active, self.reg(*from), &mut result);
+                    self.put(*to, result);
+                }
+            }
+            Code::Load { access } => return self.load(launch, *access, races),
+            Code::Store { access } => return self.store(launch, *access, races),
+            Code::Atomic {
+                access,
+                s,
+                act,
+                sync,
+                out,
+            } => return self.atomic(launch, *access, *s, act, *sync, *out, races),
+            Code::PrivateLoad { place } => return Ok(self.private_load(program, *place)),
+            Code::PrivateStore { place } => return Ok(self.private_store(program, *place)),
+            Code::Subgroup { op, s, a, arg, out } => {
+                self.subgroup(launch.subgroup as usize, *op, *s, *a, *arg, *out);
+            }
+            Code::IsDead { out } => {
+                let mut result = self.take(*out);
+                for lane in mask::lanes(&self.active) {
+                    eval::put(&mut result, 1, lane, mask::has(&self.dead, lane).into());
+                }
+                self.put(*out, result);
+            }
+            Code::Barrier => self.barrier(launch, races)?,
+            Code::Fence { scope } => {
+                std::sync::atomic::fence(Ordering::AcqRel);
+                if let Some(races) = races {
+                    let lanes = mask::lanes(&self.active);
+                    races.fence(*scope, lanes.map(|lane| lane as u32));
+                }
+            }
+            Code::Print { site, args } => self.print(launch, *site, args),
+            Code::Fault { site, operands } => {
+                let lanes: Vec<usize> = mask::lanes(&self.active).collect();
+                let types = &program.sites[*site as usize].operands;
+                for lane in lanes {
+                    let operand = |i: usize| {
+                        let s = types.get(i).copied()?;
+                        Some(extended(s, eval::get(self.reg(operands[i]), s.size(), lane)))
+                    };
+                    let operands = [operand(0).unwrap_or(0), operand(1).unwrap_or(0)];
+                    self.raise(program, *site, lane, operands);
+                    // Explicit code says itself what a dead lane does next.
+                    if program.checks == Checks::Explicit {
+                        mask::insert(&mut self.active, lane);
+                    }
+                }
+                return Ok(Next::Check);
+            }
+            Code::End => return Ok(Next::Done),
+            code => return Ok(self.control(code)),
+        }
+        Ok(Next::On)
+    }
+
+    fn reg(&self, reg: Reg) -> &[Line] {
+        &self.regs[reg as usize]
+    }
+
+    /// A register's storage, to be changed while others are read; [`Machine::put`] puts it back.
+    fn take(&mut self, reg: Reg) -> Vec<Line> {
+        std::mem::take(&mut self.regs[reg as usize])
+    }
+
+    fn put(&mut self, reg: Reg, storage: Vec<Line>) {
+        self.regs[reg as usize] = storage;
+    }
+
+    /// Looks at each active lane's division for faults; whether there was one.
+    fn divisions(&mut self, program: &Program, op: BinaryOp, s: Scalar, ab: [Reg; 2], site: u32) -> bool {
+        let mut killed = false;
+        for w in 0..self.active.len() {
+            for i in mask::bits(self.active[w]) {
+                let lane = w * WORD + i;
+                let [a, b] = ab.map(|reg| eval::get(self.reg(reg), s.size(), lane));
+                if let Some(kind) = division_fault(op, s, a, b) {
+                    let (site, second) = match kind {
+                        FaultKind::DivisionByZero => (site, 0),
+                        _ => (site + 1, extended(s, b)),
+                    };
+                    self.raise(program, site, lane, [extended(s, a), second]);
+                    killed = true;
+                }
+            }
+        }
+        killed
+    }
+
+    /// A lane faults: it is reported if it is the first, and executes nothing more. A lane that is dead already
+    /// reports nothing.
+    fn raise(&mut self, program: &Program, site: u32, lane: usize, operands: [u64; 2]) {
+        mask::remove(&mut self.active, lane);
+        if mask::has(&self.dead, lane) {
+            return;
+        }
+        mask::insert(&mut self.dead, lane);
+        if self.fault.is_none()
+            && let Some(site) = program.sites.get(site as usize)
+        {
+            self.fault = Some(Box::new(Fault {
+                kernel: program.name.clone(),
+                source: program.source.clone(),
+                site: site.clone(),
+                block: self.block,
+                thread: self.shape.thread(lane),
+                operands,
+            }));
+        }
+    }
+}
+
+/// Bits of an integer, sign-extended if it is signed.
+fn extended(s: Scalar, bits: u64) -> u64 {
+    eval::eval_cast(s, if s.is_signed_int() { Scalar::I64 } else { Scalar::U64 }, bits)
+}

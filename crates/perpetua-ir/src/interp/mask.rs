@@ -1,0 +1,149 @@
+//! Sets of lanes as bits, 64 a word, and what is done with them: bits from `bool`s, stores under a mask.
+
+use crate::ops::eval::{Line, WORD, view, view_mut};
+
+/// Whether no lane is in the set.
+#[inline]
+pub(super) fn none(mask: &[u64]) -> bool {
+    mask.iter().all(|w| *w == 0)
+}
+
+/// Number of lanes in the set.
+pub(super) fn count(mask: &[u64]) -> u32 {
+    mask.iter().map(|w| w.count_ones()).sum()
+}
+
+/// Whether a lane is in the set.
+pub(super) fn has(mask: &[u64], lane: usize) -> bool {
+    mask.get(lane / WORD).is_some_and(|w| w >> (lane % WORD) & 1 == 1)
+}
+
+/// Takes a lane out of the set.
+pub(super) fn remove(mask: &mut [u64], lane: usize) {
+    if let Some(w) = mask.get_mut(lane / WORD) {
+        *w &= !(1 << (lane % WORD));
+    }
+}
+
+/// Puts a lane into the set.
+pub(super) fn insert(mask: &mut [u64], lane: usize) {
+    if let Some(w) = mask.get_mut(lane / WORD) {
+        *w |= 1 << (lane % WORD);
+    }
+}
+
+/// The lanes of a word, lowest first.
+#[inline(always)]
+pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = word.trailing_zeros() as usize;
+        (word != 0).then(|| {
+            word &= word - 1;
+            at
+        })
+    })
+}
+
+/// All lanes of a set, lowest first.
+pub(super) fn lanes(mask: &[u64]) -> impl Iterator<Item = usize> {
+    mask.iter()
+        .enumerate()
+        .flat_map(|(w, word)| bits(*word).map(move |i| w * WORD + i))
+}
+
+/// The set of all of `n` lanes.
+pub(super) fn first(n: usize) -> Vec<u64> {
+    (0..n.div_ceil(WORD))
+        .map(|w| match n - w * WORD {
+            rest if rest >= WORD => u64::MAX,
+            rest => (1 << rest) - 1,
+        })
+        .collect()
+}
+
+/// The set of lanes whose `bool` is true; 0 and 1 are the only values.
+#[inline(always)]
+pub(super) fn from_bools(bools: &[u8; WORD]) -> u64 {
+    let mut word = 0;
+    for (i, eight) in bools.as_chunks::<8>().0.iter().enumerate() {
+        // The product gathers bit 0 of byte k at bit 56 + k; no two terms meet, so nothing carries.
+        let gathered = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        word |= gathered << (8 * i);
+    }
+    word
+}
+
+macro_rules! assign_of {
+    ($t:ty, $mask:expr, $from:expr, $to:expr) => {{
+        const BITS: usize = <$t>::BITS as usize;
+        // Bit i of a chunk of the mask, as wide as the element: what is compared vectorises.
+        const BIT: [$t; BITS] = {
+            let mut table = [0; BITS];
+            let mut i = 0;
+            while i < BITS {
+                table[i] = 1 << i;
+                i += 1;
+            }
+            table
+        };
+        let words = view::<$t>($from).iter().zip(view_mut::<$t>($to));
+        for (m, (from, to)) in $mask.iter().zip(words) {
+            match *m {
+                0 => {}
+                u64::MAX => *to = *from,
+                m => {
+                    let chunks = from.as_chunks::<BITS>().0.iter().zip(to.as_chunks_mut::<BITS>().0);
+                    for (c, (from, to)) in chunks.enumerate() {
+                        let m = (m >> (c * BITS)) as $t;
+                        for i in 0..BITS {
+                            to[i] = if m & BIT[i] != 0 { from[i] } else { to[i] };
+                        }
+                    }
+                }
+            }
+        }
+    }};
+}
+
+/// Copies scalars of `size` bytes in the lanes of the mask and leaves the others alone.
+pub(super) fn assign(size: u32, mask: &[u64], from: &[Line], to: &mut [Line]) {
+    match size {
+        1 => assign_of!(u8, mask, from, to),
+        2 => assign_of!(u16, mask, from, to),
+        4 => assign_of!(u32, mask, from, to),
+        _ => assign_of!(u64, mask, from, to),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::eval::{get, put};
+
+    #[test]
+    fn assigning_leaves_other_lanes_alone() {
+        for size in [1u32, 2, 4, 8] {
+            for mask in [[0, u64::MAX], [0x8000_0000_0000_0001, 0xdead_beef_0123_4567]] {
+                let lines = 2 * size as usize;
+                let (mut from, mut to) = (vec![Line::ZERO; lines], vec![Line::ZERO; lines]);
+                (0..2 * WORD).for_each(|i| put(&mut from, size, i, i as u64 + 1));
+                assign(size, &mask, &from, &mut to);
+                for i in 0..2 * WORD {
+                    let expect = if has(&mask, i) { i as u64 + 1 } else { 0 };
+                    assert_eq!(get(&to, size, i), expect);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bools_become_bits() {
+        let mut bools = [0u8; WORD];
+        let word = 0xf0e1_d2c3_8001_7ffe_u64;
+        (0..WORD).for_each(|i| bools[i] = (word >> i & 1) as u8);
+        assert_eq!(from_bools(&bools), word);
+        assert_eq!(bits(word).map(|i| 1 << i).sum::<u64>(), word);
+        assert_eq!(first(70), [u64::MAX, 63]);
+        assert_eq!(count(&first(70)), 70);
+    }
+}

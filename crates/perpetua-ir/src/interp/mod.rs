@@ -1,0 +1,101 @@
+//! The lockstep interpreter: the meaning of the IR, which every target is measured against, and the CPU's way to run what
+//! has no native Rust. A work-group's lanes execute each operation together, over arrays of lanes, under masks.
+//!
+//! In the order in which a kernel passes through: `program` is the flat form in which it runs, `flatten` makes it, `launch`
+//! checks arguments and hands out work-groups, `machine` runs one, through `memory`, watched by `race`.
+//!
+//! ```
+//! use perpetua_ir::interp::{Arg, BufferRef, Interpreter, LaunchConfig};
+//! use perpetua_ir::ir::*;
+//! use perpetua_ir::ops::BinaryOp;
+//! use perpetua_ir::verify::verify;
+//! let mut k = KernelBuilder::new("double");
+//! let x = k.buffer("x", Type::F32, Access::ReadWrite);
+//! let i = k.global_id(Axis::X)?;
+//! let v = k.load(Place::element(x, i))?;
+//! let v = k.binary(BinaryOp::Add, v, v)?;
+//! k.store(Place::element(x, i), v)?;
+//! let kernel = verify(k.finish())?;
+//!
+//! let mut data: Vec<f32> = (0..256).map(|i| i as f32).collect();
+//! let interpreter = Interpreter::new(&kernel)?;
+//! let args = [Arg::Buffer(BufferRef::from_slice(&mut data))];
+//! interpreter.launch(&LaunchConfig::new([4, 1, 1], [64, 1, 1], &args))?;
+//! assert_eq!(data[100], 200.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! **Faults.** A faulting load gives zero, a faulting store or atomic does not happen, and the lane goes dead: it executes
+//! nothing more and counts as arrived at barriers. The other lanes and work-groups run on; the launch then gives the
+//! first fault of the lowest work-group that had one. A kernel whose checks are off is checked all the same: what is
+//! undefined elsewhere is a fault here. One whose checks are explicit does what its statements say.
+//!
+//! **Progress.** Work-groups run one after another, but one that loops for long gives others their turn, so
+//! work-groups that wait for each other by atomics make progress. Lanes of one work-group run in lockstep: one that
+//! waits in a loop for another lane of its group may wait for ever. A step budget ends that.
+
+mod error;
+mod flatten;
+mod launch;
+mod machine;
+mod mask;
+mod memory;
+mod program;
+mod race;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use error::{AccessKind, InterpError, Race, RacingAccess, Space};
+pub use launch::{
+    Arg, LaunchConfig, MAX_LANES, Parallel, PrintSink, Printed, RaceMode, Spread,
+};
+pub use memory::BufferRef;
+
+use crate::verify::Verified;
+use program::Program;
+
+/// A kernel made ready to run. May be launched many times, from several threads at once.
+pub struct Interpreter {
+    program: Program,
+}
+
+impl Interpreter {
+    /// Prepares a kernel: some microseconds for each hundred statements.
+    ///
+    /// # Errors
+    /// [`InterpError::Malformed`] for a kernel that the verifier should not have passed.
+    pub fn new(kernel: &Verified) -> Result<Interpreter, InterpError> {
+        let kernel = kernel.kernel();
+        let program = flatten::flatten(kernel).map_err(|cause| InterpError::Malformed {
+            kernel: kernel.name.clone(),
+            cause,
+        })?;
+        Ok(Interpreter { program })
+    }
+
+    /// The kernel's name.
+    pub fn name(&self) -> &str {
+        &self.program.name
+    }
+
+    /// Runs the kernel over a grid; returns when all its work-groups are done.
+    ///
+    /// # Errors
+    /// Bad arguments or an impossible shape (nothing has run then); a fault, a race where races are looked for, a
+    /// barrier that lanes did not all reach, a spent budget, or cancellation (buffers have been written to then).
+    pub fn launch(&self, config: &LaunchConfig<'_>) -> Result<(), InterpError> {
+        launch::launch(&self.program, config)
+    }
+}
+
+impl fmt::Debug for Interpreter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interpreter")
+            .field("kernel", &self.program.name)
+            .field("operations", &self.program.code.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,230 @@
+//! Who knows of whose accesses: vector clocks of lanes, kept short because most lanes of a work-group know the same.
+//! Knows nothing of memory.
+//!
+//! Each work-group has a time, which grows with its barriers, releases and fences; an access carries the time at
+//! which it was made. A [`Knowledge`] says, for each work-group, up to which time its accesses are known to have
+//! happened: those of all its lanes, and for single lanes further. An access happens before another one if the lane that
+//! makes the other one knows of it.
+//!
+//! - A barrier tells all lanes what each of them knows, and of all accesses of the group before it.
+//! - A release tells whoever acquires at that place what the releasing lane knows, and of its own accesses.
+//! - A fence does the same for whoever reads what its lane writes atomically afterwards, and completes an acquire from
+//!   what its lane has read atomically before.
+//! - A read-modify-write passes on what was published at its place before (release sequences).
+//! - A barrier also completes acquires, and what each lane of a group published by a fence before a barrier, all its
+//!   lanes publish after it: that is how "write, fence, barrier, one lane counts" is meant, and a barrier orders
+//!   the accesses before it before those after it.
+//!
+//! What is published at workgroup scope reaches lanes of the same group alone.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::ir::{MemOrder, Scope, Sync};
+
+/// Point in a work-group's time.
+pub(super) type Time = u32;
+
+/// Up to where the accesses of one work-group are known: those made before the time given.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Known {
+    all: Time,
+    /// Further for these lanes.
+    lanes: BTreeMap<u32, Time>,
+}
+
+impl Known {
+    fn join(&mut self, other: &Known) {
+        self.all = self.all.max(other.all);
+        for (lane, time) in &other.lanes {
+            let known = self.lanes.entry(*lane).or_default();
+            *known = (*known).max(*time);
+        }
+        let all = self.all;
+        self.lanes.retain(|_, time| *time > all);
+    }
+}
+
+/// Up to where the accesses of work-groups are known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Knowledge(HashMap<u32, Known>);
+
+impl Knowledge {
+    pub(super) fn join(&mut self, other: &Knowledge) {
+        for (block, known) in &other.0 {
+            self.0.entry(*block).or_default().join(known);
+        }
+    }
+
+    /// Whether an access of `lane` of `block` at `time` is known.
+    pub(super) fn has(&self, block: u32, lane: u32, time: Time) -> bool {
+        self.0.get(&block).is_some_and(|known| {
+            time < known.all || known.lanes.get(&lane).is_some_and(|until| time < *until)
+        })
+    }
+}
+
+/// What an atomic place, or a fence, hands on: to whom scope allows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Published {
+    /// To lanes of any work-group.
+    device: Knowledge,
+    /// To lanes of this work-group alone.
+    group: Option<(u32, Knowledge)>,
+}
+
+impl Published {
+    fn join(&mut self, other: &Published) {
+        self.device.join(&other.device);
+        match (&mut self.group, &other.group) {
+            (Some((mine, known)), Some((block, more))) if mine == block => known.join(more),
+            // A place has room for one group's; the latest is the one that its lanes go on with.
+            (mine, Some(theirs)) => *mine = Some(theirs.clone()),
+            (_, None) => {}
+        }
+    }
+
+    /// What a lane of `block` may take at `scope`.
+    fn taken(&self, block: u32, scope: Scope) -> Knowledge {
+        let mut taken = Knowledge::default();
+        let group = self.group.as_ref().filter(|(b, _)| *b == block);
+        if let Some((_, known)) = group {
+            taken.join(known);
+        }
+        if scope != Scope::Workgroup || group.is_some() {
+            taken.join(&self.device);
+        }
+        taken
+    }
+}
+
+/// What single lanes know or do beyond their group.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    known: Knowledge,
+    /// Published by its last fences.
+    fenced: Published,
+    /// Read atomically, to be known after a fence: of its own group's releases and of all.
+    pending: Knowledge,
+    pending_device: Knowledge,
+}
+
+/// The time of one work-group, and what its lanes know.
+#[derive(Clone, Debug)]
+pub(super) struct Clock {
+    block: u32,
+    now: Time,
+    /// When the last barrier was: all lanes know of the group's accesses before that.
+    since: Time,
+    known: Knowledge,
+    fenced: Published,
+    lanes: HashMap<u32, Lane>,
+}
+
+impl Clock {
+    pub(super) fn new(block: u32) -> Clock {
+        Clock {
+            block,
+            now: 1,
+            since: 1,
+            known: Knowledge::default(),
+            fenced: Published::default(),
+            lanes: HashMap::new(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Whether an access is known to `lane` of this group.
+    pub(super) fn knows(&self, lane: u32, (by_block, by_lane, time): (u32, u32, Time)) -> bool {
+        by_block == self.block && (by_lane == lane || time < self.since)
+            || self.known.has(by_block, by_lane, time)
+            || self.lanes.get(&lane).is_some_and(|l| l.known.has(by_block, by_lane, time))
+    }
+
+    /// All that `lane` knows, its own accesses up to now included.
+    fn view(&self, lane: u32) -> Knowledge {
+        let mut view = self.known.clone();
+        if let Some(l) = self.lanes.get(&lane) {
+            view.join(&l.known);
+        }
+        let own = Known {
+            all: self.since,
+            lanes: BTreeMap::from([(lane, self.now + 1)]),
+        };
+        view.0.entry(self.block).or_default().join(&own);
+        view
+    }
+
+    fn publication(&self, view: Knowledge, scope: Scope) -> Published {
+        Published {
+            device: match scope {
+                Scope::Workgroup => Knowledge::default(),
+                Scope::Device | Scope::System => view.clone(),
+            },
+            group: Some((self.block, view)),
+        }
+    }
+
+    pub(super) fn barrier(&mut self) {
+        for (_, lane) in std::mem::take(&mut self.lanes) {
+            self.known.join(&lane.known);
+            self.known.join(&lane.pending);
+            self.known.join(&lane.pending_device);
+            self.fenced.join(&lane.fenced);
+        }
+        self.now += 1;
+        self.since = self.now;
+    }
+
+    pub(super) fn fence(&mut self, scope: Scope, lane: u32) {
+        let l = self.lanes.entry(lane).or_default();
+        let pending = std::mem::take(&mut l.pending);
+        l.known.join(&pending);
+        if scope != Scope::Workgroup {
+            let pending = std::mem::take(&mut l.pending_device);
+            l.known.join(&pending);
+        }
+        let fenced = self.publication(self.view(lane), scope);
+        if let Some(l) = self.lanes.get_mut(&lane) {
+            l.fenced.join(&fenced);
+        }
+        self.now += 1;
+    }
+
+    /// An atomic access of `lane` at a place where `place` is published: it may read, and it may write.
+    pub(super) fn atomic(&mut self, lane: u32, sync: Sync, reads: bool, writes: bool, place: &mut Published) {
+        let acquires = matches!(sync.order, MemOrder::Acquire | MemOrder::AcqRel | MemOrder::SeqCst);
+        let releases = matches!(sync.order, MemOrder::Release | MemOrder::AcqRel | MemOrder::SeqCst);
+        if reads {
+            let group = place.taken(self.block, Scope::Workgroup);
+            let device = place.taken(self.block, sync.scope);
+            let l = self.lanes.entry(lane).or_default();
+            if acquires {
+                l.known.join(&device);
+            } else {
+                l.pending.join(&group);
+                l.pending_device.join(&device);
+            }
+        }
+        if writes {
+            let mut out = self.fenced.clone();
+            if let Some(l) = self.lanes.get(&lane) {
+                out.join(&l.fenced);
+            }
+            if sync.scope == Scope::Workgroup {
+                out.device = Knowledge::default();
+            }
+            if releases {
+                out.join(&self.publication(self.view(lane), sync.scope));
+                self.now += 1;
+            }
+            if reads {
+                place.join(&out);
+            } else {
+                *place = out;
+            }
+        }
+    }
+}
