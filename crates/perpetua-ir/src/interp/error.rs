@@ -148,7 +148,12 @@ pub struct RacingAccess {
 impl fmt::Display for RacingAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (block, thread) = (Triple(self.block), Triple(self.thread));
-        write!(f, "{} by thread {thread} of block {block}{}", self.kind, at_line(self.line))
+        write!(
+            f,
+            "{} by thread {thread} of block {block}{}",
+            self.kind,
+            at_line(self.line)
+        )
     }
 }
 

@@ -169,7 +169,11 @@ impl Shape {
     /// Index of the work-group with a number.
     pub(super) fn position(&self, number: u64) -> [u32; 3] {
         let [x, y, _] = self.grid.map(|n| u64::from(n.max(1)));
-        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+        [
+            (number % x) as u32,
+            (number / x % y) as u32,
+            (number / x / y) as u32,
+        ]
     }
 }
 
@@ -217,7 +221,9 @@ impl<'a> Launch<'a> {
                 config.subgroup_size
             )));
         }
-        let groups = shape.groups().filter(|n| config.races == RaceMode::Off || *n <= u64::from(u32::MAX));
+        let groups = shape
+            .groups()
+            .filter(|n| config.races == RaceMode::Off || *n <= u64::from(u32::MAX));
         let groups =
             groups.ok_or_else(|| wrong(format!("a grid of {:?} has too many work-groups", config.grid)))?;
         check_args(program, config.args)?;
@@ -277,7 +283,10 @@ impl<'a> Launch<'a> {
         }
         if let Some((budget, left)) = &self.budget {
             let spent = |left: u64| left.checked_sub(steps);
-            if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent).is_err() {
+            if left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent)
+                .is_err()
+            {
                 left.store(0, Ordering::Relaxed);
                 return Err(InterpError::Deadline {
                     kernel: kernel(),
@@ -320,20 +329,29 @@ fn check_args(program: &Program, args: &[Arg<'_>]) -> Result<(), InterpError> {
     let wrong = |index: usize, problem: String| InterpError::Argument {
         kernel: program.name.clone(),
         index,
-        parameter: program.params.get(index).map_or_else(String::new, |p| p.name.clone()),
+        parameter: program
+            .params
+            .get(index)
+            .map_or_else(String::new, |p| p.name.clone()),
         problem,
     };
     if args.len() != program.params.len() {
         let (given, taken) = (args.len(), program.params.len());
         let index = given.min(taken);
-        return Err(wrong(index, format!("{given} arguments are given, the kernel takes {taken}")));
+        return Err(wrong(
+            index,
+            format!("{given} arguments are given, the kernel takes {taken}"),
+        ));
     }
     for (i, (param, arg)) in program.params.iter().zip(args).enumerate() {
         match (&param.kind, arg) {
             (ParameterKind::Buffer { align }, Arg::Buffer(buffer)) => {
                 let address = buffer.ptr.addr();
                 if buffer.len > 0 && !address.is_multiple_of(*align as usize) {
-                    return Err(wrong(i, format!("the address {address:#x} is not a multiple of {align}")));
+                    return Err(wrong(
+                        i,
+                        format!("the address {address:#x} is not a multiple of {align}"),
+                    ));
                 }
             }
             (ParameterKind::Value { size }, Arg::Value(bytes)) => {

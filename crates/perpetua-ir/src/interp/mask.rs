@@ -92,7 +92,11 @@ macro_rules! assign_of {
                 0 => {}
                 u64::MAX => *to = *from,
                 m => {
-                    let chunks = from.as_chunks::<BITS>().0.iter().zip(to.as_chunks_mut::<BITS>().0);
+                    let chunks = from
+                        .as_chunks::<BITS>()
+                        .0
+                        .iter()
+                        .zip(to.as_chunks_mut::<BITS>().0);
                     for (c, (from, to)) in chunks.enumerate() {
                         let m = (m >> (c * BITS)) as $t;
                         for i in 0..BITS {

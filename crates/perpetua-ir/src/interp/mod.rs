@@ -49,11 +49,10 @@ mod tests;
 use std::fmt;
 
 pub use error::{AccessKind, InterpError, Race, RacingAccess, Space};
-pub use launch::{
-    Arg, LaunchConfig, MAX_LANES, Parallel, PrintSink, Printed, RaceMode, Spread,
-};
+pub use launch::{Arg, LaunchConfig, MAX_LANES, Parallel, PrintSink, Printed, RaceMode, Spread};
 pub use memory::BufferRef;
 
+use crate::fault::FaultSite;
 use crate::verify::Verified;
 use program::Program;
 
@@ -74,6 +73,22 @@ impl Interpreter {
             cause,
         })?;
         Ok(Interpreter { program })
+    }
+
+    /// Prepares a kernel whose checks have been made explicit, with the names of its fault sites: those of its fault
+    /// statements, in order, functions first ([`Explicit::faults`](crate::pass::checks::Explicit::faults)).
+    ///
+    /// # Errors
+    /// As [`Interpreter::new`].
+    pub fn with_sites(kernel: &Verified, sites: &[FaultSite]) -> Result<Interpreter, InterpError> {
+        let mut interpreter = Interpreter::new(kernel)?;
+        let statements = interpreter.program.statement_sites.clone();
+        for (at, site) in statements.into_iter().zip(sites) {
+            if let Some(slot) = interpreter.program.sites.get_mut(at as usize) {
+                slot.clone_from(site);
+            }
+        }
+        Ok(interpreter)
     }
 
     /// The kernel's name.

@@ -52,6 +52,8 @@ pub(super) struct Program {
     pub(super) accesses: Vec<SharedPlace>,
     pub(super) privates: Vec<PrivatePlace>,
     pub(super) sites: Vec<FaultSite>,
+    /// Those of fault statements, by their indices into `sites`, in order of the text.
+    pub(super) statement_sites: Vec<u32>,
     pub(super) prints: Vec<PrintSite>,
     /// Whether lanes of different work-groups, or of one between barriers, may be ordered by atomics or fences.
     pub(super) synchronises: bool,
@@ -76,9 +78,15 @@ pub(super) enum Fill {
     /// Bits.
     Constant(u64),
     /// The scalar at this byte of a parameter.
-    Param { param: u32, offset: u32 },
+    Param {
+        param: u32,
+        offset: u32,
+    },
     /// The `bool` at this byte of a parameter: any byte but zero is true.
-    Bool { param: u32, offset: u32 },
+    Bool {
+        param: u32,
+        offset: u32,
+    },
     Builtin(Builtin),
     /// Number of elements of a region.
     Len(u32),

@@ -27,7 +27,9 @@ impl Liveness {
             number: 0,
         };
         scan.block(&body.block);
-        let Scan { mut found, passes, .. } = scan;
+        let Scan {
+            mut found, passes, ..
+        } = scan;
         // A value that only becomes part of another one lives as long as that; later ones are known first.
         for (from, to) in passes.into_iter().rev() {
             let until = found.last(to);

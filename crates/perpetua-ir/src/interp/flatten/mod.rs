@@ -97,6 +97,7 @@ pub(super) fn flatten(kernel: &Kernel) -> Result<Program> {
             accesses: Vec::new(),
             privates: Vec::new(),
             sites: Vec::new(),
+            statement_sites: Vec::new(),
             prints: Vec::new(),
             synchronises: false,
         },
@@ -179,7 +180,10 @@ impl<'a> Flattener<'a> {
         let entry = self.program.code.len() as Pc;
         let mut params = Vec::new();
         for (i, (_, ty)) in function.params.iter().enumerate() {
-            let regs: Vec<Reg> = leaf_sizes(ty).into_iter().map(|s| self.registers.keep(s)).collect();
+            let regs: Vec<Reg> = leaf_sizes(ty)
+                .into_iter()
+                .map(|s| self.registers.keep(s))
+                .collect();
             if let Some(value) = cx.values.get_mut(i) {
                 value.clone_from(&regs);
             }
@@ -189,7 +193,12 @@ impl<'a> Flattener<'a> {
         cx.result = result.map(|size| self.registers.keep(size)).collect();
         self.block(&mut cx, &function.body.block)?;
         self.place_label(end);
-        self.emit(&cx, Code::Return { returned: cx.returned });
+        self.emit(
+            &cx,
+            Code::Return {
+                returned: cx.returned,
+            },
+        );
         self.registers.end_body();
         // The masks in use stay so: the function's are its own.
         self.masks = self.program.masks;
@@ -314,8 +323,7 @@ impl<'a> Flattener<'a> {
             }
             Inst::Continue(depth) => {
                 let into = frame(cx, *depth)?.continued;
-                let into =
-                    into.ok_or_else(|| TypeError::Invalid("`continue` of a labelled block".into()))?;
+                let into = into.ok_or_else(|| TypeError::Invalid("`continue` of a labelled block".into()))?;
                 self.emit(cx, Code::Leave { into });
             }
             Inst::Return(value) => {

@@ -90,7 +90,15 @@ impl<'a> Flattener<'a> {
                     vec![self.constant(*to, eval_cast(from, *to, bits))]
                 } else {
                     let out = self.fresh(cx, v, to.size());
-                    self.emit(cx, Code::Cast { from, to: *to, a, out });
+                    self.emit(
+                        cx,
+                        Code::Cast {
+                            from,
+                            to: *to,
+                            a,
+                            out,
+                        },
+                    );
                     vec![out]
                 }
             }
@@ -205,7 +213,11 @@ impl<'a> Flattener<'a> {
             bits != 0 && (bits != minus_one || s.is_unsigned_int())
         });
         if divides && !harmless {
-            let subject = if op == BinaryOp::Div { "division" } else { "remainder" };
+            let subject = if op == BinaryOp::Div {
+                "division"
+            } else {
+                "remainder"
+            };
             let site = self.site(cx, FaultKind::DivisionByZero, subject.into(), vec![s]);
             self.site(cx, FaultKind::DivisionOverflow, subject.into(), vec![s, s]);
             self.emit(
@@ -332,6 +344,7 @@ impl<'a> Flattener<'a> {
                     types.push(cx.declarations.scalar(*v, "operand of a fault")?);
                 }
                 let site = self.site(cx, *kind, "enum".into(), types);
+                self.program.statement_sites.push(site);
                 self.emit(cx, Code::Fault { site, operands });
             }
         }

@@ -15,7 +15,10 @@ struct Path {
 /// Greatest power of two that divides sizes and offsets of all scalars of a type: what the race detector watches
 /// as one.
 fn grain(ty: &Type) -> u32 {
-    let bits = ty.leaves().into_iter().fold(ty.size() | 8, |bits, (s, o)| bits | s.size() | o);
+    let bits = ty
+        .leaves()
+        .into_iter()
+        .fold(ty.size() | 8, |bits, (s, o)| bits | s.size() | o);
     1 << bits.trailing_zeros()
 }
 
@@ -222,7 +225,11 @@ impl<'a> Flattener<'a> {
     /// Registers of the part of a local variable that a path without run-time indices leads to.
     fn part(&self, cx: &Context<'a>, id: LocalId, path: &Path) -> Vec<Reg> {
         let start = path.offset as usize;
-        let regs = cx.locals.get(id.0 as usize).map(Vec::as_slice).unwrap_or_default();
+        let regs = cx
+            .locals
+            .get(id.0 as usize)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let part = regs.get(start..start + path.ty.leaf_count());
         part.unwrap_or_default().to_vec()
     }

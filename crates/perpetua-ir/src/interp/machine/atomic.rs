@@ -131,8 +131,7 @@ impl Machine {
                 let offset = self.located.offset(i);
                 // SAFETY: as in `Machine::load`: lane `i` was found in bounds, and 32- and 64-bit scalars, the only ones that the
                 // verifier lets atomics have, are aligned there.
-                let (old, wrote) =
-                    unsafe { perform(ptr.wrapping_add(offset as usize), s, act, sync.order) };
+                let (old, wrote) = unsafe { perform(ptr.wrapping_add(offset as usize), s, act, sync.order) };
                 eval::put(&mut result, size, lane, old);
                 if let Some(races) = races.as_deref_mut() {
                     let kind = match act {

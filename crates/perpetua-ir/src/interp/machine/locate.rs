@@ -95,30 +95,30 @@ enum Pattern {
     Mixed,
 }
 
+/// Whether indices ascend by one from `start` on, and whether they all equal it.
+#[inline(always)]
+fn relation<'i, T: Index + 'i>(start: T, indices: impl Iterator<Item = &'i T>) -> (bool, bool) {
+    let zero = T::of(0);
+    let (mut ascends, mut equals) = (zero, zero);
+    for (i, index) in indices.enumerate() {
+        let step = index.minus(start);
+        ascends = ascends.or(step.minus(T::of(i)));
+        equals = equals.or(step);
+    }
+    (ascends == zero, equals == zero)
+}
+
 /// Compares the indices of the lanes `m`, which must not be empty. Ascending ones are of consecutive lanes, all of
 /// them below `len`, or they are mixed.
 fn pattern<T: Index>(index: &[T; WORD], m: u64, len: u64) -> Pattern {
     let (lo, hi) = (m.trailing_zeros() as usize, WORD - m.leading_zeros() as usize);
     let start = index[lo];
-    let zero = T::of(0);
     let (ascends, equals) = if m == u64::MAX {
-        let (mut ascends, mut equals) = (zero, zero);
-        for i in 0..WORD {
-            let step = index[i].minus(start);
-            ascends = ascends.or(step.minus(T::of(i)));
-            equals = equals.or(step);
-        }
-        (ascends == zero, equals == zero)
+        relation(start, index.iter())
     } else {
-        let lanes = index[lo..hi].iter().enumerate();
-        let (mut ascends, mut equals) = (zero, zero);
-        for (i, index) in lanes {
-            let step = index.minus(start);
-            ascends = ascends.or(step.minus(T::of(i)));
-            equals = equals.or(step);
-        }
         let gaps = (m >> lo).count_zeros() as usize != WORD - (hi - lo);
-        (ascends == zero && !gaps, equals == zero)
+        let (ascends, equals) = relation(start, index[lo..hi].iter());
+        (ascends && !gaps, equals)
     };
     if equals && start.wide() < len {
         return Pattern::Equal(start.wide());
@@ -216,7 +216,11 @@ impl Machine {
             self.out_of_bounds(program, steps, run, w * WORD + i);
         }
         let m = m & !beyond;
-        self.located.shape = if m == 0 { Shape::Each } else { self.shape_of(m, unit) };
+        self.located.shape = if m == 0 {
+            Shape::Each
+        } else {
+            self.shape_of(m, unit)
+        };
         m
     }
 

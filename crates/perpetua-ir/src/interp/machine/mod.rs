@@ -86,6 +86,9 @@ enum Next {
 /// Operations between two looks at the budget.
 const CHARGE: u64 = 1024;
 
+/// How much of a turn an atomic access takes, in operations: whoever loops over atomics is likely to wait for others.
+const ATOMIC_TURN: u64 = 64;
+
 impl Machine {
     /// A machine for the work-groups of one launch.
     pub(super) fn new(launch: &Launch<'_>) -> Machine {
@@ -98,7 +101,10 @@ impl Machine {
         }
         let mut shared = vec![Line::ZERO; launch.shared_bytes().div_ceil(size_of::<Line>())];
         let dynamic = launch.dynamic_offset();
-        let (constant_ptr, shared_ptr) = (constants.as_mut_ptr().cast::<u8>(), shared.as_mut_ptr().cast::<u8>());
+        let (constant_ptr, shared_ptr) = (
+            constants.as_mut_ptr().cast::<u8>(),
+            shared.as_mut_ptr().cast::<u8>(),
+        );
         let view = |region: &super::program::Region| match region.kind {
             RegionKind::Buffer { param, .. } => {
                 let BufferRef { ptr, len, .. } = launch.buffer(param);
@@ -161,8 +167,11 @@ impl Machine {
             }),
         };
         let mut lines = std::mem::take(&mut self.regs[reg as usize]);
-        for lane in 0..launch.shape.lanes() {
-            eval::put(&mut lines, size, lane, value(lane));
+        let varies = matches!(fill, Fill::Builtin(Builtin::ThreadIdx(_) | Builtin::SubgroupLane));
+        if varies {
+            (0..shape.lanes()).for_each(|lane| eval::put(&mut lines, size, lane, value(lane)));
+        } else {
+            eval::splat(&mut lines, size, value(0));
         }
         self.regs[reg as usize] = lines;
     }
@@ -204,9 +213,10 @@ impl Machine {
         turn: u64,
     ) -> Result<Turn, InterpError> {
         let program = launch.program;
-        let (mut taken, mut charged) = (0u64, 0u64);
+        let (mut taken, mut charged, mut waited) = (0u64, 0u64, 0u64);
         while let Some(code) = program.code.get(self.pc as usize) {
             taken += 1;
+            waited += u64::from(matches!(code, Code::Atomic { .. }));
             match self.execute(launch, code, races.as_deref_mut())? {
                 Next::On => self.pc += 1,
                 Next::To(pc) => self.pc = pc,
@@ -218,7 +228,7 @@ impl Machine {
                     if taken - charged >= CHARGE {
                         launch.charge(taken - charged)?;
                         charged = taken;
-                        if taken >= turn {
+                        if taken + waited * ATOMIC_TURN >= turn {
                             return Ok(Turn::Paused);
                         }
                     }
@@ -257,7 +267,8 @@ impl Machine {
                 out,
                 site,
             } => {
-                let suspect = eval::division_suspect(self.level, *s, &self.active, self.reg(*a), self.reg(*b));
+                let suspect =
+                    eval::division_suspect(self.level, *s, &self.active, self.reg(*a), self.reg(*b));
                 let killed = suspect && self.divisions(program, *op, *s, [*a, *b], *site);
                 let mut result = self.take(*out);
                 let (a, b) = (self.reg(*a), self.reg(*b));
@@ -283,12 +294,7 @@ impl Machine {
                 eval::copy(*size, &self.active, self.reg(*from), &mut result);
                 self.put(*to, result);
             }
-            Code::Assign {
-                size,
-                from,
-                to,
-                last,
-            } => {
+            Code::Assign { size, from, to, last } => {
                 if *last && self.active == self.all {
                     self.regs.swap(*from as usize, *to as usize);
                 } else {
@@ -408,5 +414,13 @@ impl Machine {
 
 /// Bits of an integer, sign-extended if it is signed.
 fn extended(s: Scalar, bits: u64) -> u64 {
-    eval::eval_cast(s, if s.is_signed_int() { Scalar::I64 } else { Scalar::U64 }, bits)
+    eval::eval_cast(
+        s,
+        if s.is_signed_int() {
+            Scalar::I64
+        } else {
+            Scalar::U64
+        },
+        bits,
+    )
 }

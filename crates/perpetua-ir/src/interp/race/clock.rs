@@ -66,6 +66,8 @@ impl Knowledge {
 /// What an atomic place, or a fence, hands on: to whom scope allows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Published {
+    /// Changes with the content, and is no other place's; 0: nothing was ever published.
+    version: u64,
     /// To lanes of any work-group.
     device: Knowledge,
     /// To lanes of this work-group alone.
@@ -103,6 +105,8 @@ struct Lane {
     known: Knowledge,
     /// Published by its last fences.
     fenced: Published,
+    /// What it has taken last: version, scope, and whether it acquired. Waiting loops take the same again and again.
+    taken: Option<(u64, Scope, bool)>,
     /// Read atomically, to be known after a fence: of its own group's releases and of all.
     pending: Knowledge,
     pending_device: Knowledge,
@@ -140,7 +144,10 @@ impl Clock {
     pub(super) fn knows(&self, lane: u32, (by_block, by_lane, time): (u32, u32, Time)) -> bool {
         by_block == self.block && (by_lane == lane || time < self.since)
             || self.known.has(by_block, by_lane, time)
-            || self.lanes.get(&lane).is_some_and(|l| l.known.has(by_block, by_lane, time))
+            || self
+                .lanes
+                .get(&lane)
+                .is_some_and(|l| l.known.has(by_block, by_lane, time))
     }
 
     /// All that `lane` knows, its own accesses up to now included.
@@ -159,6 +166,7 @@ impl Clock {
 
     fn publication(&self, view: Knowledge, scope: Scope) -> Published {
         Published {
+            version: 0,
             device: match scope {
                 Scope::Workgroup => Knowledge::default(),
                 Scope::Device | Scope::System => view.clone(),
@@ -193,18 +201,33 @@ impl Clock {
         self.now += 1;
     }
 
-    /// An atomic access of `lane` at a place where `place` is published: it may read, and it may write.
-    pub(super) fn atomic(&mut self, lane: u32, sync: Sync, reads: bool, writes: bool, place: &mut Published) {
-        let acquires = matches!(sync.order, MemOrder::Acquire | MemOrder::AcqRel | MemOrder::SeqCst);
-        let releases = matches!(sync.order, MemOrder::Release | MemOrder::AcqRel | MemOrder::SeqCst);
-        if reads {
-            let group = place.taken(self.block, Scope::Workgroup);
+    /// An atomic access of `lane` at a place where `place` is published: it may read, and it may write, and then
+    /// `version` is a number never used before.
+    pub(super) fn atomic(
+        &mut self,
+        lane: u32,
+        sync: Sync,
+        (reads, writes): (bool, bool),
+        place: &mut Published,
+        version: u64,
+    ) {
+        let acquires = matches!(
+            sync.order,
+            MemOrder::Acquire | MemOrder::AcqRel | MemOrder::SeqCst
+        );
+        let releases = matches!(
+            sync.order,
+            MemOrder::Release | MemOrder::AcqRel | MemOrder::SeqCst
+        );
+        let taken = Some((place.version, sync.scope, acquires));
+        let l = self.lanes.entry(lane).or_default();
+        if reads && place.version != 0 && l.taken != taken {
+            l.taken = taken;
             let device = place.taken(self.block, sync.scope);
-            let l = self.lanes.entry(lane).or_default();
             if acquires {
                 l.known.join(&device);
             } else {
-                l.pending.join(&group);
+                l.pending.join(&place.taken(self.block, Scope::Workgroup));
                 l.pending_device.join(&device);
             }
         }
@@ -225,6 +248,7 @@ impl Clock {
             } else {
                 *place = out;
             }
+            place.version = version;
         }
     }
 }

@@ -14,8 +14,8 @@ use super::launch::Launch;
 use super::program::RegionKind;
 use crate::ir::{Scope, Sync};
 use clock::{Clock, Published};
-pub(super) use shadow::Stamp;
 use shadow::Shadow;
+pub(super) use shadow::Stamp;
 
 /// One access of one lane of the current work-group.
 #[derive(Clone, Copy)]
@@ -65,6 +65,8 @@ pub(super) struct Detector {
     groups: HashMap<u32, Group>,
     /// The group whose accesses come next.
     current: u32,
+    /// Versions given to published knowledge so far.
+    versions: u64,
     /// Whether nothing but barriers orders accesses.
     bounded: bool,
     group_bytes: u64,
@@ -118,7 +120,9 @@ impl Detector {
             }
             let grain = stretch.iter().fold(8, |grain, (from, _, i, _)| {
                 let from = (from - start) as u32 | 8;
-                grain.min(program.regions[*i].grain).min(1 << from.trailing_zeros())
+                grain
+                    .min(program.regions[*i].grain)
+                    .min(1 << from.trailing_zeros())
             });
             for (from, _, i, _) in stretch {
                 regions[*i] = Watched::Global(global.len(), from - start);
@@ -131,6 +135,7 @@ impl Detector {
             published: HashMap::new(),
             groups: HashMap::new(),
             current: 0,
+            versions: 0,
             bounded: !program.synchronises,
             group_bytes: launch.shared_bytes() as u64,
             group_grain,
@@ -207,7 +212,10 @@ impl Detector {
             Watched::Group(start) => group.published.entry(start + touch.offset).or_default(),
         };
         let reads = touch.kind != AccessKind::AtomicStore;
-        group.clock.atomic(touch.lane, sync, reads, wrote, place);
+        self.versions += 1;
+        group
+            .clock
+            .atomic(touch.lane, sync, (reads, wrote), place, self.versions);
         Ok(())
     }
 

@@ -58,7 +58,12 @@ pub(super) struct Cell {
 impl Cell {
     /// Remembers an access; gives an earlier one that it races with. `known` tells whether an earlier access is known to
     /// the lane that makes this one.
-    pub(super) fn access(&mut self, new: Stamp, bounded: bool, known: impl Fn(&Stamp) -> bool) -> Option<Stamp> {
+    pub(super) fn access(
+        &mut self,
+        new: Stamp,
+        bounded: bool,
+        known: impl Fn(&Stamp) -> bool,
+    ) -> Option<Stamp> {
         let races = |old: &&Stamp| old.conflicts(&new) && !known(old);
         if let Some(race) = self.store.iter().find(races) {
             return Some(*race);

@@ -71,7 +71,10 @@ fn record() -> Type {
         "Record",
         vec![
             ("a".into(), Scalar::U8.into()),
-            ("b".into(), Type::array(Type::tuple(vec![Type::U32, Scalar::F64.into()]), 3)),
+            (
+                "b".into(),
+                Type::array(Type::tuple(vec![Type::U32, Scalar::F64.into()]), 3),
+            ),
             ("c".into(), Type::Vector(Scalar::I32, 3)),
         ],
         1,
@@ -185,7 +188,11 @@ impl Generator<'_> {
             0 if nested => {
                 let c = self.value(k, scope, Scalar::Bool, 2)?;
                 let then = self.inner(k, scope, None)?;
-                let otherwise = if self.r.once_in(2) { Block::default() } else { self.inner(k, scope, None)? };
+                let otherwise = if self.r.once_in(2) {
+                    Block::default()
+                } else {
+                    self.inner(k, scope, None)?
+                };
                 k.push(Inst::If(c, then, otherwise));
             }
             1 if nested => self.counted(k, scope)?,
@@ -246,7 +253,9 @@ impl Generator<'_> {
             9 if self.faults && self.r.once_in(4) => {
                 let c = self.value(k, scope, Scalar::Bool, 2)?;
                 let v = self.value(k, scope, Scalar::I32, 1)?;
-                k.if_(c, |k| k.effect(Effect::Fault(FaultKind::UnreachableEnum, vec![v])))?;
+                k.if_(c, |k| {
+                    k.effect(Effect::Fault(FaultKind::UnreachableEnum, vec![v]))
+                })?;
             }
             10 => {
                 // A whole aggregate from one variable to another, or back into itself with a part changed.
@@ -286,7 +295,11 @@ impl Generator<'_> {
     fn counted(&mut self, k: &mut KernelBuilder, scope: &mut Scene) -> Result<()> {
         // Read on every turn, and by nothing after that.
         let outside = self.operator(k, scope, Scalar::U32, 1)?;
-        let sum = scope.locals.iter().find(|(_, ty)| *ty == Type::U32).map(|(id, _)| Place::local(*id));
+        let sum = scope
+            .locals
+            .iter()
+            .find(|(_, ty)| *ty == Type::U32)
+            .map(|(id, _)| Place::local(*id));
         let counter = k.local("counter", Type::U32);
         let zero = k.u32(0);
         k.store(Place::local(counter), zero)?;
@@ -346,7 +359,9 @@ impl Generator<'_> {
                 Type::Array(..) => Step::Index(self.index(k, scope, n)?),
                 _ => Step::Field(self.r.below(n)),
             };
-            at = at.component(if let Step::Field(i) = step { i } else { 0 }).unwrap_or(Type::U32);
+            at = at
+                .component(if let Step::Field(i) = step { i } else { 0 })
+                .unwrap_or(Type::U32);
             place = place.step(step);
         }
         Ok((place, at.as_scalar().unwrap_or(Scalar::U32)))
@@ -355,8 +370,10 @@ impl Generator<'_> {
     /// A value of type `s`.
     fn value(&mut self, k: &mut KernelBuilder, scope: &mut Scene, s: Scalar, depth: u32) -> Result<Value> {
         let known: Vec<Value> = scope.values.clone();
-        let known: Vec<Value> =
-            known.into_iter().filter(|v| k.type_of(*v).is_ok_and(|ty| *ty == s.into())).collect();
+        let known: Vec<Value> = known
+            .into_iter()
+            .filter(|v| k.type_of(*v).is_ok_and(|ty| *ty == s.into()))
+            .collect();
         match self.r.below(if depth == 0 { 3 } else { 9 }) {
             0 if !known.is_empty() => Ok(self.r.pick(&known)),
             0 | 1 => {
@@ -370,8 +387,12 @@ impl Generator<'_> {
                 Ok(k.constant(s, bits & (u64::MAX >> (64 - s.bits()))))
             }
             2 => {
-                let locals: Vec<LocalId> =
-                    scope.locals.iter().filter(|(_, ty)| *ty == s.into()).map(|(id, _)| *id).collect();
+                let locals: Vec<LocalId> = scope
+                    .locals
+                    .iter()
+                    .filter(|(_, ty)| *ty == s.into())
+                    .map(|(id, _)| *id)
+                    .collect();
                 let v = k.load(Place::local(self.r.pick(&locals)))?;
                 // Kept, so that it is read again after the variable has changed.
                 scope.values.push(v);
@@ -396,13 +417,21 @@ impl Generator<'_> {
             4 if s == Scalar::Bool => {
                 let t = self.scalar_type();
                 let t = if t == Scalar::Bool { Scalar::I32 } else { t };
-                let (a, b) = (self.value(k, scope, t, depth - 1)?, self.value(k, scope, t, depth - 1)?);
-                let op = self.r.pick(&[BinaryOp::Lt, BinaryOp::Eq, BinaryOp::Ge, BinaryOp::Ne]);
+                let (a, b) = (
+                    self.value(k, scope, t, depth - 1)?,
+                    self.value(k, scope, t, depth - 1)?,
+                );
+                let op = self
+                    .r
+                    .pick(&[BinaryOp::Lt, BinaryOp::Eq, BinaryOp::Ge, BinaryOp::Ne]);
                 k.binary(op, a, b)
             }
             5 => {
                 let c = self.value(k, scope, Scalar::Bool, depth - 1)?;
-                let (a, b) = (self.value(k, scope, s, depth - 1)?, self.value(k, scope, s, depth - 1)?);
+                let (a, b) = (
+                    self.value(k, scope, s, depth - 1)?,
+                    self.value(k, scope, s, depth - 1)?,
+                );
                 k.ternary(TernaryOp::Select, c, a, b)
             }
             6 if s == Scalar::U32 && !scope.functions.is_empty() => {
@@ -455,7 +484,9 @@ impl Generator<'_> {
         let b = self.value(k, scope, s, depth)?;
         let op = match s {
             Scalar::Bool => self.r.pick(&[BinaryOp::And, BinaryOp::Or, BinaryOp::Xor]),
-            s if s.is_float() => self.r.pick(&[BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Max]),
+            s if s.is_float() => self
+                .r
+                .pick(&[BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Max]),
             _ => self.r.pick(&[
                 BinaryOp::Add,
                 BinaryOp::Sub,

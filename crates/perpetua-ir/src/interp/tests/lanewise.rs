@@ -88,10 +88,18 @@ impl Lane<'_> {
             body,
             values: vec![Vec::new(); body.values.len()],
             // Nothing reads them before they are written; should anything, it shows.
-            locals: body.locals.iter().map(|l| vec![0xdddd_dddd; l.ty.leaf_count()]).collect(),
+            locals: body
+                .locals
+                .iter()
+                .map(|l| vec![0xdddd_dddd; l.ty.leaf_count()])
+                .collect(),
             line: 0,
         };
-        frame.values.iter_mut().zip(params).for_each(|(to, from)| *to = from);
+        frame
+            .values
+            .iter_mut()
+            .zip(params)
+            .for_each(|(to, from)| *to = from);
         self.block(&mut frame, &body.block)
     }
 
@@ -119,14 +127,19 @@ impl Lane<'_> {
                 let value = f.values[v.0 as usize].clone();
                 match self.leaves(f, place) {
                     Some(at) => {
-                        at.into_iter().zip(value).for_each(|(at, bits)| self.write(f, place.base, at, bits));
+                        at.into_iter()
+                            .zip(value)
+                            .for_each(|(at, bits)| self.write(f, place.base, at, bits));
                         Flow::Next
                     }
                     None => Flow::Dead,
                 }
             }
             Inst::Do(Effect::Fault(kind, operands)) => {
-                let operands = operands.iter().map(|v| extend(scalar(f, *v), one(f, *v))).collect();
+                let operands = operands
+                    .iter()
+                    .map(|v| extend(scalar(f, *v), one(f, *v)))
+                    .collect();
                 self.fault = Some((*kind, f.line, operands));
                 Flow::Dead
             }
@@ -196,11 +209,20 @@ impl Lane<'_> {
                 f.values[if one(f, *c) != 0 { a.0 } else { b.0 } as usize].clone()
             }
             Op::Ternary(op, a, b, c) => {
-                vec![eval_ternary(*op, scalar(f, *a), one(f, *a), one(f, *b), one(f, *c))]
+                vec![eval_ternary(
+                    *op,
+                    scalar(f, *a),
+                    one(f, *a),
+                    one(f, *b),
+                    one(f, *c),
+                )]
             }
             Op::Cast(to, a) => vec![eval_cast(scalar(f, *a), *to, one(f, *a))],
             Op::Bitcast(_, a) => f.values[a.0 as usize].clone(),
-            Op::Compose(_, parts) => parts.iter().flat_map(|v| f.values[v.0 as usize].clone()).collect(),
+            Op::Compose(_, parts) => parts
+                .iter()
+                .flat_map(|v| f.values[v.0 as usize].clone())
+                .collect(),
             Op::Extract(a, i) => {
                 let ty = &f.body.values[a.0 as usize];
                 let (start, n) = (ty.leaf_start(*i), ty.component(*i).unwrap().leaf_count());

@@ -62,8 +62,10 @@ impl<'a> Run<'a> {
     /// Launches with one `u32` buffer for each vector; then the `u32` values.
     fn on(&self, buffers: &mut [Vec<u32>]) -> Result<(), InterpError> {
         let values: Vec<[u8; 4]> = self.values.iter().map(|v| v.to_ne_bytes()).collect();
-        let mut args: Vec<Arg<'_>> =
-            buffers.iter_mut().map(|b| Arg::Buffer(BufferRef::from_slice(b.as_mut_slice()))).collect();
+        let mut args: Vec<Arg<'_>> = buffers
+            .iter_mut()
+            .map(|b| Arg::Buffer(BufferRef::from_slice(b.as_mut_slice())))
+            .collect();
         args.extend(values.iter().map(|v| Arg::Value(v)));
         let config = LaunchConfig {
             races: self.races,
@@ -93,12 +95,7 @@ fn block(k: &mut KernelBuilder) -> Value {
     k.builtin(Builtin::BlockIdx(Axis::X))
 }
 
-fn if_eq(
-    k: &mut KernelBuilder,
-    a: Value,
-    b: u32,
-    then: impl FnOnce(&mut KernelBuilder) -> Built,
-) -> Built {
+fn if_eq(k: &mut KernelBuilder, a: Value, b: u32, then: impl FnOnce(&mut KernelBuilder) -> Built) -> Built {
     let b = k.u32(b);
     let is = k.binary(BinaryOp::Eq, a, b)?;
     k.if_(is, then)

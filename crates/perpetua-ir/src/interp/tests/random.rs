@@ -9,7 +9,9 @@ use super::*;
 fn check(seed: u64) -> Result<(), TestCaseError> {
     let made = generate::kernel(seed).unwrap();
     let kernel = verify(made.clone()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-    let data: Vec<u32> = (0..13u32).map(|i| i.wrapping_mul(0x9e37_79b9) >> (i % 30)).collect();
+    let data: Vec<u32> = (0..13u32)
+        .map(|i| i.wrapping_mul(0x9e37_79b9) >> (i % 30))
+        .collect();
     for (grid, block, races) in [
         (3, 5, RaceMode::Off),
         (2, 64, RaceMode::Off),
@@ -27,7 +29,11 @@ fn check(seed: u64) -> Result<(), TestCaseError> {
         };
         let result = run.on(&mut found);
         match result {
-            Ok(()) => prop_assert!(faults.is_empty(), "seed {seed}: no fault, expected {:?}", faults[0]),
+            Ok(()) => prop_assert!(
+                faults.is_empty(),
+                "seed {seed}: no fault, expected {:?}",
+                faults[0]
+            ),
             Err(InterpError::Fault(fault)) => {
                 prop_assert!(
                     lanewise::among(&fault, &faults),
@@ -84,5 +90,8 @@ fn random_kernels_differ() {
         faults += i32::from(!lanewise::run(&made, (1, 7), &mut buffers, &[77]).is_empty());
         busy += i32::from(buffers[0].iter().filter(|w| **w != 0).count() > 6);
     }
-    assert!(loops > 15 && calls > 10 && faults > 2 && busy > 30, "{loops} {calls} {faults} {busy}");
+    assert!(
+        loops > 15 && calls > 10 && faults > 2 && busy > 30,
+        "{loops} {calls} {faults} {busy}"
+    );
 }

@@ -41,7 +41,9 @@ pub(crate) fn combine(op: BinaryOp, s: Scalar, a: u64, b: u64) -> u64 {
         (BinaryOp::And, _) => a & b,
         (BinaryOp::Or, _) => a | b,
         (BinaryOp::Xor, _) => a ^ b,
-        (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max, _) if s.size() >= 4 => {
+        (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max, _)
+            if s.size() >= 4 =>
+        {
             match s {
                 Scalar::I32 => int!(i32, u32, op, a, b),
                 Scalar::U32 => int!(u32, u32, op, a, b),

@@ -112,6 +112,16 @@ pub(crate) fn put(lines: &mut [Line], size: u32, lane: usize, bits: u64) {
     }
 }
 
+/// Puts `bits` into all lanes.
+pub(crate) fn splat(lines: &mut [Line], size: u32, bits: u64) {
+    match size {
+        1 => view_mut::<u8>(lines).as_flattened_mut().fill(bits as u8),
+        2 => view_mut::<u16>(lines).as_flattened_mut().fill(bits as u16),
+        4 => view_mut::<u32>(lines).as_flattened_mut().fill(bits as u32),
+        _ => view_mut::<u64>(lines).as_flattened_mut().fill(bits),
+    }
+}
+
 /// The bits in lane `lane` of storage of scalars of `size` bytes, zero-extended; 0 past its end.
 #[inline(always)]
 pub(crate) fn get(lines: &[Line], size: u32, lane: usize) -> u64 {

@@ -304,11 +304,21 @@ fn identities_leave_values_alone() {
 /// Products come with subgroup reductions.
 #[test]
 fn products_combine_as_their_operator() {
-    for s in [Scalar::I32, Scalar::U32, Scalar::I64, Scalar::U64, Scalar::F32, Scalar::F64] {
+    for s in [
+        Scalar::I32,
+        Scalar::U32,
+        Scalar::I64,
+        Scalar::U64,
+        Scalar::F32,
+        Scalar::F64,
+    ] {
         for a in edge_bits(s) {
             for b in edge_bits(s) {
                 let expected = eval_binary(BinaryOp::Mul, s, a, b).unwrap();
-                assert!(same(s, combine(BinaryOp::Mul, s, a, b), expected, false), "{s} {a:#x} {b:#x}");
+                assert!(
+                    same(s, combine(BinaryOp::Mul, s, a, b), expected, false),
+                    "{s} {a:#x} {b:#x}"
+                );
             }
         }
     }
