@@ -117,11 +117,13 @@ fn struct_access(
 
             #[inline(always)]
             unsafe fn load(place: *const Self) -> ::core::result::Result<Self, #facade::Invalid> {
+                // SAFETY: the fields at `place` are as the caller promises the struct to be.
                 unsafe { ::core::result::Result::Ok(Self { #(#loads),* }) }
             }
 
             #[inline(always)]
             unsafe fn store(place: *mut Self, value: Self) {
+                // SAFETY: as in `load`.
                 unsafe { #(#stores)* }
             }
         }
@@ -167,6 +169,7 @@ fn enum_access(name: &syn::Ident, definition: &EnumDef, facade: &TokenStream) ->
 
             #[inline(always)]
             unsafe fn load(place: *const Self) -> ::core::result::Result<Self, #facade::Invalid> {
+                // SAFETY: the enum is stored as this integer, so its memory is the integer's.
                 let value = unsafe { <#repr as #facade::Element>::load(place.cast::<#repr>())? };
                 #(if value == Self::#variants as #repr {
                     return ::core::result::Result::Ok(Self::#variants);
@@ -176,6 +179,7 @@ fn enum_access(name: &syn::Ident, definition: &EnumDef, facade: &TokenStream) ->
 
             #[inline(always)]
             unsafe fn store(place: *mut Self, value: Self) {
+                // SAFETY: as in `load`.
                 unsafe { <#repr as #facade::Element>::store(place.cast::<#repr>(), value as #repr) }
             }
         }

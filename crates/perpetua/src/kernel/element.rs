@@ -11,6 +11,10 @@ use perpetua_ir::front::rust::GpuType;
 /// # Safety
 /// [`load`](Element::load) and [`store`](Element::store) access only the scalars of the value at `place`, each
 /// with one relaxed atomic access, and `load` gives only valid values.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of device memory",
+    label = "kernels hold scalars, arrays, and types with `#[derive(GpuType)]`"
+)]
 pub unsafe trait Element: GpuType {
     /// All zeros; for an enum without a variant of that value the first one.
     const ZEROED: Self;

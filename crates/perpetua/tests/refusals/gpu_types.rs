@@ -1,0 +1,57 @@
+//! Refused: gpu types.
+
+#![allow(warnings)]
+
+use perpetua::prelude::*;
+
+#[derive(Clone, Copy, GpuType)]
+struct Unordered {
+    x: f32,
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C, packed)]
+struct Packed {
+    x: f32,
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Empty;
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Generic<T> {
+    x: T,
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Tupled {
+    x: (f32, f32),
+}
+
+#[derive(Clone, Copy, GpuType)]
+enum NoRepr {
+    A,
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(u32)]
+enum Data {
+    A(f32),
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(u32)]
+enum Computed {
+    A = 1 + 1,
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+union Either {
+    x: f32,
+}
+
+fn main() {}
