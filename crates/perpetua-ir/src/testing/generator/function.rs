@@ -58,8 +58,12 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// Ends the body, with a result where it needs one.
+    /// Ends the body, with a result where it needs one; a lane of a kernel leaves what it has mixed so far.
     pub(super) fn return_(&mut self, k: &mut KernelBuilder) -> Result<()> {
+        if let Some(entry) = self.body.entry {
+            let mixed = self.emit(k, Op::Load(Place::local(entry.mix), None))?;
+            self.store_own(k, &Type::U32, mixed)?;
+        }
         let v = match self.body.result.clone() {
             Some(ty) => Some(self.operand(k, &ty)?),
             None => None,
