@@ -4,6 +4,7 @@ use super::{Cell, Check, Failure, Need, fails, pattern, same, same_all};
 use crate::device::Device;
 use crate::error::Error;
 use crate::future::block_on;
+use crate::stream::Event;
 
 pub(super) fn cells() -> Vec<Cell> {
     vec![
@@ -14,6 +15,7 @@ pub(super) fn cells() -> Vec<Cell> {
         Cell::new("streams/work outlives its stream", outlives),
         Cell::new("streams/elapsed time", elapsed).needs(Need::Timestamps),
         Cell::new("streams/many streams", many),
+        Cell::new("streams/random programs equal sequential ones", random_programs),
         Cell::new("graphs/replay", replay),
         Cell::new("graphs/keep memory alive", keeps_alive),
         Cell::new("graphs/misuse", misuse),
@@ -142,6 +144,65 @@ fn many(device: &Device) -> Check {
     }
     for (stream, buffer, i) in &all {
         same_all("content", &stream.read(buffer)?, &pattern(10_000, *i))?;
+    }
+    Ok(())
+}
+
+// Fills, writes and copies of parts, on streams chosen at random, each ordered by events after the last one that touched the
+// same buffers. Small and large sizes, so that backends with a threshold cross it.
+fn random_programs(device: &Device) -> Check {
+    const LEN: usize = 90_001;
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = move |below: usize| {
+        // An LCG's upper bits (Knuth's constants).
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    for program in 0..6 {
+        let streams = (0..3)
+            .map(|_| device.create_stream())
+            .collect::<Result<Vec<_>, _>>()?;
+        let buffers = (0..4)
+            .map(|_| device.zeros::<u32>(LEN))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut model = vec![vec![0u32; LEN]; buffers.len()];
+        device.synchronize()?;
+        let mut last: Vec<Option<Event>> = vec![None; buffers.len()];
+        for step in 0..60u32 {
+            let stream = &streams[random(streams.len())];
+            let (to, from) = (random(buffers.len()), random(buffers.len()));
+            let len = [1, 3, 64, 1000, LEN / 2][random(5)];
+            let (t, f) = (random(LEN - len), random(LEN - len));
+            for event in [&last[to], &last[from]].into_iter().flatten() {
+                stream.wait(event)?;
+            }
+            let target = buffers[to].slice(t..t + len)?;
+            match random(3) {
+                0 => {
+                    stream.fill(&target, step)?;
+                    model[to][t..t + len].fill(step);
+                }
+                1 if to != from => {
+                    stream.copy(&buffers[from].slice(f..f + len)?, &target)?;
+                    let copied = model[from][f..f + len].to_vec();
+                    model[to][t..t + len].copy_from_slice(&copied);
+                }
+                _ => {
+                    let values: Vec<u32> = (0..len as u32).map(|i| i ^ (step << 20)).collect();
+                    stream.write(&target, &values)?;
+                    model[to][t..t + len].copy_from_slice(&values);
+                }
+            }
+            let done = stream.record()?;
+            last[to] = Some(done.clone());
+            last[from] = Some(done);
+        }
+        device.synchronize()?;
+        for (i, (buffer, expect)) in buffers.iter().zip(&model).enumerate() {
+            same_all(&format!("program {program}, buffer {i}"), &buffer.read()?, expect)?;
+        }
     }
     Ok(())
 }

@@ -3,12 +3,13 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use perpetua_ir::verify::Verified;
+
 use super::device::Shared;
 use super::launch::CpuFunction;
 use crate::backend::{CompiledKernel, KernelFunction};
 use crate::error::{Error, Result};
 use crate::info::BackendKind;
-use crate::signature::Signature;
 use crate::source::{CompileOptions, KernelSource};
 
 pub(super) fn compile(
@@ -16,24 +17,23 @@ pub(super) fn compile(
     source: &KernelSource<'_>,
     options: &CompileOptions,
 ) -> Result<Arc<dyn CompiledKernel>> {
-    let unsupported = || Error::SourceUnsupported {
-        backend: BackendKind::Cpu,
-        given: source.kind(),
-        takes: "kernel functions and native Rust",
-    };
-    let (signature, native) = match source {
+    let (native, verified) = match source {
+        KernelSource::Ir(verified) => (None, Some(Arc::new(Verified::clone(verified)))),
         KernelSource::Spec(spec) => {
             let verified = spec.verified(shared.info.pointer_width())?;
-            (Signature::of(verified.kernel()), spec.native())
+            (spec.native(), Some(verified))
         }
-        KernelSource::Native(native, verified) => {
-            let signature = verified.map_or_else(native.signature, |v| Signature::of(v.kernel()));
-            (signature, Some(**native))
+        KernelSource::Native(native, verified) => (Some(**native), verified.map(|v| Arc::new(v.clone()))),
+        KernelSource::IrText(_) | KernelSource::CudaC(_) | KernelSource::Ptx(_) | KernelSource::Wgsl(_) => {
+            return Err(Error::SourceUnsupported {
+                backend: BackendKind::Cpu,
+                given: source.kind(),
+                takes: "IR, kernel functions and native Rust",
+            });
         }
-        _ => return Err(unsupported()),
     };
-    let native = native.filter(|_| !options.interpret).ok_or_else(unsupported)?;
-    let function = CpuFunction::new(Arc::clone(shared), signature, Some(native));
+    let native = native.filter(|_| !(options.interpret && verified.is_some()));
+    let function = CpuFunction::new(Arc::clone(shared), native, verified)?;
     Ok(Arc::new(CpuModule(function)))
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use perpetua_ir::back::Capability;
 
 use super::stream::{CpuStream, Queue};
-use super::{compile, simd};
+use super::{compile, simd, threads};
 use crate::backend::{CompiledKernel, GpuBackend, GpuContext, GpuStream};
 use crate::error::{Error, Result};
 use crate::future::{BoxFuture, ready};
@@ -58,7 +58,7 @@ impl GpuBackend for CpuBackend {
             driver: String::new(),
             adapter_type: AdapterType::Cpu,
             compute_capability: None,
-            multiprocessors: u32::try_from(threads()).ok(),
+            multiprocessors: u32::try_from(threads::count()).ok(),
             memory_total: memory.total,
             memory_free: memory.free,
             unified_memory: true,
@@ -78,7 +78,7 @@ impl GpuBackend for CpuBackend {
             numeric_probe: Some(NumericProbe::EXACT),
             details: vec![
                 ("SIMD".into(), simd::features().join(" ")),
-                ("threads".into(), threads().to_string()),
+                ("threads".into(), threads::count().to_string()),
             ],
         })
     }
@@ -89,16 +89,6 @@ impl GpuBackend for CpuBackend {
             context
         }))
     }
-}
-
-#[cfg(not(target_arch = "wasm32"))]
-fn threads() -> usize {
-    rayon::current_num_threads()
-}
-
-#[cfg(target_arch = "wasm32")]
-fn threads() -> usize {
-    1
 }
 
 /// The opened processor.

@@ -1,20 +1,32 @@
-//! The CPU backend's launches: native bodies spread over threads.
+//! The CPU backend's launches: native bodies and the interpreter, spread over threads.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use super::device::Shared;
+use perpetua_ir::interp::{self, InterpError, Interpreter};
+use perpetua_ir::ir::{Param, ParamKind};
+use perpetua_ir::verify::Verified;
+
+use super::device::{SUBGROUP, Shared};
 use super::stream::{CpuStream, Work};
+use super::threads;
 use crate::backend::{GpuStream, KernelFunction};
 use crate::dim::Dim3;
 use crate::error::{Error, Result};
 use crate::host::raw;
+use crate::info::BackendKind;
 use crate::native::{NativeArg, NativeKernel, NativeLaunch};
 use crate::ptr::{ContextId, DevicePtr};
 use crate::signature::{KernelArg, Signature, ValueArg};
 
-/// Launches of up to this many lanes run at once on an idle stream, on the calling thread.
-const INLINE_LANES: u64 = 1024;
+/// Launches of up to this many lanes run at once on an idle stream, on the calling thread alone: handing work to other
+/// threads takes some 20 us, in which a native kernel has done about so many.
+const INLINE_NATIVE: u64 = 16 << 10;
+
+/// The same for launches in the interpreter.
+const INLINE_INTERPRETED: u64 = 1 << 10;
 
 /// A kernel ready to run. Cheap to clone.
 #[derive(Clone)]
@@ -24,19 +36,59 @@ struct Inner {
     shared: Arc<Shared>,
     signature: Signature,
     native: Option<NativeKernel>,
+    verified: Option<Arc<Verified>>,
+    // Made when first needed: most native kernels never need it.
+    interpreter: OnceLock<Result<Interpreter>>,
 }
 
 impl CpuFunction {
+    /// At least one of native body and IR is given.
     pub(super) fn new(
         shared: Arc<Shared>,
-        signature: Signature,
         native: Option<NativeKernel>,
-    ) -> CpuFunction {
-        CpuFunction(Arc::new(Inner {
+        verified: Option<Arc<Verified>>,
+    ) -> Result<CpuFunction> {
+        let signature = match (&verified, &native) {
+            (Some(verified), _) => Signature::of(verified.kernel()),
+            (None, Some(native)) => (native.signature)(),
+            (None, None) => Signature::new("", Vec::new()),
+        };
+        let function = CpuFunction(Arc::new(Inner {
             shared,
             signature,
             native,
-        }))
+            verified,
+            interpreter: OnceLock::new(),
+        }));
+        if native.is_none() {
+            function.0.interpreter()?;
+        }
+        Ok(function)
+    }
+}
+
+impl Inner {
+    fn interpreter(&self) -> Result<&Interpreter> {
+        let made = self.interpreter.get_or_init(|| {
+            let verified = self.verified.as_ref().ok_or(Error::Unsupported {
+                backend: BackendKind::Cpu,
+                operation: "run this launch of a native kernel natively",
+                remedy: "give the kernel's IR too",
+            })?;
+            Interpreter::new(verified).map_err(|e| self.error(e))
+        });
+        made.as_ref().map_err(Error::clone)
+    }
+
+    fn error(&self, error: InterpError) -> Error {
+        match error {
+            InterpError::Fault(fault) => Error::Fault(fault),
+            other => Error::Driver {
+                backend: BackendKind::Cpu,
+                operation: format!("running kernel `{}` in the interpreter", self.signature.name()),
+                message: other.to_string(),
+            },
+        }
     }
 }
 
@@ -48,8 +100,46 @@ pub(super) struct Launch {
 }
 
 enum Arg {
+    // The memory, and the number of elements.
     Buffer(DevicePtr, usize),
-    Value(ValueArg),
+    // The value, and the parameter's size in bytes.
+    Value(ValueArg, usize),
+}
+
+impl Arg {
+    fn native(&self) -> NativeArg<'_> {
+        match self {
+            Arg::Buffer(ptr, len) => NativeArg::Buffer {
+                ptr: start(ptr),
+                len: *len,
+            },
+            Arg::Value(value, size) => NativeArg::Value(cut(value, *size)),
+        }
+    }
+
+    fn interpreted(&self) -> interp::Arg<'_> {
+        match self {
+            Arg::Buffer(ptr, _) => {
+                // SAFETY: the memory is kept alive by `self`, initialised (host pools give such), and as long as the
+                // pointer says. Accesses beside launches are copies, which are ordered with launches by their stream;
+                // what other streams do meanwhile leaves unspecified bytes, as `Transfer::run` tells.
+                let buffer = unsafe { interp::BufferRef::from_raw(start(ptr), ptr.len() as usize) };
+                interp::Arg::Buffer(buffer)
+            }
+            Arg::Value(value, size) => interp::Arg::Value(cut(value, *size)),
+        }
+    }
+}
+
+// Address of a pointer's first byte. Memory of this context is host memory, and the owner's check precedes every launch.
+fn start(ptr: &DevicePtr) -> *mut u8 {
+    raw(ptr).map_or(std::ptr::null_mut(), NonNull::as_ptr)
+}
+
+// A `usize` is longer than the parameter of a kernel whose `usize` has 32 bits.
+fn cut(value: &ValueArg, size: usize) -> &[u8] {
+    let bytes = value.bytes();
+    &bytes[..bytes.len().min(size)]
 }
 
 impl Launch {
@@ -58,40 +148,45 @@ impl Launch {
     }
 
     pub(super) fn is_small(&self) -> bool {
-        self.lanes() <= INLINE_LANES
+        let most = match self.function.0.native {
+            Some(_) => INLINE_NATIVE,
+            None => INLINE_INTERPRETED,
+        };
+        self.lanes() <= most
     }
 
     pub(super) fn run(&self) -> Result<()> {
         if self.lanes() == 0 {
             return Ok(());
         }
-        let Inner {
-            signature, native, ..
-        } = &*self.function.0;
-        let args: Vec<NativeArg<'_>> = self
-            .args
-            .iter()
-            .zip(signature.params())
-            .map(|(arg, param)| match (arg, &param.kind) {
-                (Arg::Buffer(ptr, len), _) => NativeArg::Buffer {
-                    // Memory of this context is host memory; `Signature::check` and the owner's check precede this.
-                    ptr: raw(ptr).map_or(std::ptr::null_mut(), |p| p.as_ptr()),
-                    len: *len,
-                },
-                (Arg::Value(value), perpetua_ir::ir::ParamKind::Value(ty)) => {
-                    NativeArg::Value(value.bytes_for(ty))
-                }
-                (Arg::Value(value), _) => NativeArg::Value(value.bytes()),
-            })
-            .collect();
-        match native {
-            Some(native) if (native.accepts)(&self.shape, &args) => self.run_native(native, &args),
-            _ => Err(Error::Unsupported {
-                backend: crate::BackendKind::Cpu,
-                operation: "run this launch of a native kernel natively",
-                remedy: "give the kernel's IR too",
-            }),
+        if let Some(native) = &self.function.0.native {
+            let args: Vec<NativeArg<'_>> = self.args.iter().map(Arg::native).collect();
+            if (native.accepts)(&self.shape, &args) {
+                return self.run_native(native, &args);
+            }
         }
+        self.interpret()
+    }
+
+    fn interpret(&self) -> Result<()> {
+        let inner = &*self.function.0;
+        let args: Vec<interp::Arg<'_>> = self.args.iter().map(Arg::interpreted).collect();
+        let print = |line: &interp::Printed<'_>| println!("{}", line.text);
+        let (grid, block) = (self.shape.grid.to_array(), self.shape.block.to_array());
+        let config = interp::LaunchConfig {
+            dynamic_shared_bytes: self.shape.shared_bytes,
+            subgroup_size: SUBGROUP,
+            print: Some(&print),
+            ..interp::LaunchConfig::new(grid, block, &args)
+        };
+        let config = match self.is_small() {
+            true => config,
+            false => interp::LaunchConfig {
+                parallel: interp::Parallel::Spread(&threads::spread),
+                ..config
+            },
+        };
+        inner.interpreter()?.launch(&config).map_err(|e| inner.error(e))
     }
 
     fn run_native(&self, native: &NativeKernel, args: &[NativeArg<'_>]) -> Result<()> {
@@ -101,18 +196,30 @@ impl Launch {
             // memory is kept alive by `self.args` and initialised (host pools give such), and `accepts` said yes.
             unsafe { (native.run)(&self.shape, args, from..to) }
         };
-        #[cfg(not(target_arch = "wasm32"))]
-        if !self.is_small() && blocks > 1 {
-            use rayon::iter::{IntoParallelIterator, ParallelIterator};
-
-            // Several parts a thread, so that uneven parts even out.
-            let parts = blocks.min(rayon::current_num_threads() as u64 * 4);
-            let bound = |part: u64| (u128::from(blocks) * u128::from(part) / u128::from(parts)) as u64;
-            return Ok((0..parts)
-                .into_par_iter()
-                .try_for_each(|i| run(bound(i), bound(i + 1)))?);
+        if self.is_small() || blocks == 1 {
+            return Ok(run(0, blocks)?);
         }
-        Ok(run(0, blocks)?)
+        // Several parts a thread, so that uneven parts even out; each is a run of neighbouring work-groups.
+        let parts = blocks.min(threads::count() as u64 * 4);
+        let bound = |part: u64| (u128::from(blocks) * u128::from(part) / u128::from(parts)) as u64;
+        let next = AtomicU64::new(0);
+        let fault = OnceLock::new();
+        threads::spread(&|| {
+            while fault.get().is_none() {
+                // Relaxed: only the number matters; `spread` orders what the parts wrote before what follows it.
+                let part = next.fetch_add(1, Ordering::Relaxed);
+                if part >= parts {
+                    break;
+                }
+                if let Err(found) = run(bound(part), bound(part + 1)) {
+                    // Another part's may have come first; which one is reported is unspecified.
+                    let _ = fault.set(found);
+                }
+            }
+        });
+        fault
+            .into_inner()
+            .map_or(Ok(()), |fault| Err(Error::Fault(fault)))
     }
 }
 
@@ -149,9 +256,10 @@ impl KernelFunction for CpuFunction {
             operation: "launch",
             subject: "the stream".into(),
         })?;
-        let own = |arg: &KernelArg<'_>| match arg {
-            KernelArg::Buffer(b) => Arg::Buffer(b.ptr.clone(), b.len as usize),
-            KernelArg::Value(v) => Arg::Value(v.clone()),
+        let own = |(arg, param): (&KernelArg<'_>, &Param)| match (arg, &param.kind) {
+            (KernelArg::Buffer(b), _) => Arg::Buffer(b.ptr.clone(), b.len as usize),
+            (KernelArg::Value(v), ParamKind::Value(ty)) => Arg::Value(v.clone(), ty.size() as usize),
+            (KernelArg::Value(v), ParamKind::Buffer { .. }) => Arg::Value(v.clone(), usize::MAX),
         };
         let launch = Launch {
             function: self.clone(),
@@ -160,7 +268,7 @@ impl KernelFunction for CpuFunction {
                 block,
                 shared_bytes: shared_mem as u32,
             },
-            args: args.iter().map(own).collect(),
+            args: args.iter().zip(self.0.signature.params()).map(own).collect(),
         };
         stream.submit(Work::Launch(Arc::new(launch)))
     }

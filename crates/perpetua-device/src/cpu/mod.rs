@@ -3,7 +3,7 @@
 //!
 //! **Where work runs.** Submission to an idle stream runs small work (below bounds in `stream` and `launch`) at once, on the calling
 //! thread: an empty kernel costs no thread switch. Larger work is queued, and run in order by the stream's own thread, or by a
-//! thread that waits for the stream, whichever comes first. Native kernels spread their work-groups over rayon's threads.
+//! thread that waits for the stream, whichever comes first. Kernels are spread over a pool of threads.
 //! In a browser there are no threads: all work runs within the call that submits it.
 
 mod compile;
@@ -12,5 +12,6 @@ mod event;
 mod launch;
 mod simd;
 mod stream;
+mod threads;
 
 pub use device::{CpuBackend, CpuContext};

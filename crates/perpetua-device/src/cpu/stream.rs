@@ -16,6 +16,7 @@ use std::task::{Poll, Waker};
 use super::device::Shared;
 use super::event::{CpuEvent, Mark};
 use super::launch::Launch;
+use super::threads;
 use crate::backend::{GpuEvent, GpuGraph, GpuStream, check_owner};
 use crate::error::{Error, Result};
 use crate::future::BoxFuture;
@@ -48,6 +49,13 @@ impl Work {
             Work::Mark(_) => true,
             Work::Wait(mark) => mark.is_reached(),
         }
+    }
+
+    // Whether this thread may run it.
+    fn may_run_here(&self) -> bool {
+        matches!(self, Work::Transfer(_) | Work::Read(_) | Work::Mark(_))
+            || self.is_small()
+            || threads::may_spread()
     }
 
     fn run(&self, own: ContextId) -> Result<()> {
@@ -200,13 +208,18 @@ impl Queue {
         }
     }
 
-    /// Runs one piece of pending work, if there is one and nobody else is at it.
+    // The next piece of work, if nobody is at one and this thread may run it.
+    fn take(state: &mut State) -> Option<Work> {
+        if state.running || !state.pending.front()?.may_run_here() {
+            return None;
+        }
+        state.pending.pop_front()
+    }
+
+    /// Runs one piece of pending work, if there is one that this thread may run.
     pub(super) fn help(&self) -> bool {
         let mut state = self.lock();
-        if state.running {
-            return false;
-        }
-        let Some(work) = state.pending.pop_front() else {
+        let Some(work) = Queue::take(&mut state) else {
             return false;
         };
         drop(self.execute(state, &work));
@@ -216,14 +229,11 @@ impl Queue {
     // Waits, helping, until work number `number` has ended.
     fn wait_for<'a>(&'a self, mut state: Guard<'a>, number: u64) -> Guard<'a> {
         while state.finished < number {
-            match state.running {
-                false => match state.pending.pop_front() {
-                    Some(work) => state = self.execute(state, &work),
-                    // Nothing runs and nothing waits to: then everything submitted has ended.
-                    None => return state,
-                },
-                true => state = self.sleep(state),
-            }
+            state = match Queue::take(&mut state) {
+                Some(work) => self.execute(state, &work),
+                // Somebody else is at it, or the queue's thread will be.
+                None => self.sleep(state),
+            };
         }
         state
     }
