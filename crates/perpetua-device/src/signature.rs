@@ -152,6 +152,34 @@ impl KernelArg<'_> {
     }
 }
 
+/// `[f32; 7]` for a buffer, `2i32` for a number, type and bytes for other values.
+impl fmt::Display for KernelArg<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = match self {
+            KernelArg::Buffer(b) => return write!(f, "[{:?}; {}]", b.element, b.len),
+            KernelArg::Value(value) => value,
+        };
+        let bytes = value.bytes();
+        let mut wide = [0; 8];
+        let leaf = match layout::leaves(&value.ty.describe())[..] {
+            [leaf] if bytes.len() == leaf.scalar.size() as usize => leaf.scalar,
+            _ => return write!(f, "{value:?}"),
+        };
+        wide[..bytes.len()].copy_from_slice(bytes);
+        let bits = u64::from_le_bytes(wide);
+        match leaf {
+            Scalar::F32 => write!(f, "{}f32", f32::from_bits(bits as u32)),
+            Scalar::F64 => write!(f, "{}f64", f64::from_bits(bits)),
+            s if s.is_signed_int() => {
+                let unused = 64 - s.bits();
+                write!(f, "{}{s}", ((bits << unused) as i64) >> unused)
+            }
+            s if s.is_unsigned_int() => write!(f, "{bits}{s}"),
+            _ => write!(f, "{value:?}"),
+        }
+    }
+}
+
 /// The arguments of a launch, in order: `args![&x, &mut y, 2.0f32]`. Buffers by reference (`&` or `&mut`, both are
 /// handles to the same memory), values as they are; a number needs its type (`2.0f32`, `n as u32`).
 #[macro_export]

@@ -74,7 +74,7 @@ impl KernelFunction for NullFunction {
         let launch = NullLaunch {
             kernel: self.name().to_owned(),
             config,
-            args: args.iter().map(|a| format!("{a:?}")).collect(),
+            args: args.iter().map(|a| a.to_string()).collect(),
         };
         stream.submit(Work::Launch(launch, keep.collect()))
     }
