@@ -147,12 +147,17 @@ impl Queue {
         if let Err(error) = result {
             state.error.get_or_insert(error);
         }
-        let wakers = std::mem::take(&mut state.wakers);
         if state.sleepers != 0 {
             self.changed.notify_all();
         }
+        if state.wakers.is_empty() {
+            return state;
+        }
+        let wakers = std::mem::take(&mut state.wakers);
+        // An executor may do anything when woken, so not under the lock.
+        drop(state);
         wakers.into_iter().for_each(Waker::wake);
-        state
+        self.lock()
     }
 
     fn submit(self: &Arc<Self>, work: Work) -> Result<u64> {
