@@ -35,7 +35,7 @@ unsafe fn step(launch: &NativeLaunch, args: &[NativeArg<'_>], blocks: Range<u64>
 }
 
 unsafe fn broken(_: &NativeLaunch, _: &[NativeArg<'_>], _: Range<u64>) -> Result<(), Box<Fault>> {
-    panic!("planted")
+    std::panic::panic_any("planted")
 }
 
 fn compile(device: &Device, run: native::NativeBody) -> Result<Kernel> {
@@ -53,7 +53,9 @@ fn compile(device: &Device, run: native::NativeBody) -> Result<Kernel> {
 fn within_a_minute(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
     let (done, wait) = mpsc::channel();
     std::thread::spawn(move || done.send(work()));
-    wait.recv_timeout(Duration::from_secs(60)).expect("it hangs")
+    let done = wait.recv_timeout(Duration::from_secs(60));
+    assert!(done.is_ok(), "it hangs, or it panicked");
+    done.unwrap_or(Ok(()))
 }
 
 const SMALL: usize = 100;
