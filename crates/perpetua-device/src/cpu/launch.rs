@@ -190,11 +190,12 @@ impl Launch {
     }
 
     fn run_native(&self, native: &NativeKernel, args: &[NativeArg<'_>]) -> Result<()> {
-        let blocks = self.shape.grid.count();
+        let shape = &self.shape;
+        let blocks = shape.grid.count();
         let run = |from: u64, to: u64| {
             // SAFETY: the launch's arguments passed the signature's check (`KernelFunction::launch`'s contract), their
             // memory is kept alive by `self.args` and initialised (host pools give such), and `accepts` said yes.
-            unsafe { (native.run)(&self.shape, args, from..to) }
+            unsafe { (native.run)(shape, args, from..to) }
         };
         if self.is_small() || blocks == 1 {
             return Ok(run(0, blocks)?);
