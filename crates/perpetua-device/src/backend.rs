@@ -113,6 +113,27 @@ pub trait GpuContext: MaybeSend + MaybeSync + 'static {
     /// The stream that operations without a stream go to.
     fn default_stream(&self) -> &Arc<dyn GpuStream>;
 
+    /// Copies host bytes to `dst` on the default stream: see [`GpuStream::copy_to_device`].
+    fn copy_to_device(&self, src: &[u8], dst: &DevicePtr) -> Result<()> {
+        self.default_stream().copy_to_device(src, dst)
+    }
+
+    /// Copies `src` to the host, after all earlier work of the default stream: see [`GpuStream::read`].
+    fn copy_to_host<'a>(&self, src: &DevicePtr, dst: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
+        let reading = self.default_stream().read(src);
+        Box::pin(async move {
+            let bytes = reading.await?;
+            check_sizes("read", bytes.len() as u64, dst.len() as u64)?;
+            dst.copy_from_slice(&bytes);
+            Ok(())
+        })
+    }
+
+    /// Copies between two places on the default stream: see [`GpuStream::copy`].
+    fn copy_device_to_device(&self, src: &DevicePtr, dst: &DevicePtr) -> Result<()> {
+        self.default_stream().copy(src, dst)
+    }
+
     /// A new stream, independent of all others.
     fn create_stream(&self) -> Result<Arc<dyn GpuStream>>;
 

@@ -5,6 +5,30 @@
 //! goes wrong. Below them stands the contract that every backend fulfils ([`backend`]), and the backends: [`null`]
 //! proves the contract without hardware, `cpu` runs kernels on the host, `cuda` and `wgpu` on GPUs.
 //!
+//! ```
+//! use perpetua_device::{BackendKind, CompileOptions, Device, KernelSource, LaunchConfig, args};
+//! let device = Device::new(BackendKind::Cpu, 0)?; // or Auto, Cuda, Wgpu
+//! let text = "\
+//! kernel scale(x: buffer<f32, read_write>, a: f32) {
+//!   %0: u32 = thread_idx.x
+//!   %1: f32 = load x[%0]
+//!   %2: f32 = param a
+//!   %3: f32 = mul %1, %2
+//!   store x[%0], %3
+//! }
+//! ";
+//! let scale = device.compile(&KernelSource::IrText(text), &CompileOptions::default())?.only()?;
+//! let x = device.upload(&[1.0f32, 2.0, 3.0])?;
+//! device.launch(&scale, LaunchConfig::new(1, 3), args![&x, 2.0f32])?;
+//! assert_eq!(x.read()?, [2.0, 4.0, 6.0]);
+//!
+//! // One lane too many: nothing is written beyond the end, and the next read says what happened.
+//! device.launch(&scale, LaunchConfig::new(1, 4), args![&x, 2.0f32])?;
+//! let error = x.read().expect_err("the fourth lane has no element");
+//! assert!(error.to_string().starts_with("index out of bounds: the length of `x` is 3 but the index is 3"));
+//! # Ok::<(), perpetua_device::Error>(())
+//! ```
+//!
 //! The contract knows no backend, no front end and no tensor; nothing outside [`select`] names a backend by its type.
 
 pub mod select;

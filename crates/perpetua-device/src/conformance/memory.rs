@@ -22,6 +22,7 @@ pub(super) fn cells() -> Vec<Cell> {
             odd_device_copies,
         ),
         Cell::new("memory/fill patterns", fill_patterns),
+        Cell::new("memory/bytes through the context", context_bytes),
         Cell::new("memory/zero-size buffers", zero_sizes),
         Cell::new("memory/every scalar type keeps its bits", scalar_types),
         Cell::new("memory/parts of parts", parts),
@@ -118,6 +119,25 @@ fn fill_patterns(device: &Device) -> Check {
             )
         },
     )
+}
+
+fn context_bytes(device: &Device) -> Check {
+    let context = device.context();
+    let values = pattern(1003, 12);
+    let (a, b) = (
+        context.allocate(1003, MemoryKind::Device)?,
+        context.allocate(1003, MemoryKind::Device)?,
+    );
+    context.copy_to_device(&values, &a)?;
+    context.copy_device_to_device(&a, &b)?;
+    context.free(a)?;
+    let mut back = vec![0; 1001];
+    block_on(context.copy_to_host(&b.slice(2..1003)?, &mut back))?;
+    same_all("content", &back, &values[2..])?;
+    let short = block_on(context.copy_to_host(&b, &mut back));
+    fails("1003 bytes to 1001", short, |e| {
+        matches!(e, Error::SizeMismatch { .. })
+    })
 }
 
 fn zero_sizes(device: &Device) -> Check {
