@@ -1,0 +1,110 @@
+//! The writer of C-like code: structured statements, readable expressions, Rust's meaning. Three dialects use it:
+//! CUDA C, WGSL and MSL.
+//!
+//! A kernel arrives verified. [`prepare`] makes its fault checks explicit, takes apart what the dialect has no operator
+//! for, and brings exits to one level; then each body is written by a [`writer::Writer`] into a [`module::Module`].
+
+mod c;
+mod dialect;
+mod effects;
+mod expr;
+mod module;
+mod names;
+mod repeat;
+mod statement;
+mod uses;
+mod writer;
+
+pub(super) use c::{self as c_family, CNames};
+pub(super) use dialect::Dialect;
+pub(super) use effects::Needs;
+pub(super) use expr::{Bind, Expr};
+pub(super) use module::{COMPONENTS, Module, type_word};
+pub(super) use writer::{Spot, SpotStep, Writer, array_levels};
+
+use crate::fault::{FaultSite, PrintSite};
+use crate::ir::{Body, Effect, Inst, Kernel, Scalar, Type};
+use crate::pass::{expand, expand_library, make_explicit, single_level};
+use crate::verify::Verified;
+
+/// A kernel ready to be written, with its sites. The `line` of fault and print statements is their site's number.
+pub(super) struct Prepared {
+    pub(super) kernel: Kernel,
+    pub(super) faults: Vec<FaultSite>,
+    pub(super) prints: Vec<PrintSite>,
+}
+
+/// Takes a kernel apart for a dialect. `checked`: whether faults are checked for as the kernel says, or not at all.
+pub(super) fn prepare(verified: &Verified, dialect: &dyn Dialect, checked: bool) -> Prepared {
+    let explicit = make_explicit(verified);
+    let (mut kernel, faults, prints) = if checked {
+        explicit.into_parts()
+    } else {
+        let (_, _, prints) = explicit.into_parts();
+        (verified.kernel().clone(), Vec::new(), prints)
+    };
+    number_sites(&mut kernel);
+    let kernel = if checked { expand_library(kernel) } else { kernel };
+    let kernel = expand(kernel, &|operation| dialect.native(operation));
+    Prepared {
+        kernel: single_level(kernel),
+        faults,
+        prints,
+    }
+}
+
+/// Later passes may move statements: what a device reports is fixed before, in place of the line, which the site
+/// itself keeps.
+fn number_sites(kernel: &mut Kernel) {
+    fn number(block: &mut crate::ir::Block, next: &mut (u32, u32)) {
+        for stmt in &mut block.0 {
+            let count = match &stmt.inst {
+                Inst::Do(Effect::Fault(..)) => Some(&mut next.0),
+                Inst::Do(Effect::Print(..)) => Some(&mut next.1),
+                _ => None,
+            };
+            if let Some(n) = count {
+                stmt.line = *n;
+                *n += 1;
+            }
+            stmt.inst.blocks_mut().into_iter().for_each(|b| number(b, next));
+        }
+    }
+    let mut next = (0, 0);
+    for f in &mut kernel.functions {
+        number(&mut f.body.block, &mut next);
+    }
+    number(&mut kernel.body.block, &mut next);
+}
+
+/// A body's text: its lines, indented once.
+pub(super) fn body_text(
+    m: &Module<'_>,
+    d: &dyn Dialect,
+    body: &Body,
+    params: &[(String, Type)],
+    result: Option<&Type>,
+) -> (Vec<String>, String) {
+    let mut w = Writer::new(m, d, body);
+    let names = w.parameters(params);
+    w.run();
+    if let Some(ty) = result
+        && crate::pass::falls_through(&body.block)
+    {
+        // Never reached, but the target cannot see that.
+        let zero = d.zero(m, ty).text;
+        w.write(&format!("return {zero};"));
+    }
+    (names, w.text())
+}
+
+/// The bits of an integer or `bool` constant after Rust's `as`.
+pub(super) fn fold_cast(from: Scalar, to: Scalar, bits: u64) -> u64 {
+    let shift = 64 - from.bits();
+    let value = if from.is_signed_int() {
+        ((bits << shift) as i64 >> shift) as u64
+    } else {
+        bits
+    };
+    if to.bits() == 64 { value } else { value & ((1 << to.bits()) - 1) }
+}
