@@ -144,6 +144,18 @@ pub enum RenderError {
         /// The target.
         target: String,
     },
+    /// The kernel does something that the target cannot express.
+    #[error("kernel `{kernel}`{}: {target} cannot express {what}", line_text(*.line))]
+    Unsupported {
+        /// Kernel's name.
+        kernel: String,
+        /// Line, 0 when unknown.
+        line: u32,
+        /// What cannot be expressed.
+        what: String,
+        /// The target.
+        target: String,
+    },
     /// A limit of the target is exceeded.
     #[error("kernel `{kernel}`: {what} is {found}, {target} allows {limit}")]
     Limit {

@@ -4,8 +4,8 @@
 use super::dialect::Dialect;
 use super::expr::{Bind, Expr};
 use super::module::{COMPONENTS, Module, type_word};
-use super::writer::Writer;
-use crate::ir::{Scalar, Type};
+use super::writer::{Spot, SpotStep, Writer};
+use crate::ir::{Base, ParamKind, Scalar, Type};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// Names and literals in which the C targets differ.
@@ -424,4 +424,56 @@ pub(crate) fn element(index: &Expr, flat: bool) -> String {
     let index = index.unwidened.as_deref().unwrap_or(index);
     let at = if flat { "" } else { ".at" };
     format!("{at}[{}]", index.text)
+}
+
+/// Memory at the end of a path into something called `root`: a run of elements (`run`), or a variable.
+pub(crate) fn lvalue(w: &Writer<'_>, spot: &Spot, root: &str, ty: &Type, run: bool, flat: u32) -> Expr {
+    if !run {
+        return w.path(root.to_owned(), ty, flat, &spot.steps);
+    }
+    match spot.steps.split_first() {
+        Some((SpotStep::Index(first, _), rest)) => {
+            let root = format!("{root}{}", element(first, true));
+            w.path(root, ty, 0, rest).reading([first]).at_run_time()
+        }
+        _ => w.path(root.to_owned(), ty, 0, &spot.steps),
+    }
+}
+
+/// Type and kind of what a base outside the body is: whether it is a run of elements, and its flat array levels.
+pub(crate) fn base_of(m: &Module<'_>, base: Base) -> (String, Type, bool, u32) {
+    let k = m.kernel;
+    let name = |names: &[String], i: u32| names.get(i as usize).cloned().unwrap_or_default();
+    match base {
+        Base::Shared(i) => {
+            let var = k.shared.get(i as usize);
+            let ty = var.map_or(Type::U32, |s| s.ty.clone());
+            let flat = m.shared_flat.get(i as usize).copied().unwrap_or(0);
+            (name(&m.shared, i), ty, var.is_some_and(|s| s.dynamic), flat)
+        }
+        Base::Constant(i) => {
+            let ty = k.constants.get(i as usize).map_or(Type::U32, |c| c.element.into());
+            (name(&m.constants, i), ty, true, 0)
+        }
+        Base::Buffer(i) => {
+            let ty = match k.params.get(i as usize).map(|p| &p.kind) {
+                Some(ParamKind::Buffer { element, .. }) => element.clone(),
+                _ => Type::U32,
+            };
+            (name(&m.params, i), ty, true, 0)
+        }
+        Base::Local(_) => (String::new(), Type::U32, false, 0),
+    }
+}
+
+/// `case 1: case 2:`, or `default:`.
+pub(crate) fn case(names: &dyn CNames, s: Scalar, labels: &[u64]) -> String {
+    if labels.is_empty() {
+        return "default:".to_owned();
+    }
+    let labels: Vec<String> = labels
+        .iter()
+        .map(|bits| format!("case {}:", literal(names, s, *bits).text))
+        .collect();
+    labels.join(" ")
 }

@@ -6,13 +6,9 @@ use super::module::Module;
 use super::writer::{Spot, Writer};
 use crate::ir::{AtomicOp, Base, Builtin, PrintPiece, Scalar, Scope, SubgroupOp, Sync, Type};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
-use crate::pass::Operation;
 
 /// A C-like language.
 pub(crate) trait Dialect {
-    /// Whether [`Dialect::unary`] and its like write this operation; if not, `pass::expand` takes it apart.
-    fn native(&self, operation: &Operation) -> bool;
-
     /// How a type is written, declaring it if need be.
     fn type_name(&self, m: &Module<'_>, ty: &Type) -> String;
 

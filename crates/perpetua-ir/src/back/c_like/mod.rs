@@ -4,7 +4,7 @@
 //! A kernel arrives verified. [`prepare`] makes its fault checks explicit, takes apart what the dialect has no operator
 //! for, and brings exits to one level; then each body is written by a [`writer::Writer`] into a [`module::Module`].
 
-mod c;
+pub(super) mod c;
 mod dialect;
 mod effects;
 mod expr;
@@ -15,7 +15,6 @@ mod statement;
 mod uses;
 mod writer;
 
-pub(super) use c::{self as c_family, CNames};
 pub(super) use dialect::Dialect;
 pub(super) use effects::Needs;
 pub(super) use expr::{Bind, Expr};
@@ -24,7 +23,8 @@ pub(super) use writer::{Spot, SpotStep, Writer, array_levels};
 
 use crate::fault::{FaultSite, PrintSite};
 use crate::ir::{Body, Effect, Inst, Kernel, Scalar, Type};
-use crate::pass::{expand, expand_library, make_explicit, single_level};
+use crate::pass::checks::make_explicit;
+use crate::pass::{Operation, expand, expand_library, single_level};
 use crate::verify::Verified;
 
 /// A kernel ready to be written, with its sites. The `line` of fault and print statements is their site's number.
@@ -34,8 +34,9 @@ pub(super) struct Prepared {
     pub(super) prints: Vec<PrintSite>,
 }
 
-/// Takes a kernel apart for a dialect. `checked`: whether faults are checked for as the kernel says, or not at all.
-pub(super) fn prepare(verified: &Verified, dialect: &dyn Dialect, checked: bool) -> Prepared {
+/// Takes a kernel apart for a dialect that writes the operations that are `native`. `checked`: whether faults are
+/// checked for as the kernel says, and library operators computed alike on every target, or neither.
+pub(super) fn prepare(verified: &Verified, native: &dyn Fn(&Operation) -> bool, checked: bool) -> Prepared {
     let explicit = make_explicit(verified);
     let (mut kernel, faults, prints) = if checked {
         explicit.into_parts()
@@ -45,7 +46,7 @@ pub(super) fn prepare(verified: &Verified, dialect: &dyn Dialect, checked: bool)
     };
     number_sites(&mut kernel);
     let kernel = if checked { expand_library(kernel) } else { kernel };
-    let kernel = expand(kernel, &|operation| dialect.native(operation));
+    let kernel = expand(kernel, native);
     Prepared {
         kernel: single_level(kernel),
         faults,
@@ -107,4 +108,22 @@ pub(super) fn fold_cast(from: Scalar, to: Scalar, bits: u64) -> u64 {
         bits
     };
     if to.bits() == 64 { value } else { value & ((1 << to.bits()) - 1) }
+}
+
+/// Elements of a table in lines of reasonable length, indented once.
+pub(super) fn wrapped(elements: &[String]) -> String {
+    let mut out = String::new();
+    let mut line = String::new();
+    for e in elements {
+        if line.len() + e.len() > 96 {
+            out.push_str(&format!("    {}\n", line.trim_end()));
+            line.clear();
+        }
+        line.push_str(e);
+        line.push_str(", ");
+    }
+    if !line.is_empty() {
+        out.push_str(&format!("    {}\n", line.trim_end()));
+    }
+    out
 }

@@ -6,8 +6,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::effects::{Effects, Needs};
 use super::names::Names;
+use super::writer::array_levels;
 use crate::back::RenderError;
-use crate::ir::{Kernel, Type};
+use crate::ir::{Base, Effect, Inst, Kernel, Place, Type};
 
 /// A kernel being written.
 pub(crate) struct Module<'a> {
@@ -30,6 +31,8 @@ pub(crate) struct Module<'a> {
     pub(crate) functions: Vec<String>,
     /// Name of the target, for errors.
     pub(crate) target: String,
+    /// Of each workgroup variable's array levels, how many every access steps through.
+    pub(crate) shared_flat: Vec<u32>,
     reserved: HashSet<&'static str>,
     state: RefCell<State>,
 }
@@ -72,6 +75,7 @@ impl<'a> Module<'a> {
             constants,
             functions,
             target,
+            shared_flat: shared_flat(kernel),
             reserved,
             state: RefCell::new(State {
                 global: names,
@@ -198,3 +202,26 @@ pub(crate) fn type_word(ty: &Type) -> String {
 /// Names of a vector's components.
 pub(crate) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
+
+fn shared_flat(kernel: &Kernel) -> Vec<u32> {
+    let mut flat: Vec<u32> = kernel.shared.iter().map(|s| array_levels(&s.ty)).collect();
+    let bodies = kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]);
+    for body in bodies {
+        body.block.walk(&mut |stmt| {
+            let place = match &stmt.inst {
+                Inst::Let(_, op) => op.place(),
+                Inst::Do(Effect::Store(place, ..)) => Some(place),
+                _ => None,
+            };
+            if let Some(Place {
+                base: Base::Shared(i),
+                path,
+            }) = place
+                && let Some(n) = flat.get_mut(*i as usize)
+            {
+                *n = (*n).min(path.len() as u32);
+            }
+        });
+    }
+    flat
+}

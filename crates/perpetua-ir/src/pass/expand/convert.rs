@@ -1,10 +1,9 @@
-//! Casts by simpler casts, and by the bits: f16 and bf16 against everything, and floats to narrow integers. Every
-//! result is rounded once. Knows nothing of targets.
+//! Casts by simpler casts, and by the bits: f16 and bf16 against everything (by way of f32, as the operator table's
+//! evaluation does), and floats to narrow integers. Knows nothing of targets.
 
 use super::code::Code;
-use super::float::{Format, magnitude_bits};
 use crate::ir::{Scalar, Value};
-use crate::ops::{BinaryOp, UnaryOp};
+use crate::ops::BinaryOp;
 
 pub(super) fn cast(c: &mut Code, to: Scalar, x: Value) -> Option<Value> {
     let from = c.scalar(x);
@@ -22,17 +21,8 @@ pub(super) fn cast(c: &mut Code, to: Scalar, x: Value) -> Option<Value> {
         }
         (Scalar::F32, Scalar::F16) => single_to_half(c, x),
         (Scalar::F32, Scalar::BF16) => single_to_bfloat(c, x),
-        (Scalar::F64, Scalar::F16 | Scalar::BF16) => {
-            let odd = double_to_odd_single(c, x);
-            c.cast(to, odd)
-        }
-        // A float of 24 bits holds every integer that f16 does not round to infinity.
-        (_, Scalar::F16) => {
+        (_, Scalar::F16 | Scalar::BF16) => {
             let single = c.cast(Scalar::F32, x);
-            c.cast(to, single)
-        }
-        (_, Scalar::BF16) => {
-            let single = integer_to_sticky_single(c, x);
             c.cast(to, single)
         }
         (Scalar::F32 | Scalar::F64, _) if to.is_int() && to.size() < 4 => {
@@ -142,63 +132,4 @@ fn single_to_bfloat(c: &mut Code, x: Value) -> Value {
     let bits = c.select(is_nan, quiet, nearest);
     let bits = c.cast(Scalar::U16, bits);
     c.bitcast(Scalar::BF16, bits)
-}
-
-/// The f64 as an f32 rounded to odd: toward zero, with the last bit set where something was lost. Rounding that to a
-/// type of at most 22 bits gives what rounding the f64 itself would.
-fn double_to_odd_single(c: &mut Code, x: Value) -> Value {
-    let nearest = c.cast(Scalar::F32, x);
-    let back = c.cast(Scalar::F64, nearest);
-    let inexact = c.binary(BinaryOp::Ne, back, x);
-    let finite = c.unary(UnaryOp::IsFinite, x);
-    let inexact = c.binary(BinaryOp::And, inexact, finite);
-    let (far, near) = (magnitude_bits(c, back), magnitude_bits(c, x));
-    let too_far = c.binary(BinaryOp::Gt, far, near);
-    let bits = c.bitcast(Format::of(Scalar::F32).bits, nearest);
-    let step = c.cast(Scalar::U32, too_far);
-    let toward_zero = c.binary(BinaryOp::Sub, bits, step);
-    let odd = c.binary_bits(BinaryOp::Or, toward_zero, 1);
-    let bits = c.select(inexact, odd, bits);
-    c.bitcast(Scalar::F32, bits)
-}
-
-/// The integer as an f32 whose last bits tell whether something was lost below: rounding it to bf16 gives what
-/// rounding the integer itself would.
-fn integer_to_sticky_single(c: &mut Code, x: Value) -> Value {
-    let s = c.scalar(x);
-    let u = s.to_unsigned();
-    if s.size() < 4 {
-        return c.cast(Scalar::F32, x);
-    }
-    let magnitude = if s.is_signed_int() {
-        let m = c.unary(UnaryOp::Abs, x);
-        c.cast(u, m)
-    } else {
-        x
-    };
-    // Keep the highest 24 bits; fold what is below into the lowest of them.
-    let zeros = c.unary(UnaryOp::LeadingZeros, magnitude);
-    let spare = c.bits(Scalar::U32, u64::from(s.bits() - 24));
-    let small = c.binary(BinaryOp::Ge, zeros, spare);
-    let zero = c.bits(Scalar::U32, 0);
-    let excess = c.binary(BinaryOp::Sub, spare, zeros);
-    let dropped = c.select(small, zero, excess);
-    let kept = c.binary(BinaryOp::Shr, magnitude, dropped);
-    let again = c.binary(BinaryOp::Shl, kept, dropped);
-    let lost = c.binary(BinaryOp::Ne, again, magnitude);
-    let lost = c.cast(u, lost);
-    let sticky = c.binary(BinaryOp::Or, kept, lost);
-    let mantissa = c.cast(Scalar::F32, sticky);
-    // Times 2^dropped: exact.
-    let exponent = c.binary_bits(BinaryOp::Add, dropped, 127);
-    let exponent = c.shift(BinaryOp::Shl, exponent, 23);
-    let scale = c.bitcast(Scalar::F32, exponent);
-    let value = c.binary(BinaryOp::Mul, mantissa, scale);
-    if s.is_signed_int() {
-        let negative = c.binary_bits(BinaryOp::Lt, x, 0);
-        let minus = c.unary(UnaryOp::Neg, value);
-        c.select(negative, minus, value)
-    } else {
-        value
-    }
 }
