@@ -379,6 +379,7 @@ pub(crate) fn cast(names: &dyn CNames, from: Scalar, to: Scalar, a: &Expr) -> Op
     }
     let value = natural(names, from, a.clone());
     let mut e = cast_to(names, to, &value);
+    e.cheap = a.is_atom();
     if to.size() == 8 && from.size() <= 4 {
         e.unwidened = Some(Box::new(value));
     }
@@ -423,7 +424,10 @@ pub(crate) fn component(m: &Module<'_>, ty: &Type, flat: bool, i: u32) -> String
 pub(crate) fn element(index: &Expr, flat: bool) -> String {
     let index = index.unwidened.as_deref().unwrap_or(index);
     let at = if flat { "" } else { ".at" };
-    format!("{at}[{}]", index.text)
+    match index.literal {
+        Some(bits) => format!("{at}[{bits}]"),
+        None => format!("{at}[{}]", index.text),
+    }
 }
 
 /// Memory at the end of a path into something called `root`: a run of elements (`run`), or a variable.

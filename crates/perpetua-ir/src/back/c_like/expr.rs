@@ -79,6 +79,8 @@ pub(crate) struct Expr {
     pub(crate) constant: bool,
     /// The opposite of a condition, if it is simpler than `!(…)`.
     pub(crate) opposite: Option<(String, Bind)>,
+    /// A cast of a name: as good as a name.
+    pub(crate) cheap: bool,
     /// The integer before a cast that widened it.
     pub(crate) unwidened: Option<Box<Expr>>,
 }
@@ -94,6 +96,7 @@ impl Expr {
             literal: None,
             constant: false,
             opposite: None,
+            cheap: false,
             unwidened: None,
         }
     }

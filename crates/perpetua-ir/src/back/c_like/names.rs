@@ -21,11 +21,6 @@ impl Names {
         self.taken.contains(name)
     }
 
-    /// Keeps a name for code that is written by hand.
-    pub(crate) fn reserve(&mut self, name: &str) {
-        self.taken.insert(name.to_owned());
-    }
-
     /// `wanted` as an identifier, with a number if it is taken.
     pub(crate) fn give(&mut self, wanted: &str) -> String {
         let mut name: String = wanted

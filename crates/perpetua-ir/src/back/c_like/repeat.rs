@@ -43,12 +43,17 @@ impl<'m> Writer<'m> {
             rest
         };
 
-        let shape = Self::shape(block, rest, condition.is_some());
+        let mut shape = Self::shape(block, rest, condition.is_some());
         shape.body.iter().for_each(|s| self.statement(s));
         if let Some(inner) = shape.next {
             self.frames.push(Frame::Next);
             self.block(inner);
             self.frames.pop();
+        }
+        if self.out.is_empty() && shape.next.is_none() && condition.is_some() {
+            // Nothing but the step: a `while` says that better.
+            shape.step.iter().for_each(|s| self.statement(s));
+            shape.step = &[];
         }
         let step = (!shape.step.is_empty()).then(|| self.step(shape.step, condition.as_ref().map(|c| c.1)));
         self.frames.pop();

@@ -161,7 +161,9 @@ impl<'m> Writer<'m> {
         for (labels, block) in cases {
             self.case(&self.d.case(self.m, s, labels), block);
         }
-        self.case(&self.d.case(self.m, s, &[]), default);
+        if !default.0.is_empty() || !self.d.breaks_cases() {
+            self.case(&self.d.case(self.m, s, &[]), default);
+        }
         self.depth -= 1;
         self.write("}");
     }
@@ -434,11 +436,6 @@ impl<'m> Writer<'m> {
             self.m.unsupported(self.line, format!("`{name}` of {s}"));
             Expr::whole("unsupported")
         })
-    }
-
-    /// Whether a value is of the type of calls that give none.
-    pub(crate) fn is_unit(ty: &Type) -> bool {
-        matches!(ty, Type::Struct(s) if s.fields.is_empty())
     }
 }
 

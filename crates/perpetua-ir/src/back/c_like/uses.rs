@@ -31,10 +31,23 @@ pub(crate) struct Life {
     pub(crate) last: u32,
 }
 
+/// From a value's definition to where it is last wanted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    from: u32,
+    to: u32,
+    /// It is used in a loop that it is not defined in, so `to` is that loop's end: any turn may want it.
+    repeats: bool,
+}
+
 /// Uses in one body.
 pub(crate) struct Uses {
     counts: Vec<u32>,
     positions: Vec<u32>,
+    /// For each value, where it is defined and how long it is wanted.
+    spans: Vec<Span>,
+    /// Where each variable is stored to.
+    stores: Vec<Vec<u32>>,
     ranges: HashMap<*const Stmt, Range>,
     lives: Vec<Option<Life>>,
 }
@@ -44,12 +57,16 @@ impl Uses {
         let mut uses = Uses {
             counts: vec![0; body.values.len()],
             positions: vec![0; body.values.len()],
+            spans: vec![Span::default(); body.values.len()],
+            stores: vec![Vec::new(); body.locals.len()],
             ranges: HashMap::new(),
             lives: Vec::new(),
         };
         let mut next = 0;
         uses.number(&body.block, &mut next);
         uses.count(&body.block, functions);
+        let mut defined = vec![0; body.values.len()];
+        uses.span(&body.block, functions, &mut Vec::new(), &mut defined);
         let mut lives = Lives {
             chains: vec![None; body.locals.len()],
             open: Vec::new(),
@@ -103,6 +120,83 @@ impl Uses {
         }
     }
 
+    /// Finds how long values are wanted. `loops`: the enclosing loops; `defined`: how many enclosed each definition.
+    fn span(&mut self, block: &Block, functions: &[Effects], loops: &mut Vec<Range>, defined: &mut [usize]) {
+        for stmt in &block.0 {
+            if self.is_dead(stmt, functions) {
+                continue;
+            }
+            let range = self.range(stmt);
+            let spans = &mut self.spans;
+            stmt.inst.operands(&mut |v| {
+                let v = v.0 as usize;
+                if let (Some(span), Some(depth)) = (spans.get_mut(v), defined.get(v)) {
+                    match loops.get(*depth) {
+                        Some(outer) if outer.last >= span.to => {
+                            *span = Span {
+                                to: outer.last,
+                                repeats: true,
+                                ..*span
+                            };
+                        }
+                        None if range.start > span.to => {
+                            *span = Span {
+                                to: range.start,
+                                repeats: false,
+                                ..*span
+                            };
+                        }
+                        _ => {}
+                    }
+                }
+            });
+            match &stmt.inst {
+                Inst::Let(v, _) => {
+                    if let (Some(span), Some(depth)) =
+                        (self.spans.get_mut(v.0 as usize), defined.get_mut(v.0 as usize))
+                    {
+                        *span = Span {
+                            from: range.start,
+                            to: range.start,
+                            repeats: false,
+                        };
+                        *depth = loops.len();
+                    }
+                }
+                Inst::Do(Effect::Store(place, ..)) => {
+                    if let Base::Local(id) = place.base
+                        && let Some(stores) = self.stores.get_mut(id.0 as usize)
+                    {
+                        stores.push(range.start);
+                    }
+                }
+                _ => {}
+            }
+            let is_loop = matches!(stmt.inst, Inst::Loop(_));
+            if is_loop {
+                loops.push(range);
+            }
+            for b in stmt.inst.blocks() {
+                self.span(b, functions, loops, defined);
+            }
+            if is_loop {
+                loops.pop();
+            }
+        }
+    }
+
+    /// Whether variable `local` keeps its content from the definition of value number `v` to its last use.
+    pub(crate) fn keeps(&self, local: u32, v: u32) -> bool {
+        let Some(span) = self.spans.get(v as usize) else {
+            return false;
+        };
+        // The last user may itself be the store: it reads first.
+        let disturbs = |at: u32| at > span.from && (at < span.to || at == span.to && span.repeats);
+        self.stores
+            .get(local as usize)
+            .is_some_and(|s| !s.iter().any(|at| disturbs(*at)))
+    }
+
     fn live(&self, block: &Block, functions: &[Effects], lives: &mut Lives) {
         let id = std::ptr::from_ref(block);
         for stmt in &block.0 {
@@ -133,6 +227,13 @@ impl Uses {
     /// The first statement that uses value number `v`.
     pub(crate) fn position_of(&self, v: u32) -> u32 {
         self.positions.get(v as usize).copied().unwrap_or(0)
+    }
+
+    /// Whether value number `v` is used by the statement right after its definition.
+    pub(crate) fn is_next(&self, v: u32) -> bool {
+        self.spans
+            .get(v as usize)
+            .is_some_and(|s| s.from + 1 == self.position_of(v))
     }
 
     pub(crate) fn range(&self, stmt: &Stmt) -> Range {

@@ -1,7 +1,7 @@
 //! Writes one body: decides what becomes an expression and what a name, where variables are declared, and keeps the
 //! text. Statements are in `statement`, loops in `repeat`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::dialect::Dialect;
 use super::effects::{is_pure, op_reads, writes};
@@ -43,14 +43,6 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
-    /// The indices.
-    pub(crate) fn indices(&self) -> impl Iterator<Item = &Expr> {
-        self.steps.iter().filter_map(|s| match s {
-            SpotStep::Index(e, _) => Some(e),
-            SpotStep::Field(_) => None,
-        })
-    }
-
     /// The scalar at the end of the path.
     pub(crate) fn scalar(&self) -> Scalar {
         self.ty.as_scalar().unwrap_or(Scalar::U32)
@@ -75,6 +67,8 @@ pub(crate) struct Writer<'m> {
     flat: Vec<u32>,
     /// Values that are the first elements of plain arrays.
     pub(super) fillings: HashMap<u32, u32>,
+    /// Statements that do nothing but store a value in a variable, or return it.
+    takers: HashSet<u32>,
     /// How often each variable is stored to.
     pub(super) stores: Vec<u32>,
     /// Variables to declare before a statement.
@@ -103,6 +97,7 @@ impl<'m> Writer<'m> {
             locals: Vec::new(),
             flat: vec![u32::MAX; body.locals.len()],
             fillings: HashMap::new(),
+            takers: HashSet::new(),
             stores: vec![0; body.locals.len()],
             declarations: HashMap::new(),
             out: String::new(),
@@ -125,6 +120,16 @@ impl<'m> Writer<'m> {
         }
         if self.uses.is_dead(stmt, &self.m.effects) {
             return;
+        }
+        let takes = match &stmt.inst {
+            Inst::Do(Effect::Store(place, _, None)) => {
+                matches!(place.base, Base::Local(_)) && place.path.is_empty()
+            }
+            Inst::Return(v) => v.is_some(),
+            _ => false,
+        };
+        if takes {
+            self.takers.insert(self.uses.range(stmt).start);
         }
         let (place, stores) = match &stmt.inst {
             Inst::Let(_, op) => (op.place(), false),
@@ -179,11 +184,6 @@ impl<'m> Writer<'m> {
     /// Gives a name to something of this body.
     pub(crate) fn name(&mut self, wanted: &str) -> String {
         self.m.local_name(&mut self.names, wanted)
-    }
-
-    /// Keeps a name that text outside the body gave.
-    pub(crate) fn reserve(&mut self, name: &str) {
-        self.names.reserve(name);
     }
 
     /// Names the parameters, which are the body's first values.
@@ -288,7 +288,20 @@ impl<'m> Writer<'m> {
             }
             return;
         }
-        if self.is_filling(v) || e.is_atom() && movable {
+        let known_place = match op {
+            Op::Load(
+                Place {
+                    base: Base::Local(id),
+                    path,
+                },
+                None,
+            ) => path.is_empty() && self.type_of(v).as_scalar().is_some() && self.uses.keeps(id.0, v.0),
+            _ => false,
+        };
+        let cheap = (e.is_atom() || e.cheap) && movable;
+        if self.is_filling(v) || cheap || known_place {
+            self.keep(v, e);
+        } else if !movable && count == 1 && self.takers.contains(&self.uses.position_of(v.0)) && self.uses.is_next(v.0) {
             self.keep(v, e);
         } else if count == 1 && movable && e.text.len() <= LONGEST_INLINE {
             self.keep(v, e);
@@ -493,7 +506,7 @@ impl<'m> Writer<'m> {
                 crate::ir::SubgroupOp::Ballot => "votes".into(),
                 _ => "other".into(),
             },
-            _ if *self.type_of(v) == Type::BOOL => "is".into(),
+            _ if *self.type_of(v) == Type::BOOL => "test".into(),
             _ => "t".into(),
         }
     }

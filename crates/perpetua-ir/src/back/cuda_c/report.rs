@@ -1,13 +1,16 @@
 //! What a kernel tells the host: faults and printed lines, as `crate::fault` lays them out.
 
 use super::super::c_like::c;
-use super::super::c_like::{Bind, Dialect, Expr, Writer};
+use super::super::c_like::{Bind, Dialect, Expr, Writer, fold_cast};
 use super::dialect::Cuda;
 use crate::fault::{print_ring, record};
 use crate::ir::{PrintPiece, Scalar};
 
 /// An integer operand in 64 bits, extended by its type.
 fn extended(d: &Cuda, s: Scalar, e: &Expr) -> Expr {
+    if let Some(bits) = e.literal {
+        return c::literal(d, Scalar::U64, fold_cast(s, Scalar::U64, bits));
+    }
     let e = c::exact(d, s, e);
     if s.is_signed_int() && s != Scalar::I64 {
         let e = c::cast_to(d, Scalar::I64, &e);
