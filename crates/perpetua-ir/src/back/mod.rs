@@ -4,11 +4,13 @@
 mod abi;
 mod c_like;
 mod cuda_c;
-pub mod ptx;
+mod msl;
 mod target;
+mod wgsl;
 
 pub use abi::*;
 pub use target::*;
+pub use wgsl::BROWSER_SUBGROUPS;
 
 use crate::verify::Verified;
 
@@ -20,7 +22,13 @@ use crate::verify::Verified;
 pub fn render(kernel: &Verified, target: &Target) -> Result<Source, RenderError> {
     match target {
         Target::CudaC { abi } => cuda_c::render(kernel, *abi),
-        _ => Err(RenderError::Unsupported {
+        Target::Wgsl {
+            capabilities,
+            block,
+            dynamic_shared,
+        } => wgsl::render(kernel, capabilities, *block, *dynamic_shared),
+        Target::Msl => msl::render(kernel),
+        Target::Ptx { .. } => Err(RenderError::Unsupported {
             kernel: kernel.kernel().name.clone(),
             line: 0,
             what: "a kernel yet".into(),

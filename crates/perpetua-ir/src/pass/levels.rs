@@ -85,7 +85,9 @@ pub(crate) fn step_start(body: &Block) -> Option<usize> {
     let Inst::Do(Effect::Store(place, stored, None)) = &last.inst else {
         return None;
     };
-    let Base::Local(stepped) = place.base else { return None };
+    let Base::Local(stepped) = place.base else {
+        return None;
+    };
     if !place.path.is_empty() {
         return None;
     }
@@ -102,7 +104,13 @@ pub(crate) fn step_start(body: &Block) -> Option<usize> {
             return None;
         }
         match op {
-            Op::Load(Place { base: Base::Local(id), path }, None) if path.is_empty() => loaded.push(*id),
+            Op::Load(
+                Place {
+                    base: Base::Local(id),
+                    path,
+                },
+                None,
+            ) if path.is_empty() => loaded.push(*id),
             Op::Const(..) | Op::Unary(..) | Op::Binary(..) | Op::Cast(..) | Op::Param(_) => {}
             _ => return None,
         }
@@ -182,17 +190,21 @@ fn unlabel_loop(b: &mut Block) {
     if !falls_through(b) {
         return;
     }
-    if let Some(mut stmt) = labeled {
-        if let Inst::Labeled(inner) = &mut stmt.inst {
-            unlabel(inner);
-            drop_tail_breaks(inner, 0);
-            if exits(inner, 0).breaks {
-                b.0.push(stmt);
-            } else {
-                let mut inner = std::mem::take(inner);
-                lower(&mut inner, 0);
-                b.0.append(&mut inner.0);
-            }
+    if let Some(Stmt {
+        line,
+        inst: Inst::Labeled(mut inner),
+    }) = labeled
+    {
+        unlabel(&mut inner);
+        drop_tail_breaks(&mut inner, 0);
+        if exits(&inner, 0).breaks {
+            b.0.push(Stmt {
+                line,
+                inst: Inst::Labeled(inner),
+            });
+        } else {
+            lower(&mut inner, 0);
+            b.0.append(&mut inner.0);
         }
     }
     if falls_through(b) {
@@ -363,7 +375,12 @@ impl Flags<'_> {
     fn target(&self, d: u32) -> Option<(usize, Frame)> {
         let at = self.frames.len().checked_sub(1 + d as usize)?;
         let frame = *self.frames.get(at)?;
-        let loops = self.frames.iter().take(at + 1).filter(|f| **f == Frame::Loop).count();
+        let loops = self
+            .frames
+            .iter()
+            .take(at + 1)
+            .filter(|f| **f == Frame::Loop)
+            .count();
         Some((loops.checked_sub(1)?, frame))
     }
 

@@ -31,7 +31,10 @@ pub(crate) fn type_name(names: &dyn CNames, m: &Module<'_>, ty: &Type) -> String
             m.declared_type(ty, &type_word(ty), |name| {
                 let fields: Vec<&str> = COMPONENTS.into_iter().take(usize::from(*n)).collect();
                 let align = names.aligned(ty.align());
-                format!("struct {align}{name} {{\n    {scalar} {};\n}};\n", fields.join(", "))
+                format!(
+                    "struct {align}{name} {{\n    {scalar} {};\n}};\n",
+                    fields.join(", ")
+                )
             })
         }),
         Type::Array(element, n) => {
@@ -52,7 +55,9 @@ pub(crate) fn type_name(names: &dyn CNames, m: &Module<'_>, ty: &Type) -> String
             } else {
                 String::new()
             };
-            m.declared_type(ty, &s.name, |name| format!("struct {align}{name} {{\n{fields}}};\n"))
+            m.declared_type(ty, &s.name, |name| {
+                format!("struct {align}{name} {{\n{fields}}};\n")
+            })
         }
     }
 }
@@ -93,7 +98,7 @@ pub(crate) fn unsigned(names: &dyn CNames, s: Scalar, e: &Expr) -> Expr {
         Some(bits) => integer_literal(names, s.to_unsigned(), bits),
         None => cast_to(names, s.to_unsigned(), e),
     }
-    .as_unsigned(true)
+    .in_unsigned(true)
 }
 
 /// A signed value in its own type.
@@ -155,7 +160,11 @@ pub(crate) fn literal(names: &dyn CNames, s: Scalar, bits: u64) -> Expr {
         Scalar::F16 | Scalar::BF16 => Expr::literal(format!("0x{bits:04x}u"), Bind::Whole, bits),
         Scalar::F32 | Scalar::F64 => match float_digits(s, bits) {
             Some(digits) => {
-                let bind = if digits.starts_with('-') { Bind::Prefix } else { Bind::Whole };
+                let bind = if digits.starts_with('-') {
+                    Bind::Prefix
+                } else {
+                    Bind::Whole
+                };
                 Expr::literal(format!("{digits}{}", names.suffix(s)), bind, bits)
             }
             None => Expr::literal(names.float_from_bits(s, bits), Bind::Whole, bits),
@@ -167,7 +176,7 @@ pub(crate) fn literal(names: &dyn CNames, s: Scalar, bits: u64) -> Expr {
 /// An operator of one operand that every C writes alike; `None` for the rest.
 pub(crate) fn unary(names: &dyn CNames, op: UnaryOp, s: Scalar, a: &Expr) -> Option<Expr> {
     Some(match op {
-        UnaryOp::Neg if is_wide_signed(s) => Expr::prefix("-", &unsigned(names, s, a)).as_unsigned(true),
+        UnaryOp::Neg if is_wide_signed(s) => Expr::prefix("-", &unsigned(names, s, a)).in_unsigned(true),
         UnaryOp::Neg if s.is_signed_int() => cast_to(names, s, &Expr::prefix("-", a)),
         UnaryOp::Neg if s.size() >= 4 => Expr::prefix("-", a),
         UnaryOp::Not if s == Scalar::Bool => a.negated(),
@@ -176,7 +185,7 @@ pub(crate) fn unary(names: &dyn CNames, op: UnaryOp, s: Scalar, a: &Expr) -> Opt
             if s.size() < 4 {
                 cast_to(names, s, &not)
             } else {
-                not.as_unsigned(a.unsigned)
+                not.in_unsigned(a.unsigned)
             }
         }
         _ => return None,
@@ -189,9 +198,32 @@ pub(crate) fn amount(names: &dyn CNames, s: Scalar, t: Scalar, n: &Expr) -> Expr
     match n.literal {
         Some(bits) => integer_literal(names, Scalar::I32, bits & mask),
         None => {
-            let mask = integer_literal(names, if t.is_signed_int() && !n.unsigned { Scalar::I32 } else { Scalar::U32 }, mask);
+            let mask = integer_literal(
+                names,
+                if t.is_signed_int() && !n.unsigned {
+                    Scalar::I32
+                } else {
+                    Scalar::U32
+                },
+                mask,
+            );
             Expr::infix("&", Bind::Bits, n, &mask)
         }
+    }
+}
+
+/// Two 64-bit operands as they were before they were widened from `u32`, if both were.
+fn narrowed(names: &dyn CNames, s: Scalar, a: &Expr, b: &Expr) -> (Expr, Expr) {
+    let before = |e: &Expr| match (&e.unwidened, e.literal) {
+        (Some((inner, Scalar::U32)), _) => Some((**inner).clone()),
+        (None, Some(bits)) if s == Scalar::U64 && bits <= u64::from(u32::MAX) => {
+            Some(integer_literal(names, Scalar::U32, bits))
+        }
+        _ => None,
+    };
+    match (before(a), before(b)) {
+        (Some(a), Some(b)) => (a, b),
+        _ => (a.clone(), b.clone()),
     }
 }
 
@@ -217,11 +249,16 @@ pub(crate) fn binary(
     b: &Expr,
 ) -> Option<Expr> {
     if let Some((sign, opposite)) = comparison(op) {
+        let (a, b) = &narrowed(names, s, a, b);
         let (a, b) = (natural(names, s, a.clone()), natural(names, s, b.clone()));
         let e = Expr::infix(sign, Bind::Compare, &a, &b);
         // `!(a < b)` is not `a >= b` where one is NaN.
         let reversible = !s.is_float() || matches!(op, BinaryOp::Eq | BinaryOp::Ne);
-        return Some(if reversible { e.with_opposite(opposite, &a, &b) } else { e });
+        return Some(if reversible {
+            e.with_opposite(opposite, &a, &b)
+        } else {
+            e
+        });
     }
     let wraps = is_wide_signed(s);
     let narrow = s.size() < 4;
@@ -231,10 +268,14 @@ pub(crate) fn binary(
         }
         if narrow {
             // Promotion to int is wide enough but for products of two u16.
-            let first = if sign == "*" && s == Scalar::U16 { cast_to(names, Scalar::U32, a) } else { a.clone() };
+            let first = if sign == "*" && s == Scalar::U16 {
+                cast_to(names, Scalar::U32, a)
+            } else {
+                a.clone()
+            };
             return cast_to(names, s, &Expr::infix(sign, bind, &first, b));
         }
-        Expr::infix(sign, bind, &unsigned(names, s, a), &unsigned(names, s, b)).as_unsigned(wraps)
+        Expr::infix(sign, bind, &unsigned(names, s, a), &unsigned(names, s, b)).in_unsigned(wraps)
     };
     Some(match op {
         BinaryOp::Add => arithmetic("+", Bind::Sum),
@@ -259,7 +300,8 @@ pub(crate) fn binary(
                 _ => "^",
             };
             if a.unsigned || b.unsigned {
-                Expr::infix(sign, Bind::Bits, &unsigned(names, s, a), &unsigned(names, s, b)).as_unsigned(true)
+                Expr::infix(sign, Bind::Bits, &unsigned(names, s, a), &unsigned(names, s, b))
+                    .in_unsigned(true)
             } else {
                 Expr::infix(sign, Bind::Bits, a, b)
             }
@@ -270,7 +312,7 @@ pub(crate) fn binary(
                 let wide = cast_to(names, Scalar::U32, a);
                 cast_to(names, s, &Expr::infix("<<", Bind::Bits, &wide, &n))
             } else {
-                Expr::infix("<<", Bind::Bits, &unsigned(names, s, a), &n).as_unsigned(wraps)
+                Expr::infix("<<", Bind::Bits, &unsigned(names, s, a), &n).in_unsigned(wraps)
             }
         }
         BinaryOp::Shr => {
@@ -290,7 +332,11 @@ pub(crate) fn in_place(
     a: &Expr,
 ) -> Option<Expr> {
     let number = |v: f64| {
-        let bits = if s == Scalar::F32 { u64::from((v as f32).to_bits()) } else { v.to_bits() };
+        let bits = if s == Scalar::F32 {
+            u64::from((v as f32).to_bits())
+        } else {
+            v.to_bits()
+        };
         d.literal(w.m, s, bits)
     };
     let one = number(1.0);
@@ -345,12 +391,7 @@ pub(crate) fn select(names: &dyn CNames, ty: &Type, c: &Expr, a: &Expr, b: &Expr
         (a, b) = (unsigned(names, *s, &a), unsigned(names, *s, &b));
     }
     let mut e = Expr::new(
-        format!(
-            "{} ? {} : {}",
-            c.at(Bind::Or),
-            a.at(Bind::Or),
-            b.at(Bind::Choice)
-        ),
+        format!("{} ? {} : {}", c.at(Bind::Or), a.at(Bind::Or), b.at(Bind::Choice)),
         Bind::Choice,
     )
     .reading([c, &a, &b]);
@@ -372,8 +413,8 @@ pub(crate) fn cast(names: &dyn CNames, from: Scalar, to: Scalar, a: &Expr) -> Op
     }
     if from.size() == to.size() && from.size() >= 4 {
         return Some(match (from.is_signed_int(), to.is_signed_int()) {
-            (true, false) => unsigned(names, from, a).as_unsigned(false),
-            (false, true) => a.clone().as_unsigned(true),
+            (true, false) => unsigned(names, from, a).in_unsigned(false),
+            (false, true) => a.clone().in_unsigned(true),
             _ => a.clone(),
         });
     }
@@ -381,7 +422,7 @@ pub(crate) fn cast(names: &dyn CNames, from: Scalar, to: Scalar, a: &Expr) -> Op
     let mut e = cast_to(names, to, &value);
     e.cheap = a.is_atom();
     if to.size() == 8 && from.size() <= 4 {
-        e.unwidened = Some(Box::new(value));
+        e.unwidened = Some((Box::new(value), from));
     }
     Some(e)
 }
@@ -422,7 +463,7 @@ pub(crate) fn component(m: &Module<'_>, ty: &Type, flat: bool, i: u32) -> String
 
 /// What follows an array to reach an element. An index that was widened for the IR need not be for C.
 pub(crate) fn element(index: &Expr, flat: bool) -> String {
-    let index = index.unwidened.as_deref().unwrap_or(index);
+    let index = index.unwidened.as_ref().map_or(index, |(inner, _)| inner);
     let at = if flat { "" } else { ".at" };
     match index.literal {
         Some(bits) => format!("{at}[{bits}]"),
@@ -456,7 +497,10 @@ pub(crate) fn base_of(m: &Module<'_>, base: Base) -> (String, Type, bool, u32) {
             (name(&m.shared, i), ty, var.is_some_and(|s| s.dynamic), flat)
         }
         Base::Constant(i) => {
-            let ty = k.constants.get(i as usize).map_or(Type::U32, |c| c.element.into());
+            let ty = k
+                .constants
+                .get(i as usize)
+                .map_or(Type::U32, |c| c.element.into());
             (name(&m.constants, i), ty, true, 0)
         }
         Base::Buffer(i) => {

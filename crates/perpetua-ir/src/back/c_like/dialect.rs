@@ -9,9 +9,6 @@ use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// A C-like language.
 pub(crate) trait Dialect {
-    /// How a type is written, declaring it if need be.
-    fn type_name(&self, m: &Module<'_>, ty: &Type) -> String;
-
     /// Declares a value that never changes.
     fn constant(&self, m: &Module<'_>, ty: &Type, name: &str, value: &str) -> String;
 
@@ -59,8 +56,8 @@ pub(crate) trait Dialect {
     /// What follows an aggregate of type `ty` to reach component `i`; for arrays, whether the level is flat.
     fn component(&self, m: &Module<'_>, ty: &Type, flat: bool, i: u32) -> String;
 
-    /// What follows an array to reach the element at a run-time index.
-    fn element(&self, index: &Expr, s: Scalar, flat: bool) -> String;
+    /// What follows an array (of type `array`) to reach the element at an index of type `s`.
+    fn element(&self, m: &Module<'_>, array: &Type, index: &Expr, s: Scalar, flat: bool) -> String;
 
     /// A value that the launch supplies.
     fn builtin(&self, m: &Module<'_>, b: Builtin) -> Expr;
@@ -116,7 +113,7 @@ pub(crate) trait Dialect {
     fn call(&self, m: &Module<'_>, f: u32, args: &[Expr]) -> Expr;
 
     /// A statement for its effect alone.
-    fn discard(&self, value: &Expr) -> String;
+    fn discard(&self, ty: &Type, value: &Expr) -> String;
 
     /// Waits for the work-group.
     fn barrier(&self, w: &mut Writer<'_>);

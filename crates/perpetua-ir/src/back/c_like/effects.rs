@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::expr::Reads;
-use crate::ir::{Axis, Base, Block, Builtin, Effect, Inst, Kernel, MemOrder, Op, Place};
+use crate::ir::{Base, Block, Builtin, Effect, Inst, Kernel, MemOrder, Op, Place};
 
 /// What a function does to memory, calls included. Its own variables do not count.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,10 @@ fn base_reads(base: Base) -> Reads {
 pub(crate) fn op_reads(op: &Op, functions: &[Effects]) -> Reads {
     match op {
         Op::Load(place, _) => base_reads(place.base),
-        Op::Call(f, _) => functions.get(*f as usize).map(|e| e.reads.clone()).unwrap_or_default(),
+        Op::Call(f, _) => functions
+            .get(*f as usize)
+            .map(|e| e.reads.clone())
+            .unwrap_or_default(),
         Op::IsDead => Reads {
             dead: true,
             ..Reads::default()
@@ -66,7 +69,10 @@ pub(crate) fn op_writes(op: &Op, functions: &[Effects]) -> Reads {
                 all_shared_memory()
             }
         }
-        Op::Call(f, _) => functions.get(*f as usize).map(|e| e.writes.clone()).unwrap_or_default(),
+        Op::Call(f, _) => functions
+            .get(*f as usize)
+            .map(|e| e.writes.clone())
+            .unwrap_or_default(),
         _ => Reads::default(),
     }
 }
@@ -153,8 +159,6 @@ pub(crate) struct Needs {
     pub(crate) lengths: BTreeSet<u32>,
     /// Value parameters.
     pub(crate) params: BTreeSet<u32>,
-    /// Workgroup variables.
-    pub(crate) shared: BTreeSet<u32>,
     /// Number of elements of the dynamic one.
     pub(crate) shared_length: bool,
     pub(crate) thread_idx: bool,
@@ -176,7 +180,6 @@ impl Needs {
         self.buffers.extend(&other.buffers);
         self.lengths.extend(&other.lengths);
         self.params.extend(&other.params);
-        self.shared.extend(&other.shared);
         self.shared_length |= other.shared_length;
         self.thread_idx |= other.thread_idx;
         self.block_idx |= other.block_idx;
@@ -194,10 +197,7 @@ impl Needs {
             Base::Buffer(i) => {
                 self.buffers.insert(i);
             }
-            Base::Shared(i) => {
-                self.shared.insert(i);
-            }
-            Base::Local(_) | Base::Constant(_) => {}
+            Base::Shared(_) | Base::Local(_) | Base::Constant(_) => {}
         }
     }
 
@@ -278,9 +278,4 @@ impl Needs {
         }
         all
     }
-}
-
-/// Letter of an axis as a component.
-pub(crate) const fn component(axis: Axis) -> &'static str {
-    axis.name()
 }

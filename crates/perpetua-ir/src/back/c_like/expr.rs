@@ -1,6 +1,8 @@
 //! Expressions as text with what one must know to put them into others: how tightly they bind, what memory they
 //! read, in which of two equal forms they stand. Knows nothing of any one target.
 
+use crate::ir::Scalar;
+
 /// How tightly an expression binds. Shifts and bitwise operators never mix with others without parentheses, which
 /// WGSL demands and readers of C are grateful for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,8 +83,8 @@ pub(crate) struct Expr {
     pub(crate) opposite: Option<(String, Bind)>,
     /// A cast of a name: as good as a name.
     pub(crate) cheap: bool,
-    /// The integer before a cast that widened it.
-    pub(crate) unwidened: Option<Box<Expr>>,
+    /// The integer before a cast that widened it, and its type.
+    pub(crate) unwidened: Option<(Box<Expr>, Scalar)>,
 }
 
 impl Expr {
@@ -138,7 +140,7 @@ impl Expr {
         self
     }
 
-    pub(crate) fn as_unsigned(mut self, unsigned: bool) -> Expr {
+    pub(crate) fn in_unsigned(mut self, unsigned: bool) -> Expr {
         self.unsigned = unsigned;
         self
     }
@@ -246,7 +248,10 @@ mod tests {
         check(Expr::infix("==", Bind::Compare, &or, &n("c")), "(a | b) == c");
         let less = Expr::infix("<", Bind::Compare, &n("a"), &n("b"));
         check(Expr::infix("&&", Bind::And, &less, &n("c")), "a < b && c");
-        check(less.clone().with_opposite(">=", &n("a"), &n("b")).negated(), "a >= b");
+        check(
+            less.clone().with_opposite(">=", &n("a"), &n("b")).negated(),
+            "a >= b",
+        );
         check(Expr::prefix("-", &Expr::prefix("-", &n("a"))), "-(-a)");
         check(n("a").negated(), "!a");
         check(less.negated(), "!(a < b)");

@@ -5,6 +5,8 @@
 //! for, and brings exits to one level; then each body is written by a [`writer::Writer`] into a [`module::Module`].
 
 pub(super) mod c;
+mod c_dialect;
+mod cpp_words;
 mod dialect;
 mod effects;
 mod expr;
@@ -15,6 +17,8 @@ mod statement;
 mod uses;
 mod writer;
 
+pub(super) use c_dialect::CDialect;
+pub(super) use cpp_words::CPP;
 pub(super) use dialect::Dialect;
 pub(super) use effects::Needs;
 pub(super) use expr::{Bind, Expr};
@@ -22,7 +26,7 @@ pub(super) use module::{COMPONENTS, Module, type_word};
 pub(super) use writer::{Spot, SpotStep, Writer, array_levels};
 
 use crate::fault::{FaultSite, PrintSite};
-use crate::ir::{Body, Effect, Inst, Kernel, Scalar, Type};
+use crate::ir::{Body, Effect, Inst, Kernel, ReduceOp, Scalar, Type};
 use crate::pass::checks::make_explicit;
 use crate::pass::{Operation, expand, expand_library, single_level};
 use crate::verify::Verified;
@@ -107,7 +111,11 @@ pub(super) fn fold_cast(from: Scalar, to: Scalar, bits: u64) -> u64 {
     } else {
         bits
     };
-    if to.bits() == 64 { value } else { value & ((1 << to.bits()) - 1) }
+    if to.bits() == 64 {
+        value
+    } else {
+        value & ((1 << to.bits()) - 1)
+    }
 }
 
 /// Elements of a table in lines of reasonable length, indented once.
@@ -126,4 +134,27 @@ pub(super) fn wrapped(elements: &[String]) -> String {
         out.push_str(&format!("    {}\n", line.trim_end()));
     }
     out
+}
+
+/// What leaves every value as it is.
+pub(super) fn identity(op: ReduceOp, s: Scalar) -> u64 {
+    let sign = 1u64 << (s.bits() - 1);
+    let all = if s.bits() == 64 {
+        u64::MAX
+    } else {
+        (1 << s.bits()) - 1
+    };
+    match (op, s) {
+        (ReduceOp::Mul, Scalar::F32) => u64::from(1f32.to_bits()),
+        (ReduceOp::Mul, Scalar::F64) => 1f64.to_bits(),
+        (ReduceOp::Min, Scalar::F32) => u64::from(f32::INFINITY.to_bits()),
+        (ReduceOp::Min, Scalar::F64) => f64::INFINITY.to_bits(),
+        (ReduceOp::Max, Scalar::F32) => u64::from(f32::NEG_INFINITY.to_bits()),
+        (ReduceOp::Max, Scalar::F64) => f64::NEG_INFINITY.to_bits(),
+        (ReduceOp::Mul, _) => 1,
+        (ReduceOp::Min, _) if s.is_signed_int() => sign - 1,
+        (ReduceOp::Min | ReduceOp::And, _) => all,
+        (ReduceOp::Max, _) if s.is_signed_int() => sign,
+        _ => 0,
+    }
 }

@@ -50,11 +50,7 @@ struct State {
 }
 
 impl<'a> Module<'a> {
-    pub(crate) fn new(
-        kernel: &'a Kernel,
-        target: String,
-        reserved: &[&[&'static str]],
-    ) -> Module<'a> {
+    pub(crate) fn new(kernel: &'a Kernel, target: String, reserved: &[&[&'static str]]) -> Module<'a> {
         let reserved: HashSet<&'static str> = reserved.iter().copied().flatten().copied().collect();
         let mut names = Names::new(reserved.iter().copied());
         let entry = names.give(&kernel.name);
@@ -201,7 +197,6 @@ pub(crate) fn type_word(ty: &Type) -> String {
 
 /// Names of a vector's components.
 pub(crate) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
-
 
 fn shared_flat(kernel: &Kernel) -> Vec<u32> {
     let mut flat: Vec<u32> = kernel.shared.iter().map(|s| array_levels(&s.ty)).collect();

@@ -33,10 +33,18 @@ impl<'m> Writer<'m> {
         self.depth += 1;
         self.frames.push(Frame::Loop);
 
-        let head = block.0.iter().take_while(|s| matches!(s.inst, Inst::Let(..))).count();
+        let head = block
+            .0
+            .iter()
+            .take_while(|s| matches!(s.inst, Inst::Let(..)))
+            .count();
         let (lets, rest) = block.0.split_at(head);
         lets.iter().for_each(|s| self.statement(s));
-        let condition = if self.out.is_empty() { self.head(rest) } else { None };
+        let condition = if self.out.is_empty() {
+            self.head(rest)
+        } else {
+            None
+        };
         let rest = if condition.is_some() {
             rest.get(1..).unwrap_or_default()
         } else {
@@ -73,7 +81,8 @@ impl<'m> Writer<'m> {
         self.out.push_str(&body);
         let endless = !exits(block, 0).breaks && !returns(block);
         if endless && condition.is_empty() && self.d.needs_exits() {
-            self.out.push_str(&format!("{}if (false) {{ break; }}\n", indent(self.depth + 1)));
+            self.out
+                .push_str(&format!("{}if (false) {{ break; }}\n", indent(self.depth + 1)));
         }
         self.write("}");
     }
@@ -154,13 +163,14 @@ impl<'m> Writer<'m> {
     /// Whether the step adds one to a variable that is known to be below something: no overflow is possible.
     fn counts_up(&self, local: u32, v: Value, condition: Option<(Value, bool)>) -> bool {
         let definition = |v: &Value| self.definitions.get(v.0 as usize).copied().flatten();
-        let loads = |v: &Value| {
-            matches!(definition(v), Some(Op::Load(place, None)) if is_whole(place, local))
-        };
+        let loads =
+            |v: &Value| matches!(definition(v), Some(Op::Load(place, None)) if is_whole(place, local));
         let Some(Op::Binary(BinaryOp::Add, a, b)) = definition(&v) else {
             return false;
         };
-        let Some((c, leaves)) = condition else { return false };
+        let Some((c, leaves)) = condition else {
+            return false;
+        };
         let below = match definition(&c) {
             Some(Op::Binary(BinaryOp::Lt, x, _)) if !leaves => loads(x),
             Some(Op::Binary(BinaryOp::Ge, x, _)) if leaves => loads(x),

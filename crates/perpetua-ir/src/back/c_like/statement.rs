@@ -4,7 +4,7 @@ use super::effects::writes;
 use super::expr::Expr;
 use super::repeat::leaves_loop;
 use super::writer::{Frame, Spot, Writer, indent, is_whole};
-use crate::ir::{Base, Block, Effect, Inst, Op, Place, Scalar, Stmt, Sync, Type, Value};
+use crate::ir::{Base, Block, Effect, Inst, Op, Place, Scalar, Stmt, Sync, Value};
 use crate::ops::TernaryOp;
 
 impl<'m> Writer<'m> {
@@ -250,7 +250,10 @@ impl<'m> Writer<'m> {
     }
 
     fn take_scalars(&mut self, values: &[Value]) -> Vec<(Scalar, Expr)> {
-        values.iter().map(|v| (self.scalar_of(*v), self.take(*v))).collect()
+        values
+            .iter()
+            .map(|v| (self.scalar_of(*v), self.take(*v)))
+            .collect()
     }
 
     fn store(&mut self, stmt: &'m Stmt, place: &'m Place, v: Value, sync: Option<Sync>) {
@@ -370,7 +373,11 @@ impl<'m> Writer<'m> {
             Op::Extract(a, i) => {
                 let whole = self.type_of(*a);
                 let a = self.take(*a);
-                let text = format!("{}{}", a.at(super::expr::Bind::Whole), self.d.component(self.m, whole, false, *i));
+                let text = format!(
+                    "{}{}",
+                    a.at(super::expr::Bind::Whole),
+                    self.d.component(self.m, whole, false, *i)
+                );
                 Expr::whole(text).reading([&a]).at_run_time()
             }
             Op::Insert(a, i, part) => {

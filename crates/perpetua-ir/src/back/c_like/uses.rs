@@ -295,7 +295,12 @@ impl Lives {
                     .take_while(|(a, b)| a.0 == b.0)
                     .count();
                 // Below the first differing statement the blocks differ too.
-                let same = known.chain.iter().zip(&self.open).take_while(|(a, b)| a == b).count();
+                let same = known
+                    .chain
+                    .iter()
+                    .zip(&self.open)
+                    .take_while(|(a, b)| a == b)
+                    .count();
                 known.chain.truncate((same + 1).min(shared));
                 known.last = known.last.max(at);
             }

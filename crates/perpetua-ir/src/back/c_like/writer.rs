@@ -9,9 +9,7 @@ use super::expr::{Expr, Reads};
 use super::module::Module;
 use super::names::Names;
 use super::uses::{Range, Uses};
-use crate::ir::{
-    Axis, Base, Body, Builtin, Effect, Inst, Op, Place, Scalar, Step, Stmt, Type, Value,
-};
+use crate::ir::{Axis, Base, Body, Builtin, Effect, Inst, Op, Place, Scalar, Step, Stmt, Type, Value};
 use crate::ops::BinaryOp;
 
 /// Longest expression that is written inside another.
@@ -142,10 +140,12 @@ impl<'m> Writer<'m> {
         }) else {
             return;
         };
-        let mut levels = place
-            .path
-            .len()
-            .min(self.body.locals.get(id.0 as usize).map_or(0, |l| array_levels(&l.ty) as usize));
+        let mut levels = place.path.len().min(
+            self.body
+                .locals
+                .get(id.0 as usize)
+                .map_or(0, |l| array_levels(&l.ty) as usize),
+        );
         if self.fills(stmt, id.0) {
             levels = usize::MAX;
             if let Inst::Do(Effect::Store(_, v, _)) = &stmt.inst {
@@ -178,7 +178,9 @@ impl<'m> Writer<'m> {
 
     /// Whether value `v` is only written as the first elements of a plain array.
     pub(super) fn is_filling(&self, v: Value) -> bool {
-        self.fillings.get(&v.0).is_some_and(|local| self.flat_levels(*local) > 0)
+        self.fillings
+            .get(&v.0)
+            .is_some_and(|local| self.flat_levels(*local) > 0)
     }
 
     /// Gives a name to something of this body.
@@ -282,7 +284,7 @@ impl<'m> Writer<'m> {
         let count = self.uses.count_of(v.0);
         let movable = is_pure(op, &self.m.effects);
         if count == 0 {
-            let text = self.d.discard(&e);
+            let text = self.d.discard(self.type_of(v), &e);
             if !e.is_atom() {
                 self.write(&text);
             }
@@ -299,9 +301,10 @@ impl<'m> Writer<'m> {
             _ => false,
         };
         let cheap = (e.is_atom() || e.cheap) && movable;
-        if self.is_filling(v) || cheap || known_place {
-            self.keep(v, e);
-        } else if !movable && count == 1 && self.takers.contains(&self.uses.position_of(v.0)) && self.uses.is_next(v.0) {
+        // What acts may still stand in the statement right after it.
+        let taken_next =
+            count == 1 && self.takers.contains(&self.uses.position_of(v.0)) && self.uses.is_next(v.0);
+        if self.is_filling(v) || cheap || known_place || !movable && taken_next {
             self.keep(v, e);
         } else if count == 1 && movable && e.text.len() <= LONGEST_INLINE {
             self.keep(v, e);
@@ -356,9 +359,7 @@ impl<'m> Writer<'m> {
     pub(super) fn settle_before(&mut self, inst: &Inst, range: Range) {
         let written = writes(inst, &self.m.effects);
         let repeats = matches!(inst, Inst::Loop(_));
-        self.settle_where(|w, v, e| {
-            e.reads.meets(&written) || repeats && range.holds(w.uses.position_of(v))
-        });
+        self.settle_where(|w, v, e| e.reads.meets(&written) || repeats && range.holds(w.uses.position_of(v)));
     }
 
     /// Declares the variables that live from statement `at` on. If the statement itself stores all of one, that one
@@ -450,7 +451,7 @@ impl<'m> Writer<'m> {
             let plain = (level as u32) < flat;
             let next = match step {
                 SpotStep::Index(e, s) => {
-                    text.push_str(&self.d.element(e, *s, plain));
+                    text.push_str(&self.d.element(self.m, &ty, e, *s, plain));
                     ty.component(0)
                 }
                 SpotStep::Field(i) => {
@@ -539,7 +540,10 @@ impl<'m> Writer<'m> {
         };
         matches!(
             (definition(block), definition(size)),
-            (Some(Op::Builtin(Builtin::BlockIdx(_))), Some(Op::Builtin(Builtin::BlockDim(_))))
+            (
+                Some(Op::Builtin(Builtin::BlockIdx(_))),
+                Some(Op::Builtin(Builtin::BlockDim(_)))
+            )
         )
         .then_some(*axis)
     }
@@ -548,7 +552,6 @@ impl<'m> Writer<'m> {
     pub(crate) fn natural(&self, s: Scalar, e: Expr) -> Expr {
         self.d.natural(self.m, s, e)
     }
-
 }
 
 /// Whether a place is all of local variable `local`.

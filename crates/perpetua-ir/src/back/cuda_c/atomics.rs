@@ -67,7 +67,12 @@ fn address(d: &Cuda, place: &Expr, s: Scalar, constant: bool) -> String {
 /// Bits as a value of type `s`.
 fn from_bits(d: &Cuda, m: &Module<'_>, s: Scalar, bits: Expr) -> Expr {
     match s {
-        Scalar::Bool => Expr::infix("!=", super::super::c_like::Bind::Compare, &bits, &Expr::whole("0")),
+        Scalar::Bool => Expr::infix(
+            "!=",
+            super::super::c_like::Bind::Compare,
+            &bits,
+            &Expr::whole("0"),
+        ),
         Scalar::F32 | Scalar::F64 => d.bitcast(m, bits_of(s), s, &bits),
         _ if bits_of(s) == s => bits,
         _ => c::cast_to(d, s, &bits),
@@ -121,7 +126,11 @@ pub(super) fn store(d: &Cuda, w: &mut Writer<'_>, spot: &Spot, place: &Expr, val
         )
     });
     let bits = to_bits(d, w.m, s, value);
-    w.write(&format!("{name}({}, {});", address(d, place, u, false), bits.text));
+    w.write(&format!(
+        "{name}({}, {});",
+        address(d, place, u, false),
+        bits.text
+    ));
 }
 
 /// CUDA's own function, where it means the same: relaxed, at device scope.
@@ -170,7 +179,11 @@ fn update_function(d: &Cuda, w: &mut Writer<'_>, op: AtomicOp, s: Scalar, sync: 
     let u = bits_of(s);
     let value = Expr::whole("value");
     if s.is_float() && matches!(op, AtomicOp::Min | AtomicOp::Max) {
-        let binary = if op == AtomicOp::Min { BinaryOp::Min } else { BinaryOp::Max };
+        let binary = if op == AtomicOp::Min {
+            BinaryOp::Min
+        } else {
+            BinaryOp::Max
+        };
         let exchange = exchange_function(d, w.m, u, sync);
         let now = from_bits(d, w.m, s, Expr::whole("old"));
         let combined = d.binary(w, binary, (s, s), &now, &value).unwrap_or(value);

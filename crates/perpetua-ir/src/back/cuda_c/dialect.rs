@@ -1,7 +1,7 @@
 //! CUDA C as a dialect: its names for types, operators and accesses.
 
 use super::super::c_like::c::{self, CNames};
-use super::super::c_like::{Bind, Dialect, Expr, Module, Spot, Writer};
+use super::super::c_like::{Bind, CDialect, Expr, Module, Spot, Writer};
 use super::{atomics, is_bits, report, subgroup};
 use crate::ir::{AtomicOp, Axis, Base, Builtin, PrintPiece, Scalar, Scope, SubgroupOp, Sync, Type};
 use crate::ops::{BinaryOp, Spelling, TernaryOp, UnaryOp};
@@ -163,38 +163,8 @@ fn library_name(name: &'static str) -> &'static str {
     }
 }
 
-impl Dialect for Cuda {
-    fn type_name(&self, m: &Module<'_>, ty: &Type) -> String {
-        c::type_name(self, m, ty)
-    }
-
-    fn constant(&self, m: &Module<'_>, ty: &Type, name: &str, value: &str) -> String {
-        format!("const {} {name} = {value};", c::type_name(self, m, ty))
-    }
-
-    fn variable(&self, m: &Module<'_>, ty: &Type, flat: u32, name: &str, value: Option<&str>) -> String {
-        let declared = c::declarator(self, m, ty, flat, name);
-        match value {
-            Some(value) => format!("{declared} = {value}"),
-            None => declared,
-        }
-    }
-
-    fn literal(&self, _: &Module<'_>, s: Scalar, bits: u64) -> Expr {
-        c::literal(self, s, bits)
-    }
-
-    fn zero(&self, m: &Module<'_>, ty: &Type) -> Expr {
-        match ty {
-            Type::Scalar(s) => c::literal(self, *s, 0),
-            _ => Expr::whole(format!("{}{{}}", c::type_name(self, m, ty))),
-        }
-    }
-
-    fn unary(&self, w: &mut Writer<'_>, op: UnaryOp, s: Scalar, a: &Expr) -> Option<Expr> {
-        if c::is_in_place(op, s) {
-            return c::in_place(self, w, op, s, a);
-        }
+impl CDialect for Cuda {
+    fn own_unary(&self, op: UnaryOp, s: Scalar, a: &Expr) -> Option<Expr> {
         let row = op.row();
         if row.cuda == Spelling::Library {
             return (self.plain && s == Scalar::F32)
@@ -215,23 +185,16 @@ impl Dialect for Cuda {
             UnaryOp::LeadingZeros if is_wide_int(s) => count("__clz"),
             UnaryOp::ReverseBits if is_wide_int(s) => {
                 let name = if s.size() == 8 { "__brevll" } else { "__brev" };
-                Expr::call(name, &args).as_unsigned(c::is_wide_signed(s))
+                Expr::call(name, &args).in_unsigned(c::is_wide_signed(s))
             }
             _ => match row.cuda {
                 Spelling::Call(name) if is_float(s) => math(name, s, &args),
-                _ => return c::unary(self, op, s, a),
+                _ => return None,
             },
         })
     }
 
-    fn binary(
-        &self,
-        _: &mut Writer<'_>,
-        op: BinaryOp,
-        (s, t): (Scalar, Scalar),
-        a: &Expr,
-        b: &Expr,
-    ) -> Option<Expr> {
+    fn own_binary(&self, op: BinaryOp, s: Scalar, a: &Expr, b: &Expr) -> Option<Expr> {
         let exact = || [c::exact(self, s, a), c::exact(self, s, b)];
         if op.row().cuda == Spelling::Library {
             return (self.plain && s == Scalar::F32)
@@ -254,39 +217,25 @@ impl Dialect for Cuda {
                 };
                 Expr::call(name, &exact())
             }
-            _ => return c::binary(self, op, (s, t), a, b),
+            _ => return None,
         })
     }
 
-    fn ternary(&self, w: &mut Writer<'_>, op: TernaryOp, s: Scalar, args: [&Expr; 3]) -> Option<Expr> {
-        if op == TernaryOp::Fma && is_float(s) {
-            return Some(math("fma", s, &args.map(Clone::clone)));
-        }
-        c::ternary(self, w, op, s, args)
-    }
-
-    fn select(&self, _: &Module<'_>, ty: &Type, c: &Expr, a: &Expr, b: &Expr) -> Expr {
-        c::select(self, ty, c, a, b)
-    }
-
-    fn cast(&self, w: &mut Writer<'_>, from: Scalar, to: Scalar, a: &Expr) -> Option<Expr> {
-        if let Some(e) = c::cast(self, from, to, a) {
-            return Some(e);
-        }
+    fn own_cast(&self, m: &Module<'_>, from: Scalar, to: Scalar, a: &Expr) -> Option<Expr> {
         let name = match (from, to) {
             // The instruction saturates, and gives 0 for NaN.
             (Scalar::F32, Scalar::I32) => "__float2int_rz".to_owned(),
             (Scalar::F32, Scalar::U32) => "__float2uint_rz".to_owned(),
             (Scalar::F32 | Scalar::F64, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64) => {
-                self.saturating(w.m, from, to)
+                self.saturating(m, from, to)
             }
-            (Scalar::F16, Scalar::F32) => w.m.helper("f16_to_f32", |name| {
+            (Scalar::F16, Scalar::F32) => m.helper("f16_to_f32", |name| {
                 format!(
                     "__device__ float {name}(unsigned short x)\n{{\n    float y;\n    \
                      asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x));\n    return y;\n}}\n"
                 )
             }),
-            (Scalar::F32, Scalar::F16) => w.m.helper("f32_to_f16", |name| {
+            (Scalar::F32, Scalar::F16) => m.helper("f32_to_f16", |name| {
                 format!(
                     "__device__ unsigned short {name}(float x)\n{{\n    unsigned short y;\n    \
                      asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(y) : \"f\"(x));\n    return y;\n}}\n"
@@ -295,6 +244,10 @@ impl Dialect for Cuda {
             _ => return None,
         };
         Some(Expr::call(&name, std::slice::from_ref(a)))
+    }
+
+    fn fma(&self, s: Scalar, args: &[Expr]) -> Option<Expr> {
+        is_float(s).then(|| math("fma", s, args))
     }
 
     fn bitcast(&self, _: &Module<'_>, from: Scalar, to: Scalar, a: &Expr) -> Expr {
@@ -307,38 +260,20 @@ impl Dialect for Cuda {
             (Scalar::F64, Scalar::I64) => "__double_as_longlong",
             (Scalar::I64 | Scalar::U64, Scalar::F64) => {
                 let a = c::cast_to(self, Scalar::I64, a);
-                let a = if from == Scalar::I64 { c::natural(self, from, a) } else { a };
+                let a = if from == Scalar::I64 {
+                    c::natural(self, from, a)
+                } else {
+                    a
+                };
                 return Expr::call("__longlong_as_double", &[a]);
             }
             (Scalar::F64, Scalar::U64) => {
                 let e = Expr::call("__double_as_longlong", std::slice::from_ref(a));
                 return c::cast_to(self, Scalar::U64, &e);
             }
-            // f16 and bf16 are kept as their bits.
-            _ if to.is_int() && from.is_int() => {
-                return c::cast(self, from, to, a).unwrap_or_else(|| a.clone());
-            }
-            _ if to == Scalar::I16 => return c::cast_to(self, to, a),
-            _ => return c::cast_to(self, to.to_unsigned(), a),
+            _ => return a.clone(),
         };
         Expr::call(name, std::slice::from_ref(a)).at_run_time()
-    }
-
-    fn compose(&self, m: &Module<'_>, ty: &Type, parts: &[Expr]) -> Expr {
-        c::compose(self, m, ty, parts)
-    }
-
-    fn list(&self, elements: &[Expr]) -> Option<String> {
-        let texts: Vec<&str> = elements.iter().map(|e| e.text.as_str()).collect();
-        Some(format!("{{{}}}", texts.join(", ")))
-    }
-
-    fn component(&self, m: &Module<'_>, ty: &Type, flat: bool, i: u32) -> String {
-        c::component(m, ty, flat, i)
-    }
-
-    fn element(&self, index: &Expr, _: Scalar, flat: bool) -> String {
-        c::element(index, flat)
     }
 
     fn builtin(&self, m: &Module<'_>, b: Builtin) -> Expr {
@@ -351,10 +286,6 @@ impl Dialect for Cuda {
             Builtin::SubgroupSize => "32u".to_owned(),
             Builtin::SubgroupLane => format!("{}()", subgroup::lane_index(m)),
         })
-    }
-
-    fn param(&self, m: &Module<'_>, index: u32) -> Expr {
-        Expr::whole(m.params.get(index as usize).map_or("", String::as_str))
     }
 
     fn length(&self, w: &mut Writer<'_>, base: Base, s: Scalar) -> Expr {
@@ -380,10 +311,18 @@ impl Dialect for Cuda {
                 let bytes = Expr::whole(format!("{name}()"));
                 let size = c::literal(self, Scalar::U32, u64::from(ty.size()));
                 let n = Expr::infix("/", Bind::Product, &bytes, &size);
-                return if s == Scalar::U32 { n } else { c::cast_to(self, s, &n) };
+                return if s == Scalar::U32 {
+                    n
+                } else {
+                    c::cast_to(self, s, &n)
+                };
             }
         };
-        if s == Scalar::U64 { wide } else { c::cast_to(self, s, &wide) }
+        if s == Scalar::U64 {
+            wide
+        } else {
+            c::cast_to(self, s, &wide)
+        }
     }
 
     fn dead(&self, m: &Module<'_>) -> Expr {
@@ -417,15 +356,7 @@ impl Dialect for Cuda {
         }
     }
 
-    fn atomic(
-        &self,
-        w: &mut Writer<'_>,
-        op: AtomicOp,
-        spot: &Spot,
-        value: &Expr,
-        sync: Sync,
-        _: bool,
-    ) -> Expr {
+    fn atomic(&self, w: &mut Writer<'_>, op: AtomicOp, spot: &Spot, value: &Expr, sync: Sync) -> Expr {
         let place = self.lvalue(w, spot);
         atomics::update(self, w, op, spot.scalar(), &place, value, sync)
     }
@@ -437,7 +368,6 @@ impl Dialect for Cuda {
         expected: &Expr,
         new: &Expr,
         sync: Sync,
-        _: bool,
     ) -> Expr {
         let place = self.lvalue(w, spot);
         atomics::compare_exchange(self, w, spot.scalar(), &place, expected, new, sync)
@@ -454,21 +384,10 @@ impl Dialect for Cuda {
         subgroup::operation(self, w, op, s, value, arg)
     }
 
-    fn call(&self, m: &Module<'_>, f: u32, args: &[Expr]) -> Expr {
-        let mut all = args.to_vec();
-        if let Some(needs) = m.needs.get(f as usize) {
-            all.extend(
-                super::hidden(m, self, needs)
-                    .into_iter()
-                    .map(|(_, name)| Expr::whole(name)),
-            );
-        }
-        let name = m.functions.get(f as usize).map_or("", String::as_str);
-        Expr::call(name, &all).at_run_time()
-    }
-
-    fn discard(&self, value: &Expr) -> String {
-        format!("{};", value.text)
+    fn hidden_arguments(&self, m: &Module<'_>, f: u32) -> Vec<String> {
+        let needs = m.needs.get(f as usize);
+        let hidden = needs.map(|n| super::hidden(self, n)).unwrap_or_default();
+        hidden.into_iter().map(|(_, name)| name).collect()
     }
 
     fn barrier(&self, w: &mut Writer<'_>) {
@@ -495,30 +414,6 @@ impl Dialect for Cuda {
         if !self.plain {
             report::fault(self, w, site, operands);
         }
-    }
-
-    fn endless(&self) -> &'static str {
-        "for (;;)"
-    }
-
-    fn needs_exits(&self) -> bool {
-        false
-    }
-
-    fn case(&self, _: &Module<'_>, s: Scalar, labels: &[u64]) -> String {
-        c::case(self, s, labels)
-    }
-
-    fn breaks_cases(&self) -> bool {
-        true
-    }
-
-    fn switches_on(&self, _: Scalar) -> bool {
-        true
-    }
-
-    fn natural(&self, _: &Module<'_>, s: Scalar, e: Expr) -> Expr {
-        c::natural(self, s, e)
     }
 }
 

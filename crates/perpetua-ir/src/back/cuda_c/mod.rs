@@ -9,38 +9,23 @@ mod subgroup;
 mod words;
 
 use super::c_like::c::{base_of, declarator, literal, type_name};
-use super::c_like::{Module, Needs, body_text, prepare};
-use super::{Capabilities, Capability, CudaAbi, RenderError, Source};
+use super::c_like::{CPP, Module, Needs, body_text, prepare};
+use super::{Capability, CudaAbi, RenderError, Source};
 use crate::ir::{Access, ConstTable, Kernel, ParamKind, Scalar, Type};
 use crate::verify::{Verified, require};
 use dialect::Cuda;
-
-pub(super) use words::CPP;
-
-/// What CUDA has: everything.
-pub(super) fn capabilities() -> Capabilities {
-    Capabilities::from([
-        Capability::Int64,
-        Capability::Float64,
-        Capability::Subgroups,
-        Capability::Atomic64,
-        Capability::DeviceOrdering,
-        Capability::Print,
-        Capability::DynamicShared,
-    ])
-}
 
 /// Renders a kernel.
 ///
 /// # Errors
 /// [`RenderError::Unsupported`] for what the plain convention has no parameter for: lengths of buffers.
 pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, RenderError> {
-    require(verified, &capabilities(), "CUDA C")?;
+    require(verified, &Capability::ALL.into(), "CUDA C")?;
     let plain = abi == CudaAbi::Plain;
     let prepared = prepare(verified, &|operation| dialect::native(operation, plain), !plain);
     let kernel = &prepared.kernel;
     let target = if plain { "plain CUDA C" } else { "CUDA C" };
-    let m = Module::new(kernel, target.into(), &[words::CPP, words::CUDA]);
+    let m = Module::new(kernel, target.into(), &[CPP, words::CUDA]);
     let d = Cuda::new(&m, plain);
 
     let mut functions = Vec::new();
@@ -53,7 +38,7 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
             .map(|((_, ty), name)| format!("{} {name}", d.type_name_of(&m, ty)))
             .collect();
         if let Some(needs) = m.needs.get(i) {
-            params.extend(hidden(&m, &d, needs).into_iter().map(|(declared, _)| declared));
+            params.extend(hidden(&d, needs).into_iter().map(|(declared, _)| declared));
         }
         let result = f
             .result
@@ -72,8 +57,14 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
     }
 
     let mut parts = m.types();
-    parts.extend(kernel.constants.iter().enumerate().map(|(i, c)| table(&m, &d, i, c)));
-    parts.extend(module_shared(&m, &d));
+    parts.extend(
+        kernel
+            .constants
+            .iter()
+            .enumerate()
+            .map(|(i, c)| table(&m, &d, i, c)),
+    );
+    parts.extend(dynamic_shared(&m, &d));
     parts.extend(m.helpers());
     parts.extend(functions);
     parts.push(entry);
@@ -85,44 +76,25 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
     })
 }
 
-/// What a function is passed behind the scenes: declaration and argument.
-fn hidden(m: &Module<'_>, d: &Cuda, needs: &Needs) -> Vec<(String, String)> {
+/// What a function is passed behind the scenes: declaration and argument. (It cannot reach buffers or workgroup
+/// variables.)
+fn hidden(d: &Cuda, needs: &Needs) -> Vec<(String, String)> {
     let mut out = Vec::new();
-    for (i, p) in m.kernel.params.iter().enumerate() {
-        let index = i as u32;
-        let name = m.params.get(i).map_or("", String::as_str);
-        match &p.kind {
-            ParamKind::Buffer { element, access } => {
-                if needs.buffers.contains(&index) {
-                    out.push((pointer(m, d, element, *access, name), name.to_owned()));
-                }
-                if needs.lengths.contains(&index)
-                    && let Some(length) = d.lengths.get(i)
-                {
-                    out.push((format!("unsigned long long {length}"), length.clone()));
-                }
-            }
-            ParamKind::Value(ty) => {
-                if needs.params.contains(&index) {
-                    out.push((format!("{} {name}", d.type_name_of(m, ty)), name.to_owned()));
-                }
-            }
-        }
-    }
     if d.plain {
         return out;
     }
+    let mut add = |ty: &str, name: &str| out.push((format!("{ty} {name}"), name.to_owned()));
     if needs.dead {
-        out.push((format!("bool& {}", d.dead_name), d.dead_name.clone()));
+        add("bool&", &d.dead_name);
     }
     if needs.fault {
-        out.push((format!("unsigned int* {}", d.fault_record), d.fault_record.clone()));
+        add("unsigned int*", &d.fault_record);
     }
     if needs.fault || needs.print {
-        out.push((format!("unsigned int {}", d.site_base), d.site_base.clone()));
+        add("unsigned int", &d.site_base);
     }
     if needs.print {
-        out.push((format!("unsigned int* {}", d.print_ring), d.print_ring.clone()));
+        add("unsigned int*", &d.print_ring);
     }
     out
 }
@@ -155,13 +127,18 @@ fn entry(m: &Module<'_>, d: &Cuda, body: &str) -> String {
         }
     }
     let bounds = match m.kernel.block_size {
-        Some([x, y, z]) => format!("__launch_bounds__({}) ", u64::from(x) * u64::from(y) * u64::from(z)),
+        Some([x, y, z]) => format!(
+            "__launch_bounds__({}) ",
+            u64::from(x) * u64::from(y) * u64::from(z)
+        ),
         None => String::new(),
     };
     let mut start = String::new();
     for (i, var) in m.kernel.shared.iter().enumerate() {
-        if !var.dynamic && !is_module_scope(m, i as u32) && m.entry_needs.shared.contains(&(i as u32)) {
-            start.push_str(&format!("    {}\n", shared(m, d, i as u32)));
+        if !var.dynamic {
+            let (name, ty, _, flat) = base_of(m, crate::ir::Base::Shared(i as u32));
+            let declared = declarator(d, m, &ty, flat, &name);
+            start.push_str(&format!("    __shared__ {declared};\n"));
         }
     }
     if m.entry_needs.dead && !d.plain {
@@ -174,30 +151,13 @@ fn entry(m: &Module<'_>, d: &Cuda, body: &str) -> String {
     )
 }
 
-/// Whether a workgroup variable must be seen by device functions too.
-fn is_module_scope(m: &Module<'_>, i: u32) -> bool {
-    m.needs.iter().any(|n| n.shared.contains(&i))
-}
-
-fn shared(m: &Module<'_>, d: &Cuda, i: u32) -> String {
-    let (name, ty, _, flat) = base_of(m, crate::ir::Base::Shared(i));
-    format!("__shared__ {};", declarator(d, m, &ty, flat, &name))
-}
-
-/// Declarations of workgroup variables outside the kernel.
-fn module_shared(m: &Module<'_>, d: &Cuda) -> Vec<String> {
-    let mut out = Vec::new();
-    for (i, var) in m.kernel.shared.iter().enumerate() {
-        let name = m.shared.get(i).map_or("", String::as_str);
-        if var.dynamic {
-            let ty = type_name(d, m, &var.ty);
-            let align = var.ty.align().max(16);
-            out.push(format!("extern __shared__ __align__({align}) {ty} {name}[];\n"));
-        } else if is_module_scope(m, i as u32) {
-            out.push(format!("{}\n", shared(m, d, i as u32)));
-        }
-    }
-    out
+/// The declaration of dynamic workgroup memory, which stands outside the kernel.
+fn dynamic_shared(m: &Module<'_>, d: &Cuda) -> Option<String> {
+    let i = m.kernel.shared.iter().position(|s| s.dynamic)?;
+    let (name, ty, ..) = base_of(m, crate::ir::Base::Shared(i as u32));
+    let align = ty.align().max(16);
+    let ty = type_name(d, m, &ty);
+    Some(format!("extern __shared__ __align__({align}) {ty} {name}[];\n"))
 }
 
 /// Whether a table is kept as bits, because some element has no literal.

@@ -16,7 +16,11 @@ fn extended(d: &Cuda, s: Scalar, e: &Expr) -> Expr {
         let e = c::cast_to(d, Scalar::I64, &e);
         return c::cast_to(d, Scalar::U64, &e);
     }
-    if s == Scalar::U64 { e } else { c::cast_to(d, Scalar::U64, &e) }
+    if s == Scalar::U64 {
+        e
+    } else {
+        c::cast_to(d, Scalar::U64, &e)
+    }
 }
 
 /// Reports a fault and marks the lane dead.
@@ -92,7 +96,13 @@ pub(super) fn print(d: &Cuda, w: &mut Writer<'_>, site: u32, args: &[(Scalar, Ex
     let values: Vec<String> = args
         .iter()
         .enumerate()
-        .map(|(i, (s, e))| format!("    {value}({record} + {}, {});", 1 + 2 * i, bits(d, w, *s, e).text))
+        .map(|(i, (s, e))| {
+            format!(
+                "    {value}({record} + {}, {});",
+                1 + 2 * i,
+                bits(d, w, *s, e).text
+            )
+        })
         .collect();
     let words = 1 + 2 * args.len();
     w.write(&format!(
@@ -102,7 +112,11 @@ pub(super) fn print(d: &Cuda, w: &mut Writer<'_>, site: u32, args: &[(Scalar, Ex
     for line in values {
         w.write(&line);
     }
-    w.write(&format!("    {end}({record}, {} + {}u);\n}}", d.site_base, site + 1));
+    w.write(&format!(
+        "    {end}({record}, {} + {}u);\n}}",
+        d.site_base,
+        site + 1
+    ));
 }
 
 /// Prints with CUDA's own `printf`.
@@ -140,11 +154,11 @@ fn formatted(d: &Cuda, w: &mut Writer<'_>, s: Scalar, e: &Expr) -> (&'static str
         Scalar::I64 => ("%lld", natural),
         Scalar::U64 => ("%llu", natural),
         Scalar::U8 | Scalar::U16 | Scalar::U32 => ("%u", natural),
-        Scalar::F16 => (
+        Scalar::F16 => ("%g", d.cast(w, s, Scalar::F32, e).map_or(natural, |e| e.text)),
+        Scalar::BF16 => (
             "%g",
-            d.cast(w, s, Scalar::F32, e).map_or(natural, |e| e.text),
+            format!("__uint_as_float((unsigned int){} << 16)", e.at(Bind::Prefix)),
         ),
-        Scalar::BF16 => ("%g", format!("__uint_as_float((unsigned int){} << 16)", e.at(Bind::Prefix))),
         Scalar::F32 | Scalar::F64 => ("%g", natural),
         _ => ("%d", natural),
     }

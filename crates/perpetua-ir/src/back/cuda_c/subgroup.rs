@@ -2,7 +2,7 @@
 //! scans go by butterflies where all lanes are there, and lane by lane where not.
 
 use super::super::c_like::c;
-use super::super::c_like::{Bind, Dialect, Expr, Module, Writer};
+use super::super::c_like::{Bind, Dialect, Expr, Module, Writer, identity};
 use super::atomics::value_type;
 use super::dialect::Cuda;
 use crate::ir::{ReduceOp, Scalar, SubgroupOp, Type};
@@ -93,31 +93,19 @@ fn combined(d: &Cuda, w: &mut Writer<'_>, op: ReduceOp, s: Scalar, a: &str, b: &
 fn reduce(d: &Cuda, w: &mut Writer<'_>, op: ReduceOp, s: Scalar) -> String {
     let ty = value_type(d, w.m, s);
     let near = combined(d, w, op, s, "total", "__shfl_xor_sync(active, total, by)");
-    let far = combined(d, w, op, s, "total", "__shfl_sync(active, value, __ffs(rest) - 1)");
+    let far = combined(
+        d,
+        w,
+        op,
+        s,
+        "total",
+        "__shfl_sync(active, value, __ffs(rest) - 1)",
+    );
     w.m.helper(&format!("subgroup_{}_{s}", op.name()), |name| {
         format!(
             "__device__ {ty} {name}({ty} value)\n{{\n    const unsigned int active = __activemask();\n    {ty} total = value;\n    if (active == 0xffffffffu) {{\n        for (int by = 16; by > 0; by /= 2) {{\n            total = {near};\n        }}\n        return total;\n    }}\n    total = __shfl_sync(active, value, __ffs(active) - 1);\n    for (unsigned int rest = active & (active - 1u); rest != 0u; rest &= rest - 1u) {{\n        total = {far};\n    }}\n    return total;\n}}\n"
         )
     })
-}
-
-/// What leaves every value as it is.
-pub(super) fn identity(op: ReduceOp, s: Scalar) -> u64 {
-    let sign = 1u64 << (s.bits() - 1);
-    let all = if s.bits() == 64 { u64::MAX } else { (1 << s.bits()) - 1 };
-    match (op, s) {
-        (ReduceOp::Mul, Scalar::F32) => u64::from(1f32.to_bits()),
-        (ReduceOp::Mul, Scalar::F64) => 1f64.to_bits(),
-        (ReduceOp::Min, Scalar::F32) => u64::from(f32::INFINITY.to_bits()),
-        (ReduceOp::Min, Scalar::F64) => f64::INFINITY.to_bits(),
-        (ReduceOp::Max, Scalar::F32) => u64::from(f32::NEG_INFINITY.to_bits()),
-        (ReduceOp::Max, Scalar::F64) => f64::NEG_INFINITY.to_bits(),
-        (ReduceOp::Mul, _) => 1,
-        (ReduceOp::Min, _) if s.is_signed_int() => sign - 1,
-        (ReduceOp::Min | ReduceOp::And, _) => all,
-        (ReduceOp::Max, _) if s.is_signed_int() => sign,
-        _ => 0,
-    }
 }
 
 fn scan(d: &Cuda, w: &mut Writer<'_>, op: ReduceOp, s: Scalar, inclusive: bool) -> String {

@@ -1,9 +1,7 @@
 //! Appends IR statement by statement for code whose types are right by construction: nothing here can fail. The
 //! checked way is [`crate::ir::KernelBuilder`].
 
-use crate::ir::{
-    Block, Body, Function, Inst, Op, Scalar, Stmt, Type, Value,
-};
+use crate::ir::{Block, Body, Function, Inst, Op, Scalar, Stmt, Type, Value};
 use crate::ops::{BinaryOp, Result as OpResult, Row, TernaryOp, UnaryOp};
 
 /// The body of a function under construction.
@@ -78,7 +76,11 @@ impl Code {
 
     /// A constant from its bits.
     pub(super) fn bits(&mut self, s: Scalar, bits: u64) -> Value {
-        let mask = if s.bits() == 64 { u64::MAX } else { (1 << s.bits()) - 1 };
+        let mask = if s.bits() == 64 {
+            u64::MAX
+        } else {
+            (1 << s.bits()) - 1
+        };
         self.op(s, Op::Const(s, bits & mask))
     }
 

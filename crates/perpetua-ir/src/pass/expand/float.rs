@@ -141,13 +141,21 @@ pub(super) fn binary(c: &mut Code, op: BinaryOp, x: Value, y: Value) -> Option<V
     if let Some(x) = as_single(c, x) {
         let y = c.cast(Scalar::F32, y);
         let r = c.binary(op, x, y);
-        let to = if c.scalar(r) == Scalar::Bool { Scalar::Bool } else { s };
+        let to = if c.scalar(r) == Scalar::Bool {
+            Scalar::Bool
+        } else {
+            s
+        };
         return Some(c.cast(to, r));
     }
     Some(match op {
         BinaryOp::Min | BinaryOp::Max => {
             // The second where it is beyond the first, or the first is NaN.
-            let compare = if op == BinaryOp::Min { BinaryOp::Lt } else { BinaryOp::Gt };
+            let compare = if op == BinaryOp::Min {
+                BinaryOp::Lt
+            } else {
+                BinaryOp::Gt
+            };
             let beyond = c.binary(compare, y, x);
             let nan = is_nan(c, x);
             let second = c.binary(BinaryOp::Or, beyond, nan);

@@ -107,7 +107,11 @@ pub(super) fn binary(c: &mut Code, op: BinaryOp, x: Value, y: Value) -> Option<V
     let u = s.to_unsigned();
     Some(match op {
         BinaryOp::Min | BinaryOp::Max => {
-            let compare = if op == BinaryOp::Min { BinaryOp::Lt } else { BinaryOp::Gt };
+            let compare = if op == BinaryOp::Min {
+                BinaryOp::Lt
+            } else {
+                BinaryOp::Gt
+            };
             let first = c.binary(compare, x, y);
             c.select(first, x, y)
         }
@@ -188,7 +192,11 @@ fn mul_high(c: &mut Code, x: Value, y: Value) -> Value {
     let s = c.scalar(x);
     let (u, bits) = (s.to_unsigned(), s.bits());
     if bits < 32 {
-        let wide = if s.is_signed_int() { Scalar::I32 } else { Scalar::U32 };
+        let wide = if s.is_signed_int() {
+            Scalar::I32
+        } else {
+            Scalar::U32
+        };
         let (x, y) = (c.cast(wide, x), c.cast(wide, y));
         let product = c.binary(BinaryOp::Mul, x, y);
         let high = c.shift(BinaryOp::Shr, product, bits);

@@ -270,4 +270,3 @@ fn build(operation: &Operation, name: String) -> Option<Function> {
     };
     known.then_some(function)
 }
-
