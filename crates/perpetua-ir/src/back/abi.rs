@@ -16,12 +16,15 @@ use crate::ir::{Kernel, ParamKind, Type};
 ///
 /// Words 0 to 2: the logical grid size in work-groups (a dispatch may be folded: group `(x, y, z)` of a folded
 /// dispatch has the linear index `x + y * dispatch.x`, compared with the logical count; word 3: the launch's site base.
-/// Then two words for each buffer (length in elements; index of its first element in the binding), then each value
-/// parameter's bytes, starting on a word.
+/// Then, for each parameter in order, two words for a buffer (length in elements; index of its first element in the
+/// binding) or a value's bytes, starting on a word; then, if the kernel has dynamic workgroup memory, its size in
+/// bytes (WGSL, where that is fixed when the kernel is rendered, does not read it).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgsLayout {
     /// For each parameter, its first word.
     pub params: Vec<u32>,
+    /// The word that holds the size of dynamic workgroup memory in bytes, if the kernel has any.
+    pub dynamic_shared: Option<u32>,
     /// Size of the block in words, a multiple of four.
     pub words: u32,
 }
@@ -47,8 +50,11 @@ impl ArgsLayout {
                 here
             })
             .collect();
+        let dynamic_shared = kernel.shared.iter().any(|s| s.dynamic).then_some(at);
+        at += u32::from(dynamic_shared.is_some());
         ArgsLayout {
             params,
+            dynamic_shared,
             words: at.next_multiple_of(4),
         }
     }

@@ -18,6 +18,8 @@ pub enum Capability {
     Subgroups,
     /// Atomic accesses of 64 bits.
     Atomic64,
+    /// Acquire, release and sequentially consistent atomics, and fences, at workgroup scope. (Barriers need nothing.)
+    WorkgroupOrdering,
     /// Acquire, release and sequentially consistent atomics, and fences, at device or system scope.
     DeviceOrdering,
     /// `gpu_println!`.
@@ -28,11 +30,12 @@ pub enum Capability {
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 7] = [
+    pub const ALL: [Capability; 8] = [
         Capability::Int64,
         Capability::Float64,
         Capability::Subgroups,
         Capability::Atomic64,
+        Capability::WorkgroupOrdering,
         Capability::DeviceOrdering,
         Capability::Print,
         Capability::DynamicShared,
@@ -45,6 +48,7 @@ impl Capability {
             Capability::Float64 => "use f32, or a device with f64",
             Capability::Subgroups => "use workgroup memory and barriers, or a device with subgroups",
             Capability::Atomic64 => "use 32-bit atomics, or a device with 64-bit ones",
+            Capability::WorkgroupOrdering => "use relaxed atomics and sync_threads, or CUDA or the CPU",
             Capability::DeviceOrdering => "use relaxed atomics and separate launches, or CUDA or the CPU",
             Capability::Print => "remove gpu_println!, or use CUDA or the CPU",
             Capability::DynamicShared => "give the workgroup array a fixed size",
@@ -59,6 +63,7 @@ impl fmt::Display for Capability {
             Capability::Float64 => "f64",
             Capability::Subgroups => "subgroup operations",
             Capability::Atomic64 => "64-bit atomics",
+            Capability::WorkgroupOrdering => "ordered atomics and fences at workgroup scope",
             Capability::DeviceOrdering => "ordered atomics at device scope",
             Capability::Print => "printing",
             Capability::DynamicShared => "dynamic workgroup memory",
@@ -141,6 +146,18 @@ pub enum RenderError {
         line: u32,
         /// What is missing.
         capability: Capability,
+        /// The target.
+        target: String,
+    },
+    /// The kernel does something that the target cannot express.
+    #[error("kernel `{kernel}`{}: {target} cannot express {what}", line_text(*.line))]
+    Unsupported {
+        /// Kernel's name.
+        kernel: String,
+        /// Line, 0 when unknown.
+        line: u32,
+        /// What cannot be expressed.
+        what: String,
         /// The target.
         target: String,
     },

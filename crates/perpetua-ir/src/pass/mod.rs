@@ -2,7 +2,11 @@
 //! otherwise have to know.
 
 pub mod checks;
+mod expand;
 mod inline;
+mod levels;
 mod library;
 
+pub use expand::*;
+pub use levels::*;
 pub use library::*;

@@ -61,6 +61,14 @@ pub fn require(kernel: &Verified, have: &Capabilities, target: &str) -> Result<(
     }
 }
 
+/// What ordering at a scope needs.
+const fn ordering(scope: Scope) -> Capability {
+    match scope {
+        Scope::Workgroup => Capability::WorkgroupOrdering,
+        Scope::Device | Scope::System => Capability::DeviceOrdering,
+    }
+}
+
 struct Needs {
     found: BTreeMap<Capability, u32>,
     /// Structs looked into, by address.
@@ -98,8 +106,8 @@ impl Needs {
     }
 
     fn sync(&mut self, sync: Sync, line: u32) {
-        if sync.order != MemOrder::Relaxed && sync.scope != Scope::Workgroup {
-            self.add(Capability::DeviceOrdering, line);
+        if sync.order != MemOrder::Relaxed {
+            self.add(ordering(sync.scope), line);
         }
     }
 
@@ -131,9 +139,7 @@ impl Needs {
                 }
             }
             Inst::Do(Effect::Store(place, _, Some(sync))) => self.atomic(declarations, place, *sync, line),
-            Inst::Do(Effect::Fence(Scope::Device | Scope::System)) => {
-                self.add(Capability::DeviceOrdering, line);
-            }
+            Inst::Do(Effect::Fence(scope)) => self.add(ordering(*scope), line),
             Inst::Do(Effect::Print(..)) => self.add(Capability::Print, line),
             _ => {}
         }

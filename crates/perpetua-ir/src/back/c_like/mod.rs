@@ -1,0 +1,160 @@
+//! The writer of C-like code: structured statements, readable expressions, Rust's meaning. Three dialects use it:
+//! CUDA C, WGSL and MSL.
+//!
+//! A kernel arrives verified. [`prepare`] makes its fault checks explicit, takes apart what the dialect has no operator
+//! for, and brings exits to one level; then each body is written by a [`writer::Writer`] into a [`module::Module`].
+
+pub(super) mod c;
+mod c_dialect;
+mod cpp_words;
+mod dialect;
+mod effects;
+mod expr;
+mod module;
+mod names;
+mod repeat;
+mod statement;
+mod uses;
+mod writer;
+
+pub(super) use c_dialect::CDialect;
+pub(super) use cpp_words::CPP;
+pub(super) use dialect::Dialect;
+pub(super) use effects::Needs;
+pub(super) use expr::{Bind, Expr};
+pub(super) use module::{COMPONENTS, Module, type_word};
+pub(super) use writer::{Spot, SpotStep, Writer, array_levels};
+
+use crate::fault::{FaultSite, PrintSite};
+use crate::ir::{Body, Effect, Inst, Kernel, ReduceOp, Scalar, Type};
+use crate::pass::checks::make_explicit;
+use crate::pass::{Operation, expand, expand_library, single_level};
+use crate::verify::Verified;
+
+/// A kernel ready to be written, with its sites. The `line` of fault and print statements is their site's number.
+pub(super) struct Prepared {
+    pub(super) kernel: Kernel,
+    pub(super) faults: Vec<FaultSite>,
+    pub(super) prints: Vec<PrintSite>,
+}
+
+/// Takes a kernel apart for a dialect that writes the operations that are `native`. `checked`: whether faults are
+/// checked for as the kernel says, and library operators computed alike on every target, or neither.
+pub(super) fn prepare(verified: &Verified, native: &dyn Fn(&Operation) -> bool, checked: bool) -> Prepared {
+    let explicit = make_explicit(verified);
+    let (mut kernel, faults, prints) = if checked {
+        explicit.into_parts()
+    } else {
+        let (_, _, prints) = explicit.into_parts();
+        (verified.kernel().clone(), Vec::new(), prints)
+    };
+    number_sites(&mut kernel);
+    let kernel = if checked { expand_library(kernel) } else { kernel };
+    let kernel = expand(kernel, native);
+    Prepared {
+        kernel: single_level(kernel),
+        faults,
+        prints,
+    }
+}
+
+/// Later passes may move statements: what a device reports is fixed before, in place of the line, which the site
+/// itself keeps.
+fn number_sites(kernel: &mut Kernel) {
+    fn number(block: &mut crate::ir::Block, next: &mut (u32, u32)) {
+        for stmt in &mut block.0 {
+            let count = match &stmt.inst {
+                Inst::Do(Effect::Fault(..)) => Some(&mut next.0),
+                Inst::Do(Effect::Print(..)) => Some(&mut next.1),
+                _ => None,
+            };
+            if let Some(n) = count {
+                stmt.line = *n;
+                *n += 1;
+            }
+            stmt.inst.blocks_mut().into_iter().for_each(|b| number(b, next));
+        }
+    }
+    let mut next = (0, 0);
+    for f in &mut kernel.functions {
+        number(&mut f.body.block, &mut next);
+    }
+    number(&mut kernel.body.block, &mut next);
+}
+
+/// A body's text: its lines, indented once.
+pub(super) fn body_text(
+    m: &Module<'_>,
+    d: &dyn Dialect,
+    body: &Body,
+    params: &[(String, Type)],
+    result: Option<&Type>,
+) -> (Vec<String>, String) {
+    let mut w = Writer::new(m, d, body);
+    let names = w.parameters(params);
+    w.run();
+    if let Some(ty) = result
+        && crate::pass::falls_through(&body.block)
+    {
+        // Never reached, but the target cannot see that.
+        let zero = d.zero(m, ty).text;
+        w.write(&format!("return {zero};"));
+    }
+    (names, w.text())
+}
+
+/// The bits of an integer or `bool` constant after Rust's `as`.
+pub(super) fn fold_cast(from: Scalar, to: Scalar, bits: u64) -> u64 {
+    let shift = 64 - from.bits();
+    let value = if from.is_signed_int() {
+        ((bits << shift) as i64 >> shift) as u64
+    } else {
+        bits
+    };
+    if to.bits() == 64 {
+        value
+    } else {
+        value & ((1 << to.bits()) - 1)
+    }
+}
+
+/// Elements of a table in lines of reasonable length, indented once.
+pub(super) fn wrapped(elements: &[String]) -> String {
+    let mut out = String::new();
+    let mut line = String::new();
+    for e in elements {
+        if line.len() + e.len() > 96 {
+            out.push_str(&format!("    {}\n", line.trim_end()));
+            line.clear();
+        }
+        line.push_str(e);
+        line.push_str(", ");
+    }
+    if !line.is_empty() {
+        out.push_str(&format!("    {}\n", line.trim_end()));
+    }
+    out
+}
+
+/// What leaves every value as it is.
+pub(super) fn identity(op: ReduceOp, s: Scalar) -> u64 {
+    let sign = 1u64 << (s.bits() - 1);
+    let all = if s.bits() == 64 {
+        u64::MAX
+    } else {
+        (1 << s.bits()) - 1
+    };
+    match (op, s) {
+        (ReduceOp::Mul, Scalar::F32) => u64::from(1f32.to_bits()),
+        (ReduceOp::Mul, Scalar::F64) => 1f64.to_bits(),
+        (ReduceOp::Min, Scalar::F32) => u64::from(f32::INFINITY.to_bits()),
+        (ReduceOp::Min, Scalar::F64) => f64::INFINITY.to_bits(),
+        (ReduceOp::Max, Scalar::F32) => u64::from(f32::NEG_INFINITY.to_bits()),
+        (ReduceOp::Max, Scalar::F64) => f64::NEG_INFINITY.to_bits(),
+        (ReduceOp::Mul, _) => 1,
+        (ReduceOp::Min, _) if s.is_signed_int() => sign - 1,
+        (ReduceOp::Min | ReduceOp::And, _) => all,
+        (ReduceOp::Max, _) if s.is_signed_int() => sign,
+        _ => 0,
+    }
+}

@@ -1,0 +1,165 @@
+//! What a kernel tells the host: faults and printed lines, as `crate::fault` lays them out.
+
+use super::super::c_like::c;
+use super::super::c_like::{Bind, Dialect, Expr, Writer, fold_cast};
+use super::dialect::Cuda;
+use crate::fault::{print_ring, record};
+use crate::ir::{PrintPiece, Scalar};
+
+/// An integer operand in 64 bits, extended by its type.
+fn extended(d: &Cuda, s: Scalar, e: &Expr) -> Expr {
+    if let Some(bits) = e.literal {
+        return c::literal(d, Scalar::U64, fold_cast(s, Scalar::U64, bits));
+    }
+    let e = c::exact(d, s, e);
+    if s.is_signed_int() && s != Scalar::I64 {
+        let e = c::cast_to(d, Scalar::I64, &e);
+        return c::cast_to(d, Scalar::U64, &e);
+    }
+    if s == Scalar::U64 {
+        e
+    } else {
+        c::cast_to(d, Scalar::U64, &e)
+    }
+}
+
+/// Reports a fault and marks the lane dead.
+pub(super) fn fault(d: &Cuda, w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]) {
+    let name = w.m.helper("report_fault", |name| {
+        let lines: String = [
+            (record::BLOCK, "blockIdx.x"),
+            (record::BLOCK + 1, "blockIdx.y"),
+            (record::BLOCK + 2, "blockIdx.z"),
+            (record::THREAD, "threadIdx.x"),
+            (record::THREAD + 1, "threadIdx.y"),
+            (record::THREAD + 2, "threadIdx.z"),
+            (record::FIRST, "(unsigned int)first"),
+            (record::FIRST + 1, "(unsigned int)(first >> 32)"),
+            (record::SECOND, "(unsigned int)second"),
+            (record::SECOND + 1, "(unsigned int)(second >> 32)"),
+            (record::SITE, "site"),
+        ]
+        .iter()
+        .map(|(word, value)| format!("    record[{word}] = {value};\n"))
+        .collect();
+        format!(
+            "// The first lane that faults in a launch claims the record.\n__device__ void {name}(bool& dead, unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)\n{{\n    if (dead) {{\n        return;\n    }}\n    dead = true;\n    if (atomicCAS_system(&record[{}], 0u, 1u) != 0u) {{\n        return;\n    }}\n{lines}}}\n",
+            record::CLAIM
+        )
+    });
+    let zero = c::literal(d, Scalar::U64, 0);
+    let mut operands = operands.iter().map(|(s, e)| extended(d, *s, e));
+    let first = operands.next().unwrap_or_else(|| zero.clone());
+    let second = operands.next().unwrap_or(zero);
+    w.write(&format!(
+        "{name}({}, {}, {} + {site}u, {}, {});",
+        d.dead_name, d.fault_record, d.site_base, first.text, second.text
+    ));
+}
+
+/// The bits of a printed value, zero-extended to 64.
+fn bits(d: &Cuda, w: &Writer<'_>, s: Scalar, e: &Expr) -> Expr {
+    let unsigned = match s {
+        Scalar::F32 => d.bitcast(w.m, s, Scalar::U32, e),
+        Scalar::F64 => return d.bitcast(w.m, s, Scalar::U64, e),
+        Scalar::U64 => return e.clone(),
+        Scalar::I64 => return c::unsigned(d, s, e),
+        Scalar::I32 => c::unsigned(d, s, e),
+        Scalar::Bool | Scalar::U32 => e.clone(),
+        _ => c::cast_to(d, s.to_unsigned(), e),
+    };
+    c::cast_to(d, Scalar::U64, &unsigned)
+}
+
+/// Writes a record to the print ring.
+pub(super) fn print(d: &Cuda, w: &mut Writer<'_>, site: u32, args: &[(Scalar, Expr)]) {
+    let begin = w.m.helper("print_begin", |name| {
+        format!(
+            "// Room for a record of so many words in the ring, or null.\n__device__ unsigned int* {name}(unsigned int* ring, unsigned int words)\n{{\n    unsigned int at;\n    asm volatile(\"atom.relaxed.sys.add.u32 %0, [%1], %2;\" : \"=r\"(at) : \"l\"(ring + {cursor}), \"r\"(words) : \"memory\");\n    const unsigned int capacity = ring[{capacity}];\n    if (at > capacity || words > capacity - at) {{\n        asm volatile(\"red.relaxed.sys.add.u32 [%0], 1;\" :: \"l\"(ring + {dropped}) : \"memory\");\n        return 0;\n    }}\n    return ring + {records} + at;\n}}\n",
+            cursor = print_ring::CURSOR,
+            capacity = print_ring::CAPACITY,
+            dropped = print_ring::DROPPED,
+            records = print_ring::RECORDS,
+        )
+    });
+    let value = w.m.helper("print_value", |name| {
+        format!(
+            "__device__ void {name}(unsigned int* at, unsigned long long bits)\n{{\n    at[0] = (unsigned int)bits;\n    at[1] = (unsigned int)(bits >> 32);\n}}\n"
+        )
+    });
+    let end = w.m.helper("print_end", |name| {
+        format!(
+            "// Pairs with the host's acquire of a record's first word.\n__device__ void {name}(unsigned int* record, unsigned int number)\n{{\n    asm volatile(\"st.release.sys.u32 [%0], %1;\" :: \"l\"(record), \"r\"(number) : \"memory\");\n}}\n"
+        )
+    });
+    let record = w.name("record");
+    let values: Vec<String> = args
+        .iter()
+        .enumerate()
+        .map(|(i, (s, e))| {
+            format!(
+                "    {value}({record} + {}, {});",
+                1 + 2 * i,
+                bits(d, w, *s, e).text
+            )
+        })
+        .collect();
+    let words = 1 + 2 * args.len();
+    w.write(&format!(
+        "if (unsigned int* {record} = {begin}({}, {words}u)) {{",
+        d.print_ring
+    ));
+    for line in values {
+        w.write(&line);
+    }
+    w.write(&format!(
+        "    {end}({record}, {} + {}u);\n}}",
+        d.site_base,
+        site + 1
+    ));
+}
+
+/// Prints with CUDA's own `printf`.
+pub(super) fn printf(d: &Cuda, w: &mut Writer<'_>, pieces: &[PrintPiece], args: &[(Scalar, Expr)]) {
+    let mut format = String::new();
+    let mut values = String::new();
+    let mut args = args.iter();
+    for piece in pieces {
+        match piece {
+            PrintPiece::Text(text) => {
+                for ch in text.chars() {
+                    match ch {
+                        '%' => format.push_str("%%"),
+                        '"' | '\\' => format.extend(['\\', ch]),
+                        '\n' => format.push_str("\\n"),
+                        ch => format.push(ch),
+                    }
+                }
+            }
+            PrintPiece::Arg => {
+                let Some((s, e)) = args.next() else { continue };
+                let (code, text) = formatted(d, w, *s, e);
+                format.push_str(code);
+                values.push_str(&format!(", {text}"));
+            }
+        }
+    }
+    w.write(&format!("printf(\"{format}\\n\"{values});"));
+}
+
+fn formatted(d: &Cuda, w: &mut Writer<'_>, s: Scalar, e: &Expr) -> (&'static str, String) {
+    let natural = c::natural(d, s, e.clone()).text;
+    match s {
+        Scalar::Bool => ("%s", format!("{} ? \"true\" : \"false\"", e.at(Bind::Or))),
+        Scalar::I64 => ("%lld", natural),
+        Scalar::U64 => ("%llu", natural),
+        Scalar::U8 | Scalar::U16 | Scalar::U32 => ("%u", natural),
+        Scalar::F16 => ("%g", d.cast(w, s, Scalar::F32, e).map_or(natural, |e| e.text)),
+        Scalar::BF16 => (
+            "%g",
+            format!("__uint_as_float((unsigned int){} << 16)", e.at(Bind::Prefix)),
+        ),
+        Scalar::F32 | Scalar::F64 => ("%g", natural),
+        _ => ("%d", natural),
+    }
+}

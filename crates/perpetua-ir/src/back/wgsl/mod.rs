@@ -1,0 +1,368 @@
+//! WGSL for wgpu (naga) and browsers. 64-bit types and atomics are naga's extensions, used where the device has
+//! them; everything else is the standard language.
+//!
+//! - Every buffer is bound `read_write`, since parts of one allocation may be bound twice; buffers of 32-bit scalars
+//!   (64-bit ones where the device has them) and vectors of those are arrays of their type, all others are arrays of
+//!   `u32` words. What is touched atomically anywhere is an array of atomics.
+//! - A dispatch may be folded: work-group `(x, y, z)` of a dispatch of `(X, Y, Z)` has the number `x + X * (y + Y * z)`. The
+//!   logical grid's groups are numbered likewise; a work-group whose number the grid has not returns at once, which is
+//!   uniform.
+//! - The language allows fused and loosely divided floats: nothing in the text can forbid it.
+//! - Subgroup operations need [`BROWSER_SUBGROUPS`] in front in browsers; naga takes the text as it is.
+
+mod dialect;
+mod memory;
+mod region;
+mod report;
+mod scalar;
+mod subgroup;
+mod words;
+mod words_memory;
+
+use super::c_like::{Expr, Module, Needs, body_text, prepare, wrapped};
+use super::{ArgsLayout, Capabilities, Capability, RenderError, Source};
+use crate::ir::{Base, ConstTable, Kernel, ParamKind, Scalar, Type};
+use crate::verify::{Verified, require};
+use dialect::Wgsl;
+use region::{Region, Regions, atomic_scalar};
+
+/// Stands before the text of a kernel with subgroup operations where the browser compiles it. (naga accepts subgroup
+/// operations without it, and refuses the first line.)
+pub const BROWSER_SUBGROUPS: &str = "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n";
+
+/// Renders a kernel for work-groups of `block` lanes with `dynamic` bytes of dynamic workgroup memory.
+///
+/// # Errors
+/// [`RenderError::Unsupported`] for 64-bit atomics inside structs.
+pub(super) fn render(
+    verified: &Verified,
+    capabilities: &Capabilities,
+    block: [u32; 3],
+    dynamic: u32,
+) -> Result<Source, RenderError> {
+    require(verified, capabilities, "WGSL")?;
+    let prepared = prepare(verified, &dialect::native, true);
+    let kernel = &prepared.kernel;
+    let m = Module::new(kernel, "WGSL".into(), &[words::WGSL, words::PREDECLARED]);
+    let suffixed = |suffix: &str| {
+        m.params
+            .iter()
+            .map(|p| m.field(&format!("{p}_{suffix}")))
+            .collect::<Vec<_>>()
+    };
+    let args = m.global_name("args");
+    let in_args = |fields: Vec<String>| fields.into_iter().map(|f| format!("{args}.{f}")).collect();
+    let d = Wgsl {
+        regions: Regions::of(kernel),
+        block: kernel.block_size.unwrap_or(block),
+        dynamic: dynamic_elements(kernel, dynamic),
+        length: in_args(suffixed("len")),
+        first: in_args(suffixed("first")),
+        fault_record: m.global_name("fault_record"),
+        dead_name: m.global_name("dead"),
+        args,
+    };
+
+    let mut functions = Vec::new();
+    for (i, f) in kernel.functions.iter().enumerate() {
+        let (names, body) = body_text(&m, &d, &f.body, &f.params, f.result.as_ref());
+        let mut params: Vec<String> = f
+            .params
+            .iter()
+            .zip(&names)
+            .map(|((_, ty), name)| format!("{name}: {}", d.type_name_of(&m, ty)))
+            .collect();
+        if let Some(needs) = m.needs.get(i) {
+            params.extend(hidden(needs).into_iter().map(|(declared, _)| declared.to_owned()));
+        }
+        let result = f
+            .result
+            .as_ref()
+            .map_or(String::new(), |ty| format!(" -> {}", d.type_name_of(&m, ty)));
+        let name = m.functions.get(i).map_or("", String::as_str);
+        functions.push(format!("fn {name}({}){result} {{\n{body}}}\n", params.join(", ")));
+    }
+    let (_, body) = body_text(&m, &d, &kernel.body, &[], None);
+    let entry = entry(&m, &d, &body);
+    if let Some(error) = m.error() {
+        return Err(error);
+    }
+
+    let args_type = m.global_name("Args");
+    let bindings = bindings(&m, &d, &args_type);
+    let mut parts = m.types();
+    parts.push(args_struct(&m, &args_type));
+    parts.push(bindings);
+    parts.extend(kernel.constants.iter().enumerate().map(|(i, c)| table(&m, i, c)));
+    parts.extend(m.helpers());
+    parts.extend(functions);
+    parts.push(entry);
+    let text = parts.join("\n");
+    // Checks and expansions may have brought in types that the kernel itself does not need.
+    if !capabilities.contains(&Capability::Int64) && mentions_int64(&text) {
+        return Err(RenderError::Lacks {
+            kernel: verified.kernel().name.clone(),
+            line: 0,
+            capability: Capability::Int64,
+            target: "WGSL".into(),
+        });
+    }
+    Ok(Source {
+        text,
+        entry: m.entry.clone(),
+        faults: prepared.faults,
+        prints: prepared.prints,
+    })
+}
+
+/// Whether a text has 64-bit integers.
+fn mentions_int64(text: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .any(|word| matches!(word, "i64" | "u64"))
+}
+
+fn dynamic_elements(kernel: &Kernel, bytes: u32) -> u32 {
+    let size = kernel
+        .shared
+        .iter()
+        .find(|s| s.dynamic)
+        .map_or(1, |s| s.ty.size());
+    bytes / size.max(1)
+}
+
+/// What a function is passed behind the scenes: declaration and argument. Everything else is seen by all.
+fn hidden(needs: &Needs) -> Vec<(&'static str, &'static str)> {
+    let mut out = Vec::new();
+    if needs.thread_idx {
+        out.push(("tid: vec3<u32>", "tid"));
+    }
+    if needs.block_idx {
+        out.push(("bid: vec3<u32>", "bid"));
+    }
+    if needs.lane {
+        out.push(("subgroup_lane: u32", subgroup::LANE));
+    }
+    if needs.subgroup_size {
+        out.push(("subgroup_size: u32", subgroup::SIZE));
+    }
+    out
+}
+
+/// The argument block, laid out as [`ArgsLayout`] says.
+fn args_struct(m: &Module<'_>, name: &str) -> String {
+    let mut fields = String::from("    grid: vec3<u32>,\n    site_base: u32,\n");
+    for (i, p) in m.kernel.params.iter().enumerate() {
+        let name = m.params.get(i).map_or("", String::as_str);
+        match &p.kind {
+            ParamKind::Buffer { .. } => {
+                fields.push_str(&format!(
+                    "    {}: u32,\n    {}: u32,\n",
+                    m.field(&format!("{name}_len")),
+                    m.field(&format!("{name}_first"))
+                ));
+            }
+            ParamKind::Value(Type::Scalar(s @ (Scalar::F32 | Scalar::I32 | Scalar::U32))) => {
+                fields.push_str(&format!("    {name}: {},\n", scalar::name(*s)));
+            }
+            ParamKind::Value(ty) if ty.size() <= 4 => fields.push_str(&format!("    {name}: u32,\n")),
+            ParamKind::Value(ty) => {
+                for word in 0..super::value_words(ty) {
+                    fields.push_str(&format!("    {}: u32,\n", word_field(m, name, word)));
+                }
+            }
+        }
+    }
+    if m.kernel.shared.iter().any(|s| s.dynamic) {
+        fields.push_str(&format!("    {}: u32,\n", m.field("dynamic_bytes")));
+    }
+    format!("struct {name} {{\n{fields}}}\n")
+}
+
+fn word_field(m: &Module<'_>, name: &str, word: u32) -> String {
+    m.field(&format!("{name}_word{word}"))
+}
+
+/// A value parameter out of the argument block.
+fn param_value(d: &Wgsl, m: &Module<'_>, index: u32, ty: &Type) -> Expr {
+    let name = m.params.get(index as usize).map_or("", String::as_str);
+    if let Type::Scalar(Scalar::F32 | Scalar::I32 | Scalar::U32) = ty {
+        return Expr::whole(format!("{}.{name}", d.args));
+    }
+    let word = |at: u32| {
+        if ty.size() <= 4 {
+            format!("{}.{name}", d.args)
+        } else {
+            format!("{}.{}", d.args, word_field(m, name, at))
+        }
+    };
+    // `bool` and the like bind loosely.
+    Expr::new(value_at(d, m, ty, 0, &word), super::c_like::Bind::Bits)
+}
+
+/// A value at a byte offset of words.
+fn value_at(d: &Wgsl, m: &Module<'_>, ty: &Type, offset: u32, word: &dyn Fn(u32) -> String) -> String {
+    match ty {
+        Type::Scalar(s) if s.size() == 8 => {
+            let bits = format!(
+                "(u64({}) << 32u) | u64({})",
+                word(offset / 4 + 1),
+                word(offset / 4)
+            );
+            match s {
+                Scalar::U64 => bits,
+                _ => format!("bitcast<{}>({bits})", scalar::name(*s)),
+            }
+        }
+        Type::Scalar(s) => {
+            let shift = offset % 4 * 8;
+            let shift = (shift != 0).then(|| format!("{shift}u"));
+            words_memory::unpacked(*s, &word(offset / 4), shift.as_deref())
+        }
+        _ => {
+            let parts: Vec<String> = (0..ty.component_count())
+                .filter_map(|i| {
+                    let (c, o) = (ty.component(i)?, ty.component_offset(i)?);
+                    Some(value_at(d, m, &c, offset + o, word))
+                })
+                .collect();
+            format!("{}({})", d.type_name_of(m, ty), parts.join(", "))
+        }
+    }
+}
+
+/// Buffers, argument block, fault record, workgroup variables and the lane's flag.
+fn bindings(m: &Module<'_>, d: &Wgsl, args_type: &str) -> String {
+    let mut out = String::new();
+    let mut binding = 0;
+    for (i, p) in m.kernel.params.iter().enumerate() {
+        let ParamKind::Buffer { element, .. } = &p.kind else {
+            continue;
+        };
+        let ty = match d.regions.get(Base::Buffer(i as u32)) {
+            Region::Plain => d.type_name_of(m, element),
+            Region::Atomic => atomic_type(element),
+            Region::Words { atomic: true } => "atomic<u32>".to_owned(),
+            Region::Words { atomic: false } => "u32".to_owned(),
+        };
+        let name = m.params.get(i).map_or("", String::as_str);
+        out.push_str(&format!(
+            "@group(0) @binding({binding}) var<storage, read_write> {name}: array<{ty}>;\n"
+        ));
+        binding += 1;
+    }
+    debug_assert_eq!(binding, ArgsLayout::binding(m.kernel));
+    out.push_str(&format!(
+        "@group(0) @binding({binding}) var<uniform> {}: {args_type};\n",
+        d.args
+    ));
+    out.push_str(&format!(
+        "@group(0) @binding({}) var<storage, read_write> {}: array<atomic<u32>, {}>;\n",
+        binding + 1,
+        d.fault_record,
+        crate::fault::record::WORDS
+    ));
+    for (i, var) in m.kernel.shared.iter().enumerate() {
+        let name = m.shared.get(i).map_or("", String::as_str);
+        let region = d.regions.get(Base::Shared(i as u32));
+        let element = match region {
+            Region::Plain => d.type_name_of(m, &var.ty),
+            Region::Atomic => atomic_type(&var.ty),
+            Region::Words { .. } => String::new(),
+        };
+        let ty = match region {
+            Region::Words { .. } => {
+                let count = if var.dynamic { d.dynamic.max(1) } else { 1 };
+                let words = (var.ty.size() * count).div_ceil(4);
+                format!("array<atomic<u32>, {words}>")
+            }
+            // An array must have an element, even where the launch gives none.
+            _ if var.dynamic => format!("array<{element}, {}>", d.dynamic.max(1)),
+            _ => element,
+        };
+        out.push_str(&format!("var<workgroup> {name}: {ty};\n"));
+    }
+    if m.entry_needs.dead {
+        out.push_str(&format!(
+            "// Whether this lane has faulted.\nvar<private> {}: bool;\n",
+            d.dead_name
+        ));
+    }
+    out
+}
+
+/// The type of atomics for an array of scalars.
+fn atomic_type(ty: &Type) -> String {
+    match ty {
+        Type::Array(element, n) => format!("array<{}, {n}>", atomic_type(element)),
+        other => format!(
+            "atomic<{}>",
+            scalar::name(atomic_scalar(other.as_scalar().unwrap_or(Scalar::U32)))
+        ),
+    }
+}
+
+/// Whether a table is kept as bits, because some element has no literal.
+fn is_bits(table: &ConstTable) -> bool {
+    let has_literal = |bits: &u64| match table.element {
+        Scalar::F32 => {
+            let v = f32::from_bits(*bits as u32);
+            v.is_finite() && !v.is_subnormal() && (v != 0.0 || v.is_sign_positive())
+        }
+        Scalar::F64 => {
+            let v = f64::from_bits(*bits);
+            v.is_finite() && !v.is_subnormal() && (v != 0.0 || v.is_sign_positive())
+        }
+        _ => true,
+    };
+    !table.data.iter().all(has_literal)
+}
+
+fn table(m: &Module<'_>, i: usize, table: &ConstTable) -> String {
+    let s = if is_bits(table) {
+        table.element.to_unsigned()
+    } else {
+        table.element
+    };
+    let name = m.constants.get(i).map_or("", String::as_str);
+    let data: Vec<String> = table
+        .data
+        .iter()
+        .map(|bits| scalar::literal(m, s, *bits).text)
+        .collect();
+    format!(
+        "const {name} = array<{}, {}>(\n{});\n",
+        scalar::name(s),
+        data.len(),
+        wrapped(&data)
+    )
+}
+
+fn entry(m: &Module<'_>, d: &Wgsl, body: &str) -> String {
+    let needs = &m.entry_needs;
+    let [x, y, z] = d.block;
+    let mut params = String::new();
+    if needs.thread_idx {
+        params.push_str("    @builtin(local_invocation_id) tid: vec3<u32>,\n");
+    }
+    params.push_str("    @builtin(workgroup_id) group: vec3<u32>,\n");
+    params.push_str("    @builtin(num_workgroups) groups: vec3<u32>,\n");
+    if needs.lane {
+        params.push_str("    @builtin(subgroup_invocation_id) subgroup_lane: u32,\n");
+    }
+    if needs.subgroup_size {
+        params.push_str("    @builtin(subgroup_size) subgroup_size: u32,\n");
+    }
+    let grid = format!("{}.grid", d.args);
+    let mut start = format!(
+        "    let number = group.x + groups.x * (group.y + groups.y * group.z);\n    if (number >= {grid}.x * {grid}.y * {grid}.z) {{\n        return;\n    }}\n"
+    );
+    if needs.block_idx {
+        start.push_str(&format!(
+            "    let bid = vec3<u32>(number % {grid}.x, number / {grid}.x % {grid}.y, number / ({grid}.x * {grid}.y));\n"
+        ));
+    }
+    format!(
+        "@compute @workgroup_size({x}, {y}, {z})\nfn {}(\n{params}) {{\n{start}{body}}}\n",
+        m.entry
+    )
+}

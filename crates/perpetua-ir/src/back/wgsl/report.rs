@@ -1,0 +1,74 @@
+//! What a kernel tells the host of faults, as `crate::fault` lays it out.
+
+use super::super::c_like::{Expr, Writer};
+use super::dialect::Wgsl;
+use super::scalar;
+use crate::fault::record;
+use crate::ir::Scalar;
+
+/// Low and high word of an integer operand, extended to 64 bits by its type.
+fn words(w: &Writer<'_>, s: Scalar, e: &Expr) -> [Expr; 2] {
+    let zero = scalar::literal(w.m, Scalar::U32, 0);
+    if let Some((inner, t)) = &e.unwidened {
+        return words(w, *t, inner);
+    }
+    if let Some(bits) = e.literal {
+        let bits = super::super::c_like::fold_cast(s, Scalar::U64, bits);
+        return [bits & 0xffff_ffff, bits >> 32].map(|b| scalar::literal(w.m, Scalar::U32, b));
+    }
+    match scalar::held(s) {
+        Scalar::U64 | Scalar::I64 => {
+            let bits = scalar::cast_integer(w.m, s, Scalar::U64, e);
+            let high = Expr::whole(format!("({} >> 32u)", bits.at(super::super::c_like::Bind::Whole)));
+            [
+                scalar::convert(Scalar::U32, &bits),
+                scalar::convert(Scalar::U32, &high),
+            ]
+        }
+        Scalar::I32 => {
+            let high = Expr::whole(format!("{} >> 31u", e.at(super::super::c_like::Bind::Prefix)));
+            [
+                scalar::convert(Scalar::U32, e),
+                scalar::convert(Scalar::U32, &high),
+            ]
+        }
+        _ => [e.clone(), zero],
+    }
+}
+
+/// Reports a fault and marks the lane dead.
+pub(super) fn fault(d: &Wgsl, w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]) {
+    let (dead, record_name) = (&d.dead_name, &d.fault_record);
+    let name = w.m.helper("report_fault", |name| {
+        let lines: String = [
+            (record::BLOCK, "bid.x"),
+            (record::BLOCK + 1, "bid.y"),
+            (record::BLOCK + 2, "bid.z"),
+            (record::THREAD, "tid.x"),
+            (record::THREAD + 1, "tid.y"),
+            (record::THREAD + 2, "tid.z"),
+            (record::FIRST, "first.x"),
+            (record::FIRST + 1, "first.y"),
+            (record::SECOND, "second.x"),
+            (record::SECOND + 1, "second.y"),
+            (record::SITE, "site"),
+        ]
+        .iter()
+        .map(|(word, value)| format!("    atomicStore(&{record_name}[{word}], {value});\n"))
+        .collect();
+        format!(
+            "// The first lane that faults in a launch claims the record. The exchange may fail for no reason.\nfn {name}(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {{\n    if ({dead}) {{\n        return;\n    }}\n    {dead} = true;\n    loop {{\n        let r = atomicCompareExchangeWeak(&{record_name}[{claim}], 0u, 1u);\n        if (r.exchanged) {{\n            break;\n        }}\n        if (r.old_value != 0u) {{\n            return;\n        }}\n    }}\n{lines}}}\n",
+            claim = record::CLAIM,
+        )
+    });
+    let mut pairs = operands.iter().map(|(s, e)| {
+        let [low, high] = words(w, *s, e);
+        format!("vec2<u32>({}, {})", low.text, high.text)
+    });
+    let first = pairs.next().unwrap_or_else(|| "vec2<u32>()".to_owned());
+    let second = pairs.next().unwrap_or_else(|| "vec2<u32>()".to_owned());
+    w.write(&format!(
+        "{name}({}.site_base + {site}u, tid, bid, {first}, {second});",
+        d.args
+    ));
+}

@@ -1,0 +1,40 @@
+// The first lane that faults in a launch claims the record.
+__device__ void report_fault(bool& dead, unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+{
+    if (dead) {
+        return;
+    }
+    dead = true;
+    if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
+        return;
+    }
+    record[2] = blockIdx.x;
+    record[3] = blockIdx.y;
+    record[4] = blockIdx.z;
+    record[5] = threadIdx.x;
+    record[6] = threadIdx.y;
+    record[7] = threadIdx.z;
+    record[8] = (unsigned int)first;
+    record[9] = (unsigned int)(first >> 32);
+    record[10] = (unsigned int)second;
+    record[11] = (unsigned int)(second >> 32);
+    record[1] = site;
+}
+
+extern "C" __global__ void saxpy(float a, const float* x, unsigned long long x_len, float* y, unsigned long long y_len, int n, unsigned int* fault_record, unsigned int site_base)
+{
+    bool dead = false;
+    const int idx = blockIdx.x * blockDim.x + threadIdx.x;
+    if (idx >= n) {
+        return;
+    }
+    if ((unsigned long long)idx >= x_len) {
+        report_fault(dead, fault_record, site_base + 0u, (unsigned long long)idx, x_len);
+        return;
+    }
+    if ((unsigned long long)idx >= y_len) {
+        report_fault(dead, fault_record, site_base + 1u, (unsigned long long)idx, y_len);
+        return;
+    }
+    y[idx] = a * x[idx] + y[idx];
+}

@@ -1,0 +1,61 @@
+#include <metal_stdlib>
+using namespace metal;
+#pragma METAL fp contract(off)
+
+// The first lane that faults in a launch claims the record. The exchange may fail for no reason.
+static inline void report_fault(thread bool& dead, device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
+{
+    if (dead) {
+        return;
+    }
+    dead = true;
+    uint claimed = 0u;
+    while (!atomic_compare_exchange_weak_explicit(&record[0], &claimed, 1u, memory_order_relaxed, memory_order_relaxed)) {
+        if (claimed != 0u) {
+            return;
+        }
+    }
+    atomic_store_explicit(&record[2], bid.x, memory_order_relaxed);
+    atomic_store_explicit(&record[3], bid.y, memory_order_relaxed);
+    atomic_store_explicit(&record[4], bid.z, memory_order_relaxed);
+    atomic_store_explicit(&record[5], tid.x, memory_order_relaxed);
+    atomic_store_explicit(&record[6], tid.y, memory_order_relaxed);
+    atomic_store_explicit(&record[7], tid.z, memory_order_relaxed);
+    atomic_store_explicit(&record[8], uint(first), memory_order_relaxed);
+    atomic_store_explicit(&record[9], uint(first >> 32), memory_order_relaxed);
+    atomic_store_explicit(&record[10], uint(second), memory_order_relaxed);
+    atomic_store_explicit(&record[11], uint(second >> 32), memory_order_relaxed);
+    atomic_store_explicit(&record[1], site, memory_order_relaxed);
+}
+
+kernel void saxpy(
+    device const float* x [[buffer(0)]],
+    device float* y [[buffer(1)]],
+    constant uint* args [[buffer(2)]],
+    device atomic_uint* fault_record [[buffer(3)]],
+    uint3 tid [[thread_position_in_threadgroup]],
+    uint3 bid [[threadgroup_position_in_grid]],
+    uint3 bdim [[threads_per_threadgroup]])
+{
+    const float a = as_type<float>(args[4]);
+    const uint x_len = args[5];
+    x += args[6];
+    const uint y_len = args[7];
+    y += args[8];
+    const int n = (int)args[9];
+    const uint site_base = args[3];
+    bool dead = false;
+    const int idx = bid.x * bdim.x + tid.x;
+    if (idx >= n) {
+        return;
+    }
+    if ((ulong)idx >= (ulong)x_len) {
+        report_fault(dead, fault_record, site_base + 0u, tid, bid, (ulong)idx, (ulong)x_len);
+        return;
+    }
+    if ((ulong)idx >= (ulong)y_len) {
+        report_fault(dead, fault_record, site_base + 1u, tid, bid, (ulong)idx, (ulong)y_len);
+        return;
+    }
+    y[idx] = a * x[idx] + y[idx];
+}

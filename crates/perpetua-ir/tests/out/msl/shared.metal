@@ -1,0 +1,166 @@
+#include <metal_stdlib>
+using namespace metal;
+#pragma METAL fp contract(off)
+
+struct u32_array_4 {
+    uint at[4];
+};
+
+// The first lane that faults in a launch claims the record. The exchange may fail for no reason.
+static inline void report_fault(thread bool& dead, device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
+{
+    if (dead) {
+        return;
+    }
+    dead = true;
+    uint claimed = 0u;
+    while (!atomic_compare_exchange_weak_explicit(&record[0], &claimed, 1u, memory_order_relaxed, memory_order_relaxed)) {
+        if (claimed != 0u) {
+            return;
+        }
+    }
+    atomic_store_explicit(&record[2], bid.x, memory_order_relaxed);
+    atomic_store_explicit(&record[3], bid.y, memory_order_relaxed);
+    atomic_store_explicit(&record[4], bid.z, memory_order_relaxed);
+    atomic_store_explicit(&record[5], tid.x, memory_order_relaxed);
+    atomic_store_explicit(&record[6], tid.y, memory_order_relaxed);
+    atomic_store_explicit(&record[7], tid.z, memory_order_relaxed);
+    atomic_store_explicit(&record[8], uint(first), memory_order_relaxed);
+    atomic_store_explicit(&record[9], uint(first >> 32), memory_order_relaxed);
+    atomic_store_explicit(&record[10], uint(second), memory_order_relaxed);
+    atomic_store_explicit(&record[11], uint(second >> 32), memory_order_relaxed);
+    atomic_store_explicit(&record[1], site, memory_order_relaxed);
+}
+
+static inline float atomic_min_device_f32(device atomic_uint* p, float value)
+{
+    uint old = atomic_load_explicit(p, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(p, &old, as_type<uint>(fmin(as_type<float>(old), value)), memory_order_relaxed, memory_order_relaxed)) {
+    }
+    return as_type<float>(old);
+}
+
+static inline float atomic_add_threadgroup_f32(threadgroup atomic_uint* p, float value)
+{
+    uint old = atomic_load_explicit(p, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(p, &old, as_type<uint>(as_type<float>(old) + value), memory_order_relaxed, memory_order_relaxed)) {
+    }
+    return as_type<float>(old);
+}
+
+// The weak exchange may fail for no reason: then the old value is the expected one.
+static inline uint compare_exchange_device_u32(device atomic_uint* p, uint expected, uint value)
+{
+    uint old = expected;
+    while (!atomic_compare_exchange_weak_explicit(p, &old, value, memory_order_relaxed, memory_order_relaxed)) {
+        if (old != expected) {
+            break;
+        }
+    }
+    return old;
+}
+
+static inline float exclusive_max_f32(float value, uint simd_lane, uint simd_size)
+{
+    const ulong votes = (ulong)(simd_vote::vote_t)simd_ballot(true);
+    float total = as_type<float>(0xff800000u);
+    for (uint from = 0u; from < simd_size; from += 1u) {
+        const float other = simd_shuffle(value, ushort(from));
+        if (((votes >> from) & 1ul) != 0ul && from < simd_lane) {
+            total = fmax(total, other);
+        }
+    }
+    return total;
+}
+
+kernel void shared_work(
+    device uint* x [[buffer(0)]],
+    device int* s [[buffer(1)]],
+    device float* f [[buffer(2)]],
+    constant uint* args [[buffer(3)]],
+    device atomic_uint* fault_record [[buffer(4)]],
+    threadgroup uchar* scratch_bytes [[threadgroup(0)]],
+    uint3 tid [[thread_position_in_threadgroup]],
+    uint3 bid [[threadgroup_position_in_grid]],
+    uint simd_lane [[thread_index_in_simdgroup]],
+    uint simd_size [[threads_per_simdgroup]])
+{
+    const uint x_len = args[4];
+    x += args[5];
+    const uint s_len = args[6];
+    s += args[7];
+    const uint f_len = args[8];
+    f += args[9];
+    const uint n = args[10];
+    const char wide = (char)args[11];
+    threadgroup uint* scratch = (threadgroup uint*)scratch_bytes;
+    const uint shared_len = args[12] / 4u;
+    threadgroup uint bins[16];
+    threadgroup float peak;
+    const uint site_base = args[3];
+    bool dead = false;
+    uint result = 0u;
+    bins[0] = 0u;
+    if (tid.x >= shared_len) {
+        report_fault(dead, fault_record, site_base + 0u, tid, bid, (ulong)tid.x, (ulong)shared_len);
+    }
+    if (!dead) {
+        scratch[tid.x] = shared_len;
+    }
+    threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+    if (!dead) {
+        if (n == 0u) {
+            report_fault(dead, fault_record, site_base + 1u, tid, bid, (ulong)tid.x, 0ul);
+        } else {
+            result = tid.x / n + tid.x;
+        }
+    }
+    uint guarded = 0u;
+    if (!dead) {
+        guarded = atomic_fetch_add_explicit((threadgroup atomic_uint*)&bins[0], result, memory_order_relaxed);
+    }
+    const int guarded5 = guarded;
+    if (0u >= s_len) {
+        report_fault(dead, fault_record, site_base + 2u, tid, bid, 0ul, (ulong)s_len);
+        return;
+    }
+    int guarded1 = 0;
+    if (!dead) {
+        guarded1 = atomic_fetch_max_explicit((device atomic_int*)&s[0], guarded5, memory_order_relaxed);
+    }
+    const float guarded6 = (float)guarded5;
+    if (0u >= f_len) {
+        report_fault(dead, fault_record, site_base + 3u, tid, bid, 0ul, (ulong)f_len);
+        return;
+    }
+    float guarded2 = 0.0f;
+    if (!dead) {
+        guarded2 = atomic_min_device_f32((device atomic_uint*)&f[0], guarded6);
+    }
+    float guarded3 = 0.0f;
+    if (!dead) {
+        guarded3 = atomic_add_threadgroup_f32((threadgroup atomic_uint*)&peak, guarded6);
+    }
+    if (0u >= x_len) {
+        report_fault(dead, fault_record, site_base + 4u, tid, bid, 0ul, (ulong)x_len);
+        return;
+    }
+    uint guarded4 = 0u;
+    if (!dead) {
+        guarded4 = compare_exchange_device_u32((device atomic_uint*)&x[0], result, n);
+    }
+    const uint total = simd_sum(guarded4);
+    const float other = exclusive_max_f32(guarded2, simd_lane, simd_size);
+    const uint other1 = simd_shuffle(total, ushort(n < simd_size - simd_lane ? simd_lane + n : simd_lane));
+    const ulong votes = (ulong)(simd_vote::vote_t)simd_ballot(other < guarded3);
+    const u32_array_4 votes1 = u32_array_4{{uint(votes), uint(votes >> 32), 0u, 0u}};
+    threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+    if (dead) {
+        return;
+    }
+    if (tid.x >= x_len) {
+        report_fault(dead, fault_record, site_base + 5u, tid, bid, (ulong)tid.x, (ulong)x_len);
+        return;
+    }
+    x[tid.x] = other1 + votes1.at[1] + (uint)wide;
+}

@@ -1,0 +1,71 @@
+struct Args {
+    grid: vec3<u32>,
+    site_base: u32,
+    a: f32,
+    x_len: u32,
+    x_first: u32,
+    y_len: u32,
+    y_first: u32,
+    n: i32,
+}
+
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(2) var<uniform> args: Args;
+@group(0) @binding(3) var<storage, read_write> fault_record: array<atomic<u32>, 16>;
+// Whether this lane has faulted.
+var<private> dead: bool;
+
+// The first lane that faults in a launch claims the record. The exchange may fail for no reason.
+fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
+    if (dead) {
+        return;
+    }
+    dead = true;
+    loop {
+        let r = atomicCompareExchangeWeak(&fault_record[0], 0u, 1u);
+        if (r.exchanged) {
+            break;
+        }
+        if (r.old_value != 0u) {
+            return;
+        }
+    }
+    atomicStore(&fault_record[2], bid.x);
+    atomicStore(&fault_record[3], bid.y);
+    atomicStore(&fault_record[4], bid.z);
+    atomicStore(&fault_record[5], tid.x);
+    atomicStore(&fault_record[6], tid.y);
+    atomicStore(&fault_record[7], tid.z);
+    atomicStore(&fault_record[8], first.x);
+    atomicStore(&fault_record[9], first.y);
+    atomicStore(&fault_record[10], second.x);
+    atomicStore(&fault_record[11], second.y);
+    atomicStore(&fault_record[1], site);
+}
+
+@compute @workgroup_size(64, 1, 1)
+fn saxpy(
+    @builtin(local_invocation_id) tid: vec3<u32>,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let number = group.x + groups.x * (group.y + groups.y * group.z);
+    if (number >= args.grid.x * args.grid.y * args.grid.z) {
+        return;
+    }
+    let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
+    let idx = i32(bid.x * 64u + tid.x);
+    if (idx >= args.n) {
+        return;
+    }
+    if (idx < 0i || u32(idx) >= args.x_len) {
+        report_fault(args.site_base + 0u, tid, bid, vec2<u32>(u32(idx), u32(idx >> 31u)), vec2<u32>(args.x_len, 0u));
+        return;
+    }
+    if (idx < 0i || u32(idx) >= args.y_len) {
+        report_fault(args.site_base + 1u, tid, bid, vec2<u32>(u32(idx), u32(idx >> 31u)), vec2<u32>(args.y_len, 0u));
+        return;
+    }
+    y[args.y_first + u32(idx)] = args.a * x[args.x_first + u32(idx)] + y[args.y_first + u32(idx)];
+}

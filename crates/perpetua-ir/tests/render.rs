@@ -1,0 +1,156 @@
+//! Renders every kernel of `tests/in` for every C-like target and compares with `tests/out`. What cannot be rendered
+//! leaves its error there. `PERPETUA_BLESS=1` writes the answers anew.
+
+// Tests may unwrap: a failed expectation is the report.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use perpetua_ir::back::{BROWSER_SUBGROUPS, Capability, CudaAbi, Target, render};
+use perpetua_ir::ir::Kernel;
+use perpetua_ir::verify::verify;
+use perpetua_vendor_tools::{self as tools, MslProgram};
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+}
+
+fn kernels() -> Vec<(String, Kernel)> {
+    let mut found: Vec<_> = fs::read_dir(folder("in"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "ir"))
+        .map(|p| {
+            let kernel: Kernel = fs::read_to_string(&p)
+                .unwrap()
+                .parse()
+                .unwrap_or_else(|e| panic!("{}: {e}", p.display()));
+            (p.file_stem().unwrap().to_string_lossy().into_owned(), kernel)
+        })
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+fn compare(path: &Path, text: &str) {
+    if std::env::var_os("PERPETUA_BLESS").is_some_and(|v| v == "1") {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        return;
+    }
+    let old = fs::read_to_string(path).unwrap_or_default().replace("\r\n", "\n");
+    assert_eq!(
+        text,
+        old,
+        "{}: run with PERPETUA_BLESS=1 to accept",
+        path.display()
+    );
+}
+
+/// Renders all kernels for the first of `targets` that has what they need into `tests/out/FOLDER/NAME.EXTENSION` and
+/// gives each text to `check`.
+fn goldens(targets: &[Target], out: &str, extension: &str, check: impl Fn(&str, &str, &str)) {
+    for (name, kernel) in kernels() {
+        let verified = verify(kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let path = folder("out").join(out);
+        let mut answers = targets.iter().map(|t| render(&verified, t));
+        let first = answers.next().unwrap();
+        match first.or_else(|e| answers.find_map(Result::ok).ok_or(e)) {
+            Ok(source) => {
+                compare(&path.join(format!("{name}.{extension}")), &source.text);
+                check(&format!("{out}/{name}.{extension}"), &source.entry, &source.text);
+            }
+            Err(error) => compare(&path.join(format!("{name}.refused")), &format!("{error}\n")),
+        }
+    }
+}
+
+fn nvrtc(subject: &str, text: &str) {
+    for arch in ["sm_75", "sm_80", "sm_90a"] {
+        tools::nvrtc(text, arch)
+            .required(subject)
+            .unwrap_or_else(|e| panic!("{e}\n{text}"));
+    }
+}
+
+fn wgsl_target(capabilities: &[Capability]) -> Target {
+    Target::Wgsl {
+        capabilities: capabilities.iter().copied().collect(),
+        block: [64, 1, 1],
+        dynamic_shared: 1024,
+    }
+}
+
+/// What browsers have, and what naga has beyond them.
+fn wgsl_targets() -> [Target; 2] {
+    let browser = [Capability::Subgroups, Capability::DynamicShared];
+    let naga = [
+        Capability::Subgroups,
+        Capability::DynamicShared,
+        Capability::Int64,
+        Capability::Float64,
+        Capability::Atomic64,
+    ];
+    [wgsl_target(&browser), wgsl_target(&naga)]
+}
+
+/// naga's names for what we use.
+const NAGA: &[&str] = &[
+    "subgroup",
+    "float64",
+    "shader_int64",
+    "shader_int64_atomic_all_ops",
+];
+
+fn naga_and_tint(subject: &str, text: &str) {
+    tools::naga(text, NAGA)
+        .required(subject)
+        .unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let wide = ["i64", "u64", "f64"];
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    if words.any(|w| wide.contains(&w)) {
+        eprintln!("ignored: tint has no 64-bit types ({subject})");
+        return;
+    }
+    let (extensions, text): (&[&str], _) = if text.contains("subgroup") {
+        let directives = BROWSER_SUBGROUPS.split_once('\n').unwrap().1;
+        (&["subgroups"], format!("{directives}{text}"))
+    } else {
+        (&[], text.to_owned())
+    };
+    tools::tint(&text, extensions)
+        .required(subject)
+        .unwrap_or_else(|e| panic!("{e}\n{text}"));
+}
+
+#[test]
+fn wgsl() {
+    goldens(&wgsl_targets(), "wgsl", "wgsl", |subject, _, text| {
+        naga_and_tint(subject, text)
+    });
+}
+
+#[test]
+fn msl() {
+    goldens(&[Target::Msl], "msl", "metal", |subject, entry, text| {
+        let compiled = MslProgram::compile(text, entry).required(subject);
+        compiled.unwrap_or_else(|e| panic!("{e}\n{text}"));
+    });
+}
+
+#[test]
+fn cuda_c() {
+    let target = Target::CudaC {
+        abi: CudaAbi::Checked,
+    };
+    goldens(&[target], "cuda", "cu", |subject, _, text| nvrtc(subject, text));
+}
+
+#[test]
+fn plain_cuda_c() {
+    let target = Target::CudaC { abi: CudaAbi::Plain };
+    goldens(&[target], "cuda_plain", "cu", |subject, _, text| {
+        nvrtc(subject, text)
+    });
+}
