@@ -28,7 +28,7 @@ pub mod file;
 mod emit;
 
 pub use describe::*;
-pub use emit::lower;
+pub use emit::{lower, lower_device};
 pub use error::LowerError;
 #[cfg(feature = "transpile")]
 pub use file::kernels_in_file;

@@ -112,14 +112,7 @@ impl Emitter<'_> {
         if self.body.ended {
             return Ok(Val::unit());
         }
-        let inline = checked.collective
-            || checked.loaded.tree.file != self.kernel.tree.file
-            || !is_passed(&checked.types.deep(&checked.ret, true), true)
-            || checked.params.iter().any(|p| {
-                let ty = checked.locals.get(p.0 as usize).map(|l| &l.ty);
-                ty.is_none_or(|ty| !is_passed(&checked.types.deep(ty, true), false))
-            });
-        if inline {
+        if self.is_inlined(&checked) {
             return self.inline(key, checked, vals, line);
         }
         let index = match self.functions.get(&key) {
@@ -142,8 +135,19 @@ impl Emitter<'_> {
         })
     }
 
+    /// Whether the function is inlined wherever it is called.
+    pub(super) fn is_inlined(&self, f: &Checked) -> bool {
+        f.collective
+            || f.loaded.tree.file != self.kernel.tree.file
+            || !is_passed(&f.types.deep(&f.ret, true), true)
+            || f.params.iter().any(|p| {
+                let ty = f.locals.get(p.0 as usize).map(|l| &l.ty);
+                ty.is_none_or(|ty| !is_passed(&f.types.deep(ty, true), false))
+            })
+    }
+
     /// Emits a function of the IR; gives its index.
-    fn function(&mut self, key: InstanceKey, f: Rc<Checked>) -> Result<u32> {
+    pub(super) fn function(&mut self, key: InstanceKey, f: Rc<Checked>) -> Result<u32> {
         let tree = f.loaded.tree.clone();
         let stem = match f.loaded.names.self_type() {
             Some(ty) => format!("{ty}_{}", tree.name),

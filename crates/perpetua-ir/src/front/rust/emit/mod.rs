@@ -2,10 +2,13 @@
 //! references are inlined, so that a place is known wherever a reference is used.
 //!
 //! In the order of the reading: [`value`] says what an expression gives, [`types`] what types become,
-//! [`scalar`] builds operators and folds constants, [`place`] finds memory, [`expr`] goes through expressions,
+//! [`scalar`] builds operators and folds constants, [`place`] finds memory, [`expr`] goes through expressions, [`operation`],
+//! [`aggregate`] and [`action`] emit them,
 //! [`branch`], [`matching`], [`looping`] through control flow, [`call`] through calls, [`method`] and
 //! [`intrinsic`] through what the language provides, [`grid`] and [`stencil`] through stencils; [`tidy`] ends it.
 
+mod action;
+mod aggregate;
 mod branch;
 mod call;
 mod expr;
@@ -14,6 +17,7 @@ mod intrinsic;
 mod looping;
 mod matching;
 mod method;
+mod operation;
 mod place;
 mod scalar;
 mod stencil;
@@ -93,6 +97,8 @@ struct Emitter<'p> {
     /// The local that the expression being emitted becomes: names workgroup variables.
     declared: Option<String>,
     grid: Option<Grid>,
+    /// Expressions that are open.
+    nesting: u32,
 }
 
 /// Makes a kernel of a function.
@@ -143,6 +149,49 @@ pub fn lower(def: &FunctionDef, how: &Instantiation) -> Result<Kernel> {
     if kernel.block_size.is_none() {
         kernel.block_size = how.block_size;
     }
+    Ok(kernel)
+}
+
+/// Makes a kernel without code of its own that holds one device function, and those that it calls: for showing it
+/// in a target's language. The function's index is the last.
+///
+/// # Errors
+/// As [`lower`]; and the function takes or gives references, for such functions exist only inlined.
+pub fn lower_device(def: &FunctionDef, how: &Instantiation) -> Result<Kernel> {
+    let program = Program::new(how.pointer_width);
+    let loaded = program.load(def)?;
+    let tree = loaded.tree.clone();
+    if tree.kind != FunctionKind::Device {
+        return Err(loaded.error(
+            tree.line,
+            format!("`{}` is not a device function", tree.name),
+            "lower it as a kernel",
+        ));
+    }
+    let generics = bind_generics(&loaded, &how.generics)?;
+    let checked = Rc::new(infer::check(&program, &loaded, generics.clone())?);
+    let mut emitter = Emitter::new(&program, checked.clone(), &format!("{}_alone", tree.name));
+    let key = (def.key(), generics);
+    emitter.active.push(key.clone());
+    emitter.instances(&checked)?;
+    emitter.active.pop();
+    if emitter.is_inlined(&checked) {
+        return Err(loaded.error(
+            tree.line,
+            format!(
+                "`{}` takes or gives references, or synchronises: it exists only inside its callers",
+                tree.name
+            ),
+            "show a kernel that calls it, or let it take and give values",
+        ));
+    }
+    emitter.function(key, checked)?;
+    let mut kernel = emitter.k.finish();
+    tidy::tidy(&mut kernel);
+    kernel.source = Arc::from(tree.file.as_str());
+    kernel.pointer_width = how.pointer_width;
+    kernel.checks = how.checks;
+    kernel.contract = how.contract;
     Ok(kernel)
 }
 
@@ -231,6 +280,7 @@ impl<'p> Emitter<'p> {
             dynamic: None,
             declared: None,
             grid: None,
+            nesting: 0,
         }
     }
 

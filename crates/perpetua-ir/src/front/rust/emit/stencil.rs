@@ -50,7 +50,7 @@ impl Emitter<'_> {
         self.at(line);
         let deep = f.deep || config.three_d || self.called(&f)?.1;
         self.set_grid(config, deep, line)?;
-        let inside = self.computed(line)?;
+        let inside = self.is_computed(line)?;
         if config.tile.is_none() {
             self.return_unless(inside, line)?;
             return self.kernel_body();
@@ -125,7 +125,7 @@ impl Emitter<'_> {
     }
 
     /// Whether the lane's cell is computed.
-    fn computed(&mut self, line: u32) -> Result<Value> {
+    fn is_computed(&mut self, line: u32) -> Result<Value> {
         let mut all = self.bool(true);
         let Some(grid) = &self.grid else {
             return Ok(all);

@@ -156,98 +156,146 @@ impl Checker<'_> {
         })
     }
 
-    /// Expressions of control flow.
-    pub(super) fn control(&mut self, expr: &syntax::Expr, hint: Option<&Ty>) -> Result<Expr> {
-        let line = expr.line;
-        let (ty, kind) = match &expr.kind {
-            syntax::ExprKind::If {
-                cond,
-                then,
-                otherwise,
-            } => return self.if_expr(cond, then, otherwise.as_deref(), hint, line),
-            syntax::ExprKind::Match { scrutinee, arms } => {
-                return self.match_expr(scrutinee, arms, hint, line);
-            }
-            syntax::ExprKind::Loop { label, body } => {
-                let target = self.open_target(label, true, true);
-                let body = self.loop_body(body)?;
-                let ty = self.close_target(target).unwrap_or(Ty::Never);
-                (ty, ExprKind::Loop(target, body))
-            }
-            syntax::ExprKind::While { label, cond, body } => {
-                let target = self.open_target(label, true, false);
-                let cond = self.expr_as(cond, &Ty::BOOL)?;
-                let body = self.loop_body(body)?;
-                self.close_target(target);
-                (Ty::unit(), ExprKind::While(target, Box::new(cond), body))
-            }
-            syntax::ExprKind::For {
-                label,
-                pattern,
-                range,
-                body,
-            } => {
-                let range = self.range(range)?;
-                let item = range.start.ty.clone();
-                let target = self.open_target(label, true, false);
-                let (local, body) = self.scoped(|c| {
-                    let local = match &pattern.kind {
-                        PatternKind::Binding { name, mutable } => Some(c.declare(name, item, *mutable)),
-                        PatternKind::Wild => None,
-                        _ => {
-                            return Err(c.error(
-                                pattern.line,
-                                "a `for` loop counts into one name",
-                                "write `for i in …`",
-                            ));
-                        }
-                    };
-                    Ok((local, c.loop_body(body)?))
-                })?;
-                self.close_target(target);
-                (Ty::unit(), ExprKind::For(target, local, Box::new(range), body))
-            }
-            syntax::ExprKind::Block { label: None, block } => {
-                let (block, ty) = self.block(block, hint)?;
-                (ty, ExprKind::Block(None, block))
-            }
-            syntax::ExprKind::Block { label, block } => {
-                let target = self.open_target(label, false, true);
-                let inner = self.block_expr(block, hint)?;
-                let mut joined = self.close_target(target);
-                let inner = self.join(&mut joined, inner)?;
-                let ty = joined.unwrap_or(Ty::Never);
-                (ty, ExprKind::Block(Some(target), Self::into_block(inner)))
-            }
-            syntax::ExprKind::Break { label, value } => {
-                let target = self.find_target(label, line, "break")?;
-                (
-                    Ty::Never,
-                    ExprKind::Break(target, self.break_value(target, value.as_deref(), line)?),
-                )
-            }
-            syntax::ExprKind::Continue { label } => {
-                let target = self.find_target(label, line, "continue")?;
-                if !self.targets.get(target.0 as usize).is_some_and(|t| t.is_loop) {
-                    return Err(self.error(line, "`continue` names a block, not a loop", "use `break`"));
+    pub(super) fn loop_expr(
+        &mut self,
+        label: &Option<String>,
+        body: &syntax::Block,
+        line: u32,
+    ) -> Result<Expr> {
+        let target = self.open_target(label, true, true);
+        let body = self.loop_body(body)?;
+        Ok(Expr {
+            line,
+            ty: self.close_target(target).unwrap_or(Ty::Never),
+            kind: ExprKind::Loop(target, body),
+        })
+    }
+
+    pub(super) fn while_expr(
+        &mut self,
+        label: &Option<String>,
+        cond: &syntax::Expr,
+        body: &syntax::Block,
+        line: u32,
+    ) -> Result<Expr> {
+        let target = self.open_target(label, true, false);
+        let cond = self.expr_as(cond, &Ty::BOOL)?;
+        let body = self.loop_body(body)?;
+        self.close_target(target);
+        Ok(Expr {
+            line,
+            ty: Ty::unit(),
+            kind: ExprKind::While(target, Box::new(cond), body),
+        })
+    }
+
+    pub(super) fn for_expr(
+        &mut self,
+        label: &Option<String>,
+        pattern: &syntax::Pattern,
+        range: &syntax::Range,
+        body: &syntax::Block,
+        line: u32,
+    ) -> Result<Expr> {
+        let range = self.range(range)?;
+        let item = range.start.ty.clone();
+        let target = self.open_target(label, true, false);
+        let (local, body) = self.scoped(|c| {
+            let local = match &pattern.kind {
+                PatternKind::Binding { name, mutable } => Some(c.declare(name, item, *mutable)),
+                PatternKind::Wild => None,
+                _ => {
+                    return Err(c.error(
+                        pattern.line,
+                        "a `for` loop counts into one name",
+                        "write `for i in …`",
+                    ));
                 }
-                (Ty::Never, ExprKind::Continue(target))
+            };
+            Ok((local, c.loop_body(body)?))
+        })?;
+        self.close_target(target);
+        Ok(Expr {
+            line,
+            ty: Ty::unit(),
+            kind: ExprKind::For(target, local, Box::new(range), body),
+        })
+    }
+
+    pub(super) fn plain_block(
+        &mut self,
+        block: &syntax::Block,
+        hint: Option<&Ty>,
+        line: u32,
+    ) -> Result<Expr> {
+        let (block, ty) = self.block(block, hint)?;
+        Ok(Expr {
+            line,
+            ty,
+            kind: ExprKind::Block(None, block),
+        })
+    }
+
+    pub(super) fn labelled_block(
+        &mut self,
+        label: &Option<String>,
+        block: &syntax::Block,
+        hint: Option<&Ty>,
+        line: u32,
+    ) -> Result<Expr> {
+        let target = self.open_target(label, false, true);
+        let inner = self.block_expr(block, hint)?;
+        let mut joined = self.close_target(target);
+        let inner = self.join(&mut joined, inner)?;
+        Ok(Expr {
+            line,
+            ty: joined.unwrap_or(Ty::Never),
+            kind: ExprKind::Block(Some(target), Self::into_block(inner)),
+        })
+    }
+
+    pub(super) fn break_expr(
+        &mut self,
+        label: &Option<String>,
+        value: Option<&syntax::Expr>,
+        line: u32,
+    ) -> Result<Expr> {
+        let target = self.find_target(label, line, "break")?;
+        let value = self.break_value(target, value, line)?;
+        Ok(Expr {
+            line,
+            ty: Ty::Never,
+            kind: ExprKind::Break(target, value),
+        })
+    }
+
+    pub(super) fn continue_expr(&mut self, label: &Option<String>, line: u32) -> Result<Expr> {
+        let target = self.find_target(label, line, "continue")?;
+        if !self.targets.get(target.0 as usize).is_some_and(|t| t.is_loop) {
+            return Err(self.error(line, "`continue` names a block, not a loop", "use `break`"));
+        }
+        Ok(Expr {
+            line,
+            ty: Ty::Never,
+            kind: ExprKind::Continue(target),
+        })
+    }
+
+    pub(super) fn return_expr(&mut self, value: Option<&syntax::Expr>, line: u32) -> Result<Expr> {
+        self.early_return = true;
+        let ret = self.ret.clone();
+        let value = match value {
+            Some(value) => Some(Box::new(self.expr_as(value, &ret)?)),
+            None => {
+                self.unify(line, &ret, &Ty::unit())?;
+                None
             }
-            syntax::ExprKind::Return(value) => {
-                self.early_return = true;
-                let ret = self.ret.clone();
-                let value = match value {
-                    Some(value) => Some(Box::new(self.expr_as(value, &ret)?)),
-                    None => {
-                        self.unify(line, &ret, &Ty::unit())?;
-                        None
-                    }
-                };
-                (Ty::Never, ExprKind::Return(value))
-            }
-            _ => return Err(self.error(line, "this expression is not of the kernel language", "")),
         };
-        Ok(Expr { line, ty, kind })
+        Ok(Expr {
+            line,
+            ty: Ty::Never,
+            kind: ExprKind::Return(value),
+        })
     }
 
     fn break_value(
@@ -308,7 +356,7 @@ impl Checker<'_> {
         })
     }
 
-    fn if_expr(
+    pub(super) fn if_expr(
         &mut self,
         cond: &syntax::Expr,
         then: &syntax::Block,
@@ -335,7 +383,7 @@ impl Checker<'_> {
         })
     }
 
-    fn match_expr(
+    pub(super) fn match_expr(
         &mut self,
         scrutinee: &syntax::Expr,
         arms: &[syntax::Arm],

@@ -16,12 +16,78 @@ use crate::front::rust::resolve::Resolved;
 
 impl Checker<'_> {
     /// Checks an expression. `hint` is the type that its surroundings expect, where they expect one; it steers
-    /// literals only, and need not be met.
+    /// literals only, and need not be met. Each arm only calls, so that deep nesting needs little stack.
     pub(super) fn expr(&mut self, expr: &syntax::Expr, hint: Option<&Ty>) -> Result<Expr> {
         let line = expr.line;
+        match &expr.kind {
+            syntax::ExprKind::Int { .. }
+            | syntax::ExprKind::Float { .. }
+            | syntax::ExprKind::Bool(_)
+            | syntax::ExprKind::Local(_)
+            | syntax::ExprKind::ConstParam(_)
+            | syntax::ExprKind::Path(_)
+            | syntax::ExprKind::TypeConst { .. }
+            | syntax::ExprKind::Unreachable => self.leaf(expr, hint),
+            syntax::ExprKind::Unary { op, operand } => self.unary(*op, operand, hint, line),
+            syntax::ExprKind::Binary { op, left, right } => self.binary(*op, left, right, line),
+            syntax::ExprKind::Assign { place, value } => self.assign(place, value, line),
+            syntax::ExprKind::CompoundAssign { op, place, value } => {
+                self.compound_assign(*op, place, value, line)
+            }
+            syntax::ExprKind::Cast { value, ty } => self.cast(value, ty, line),
+            syntax::ExprKind::Index { base, index } => self.index(base, index, line),
+            syntax::ExprKind::Field { base, name } => self.field(base, name, line),
+            syntax::ExprKind::TupleField { base, index } => self.field(base, &index.to_string(), line),
+            syntax::ExprKind::Tuple(elements) => self.tuple(elements, hint, line),
+            syntax::ExprKind::Array(elements) => self.array(elements, hint, line),
+            syntax::ExprKind::Repeat { value, len } => self.repeat(value, len, hint, line),
+            syntax::ExprKind::StructLiteral { name, fields, base } => {
+                self.struct_literal(*name, fields, base.as_deref(), line)
+            }
+            syntax::ExprKind::Call { callee, args } => self.call(callee.0, args, line),
+            syntax::ExprKind::TypeCall { ty, name, args } => self.type_call(ty, name, args, line),
+            syntax::ExprKind::MethodCall {
+                receiver,
+                name,
+                generics,
+                args,
+            } => self.method_call(receiver, name, generics, args, line),
+            syntax::ExprKind::Intrinsic {
+                intrinsic,
+                generics,
+                args,
+                memory,
+            } => self.intrinsic(*intrinsic, generics, args, *memory, line),
+            syntax::ExprKind::Print { pieces, args } => self.print(pieces, args, line),
+            syntax::ExprKind::If {
+                cond,
+                then,
+                otherwise,
+            } => self.if_expr(cond, then, otherwise.as_deref(), hint, line),
+            syntax::ExprKind::Match { scrutinee, arms } => self.match_expr(scrutinee, arms, hint, line),
+            syntax::ExprKind::Loop { label, body } => self.loop_expr(label, body, line),
+            syntax::ExprKind::While { label, cond, body } => self.while_expr(label, cond, body, line),
+            syntax::ExprKind::For {
+                label,
+                pattern,
+                range,
+                body,
+            } => self.for_expr(label, pattern, range, body, line),
+            syntax::ExprKind::Block { label: None, block } => self.plain_block(block, hint, line),
+            syntax::ExprKind::Block { label, block } => self.labelled_block(label, block, hint, line),
+            syntax::ExprKind::Break { label, value } => self.break_expr(label, value.as_deref(), line),
+            syntax::ExprKind::Continue { label } => self.continue_expr(label, line),
+            syntax::ExprKind::Return(value) => self.return_expr(value.as_deref(), line),
+        }
+    }
+
+    /// An expression without parts.
+    fn leaf(&mut self, expr: &syntax::Expr, hint: Option<&Ty>) -> Result<Expr> {
+        let line = expr.line;
+        let hint = hint.map(|h| self.types.shallow(h));
         let (ty, kind) = match &expr.kind {
             syntax::ExprKind::Int { value, suffix } => {
-                let ty = match (suffix, hint.map(|h| self.types.shallow(h))) {
+                let ty = match (suffix, hint) {
                     (Some(s), _) => Ty::Scalar(*s),
                     (None, Some(Ty::Scalar(s))) if s.is_integer() => Ty::Scalar(s),
                     _ => self.int_var(),
@@ -29,7 +95,7 @@ impl Checker<'_> {
                 (ty, ExprKind::Int(*value))
             }
             syntax::ExprKind::Float { text, suffix } => {
-                let ty = match (suffix, hint.map(|h| self.types.shallow(h))) {
+                let ty = match (suffix, hint) {
                     (Some(s), _) => Ty::Scalar(*s),
                     (None, Some(Ty::Scalar(s))) if s.is_float() => Ty::Scalar(s),
                     _ => self.types.var(Kind::Float),
@@ -47,102 +113,115 @@ impl Checker<'_> {
             syntax::ExprKind::ConstParam(index) => return self.const_param(*index, line),
             syntax::ExprKind::Path(path) => return self.path_value(path.0, line),
             syntax::ExprKind::TypeConst { ty, name } => return self.type_const(ty, name, line),
-            syntax::ExprKind::Unary { op, operand } => return self.unary(*op, operand, hint, line),
-            syntax::ExprKind::Binary { op, left, right } => return self.binary(*op, left, right, line),
-            syntax::ExprKind::Assign { place, value } => {
-                let place = self.expr(place, None)?;
-                self.assigned(&place)?;
-                let value = self.expr_as(value, &place.ty.clone())?;
-                (Ty::unit(), ExprKind::Assign(Box::new(place), Box::new(value)))
-            }
-            syntax::ExprKind::CompoundAssign { op, place, value } => {
-                let place = self.expr(place, None)?;
-                self.assigned(&place)?;
-                let value = self.expr(value, None)?;
-                let value = self.deref_all(value);
-                if !matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
-                    self.unify(line, &place.ty.clone(), &value.ty.clone())?;
-                }
-                (
-                    Ty::unit(),
-                    ExprKind::CompoundAssign(*op, Box::new(place), Box::new(value)),
-                )
-            }
-            syntax::ExprKind::Cast { value, ty } => {
-                let ty = self.ty(ty, line)?;
-                let value = self.expr(value, Some(&ty))?;
-                (ty, ExprKind::Cast(Box::new(value)))
-            }
-            syntax::ExprKind::Index { base, index } => return self.index(base, index, line),
-            syntax::ExprKind::Field { base, name } => return self.field(base, name, line),
-            syntax::ExprKind::TupleField { base, index } => {
-                return self.field(base, &index.to_string(), line);
-            }
-            syntax::ExprKind::Tuple(elements) => {
-                let hints = match hint.map(|h| self.types.shallow(h)) {
-                    Some(Ty::Tuple(t)) if t.len() == elements.len() => t.iter().cloned().map(Some).collect(),
-                    _ => vec![None; elements.len()],
-                };
-                let elements = elements
-                    .iter()
-                    .zip(hints)
-                    .map(|(e, hint)| self.expr(e, hint.as_ref()))
-                    .collect::<Result<Vec<_>>>()?;
-                let ty = Ty::Tuple(elements.iter().map(|e| e.ty.clone()).collect());
-                (ty, ExprKind::Tuple(elements))
-            }
-            syntax::ExprKind::Array(elements) => {
-                let element = self.element_hint(hint);
-                let elements = elements
-                    .iter()
-                    .map(|e| self.expr_as(e, &element))
-                    .collect::<Result<Vec<_>>>()?;
-                let len = Len::Known(elements.len() as u64);
-                (Ty::Array(Rc::new(element), len), ExprKind::Array(elements))
-            }
-            syntax::ExprKind::Repeat { value, len } => {
-                let element = self.element_hint(hint);
-                let value = self.expr_as(value, &element)?;
-                let len = convert_len(self.program, &self.loaded.clone(), &self.generics, len)?;
-                let n = self.known_len(len, line)?;
-                (
-                    Ty::Array(Rc::new(element), Len::Known(n)),
-                    ExprKind::Repeat(Box::new(value), n),
-                )
-            }
-            syntax::ExprKind::StructLiteral { name, fields, base } => {
-                return self.struct_literal(*name, fields, base.as_deref(), line);
-            }
-            syntax::ExprKind::Call { callee, args } => return self.call(callee.0, args, line),
-            syntax::ExprKind::TypeCall { ty, name, args } => {
-                return self.type_call(ty, name, args, line);
-            }
-            syntax::ExprKind::MethodCall {
-                receiver,
-                name,
-                generics,
-                args,
-            } => return self.method_call(receiver, name, generics, args, line),
-            syntax::ExprKind::Intrinsic {
-                intrinsic,
-                generics,
-                args,
-                memory,
-            } => return self.intrinsic(*intrinsic, generics, args, *memory, line),
-            syntax::ExprKind::Print { pieces, args } => {
-                let args = args
-                    .iter()
-                    .map(|a| {
-                        let arg = self.expr(a, None)?;
-                        Ok(self.deref_all(arg))
-                    })
-                    .collect::<Result<Vec<_>>>()?;
-                (Ty::unit(), ExprKind::Print(pieces.clone(), args))
-            }
-            syntax::ExprKind::Unreachable => (Ty::Never, ExprKind::Unreachable),
-            _ => return self.control(expr, hint),
+            _ => (Ty::Never, ExprKind::Unreachable),
         };
         Ok(Expr { line, ty, kind })
+    }
+
+    fn assign(&mut self, place: &syntax::Expr, value: &syntax::Expr, line: u32) -> Result<Expr> {
+        let place = self.expr(place, None)?;
+        self.assigned(&place)?;
+        let value = self.expr_as(value, &place.ty.clone())?;
+        Ok(Expr {
+            line,
+            ty: Ty::unit(),
+            kind: ExprKind::Assign(Box::new(place), Box::new(value)),
+        })
+    }
+
+    fn compound_assign(
+        &mut self,
+        op: BinaryOp,
+        place: &syntax::Expr,
+        value: &syntax::Expr,
+        line: u32,
+    ) -> Result<Expr> {
+        let place = self.expr(place, None)?;
+        self.assigned(&place)?;
+        let value = self.expr(value, None)?;
+        let value = self.deref_all(value);
+        if !matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
+            self.unify(line, &place.ty.clone(), &value.ty.clone())?;
+        }
+        Ok(Expr {
+            line,
+            ty: Ty::unit(),
+            kind: ExprKind::CompoundAssign(op, Box::new(place), Box::new(value)),
+        })
+    }
+
+    fn cast(&mut self, value: &syntax::Expr, ty: &syntax::Type, line: u32) -> Result<Expr> {
+        let ty = self.ty(ty, line)?;
+        let value = self.expr(value, Some(&ty))?;
+        Ok(Expr {
+            line,
+            ty,
+            kind: ExprKind::Cast(Box::new(value)),
+        })
+    }
+
+    fn tuple(&mut self, elements: &[syntax::Expr], hint: Option<&Ty>, line: u32) -> Result<Expr> {
+        let hints = match hint.map(|h| self.types.shallow(h)) {
+            Some(Ty::Tuple(t)) if t.len() == elements.len() => t.iter().cloned().map(Some).collect(),
+            _ => vec![None; elements.len()],
+        };
+        let elements = elements
+            .iter()
+            .zip(hints)
+            .map(|(e, hint)| self.expr(e, hint.as_ref()))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Expr {
+            line,
+            ty: Ty::Tuple(elements.iter().map(|e| e.ty.clone()).collect()),
+            kind: ExprKind::Tuple(elements),
+        })
+    }
+
+    fn array(&mut self, elements: &[syntax::Expr], hint: Option<&Ty>, line: u32) -> Result<Expr> {
+        let element = self.element_hint(hint);
+        let elements = elements
+            .iter()
+            .map(|e| self.expr_as(e, &element))
+            .collect::<Result<Vec<_>>>()?;
+        let len = Len::Known(elements.len() as u64);
+        Ok(Expr {
+            line,
+            ty: Ty::Array(Rc::new(element), len),
+            kind: ExprKind::Array(elements),
+        })
+    }
+
+    fn repeat(
+        &mut self,
+        value: &syntax::Expr,
+        len: &syntax::Expr,
+        hint: Option<&Ty>,
+        line: u32,
+    ) -> Result<Expr> {
+        let element = self.element_hint(hint);
+        let value = self.expr_as(value, &element)?;
+        let len = convert_len(self.program, &self.loaded.clone(), &self.generics, len)?;
+        let n = self.known_len(len, line)?;
+        Ok(Expr {
+            line,
+            ty: Ty::Array(Rc::new(element), Len::Known(n)),
+            kind: ExprKind::Repeat(Box::new(value), n),
+        })
+    }
+
+    fn print(&mut self, pieces: &[syntax::PrintPiece], args: &[syntax::Expr], line: u32) -> Result<Expr> {
+        let args = args
+            .iter()
+            .map(|a| {
+                let arg = self.expr(a, None)?;
+                Ok(self.deref_all(arg))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Expr {
+            line,
+            ty: Ty::unit(),
+            kind: ExprKind::Print(pieces.to_vec(), args),
+        })
     }
 
     fn element_hint(&mut self, hint: Option<&Ty>) -> Ty {

@@ -1,0 +1,92 @@
+//! Assignments, printing, and `unreachable!()`.
+
+use perpetua_syntax::{BinaryOp as SyntaxOp, PrintFormat, PrintNotation, PrintPiece as SyntaxPiece};
+
+use super::value::Src;
+use super::{Emitter, Result};
+use crate::front::rust::infer::tree::Expr;
+use crate::front::rust::infer::ty::{Ty, show};
+use crate::ir::{Effect, FaultKind, PrintPiece, Scalar};
+
+impl Emitter<'_> {
+    pub(super) fn assign(&mut self, place: &Expr, value: &Expr, line: u32) -> Result<()> {
+        if self.ty(&place.ty).is_unit() {
+            self.expr(value)?;
+            return Ok(());
+        }
+        let value = self.value(value)?;
+        let place = self.place(place)?;
+        self.at(line);
+        self.store(&place, value, line)
+    }
+
+    pub(super) fn compound_assign(
+        &mut self,
+        op: SyntaxOp,
+        place: &Expr,
+        value: &Expr,
+        line: u32,
+    ) -> Result<()> {
+        // Of scalars, Rust computes the right side first.
+        let value = self.value(value)?;
+        let place = self.place(place)?;
+        self.at(line);
+        let old = self.load(&Src::Place(place.clone()), line)?;
+        let old = self.value_of(&old, line)?;
+        let new = self.operator(op, old, value, line)?;
+        self.store(&place, new, line)
+    }
+
+    pub(super) fn unreachable(&mut self, line: u32) -> Result<()> {
+        // There is no value that is wrong; the fault has an operand all the same.
+        let none = self.constant(Scalar::U32, 0);
+        let done = self
+            .k
+            .effect(Effect::Fault(FaultKind::UnreachableEnum, vec![none]));
+        self.typed(line, done)
+    }
+
+    pub(super) fn print(&mut self, pieces: &[SyntaxPiece], args: &[Expr], line: u32) -> Result<()> {
+        let mut values = Vec::with_capacity(args.len());
+        for arg in args {
+            let ty = self.ty(&arg.ty);
+            if !matches!(ty, Ty::Scalar(_)) {
+                return Err(self.error(
+                    arg.line,
+                    format!("`{}` is printed", show(&ty)),
+                    "print its scalars one by one",
+                ));
+            }
+            values.push((self.value(arg)?, ty));
+        }
+        self.at(line);
+        let (mut out, mut printed) = (Vec::new(), Vec::new());
+        for piece in pieces {
+            match piece {
+                SyntaxPiece::Text(text) => out.push(PrintPiece::Text(text.clone())),
+                SyntaxPiece::Arg { index, format } => {
+                    let Some((value, ty)) = values.get(*index as usize) else {
+                        return Err(self.error(line, "the format names an argument that is not there", ""));
+                    };
+                    let float = matches!(ty, Ty::Scalar(s) if s.is_float());
+                    let plain = PrintFormat::default();
+                    let debug = PrintFormat {
+                        notation: PrintNotation::Debug,
+                        ..plain
+                    };
+                    if *format != plain && (*format != debug || float) {
+                        return Err(self.error(
+                            line,
+                            "devices print with `{}` only",
+                            "leave the format out, or convert the value before",
+                        ));
+                    }
+                    out.push(PrintPiece::Arg);
+                    printed.push(*value);
+                }
+            }
+        }
+        let done = self.k.effect(Effect::Print(out, printed));
+        self.typed(line, done)
+    }
+}

@@ -1,0 +1,25 @@
+//! Kernels lowered from source: against the same text as ordinary Rust, against expected numbers, and refused.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed expectation is the report"
+)]
+
+mod contract;
+mod lanes;
+mod memory;
+mod native;
+#[allow(
+    clippy::all,
+    unreachable_pub,
+    dead_code,
+    missing_docs,
+    unused_parens,
+    arithmetic_overflow,
+    reason = "programs are written for what they exercise"
+)]
+mod programs;
+mod refusals;
+mod run;
+mod stencil;

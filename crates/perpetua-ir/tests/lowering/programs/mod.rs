@@ -1,0 +1,5 @@
+//! Programs that run as ordinary Rust and in the interpreter.
+
+pub mod control;
+pub mod data;
+pub mod numbers;

@@ -1,0 +1,233 @@
+//! What is refused, with its line and what to write instead. Most of it rustc would refuse too; here it comes from
+//! text that no compiler has seen.
+
+use perpetua_ir::front::rust::Instantiation;
+
+use crate::run::lowered;
+
+/// The error of a kernel with this body.
+fn check(body: &str, expected: &str) {
+    check_text(
+        &format!("#[kernel] fn k(x: &mut [f32], n: i32, y: &[u32]) {{ {body} }}"),
+        expected,
+    );
+}
+
+fn check_text(text: &str, expected: &str) {
+    let found = lowered(text, "k", &Instantiation::default()).err();
+    assert_eq!(found.as_deref(), Some(expected), "{text}");
+}
+
+#[test]
+fn types_must_agree() {
+    check(
+        "x[0] = n;",
+        "program.rs:1: mismatched types: expected `f32`, found `i32`: convert with `as f32`",
+    );
+    check(
+        "x[n] = 1.0;",
+        "program.rs:1: an index has type `i32`, not `usize`: convert with `as usize`",
+    );
+    check(
+        "let a = 1u8 + n;",
+        "program.rs:1: mismatched types: expected `u8`, found `i32`: convert with `as u8`",
+    );
+    check(
+        "let a = if n > 0 { 1 } else { 2.0 };",
+        "program.rs:1: mismatched types: expected `{integer}`, found `{float}`",
+    );
+    check(
+        "if n { }",
+        "program.rs:1: mismatched types: expected `bool`, found `i32`",
+    );
+    check(
+        "let a: u8 = 256;",
+        "program.rs:1: the literal `256` is out of range for `u8`: use a wider type",
+    );
+    check(
+        "let a: i8 = -129;",
+        "program.rs:1: the literal `-129` is out of range for `i8`: use a wider type",
+    );
+    check(
+        "let a = -y[0];",
+        "program.rs:1: `-` does not work on `u32`: it needs a signed integer or a float",
+    );
+    check(
+        "let a = x[0] & 1.0;",
+        "program.rs:1: `&` does not work on `f32`: convert with `as`",
+    );
+    check(
+        "let a = true as f32;",
+        "program.rs:1: `bool` cannot be cast to `f32`: cast to an integer first",
+    );
+    check(
+        "let a = n as bool;",
+        "program.rs:1: `i32` cannot be cast to `bool`: compare with `!= 0`",
+    );
+    check(
+        "let a = f32::from(n);",
+        "program.rs:1: `i32` is not converted to `f32` without loss: use `as f32`",
+    );
+    check(
+        "let a = 2.0.sqrt();",
+        "program.rs:1: can't call method `sqrt` on ambiguous numeric type `{float}`: specify a type, as in `1_f32` or `let x: f32`",
+    );
+    check(
+        "let a = (1.0f64).sin();",
+        "program.rs:1: `f64` has no method `sin` in kernels: f32, f16 and bf16 have it: convert with `as`",
+    );
+    check("let a = f32::HUGE;", "program.rs:1: `f32` has no constant `HUGE`");
+    check(
+        "let a; ",
+        "program.rs:1: the type of a value is not known: annotate it: `let x: T = …`",
+    );
+    check(
+        "let a = (1, 2).2;",
+        "program.rs:1: `({integer}, {integer})` has no field `2`",
+    );
+    check(
+        "for i in 0.0..1.0 { }",
+        "program.rs:1: a range counts `f64`: ranges count integers",
+    );
+}
+
+#[test]
+fn places_must_be_stored_to_rightly() {
+    check(
+        "y[0] = 1;",
+        "program.rs:1: a store through `&[u32]`, which is read-only: use `&mut`",
+    );
+    check(
+        "let a = 1; a = 2;",
+        "program.rs:1: `a` is changed but is not `mut`: declare it as `mut a`",
+    );
+    check(
+        "n += 1;",
+        "program.rs:1: `n` is changed but is not `mut`: declare it as `mut n`",
+    );
+    check(
+        "let a = 1; let b = &mut a;",
+        "program.rs:1: `a` is changed but is not `mut`: declare it as `mut a`",
+    );
+    check(
+        "let mut a = 1u32; atomic_add(&mut a, 1);",
+        "program.rs:1: `atomic_add` works on memory that only one lane sees: use a buffer parameter or a workgroup array",
+    );
+    check(
+        "let mut r = &y[0]; r = &y[1];",
+        "program.rs:1: the reference `r` is assigned after its declaration: bind a reference once: keep an index instead",
+    );
+    check(
+        "let r = if n > 0 { &y[0] } else { &y[1] }; let a = *r;",
+        "program.rs:1: which place a reference means is chosen at run time: choose an index or a value instead",
+    );
+}
+
+#[test]
+fn matches_must_cover_everything() {
+    check(
+        "match n { 0 => {} 1..=5 => {} }",
+        "program.rs:1: the `match` does not cover `-2147483648`: add an arm `_ => …`",
+    );
+    check(
+        "match n > 0 { true => {} }",
+        "program.rs:1: the `match` does not cover `false`: add an arm `_ => …`",
+    );
+    check(
+        "match (n, n > 0) { (0, _) => {} (_, true) => {} (1, false) => {} }",
+        "program.rs:1: the `match` does not cover `(-2147483648, false)`: add an arm `_ => …`",
+    );
+    check(
+        "match n as u8 { 0..=254 => {} }",
+        "program.rs:1: the `match` does not cover `255`: add an arm `_ => …`",
+    );
+    check(
+        "match n as u8 { 300 => {} _ => {} }",
+        "program.rs:1: the pattern's value 300 is out of range for `u8`",
+    );
+    check(
+        "match n { a if a > 0 => {} }",
+        "program.rs:1: the `match` does not cover `-2147483648`: add an arm `_ => …`",
+    );
+    check(
+        "match x[0] { 1 => {} _ => {} }",
+        "program.rs:1: mismatched types: expected `f32`, found `{integer}`",
+    );
+    check_text(
+        "#[derive(Clone, Copy, GpuType)] #[repr(u8)] enum E { A, B, C }
+         #[kernel] fn k(e: E) { match e { E::A | E::C => {} } }",
+        "program.rs:2: the `match` does not cover `E::B`: add an arm `_ => …`",
+    );
+}
+
+#[test]
+fn names_must_lead_somewhere() {
+    check(
+        "let a = WIDTH;",
+        "program.rs:1: `WIDTH` leads out of `program.rs`: only this file is read: move the definition here, or use `#[kernel]` in its crate",
+    );
+    check(
+        "helper(1);",
+        "program.rs:1: `helper` leads out of `program.rs`: only this file is read: move the definition here, or use `#[kernel]` in its crate",
+    );
+    check_text(
+        "fn helper() {} #[kernel] fn k() { helper(); }",
+        "program.rs:1: `helper` cannot be used in a kernel: it is a function without `#[device]`: add it",
+    );
+    check_text(
+        "struct S { a: f32 } #[kernel] fn k(s: S) { }",
+        "program.rs:1: `S` cannot be used in a kernel: it lacks `#[derive(GpuType)]`: add it",
+    );
+    check_text(
+        "const A: u32 = B; const B: u32 = A; #[kernel] fn k() { let a = A; }",
+        "program.rs:1: the constant `B`: `A` leads in a circle",
+    );
+    check_text(
+        "const A: u32 = 1 / 0; #[kernel] fn k() { let a = A; }",
+        "program.rs:1: the constant `A`: the constant has a fault: division_by_zero: constants are computed from constants",
+    );
+    check_text(
+        "#[kernel] fn other() {} #[kernel] fn k() { other(); }",
+        "program.rs:1: `other` is a kernel, and kernels are not called: move its code to a function with `#[device]`",
+    );
+    check_text(
+        "#[derive(Clone, Copy, GpuType)] #[repr(C)] struct S { a: f32 } #[kernel] fn k(s: S) { let b = s.norm(); }",
+        "program.rs:1: `S` has no method `norm` that is known here: mark the method with `#[device]`, and name the type `S` somewhere in `k`",
+    );
+}
+
+#[test]
+fn calls_must_end() {
+    check_text(
+        "#[device] fn f(a: u32) -> u32 { if a == 0 { 0 } else { g(a - 1) } }
+         #[device] fn g(a: u32) -> u32 { f(a) }
+         #[kernel] fn k(x: &mut [u32]) { x[0] = f(3); }",
+        "program.rs:2: `f` calls itself: there is no recursion on devices: write a loop",
+    );
+    check_text(
+        "#[device] fn f<T: Default>() -> u32 { 1 } #[kernel] fn k(x: &mut [u32]) { x[0] = f(); }",
+        "program.rs:1: the generic argument `T` of `f` cannot be inferred: write it: `f::<…>(…)`",
+    );
+    check_text(
+        "#[device] fn f(a: u32) -> u32 { a } #[kernel] fn k(x: &mut [u32]) { x[0] = f(1, 2); }",
+        "program.rs:1: `f` takes 1 arguments, 2 were given",
+    );
+    check_text(
+        "#[kernel] fn k(p: (u32, f32)) { }",
+        "program.rs:1: the parameter `p` is a tuple, which has no layout: pass its elements one by one, or a struct with `#[derive(GpuType)]`",
+    );
+}
+
+#[test]
+fn structs_with_usize_have_no_narrow_layout() {
+    let text = "#[derive(Clone, Copy, GpuType)] #[repr(C)] struct S { n: usize } #[kernel] fn k(s: &mut [S]) { s[0].n = 1; }";
+    let narrow = Instantiation {
+        pointer_width: 32,
+        ..Instantiation::default()
+    };
+    assert!(lowered(text, "k", &Instantiation::default()).is_ok());
+    assert_eq!(
+        lowered(text, "k", &narrow).map_err(|e| e.to_string()),
+        Err("program.rs:1: the field `n` of `S` holds `usize` or `isize`, whose size differs between host and device: use u32 or u64".into())
+    );
+}
