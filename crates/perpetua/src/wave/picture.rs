@@ -6,7 +6,11 @@ use std::path::Path;
 /// Colour of a value in `[-1, 1]`: dark at zero, blue for negative and orange for positive values; equal steps of
 /// the value are equal steps of lightness (OKLCh: B. Ottosson, "A perceptual color space for image processing", 2020).
 pub fn diverging(value: f32) -> [u8; 3] {
-    let v = if value.is_nan() { 0.0 } else { value.clamp(-1.0, 1.0) };
+    let v = if value.is_nan() {
+        0.0
+    } else {
+        value.clamp(-1.0, 1.0)
+    };
     let strength = v.abs();
     let lightness = 0.16 + 0.74 * strength;
     let chroma = 0.16 * (strength * (1.6 - 0.6 * strength)).sqrt();
@@ -27,7 +31,11 @@ fn oklab_to_srgb(lightness: f32, a: f32, b: f32) -> [u8; 3] {
     ];
     linear.map(|c| {
         let c = c.clamp(0.0, 1.0);
-        let encoded = if c <= 0.003_130_8 { 12.92 * c } else { 1.055 * c.powf(1.0 / 2.4) - 0.055 };
+        let encoded = if c <= 0.003_130_8 {
+            12.92 * c
+        } else {
+            1.055 * c.powf(1.0 / 2.4) - 0.055
+        };
         (encoded * 255.0).round() as u8
     })
 }
@@ -37,13 +45,23 @@ fn oklab_to_srgb(lightness: f32, a: f32, b: f32) -> [u8; 3] {
 pub fn draw(field: &[f32], solid: &[bool], width: usize) -> Vec<u8> {
     let mut magnitudes: Vec<f32> = field.iter().map(|v| v.abs()).filter(|v| v.is_finite()).collect();
     let rank = magnitudes.len().saturating_sub(1) * 995 / 1000;
-    let range = if magnitudes.is_empty() { 0.0 } else { *magnitudes.select_nth_unstable_by(rank, f32::total_cmp).1 };
+    let range = if magnitudes.is_empty() {
+        0.0
+    } else {
+        *magnitudes.select_nth_unstable_by(rank, f32::total_cmp).1
+    };
     let scale = if range > 0.0 { 1.0 / range } else { 0.0 };
     debug_assert!(width == 0 || field.len() % width == 0);
     field
         .iter()
         .zip(solid)
-        .flat_map(|(v, solid)| if *solid { [128, 128, 128] } else { diverging(v * scale) })
+        .flat_map(|(v, solid)| {
+            if *solid {
+                [128, 128, 128]
+            } else {
+                diverging(v * scale)
+            }
+        })
         .collect()
 }
 

@@ -31,7 +31,9 @@ impl Scene {
     /// If `size` is below [`MIN_SIZE`].
     pub fn double_slit(size: usize) -> Result<Scene, String> {
         if size < MIN_SIZE {
-            return Err(format!("a double slit needs at least {MIN_SIZE} cells a side, found {size}"));
+            return Err(format!(
+                "a double slit needs at least {MIN_SIZE} cells a side, found {size}"
+            ));
         }
         let wavelength = (size as f32 / 32.0).max(6.0);
         let border = size / 10;
@@ -51,7 +53,13 @@ impl Scene {
                 damping[i] = 0.25 * depth * depth;
             }
         }
-        Ok(Scene { size, wavelength, source: border + 2, stiffness, damping })
+        Ok(Scene {
+            size,
+            wavelength,
+            source: border + 2,
+            stiffness,
+            damping,
+        })
     }
 
     /// What is added to the source column at a step: a sine that swells over three periods.
@@ -80,7 +88,9 @@ mod tests {
     #[test]
     fn the_wall_has_two_openings_of_a_wavelength() {
         let scene = Scene::double_slit(512).unwrap();
-        let column: Vec<bool> = (0..512).map(|y| scene.stiffness[y * 512 + 512 * 3 / 8] > 0.0).collect();
+        let column: Vec<bool> = (0..512)
+            .map(|y| scene.stiffness[y * 512 + 512 * 3 / 8] > 0.0)
+            .collect();
         let openings = column.windows(2).filter(|w| !w[0] && w[1]).count();
         assert_eq!((openings, column.iter().filter(|open| **open).count()), (2, 32));
     }
