@@ -16,24 +16,64 @@ fn stream_scale(x: &[f32], y: &mut [f32], a: f32) {
     }
 }
 
-/// Four floats that move together.
-#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
-#[repr(C, align(16))]
-struct Quad {
-    a: f32,
-    b: f32,
-    c: f32,
-    d: f32,
+/// The same, four elements a lane: four loads in flight before the first is used, as a GPU with this much bandwidth needs.
+#[kernel]
+fn stream_scale_4(x: &[f32], y: &mut [f32], a: f32) {
+    let step = local_size();
+    let i = group_id_x() * step * 4 + local_id_x();
+    if i + 3 * step < y.len() {
+        let v0 = x[i];
+        let v1 = x[i + step];
+        let v2 = x[i + 2 * step];
+        let v3 = x[i + 3 * step];
+        y[i] = a * v0;
+        y[i + step] = a * v1;
+        y[i + 2 * step] = a * v2;
+        y[i + 3 * step] = a * v3;
+    } else {
+        let mut j = i;
+        while j < y.len() && j <= i + 3 * step {
+            y[j] = a * x[j];
+            j += step;
+        }
+    }
 }
 
-/// The same, four elements a lane.
+/// The same, eight elements a lane.
 #[kernel]
-fn stream_scale_quads(x: &[Quad], y: &mut [Quad], a: f32) {
-    let i = global_id_x();
-    if i < y.len() {
-        let q = x[i];
-        y[i] = Quad { a: a * q.a, b: a * q.b, c: a * q.c, d: a * q.d };
+fn stream_scale_8(x: &[f32], y: &mut [f32], a: f32) {
+    let step = local_size();
+    let i = group_id_x() * step * 8 + local_id_x();
+    if i + 7 * step < y.len() {
+        let v0 = x[i];
+        let v1 = x[i + step];
+        let v2 = x[i + 2 * step];
+        let v3 = x[i + 3 * step];
+        let v4 = x[i + 4 * step];
+        let v5 = x[i + 5 * step];
+        let v6 = x[i + 6 * step];
+        let v7 = x[i + 7 * step];
+        y[i] = a * v0;
+        y[i + step] = a * v1;
+        y[i + 2 * step] = a * v2;
+        y[i + 3 * step] = a * v3;
+        y[i + 4 * step] = a * v4;
+        y[i + 5 * step] = a * v5;
+        y[i + 6 * step] = a * v6;
+        y[i + 7 * step] = a * v7;
+    } else {
+        let mut j = i;
+        while j < y.len() && j <= i + 7 * step {
+            y[j] = a * x[j];
+            j += step;
+        }
     }
+}
+
+/// Lanes per work-group in x.
+#[device]
+fn local_size() -> usize {
+    block_dim_x() as usize
 }
 
 /// Nothing, with the arguments of a small kernel.
@@ -148,20 +188,40 @@ fn streaming(device: &Device) -> Result<()> {
     drop(host);
     let bytes = 2 * 4 * n as u64;
     let copy = median(5, || drained(&stream, 10, || stream.copy(&x, &y)))?;
-    row(kind, &format!("device copy, {} MiB each way", n / 262_144), bandwidth(bytes, copy));
-    for block in [256, 1024] {
-        let config = LaunchConfig::linear(n, block);
-        let time = median(5, || {
-            drained(&stream, 10, || stream.launch(&stream_scale::kernel(), config, args![&x, &y, 1.5f32]))
-        })?;
-        row(kind, &format!("checked #[kernel] y = a x, f32, block {block}"), bandwidth(bytes, time));
+    row(
+        kind,
+        &format!("device copy, {} MiB each way", n / 262_144),
+        bandwidth(bytes, copy),
+    );
+    let kernels = [
+        ("one element a lane", stream_scale::kernel(), 1),
+        ("four elements a lane", stream_scale_4::kernel(), 4),
+        ("eight elements a lane", stream_scale_8::kernel(), 8),
+    ];
+    for (name, kernel, each) in kernels {
+        for block in [128, 256, 512] {
+            let config = LaunchConfig::linear(n.div_ceil(each), block);
+            let time = median(5, || {
+                drained(&stream, 10, || {
+                    stream.launch(&kernel, config, args![&x, &y, 1.5f32])
+                })
+            })?;
+            row(
+                kind,
+                &format!("checked #[kernel] y = a x, {name}, block {block}"),
+                bandwidth(bytes, time),
+            );
+        }
+        let right = y
+            .slice(..1000)?
+            .read()?
+            .iter()
+            .enumerate()
+            .all(|(i, v)| *v == i as f32 * 0.25 * 1.5);
+        if !right {
+            row(kind, name, "WRONG RESULT".into());
+        }
     }
-    let (qx, qy) = (x.cast::<Quad>()?, y.cast::<Quad>()?);
-    let config = LaunchConfig::linear(n / 4, 256);
-    let time = median(5, || {
-        drained(&stream, 10, || stream.launch(&stream_scale_quads::kernel(), config, args![&qx, &qy, 1.5f32]))
-    })?;
-    row(kind, "checked #[kernel] y = a x, four floats a lane", bandwidth(bytes, time));
     Ok(())
 }
 
@@ -225,17 +285,36 @@ fn first_use(device: &Device) -> Result<()> {
     let spec = sixty_lines::kernel();
     let start = Instant::now();
     let verified = spec.verified(64)?;
-    row(kind, "60-line kernel: lowering and verification, first time", micros(start.elapsed()));
+    row(
+        kind,
+        "60-line kernel: lowering and verification, first time",
+        micros(start.elapsed()),
+    );
     let start = Instant::now();
     let rendered = perpetua_ir::back::ptx::render(&verified, 90).map(|s| s.text.len());
-    row(kind, &format!("60-line kernel: PTX ({} bytes), first time", rendered.unwrap_or(0)), micros(start.elapsed()));
+    row(
+        kind,
+        &format!(
+            "60-line kernel: PTX ({} bytes), first time",
+            rendered.unwrap_or(0)
+        ),
+        micros(start.elapsed()),
+    );
     let start = Instant::now();
     black_box(device.kernel(&spec)?);
-    row(kind, "60-line kernel: compile or load (driver or disk cache)", micros(start.elapsed()));
+    row(
+        kind,
+        "60-line kernel: compile or load (driver or disk cache)",
+        micros(start.elapsed()),
+    );
     let again = Device::new(kind, 0)?;
     let start = Instant::now();
     black_box(again.kernel(&sixty_lines::kernel())?);
-    row(kind, "60-line kernel: from the disk cache, machine code included", micros(start.elapsed()));
+    row(
+        kind,
+        "60-line kernel: from the disk cache, machine code included",
+        micros(start.elapsed()),
+    );
     Ok(())
 }
 
@@ -249,8 +328,12 @@ fn main() -> Result<()> {
             }
         };
         println!("{device:?}");
-        let parts: [(&str, fn(&Device) -> Result<()>); 4] =
-            [("first use", first_use), ("launches", launches), ("copies", copies), ("streaming", streaming)];
+        let parts: [(&str, fn(&Device) -> Result<()>); 4] = [
+            ("first use", first_use),
+            ("launches", launches),
+            ("copies", copies),
+            ("streaming", streaming),
+        ];
         for (name, part) in parts {
             if let Err(error) = part(&device) {
                 row(kind, name, format!("failed: {error}"));
@@ -294,14 +377,30 @@ mod raw {
             ok(sys::cuDevicePrimaryCtxRetain(&raw mut context, device))?;
             ok(sys::cuCtxSetCurrent(context))?;
             ok(sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()))?;
-            ok(sys::cuModuleGetFunction(&raw mut function, module, c"nothing".as_ptr()))?;
+            ok(sys::cuModuleGetFunction(
+                &raw mut function,
+                module,
+                c"nothing".as_ptr(),
+            ))?;
             ok(sys::cuStreamCreate(&raw mut stream, 1))?;
             let (mut a, mut b, mut c) = (0u64, 0u64, 1.0f32);
             let mut params: [*mut c_void; 3] =
                 [(&raw mut a).cast(), (&raw mut b).cast(), (&raw mut c).cast()];
             let mut launch = || {
                 let p = params.as_mut_ptr();
-                ok(sys::cuLaunchKernel(function, 1, 1, 1, 256, 1, 1, 0, stream, p, std::ptr::null_mut()))
+                ok(sys::cuLaunchKernel(
+                    function,
+                    1,
+                    1,
+                    1,
+                    256,
+                    1,
+                    1,
+                    0,
+                    stream,
+                    p,
+                    std::ptr::null_mut(),
+                ))
             };
             let mut times = Vec::new();
             for _ in 0..21 {
@@ -313,7 +412,11 @@ mod raw {
                 times.push(start.elapsed() / 500);
             }
             times.sort();
-            println!("summary: driver {:<58} {:.2} us", "launch, issue time", times[10].as_secs_f64() * 1e6);
+            println!(
+                "summary: driver {:<58} {:.2} us",
+                "launch, issue time",
+                times[10].as_secs_f64() * 1e6
+            );
             ok(sys::cuStreamSynchronize(stream))?;
             let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
             ok(sys::cuStreamBeginCapture_v2(stream, mode))?;
@@ -335,7 +438,10 @@ mod raw {
             }
             times.sort();
             let name = "launch in a graph of 1000, replayed";
-            println!("summary: driver {name:<58} {:.2} us", times[4].as_secs_f64() * 1e6);
+            println!(
+                "summary: driver {name:<58} {:.2} us",
+                times[4].as_secs_f64() * 1e6
+            );
             Some(())
         }
     }
