@@ -1,0 +1,113 @@
+//! `perpetua doctor`: drivers, tools, one kernel on each backend, with remedies.
+
+use perpetua::device::{Device, LaunchConfig};
+use perpetua::prelude::*;
+
+use super::Failure;
+
+/// What the doctor runs: integer and float work with a known answer.
+#[kernel]
+fn checkup(x: &[f32], y: &mut [f32], bias: f32) {
+    let i = global_id_x();
+    if i >= y.len() {
+        return;
+    }
+    let mut sum = bias;
+    for k in 0..4 {
+        sum += x[i] * k as f32;
+    }
+    y[i] = sum;
+}
+
+fn check(device: &Device) -> Result<String, Failure> {
+    const N: usize = 10_000;
+    let input: Vec<f32> = (0..N).map(|i| i as f32 * 0.5).collect();
+    let (x, y) = (device.upload(&input)?, device.zeros::<f32>(N)?);
+    let start = std::time::Instant::now();
+    device.launch(
+        &checkup::kernel(),
+        LaunchConfig::linear(N, 256),
+        args![&x, &y, 1.0f32],
+    )?;
+    let found = y.read()?;
+    let elapsed = start.elapsed();
+    let wrong = input
+        .iter()
+        .zip(&found)
+        .position(|(x, y)| *y != 1.0 + x + 2.0 * x + 3.0 * x);
+    match wrong {
+        None => Ok(format!(
+            "{} computes right ({:.1} ms with compilation)",
+            device.info().name,
+            elapsed.as_secs_f64() * 1e3
+        )),
+        Some(i) => Err(format!(
+            "{}: element {i} is {}, which is wrong",
+            device.info().name,
+            found[i]
+        )
+        .into()),
+    }
+}
+
+/// Whether a program is on the path.
+fn on_path(name: &str) -> Option<std::path::PathBuf> {
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|dir| dir.join(&file))
+        .find(|p| p.is_file())
+}
+
+pub(super) fn run() -> Result<(), Failure> {
+    use perpetua::device::BackendKind;
+    let mut rows: Vec<(String, &str, String)> = Vec::new();
+    let mut healthy = false;
+    for kind in [BackendKind::Cuda, BackendKind::Wgpu, BackendKind::Cpu] {
+        let row = match Device::new(kind, 0) {
+            Err(error) => ("absent", error.to_string()),
+            Ok(device) => match check(&device) {
+                Ok(text) => {
+                    healthy = true;
+                    ("ok", text)
+                }
+                Err(error) => ("BROKEN", error.to_string()),
+            },
+        };
+        rows.push((kind.to_string(), row.0, row.1));
+    }
+    let tools = [
+        (
+            "nvcc",
+            "only to compare with CUDA C++; kernels need the driver alone",
+        ),
+        ("naga", "only to check WGSL by hand: cargo install naga-cli"),
+        ("ffmpeg", "only to make videos from pictures"),
+    ];
+    for (tool, remedy) in tools {
+        rows.push(match on_path(tool) {
+            Some(path) => (tool.to_owned(), "ok", path.display().to_string()),
+            None => (tool.to_owned(), "absent", format!("not on the path; {remedy}")),
+        });
+    }
+    let cache = perpetua::device::cache::DiskCache::open("cuda");
+    rows.push(match cache.as_ref().and_then(|c| c.dir().parent()) {
+        Some(dir) => ("kernel cache".into(), "ok", dir.display().to_string()),
+        None => (
+            "kernel cache".into(),
+            "absent",
+            "PERPETUA_CACHE=off, or no home directory; set PERPETUA_CACHE_DIR".into(),
+        ),
+    });
+    let width = rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
+    for (name, state, text) in &rows {
+        println!("{name:<width$}  {state:<7} {text}");
+    }
+    if rows.iter().any(|r| r.1 == "BROKEN") {
+        return Err("a backend gives wrong results or errors: see above".into());
+    }
+    if healthy {
+        Ok(())
+    } else {
+        Err("no backend runs kernels".into())
+    }
+}

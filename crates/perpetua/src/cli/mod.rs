@@ -1,0 +1,116 @@
+//! The command line: what there is to say, and who does it.
+
+mod devices;
+mod doctor;
+mod emit;
+mod wave;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use perpetua::device::BackendKind;
+
+/// Why a command failed, in the words for the user.
+pub(crate) type Failure = Box<dyn std::error::Error>;
+
+#[derive(Parser)]
+#[command(
+    name = "perpetua",
+    version,
+    about = "Write a kernel once in Rust; run it on any GPU or on the CPU",
+    long_about = "Write a kernel once in Rust; run it on any GPU or on the CPU.\n\n\
+        Without a command, simulates a wave that meets a double slit on the best device there is, and draws it to wave.png.",
+    after_help = "Examples:\n  \
+        perpetua                                      draw the double slit to wave.png\n  \
+        perpetua wave --backend cpu --size 1024       the same, larger, on the CPU\n  \
+        perpetua devices                              what there is, and what was looked for\n  \
+        perpetua emit saxpy.rs saxpy --target ptx     a kernel as PTX"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List devices; for what is missing, what was looked for
+    Devices,
+    /// Check drivers and tools, and run one kernel on each backend
+    Doctor,
+    /// Print a file's kernels as PTX, CUDA C, WGSL, MSL or IR
+    Emit(emit::Args),
+    /// Simulate a 2-D wave that meets a double slit, and draw it (the default)
+    Wave(wave::Args),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// A backend as the command line names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// The best there is: CUDA, Metal, wgpu, CPU, in this order
+    Auto,
+    /// The host's processor
+    Cpu,
+    /// NVIDIA GPUs through the CUDA driver
+    Cuda,
+    /// Vulkan, Metal, DX12 and GL through wgpu
+    Wgpu,
+}
+
+impl From<Backend> for BackendKind {
+    fn from(backend: Backend) -> BackendKind {
+        match backend {
+            Backend::Auto => BackendKind::Auto,
+            Backend::Cpu => BackendKind::Cpu,
+            Backend::Cuda => BackendKind::Cuda,
+            Backend::Wgpu => BackendKind::Wgpu,
+        }
+    }
+}
+
+/// Runs the program.
+pub(crate) fn run() -> ExitCode {
+    let done = match Cli::parse().command {
+        None => wave::run(&wave::Args::default()),
+        Some(Command::Wave(args)) => wave::run(&args),
+        Some(Command::Devices) => devices::run(),
+        Some(Command::Doctor) => doctor::run(),
+        Some(Command::Emit(args)) => emit::run(&args),
+        Some(Command::Completions { shell }) => {
+            clap_complete::generate(shell, &mut Cli::command(), "perpetua", &mut std::io::stdout());
+            Ok(())
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_default_is_the_wave_command_without_arguments() {
+        let Ok(Cli {
+            command: Some(Command::Wave(args)),
+        }) = Cli::try_parse_from(["perpetua", "wave"])
+        else {
+            panic!("`perpetua wave` parses");
+        };
+        assert_eq!(args, wave::Args::default());
+    }
+}
