@@ -138,13 +138,7 @@ fn sixty_lines(image: &[f32], out: &mut [f32], width: u32, height: u32, sigma: f
     let bits = result.to_bits();
     let noise = ((bits ^ (x as u32).wrapping_mul(0x9e37_79b9)) >> 16) & 0xff;
     let dither = noise as f32 / 255.0 - 0.5;
-    let mut shaped = result + dither / 256.0;
-    if shaped < 0.0 {
-        shaped = 0.0;
-    }
-    if shaped > 1.0 {
-        shaped = 1.0;
-    }
+    let shaped = (result + dither / 256.0).clamp(0.0, 1.0);
     out[y * w + x] = shaped;
 }
 
@@ -328,7 +322,8 @@ fn main() -> Result<()> {
             }
         };
         println!("{device:?}");
-        let parts: [(&str, fn(&Device) -> Result<()>); 4] = [
+        type Part = fn(&Device) -> Result<()>;
+        let parts: [(&str, Part); 4] = [
             ("first use", first_use),
             ("launches", launches),
             ("copies", copies),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Colour of a value in `[-1, 1]`: dark at zero, blue for negative and orange for positive values; equal steps of
 /// the value are equal steps of lightness (OKLCh: B. Ottosson, "A perceptual color space for image processing", 2020).
-pub fn diverging(value: f32) -> [u8; 3] {
+pub(crate) fn diverging(value: f32) -> [u8; 3] {
     let v = if value.is_nan() {
         0.0
     } else {
@@ -42,7 +42,7 @@ fn oklab_to_srgb(lightness: f32, a: f32, b: f32) -> [u8; 3] {
 
 /// Draws `field` (`width` × `height`, row by row), with cells where `solid` holds in grey. The colour range is the
 /// 99.5th percentile of magnitudes, so that a few strong cells near a source do not darken the rest.
-pub fn draw(field: &[f32], solid: &[bool], width: usize) -> Vec<u8> {
+pub(crate) fn draw(field: &[f32], solid: &[bool], width: usize) -> Vec<u8> {
     let mut magnitudes: Vec<f32> = field.iter().map(|v| v.abs()).filter(|v| v.is_finite()).collect();
     let rank = magnitudes.len().saturating_sub(1) * 995 / 1000;
     let range = if magnitudes.is_empty() {
@@ -51,7 +51,7 @@ pub fn draw(field: &[f32], solid: &[bool], width: usize) -> Vec<u8> {
         *magnitudes.select_nth_unstable_by(rank, f32::total_cmp).1
     };
     let scale = if range > 0.0 { 1.0 / range } else { 0.0 };
-    debug_assert!(width == 0 || field.len() % width == 0);
+    debug_assert!(width == 0 || field.len().is_multiple_of(width));
     field
         .iter()
         .zip(solid)
@@ -69,7 +69,7 @@ pub fn draw(field: &[f32], solid: &[bool], width: usize) -> Vec<u8> {
 ///
 /// # Errors
 /// What the file system or the encoder says.
-pub fn write_png(path: &Path, rgb: &[u8], width: u32, height: u32) -> io::Result<()> {
+pub(crate) fn write_png(path: &Path, rgb: &[u8], width: u32, height: u32) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));
     let partial = path.with_file_name(name);

@@ -4,24 +4,24 @@
 use std::f32::consts::TAU;
 
 /// Courant number `c Δt / Δx` of the free medium; the 2-D five-point scheme is stable up to `1/√2`.
-pub const COURANT: f32 = 0.5;
+pub(crate) const COURANT: f32 = 0.5;
 
 /// Smallest side length that leaves room for the two slits.
-pub const MIN_SIZE: usize = 64;
+pub(crate) const MIN_SIZE: usize = 64;
 
 /// A square room with a wall in it.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub(crate) struct Scene {
     /// Cells a side.
-    pub size: usize,
+    pub(crate) size: usize,
     /// Wavelength in cells.
-    pub wavelength: f32,
+    pub(crate) wavelength: f32,
     /// Column from which the plane wave starts.
-    pub source: usize,
+    pub(crate) source: usize,
     /// `(c Δt / Δx)²` of each cell: 0 in the wall.
-    pub stiffness: Vec<f32>,
+    pub(crate) stiffness: Vec<f32>,
     /// Damping of each cell per step: grows towards the borders.
-    pub damping: Vec<f32>,
+    pub(crate) damping: Vec<f32>,
 }
 
 impl Scene {
@@ -29,7 +29,7 @@ impl Scene {
     ///
     /// # Errors
     /// If `size` is below [`MIN_SIZE`].
-    pub fn double_slit(size: usize) -> Result<Scene, String> {
+    pub(crate) fn double_slit(size: usize) -> Result<Scene, String> {
         if size < MIN_SIZE {
             return Err(format!(
                 "a double slit needs at least {MIN_SIZE} cells a side, found {size}"
@@ -63,7 +63,7 @@ impl Scene {
     }
 
     /// What is added to the source column at a step: a sine that swells over three periods.
-    pub fn drive(&self, step: u64) -> f32 {
+    pub(crate) fn drive(&self, step: u64) -> f32 {
         let period = self.wavelength / COURANT;
         let t = step as f32 / period;
         let swell = (t / 3.0).min(1.0);
@@ -71,12 +71,12 @@ impl Scene {
     }
 
     /// Steps after which the wave has crossed the room and the fringes stand.
-    pub fn default_steps(&self) -> u64 {
+    pub(crate) fn default_steps(&self) -> u64 {
         (self.size as f32 * 2.4 / COURANT / 1.2) as u64
     }
 
     /// Which cells are wall.
-    pub fn solid(&self) -> Vec<bool> {
+    pub(crate) fn solid(&self) -> Vec<bool> {
         self.stiffness.iter().map(|s| *s == 0.0).collect()
     }
 }

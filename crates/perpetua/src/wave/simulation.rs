@@ -9,6 +9,7 @@ use super::scene::Scene;
 /// One time step of a cell: from the field at two times to the field at the next. Cells on the border stay at rest.
 /// `stiffness` is the squared Courant number of each cell (0 in walls), `damping` what a cell loses in a step.
 #[kernel]
+#[expect(clippy::too_many_arguments, reason = "a kernel's arguments are its buffers")]
 pub(crate) fn wave_step(
     previous: &[f32],
     current: &[f32],
