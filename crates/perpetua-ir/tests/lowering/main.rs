@@ -10,6 +10,7 @@ mod contract;
 mod lanes;
 mod memory;
 mod native;
+mod operators;
 #[allow(
     clippy::all,
     unreachable_pub,

@@ -1,4 +1,8 @@
 //! What a stencil is launched over: tile, halo and the rule at the grid's edge.
+//!
+//! A cell's index is `(z * height + y) * width + x`. North is y - 1, south y + 1, west x - 1, east x + 1, up z - 1,
+//! down z + 1; `at(grid, dx, dy, dz)` adds the offsets, none of which may be farther than the halo: a constant one
+//! that is does not lower, one known at run time only is a fault.
 
 /// What a neighbour outside the grid is.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]

@@ -76,7 +76,7 @@ impl Types {
                 ));
             }
             let ty = self.convert(&Ty::from_desc(&field.ty), width)?;
-            fields.push((types_field_name(&field.name), ty));
+            fields.push((field_name(&field.name), ty));
         }
         if fields.is_empty() {
             return Err((
@@ -123,17 +123,28 @@ fn holds_usize(ty: &TypeDesc) -> bool {
     }
 }
 
-fn types_field_name(name: &str) -> String {
-    name.strip_prefix("r#").unwrap_or(name).to_owned()
+/// A field's name. Tuple structs keep their numbers, as tuples do.
+fn field_name(name: &str) -> String {
+    if name.bytes().all(|b| b.is_ascii_digit()) {
+        name.to_owned()
+    } else {
+        identifier(name)
+    }
 }
 
-/// The name with whatever an identifier cannot have replaced.
+/// The name as an identifier of ASCII: other letters by their code points, so that different names stay different.
 pub(super) fn identifier(name: &str) -> String {
     let name = name.strip_prefix("r#").unwrap_or(name);
-    let mut out: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-        .collect();
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_ascii_alphanumeric() {
+            out.push(c);
+        } else if c.is_ascii() {
+            out.push('_');
+        } else {
+            out.push_str(&format!("u{:x}_", u32::from(c)));
+        }
+    }
     if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
         out.insert(0, '_');
     }
