@@ -21,6 +21,9 @@ pub mod pass;
 
 pub mod back;
 
+#[cfg(feature = "transpile")]
+pub mod transpile;
+
 pub mod fault;
 
 #[cfg(feature = "testing")]

@@ -179,14 +179,17 @@ impl Emitter<'_> {
             let Some((at, offset)) = inner.get(axis).zip(offsets.get(axis)) else {
                 continue;
             };
-            let step = match offset {
-                Offset::Known(o) => self.constant(Scalar::U32, *o as u64),
-                Offset::Value(v) => self.cast(Scalar::U32, *v, line)?,
-            };
-            let index = if matches!(offset, Offset::Known(0)) {
-                *at
-            } else {
-                self.binary(BinaryOp::Add, *at, step, line)?
+            let index = match offset {
+                Offset::Known(0) => *at,
+                Offset::Known(o) => {
+                    let step = self.constant(Scalar::U32, o.unsigned_abs());
+                    let op = if *o < 0 { BinaryOp::Sub } else { BinaryOp::Add };
+                    self.binary(op, *at, step, line)?
+                }
+                Offset::Value(v) => {
+                    let step = self.cast(Scalar::U32, *v, line)?;
+                    self.binary(BinaryOp::Add, *at, step, line)?
+                }
             };
             place = place.step(Step::Index(index));
         }

@@ -190,14 +190,26 @@ impl Emitter<'_> {
 
     /// The lane's number in a work-group of this size.
     fn lane_of(&mut self, size: [u32; 3], line: u32) -> Result<Value> {
-        let mut lane = self.k.builtin(Builtin::ThreadIdx(Axis::Z));
-        for (axis, n) in [(Axis::Y, size[1]), (Axis::X, size[0])] {
-            let n = self.constant(Scalar::U32, u64::from(n));
+        let mut lane = None;
+        for (axis, n) in Axis::ALL.into_iter().zip(size).rev() {
+            // An axis of one lane adds nothing.
+            if n == 1 {
+                continue;
+            }
             let index = self.k.builtin(Builtin::ThreadIdx(axis));
-            lane = self.binary(BinaryOp::Mul, lane, n, line)?;
-            lane = self.binary(BinaryOp::Add, lane, index, line)?;
+            lane = Some(match lane {
+                Some(lane) => {
+                    let n = self.constant(Scalar::U32, u64::from(n));
+                    let before = self.binary(BinaryOp::Mul, lane, n, line)?;
+                    self.binary(BinaryOp::Add, before, index, line)?
+                }
+                None => index,
+            });
         }
-        Ok(lane)
+        Ok(match lane {
+            Some(lane) => lane,
+            None => self.constant(Scalar::U32, 0),
+        })
     }
 
     /// Copies cell `i` of a tile with its halo, of each grid.
@@ -250,8 +262,10 @@ impl Emitter<'_> {
             let to = self.binary(BinaryOp::Add, start, inner, line)?;
             let to = self.binary(BinaryOp::Sub, to, halo, line)?;
             // An empty grid has no nearest cell.
-            let some = self.binary(BinaryOp::Ne, size[i], zero, line)?;
-            any = self.binary(BinaryOp::And, any, some, line)?;
+            if matches!(edge, Edge::Clamp | Edge::Wrap) {
+                let some = self.binary(BinaryOp::Ne, size[i], zero, line)?;
+                any = self.binary(BinaryOp::And, any, some, line)?;
+            }
             let one = self.constant(usize_scalar, 1);
             let folded = if edge == Edge::Wrap {
                 self.binary(BinaryOp::Max, size[i], one, line)?
