@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, Weak};
 
-use perpetua_ir::back::ArgsLayout;
+use perpetua_ir::back::{ArgsLayout, BROWSER_SUBGROUPS, Source, Target, render};
 use perpetua_ir::verify::Verified;
 
-use super::device::{Shared, lock};
+use super::core::StreamCore;
 use super::launch::Function;
 use super::memory::Memory;
-use super::stream::StreamCore;
+use super::shared::{Shared, lock};
 use crate::backend::{CompiledKernel, KernelFunction};
 use crate::cache::{CacheKey, DiskCache};
 use crate::dim::Dim3;
@@ -41,35 +41,43 @@ struct Kept {
     key: CacheKey,
 }
 
+impl Kept {
+    fn open(shared: &Shared, adapter: &wgpu::Adapter) -> Option<Kept> {
+        if !shared.features.contains(wgpu::Features::PIPELINE_CACHE) {
+            return None;
+        }
+        let name = wgpu::util::pipeline_cache_key(&adapter.get_info())?;
+        let disk = DiskCache::open("wgpu")?;
+        let key = CacheKey::new(KernelId::of(&[name.as_bytes()]), "pipelines", &shared.info.driver);
+        let data = disk.get(key);
+        // SAFETY: the data came from `get_data` of a cache with the same key (adapter and driver), and passed its
+        // checksum; `fallback` lets the driver start over when it does not know it.
+        let cache = unsafe {
+            shared
+                .device
+                .create_pipeline_cache(&wgpu::PipelineCacheDescriptor {
+                    label: None,
+                    data: data.as_deref(),
+                    fallback: true,
+                })
+        };
+        Some(Kept { cache, disk, key })
+    }
+
+    /// Writes the driver's pipelines to disk.
+    fn store(&self) {
+        if let Some(data) = self.cache.get_data()
+            && let Err(error) = self.disk.put(self.key, &data)
+        {
+            tracing::debug!(%error, "the driver's pipelines were not kept on disk");
+        }
+    }
+}
+
 impl Compiler {
     pub(super) fn new(shared: &Arc<Shared>, adapter: &wgpu::Adapter) -> Compiler {
-        let kept = || {
-            if !shared.features.contains(wgpu::Features::PIPELINE_CACHE) {
-                return None;
-            }
-            let name = wgpu::util::pipeline_cache_key(&adapter.get_info())?;
-            let disk = DiskCache::open("wgpu")?;
-            let key = CacheKey::new(
-                KernelId::of(&[name.as_bytes()]),
-                "pipelines",
-                &shared.info().driver,
-            );
-            let data = disk.get(key);
-            // SAFETY: the data came from `get_data` of a cache with the same key (adapter and driver), and passed its
-            // checksum; `fallback` lets the driver start over when it does not know it.
-            let cache = unsafe {
-                shared
-                    .device
-                    .create_pipeline_cache(&wgpu::PipelineCacheDescriptor {
-                        label: None,
-                        data: data.as_deref(),
-                        fallback: true,
-                    })
-            };
-            Some(Arc::new(Kept { cache, disk, key }))
-        };
         Compiler {
-            kept: kept(),
+            kept: Kept::open(shared, adapter).map(Arc::new),
             shared: Arc::clone(shared),
             loaded: Mutex::default(),
         }
@@ -78,7 +86,9 @@ impl Compiler {
     /// Lets go of buffers that cached bind groups keep.
     pub(super) fn forget_bindings(&self) {
         for loaded in lock(&self.loaded).iter().filter_map(Weak::upgrade) {
-            lock(&loaded.groups).clear();
+            if let Program::Checked(checked) = &loaded.program {
+                lock(&checked.groups).clear();
+            }
         }
     }
 
@@ -87,13 +97,13 @@ impl Compiler {
         source: &KernelSource<'_>,
         options: &CompileOptions,
     ) -> Result<Arc<dyn CompiledKernel>> {
-        let width = self.shared.info().pointer_width();
-        let loaded = match source {
+        let width = self.shared.info.pointer_width();
+        let (name, program) = match source {
             KernelSource::Spec(spec) => self.checked(spec.verified(width)?)?,
             KernelSource::Ir(kernel) | KernelSource::Native(_, Some(kernel)) => {
                 self.checked(Arc::new((*kernel).clone()))?
             }
-            KernelSource::Wgsl(text) => self.plain((*text).to_owned()),
+            KernelSource::Wgsl(text) => ("WGSL text".to_owned(), Program::Text((*text).to_owned())),
             other => {
                 return Err(Error::SourceUnsupported {
                     backend: BackendKind::Wgpu,
@@ -102,7 +112,14 @@ impl Compiler {
                 });
             }
         };
-        if let (Some(block), Program::Kernel(_)) = (options.block, &loaded.program) {
+        let loaded = Arc::new(Loaded {
+            shared: Arc::clone(&self.shared),
+            kept: self.kept.clone().filter(|_| !options.no_disk_cache),
+            name,
+            program,
+            pipelines: Mutex::default(),
+        });
+        if let (Some(block), Program::Checked(_)) = (options.block, &loaded.program) {
             loaded.pipeline(&loaded.name, block, options.shared_bytes)?;
         }
         let mut all = lock(&self.loaded);
@@ -111,12 +128,12 @@ impl Compiler {
         Ok(Arc::new(Compiled(loaded)))
     }
 
-    fn checked(&self, kernel: Arc<Verified>) -> Result<Arc<Loaded>> {
+    fn checked(&self, kernel: Arc<Verified>) -> Result<(String, Program)> {
         let ir = kernel.kernel();
         // Rendered once now, for the sites and for errors to come from here; the size changes nothing but a number.
         let rendered = render_for(&self.shared, &kernel, ir.block_size.unwrap_or([1, 1, 1]), 0)?;
         let buffers = ArgsLayout::binding(ir);
-        let most = self.shared.info().limits.max_buffers;
+        let most = self.shared.info.limits.max_buffers;
         if buffers > most {
             return Err(Error::Limit {
                 what: "buffer parameters of one kernel",
@@ -132,41 +149,20 @@ impl Compiler {
             faults: rendered.faults,
             prints: rendered.prints,
         })?;
-        let convention = Convention::Checked {
+        let checked = Checked {
             signature: Signature::of(ir),
-            layout: ArgsLayout::of(ir),
+            args: ArgsLayout::of(ir),
             site_base,
             can_fault,
-        };
-        let layout = self.layout(buffers);
-        Ok(self.load(ir.name.clone(), Program::Kernel(kernel), convention, Some(layout)))
-    }
-
-    fn plain(&self, text: String) -> Arc<Loaded> {
-        self.load("WGSL text".into(), Program::Text(text), Convention::Plain, None)
-    }
-
-    fn load(
-        &self,
-        name: String,
-        program: Program,
-        convention: Convention,
-        layout: Option<wgpu::BindGroupLayout>,
-    ) -> Arc<Loaded> {
-        Arc::new(Loaded {
-            shared: Arc::clone(&self.shared),
-            kept: self.kept.clone(),
-            name,
-            program,
-            convention,
-            layout,
-            pipelines: Mutex::default(),
+            bindings: self.bindings(buffers),
             groups: Mutex::default(),
-        })
+            kernel: Arc::clone(&kernel),
+        };
+        Ok((ir.name.clone(), Program::Checked(checked)))
     }
 
     /// Buffers, argument block, fault record.
-    fn layout(&self, buffers: u32) -> wgpu::BindGroupLayout {
+    fn bindings(&self, buffers: u32) -> wgpu::BindGroupLayout {
         let entry = |binding, ty, has_dynamic_offset| wgpu::BindGroupLayoutEntry {
             binding,
             visibility: wgpu::ShaderStages::COMPUTE,
@@ -190,94 +186,129 @@ impl Compiler {
     }
 }
 
-fn render_for(
-    shared: &Shared,
-    kernel: &Verified,
-    block: [u32; 3],
-    dynamic_shared: u32,
-) -> Result<perpetua_ir::back::Source> {
-    let _ = (shared, kernel, block, dynamic_shared);
-    Err(Error::Unsupported {
-        backend: BackendKind::Wgpu,
-        operation: "compile kernels from IR",
-        remedy: "give it WGSL",
-    })
+fn render_for(shared: &Shared, kernel: &Verified, block: [u32; 3], dynamic_shared: u32) -> Result<Source> {
+    let target = Target::Wgsl {
+        capabilities: shared.info.capabilities.clone(),
+        block,
+        dynamic_shared,
+    };
+    let mut source = render(kernel, &target).map_err(|error| Error::render(BackendKind::Wgpu, error))?;
+    if cfg!(target_arch = "wasm32") && source.text.contains("subgroup") {
+        source.text.insert_str(0, BROWSER_SUBGROUPS);
+    }
+    Ok(source)
 }
 
-enum Program {
-    Kernel(Arc<Verified>),
+/// What is compiled, and how it wants its arguments.
+pub(super) enum Program {
+    /// From IR: as `perpetua_ir::back` documents it.
+    Checked(Checked),
+    /// WGSL text: buffers, then values in a uniform.
     Text(String),
 }
 
-/// How a kernel wants its arguments.
-pub(super) enum Convention {
-    /// As `perpetua_ir::back` documents for WGSL.
-    Checked {
-        signature: Signature,
-        layout: ArgsLayout,
-        site_base: u32,
-        can_fault: bool,
-    },
-    /// Buffers, then values in a uniform.
-    Plain,
+/// A kernel from IR.
+pub(super) struct Checked {
+    kernel: Arc<Verified>,
+    pub(super) signature: Signature,
+    pub(super) args: ArgsLayout,
+    pub(super) site_base: u32,
+    pub(super) can_fault: bool,
+    bindings: wgpu::BindGroupLayout,
+    groups: Mutex<HashMap<Bound, wgpu::BindGroup>>,
 }
 
-/// A pipeline for one work-group size.
-pub(super) struct Pipeline {
-    pub(super) pipeline: wgpu::ComputePipeline,
+/// Buffers bound: the kernel's, then the argument blocks' and the fault record's.
+type Bound = Vec<wgpu::Buffer>;
+
+impl Checked {
+    /// Bindings of whole buffers, the argument block by its offset, the stream's fault record.
+    pub(super) fn group(
+        &self,
+        core: &StreamCore,
+        args: &wgpu::Buffer,
+        buffers: &[DevicePtr],
+    ) -> wgpu::BindGroup {
+        let own = buffers.iter().filter_map(|b| b.downcast::<Memory>());
+        let mut bound: Bound = own.map(|m| m.buffer.clone()).collect();
+        let count = bound.len();
+        bound.extend([args.clone(), core.fault.clone()]);
+        let mut groups = lock(&self.groups);
+        if let Some(group) = groups.get(&bound) {
+            return group.clone();
+        }
+        if groups.len() >= GROUPS {
+            groups.clear();
+        }
+        let args_bytes = NonZeroU64::new(u64::from(self.args.words) * 4);
+        let entries: Vec<_> = bound
+            .iter()
+            .enumerate()
+            .map(|(i, buffer)| wgpu::BindGroupEntry {
+                binding: i as u32,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer,
+                    offset: 0,
+                    size: args_bytes.filter(|_| i == count),
+                }),
+            })
+            .collect();
+        let group = core.shared.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &self.bindings,
+            entries: &entries,
+        });
+        groups.insert(bound, group.clone());
+        group
+    }
 }
 
 /// A pipeline's entry point, work-group size and dynamic workgroup memory.
 type Shape = (String, [u32; 3], u32);
-/// Buffers and the argument block's size.
-type Bindings = (Vec<wgpu::Buffer>, u64);
 
 /// A kernel, or the entry points of a text.
 pub(super) struct Loaded {
     pub(super) shared: Arc<Shared>,
     kept: Option<Arc<Kept>>,
     name: String,
-    program: Program,
-    pub(super) convention: Convention,
-    layout: Option<wgpu::BindGroupLayout>,
-    pipelines: Mutex<HashMap<Shape, Arc<Pipeline>>>,
-    groups: Mutex<HashMap<Bindings, wgpu::BindGroup>>,
+    pub(super) program: Program,
+    pipelines: Mutex<HashMap<Shape, wgpu::ComputePipeline>>,
 }
 
 impl Loaded {
-    pub(super) fn can_fault(&self) -> bool {
-        matches!(self.convention, Convention::Checked { can_fault: true, .. })
-    }
-
     /// The pipeline for a work-group size.
-    pub(super) fn pipeline(&self, entry: &str, block: Dim3, dynamic_shared: u32) -> Result<Arc<Pipeline>> {
-        let text = matches!(self.program, Program::Text(_));
-        let shape = match text {
-            true => (entry.to_owned(), [0; 3], 0),
-            false => (String::new(), block.to_array(), dynamic_shared),
+    pub(super) fn pipeline(
+        &self,
+        entry: &str,
+        block: Dim3,
+        dynamic_shared: u32,
+    ) -> Result<wgpu::ComputePipeline> {
+        let shape = match self.program {
+            Program::Text(_) => (entry.to_owned(), [0; 3], 0),
+            Program::Checked(_) => (String::new(), block.to_array(), dynamic_shared),
         };
         if let Some(pipeline) = lock(&self.pipelines).get(&shape) {
-            return Ok(Arc::clone(pipeline));
+            return Ok(pipeline.clone());
         }
-        let pipeline = Arc::new(self.build(entry, block, dynamic_shared)?);
-        Ok(Arc::clone(lock(&self.pipelines).entry(shape).or_insert(pipeline)))
+        let pipeline = self.build(entry, block, dynamic_shared)?;
+        Ok(lock(&self.pipelines).entry(shape).or_insert(pipeline).clone())
     }
 
-    fn build(&self, entry: &str, block: Dim3, dynamic_shared: u32) -> Result<Pipeline> {
-        let device = &self.shared.device;
-        let (source, entry, trusted) = match &self.program {
-            Program::Text(text) => (text.clone(), entry.to_owned(), false),
-            Program::Kernel(kernel) => {
-                let source = render_for(&self.shared, kernel, block.to_array(), dynamic_shared)?;
-                (source.text, source.entry, true)
+    fn build(&self, entry: &str, block: Dim3, dynamic_shared: u32) -> Result<wgpu::ComputePipeline> {
+        let (text, entry, checked) = match &self.program {
+            Program::Text(text) => (text.clone(), entry.to_owned(), None),
+            Program::Checked(checked) => {
+                let source = render_for(&self.shared, &checked.kernel, block.to_array(), dynamic_shared)?;
+                (source.text, source.entry, Some(checked))
             }
         };
+        let device = &self.shared.device;
         let make = || {
             let descriptor = wgpu::ShaderModuleDescriptor {
                 label: Some(&self.name),
-                source: wgpu::ShaderSource::Wgsl(source.into()),
+                source: wgpu::ShaderSource::Wgsl(text.into()),
             };
-            let module = if trusted {
+            let module = if checked.is_some() {
                 // SAFETY: rendered from verified IR, whose every access is checked in the program itself or proven in
                 // range; unchecked IR is made by `unsafe` constructors only, whose callers vouch for it.
                 unsafe {
@@ -286,10 +317,10 @@ impl Loaded {
             } else {
                 device.create_shader_module(descriptor)
             };
-            let layout = self.layout.as_ref().map(|group| {
+            let layout = checked.map(|checked| {
                 device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
                     label: None,
-                    bind_group_layouts: &[Some(group)],
+                    bind_group_layouts: &[Some(&checked.bindings)],
                     immediate_size: 0,
                 })
             });
@@ -298,98 +329,29 @@ impl Loaded {
                 layout: layout.as_ref(),
                 module: &module,
                 entry_point: Some(&entry),
-                compilation_options: wgpu::PipelineCompilationOptions {
-                    // Kernels say themselves what they start from.
-                    zero_initialize_workgroup_memory: !trusted || self.uses_shared(),
-                    ..wgpu::PipelineCompilationOptions::default()
-                },
+                compilation_options: wgpu::PipelineCompilationOptions::default(),
                 cache: self.kept.as_ref().map(|k| &k.cache),
             })
         };
-        let (pipeline, error) = self.shared.scoped(wgpu::ErrorFilter::Validation, make);
-        if let Some(error) = error {
+        let (made, refused) = self.shared.scoped(wgpu::ErrorFilter::Validation, || {
+            self.shared.scoped(wgpu::ErrorFilter::Internal, make)
+        });
+        let (pipeline, failed) = made;
+        if let Some(error) = refused.or(failed) {
             return Err(Error::Compile {
                 backend: BackendKind::Wgpu,
                 kernel: self.name.clone(),
                 log: error.to_string(),
             });
         }
-        if let Some(kept) = &self.kept
-            && let Some(data) = kept.cache.get_data()
-            && let Err(error) = kept.disk.put(kept.key, &data)
-        {
-            tracing::debug!(%error, "the driver's pipelines were not kept on disk");
+        if let Some(kept) = &self.kept {
+            kept.store();
         }
-        Ok(Pipeline { pipeline })
-    }
-
-    fn uses_shared(&self) -> bool {
-        match &self.program {
-            Program::Kernel(kernel) => !kernel.kernel().shared.is_empty(),
-            Program::Text(_) => true,
-        }
-    }
-
-    /// Bindings of a checked kernel: whole buffers, the argument block by its offset, the stream's fault record.
-    pub(super) fn group(
-        &self,
-        core: &StreamCore,
-        args: &wgpu::Buffer,
-        buffers: &[DevicePtr],
-        args_bytes: u64,
-    ) -> wgpu::BindGroup {
-        let mut bound: Vec<wgpu::Buffer> = buffers
-            .iter()
-            .filter_map(|b| b.downcast::<Memory>())
-            .map(|m| m.buffer.clone())
-            .collect();
-        let count = bound.len();
-        bound.push(args.clone());
-        bound.push(core.fault.clone());
-        let key = (bound, args_bytes);
-        let mut groups = lock(&self.groups);
-        if let Some(group) = groups.get(&key) {
-            return group.clone();
-        }
-        if groups.len() >= GROUPS {
-            groups.clear();
-        }
-        let entries: Vec<_> = key
-            .0
-            .iter()
-            .enumerate()
-            .map(|(i, buffer)| wgpu::BindGroupEntry {
-                binding: i as u32,
-                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                    buffer,
-                    offset: 0,
-                    size: if i == count {
-                        NonZeroU64::new(args_bytes)
-                    } else {
-                        None
-                    },
-                }),
-            })
-            .collect();
-        // A checked kernel always has a layout of its own; the pipeline's would do as well.
-        let layout = self.layout.clone().unwrap_or_else(|| {
-            core.shared
-                .device
-                .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
-                    label: None,
-                    entries: &[],
-                })
-        });
-        let group = self.shared.device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: None,
-            layout: &layout,
-            entries: &entries,
-        });
-        groups.insert(key, group.clone());
-        group
+        Ok(pipeline)
     }
 }
 
+/// A module as the contract sees it.
 struct Compiled(Arc<Loaded>);
 
 impl CompiledKernel for Compiled {
@@ -399,7 +361,7 @@ impl CompiledKernel for Compiled {
 
     fn function_names(&self) -> Vec<String> {
         match &self.0.program {
-            Program::Kernel(_) => vec![self.0.name.clone()],
+            Program::Checked(_) => vec![self.0.name.clone()],
             // wgpu does not list a program's entry points.
             Program::Text(_) => Vec::new(),
         }

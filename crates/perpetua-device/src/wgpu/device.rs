@@ -1,13 +1,15 @@
 //! Adapters and opened devices.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use perpetua_ir::back::{Capabilities, Capability};
 
 use super::compile::Compiler;
+use super::core::StreamCore;
 use super::memory::{Pool, Staging};
-use super::stream::{Stream, StreamCore};
+use super::shared::{Health, Shared, driver, lock};
+use super::stream::Stream;
 use super::transfer::Movers;
 use crate::backend::{CompiledKernel, GpuBackend, GpuContext, GpuStream};
 use crate::error::{Error, Result};
@@ -15,11 +17,6 @@ use crate::future::BoxFuture;
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
 use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
 use crate::source::{CompileOptions, KernelSource};
-
-/// Locks, also after a panic elsewhere: every guarded value is valid between any two statements.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
 
 /// The wgpu backend.
 pub struct WgpuBackend {
@@ -212,118 +209,6 @@ impl GpuBackend for WgpuBackend {
     }
 }
 
-/// What everything made from one context shares.
-pub(super) struct Shared {
-    pub(super) id: ContextId,
-    pub(super) device: wgpu::Device,
-    pub(super) queue: wgpu::Queue,
-    pub(super) limits: wgpu::Limits,
-    pub(super) features: wgpu::Features,
-    pub(super) info: OnceLock<DeviceInfo>,
-    name: String,
-    lost: OnceLock<String>,
-    /// The first error that wgpu reported outside an error scope and nobody has been told of.
-    uncaught: Mutex<Option<Error>>,
-}
-
-impl Shared {
-    /// An error if the device is lost or wgpu has reported one.
-    pub(super) fn check(&self) -> Result<()> {
-        if let Some(reason) = self.lost.get() {
-            return Err(Error::DeviceLost {
-                backend: BackendKind::Wgpu,
-                device: self.name.clone(),
-                reason: reason.clone(),
-            });
-        }
-        lock(&self.uncaught).take().map_or(Ok(()), Err)
-    }
-
-    /// Marks the device as lost.
-    pub(super) fn lose(&self, reason: String) {
-        // The first reason is the one that counts.
-        let _ = self.lost.set(reason);
-    }
-
-    /// Waits until a submission has ended (`None`: all), calling back whoever waits for mapped buffers.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn wait(&self, submission: Option<wgpu::SubmissionIndex>) -> Result<()> {
-        let waited = self.device.poll(wgpu::PollType::Wait {
-            submission_index: submission,
-            timeout: None,
-        });
-        self.check()?;
-        waited
-            .map(|_| ())
-            .map_err(|e| driver("waiting for the device", e.to_string()))
-    }
-
-    /// The error that `made` caused, if any: what an error scope around it caught.
-    pub(super) fn scoped<T>(
-        &self,
-        filter: wgpu::ErrorFilter,
-        make: impl FnOnce() -> T,
-    ) -> (T, Option<wgpu::Error>) {
-        let scope = self.device.push_error_scope(filter);
-        let made = make();
-        let mut caught = std::pin::pin!(scope.pop());
-        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-        // Native wgpu knows at once. A browser tells later; there the error reaches `uncaught` or the next read-back.
-        let error = match caught.as_mut().poll(&mut cx) {
-            std::task::Poll::Ready(error) => error,
-            std::task::Poll::Pending => None,
-        };
-        (made, error)
-    }
-
-    pub(super) fn info(&self) -> &DeviceInfo {
-        // Set before anything that holds `Shared` reaches the user.
-        self.info.get_or_init(|| unreachable_info(&self.name))
-    }
-}
-
-fn unreachable_info(name: &str) -> DeviceInfo {
-    DeviceInfo {
-        name: name.to_owned(),
-        backend: BackendKind::Wgpu,
-        index: 0,
-        vendor: String::new(),
-        driver: String::new(),
-        adapter_type: AdapterType::Other,
-        compute_capability: None,
-        multiprocessors: None,
-        memory_total: None,
-        memory_free: None,
-        unified_memory: false,
-        mapped_memory: false,
-        timestamps: false,
-        pci_id: None,
-        limits: DeviceLimits {
-            max_threads_per_block: 0,
-            max_block: [0; 3],
-            max_grid: [0; 3],
-            shared_bytes_per_block: 0,
-            max_buffers: 0,
-            max_buffer_bytes: 0,
-        },
-        subgroup_size: (0, 0),
-        capabilities: Capabilities::new(),
-        numeric_probe: None,
-        details: Vec::new(),
-    }
-}
-
-/// A driver error.
-pub(super) fn driver(operation: impl Into<String>, message: impl Into<String>) -> Error {
-    Error::Driver {
-        backend: BackendKind::Wgpu,
-        operation: operation.into(),
-        message: message.into(),
-    }
-}
-
-use std::future::Future;
-
 /// An opened device.
 pub(super) struct Context {
     shared: Arc<Shared>,
@@ -350,24 +235,22 @@ impl Context {
             .request_device(&descriptor)
             .await
             .map_err(|e| driver(format!("opening `{name}`"), e.to_string()))?;
+        let health = Health::watch(&device, name);
+        let probe = super::probe::run(&device, &queue, &health).await?;
         let shared = Arc::new(Shared {
             id: ContextId::unique(),
             device,
             queue,
             limits,
             features,
-            info: OnceLock::new(),
-            name,
-            lost: OnceLock::new(),
-            uncaught: Mutex::default(),
+            info: describe(index, adapter, Some(probe)),
+            health,
+            #[cfg(not(target_arch = "wasm32"))]
+            driver: super::signal::Driver::default(),
         });
-        watch(&shared);
         let pool = Pool::new(&shared);
         let staging = Arc::new(Staging::new(&shared));
         let movers = Arc::new(Movers::new(&shared)?);
-        let probe = super::probe::run(&shared).await?;
-        // First and only: `Shared` was made above.
-        let _ = shared.info.set(describe(index, adapter, Some(probe)));
         let stream = Arc::new(Stream::new(&shared, &pool, &staging, &movers)?);
         Ok(Context {
             compiler: Compiler::new(&shared, adapter),
@@ -385,34 +268,6 @@ impl Context {
     }
 }
 
-/// Remembers loss and errors that no scope catches.
-fn watch(shared: &Arc<Shared>) {
-    let weak = Arc::downgrade(shared);
-    shared.device.set_device_lost_callback(move |reason, message| {
-        if let Some(shared) = weak.upgrade() {
-            shared.lose(format!("{reason:?}: {message}"));
-        }
-    });
-    let weak = Arc::downgrade(shared);
-    shared
-        .device
-        .on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            if let Some(shared) = weak.upgrade() {
-                let error = match error {
-                    wgpu::Error::OutOfMemory { .. } => Error::OutOfMemory {
-                        backend: BackendKind::Wgpu,
-                        memory: MemoryKind::Device,
-                        requested: 0,
-                        free: None,
-                        total: None,
-                    },
-                    other => driver("submitted work", other.to_string()),
-                };
-                lock(&shared.uncaught).get_or_insert(error);
-            }
-        }));
-}
-
 impl GpuContext for Context {
     fn as_any(&self) -> &dyn Any {
         self
@@ -423,7 +278,7 @@ impl GpuContext for Context {
     }
 
     fn info(&self) -> &DeviceInfo {
-        self.shared.info()
+        &self.shared.info
     }
 
     fn memory_info(&self) -> Result<MemoryInfo> {
@@ -509,7 +364,7 @@ impl GpuContext for Context {
     #[cfg(feature = "testing")]
     fn lose_device_for_test(&self) -> Result<()> {
         self.shared.device.destroy();
-        self.shared.lose("destroyed for a test".into());
+        self.shared.health.lose("destroyed for a test".into());
         Ok(())
     }
 }

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use perpetua_ir::back::ArgsLayout;
 use perpetua_ir::ir::ParamKind;
 
-use super::compile::{Convention, Loaded, Pipeline};
+use super::compile::{Checked, Loaded, Program};
+use super::core::StreamCore;
 use super::memory::Memory;
-use super::stream::{Recording, Stream, StreamCore};
+use super::recording::{Command, Recording};
+use super::shared::driver;
+use super::stream::Stream;
 use crate::backend::{GpuStream, KernelFunction};
 use crate::dim::Dim3;
 use crate::error::{Error, Result};
@@ -18,9 +21,8 @@ use crate::ptr::{ContextId, DevicePtr};
 use crate::signature::{KernelArg, Signature};
 
 /// One launch, ready to be recorded any number of times.
-#[derive(Clone)]
 pub(super) struct Dispatch {
-    pipeline: Arc<Pipeline>,
+    pipeline: wgpu::ComputePipeline,
     kernel: Arc<Loaded>,
     buffers: Vec<DevicePtr>,
     args: Vec<u8>,
@@ -36,68 +38,60 @@ impl Dispatch {
         } else {
             rec.push_args(shared, &self.args)?
         };
-        let checked = matches!(self.kernel.convention, Convention::Checked { .. });
-        let group = if checked {
-            self.kernel
-                .group(core, rec.args_buffer(), &self.buffers, self.args.len() as u64)
-        } else {
-            self.plain_group(rec.args_buffer(), offset)
+        let (group, offsets) = match &self.kernel.program {
+            Program::Checked(checked) => {
+                rec.may_fault |= checked.can_fault;
+                (
+                    checked.group(core, rec.args_buffer(), &self.buffers),
+                    Some(offset),
+                )
+            }
+            Program::Text(_) => (self.text_group(rec.args_buffer(), offset)?, None),
         };
         self.buffers.iter().for_each(|b| rec.hold(b));
-        if checked && self.kernel.can_fault() {
-            rec.may_fault();
-        }
         let pass = rec.pass(shared);
-        pass.set_pipeline(&self.pipeline.pipeline);
-        pass.set_bind_group(
-            0,
-            &group,
-            if checked {
-                std::slice::from_ref(&offset)
-            } else {
-                &[]
-            },
-        );
+        pass.set_pipeline(&self.pipeline);
+        pass.set_bind_group(0, &group, offsets.as_slice());
         let [x, y, z] = self.groups;
         pass.dispatch_workgroups(x, y, z);
         Ok(())
     }
 
     /// Bindings of a text kernel: each buffer from its own first byte, then the values.
-    fn plain_group(&self, args: &wgpu::Buffer, offset: u32) -> wgpu::BindGroup {
-        let layout = self.pipeline.pipeline.get_bind_group_layout(0);
-        let mut entries: Vec<wgpu::BindGroupEntry<'_>> = Vec::with_capacity(self.buffers.len() + 1);
-        for ptr in &self.buffers {
-            if let Some(memory) = ptr.downcast::<Memory>() {
-                let size = NonZeroU64::new(ptr.len().next_multiple_of(4).max(4));
-                entries.push(wgpu::BindGroupEntry {
-                    binding: entries.len() as u32,
-                    resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                        buffer: &memory.buffer,
-                        offset: ptr.offset(),
-                        size,
-                    }),
-                });
-            }
-        }
-        if !self.args.is_empty() {
-            entries.push(wgpu::BindGroupEntry {
-                binding: entries.len() as u32,
-                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                    buffer: args,
-                    offset: offset.into(),
-                    size: NonZeroU64::new(self.args.len() as u64),
-                }),
-            });
-        }
-        self.kernel
-            .shared
-            .device
-            .create_bind_group(&wgpu::BindGroupDescriptor {
+    fn text_group(&self, args: &wgpu::Buffer, offset: u32) -> Result<wgpu::BindGroup> {
+        let part = |buffer, offset, len| {
+            wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                buffer,
+                offset,
+                size: NonZeroU64::new(len),
+            })
+        };
+        let buffers = self.buffers.iter().filter_map(|ptr| {
+            let memory = ptr.downcast::<Memory>()?;
+            // Whole words; an empty buffer has one, which the pool's sizes leave room for, but for one at the end.
+            let start = ptr.offset().min(memory.buffer.size() - 4);
+            Some(part(&memory.buffer, start, ptr.len().next_multiple_of(4).max(4)))
+        });
+        let values = (!self.args.is_empty()).then(|| part(args, offset.into(), self.args.len() as u64));
+        let entries: Vec<_> = buffers
+            .chain(values)
+            .enumerate()
+            .map(|(i, resource)| wgpu::BindGroupEntry {
+                binding: i as u32,
+                resource,
+            })
+            .collect();
+        let shared = &self.kernel.shared;
+        let (group, error) = shared.scoped(wgpu::ErrorFilter::Validation, || {
+            shared.device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: None,
-                layout: &layout,
+                layout: &self.pipeline.get_bind_group_layout(0),
                 entries: &entries,
             })
+        });
+        error.map_or(Ok(group), |e| {
+            Err(driver("binding the arguments of a WGSL kernel", e.to_string()))
+        })
     }
 }
 
@@ -121,9 +115,9 @@ impl KernelFunction for Function {
     }
 
     fn signature(&self) -> Option<&Signature> {
-        match &self.kernel.convention {
-            Convention::Checked { signature, .. } => Some(signature),
-            Convention::Plain => None,
+        match &self.kernel.program {
+            Program::Checked(checked) => Some(&checked.signature),
+            Program::Text(_) => None,
         }
     }
 
@@ -155,59 +149,75 @@ impl KernelFunction for Function {
                 KernelArg::Value(_) => None,
             })
             .collect();
-        let (args, groups) = match &self.kernel.convention {
-            Convention::Checked {
-                layout, site_base, ..
-            } => {
-                let groups = fold(
-                    grid,
-                    self.kernel.shared.limits.max_compute_workgroups_per_dimension,
-                )
-                .ok_or_else(|| self.too_many(grid))?;
-                (self.pack(layout, *site_base, grid, args)?, groups)
+        let limits = &self.kernel.shared.limits;
+        let most = limits.max_compute_workgroups_per_dimension;
+        let (args, groups) = match &self.kernel.program {
+            Program::Checked(checked) => {
+                let groups =
+                    fold(grid, most).ok_or_else(|| self.too_many(grid.count(), u64::from(most).pow(2)))?;
+                (self.pack(checked, grid, args)?, groups)
             }
-            Convention::Plain => (plain_values(args), grid.to_array()),
+            Program::Text(_) => {
+                let largest = grid.to_array().into_iter().max().unwrap_or(0);
+                if largest > most {
+                    return Err(self.too_many(largest.into(), most.into()));
+                }
+                let alignment = u64::from(limits.min_storage_buffer_offset_alignment);
+                if let Some(i) = buffers.iter().position(|b| !b.offset().is_multiple_of(alignment)) {
+                    return Err(self.misaligned(i, buffers[i].offset(), alignment));
+                }
+                (text_values(args), grid.to_array())
+            }
         };
         let pipeline = self.kernel.pipeline(&self.name, block, shared_mem as u32)?;
-        stream.core().launch(Dispatch {
+        stream.core().submit(Command::Launch(Dispatch {
             pipeline,
             kernel: Arc::clone(&self.kernel),
             buffers,
             args,
             groups,
-        })
+        }))
     }
 }
 
 impl Function {
     #[cold]
-    fn too_many(&self, grid: Dim3) -> Error {
-        let most = u64::from(self.kernel.shared.limits.max_compute_workgroups_per_dimension);
+    fn too_many(&self, found: u64, limit: u64) -> Error {
         Error::LaunchLimit {
             backend: BackendKind::Wgpu,
             kernel: self.name.clone(),
-            what: "grid size (x * y * z)",
-            found: grid.count(),
-            limit: most * most,
+            what: "number of work-groups",
+            found,
+            limit,
+        }
+    }
+
+    #[cold]
+    fn misaligned(&self, argument: usize, found: u64, needed: u64) -> Error {
+        Error::Alignment {
+            operation: "launch",
+            subject: format!("buffer argument {argument} of kernel `{}`", self.name),
+            found,
+            needed,
         }
     }
 
     /// Fills the argument block.
-    fn pack(
-        &self,
-        layout: &ArgsLayout,
-        site_base: u32,
-        grid: Dim3,
-        args: &[KernelArg<'_>],
-    ) -> Result<Vec<u8>> {
+    fn pack(&self, checked: &Checked, grid: Dim3, args: &[KernelArg<'_>]) -> Result<Vec<u8>> {
+        let layout = &checked.args;
         let mut block = vec![0u8; layout.words as usize * 4];
         let mut put = |at: u32, bytes: &[u8]| block[at as usize * 4..][..bytes.len()].copy_from_slice(bytes);
         for (i, count) in grid.to_array().into_iter().enumerate() {
             put(ArgsLayout::GRID + i as u32, &count.to_le_bytes());
         }
-        put(ArgsLayout::SITE_BASE, &site_base.to_le_bytes());
-        let params = self.signature().map(Signature::params).into_iter().flatten();
-        for (i, ((param, arg), at)) in params.zip(args).zip(&layout.params).enumerate() {
+        put(ArgsLayout::SITE_BASE, &checked.site_base.to_le_bytes());
+        for (i, ((param, arg), at)) in checked
+            .signature
+            .params()
+            .zip(args)
+            .zip(&layout.params)
+            .enumerate()
+        {
             match (&param.kind, arg) {
                 (ParamKind::Buffer { element, .. }, KernelArg::Buffer(b)) => {
                     let size = u64::from(element.size().max(1));
@@ -241,7 +251,7 @@ impl Function {
 }
 
 /// Value arguments of a text kernel: each from a word on, padded to a multiple of 16 bytes.
-fn plain_values(args: &[KernelArg<'_>]) -> Vec<u8> {
+fn text_values(args: &[KernelArg<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     for arg in args {
         if let KernelArg::Value(value) = arg {

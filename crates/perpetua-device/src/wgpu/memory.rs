@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
-use super::device::{Shared, lock};
+use super::shared::{Shared, lock, out_of_memory};
 use crate::error::{Error, Result};
 use crate::host::HostPool;
 use crate::info::BackendKind;
@@ -48,19 +48,8 @@ impl Pool {
     }
 
     pub(super) fn allocate(self: &Arc<Self>, bytes: u64) -> Result<DevicePtr> {
-        let most = self
-            .shared
-            .limits
-            .max_buffer_size
-            .min(self.shared.limits.max_storage_buffer_binding_size);
-        let size = class(bytes).min(most.max(bytes));
-        let too_large = |free: Option<u64>| Error::OutOfMemory {
-            backend: BackendKind::Wgpu,
-            memory: MemoryKind::Device,
-            requested: bytes,
-            free,
-            total: None,
-        };
+        let limits = &self.shared.limits;
+        let most = limits.max_buffer_size.min(limits.max_storage_buffer_binding_size) / 4 * 4;
         if bytes > most {
             return Err(Error::Limit {
                 what: "bytes in one buffer",
@@ -69,55 +58,54 @@ impl Pool {
                 remedy: "split the data over several buffers",
             });
         }
+        let size = class(bytes).min(most);
         let reused = {
             let mut state = lock(&self.state);
-            state.stats.allocations += 1;
             let buffer = state.idle.get_mut(&size).and_then(Vec::pop);
+            state.stats.allocations += 1;
             state.stats.hits += u64::from(buffer.is_some());
             buffer
         };
         let fresh = reused.is_none();
         let buffer = match reused {
             Some(buffer) => buffer,
-            None => {
-                let make = || {
-                    self.shared.device.create_buffer(&wgpu::BufferDescriptor {
-                        label: None,
-                        size,
-                        usage: wgpu::BufferUsages::STORAGE
-                            | wgpu::BufferUsages::COPY_SRC
-                            | wgpu::BufferUsages::COPY_DST,
-                        mapped_at_creation: false,
-                    })
-                };
-                let (buffer, error) = self.shared.scoped(wgpu::ErrorFilter::OutOfMemory, make);
-                if error.is_some() {
+            None => self
+                .create(size)
+                .or_else(|| {
                     self.trim(0);
-                    let (buffer, error) = self.shared.scoped(wgpu::ErrorFilter::OutOfMemory, make);
-                    if error.is_some() {
-                        return Err(too_large(None));
-                    }
-                    buffer
-                } else {
-                    buffer
-                }
-            }
+                    self.create(size)
+                })
+                .ok_or_else(|| out_of_memory(bytes))?,
         };
         let mut state = lock(&self.state);
         state.stats.reserved += if fresh { size } else { 0 };
         state.stats.in_use += size;
         state.stats.peak = state.stats.peak.max(state.stats.in_use);
         drop(state);
-        Ok(DevicePtr::new(
-            Arc::new(Memory {
-                buffer,
-                size,
-                pool: Arc::clone(self),
-            }),
-            bytes,
-        ))
+        let memory = Memory {
+            buffer,
+            size,
+            pool: Arc::clone(self),
+        };
+        Ok(DevicePtr::new(Arc::new(memory), bytes))
     }
 
+    /// A new buffer, unless memory is short.
+    fn create(&self, size: u64) -> Option<wgpu::Buffer> {
+        let (buffer, error) = self.shared.scoped(wgpu::ErrorFilter::OutOfMemory, || {
+            self.shared.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size,
+                usage: wgpu::BufferUsages::STORAGE
+                    | wgpu::BufferUsages::COPY_SRC
+                    | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        });
+        error.is_none().then_some(buffer)
+    }
+
+    /// Lets go of unused buffers until at most `keep` bytes of them are left.
     pub(super) fn trim(&self, keep: u64) {
         let mut state = lock(&self.state);
         while state.stats.reserved - state.stats.in_use > keep {

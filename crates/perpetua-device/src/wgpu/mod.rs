@@ -1,16 +1,23 @@
 //! Vulkan, Metal, DX12, GL and WebGPU through wgpu.
 //!
-//! `device` finds and opens adapters, `memory` pools buffers, `stream` records work and submits it, `transfer` moves bytes
-//! at any offset, `compile` makes pipelines, `launch` binds and dispatches, `probe` measures the device's arithmetic.
+//! `device` finds and opens adapters, `shared` is what everything of one device shares, `memory` pools buffers, `recording`
+//! gathers work, `core` submits it and reads back, `stream` and `event` are what the contract asks for, `signal` lets
+//! futures wait, `transfer` moves bytes at any offset, `compile` makes pipelines, `launch` binds and dispatches,
+//! `probe` measures the device's arithmetic.
 //!
 //! One queue serves all streams: what is submitted runs in order of submission. A stream records commands until
 //! something needs them done (a read-back, an event, a full argument block) and submits them at once.
 
 mod compile;
+mod core;
 mod device;
+mod event;
 mod launch;
 mod memory;
 mod probe;
+mod recording;
+mod shared;
+mod signal;
 mod stream;
 mod transfer;
 

@@ -3,9 +3,13 @@
 
 use std::sync::Arc;
 
-use super::device::{Shared, driver, lock};
+use super::shared::{Health, driver};
+use super::signal::Signal;
 use crate::error::Result;
 use crate::info::NumericProbe;
+
+/// Room for the results.
+const RESULT_BYTES: u64 = 128;
 
 /// Operands come from memory, so that no compiler folds them.
 const SOURCE: &str = "
@@ -46,8 +50,7 @@ fn operands() -> [f32; 24] {
 }
 
 /// Runs the probe.
-pub(super) async fn run(shared: &Arc<Shared>) -> Result<NumericProbe> {
-    let device = &shared.device;
+pub(super) async fn run(device: &wgpu::Device, queue: &wgpu::Queue, health: &Health) -> Result<NumericProbe> {
     let x = operands();
     let buffer = |size: u64, usage| {
         device.create_buffer(&wgpu::BufferDescriptor {
@@ -61,9 +64,15 @@ pub(super) async fn run(shared: &Arc<Shared>) -> Result<NumericProbe> {
         size_of_val(&x) as u64,
         wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST,
     );
-    let output = buffer(128, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC);
-    let back = buffer(128, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
-    shared.queue.write_buffer(&input, 0, bytemuck::cast_slice(&x));
+    let output = buffer(
+        RESULT_BYTES,
+        wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC,
+    );
+    let back = buffer(
+        RESULT_BYTES,
+        wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+    );
+    queue.write_buffer(&input, 0, bytemuck::cast_slice(&x));
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
         label: Some("numeric probe"),
         source: wgpu::ShaderSource::Wgsl(SOURCE.into()),
@@ -97,43 +106,22 @@ pub(super) async fn run(shared: &Arc<Shared>) -> Result<NumericProbe> {
         pass.set_bind_group(0, &group, &[]);
         pass.dispatch_workgroups(1, 1, 1);
     }
-    encoder.copy_buffer_to_buffer(&output, 0, &back, 0, 128);
-    shared.queue.submit([encoder.finish()]);
-    let mapped: Arc<std::sync::Mutex<(Option<bool>, Option<std::task::Waker>)>> = Arc::default();
+    encoder.copy_buffer_to_buffer(&output, 0, &back, 0, RESULT_BYTES);
+    queue.submit([encoder.finish()]);
+    let mapped = Arc::<Signal>::default();
     let signal = Arc::clone(&mapped);
-    back.map_async(wgpu::MapMode::Read, .., move |result| {
-        let waker = {
-            let mut state = lock(&signal);
-            state.0 = Some(result.is_ok());
-            state.1.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    });
+    back.map_async(wgpu::MapMode::Read, .., move |result| signal.set(result.is_ok()));
+    let failed = |message: String| driver("probing the device's arithmetic", message);
     #[cfg(not(target_arch = "wasm32"))]
-    shared.wait(None)?;
-    let ok = std::future::poll_fn(|cx| {
-        let mut state = lock(&mapped);
-        match state.0 {
-            Some(ok) => std::task::Poll::Ready(ok),
-            None => {
-                state.1 = Some(cx.waker().clone());
-                std::task::Poll::Pending
-            }
-        }
-    })
-    .await;
-    shared.check()?;
+    device
+        .poll(wgpu::PollType::wait_indefinitely())
+        .map_err(|e| failed(e.to_string()))?;
+    let ok = mapped.ended().await;
+    health.check()?;
     if !ok {
-        return Err(driver(
-            "probing the device's arithmetic",
-            "the result could not be read",
-        ));
+        return Err(failed("the result could not be mapped".into()));
     }
-    let view = back
-        .get_mapped_range(..)
-        .map_err(|e| driver("probing the device's arithmetic", format!("{e:?}")))?;
+    let view = back.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
     let words: Vec<u32> = view
         .chunks_exact(4)
         .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))

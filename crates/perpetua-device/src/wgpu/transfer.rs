@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::device::{Shared, driver};
-use super::memory::Memory;
-use super::stream::Recording;
+use super::memory::{Memory, Pool};
+use super::recording::Recording;
+use super::shared::{Shared, driver};
 use crate::error::Result;
 use crate::ptr::DevicePtr;
 
@@ -147,7 +147,7 @@ impl Movers {
                 .copy_buffer_to_buffer(from, src.offset(), to, dst.offset(), src.len());
             return Ok(());
         }
-        self.dispatch(rec, &self.copy, dst, &from.buffer, src.offset(), [0; 4])
+        self.dispatch(rec, &self.copy, dst, Some((&from.buffer, src.offset())), [0; 4])
     }
 
     /// Records a fill with a pattern of 1, 2, 4, 8 or 16 bytes.
@@ -165,24 +165,17 @@ impl Movers {
         for (i, byte) in words.iter_mut().enumerate() {
             *byte = pattern[i % pattern.len()];
         }
-        self.dispatch(
-            rec,
-            &self.fill,
-            dst,
-            &self.nothing.clone(),
-            0,
-            bytemuck::cast(words),
-        )
+        self.dispatch(rec, &self.fill, dst, None, bytemuck::cast(words))
     }
 
-    /// Records one of the kernels over the words of `dst`, in parts that 32-bit byte offsets can address.
+    /// Records one of the kernels over the words of `dst`, from a byte of `source` on, in parts that 32-bit byte offsets can
+    /// address.
     fn dispatch(
         &self,
         rec: &mut Recording,
         pipeline: &wgpu::ComputePipeline,
         dst: &DevicePtr,
-        source: &wgpu::Buffer,
-        from_byte: u64,
+        source: Option<(&wgpu::Buffer, u64)>,
         pattern: [u32; 4],
     ) -> Result<()> {
         let Some(to) = dst.downcast::<Memory>() else {
@@ -194,7 +187,8 @@ impl Movers {
         let mut done = 0;
         while done < dst.len() {
             let len = (dst.len() - done).min(PART);
-            let (to_byte, from) = (dst.offset() + done, from_byte + done);
+            let to_byte = dst.offset() + done;
+            let (source, from) = source.map_or((&self.nothing, 0), |(buffer, byte)| (buffer, byte + done));
             let to_start = to_byte / alignment * alignment;
             let from_start = from / alignment * alignment;
             let words = (to_byte % 4 + len).div_ceil(4);
@@ -232,11 +226,7 @@ impl Movers {
                     },
                     wgpu::BindGroupEntry {
                         binding: 1,
-                        resource: binding(
-                            source,
-                            from_start.min(source.size() - 4),
-                            from - from_start + len + 4,
-                        ),
+                        resource: binding(source, from_start, from - from_start + len + 4),
                     },
                     wgpu::BindGroupEntry {
                         binding: 2,
@@ -257,26 +247,28 @@ impl Movers {
         Ok(())
     }
 
-    /// Device memory from host bytes of any length, by way of the queue.
+    /// Writes host bytes to device memory by way of the queue; nothing may be recorded in front.
     pub(super) fn write(
         &self,
-        dst: &DevicePtr,
+        rec: &mut Recording,
         bytes: &[u8],
-        pool: &Arc<super::memory::Pool>,
-    ) -> Result<Option<DevicePtr>> {
+        dst: &DevicePtr,
+        pool: &Arc<Pool>,
+    ) -> Result<()> {
         let Some(to) = dst.downcast::<Memory>() else {
-            return Ok(None);
+            return Ok(());
         };
         if (dst.offset() | bytes.len() as u64).is_multiple_of(4) {
             self.shared.queue.write_buffer(&to.buffer, dst.offset(), bytes);
-            return Ok(None);
+            return Ok(());
         }
-        let staging = pool.allocate(bytes.len() as u64)?;
-        if let Some(memory) = staging.downcast::<Memory>() {
+        // Beside it first, and then by the kernel to where it belongs.
+        let beside = pool.allocate(bytes.len() as u64)?;
+        if let Some(memory) = beside.downcast::<Memory>() {
             let mut padded = bytes.to_vec();
             padded.resize(bytes.len().next_multiple_of(4), 0);
             self.shared.queue.write_buffer(&memory.buffer, 0, &padded);
         }
-        Ok(Some(staging))
+        self.copy(rec, &beside, dst)
     }
 }

@@ -1,0 +1,173 @@
+//! What everything made from one context shares: the device, its queue and facts, its health, and waiting.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use super::signal::Signal;
+use crate::error::{Error, Result};
+use crate::info::{BackendKind, DeviceInfo};
+use crate::ptr::{ContextId, MemoryKind};
+
+/// Locks, also after a panic elsewhere: every guarded value is valid between any two statements.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// A driver error.
+pub(super) fn driver(operation: impl Into<String>, message: impl Into<String>) -> Error {
+    Error::Driver {
+        backend: BackendKind::Wgpu,
+        operation: operation.into(),
+        message: message.into(),
+    }
+}
+
+/// Whether the device still is, and what wgpu has complained of.
+pub(super) struct Health {
+    name: String,
+    lost: OnceLock<String>,
+    /// The first error that wgpu reported outside an error scope and nobody has been told of.
+    uncaught: Mutex<Option<Error>>,
+}
+
+impl Health {
+    /// Watches a device called `name`.
+    pub(super) fn watch(device: &wgpu::Device, name: String) -> Arc<Health> {
+        let health = Arc::new(Health {
+            name,
+            lost: OnceLock::new(),
+            uncaught: Mutex::default(),
+        });
+        let own = Arc::clone(&health);
+        device.set_device_lost_callback(move |reason, message| own.lose(format!("{reason:?}: {message}")));
+        let own = Arc::clone(&health);
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+            let error = match error {
+                wgpu::Error::OutOfMemory { .. } => out_of_memory(0),
+                other => driver("submitted work", other.to_string()),
+            };
+            lock(&own.uncaught).get_or_insert(error);
+        }));
+        health
+    }
+
+    /// Marks the device as lost. The first reason is the one that counts.
+    pub(super) fn lose(&self, reason: String) {
+        self.lost.get_or_init(|| reason);
+    }
+
+    /// An error if the device is lost.
+    fn alive(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |reason| {
+            Err(Error::DeviceLost {
+                backend: BackendKind::Wgpu,
+                device: self.name.clone(),
+                reason: reason.clone(),
+            })
+        })
+    }
+
+    /// An error if the device is lost or wgpu has reported one, which is then cleared.
+    pub(super) fn check(&self) -> Result<()> {
+        self.alive()?;
+        lock(&self.uncaught).take().map_or(Ok(()), Err)
+    }
+}
+
+/// Out of device memory.
+pub(super) fn out_of_memory(requested: u64) -> Error {
+    Error::OutOfMemory {
+        backend: BackendKind::Wgpu,
+        memory: MemoryKind::Device,
+        requested,
+        free: None,
+        total: None,
+    }
+}
+
+/// The error that `made` caused, if any: what an error scope around it caught.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn scoped<T>(
+    device: &wgpu::Device,
+    filter: wgpu::ErrorFilter,
+    made: impl FnOnce() -> T,
+) -> (T, Option<wgpu::Error>) {
+    let scope = device.push_error_scope(filter);
+    let made = made();
+    // Native wgpu knows at once.
+    (made, crate::future::block_on(scope.pop()))
+}
+
+/// A browser tells of errors later: they are `uncaught`, and the next operation reports them.
+#[cfg(target_arch = "wasm32")]
+pub(super) fn scoped<T>(
+    _: &wgpu::Device,
+    _: wgpu::ErrorFilter,
+    made: impl FnOnce() -> T,
+) -> (T, Option<wgpu::Error>) {
+    (made(), None)
+}
+
+/// What everything made from one context shares.
+pub(super) struct Shared {
+    pub(super) id: ContextId,
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
+    pub(super) limits: wgpu::Limits,
+    pub(super) features: wgpu::Features,
+    pub(super) info: DeviceInfo,
+    pub(super) health: Arc<Health>,
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) driver: super::signal::Driver,
+}
+
+impl Shared {
+    /// An error if the device is lost or wgpu has reported one.
+    pub(super) fn check(&self) -> Result<()> {
+        self.health.check()
+    }
+
+    /// As [`scoped`], on this device.
+    pub(super) fn scoped<T>(
+        &self,
+        filter: wgpu::ErrorFilter,
+        made: impl FnOnce() -> T,
+    ) -> (T, Option<wgpu::Error>) {
+        scoped(&self.device, filter, made)
+    }
+
+    /// Sleeps until `signal`, which comes with a submission, has ended; it has ended badly when the device is gone.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn wait_for(&self, signal: &Signal, submission: Option<&wgpu::SubmissionIndex>) -> bool {
+        let mut waited = false;
+        loop {
+            if let Some(ok) = signal.get() {
+                return ok;
+            }
+            if waited {
+                // The submission has ended; another thread is about to call back.
+                std::thread::yield_now();
+            }
+            let result = self.device.poll(wgpu::PollType::Wait {
+                submission_index: submission.cloned(),
+                timeout: None,
+            });
+            if (result.is_err() || self.health.alive().is_err()) && signal.get().is_none() {
+                signal.set(false);
+            }
+            waited = true;
+        }
+    }
+
+    /// Waits as a future, with any executor.
+    pub(super) async fn ended(
+        self: &Arc<Self>,
+        signal: &Arc<Signal>,
+        submission: Option<&wgpu::SubmissionIndex>,
+    ) -> bool {
+        #[cfg(not(target_arch = "wasm32"))]
+        super::signal::Driver::drive(self, signal, submission.cloned());
+        #[cfg(target_arch = "wasm32")]
+        let _ = submission;
+        signal.ended().await
+    }
+}
