@@ -23,6 +23,9 @@ use crate::ptr::DevicePtr;
 use crate::signature::Signature;
 use crate::source::{CompileOptions, KernelId, KernelSource};
 
+/// What a module of text is called in messages.
+const TEXT: &str = "WGSL text";
+
 /// Bind groups kept for each kernel; more distinct buffers than this start over.
 const GROUPS: usize = 256;
 
@@ -103,7 +106,7 @@ impl Compiler {
             KernelSource::Ir(kernel) | KernelSource::Native(_, Some(kernel)) => {
                 self.checked(Arc::new((*kernel).clone()))?
             }
-            KernelSource::Wgsl(text) => ("WGSL text".to_owned(), Program::Text((*text).to_owned())),
+            KernelSource::Wgsl(text) => (TEXT.to_owned(), self.text(text)?),
             other => {
                 return Err(Error::SourceUnsupported {
                     backend: BackendKind::Wgpu,
@@ -126,6 +129,22 @@ impl Compiler {
         all.retain(|l| l.strong_count() != 0);
         all.push(Arc::downgrade(&loaded));
         Ok(Arc::new(Compiled(loaded)))
+    }
+
+    /// A module of WGSL text. Its entry points become pipelines when they are asked for.
+    fn text(&self, text: &str) -> Result<Program> {
+        let module = caught(&self.shared, TEXT, || {
+            self.shared
+                .device
+                .create_shader_module(wgpu::ShaderModuleDescriptor {
+                    label: Some(TEXT),
+                    source: wgpu::ShaderSource::Wgsl(text.into()),
+                })
+        })?;
+        Ok(Program::Text {
+            module,
+            text: text.to_owned(),
+        })
     }
 
     fn checked(&self, kernel: Arc<Verified>) -> Result<(String, Program)> {
@@ -204,7 +223,10 @@ pub(super) enum Program {
     /// From IR: as `perpetua_ir::back` documents it.
     Checked(Checked),
     /// WGSL text: buffers, then values in a uniform.
-    Text(String),
+    Text {
+        module: wgpu::ShaderModule,
+        text: String,
+    },
 }
 
 /// A kernel from IR.
@@ -284,7 +306,7 @@ impl Loaded {
         dynamic_shared: u32,
     ) -> Result<wgpu::ComputePipeline> {
         let shape = match self.program {
-            Program::Text(_) => (entry.to_owned(), [0; 3], 0),
+            Program::Text { .. } => (entry.to_owned(), [0; 3], 0),
             Program::Checked(_) => (String::new(), block.to_array(), dynamic_shared),
         };
         if let Some(pipeline) = lock(&self.pipelines).get(&shape) {
@@ -295,59 +317,68 @@ impl Loaded {
     }
 
     fn build(&self, entry: &str, block: Dim3, dynamic_shared: u32) -> Result<wgpu::ComputePipeline> {
-        let (text, entry, checked) = match &self.program {
-            Program::Text(text) => (text.clone(), entry.to_owned(), None),
+        let pipeline = match &self.program {
+            Program::Text { module, .. } => {
+                caught(&self.shared, &self.name, || self.make(module, entry, None))
+            }
             Program::Checked(checked) => {
                 let source = render_for(&self.shared, &checked.kernel, block.to_array(), dynamic_shared)?;
-                (source.text, source.entry, Some(checked))
-            }
-        };
-        let device = &self.shared.device;
-        let make = || {
-            let descriptor = wgpu::ShaderModuleDescriptor {
-                label: Some(&self.name),
-                source: wgpu::ShaderSource::Wgsl(text.into()),
-            };
-            let module = if checked.is_some() {
-                // SAFETY: rendered from verified IR, whose every access is checked in the program itself or proven in
-                // range; unchecked IR is made by `unsafe` constructors only, whose callers vouch for it.
-                unsafe {
-                    device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
-                }
-            } else {
-                device.create_shader_module(descriptor)
-            };
-            let layout = checked.map(|checked| {
-                device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-                    label: None,
-                    bind_group_layouts: &[Some(&checked.bindings)],
-                    immediate_size: 0,
+                let descriptor = wgpu::ShaderModuleDescriptor {
+                    label: Some(&self.name),
+                    source: wgpu::ShaderSource::Wgsl(source.text.into()),
+                };
+                let unchecked = wgpu::ShaderRuntimeChecks::unchecked();
+                let device = &self.shared.device;
+                caught(&self.shared, &self.name, || {
+                    // SAFETY: rendered from verified IR, whose every access is checked in the program itself or proven in
+                    // range; unchecked IR is made by `unsafe` constructors only, whose callers vouch for it.
+                    let module = unsafe { device.create_shader_module_trusted(descriptor, unchecked) };
+                    let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                        label: None,
+                        bind_group_layouts: &[Some(&checked.bindings)],
+                        immediate_size: 0,
+                    });
+                    self.make(&module, &source.entry, Some(&layout))
                 })
-            });
-            device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-                label: Some(&self.name),
-                layout: layout.as_ref(),
-                module: &module,
-                entry_point: Some(&entry),
-                compilation_options: wgpu::PipelineCompilationOptions::default(),
-                cache: self.kept.as_ref().map(|k| &k.cache),
-            })
-        };
-        let (made, refused) = self.shared.scoped(wgpu::ErrorFilter::Validation, || {
-            self.shared.scoped(wgpu::ErrorFilter::Internal, make)
-        });
-        let (pipeline, failed) = made;
-        if let Some(error) = refused.or(failed) {
-            return Err(Error::Compile {
-                backend: BackendKind::Wgpu,
-                kernel: self.name.clone(),
-                log: error.to_string(),
-            });
-        }
+            }
+        }?;
         if let Some(kept) = &self.kept {
             kept.store();
         }
         Ok(pipeline)
+    }
+
+    fn make(
+        &self,
+        module: &wgpu::ShaderModule,
+        entry: &str,
+        layout: Option<&wgpu::PipelineLayout>,
+    ) -> wgpu::ComputePipeline {
+        self.shared
+            .device
+            .create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: Some(&self.name),
+                layout,
+                module,
+                entry_point: Some(entry),
+                compilation_options: wgpu::PipelineCompilationOptions::default(),
+                cache: self.kept.as_ref().map(|k| &k.cache),
+            })
+    }
+}
+
+/// What `made` gives, unless the compiler refuses it.
+fn caught<T>(shared: &Shared, kernel: &str, made: impl FnOnce() -> T) -> Result<T> {
+    let ((made, internal), invalid) = shared.scoped(wgpu::ErrorFilter::Validation, || {
+        shared.scoped(wgpu::ErrorFilter::Internal, made)
+    });
+    match invalid.or(internal) {
+        None => Ok(made),
+        Some(error) => Err(Error::Compile {
+            backend: BackendKind::Wgpu,
+            kernel: kernel.to_owned(),
+            log: error.to_string(),
+        }),
     }
 }
 
@@ -363,19 +394,29 @@ impl CompiledKernel for Compiled {
         match &self.0.program {
             Program::Checked(_) => vec![self.0.name.clone()],
             // wgpu does not list a program's entry points.
-            Program::Text(_) => Vec::new(),
+            Program::Text { .. } => Vec::new(),
         }
     }
 
     fn get_function(&self, name: &str) -> Result<Arc<dyn KernelFunction>> {
-        if let Program::Text(_) = self.0.program {
-            // Made now, so that a text that does not compile or lacks the entry point says so here.
-            self.0.pipeline(name, Dim3::ONE, 0)?;
-        } else if name != self.0.name {
-            return Err(Error::FunctionNotFound {
-                name: name.to_owned(),
-                available: self.function_names(),
-            });
+        let missing = || Error::FunctionNotFound {
+            name: name.to_owned(),
+            available: self.function_names(),
+        };
+        match &self.0.program {
+            Program::Checked(_) if name == self.0.name => {}
+            Program::Checked(_) => return Err(missing()),
+            Program::Text { text, .. } => {
+                // Made now, so that an entry point that does not compile or is not there says so here.
+                let made = self.0.pipeline(name, Dim3::ONE, 0);
+                made.map_err(|e| {
+                    if text.contains(&format!("fn {name}")) {
+                        e
+                    } else {
+                        missing()
+                    }
+                })?;
+            }
         }
         Ok(Arc::new(Function {
             kernel: Arc::clone(&self.0),

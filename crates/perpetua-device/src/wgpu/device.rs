@@ -36,35 +36,17 @@ impl WgpuBackend {
     /// # Errors
     /// [`Error::DeviceNotFound`] when there is none that can compute.
     pub async fn new() -> Result<WgpuBackend> {
-        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-        // Kernels are verified before they are rendered, and validation layers are the developer's to switch on.
-        descriptor.flags = wgpu::InstanceFlags::empty().with_env();
-        let instance = wgpu::Instance::new(descriptor);
-        let mut adapters = instance.enumerate_adapters(wgpu::Backends::all()).await;
+        let mut adapters = find(wgpu::Backends::PRIMARY).await;
         if adapters.is_empty() {
-            // Browsers enumerate nothing and give one adapter when asked.
-            let options = wgpu::RequestAdapterOptions {
-                power_preference: wgpu::PowerPreference::HighPerformance,
-                ..wgpu::RequestAdapterOptions::default()
-            };
-            adapters.extend(instance.request_adapter(&options).await);
+            adapters = find(wgpu::Backends::GL).await;
         }
-        adapters.retain(|a| {
-            a.get_downlevel_capabilities()
-                .flags
-                .contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
-        });
-        // One device is often seen through several interfaces: the native ones come before GL.
-        adapters.sort_by_key(|a| {
-            let info = a.get_info();
-            let kind = match info.device_type {
-                wgpu::DeviceType::DiscreteGpu => 0,
-                wgpu::DeviceType::IntegratedGpu => 1,
-                wgpu::DeviceType::VirtualGpu => 2,
-                wgpu::DeviceType::Other => 3,
-                wgpu::DeviceType::Cpu => 4,
-            };
-            (info.backend == wgpu::Backend::Gl, kind)
+        // High-performance devices first, in the interface's own order else.
+        adapters.sort_by_key(|a| match a.get_info().device_type {
+            wgpu::DeviceType::DiscreteGpu => 0,
+            wgpu::DeviceType::IntegratedGpu => 1,
+            wgpu::DeviceType::VirtualGpu => 2,
+            wgpu::DeviceType::Other => 3,
+            wgpu::DeviceType::Cpu => 4,
         });
         if adapters.is_empty() {
             return Err(not_found(0, 0));
@@ -80,6 +62,29 @@ impl WgpuBackend {
     pub fn new_blocking() -> Result<WgpuBackend> {
         crate::future::block_on(WgpuBackend::new())
     }
+}
+
+/// The adapters of some interfaces that can compute.
+async fn find(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = backends;
+    // Kernels are verified before they are rendered, and validation layers are the developer's to switch on.
+    descriptor.flags = wgpu::InstanceFlags::empty().with_env();
+    let instance = wgpu::Instance::new(descriptor);
+    let mut adapters = instance.enumerate_adapters(backends).await;
+    if adapters.is_empty() {
+        // Browsers enumerate nothing and give one adapter when asked.
+        let options = wgpu::RequestAdapterOptions {
+            power_preference: wgpu::PowerPreference::HighPerformance,
+            ..wgpu::RequestAdapterOptions::default()
+        };
+        adapters.extend(instance.request_adapter(&options).await);
+    }
+    adapters.retain(|a| {
+        let flags = a.get_downlevel_capabilities().flags;
+        flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
+    });
+    adapters
 }
 
 fn not_found(index: usize, count: usize) -> Error {

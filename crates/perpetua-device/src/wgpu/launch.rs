@@ -46,7 +46,7 @@ impl Dispatch {
                     Some(offset),
                 )
             }
-            Program::Text(_) => (self.text_group(rec.args_buffer(), offset)?, None),
+            Program::Text { .. } => (self.text_group(rec.args_buffer(), offset)?, None),
         };
         self.buffers.iter().for_each(|b| rec.hold(b));
         let pass = rec.pass(shared);
@@ -117,7 +117,7 @@ impl KernelFunction for Function {
     fn signature(&self) -> Option<&Signature> {
         match &self.kernel.program {
             Program::Checked(checked) => Some(&checked.signature),
-            Program::Text(_) => None,
+            Program::Text { .. } => None,
         }
     }
 
@@ -157,7 +157,7 @@ impl KernelFunction for Function {
                     fold(grid, most).ok_or_else(|| self.too_many(grid.count(), u64::from(most).pow(2)))?;
                 (self.pack(checked, grid, args)?, groups)
             }
-            Program::Text(_) => {
+            Program::Text { .. } => {
                 let largest = grid.to_array().into_iter().max().unwrap_or(0);
                 if largest > most {
                     return Err(self.too_many(largest.into(), most.into()));
