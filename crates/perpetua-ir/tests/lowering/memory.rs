@@ -92,7 +92,7 @@ fn a_workgroup_array_of_an_inlined_function_is_one_variable() {
 fn subgroups_exchange_values() {
     let text = "
         #[kernel]
-        fn lanes(out: &mut [u32], wide: &mut [u64]) {
+        fn lanes(out: &mut [u32], wide: &mut [[u32; 4]]) {
             let lane = subgroup_lane();
             let i = global_id_x() * 8;
             out[i] = subgroup_add(lane);
@@ -102,11 +102,12 @@ fn subgroups_exchange_values() {
             out[i + 4] = subgroup_broadcast(lane * 2, 7);
             out[i + 5] = subgroup_max(lane) + subgroup_size();
             out[i + 6] = subgroup_id();
-            out[i + 7] = subgroup_shuffle_up(lane, 2) + subgroup_shuffle_down(lane, 1) * 100;
+            out[i + 7] = subgroup_shuffle_up(lane, 2) + subgroup_shuffle_down(lane, 1) * 100
+                + subgroup_inclusive_max(lane) * 10000 + subgroup_broadcast_first(lane + 1) * 1000000;
             wide[global_id_x()] = subgroup_ballot(lane % 2 == 1);
         }";
     let k = kernel(text, "lanes", &default());
-    let (mut out, mut wide) = (vec![0u32; 64 * 8], vec![0u64; 64]);
+    let (mut out, mut wide) = (vec![0u32; 64 * 8], vec![[1u32; 4]; 64]);
     let args = [
         Arg::Buffer(BufferRef::from_slice(&mut out)),
         Arg::Buffer(BufferRef::from_slice(&mut wide)),
@@ -127,10 +128,10 @@ fn subgroups_exchange_values() {
                 14,
                 63,
                 lane / 32,
-                up + down * 100
+                up + down * 100 + at * 10000 + 1_000_000
             ]
         );
-        assert_eq!(wide[lane as usize], 0xaaaa_aaaa);
+        assert_eq!(wide[lane as usize], [0xaaaa_aaaa, 0, 0, 0]);
     }
 }
 

@@ -6,9 +6,7 @@ use super::value::{Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::Ty;
-use crate::ir::{
-    AtomicOp, Axis, Base, Builtin, Effect, Op, Place, ReduceOp, Scalar, Scope, SubgroupOp, Sync, Value,
-};
+use crate::ir::{AtomicOp, Axis, Base, Builtin, Effect, Op, Place, ReduceOp, Scope, SubgroupOp, Sync, Value};
 use crate::ops::BinaryOp;
 
 impl Emitter<'_> {
@@ -175,42 +173,17 @@ impl Emitter<'_> {
             I::SubgroupAny => SubgroupOp::Any,
             I::SubgroupAll => SubgroupOp::All,
             I::SubgroupBallot => SubgroupOp::Ballot,
-            I::SubgroupAdd => SubgroupOp::Reduce(ReduceOp::Add),
-            I::SubgroupMul => SubgroupOp::Reduce(ReduceOp::Mul),
-            I::SubgroupMin => SubgroupOp::Reduce(ReduceOp::Min),
-            I::SubgroupMax => SubgroupOp::Reduce(ReduceOp::Max),
-            I::SubgroupAnd => SubgroupOp::Reduce(ReduceOp::And),
-            I::SubgroupOr => SubgroupOp::Reduce(ReduceOp::Or),
-            I::SubgroupXor => SubgroupOp::Reduce(ReduceOp::Xor),
-            I::SubgroupInclusiveAdd => SubgroupOp::InclusiveScan(ReduceOp::Add),
-            I::SubgroupExclusiveAdd => SubgroupOp::ExclusiveScan(ReduceOp::Add),
-            I::SubgroupInclusiveMul => SubgroupOp::InclusiveScan(ReduceOp::Mul),
-            I::SubgroupExclusiveMul => SubgroupOp::ExclusiveScan(ReduceOp::Mul),
-            other => {
-                return Err(self.error(line, format!("`{}` is not lowered", other.name()), ""));
-            }
+            I::SubgroupBroadcastFirst => SubgroupOp::BroadcastFirst,
+            other => match combination(other.name()) {
+                Some(op) => op,
+                None => return Err(self.error(line, format!("`{}` is not lowered", other.name()), "")),
+            },
         };
         let Some((value, rest)) = values.split_first() else {
             return Err(self.error(line, format!("`{}` lacks its value", what.name()), ""));
         };
         let done = self.k.op(Op::Subgroup(op, *value, rest.first().copied()));
-        let value = self.typed(line, done)?;
-        if what != I::SubgroupBallot {
-            return Ok(value);
-        }
-        // The first 64 lanes as one word.
-        let mut words = Vec::new();
-        for i in 0..2 {
-            let done = self.k.op(Op::Extract(value, i));
-            let word = self.typed(line, done)?;
-            words.push(self.cast(Scalar::U64, word, line)?);
-        }
-        let [low, high] = words[..] else {
-            return Err(self.error(line, "a ballot has no words", ""));
-        };
-        let amount = self.constant(Scalar::U32, 32);
-        let high = self.binary(BinaryOp::Shl, high, amount, line)?;
-        self.binary(BinaryOp::Or, high, low, line)
+        self.typed(line, done)
     }
 
     fn atomic(&mut self, what: Intrinsic, args: &[Expr], sync: Sync, line: u32) -> Result<Val> {
@@ -264,5 +237,18 @@ impl Emitter<'_> {
         };
         let done = self.k.op(op);
         Ok(Val::Value(self.typed(line, done)?))
+    }
+}
+
+/// The reduction or scan of this name: `subgroup_add`, `subgroup_inclusive_max`.
+fn combination(name: &str) -> Option<SubgroupOp> {
+    let name = name.strip_prefix("subgroup_")?;
+    let op = |name: &str| ReduceOp::ALL.into_iter().find(|op| op.name() == name);
+    if let Some(name) = name.strip_prefix("inclusive_") {
+        op(name).map(SubgroupOp::InclusiveScan)
+    } else if let Some(name) = name.strip_prefix("exclusive_") {
+        op(name).map(SubgroupOp::ExclusiveScan)
+    } else {
+        op(name).map(SubgroupOp::Reduce)
     }
 }

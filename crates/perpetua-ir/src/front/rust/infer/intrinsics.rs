@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use perpetua_syntax as syntax;
-use perpetua_syntax::{GenericArg, Intrinsic, IntrinsicGroup, MemoryArgs, MemoryOrder, MemoryScope, Scalar};
+use perpetua_syntax::{GenericArg, Intrinsic, IntrinsicGroup, MemoryArgs, MemoryOrder, MemoryScope};
 
 use super::tree::{Expr, ExprKind};
-use super::ty::Ty;
+use super::ty::{Len, Ty};
 use super::{Checker, Result};
 use crate::ir::{MemOrder, Scope, Sync};
 
@@ -99,7 +99,8 @@ impl Checker<'_> {
                 (Ty::BOOL, vec![self.expr_as(arg, &Ty::BOOL)?])
             }
             (Intrinsic::SubgroupBallot, [arg]) => {
-                (Ty::Scalar(Scalar::U64), vec![self.expr_as(arg, &Ty::BOOL)?])
+                let words = Ty::Array(Rc::new(Ty::U32), Len::Known(4));
+                (words, vec![self.expr_as(arg, &Ty::BOOL)?])
             }
             (_, [value, rest @ ..]) => {
                 let value = self.expr(value, None)?;
