@@ -16,8 +16,9 @@ const DRIVER: &str = include_str!("driver.h");
 
 /// MSL is C++14; nothing is contracted. What is undefined behaviour in C++ and in MSL alike (signed overflow, a
 /// shift by the width, a float out of an integer's range, an index outside a fixed array) is checked where it happens; the
-/// driver has the handlers, so the sanitizer's own library is left out at the link.
-const OPTIONS: [&str; 16] = [
+/// driver has the handlers, so the sanitizer's own library is left out at the link. Threadgroup arrays of
+/// vectors have constructors that do nothing: their guards must need no run-time library either.
+const OPTIONS: [&str; 17] = [
     "-xc++",
     "-std=gnu++14",
     "-O1",
@@ -28,6 +29,7 @@ const OPTIONS: [&str; 16] = [
     "-fno-exceptions",
     "-fno-rtti",
     "-fno-math-errno",
+    "-fno-threadsafe-statics",
     "-fvisibility=hidden",
     "-Wl,-Bsymbolic",
     "-Wno-attributes",

@@ -26,7 +26,7 @@ pub(super) use module::{COMPONENTS, Module, type_word};
 pub(super) use writer::{Spot, SpotStep, Writer, array_levels};
 
 use crate::fault::{FaultSite, PrintSite};
-use crate::ir::{Body, Effect, Inst, Kernel, ReduceOp, Scalar, Type};
+use crate::ir::{Body, Effect, Inst, Kernel, Scalar, Type};
 use crate::pass::checks::make_explicit;
 use crate::pass::{Operation, expand, expand_library, single_level};
 use crate::verify::Verified;
@@ -134,27 +134,4 @@ pub(super) fn wrapped(elements: &[String]) -> String {
         out.push_str(&format!("    {}\n", line.trim_end()));
     }
     out
-}
-
-/// What leaves every value as it is.
-pub(super) fn identity(op: ReduceOp, s: Scalar) -> u64 {
-    let sign = 1u64 << (s.bits() - 1);
-    let all = if s.bits() == 64 {
-        u64::MAX
-    } else {
-        (1 << s.bits()) - 1
-    };
-    match (op, s) {
-        (ReduceOp::Mul, Scalar::F32) => u64::from(1f32.to_bits()),
-        (ReduceOp::Mul, Scalar::F64) => 1f64.to_bits(),
-        (ReduceOp::Min, Scalar::F32) => u64::from(f32::INFINITY.to_bits()),
-        (ReduceOp::Min, Scalar::F64) => f64::INFINITY.to_bits(),
-        (ReduceOp::Max, Scalar::F32) => u64::from(f32::NEG_INFINITY.to_bits()),
-        (ReduceOp::Max, Scalar::F64) => f64::NEG_INFINITY.to_bits(),
-        (ReduceOp::Mul, _) => 1,
-        (ReduceOp::Min, _) if s.is_signed_int() => sign - 1,
-        (ReduceOp::Min | ReduceOp::And, _) => all,
-        (ReduceOp::Max, _) if s.is_signed_int() => sign,
-        _ => 0,
-    }
 }

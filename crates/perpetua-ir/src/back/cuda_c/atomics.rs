@@ -43,20 +43,13 @@ fn ordered(sync: Sync, strongest: &'static str) -> (String, &'static str) {
 }
 
 /// The unsigned type of the same size, which PTX's loads and stores move.
-fn bits_of(s: Scalar) -> Scalar {
-    match s.to_unsigned() {
-        Scalar::Bool => Scalar::U8,
-        u => u,
-    }
+const fn bits_of(s: Scalar) -> Scalar {
+    s.to_unsigned()
 }
 
 /// The letter by which inline PTX names a register for this many bytes.
 const fn register(bytes: u32) -> &'static str {
-    match bytes {
-        8 => "l",
-        2 => "h",
-        _ => "r",
-    }
+    if bytes == 8 { "l" } else { "r" }
 }
 
 fn address(d: &Cuda, place: &Expr, s: Scalar, constant: bool) -> String {
@@ -67,12 +60,6 @@ fn address(d: &Cuda, place: &Expr, s: Scalar, constant: bool) -> String {
 /// Bits as a value of type `s`.
 fn from_bits(d: &Cuda, m: &Module<'_>, s: Scalar, bits: Expr) -> Expr {
     match s {
-        Scalar::Bool => Expr::infix(
-            "!=",
-            super::super::c_like::Bind::Compare,
-            &bits,
-            &Expr::whole("0"),
-        ),
         Scalar::F32 | Scalar::F64 => d.bitcast(m, bits_of(s), s, &bits),
         _ if bits_of(s) == s => bits,
         _ => c::cast_to(d, s, &bits),
@@ -101,9 +88,8 @@ fn load_function(d: &Cuda, m: &Module<'_>, u: Scalar, sync: Sync) -> String {
     let key = format!("load_{}_{}_{u}", order_word(sync.order), scope_word(sync.scope));
     let (fence, order) = ordered(sync, "acquire");
     m.helper(&key, |name| {
-        let register_type = if u == Scalar::U8 { "unsigned int" } else { d.scalar(u) };
         format!(
-            "__device__ {ty} {name}(const {ty}* p)\n{{\n    {register_type} value;\n    asm volatile(\"{fence}ld.{order}.{}.{u} %0, [%1];\" : \"={}\"(value) : \"l\"(p) : \"memory\");\n    return value;\n}}\n",
+            "__device__ {ty} {name}(const {ty}* p)\n{{\n    {ty} value;\n    asm volatile(\"{fence}ld.{order}.{}.{u} %0, [%1];\" : \"={}\"(value) : \"l\"(p) : \"memory\");\n    return value;\n}}\n",
             scope_ptx(sync.scope),
             register(u.size()),
             ty = d.scalar(u),
@@ -117,9 +103,8 @@ pub(super) fn store(d: &Cuda, w: &mut Writer<'_>, spot: &Spot, place: &Expr, val
     let key = format!("store_{}_{}_{u}", order_word(sync.order), scope_word(sync.scope));
     let (fence, order) = ordered(sync, "release");
     let name = w.m.helper(&key, |name| {
-        let register_type = if u == Scalar::U8 { "unsigned int" } else { d.scalar(u) };
         format!(
-            "__device__ void {name}({ty}* p, {ty} value)\n{{\n    asm volatile(\"{fence}st.{order}.{}.{u} [%0], %1;\" :: \"l\"(p), \"{}\"(({register_type})value) : \"memory\");\n}}\n",
+            "__device__ void {name}({ty}* p, {ty} value)\n{{\n    asm volatile(\"{fence}st.{order}.{}.{u} [%0], %1;\" :: \"l\"(p), \"{}\"(value) : \"memory\");\n}}\n",
             scope_ptx(sync.scope),
             register(u.size()),
             ty = d.scalar(u),

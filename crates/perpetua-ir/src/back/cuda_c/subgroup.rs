@@ -2,10 +2,11 @@
 //! scans go by butterflies where all lanes are there, and lane by lane where not.
 
 use super::super::c_like::c;
-use super::super::c_like::{Bind, Dialect, Expr, Module, Writer, identity};
+use super::super::c_like::{Bind, Dialect, Expr, Module, Writer};
 use super::atomics::value_type;
 use super::dialect::Cuda;
 use crate::ir::{ReduceOp, Scalar, SubgroupOp, Type};
+use crate::ops::eval::reduce_identity;
 
 /// The name of a function that gives the lane's index in its warp.
 pub(super) fn lane_index(m: &Module<'_>) -> String {
@@ -114,7 +115,7 @@ fn scan(d: &Cuda, w: &mut Writer<'_>, op: ReduceOp, s: Scalar, inclusive: bool) 
     let near = combined(d, w, op, s, "other", "total");
     let far = combined(d, w, op, s, "total", "other");
     let own = combined(d, w, op, s, "total", "value");
-    let nothing = d.literal(w.m, s, identity(op, s)).text;
+    let nothing = d.literal(w.m, s, reduce_identity(op, s)).text;
     let (word, all, some) = if inclusive {
         ("inclusive", "return total;".to_owned(), format!("return {own};"))
     } else {

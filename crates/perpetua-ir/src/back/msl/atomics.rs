@@ -3,7 +3,7 @@
 //! compare-and-exchange on their bits.
 
 use super::super::c_like::c::{self, CNames};
-use super::super::c_like::{Bind, Expr, Spot, Writer};
+use super::super::c_like::{Expr, Spot, Writer};
 use super::dialect::Msl;
 use crate::ir::{AtomicOp, Base, MemOrder, Scalar, Sync, Type};
 
@@ -73,7 +73,7 @@ fn bits_of(d: &Msl, s: Scalar, value: &Expr) -> Expr {
     }
 }
 
-pub(super) fn load(d: &Msl, w: &mut Writer<'_>, spot: &Spot, place: &Expr, sync: Sync) -> Expr {
+pub(super) fn load(w: &mut Writer<'_>, spot: &Spot, place: &Expr, sync: Sync) -> Expr {
     let s = spot.scalar();
     before(
         w,
@@ -83,30 +83,19 @@ pub(super) fn load(d: &Msl, w: &mut Writer<'_>, spot: &Spot, place: &Expr, sync:
             MemOrder::Relaxed
         },
     );
-    let e = if s.size() == 4 {
-        let read_only = match spot.base {
-            Base::Buffer(i) => super::is_read_only(w.m, i),
-            _ => false,
-        };
-        let constant = if read_only { "const " } else { "" };
-        let p = format!(
-            "({constant}{} {}*)&{}",
-            space(spot.base),
-            atomic_type(s),
-            place.text
-        );
-        let bits = Expr::whole(format!("atomic_load_explicit({p}, memory_order_relaxed)")).reading([place]);
-        value_of(s, bits)
-    } else {
-        // Metal has no narrow atomics; an aligned access is not torn.
-        let p = format!(
-            "*(const volatile {} {}*)&{}",
-            space(spot.base),
-            d.scalar(s),
-            place.text
-        );
-        Expr::new(p, Bind::Prefix).reading([place])
+    let read_only = match spot.base {
+        Base::Buffer(i) => super::is_read_only(w.m, i),
+        _ => false,
     };
+    let constant = if read_only { "const " } else { "" };
+    let p = format!(
+        "({constant}{} {}*)&{}",
+        space(spot.base),
+        atomic_type(s),
+        place.text
+    );
+    let bits = Expr::whole(format!("atomic_load_explicit({p}, memory_order_relaxed)")).reading([place]);
+    let e = value_of(s, bits);
     if sync.order == MemOrder::Relaxed {
         return e;
     }
@@ -118,22 +107,12 @@ pub(super) fn load(d: &Msl, w: &mut Writer<'_>, spot: &Spot, place: &Expr, sync:
 pub(super) fn store(d: &Msl, w: &mut Writer<'_>, spot: &Spot, place: &Expr, value: &Expr, sync: Sync) {
     let s = spot.scalar();
     before(w, sync.order);
-    if s.size() == 4 {
-        let bits = bits_of(d, s, value);
-        let p = pointer(spot.base, atomic_type(s), place);
-        w.write(&format!(
-            "atomic_store_explicit({p}, {}, memory_order_relaxed);",
-            bits.text
-        ));
-    } else {
-        w.write(&format!(
-            "*(volatile {} {}*)&{} = {};",
-            space(spot.base),
-            d.scalar(s),
-            place.text,
-            value.text
-        ));
-    }
+    let bits = bits_of(d, s, value);
+    let p = pointer(spot.base, atomic_type(s), place);
+    w.write(&format!(
+        "atomic_store_explicit({p}, {}, memory_order_relaxed);",
+        bits.text
+    ));
     if sync.order == MemOrder::SeqCst {
         after(w, sync.order);
     }

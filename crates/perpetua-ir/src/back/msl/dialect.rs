@@ -245,7 +245,7 @@ impl CDialect for Msl {
     fn load(&self, w: &mut Writer<'_>, spot: &Spot, sync: Option<Sync>) -> Expr {
         let place = self.lvalue(w, spot);
         if let Some(sync) = sync {
-            return atomics::load(self, w, spot, &place, sync);
+            return atomics::load(w, spot, &place, sync);
         }
         match spot.base {
             Base::Constant(i) => match w.m.kernel.constants.get(i as usize) {

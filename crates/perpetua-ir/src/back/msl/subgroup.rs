@@ -2,9 +2,10 @@
 //! that Metal lacks go through the lanes in order.
 
 use super::super::c_like::c::{self, CNames};
-use super::super::c_like::{Bind, Dialect, Expr, Module, Writer, identity};
+use super::super::c_like::{Bind, Dialect, Expr, Module, Writer};
 use super::dialect::Msl;
 use crate::ir::{ReduceOp, Scalar, SubgroupOp, Type};
+use crate::ops::eval::reduce_identity;
 
 const LANE: &str = "simd_lane";
 const SIZE: &str = "simd_size";
@@ -138,7 +139,7 @@ fn by_turns(
             &Expr::whole("other"),
         )
         .map_or(String::new(), |e| c::natural(d, s, e).text);
-    let nothing = c::literal(d, s, identity(op, s)).text;
+    let nothing = c::literal(d, s, reduce_identity(op, s)).text;
     let other = shuffle(d, w.m, s, &Expr::whole("value"), &Expr::whole("from")).text;
     let test = below.map_or(String::new(), |sign| format!(" && from {sign} {LANE}"));
     let name = w.m.helper(&format!("{word}_{}_{s}", op.name()), |name| {

@@ -210,21 +210,17 @@ impl Wgsl {
         spot
     }
 
-    fn to_cell(&self, cell: &Cell, s: Scalar, e: &Expr) -> Expr {
+    fn to_cell(cell: &Cell, s: Scalar, e: &Expr) -> Expr {
         if scalar::held(s) == cell.held {
             e.clone()
-        } else if s == Scalar::Bool {
-            scalar::convert(cell.held, e)
         } else {
             scalar::bitcast(cell.held, e)
         }
     }
 
-    fn out_of_cell(&self, w: &Writer<'_>, cell: &Cell, s: Scalar, e: Expr) -> Expr {
+    fn out_of_cell(cell: &Cell, s: Scalar, e: Expr) -> Expr {
         if scalar::held(s) == cell.held {
             e
-        } else if s == Scalar::Bool {
-            Expr::infix("!=", Bind::Compare, &e, &scalar::literal(w.m, cell.held, 0))
         } else {
             scalar::bitcast(s, &e)
         }
@@ -258,18 +254,18 @@ impl Wgsl {
                 AtomicOp::Xor => "atomicXor",
                 AtomicOp::Exchange => "atomicExchange",
             };
-            let value = self.to_cell(&cell, s, value);
+            let value = Self::to_cell(&cell, s, value);
             let e = Expr::whole(format!("{name}(&{}, {})", cell.place.text, value.text))
                 .reading([&cell.place, &value])
                 .at_run_time();
-            return if used { self.out_of_cell(w, &cell, s, e) } else { e };
+            return if used { Self::out_of_cell(&cell, s, e) } else { e };
         }
         let value = w.named(&Type::Scalar(s), value.clone(), "operand");
         let old = w.name("old");
         let r = w.name("r");
-        let now = self.out_of_cell(w, &cell, s, Expr::whole(old.clone()));
+        let now = Self::out_of_cell(&cell, s, Expr::whole(old.clone()));
         let combined = self.combined(w, op, s, &now, &value);
-        let new = self.to_cell(&cell, s, &combined);
+        let new = Self::to_cell(&cell, s, &combined);
         w.write(&format!(
             "var {old} = atomicLoad(&{place});\nloop {{\n    let {r} = atomicCompareExchangeWeak(&{place}, {old}, {});\n    if ({r}.exchanged) {{\n        break;\n    }}\n    {old} = {r}.old_value;\n}}",
             new.text,
@@ -277,7 +273,7 @@ impl Wgsl {
         ));
         let old = Expr::whole(old);
         if used {
-            self.out_of_cell(w, &cell, s, old)
+            Self::out_of_cell(&cell, s, old)
         } else {
             old
         }
@@ -295,8 +291,8 @@ impl Wgsl {
         let spot = self.steady(w, spot);
         let cell = self.cell(w, &spot);
         let held = Type::Scalar(cell.held);
-        let expected = w.named(&held, self.to_cell(&cell, s, expected), "expected");
-        let new = w.named(&held, self.to_cell(&cell, s, new), "desired");
+        let expected = w.named(&held, Self::to_cell(&cell, s, expected), "expected");
+        let new = w.named(&held, Self::to_cell(&cell, s, new), "desired");
         let old = w.name("old");
         let r = w.name("r");
         // The weak exchange may fail for no reason: then the old value is the expected one.
@@ -308,7 +304,7 @@ impl Wgsl {
         ));
         let old = Expr::whole(old);
         if used {
-            self.out_of_cell(w, &cell, s, old)
+            Self::out_of_cell(&cell, s, old)
         } else {
             old
         }

@@ -339,9 +339,21 @@ fn table(m: &Module<'_>, i: usize, table: &ConstTable) -> String {
 
 fn entry(m: &Module<'_>, d: &Wgsl, body: &str) -> String {
     let needs = &m.entry_needs;
-    let [x, y, z] = d.block;
+    let mut block = d.block;
     let mut params = String::new();
-    if needs.thread_idx {
+    let mut start = String::new();
+    // naga has subgroup lanes in work-groups of one dimension only: those of more are counted in one.
+    if needs.lane && (block[1] > 1 || block[2] > 1) {
+        let [x, y, z] = block;
+        block = [x * y * z, 1, 1];
+        if needs.thread_idx {
+            params.push_str("    @builtin(local_invocation_index) thread: u32,\n");
+            start.push_str(&format!(
+                "    let tid = vec3<u32>(thread % {x}u, thread / {x}u % {y}u, thread / {}u);\n",
+                x * y
+            ));
+        }
+    } else if needs.thread_idx {
         params.push_str("    @builtin(local_invocation_id) tid: vec3<u32>,\n");
     }
     params.push_str("    @builtin(workgroup_id) group: vec3<u32>,\n");
@@ -353,9 +365,10 @@ fn entry(m: &Module<'_>, d: &Wgsl, body: &str) -> String {
         params.push_str("    @builtin(subgroup_size) subgroup_size: u32,\n");
     }
     let grid = format!("{}.grid", d.args);
-    let mut start = format!(
+    start.push_str(&format!(
         "    let number = group.x + groups.x * (group.y + groups.y * group.z);\n    if (number >= {grid}.x * {grid}.y * {grid}.z) {{\n        return;\n    }}\n"
-    );
+    ));
+    let [x, y, z] = block;
     if needs.block_idx {
         start.push_str(&format!(
             "    let bid = vec3<u32>(number % {grid}.x, number / {grid}.x % {grid}.y, number / ({grid}.x * {grid}.y));\n"

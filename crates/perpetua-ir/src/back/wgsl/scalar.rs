@@ -62,7 +62,14 @@ pub(super) fn literal(m: &Module<'_>, s: Scalar, bits: u64) -> Expr {
                 _ => f64::from_bits(bits).is_subnormal(),
             };
             let negative_zero = bits == 1 << (s.bits() - 1);
-            match float_digits(s, bits) {
+            // The shortest digits of the largest f32 are above it as an f64, which is how some readers parse them.
+            let digits = match s {
+                Scalar::F32 if f32::from_bits(bits as u32).abs() == f32::MAX => {
+                    Some(format!("{:?}", f64::from(f32::from_bits(bits as u32))))
+                }
+                _ => float_digits(s, bits),
+            };
+            match digits {
                 Some(digits) if !subnormal && !negative_zero => {
                     let bind = if digits.starts_with('-') {
                         Bind::Prefix

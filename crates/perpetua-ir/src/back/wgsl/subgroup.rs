@@ -1,10 +1,11 @@
 //! Operations among the lanes of a subgroup. WGSL has reductions, and sums and products as scans; its shuffles leave open
 //! what a lane without a source gets, so all go through one that names the source.
 
-use super::super::c_like::{Bind, Dialect, Expr, Writer, identity};
+use super::super::c_like::{Bind, Dialect, Expr, Writer};
 use super::dialect::Wgsl;
 use super::scalar;
 use crate::ir::{ReduceOp, Scalar, SubgroupOp, Type};
+use crate::ops::eval::reduce_identity;
 
 /// Names of the builtin values.
 pub(super) const LANE: &str = "subgroup_lane";
@@ -102,7 +103,7 @@ fn by_turns(
             &Expr::whole("other"),
         )
         .map_or(String::new(), |e| e.text);
-    let nothing = scalar::literal(w.m, s, identity(op, s)).text;
+    let nothing = scalar::literal(w.m, s, reduce_identity(op, s)).text;
     let test = if chosen == "true" {
         "takes_part".to_owned()
     } else {

@@ -2,7 +2,8 @@
 //! checked way is [`crate::ir::KernelBuilder`].
 
 use crate::ir::{Block, Body, Function, Inst, Op, Scalar, Stmt, Type, Value};
-use crate::ops::{BinaryOp, Result as OpResult, Row, TernaryOp, UnaryOp};
+use crate::ops::eval::result_scalar;
+use crate::ops::{BinaryOp, Row, TernaryOp, UnaryOp};
 
 /// The body of a function under construction.
 pub(super) struct Code {
@@ -65,13 +66,7 @@ impl Code {
     }
 
     fn result(&self, row: &Row, a: Value) -> Scalar {
-        let s = self.scalar(a);
-        match row.result {
-            OpResult::Same | OpResult::Second => s,
-            OpResult::Bool => Scalar::Bool,
-            OpResult::U32 => Scalar::U32,
-            OpResult::Unsigned => s.to_unsigned(),
-        }
+        result_scalar(row.result, self.scalar(a))
     }
 
     /// A constant from its bits.

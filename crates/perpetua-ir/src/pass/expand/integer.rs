@@ -65,7 +65,7 @@ pub(super) fn unary(c: &mut Code, op: UnaryOp, x: Value) -> Option<Value> {
                 c.unary(UnaryOp::ReverseBits, low),
                 c.unary(UnaryOp::ReverseBits, high),
             );
-            joined(c, s, high, low)
+            joined(c, s, low, high)
         }
         UnaryOp::ReverseBits if bits < 32 => {
             let wide = widened(c, x);
@@ -79,7 +79,7 @@ pub(super) fn unary(c: &mut Code, op: UnaryOp, x: Value) -> Option<Value> {
                 c.unary(UnaryOp::SwapBytes, low),
                 c.unary(UnaryOp::SwapBytes, high),
             );
-            joined(c, s, high, low)
+            joined(c, s, low, high)
         }
         UnaryOp::SwapBytes if bits == 8 => x,
         UnaryOp::SwapBytes => {

@@ -14,6 +14,7 @@ mod integer;
 use std::collections::{HashMap, HashSet};
 
 use crate::ir::{Block, Body, Function, Inst, Kernel, Op, Scalar, Type, Value};
+use crate::ops::eval::result_scalar;
 use crate::ops::{BinaryOp, Second, TernaryOp, UnaryOp};
 use code::Code;
 
@@ -204,13 +205,7 @@ fn rewrite_block(
 }
 
 fn build(operation: &Operation, name: String) -> Option<Function> {
-    use crate::ops::Result as OpResult;
-    let result = |row: &crate::ops::Row, s: Scalar| match row.result {
-        OpResult::Same | OpResult::Second => s,
-        OpResult::Bool => Scalar::Bool,
-        OpResult::U32 => Scalar::U32,
-        OpResult::Unsigned => s.to_unsigned(),
-    };
+    let result = |row: &crate::ops::Row, s: Scalar| result_scalar(row.result, s);
     let mut known = true;
     // A wrong last value is never seen: `known` drops the function.
     let mut keep = |v: Option<Value>, x: Value| {

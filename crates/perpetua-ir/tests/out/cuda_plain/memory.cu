@@ -60,7 +60,7 @@ __device__ unsigned int load_acquire_system_u32(const unsigned int* p)
 
 __device__ void store_release_device_u32(unsigned int* p, unsigned int value)
 {
-    asm volatile("st.release.gpu.u32 [%0], %1;" :: "l"(p), "r"((unsigned int)value) : "memory");
+    asm volatile("st.release.gpu.u32 [%0], %1;" :: "l"(p), "r"(value) : "memory");
 }
 
 __device__ unsigned int dynamic_shared_bytes()

@@ -1,15 +1,22 @@
-//! Renders every kernel of `tests/in` for every C-like target and compares with `tests/out`. What cannot be rendered
-//! leaves its error there. `PERPETUA_BLESS=1` writes the answers anew.
+//! The C-like targets: goldens of every kernel of `tests/in` in `tests/out` (what cannot be rendered leaves its error
+//! there; `PERPETUA_BLESS=1` writes the answers anew), and every operator on every type, all through the vendors'
+//! tools. MSL is run too.
 
 // Tests may unwrap: a failed expectation is the report.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[cfg(feature = "testing")]
+mod numbers;
+mod operators;
+#[cfg(feature = "testing")]
+mod random;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use perpetua_ir::back::{BROWSER_SUBGROUPS, Capability, CudaAbi, Target, render};
 use perpetua_ir::ir::Kernel;
-use perpetua_ir::verify::verify;
+use perpetua_ir::verify::{Verified, verify};
 use perpetua_vendor_tools::{self as tools, MslProgram};
 
 fn folder(name: &str) -> PathBuf {
@@ -33,6 +40,11 @@ fn kernels() -> Vec<(String, Kernel)> {
     found
 }
 
+fn verified(kernel: Kernel) -> Verified {
+    let text = kernel.to_string();
+    verify(kernel).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
 fn compare(path: &Path, text: &str) {
     if std::env::var_os("PERPETUA_BLESS").is_some_and(|v| v == "1") {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -52,7 +64,7 @@ fn compare(path: &Path, text: &str) {
 /// gives each text to `check`.
 fn goldens(targets: &[Target], out: &str, extension: &str, check: impl Fn(&str, &str, &str)) {
     for (name, kernel) in kernels() {
-        let verified = verify(kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let verified = verified(kernel);
         let path = folder("out").join(out);
         let mut answers = targets.iter().map(|t| render(&verified, t));
         let first = answers.next().unwrap();
@@ -66,8 +78,11 @@ fn goldens(targets: &[Target], out: &str, extension: &str, check: impl Fn(&str, 
     }
 }
 
-fn nvrtc(subject: &str, text: &str) {
-    for arch in ["sm_75", "sm_80", "sm_90a"] {
+/// The generations that NVRTC compiles for.
+const GENERATIONS: [&str; 3] = ["sm_75", "sm_80", "sm_90a"];
+
+fn nvrtc(subject: &str, text: &str, generations: &[&str]) {
+    for arch in generations {
         tools::nvrtc(text, arch)
             .required(subject)
             .unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -134,9 +149,14 @@ fn wgsl() {
 #[test]
 fn msl() {
     goldens(&[Target::Msl], "msl", "metal", |subject, entry, text| {
-        let compiled = MslProgram::compile(text, entry).required(subject);
-        compiled.unwrap_or_else(|e| panic!("{e}\n{text}"));
+        metal(subject, entry, text);
     });
+}
+
+/// Compiles MSL; `None` where the compiler is missing.
+fn metal(subject: &str, entry: &str, text: &str) -> Option<MslProgram> {
+    let compiled = MslProgram::compile(text, entry).required(subject);
+    compiled.unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
 #[test]
@@ -144,13 +164,15 @@ fn cuda_c() {
     let target = Target::CudaC {
         abi: CudaAbi::Checked,
     };
-    goldens(&[target], "cuda", "cu", |subject, _, text| nvrtc(subject, text));
+    goldens(&[target], "cuda", "cu", |subject, _, text| {
+        nvrtc(subject, text, &GENERATIONS)
+    });
 }
 
 #[test]
 fn plain_cuda_c() {
     let target = Target::CudaC { abi: CudaAbi::Plain };
     goldens(&[target], "cuda_plain", "cu", |subject, _, text| {
-        nvrtc(subject, text)
+        nvrtc(subject, text, &GENERATIONS)
     });
 }
