@@ -6,7 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use perpetua_ir::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig, RaceMode};
 use perpetua_ir::ir::{Kernel, Op, ParamKind, Scalar};
+use perpetua_ir::pass::checks::make_explicit;
+use perpetua_ir::pass::expand_library;
 use perpetua_ir::testing::*;
 use perpetua_ir::verify::{capabilities, verify};
 
@@ -197,9 +200,9 @@ fn damaged_text_does_no_harm() {
         for _ in 0..10 {
             let mut bytes = text.clone().into_bytes();
             for _ in 0..1 + random.bits() % 3 {
-                let at = random.bits() as usize % bytes.len();
+                let at = random.bits() as usize % bytes.len().max(1);
                 match random.bits() % 4 {
-                    0 => {
+                    0 if bytes.len() > 1 => {
                         bytes.remove(at);
                     }
                     1 => bytes[at] = b" \n{}()%$@.,:0179eE-x"[random.bits() as usize % 20],
@@ -239,4 +242,138 @@ proptest::proptest! {
         let read: Result<Kernel, _> = case.kernel.to_string().parse();
         proptest::prop_assert_eq!(read, Ok(case.kernel));
     }
+}
+
+/// Memory for a buffer, aligned for every type that the generator makes.
+struct Memory(Vec<Line>, usize);
+
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(32))]
+struct Line([u8; 32]);
+
+impl Memory {
+    fn of(bytes: &[u8]) -> Memory {
+        let mut memory = Memory(vec![Line([0; 32]); bytes.len().div_ceil(32)], bytes.len());
+        memory.bytes().copy_from_slice(bytes);
+        memory
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.0)[..self.1]
+    }
+}
+
+/// What the interpreter leaves in a case's buffers.
+fn run(case: &Case, subgroup_size: u32, races: RaceMode) -> Result<Vec<Vec<u8>>, InterpError> {
+    let kernel = verify(case.kernel.clone()).unwrap_or_else(|e| panic!("{e}"));
+    let interpreter = Interpreter::new(&kernel)?;
+    let mut memories: Vec<Memory> = case.args.iter().map(|bytes| Memory::of(bytes)).collect();
+    let args: Vec<Arg<'_>> = memories
+        .iter_mut()
+        .zip(&case.args)
+        .zip(&case.kernel.params)
+        .map(|((memory, bytes), param)| match param.kind {
+            ParamKind::Buffer { .. } => Arg::Buffer(BufferRef::from_slice(memory.bytes())),
+            ParamKind::Value(_) => Arg::Value(bytes),
+        })
+        .collect();
+    interpreter.launch(&LaunchConfig {
+        dynamic_shared_bytes: case.dynamic_shared,
+        subgroup_size,
+        races,
+        step_budget: Some(1 << 32),
+        ..LaunchConfig::new(case.grid, case.block, &args)
+    })?;
+    Ok(memories.iter_mut().map(|m| m.bytes().to_vec()).collect())
+}
+
+#[test]
+fn they_have_one_result() {
+    let mut idle = 0;
+    for config in [Config::default(), Config::full()] {
+        for seed in 0..40 {
+            let case = make(&config, seed);
+            let watched = run(&case, 32, RaceMode::Detect);
+            let one = run(&case, 32, RaceMode::Off);
+            let other = run(&case, 8, RaceMode::Off);
+            for result in [&watched, &one, &other] {
+                if let Err(e) = result {
+                    panic!("seed {seed}: {e}\n{}", case.kernel);
+                }
+            }
+            let (one, other, watched) = (one.unwrap(), other.unwrap(), watched.unwrap());
+            assert_eq!(
+                mismatches(&case.kernel, &one, &other, 5),
+                [],
+                "seed {seed}\n{}",
+                case.kernel
+            );
+            assert_eq!(
+                mismatches(&case.kernel, &one, &watched, 5),
+                [],
+                "seed {seed}\n{}",
+                case.kernel
+            );
+            idle += usize::from(one == case.args);
+        }
+    }
+    assert!(idle < 4, "{idle} of 80 do nothing");
+}
+
+/// The passes that renderers rely on keep what kernels do, and what they make verifies.
+#[test]
+fn passes_keep_the_meaning() {
+    // The interpreter need not compute library operators to the library's bits: their tests look after that.
+    let full = Config {
+        library: false,
+        ..Config::full()
+    };
+    for config in [Config::default(), full] {
+        for seed in 0..25 {
+            let case = make(&config, seed);
+            let verified = verify(case.kernel.clone()).unwrap();
+            let expected = run(&case, 32, RaceMode::Off).unwrap();
+            let explicit = make_explicit(&verified).kernel().clone();
+            for (pass, kernel) in [
+                ("explicit checks", explicit),
+                ("library", expand_library(case.kernel.clone())),
+            ] {
+                if let Err(errors) = verify(kernel.clone()) {
+                    panic!("{pass}, seed {seed}: {errors}\n{kernel}");
+                }
+                let changed = Case {
+                    kernel,
+                    ..case.clone()
+                };
+                let found = run(&changed, 32, RaceMode::Off).unwrap();
+                assert_eq!(
+                    mismatches(&case.kernel, &expected, &found, 5),
+                    [],
+                    "{pass}, seed {seed}\n{}\n{}",
+                    case.kernel,
+                    changed.kernel
+                );
+            }
+        }
+    }
+}
+
+/// Where faults are allowed, some happen, and nothing worse.
+#[test]
+fn some_fault_where_they_may() {
+    let config = Config {
+        faults: true,
+        ..Config::full()
+    };
+    let mut faults = 0;
+    for seed in 0..100 {
+        let case = make(&config, seed);
+        match run(&case, 32, RaceMode::Off) {
+            Ok(_) => {}
+            Err(InterpError::Fault(_)) => faults += 1,
+            Err(e) => panic!("seed {seed}: {e}"),
+        }
+    }
+    println!("{faults} of 100 fault");
+    assert!((10..95).contains(&faults), "{faults}");
 }

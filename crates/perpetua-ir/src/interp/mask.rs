@@ -61,13 +61,14 @@ pub(super) fn first(n: usize) -> Vec<u64> {
         .collect()
 }
 
-/// The set of lanes whose `bool` is true; 0 and 1 are the only values.
+/// The set of lanes whose `bool` is true. Only bit 0 counts: lanes that are not active hold anything.
 #[inline(always)]
 pub(super) fn from_bools(bools: &[u8; WORD]) -> u64 {
     let mut word = 0;
     for (i, eight) in bools.as_chunks::<8>().0.iter().enumerate() {
         // The product gathers bit 0 of byte k at bit 56 + k; no two terms meet, so nothing carries.
-        let gathered = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        let ones = u64::from_le_bytes(*eight) & 0x0101_0101_0101_0101;
+        let gathered = ones.wrapping_mul(0x0102_0408_1020_4080) >> 56;
         word |= gathered << (8 * i);
     }
     word
@@ -145,6 +146,10 @@ mod tests {
         let mut bools = [0u8; WORD];
         let word = 0xf0e1_d2c3_8001_7ffe_u64;
         (0..WORD).for_each(|i| bools[i] = (word >> i & 1) as u8);
+        assert_eq!(from_bools(&bools), word);
+        // What an earlier value left in lanes that were not active does not reach the others.
+        bools[3] |= 0xfe;
+        bools[40] |= 0x30;
         assert_eq!(from_bools(&bools), word);
         assert_eq!(bits(word).map(|i| 1 << i).sum::<u64>(), word);
         assert_eq!(first(70), [u64::MAX, 63]);
