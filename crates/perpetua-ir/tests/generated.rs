@@ -2,7 +2,7 @@
 
 // Tests may unwrap: a failed expectation is the report.
 #![cfg(feature = "testing")]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
