@@ -24,3 +24,4 @@ mod programs;
 mod refusals;
 mod run;
 mod stencil;
+mod witness;

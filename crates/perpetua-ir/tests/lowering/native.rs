@@ -12,9 +12,18 @@ use crate::{lanes, programs};
 const NUMBERS: &str = include_str!("programs/numbers.rs");
 const CONTROL: &str = include_str!("programs/control.rs");
 const DATA: &str = include_str!("programs/data.rs");
+const INFERENCE: &str = include_str!("programs/inference.rs");
+
+/// All programs, by name.
+pub(crate) const PROGRAMS: [(&str, &str); 4] = [
+    ("numbers", NUMBERS),
+    ("control", CONTROL),
+    ("data", DATA),
+    ("inference", INFERENCE),
+];
 
 /// The text with its marks as the front end reads them; for rustc they are switched off.
-fn marked(text: &str) -> String {
+pub(crate) fn marked(text: &str) -> String {
     text.replace("cfg_attr(any(), derive(GpuType))", "derive(GpuType)")
         .replace("cfg_attr(any(), device)", "device")
         .replace("cfg_attr(any(), kernel)", "kernel")
@@ -179,4 +188,11 @@ fn data() {
     check(DATA, "arrays", arrays, &tame(), 1);
     check(DATA, "structs", structs, &tame(), 1);
     check(DATA, "calls", calls, &tame(), 1);
+}
+
+#[test]
+fn inference() {
+    use programs::inference::*;
+    let inputs: Vec<i16> = ints().into_iter().map(|i| i as i16 / 3).collect();
+    check(INFERENCE, "literals", literals, &inputs, 1);
 }

@@ -28,7 +28,7 @@ pub mod file;
 mod emit;
 
 pub use describe::*;
-pub use emit::{lower, lower_device};
+pub use emit::{InferredLocal, inferred_locals, lower, lower_device};
 pub use error::LowerError;
 #[cfg(feature = "transpile")]
 pub use file::kernels_in_file;

@@ -2,4 +2,5 @@
 
 pub mod control;
 pub mod data;
+pub mod inference;
 pub mod numbers;

@@ -195,6 +195,45 @@ pub fn lower_device(def: &FunctionDef, how: &Instantiation) -> Result<Kernel> {
     Ok(kernel)
 }
 
+/// A local of a function, with the type that inference gave it: what rustc must have found too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InferredLocal {
+    /// The function.
+    pub function: String,
+    /// The local.
+    pub name: String,
+    /// Where it is declared.
+    pub line: u32,
+    /// Its type, as Rust writes it.
+    pub ty: String,
+}
+
+/// The locals of a function and of those that it calls, each function once for each set of generic arguments. For
+/// tests that hold this inference against rustc's.
+///
+/// # Errors
+/// As [`lower`].
+pub fn inferred_locals(def: &FunctionDef, how: &Instantiation) -> Result<Vec<InferredLocal>> {
+    let program = Program::new(how.pointer_width);
+    let loaded = program.load(def)?;
+    let generics = bind_generics(&loaded, &how.generics)?;
+    let checked = Rc::new(infer::check(&program, &loaded, generics.clone())?);
+    let mut emitter = Emitter::new(&program, checked.clone(), "types");
+    emitter.active.push((def.key(), generics));
+    emitter.instances(&checked)?;
+    let functions = emitter.checked.values().chain([&checked]);
+    Ok(functions
+        .flat_map(|f| {
+            f.locals.iter().map(|local| InferredLocal {
+                function: f.loaded.tree.name.clone(),
+                name: local.name.clone(),
+                line: local.line,
+                ty: show(&f.types.deep(&local.ty, true)),
+            })
+        })
+        .collect())
+}
+
 /// The generic arguments that were chosen, checked against the parameters.
 fn bind_generics(loaded: &Loaded, values: &[GenericValue]) -> Result<Vec<Generic>> {
     let tree = &loaded.tree;

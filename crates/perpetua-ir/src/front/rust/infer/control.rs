@@ -202,7 +202,7 @@ impl Checker<'_> {
         let target = self.open_target(label, true, false);
         let (local, body) = self.scoped(|c| {
             let local = match &pattern.kind {
-                PatternKind::Binding { name, mutable } => Some(c.declare(name, item, *mutable)),
+                PatternKind::Binding { name, mutable } => Some(c.declare(name, item, *mutable, pattern.line)),
                 PatternKind::Wild => None,
                 _ => {
                     return Err(c.error(

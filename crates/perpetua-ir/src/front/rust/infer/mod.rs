@@ -120,7 +120,7 @@ pub(crate) fn check(program: &Program, loaded: &Rc<Loaded>, generics: Vec<Generi
     let mut params = Vec::new();
     for param in &tree.params {
         let ty = checker.ty(&param.ty, param.line)?;
-        params.push(checker.declare(&param.name, ty, param.mutable));
+        params.push(checker.declare(&param.name, ty, param.mutable, param.line));
     }
     checker.ret = match &tree.ret {
         Some(ty) => checker.ty(ty, tree.line)?,
@@ -189,10 +189,11 @@ impl<'p> Checker<'p> {
         )
     }
 
-    fn declare(&mut self, name: &str, ty: Ty, mutable: bool) -> LocalId {
+    fn declare(&mut self, name: &str, ty: Ty, mutable: bool, line: u32) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
         self.locals.push(Local {
             name: name.to_owned(),
+            line,
             ty,
             mutable,
             deferred: false,

@@ -19,7 +19,9 @@ impl Checker<'_> {
         let line = pattern.line;
         Ok(match &pattern.kind {
             PatternKind::Wild => Pat::Wild,
-            PatternKind::Binding { name, mutable } => Pat::Binding(self.declare(name, ty.clone(), *mutable)),
+            PatternKind::Binding { name, mutable } => {
+                Pat::Binding(self.declare(name, ty.clone(), *mutable, line))
+            }
             PatternKind::Const(value) => {
                 let value = self.pattern_const(value, ty, line)?;
                 Pat::Range(Some(value), Some(value))

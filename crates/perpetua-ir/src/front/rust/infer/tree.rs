@@ -28,6 +28,8 @@ pub(crate) struct LocalId(pub(crate) u32);
 #[derive(Clone, Debug)]
 pub(crate) struct Local {
     pub(crate) name: String,
+    /// Where it is declared.
+    pub(crate) line: u32,
     pub(crate) ty: Ty,
     pub(crate) mutable: bool,
     /// Declared without a value.
