@@ -3,7 +3,9 @@
 //! A kernel is a tree of [`Block`]s. Each statement defines at most one immutable [`Value`], visible in the rest
 //! of its block and in nested blocks. What control flow joins goes through [`Local`] variables; there are no phis.
 //! Control flow is structured: `if`, `switch`, `loop`, labelled block, `break`/`continue` by depth, `return`.
-//! Memory is reached only through a [`Place`] (a base and a path), so no target needs pointers.
+//! Nothing follows a `break`, `continue` or `return` in its block. Memory is reached only through a [`Place`] (a base
+//! and a path), so no target needs pointers. Parameters, workgroup variables and constant tables have different
+//! names, all of them ASCII identifiers; the verifier (`crate::verify`) has the complete list of rules.
 //!
 //! Meaning, as in Rust: integer arithmetic wraps, shift amounts are masked, float-to-integer casts saturate (NaN
 //! to 0), floats are IEEE without contraction. What Rust panics at is a [`FaultKind`]; see [`Checks`].
@@ -115,7 +117,8 @@ pub struct ConstTable {
     pub data: Vec<u64>,
 }
 
-/// A device function: takes and returns values; buffers and references are resolved by the front end.
+/// A device function: takes and returns values; buffers and references are resolved by the front end. Its code
+/// reaches no parameter of the kernel, buffer or workgroup variable; constant tables, builtins and barriers it may.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     /// Name: an identifier, unique in the kernel.
@@ -139,7 +142,8 @@ pub struct Body {
     pub block: Block,
 }
 
-/// A mutable variable private to a lane. Reading it before it was written is a verifier error.
+/// A mutable variable private to a lane. Reading it, or storing to a part of it, before every path has written the
+/// whole is a verifier error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Local {
     /// Name in the source; need not be unique.

@@ -1,16 +1,24 @@
 //! Prints code: bodies, statements, operations. Never fails: what ill-formed code names and the kernel does not have
 //! is printed by its number, marked with `#`.
 
+use std::collections::HashMap;
 use std::fmt::{self, Write};
 
 use super::words;
 use crate::ir::*;
+
+/// Longest text of a single statement, in bytes: what composes a large array is cut off.
+const STATEMENT: usize = 200;
 
 /// One statement as a line of text, without what is inside its blocks and without its line number.
 pub(crate) fn statement(kernel: &Kernel, body: &Body, inst: &Inst) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = Printer::new(kernel, body, &mut out).head(inst);
+    if out.len() > STATEMENT {
+        out.truncate(out.floor_char_boundary(STATEMENT));
+        out.push('…');
+    }
     out
 }
 
@@ -55,12 +63,28 @@ impl fmt::Display for TypeText<'_> {
 struct Printer<'a, 'w> {
     kernel: &'a Kernel,
     body: &'a Body,
+    /// For each local variable, whether another one of the body has its name.
+    twins: Vec<bool>,
     out: &'w mut dyn Write,
 }
 
 impl<'a, 'w> Printer<'a, 'w> {
     fn new(kernel: &'a Kernel, body: &'a Body, out: &'w mut dyn Write) -> Self {
-        Printer { kernel, body, out }
+        let mut counts = HashMap::new();
+        for local in &body.locals {
+            *counts.entry(local.name.as_str()).or_insert(0) += 1;
+        }
+        let twins = body
+            .locals
+            .iter()
+            .map(|local| counts.get(local.name.as_str()) != Some(&1))
+            .collect();
+        Printer {
+            kernel,
+            body,
+            twins,
+            out,
+        }
     }
 
     fn indent(&mut self, depth: usize) -> fmt::Result {
@@ -339,8 +363,7 @@ impl<'a, 'w> Printer<'a, 'w> {
             return write!(self.out, "$local#{}", id.0);
         };
         write!(self.out, "${}", local.name)?;
-        let twins = self.body.locals.iter().filter(|l| l.name == local.name).count();
-        if twins > 1 {
+        if self.twins.get(id.0 as usize) == Some(&true) {
             write!(self.out, "#{}", id.0)?;
         }
         Ok(())
