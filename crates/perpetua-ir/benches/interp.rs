@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use perpetua_ir::interp::{Arg, BufferRef, Interpreter, LaunchConfig};
 use perpetua_ir::ir::*;
-use perpetua_ir::ops::{BinaryOp, TernaryOp};
+use perpetua_ir::ops::{BinaryOp, TernaryOp, UnaryOp};
 use perpetua_ir::verify::verify;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -170,6 +170,21 @@ fn tree_sum() -> Result<Bench> {
     })
 }
 
+/// A transcendental of every lane.
+fn library(op: UnaryOp) -> Result<Bench> {
+    let mut k = KernelBuilder::new(op.name());
+    let out = k.buffer("out", Type::F32, Access::ReadWrite);
+    let from = k.buffer("from", Type::F32, Access::Read);
+    let i = k.global_id(Axis::X)?;
+    let v = k.load(Place::element(from, i))?;
+    let v = k.unary(op, v)?;
+    k.store(Place::element(out, i), v)?;
+    Ok(Bench {
+        kernel: k.finish(),
+        operations: 5,
+    })
+}
+
 fn measure(bench: &Bench, grid: [u32; 3], block: [u32; 3], values: &[f32], n: usize) -> Result<()> {
     let started = Instant::now();
     let kernel = verify(bench.kernel.clone())?;
@@ -214,6 +229,9 @@ fn main() -> Result<()> {
     measure(&stencil(1024)?, [64, 64, 1], [16, 16, 1], &[], n)?;
     measure(&mandelbrot(512)?, [2, 512, 1], [256, 1, 1], &[], n)?;
     measure(&mandelbrot(512)?, [32, 32, 1], [16, 16, 1], &[], n)?;
+    for op in [UnaryOp::Exp, UnaryOp::Ln, UnaryOp::Sin, UnaryOp::Tanh] {
+        measure(&library(op)?, [4096, 1, 1], [256, 1, 1], &[], n)?;
+    }
     measure(&tree_sum()?, [4096, 1, 1], [256, 1, 1], &[], n)?;
     Ok(())
 }

@@ -10,6 +10,7 @@ const LN_2_HIGH: f32 = 0.693_145_75;
 const LN_2_LOW: f32 = 1.428_606_8e-6;
 
 /// `x` limited to `[low, high]`; NaN stays NaN.
+#[inline(always)]
 fn limit<R: Real>(x: R, low: f32, high: f32) -> R {
     let (low, high) = (x.lit(low), x.lit(high));
     let x = x.lt(low).select(low, x);
@@ -17,6 +18,7 @@ fn limit<R: Real>(x: R, low: f32, high: f32) -> R {
 }
 
 /// `(r, k)` with `x = r + k ln 2` and `|r| <= ln 2 / 2`.
+#[inline(always)]
 fn reduce<R: Real>(x: R) -> (R, R) {
     let k = (x * x.lit(LOG2_E)).nearest();
     let r = (-k).fma(x.lit(LN_2_HIGH), x);
@@ -24,6 +26,7 @@ fn reduce<R: Real>(x: R) -> (R, R) {
 }
 
 /// `exp(r) - 1 - r` over `r²`, for `|r| <= ln 2 / 2`.
+#[inline(always)]
 fn tail<R: Real>(r: R) -> R {
     polynomial(
         r,
@@ -39,6 +42,7 @@ fn tail<R: Real>(r: R) -> R {
 }
 
 /// `exp(high + low)` for a `low` much smaller than `high`.
+#[inline(always)]
 pub(super) fn exp_sum<R: Real>(high: R, low: R) -> R {
     let x = limit(high, -104.0, 89.0);
     let (r, k) = reduce(x);
@@ -47,6 +51,7 @@ pub(super) fn exp_sum<R: Real>(high: R, low: R) -> R {
     scale(p, k.to_int())
 }
 
+#[inline(always)]
 pub(super) fn exp<R: Real>(x: R) -> R {
     let x = limit(x, -104.0, 89.0);
     let (r, k) = reduce(x);
@@ -54,6 +59,7 @@ pub(super) fn exp<R: Real>(x: R) -> R {
     scale(p, k.to_int())
 }
 
+#[inline(always)]
 pub(super) fn exp2<R: Real>(x: R) -> R {
     let x = limit(x, -151.0, 129.0);
     let k = x.nearest();
@@ -70,6 +76,7 @@ pub(super) fn exp2<R: Real>(x: R) -> R {
     scale(p, k.to_int())
 }
 
+#[inline(always)]
 pub(super) fn exp_m1<R: Real>(x: R) -> R {
     let full = x;
     let x = limit(x, -20.0, 89.0);
@@ -88,6 +95,7 @@ pub(super) fn exp_m1<R: Real>(x: R) -> R {
     full.abs().lt(x.lit(1e-9)).select(full, y)
 }
 
+#[inline(always)]
 pub(super) fn sinh<R: Real>(x: R) -> R {
     let a = x.abs();
     let t = x * x;
@@ -106,6 +114,7 @@ pub(super) fn sinh<R: Real>(x: R) -> R {
     a.gt(x.lit(1.0)).select(far.copysign(x), near)
 }
 
+#[inline(always)]
 pub(super) fn cosh<R: Real>(x: R) -> R {
     let a = x.abs();
     let h = exp(a * x.lit(0.5));
@@ -114,6 +123,7 @@ pub(super) fn cosh<R: Real>(x: R) -> R {
     a.gt(x.lit(40.0)).select(x.lit(0.5) * h * h, middle)
 }
 
+#[inline(always)]
 pub(super) fn tanh<R: Real>(x: R) -> R {
     let a = x.abs();
     let t = x * x;
@@ -131,6 +141,7 @@ pub(super) fn tanh<R: Real>(x: R) -> R {
     a.gt(x.lit(0.6)).select(far, near).copysign(x)
 }
 
+#[inline(always)]
 pub(super) fn asinh<R: Real>(x: R) -> R {
     let a = x.abs();
     let huge = a.gt(x.lit(1e9));
@@ -141,6 +152,7 @@ pub(super) fn asinh<R: Real>(x: R) -> R {
     a.lt(x.lit(1e-4)).or(x.is_nan()).select(x, y)
 }
 
+#[inline(always)]
 pub(super) fn acosh<R: Real>(x: R) -> R {
     let huge = x.gt(x.lit(1e9));
     let t = huge.select(x.lit(1.0), x) - x.lit(1.0);
@@ -149,6 +161,7 @@ pub(super) fn acosh<R: Real>(x: R) -> R {
     x.lt(x.lit(1.0)).select(x.lit(f32::NAN), y)
 }
 
+#[inline(always)]
 pub(super) fn atanh<R: Real>(x: R) -> R {
     let a = x.abs();
     let y = x.lit(0.5) * ln_1p((a + a) / (x.lit(1.0) - a));

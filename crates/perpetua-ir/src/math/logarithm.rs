@@ -7,6 +7,7 @@ const LN_2: f32 = std::f32::consts::LN_2;
 const LN_2_REST: f32 = -1.904_654_2e-9;
 
 /// Exponent and fraction: `(e, f)` with `x = 2^e (1 + f)`, for positive, finite `x`.
+#[inline(always)]
 fn split<R: Real>(x: R) -> (R::Int, R) {
     let tiny = x.lt(x.lit(f32::MIN_POSITIVE));
     let x = tiny.select(x * x.lit(33_554_432.0), x);
@@ -20,6 +21,7 @@ fn split<R: Real>(x: R) -> (R::Int, R) {
 }
 
 /// `ln(1 + f) - f` for `1 + f` between √½ and √2.
+#[inline(always)]
 fn tail<R: Real>(f: R) -> R {
     let c = [
         0.333_333_08,
@@ -37,12 +39,14 @@ fn tail<R: Real>(f: R) -> R {
 }
 
 /// The logarithm `y` of `x`, but for the special values: -inf of 0, NaN of negative numbers, inf of inf.
+#[inline(always)]
 fn special<R: Real>(x: R, y: R) -> R {
     let y = x.eq(x.lit(f32::INFINITY)).select(x, y);
     let y = x.eq(x.lit(0.0)).select(x.lit(f32::NEG_INFINITY), y);
     x.lt(x.lit(0.0)).or(x.is_nan()).select(x.lit(f32::NAN), y)
 }
 
+#[inline(always)]
 pub(super) fn ln<R: Real>(x: R) -> R {
     let (e, f) = split(x);
     let e = e.to_real();
@@ -50,6 +54,7 @@ pub(super) fn ln<R: Real>(x: R) -> R {
     special(x, e.fma(x.lit(LN_2), t))
 }
 
+#[inline(always)]
 pub(super) fn ln_1p<R: Real>(x: R) -> R {
     let one = x.lit(1.0);
     let u = one + x;
@@ -67,6 +72,7 @@ pub(super) fn ln_1p<R: Real>(x: R) -> R {
 }
 
 /// `log_b x` from `1 / ln b` and `log_b 2`, each in two parts.
+#[inline(always)]
 fn in_base<R: Real>(x: R, inverse: [f32; 2], two: [f32; 2]) -> R {
     let (e, f) = split(x);
     let e = e.to_real();
@@ -78,10 +84,12 @@ fn in_base<R: Real>(x: R, inverse: [f32; 2], two: [f32; 2]) -> R {
     special(x, e.fma(x.lit(two[0]), t))
 }
 
+#[inline(always)]
 pub(super) fn log2<R: Real>(x: R) -> R {
     in_base(x, [std::f32::consts::LOG2_E, 1.925_963e-8], [1.0, 0.0])
 }
 
+#[inline(always)]
 pub(super) fn log10<R: Real>(x: R) -> R {
     in_base(
         x,
@@ -91,6 +99,7 @@ pub(super) fn log10<R: Real>(x: R) -> R {
 }
 
 /// `log2 x` as an unevaluated sum of two floats, for positive finite `x`: relative error near 2^-36.
+#[inline(always)]
 pub(super) fn log2_sum<R: Real>(x: R) -> (R, R) {
     let (e, f) = split(x);
     // ln(1 + f) = 2 atanh(s), s = f / (2 + f), with s in two parts.

@@ -20,6 +20,7 @@ use crate::ir::{Inst, Kernel, KernelBuilder, Scalar, Value};
 use crate::ops::{BinaryOp, UnaryOp};
 use real::Real;
 
+#[inline(always)]
 fn unary<R: Real>(op: UnaryOp, x: R) -> Option<R> {
     Some(match op {
         UnaryOp::Exp => exponential::exp(x),
@@ -46,6 +47,7 @@ fn unary<R: Real>(op: UnaryOp, x: R) -> Option<R> {
     })
 }
 
+#[inline(always)]
 fn binary<R: Real>(op: BinaryOp, x: R, y: R) -> Option<R> {
     Some(match op {
         BinaryOp::Pow => power::pow(x, y),
@@ -56,11 +58,13 @@ fn binary<R: Real>(op: BinaryOp, x: R, y: R) -> Option<R> {
 }
 
 /// Computes a library operator of one operand; `None` for an operator that is not in the library.
+#[inline(always)]
 pub fn eval_unary(op: UnaryOp, x: f32) -> Option<f32> {
     unary(op, x)
 }
 
 /// Computes a library operator of two operands; `None` for an operator that is not in the library.
+#[inline(always)]
 pub fn eval_binary(op: BinaryOp, x: f32, y: f32) -> Option<f32> {
     binary(op, x, y)
 }

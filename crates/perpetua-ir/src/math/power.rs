@@ -5,6 +5,7 @@ use super::logarithm::log2_sum;
 use super::real::{Condition, Real, Word};
 
 /// `x` to the `y`, with the special cases of IEEE 754's `pow`.
+#[inline(always)]
 pub(super) fn pow<R: Real>(x: R, y: R) -> R {
     let (one, zero, inf) = (x.lit(1.0), x.lit(0.0), x.lit(f32::INFINITY));
     let a = x.abs();
@@ -58,6 +59,7 @@ pub(super) fn pow<R: Real>(x: R, y: R) -> R {
     y.eq(zero).or(x.eq(one)).select(one, value)
 }
 
+#[inline(always)]
 pub(super) fn cbrt<R: Real>(x: R) -> R {
     let a = x.abs();
     let tiny = a.lt(x.lit(f32::MIN_POSITIVE));
@@ -83,6 +85,7 @@ pub(super) fn cbrt<R: Real>(x: R) -> R {
     plain.select(x, y)
 }
 
+#[inline(always)]
 pub(super) fn hypot<R: Real>(x: R, y: R) -> R {
     let (ax, ay) = (x.abs(), y.abs());
     let swap = ax.lt(ay);

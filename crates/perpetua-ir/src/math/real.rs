@@ -33,10 +33,12 @@ pub(super) trait Real:
     fn eq(self, other: Self) -> Self::Cond;
 
     /// `self > other`.
+    #[inline(always)]
     fn gt(self, other: Self) -> Self::Cond {
         other.lt(self)
     }
     /// Whether NaN.
+    #[inline(always)]
     fn is_nan(self) -> Self::Cond {
         self.eq(self).not()
     }
@@ -81,12 +83,14 @@ pub(super) trait Condition: Copy {
     /// `a` where this holds, else `b`.
     fn select(self, a: Self::Real, b: Self::Real) -> Self::Real;
     /// `a` where this holds, else `b`.
+    #[inline(always)]
     fn select_int(
         self,
         a: <Self::Real as Real>::Int,
         b: <Self::Real as Real>::Int,
     ) -> <Self::Real as Real>::Int;
     /// Runs one of two pieces of code that give a float and an integer.
+    #[inline(always)]
     fn branch(
         self,
         then: impl FnOnce() -> (Self::Real, <Self::Real as Real>::Int),
@@ -95,15 +99,15 @@ pub(super) trait Condition: Copy {
 }
 
 /// `c[0] + x c[1] + x² c[2] + …`, by Horner's rule with fused steps.
+#[inline(always)]
 pub(super) fn polynomial<R: Real>(x: R, c: &[f32]) -> R {
-    match c {
-        [] => x.lit(0.0),
-        [last] => x.lit(*last),
-        [first, rest @ ..] => polynomial(x, rest).fma(x, x.lit(*first)),
-    }
+    let mut rest = c.iter().rev();
+    let last = x.lit(rest.next().copied().unwrap_or(0.0));
+    rest.fold(last, |sum, c| sum.fma(x, x.lit(*c)))
 }
 
 /// `x * 2^k` for `k` in -252 ..= 254, rounded once where `x` is normal.
+#[inline(always)]
 pub(super) fn scale<R: Real>(x: R, k: R::Int) -> R {
     let half = k.shr(x.int(1));
     let rest = k.sub(half);

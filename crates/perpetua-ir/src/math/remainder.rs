@@ -17,6 +17,7 @@ struct Format {
 }
 
 impl Format {
+    #[inline(always)]
     fn of(float: Scalar) -> Option<Format> {
         match float {
             Scalar::F32 => Some(Format {
@@ -34,22 +35,27 @@ impl Format {
             _ => None,
         }
     }
+    #[inline(always)]
     fn max_exponent(&self) -> u64 {
         (1 << self.exponent) - 1
     }
+    #[inline(always)]
     fn hidden(&self) -> u64 {
         1 << self.fraction
     }
+    #[inline(always)]
     fn sign(&self) -> u64 {
         1 << (self.fraction + self.exponent)
     }
     /// Leading zeros of a word whose top bit is the hidden one.
+    #[inline(always)]
     fn excess(&self) -> u64 {
         u64::from(self.word.bits() - self.fraction - 1)
     }
 }
 
 /// The function `perpetua_rem_f32` or `perpetua_rem_f64`; `None` for other types.
+#[inline(always)]
 pub(super) fn function(float: Scalar) -> Option<Function> {
     let format = Format::of(float)?;
     let ty = Type::from(float);
@@ -63,6 +69,7 @@ pub(super) fn function(float: Scalar) -> Option<Function> {
     builder.finish().functions.into_iter().next()
 }
 
+#[inline(always)]
 fn body(b: &mut KernelBuilder, f: &Format) -> Result<()> {
     use BinaryOp::{And, Eq, Ge, Gt, Le, Ne, Or, Shl, Shr, Sub};
     let (x, y) = (Value(0), Value(1));
@@ -165,6 +172,7 @@ fn body(b: &mut KernelBuilder, f: &Format) -> Result<()> {
 }
 
 /// Significand with its hidden bit, and biased exponent, of a finite nonzero magnitude or of zero.
+#[inline(always)]
 fn split(b: &mut KernelBuilder, f: &Format, magnitude: Value) -> Result<(Value, Value)> {
     let width = b.i32(f.fraction as i32);
     let e = b.binary(BinaryOp::Shr, magnitude, width)?;

@@ -20,6 +20,7 @@ const TWO_OVER_PI: [u32; 7] = [
 const LARGE: f32 = 48_000.0;
 
 /// `(r, k)` with `x = r + k π/2`, `|r| <= π/4`; `k` modulo 4 counts.
+#[inline(always)]
 fn reduce<R: Real>(x: R) -> (R, R::Int) {
     x.abs().lt(x.lit(LARGE)).branch(
         || {
@@ -32,6 +33,7 @@ fn reduce<R: Real>(x: R) -> (R, R::Int) {
 }
 
 /// Payne and Hanek's reduction: the few words of `x · 2/π` that matter.
+#[inline(always)]
 fn reduce_large<R: Real>(x: R) -> (R, R::Int) {
     let int = |v: u32| x.int(v as i32);
     let bits = x.bits();
@@ -100,6 +102,7 @@ fn reduce_large<R: Real>(x: R) -> (R, R::Int) {
     (finite.select(r, x.lit(f32::NAN)), quarter)
 }
 
+#[inline(always)]
 fn sin_near<R: Real>(r: R) -> R {
     let t = r * r;
     let p = polynomial(
@@ -109,6 +112,7 @@ fn sin_near<R: Real>(r: R) -> R {
     (t * r).fma(p, r)
 }
 
+#[inline(always)]
 fn cos_near<R: Real>(r: R) -> R {
     let t = r * r;
     let p = polynomial(
@@ -119,12 +123,14 @@ fn cos_near<R: Real>(r: R) -> R {
 }
 
 /// `sin(r + k π/2)`.
+#[inline(always)]
 fn by_quarter<R: Real>(r: R, k: R::Int) -> R {
     let odd = k.and(r.int(1)).eq(r.int(1));
     let y = odd.select(cos_near(r), sin_near(r));
     k.and(r.int(2)).eq(r.int(2)).select(-y, y)
 }
 
+#[inline(always)]
 pub(super) fn sin<R: Real>(x: R) -> R {
     let (r, k) = reduce(x);
     let y = by_quarter(r, k);
@@ -132,11 +138,13 @@ pub(super) fn sin<R: Real>(x: R) -> R {
     x.eq(x.lit(0.0)).select(x, y)
 }
 
+#[inline(always)]
 pub(super) fn cos<R: Real>(x: R) -> R {
     let (r, k) = reduce(x);
     by_quarter(r, k.add(x.int(1)))
 }
 
+#[inline(always)]
 pub(super) fn tan<R: Real>(x: R) -> R {
     let (r, k) = reduce(x);
     let (s, c) = (sin_near(r), cos_near(r));
@@ -159,6 +167,7 @@ const ATAN: [f32; 9] = [
 ];
 
 /// `atan(a)` for `a >= 0`, from `t = a` or, when `inverted`, `t = 1/a`.
+#[inline(always)]
 fn atan_unit<R: Real>(t: R, inverted: R::Cond) -> R {
     let s = t * t;
     let p = polynomial(s, &ATAN) * s;
@@ -167,6 +176,7 @@ fn atan_unit<R: Real>(t: R, inverted: R::Cond) -> R {
     inverted.select(flipped, y)
 }
 
+#[inline(always)]
 pub(super) fn atan<R: Real>(x: R) -> R {
     let a = x.abs();
     let inverted = a.gt(x.lit(1.0));
@@ -175,6 +185,7 @@ pub(super) fn atan<R: Real>(x: R) -> R {
 }
 
 /// Angle of the point (`x`, `y`), as C's `atan2(y, x)`.
+#[inline(always)]
 pub(super) fn atan2<R: Real>(y: R, x: R) -> R {
     let (ay, ax) = (y.abs(), x.abs());
     let inf = y.lit(f32::INFINITY);
@@ -206,6 +217,7 @@ const ASIN: [f32; 6] = [
     0.037_890_97,
 ];
 
+#[inline(always)]
 pub(super) fn asin<R: Real>(x: R) -> R {
     let a = x.abs();
     let far = a.gt(x.lit(0.5));
@@ -216,6 +228,7 @@ pub(super) fn asin<R: Real>(x: R) -> R {
     far.select(flipped, y).copysign(x)
 }
 
+#[inline(always)]
 pub(super) fn acos<R: Real>(x: R) -> R {
     let a = x.abs();
     let far = a.gt(x.lit(0.5));

@@ -86,8 +86,8 @@ float!(
     binary_f32,
     ternary_f32,
     f32,
-    library_unary,
-    library_binary
+    library::unary,
+    library::binary
 );
 float!(
     unary_f64,
@@ -97,11 +97,3 @@ float!(
     |_, _: &[u64], _: &[Line], _: &mut [Line]| {},
     |_, _: &[u64], _: &[Line], _: &[Line], _: &mut [Line]| {}
 );
-
-fn library_unary(op: UnaryOp, m: &[u64], a: &[Line], out: &mut [Line]) {
-    map1::<f32, f32>(m, a, out, |x| library::math_unary(op, x));
-}
-
-fn library_binary(op: BinaryOp, m: &[u64], a: &[Line], b: &[Line], out: &mut [Line]) {
-    map2::<f32, f32, f32>(m, a, b, out, |x, y| library::math_binary(op, x, y));
-}
