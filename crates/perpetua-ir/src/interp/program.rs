@@ -124,10 +124,35 @@ pub(super) enum Length {
     Region,
 }
 
+impl Length {
+    /// The length, where the region has `run` elements.
+    pub(super) fn of(self, run: u64) -> u64 {
+        match self {
+            Length::Fixed(n) => n.into(),
+            Length::Region => run,
+        }
+    }
+}
+
+/// How a value differs from lane to lane, as far as the text tells. A row is the lanes of a work-group that differ in
+/// x alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spread {
+    /// The same in all lanes.
+    Uniform,
+    /// The same in the lanes of a row.
+    Row,
+    /// One more, modulo the type, from each lane of a row to the next.
+    Ascending,
+    /// Anyhow.
+    Any,
+}
+
 /// One index of a place.
 pub(super) struct IndexStep {
     pub(super) index: Reg,
     pub(super) ty: Scalar,
+    pub(super) spread: Spread,
     pub(super) length: Length,
     /// What one step adds: bytes in a region, registers in a private array.
     pub(super) stride: u32,

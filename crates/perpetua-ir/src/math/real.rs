@@ -83,14 +83,12 @@ pub(super) trait Condition: Copy {
     /// `a` where this holds, else `b`.
     fn select(self, a: Self::Real, b: Self::Real) -> Self::Real;
     /// `a` where this holds, else `b`.
-    #[inline(always)]
     fn select_int(
         self,
         a: <Self::Real as Real>::Int,
         b: <Self::Real as Real>::Int,
     ) -> <Self::Real as Real>::Int;
     /// Runs one of two pieces of code that give a float and an integer.
-    #[inline(always)]
     fn branch(
         self,
         then: impl FnOnce() -> (Self::Real, <Self::Real as Real>::Int),

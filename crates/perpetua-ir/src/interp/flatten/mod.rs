@@ -5,6 +5,7 @@ mod liveness;
 mod ops;
 mod place;
 mod registers;
+mod spread;
 
 use super::program::*;
 use crate::ir::*;
@@ -36,6 +37,8 @@ struct Context<'a> {
     liveness: Liveness,
     /// Registers of each value; empty before its definition.
     values: Vec<Vec<Reg>>,
+    /// How each value differs between lanes.
+    spreads: Vec<Spread>,
     /// Registers of each local variable.
     locals: Vec<Vec<Reg>>,
     /// Where returning lanes wait.
@@ -164,6 +167,7 @@ impl<'a> Flattener<'a> {
             },
             liveness: Liveness::of(body),
             values: vec![Vec::new(); body.values.len()],
+            spreads: vec![Spread::Any; body.values.len()],
             locals,
             returned,
             result: Vec::new(),

@@ -153,6 +153,7 @@ impl<'a> Flattener<'a> {
         path.steps.push(IndexStep {
             index: reg,
             ty: from,
+            spread: cx.spread(index),
             length,
             stride,
             site,

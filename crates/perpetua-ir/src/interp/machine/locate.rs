@@ -2,15 +2,15 @@
 //! that addresses which follow each other, or are all one, are found as such. Touches no memory.
 
 use super::super::mask;
-use super::super::program::{IndexStep, Length, Program};
-use super::{Machine, extended};
+use super::super::program::{IndexStep, Program, Spread};
+use super::Machine;
 use crate::ir::Scalar;
 use crate::ops::eval::{self, Line, WORD, view};
 
 /// Where the lanes of a word find a place, in bytes (or registers) from its start.
 pub(super) struct Located {
     pub(super) shape: Shape,
-    /// For [`Shape::Each`] and [`Shape::Runs`]: each lane's offset.
+    /// For [`Shape::Each`] each lane's offset, for [`Shape::Runs`] that of each run's first lane.
     pub(super) at: [u64; WORD],
     /// Offset from one lane to the next in runs.
     unit: u64,
@@ -22,7 +22,8 @@ pub(super) enum Shape {
     Same(u64),
     /// Consecutive lanes, from the first one on, at consecutive units, from this offset on.
     Run { first: usize, offset: u64 },
-    /// Runs, which start at these lanes; a run ends before the next start or inactive lane.
+    /// Runs, which start at these lanes; a run ends before the next start or inactive lane. Of `at` only these lanes
+    /// count.
     Runs(u64),
     /// Anyhow.
     Each,
@@ -44,9 +45,20 @@ impl Located {
         match self.shape {
             Shape::Same(offset) => offset,
             Shape::Run { first, offset } => offset + (lane - first) as u64 * self.unit,
-            Shape::Runs(_) | Shape::Each => self.at[lane],
+            Shape::Runs(starts) => {
+                let first = WORD - 1 - (starts & (u64::MAX >> (WORD - 1 - lane))).leading_zeros() as usize;
+                self.at[first] + (lane - first) as u64 * self.unit
+            }
+            Shape::Each => self.at[lane],
         }
     }
+}
+
+/// End of the run of lanes that starts at lane `start`: the next start, inactive lane, or the word's end.
+pub(super) fn run_end(starts: u64, m: u64, start: usize) -> usize {
+    let ends = (starts | !m) & (u64::MAX << start << 1);
+    // A start at the top lane leaves no bit, and there are 64 zeros then.
+    ends.trailing_zeros() as usize
 }
 
 /// An index type.
@@ -86,50 +98,59 @@ macro_rules! index {
 
 index!(i8 i16 i32 i64 u8 u16 u32 u64);
 
-/// How the indices of neighbouring lanes relate.
-enum Pattern {
-    /// Each is one more than the one before; first lane and its index.
-    Ascending(usize, u64),
-    /// All are this one.
-    Equal(u64),
+/// How the indices of the lanes of a word relate, looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    /// All are the same.
+    Equal,
+    /// Each is one more than the one before, modulo the type.
+    Ascending,
     Mixed,
 }
 
-/// Whether indices ascend by one from `start` on, and whether they all equal it.
+/// Whether an index of a lane between the first and the last one of `m` is not `start` plus what `by` says for its
+/// distance from the first.
 #[inline(always)]
-fn relation<'i, T: Index + 'i>(start: T, indices: impl Iterator<Item = &'i T>) -> (bool, bool) {
-    let zero = T::of(0);
-    let (mut ascends, mut equals) = (zero, zero);
-    for (i, index) in indices.enumerate() {
-        let step = index.minus(start);
-        ascends = ascends.or(step.minus(T::of(i)));
-        equals = equals.or(step);
+fn unlike<T: Index>(index: &[T; WORD], m: u64, start: T, by: impl Fn(usize) -> T) -> bool {
+    let mut unlike = T::of(0);
+    if m == u64::MAX {
+        for (i, index) in index.iter().enumerate() {
+            unlike = unlike.or(index.minus(start).minus(by(i)));
+        }
+    } else {
+        let (lo, hi) = (m.trailing_zeros() as usize, WORD - m.leading_zeros() as usize);
+        for (i, index) in index[lo..hi].iter().enumerate() {
+            unlike = unlike.or(index.minus(start).minus(by(i)));
+        }
     }
-    (ascends == zero, equals == zero)
+    unlike != T::of(0)
 }
 
-/// Compares the indices of the lanes `m`, which must not be empty. Ascending ones are of consecutive lanes, all of
-/// them below `len`, or they are mixed.
-fn pattern<T: Index>(index: &[T; WORD], m: u64, len: u64) -> Pattern {
+/// Compares the indices of the lanes `m`, which must not be empty. Ascending ones are of consecutive lanes.
+fn relation<T: Index>(index: &[T; WORD], m: u64) -> Relation {
     let (lo, hi) = (m.trailing_zeros() as usize, WORD - m.leading_zeros() as usize);
-    let start = index[lo];
-    let (ascends, equals) = if m == u64::MAX {
-        relation(start, index.iter())
+    if lo + 1 == hi {
+        return Relation::Equal;
+    }
+    // The first two lanes tell what to look for.
+    let (start, step) = (index[lo], index[lo + 1].minus(index[lo]));
+    let zero = T::of(0);
+    let gapless = (m >> lo).count_ones() as usize == hi - lo;
+    if step == zero {
+        if unlike(index, m, start, |_| zero) {
+            Relation::Mixed
+        } else {
+            Relation::Equal
+        }
+    } else if step == T::of(1) && gapless {
+        if unlike(index, m, start, T::of) {
+            Relation::Mixed
+        } else {
+            Relation::Ascending
+        }
     } else {
-        let gaps = (m >> lo).count_zeros() as usize != WORD - (hi - lo);
-        let (ascends, equals) = relation(start, index[lo..hi].iter());
-        (ascends && !gaps, equals)
-    };
-    if equals && start.wide() < len {
-        return Pattern::Equal(start.wide());
+        Relation::Mixed
     }
-    // In a narrow type the last index may have wrapped around, and then it is not this much more.
-    let last = start.wide().wrapping_add((hi - lo - 1) as u64);
-    let whole = index[hi - 1].wide() == last && start.wide() <= last;
-    if ascends && whole && last < len {
-        return Pattern::Ascending(lo, start.wide());
-    }
-    Pattern::Mixed
 }
 
 /// Adds one step's offsets to `at`; gives the lanes that are out of bounds, among them inactive ones.
@@ -158,8 +179,8 @@ macro_rules! by_index {
     };
 }
 
-fn pattern_of(s: Scalar, lines: &[Line], w: usize, m: u64, len: u64) -> Option<Pattern> {
-    by_index!(s, lines, w, pattern(; m, len))
+fn relation_of(s: Scalar, lines: &[Line], w: usize, m: u64) -> Relation {
+    by_index!(s, lines, w, relation(; m)).unwrap_or(Relation::Mixed)
 }
 
 fn add_of(s: Scalar, lines: &[Line], w: usize, at: &mut [u64; WORD], len: u64, stride: u64) -> Option<u64> {
@@ -186,31 +207,15 @@ impl Machine {
             self.located.shape = Shape::Same(start);
             return m;
         }
-        let length = |step: &IndexStep| match step.length {
-            Length::Fixed(n) => n.into(),
-            Length::Region => run,
-        };
-        if let [step] = steps {
-            let (stride, lines) = (u64::from(step.stride), &self.regs[step.index as usize]);
-            match pattern_of(step.ty, lines, w, m, length(step)) {
-                Some(Pattern::Equal(index)) => {
-                    self.located.shape = Shape::Same(start + index * stride);
-                    return m;
-                }
-                Some(Pattern::Ascending(first, index)) if stride == unit => {
-                    let offset = start + index * stride;
-                    self.located.shape = Shape::Run { first, offset };
-                    return m;
-                }
-                _ => {}
-            }
+        if self.by_segments(steps, start, run, w) {
+            return m;
         }
         self.located.at = [start; WORD];
         let mut beyond = 0;
         for step in steps {
             let (at, lines) = (&mut self.located.at, &self.regs[step.index as usize]);
             let stride = step.stride.into();
-            beyond |= add_of(step.ty, lines, w, at, length(step), stride).unwrap_or(u64::MAX);
+            beyond |= add_of(step.ty, lines, w, at, step.length.of(run), stride).unwrap_or(u64::MAX);
         }
         for i in mask::bits(m & beyond) {
             self.out_of_bounds(program, steps, run, w * WORD + i);
@@ -224,13 +229,138 @@ impl Machine {
         m
     }
 
+    /// One run of all active lanes: number of the first, how many, and where the first finds the place. Only where
+    /// the text says that it is one, and all lanes are in bounds.
+    pub(super) fn one_run(
+        &self,
+        steps: &[IndexStep],
+        start: u64,
+        run: u64,
+        unit: u64,
+    ) -> Option<(usize, usize, u64)> {
+        if !self.one_row {
+            return None;
+        }
+        let (mut first, mut last, mut count) = (usize::MAX, 0, 0);
+        for (w, m) in self.active.iter().enumerate().filter(|(_, m)| **m != 0) {
+            first = first.min(w * WORD + m.trailing_zeros() as usize);
+            last = w * WORD + WORD - 1 - m.leading_zeros() as usize;
+            count += m.count_ones() as usize;
+        }
+        if count == 0 || last - first != count - 1 {
+            return None;
+        }
+        let mut offset = start;
+        let mut ascends = false;
+        for step in steps {
+            let index = self.index(step, first);
+            let mut most = index;
+            match step.spread {
+                Spread::Uniform | Spread::Row => {}
+                Spread::Ascending if !ascends && u64::from(step.stride) == unit => {
+                    ascends = true;
+                    most = self.index(step, last);
+                    if most.wrapping_sub(index) != count as u64 - 1 || most < index {
+                        return None;
+                    }
+                }
+                _ => return None,
+            }
+            if most >= step.length.of(run) {
+                return None;
+            }
+            offset += index * u64::from(step.stride);
+        }
+        ascends.then_some((first, count, offset))
+    }
+
+    /// An index of a lane, sign-extended.
+    fn index(&self, step: &IndexStep, lane: usize) -> u64 {
+        let bits = eval::get(&self.regs[step.index as usize], step.ty.size(), lane);
+        let shift = 64 - 8 * step.ty.size();
+        if step.ty.is_signed_int() {
+            (((bits << shift) as i64) >> shift) as u64
+        } else {
+            bits
+        }
+    }
+
+    /// Finds the place without a look at every lane, where lanes are known to be, or look, orderly: in each stretch of
+    /// active lanes of a row, steps that are the same and at most one that ascends. Whether that is so and all lanes
+    /// are in bounds; if not, nothing is decided.
+    fn by_segments(&mut self, steps: &[IndexStep], start: u64, run: u64, w: usize) -> bool {
+        let (m, unit) = (self.active[w], self.located.unit);
+        let mut ascends = None;
+        let mut rows = false;
+        for (i, step) in steps.iter().enumerate() {
+            let ascending = match step.spread {
+                Spread::Uniform => false,
+                Spread::Row => {
+                    rows = true;
+                    false
+                }
+                Spread::Ascending => {
+                    rows = true;
+                    true
+                }
+                Spread::Any => match relation_of(step.ty, &self.regs[step.index as usize], w, m) {
+                    Relation::Equal => false,
+                    Relation::Ascending => true,
+                    Relation::Mixed => return false,
+                },
+            };
+            if ascending && ascends.replace(i).is_some() {
+                return false;
+            }
+        }
+        let heads = if rows { self.row_heads[w] } else { 0 };
+        let starts = m & (!(m << 1) | heads);
+        let stride = ascends.map_or(0, |i| u64::from(steps[i].stride));
+        for first in mask::bits(starts) {
+            let last = run_end(starts, m, first) - 1;
+            let mut offset = start;
+            for (i, step) in steps.iter().enumerate() {
+                let index = self.index(step, w * WORD + first);
+                let most = if ascends == Some(i) {
+                    // In a narrow type it may have wrapped around in between, and then it is not this much more.
+                    let most = self.index(step, w * WORD + last);
+                    if most.wrapping_sub(index) != (last - first) as u64 || most < index {
+                        return false;
+                    }
+                    most
+                } else {
+                    index
+                };
+                if most >= step.length.of(run) {
+                    return false;
+                }
+                offset += index * u64::from(step.stride);
+            }
+            // Whole lanes only where somebody looks at them.
+            if stride == unit && unit != 0 {
+                self.located.at[first] = offset;
+            } else {
+                let lanes = self.located.at[first..=last].iter_mut();
+                lanes.zip(0u64..).for_each(|(at, i)| *at = offset + i * stride);
+            }
+        }
+        let one = starts.is_power_of_two();
+        let first = starts.trailing_zeros() as usize;
+        let offset = self.located.at[first];
+        self.located.shape = match ascends {
+            None if !rows || one => Shape::Same(offset),
+            Some(_) if stride == unit && unit != 0 && one => Shape::Run { first, offset },
+            Some(_) if stride == unit && unit != 0 => Shape::Runs(starts),
+            _ => Shape::Each,
+        };
+        true
+    }
+
     /// What the offsets of lanes `m` have in common.
     fn shape_of(&self, m: u64, unit: u64) -> Shape {
         let at = &self.located.at;
-        match pattern(at, m, u64::MAX) {
-            Pattern::Equal(offset) => return Shape::Same(offset),
-            Pattern::Ascending(first, offset) if unit == 1 => return Shape::Run { first, offset },
-            _ => {}
+        if relation(at, m) == Relation::Equal {
+            return Shape::Same(at[m.trailing_zeros() as usize]);
         }
         if unit == 0 {
             return Shape::Each;
@@ -250,12 +380,7 @@ impl Machine {
     /// Reports the first step of a lane that is out of bounds.
     fn out_of_bounds(&mut self, program: &Program, steps: &[IndexStep], run: u64, lane: usize) {
         for step in steps {
-            let len = match step.length {
-                Length::Fixed(n) => n.into(),
-                Length::Region => run,
-            };
-            let bits = eval::get(&self.regs[step.index as usize], step.ty.size(), lane);
-            let index = extended(step.ty, bits);
+            let (index, len) = (self.index(step, lane), step.length.of(run));
             if index >= len {
                 return self.raise(program, step.site, lane, [index, len]);
             }
@@ -268,30 +393,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_those_of_active_lanes() {
-        let describe = |p: Pattern| match p {
-            Pattern::Ascending(lane, index) => format!("from {index} at lane {lane}"),
-            Pattern::Equal(index) => format!("all {index}"),
-            Pattern::Mixed => "mixed".into(),
-        };
+    fn relations_are_those_of_active_lanes() {
+        use Relation::{Ascending, Equal, Mixed};
         let mut index: [u8; WORD] = std::array::from_fn(|i| 200u8.wrapping_add(i as u8));
-        let check = |index: &[u8; WORD], m: u64, len: u64, expect: &str| {
-            assert_eq!(describe(pattern(index, m, len)), expect, "{m:#x} {len}");
+        let check = |index: &[u8; WORD], m: u64, expect: Relation| {
+            assert_eq!(relation(index, m), expect, "{m:#x}");
         };
-        check(&index, 0xff, 256, "from 200 at lane 0");
-        check(&index, 0xff0, 256, "from 204 at lane 4");
-        check(&index, 0xff0, 212, "from 204 at lane 4");
-        check(&index, 0xff0, 211, "mixed");
-        check(&index, 0xef0, 256, "mixed");
+        check(&index, 0xff, Ascending);
+        check(&index, 0xff0, Ascending);
+        check(&index, 0xef0, Mixed);
         // 255 is followed by 0.
-        check(&index, u64::MAX, 1000, "mixed");
-        check(&index, 0x100, 209, "all 208");
-        check(&index, 0x100, 208, "mixed");
+        check(&index, u64::MAX, Ascending);
+        check(&index, 0x100, Equal);
+        index[63] = 9;
+        check(&index, u64::MAX, Mixed);
         index = [7; WORD];
-        check(&index, 0x8001, 8, "all 7");
-        check(&index, u64::MAX, 7, "mixed");
+        check(&index, 0x8001, Equal);
+        index[15] = 8;
+        check(&index, 0x8001, Mixed);
+        check(&index, u64::MAX, Mixed);
+        check(&index, 0x7fff, Equal);
         let negative: [i32; WORD] = std::array::from_fn(|i| i as i32 - 3);
-        assert_eq!(describe(pattern(&negative, 0xff, u64::MAX)), "mixed");
-        assert_eq!(describe(pattern(&negative, 0xf8, 100)), "from 0 at lane 3");
+        assert_eq!(relation(&negative, 0xff), Ascending);
     }
 }

@@ -65,6 +65,10 @@ pub(super) struct Machine {
     /// Keeps the copies that views of constant tables point to.
     _constants: Vec<Line>,
     located: Located,
+    /// The first lanes of rows.
+    row_heads: Vec<u64>,
+    /// Whether the work-group is one row.
+    one_row: bool,
     /// The work-group's first fault.
     pub(super) fault: Option<Box<Fault>>,
     shape: Shape,
@@ -122,6 +126,11 @@ impl Machine {
             View { ptr, elements }
         });
         let lines = |size: &u32| vec![Line::ZERO; words * *size as usize];
+        let mut row_heads = vec![0; words];
+        let row = launch.shape.block[0].max(1) as usize;
+        (0..launch.shape.lanes())
+            .step_by(row)
+            .for_each(|lane| mask::insert(&mut row_heads, lane));
         let mut machine = Machine {
             level: Level::detect(),
             regs: program.registers.iter().map(lines).collect(),
@@ -137,6 +146,8 @@ impl Machine {
             shared,
             _constants: constants,
             located: Located::default(),
+            one_row: row == launch.shape.lanes(),
+            row_heads,
             fault: None,
             shape: launch.shape,
         };

@@ -5,16 +5,9 @@ use super::super::mask;
 use super::super::memory::{Cell, copy_run};
 use super::super::program::SharedPlace;
 use super::super::race::{Detector, Touch};
-use super::locate::{Located, Shape};
+use super::locate::{Located, Shape, run_end};
 use super::{Launch, Machine, Next};
 use crate::ops::eval::{Line, WORD, view_mut};
-
-/// End of the run of lanes that starts at lane `start`: the next start, inactive lane, or the word's end.
-fn run_end(starts: u64, m: u64, start: usize) -> usize {
-    let ends = (starts | !m) & (u64::MAX << start << 1);
-    // A start at the top lane leaves no bit, and there are 64 zeros then.
-    ends.trailing_zeros() as usize
-}
 
 /// Loads the scalars of lanes `m` of a word from where they are found, `base` further on.
 ///
@@ -116,6 +109,28 @@ macro_rules! by_size {
     };
 }
 
+/// Address of `len` bytes from byte `start` on of a register, if it has so many.
+fn lanes_of(lines: &mut [Line], start: usize, len: usize) -> Option<*mut u8> {
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(lines);
+    bytes.get_mut(start..start + len).map(<[u8]>::as_mut_ptr)
+}
+
+/// Copies `count` scalars of `size` bytes.
+///
+/// # Safety
+/// As for [`copy_run`].
+unsafe fn copy_scalars(size: u32, from: *mut u8, to: *mut u8, count: usize) {
+    // SAFETY: passed on.
+    unsafe {
+        match size {
+            1 => copy_run::<u8>(from, to, count),
+            2 => copy_run::<u16>(from, to, count),
+            4 => copy_run::<u32>(from, to, count),
+            _ => copy_run::<u64>(from, to, count),
+        }
+    }
+}
+
 impl Machine {
     /// Where the lanes of word `w` find an access; the lanes that do.
     pub(super) fn find(&mut self, launch: &Launch<'_>, access: &SharedPlace, w: usize) -> u64 {
@@ -128,6 +143,15 @@ impl Machine {
         self.locate(launch.program, &access.steps, start, elements, unit, w)
     }
 
+    /// As [`Machine::find`], for all lanes at once where they are one run: the first lane, their number, its offset.
+    fn find_run(&self, access: &SharedPlace) -> Option<(usize, usize, u64)> {
+        let [(s, _, _)] = access.leaves.as_slice() else {
+            return None;
+        };
+        let elements = self.views[access.region as usize].elements;
+        self.one_run(&access.steps, access.offset.into(), elements, s.size().into())
+    }
+
     pub(super) fn load(
         &mut self,
         launch: &Launch<'_>,
@@ -136,6 +160,19 @@ impl Machine {
     ) -> Result<Next, InterpError> {
         let access = &launch.program.accesses[access as usize];
         let view = self.views[access.region as usize];
+        if let (None, Some((first, count, offset)), [(s, inside, reg)]) =
+            (&races, self.find_run(access), access.leaves.as_slice())
+        {
+            let size = s.size() as usize;
+            let lanes = lanes_of(&mut self.regs[*reg as usize], first * size, count * size);
+            let base = view.ptr.wrapping_add(*inside as usize + offset as usize);
+            if let Some(lanes) = lanes {
+                // SAFETY: as below, for a run of `count` elements from `offset` on, of which the first and the last are in
+                // bounds; the register has room for as many.
+                unsafe { copy_scalars(s.size(), base, lanes, count) };
+            }
+            return Ok(Next::On);
+        }
         for w in 0..self.active.len() {
             if self.active[w] == 0 {
                 continue;
@@ -171,6 +208,18 @@ impl Machine {
     ) -> Result<Next, InterpError> {
         let access = &launch.program.accesses[access as usize];
         let view = self.views[access.region as usize];
+        if let (None, Some((first, count, offset)), [(s, inside, reg)]) =
+            (&races, self.find_run(access), access.leaves.as_slice())
+        {
+            let size = s.size() as usize;
+            let lanes = lanes_of(&mut self.regs[*reg as usize], first * size, count * size);
+            let base = view.ptr.wrapping_add(*inside as usize + offset as usize);
+            if let Some(lanes) = lanes {
+                // SAFETY: as for loads.
+                unsafe { copy_scalars(s.size(), lanes, base, count) };
+            }
+            return Ok(Next::On);
+        }
         for w in 0..self.active.len() {
             if self.active[w] == 0 {
                 continue;
