@@ -466,7 +466,11 @@ pub(super) fn launch(program: &Program, config: &LaunchConfig<'_>) -> Result<(),
     match config.parallel {
         _ if config.races == RaceMode::Detect => queue.work(Some(&mut Detector::new(&launch))),
         Parallel::Off => queue.work(None),
-        Parallel::Spread(spread) => spread(&|| queue.work(None)),
+        Parallel::Spread(spread) => {
+            spread(&|| queue.work(None));
+            // Nothing is left, or the pool never called.
+            queue.work(None);
+        }
         Parallel::Threads(n) => std::thread::scope(|scope| {
             for _ in 1..n.get().min(launch.groups.max(1) as usize) {
                 let thread = std::thread::Builder::new().name("perpetua-interp".into());

@@ -25,6 +25,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! **Numbers.** Every operator means what [`ops::eval`](crate::ops::eval) says, on every processor the same. Nothing is
+//! contracted, also where a kernel would allow it.
+//!
 //! **Faults.** A faulting load gives zero, a faulting store or atomic does not happen, and the lane goes dead: it executes
 //! nothing more and counts as arrived at barriers. The other lanes and work-groups run on; the launch then gives the
 //! first fault of the lowest work-group that had one. A kernel whose checks are off is checked all the same: what is

@@ -106,10 +106,9 @@ fn loops_end_for_lanes_that_fault_in_the_middle() {
     assert_eq!((fault.thread, fault.operands), ([3, 0, 0], [8, 7]));
 }
 
-/// Lanes 4 and up fault before the barrier, which the others pass; the dead lanes' words stay as they were.
-#[test]
-fn dead_lanes_count_as_arrived() {
-    let kernel = kernel("barrier", |k| {
+/// In each of three turns, between barriers, a lane passes what it reads to the lane opposite.
+fn exchange() -> Verified {
+    kernel("barrier", |k| {
         let out = k.buffer("out", Type::U32, Access::ReadWrite);
         let data = k.buffer("data", Type::U32, Access::Read);
         let tile = k.shared("tile", Type::array(Type::U32, 8));
@@ -137,7 +136,13 @@ fn dead_lanes_count_as_arrived() {
                 Ok(())
             })
         })
-    });
+    })
+}
+
+/// Lanes 4 and up fault before the barrier, which the others pass; the dead lanes' words stay as they were.
+#[test]
+fn dead_lanes_count_as_arrived() {
+    let kernel = exchange();
     let mut buffers = [vec![0; 8], vec![1, 2, 3, 4]];
     let fault = fault(Run::of(&kernel, 1, 8).on(&mut buffers));
     assert_eq!(buffers[0], [100, 100, 100, 100, 0, 0, 0, 0]);
@@ -345,5 +350,38 @@ fn explicit_checks_mean_the_same() {
             Err(other) => panic!("seed {seed}: {other}"),
         }
         assert_eq!(out, expected[0], "seed {seed}");
+    }
+}
+
+/// Kernels with barriers whose checks have been made explicit keep dead lanes walking: what the living write is the
+/// same, and so is the fault.
+#[test]
+fn explicit_checks_pass_barriers() {
+    for (kernel, lanes, len) in [
+        (exchange(), 8, 4),
+        (exchange(), 8, 0),
+        (exchange(), 8, 8),
+        (control::tree_sum(false), 64, 64),
+        (control::tree_sum(false), 64, 50),
+        (control::tree_sum(false), 64, 0),
+    ] {
+        let explicit = make_explicit(&kernel);
+        let made = verify(explicit.kernel().clone()).unwrap_or_else(|e| panic!("{e}"));
+        let launch = |interpreter: Interpreter| {
+            let (mut out, mut data) = (vec![0u32; lanes], (1..=len).collect::<Vec<u32>>());
+            let args = [
+                Arg::Buffer(BufferRef::from_slice(&mut out)),
+                Arg::Buffer(BufferRef::from_slice(&mut data)),
+            ];
+            let config = LaunchConfig {
+                step_budget: Some(1 << 20),
+                ..LaunchConfig::new([1; 3], [lanes as u32, 1, 1], &args)
+            };
+            (interpreter.launch(&config), out)
+        };
+        let implicit = launch(Interpreter::new(&kernel).unwrap());
+        let explicit = launch(Interpreter::with_sites(&made, explicit.faults()).unwrap());
+        assert_eq!(implicit.0.is_ok(), len as usize >= lanes);
+        assert_eq!(implicit, explicit, "{} with {len} elements", kernel.kernel().name);
     }
 }
