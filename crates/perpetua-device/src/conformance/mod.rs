@@ -18,6 +18,7 @@ mod kernels;
 mod launches;
 mod loss;
 mod memory;
+mod operators;
 mod report;
 mod streams;
 
@@ -128,6 +129,7 @@ pub fn cells() -> Vec<Cell> {
     cells.extend(streams::cells());
     cells.extend(errors::cells());
     cells.extend(launches::cells());
+    cells.extend(operators::cells());
     cells.extend(faults::cells());
     cells.extend(loss::cells());
     cells
