@@ -62,6 +62,8 @@ pub enum Need {
     MappedMemory,
     /// Times on events.
     Timestamps,
+    /// A fused multiply-add that rounds once, without which some of the math library misses its bounds.
+    ExactFma,
 }
 
 impl Need {
@@ -73,6 +75,10 @@ impl Need {
             Need::Capability(c) => (info.capabilities.contains(&c), c.to_string()),
             Need::MappedMemory => (info.mapped_memory, "mapped host memory".to_owned()),
             Need::Timestamps => (info.timestamps, "timestamps".to_owned()),
+            Need::ExactFma => (
+                info.numeric_probe.is_some_and(|p| p.exact_fma == Some(true)),
+                "a fused multiply-add that rounds once".to_owned(),
+            ),
         };
         (!has).then_some(name)
     }

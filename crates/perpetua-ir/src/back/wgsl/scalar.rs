@@ -155,6 +155,8 @@ pub(super) fn cast_integer(m: &Module<'_>, from: Scalar, to: Scalar, a: &Expr) -
     let mut e = match (source, target) {
         _ if source == target => a.clone(),
         (Scalar::I32, Scalar::U64) => bitcast(target, &convert(Scalar::I64, a)),
+        // Some drivers extend the sign of a u32 that becomes an i64 in one step.
+        (Scalar::U32, Scalar::I64) => bitcast(target, &convert(Scalar::U64, a)),
         (Scalar::I64, Scalar::U32) => convert(target, &bitcast(Scalar::U64, a)),
         (Scalar::U64, Scalar::I32) => bitcast(target, &convert(Scalar::U32, a)),
         (Scalar::I64, Scalar::U64) | (Scalar::U64, Scalar::I64) => bitcast(target, a),
