@@ -1,7 +1,7 @@
 //! The contract with the macros, by what a macro would expand: encoded trees, names resolved by Rust code.
 
 use perpetua_ir::front::rust::{
-    ConstValue, FieldDesc, FunctionDef, GpuConst, GpuType, Instantiation, TypeDesc, lower,
+    ConstValue, FieldDesc, FunctionDef, GpuConst, GpuType, Instantiation, Resolver, TypeDesc, lower,
 };
 use perpetua_ir::interp::{Arg, BufferRef};
 use perpetua_ir::verify::verify;
@@ -74,14 +74,19 @@ impl GpuConst for Kind {
 }
 
 /// A function as a macro embeds it; `resolve` must match the order of the tree's paths, which `paths` states.
-fn embedded(
+fn embedded(item: &str, kind: FunctionKind, paths: &[&str], resolve: fn(&mut Resolver)) -> FunctionDef {
+    embedded_in("src/lib.rs", item, kind, paths, resolve)
+}
+
+fn embedded_in(
+    file: &str,
     item: &str,
     kind: FunctionKind,
     paths: &[&str],
-    resolve: fn(&mut perpetua_ir::front::rust::Resolver),
+    resolve: fn(&mut Resolver),
 ) -> FunctionDef {
     let item: syn::ItemFn = syn::parse_str(item).unwrap();
-    let read = parse::read_function(&item, kind, "src/lib.rs").unwrap();
+    let read = parse::read_function(&item, kind, file).unwrap();
     let found: Vec<String> = read.tree.paths.iter().map(|p| p.text()).collect();
     assert_eq!(found, paths);
     FunctionDef::new(Box::leak(encode(&read.tree).into_boxed_slice()), resolve)
@@ -233,4 +238,36 @@ fn damaged_trees_are_refused() {
     let def = FunctionDef::new(&[], |_| {});
     let text = lower(&def, &Instantiation::default()).unwrap_err().to_string();
     assert!(text.contains("the encoded function is empty"), "{text}");
+}
+
+#[test]
+fn lines_stay_in_the_kernels_file() {
+    // In another file: inlined, and its faults carry the line of the call.
+    fn third() -> FunctionDef {
+        embedded_in(
+            "src/other.rs",
+            "fn third(a: i32, b: i32) -> i32 {\n\n\n\n\n\n    a / b\n}",
+            FunctionKind::Device,
+            &[],
+            |_| {},
+        )
+    }
+    let def = embedded(
+        "fn k(x: &mut [i32]) {\n    let a = x[0];\n    x[1] = third(a, a);\n}",
+        FunctionKind::Kernel,
+        &["third"],
+        |r| r.device(0, third()),
+    );
+    let kernel = lower(&def, &Instantiation::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert!(kernel.functions.is_empty());
+    let kernel = verify(kernel).unwrap();
+    let mut x = [0i32, 0];
+    let args = [Arg::Buffer(BufferRef::from_slice(&mut x))];
+    let text = launch(&kernel, [1, 1, 1], [1, 1, 1], &args)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        text.contains("by zero: the dividend is 0 (kernel `k`, src/lib.rs:3"),
+        "{text}"
+    );
 }

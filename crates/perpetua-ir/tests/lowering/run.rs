@@ -19,6 +19,11 @@ pub(crate) fn lowered(text: &str, name: &str, how: &Instantiation) -> Result<Ker
 pub(crate) fn kernel(text: &str, name: &str, how: &Instantiation) -> Verified {
     let kernel = lowered(text, name, how).unwrap_or_else(|e| panic!("{e}"));
     let shown = kernel.to_string();
+    let bodies = kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]);
+    for body in bodies {
+        body.block
+            .walk(&mut |stmt| assert!(stmt.line > 0, "a statement has no line\n{shown}"));
+    }
     verify(kernel).unwrap_or_else(|e| panic!("{e}\n{shown}"))
 }
 

@@ -9,7 +9,8 @@ use crate::ir::Checks;
 pub struct Instantiation {
     /// Generic arguments in the order of the parameters (lifetimes left out).
     pub generics: Vec<GenericValue>,
-    /// Width of `usize` and `isize` in bits: 64, or 32 for targets without 64-bit integers.
+    /// Width of `usize` and `isize` in bits: 64, or 32 for targets without 64-bit integers. Parameters and buffers
+    /// of `usize` and `isize` then hold 32-bit integers; structs with such fields are refused.
     pub pointer_width: u32,
     /// Whether multiplications and additions may be contracted into fused ones.
     pub contract: bool,

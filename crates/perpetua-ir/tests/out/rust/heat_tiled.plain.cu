@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(256) heat_tiled(const float* t, flo
         const long long t14 = (unsigned long long)(long long)blockIdx.y * 16ull + (unsigned long long)(long long)t10;
         const unsigned long long t15 = (unsigned long long)t14 - 1ull;
         const bool test2 = t13 < (unsigned long long)width && t15 < (unsigned long long)height;
-        const long long t16 = (unsigned long long)(long long)blockIdx.z * 1ull + (unsigned long long)(long long)t11;
+        const long long t16 = (unsigned long long)(long long)blockIdx.z + (unsigned long long)(long long)t11;
         const unsigned long long t17 = (unsigned long long)t16 - 1ull;
         const unsigned long long t18 = (t17 * (unsigned long long)height + t15) * (unsigned long long)width;
         if (test2 && t17 < (unsigned long long)depth) {

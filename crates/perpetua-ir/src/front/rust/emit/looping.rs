@@ -286,7 +286,7 @@ impl Emitter<'_> {
         // A step past the type takes the first alone, as its greatest value does.
         let mut step = step;
         let mut fine = None;
-        if self.known(step).is_none_or(|n| n == 0) {
+        if !self.unchecked && self.known(step).is_none_or(|n| n == 0) {
             let zero = self.constant(wide, 0);
             let ok = self.binary(BinaryOp::Ne, step, zero, line)?;
             let fault = self.branch(|this| {

@@ -37,7 +37,7 @@ use super::infer::ty::{Ty, show};
 use super::infer::{self, Program, Result};
 use super::instantiate::{GenericValue, Instantiation};
 use super::resolve::{FunctionDef, FunctionKey};
-use crate::ir::{Access, Base, Inst, Kernel, KernelBuilder, Place, Step, Type, TypeError, Value};
+use crate::ir::{Access, Base, Checks, Inst, Kernel, KernelBuilder, Place, Step, Type, TypeError, Value};
 use grid::Grid;
 use types::Types;
 use value::{Binding, Slot, Src, Val};
@@ -99,6 +99,8 @@ struct Emitter<'p> {
     grid: Option<Grid>,
     /// Expressions that are open.
     nesting: u32,
+    /// Whether nothing is checked.
+    unchecked: bool,
 }
 
 /// Makes a kernel of a function.
@@ -132,6 +134,7 @@ pub fn lower(def: &FunctionDef, how: &Instantiation) -> Result<Kernel> {
     }
     let name = types::identifier(&instance_name(&name, &generics));
     let mut emitter = Emitter::new(&program, checked.clone(), &name);
+    emitter.unchecked = how.checks == Checks::Off;
     emitter.active.push((def.key(), generics));
     emitter.instances(&checked)?;
     if tree.kind == FunctionKind::Stencil {
@@ -171,6 +174,7 @@ pub fn lower_device(def: &FunctionDef, how: &Instantiation) -> Result<Kernel> {
     let generics = bind_generics(&loaded, &how.generics)?;
     let checked = Rc::new(infer::check(&program, &loaded, generics.clone())?);
     let mut emitter = Emitter::new(&program, checked.clone(), &format!("{}_alone", tree.name));
+    emitter.unchecked = how.checks == Checks::Off;
     let key = (def.key(), generics);
     emitter.active.push(key.clone());
     emitter.instances(&checked)?;
@@ -320,6 +324,7 @@ impl<'p> Emitter<'p> {
             declared: None,
             grid: None,
             nesting: 0,
+            unchecked: false,
         }
     }
 

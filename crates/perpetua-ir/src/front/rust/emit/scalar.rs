@@ -79,6 +79,11 @@ impl Emitter<'_> {
                 _ => {}
             }
         }
+        if s.is_int()
+            && let Some(same) = identity(op, (a, self.known(a)), (b, self.known(b)))
+        {
+            return Ok(same);
+        }
         let done = self.k.binary(op, a, b);
         self.typed(line, done)
     }
@@ -220,5 +225,19 @@ impl Emitter<'_> {
             )),
             Val::Grid => Err(self.error(line, "a `GridPos` is kept as a value", "pass it to functions")),
         }
+    }
+}
+
+/// The operand that an operator on integers gives unchanged, where the other one is zero or one.
+fn identity(op: BinaryOp, a: (Value, Option<u64>), b: (Value, Option<u64>)) -> Option<Value> {
+    match (op, a.1, b.1) {
+        (BinaryOp::Add | BinaryOp::Or | BinaryOp::Xor, Some(0), _) | (BinaryOp::Mul, Some(1), _) => Some(b.0),
+        (
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr,
+            _,
+            Some(0),
+        )
+        | (BinaryOp::Mul | BinaryOp::Div, _, Some(1)) => Some(a.0),
+        _ => None,
     }
 }
