@@ -4,13 +4,14 @@
 //! In the order of the reading: [`value`] says what an expression gives, [`types`] what types become,
 //! [`scalar`] builds operators and folds constants, [`place`] finds memory, [`expr`] goes through expressions, [`operation`],
 //! [`aggregate`] and [`action`] emit them,
-//! [`branch`], [`matching`], [`looping`] through control flow, [`call`] through calls, [`method`] and
+//! [`branch`], [`matching`], [`looping`] through control flow ([`coverage`] checks arms), [`call`] through calls, [`method`] and
 //! [`intrinsic`] through what the language provides, [`grid`] and [`stencil`] through stencils; [`tidy`] ends it.
 
 mod action;
 mod aggregate;
 mod branch;
 mod call;
+mod coverage;
 mod expr;
 mod grid;
 mod intrinsic;

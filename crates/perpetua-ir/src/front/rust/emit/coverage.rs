@@ -1,0 +1,151 @@
+//! Whether the arms of a `match` cover every value, and whether each of their constants is one.
+
+use super::{Emitter, Result};
+use crate::front::rust::infer::methods::ir_scalar;
+use crate::front::rust::infer::tree::{Arm, Pat};
+use crate::front::rust::infer::ty::{Ty, show};
+
+impl Emitter<'_> {
+    /// The least and greatest value that a scalar type holds.
+    pub(super) fn range_of(&self, ty: &Ty) -> (i128, i128) {
+        let s = match ty {
+            Ty::Scalar(s) => *s,
+            Ty::Enum(e) => e.repr,
+            _ => return (0, 0),
+        };
+        let s = ir_scalar(s, self.program.width);
+        match (s.is_signed_int(), s.bits()) {
+            (true, bits) => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+            (false, bits) => (0, (1i128 << bits) - 1),
+        }
+    }
+
+    /// Refuses constants that the type cannot hold.
+    pub(super) fn check_patterns(&self, arms: &[Arm], met: &Ty) -> Result<()> {
+        for arm in arms {
+            if let Some(value) = self.unfit(&arm.pattern, met) {
+                return Err(self.error(
+                    arm.line,
+                    format!("the pattern's value {value} is out of range for `{}`", show(met)),
+                    "",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn unfit(&self, pat: &Pat, ty: &Ty) -> Option<i128> {
+        match (pat, ty) {
+            (Pat::Range(low, high), _) => {
+                let (min, max) = self.range_of(ty);
+                [low, high]
+                    .into_iter()
+                    .flatten()
+                    .copied()
+                    .find(|v| *v < min || *v > max)
+            }
+            (Pat::Or(pats), _) => pats.iter().find_map(|p| self.unfit(p, ty)),
+            (Pat::Tuple(pats), Ty::Tuple(types)) => {
+                pats.iter().zip(types.iter()).find_map(|(p, t)| self.unfit(p, t))
+            }
+            _ => None,
+        }
+    }
+
+    /// An example of what no row covers, as text; `None` where all is covered.
+    pub(super) fn missing(&self, rows: &[&Pat], ty: &Ty) -> Option<String> {
+        let rows: Vec<Vec<&Pat>> = rows.iter().map(|p| vec![*p]).collect();
+        self.uncovered(&rows, std::slice::from_ref(ty))
+            .map(|example| format!("`{}`", example.join(", ")))
+    }
+
+    /// An example of values, one for each type, that no row covers. Each row has a pattern for each type.
+    fn uncovered(&self, rows: &[Vec<&Pat>], types: &[Ty]) -> Option<Vec<String>> {
+        let Some((ty, rest)) = types.split_first() else {
+            return rows.is_empty().then(Vec::new);
+        };
+        // Alternatives become rows.
+        let rows: Vec<Vec<&Pat>> = rows.iter().flat_map(|row| alternatives(row)).collect();
+        if let Ty::Tuple(elements) = ty {
+            static WILD: Pat = Pat::Wild;
+            let n = elements.len();
+            let flat: Vec<Vec<&Pat>> = rows
+                .iter()
+                .map(|row| {
+                    let first: Vec<&Pat> = match row.first() {
+                        Some(Pat::Tuple(parts)) => parts.iter().collect(),
+                        _ => vec![&WILD; n],
+                    };
+                    first.into_iter().chain(row.iter().skip(1).copied()).collect()
+                })
+                .collect();
+            let types: Vec<Ty> = elements.iter().chain(rest).cloned().collect();
+            return self.uncovered(&flat, &types).map(|mut example| {
+                let tail = example.split_off(n.min(example.len()));
+                let mut out = vec![format!("({})", example.join(", "))];
+                out.extend(tail);
+                out
+            });
+        }
+        let (min, max) = self.range_of(ty);
+        // Between two neighbouring bounds all values are alike.
+        let mut starts = vec![min];
+        for row in &rows {
+            if let Some(Pat::Range(low, high)) = row.first() {
+                starts.extend(low);
+                starts.extend(high.map(|h| h + 1));
+            }
+        }
+        let variants: Option<Vec<i128>> = match ty {
+            Ty::Enum(e) => Some(e.variants.iter().map(|(_, v)| *v).collect()),
+            _ => None,
+        };
+        let mut points = variants.unwrap_or(starts);
+        points.retain(|p| *p >= min && *p <= max);
+        points.sort_unstable();
+        points.dedup();
+        let covers = |pat: Option<&&Pat>, at: i128| match pat {
+            Some(Pat::Range(low, high)) => low.is_none_or(|l| l <= at) && high.is_none_or(|h| at <= h),
+            _ => true,
+        };
+        for at in points {
+            let left: Vec<Vec<&Pat>> = rows
+                .iter()
+                .filter(|row| covers(row.first(), at))
+                .map(|row| row.iter().skip(1).copied().collect())
+                .collect();
+            if let Some(mut example) = self.uncovered(&left, rest) {
+                example.insert(0, example_text(ty, at));
+                return Some(example);
+            }
+        }
+        None
+    }
+}
+
+fn example_text(ty: &Ty, at: i128) -> String {
+    match ty {
+        Ty::Scalar(perpetua_syntax::Scalar::Bool) => (at != 0).to_string(),
+        Ty::Enum(e) => match e.variants.iter().find(|(_, v)| *v == at) {
+            Some((name, _)) => format!("{}::{name}", e.name),
+            None => at.to_string(),
+        },
+        Ty::Scalar(s) if s.is_float() => "_".into(),
+        Ty::Scalar(_) => at.to_string(),
+        _ => "_".into(),
+    }
+}
+
+/// The rows that a row with alternatives in its first pattern stands for.
+fn alternatives<'p>(row: &[&'p Pat]) -> Vec<Vec<&'p Pat>> {
+    match row.split_first() {
+        Some((Pat::Or(pats), rest)) => pats
+            .iter()
+            .flat_map(|p| {
+                let row: Vec<&Pat> = std::iter::once(p).chain(rest.iter().copied()).collect();
+                alternatives(&row)
+            })
+            .collect(),
+        _ => vec![row.to_vec()],
+    }
+}
