@@ -221,6 +221,7 @@ impl GpuContext for Context {
     }
 
     fn trim(&self, keep: u64) -> Result<()> {
+        self.shared.enter()?;
         [&self.device, &self.pinned, &self.mapped]
             .into_iter()
             .try_for_each(|pool| pool.trim(keep))
