@@ -1,4 +1,4 @@
-//! The math library: what the operator table spells `Library`. Written once, over [`real::Real`]; computed
+//! The math library: what the operator table spells `Library`. Written once, over a small trait of arithmetic; computed
 //! natively by the interpreter and the CPU, appended as IR for every other target. So a sine has the same bits
 //! everywhere that add, multiply and fused multiply-add have.
 

@@ -2,7 +2,7 @@
 //!
 //! In the order in which a test uses them: [`Choices`] is a tape of decisions, [`generate`] turns it into a
 //! [`Case`] (a kernel, its launch and its arguments), [`mismatches`] compares what two runs left in the buffers,
-//! [`histogram`] tells what a kernel contains, and [`minimise`] shrinks a failing tape and then the kernel itself.
+//! [`histogram()`] tells what a kernel contains, and `minimise` shrinks a failing tape and then the kernel itself.
 //! [`cases`] is all that as a proptest strategy. Every kernel verifies; lanes share memory only in ways that give
 //! the same result in every order; loops end.
 

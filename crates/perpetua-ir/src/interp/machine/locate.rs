@@ -189,7 +189,7 @@ fn add_of(s: Scalar, lines: &[Line], w: usize, at: &mut [u64; WORD], len: u64, s
 
 impl Machine {
     /// Finds the place that `steps` lead to, `start` beyond their sum, for the active lanes of word `w`; the answer is
-    /// in `self.located`. Lanes that are out of bounds fault. `run` is how many elements a [`Length::Region`] has,
+    /// in `self.located`. Lanes that are out of bounds fault. `run` is how many elements a `Length::Region` has,
     /// `unit` what makes a run (0: look for none). Gives the lanes that found it: each of their indices was below its
     /// length.
     pub(super) fn locate(
