@@ -1,7 +1,7 @@
 //! Write a kernel once in Rust; run it on any GPU or on the CPU.
 //!
-//! A program writes functions with [`macro@kernel`], opens a [`Device`](device), and launches the one on the other;
-//! [`prelude`] has all that this needs. [`kernel`] is the language in which kernels are written, as plain Rust.
+//! A program writes functions with [`macro@kernel`], opens a [`Device`](mod@device), and launches the one on the other;
+//! [`prelude`] has all that this needs. [`mod@kernel`] is the language in which kernels are written, as plain Rust.
 
 // What the macros write names this crate; so it can be written here, too.
 extern crate self as perpetua;
