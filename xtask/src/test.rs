@@ -125,8 +125,11 @@ impl Stage {
                 "{cargo} check --package perpetua --no-default-features --quiet"
             ),
             // A browser has neither the CUDA driver nor a command line.
-            Stage::Wasm => facade(toolchain::cargo_for(shell, "build", toolchain::WASM)?)
-                .args(["--no-default-features", "--features", "wgpu"]),
+            Stage::Wasm => facade(toolchain::cargo_for(shell, "build", toolchain::WASM)?).args([
+                "--no-default-features",
+                "--features",
+                "wgpu",
+            ]),
             Stage::Apple => facade(toolchain::cargo_for(shell, "check", toolchain::APPLE)?),
             Stage::Windows => facade(toolchain::cargo_for(shell, "check", toolchain::WINDOWS)?),
         };
