@@ -7,20 +7,23 @@
 mod control;
 mod memory;
 mod operators;
+#[cfg(feature = "testing")]
+mod random;
 mod sharing;
 
 use std::path::Path;
 
 use perpetua_ir::back::{Source, ptx};
 use perpetua_ir::ir::{Kernel, KernelBuilder, TypeError};
-use perpetua_ir::verify::verify;
+use perpetua_ir::verify::{Verified, verify};
 use perpetua_vendor_tools::{FunctionUsage, ptxas};
 
 /// What builds a kernel.
 pub(crate) type Built = Result<(), TypeError>;
 
 /// The generations that are assembled for, and what the assembler calls them.
-const GENERATIONS: [(u32, &str); 4] = [(70, "sm_70"), (75, "sm_75"), (80, "sm_80"), (90, "sm_90a")];
+pub(crate) const GENERATIONS: [(u32, &str); 4] =
+    [(70, "sm_70"), (75, "sm_75"), (80, "sm_80"), (90, "sm_90a")];
 
 pub(crate) fn build(name: &str, f: impl FnOnce(&mut KernelBuilder) -> Built) -> Kernel {
     let mut k = KernelBuilder::new(name);
@@ -35,15 +38,20 @@ pub(crate) fn assemble(kernel: Kernel) -> (Source, Option<FunctionUsage>) {
         Err(errors) => panic!("{errors}\n{kernel}"),
     };
     let mut last = None;
-    for (sm, arch) in GENERATIONS {
-        let source = ptx::render(&verified, sm).expect("renders");
-        let usage = match ptxas(&source.text, arch).required(arch) {
-            Ok(assembled) => assembled.map(|a| a.usage[0].clone()),
-            Err(e) => panic!("{arch}: {e}\n{}\n{kernel}", source.text),
-        };
-        last = Some((source, usage));
+    for generation in GENERATIONS {
+        last = Some(assemble_for(&verified, generation));
     }
     last.expect("there are generations")
+}
+
+/// Renders and assembles a kernel for one generation.
+pub(crate) fn assemble_for(verified: &Verified, (sm, arch): (u32, &str)) -> (Source, Option<FunctionUsage>) {
+    let source = ptx::render(verified, sm).expect("renders");
+    let usage = match ptxas(&source.text, arch).required(arch) {
+        Ok(assembled) => assembled.map(|a| a.usage[0].clone()),
+        Err(e) => panic!("{arch}: {e}\n{}\n{}", source.text, verified.kernel()),
+    };
+    (source, usage)
 }
 
 /// Compares what is written for sm_90 with its golden, and assembles it for all.

@@ -49,6 +49,11 @@ enum Undo {
     Bound(Number, Option<i128>),
 }
 
+/// The number of what each variable holds.
+pub(super) type Contents = Vec<Number>;
+
+const UNKNOWN: Number = Number::MAX;
+
 /// How deep proofs follow operands.
 const DEPTH: u32 = 8;
 
@@ -60,8 +65,9 @@ pub(super) struct Known {
     /// The scalar type of each number, where it is a scalar.
     scalars: Vec<Option<Scalar>>,
     table: HashMap<Key, Number>,
-    values: HashMap<Value, Number>,
-    contents: HashMap<LocalId, Number>,
+    /// By value, and by variable; [`UNKNOWN`] where nothing was noted.
+    values: Vec<Number>,
+    contents: Contents,
     facts: HashSet<Fact>,
     /// Inclusive upper bounds learned from comparisons with constants.
     bounds: HashMap<Number, i128>,
@@ -69,16 +75,16 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Knows nothing yet of a body with values of these types.
-    pub(super) fn new(block_size: Option<[u32; 3]>, types: &[Type]) -> Known {
+    /// Knows nothing yet of a body with values of these types and so many variables.
+    pub(super) fn new(block_size: Option<[u32; 3]>, types: &[Type], locals: usize) -> Known {
         Known {
             types: types.iter().map(Type::as_scalar).collect(),
             block_size,
             keys: Vec::new(),
             scalars: Vec::new(),
             table: HashMap::new(),
-            values: HashMap::new(),
-            contents: HashMap::new(),
+            values: vec![UNKNOWN; types.len()],
+            contents: vec![UNKNOWN; locals],
             facts: HashSet::new(),
             bounds: HashMap::new(),
             log: Vec::new(),
@@ -110,13 +116,30 @@ impl Known {
     }
 
     pub(super) fn of(&mut self, v: Value) -> Number {
-        match self.values.get(&v) {
-            Some(n) => *n,
-            None => {
+        match self.values.get(v.0 as usize) {
+            Some(n) if *n != UNKNOWN => *n,
+            _ => {
                 let n = self.opaque(self.types.get(v.0 as usize).copied().flatten());
-                self.values.insert(v, n);
+                self.note(v, n);
                 n
             }
+        }
+    }
+
+    fn note(&mut self, v: Value, n: Number) {
+        let at = v.0 as usize;
+        // The pass adds values as it goes.
+        if at >= self.values.len() {
+            self.values.resize(at + 1, UNKNOWN);
+        }
+        if let Some(slot) = self.values.get_mut(at) {
+            *slot = n;
+        }
+    }
+
+    fn hold(&mut self, id: LocalId, n: Number) {
+        if let Some(slot) = self.contents.get_mut(id.0 as usize) {
+            *slot = n;
         }
     }
 
@@ -179,14 +202,14 @@ impl Known {
             Op::Load(place, None) => self.load(place, scalar),
             _ => self.opaque(scalar),
         };
-        self.values.insert(v, n);
+        self.note(v, n);
     }
 
     /// Notes that nothing is known of `v`.
     pub(super) fn define_opaque(&mut self, v: Value, types: &[Type]) {
         let scalar = types.get(v.0 as usize).and_then(Type::as_scalar);
         let n = self.opaque(scalar);
-        self.values.insert(v, n);
+        self.note(v, n);
     }
 
     fn binary(&mut self, op: BinaryOp, s: Scalar, a: Number, b: Number, scalar: Option<Scalar>) -> Number {
@@ -211,11 +234,11 @@ impl Known {
         let Base::Local(id) = place.base else {
             return self.opaque(scalar);
         };
-        let whole = match self.contents.get(&id) {
-            Some(n) => *n,
-            None => {
+        let whole = match self.contents.get(id.0 as usize) {
+            Some(n) if *n != UNKNOWN => *n,
+            _ => {
                 let n = self.opaque(if place.path.is_empty() { scalar } else { None });
-                self.contents.insert(id, n);
+                self.hold(id, n);
                 n
             }
         };
@@ -241,7 +264,7 @@ impl Known {
             } else {
                 self.opaque(None)
             };
-            self.contents.insert(id, n);
+            self.hold(id, n);
         }
     }
 
@@ -251,39 +274,37 @@ impl Known {
             if let Inst::Do(Effect::Store(place, ..)) = &stmt.inst
                 && let Base::Local(id) = place.base
             {
-                self.contents.remove(&id);
+                self.hold(id, UNKNOWN);
             }
         });
     }
 
     /// Contents of the variables now, to join with another branch's.
-    pub(super) fn contents(&self) -> HashMap<LocalId, Number> {
+    pub(super) fn contents(&self) -> Contents {
         self.contents.clone()
     }
 
-    pub(super) fn set_contents(&mut self, contents: HashMap<LocalId, Number>) {
+    pub(super) fn set_contents(&mut self, contents: Contents) {
         self.contents = contents;
     }
 
     /// Joins the contents after a branch on `cond`: where the branches differ, a `bool` may still be a short-circuit
     /// `cond && b` or `cond || b`.
-    pub(super) fn join(
-        &mut self,
-        cond: Value,
-        then: HashMap<LocalId, Number>,
-        otherwise: HashMap<LocalId, Number>,
-    ) {
+    pub(super) fn join(&mut self, cond: Value, then: Contents, otherwise: &Contents) {
         let cond = self.of(cond);
-        let mut joined = HashMap::new();
-        for (id, a) in then {
-            let Some(&b) = otherwise.get(&id) else { continue };
+        self.contents = then;
+        for (i, &b) in otherwise.iter().enumerate() {
+            let a = self.contents.get(i).copied().unwrap_or(UNKNOWN);
             if a == b {
-                joined.insert(id, a);
-            } else if self.is_bool(a) && self.is_bool(b) {
-                joined.insert(id, self.number(Key::Select(cond, a, b), Some(Scalar::Bool)));
+                continue;
             }
+            let joined = if a != UNKNOWN && b != UNKNOWN && self.is_bool(a) && self.is_bool(b) {
+                self.number(Key::Select(cond, a, b), Some(Scalar::Bool))
+            } else {
+                UNKNOWN
+            };
+            self.hold(LocalId(i as u32), joined);
         }
-        self.contents = joined;
     }
 
     fn is_bool(&self, n: Number) -> bool {

@@ -98,7 +98,7 @@ impl<'a> Rewriter<'a> {
             result: None,
             values: source.values.clone(),
             locals: source.locals.clone(),
-            known: Known::new(kernel.block_size, &source.values),
+            known: Known::new(kernel.block_size, &source.values, source.locals.len()),
             at: 0,
             maybe_dead: false,
             made: Vec::new(),
@@ -261,7 +261,7 @@ impl<'a> Rewriter<'a> {
                 match (a_ends, b_ends) {
                     (false, false) => {
                         let after_b = self.known.contents();
-                        self.known.join(*cond, after_a, after_b);
+                        self.known.join(*cond, after_a, &after_b);
                     }
                     (true, _) => self.known.assume(*cond, false),
                     (false, true) => {
