@@ -3,6 +3,7 @@
 use super::super::program::*;
 use super::{Context, Flattener, Result};
 use crate::ir::*;
+use crate::ops::eval::eval_cast;
 
 /// Where a path leads.
 struct Path {
@@ -139,6 +140,8 @@ impl<'a> Flattener<'a> {
             _ => path.ty.size(),
         };
         if let (Length::Fixed(n), Some(bits)) = (length, self.registers.constant(reg))
+            // Sign extension makes a negative index a large one.
+            && let bits = eval_cast(from, Scalar::I64, bits)
             && bits < u64::from(n)
         {
             path.offset += bits as u32 * stride;

@@ -73,6 +73,18 @@ fn negative_indices_read_as_such() {
     );
 }
 
+#[test]
+fn a_negative_constant_is_no_large_index() {
+    let kernel = kernel("negative", |k| {
+        let tile = k.shared("tile", Type::array(Type::U32, 256));
+        // As unsigned bits it would be 239.
+        let i = k.constant(Scalar::I8, 0xef);
+        k.load(Place::element(tile, i)).map(|_| ())
+    });
+    let fault = fault(Run::of(&kernel, 1, 1).on(&mut []));
+    assert_eq!(fault.operands, [-17i64 as u64, 256]);
+}
+
 /// Each lane adds `data[turn * (t + 1)]` until it falls off the end.
 #[test]
 fn loops_end_for_lanes_that_fault_in_the_middle() {
