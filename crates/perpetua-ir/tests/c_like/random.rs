@@ -2,12 +2,13 @@
 
 use crate::{metal, naga_and_tint, nvrtc, verified, wgsl_targets};
 use perpetua_ir::back::{ArgsLayout, CudaAbi, Target, render};
+use perpetua_ir::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig};
 use perpetua_ir::ir::ParamKind;
-use perpetua_ir::testing::{Case, Choices, Config, generate, tape};
-use perpetua_vendor_tools::msl::MslLaunch;
+use perpetua_ir::testing::{Case, Choices, Config, generate, minimise_kernel, mismatches, tape};
+use perpetua_vendor_tools::msl::{LaneOrder, MslLaunch};
 
 /// Kernels of each kind.
-const COUNT: u64 = 12;
+const COUNT: u64 = 100;
 
 fn make(config: &Config, seed: u64) -> Case {
     let tape = tape(seed, config.statements * 30);
@@ -103,27 +104,100 @@ fn buffers(case: &Case) -> Vec<Vec<u8>> {
     buffers
 }
 
-/// Runs them too: what is undefined in C++ is found where it happens.
+/// What the interpreter leaves in the buffers; `None` if it reports a fault.
+fn reference(case: &Case) -> Option<Vec<Vec<u8>>> {
+    // Buffers are aligned for any element.
+    const ALIGN: usize = 256;
+    let mut memory: Vec<Vec<u8>> = case.args.iter().map(|a| vec![0; a.len() + ALIGN]).collect();
+    let mut slices: Vec<&mut [u8]> = Vec::new();
+    for (memory, arg) in memory.iter_mut().zip(&case.args) {
+        let start = memory.as_ptr().align_offset(ALIGN);
+        let slice = &mut memory[start..start + arg.len()];
+        slice.copy_from_slice(arg);
+        slices.push(slice);
+    }
+    let kinds = case.kernel.params.iter().map(|p| &p.kind);
+    let args: Vec<Arg<'_>> = slices
+        .iter_mut()
+        .zip(kinds)
+        .map(|(bytes, kind)| match kind {
+            ParamKind::Buffer { .. } => Arg::Buffer(BufferRef::from_slice(bytes)),
+            ParamKind::Value(_) => Arg::Value(bytes),
+        })
+        .collect();
+    let interpreter = Interpreter::new(&verified(case.kernel.clone())).unwrap();
+    let launched = interpreter.launch(&LaunchConfig {
+        dynamic_shared_bytes: case.dynamic_shared,
+        ..LaunchConfig::new(case.grid, case.block, &args)
+    });
+    match launched {
+        Ok(()) => Some(slices.into_iter().map(|s| s.to_vec()).collect()),
+        Err(InterpError::Fault(_)) => None,
+        Err(e) => panic!("{e}\n{}", case.kernel),
+    }
+}
+
+/// Runs them too: what is undefined in C++ is found where it happens, and the numbers are the interpreter's.
 #[test]
-fn msl_runs() {
+fn msl_runs_as_the_interpreter() {
     let config = Config {
         float64: false,
         atomic64: false,
+        library: false,
         ordering: false,
         ..Config::full()
     };
-    for faults in [false, true] {
+    for (faults, order) in [
+        (false, LaneOrder::Ascending),
+        (false, LaneOrder::Descending),
+        (true, LaneOrder::Ascending),
+    ] {
         run(&config, faults, |seed, case| {
-            let source = render(&verified(case.kernel.clone()), &Target::Msl).unwrap();
-            let Some(program) = metal(&format!("seed {seed}"), &source.entry, &source.text) else {
+            if difference(case, order).is_none() {
                 return;
-            };
-            let launch = MslLaunch {
-                threadgroup_bytes: case.dynamic_shared,
-                ..MslLaunch::new(case.grid, case.block)
-            };
-            let run = program.run_launch(&launch, &mut buffers(case));
-            run.unwrap_or_else(|e| panic!("seed {seed}: {e}\n{}\n{}", source.text, case.kernel));
+            }
+            let smallest = minimise_kernel(case, 200, |case| difference(case, order).is_some());
+            let source = render(&verified(smallest.kernel.clone()), &Target::Msl).unwrap();
+            panic!(
+                "seed {seed}: {}\n{}\n{}",
+                difference(&smallest, order).unwrap_or_default(),
+                source.text,
+                smallest.kernel
+            );
         });
     }
+}
+
+/// What a run of a case on MSL does otherwise than the interpreter.
+fn difference(case: &Case, order: LaneOrder) -> Option<String> {
+    let source = render(&verified(case.kernel.clone()), &Target::Msl).unwrap();
+    let program = metal(&source.entry, &source.entry, &source.text)?;
+    let launch = MslLaunch {
+        threadgroup_bytes: case.dynamic_shared,
+        order,
+        ..MslLaunch::new(case.grid, case.block)
+    };
+    let mut buffers = buffers(case);
+    if let Err(e) = program.run_launch(&launch, &mut buffers) {
+        return Some(e.to_string());
+    }
+    let faulted = buffers.last().unwrap()[0] != 0;
+    let Some(expected) = reference(case) else {
+        return (!faulted).then(|| "no fault is reported".into());
+    };
+    if faulted {
+        return Some("a fault is reported".into());
+    }
+    // Only buffers are compared; values keep their places.
+    let mut left = buffers.into_iter();
+    let params = case.kernel.params.iter().zip(&case.args);
+    let found: Vec<Vec<u8>> = params
+        .map(|(p, arg)| match p.kind {
+            ParamKind::Buffer { .. } => left.next().unwrap(),
+            ParamKind::Value(_) => arg.clone(),
+        })
+        .collect();
+    let wrong = mismatches(&case.kernel, &expected, &found, 5);
+    let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+    (!wrong.is_empty()).then(|| wrong.join("\n"))
 }

@@ -150,6 +150,16 @@ pub(crate) fn of_functions(kernel: &Kernel) -> Vec<Effects> {
     all
 }
 
+/// Whether the kernel asks anywhere if the lane has faulted.
+pub(crate) fn asks_for_dead(kernel: &Kernel) -> bool {
+    let mut asked = false;
+    for body in kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]) {
+        body.block
+            .walk(&mut |stmt| asked |= matches!(stmt.inst, Inst::Let(_, Op::IsDead)));
+    }
+    asked
+}
+
 /// What code takes from its surroundings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
@@ -235,7 +245,6 @@ impl Needs {
         match effect {
             Effect::Store(place, ..) => self.place(place),
             Effect::Fault { .. } => {
-                self.dead = true;
                 self.fault = true;
                 self.thread_idx = true;
                 self.block_idx = true;
@@ -243,6 +252,12 @@ impl Needs {
             Effect::Print(..) => self.print = true,
             Effect::Barrier | Effect::Fence(_) => {}
         }
+    }
+
+    /// Where somebody asks whether the lane is dead, what reports a fault must say so.
+    fn marking_dead(mut self, asked: bool) -> Needs {
+        self.dead |= asked && self.fault;
+        self
     }
 
     /// What `block` itself needs, calls not counted.
@@ -256,8 +271,9 @@ impl Needs {
         needs
     }
 
-    /// What `block` needs, given the needs of the functions that it may call.
-    pub(crate) fn of(block: &Block, functions: &[Needs]) -> Needs {
+    /// What `block` needs, given the needs of the functions that it may call. `asked`: whether the kernel asks for
+    /// dead lanes anywhere.
+    pub(crate) fn of(block: &Block, functions: &[Needs], asked: bool) -> Needs {
         let mut needs = Needs::direct(block);
         block.walk(&mut |stmt| {
             if let Inst::Let(_, Op::Call(f, _)) = &stmt.inst
@@ -266,14 +282,14 @@ impl Needs {
                 needs.add(called);
             }
         });
-        needs
+        needs.marking_dead(asked)
     }
 
     /// The needs of every function of a kernel, in order.
-    pub(crate) fn of_functions(kernel: &Kernel) -> Vec<Needs> {
+    pub(crate) fn of_functions(kernel: &Kernel, asked: bool) -> Vec<Needs> {
         let mut all = Vec::with_capacity(kernel.functions.len());
         for f in &kernel.functions {
-            let needs = Needs::of(&f.body.block, &all);
+            let needs = Needs::of(&f.body.block, &all, asked);
             all.push(needs);
         }
         all

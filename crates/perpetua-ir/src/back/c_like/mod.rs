@@ -15,6 +15,8 @@ mod names;
 mod repeat;
 mod statement;
 mod uses;
+#[cfg(all(test, feature = "testing"))]
+mod tests;
 mod writer;
 
 pub(super) use c_dialect::CDialect;
@@ -25,6 +27,7 @@ pub(super) use expr::{Bind, Expr};
 pub(super) use module::{COMPONENTS, Module, type_word};
 pub(super) use writer::{Spot, SpotStep, Writer, array_levels};
 
+use super::RenderError;
 use crate::fault::{FaultSite, PrintSite};
 use crate::ir::{Body, Effect, Inst, Kernel, Scalar, Type};
 use crate::pass::checks::make_explicit;
@@ -56,6 +59,21 @@ pub(super) fn prepare(verified: &Verified, native: &dyn Fn(&Operation) -> bool, 
         faults,
         prints,
     }
+}
+
+/// Checks the size of static workgroup memory.
+pub(super) fn check_shared(kernel: &Kernel, limit: u32, target: &str) -> Result<(), RenderError> {
+    let found = kernel.shared_bytes();
+    if found <= limit {
+        return Ok(());
+    }
+    Err(RenderError::Limit {
+        kernel: kernel.name.clone(),
+        what: "the size in bytes of its workgroup variables".into(),
+        found: found.into(),
+        limit: limit.into(),
+        target: target.into(),
+    })
 }
 
 /// Later passes may move statements: what a device reports is fixed before, in place of the line, which the site
@@ -134,4 +152,11 @@ pub(super) fn wrapped(elements: &[String]) -> String {
         out.push_str(&format!("    {}\n", line.trim_end()));
     }
     out
+}
+
+/// Marks the lane dead, if anybody asks.
+pub(super) fn mark_dead(w: &mut Writer<'_>, flag: &str) {
+    if w.m.entry_needs.dead {
+        w.write(&format!("{flag} = true;"));
+    }
 }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use super::effects::{Effects, Needs};
+use super::effects::{Effects, Needs, asks_for_dead};
 use super::names::Names;
 use super::writer::array_levels;
 use crate::back::RenderError;
@@ -58,8 +58,9 @@ impl<'a> Module<'a> {
         let shared = kernel.shared.iter().map(|s| names.give(&s.name)).collect();
         let constants = kernel.constants.iter().map(|c| names.give(&c.name)).collect();
         let functions = kernel.functions.iter().map(|f| names.give(&f.name)).collect();
-        let needs = Needs::of_functions(kernel);
-        let entry_needs = Needs::of(&kernel.body.block, &needs);
+        let asked = asks_for_dead(kernel);
+        let needs = Needs::of_functions(kernel, asked);
+        let entry_needs = Needs::of(&kernel.body.block, &needs, asked);
         Module {
             kernel,
             effects: super::effects::of_functions(kernel),

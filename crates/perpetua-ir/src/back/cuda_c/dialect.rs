@@ -55,7 +55,7 @@ const fn is_wide_int(s: Scalar) -> bool {
 
 /// Whether CUDA C writes an operation itself. The plain convention takes CUDA's own transcendental functions, which
 /// keep within the operator table's bounds, for the sake of readers.
-pub(super) fn native(operation: &Operation, plain: bool) -> bool {
+pub(in super::super) fn native(operation: &Operation, plain: bool) -> bool {
     use Operation::{Binary, Cast, Select, Ternary, Unary};
     match operation {
         Unary(op, s) if c::is_in_place(*op, *s) => true,

@@ -9,20 +9,26 @@ mod subgroup;
 mod words;
 
 use super::c_like::c::{base_of, declarator, literal, type_name};
-use super::c_like::{CPP, Module, Needs, body_text, prepare};
+use super::c_like::{CPP, Module, Needs, body_text, check_shared, prepare};
 use super::{Capability, CudaAbi, RenderError, Source};
 use crate::ir::{Access, ConstTable, Kernel, ParamKind, Scalar, Type};
 use crate::verify::{Verified, require};
 use dialect::Cuda;
+pub(super) use dialect::native;
+
+/// Most static workgroup memory of a kernel.
+const SHARED_BYTES: u32 = 48 << 10;
 
 /// Renders a kernel.
 ///
 /// # Errors
 /// [`RenderError::Unsupported`] for what the plain convention has no parameter for: lengths of buffers.
+/// [`RenderError::Limit`] for more than 48 KiB of static workgroup memory.
 pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, RenderError> {
     require(verified, &Capability::ALL.into(), "CUDA C")?;
+    check_shared(verified.kernel(), SHARED_BYTES, "CUDA C")?;
     let plain = abi == CudaAbi::Plain;
-    let prepared = prepare(verified, &|operation| dialect::native(operation, plain), !plain);
+    let prepared = prepare(verified, &|operation| native(operation, plain), !plain);
     let kernel = &prepared.kernel;
     let target = if plain { "plain CUDA C" } else { "CUDA C" };
     let m = Module::new(kernel, target.into(), &[CPP, words::CUDA]);

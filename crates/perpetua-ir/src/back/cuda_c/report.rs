@@ -1,7 +1,7 @@
 //! What a kernel tells the host: faults and printed lines, as `crate::fault` lays them out.
 
 use super::super::c_like::c;
-use super::super::c_like::{Bind, Dialect, Expr, Writer, fold_cast};
+use super::super::c_like::{Bind, Dialect, Expr, Writer, fold_cast, mark_dead};
 use super::dialect::Cuda;
 use crate::fault::{print_ring, record};
 use crate::ir::{PrintPiece, Scalar};
@@ -23,7 +23,8 @@ fn extended(d: &Cuda, s: Scalar, e: &Expr) -> Expr {
     }
 }
 
-/// Reports a fault and marks the lane dead.
+/// Reports a fault and marks the lane dead where somebody asks for that. (A dead lane that reports another one finds the
+/// record claimed.)
 pub(super) fn fault(d: &Cuda, w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]) {
     let name = w.m.helper("report_fault", |name| {
         let lines: String = [
@@ -43,7 +44,7 @@ pub(super) fn fault(d: &Cuda, w: &mut Writer<'_>, site: u32, operands: &[(Scalar
         .map(|(word, value)| format!("    record[{word}] = {value};\n"))
         .collect();
         format!(
-            "// The first lane that faults in a launch claims the record.\n__device__ void {name}(bool& dead, unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)\n{{\n    if (dead) {{\n        return;\n    }}\n    dead = true;\n    if (atomicCAS_system(&record[{}], 0u, 1u) != 0u) {{\n        return;\n    }}\n{lines}}}\n",
+            "// The first lane that faults in a launch claims the record.\n__device__ void {name}(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)\n{{\n    if (atomicCAS_system(&record[{}], 0u, 1u) != 0u) {{\n        return;\n    }}\n{lines}}}\n",
             record::CLAIM
         )
     });
@@ -51,9 +52,10 @@ pub(super) fn fault(d: &Cuda, w: &mut Writer<'_>, site: u32, operands: &[(Scalar
     let mut operands = operands.iter().map(|(s, e)| extended(d, *s, e));
     let first = operands.next().unwrap_or_else(|| zero.clone());
     let second = operands.next().unwrap_or(zero);
+    mark_dead(w, &d.dead_name);
     w.write(&format!(
-        "{name}({}, {}, {} + {site}u, {}, {});",
-        d.dead_name, d.fault_record, d.site_base, first.text, second.text
+        "{name}({}, {} + {site}u, {}, {});",
+        d.fault_record, d.site_base, first.text, second.text
     ));
 }
 

@@ -47,7 +47,7 @@ fn is_wide_int(s: Scalar) -> bool {
 }
 
 /// Whether MSL writes an operation itself.
-pub(super) fn native(operation: &Operation) -> bool {
+pub(in super::super) fn native(operation: &Operation) -> bool {
     use Operation::{Binary, Cast, Select, Ternary, Unary};
     let is_single = |s: &Scalar| *s == Scalar::F32;
     match operation {

@@ -11,11 +11,12 @@ mod subgroup;
 mod words;
 
 use super::c_like::c::{base_of, declarator, literal, type_name};
-use super::c_like::{CPP, Module, Needs, body_text, prepare, wrapped};
+use super::c_like::{CPP, Module, Needs, body_text, check_shared, prepare, wrapped};
 use super::{ArgsLayout, Capabilities, Capability, RenderError, Source};
 use crate::ir::{Access, Base, ConstTable, ParamKind, Scalar, Type};
 use crate::verify::{Verified, require};
 use dialect::Msl;
+pub(super) use dialect::native;
 
 /// What Metal has on every device.
 pub(super) fn capabilities() -> Capabilities {
@@ -27,10 +28,29 @@ pub(super) fn capabilities() -> Capabilities {
     ])
 }
 
+/// Most static workgroup memory of a kernel on every device.
+const SHARED_BYTES: u32 = 32 << 10;
+/// Buffers that a kernel may be given, the two hidden ones included.
+const BUFFERS: u32 = 31;
+
 /// Renders a kernel.
+///
+/// # Errors
+/// [`RenderError::Limit`] for more than 32 KiB of static workgroup memory, or more than 29 buffers.
 pub(super) fn render(verified: &Verified) -> Result<Source, RenderError> {
     require(verified, &capabilities(), "MSL")?;
-    let prepared = prepare(verified, &dialect::native, true);
+    check_shared(verified.kernel(), SHARED_BYTES, "MSL")?;
+    let buffers = ArgsLayout::binding(verified.kernel()) + 2;
+    if buffers > BUFFERS {
+        return Err(RenderError::Limit {
+            kernel: verified.kernel().name.clone(),
+            what: "the number of buffers, with the hidden two,".into(),
+            found: buffers.into(),
+            limit: BUFFERS.into(),
+            target: "MSL".into(),
+        });
+    }
+    let prepared = prepare(verified, &native, true);
     let kernel = &prepared.kernel;
     let m = Module::new(kernel, "MSL".into(), &[CPP, words::METAL]);
     let d = Msl::new(&m);

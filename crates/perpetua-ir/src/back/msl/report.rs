@@ -1,7 +1,7 @@
 //! What a kernel tells the host of faults, as `crate::fault` lays it out.
 
 use super::super::c_like::c;
-use super::super::c_like::{Expr, Writer, fold_cast};
+use super::super::c_like::{Expr, Writer, fold_cast, mark_dead};
 use super::dialect::Msl;
 use crate::fault::record;
 use crate::ir::Scalar;
@@ -14,7 +14,7 @@ fn extended(d: &Msl, s: Scalar, e: &Expr) -> Expr {
     c::cast(d, s, Scalar::U64, e).unwrap_or_else(|| e.clone())
 }
 
-/// Reports a fault and marks the lane dead.
+/// Reports a fault and marks the lane dead where somebody asks for that.
 pub(super) fn fault(d: &Msl, w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]) {
     let name = w.m.helper("report_fault", |name| {
         let lines: String = [
@@ -36,7 +36,7 @@ pub(super) fn fault(d: &Msl, w: &mut Writer<'_>, site: u32, operands: &[(Scalar,
         })
         .collect();
         format!(
-            "// The first lane that faults in a launch claims the record. The exchange may fail for no reason.\nstatic inline void {name}(thread bool& dead, device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)\n{{\n    if (dead) {{\n        return;\n    }}\n    dead = true;\n    uint claimed = 0u;\n    while (!atomic_compare_exchange_weak_explicit(&record[{claim}], &claimed, 1u, memory_order_relaxed, memory_order_relaxed)) {{\n        if (claimed != 0u) {{\n            return;\n        }}\n    }}\n{lines}}}\n",
+            "// The first lane that faults in a launch claims the record. The exchange may fail for no reason.\nstatic inline void {name}(device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)\n{{\n    uint claimed = 0u;\n    while (!atomic_compare_exchange_weak_explicit(&record[{claim}], &claimed, 1u, memory_order_relaxed, memory_order_relaxed)) {{\n        if (claimed != 0u) {{\n            return;\n        }}\n    }}\n{lines}}}\n",
             claim = record::CLAIM,
         )
     });
@@ -44,8 +44,9 @@ pub(super) fn fault(d: &Msl, w: &mut Writer<'_>, site: u32, operands: &[(Scalar,
     let mut operands = operands.iter().map(|(s, e)| extended(d, *s, e));
     let first = operands.next().unwrap_or_else(|| zero.clone());
     let second = operands.next().unwrap_or(zero);
+    mark_dead(w, &d.dead_name);
     w.write(&format!(
-        "{name}({}, {}, {} + {site}u, tid, bid, {}, {});",
-        d.dead_name, d.fault_record, d.site_base, first.text, second.text
+        "{name}({}, {} + {site}u, tid, bid, {}, {});",
+        d.fault_record, d.site_base, first.text, second.text
     ));
 }

@@ -17,6 +17,8 @@ pub(super) struct Wgsl {
     /// Elements of dynamic workgroup memory.
     pub(super) dynamic: u32,
     pub(super) args: String,
+    /// For each parameter, its fields in the argument block.
+    pub(super) fields: Vec<Vec<String>>,
     /// For each parameter that is a buffer, its length and the number of its first element.
     pub(super) length: Vec<String>,
     pub(super) first: Vec<String>,
@@ -29,7 +31,7 @@ const fn is_float(s: Scalar) -> bool {
 }
 
 /// Whether WGSL writes an operation itself.
-pub(super) fn native(operation: &Operation) -> bool {
+pub(in super::super) fn native(operation: &Operation) -> bool {
     use Operation::{Binary, Cast, Select, Ternary, Unary};
     match operation {
         Unary(op, s) if c::is_in_place(*op, *s) => true,

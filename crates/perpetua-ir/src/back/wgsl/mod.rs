@@ -25,6 +25,7 @@ use crate::ir::{Base, ConstTable, Kernel, ParamKind, Scalar, Type};
 use crate::verify::{Verified, require};
 use dialect::Wgsl;
 use region::{Region, Regions, atomic_scalar};
+pub(super) use dialect::native;
 
 /// Stands before the text of a kernel with subgroup operations where the browser compiles it. (naga accepts subgroup
 /// operations without it, and refuses the first line.)
@@ -41,23 +42,23 @@ pub(super) fn render(
     dynamic: u32,
 ) -> Result<Source, RenderError> {
     require(verified, capabilities, "WGSL")?;
-    let prepared = prepare(verified, &dialect::native, true);
+    let prepared = prepare(verified, &native, true);
     let kernel = &prepared.kernel;
     let m = Module::new(kernel, "WGSL".into(), &[words::WGSL, words::PREDECLARED]);
-    let suffixed = |suffix: &str| {
-        m.params
-            .iter()
-            .map(|p| m.field(&format!("{p}_{suffix}")))
-            .collect::<Vec<_>>()
-    };
     let args = m.global_name("args");
-    let in_args = |fields: Vec<String>| fields.into_iter().map(|f| format!("{args}.{f}")).collect();
+    let args_type = m.global_name("Args");
+    let fields = args_fields(&m);
+    let in_args = |n: usize| {
+        let field = |f: &Vec<String>| f.get(n).map_or(String::new(), |f| format!("{args}.{f}"));
+        fields.iter().map(field).collect::<Vec<_>>()
+    };
     let d = Wgsl {
         regions: Regions::of(kernel),
         block: kernel.block_size.unwrap_or(block),
         dynamic: dynamic_elements(kernel, dynamic),
-        length: in_args(suffixed("len")),
-        first: in_args(suffixed("first")),
+        length: in_args(0),
+        first: in_args(1),
+        fields,
         fault_record: m.global_name("fault_record"),
         dead_name: m.global_name("dead"),
         args,
@@ -88,10 +89,9 @@ pub(super) fn render(
         return Err(error);
     }
 
-    let args_type = m.global_name("Args");
     let bindings = bindings(&m, &d, &args_type);
     let mut parts = m.types();
-    parts.push(args_struct(&m, &args_type));
+    parts.push(args_struct(&m, &d, &args_type));
     parts.push(bindings);
     parts.extend(kernel.constants.iter().enumerate().map(|(i, c)| table(&m, i, c)));
     parts.extend(m.helpers());
@@ -148,53 +148,49 @@ fn hidden(needs: &Needs) -> Vec<(&'static str, &'static str)> {
     out
 }
 
+/// For each parameter, the names of its fields in the argument block: length and first element of a buffer, the value
+/// itself where a field can hold it, else its words.
+fn args_fields(m: &Module<'_>) -> Vec<Vec<String>> {
+    let fields = m.kernel.params.iter().zip(&m.params).map(|(p, name)| match &p.kind {
+        ParamKind::Buffer { .. } => ["len", "first"]
+            .map(|suffix| m.global_name(&format!("{name}_{suffix}")))
+            .into(),
+        ParamKind::Value(ty) if ty.size() <= 4 => vec![name.clone()],
+        ParamKind::Value(ty) => (0..super::value_words(ty))
+            .map(|word| m.global_name(&format!("{name}_word{word}")))
+            .collect(),
+    });
+    fields.collect()
+}
+
 /// The argument block, laid out as [`ArgsLayout`] says.
-fn args_struct(m: &Module<'_>, name: &str) -> String {
-    let mut fields = String::from("    grid: vec3<u32>,\n    site_base: u32,\n");
-    for (i, p) in m.kernel.params.iter().enumerate() {
-        let name = m.params.get(i).map_or("", String::as_str);
-        match &p.kind {
-            ParamKind::Buffer { .. } => {
-                fields.push_str(&format!(
-                    "    {}: u32,\n    {}: u32,\n",
-                    m.field(&format!("{name}_len")),
-                    m.field(&format!("{name}_first"))
-                ));
-            }
-            ParamKind::Value(Type::Scalar(s @ (Scalar::F32 | Scalar::I32 | Scalar::U32))) => {
-                fields.push_str(&format!("    {name}: {},\n", scalar::name(*s)));
-            }
-            ParamKind::Value(ty) if ty.size() <= 4 => fields.push_str(&format!("    {name}: u32,\n")),
-            ParamKind::Value(ty) => {
-                for word in 0..super::value_words(ty) {
-                    fields.push_str(&format!("    {}: u32,\n", word_field(m, name, word)));
-                }
-            }
+fn args_struct(m: &Module<'_>, d: &Wgsl, name: &str) -> String {
+    let mut text = String::from("    grid: vec3<u32>,\n    site_base: u32,\n");
+    for (p, fields) in m.kernel.params.iter().zip(&d.fields) {
+        let ty = match &p.kind {
+            ParamKind::Value(Type::Scalar(s @ (Scalar::F32 | Scalar::I32))) => scalar::name(*s),
+            _ => "u32",
+        };
+        for field in fields {
+            text.push_str(&format!("    {field}: {ty},\n"));
         }
     }
     if m.kernel.shared.iter().any(|s| s.dynamic) {
-        fields.push_str(&format!("    {}: u32,\n", m.field("dynamic_bytes")));
+        text.push_str(&format!("    {}: u32,\n", m.global_name("dynamic_bytes")));
     }
-    format!("struct {name} {{\n{fields}}}\n")
-}
-
-fn word_field(m: &Module<'_>, name: &str, word: u32) -> String {
-    m.field(&format!("{name}_word{word}"))
+    format!("struct {name} {{\n{text}}}\n")
 }
 
 /// A value parameter out of the argument block.
 fn param_value(d: &Wgsl, m: &Module<'_>, index: u32, ty: &Type) -> Expr {
-    let name = m.params.get(index as usize).map_or("", String::as_str);
-    if let Type::Scalar(Scalar::F32 | Scalar::I32 | Scalar::U32) = ty {
-        return Expr::whole(format!("{}.{name}", d.args));
-    }
+    let fields = d.fields.get(index as usize).map_or(&[][..], Vec::as_slice);
     let word = |at: u32| {
-        if ty.size() <= 4 {
-            format!("{}.{name}", d.args)
-        } else {
-            format!("{}.{}", d.args, word_field(m, name, at))
-        }
+        let field = fields.get(at as usize).map_or("", String::as_str);
+        format!("{}.{field}", d.args)
     };
+    if let Type::Scalar(Scalar::F32 | Scalar::I32 | Scalar::U32) = ty {
+        return Expr::whole(word(0));
+    }
     // `bool` and the like bind loosely.
     Expr::new(value_at(d, m, ty, 0, &word), super::c_like::Bind::Bits)
 }
