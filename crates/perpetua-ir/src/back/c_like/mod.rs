@@ -14,9 +14,9 @@ mod module;
 mod names;
 mod repeat;
 mod statement;
-mod uses;
 #[cfg(all(test, feature = "testing"))]
 mod tests;
+mod uses;
 mod writer;
 
 pub(super) use c_dialect::CDialect;

@@ -24,8 +24,8 @@ use super::{ArgsLayout, Capabilities, Capability, RenderError, Source};
 use crate::ir::{Base, ConstTable, Kernel, ParamKind, Scalar, Type};
 use crate::verify::{Verified, require};
 use dialect::Wgsl;
-use region::{Region, Regions, atomic_scalar};
 pub(super) use dialect::native;
+use region::{Region, Regions, atomic_scalar};
 
 /// Stands before the text of a kernel with subgroup operations where the browser compiles it. (naga accepts subgroup
 /// operations without it, and refuses the first line.)
@@ -151,15 +151,20 @@ fn hidden(needs: &Needs) -> Vec<(&'static str, &'static str)> {
 /// For each parameter, the names of its fields in the argument block: length and first element of a buffer, the value
 /// itself where a field can hold it, else its words.
 fn args_fields(m: &Module<'_>) -> Vec<Vec<String>> {
-    let fields = m.kernel.params.iter().zip(&m.params).map(|(p, name)| match &p.kind {
-        ParamKind::Buffer { .. } => ["len", "first"]
-            .map(|suffix| m.global_name(&format!("{name}_{suffix}")))
-            .into(),
-        ParamKind::Value(ty) if ty.size() <= 4 => vec![name.clone()],
-        ParamKind::Value(ty) => (0..super::value_words(ty))
-            .map(|word| m.global_name(&format!("{name}_word{word}")))
-            .collect(),
-    });
+    let fields = m
+        .kernel
+        .params
+        .iter()
+        .zip(&m.params)
+        .map(|(p, name)| match &p.kind {
+            ParamKind::Buffer { .. } => ["len", "first"]
+                .map(|suffix| m.global_name(&format!("{name}_{suffix}")))
+                .into(),
+            ParamKind::Value(ty) if ty.size() <= 4 => vec![name.clone()],
+            ParamKind::Value(ty) => (0..super::value_words(ty))
+                .map(|word| m.global_name(&format!("{name}_word{word}")))
+                .collect(),
+        });
     fields.collect()
 }
 
