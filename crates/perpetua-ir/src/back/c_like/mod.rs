@@ -14,7 +14,7 @@ mod module;
 mod names;
 mod repeat;
 mod statement;
-#[cfg(all(test, feature = "testing"))]
+#[cfg(test)]
 mod tests;
 mod uses;
 mod writer;

@@ -1,6 +1,8 @@
 //! The passes in front of the writer, against the interpreter: a kernel prepared for a target computes what it did
 //! before.
 
+#![cfg(feature = "testing")]
+
 use super::super::{cuda_c, msl, wgsl};
 use super::prepare;
 use crate::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig};
