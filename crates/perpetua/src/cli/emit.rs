@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use perpetua_ir::back::{Capability, CudaAbi, Target, render};
-use perpetua_ir::front::rust::{Instantiation, kernels_in_file, lower};
+use perpetua_ir::front::rust::{FunctionDef, GenericValue, Instantiation, kernels_in_file, lower};
 use perpetua_ir::verify::verify;
 
 use super::Failure;
@@ -13,7 +13,7 @@ use super::Failure;
 pub(super) struct Args {
     /// A Rust file with functions marked #[kernel]; names that lead out of it are errors
     file: PathBuf,
-    /// The kernel to print; all of them if left out
+    /// The kernel to print, a generic one with its arguments: 'sum::<f32, 256>'; all of them if left out
     kernel: Option<String>,
     /// What to print it as
     #[arg(long, value_enum, default_value_t = Form::Ptx)]
@@ -48,42 +48,133 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if known.is_empty() {
         return Err(format!("{name} has no function marked #[kernel]").into());
     }
-    if let Some(wanted) = &args.kernel
-        && !known.contains(&&**wanted)
-    {
+    let (wanted, generics) = match &args.kernel {
+        Some(wanted) => split(wanted)?,
+        None => ("", Vec::new()),
+    };
+    if args.kernel.is_some() && !known.contains(&wanted) {
         return Err(format!("{name} has no kernel `{wanted}`; it has: {}", known.join(", ")).into());
     }
+    let mut failed = Vec::new();
+    for (kernel, function) in &all {
+        if args.kernel.is_some() && wanted != kernel {
+            continue;
+        }
+        match text_of(kernel, function, &generics, args) {
+            Ok(text) => println!("{text}"),
+            Err(error) if all.len() == 1 || args.kernel.is_some() => return Err(error),
+            // The others are printed all the same.
+            Err(error) => {
+                eprintln!("error: {error}");
+                failed.push(&**kernel);
+            }
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let (count, names) = (failed.len(), failed.join(", "));
+    Err(format!("{count} of {} kernels could not be printed: {names}", all.len()).into())
+}
+
+/// `name::<a, b>` as name and arguments.
+fn split(wanted: &str) -> Result<(&str, Vec<&str>), Failure> {
+    let Some((name, rest)) = wanted.split_once("::<") else {
+        return Ok((wanted.trim(), Vec::new()));
+    };
+    let Some(list) = rest.trim_end().strip_suffix('>') else {
+        return Err(format!("`{wanted}` lacks its closing >, as in 'sum::<f32, 256>'").into());
+    };
+    let arguments = list
+        .split(',')
+        .map(str::trim)
+        .filter(|argument| !argument.is_empty());
+    Ok((name.trim(), arguments.collect()))
+}
+
+/// A kernel as the target's text.
+fn text_of(kernel: &str, function: &FunctionDef, generics: &[&str], args: &Args) -> Result<String, Failure> {
+    let params = &function.tree()?.generics;
+    if params.len() != generics.len() {
+        let names: Vec<&str> = params.iter().map(|param| param.name()).collect();
+        return Err(match names.join(", ") {
+            names if names.is_empty() => format!("`{kernel}` is not generic: leave its arguments out"),
+            names => {
+                format!("`{kernel}` is generic: name its arguments, as '{kernel}::<{names}>' with values")
+            }
+        }
+        .into());
+    }
+    let generics = params.iter().zip(generics);
     // WGSL has 64-bit integers only where the device has them: `usize` takes 32 bits there, as on wasm32.
     let how = Instantiation {
         pointer_width: if args.target == Form::Wgsl { 32 } else { 64 },
+        generics: generics
+            .map(|(param, text)| GenericValue::parse(param, text))
+            .collect::<Result<_, _>>()?,
         ..Instantiation::default()
     };
-    for (kernel, function) in &all {
-        if args.kernel.as_ref().is_some_and(|wanted| wanted != kernel) {
-            continue;
-        }
-        let verified = verify(lower(function, &how)?)?;
-        let size = |i: usize| args.block.get(i).copied().unwrap_or(1);
-        let target = match args.target {
-            Form::Ir => {
-                println!("{}", verified.kernel());
-                continue;
-            }
-            Form::Ptx => Target::Ptx { sm: args.sm },
-            Form::Cuda => Target::CudaC {
-                abi: CudaAbi::Checked,
-            },
-            Form::Msl => Target::Msl,
-            Form::Wgsl => Target::Wgsl {
-                capabilities: Capability::ALL
-                    .into_iter()
-                    .filter(|c| !matches!(c, Capability::Print | Capability::DeviceOrdering))
-                    .collect(),
-                block: [size(0), size(1), size(2)],
-                dynamic_shared: 0,
-            },
+    let verified = verify(lower(function, &how)?)?;
+    let size = |i: usize| args.block.get(i).copied().unwrap_or(1);
+    let target = match args.target {
+        Form::Ir => return Ok(verified.kernel().to_string()),
+        Form::Ptx => Target::Ptx { sm: args.sm },
+        Form::Cuda => Target::CudaC {
+            abi: CudaAbi::Checked,
+        },
+        Form::Msl => Target::Msl,
+        Form::Wgsl => Target::Wgsl {
+            capabilities: Capability::ALL
+                .into_iter()
+                .filter(|c| !matches!(c, Capability::Print | Capability::DeviceOrdering))
+                .collect(),
+            block: [size(0), size(1), size(2)],
+            dynamic_shared: 0,
+        },
+    };
+    Ok(render(&verified, &target)?.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "
+        #[kernel] fn plain(y: &mut [u32]) { y[0] = 1; }
+        #[kernel] fn fill<T: Element, const N: usize>(y: &mut [T]) { for i in 0..N { y[i] = y[0]; } }
+    ";
+
+    fn check(wanted: &str, expect: &str) {
+        let all = kernels_in_file(FILE, "k.rs").unwrap();
+        let (name, generics) = split(wanted).unwrap();
+        let (_, function) = all.iter().find(|(kernel, _)| kernel == name).unwrap();
+        let args = Args {
+            file: "k.rs".into(),
+            kernel: None,
+            target: Form::Ir,
+            sm: 75,
+            block: vec![64],
         };
-        println!("{}", render(&verified, &target)?.text);
+        let found = match text_of(name, function, &generics, &args) {
+            Ok(text) => text,
+            Err(error) => error.to_string(),
+        };
+        assert!(found.contains(expect), "{found}");
     }
-    Ok(())
+
+    #[test]
+    fn generic_kernels_take_their_arguments_on_the_command_line() {
+        check("plain", "kernel");
+        check("fill::<f16, 16>", "f16");
+        check(
+            "fill",
+            "`fill` is generic: name its arguments, as 'fill::<T, N>' with values",
+        );
+        check("plain::<3>", "`plain` is not generic: leave its arguments out");
+        check(
+            "fill::<f16, f16>",
+            "`N` takes a constant of type `usize`, found `f16`",
+        );
+        assert!(split("fill::<f16").is_err());
+    }
 }
