@@ -196,6 +196,7 @@ pub trait KernelFunction: MaybeSend + MaybeSync + 'static {
     /// - Buffers, function and `stream` belong to one context.
     /// - `grid`, `block` and `shared_mem` are inside the limits of device and kernel; `block` has no zero, and
     ///   equals the signature's block size if there is one.
+    /// - The IR it was compiled from, if any, [is safe](perpetua_ir::verify::Verified::is_safe).
     unsafe fn launch(
         &self,
         grid: Dim3,

@@ -22,7 +22,7 @@ use crate::layout;
 use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
 use crate::select;
 use crate::signature::KernelArg;
-use crate::source::{CompileOptions, KernelId, KernelSource, KernelSpec};
+use crate::source::{CompileOptions, KernelId, KernelSource, KernelSpec, SafeSpec, require_safe};
 use crate::stream::Stream;
 
 /// A device's index within its backend; 0 is the one that automatic choice takes.
@@ -170,17 +170,22 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Compiles a source, or finds it among those compiled on this device before.
+    /// Compiles a source, or finds it among those compiled on this device before. IR without fault checks is
+    /// [`Error::ChecksLeftOut`], unless somebody answers for it: [`Verified::trust`].
     pub fn compile(&self, source: &KernelSource<'_>, options: &CompileOptions) -> Result<Module> {
         let id = match source {
-            KernelSource::Ir(verified) => KernelId::of_ir(verified),
+            KernelSource::Ir(verified) => {
+                require_safe(verified)?;
+                KernelId::of_ir(verified)
+            }
             KernelSource::IrText(text) => return self.compile(&KernelSource::Ir(&read_ir(text)?), options),
             KernelSource::CudaC(t) | KernelSource::Ptx(t) | KernelSource::Wgsl(t) => {
                 KernelId::of(&[t.as_bytes()])
             }
             KernelSource::Spec(spec) => spec.id(),
             // A native kernel's identity is its code, which has no bytes to hash.
-            KernelSource::Native(..) => {
+            KernelSource::Native(_, ir) => {
+                ir.map_or(Ok(()), require_safe)?;
                 let compiled = self.0.context.compile(source, options)?;
                 return Ok(Module::new(compiled, source.kind()));
             }
@@ -198,7 +203,14 @@ impl Device {
         if let Some(module) = &*slot {
             return Ok(module.clone());
         }
-        let module = Module::new(self.0.context.compile(source, options)?, source.kind());
+        let compiled = match source {
+            KernelSource::Spec(spec) => self
+                .0
+                .context
+                .compile(&KernelSource::Spec(&SafeSpec(*spec)), options)?,
+            _ => self.0.context.compile(source, options)?,
+        };
+        let module = Module::new(compiled, source.kind());
         *slot = Some(module.clone());
         Ok(module)
     }

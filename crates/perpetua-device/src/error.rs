@@ -281,6 +281,16 @@ pub enum Error {
         /// The form it was compiled from.
         given: &'static str,
     },
+    /// A kernel without fault checks, for which nobody answers.
+    #[error(
+        "kernel `{kernel}` declares checks({checks}), so a bad index in it would reach memory outside its buffers: leave the declaration out, or answer for the kernel with the unsafe `Verified::trust`"
+    )]
+    ChecksLeftOut {
+        /// The kernel.
+        kernel: String,
+        /// What it declares: `off` or `explicit`.
+        checks: &'static str,
+    },
     /// A lane of a kernel faulted. Comes from the first synchronisation or read-back of the stream after that.
     #[error("{0}")]
     Fault(Box<Fault>),

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use perpetua_ir::ir::Checks;
 use perpetua_ir::verify::Verified;
 
 use crate::dim::Dim3;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::future::{MaybeSend, MaybeSync};
 use crate::native::NativeKernel;
 
@@ -23,7 +24,8 @@ use crate::native::NativeKernel;
 /// - IR text carries its signature, so it is checked and launched like IR.
 #[derive(Clone, Copy)]
 pub enum KernelSource<'a> {
-    /// A verified kernel. Every backend takes it.
+    /// A verified kernel. Every backend takes it. [`Device::compile`](crate::Device::compile) refuses one whose checks are off
+    /// or explicit, unless [`Verified::trust`] was called on it.
     Ir(&'a Verified),
     /// A kernel in the IR's text form. [`Device::compile`](crate::Device::compile) reads and verifies it; contexts get
     /// [`KernelSource::Ir`] and need not take text.
@@ -141,7 +143,11 @@ impl fmt::Write for Fnv {
 
 /// A kernel that the program carries: what `#[kernel]` makes. [`Device::kernel`](crate::Device::kernel) compiles it once
 /// for each device and keeps it.
-pub trait KernelSpec: MaybeSend + MaybeSync {
+///
+/// # Safety
+/// Specs of equal [`id`](KernelSpec::id) are the same kernel: equal IR for each pointer width, for which the same can be
+/// trusted ([`Verified::is_safe`]), and the same native body. Caches, also those on disk, hand out for an id what was compiled for it.
+pub unsafe trait KernelSpec: MaybeSend + MaybeSync {
     /// The kernel's name.
     fn name(&self) -> &str;
     /// Identity: differs between kernels and between instances of a generic one. Called at each launch: must be cheap.
@@ -150,6 +156,46 @@ pub trait KernelSpec: MaybeSend + MaybeSync {
     fn verified(&self, pointer_width: u32) -> Result<Arc<Verified>>;
     /// The native body, if the kernel has one.
     fn native(&self) -> Option<NativeKernel>;
+}
+
+/// [`Error::ChecksLeftOut`] for a kernel that could do harm and that nobody answers for.
+pub(crate) fn require_safe(verified: &Verified) -> Result<()> {
+    if verified.is_safe() {
+        return Ok(());
+    }
+    let kernel = verified.kernel();
+    Err(Error::ChecksLeftOut {
+        kernel: kernel.name.clone(),
+        checks: match kernel.checks {
+            Checks::On => "on",
+            Checks::Explicit => "explicit",
+            Checks::Off => "off",
+        },
+    })
+}
+
+/// A kernel of the program whose IR is held to [`require_safe`] whenever a backend asks for it.
+pub(crate) struct SafeSpec<'a>(pub(crate) &'a dyn KernelSpec);
+
+// SAFETY: it has the id of the inner spec, and gives what that gives or an error.
+unsafe impl KernelSpec for SafeSpec<'_> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn id(&self) -> KernelId {
+        self.0.id()
+    }
+
+    fn verified(&self, pointer_width: u32) -> Result<Arc<Verified>> {
+        let verified = self.0.verified(pointer_width)?;
+        require_safe(&verified)?;
+        Ok(verified)
+    }
+
+    fn native(&self) -> Option<NativeKernel> {
+        self.0.native()
+    }
 }
 
 #[cfg(test)]

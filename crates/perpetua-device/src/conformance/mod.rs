@@ -21,6 +21,7 @@ mod memory;
 mod operators;
 mod report;
 mod streams;
+mod unchecked;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -134,6 +135,7 @@ pub fn cells() -> Vec<Cell> {
     cells.extend(memory::cells());
     cells.extend(streams::cells());
     cells.extend(errors::cells());
+    cells.extend(unchecked::cells());
     cells.extend(launches::cells());
     cells.extend(operators::cells());
     cells.extend(faults::cells());

@@ -29,9 +29,10 @@ pub enum Checks {
     /// Every index, division and enum `match` is checked: memory-safe. The default.
     On,
     /// The checks have been made explicit by `pass::checks`: accesses are unchecked, faults are
-    /// [`Effect::Fault`] statements.
+    /// [`Effect::Fault`] statements. Devices treat it as [`Checks::Off`], for nobody knows that none was left out.
     Explicit,
-    /// Nothing is checked: a bad index is undefined behaviour. Only `unsafe` constructors give this.
+    /// Nothing is checked: a bad index is undefined behaviour. Devices compile such a kernel only when somebody answers for
+    /// it ([`Verified::trust`](crate::verify::Verified::trust), which is `unsafe`).
     Off,
 }
 

@@ -46,6 +46,8 @@ pub struct Entry {
 enum Source {
     Written(fn() -> Instantiation),
     Changed(Box<Instantiation>),
+    /// Changed through [`KernelFn::unchecked`]: somebody answers for it.
+    Unchecked(Box<Instantiation>),
 }
 
 impl Entry {
@@ -70,7 +72,7 @@ impl Entry {
     fn instantiation(&self) -> Instantiation {
         match &self.instantiation {
             Source::Written(make) => make(),
-            Source::Changed(value) => (**value).clone(),
+            Source::Changed(value) | Source::Unchecked(value) => (**value).clone(),
         }
     }
 
@@ -84,7 +86,14 @@ impl Entry {
             ..self.instantiation()
         };
         let kernel = lower(&self.function, &how).map_err(|e| error(e.to_string()))?;
-        verify(kernel).map(Arc::new).map_err(|e| error(e.to_string()))
+        let verified = verify(kernel).map_err(|e| error(e.to_string()))?;
+        Ok(Arc::new(match self.instantiation {
+            // SAFETY: only `KernelFn::unchecked` makes such a source, or a change of one that it made; its caller promised
+            // what `trust` asks of every launch of the function. That lanes meet at barriers the verifier has just shown,
+            // for lowering gives no kernel with explicit checks.
+            Source::Unchecked(_) => unsafe { verified.trust() },
+            Source::Written(_) | Source::Changed(_) => verified,
+        }))
     }
 }
 
@@ -128,6 +137,19 @@ impl KernelFn {
     }
 
     fn changed(self, native: Option<NativeKernel>, change: impl FnOnce(&mut Instantiation)) -> KernelFn {
+        let source = match self.0.instantiation {
+            Source::Written(_) | Source::Changed(_) => Source::Changed,
+            Source::Unchecked(_) => Source::Unchecked,
+        };
+        self.replaced(native, source, change)
+    }
+
+    fn replaced(
+        self,
+        native: Option<NativeKernel>,
+        source: fn(Box<Instantiation>) -> Source,
+        change: impl FnOnce(&mut Instantiation),
+    ) -> KernelFn {
         let mut how = self.0.instantiation();
         change(&mut how);
         let key = identity(&self.0.function, &how, native.is_some());
@@ -136,7 +158,7 @@ impl KernelFn {
             Box::leak(Box::new(Entry {
                 name: self.0.name,
                 function: self.0.function.clone(),
-                instantiation: Source::Changed(Box::new(how)),
+                instantiation: source(Box::new(how)),
                 native,
                 id: OnceLock::from(key),
                 wide: OnceLock::new(),
@@ -187,11 +209,13 @@ impl KernelFn {
     /// In every launch, each index lies inside what it indexes, no integer is divided by zero, no `MIN` by -1, and
     /// no enum is loaded that has no variant of that value. Anything else is undefined behaviour.
     pub unsafe fn unchecked(self) -> KernelFn {
-        self.changed(None, |how| how.checks = Checks::Off)
+        self.replaced(None, Source::Unchecked, |how| how.checks = Checks::Off)
     }
 }
 
-impl KernelSpec for KernelFn {
+// SAFETY: the id is a hash of all that lowering reads but the pointer width, of whether checks are off, which only the unsafe
+// `unchecked` arranges, and of whether there is a native body, which belongs to the function.
+unsafe impl KernelSpec for KernelFn {
     fn name(&self) -> &str {
         self.0.name
     }
