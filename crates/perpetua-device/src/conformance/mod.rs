@@ -14,6 +14,7 @@
 
 mod errors;
 mod faults;
+mod judge;
 mod kernels;
 mod launches;
 mod loss;

@@ -9,23 +9,20 @@ use perpetua_ir::ops::eval::{eval_binary, eval_cast, eval_ternary, eval_unary, r
 use perpetua_ir::ops::{BinaryOp, Domain, Exactness, TernaryOp, UnaryOp};
 use perpetua_ir::testing::{Random, edge_values, random_bytes};
 
+use super::judge::Judge;
 use super::kernels::{compile, guarded};
 use super::{Cell, Check, Failure, Need};
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::dim::LaunchConfig;
-use crate::info::NumericProbe;
 use crate::signature::{ArgType, BufferArg, KernelArg};
-
-/// Units in the last place that a device whose probe is not exact gets on top of an operator's own bound.
-const INEXACT_SLACK: u64 = 4;
 
 /// Random rows of operands, after the edges.
 const RANDOM_ROWS: usize = 200;
 
 /// What a cell maps.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Map {
+pub(super) enum Map {
     Unary(UnaryOp),
     Binary(BinaryOp),
     Ternary(TernaryOp),
@@ -44,7 +41,7 @@ impl Map {
         }
     }
 
-    fn operands(self, s: Scalar) -> Vec<Scalar> {
+    pub(super) fn operands(self, s: Scalar) -> Vec<Scalar> {
         match self {
             Map::Unary(_) | Map::Cast(_) | Map::Bitcast(_) => vec![s],
             Map::Binary(_) => vec![s, s],
@@ -53,7 +50,7 @@ impl Map {
         }
     }
 
-    fn result(self, s: Scalar) -> Scalar {
+    pub(super) fn result(self, s: Scalar) -> Scalar {
         match self {
             Map::Unary(op) => result_scalar(op.row().result, s),
             Map::Binary(op) => result_scalar(op.row().result, s),
@@ -62,7 +59,7 @@ impl Map {
         }
     }
 
-    fn exactness(self) -> Exactness {
+    pub(super) fn exactness(self) -> Exactness {
         match self {
             Map::Unary(op) => op.row().exactness,
             Map::Binary(op) => op.row().exactness,
@@ -72,7 +69,7 @@ impl Map {
     }
 
     // The result's bits; `None` where the operator faults.
-    fn eval(self, s: Scalar, row: &[u64]) -> Option<u64> {
+    pub(super) fn eval(self, s: Scalar, row: &[u64]) -> Option<u64> {
         Some(match (self, row) {
             (Map::Unary(op), &[a]) => eval_unary(op, s, a),
             (Map::Binary(op), &[a, b]) => eval_binary(op, s, a, b).ok()?,
@@ -83,8 +80,8 @@ impl Map {
         })
     }
 
-    // Whether either zero is right.
-    fn any_zero(self) -> bool {
+    // Whether it gives one of its operands, the smaller or larger, so that either zero is right.
+    pub(super) fn chooses(self) -> bool {
         matches!(
             self,
             Map::Binary(BinaryOp::Min | BinaryOp::Max) | Map::Ternary(TernaryOp::Clamp)
@@ -269,143 +266,4 @@ fn run(device: &Device, map: Map, s: Scalar, rows: &[Vec<u64>]) -> Result<Vec<u6
     args.extend(columns.iter().map(|(buffer, s)| argument(buffer, *s)));
     device.launch(&kernel, LaunchConfig::linear(rows.len(), 64), &args)?;
     Ok(from_bytes(result, &out.read()?))
-}
-
-// Bits of a float's mantissa.
-fn mantissa(s: Scalar) -> Option<u32> {
-    match s {
-        Scalar::F16 => Some(10),
-        Scalar::BF16 => Some(7),
-        Scalar::F32 => Some(23),
-        Scalar::F64 => Some(52),
-        _ => None,
-    }
-}
-
-fn magnitude(s: Scalar, bits: u64) -> u64 {
-    bits & ((1 << (s.bits() - 1)) - 1)
-}
-
-fn is_nan(s: Scalar, bits: u64) -> bool {
-    mantissa(s).is_some_and(|m| {
-        magnitude(s, bits) >> m == (1 << (s.bits() - 1 - m)) - 1 && bits & ((1 << m) - 1) != 0
-    })
-}
-
-// Zero of the same sign for a subnormal number.
-fn flush(s: Scalar, bits: u64) -> u64 {
-    match mantissa(s) {
-        Some(m) if magnitude(s, bits) >> m == 0 => bits ^ magnitude(s, bits),
-        _ => bits,
-    }
-}
-
-// Numbers of a float type between two.
-fn distance(s: Scalar, a: u64, b: u64) -> u64 {
-    let order = |bits: u64| {
-        let m = i128::from(magnitude(s, bits));
-        if m == i128::from(bits) { m } else { -m }
-    };
-    (order(a) - order(b)).unsigned_abs() as u64
-}
-
-/// Tells right results from wrong ones.
-struct Judge {
-    map: Map,
-    s: Scalar,
-    probe: NumericProbe,
-}
-
-impl Judge {
-    fn accepts(&self, row: &[u64], found: u64) -> bool {
-        let (map, s) = (self.map, self.s);
-        if matches!(map, Map::Bitcast(_)) && row.iter().any(|v| is_nan(s, *v)) {
-            // The payload may be lost on the way.
-            return true;
-        }
-        let near = |expect: Option<u64>| expect.is_some_and(|expect| self.near(expect, found));
-        if near(map.eval(s, row)) {
-            return true;
-        }
-        let mut others = Vec::new();
-        if self.probe.keeps_denormals != Some(true) {
-            let flushed: Vec<u64> = map
-                .operands(s)
-                .iter()
-                .zip(row)
-                .map(|(s, v)| flush(*s, *v))
-                .collect();
-            others.push(map.eval(s, &flushed));
-            others.push(map.eval(s, row).map(|v| flush(map.result(s), v)));
-            others.push(map.eval(s, &flushed).map(|v| flush(map.result(s), v)));
-        }
-        if let (Map::Ternary(TernaryOp::Fma), &[a, b, c]) = (map, row)
-            && self.probe.exact_fma != Some(true)
-        {
-            let product = eval_binary(BinaryOp::Mul, s, a, b);
-            others.push(product.and_then(|p| eval_binary(BinaryOp::Add, s, p, c)).ok());
-        }
-        others.into_iter().any(near)
-    }
-
-    fn near(&self, expect: u64, found: u64) -> bool {
-        let r = self.map.result(self.s);
-        if expect == found || is_nan(r, expect) && is_nan(r, found) {
-            return true;
-        }
-        if !r.is_float() || is_nan(r, expect) || is_nan(r, found) {
-            return false;
-        }
-        if self.map.any_zero() && magnitude(r, expect) == 0 && magnitude(r, found) == 0 {
-            return true;
-        }
-        // The bound is one of f32; in the narrower formats it rounds to the next number at most.
-        let own = match self.map.exactness() {
-            Exactness::Exact => 0,
-            Exactness::Ulp(n) if r.size() < 4 => u64::from(n).min(1),
-            Exactness::Ulp(n) => u64::from(n),
-        };
-        let moves = matches!(self.map, Map::Bitcast(_) | Map::Ternary(TernaryOp::Select));
-        let slack = if self.probe.is_exact() || moves {
-            0
-        } else {
-            INEXACT_SLACK
-        };
-        let bound = own + slack;
-        bound > 0 && distance(r, expect, found) <= bound
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_judge_tells_right_from_wrong() {
-        let check = |map, probe, row: &[f32], found: f32, expect: bool| {
-            let judge = Judge {
-                map,
-                s: Scalar::F32,
-                probe,
-            };
-            let row: Vec<u64> = row.iter().map(|v| u64::from(v.to_bits())).collect();
-            assert_eq!(
-                judge.accepts(&row, u64::from(found.to_bits())),
-                expect,
-                "{map:?} {row:x?} {found}"
-            );
-        };
-        let (exact, unknown) = (NumericProbe::EXACT, NumericProbe::default());
-        let add = Map::Binary(BinaryOp::Add);
-        check(add, exact, &[1.0, 2.0], 3.0, true);
-        check(add, exact, &[1.0, 2.0], 3.0f32.next_up(), false);
-        check(add, unknown, &[1.0, 2.0], 3.0f32.next_up(), true);
-        check(add, unknown, &[1.0, 2.0], 3.1, false);
-        check(add, exact, &[1e-40, 0.0], 0.0, false);
-        check(add, unknown, &[1e-40, 0.0], 0.0, true);
-        check(add, exact, &[f32::INFINITY, f32::NEG_INFINITY], -f32::NAN, true);
-        check(add, unknown, &[f32::INFINITY, f32::NEG_INFINITY], 0.0, false);
-        check(add, exact, &[0.0, 0.0], -0.0, false);
-        check(Map::Binary(BinaryOp::Min), exact, &[0.0, -0.0], 0.0, true);
-    }
 }

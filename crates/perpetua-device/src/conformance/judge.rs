@@ -1,0 +1,235 @@
+//! Tells right results of operators from wrong ones, by the table's bounds and what the device's probe found. Knows
+//! nothing of how results were computed.
+
+use perpetua_ir::ir::Scalar;
+use perpetua_ir::ops::eval::eval_binary;
+use perpetua_ir::ops::{BinaryOp, Exactness, TernaryOp};
+
+use super::operators::Map;
+use crate::info::NumericProbe;
+
+/// Units in the last place that a device whose probe is not exact gets on top of an operator's own bound.
+const INEXACT_SLACK: u64 = 4;
+
+// Bits of a float's mantissa.
+fn mantissa(s: Scalar) -> Option<u32> {
+    match s {
+        Scalar::F16 => Some(10),
+        Scalar::BF16 => Some(7),
+        Scalar::F32 => Some(23),
+        Scalar::F64 => Some(52),
+        _ => None,
+    }
+}
+
+fn magnitude(s: Scalar, bits: u64) -> u64 {
+    bits & ((1 << (s.bits() - 1)) - 1)
+}
+
+fn is_nan(s: Scalar, bits: u64) -> bool {
+    mantissa(s).is_some_and(|m| {
+        magnitude(s, bits) >> m == (1 << (s.bits() - 1 - m)) - 1 && bits & ((1 << m) - 1) != 0
+    })
+}
+
+fn is_subnormal(s: Scalar, bits: u64) -> bool {
+    let magnitude_bits = magnitude(s, bits);
+    mantissa(s).is_some_and(|m| magnitude_bits != 0 && magnitude_bits >> m == 0)
+}
+
+fn is_zero(s: Scalar, bits: u64) -> bool {
+    s.is_float() && magnitude(s, bits) == 0
+}
+
+// What a device that flushes may take an operand for: itself, and zero of either sign if it is subnormal.
+fn readings(s: Scalar, bits: u64) -> Vec<u64> {
+    match is_subnormal(s, bits) {
+        true => vec![bits, 0, 1 << (s.bits() - 1)],
+        false => vec![bits],
+    }
+}
+
+// Every row that can be read for `row`.
+fn rows_read(operands: &[Scalar], row: &[u64]) -> Vec<Vec<u64>> {
+    let mut rows = vec![Vec::new()];
+    for (s, bits) in operands.iter().zip(row) {
+        let longer = |row: &Vec<u64>| {
+            let one = |v| row.iter().copied().chain([v]).collect();
+            readings(*s, *bits).into_iter().map(one).collect::<Vec<_>>()
+        };
+        rows = rows.iter().flat_map(longer).collect();
+    }
+    rows
+}
+
+// Numbers of a float type between two.
+fn distance(s: Scalar, a: u64, b: u64) -> u64 {
+    let order = |bits: u64| {
+        let m = i128::from(magnitude(s, bits));
+        if m == i128::from(bits) { m } else { -m }
+    };
+    (order(a) - order(b)).unsigned_abs() as u64
+}
+
+/// Tells right results from wrong ones. Where the probe did not find that denormals are kept, any result counts that
+/// is reached by taking some subnormal operands, or the result, for zeros of any sign; all else is as on exact devices,
+/// but for [`INEXACT_SLACK`] and a product that `fma` may round.
+pub(super) struct Judge {
+    pub(super) map: Map,
+    pub(super) s: Scalar,
+    pub(super) probe: NumericProbe,
+}
+
+impl Judge {
+    /// Whether `found` is right for the operands `row`.
+    pub(super) fn accepts(&self, row: &[u64], found: u64) -> bool {
+        let (map, s) = (self.map, self.s);
+        if matches!(map, Map::Bitcast(_)) && row.iter().any(|v| is_nan(s, *v)) {
+            // The payload may be lost on the way.
+            return true;
+        }
+        let operands = map.operands(s);
+        let rows = match self.flushes() {
+            true => rows_read(&operands, row),
+            false => vec![row.to_vec()],
+        };
+        if rows.iter().any(|row| self.right(row, found)) {
+            return true;
+        }
+        // To a device that reads subnormals as zeros they are all equal, and it may choose any of them.
+        self.flushes()
+            && map.chooses()
+            && is_subnormal(s, found)
+            && row.contains(&found)
+            && rows.iter().any(|row| self.right(row, 0))
+    }
+
+    fn flushes(&self) -> bool {
+        self.probe.keeps_denormals != Some(true)
+    }
+
+    // Whether `found` is right for operands that are read as they are.
+    fn right(&self, row: &[u64], found: u64) -> bool {
+        if self.map.eval(self.s, row).is_some_and(|e| self.near(e, found)) {
+            return true;
+        }
+        let (Map::Ternary(TernaryOp::Fma), &[a, b, c]) = (self.map, row) else {
+            return false;
+        };
+        if self.probe.exact_fma == Some(true) {
+            return false;
+        }
+        let s = self.s;
+        let Ok(product) = eval_binary(BinaryOp::Mul, s, a, b) else {
+            return false;
+        };
+        let products = match self.flushes() {
+            true => readings(s, product),
+            false => vec![product],
+        };
+        let sum = |p: &u64| eval_binary(BinaryOp::Add, s, *p, c).ok();
+        products.iter().filter_map(sum).any(|e| self.near(e, found))
+    }
+
+    fn near(&self, expect: u64, found: u64) -> bool {
+        let r = self.map.result(self.s);
+        if expect == found || is_nan(r, expect) && is_nan(r, found) {
+            return true;
+        }
+        if !r.is_float() || is_nan(r, expect) || is_nan(r, found) {
+            return false;
+        }
+        if self.map.chooses() && is_zero(r, expect) && is_zero(r, found) {
+            return true;
+        }
+        let bound = self.bound();
+        // A right result that is subnormal may be flushed.
+        if self.flushes() && is_zero(r, found) {
+            let least = magnitude(r, expect).saturating_sub(bound);
+            if !is_zero(r, expect) && (least == 0 || is_subnormal(r, least)) {
+                return true;
+            }
+        }
+        bound > 0 && distance(r, expect, found) <= bound
+    }
+
+    // Numbers of the result's type that it may be away.
+    fn bound(&self) -> u64 {
+        // The table's bound is one of f32; in the narrower formats it rounds to the next number at most.
+        let own = match self.map.exactness() {
+            Exactness::Exact => 0,
+            Exactness::Ulp(n) if self.map.result(self.s).size() < 4 => u64::from(n).min(1),
+            Exactness::Ulp(n) => u64::from(n),
+        };
+        let moves = matches!(self.map, Map::Bitcast(_) | Map::Ternary(TernaryOp::Select));
+        let slack = if self.probe.is_exact() || moves {
+            0
+        } else {
+            INEXACT_SLACK
+        };
+        own + slack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_judge_tells_right_from_wrong() {
+        let check = |map, probe, row: &[f32], found: f32, expect: bool| {
+            let judge = Judge {
+                map,
+                s: Scalar::F32,
+                probe,
+            };
+            let row: Vec<u64> = row.iter().map(|v| u64::from(v.to_bits())).collect();
+            assert_eq!(
+                judge.accepts(&row, u64::from(found.to_bits())),
+                expect,
+                "{map:?} {row:x?} {found}"
+            );
+        };
+        let (exact, unknown) = (NumericProbe::EXACT, NumericProbe::default());
+        let add = Map::Binary(BinaryOp::Add);
+        check(add, exact, &[1.0, 2.0], 3.0, true);
+        check(add, exact, &[1.0, 2.0], 3.0f32.next_up(), false);
+        check(add, unknown, &[1.0, 2.0], 3.0f32.next_up(), true);
+        check(add, unknown, &[1.0, 2.0], 3.1, false);
+        check(add, exact, &[1e-40, 0.0], 0.0, false);
+        check(add, unknown, &[1e-40, 0.0], 0.0, true);
+        check(add, exact, &[f32::INFINITY, f32::NEG_INFINITY], -f32::NAN, true);
+        check(add, unknown, &[f32::INFINITY, f32::NEG_INFINITY], 0.0, false);
+        check(add, exact, &[0.0, 0.0], -0.0, false);
+        let (min, div) = (Map::Binary(BinaryOp::Min), Map::Binary(BinaryOp::Div));
+        check(min, exact, &[0.0, -0.0], 0.0, true);
+
+        // A device that rounds rightly but flushes: some operands, the result, to zeros of any sign, and nothing else.
+        let flushes = NumericProbe {
+            keeps_denormals: Some(false),
+            ..exact
+        };
+        check(add, flushes, &[1e-40, f32::MIN_POSITIVE], f32::MIN_POSITIVE, true);
+        check(add, flushes, &[1e-40, 2e-40], 2e-40, true);
+        check(add, flushes, &[1e-40, 2e-40], -0.0, true);
+        check(add, flushes, &[1e-40, 2e-40], 4e-40, false);
+        check(add, flushes, &[1.0, 1e-40], 0.0, false);
+        check(div, flushes, &[1.0, 1e-40], f32::NEG_INFINITY, true);
+        check(div, flushes, &[1e-40, 1e-40], f32::NAN, true);
+        check(div, flushes, &[1e-40, 1e-40], 1.5, false);
+        check(min, flushes, &[1e-40, 2e-40], 2e-40, true);
+        check(min, flushes, &[1e-40, 1.0], 1.0, false);
+        check(min, flushes, &[-1.0, 1e-40], 1e-40, false);
+        check(min, exact, &[1e-40, 2e-40], 2e-40, false);
+        check(min, flushes, &[-1e-40, 3.0], 0.0, true);
+        // A product that is flushed before the sum, where the device has no fused form.
+        let fma = Map::Ternary(TernaryOp::Fma);
+        let unfused = NumericProbe {
+            exact_fma: Some(false),
+            ..flushes
+        };
+        let row = [1e-20, 1e-20, -2e-38];
+        check(fma, unfused, &row, -2e-38, true);
+        check(fma, flushes, &row, -2e-38, false);
+    }
+}
