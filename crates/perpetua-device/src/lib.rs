@@ -1,7 +1,7 @@
 //! The device layer: memory, streams, kernels and launches on any backend, chosen at run time.
 //!
 //! In the order in which a program meets them: [`select`] finds a backend, [`Device`] is what a program holds,
-//! [`Buffer`] its memory, [`Stream`] its order of work, [`Kernel`] what it launches with [`args!`], [`Error`] what
+//! [`Buffer`] its memory ([`DynBuffer`] where types come at run time), [`Stream`] its order of work, [`Kernel`] what it launches with [`args!`], [`Error`] what
 //! goes wrong. Below them stands the contract that every backend fulfils ([`backend`]), and the backends: [`null`]
 //! proves the contract without hardware, `cpu` runs kernels on the host, `cuda` and `wgpu` on GPUs.
 //!
@@ -38,6 +38,7 @@ pub mod dim;
 pub mod info;
 
 pub mod buffer;
+pub mod dynamic;
 pub mod host_buffer;
 
 pub mod kernel;
@@ -82,6 +83,7 @@ pub use cpu::CpuBackend;
 pub use cuda::CudaBackend;
 pub use device::{Device, DeviceIndex};
 pub use dim::{Dim3, LaunchConfig};
+pub use dynamic::DynBuffer;
 pub use error::{Error, Result};
 pub use future::{BoxFuture, MaybeSend, MaybeSync};
 pub use host_buffer::{MappedBuffer, PinnedBuffer, PinnedRead};
@@ -91,7 +93,7 @@ pub use null::NullBackend;
 pub use perpetua_ir::front::rust::GpuType;
 pub use ptr::{DeviceMemory, DevicePtr, HostBytes, MemoryKind, PoolStats};
 pub use select::{open_backend, select_backend, select_backend_async};
-pub use signature::{BufferArg, KernelArg, Signature, ValueArg};
+pub use signature::{ArgType, BufferArg, KernelArg, Signature, ValueArg};
 pub use source::{CompileOptions, KernelId, KernelSource, KernelSpec};
 pub use stream::{Event, Graph, Stream};
 #[cfg(feature = "wgpu")]

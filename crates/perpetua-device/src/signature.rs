@@ -3,7 +3,7 @@
 
 use std::any::TypeId;
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use perpetua_ir::front::rust::{GpuType, TypeDesc};
 use perpetua_ir::ir::{Access, Kernel, Param, ParamKind, Scalar, Type};
@@ -12,31 +12,78 @@ use crate::error::{Error, Result};
 use crate::layout::{self, same_layout};
 use crate::ptr::{DevicePtr, MemoryKind};
 
-/// The type of an argument: compared by its Rust identity when that was seen before, else by its layout.
-#[derive(Clone, Copy)]
-pub struct ArgType {
-    id: TypeId,
-    desc: fn() -> TypeDesc,
+/// The type of an argument.
+#[derive(Clone)]
+pub struct ArgType(Known);
+
+#[derive(Clone)]
+enum Known {
+    /// A Rust type: compared by its identity when that was seen before, else by its layout.
+    Rust { id: TypeId, desc: fn() -> TypeDesc },
+    /// A type that is known at run time only.
+    Described(Arc<Type>),
 }
 
 impl ArgType {
     /// The type `T`.
     pub fn of<T: GpuType>() -> ArgType {
-        ArgType {
+        ArgType(Known::Rust {
             id: TypeId::of::<T>(),
             desc: T::describe,
+        })
+    }
+
+    /// A type as kernels know it.
+    pub(crate) fn described(ty: Arc<Type>) -> ArgType {
+        ArgType(Known::Described(ty))
+    }
+
+    // Whether its values have the bytes that a parameter of type `expected` takes. The Rust type that matched first is
+    // remembered in `seen`; another one with the same layout is compared each time.
+    fn fits(&self, expected: &Type, seen: &OnceLock<TypeId>) -> bool {
+        match &self.0 {
+            Known::Rust { id, .. } if seen.get() == Some(id) => true,
+            Known::Rust { id, desc } => {
+                let fits = same_layout(&desc(), expected);
+                if fits {
+                    let _ = seen.set(*id);
+                }
+                fits
+            }
+            Known::Described(ty) => {
+                **ty == *expected || ty.size() == expected.size() && ty.leaves() == expected.leaves()
+            }
         }
     }
 
-    /// Its description.
-    pub fn describe(self) -> TypeDesc {
-        (self.desc)()
+    // Its only scalar, if there is one, and whether that is a `usize` or `isize`.
+    fn scalar(&self) -> Option<(Scalar, bool)> {
+        match &self.0 {
+            Known::Rust { desc, .. } => match layout::leaves(&desc())[..] {
+                [leaf] => Some((leaf.scalar, leaf.pointer_sized)),
+                _ => None,
+            },
+            Known::Described(ty) => match ty.leaves()[..] {
+                [(scalar, _)] => Some((scalar, false)),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Its name: Rust's, or the IR's.
+impl fmt::Display for ArgType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Known::Rust { desc, .. } => write!(f, "{}", desc()),
+            Known::Described(ty) => write!(f, "{ty}"),
+        }
     }
 }
 
 impl fmt::Debug for ArgType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.describe())
+        write!(f, "{self}")
     }
 }
 
@@ -52,12 +99,32 @@ pub enum KernelArg<'a> {
 /// A buffer as an argument.
 #[derive(Clone, Debug)]
 pub struct BufferArg<'a> {
+    // Holds `len` elements: whoever makes one sees to it.
+    pub(crate) ptr: &'a DevicePtr,
+    pub(crate) len: u64,
+    pub(crate) element: ArgType,
+}
+
+impl<'a> BufferArg<'a> {
     /// The memory; its length is a multiple of the element's size.
-    pub ptr: &'a DevicePtr,
+    pub fn ptr(&self) -> &'a DevicePtr {
+        self.ptr
+    }
+
     /// Number of elements.
-    pub len: u64,
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Element type.
-    pub element: ArgType,
+    pub fn element(&self) -> &ArgType {
+        &self.element
+    }
 }
 
 const INLINE: usize = 64;
@@ -81,7 +148,7 @@ enum ValueBytes {
 struct Aligned([u8; INLINE]);
 
 impl ValueArg {
-    fn new(bytes: &[u8], ty: ArgType) -> ValueArg {
+    pub(crate) fn new(bytes: &[u8], ty: ArgType) -> ValueArg {
         let bytes = if bytes.len() <= INLINE {
             let mut inline = [0; INLINE];
             inline[..bytes.len()].copy_from_slice(bytes);
@@ -109,24 +176,23 @@ impl ValueArg {
 
     // Whether this is a `usize` or `isize` whose value fits the 32-bit parameter `ty`.
     fn narrows_to(&self, ty: &Type) -> bool {
-        let [leaf] = layout::leaves(&self.ty.describe())[..] else {
+        let Some((scalar, true)) = self.ty.scalar() else {
             return false;
         };
         let Ok(bytes) = <[u8; 8]>::try_from(self.bytes()) else {
             return false;
         };
         let value = i64::from_le_bytes(bytes);
-        leaf.pointer_sized
-            && match (leaf.scalar, ty) {
-                (Scalar::U64, &Type::U32) => u32::try_from(value).is_ok(),
-                (Scalar::I64, &Type::I32) => i32::try_from(value).is_ok(),
-                _ => false,
-            }
+        match (scalar, ty) {
+            (Scalar::U64, &Type::U32) => u32::try_from(value).is_ok(),
+            (Scalar::I64, &Type::I32) => i32::try_from(value).is_ok(),
+            _ => false,
+        }
     }
 
     /// Its type.
-    pub fn ty(&self) -> ArgType {
-        self.ty
+    pub fn ty(&self) -> &ArgType {
+        &self.ty
     }
 }
 
@@ -146,8 +212,8 @@ impl<T: GpuType> From<T> for KernelArg<'_> {
 impl KernelArg<'_> {
     fn describe(&self) -> String {
         match self {
-            KernelArg::Buffer(b) => format!("a buffer of {}", b.element.describe()),
-            KernelArg::Value(v) => format!("a value of type {}", v.ty.describe()),
+            KernelArg::Buffer(b) => format!("a buffer of {}", b.element),
+            KernelArg::Value(v) => format!("a value of type {}", v.ty),
         }
     }
 }
@@ -161,8 +227,8 @@ impl fmt::Display for KernelArg<'_> {
         };
         let bytes = value.bytes();
         let mut wide = [0; 8];
-        let leaf = match layout::leaves(&value.ty.describe())[..] {
-            [leaf] if bytes.len() == leaf.scalar.size() as usize => leaf.scalar,
+        let leaf = match value.ty.scalar() {
+            Some((scalar, _)) if bytes.len() == scalar.size() as usize => scalar,
             _ => return write!(f, "{value:?}"),
         };
         wide[..bytes.len()].copy_from_slice(bytes);
@@ -257,17 +323,13 @@ impl Signature {
         }
         for (i, ((param, seen), arg)) in self.params.iter().zip(args).enumerate() {
             let (expected, given) = match (&param.kind, arg) {
-                (ParamKind::Buffer { element, .. }, KernelArg::Buffer(b)) => (element, b.element),
-                (ParamKind::Value(ty), KernelArg::Value(v)) => (ty, v.ty),
+                (ParamKind::Buffer { element, .. }, KernelArg::Buffer(b)) => (element, &b.element),
+                (ParamKind::Value(ty), KernelArg::Value(v)) => (ty, &v.ty),
                 _ => return Err(self.mismatch(i, param, arg)),
             };
-            if seen.get() != Some(&given.id) {
-                if same_layout(&given.describe(), expected) {
-                    // The first type that matched is remembered; another one with the same layout is compared each time.
-                    let _ = seen.set(given.id);
-                } else if !matches!(arg, KernelArg::Value(v) if v.narrows_to(expected)) {
-                    return Err(self.mismatch(i, param, arg));
-                }
+            let narrows = || matches!(arg, KernelArg::Value(v) if v.narrows_to(expected));
+            if !given.fits(expected, seen) && !narrows() {
+                return Err(self.mismatch(i, param, arg));
             }
             if let KernelArg::Buffer(b) = arg {
                 self.check_memory(i, param, b, expected.align())?;

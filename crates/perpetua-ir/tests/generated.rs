@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perpetua_ir::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig, RaceMode};
+use perpetua_ir::interp::{InterpError, RaceMode};
 use perpetua_ir::ir::{Kernel, Op, ParamKind, Scalar};
 use perpetua_ir::pass::checks::make_explicit;
 use perpetua_ir::pass::expand_library;
@@ -244,47 +244,10 @@ proptest::proptest! {
     }
 }
 
-/// Memory for a buffer, aligned for every type that the generator makes.
-struct Memory(Vec<Line>, usize);
-
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C, align(32))]
-struct Line([u8; 32]);
-
-impl Memory {
-    fn of(bytes: &[u8]) -> Memory {
-        let mut memory = Memory(vec![Line([0; 32]); bytes.len().div_ceil(32)], bytes.len());
-        memory.bytes().copy_from_slice(bytes);
-        memory
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.0)[..self.1]
-    }
-}
-
 /// What the interpreter leaves in a case's buffers.
 fn run(case: &Case, subgroup_size: u32, races: RaceMode) -> Result<Vec<Vec<u8>>, InterpError> {
     let kernel = verify(case.kernel.clone()).unwrap_or_else(|e| panic!("{e}"));
-    let interpreter = Interpreter::new(&kernel)?;
-    let mut memories: Vec<Memory> = case.args.iter().map(|bytes| Memory::of(bytes)).collect();
-    let args: Vec<Arg<'_>> = memories
-        .iter_mut()
-        .zip(&case.args)
-        .zip(&case.kernel.params)
-        .map(|((memory, bytes), param)| match param.kind {
-            ParamKind::Buffer { .. } => Arg::Buffer(BufferRef::from_slice(memory.bytes())),
-            ParamKind::Value(_) => Arg::Value(bytes),
-        })
-        .collect();
-    interpreter.launch(&LaunchConfig {
-        dynamic_shared_bytes: case.dynamic_shared,
-        subgroup_size,
-        races,
-        step_budget: Some(1 << 32),
-        ..LaunchConfig::new(case.grid, case.block, &args)
-    })?;
-    Ok(memories.iter_mut().map(|m| m.bytes().to_vec()).collect())
+    interpret(&kernel, case, subgroup_size, races)
 }
 
 #[test]

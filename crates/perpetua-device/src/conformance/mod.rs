@@ -14,6 +14,7 @@
 
 mod errors;
 mod faults;
+mod generated;
 mod judge;
 mod kernels;
 mod launches;
@@ -28,6 +29,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use perpetua_ir::back::Capability;
 
+pub use generated::{Contents, fuzz};
 pub use report::{Outcome, Report};
 
 use crate::device::Device;
@@ -66,6 +68,8 @@ pub enum Need {
     Timestamps,
     /// A fused multiply-add that rounds once, without which some of the math library misses its bounds.
     ExactFma,
+    /// Floats that equal the interpreter's to the bit.
+    ExactFloats,
 }
 
 impl Need {
@@ -81,12 +85,19 @@ impl Need {
                 info.numeric_probe.is_some_and(|p| p.exact_fma == Some(true)),
                 "a fused multiply-add that rounds once".to_owned(),
             ),
+            Need::ExactFloats => (
+                info.numeric_probe.is_some_and(|p| p.is_exact()),
+                "floats that equal the interpreter's to the bit".to_owned(),
+            ),
         };
         (!has).then_some(name)
     }
 }
 
-type Body = Box<dyn Fn(&Device) -> Check + Send + Sync>;
+/// What a cell with something to tell gives: a remark.
+pub type Remark = Result<String, Failure>;
+
+type Body = Box<dyn Fn(&Device) -> Remark + Send + Sync>;
 
 /// One test of a device.
 pub struct Cell {
@@ -100,6 +111,14 @@ pub struct Cell {
 impl Cell {
     /// A cell that every device must pass.
     pub fn new(name: impl Into<String>, body: impl Fn(&Device) -> Check + Send + Sync + 'static) -> Cell {
+        Cell::with_remark(name, move |device| body(device).map(|()| String::new()))
+    }
+
+    /// The same, with something to tell when it passes.
+    pub fn with_remark(
+        name: impl Into<String>,
+        body: impl Fn(&Device) -> Remark + Send + Sync + 'static,
+    ) -> Cell {
         Cell {
             name: name.into(),
             needs: Vec::new(),
@@ -119,7 +138,7 @@ impl Cell {
             return Outcome::Skipped(missing);
         }
         match catch_unwind(AssertUnwindSafe(|| (self.body)(device))) {
-            Ok(Ok(())) => Outcome::Passed,
+            Ok(Ok(remark)) => Outcome::Passed(remark),
             Ok(Err(Failure(text))) => Outcome::Failed(text),
             Err(cause) => {
                 let text = cause.downcast_ref::<String>().cloned();
@@ -140,6 +159,7 @@ pub fn cells() -> Vec<Cell> {
     cells.extend(launches::cells());
     cells.extend(operators::cells());
     cells.extend(faults::cells());
+    cells.extend(generated::cells());
     cells.extend(loss::cells());
     cells
 }

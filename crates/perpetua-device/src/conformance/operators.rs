@@ -2,7 +2,6 @@
 //! bitcast. A kernel maps columns of operands, edges of the type and random bits, and what it leaves is compared with
 //! `perpetua_ir::ops::eval`. Operands that fault are left out. Knows nothing of how operators are rendered.
 
-use half::{bf16, f16};
 use perpetua_ir::back::Capability;
 use perpetua_ir::ir::{Access, Op, Place, Scalar, Type};
 use perpetua_ir::ops::eval::{eval_binary, eval_cast, eval_ternary, eval_unary, result_scalar};
@@ -12,10 +11,9 @@ use perpetua_ir::testing::{Random, edge_values, random_bytes};
 use super::judge::Judge;
 use super::kernels::{compile, guarded};
 use super::{Cell, Check, Failure, Need};
-use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::dim::LaunchConfig;
-use crate::signature::{ArgType, BufferArg, KernelArg};
+use crate::dynamic::DynBuffer;
 
 /// Random rows of operands, after the edges.
 const RANDOM_ROWS: usize = 200;
@@ -208,29 +206,6 @@ fn from_bytes(s: Scalar, bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(s.size() as usize).map(one).collect()
 }
 
-fn argument(buffer: &Buffer<u8>, s: Scalar) -> KernelArg<'_> {
-    let element = match s {
-        Scalar::Bool => ArgType::of::<bool>(),
-        Scalar::I8 => ArgType::of::<i8>(),
-        Scalar::I16 => ArgType::of::<i16>(),
-        Scalar::I32 => ArgType::of::<i32>(),
-        Scalar::I64 => ArgType::of::<i64>(),
-        Scalar::U8 => ArgType::of::<u8>(),
-        Scalar::U16 => ArgType::of::<u16>(),
-        Scalar::U32 => ArgType::of::<u32>(),
-        Scalar::U64 => ArgType::of::<u64>(),
-        Scalar::F16 => ArgType::of::<f16>(),
-        Scalar::BF16 => ArgType::of::<bf16>(),
-        Scalar::F32 => ArgType::of::<f32>(),
-        Scalar::F64 => ArgType::of::<f64>(),
-    };
-    KernelArg::Buffer(BufferArg {
-        ptr: buffer.ptr(),
-        len: buffer.bytes() / u64::from(s.size()),
-        element,
-    })
-}
-
 fn run(device: &Device, map: Map, s: Scalar, rows: &[Vec<u64>]) -> Result<Vec<u64>, Failure> {
     let (operands, result) = (map.operands(s), map.result(s));
     let kernel = compile(device, "operator", |k| {
@@ -256,14 +231,19 @@ fn run(device: &Device, map: Map, s: Scalar, rows: &[Vec<u64>]) -> Result<Vec<u6
             k.store(Place::element(out, i), v)
         })
     })?;
-    let out = device.zeros::<u8>(rows.len() * result.size() as usize)?;
+    let bytes = vec![0; rows.len() * result.size() as usize];
+    let out = DynBuffer::upload(device, &Type::Scalar(result), &bytes)?;
     let mut columns = Vec::new();
     for (i, s) in operands.iter().enumerate() {
         let column = rows.iter().filter_map(|row| row.get(i).copied());
-        columns.push((device.upload(&to_bytes(*s, column))?, *s));
+        columns.push(DynBuffer::upload(
+            device,
+            &Type::Scalar(*s),
+            &to_bytes(*s, column),
+        )?);
     }
-    let mut args = vec![argument(&out, result)];
-    args.extend(columns.iter().map(|(buffer, s)| argument(buffer, *s)));
+    let mut args = vec![out.arg()];
+    args.extend(columns.iter().map(DynBuffer::arg));
     device.launch(&kernel, LaunchConfig::linear(rows.len(), 64), &args)?;
     Ok(from_bytes(result, &out.read()?))
 }

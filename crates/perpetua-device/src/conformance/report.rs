@@ -5,15 +5,15 @@ use std::fmt;
 /// What became of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It passed.
-    Passed,
+    /// It passed, with what it has to tell (nothing, for most).
+    Passed(String),
     /// It was not run, because the device lacks this.
     Skipped(String),
     /// It failed, with what went wrong.
     Failed(String),
 }
 
-/// The cells of a run. `Display` prints what was skipped and what failed, then cells run over cells in all.
+/// The cells of a run. `Display` prints remarks, what was skipped and what failed, then cells run over cells in all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     outcomes: Vec<(String, Outcome)>,
@@ -61,10 +61,21 @@ impl Report {
             _ => None,
         })
     }
+
+    /// The cells that passed and had something to tell.
+    pub fn remarks(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.outcomes.iter().filter_map(|(name, outcome)| match outcome {
+            Outcome::Passed(remark) if !remark.is_empty() => Some((name.as_str(), remark.as_str())),
+            _ => None,
+        })
+    }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, remark) in self.remarks() {
+            writeln!(f, "passed  {name}: {remark}")?;
+        }
         for (name, what) in self.skips() {
             writeln!(f, "skipped {name}: the device lacks {what}")?;
         }

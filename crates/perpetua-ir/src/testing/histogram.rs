@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::ir::*;
 
-/// How often each kind of statement and operation stands in a kernel.
+/// How often each kind of statement and operation stands in a kernel, and values that are structs.
 pub fn histogram(kernel: &Kernel) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     let mut count = |name| *counts.entry(name).or_insert(0) += 1;
     for body in kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]) {
+        let structs = body.values.iter().filter(|ty| matches!(ty, Type::Struct(_)));
+        structs.for_each(|_| count("struct"));
         body.block.walk(&mut |stmt| {
             count(match &stmt.inst {
                 Inst::Let(_, op) => operation(op),

@@ -1,7 +1,7 @@
 //! Random kernels for conformance and fuzz tests: well-typed, verified, free of races, with one right answer.
 //!
 //! In the order in which a test uses them: [`Choices`] is a tape of decisions, [`generate`] turns it into a
-//! [`Case`] (a kernel, its launch and its arguments), [`mismatches`] compares what two runs left in the buffers,
+//! [`Case`] (a kernel, its launch and its arguments), [`interpret`] runs it, [`mismatches`] compares what two runs left in the buffers,
 //! [`histogram()`] tells what a kernel contains, and `minimise` shrinks a failing tape and then the kernel itself.
 //! [`cases`] is all that as a proptest strategy. Every kernel verifies; lanes share memory only in ways that give
 //! the same result in every order; loops end.
@@ -14,6 +14,7 @@ mod generator;
 mod histogram;
 mod inputs;
 mod minimise;
+mod reference;
 mod strategy;
 
 pub use case::*;
@@ -23,4 +24,5 @@ pub use generator::generate;
 pub use histogram::histogram;
 pub use inputs::{edge_values, random_bytes};
 pub use minimise::*;
+pub use reference::interpret;
 pub use strategy::cases;

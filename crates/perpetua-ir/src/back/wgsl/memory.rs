@@ -21,7 +21,7 @@ impl Wgsl {
         let (root, ty, run) = self.base_of(w.m, spot.base);
         match spot.steps.split_first() {
             Some((SpotStep::Index(first, s), rest)) if run => {
-                let at = self.element_number(spot.base, *s, first);
+                let at = self.element_number(w, spot.base, *s, first);
                 let e = w.path(format!("{root}[{}]", at.text), &ty, 0, rest);
                 e.reading([first]).at_run_time()
             }
@@ -30,7 +30,7 @@ impl Wgsl {
     }
 
     /// Number of an element in its binding: buffers begin where the launch says.
-    fn element_number(&self, base: Base, s: Scalar, index: &Expr) -> Expr {
+    fn element_number(&self, w: &Writer<'_>, base: Base, s: Scalar, index: &Expr) -> Expr {
         let index = scalar::index(s, index);
         match base {
             Base::Buffer(i) => {
@@ -39,6 +39,16 @@ impl Wgsl {
                     return first;
                 }
                 Expr::infix("+", Bind::Sum, &first, &index)
+            }
+            Base::Constant(i) => {
+                let table = w.m.kernel.constants.get(i as usize);
+                match (index.literal, table) {
+                    // Never done, but seen where the module is read.
+                    (Some(at), Some(t)) if at >= t.data.len() as u64 => {
+                        scalar::opaque(w.m, Scalar::U32, &index)
+                    }
+                    _ => index,
+                }
             }
             _ => index,
         }
@@ -65,7 +75,7 @@ impl Wgsl {
             match step {
                 SpotStep::Index(e, s) => {
                     let index = if i == 0 && run {
-                        self.element_number(spot.base, *s, e)
+                        self.element_number(w, spot.base, *s, e)
                     } else {
                         ty = ty.component(0).unwrap_or(Type::U32);
                         scalar::index(*s, e)
