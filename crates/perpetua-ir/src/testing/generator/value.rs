@@ -197,7 +197,7 @@ impl Generator<'_, '_> {
     }
 
     fn index_from(&mut self, k: &mut KernelBuilder, v: Value, s: Scalar, len: usize) -> Result<Value> {
-        if self.config.faults && self.choices.chance(1, 8) {
+        if self.config.faults && self.choices.chance(1, 5) {
             return Ok(v);
         }
         let mut s = s;
@@ -230,7 +230,12 @@ impl Generator<'_, '_> {
 
     /// A divisor at which division does not fault.
     fn safe_divisor(&mut self, k: &mut KernelBuilder, s: Scalar, v: Value) -> Result<Value> {
-        if self.config.faults && self.choices.chance(1, 8) {
+        if self.config.faults && self.choices.chance(1, 2) {
+            // Numbers are seldom zero by themselves.
+            if self.choices.chance(1, 2) {
+                let three = self.emit(k, Op::Const(s, 3))?;
+                return self.emit(k, Op::Binary(BinaryOp::And, v, three));
+            }
             return Ok(v);
         }
         let mut bad = self.equals(k, s, v, 0)?;
