@@ -10,6 +10,9 @@ pub mod prelude;
 
 pub mod kernel;
 
+#[cfg(feature = "wave")]
+pub mod wave;
+
 /// The device layer: backends, memory, streams, launches.
 pub use perpetua_device as device;
 

@@ -1,7 +1,7 @@
 //! The `perpetua` program.
 
 mod cli;
-mod wave;
+mod slit;
 
 use std::process::ExitCode;
 

@@ -7,9 +7,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use perpetua::device::Device;
 
 use super::{Backend, Failure};
-use crate::wave::picture::{draw, write_png};
-use crate::wave::scene::Scene;
-use crate::wave::simulation::Simulation;
+use crate::slit::picture::{draw, write_png};
+use crate::slit::scene::Scene;
+use crate::slit::simulation::Simulation;
 
 /// Arguments of `perpetua wave`.
 #[derive(clap::Args, Clone, Debug, PartialEq)]

@@ -1,5 +1,39 @@
-//! The wave simulation: scene, kernel and time steps, picture.
+//! Waves in the plane and in space, by finite differences, on any backend.
+//!
+//! In the order of the data: [`model`] is what is computed, cells and time steps; [`simulation`] steps it on a device, by
+//! the kernels of `kernels`.
+//!
+//! ```
+//! use perpetua::device::{BackendKind, Device};
+//! use perpetua::wave::{Medium, Model, Region, Simulation, Source, Waveform};
+//!
+//! let mut model = Model::empty([128, 96, 1], 0.01, Medium::of_speed(343.0));
+//! model.sources.push(Source {
+//!     region: Region::cell([40, 48, 0]),
+//!     waveform: Waveform::Ricker { frequency: 2000.0 },
+//!     amplitude: 1.0,
+//! });
+//! let device = Device::new(BackendKind::Cpu, 0)?;
+//! let mut simulation = Simulation::new(&device, model)?;
+//! simulation.step(100)?;
+//! let field = simulation.field()?;
+//! assert!(field.iter().any(|u| u.abs() > 0.01));
+//! # Ok::<(), perpetua::wave::Error>(())
+//! ```
 
-pub(crate) mod picture;
-pub(crate) mod scene;
-pub(crate) mod simulation;
+pub mod error;
+
+pub mod waveform;
+
+pub mod model;
+
+mod slots;
+
+mod kernels;
+
+pub mod simulation;
+
+pub use error::{Error, Result};
+pub use model::{Border, Medium, Model, Probe, Region, Source};
+pub use simulation::{FieldBuffer, Simulation, Storage};
+pub use waveform::Waveform;

@@ -1,145 +1,701 @@
-//! The 2-D acoustic wave equation by finite differences in time (leapfrog, five points: R. Courant, K. Friedrichs,
-//! H. Lewy, Mathematische Annalen 100, 1928), as one kernel, and the buffers that it steps through.
+//! A running simulation: the buffers that it steps through, and how its steps are submitted. Must not know scenes by
+//! name, files, and pictures.
 
-use perpetua::device::{Buffer, Device, Kernel, LaunchConfig, Result, Stream};
-use perpetua::prelude::*;
+use std::collections::HashMap;
 
-use super::scene::Scene;
+use half::f16;
 
-/// One time step of a cell: from the field at two times to the field at the next. Cells on the border stay at rest.
-/// `stiffness` is the squared Courant number of each cell (0 in walls), `damping` what a cell loses in a step.
-#[kernel]
-#[expect(clippy::too_many_arguments, reason = "a kernel's arguments are its buffers")]
-pub(crate) fn wave_step(
-    previous: &[f32],
-    current: &[f32],
-    next: &mut [f32],
-    stiffness: &[f32],
-    damping: &[f32],
-    width: u32,
-    source: u32,
-    drive: f32,
-) {
-    let w = width as usize;
-    let x = global_id_x();
-    let y = global_id_y();
-    if x == 0 || y == 0 || x + 1 >= w || y + 1 >= w {
-        return;
-    }
-    let i = y * w + x;
-    let u = current[i];
-    let around = current[i - w] + current[i + w] + current[i - 1] + current[i + 1];
-    let k = stiffness[i];
-    let d = damping[i];
-    let mut v = (2.0 * u - (1.0 - d) * previous[i] + k * (around - 4.0 * u)) / (1.0 + d);
-    if x == source as usize && k > 0.0 {
-        v += drive;
-    }
-    // Wave fronts decay into denormals, which stall some processors.
-    next[i] = if v.abs() < 1e-30 { 0.0 } else { v };
+use super::error::{Error, Result, range};
+use super::kernels::{self, DRIVEN};
+use super::model::{Border, Medium, Model, Probe, Region, Source};
+use super::slots::Slots;
+use crate::device::{
+    BackendKind, BoxFuture, Buffer, Device, Dim3, Graph, Kernel, KernelArg, LaunchConfig, Stream,
+};
+use crate::kernel::KernelFn;
+
+/// How the field is stored; it is always computed as f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Storage {
+    /// 32 bits.
+    #[default]
+    F32,
+    /// 16 bits: half the memory, and a relative error of 2⁻¹¹ a step.
+    F16,
 }
 
+/// The field's two buffers.
+enum Fields {
+    F32([Buffer<f32>; 2]),
+    F16([Buffer<f16>; 2]),
+}
+
+/// The buffer that holds the field now, on the device.
+#[derive(Clone, Debug)]
+pub enum FieldBuffer {
+    /// Stored in 32 bits.
+    F32(Buffer<f32>),
+    /// Stored in 16 bits.
+    F16(Buffer<f16>),
+}
+
+/// What only one of the two families of kernels needs.
+enum Family {
+    /// One medium; sources in one box.
+    Open {
+        profile: Buffer<f32>,
+        stiffness: f32,
+        source: Region,
+    },
+    /// A byte a cell.
+    Media {
+        cells: Buffer<u8>,
+        table: Buffer<f32>,
+        slots: Slots,
+    },
+}
+
+/// Steps in the longest graph.
+const LONGEST: u64 = 1024;
+/// Steps in the shortest graph; fewer are launched one by one.
+const SHORTEST: u64 = 16;
+
 /// A running simulation.
-pub(crate) struct Simulation {
+pub struct Simulation {
     stream: Stream,
+    device: Device,
+    model: Model,
+    storage: Storage,
+    fields: Fields,
+    family: Family,
     kernel: Kernel,
     config: LaunchConfig,
-    /// The field at three times; `step % 3` tells which is which.
-    fields: [Buffer<f32>; 3],
-    stiffness: Buffer<f32>,
-    damping: Buffer<f32>,
+    edge: f32,
+    drive: Buffer<f32>,
+    positions: Buffer<u32>,
+    record: Buffer<f32>,
+    series: Option<Buffer<f32>>,
+    /// The step of the series' first row.
+    series_from: u64,
     step: u64,
+    graphs: HashMap<u64, Graph>,
+    longest: u64,
+}
+
+impl std::fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Simulation")
+            .field("device", &self.device)
+            .field("size", &self.model.size)
+            .field("step", &self.step)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a model needs no byte a cell: one medium, and sources that are one.
+fn is_open(model: &Model) -> bool {
+    let first = model.cells.first().copied().unwrap_or(0);
+    let calm = |m: &Medium| !m.reflects && m.damping == 0.0;
+    model.sources.len() <= 1
+        && model.media.get(usize::from(first)).is_some_and(calm)
+        && model.cells.iter().all(|m| *m == first)
 }
 
 impl Simulation {
-    /// A simulation of `scene` at rest.
-    pub(crate) fn new(device: &Device, scene: &Scene) -> Result<Simulation> {
-        let cells = scene.size * scene.size;
-        let side = u32::try_from(scene.size).unwrap_or(u32::MAX);
-        let field = || device.zeros::<f32>(cells);
+    /// A simulation of `model` at rest, stored as f32.
+    ///
+    /// # Errors
+    /// What is wrong with the model, or what the device says.
+    pub fn new(device: &Device, model: Model) -> Result<Simulation> {
+        Simulation::with_storage(device, model, Storage::F32)
+    }
+
+    /// The same with a choice of storage.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`].
+    pub fn with_storage(device: &Device, model: Model, storage: Storage) -> Result<Simulation> {
+        model.check()?;
+        let cells = model.cells.len();
+        let fields = match storage {
+            Storage::F32 => Fields::F32([device.zeros(cells)?, device.zeros(cells)?]),
+            Storage::F16 => Fields::F16([device.zeros(cells)?, device.zeros(cells)?]),
+        };
+        // A browser keeps the arguments of few launches at once.
+        let longest = if device.backend() == BackendKind::Wgpu {
+            256
+        } else {
+            LONGEST
+        };
+        let positions: Vec<u32> = model.probes.iter().map(|p| model.index(p.at) as u32).collect();
+        let probes = positions.len().max(1);
+        let [width, height, depth] = model.size.map(|n| n as u32);
+        let config = if model.is_deep() {
+            LaunchConfig::volume(Dim3::new(width, height, depth + 1), Dim3::new(64, 4, 1))
+        } else {
+            LaunchConfig::tiled(width, height + 1, (64, 4))
+        };
+        let family = Simulation::family(device, &model)?;
+        let kernel = device.kernel(&Simulation::kernel_of(&family, &model, storage))?;
         Ok(Simulation {
             stream: device.default_stream(),
-            kernel: device.kernel(&wave_step::kernel())?,
-            config: LaunchConfig::tiled(side, side, (64, 4)),
-            fields: [field()?, field()?, field()?],
-            stiffness: device.upload(&scene.stiffness)?,
-            damping: device.upload(&scene.damping)?,
+            device: device.clone(),
+            storage,
+            fields,
+            kernel,
+            config,
+            edge: Simulation::edge_of(&model),
+            drive: device.zeros(longest as usize * DRIVEN)?,
+            positions: device.upload(if positions.is_empty() { &[0] } else { &positions })?,
+            record: device.zeros(longest as usize * probes)?,
+            series: None,
+            series_from: 0,
             step: 0,
+            graphs: HashMap::new(),
+            longest,
+            family,
+            model,
         })
     }
 
-    /// Steps done.
-    pub(crate) fn step_count(&self) -> u64 {
+    fn family(device: &Device, model: &Model) -> Result<Family> {
+        if is_open(model) {
+            let medium = model.media[usize::from(model.cells[0])];
+            let courant = medium.speed * model.time_step / model.spacing;
+            let nowhere = Region {
+                from: [0; 3],
+                to: [0; 3],
+            };
+            return Ok(Family::Open {
+                profile: device.upload(&model.profile())?,
+                stiffness: (courant * courant) as f32,
+                source: model.sources.first().map_or(nowhere, |s| s.region),
+            });
+        }
+        let mut slots = Slots::default();
+        let [width, height, depth] = model.size;
+        let mut bytes = Vec::with_capacity(model.cells.len());
+        for z in 0..depth {
+            for y in 0..height {
+                bytes.extend(slots.row(model, [0, y, z], width)?);
+            }
+        }
+        Ok(Family::Media {
+            cells: device.upload(&bytes)?,
+            table: device.upload(&slots.table(model))?,
+            slots,
+        })
+    }
+
+    fn kernel_of(family: &Family, model: &Model, storage: Storage) -> KernelFn {
+        use Storage::{F16, F32};
+        let open = matches!(family, Family::Open { .. });
+        match (model.is_deep(), open, storage) {
+            (false, true, F32) => kernels::full::open_2d::kernel(),
+            (false, false, F32) => kernels::full::media_2d::kernel(),
+            (true, true, F32) => kernels::full::open_3d::kernel(),
+            (true, false, F32) => kernels::full::media_3d::kernel(),
+            (false, true, F16) => kernels::half::open_2d::kernel(),
+            (false, false, F16) => kernels::half::media_2d::kernel(),
+            (true, true, F16) => kernels::half::open_3d::kernel(),
+            (true, false, F16) => kernels::half::media_3d::kernel(),
+        }
+    }
+
+    /// What is simulated.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Where it runs.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The stream that its work is submitted to: the device's default stream.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// How the field is stored.
+    pub fn storage(&self) -> Storage {
+        self.storage
+    }
+
+    /// Steps submitted.
+    pub fn step_count(&self) -> u64 {
         self.step
     }
 
-    /// Submits `steps` time steps.
-    pub(crate) fn run(&mut self, scene: &Scene, steps: u64) -> Result<()> {
-        let (width, source) = (scene.size as u32, scene.source as u32);
-        for _ in 0..steps {
-            let at = |age: u64| &self.fields[((self.step + age) % 3) as usize];
-            let args = args![
-                at(0),
-                at(1),
-                at(2),
-                &self.stiffness,
-                &self.damping,
-                width,
-                source,
-                scene.drive(self.step)
-            ];
-            self.stream.launch(&self.kernel, self.config, args)?;
-            self.step += 1;
+    /// Simulated time in seconds.
+    pub fn time(&self) -> f64 {
+        self.step as f64 * self.model.time_step
+    }
+
+    /// How the CPU runs the kernel: as native code, or interpreted; on other devices, as what.
+    pub fn form(&self) -> &'static str {
+        self.kernel.form()
+    }
+
+    /// Submits `steps` time steps, and does not wait for them.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub fn step(&mut self, steps: u64) -> Result<()> {
+        let mut left = steps;
+        while left > 0 {
+            let turns = if left < SHORTEST {
+                left
+            } else if self.step % 2 == 1 {
+                // A graph begins with the buffers as they stood when it was captured.
+                1
+            } else {
+                1 << left.min(self.longest).ilog2()
+            };
+            self.batch(turns)?;
+            left -= turns;
         }
         Ok(())
     }
 
-    /// Waits for the submitted steps.
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        self.stream.synchronize()
-    }
-
-    /// The field now, row by row.
-    pub(crate) fn field(&self) -> Result<Vec<f32>> {
-        self.fields[((self.step + 1) % 3) as usize].read()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use perpetua::device::BackendKind;
-
-    use super::*;
-
-    fn field(kind: BackendKind, steps: u64) -> Result<Vec<f32>> {
-        let scene = Scene::double_slit(96).unwrap();
-        let mut simulation = Simulation::new(&Device::new(kind, 0)?, &scene)?;
-        simulation.run(&scene, steps)?;
-        simulation.field()
-    }
-
-    #[test]
-    fn the_wave_passes_the_slits_and_stays_bounded() -> Result<()> {
-        let field = field(BackendKind::Cpu, 330)?;
-        let behind: f32 = (0..96)
-            .flat_map(|y| (50..80).map(move |x| y * 96 + x))
-            .map(|i| field[i].abs())
-            .sum();
-        assert!(behind > 1.0, "{behind}");
-        assert!(field.iter().all(|v| v.abs() < 10.0));
+    /// Submits up to `longest` steps.
+    fn batch(&mut self, turns: u64) -> Result<()> {
+        let rows: Vec<f32> = (self.step..self.step + turns)
+            .flat_map(|step| self.drives(step))
+            .collect();
+        self.stream.write(&self.drive.slice(..rows.len())?, &rows)?;
+        if turns >= SHORTEST && turns.is_power_of_two() && self.step.is_multiple_of(2) {
+            if !self.graphs.contains_key(&turns) {
+                let graph = self
+                    .stream
+                    .capture(|stream| (0..turns).try_for_each(|turn| self.launch(stream, turn)))?;
+                self.graphs.insert(turns, graph);
+            }
+            if let Some(graph) = self.graphs.get(&turns) {
+                graph.launch(&self.stream)?;
+            }
+        } else {
+            for turn in 0..turns {
+                self.launch(&self.stream, turn)?;
+            }
+        }
+        let probes = self.model.probes.len();
+        if probes > 0 {
+            let from = (self.step - self.series_from) as usize * probes;
+            let rows = turns as usize * probes;
+            let series = self.series_of(from + rows)?;
+            self.stream
+                .copy(&self.record.slice(..rows)?, &series.slice(from..from + rows)?)?;
+        }
+        self.step += turns;
         Ok(())
     }
 
-    #[test]
-    #[cfg(feature = "wgpu")]
-    fn wgpu_agrees_with_the_cpu() -> Result<()> {
-        let (cpu, gpu) = (field(BackendKind::Cpu, 200)?, field(BackendKind::Wgpu, 200)?);
-        let worst = cpu
+    /// The buffer of the series with room for so many numbers; grows by doubling.
+    fn series_of(&mut self, len: usize) -> Result<Buffer<f32>> {
+        if let Some(series) = self.series.as_ref().filter(|s| s.len() >= len) {
+            return Ok(series.clone());
+        }
+        let grown = self.device.zeros::<f32>(len.next_power_of_two().max(4096))?;
+        if let Some(old) = &self.series {
+            self.stream.copy(old, &grown.slice(..old.len())?)?;
+        }
+        self.series = Some(grown.clone());
+        Ok(grown)
+    }
+
+    fn drives(&self, step: u64) -> [f32; DRIVEN] {
+        match &self.family {
+            Family::Open { .. } => {
+                let mut row = [0.0; DRIVEN];
+                if let Some(source) = self.model.sources.first() {
+                    row[0] = self.model.drive(source, step) as f32;
+                }
+                row
+            }
+            Family::Media { slots, .. } => slots.drives(&self.model, step),
+        }
+    }
+
+    /// Submits the step that is `turn` after the present one.
+    fn launch(&self, stream: &Stream, turn: u64) -> crate::device::Result<()> {
+        let parity = ((self.step + turn) % 2) as usize;
+        let [w, h, d] = self.model.size.map(|n| n as u32);
+        let (deep, probes, turn) = (self.model.is_deep(), self.model.probes.len() as u32, turn as u32);
+        let mut args: Vec<KernelArg<'_>> = Vec::with_capacity(20);
+        match &self.fields {
+            Fields::F32(f) => args.extend([f[parity].arg(), f[1 - parity].arg()]),
+            Fields::F16(f) => args.extend([f[parity].arg(), f[1 - parity].arg()]),
+        }
+        match &self.family {
+            Family::Open { profile, .. } => args.push(profile.arg()),
+            Family::Media { cells, table, .. } => args.extend([cells.arg(), table.arg()]),
+        }
+        args.extend([
+            self.drive.arg(),
+            self.positions.arg(),
+            self.record.arg(),
+            w.into(),
+            h.into(),
+        ]);
+        if deep {
+            args.push(d.into());
+        }
+        if let Family::Open { stiffness, .. } = self.family {
+            args.push(stiffness.into());
+        }
+        args.extend([self.edge.into(), turn.into(), probes.into()]);
+        if let Family::Open { source, .. } = self.family {
+            for axis in 0..if deep { 3 } else { 2 } {
+                args.extend([(source.from[axis] as u32).into(), (source.to[axis] as u32).into()]);
+            }
+        }
+        stream.launch(&self.kernel, self.config, &args)
+    }
+
+    /// Waits for the submitted steps.
+    ///
+    /// # Errors
+    /// What went wrong in them.
+    pub fn synchronize(&self) -> Result<()> {
+        Ok(self.stream.synchronize()?)
+    }
+
+    /// The buffer with the field now: for kernels and drawing that follow on the same stream. The next step leaves it as
+    /// it is, the one after overwrites it.
+    pub fn field_buffer(&self) -> FieldBuffer {
+        let parity = (self.step % 2) as usize;
+        match &self.fields {
+            Fields::F32(f) => FieldBuffer::F32(f[parity].clone()),
+            Fields::F16(f) => FieldBuffer::F16(f[parity].clone()),
+        }
+    }
+
+    /// The buffer of media, a byte a cell: 0 where waves are reflected. `None` where one medium fills the grid.
+    pub fn cells_buffer(&self) -> Option<&Buffer<u8>> {
+        match &self.family {
+            Family::Open { .. } => None,
+            Family::Media { cells, .. } => Some(cells),
+        }
+    }
+
+    /// Waits for the field now, x fastest.
+    ///
+    /// # Errors
+    /// What went wrong in the steps, or in reading.
+    pub fn field(&self) -> Result<Vec<f32>> {
+        Ok(match self.field_buffer() {
+            FieldBuffer::F32(b) => b.read()?,
+            FieldBuffer::F16(b) => b.read()?.into_iter().map(f16::to_f32).collect(),
+        })
+    }
+
+    /// The same without blocking; the copy is submitted by this call.
+    pub fn field_async(&self) -> BoxFuture<'static, Result<Vec<f32>>> {
+        match self.field_buffer() {
+            FieldBuffer::F32(b) => {
+                let reading = b.read_async();
+                Box::pin(async move { Ok(reading.await?) })
+            }
+            FieldBuffer::F16(b) => {
+                let reading = b.read_async();
+                Box::pin(async move { Ok(reading.await?.into_iter().map(f16::to_f32).collect()) })
+            }
+        }
+    }
+
+    /// One layer of the field, as [`Simulation::field`].
+    ///
+    /// # Errors
+    /// As [`Simulation::field`], or there is no such layer.
+    pub fn layer(&self, z: usize) -> Result<Vec<f32>> {
+        let len = self.model.size[0] * self.model.size[1];
+        let part = z * len..(z + 1) * len;
+        Ok(match self.field_buffer() {
+            FieldBuffer::F32(b) => b.slice(part)?.read()?,
+            FieldBuffer::F16(b) => b.slice(part)?.read()?.into_iter().map(f16::to_f32).collect(),
+        })
+    }
+
+    /// Waits for what the probes have recorded: for each probe a number a step.
+    ///
+    /// # Errors
+    /// What went wrong in the steps, or in reading.
+    pub fn probe_series(&self) -> Result<Vec<Vec<f32>>> {
+        let (probes, from) = (self.model.probes.len(), self.series_from);
+        let steps = (self.step - from) as usize;
+        let Some(series) = self.series.as_ref().filter(|_| steps * probes > 0) else {
+            return Ok(vec![Vec::new(); probes]);
+        };
+        let rows = series.slice(..steps * probes)?.read()?;
+        Ok((0..probes)
+            .map(|p| rows.iter().skip(p).step_by(probes).copied().collect())
+            .collect())
+    }
+
+    /// The recording of the last steps, at most `most` of them, row by row, a number a probe; without blocking.
+    pub fn latest_probes_async(&self, most: usize) -> BoxFuture<'static, Result<Vec<f32>>> {
+        let probes = self.model.probes.len();
+        let steps = (self.step - self.series_from) as usize;
+        let part = steps.saturating_sub(most) * probes..steps * probes;
+        let reading = match &self.series {
+            Some(series) if !part.is_empty() => series.slice(part).map(|s| s.read_async()),
+            _ => return Box::pin(async { Ok(Vec::new()) }),
+        };
+        Box::pin(async move { Ok(reading?.await?) })
+    }
+
+    /// The step of the first row of [`Simulation::probe_series`]: 0, or where the probes were changed.
+    pub fn probes_from(&self) -> u64 {
+        self.series_from
+    }
+
+    /// Sets the field to zero and the time to the beginning; media and sources stay.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub fn reset(&mut self) -> Result<()> {
+        match &self.fields {
+            Fields::F32(f) => f.iter().try_for_each(|b| b.fill(0.0))?,
+            Fields::F16(f) => f.iter().try_for_each(|b| b.fill(f16::ZERO))?,
+        }
+        (self.step, self.series_from) = (0, 0);
+        Ok(())
+    }
+
+    /// Fills a box of cells with a medium, by its index; what of the box lies outside the grid is left out.
+    ///
+    /// # Errors
+    /// There is no such medium, or what the device says.
+    pub fn set_material(&mut self, region: Region, medium: u8) -> Result<()> {
+        let region = region.within(self.model.size);
+        self.change(region, |_, cell| *cell = medium, medium)
+    }
+
+    /// Fills the cells whose middle lies within `radius` of `center` (both in cells) with a medium.
+    ///
+    /// # Errors
+    /// As [`Simulation::set_material`].
+    pub fn paint(&mut self, center: [f64; 3], radius: f64, medium: u8) -> Result<()> {
+        let clip = |v: f64| v.max(0.0) as usize;
+        let region = Region {
+            from: center.map(|c| clip((c - radius).floor())),
+            to: center.map(|c| clip((c + radius).floor() + 1.0)),
+        };
+        let deep = self.model.is_deep();
+        let mut region = region.within(self.model.size);
+        if !deep {
+            (region.from[2], region.to[2]) = (0, 1);
+        }
+        let near = move |at: [usize; 3]| {
+            let axes = if deep { 3 } else { 2 };
+            let square = (0..axes).map(|a| (at[a] as f64 - center[a]).powi(2)).sum::<f64>();
+            square <= radius * radius
+        };
+        self.change(
+            region,
+            |at, cell| {
+                if near(at) {
+                    *cell = medium;
+                }
+            },
+            medium,
+        )
+    }
+
+    fn change(&mut self, region: Region, mut set: impl FnMut([usize; 3], &mut u8), medium: u8) -> Result<()> {
+        if usize::from(medium) >= self.model.media.len() {
+            return Err(range(
+                "a medium",
+                medium,
+                format!("there are {}", self.model.media.len()),
+            ));
+        }
+        for z in region.from[2]..region.to[2] {
+            for y in region.from[1]..region.to[1] {
+                for x in region.from[0]..region.to[0] {
+                    let i = self.model.index([x, y, z]);
+                    set([x, y, z], &mut self.model.cells[i]);
+                }
+            }
+        }
+        self.refresh(region)
+    }
+
+    /// Brings the device's bytes up to date in a box of cells.
+    fn refresh(&mut self, region: Region) -> Result<()> {
+        if matches!(self.family, Family::Open { .. }) {
+            return self.rebuild();
+        }
+        let Family::Media { cells, table, slots } = &mut self.family else {
+            return Ok(());
+        };
+        let before = slots.clone();
+        let len = region.to[0] - region.from[0];
+        if len == 0 {
+            return Ok(());
+        }
+        for z in region.from[2]..region.to[2] {
+            for y in region.from[1]..region.to[1] {
+                let at = [region.from[0], y, z];
+                let start = self.model.index(at);
+                let bytes = slots.row(&self.model, at, len)?;
+                self.stream.write(&cells.slice(start..start + len)?, &bytes)?;
+            }
+        }
+        if before != *slots {
+            self.stream.write(table, &slots.table(&self.model))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the device's side of media and sources anew. Graphs stay where the buffers do.
+    fn rebuild(&mut self) -> Result<()> {
+        let mut family = Simulation::family(&self.device, &self.model)?;
+        let kernel = self
+            .device
+            .kernel(&Simulation::kernel_of(&family, &self.model, self.storage))?;
+        let edge = Simulation::edge_of(&self.model);
+        let stays = match (&mut family, &self.family) {
+            (
+                Family::Media { cells, table, .. },
+                Family::Media {
+                    cells: old_cells,
+                    table: old_table,
+                    ..
+                },
+            ) => {
+                self.stream.copy(cells, old_cells)?;
+                self.stream.copy(table, old_table)?;
+                (*cells, *table) = (old_cells.clone(), old_table.clone());
+                edge == self.edge
+            }
+            _ => false,
+        };
+        (self.family, self.kernel, self.edge) = (family, kernel, edge);
+        if !stays {
+            self.graphs.clear();
+        }
+        Ok(())
+    }
+
+    /// How much of what comes from inside leaves at the border in a step.
+    fn edge_of(model: &Model) -> f32 {
+        match model.border {
+            Border::Reflect => 0.0,
+            Border::Absorb(_) => (model.fastest() * model.time_step / model.spacing) as f32,
+        }
+    }
+
+    /// Adds a medium; gives its index.
+    ///
+    /// # Errors
+    /// It is wrong, or too fast for the time step, or what the device says. Nothing has changed then.
+    pub fn add_medium(&mut self, medium: Medium) -> Result<u8> {
+        self.model.media.push(medium);
+        // The time step stays: the field's past depends on it.
+        if let Err(error) = self.model.check() {
+            self.model.media.pop();
+            return Err(error);
+        }
+        self.rebuild()?;
+        Ok((self.model.media.len() - 1) as u8)
+    }
+
+    /// Replaces all sources: to add one, to move it, to take it away.
+    ///
+    /// # Errors
+    /// One is wrong, or what the device says. Nothing has changed then.
+    pub fn set_sources(&mut self, sources: Vec<Source>) -> Result<()> {
+        let before = std::mem::replace(&mut self.model.sources, sources);
+        let changed = self.model.check().and_then(|()| self.rebuild());
+        if changed.is_err() {
+            self.model.sources = before;
+        }
+        changed
+    }
+
+    /// Replaces the probes; recording starts anew.
+    ///
+    /// # Errors
+    /// One is wrong, or what the device says.
+    pub fn set_probes(&mut self, probes: Vec<Probe>) -> Result<()> {
+        let before = std::mem::replace(&mut self.model.probes, probes);
+        if let Err(error) = self.model.check() {
+            self.model.probes = before;
+            return Err(error);
+        }
+        let positions: Vec<u32> = self
+            .model
+            .probes
             .iter()
-            .zip(&gpu)
-            .map(|(a, b)| (a - b).abs())
-            .fold(0.0, f32::max);
-        assert!(worst < 1e-4, "{worst}");
+            .map(|p| self.model.index(p.at) as u32)
+            .collect();
+        self.record = self
+            .device
+            .zeros(self.longest as usize * positions.len().max(1))?;
+        self.positions = self
+            .device
+            .upload(if positions.is_empty() { &[0] } else { &positions })?;
+        (self.series, self.series_from) = (None, self.step);
+        self.graphs.clear();
+        Ok(())
+    }
+
+    /// Waits, and sees whether the field is still finite.
+    ///
+    /// # Errors
+    /// It is not, or what the device says.
+    pub fn check_finite(&self) -> Result<()> {
+        if self.field()?.iter().all(|v| v.is_finite()) {
+            Ok(())
+        } else {
+            Err(Error::Diverged { step: self.step })
+        }
+    }
+
+    /// Waits for the field at this step and at the one before.
+    ///
+    /// # Errors
+    /// What went wrong in the steps, or in reading.
+    pub fn fields(&self) -> Result<(Vec<f32>, Vec<f32>)> {
+        let parity = (self.step % 2) as usize;
+        let wide =
+            |b: &Buffer<f16>| -> Result<Vec<f32>> { Ok(b.read()?.into_iter().map(f16::to_f32).collect()) };
+        Ok(match &self.fields {
+            Fields::F32(f) => (f[parity].read()?, f[1 - parity].read()?),
+            Fields::F16(f) => (wide(&f[parity])?, wide(&f[1 - parity])?),
+        })
+    }
+
+    /// Replaces the field at this step and at the one before.
+    ///
+    /// # Errors
+    /// There are not as many numbers as cells, or what the device says.
+    pub fn set_fields(&mut self, now: &[f32], before: &[f32]) -> Result<()> {
+        let parity = (self.step % 2) as usize;
+        let narrow = |v: &[f32]| -> Vec<f16> { v.iter().map(|x| f16::from_f32(*x)).collect() };
+        match &self.fields {
+            Fields::F32(f) => {
+                f[parity].write(now)?;
+                f[1 - parity].write(before)?;
+            }
+            Fields::F16(f) => {
+                f[parity].write(&narrow(now))?;
+                f[1 - parity].write(&narrow(before))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes to a step, with what the probes had recorded from step `from` on, row by row. The field stays.
+    #[expect(dead_code)]
+    pub(super) fn set_step(&mut self, step: u64, series: &[f32], from: u64) -> Result<()> {
+        if !series.is_empty() {
+            let buffer = self.series_of(series.len())?;
+            buffer.slice(..series.len())?.write(series)?;
+        }
+        (self.step, self.series_from) = (step, from);
         Ok(())
     }
 }

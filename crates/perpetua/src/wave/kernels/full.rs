@@ -1,0 +1,25 @@
+//! The kernels for fields stored in 32 bits.
+
+use perpetua::prelude::*;
+
+// One text for both ways in which the field is stored.
+#[allow(clippy::duplicate_mod)]
+#[path = "step.rs"]
+mod step;
+
+pub(in crate::wave) use step::{media_2d, media_3d, open_2d, open_3d};
+
+/// How the field is stored.
+type Stored = f32;
+
+#[device]
+#[inline(always)]
+fn load(x: f32) -> f32 {
+    x
+}
+
+#[device]
+#[inline(always)]
+fn store(x: f32) -> f32 {
+    x
+}

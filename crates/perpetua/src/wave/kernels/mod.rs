@@ -1,0 +1,43 @@
+//! The acoustic wave equation by finite differences in time (leapfrog in time, five points in the plane, seven in space:
+//! R. Courant, K. Friedrichs, H. Lewy, Mathematische Annalen 100, 1928), as kernels that do all of a time step in one
+//! launch. Must not know scenes, nor how launches are put together.
+//!
+//! Two buffers hold the field: `current` at this step, `other` at the step before, which becomes the step after. Each
+//! lane reads and writes its own cell of `other` only. The rows beyond the grid's last record the probes.
+//!
+//! Of each family there is a kernel for one medium all over, with sources in one box (`open_*`), and one that reads
+//! a byte a cell (`media_*`): which row of the table of media the cell has, and whether a source drives it.
+
+use perpetua::prelude::*;
+
+pub(super) mod full;
+pub(super) mod half;
+
+/// Slots of the table of media: their stiffnesses come first, then what a step keeps in each, then the profile of columns,
+/// rows and layers.
+pub(super) const SLOTS: usize = 256;
+/// The slot of cells where the field is zero.
+pub(super) const REFLECTOR: u8 = 0;
+/// The slots from here on are driven by sources.
+pub(super) const FIRST_DRIVEN: u8 = 240;
+/// Driven slots, and numbers in a row of the table of drives.
+pub(super) const DRIVEN: usize = 16;
+
+/// The field of a cell at the next step. `around` is the sum of its neighbours less as many times itself, `stiffness`
+/// the squared Courant number, `keep` what is left of the field's change after a step's damping: (1 - d) / (1 + d).
+/// Wave fronts decay into denormals, which stall some processors: what is too small to matter becomes zero.
+#[device]
+#[inline(always)]
+fn leap(now: f32, before: f32, around: f32, stiffness: f32, keep: f32) -> f32 {
+    let next = now + keep * (now - before) + (0.5 + 0.5 * keep) * stiffness * around;
+    if next.abs() < 1e-30 { 0.0 } else { next }
+}
+
+/// The field of a cell on the border at the next step: what comes from inside goes out (one-way wave equation,
+/// upwind); with `edge` zero it stays at rest.
+#[device]
+#[inline(always)]
+fn leave(now: f32, inside: f32, edge: f32) -> f32 {
+    let next = now + edge * (inside - now);
+    if next.abs() < 1e-30 { 0.0 } else { next }
+}
