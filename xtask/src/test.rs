@@ -35,7 +35,7 @@ enum Stage {
     DocTests,
     /// Documentation without broken links.
     Docs,
-    /// The facade without default features: the CPU alone.
+    /// The facade without default features: the CPU alone; the IR with each renderer alone.
     Minimal,
     /// The facade compiles for the browser.
     Wasm,
@@ -120,10 +120,7 @@ impl Stage {
             }
             Stage::Docs => cmd!(shell, "{cargo} doc --workspace --all-features --no-deps --quiet")
                 .env("RUSTDOCFLAGS", "-D warnings"),
-            Stage::Minimal => cmd!(
-                shell,
-                "{cargo} check --package perpetua --no-default-features --quiet"
-            ),
+            Stage::Minimal => return minimal(shell),
             // A browser has neither the CUDA driver nor a command line.
             Stage::Wasm => facade(toolchain::cargo_for(shell, "build", toolchain::WASM)?).args([
                 "--no-default-features",
@@ -135,6 +132,27 @@ impl Stage {
         };
         Ok(command.quiet().run()?)
     }
+}
+
+/// Checks what is built with few features, where nothing may be left over.
+fn minimal(shell: &Shell) -> Result<()> {
+    let cargo = cargo();
+    let check = |package: &str, features: &str| {
+        let options = ["--no-default-features", "--features", features, "--quiet"];
+        cmd!(
+            shell,
+            "{cargo} clippy --package {package} {options...} -- -D warnings"
+        )
+        .quiet()
+        .run()
+    };
+    for renderer in ["", "ptx", "cuda-c", "wgsl", "msl", "ptx,wgsl"] {
+        check("perpetua-ir", renderer).with_context(|| format!("perpetua-ir with `{renderer}`"))?;
+    }
+    for backend in ["", "cuda", "wgpu"] {
+        check("perpetua", backend).with_context(|| format!("perpetua with `{backend}`"))?;
+    }
+    Ok(())
 }
 
 /// Runs tests, passing their output on, and closes with the sums of what each test program counted.

@@ -17,6 +17,7 @@ pub mod verify;
 
 pub mod interp;
 
+#[cfg(feature = "pass")]
 pub mod pass;
 
 pub mod back;

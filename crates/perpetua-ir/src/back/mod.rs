@@ -2,15 +2,21 @@
 //! verified kernel; they know nothing of front ends or devices.
 
 mod abi;
+#[cfg(feature = "c-like")]
 mod c_like;
+#[cfg(feature = "cuda-c")]
 mod cuda_c;
+#[cfg(feature = "msl")]
 mod msl;
+#[cfg(feature = "ptx")]
 pub mod ptx;
 mod target;
+#[cfg(feature = "wgsl")]
 mod wgsl;
 
 pub use abi::*;
 pub use target::*;
+#[cfg(feature = "wgsl")]
 pub use wgsl::BROWSER_SUBGROUPS;
 
 use crate::verify::Verified;
@@ -18,17 +24,28 @@ use crate::verify::Verified;
 /// Renders a kernel for a target.
 ///
 /// # Errors
+/// [`RenderError::NotBuilt`] when the program was built without the target's renderer.
 /// [`RenderError::Lacks`] when the kernel needs what the target has not, [`RenderError::Unsupported`] and
 /// [`RenderError::Limit`] for the few things that no capability names.
 pub fn render(kernel: &Verified, target: &Target) -> Result<Source, RenderError> {
     match target {
+        #[cfg(feature = "cuda-c")]
         Target::CudaC { abi } => cuda_c::render(kernel, *abi),
+        #[cfg(feature = "wgsl")]
         Target::Wgsl {
             capabilities,
             block,
             dynamic_shared,
         } => wgsl::render(kernel, capabilities, *block, *dynamic_shared),
+        #[cfg(feature = "msl")]
         Target::Msl => msl::render(kernel),
+        #[cfg(feature = "ptx")]
         Target::Ptx { sm } => ptx::render(kernel, *sm),
+        #[cfg(not(all(feature = "cuda-c", feature = "msl", feature = "ptx", feature = "wgsl")))]
+        _ => Err(RenderError::NotBuilt {
+            kernel: kernel.kernel().name.clone(),
+            target: target.name(),
+            feature: target.feature(),
+        }),
     }
 }

@@ -119,6 +119,16 @@ impl Target {
             Target::Msl => "MSL".into(),
         }
     }
+
+    /// The Cargo feature of this crate that its renderer belongs to.
+    pub const fn feature(&self) -> &'static str {
+        match self {
+            Target::Ptx { .. } => "ptx",
+            Target::CudaC { .. } => "cuda-c",
+            Target::Wgsl { .. } => "wgsl",
+            Target::Msl => "msl",
+        }
+    }
 }
 
 /// What a renderer gives.
@@ -137,6 +147,18 @@ pub struct Source {
 /// Why a verified kernel cannot be rendered for a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
+    /// The program was built without the renderer.
+    #[error(
+        "kernel `{kernel}`: this program was built without the renderer for {target}: enable the feature `{feature}` of perpetua-ir"
+    )]
+    NotBuilt {
+        /// Kernel's name.
+        kernel: String,
+        /// The target.
+        target: String,
+        /// The renderer's Cargo feature.
+        feature: &'static str,
+    },
     /// The kernel needs something that the target has not.
     #[error("kernel `{kernel}`{} needs {capability}, which {target} lacks: {}", line_text(*.line), .capability.remedy())]
     Lacks {

@@ -265,6 +265,7 @@ impl KernelBuilder {
     }
 
     /// Appends a plain store without checking it.
+    #[cfg(feature = "pass")]
     pub(crate) fn push_store(&mut self, place: Place, v: Value) {
         self.push(Inst::Do(Effect::Store(place, v, None)));
     }

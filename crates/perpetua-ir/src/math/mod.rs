@@ -5,17 +5,18 @@
 // Coefficients are printed with the digits that make their f32 unique; some lie near well-known constants.
 #![allow(clippy::excessive_precision, clippy::approx_constant)]
 
+#[cfg(feature = "pass")]
 mod emit;
 mod exponential;
 mod logarithm;
 mod native;
 mod power;
 mod real;
+#[cfg(feature = "pass")]
 mod remainder;
 mod trigonometric;
 
-use std::cell::RefCell;
-
+#[cfg(feature = "pass")]
 use crate::ir::{Inst, Kernel, KernelBuilder, Scalar, Value};
 use crate::ops::{BinaryOp, UnaryOp};
 use real::Real;
@@ -70,6 +71,7 @@ pub fn eval_binary(op: BinaryOp, x: f32, y: f32) -> Option<f32> {
 }
 
 /// A library operator.
+#[cfg(feature = "pass")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LibraryOp {
     /// Of one operand.
@@ -80,6 +82,7 @@ pub enum LibraryOp {
     Remainder(Scalar),
 }
 
+#[cfg(feature = "pass")]
 impl LibraryOp {
     /// The operator's name.
     pub fn name(self) -> &'static str {
@@ -92,6 +95,7 @@ impl LibraryOp {
 }
 
 /// The operator as an IR function named `perpetua_NAME`, of f32s but for [`LibraryOp::Remainder`]; `None` for an operator that is not in the library.
+#[cfg(feature = "pass")]
 pub fn function(op: LibraryOp) -> Option<crate::ir::Function> {
     let names: &[&str] = match op {
         LibraryOp::Unary(_) => &["x"],
@@ -108,7 +112,7 @@ pub fn function(op: LibraryOp) -> Option<crate::ir::Function> {
         params,
         Some(Scalar::F32.into()),
         |b| {
-            let cell = RefCell::new(std::mem::replace(b, KernelBuilder::new("")));
+            let cell = std::cell::RefCell::new(std::mem::replace(b, KernelBuilder::new("")));
             let arg = |i| emit::Emitted::<emit::F>::new(&cell, Value(i));
             let result = match op {
                 LibraryOp::Unary(op) => unary(op, arg(0)),

@@ -18,18 +18,31 @@ pub mod refusal;
 mod signature;
 mod types;
 
+use std::fmt;
+
 use crate::ast::{ConstDef, EnumDef, Function, FunctionKind, StructDef};
 use reader::Reader;
 pub use refusal::Refusal;
 
 /// A tree, and the paths that it refers to as they stand in the source.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Read<T> {
     /// The tree.
     pub tree: T,
     /// The tokens of each entry of the tree's `paths`, by index, with the span of the first use: what a macro
     /// writes into the code that resolves it.
     pub paths: Vec<syn::Path>,
+}
+
+// Not derived: syn's types have Debug only with a feature that costs every user's build time.
+impl<T: fmt::Debug> fmt::Debug for Read<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Read { tree, paths } = self;
+        f.debug_struct("Read")
+            .field("tree", tree)
+            .field("paths", &paths.len())
+            .finish()
+    }
 }
 
 /// A struct or an enum.

@@ -4,6 +4,12 @@
 //! A kernel arrives verified. [`prepare`] makes its fault checks explicit, takes apart what the dialect has no operator
 //! for, and brings exits to one level; then each body is written by a [`writer::Writer`] into a [`module::Module`].
 
+// What one dialect leaves unused another uses.
+#![cfg_attr(
+    not(all(feature = "cuda-c", feature = "msl", feature = "wgsl")),
+    allow(dead_code, unused_imports)
+)]
+
 pub(super) mod c;
 mod c_dialect;
 mod cpp_words;
@@ -14,7 +20,7 @@ mod module;
 mod names;
 mod repeat;
 mod statement;
-#[cfg(test)]
+#[cfg(all(test, feature = "cuda-c", feature = "msl", feature = "wgsl"))]
 mod tests;
 mod uses;
 mod writer;
