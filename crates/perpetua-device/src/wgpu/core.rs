@@ -106,6 +106,7 @@ impl StreamCore {
         let size = data_at + len;
         let buffer = self.staging.take(size);
         if let Some((p, memory)) = device.filter(|_| len != 0) {
+            self.shared.count_read(p.len());
             rec.hold(p);
             rec.encoder(&self.shared).copy_buffer_to_buffer(
                 &memory.buffer,
@@ -297,6 +298,7 @@ impl StreamCore {
         let words = words_around(src);
         let (skip, len) = ((src.offset() - words.start) as usize, words.end - words.start);
         let buffer = self.staging.take(len);
+        self.shared.count_read(src.len());
         rec.hold(src);
         rec.encoder(&self.shared)
             .copy_buffer_to_buffer(from, words.start, &buffer, 0, len);

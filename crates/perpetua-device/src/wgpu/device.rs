@@ -1,6 +1,7 @@
 //! Adapters and opened devices.
 
 use std::any::Any;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
 
 use perpetua_ir::back::{Capabilities, Capability};
@@ -103,7 +104,7 @@ fn not_found(index: usize, count: usize) -> Error {
 }
 
 /// What this backend asks of a device if the adapter has it.
-fn wanted() -> wgpu::Features {
+pub(super) fn wanted() -> wgpu::Features {
     wgpu::Features::SUBGROUP
         | wgpu::Features::SHADER_INT64
         | wgpu::Features::SHADER_F64
@@ -127,8 +128,15 @@ fn capabilities(features: wgpu::Features) -> Capabilities {
     found.chain([Capability::DynamicShared]).collect()
 }
 
-fn describe(index: usize, adapter: &wgpu::Adapter, probe: Option<NumericProbe>) -> DeviceInfo {
-    let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
+/// The properties of an adapter's device that has, or would be opened with, these limits and features.
+fn describe(
+    index: usize,
+    adapter: &wgpu::Adapter,
+    limits: &wgpu::Limits,
+    features: wgpu::Features,
+    probe: Option<NumericProbe>,
+) -> DeviceInfo {
+    let info = adapter.get_info();
     let adapter_type = match info.device_type {
         wgpu::DeviceType::DiscreteGpu => AdapterType::Discrete,
         wgpu::DeviceType::IntegratedGpu => AdapterType::Integrated,
@@ -179,7 +187,7 @@ fn describe(index: usize, adapter: &wgpu::Adapter, probe: Option<NumericProbe>) 
             max_buffer_bytes: limits.max_buffer_size.min(limits.max_storage_buffer_binding_size),
         },
         subgroup_size: (info.subgroup_min_size, info.subgroup_max_size),
-        capabilities: capabilities(features & wanted()),
+        capabilities: capabilities(features),
         numeric_probe: probe,
         details: vec![("interface".into(), info.backend.to_string())],
     }
@@ -199,7 +207,8 @@ impl GpuBackend for WgpuBackend {
             .adapters
             .get(device_id)
             .ok_or_else(|| not_found(device_id, self.adapters.len()))?;
-        Ok(describe(device_id, adapter, None))
+        let features = adapter.features() & wanted();
+        Ok(describe(device_id, adapter, &adapter.limits(), features, None))
     }
 
     fn create_context(&self, device_id: usize) -> BoxFuture<'_, Result<Box<dyn GpuContext>>> {
@@ -227,29 +236,32 @@ pub(super) struct Context {
 
 impl Context {
     async fn open(adapter: &wgpu::Adapter, index: usize) -> Result<Context> {
-        let (features, limits) = (adapter.features() & wanted(), adapter.limits());
-        let descriptor = wgpu::DeviceDescriptor {
-            label: Some("perpetua"),
-            required_features: features,
-            required_limits: limits.clone(),
-            memory_hints: wgpu::MemoryHints::Performance,
-            ..wgpu::DeviceDescriptor::default()
-        };
-        let name = adapter.get_info().name;
         let (device, queue) = adapter
-            .request_device(&descriptor)
+            .request_device(&super::interop::device_descriptor(adapter))
             .await
-            .map_err(|e| driver(format!("opening `{name}`"), e.to_string()))?;
-        let health = Health::watch(&device, name);
+            .map_err(|e| driver(format!("opening `{}`", adapter.get_info().name), e.to_string()))?;
+        Context::adopt(adapter, index, device, queue).await
+    }
+
+    /// A context on a device that is open.
+    pub(super) async fn adopt(
+        adapter: &wgpu::Adapter,
+        index: usize,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+    ) -> Result<Context> {
+        let (features, limits) = (device.features() & wanted(), device.limits());
+        let health = Health::watch(&device, adapter.get_info().name);
         let probe = super::probe::run(&device, &queue, &health).await?;
         let shared = Arc::new(Shared {
             id: ContextId::unique(),
             device,
             queue,
+            info: describe(index, adapter, &limits, features, Some(probe)),
             limits,
             features,
-            info: describe(index, adapter, Some(probe)),
             health,
+            read: AtomicU64::new(0),
             #[cfg(not(target_arch = "wasm32"))]
             driver: super::signal::Driver::default(),
         });
@@ -266,6 +278,11 @@ impl Context {
             staging,
             movers,
         })
+    }
+
+    /// What its streams and buffers share.
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     fn streams(&self) -> Vec<Arc<StreamCore>> {

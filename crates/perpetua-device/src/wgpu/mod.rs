@@ -3,7 +3,7 @@
 //! `device` finds and opens adapters, `shared` is what everything of one device shares, `memory` pools buffers, `recording`
 //! gathers work, `core` submits it and reads back, `stream` and `event` are what the contract asks for, `signal` lets
 //! futures wait, `transfer` moves bytes at any offset, `compile` makes pipelines, `launch` binds and dispatches,
-//! `probe` measures the device's arithmetic.
+//! `probe` measures the device's arithmetic, `interop` shares a device with a program that draws.
 //!
 //! One queue serves all streams: what is submitted runs in order of submission. A stream records commands until
 //! something needs them done (a read-back, an event, a full argument block) and submits them at once.
@@ -12,6 +12,7 @@ mod compile;
 mod core;
 mod device;
 mod event;
+pub mod interop;
 mod launch;
 mod memory;
 mod probe;

@@ -1,5 +1,6 @@
 //! What everything made from one context shares: the device, its queue and facts, its health, and waiting.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::signal::Signal;
@@ -116,11 +117,24 @@ pub(super) struct Shared {
     pub(super) features: wgpu::Features,
     pub(super) info: DeviceInfo,
     pub(super) health: Arc<Health>,
+    /// Bytes of buffers copied to the host so far.
+    pub(super) read: AtomicU64,
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) driver: super::signal::Driver,
 }
 
 impl Shared {
+    /// Bytes of buffers copied to the host so far.
+    pub(super) fn bytes_read(&self) -> u64 {
+        // Relaxed: a count, which publishes nothing else.
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// Counts a copy to the host.
+    pub(super) fn count_read(&self, bytes: u64) {
+        self.read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// An error if the device is lost or wgpu has reported one.
     pub(super) fn check(&self) -> Result<()> {
         self.health.check()

@@ -33,6 +33,9 @@ mod kernels;
 
 pub mod simulation;
 
+#[cfg(feature = "window")]
+pub mod window;
+
 pub use error::{Error, Result};
 pub use model::{Border, Medium, Model, Probe, Region, Source};
 pub use simulation::{FieldBuffer, Simulation, Storage};

@@ -689,7 +689,7 @@ impl Simulation {
     }
 
     /// Goes to a step, with what the probes had recorded from step `from` on, row by row. The field stays.
-    #[expect(dead_code)]
+    #[cfg_attr(not(feature = "window"), expect(dead_code))]
     pub(super) fn set_step(&mut self, step: u64, series: &[f32], from: u64) -> Result<()> {
         if !series.is_empty() {
             let buffer = self.series_of(series.len())?;

@@ -1,0 +1,79 @@
+//! Plots of what the probes recorded last. Must not know the simulation.
+
+use eframe::egui;
+use egui::{Align2, Color32, FontId, Pos2, Rect, Sense, Shape, Stroke};
+
+use super::view::View;
+
+/// The colour of a probe and of its line.
+pub(super) fn line_colour(probe: usize) -> Color32 {
+    const COLOURS: [Color32; 6] = [
+        Color32::from_rgb(120, 220, 130),
+        Color32::from_rgb(250, 200, 90),
+        Color32::from_rgb(120, 180, 255),
+        Color32::from_rgb(240, 130, 200),
+        Color32::from_rgb(120, 230, 230),
+        Color32::from_rgb(220, 220, 220),
+    ];
+    COLOURS[probe % COLOURS.len()]
+}
+
+/// Draws the field at each probe over the last steps, all on one scale.
+pub(super) fn probes(ui: &mut egui::Ui, view: &View) {
+    let (_, painter) = ui.allocate_painter(ui.available_size(), Sense::hover());
+    let rect = painter.clip_rect().shrink2(egui::vec2(44.0, 8.0));
+    let all = view.series.iter().flatten().filter(|v| v.is_finite());
+    let most = all.fold(1e-6f32, |most, v| most.max(v.abs()));
+    let grey = Color32::from_gray(70);
+    painter.line_segment([rect.left_center(), rect.right_center()], Stroke::new(1.0, grey));
+    painter.rect_stroke(rect, 0.0, Stroke::new(1.0, grey), egui::StrokeKind::Outside);
+    let label = |y: f32, text: String, align| {
+        let at = Pos2::new(rect.left() - 6.0, y);
+        painter.text(
+            at,
+            align,
+            text,
+            FontId::proportional(11.0),
+            Color32::from_gray(170),
+        );
+    };
+    label(rect.top(), format!("{most:.2}"), Align2::RIGHT_TOP);
+    label(rect.center().y, "0".into(), Align2::RIGHT_CENTER);
+    label(rect.bottom(), format!("{:.2}", -most), Align2::RIGHT_BOTTOM);
+    let longest = view.series.iter().map(Vec::len).max().unwrap_or(0);
+    for (i, series) in view.series.iter().enumerate() {
+        painter.add(Shape::line(
+            line(series, longest, rect, most),
+            Stroke::new(1.5, line_colour(i)),
+        ));
+        if let Some(probe) = view.probes.get(i) {
+            painter.text(
+                Pos2::new(rect.left() + 8.0 + 46.0 * i as f32, rect.top() + 4.0),
+                Align2::LEFT_TOP,
+                format!("probe {}", probe.name),
+                FontId::proportional(11.0),
+                line_colour(i),
+            );
+        }
+    }
+    painter.text(
+        rect.right_bottom() - egui::vec2(6.0, 4.0),
+        Align2::RIGHT_BOTTOM,
+        format!("last {longest} steps"),
+        FontId::proportional(11.0),
+        Color32::from_gray(150),
+    );
+}
+
+/// A series as points: the newest at the right.
+fn line(series: &[f32], longest: usize, rect: Rect, most: f32) -> Vec<Pos2> {
+    let step = rect.width() / (longest.max(2) - 1) as f32;
+    let start = longest - series.len();
+    let values = series.iter().enumerate().filter(|(_, v)| v.is_finite());
+    values
+        .map(|(i, v)| {
+            let x = rect.left() + (start + i) as f32 * step;
+            Pos2::new(x, rect.center().y - v / most * 0.5 * rect.height())
+        })
+        .collect()
+}
