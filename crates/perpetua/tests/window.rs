@@ -142,7 +142,7 @@ impl Screen {
     fn until(&mut self, what: &str, mut done: impl FnMut(&Screen) -> bool) {
         let start = Instant::now();
         while !done(self) {
-            let late = start.elapsed() > Duration::from_secs(60);
+            let late = start.elapsed() > Duration::from_secs(300);
             assert!(!late, "still waiting at step {}: {what}", self.step());
             let error = self.app.view().and_then(|v| lock(v).error.clone());
             assert_eq!(error, None, "while waiting: {what}");
