@@ -1,7 +1,6 @@
 //! The `perpetua` program.
 
 mod cli;
-mod slit;
 
 use std::process::ExitCode;
 

@@ -254,3 +254,187 @@ fn absorbing_borders_reflect_at_most_a_hundredth_of_the_energy_up_to_45_degrees(
     }
     Ok(())
 }
+
+/// Magnitudes of the wave along a column behind a double slit, once it stands.
+#[test]
+fn the_double_slit_has_its_fringes_where_theory_puts_them() -> Result<()> {
+    // Slits 8 wavelengths apart, a screen 30 behind the wall: bright fringes where the paths differ by whole wavelengths.
+    let (wavelength, apart, screen) = (8.0f64, 64usize, 240usize);
+    let (width, height) = (330usize, 360usize);
+    let mut model = Model::empty([width, height, 1], 0.01, Medium::of_speed(SPEED));
+    model.media.push(Medium::WALL);
+    model.border = Border::Absorb(30);
+    let (wall, middle) = (50usize, height / 2);
+    for y in 0..height {
+        let from_middle = (y as f64 - middle as f64).abs();
+        if (from_middle - apart as f64 / 2.0).abs() > 4.0 {
+            for x in wall..wall + 3 {
+                let cell = model.index([x, y, 0]);
+                model.cells[cell] = 1;
+            }
+        }
+    }
+    let frequency = SPEED / (wavelength * 0.01);
+    model.sources = vec![Source {
+        region: Region {
+            from: [32, 0, 0],
+            to: [33, height, 1],
+        },
+        waveform: Waveform::Sine { frequency },
+        amplitude: 1.0,
+    }];
+    let column = wall + 3 + screen;
+    model.probes = (0..height)
+        .map(|y| Probe {
+            name: y.to_string(),
+            at: [column, y, 0],
+        })
+        .take(width)
+        .collect();
+    let steps = (2.2 * width as f64 / 0.67) as u64;
+    let series = run(&cpu(), model, Storage::F32, steps)?.1;
+    let period = (wavelength / 0.67).ceil() as usize * 4;
+    let strength: Vec<f64> = series
+        .iter()
+        .map(|s| s[s.len() - period..].iter().map(|v| f64::from(*v).powi(2)).sum())
+        .collect();
+    // Within the slits' own diffraction: the first bright fringe beside the middle, and the dark ones on either side of it.
+    let at = |order: f64| {
+        // Where the paths from both slits differ by `order` wavelengths.
+        let (a, d) = (order * wavelength / 2.0, apart as f64 / 2.0);
+        a * (1.0 + (screen as f64).powi(2) / (d * d - a * a)).sqrt()
+    };
+    let brightest = |from: f64, to: f64| {
+        let range = (middle as f64 + from) as usize..(middle as f64 + to) as usize;
+        range
+            .max_by(|a, b| strength[*a].total_cmp(&strength[*b]))
+            .unwrap() as f64
+            - middle as f64
+    };
+    let first = brightest(at(0.5), at(1.5));
+    let second = brightest(at(1.5), at(2.5));
+    println!(
+        "fringes at {first} and {second}, theory {} and {}",
+        at(1.0),
+        at(2.0)
+    );
+    assert!((first - at(1.0)).abs() < 0.1 * at(1.0), "{first} {}", at(1.0));
+    assert!((second - at(2.0)).abs() < 0.1 * at(2.0), "{second} {}", at(2.0));
+    let (dark, bright) = (
+        strength[middle + at(0.5) as usize],
+        strength[middle + first as usize],
+    );
+    assert!(dark < 0.1 * bright, "{dark} {bright}");
+    Ok(())
+}
+
+/// Runs the busy scenes on a device and compares with the CPU.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+fn compare(device: &Device, exact: bool) -> Result<()> {
+    for (size, storage) in [
+        ([64, 40, 1], Storage::F32),
+        ([48, 32, 16], Storage::F32),
+        ([64, 40, 1], Storage::F16),
+    ] {
+        let (expect, expect_series) = run(&cpu(), busy(size), storage, 60)?;
+        let (field, series) = run(device, busy(size), storage, 60)?;
+        if exact {
+            assert!(field == expect && series == expect_series, "{size:?} {storage:?}");
+            continue;
+        }
+        // Each step rounds a few times; halves keep 11 bits.
+        let bound = if storage == Storage::F32 { 1e-4 } else { 0.05 };
+        let pairs = field.iter().zip(&expect);
+        let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(worst < bound, "{size:?} {storage:?}: {worst}");
+    }
+    Ok(())
+}
+
+#[test]
+#[cfg(feature = "wgpu")]
+fn wgpu_agrees_with_the_cpu() -> Result<()> {
+    let Ok(device) = Device::new(BackendKind::Wgpu, 0) else {
+        eprintln!("left out: there is no wgpu device");
+        return Ok(());
+    };
+    compare(
+        &device,
+        device.info().numeric_probe.is_some_and(|probe| probe.is_exact()),
+    )
+}
+
+#[test]
+#[cfg(feature = "cuda")]
+fn cuda_equals_the_cpu() -> Result<()> {
+    let Ok(device) = Device::new(BackendKind::Cuda, 0) else {
+        eprintln!("left out: there is no CUDA device");
+        return Ok(());
+    };
+    compare(&device, true)
+}
+
+#[test]
+fn walls_and_sources_can_be_changed_while_it_runs() -> Result<()> {
+    let mut model = Model::empty([64, 48, 1], 0.01, Medium::of_speed(SPEED));
+    model.media.push(Medium::WALL);
+    model.border = Border::Absorb(8);
+    model.sources = vec![pulse([20, 24, 0], 0.01)];
+    let mut simulation = Simulation::new(&cpu(), model)?;
+    assert!(simulation.cells_buffer().is_none());
+    simulation.step(20)?;
+    simulation.paint([32.0, 24.0, 0.0], 3.0, 1)?;
+    simulation.set_material(
+        Region {
+            from: [40, 0, 0],
+            to: [42, 1000, 1000],
+        },
+        1,
+    )?;
+    simulation.step(60)?;
+    let field = simulation.field()?;
+    let cells = simulation.model().cells.clone();
+    assert_eq!(cells.iter().filter(|c| **c == 1).count(), 29 + 2 * 48);
+    assert!(field.iter().zip(&cells).all(|(u, c)| *c == 0 || *u == 0.0));
+    let behind = |field: &[f32]| (0..48).map(|y| field[y * 64 + 50].abs()).sum::<f32>();
+    assert_eq!(behind(&field), 0.0);
+    assert!(simulation.set_material(Region::cell([0; 3]), 7).is_err());
+    simulation.set_sources(vec![pulse([20, 10, 0], 0.01), pulse([50, 24, 0], 0.01)])?;
+    assert!(simulation.set_sources(vec![pulse([64, 0, 0], 0.01)]).is_err());
+    simulation.reset()?;
+    assert_eq!((simulation.step_count(), behind(&simulation.field()?)), (0, 0.0));
+    simulation.step(60)?;
+    assert!(behind(&simulation.field()?) > 0.1);
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_goes_on_to_the_bit_or_is_refused() -> Result<()> {
+    for storage in [Storage::F32, Storage::F16] {
+        let model = || busy([64, 40, 1]);
+        let (expect, expect_series) = run(&cpu(), model(), storage, 70)?;
+        let mut first = Simulation::with_storage(&cpu(), model(), storage)?;
+        first.step(33)?;
+        let bytes = first.checkpoint()?;
+        let mut second = Simulation::with_storage(&cpu(), model(), storage)?;
+        second.step(5)?;
+        let refused = |simulation: &mut Simulation, bytes: &[u8], expect: &str| {
+            let error = simulation.restore(bytes).unwrap_err().to_string();
+            assert!(error.contains(expect), "{error}");
+        };
+        let mut flipped = bytes.clone();
+        flipped[5000] ^= 1;
+        refused(&mut second, &flipped, "damaged");
+        refused(&mut second, &bytes[..bytes.len() - 9], "damaged");
+        refused(&mut second, &[7; 100], "is no checkpoint");
+        refused(&mut second, &[], "too short");
+        let mut other = Simulation::with_storage(&cpu(), busy([64, 48, 1]), storage)?;
+        refused(&mut other, &bytes, "another scene");
+        second.restore(&bytes)?;
+        assert_eq!(second.step_count(), 33);
+        second.step(37)?;
+        assert_eq!(second.field()?, expect);
+        assert_eq!(second.probe_series()?, expect_series);
+    }
+    Ok(())
+}

@@ -23,6 +23,8 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
     after_help = "Examples:\n  \
         perpetua                                      draw the double slit to wave.png\n  \
         perpetua wave --backend cpu --size 1024       the same, larger, on the CPU\n  \
+        perpetua wave --scene lens --animate lens.png another scene, animated\n  \
+        perpetua wave bench                           steps a second by size, on every backend\n  \
         perpetua devices                              what there is, and what was looked for\n  \
         perpetua emit saxpy.rs saxpy --target ptx     a kernel as PTX"
 )]
@@ -39,8 +41,8 @@ enum Command {
     Doctor,
     /// Print a file's kernels as PTX, CUDA C, WGSL, MSL or IR
     Emit(emit::Args),
-    /// Simulate a 2-D wave that meets a double slit, and draw it (the default)
-    Wave(wave::Args),
+    /// Simulate waves in a scene, draw them, measure (the default: a double slit)
+    Wave(Box<wave::Args>),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -111,6 +113,6 @@ mod tests {
         else {
             panic!("`perpetua wave` parses");
         };
-        assert_eq!(args, wave::Args::default());
+        assert_eq!(*args, wave::Args::default());
     }
 }

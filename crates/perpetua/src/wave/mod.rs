@@ -1,7 +1,8 @@
 //! Waves in the plane and in space, by finite differences, on any backend.
 //!
-//! In the order of the data: [`model`] is what is computed, cells and time steps; [`simulation`] steps it on a device, by
-//! the kernels of `kernels`.
+//! In the order of the data: [`scene`] is what stands where, in metres, from TOML (`scene_text`), a PNG (`scene_picture`) or
+//! built in ([`builtin`]); [`model`] is what is computed, cells and time steps; [`simulation`] steps it on a device, by the
+//! kernels of `kernels`; [`checkpoint`](Simulation::checkpoint) keeps it; [`picture`] and [`chart`] show it.
 //!
 //! ```
 //! use perpetua::device::{BackendKind, Device};
@@ -25,6 +26,11 @@ pub mod error;
 
 pub mod waveform;
 
+pub mod builtin;
+pub mod scene;
+pub mod scene_picture;
+mod scene_text;
+
 pub mod model;
 
 mod slots;
@@ -33,10 +39,18 @@ mod kernels;
 
 pub mod simulation;
 
+mod checkpoint;
+
+pub mod chart;
+pub mod picture;
+
 #[cfg(feature = "window")]
 pub mod window;
 
+pub use builtin::BUILTIN;
 pub use error::{Error, Result};
 pub use model::{Border, Medium, Model, Probe, Region, Source};
+pub use picture::{ColorMap, Painter};
+pub use scene::Scene;
 pub use simulation::{FieldBuffer, Simulation, Storage};
 pub use waveform::Waveform;

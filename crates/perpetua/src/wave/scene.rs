@@ -1,83 +1,305 @@
-//! The double slit: where the wall stands, where waves are absorbed, where they start. Cells and time steps are
-//! the units; knows nothing of devices.
+//! A scene in metres, seconds and names, of no particular resolution, and how it becomes cells. Must not know how it is
+//! written down, nor devices.
 
-use std::f32::consts::TAU;
+use super::error::{Error, Result, range};
+use super::model::{Border, Medium, Model, Probe, Region, Source};
+use super::waveform::Waveform;
 
-/// Courant number `c Δt / Δx` of the free medium; the 2-D five-point scheme is stable up to `1/√2`.
-pub(crate) const COURANT: f32 = 0.5;
+/// A named medium.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Material {
+    /// Its name.
+    pub name: String,
+    /// What it does to waves.
+    pub medium: Medium,
+    /// How it is drawn.
+    pub color: [u8; 3],
+}
 
-/// Smallest side length that leaves room for the two slits.
-pub(crate) const MIN_SIZE: usize = 64;
+/// A form, in metres from the upper left corner (of the first layer).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Form {
+    /// A box with edges along the axes.
+    Box {
+        /// Its corner nearest to the origin.
+        from: [f64; 3],
+        /// The opposite corner.
+        to: [f64; 3],
+    },
+    /// A disc; a ball in space.
+    Disc {
+        /// Its middle.
+        center: [f64; 3],
+        /// Its radius.
+        radius: f64,
+    },
+    /// What two equal discs (balls) have in common, one to the left and one to the right.
+    Lens {
+        /// Its middle.
+        center: [f64; 3],
+        /// Its extent across.
+        height: f64,
+        /// Its extent in x, in the middle.
+        thickness: f64,
+    },
+    /// A polygon in x and y, through all layers.
+    Polygon(Vec<[f64; 2]>),
+}
 
-/// A square room with a wall in it.
-#[derive(Clone, Debug)]
-pub(crate) struct Scene {
-    /// Cells a side.
-    pub(crate) size: usize,
-    /// Wavelength in cells.
-    pub(crate) wavelength: f32,
-    /// Column from which the plane wave starts.
-    pub(crate) source: usize,
-    /// `(c Δt / Δx)²` of each cell: 0 in the wall.
-    pub(crate) stiffness: Vec<f32>,
-    /// Damping of each cell per step: grows towards the borders.
-    pub(crate) damping: Vec<f32>,
+impl Form {
+    /// Whether a point lies in it.
+    pub fn contains(&self, p: [f64; 3], deep: bool) -> bool {
+        let axes = if deep { 3 } else { 2 };
+        let within = |center: &[f64; 3], radius: f64| {
+            (0..axes).map(|a| (p[a] - center[a]).powi(2)).sum::<f64>() <= radius * radius
+        };
+        match self {
+            Form::Box { from, to } => (0..axes).all(|a| from[a] <= p[a] && p[a] < to[a]),
+            Form::Disc { center, radius } => within(center, *radius),
+            Form::Lens {
+                center,
+                height,
+                thickness,
+            } => {
+                let sagitta = 0.5 * thickness;
+                let radius = height * height / (8.0 * sagitta) + 0.5 * sagitta;
+                let shifted = |by: f64| [center[0] + by, center[1], center[2]];
+                within(&shifted(radius - sagitta), radius) && within(&shifted(sagitta - radius), radius)
+            }
+            Form::Polygon(points) => {
+                // A ray to the right crosses the outline an odd number of times.
+                let mut inside = false;
+                for (i, a) in points.iter().enumerate() {
+                    let b = points[(i + 1) % points.len()];
+                    if (a[1] > p[1]) != (b[1] > p[1]) {
+                        let x = a[0] + (p[1] - a[1]) / (b[1] - a[1]) * (b[0] - a[0]);
+                        inside ^= p[0] < x;
+                    }
+                }
+                inside
+            }
+        }
+    }
+}
+
+/// A form of a material.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    /// Index of its material.
+    pub material: usize,
+    /// Where.
+    pub form: Form,
+}
+
+/// A source in metres.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Emitter {
+    /// One corner.
+    pub from: [f64; 3],
+    /// The opposite one; the same for a point.
+    pub to: [f64; 3],
+    /// The signal.
+    pub waveform: Waveform,
+    /// As in [`Source`].
+    pub amplitude: f64,
+}
+
+/// A place to record at, in metres.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listener {
+    /// Its name.
+    pub name: String,
+    /// Where.
+    pub at: [f64; 3],
+}
+
+/// A picture whose cells are materials.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bitmap {
+    /// Cells in x.
+    pub width: usize,
+    /// Cells in y.
+    pub height: usize,
+    /// Index of the material of each, row by row.
+    pub materials: Vec<u8>,
+}
+
+/// A scene.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scene {
+    /// Its name.
+    pub name: String,
+    /// Extents in x, y and z in metres; 0 in z for a plane.
+    pub size: [f64; 3],
+    /// Cells along x, unless somebody wants others.
+    pub cells: usize,
+    /// In seconds; a little less than the largest stable one if left out.
+    pub time_step: Option<f64>,
+    /// How long it is worth looking at, in seconds.
+    pub duration: f64,
+    /// Whether the borders absorb.
+    pub absorbs: bool,
+    /// Width of absorbing borders in metres.
+    pub border_width: f64,
+    /// The materials; the first fills what nothing else does.
+    pub materials: Vec<Material>,
+    /// What stands where; later ones over earlier ones.
+    pub shapes: Vec<Shape>,
+    /// A picture below the shapes.
+    pub bitmap: Option<Bitmap>,
+    /// What drives it.
+    pub emitters: Vec<Emitter>,
+    /// What is recorded.
+    pub listeners: Vec<Listener>,
 }
 
 impl Scene {
-    /// A plane wave of wavelength `size / 32` that meets a wall with two slits, five wavelengths apart.
+    /// Whether it is a volume.
+    pub fn is_deep(&self) -> bool {
+        self.size[2] > 0.0
+    }
+
+    /// The scene with `cells` cells along x (by default as many as it says), and with this time step instead of its own.
     ///
     /// # Errors
-    /// If `size` is below [`MIN_SIZE`].
-    pub(crate) fn double_slit(size: usize) -> Result<Scene, String> {
-        if size < MIN_SIZE {
-            return Err(format!(
-                "a double slit needs at least {MIN_SIZE} cells a side, found {size}"
+    /// What is wrong with the scene, or with these numbers.
+    pub fn model(&self, cells: Option<usize>, time_step: Option<f64>) -> Result<Model> {
+        let width = cells.unwrap_or(self.cells);
+        if !(8..=1 << 20).contains(&width) {
+            return Err(range("the size", width, "8 to 1,048,576 cells are possible"));
+        }
+        if !(0..3).all(|a| self.size[a].is_finite() && (self.size[a] > 0.0 || a == 2)) {
+            return Err(range(
+                "the scene's size",
+                format!("{:?} m", self.size),
+                "it must be above 0",
             ));
         }
-        let wavelength = (size as f32 / 32.0).max(6.0);
-        let border = size / 10;
-        let wall = size * 3 / 8..size * 3 / 8 + (wavelength / 2.0).ceil() as usize;
-        let center = (size as f32 - 1.0) / 2.0;
-        let open = |y: usize| ((y as f32 - center).abs() - 2.5 * wavelength).abs() <= 0.5 * wavelength;
-        let mut stiffness = vec![COURANT * COURANT; size * size];
-        let mut damping = vec![0.0; size * size];
-        for y in 0..size {
-            for x in 0..size {
-                let i = y * size + x;
-                if wall.contains(&x) && !open(y) {
-                    stiffness[i] = 0.0;
+        let spacing = self.size[0] / width as f64;
+        let count = |extent: f64| ((extent / spacing).round() as usize).max(1);
+        let size = [width, count(self.size[1]), count(self.size[2])];
+        let total = size.iter().map(|n| *n as f64).product::<f64>();
+        if total > f64::from(i32::MAX) {
+            return Err(range(
+                "the grid",
+                format!("{size:?} cells"),
+                "at most 2,147,483,647 are possible: choose a smaller size",
+            ));
+        }
+        let mut model = Model {
+            size,
+            spacing,
+            time_step: 0.0,
+            media: self.materials.iter().map(|m| m.medium).collect(),
+            cells: self.fill(size, spacing),
+            border: if self.absorbs {
+                Border::Absorb(((self.border_width / spacing).round() as usize).max(8))
+            } else {
+                Border::Reflect
+            },
+            sources: Vec::new(),
+            probes: Vec::new(),
+        };
+        model.time_step = time_step
+            .or(self.time_step)
+            .unwrap_or_else(|| model.default_time_step());
+        let cell = |p: [f64; 3]| {
+            let mut at = [0; 3];
+            for axis in 0..3 {
+                at[axis] = ((p[axis] / spacing).floor().max(0.0) as usize).min(size[axis] - 1);
+            }
+            at
+        };
+        for e in &self.emitters {
+            let (a, b) = (cell(e.from), cell(e.to));
+            let mut region = Region::cell(a);
+            for axis in 0..3 {
+                region.from[axis] = a[axis].min(b[axis]);
+                region.to[axis] = a[axis].max(b[axis]) + 1;
+            }
+            model.sources.push(Source {
+                region,
+                waveform: e.waveform,
+                amplitude: e.amplitude,
+            });
+        }
+        model.probes = self
+            .listeners
+            .iter()
+            .map(|l| Probe {
+                name: l.name.clone(),
+                at: cell(l.at),
+            })
+            .collect();
+        model.check()?;
+        Ok(model)
+    }
+
+    /// The medium of each cell: that of the last shape with the cell's middle in it.
+    fn fill(&self, [width, height, depth]: [usize; 3], spacing: f64) -> Vec<u8> {
+        let deep = self.is_deep();
+        let mut cells = Vec::with_capacity(width * height * depth);
+        for z in 0..depth {
+            for y in 0..height {
+                for x in 0..width {
+                    let p = [x, y, z].map(|i| (i as f64 + 0.5) * spacing);
+                    let shape = self.shapes.iter().rev().find(|s| s.form.contains(p, deep));
+                    let below = || {
+                        let b = self.bitmap.as_ref()?;
+                        let (column, row) = (x * b.width / width, y * b.height / height);
+                        b.materials.get(row * b.width + column).copied()
+                    };
+                    cells.push(shape.map(|s| s.material as u8).or_else(below).unwrap_or(0));
                 }
-                let edge = x.min(y).min(size - 1 - x).min(size - 1 - y);
-                let depth = border.saturating_sub(edge) as f32 / border as f32;
-                damping[i] = 0.25 * depth * depth;
             }
         }
-        Ok(Scene {
-            size,
-            wavelength,
-            source: border + 2,
-            stiffness,
-            damping,
-        })
+        cells
     }
 
-    /// What is added to the source column at a step: a sine that swells over three periods.
-    pub(crate) fn drive(&self, step: u64) -> f32 {
-        let period = self.wavelength / COURANT;
-        let t = step as f32 / period;
-        let swell = (t / 3.0).min(1.0);
-        swell * swell * (TAU * t.fract()).sin() * 2.0 * COURANT / self.wavelength * TAU
+    /// Steps that the scene's duration takes.
+    pub fn steps(&self, model: &Model) -> u64 {
+        (self.duration / model.time_step).ceil().max(1.0) as u64
     }
 
-    /// Steps after which the wave has crossed the room and the fringes stand.
-    pub(crate) fn default_steps(&self) -> u64 {
-        (self.size as f32 * 2.4 / COURANT / 1.2) as u64
+    /// The index of a material.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn material(&self, name: &str) -> Result<usize> {
+        self.materials
+            .iter()
+            .position(|m| m.name == name)
+            .ok_or_else(|| Error::Unknown {
+                kind: "material",
+                name: name.to_owned(),
+                known: self
+                    .materials
+                    .iter()
+                    .map(|m| m.name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            })
     }
+}
 
-    /// Which cells are wall.
-    pub(crate) fn solid(&self) -> Vec<bool> {
-        self.stiffness.iter().map(|s| *s == 0.0).collect()
+impl Model {
+    /// Cells in the shortest wavelength that a source makes in the slowest medium; `None` without a frequency. Below
+    /// about 8 waves run visibly too slow.
+    pub fn cells_per_wavelength(&self) -> Option<f64> {
+        let fastest = self
+            .sources
+            .iter()
+            .filter_map(|s| s.waveform.frequency())
+            .fold(0.0, f64::max);
+        let mut used = [false; 256];
+        self.cells.iter().for_each(|c| used[usize::from(*c)] = true);
+        let media = self
+            .media
+            .iter()
+            .zip(used)
+            .filter(|(m, used)| *used && !m.reflects);
+        let slowest = media.map(|(m, _)| m.speed).fold(f64::INFINITY, f64::min);
+        (fastest > 0.0 && slowest.is_finite()).then(|| slowest / fastest / self.spacing)
     }
 }
 
@@ -86,20 +308,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wall_has_two_openings_of_a_wavelength() {
-        let scene = Scene::double_slit(512).unwrap();
-        let column: Vec<bool> = (0..512)
-            .map(|y| scene.stiffness[y * 512 + 512 * 3 / 8] > 0.0)
-            .collect();
-        let openings = column.windows(2).filter(|w| !w[0] && w[1]).count();
-        assert_eq!((openings, column.iter().filter(|open| **open).count()), (2, 32));
-    }
-
-    #[test]
-    fn a_room_too_small_is_refused_with_the_limit() {
-        assert_eq!(
-            Scene::double_slit(10).unwrap_err(),
-            "a double slit needs at least 64 cells a side, found 10"
+    fn forms_contain_what_lies_in_them() {
+        let check = |form: Form, inside: &[[f64; 2]], outside: &[[f64; 2]]| {
+            for (points, expect) in [(inside, true), (outside, false)] {
+                for [x, y] in points {
+                    assert_eq!(form.contains([*x, *y, 0.0], false), expect, "{form:?} {x} {y}");
+                }
+            }
+        };
+        let corners = Form::Box {
+            from: [1.0, 2.0, 0.0],
+            to: [3.0, 4.0, 0.0],
+        };
+        check(corners, &[[1.0, 2.0], [2.9, 3.9]], &[[3.0, 3.0], [0.9, 3.0]]);
+        let disc = Form::Disc {
+            center: [1.0, 1.0, 0.0],
+            radius: 1.0,
+        };
+        check(disc, &[[1.9, 1.0], [1.0, 0.1]], &[[1.8, 1.8]]);
+        let lens = Form::Lens {
+            center: [0.0, 0.0, 0.0],
+            height: 6.0,
+            thickness: 2.0,
+        };
+        check(
+            lens,
+            &[[0.99, 0.0], [-0.99, 0.0], [0.0, 2.99], [0.0, -2.99]],
+            &[[1.01, 0.0], [0.0, 3.01], [0.5, 2.5]],
         );
+        let triangle = Form::Polygon(vec![[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]]);
+        check(triangle, &[[0.5, 0.5], [0.9, 0.9]], &[[1.5, 1.5], [-0.1, 0.5]]);
     }
 }

@@ -422,15 +422,19 @@ impl Simulation {
     /// # Errors
     /// What went wrong in the steps, or in reading.
     pub fn probe_series(&self) -> Result<Vec<Vec<f32>>> {
-        let (probes, from) = (self.model.probes.len(), self.series_from);
-        let steps = (self.step - from) as usize;
-        let Some(series) = self.series.as_ref().filter(|_| steps * probes > 0) else {
-            return Ok(vec![Vec::new(); probes]);
-        };
-        let rows = series.slice(..steps * probes)?.read()?;
-        Ok((0..probes)
-            .map(|p| rows.iter().skip(p).step_by(probes).copied().collect())
-            .collect())
+        let probes = self.model.probes.len();
+        let rows = self.probe_rows()?;
+        let of = |p: usize| rows.iter().skip(p).step_by(probes).copied().collect();
+        Ok((0..probes).map(of).collect())
+    }
+
+    /// The same row by row: for each step a number a probe.
+    pub(super) fn probe_rows(&self) -> Result<Vec<f32>> {
+        let len = (self.step - self.series_from) as usize * self.model.probes.len();
+        match self.series.as_ref().filter(|_| len > 0) {
+            Some(series) => Ok(series.slice(..len)?.read()?),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The recording of the last steps, at most `most` of them, row by row, a number a probe; without blocking.
@@ -688,8 +692,16 @@ impl Simulation {
         Ok(())
     }
 
+    /// Replaces the media of all cells.
+    pub(super) fn set_cells(&mut self, cells: &[u8]) -> Result<()> {
+        if self.model.cells != cells {
+            self.model.cells.copy_from_slice(cells);
+            self.rebuild()?;
+        }
+        Ok(())
+    }
+
     /// Goes to a step, with what the probes had recorded from step `from` on, row by row. The field stays.
-    #[cfg_attr(not(feature = "window"), expect(dead_code))]
     pub(super) fn set_step(&mut self, step: u64, series: &[f32], from: u64) -> Result<()> {
         if !series.is_empty() {
             let buffer = self.series_of(series.len())?;

@@ -1,0 +1,253 @@
+//! `perpetua wave bench`: steps a second by size and backend, as a table, as CSV and as a plot.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use perpetua::device::{BackendKind, Device};
+use perpetua::wave::chart::{Chart, Curve};
+use perpetua::wave::{Border, Medium, Model, Region, Simulation, Source, Storage, Waveform};
+
+use super::output::{check_folder, write};
+use super::{Backend, Dtype, Failure};
+
+/// Arguments of `perpetua wave bench`.
+#[derive(clap::Args, Clone, Debug, PartialEq)]
+pub(super) struct Args {
+    /// Backends; if left out, all that there are
+    #[arg(long, value_enum, value_delimiter = ',')]
+    backend: Vec<Backend>,
+    /// Cells a side
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 128, 256, 512, 1024, 2048, 4096])]
+    size: Vec<usize>,
+    /// Cells a side of cubes
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 128, 256])]
+    cube: Vec<usize>,
+    /// How the field is stored
+    #[arg(long, value_enum, default_value_t = Dtype::F32)]
+    dtype: Dtype,
+    /// With a medium a cell, which takes a byte a cell more
+    #[arg(long)]
+    media: bool,
+    /// Seconds for each figure
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// The table as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// The table as a plot in SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+/// One figure.
+struct Figure {
+    backend: BackendKind,
+    size: [usize; 3],
+    rate: f64,
+}
+
+impl Figure {
+    fn cells(&self) -> f64 {
+        self.size.iter().product::<usize>() as f64
+    }
+}
+
+/// A square or a cube with a pulse in it and absorbing borders.
+fn model(size: [usize; 3], media: bool) -> Model {
+    let mut model = Model::empty(size, 0.01, Medium::of_speed(343.0));
+    model.border = Border::Absorb(16);
+    model.sources = vec![Source {
+        region: Region::cell(size.map(|n| n / 2)),
+        waveform: Waveform::Ricker { frequency: 3430.0 },
+        amplitude: 1.0,
+    }];
+    if media {
+        model.media.push(Medium::WALL);
+        let at = model.index([size[0] / 4, size[1] / 4, size[2] / 4]);
+        model.cells[at] = 1;
+    }
+    model
+}
+
+/// Steps a second: the best of the rounds that fit into the time, each long enough to be timed.
+fn measure(device: &Device, size: [usize; 3], args: &Args) -> Result<(f64, &'static str), Failure> {
+    let storage: Storage = args.dtype.into();
+    let mut simulation = Simulation::with_storage(device, model(size, args.media), storage)?;
+    // What is made at first use is not measured: kernels, and graphs of all lengths where steps are short.
+    simulation.step(2)?;
+    simulation.synchronize()?;
+    let whole = Duration::try_from_secs_f64(args.seconds)?;
+    let start = Instant::now();
+    simulation.step(2)?;
+    simulation.synchronize()?;
+    if start.elapsed() * 1000 < whole {
+        simulation.step(2046)?;
+        simulation.synchronize()?;
+    }
+    let start = Instant::now();
+    let (mut steps, mut best) = (2u64, 0.0f64);
+    loop {
+        let before = Instant::now();
+        simulation.step(steps)?;
+        simulation.synchronize()?;
+        let took = before.elapsed();
+        best = best.max(steps as f64 / took.as_secs_f64());
+        if start.elapsed() >= whole {
+            break;
+        }
+        if took < whole / 8 {
+            steps = (steps * 2).min(1 << 16);
+        }
+    }
+    simulation.check_finite()?;
+    Ok((best, simulation.form()))
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    for (option, path) in [("--csv", &args.csv), ("--plot", &args.plot)] {
+        path.as_ref().map_or(Ok(()), |path| check_folder(option, path))?;
+    }
+    if !(args.seconds > 0.0 && args.seconds < 1e6) {
+        return Err(format!("--seconds {}: it must be above 0", args.seconds).into());
+    }
+    let asked: Vec<BackendKind> = args.backend.iter().map(|b| BackendKind::from(*b)).collect();
+    let kinds = if asked.is_empty() {
+        vec![BackendKind::Cuda, BackendKind::Wgpu, BackendKind::Cpu]
+    } else {
+        asked.clone()
+    };
+    let squares = args.size.iter().map(|n| [*n, *n, 1]);
+    let sizes: Vec<[usize; 3]> = squares.chain(args.cube.iter().map(|n| [*n; 3])).collect();
+    let mut figures = Vec::new();
+    for kind in kinds {
+        let device = match Device::new(kind, 0) {
+            Ok(device) => device,
+            Err(error) if asked.is_empty() => {
+                println!("{kind}: left out: {error}");
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let kind = device.backend();
+        println!("{kind} on {}", device.info().name);
+        for size in &sizes {
+            let (rate, form) = measure(&device, *size, args)?;
+            let figure = Figure {
+                backend: kind,
+                size: *size,
+                rate,
+            };
+            let bytes = if args.dtype == Dtype::F16 { 6.0 } else { 12.0 } + f64::from(u8::from(args.media));
+            println!(
+                "  {:<16} {rate:>10.0} steps/s  {:>8.3} us a step  {:>8.3} Gcell/s  {:>7.1} GB/s  {form}",
+                name(*size),
+                1e6 / rate,
+                rate * figure.cells() * 1e-9,
+                rate * figure.cells() * bytes * 1e-9
+            );
+            figures.push(figure);
+        }
+    }
+    table(&figures, &sizes);
+    if let Some(path) = &args.csv {
+        write(path, csv(&figures).as_bytes())?;
+    }
+    if let Some(path) = &args.plot {
+        write(path, plot(&figures).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn name(size: [usize; 3]) -> String {
+    let [w, h, d] = size;
+    if d > 1 {
+        format!("{w} x {h} x {d}")
+    } else {
+        format!("{w} x {h}")
+    }
+}
+
+fn backends(figures: &[Figure]) -> Vec<BackendKind> {
+    let mut kinds: Vec<BackendKind> = figures.iter().map(|f| f.backend).collect();
+    kinds.dedup();
+    kinds
+}
+
+/// Steps a second of all backends, and how many times the CPU's they are.
+fn table(figures: &[Figure], sizes: &[[usize; 3]]) {
+    let kinds = backends(figures);
+    let of = |kind: BackendKind, size: [usize; 3]| {
+        figures
+            .iter()
+            .find(|f| f.backend == kind && f.size == size)
+            .map(|f| f.rate)
+    };
+    println!(
+        "\nsteps/s{}",
+        kinds.iter().map(|k| format!(" | {k}")).collect::<String>()
+    );
+    for size in sizes {
+        let cpu = of(BackendKind::Cpu, *size);
+        let row: String = kinds
+            .iter()
+            .filter_map(|kind| {
+                let rate = of(*kind, *size)?;
+                let over = cpu.filter(|_| *kind != BackendKind::Cpu);
+                let times = over.map_or(String::new(), |cpu| format!(" ({:.1}x CPU)", rate / cpu));
+                Some(format!(" | {rate:.0}{times}"))
+            })
+            .collect();
+        println!("{}{row}", name(*size));
+    }
+}
+
+fn csv(figures: &[Figure]) -> String {
+    let mut out = "backend,width,height,depth,steps/s,cells/s\n".to_owned();
+    for f in figures {
+        let [w, h, d] = f.size;
+        out += &format!(
+            "{},{w},{h},{d},{:.1},{:.4e}\n",
+            f.backend,
+            f.rate,
+            f.rate * f.cells()
+        );
+    }
+    out
+}
+
+fn plot(figures: &[Figure]) -> String {
+    let curves = backends(figures).into_iter().map(|kind| Curve {
+        name: kind.to_string(),
+        points: figures
+            .iter()
+            .filter(|f| f.backend == kind && f.size[2] == 1)
+            .map(|f| [f.size[0] as f64, f.rate])
+            .collect(),
+    });
+    let chart = Chart {
+        title: "2-D wave equation".to_owned(),
+        labels: ["cells a side".to_owned(), "steps a second".to_owned()],
+        logarithmic: [true; 2],
+        curves: curves.collect(),
+    };
+    chart.svg()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_become_a_table_and_a_plot() {
+        let figures = [64usize, 128].map(|n| Figure {
+            backend: BackendKind::Cpu,
+            size: [n, n, 1],
+            rate: 1e6 / n as f64,
+        });
+        assert_eq!(
+            csv(&figures),
+            "backend,width,height,depth,steps/s,cells/s\nCPU,64,64,1,15625.0,6.4000e7\nCPU,128,128,1,7812.5,1.2800e8\n"
+        );
+        assert!(plot(&figures).contains(">CPU</text>"));
+    }
+}

@@ -1,0 +1,291 @@
+//! One run: steps in batches, progress, frames on the way, files at the end. Must not know arguments' spelling.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use perpetua::device::Device;
+use perpetua::wave::picture::{encode_png, percentile};
+use perpetua::wave::{Painter, Scene, Simulation};
+
+use super::output::{check_folder, csv, plot, write};
+use super::video::{Film, LONGEST_SIDE, shrink};
+use super::{Args, Failure, read};
+
+/// Set by Ctrl-C. Nothing else is published through it.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Time between two looks at the clock, about.
+const BATCH: Duration = Duration::from_millis(80);
+
+const TEMPLATE: &str = "{bar:30} {pos}/{len} steps  {msg}  {eta} left";
+
+/// What draws a layer.
+struct Drawing {
+    painter: Painter,
+    layer: usize,
+    width: usize,
+    cells: Vec<u8>,
+}
+
+impl Drawing {
+    fn new(args: &Args, scene: &Scene, simulation: &Simulation) -> Result<Drawing, Failure> {
+        let model = simulation.model();
+        let [width, height, depth] = model.size;
+        let layer = args.layer.unwrap_or(depth / 2);
+        if layer >= depth {
+            return Err(format!("--layer {layer}: there are {depth}, counted from 0").into());
+        }
+        let colors: Vec<[u8; 3]> = scene.materials.iter().map(|m| m.color).collect();
+        let cells = model.cells[layer * width * height..(layer + 1) * width * height].to_vec();
+        Ok(Drawing {
+            painter: Painter::new(model, args.colors.into(), &colors),
+            layer,
+            width,
+            cells,
+        })
+    }
+
+    /// The layer now.
+    fn field(&self, simulation: &Simulation) -> Result<Vec<f32>, Failure> {
+        let field = simulation.layer(self.layer)?;
+        if field.iter().any(|v| !v.is_finite()) {
+            simulation.check_finite()?;
+        }
+        Ok(field)
+    }
+}
+
+/// The films asked for, and when their frames are due.
+struct Films {
+    films: Vec<Film>,
+    frames: u64,
+    taken: u64,
+    shrink: usize,
+    range: f32,
+}
+
+impl Films {
+    fn new(args: &Args, simulation: &Simulation) -> Result<Films, Failure> {
+        let model = simulation.model();
+        let by = model.size[0].max(model.size[1]).div_ceil(LONGEST_SIDE);
+        let size = [(model.size[0] / by) as u32, (model.size[1] / by) as u32];
+        let mut films = Vec::new();
+        if let Some(path) = &args.animate {
+            films.push(Film::animation(path, size, args.frames)?);
+        }
+        if let Some(path) = &args.video {
+            films.push(Film::video(path, size)?);
+        }
+        let strongest = model
+            .sources
+            .iter()
+            .map(|s| s.amplitude.abs())
+            .fold(0.0, f64::max) as f32;
+        Ok(Films {
+            films,
+            frames: u64::from(args.frames),
+            taken: 0,
+            shrink: by,
+            range: args.range.unwrap_or(0.8 * strongest),
+        })
+    }
+
+    /// The step of the next frame of a run over `steps`.
+    fn due(&self, from: u64, steps: u64) -> Option<u64> {
+        let wanted = !self.films.is_empty() && self.taken < self.frames;
+        wanted.then(|| from + (steps - from) * (self.taken + 1) / self.frames)
+    }
+
+    fn take(&mut self, drawing: &Drawing, simulation: &Simulation) -> Result<(), Failure> {
+        let field = drawing.field(simulation)?;
+        let rgb = shrink(
+            &drawing.painter.draw(&field, &drawing.cells, self.range),
+            drawing.width,
+            self.shrink,
+        );
+        self.taken += 1;
+        self.films.iter_mut().try_for_each(|film| film.frame(&rgb))
+    }
+
+    fn abandon(self) {
+        self.films.into_iter().for_each(Film::abandon);
+    }
+}
+
+pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
+    for (option, path) in [
+        ("--out", Some(&args.out)),
+        ("--animate", args.animate.as_ref()),
+        ("--video", args.video.as_ref()),
+        ("--probes", args.probes.as_ref()),
+        ("--plot", args.plot.as_ref()),
+        ("--checkpoint", args.checkpoint.as_ref()),
+    ] {
+        path.map_or(Ok(()), |path| check_folder(option, path))?;
+    }
+    let model = scene.model(args.size, args.time_step)?;
+    let steps = args.steps.unwrap_or_else(|| scene.steps(&model));
+    if (args.probes.is_some() || args.plot.is_some()) && model.probes.is_empty() {
+        return Err(
+            "this scene has no probes: leave --probes and --plot out, or add some to the scene".into(),
+        );
+    }
+    if let Some(resolved) = model.cells_per_wavelength().filter(|n| *n < 6.0) {
+        eprintln!(
+            "warning: the shortest wave has {resolved:.1} cells; with less than 6 it is no longer true to nature (--size)"
+        );
+    }
+    let device = Device::new(args.place.backend.into(), args.place.device)?;
+    let mut simulation = Simulation::with_storage(&device, model, args.dtype.into())?;
+    if let Some(path) = &args.resume {
+        let bytes = read(path, u64::MAX)?;
+        simulation
+            .restore(&bytes)
+            .map_err(|e| format!("--resume {}: {e}", path.display()))?;
+        if simulation.step_count() > steps {
+            return Err(format!(
+                "--resume {}: {} steps are done, --steps asks for {steps} in all",
+                path.display(),
+                simulation.step_count()
+            )
+            .into());
+        }
+    }
+    let [w, h, d] = simulation.model().size;
+    let depth = if d > 1 { format!(" x {d}") } else { String::new() };
+    eprintln!(
+        "{} on {} ({}): {}, {w} x {h}{depth} cells, {steps} steps of {:.3e} s",
+        device.backend(),
+        device.info().name,
+        simulation.form(),
+        scene.name,
+        simulation.model().time_step
+    );
+    // A second Ctrl-C while the first is being seen to changes nothing.
+    ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed))?;
+    let drawing = Drawing::new(args, scene, &simulation)?;
+    let mut films = Films::new(args, &simulation)?;
+    match advance(&mut simulation, &mut films, &drawing, steps) {
+        Ok(true) => {}
+        Ok(false) => {
+            films.abandon();
+            return interrupted(args, &simulation, steps);
+        }
+        Err(error) => {
+            films.abandon();
+            return Err(error);
+        }
+    }
+    let field = drawing.field(&simulation)?;
+    let range = args.range.unwrap_or_else(|| percentile(&field));
+    let rgb = drawing.painter.draw(&field, &drawing.cells, range);
+    write(&args.out, &encode_png(&rgb, w as u32, h as u32)?)?;
+    films.films.into_iter().try_for_each(Film::finish)?;
+    if args.probes.is_some() || args.plot.is_some() {
+        let series = simulation.probe_series()?;
+        if let Some(path) = &args.probes {
+            write(path, csv(&simulation, &series).as_bytes())?;
+        }
+        if let Some(path) = &args.plot {
+            write(path, plot(&simulation, &series, &scene.name).as_bytes())?;
+        }
+    }
+    if let Some(path) = &args.checkpoint {
+        write(path, &simulation.checkpoint()?)?;
+    }
+    Ok(())
+}
+
+/// Steps up to `steps`, with frames on the way. Gives whether it got there, not interrupted.
+fn advance(
+    simulation: &mut Simulation,
+    films: &mut Films,
+    drawing: &Drawing,
+    steps: u64,
+) -> Result<bool, Failure> {
+    let (from, start) = (simulation.step_count(), Instant::now());
+    let bar = ProgressBar::new(steps - from);
+    // The template is a constant, tested below.
+    if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
+        bar.set_style(style);
+    }
+    let mut batch = 2;
+    while simulation.step_count() < steps {
+        let end = films
+            .due(from, steps)
+            .unwrap_or(steps)
+            .max(simulation.step_count());
+        let turns = batch.min(end - simulation.step_count());
+        let before = Instant::now();
+        simulation.step(turns)?;
+        simulation.synchronize()?;
+        let took = before.elapsed();
+        if turns == batch {
+            batch = if took < BATCH {
+                (batch * 2).min(1 << 16)
+            } else {
+                (batch / 2).max(2)
+            };
+        }
+        while films
+            .due(from, steps)
+            .is_some_and(|due| due <= simulation.step_count())
+        {
+            films.take(drawing, simulation)?;
+        }
+        let done = simulation.step_count() - from;
+        let rate = done as f64 / start.elapsed().as_secs_f64();
+        bar.set_position(done);
+        bar.set_message(format!(
+            "{rate:.0} steps/s, {:.3} Gcell/s",
+            rate * simulation.model().cells.len() as f64 * 1e-9
+        ));
+        if INTERRUPTED.load(Ordering::Relaxed) && simulation.step_count() < steps {
+            bar.abandon();
+            return Ok(false);
+        }
+    }
+    bar.finish();
+    if films.taken == 0 && !films.films.is_empty() {
+        // Nothing was left to do: the frames show what there is.
+        while films.taken < films.frames {
+            films.take(drawing, simulation)?;
+        }
+    }
+    if let Some(message) = Some(bar.message()).filter(|m| !m.is_empty()) {
+        eprintln!(
+            "{} steps in {:.2} s: {message}",
+            steps - from,
+            start.elapsed().as_secs_f64()
+        );
+    }
+    Ok(true)
+}
+
+/// Ends a run that Ctrl-C has stopped.
+fn interrupted(args: &Args, simulation: &Simulation, steps: u64) -> Result<(), Failure> {
+    let done = simulation.step_count();
+    match &args.checkpoint {
+        Some(path) => {
+            write(path, &simulation.checkpoint()?)?;
+            Err(format!(
+                "interrupted after {done} of {steps} steps; go on with --resume {}",
+                path.display()
+            )
+            .into())
+        }
+        None => Err(format!(
+            "interrupted after {done} of {steps} steps; nothing was written (--checkpoint FILE keeps the state)"
+        )
+        .into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_progress_bar_has_a_sound_template() {
+        assert!(indicatif::ProgressStyle::with_template(super::TEMPLATE).is_ok());
+    }
+}

@@ -1,0 +1,271 @@
+//! Curves as SVG. Must not know what they mean.
+
+use std::fmt::Write;
+
+/// A named curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points.
+    pub points: Vec<[f64; 2]>,
+}
+
+/// A chart of curves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// On top.
+    pub title: String,
+    /// Under the axes: what x and y are, with units.
+    pub labels: [String; 2],
+    /// Whether x and y are drawn by their logarithms; what is not above 0 is left out then.
+    pub logarithmic: [bool; 2],
+    /// What is drawn.
+    pub curves: Vec<Curve>,
+}
+
+const WIDTH: f64 = 860.0;
+const HEIGHT: f64 = 460.0;
+/// Left, top, right and bottom of the area of the curves.
+const AREA: [f64; 4] = [86.0, 44.0, 690.0, 396.0];
+/// Okabe and Ito's colours, told apart by everybody.
+const COLORS: [&str; 7] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
+];
+/// Points drawn of a curve; of longer ones the extremes of each stretch.
+const MOST_POINTS: usize = 4000;
+
+impl Chart {
+    /// The chart as an SVG document.
+    pub fn svg(&self) -> String {
+        let shown = |p: &&[f64; 2]| (0..2).all(|a| p[a].is_finite() && (p[a] > 0.0 || !self.logarithmic[a]));
+        let axes = [0, 1].map(|axis| {
+            let values = self
+                .curves
+                .iter()
+                .flat_map(|c| c.points.iter().filter(shown).map(|p| p[axis]));
+            Axis::new(values, self.logarithmic[axis])
+        });
+        let place = |p: &[f64; 2]| {
+            [
+                AREA[0] + axes[0].part(p[0]) * (AREA[2] - AREA[0]),
+                AREA[3] - axes[1].part(p[1]) * (AREA[3] - AREA[1]),
+            ]
+        };
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
+             font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+        );
+        let text = |x: f64, y: f64, anchor: &str, turn: bool, content: &str| {
+            let turn = if turn {
+                format!(" transform=\"rotate(-90 {x:.1} {y:.1})\"")
+            } else {
+                String::new()
+            };
+            format!(
+                "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\"{turn}>{}</text>\n",
+                escape(content)
+            )
+        };
+        let [left, top, right, bottom] = AREA;
+        let middle = [0.5 * (left + right), 0.5 * (top + bottom)];
+        out += &text(middle[0], 26.0, "middle", false, &self.title);
+        out += &text(middle[0], bottom + 44.0, "middle", false, &self.labels[0]);
+        out += &text(22.0, middle[1], "middle", true, &self.labels[1]);
+        for (axis, ticks) in axes.iter().map(Axis::ticks).enumerate() {
+            for tick in ticks {
+                let mut at = [axes[0].low, axes[1].low];
+                at[axis] = tick;
+                let [x, y] = place(&at);
+                let (to_x, to_y) = if axis == 0 { (x, top) } else { (right, y) };
+                // Writing to a string cannot fail.
+                let _ = writeln!(
+                    out,
+                    "<line x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{to_x:.1}\" y2=\"{to_y:.1}\" stroke=\"#dddddd\"/>"
+                );
+                let label = number(tick);
+                out += &if axis == 0 {
+                    text(x, bottom + 20.0, "middle", false, &label)
+                } else {
+                    text(left - 8.0, y + 4.5, "end", false, &label)
+                };
+            }
+        }
+        let _ = writeln!(
+            out,
+            "<rect x=\"{left}\" y=\"{top}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#444444\"/>",
+            right - left,
+            bottom - top
+        );
+        for (i, curve) in self.curves.iter().enumerate() {
+            let color = COLORS[i % COLORS.len()];
+            let points: Vec<[f64; 2]> = curve.points.iter().filter(shown).map(place).collect();
+            let path: String = thinned(&points)
+                .iter()
+                .map(|[x, y]| format!("{x:.1},{y:.1} "))
+                .collect();
+            let _ = writeln!(
+                out,
+                "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.6\"/>",
+                path.trim_end()
+            );
+            if points.len() <= 24 {
+                for [x, y] in &points {
+                    let _ = writeln!(
+                        out,
+                        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{color}\"/>"
+                    );
+                }
+            }
+            let y = top + 14.0 + 22.0 * i as f64;
+            let _ = writeln!(
+                out,
+                "<line x1=\"{}\" y1=\"{y}\" x2=\"{}\" y2=\"{y}\" stroke=\"{color}\" stroke-width=\"3\"/>",
+                right + 14.0,
+                right + 36.0
+            );
+            out += &text(right + 42.0, y + 4.5, "start", false, &curve.name);
+        }
+        out + "</svg>\n"
+    }
+}
+
+/// The lowest and the highest point of each stretch, where there are more points than can be seen.
+fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    if points.len() <= MOST_POINTS {
+        return points.to_vec();
+    }
+    let stretch = points.len().div_ceil(MOST_POINTS / 2);
+    let extremes = points.chunks(stretch).flat_map(|part| {
+        let by = |a: &&[f64; 2], b: &&[f64; 2]| a[1].total_cmp(&b[1]);
+        let (low, high) = (part.iter().min_by(by), part.iter().max_by(by));
+        let mut both: Vec<[f64; 2]> = low.into_iter().chain(high).copied().collect();
+        both.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        both
+    });
+    extremes.collect()
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// A number as an axis shows it.
+fn number(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 {
+        "0".into()
+    } else if size >= 1e9 {
+        format!("{}G", round(value / 1e9))
+    } else if size >= 1e6 {
+        format!("{}M", round(value / 1e6))
+    } else if size >= 1e4 {
+        format!("{}k", round(value / 1e3))
+    } else if size >= 1e-3 {
+        round(value)
+    } else {
+        format!("{value:.0e}")
+    }
+}
+
+fn round(value: f64) -> String {
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+struct Axis {
+    low: f64,
+    high: f64,
+    logarithmic: bool,
+}
+
+impl Axis {
+    fn new(values: impl Iterator<Item = f64>, logarithmic: bool) -> Axis {
+        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
+            (l.min(v), h.max(v))
+        });
+        let (low, high) = match (low <= high, logarithmic) {
+            (false, _) => (if logarithmic { 1.0 } else { 0.0 }, 10.0),
+            (true, true) => (low / 1.2, high * 1.2),
+            (true, false) if low == high => (low - 1.0, high + 1.0),
+            (true, false) => (low, high),
+        };
+        Axis {
+            low,
+            high,
+            logarithmic,
+        }
+    }
+
+    /// Where a value lies between the ends, from 0 to 1.
+    fn part(&self, value: f64) -> f64 {
+        if self.logarithmic {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
+        }
+    }
+
+    fn ticks(&self) -> Vec<f64> {
+        if self.logarithmic {
+            let wide = self.high / self.low > 300.0;
+            let steps: &[f64] = if wide { &[1.0] } else { &[1.0, 2.0, 5.0] };
+            let decades = (self.low.log10().floor() as i32)..=(self.high.log10().ceil() as i32);
+            let all = decades.flat_map(|d| steps.iter().map(move |s| s * 10f64.powi(d)));
+            return all.filter(|t| (self.low..=self.high).contains(t)).collect();
+        }
+        let rough = (self.high - self.low) / 6.0;
+        let power = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .iter()
+            .map(|s| s * power)
+            .find(|s| *s >= rough)
+            .unwrap_or(rough);
+        let first = (self.low / step).ceil() as i64;
+        let last = (self.high / step).floor() as i64;
+        (first..=last).map(|i| i as f64 * step).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_has_its_curves_ticks_and_names() {
+        let mut chart = Chart {
+            title: "a < b".into(),
+            labels: ["x (s)".into(), "y".into()],
+            logarithmic: [false, false],
+            curves: vec![Curve {
+                name: "one".into(),
+                points: (0..10_000).map(|i| [f64::from(i), f64::from(i % 100)]).collect(),
+            }],
+        };
+        let svg = chart.svg();
+        for part in ["a &lt; b", ">one</text>", ">2000</text>", "<polyline"] {
+            assert!(svg.contains(part), "{part}: {svg:.300}");
+        }
+        assert!(svg.len() < 100_000, "{}", svg.len());
+        chart.logarithmic = [true, true];
+        chart.curves[0].points = vec![[0.0, 5.0], [64.0, 1e6], [4096.0, 1e3]];
+        let svg = chart.svg();
+        assert_eq!(svg.matches("<circle").count(), 2);
+        assert!(svg.contains(">10k</text>") && svg.contains(">100</text>"));
+        chart.curves.clear();
+        assert!(chart.svg().ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let check = |value: f64, expect: &str| assert_eq!(number(value), expect);
+        check(0.0, "0");
+        check(0.25, "0.25");
+        check(4096.0, "4096");
+        check(100_000.0, "100k");
+        check(-2.5e6, "-2.5M");
+        check(5e-6, "5e-6");
+    }
+}

@@ -1,0 +1,475 @@
+//! Scenes as TOML. `docs/scenes.md` describes the keys. Must not know what becomes of a scene.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::error::{Error, Result};
+use super::model::Medium;
+use super::scene::{Emitter, Form, Listener, Material, Scene, Shape};
+use super::waveform::Waveform;
+
+/// Materials that every scene knows: name, speed relative to the background, damping in 1/s, colour.
+pub(super) fn standard_materials(speed: f64) -> Vec<Material> {
+    let material = |name: &str, medium: Medium, color: [u8; 3]| Material {
+        name: name.to_owned(),
+        medium,
+        color,
+    };
+    vec![
+        material("air", Medium::of_speed(speed), [255, 255, 255]),
+        material("wall", Medium::WALL, [0, 0, 0]),
+        material("slow", Medium::of_speed(0.6 * speed), [0, 0, 255]),
+        material("fast", Medium::of_speed(1.5 * speed), [255, 0, 255]),
+    ]
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SceneText {
+    #[serde(default)]
+    name: String,
+    size: Spanned<Vec<f64>>,
+    cells: Option<Spanned<i64>>,
+    speed: Option<Spanned<f64>>,
+    time_step: Option<Spanned<f64>>,
+    duration: Option<Spanned<f64>>,
+    border: Option<Spanned<String>>,
+    border_width: Option<Spanned<f64>>,
+    #[serde(default)]
+    materials: BTreeMap<String, Spanned<MaterialText>>,
+    #[serde(default)]
+    shapes: Vec<Spanned<ShapeText>>,
+    #[serde(default)]
+    sources: Vec<Spanned<SourceText>>,
+    #[serde(default)]
+    probes: Vec<Spanned<ProbeText>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MaterialText {
+    speed: Option<f64>,
+    #[serde(default)]
+    damping: f64,
+    #[serde(default)]
+    reflects: bool,
+    color: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShapeText {
+    material: Spanned<String>,
+    #[serde(rename = "box")]
+    cuboid: Option<BoxText>,
+    disc: Option<DiscText>,
+    lens: Option<LensText>,
+    polygon: Option<Vec<[f64; 2]>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoxText {
+    from: Vec<f64>,
+    to: Vec<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiscText {
+    center: Vec<f64>,
+    radius: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LensText {
+    center: Vec<f64>,
+    height: f64,
+    thickness: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SourceText {
+    at: Option<Vec<f64>>,
+    from: Option<Vec<f64>>,
+    to: Option<Vec<f64>>,
+    wave: Spanned<String>,
+    frequency: Option<f64>,
+    amplitude: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProbeText {
+    name: Option<String>,
+    at: Vec<f64>,
+}
+
+/// A text and the places in it.
+struct Text<'a>(&'a str);
+
+impl Text<'_> {
+    fn error<T>(&self, at: usize, message: impl Into<String>) -> Result<T> {
+        let before = self.0.get(..at).unwrap_or(self.0);
+        Err(Error::Text {
+            line: before.matches('\n').count() + 1,
+            message: message.into(),
+        })
+    }
+
+    /// A number above zero.
+    fn above_zero(&self, key: &str, value: Option<&Spanned<f64>>) -> Result<Option<f64>> {
+        match value {
+            Some(v) if !(v.get_ref().is_finite() && *v.get_ref() > 0.0) => self.error(
+                v.span().start,
+                format!("`{key}` is {}; it must be above 0", v.get_ref()),
+            ),
+            other => Ok(other.map(|v| *v.get_ref())),
+        }
+    }
+
+    /// A point with as many coordinates as the scene has.
+    fn point(&self, at: usize, key: &str, p: &[f64], deep: bool) -> Result<[f64; 3]> {
+        match (p, deep) {
+            ([x, y], false) => Ok([*x, *y, 0.0]),
+            ([x, y, z], true) => Ok([*x, *y, *z]),
+            _ => self.error(
+                at,
+                format!(
+                    "`{key}` has {} coordinates; this scene has {}",
+                    p.len(),
+                    if deep { "three" } else { "two" }
+                ),
+            ),
+        }
+    }
+}
+
+/// `#rrggbb`.
+fn color(text: &str) -> Option<[u8; 3]> {
+    let digits = text.strip_prefix('#').filter(|d| d.len() == 6 && d.is_ascii())?;
+    let value = u32::from_str_radix(digits, 16).ok()?;
+    Some([(value >> 16) as u8, (value >> 8) as u8, value as u8])
+}
+
+impl Scene {
+    /// Reads a scene from TOML.
+    ///
+    /// # Errors
+    /// The line, the key, and what is wrong there.
+    pub fn from_toml(text: &str) -> Result<Scene> {
+        let source = Text(text);
+        let raw: SceneText = match toml::from_str(text) {
+            Ok(raw) => raw,
+            Err(error) => {
+                let at = error.span().map_or(text.len(), |s| s.start);
+                return source.error(at, error.message().trim());
+            }
+        };
+        let size = match raw.size.get_ref()[..] {
+            [x, y] if x > 0.0 && y > 0.0 => [x, y, 0.0],
+            [x, y, z] if x > 0.0 && y > 0.0 && z > 0.0 => [x, y, z],
+            _ => {
+                return source.error(
+                    raw.size.span().start,
+                    format!(
+                        "`size` is {:?}; it must be two or three lengths above 0 m",
+                        raw.size.get_ref()
+                    ),
+                );
+            }
+        };
+        let deep = size[2] > 0.0;
+        let cells = match &raw.cells {
+            None => 512,
+            Some(n) if (8..=1 << 20).contains(n.get_ref()) => *n.get_ref() as usize,
+            Some(n) => {
+                return source.error(
+                    n.span().start,
+                    format!("`cells` is {}; it must be from 8 to 1048576", n.get_ref()),
+                );
+            }
+        };
+        let speed = source.above_zero("speed", raw.speed.as_ref())?.unwrap_or(343.0);
+        let absorbs = match raw
+            .border
+            .as_ref()
+            .map(|b| (b.get_ref().as_str(), b.span().start))
+        {
+            None | Some(("absorb", _)) => true,
+            Some(("reflect", _)) => false,
+            Some((other, at)) => {
+                return source.error(
+                    at,
+                    format!("`border` is \"{other}\"; it must be \"absorb\" or \"reflect\""),
+                );
+            }
+        };
+        let mut scene = Scene {
+            name: raw.name,
+            size,
+            cells,
+            time_step: source.above_zero("time_step", raw.time_step.as_ref())?,
+            duration: source
+                .above_zero("duration", raw.duration.as_ref())?
+                .unwrap_or(2.0 * size[0] / speed),
+            absorbs,
+            border_width: source
+                .above_zero("border_width", raw.border_width.as_ref())?
+                .unwrap_or(size[0].min(size[1]) / 12.0),
+            materials: standard_materials(speed),
+            shapes: Vec::new(),
+            bitmap: None,
+            emitters: Vec::new(),
+            listeners: Vec::new(),
+        };
+        for (name, material) in &raw.materials {
+            let added = read_material(&source, name, material, speed)?;
+            match scene.materials.iter_mut().find(|m| m.name == *name) {
+                Some(known) => *known = added,
+                None => scene.materials.push(added),
+            }
+        }
+        for shape in &raw.shapes {
+            let shape = read_shape(&source, shape, &scene)?;
+            scene.shapes.push(shape);
+        }
+        for emitter in &raw.sources {
+            scene.emitters.push(read_source(&source, emitter, deep)?);
+        }
+        for (i, probe) in raw.probes.iter().enumerate() {
+            scene.listeners.push(Listener {
+                at: source.point(probe.span().start, "at", &probe.get_ref().at, deep)?,
+                name: probe
+                    .get_ref()
+                    .name
+                    .clone()
+                    .unwrap_or_else(|| format!("probe {}", i + 1)),
+            });
+        }
+        Ok(scene)
+    }
+}
+
+fn read_material(source: &Text<'_>, name: &str, raw: &Spanned<MaterialText>, speed: f64) -> Result<Material> {
+    let (at, m) = (raw.span().start, raw.get_ref());
+    let speed = m.speed.unwrap_or(speed);
+    let (fast, calm) = (
+        speed.is_finite() && speed > 0.0,
+        m.damping.is_finite() && m.damping >= 0.0,
+    );
+    if !fast {
+        return source.error(
+            at,
+            format!("`speed` of material `{name}` is {speed}; it must be above 0"),
+        );
+    }
+    if !calm {
+        return source.error(
+            at,
+            format!(
+                "`damping` of material `{name}` is {}; it must be 0 or more",
+                m.damping
+            ),
+        );
+    }
+    let color = match &m.color {
+        None => [0x60, 0x90, 0xb0],
+        Some(text) => match color(text) {
+            Some(color) => color,
+            None => {
+                return source.error(
+                    at,
+                    format!("`color` of material `{name}` is \"{text}\"; it must look like \"#4080c0\""),
+                );
+            }
+        },
+    };
+    Ok(Material {
+        name: name.to_owned(),
+        medium: Medium {
+            speed,
+            damping: m.damping,
+            reflects: m.reflects,
+        },
+        color,
+    })
+}
+
+fn read_shape(source: &Text<'_>, raw: &Spanned<ShapeText>, scene: &Scene) -> Result<Shape> {
+    let (at, s, deep) = (raw.span().start, raw.get_ref(), scene.is_deep());
+    let material = match scene.material(s.material.get_ref()) {
+        Ok(index) => index,
+        Err(error) => return source.error(s.material.span().start, format!("`material`: {error}")),
+    };
+    let mut forms = Vec::new();
+    if let Some(b) = &s.cuboid {
+        forms.push(Form::Box {
+            from: source.point(at, "box.from", &b.from, deep)?,
+            to: source.point(at, "box.to", &b.to, deep)?,
+        });
+    }
+    if let Some(d) = &s.disc {
+        forms.push(Form::Disc {
+            center: source.point(at, "disc.center", &d.center, deep)?,
+            radius: d.radius,
+        });
+    }
+    if let Some(l) = &s.lens {
+        if !(l.thickness > 0.0 && l.height >= l.thickness) {
+            return source.error(
+                at,
+                "`lens.thickness` must be above 0 and at most `lens.height`".to_owned(),
+            );
+        }
+        forms.push(Form::Lens {
+            center: source.point(at, "lens.center", &l.center, deep)?,
+            height: l.height,
+            thickness: l.thickness,
+        });
+    }
+    if let Some(points) = &s.polygon {
+        if points.len() < 3 {
+            return source.error(
+                at,
+                format!("`polygon` has {} corners; it needs three", points.len()),
+            );
+        }
+        forms.push(Form::Polygon(points.clone()));
+    }
+    match (forms.pop(), forms.is_empty()) {
+        (Some(form), true) => Ok(Shape { material, form }),
+        _ => source.error(at, "a shape is one of `box`, `disc`, `lens` and `polygon`"),
+    }
+}
+
+fn read_source(source: &Text<'_>, raw: &Spanned<SourceText>, deep: bool) -> Result<Emitter> {
+    let (at, s) = (raw.span().start, raw.get_ref());
+    let (from, to) = match (&s.at, &s.from, &s.to) {
+        (Some(p), None, None) => (source.point(at, "at", p, deep)?, source.point(at, "at", p, deep)?),
+        (None, Some(a), Some(b)) => (
+            source.point(at, "from", a, deep)?,
+            source.point(at, "to", b, deep)?,
+        ),
+        _ => return source.error(at, "a source has either `at`, or `from` and `to`"),
+    };
+    let frequency = match s.frequency {
+        Some(f) if !(f.is_finite() && f > 0.0) => {
+            return source.error(at, format!("`frequency` is {f}; it must be above 0"));
+        }
+        other => other,
+    };
+    let waveform = match (s.wave.get_ref().as_str(), frequency) {
+        ("impulse", _) => Waveform::Impulse,
+        ("sine", Some(frequency)) => Waveform::Sine { frequency },
+        ("ricker", Some(frequency)) => Waveform::Ricker { frequency },
+        ("sine" | "ricker", None) => return source.error(at, "this source needs a `frequency`"),
+        (other, _) => {
+            return source.error(
+                s.wave.span().start,
+                format!("`wave` is \"{other}\"; it must be \"impulse\", \"sine\" or \"ricker\""),
+            );
+        }
+    };
+    Ok(Emitter {
+        from,
+        to,
+        waveform,
+        amplitude: s.amplitude.unwrap_or(1.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_shown_with_line_and_key() {
+        let check = |text: &str, line: usize, expect: &str| {
+            let error = Scene::from_toml(text).unwrap_err();
+            let Error::Text { line: found, message } = &error else {
+                panic!("{error}");
+            };
+            assert!(
+                *found == line && message.contains(expect),
+                "line {found}: {message}"
+            );
+        };
+        check("size = [1.0, 1.0]\nspead = 3\n", 2, "unknown field `spead`");
+        check("name = \"x\"\n", 1, "missing field `size`");
+        check(
+            "size = [1.0]\n",
+            1,
+            "`size` is [1.0]; it must be two or three lengths",
+        );
+        check(
+            "size = [1.0, \"a\"]\n",
+            1,
+            "invalid type: string \"a\", expected f64",
+        );
+        check("size = [1.0, 1.0]\n\ncells = 3\n", 3, "`cells` is 3");
+        check(
+            "size = [1.0, 1.0]\nborder = \"open\"\n",
+            2,
+            "`border` is \"open\"",
+        );
+        check(
+            "size = [1.0, 1.0]\nspeed = 0.0\n",
+            2,
+            "`speed` is 0; it must be above 0",
+        );
+        check("size = [1.0, 1.0]\ntime_step = -1.0\n", 2, "`time_step` is -1");
+        check("size = [1.0, 1.0]\nwhat\n", 2, "");
+        check(
+            "size = [1.0, 1.0]\n[[shapes]]\nmaterial = \"wool\"\ndisc = { center = [0.5, 0.5], radius = 0.1 }\n",
+            3,
+            "there is no material `wool`; there are: air, wall, slow, fast",
+        );
+        check(
+            "size = [1.0, 1.0]\n[[shapes]]\nmaterial = \"wall\"\n",
+            2,
+            "a shape is one of",
+        );
+        check(
+            "size = [1.0, 1.0]\n[[shapes]]\nmaterial = \"wall\"\ndisc = { center = [0.5], radius = 1.0 }\n",
+            2,
+            "`disc.center` has 1 coordinates; this scene has two",
+        );
+        check(
+            "size = [1.0, 1.0]\n[[sources]]\nat = [0.5, 0.5]\nwave = \"saw\"\n",
+            4,
+            "`wave` is \"saw\"",
+        );
+        check(
+            "size = [1.0, 1.0]\n[[sources]]\nat = [0.5, 0.5]\nwave = \"sine\"\n",
+            2,
+            "needs a `frequency`",
+        );
+        check(
+            "size = [1.0, 1.0]\n[materials.felt]\ncolor = \"red\"\n",
+            2,
+            "`color` of material `felt`",
+        );
+    }
+
+    #[test]
+    fn a_scene_becomes_cells_of_any_size() {
+        let text = "size = [2.0, 1.0]\ncells = 64\n[materials.felt]\nspeed = 100.0\ndamping = 30.0\n\
+            [[shapes]]\nmaterial = \"felt\"\nbox = { from = [1.0, 0.0], to = [2.0, 1.0] }\n\
+            [[sources]]\nfrom = [0.25, 0.0]\nto = [0.25, 1.0]\nwave = \"sine\"\nfrequency = 500.0\n\
+            [[probes]]\nat = [1.5, 0.5]\n";
+        let scene = Scene::from_toml(text).unwrap();
+        for cells in [64, 200] {
+            let model = scene.model(Some(cells), None).unwrap();
+            assert_eq!(model.size, [cells, cells / 2, 1]);
+            let felt = model.cells.iter().filter(|c| **c == 4).count();
+            assert_eq!(felt * 2, model.cells.len());
+            assert_eq!(model.sources[0].region.to, [cells / 8 + 1, cells / 2, 1]);
+            assert_eq!(model.probes[0].at, [cells * 3 / 4, cells / 4, 0]);
+        }
+    }
+}
