@@ -5,7 +5,9 @@
 use std::f64::consts::PI;
 
 use perpetua::device::{BackendKind, Device};
-use perpetua::wave::{Border, Medium, Model, Probe, Region, Result, Simulation, Source, Storage, Waveform};
+use perpetua::wave::{
+    Border, Medium, Model, Probe, Region, Result, Simulation, Source, Storage, Tuning, Waveform,
+};
 
 const SPEED: f64 = 340.0;
 
@@ -258,12 +260,12 @@ fn absorbing_borders_reflect_at_most_a_hundredth_of_the_energy_up_to_45_degrees(
 /// Magnitudes of the wave along a column behind a double slit, once it stands.
 #[test]
 fn the_double_slit_has_its_fringes_where_theory_puts_them() -> Result<()> {
-    // Slits 8 wavelengths apart, a screen 30 behind the wall: bright fringes where the paths differ by whole wavelengths.
-    let (wavelength, apart, screen) = (8.0f64, 64usize, 240usize);
-    let (width, height) = (330usize, 360usize);
+    // Slits 5 wavelengths apart, a screen 15 behind the wall: bright fringes where the paths differ by whole wavelengths.
+    let (wavelength, apart, screen) = (8.0f64, 40usize, 120usize);
+    let (width, height) = (205usize, 200usize);
     let mut model = Model::empty([width, height, 1], 0.01, Medium::of_speed(SPEED));
     model.media.push(Medium::WALL);
-    model.border = Border::Absorb(30);
+    model.border = Border::Absorb(24);
     let (wall, middle) = (50usize, height / 2);
     for y in 0..height {
         let from_middle = (y as f64 - middle as f64).abs();
@@ -277,8 +279,8 @@ fn the_double_slit_has_its_fringes_where_theory_puts_them() -> Result<()> {
     let frequency = SPEED / (wavelength * 0.01);
     model.sources = vec![Source {
         region: Region {
-            from: [32, 0, 0],
-            to: [33, height, 1],
+            from: [26, 0, 0],
+            to: [27, height, 1],
         },
         waveform: Waveform::Sine { frequency },
         amplitude: 1.0,
@@ -435,6 +437,45 @@ fn a_checkpoint_goes_on_to_the_bit_or_is_refused() -> Result<()> {
         second.step(37)?;
         assert_eq!(second.field()?, expect);
         assert_eq!(second.probe_series()?, expect_series);
+    }
+    Ok(())
+}
+
+#[test]
+fn four_cells_a_lane_compute_the_same_to_the_bit() -> Result<()> {
+    for (size, storage) in [
+        ([70, 41, 1], Storage::F32),
+        ([64, 44, 1], Storage::F16),
+        ([40, 22, 13], Storage::F32),
+        ([32, 24, 16], Storage::F16),
+    ] {
+        let mut model = Model::empty(size, 0.01, Medium::of_speed(SPEED));
+        model.border = Border::Absorb(8);
+        let z = size[2] / 2;
+        model.sources = vec![Source {
+            region: Region {
+                from: [9, 6, z],
+                to: [11, size[1] - 5, z + 1],
+            },
+            waveform: Waveform::Ricker { frequency: 3000.0 },
+            amplitude: 1.0,
+        }];
+        model.probes = vec![Probe {
+            name: "far".into(),
+            at: [size[0] - 3, 7, z],
+        }];
+        let with = |cells: u32| -> Result<(Vec<f32>, Vec<Vec<f32>>)> {
+            let tuning = Tuning {
+                cells_per_lane: Some(cells),
+                ..Tuning::default()
+            };
+            let mut simulation = Simulation::tuned(&cpu(), model.clone(), storage, tuning)?;
+            simulation.step(60)?;
+            Ok((simulation.field()?, simulation.probe_series()?))
+        };
+        let (one, four) = (with(1)?, with(4)?);
+        assert!(one.0.iter().any(|u| u.abs() > 0.01));
+        assert!(one == four, "{size:?} {storage:?}");
     }
     Ok(())
 }

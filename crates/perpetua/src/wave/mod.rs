@@ -52,5 +52,5 @@ pub use error::{Error, Result};
 pub use model::{Border, Medium, Model, Probe, Region, Source};
 pub use picture::{ColorMap, Painter};
 pub use scene::Scene;
-pub use simulation::{FieldBuffer, Simulation, Storage};
+pub use simulation::{FieldBuffer, Simulation, Storage, Tuning};
 pub use waveform::Waveform;

@@ -84,6 +84,14 @@ impl Scene {
             color: [0, 255, 0],
         });
         let meanings: Vec<Meaning> = pixels.chunks_exact(samples).map(meaning).collect();
+        // One that is not used must not make the time step shorter.
+        materials.retain(|m| {
+            let fixed = m.name == "air" || m.name == "wall";
+            fixed
+                || meanings
+                    .iter()
+                    .any(|found| matches!(found, Meaning::Material(name) if *name == m.name))
+        });
         let index = |name: &str| materials.iter().position(|m| m.name == name).unwrap_or(0) as u8;
         let cells = meanings
             .iter()
@@ -216,7 +224,7 @@ mod tests {
         let model = scene.model(None, None).unwrap();
         assert_eq!(model.size, [20, 10, 1]);
         assert_eq!(model.cells.iter().filter(|c| **c == 1).count(), 10);
-        assert_eq!(model.cells[6 * 20 + 16], 4);
+        assert_eq!(model.cells[6 * 20 + 16], 2);
         assert_eq!(model.sources.len(), 1);
         assert_eq!(
             (model.sources[0].region.from, model.sources[0].region.to),

@@ -9,10 +9,7 @@ use super::error::{Error, Result, range};
 use super::kernels::{self, DRIVEN};
 use super::model::{Border, Medium, Model, Probe, Region, Source};
 use super::slots::Slots;
-use crate::device::{
-    BackendKind, BoxFuture, Buffer, Device, Dim3, Graph, Kernel, KernelArg, LaunchConfig, Stream,
-};
-use crate::kernel::KernelFn;
+use crate::device::{BackendKind, BoxFuture, Buffer, Device, Graph, Kernel, KernelArg, LaunchConfig, Stream};
 
 /// How the field is stored; it is always computed as f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -22,6 +19,17 @@ pub enum Storage {
     F32,
     /// 16 bits: half the memory, and a relative error of 2⁻¹¹ a step.
     F16,
+}
+
+/// How steps are launched, where somebody knows better than the default. What is computed is the same to the bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Tuning {
+    /// Cells that a lane does, 1 or 4; four only where one medium fills the grid.
+    pub cells_per_lane: Option<u32>,
+    /// Lanes of a work-group in x, y and z.
+    pub block: Option<[u32; 3]>,
+    /// Steps in the longest graph.
+    pub graph: Option<u64>,
 }
 
 /// The field's two buffers.
@@ -66,6 +74,7 @@ pub struct Simulation {
     device: Device,
     model: Model,
     storage: Storage,
+    tuning: Tuning,
     fields: Fields,
     family: Family,
     kernel: Kernel,
@@ -115,32 +124,35 @@ impl Simulation {
     /// # Errors
     /// As [`Simulation::new`].
     pub fn with_storage(device: &Device, model: Model, storage: Storage) -> Result<Simulation> {
+        Simulation::tuned(device, model, storage, Tuning::default())
+    }
+
+    /// The same with a choice of how steps are launched.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`].
+    pub fn tuned(device: &Device, model: Model, storage: Storage, tuning: Tuning) -> Result<Simulation> {
         model.check()?;
         let cells = model.cells.len();
         let fields = match storage {
             Storage::F32 => Fields::F32([device.zeros(cells)?, device.zeros(cells)?]),
             Storage::F16 => Fields::F16([device.zeros(cells)?, device.zeros(cells)?]),
         };
-        // A browser keeps the arguments of few launches at once.
-        let longest = if device.backend() == BackendKind::Wgpu {
-            256
-        } else {
-            LONGEST
+        let default = match device.backend() {
+            // Its arguments lie in a block of bytes that a submission fills.
+            BackendKind::Wgpu => 256,
+            _ => LONGEST,
         };
+        let longest = tuning.graph.unwrap_or(default).clamp(SHORTEST, LONGEST);
         let positions: Vec<u32> = model.probes.iter().map(|p| model.index(p.at) as u32).collect();
         let probes = positions.len().max(1);
-        let [width, height, depth] = model.size.map(|n| n as u32);
-        let config = if model.is_deep() {
-            LaunchConfig::volume(Dim3::new(width, height, depth + 1), Dim3::new(64, 4, 1))
-        } else {
-            LaunchConfig::tiled(width, height + 1, (64, 4))
-        };
         let family = Simulation::family(device, &model)?;
-        let kernel = device.kernel(&Simulation::kernel_of(&family, &model, storage))?;
+        let (kernel, config) = Simulation::launcher(device, &family, &model, storage, tuning)?;
         Ok(Simulation {
             stream: device.default_stream(),
             device: device.clone(),
             storage,
+            tuning,
             fields,
             kernel,
             config,
@@ -187,19 +199,57 @@ impl Simulation {
         })
     }
 
-    fn kernel_of(family: &Family, model: &Model, storage: Storage) -> KernelFn {
+    /// The kernel and the shape of its launches.
+    fn launcher(
+        device: &Device,
+        family: &Family,
+        model: &Model,
+        storage: Storage,
+        tuning: Tuning,
+    ) -> Result<(Kernel, LaunchConfig)> {
         use Storage::{F16, F32};
-        let open = matches!(family, Family::Open { .. });
-        match (model.is_deep(), open, storage) {
-            (false, true, F32) => kernels::full::open_2d::kernel(),
-            (false, false, F32) => kernels::full::media_2d::kernel(),
-            (true, true, F32) => kernels::full::open_3d::kernel(),
-            (true, false, F32) => kernels::full::media_3d::kernel(),
-            (false, true, F16) => kernels::half::open_2d::kernel(),
-            (false, false, F16) => kernels::half::media_2d::kernel(),
-            (true, true, F16) => kernels::half::open_3d::kernel(),
-            (true, false, F16) => kernels::half::media_3d::kernel(),
-        }
+        let (deep, open) = (model.is_deep(), matches!(family, Family::Open { .. }));
+        let on_gpu = matches!(device.backend(), BackendKind::Cuda | BackendKind::Wgpu);
+        // A small grid has lanes enough to keep a GPU busy only if each does one cell.
+        let four = open
+            && match tuning.cells_per_lane {
+                Some(cells) => cells == 4,
+                None => on_gpu && model.cells.len() >= 1 << 19,
+            };
+        let kernel = match (deep, open, storage, four) {
+            (false, true, F32, false) => kernels::full::open_2d::kernel(),
+            (false, true, F32, true) => kernels::full::four::open_2d::kernel(),
+            (false, false, F32, _) => kernels::full::media_2d::kernel(),
+            (true, true, F32, false) => kernels::full::open_3d::kernel(),
+            (true, true, F32, true) => kernels::full::four::open_3d::kernel(),
+            (true, false, F32, _) => kernels::full::media_3d::kernel(),
+            (false, true, F16, false) => kernels::half::open_2d::kernel(),
+            (false, true, F16, true) => kernels::half::four::open_2d::kernel(),
+            (false, false, F16, _) => kernels::half::media_2d::kernel(),
+            (true, true, F16, false) => kernels::half::open_3d::kernel(),
+            (true, true, F16, true) => kernels::half::four::open_3d::kernel(),
+            (true, false, F16, _) => kernels::half::media_3d::kernel(),
+        };
+        let kernel = if on_gpu {
+            // SAFETY: every launch comes from `launch`, with buffers as long as the model's sizes say: the fields and the
+            // bytes have a cell each, the profile a number a column, row and layer, the table that and 256 slots of two
+            // numbers, the drives 16 numbers a turn and the record one a probe and turn for `longest` turns, which no
+            // batch exceeds. Lanes outside the grid touch nothing; a lane on the border reads inwards, every other one
+            // has its neighbours inside; bytes are below 256; `Model::check` has seen that probes lie in the grid. The
+            // kernels divide no integers.
+            unsafe { kernel.unchecked() }
+        } else {
+            kernel
+        };
+        let [width, height, depth] = model.size.map(|n| n as u32);
+        let each = if four { 4 } else { 1 };
+        let (extent, block) = if deep {
+            ([width, height, depth.div_ceil(each) + 1], [64, 4, 1])
+        } else {
+            ([width, height.div_ceil(each) + 1, 1], [64, 4, 1])
+        };
+        let config = LaunchConfig::volume(extent.into(), tuning.block.unwrap_or(block).into());
+        Ok((device.kernel(&kernel)?, config))
     }
 
     /// What is simulated.
@@ -556,9 +606,8 @@ impl Simulation {
     /// Makes the device's side of media and sources anew. Graphs stay where the buffers do.
     fn rebuild(&mut self) -> Result<()> {
         let mut family = Simulation::family(&self.device, &self.model)?;
-        let kernel = self
-            .device
-            .kernel(&Simulation::kernel_of(&family, &self.model, self.storage))?;
+        let (kernel, config) =
+            Simulation::launcher(&self.device, &family, &self.model, self.storage, self.tuning)?;
         let edge = Simulation::edge_of(&self.model);
         let stays = match (&mut family, &self.family) {
             (
@@ -576,7 +625,7 @@ impl Simulation {
             }
             _ => false,
         };
-        (self.family, self.kernel, self.edge) = (family, kernel, edge);
+        (self.family, self.kernel, self.config, self.edge) = (family, kernel, config, edge);
         if !stays {
             self.graphs.clear();
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use perpetua::device::{BackendKind, Device};
 use perpetua::wave::chart::{Chart, Curve};
-use perpetua::wave::{Border, Medium, Model, Region, Simulation, Source, Storage, Waveform};
+use perpetua::wave::{Border, Medium, Model, Region, Simulation, Source, Storage, Tuning, Waveform};
 
 use super::output::{check_folder, write};
 use super::{Backend, Dtype, Failure};
@@ -28,6 +28,15 @@ pub(super) struct Args {
     /// With a medium a cell, which takes a byte a cell more
     #[arg(long)]
     media: bool,
+    /// Cells that a lane does, 1 or 4 (the default depends on the size)
+    #[arg(long)]
+    cells_per_lane: Option<u32>,
+    /// Lanes of a work-group in x, y and z
+    #[arg(long, value_delimiter = ',', num_args = 1..=3)]
+    block: Vec<u32>,
+    /// Steps in the longest graph, up to 1024
+    #[arg(long)]
+    graph: Option<u64>,
     /// Seconds for each figure
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
@@ -72,7 +81,13 @@ fn model(size: [usize; 3], media: bool) -> Model {
 /// Steps a second: the best of the rounds that fit into the time, each long enough to be timed.
 fn measure(device: &Device, size: [usize; 3], args: &Args) -> Result<(f64, &'static str), Failure> {
     let storage: Storage = args.dtype.into();
-    let mut simulation = Simulation::with_storage(device, model(size, args.media), storage)?;
+    let tuning = Tuning {
+        cells_per_lane: args.cells_per_lane,
+        block: (!args.block.is_empty())
+            .then(|| [0, 1, 2].map(|axis| args.block.get(axis).copied().unwrap_or(1))),
+        graph: args.graph,
+    };
+    let mut simulation = Simulation::tuned(device, model(size, args.media), storage, tuning)?;
     // What is made at first use is not measured: kernels, and graphs of all lengths where steps are short.
     simulation.step(2)?;
     simulation.synchronize()?;

@@ -7,6 +7,11 @@ use perpetua::prelude::*;
 #[path = "step.rs"]
 mod step;
 
+// As above.
+#[allow(clippy::duplicate_mod)]
+#[path = "four.rs"]
+pub(in crate::wave) mod four;
+
 pub(in crate::wave) use step::{media_2d, media_3d, open_2d, open_3d};
 
 /// How the field is stored.
