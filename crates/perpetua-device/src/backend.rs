@@ -157,7 +157,25 @@ pub trait GpuContext: MaybeSend + MaybeSync + 'static {
             remedy: "test device loss on another backend",
         })
     }
+
+    /// Changes the text of every kernel rendered from now on, so that tests can plant a bug in a renderer. Can be said
+    /// once for each context.
+    ///
+    /// # Safety
+    /// The changed kernels access memory only as the unchanged ones do.
+    #[cfg(feature = "testing")]
+    unsafe fn rewrite_kernels_for_test(&self, _rewrite: TextRewrite) -> Result<()> {
+        Err(Error::Unsupported {
+            backend: self.info().backend,
+            operation: "rewrite the text of kernels for a test",
+            remedy: "plant the bug on a backend that renders kernels as text",
+        })
+    }
 }
+
+/// Gives another text for a kernel's. Must keep its entry point and parameters.
+#[cfg(feature = "testing")]
+pub type TextRewrite = fn(&str) -> String;
 
 /// A compiled module: one kernel from IR or native code, or all entry points of a text.
 pub trait CompiledKernel: MaybeSend + MaybeSync + 'static {

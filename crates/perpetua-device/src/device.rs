@@ -258,6 +258,18 @@ impl Device {
     pub fn lose_device_for_test(&self) -> Result<()> {
         self.0.context.lose_device_for_test()
     }
+
+    /// Changes the text of every kernel that this device renders from now on, so that tests can plant a bug in a
+    /// renderer. Kernels compiled before stay; the caches on disk must be off
+    /// ([`CompileOptions::no_disk_cache`]).
+    ///
+    /// # Safety
+    /// The changed kernels access memory only as the unchanged ones do.
+    #[cfg(feature = "testing")]
+    pub unsafe fn rewrite_kernels_for_test(&self, rewrite: crate::backend::TextRewrite) -> Result<()> {
+        // SAFETY: the caller answers for the kernels.
+        unsafe { self.0.context.rewrite_kernels_for_test(rewrite) }
+    }
 }
 
 // Reads and verifies a kernel in the IR's text form.

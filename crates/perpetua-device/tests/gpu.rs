@@ -1,12 +1,16 @@
-//! The conformance suite on GPU backends. wgpu always runs (a software adapter will do); CUDA is reported as ignored
-//! where there is none.
+//! The conformance suite on GPU backends, and whether its generated kernels find bugs that are planted in what the
+//! renderers wrote. wgpu always runs (a software adapter will do); CUDA is reported as ignored where there is none.
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use perpetua_device::{BackendKind, Device, conformance};
+use perpetua_ir::testing::Config;
 
-/// Runs the cells whose name contains `part` on each device of a backend.
+/// Kernels among which a planted bug must show.
+const SEEDS: u64 = 300;
+
+/// Runs the cells whose name contains what `PERPETUA_CELLS` says on each device of a backend.
 fn passes(kind: BackendKind, index: usize) -> Result<(), Failed> {
     let device = Device::new(kind, index)?;
     let mut report = conformance::Report::default();
@@ -20,17 +24,107 @@ fn passes(kind: BackendKind, index: usize) -> Result<(), Failed> {
     }
 }
 
+/// A bug that a renderer could have, as a change of what it wrote. None changes what memory is accessed: indices are
+/// checked by comparisons that no bug touches.
+struct Bug {
+    name: &'static str,
+    backend: BackendKind,
+    plant: fn(&str) -> String,
+}
+
+const BUGS: [Bug; 6] = [
+    Bug {
+        name: "no barriers in WGSL",
+        backend: BackendKind::Wgpu,
+        // Either would make lanes meet.
+        plant: |text| {
+            text.replace("workgroupBarrier();", "")
+                .replace("storageBarrier();", "")
+        },
+    },
+    Bug {
+        name: "shifts masked to the wrong width in WGSL",
+        backend: BackendKind::Wgpu,
+        plant: |text| text.replace("& 31u)", "& 15u)"),
+    },
+    Bug {
+        name: "at most read as less in WGSL",
+        backend: BackendKind::Wgpu,
+        plant: |text| text.replace(" <= ", " < "),
+    },
+    Bug {
+        name: "no barriers in PTX",
+        backend: BackendKind::Cuda,
+        plant: |text| text.replace("bar.sync 0;", ""),
+    },
+    Bug {
+        name: "shifts masked to the wrong width in PTX",
+        backend: BackendKind::Cuda,
+        plant: |text| text.replace(", 31;", ", 15;"),
+    },
+    Bug {
+        name: "signed compared as unsigned in PTX",
+        backend: BackendKind::Cuda,
+        plant: |text| {
+            ["lt", "le", "gt"].iter().fold(text.to_owned(), |text, op| {
+                text.replace(&format!("setp.{op}.s32"), &format!("setp.{op}.u32"))
+            })
+        },
+    },
+];
+
+impl Bug {
+    /// Runs generated kernels with the bug in them: one must differ, and come back shrunk.
+    fn is_found(&self) -> Result<(), Failed> {
+        let device = Device::new(self.backend, 0)?;
+        // SAFETY: no bug changes which memory is accessed, as `Bug` promises.
+        unsafe { device.rewrite_kernels_for_test(self.plant)? };
+        let config = Config {
+            floats: false,
+            ..Config::default()
+        };
+        match conformance::fuzz(&device, &config, 0..SEEDS) {
+            Ok(_) => Err(format!("{SEEDS} kernels did not show it").into()),
+            Err(found) if found.0.contains("\nkernel generated(") && found.0.contains("expected") => {
+                println!("{}, found by {}", self.name, found.0);
+                Ok(())
+            }
+            Err(other) => Err(format!("failed in another way: {}", other.0).into()),
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let wgpu = Trial::test("wgpu", || passes(BackendKind::Wgpu, 0));
-    let cuda = match Device::new(BackendKind::Cuda, 0) {
-        Ok(_) => Trial::test("cuda", || passes(BackendKind::Cuda, 0)),
-        Err(error) => {
-            eprintln!("no CUDA device: {error}");
-            Trial::test("cuda", || Ok(()))
-                .with_kind("needs CUDA")
-                .with_ignored_flag(true)
+    let mut arguments = Arguments::from_args();
+    // One after another: a cell that loses its device takes the others in this process with it.
+    arguments.test_threads.get_or_insert(1);
+    let cuda = Device::new(BackendKind::Cuda, 0);
+    if let Err(error) = &cuda {
+        eprintln!("no CUDA device: {error}");
+    }
+    let trial = |name: String, kind: BackendKind, run: fn(usize) -> Result<(), Failed>, n: usize| {
+        let trial = Trial::test(name, move || run(n));
+        match (kind, &cuda) {
+            (BackendKind::Cuda, Err(_)) => trial.with_kind("needs CUDA").with_ignored_flag(true),
+            _ => trial,
         }
     };
-    libtest_mimic::run(&arguments, vec![wgpu, cuda]).exit_code()
+    let mut trials = Vec::new();
+    for (n, bug) in BUGS.iter().enumerate() {
+        let name = format!("planted: {}", bug.name);
+        trials.push(trial(name, bug.backend, |n| BUGS[n].is_found(), n));
+    }
+    trials.push(trial(
+        "wgpu".into(),
+        BackendKind::Wgpu,
+        |n| passes(BackendKind::Wgpu, n),
+        0,
+    ));
+    trials.push(trial(
+        "cuda".into(),
+        BackendKind::Cuda,
+        |n| passes(BackendKind::Cuda, n),
+        0,
+    ));
+    libtest_mimic::run(&arguments, trials).exit_code()
 }

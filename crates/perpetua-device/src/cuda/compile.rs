@@ -32,6 +32,8 @@ pub(super) struct Compiler {
     disk: Option<DiskCache>,
     /// What this context has compiled, by everything it depends on.
     done: Mutex<HashMap<CacheKey, Arc<Compiled>>>,
+    #[cfg(feature = "testing")]
+    pub(super) rewrite: std::sync::OnceLock<crate::backend::TextRewrite>,
 }
 
 impl Compiler {
@@ -44,6 +46,8 @@ impl Compiler {
             sm: major * 10 + minor,
             disk: DiskCache::open("cuda"),
             done: Mutex::default(),
+            #[cfg(feature = "testing")]
+            rewrite: std::sync::OnceLock::new(),
         }
     }
 
@@ -140,6 +144,14 @@ impl Compiler {
     fn entry_of(&self, kernel: &Verified) -> Result<Entry> {
         let source = perpetua_ir::back::ptx::render(kernel, self.sm)
             .map_err(|error| Error::render(BackendKind::Cuda, error))?;
+        #[cfg(feature = "testing")]
+        let source = match self.rewrite.get() {
+            Some(rewrite) => perpetua_ir::back::Source {
+                text: rewrite(&source.text),
+                ..source
+            },
+            None => source,
+        };
         let cubin = self.assemble(&kernel.kernel().name, &source.text)?;
         Ok(Entry::checked(kernel.kernel(), source, cubin))
     }

@@ -298,4 +298,16 @@ impl GpuContext for Context {
             }),
         }
     }
+
+    #[cfg(feature = "testing")]
+    unsafe fn rewrite_kernels_for_test(&self, rewrite: crate::backend::TextRewrite) -> Result<()> {
+        self.compiler
+            .rewrite
+            .set(rewrite)
+            .map_err(|_| Error::InvalidState {
+                operation: "rewriting the text of kernels for a test",
+                cause: "this context rewrites them already",
+                remedy: "open the device again",
+            })
+    }
 }

@@ -215,6 +215,10 @@ fn render_for(shared: &Shared, kernel: &Verified, block: [u32; 3], dynamic_share
     if cfg!(target_arch = "wasm32") && source.text.contains("subgroup") {
         source.text.insert_str(0, BROWSER_SUBGROUPS);
     }
+    #[cfg(feature = "testing")]
+    if let Some(rewrite) = shared.rewrite.get() {
+        source.text = rewrite(&source.text);
+    }
     Ok(source)
 }
 

@@ -262,6 +262,8 @@ impl Context {
             features,
             health,
             read: AtomicU64::new(0),
+            #[cfg(feature = "testing")]
+            rewrite: std::sync::OnceLock::new(),
             #[cfg(not(target_arch = "wasm32"))]
             driver: super::signal::Driver::default(),
         });
@@ -388,5 +390,14 @@ impl GpuContext for Context {
         self.shared.device.destroy();
         self.shared.health.lose("destroyed for a test".into());
         Ok(())
+    }
+
+    #[cfg(feature = "testing")]
+    unsafe fn rewrite_kernels_for_test(&self, rewrite: crate::backend::TextRewrite) -> Result<()> {
+        self.shared.rewrite.set(rewrite).map_err(|_| Error::InvalidState {
+            operation: "rewriting the text of kernels for a test",
+            cause: "this context rewrites them already",
+            remedy: "open the device again",
+        })
     }
 }

@@ -119,6 +119,8 @@ pub(super) struct Shared {
     pub(super) health: Arc<Health>,
     /// Bytes of buffers copied to the host so far.
     pub(super) read: AtomicU64,
+    #[cfg(feature = "testing")]
+    pub(super) rewrite: OnceLock<crate::backend::TextRewrite>,
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) driver: super::signal::Driver,
 }
