@@ -19,5 +19,8 @@ fn null() -> Result<()> {
 #[cfg(feature = "cpu")]
 #[test]
 fn cpu() -> Result<()> {
-    passes(BackendKind::Cpu, "")
+    passes(
+        BackendKind::Cpu,
+        &std::env::var("PERPETUA_CELLS").unwrap_or_default(),
+    )
 }

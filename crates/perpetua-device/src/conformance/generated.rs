@@ -15,7 +15,7 @@ use perpetua_ir::ir::ParamKind;
 use perpetua_ir::testing::{
     Case, Choices, Config, generate, histogram, interpret, minimise_kernel, minimise_tape, mismatches, tape,
 };
-use perpetua_ir::verify::verify;
+use perpetua_ir::verify::{Verified, verify};
 
 use super::{Cell, Failure, Need, Remark};
 use crate::device::Device;
@@ -41,7 +41,7 @@ const TAPE: usize = 30;
 const SHRINKING: [usize; 2] = [150, 300];
 
 /// Lanes of a subgroup in the interpreter. Results do not depend on it.
-const SUBGROUP: u32 = 32;
+pub(super) const SUBGROUP: u32 = 32;
 
 /// A kind of kernels.
 struct Family {
@@ -291,18 +291,10 @@ fn shrunk(device: &Device, config: &Config, seed: u64, tape: &[u32], first: &str
 }
 
 // Runs a case both ways: the fault that both report, if any; an error where they differ.
-fn compare(device: &Device, case: &Case) -> std::result::Result<Option<Fault>, String> {
+pub(super) fn compare(device: &Device, case: &Case) -> std::result::Result<Option<Fault>, String> {
     let kernel = verify(case.kernel.clone()).map_err(|e| format!("the kernel is wrong: {e}"))?;
     let expected = interpret(&kernel, case, SUBGROUP, RaceMode::Off);
-    let run = || {
-        let options = CompileOptions {
-            no_disk_cache: true,
-            ..CompileOptions::default()
-        };
-        let compiled = device.compile(&KernelSource::Ir(&kernel), &options)?.only()?;
-        launch(device, &compiled, case)
-    };
-    match (expected, run()) {
+    match (expected, launch(device, &kernel, case)) {
         (Ok(expected), Ok(found)) => match &mismatches(&case.kernel, &expected, &found, 3)[..] {
             [] => Ok(None),
             some => {
@@ -329,8 +321,21 @@ fn compare(device: &Device, case: &Case) -> std::result::Result<Option<Fault>, S
     }
 }
 
-// What a launch leaves in the arguments.
-fn launch(device: &Device, kernel: &crate::kernel::Kernel, case: &Case) -> Result<Vec<Vec<u8>>> {
+/// What a launch of a case leaves in its arguments.
+pub(super) fn run(device: &Device, case: &Case) -> Result<Vec<Vec<u8>>> {
+    let kernel = verify(case.kernel.clone()).map_err(|e| Error::Frontend {
+        kernel: case.kernel.name.clone(),
+        message: e.to_string(),
+    })?;
+    launch(device, &kernel, case)
+}
+
+fn launch(device: &Device, kernel: &Verified, case: &Case) -> Result<Vec<Vec<u8>>> {
+    let options = CompileOptions {
+        no_disk_cache: true,
+        ..CompileOptions::default()
+    };
+    let compiled = device.compile(&KernelSource::Ir(kernel), &options)?.only()?;
     let mut buffers = Vec::new();
     for (param, bytes) in case.kernel.params.iter().zip(&case.args) {
         buffers.push(match &param.kind {
@@ -348,7 +353,7 @@ fn launch(device: &Device, kernel: &crate::kernel::Kernel, case: &Case) -> Resul
         });
     }
     let config = LaunchConfig::new(case.grid, case.block).with_shared_bytes(case.dynamic_shared);
-    device.launch(kernel, config, &args)?;
+    device.launch(&compiled, config, &args)?;
     device.synchronize()?;
     let read = |(bytes, buffer): (&Vec<u8>, &Option<DynBuffer>)| match buffer {
         Some(buffer) => buffer.read(),

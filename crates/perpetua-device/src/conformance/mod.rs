@@ -12,6 +12,7 @@
 //! # Ok::<(), perpetua_device::Error>(())
 //! ```
 
+mod control;
 mod errors;
 mod faults;
 mod generated;
@@ -159,6 +160,7 @@ pub fn cells() -> Vec<Cell> {
     cells.extend(launches::cells());
     cells.extend(operators::cells());
     cells.extend(faults::cells());
+    cells.extend(control::cells());
     cells.extend(generated::cells());
     cells.extend(loss::cells());
     cells
