@@ -1,6 +1,6 @@
 //! Cells of errors: what is refused, and that the error names it.
 
-use perpetua_ir::ir::{Access, Place, Type};
+use perpetua_ir::ir::{Access, AtomicOp, Op, Place, Sync, Type};
 use perpetua_ir::verify::verify;
 
 use super::kernels::{self, compile};
@@ -135,7 +135,9 @@ fn shapes(device: &Device) -> Check {
         k.kernel_mut().block_size = Some([8, 2, 1]);
         let out = k.buffer("out", Type::U32, Access::ReadWrite);
         let zero = k.u32(0);
-        k.store(Place::element(out, zero), zero)
+        let place = Place::element(out, zero);
+        k.op(Op::Atomic(AtomicOp::Max, place, zero, Sync::RELAXED))
+            .map(drop)
     })?;
     let wrong = device.launch(&fixed, LaunchConfig::new(1, 16), args![&out]);
     fails("another block size", wrong, |e| {

@@ -103,6 +103,7 @@ pub(super) struct Shared {
     pub(super) id: ContextId,
     pub(super) info: DeviceInfo,
     lost: AtomicBool,
+    races: AtomicBool,
     queues: Mutex<Vec<Weak<Queue>>>,
 }
 
@@ -118,6 +119,12 @@ impl Shared {
             device: self.info.name.clone(),
             reason: "a test asked for it".into(),
         })
+    }
+
+    /// Whether launches look for races.
+    pub(super) fn detects_races(&self) -> bool {
+        // Relaxed: nothing is published through it.
+        self.races.load(Ordering::Relaxed)
     }
 
     fn queues(&self) -> Vec<Arc<Queue>> {
@@ -136,12 +143,34 @@ impl Shared {
 }
 
 impl CpuContext {
+    /// From now on, launches look for races, or no longer do. Kernels whose IR is known then run in the interpreter, on
+    /// one thread; two lanes that access one place, one of them writing, without an order between them are an error of
+    /// the launch that names kernel, line and lanes.
+    ///
+    /// ```
+    /// use perpetua_device::{BackendKind, CompileOptions, Device, KernelSource, LaunchConfig, args, cpu::CpuContext};
+    /// let device = Device::new(BackendKind::Cpu, 0)?;
+    /// if let Some(cpu) = device.context().as_any().downcast_ref::<CpuContext>() {
+    ///     cpu.detect_races(true);
+    /// }
+    /// let text = "kernel k(x: buffer<u32, read_write>) {\n  %0: u32 = thread_idx.x\n  %1: u32 = const 0\n  store x[%1], %0\n}\n";
+    /// let kernel = device.compile(&KernelSource::IrText(text), &CompileOptions::default())?.only()?;
+    /// let x = device.zeros::<u32>(1)?;
+    /// device.launch(&kernel, LaunchConfig::new(1, 2), args![&x])?;
+    /// assert!(x.read().is_err_and(|e| e.to_string().contains("race")));
+    /// # Ok::<(), perpetua_device::Error>(())
+    /// ```
+    pub fn detect_races(&self, on: bool) {
+        self.shared.races.store(on, Ordering::Relaxed);
+    }
+
     fn new(info: DeviceInfo) -> CpuContext {
         let id = ContextId::unique();
         let shared = Arc::new(Shared {
             id,
             info,
             lost: AtomicBool::new(false),
+            races: AtomicBool::new(false),
             queues: Mutex::default(),
         });
         CpuContext {

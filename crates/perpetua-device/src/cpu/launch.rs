@@ -159,7 +159,9 @@ impl Launch {
         if self.lanes() == 0 {
             return Ok(());
         }
-        if let Some(native) = &self.function.0.native {
+        let inner = &*self.function.0;
+        let watched = inner.verified.is_some() && inner.shared.detects_races();
+        if let (Some(native), false) = (&inner.native, watched) {
             let args: Vec<NativeArg<'_>> = self.args.iter().map(Arg::native).collect();
             if (native.accepts)(&self.shape, &args) {
                 return self.run_native(native, &args);
@@ -177,6 +179,10 @@ impl Launch {
             dynamic_shared_bytes: self.shape.shared_bytes,
             subgroup_size: SUBGROUP,
             print: Some(&print),
+            races: match inner.shared.detects_races() {
+                true => interp::RaceMode::Detect,
+                false => interp::RaceMode::Off,
+            },
             ..interp::LaunchConfig::new(grid, block, &args)
         };
         let config = match self.is_small() {
