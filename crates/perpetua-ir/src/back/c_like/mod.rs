@@ -20,7 +20,8 @@ mod module;
 mod names;
 mod repeat;
 mod statement;
-#[cfg(all(test, feature = "cuda-c", feature = "msl", feature = "wgsl"))]
+#[cfg(test)]
+#[cfg(all(feature = "cuda-c", feature = "msl", feature = "wgsl"))]
 mod tests;
 mod uses;
 mod writer;
