@@ -176,3 +176,19 @@ fn faults(device: &Device, kind: FaultKind, expression: &str, place: &str) -> Ch
     none.map(drop)
         .map_err(|e| Failure(format!("no lane faults: {e}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_of_the_texts_has_its_cells() {
+        let check = |text: &str, names: &[&str]| {
+            let kernels = kernels_in_file(text, "text.rs").unwrap();
+            let found: Vec<&str> = kernels.iter().map(|(name, _)| name.as_str()).collect();
+            assert_eq!(found, names);
+        };
+        check(PROGRAMS, &KERNELS);
+        check(&FAULTS.replace("FAULT", "1"), &PLACES);
+    }
+}
