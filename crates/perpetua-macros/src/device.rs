@@ -3,10 +3,12 @@
 use perpetua_syntax::FunctionKind;
 use perpetua_syntax::parse::{read_function, read_method};
 use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
+use quote::{ToTokens, format_ident, quote};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
+use crate::native::sibling::Sibling;
 use crate::options::{Options, Takes};
 use crate::{describe, output, resolver};
 
@@ -64,27 +66,50 @@ fn is_member(function: &syn::ImplItemFn) -> bool {
 }
 
 fn free(item: &syn::ItemFn, facade: &TokenStream) -> TokenStream {
-    let read = match read_function(item, FunctionKind::Device, &file_of(&item.sig)) {
-        Ok(read) => read,
-        Err(error) => {
-            let sibling = describe::sibling(item, &quote!(#facade::refused()), &TokenStream::new(), facade);
-            return output::with_error(quote!(#item #sibling), &error);
-        }
+    let read = read_function(item, FunctionKind::Device, &file_of(&item.sig));
+    let native = Sibling {
+        sig: &item.sig,
+        block: &item.block,
+        read: read.as_ref().ok(),
+        own: None,
+        name: &format_ident!("__perpetua_native"),
+        flag: &format_ident!("__PERPETUA_NATIVE"),
     };
-    let definition = describe::definition(&read, &item.block, None, facade);
-    let sibling = describe::sibling(item, &definition, &TokenStream::new(), facade);
-    quote! { #[allow(dead_code)] #item #sibling }
+    let native = native.items(facade);
+    match read {
+        Ok(read) => {
+            let definition = describe::definition(&read, &item.block, None, facade);
+            let sibling = describe::sibling(item, &definition, &native, facade);
+            quote! { #[allow(dead_code)] #item #sibling }
+        }
+        Err(error) => {
+            let sibling = describe::sibling(item, &quote!(#facade::refused()), &native, facade);
+            output::with_error(quote!(#item #sibling), &error)
+        }
+    }
 }
 
 /// The sibling of a method or associated function; an error where the function is outside the language.
 fn method(item: &syn::ImplItemFn, own: &TokenStream, facade: &TokenStream) -> TokenStream {
     let name = resolver::method_name(&item.sig.ident);
     let hidden = output::hidden(&item.attrs);
-    let (definition, error) = match read_method(item, FunctionKind::Device, &file_of(&item.sig)) {
+    let read = read_method(item, FunctionKind::Device, &file_of(&item.sig));
+    let native = Sibling {
+        sig: &item.sig,
+        block: &item.block,
+        read: read.as_ref().ok(),
+        own: Some(own),
+        name: &format_ident!("__perpetua_native_{}", item.sig.ident.unraw()),
+        flag: &format_ident!("__PERPETUA_NATIVE_{}", item.sig.ident.unraw()),
+    };
+    let native = native.items(facade);
+    let (definition, error) = match read {
         Ok(read) => (describe::definition(&read, &item.block, Some(own), facade), None),
         Err(error) => (quote!(#facade::refused()), Some(error)),
     };
     let sibling = quote! {
+        #native
+
         #hidden
         pub const fn #name() -> ::core::option::Option<#facade::FunctionDef> {
             ::core::option::Option::Some(#definition)

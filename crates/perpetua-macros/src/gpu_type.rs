@@ -96,36 +96,46 @@ fn struct_access(
         let element = element(&field.ty);
         quote!(#member: #element::ZEROED)
     });
-    let any_bits = fields.iter().map(|field| {
-        let element = element(&field.ty);
-        quote!(#element::ANY_BITS)
-    });
-    let loads = members.iter().zip(fields).map(|(member, field)| {
-        let element = element(&field.ty);
-        quote!(#member: #element::load(&raw const (*place).#member)?)
-    });
-    let stores = members.iter().zip(fields).map(|(member, field)| {
-        let element = element(&field.ty);
-        quote!(#element::store(&raw mut (*place).#member, value.#member);)
-    });
+    let loads = |load: &str| {
+        let load = format_ident!("{load}");
+        let fields = members.iter().zip(fields).map(|(member, field)| {
+            let element = element(&field.ty);
+            quote!(#member: #element::#load(&raw const (*place).#member)?)
+        });
+        quote! {
+            #[inline(always)]
+            unsafe fn #load(place: *const Self) -> ::core::result::Result<Self, #facade::Invalid> {
+                // SAFETY: the fields at `place` are as the caller promises the struct to be.
+                unsafe { ::core::result::Result::Ok(Self { #(#fields),* }) }
+            }
+        }
+    };
+    let stores = |store: &str| {
+        let store = format_ident!("{store}");
+        let fields = members.iter().zip(fields).map(|(member, field)| {
+            let element = element(&field.ty);
+            quote!(#element::#store(&raw mut (*place).#member, value.#member);)
+        });
+        quote! {
+            #[inline(always)]
+            unsafe fn #store(place: *mut Self, value: Self) {
+                // SAFETY: the fields at `place` are as the caller promises the struct to be.
+                unsafe { #(#fields)* }
+            }
+        }
+    };
+    let (load, read) = (loads("load"), loads("read"));
+    let (store, write) = (stores("store"), stores("write"));
     quote! {
         // SAFETY: field by field, by the fields' own promise; a field lies inside its struct.
         #[automatically_derived]
         unsafe impl #facade::Element for #name {
             const ZEROED: Self = Self { #(#zeros),* };
-            const ANY_BITS: bool = #(#any_bits)&&*;
 
-            #[inline(always)]
-            unsafe fn load(place: *const Self) -> ::core::result::Result<Self, #facade::Invalid> {
-                // SAFETY: the fields at `place` are as the caller promises the struct to be.
-                unsafe { ::core::result::Result::Ok(Self { #(#loads),* }) }
-            }
-
-            #[inline(always)]
-            unsafe fn store(place: *mut Self, value: Self) {
-                // SAFETY: as in `load`.
-                unsafe { #(#stores)* }
-            }
+            #load
+            #store
+            #read
+            #write
         }
     }
 }
@@ -160,28 +170,42 @@ fn enum_access(name: &syn::Ident, definition: &EnumDef, facade: &TokenStream) ->
         .position(|(_, value)| *value == 0)
         .unwrap_or(0);
     let zero = variants.get(zero);
-    quote! {
-        // SAFETY: the integer that stores the enum, by its own promise; only variants are given back.
-        #[automatically_derived]
-        unsafe impl #facade::Element for #name {
-            const ZEROED: Self = Self::#zero;
-            const ANY_BITS: bool = false;
-
+    let loads = |load: &str| {
+        let load = format_ident!("{load}");
+        quote! {
             #[inline(always)]
-            unsafe fn load(place: *const Self) -> ::core::result::Result<Self, #facade::Invalid> {
+            unsafe fn #load(place: *const Self) -> ::core::result::Result<Self, #facade::Invalid> {
                 // SAFETY: the enum is stored as this integer, so its memory is the integer's.
-                let value = unsafe { <#repr as #facade::Element>::load(place.cast::<#repr>())? };
+                let value = unsafe { <#repr as #facade::Element>::#load(place.cast::<#repr>())? };
                 #(if value == Self::#variants as #repr {
                     return ::core::result::Result::Ok(Self::#variants);
                 })*
                 ::core::result::Result::Err(#facade::Invalid { ty: #text, value: value as u64 })
             }
-
+        }
+    };
+    let stores = |store: &str| {
+        let store = format_ident!("{store}");
+        quote! {
             #[inline(always)]
-            unsafe fn store(place: *mut Self, value: Self) {
+            unsafe fn #store(place: *mut Self, value: Self) {
                 // SAFETY: as in `load`.
-                unsafe { <#repr as #facade::Element>::store(place.cast::<#repr>(), value as #repr) }
+                unsafe { <#repr as #facade::Element>::#store(place.cast::<#repr>(), value as #repr) }
             }
+        }
+    };
+    let (load, read) = (loads("load"), loads("read"));
+    let (store, write) = (stores("store"), stores("write"));
+    quote! {
+        // SAFETY: the integer that stores the enum, by its own promise; only variants are given back.
+        #[automatically_derived]
+        unsafe impl #facade::Element for #name {
+            const ZEROED: Self = Self::#zero;
+
+            #load
+            #store
+            #read
+            #write
         }
     }
 }

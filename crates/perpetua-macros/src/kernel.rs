@@ -6,6 +6,8 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{quote, quote_spanned};
 
 use crate::device::file_of;
+use crate::native::generics::without_lifetimes;
+use crate::native::program::{arguments, program};
 use crate::options::{EdgeOption, Options, Takes};
 use crate::{describe, output};
 
@@ -100,59 +102,46 @@ fn handle(
     options: &Options,
     facade: &TokenStream,
 ) -> TokenStream {
-    let name = &read.tree.name;
-    let (sig, own) = (&function.sig, &function.sig.ident);
+    let (name, own) = (&read.tree.name, &function.sig.ident);
+    let program = program(function, read, options, is_volume(function), facade);
     let instantiation = instantiation(function, read, options, facade);
-    let entry = quote! {
-        #facade::Entry::new(#name, #own::__perpetua_function(), || #instantiation, ::core::option::Option::None)
+    let generics = match &program {
+        Some(program) => program.generics.clone(),
+        None => interpreted_generics(&function.sig.generics, facade),
     };
-    let doc = format!("The kernel `{name}`, for launches.");
-    if read.tree.generics.is_empty() {
-        return quote! {
-            #[doc = #doc]
-            pub fn kernel() -> #facade::KernelFn {
-                static ENTRY: #facade::Entry = #entry;
-                #facade::KernelFn::new(&ENTRY)
-            }
-        };
-    }
-    let generics = instance_generics(&sig.generics, facade);
     let (params, clause) = (&generics.params, &generics.where_clause);
     let (markers, arguments) = (markers(&generics), arguments(&generics));
+    let native = match &program {
+        Some(_) => quote!(#facade::native::available::<Instance<#(#arguments),*>>()),
+        None => quote!(::core::option::Option::None),
+    };
+    let items = program.map(|program| program.items);
+    let entry = quote!(#facade::Entry::new(#name, #own::__perpetua_function(), || #instantiation, #native));
+    let found = if arguments.is_empty() {
+        quote! {
+            static ENTRY: #facade::Entry = #entry;
+            #facade::KernelFn::new(&ENTRY)
+        }
+    } else {
+        quote!(#facade::KernelFn::instance::<Instance<#(#arguments),*>>(|| #entry))
+    };
+    let doc = format!("The kernel `{name}`, for launches.");
     quote! {
         #[doc = #doc]
         pub fn kernel<#params>() -> #facade::KernelFn #clause {
             struct Instance<#params>(#markers) #clause;
-            #facade::KernelFn::instance::<Instance<#(#arguments),*>>(|| #entry)
+            #items
+            #found
         }
     }
 }
 
 /// The function's generic parameters without lifetimes, each type a type of device memory.
-fn instance_generics(generics: &syn::Generics, facade: &TokenStream) -> syn::Generics {
-    let mut generics = generics.clone();
-    generics.params = generics
-        .params
-        .into_iter()
-        .filter(|param| !matches!(param, syn::GenericParam::Lifetime(_)))
-        .collect();
-    for param in &mut generics.params {
-        if let syn::GenericParam::Type(param) = param {
-            param.bounds = param
-                .bounds
-                .iter()
-                .filter(|bound| !matches!(bound, syn::TypeParamBound::Lifetime(_)))
-                .cloned()
-                .collect();
-            let bound: syn::TypeParamBound = syn::parse_quote!(#facade::GpuType);
-            param.bounds.push(bound);
-        }
-    }
-    if let Some(clause) = &mut generics.where_clause {
-        clause.predicates = std::mem::take(&mut clause.predicates)
-            .into_iter()
-            .filter(|predicate| !matches!(predicate, syn::WherePredicate::Lifetime(_)))
-            .collect();
+fn interpreted_generics(generics: &syn::Generics, facade: &TokenStream) -> syn::Generics {
+    let mut generics = without_lifetimes(generics);
+    for param in generics.type_params_mut() {
+        let bound: syn::TypeParamBound = syn::parse_quote!(#facade::GpuType);
+        param.bounds.push(bound);
     }
     generics
 }
@@ -161,22 +150,6 @@ fn instance_generics(generics: &syn::Generics, facade: &TokenStream) -> syn::Gen
 fn markers(generics: &syn::Generics) -> TokenStream {
     let types = generics.type_params().map(|param| &param.ident);
     quote!(::core::marker::PhantomData<fn() -> (#(#types,)*)>)
-}
-
-/// The parameters as arguments.
-fn arguments(generics: &syn::Generics) -> Vec<TokenStream> {
-    let argument = |param: &syn::GenericParam| match param {
-        syn::GenericParam::Type(param) => {
-            let name = &param.ident;
-            quote!(#name)
-        }
-        syn::GenericParam::Const(param) => {
-            let name = &param.ident;
-            quote!(#name)
-        }
-        syn::GenericParam::Lifetime(_) => TokenStream::new(),
-    };
-    generics.params.iter().map(argument).collect()
 }
 
 /// The value `Instantiation { … }`: generic arguments and what the attribute's options say.

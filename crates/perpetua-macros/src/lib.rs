@@ -9,6 +9,7 @@ mod describe;
 mod device;
 mod gpu_type;
 mod kernel;
+mod native;
 mod options;
 mod output;
 mod resolver;

@@ -19,10 +19,7 @@ pub(crate) fn closure(
     own: Option<&TokenStream>,
     facade: &TokenStream,
 ) -> TokenStream {
-    let mut types = BTreeMap::new();
-    if let Some(own) = own {
-        types.insert(own.to_string(), own.clone());
-    }
+    let types = named_types(read, own);
     let mut entries = Vec::with_capacity(read.paths.len());
     for (id, (tokens, entry)) in (0u32..).zip(read.paths.iter().zip(&read.tree.paths)) {
         let path = Plain::of(tokens);
@@ -30,18 +27,13 @@ pub(crate) fn closure(
         let span = tokens.span();
         entries.push(match entry.usage {
             PathUsage::Type | PathUsage::StructLiteral => {
-                types.insert(whole.to_string(), whole.clone());
                 quote_spanned!(span=> r.ty::<#whole>(#id);)
             }
             PathUsage::Value | PathUsage::Pattern => {
-                if let Some((ty, _)) = path.member() {
-                    types.insert(ty.to_string(), ty);
-                }
                 quote_spanned!(span=> r.constant(#id, &#whole);)
             }
             PathUsage::Call => match path.member() {
                 Some((ty, name)) => {
-                    types.insert(ty.to_string(), ty.clone());
                     let function = method_name(&name);
                     quote_spanned!(span=> r.device(#id, <#ty>::#function());)
                 }
@@ -50,8 +42,34 @@ pub(crate) fn closure(
         });
     }
     let own = own.map(|own| quote!(r.self_type::<#own>();));
-    let methods = methods(body, &types.into_values().collect::<Vec<_>>(), facade);
+    let methods = methods(body, &types, facade);
     quote!(|r: &mut #facade::Resolver| { #own #(#entries)* #methods })
+}
+
+/// The types that a function names, and its own: those whose methods it may call.
+pub(crate) fn named_types(read: &Read<Function>, own: Option<&TokenStream>) -> Vec<TokenStream> {
+    let mut types = BTreeMap::new();
+    if let Some(own) = own {
+        types.insert(own.to_string(), own.clone());
+    }
+    for (tokens, entry) in read.paths.iter().zip(&read.tree.paths) {
+        let path = Plain::of(tokens);
+        let ty = match entry.usage {
+            PathUsage::Type | PathUsage::StructLiteral => Some(path.whole()),
+            _ => path.member().map(|(ty, _)| ty),
+        };
+        if let Some(ty) = ty {
+            types.insert(ty.to_string(), ty);
+        }
+    }
+    types.into_values().collect()
+}
+
+/// The methods that a body calls.
+pub(crate) fn called_methods(body: &syn::Block) -> Vec<syn::Ident> {
+    let mut called = Called::default();
+    called.visit_block(body);
+    called.0.into_values().collect()
 }
 
 /// The sibling of the method or associated function `name`.
@@ -61,18 +79,17 @@ pub(crate) fn method_name(name: &syn::Ident) -> syn::Ident {
 
 /// Asks each type for each method called: one that lacks it falls through to a trait.
 fn methods(body: &syn::Block, types: &[TokenStream], facade: &TokenStream) -> TokenStream {
-    let mut called = Called::default();
-    called.visit_block(body);
-    if called.0.is_empty() || types.is_empty() {
+    let called = called_methods(body);
+    if called.is_empty() || types.is_empty() {
         return TokenStream::new();
     }
-    let fallbacks = called.0.values().map(|name| {
+    let fallbacks = called.iter().map(|name| {
         let function = method_name(name);
         quote!(fn #function() -> Option<#facade::FunctionDef> { None })
     });
-    let entries = called.0.iter().flat_map(|(text, name)| {
+    let entries = called.iter().flat_map(|name| {
         types.iter().map(move |ty| {
-            let function = method_name(name);
+            let (function, text) = (method_name(name), name.unraw().to_string());
             quote_spanned!(ty.span()=> r.method::<#ty>(#text, <#ty>::#function());)
         })
     });
@@ -104,13 +121,13 @@ impl<'ast> Visit<'ast> for Called {
 }
 
 /// A path without generic arguments.
-struct Plain {
+pub(crate) struct Plain {
     leading: Option<syn::Token![::]>,
     idents: Vec<syn::Ident>,
 }
 
 impl Plain {
-    fn of(path: &syn::Path) -> Plain {
+    pub(crate) fn of(path: &syn::Path) -> Plain {
         Plain {
             leading: path.leading_colon,
             idents: path
@@ -126,21 +143,26 @@ impl Plain {
         quote!(#leading #(#idents)::*)
     }
 
-    fn whole(&self) -> TokenStream {
+    pub(crate) fn whole(&self) -> TokenStream {
         self.prefix(self.idents.len())
     }
 
     /// The type and the member, where the segment before the last is written like a type.
-    fn member(&self) -> Option<(TokenStream, syn::Ident)> {
+    pub(crate) fn member(&self) -> Option<(TokenStream, syn::Ident)> {
         let [.., ty, name] = &self.idents[..] else {
             return None;
         };
-        let is_type = ty
-            .unraw()
-            .to_string()
-            .chars()
-            .find(|&c| c != '_')
-            .is_some_and(char::is_uppercase);
-        is_type.then(|| (self.prefix(self.idents.len() - 1), name.clone()))
+        is_type(ty).then(|| (self.prefix(self.idents.len() - 1), name.clone()))
     }
+
+    /// Whether it is written like a type.
+    pub(crate) fn is_type(&self) -> bool {
+        self.idents.last().is_some_and(is_type)
+    }
+}
+
+/// Whether a name is written like a type's.
+fn is_type(name: &syn::Ident) -> bool {
+    let name = name.unraw().to_string();
+    name.chars().find(|&c| c != '_').is_some_and(char::is_uppercase)
 }

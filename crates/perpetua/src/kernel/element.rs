@@ -6,11 +6,11 @@ use perpetua_ir::front::rust::GpuType;
 
 /// A type of device memory. `derive(GpuType)` implements it beside [`GpuType`].
 ///
-/// Accesses go scalar by scalar, each a relaxed atomic one, so that lanes that race see each scalar whole.
+/// Accesses go scalar by scalar. [`load`](Element::load) and [`store`](Element::store) make relaxed atomic ones, so that
+/// lanes that race see each scalar whole; [`read`](Element::read) and [`write`](Element::write) plain ones.
 ///
 /// # Safety
-/// [`load`](Element::load) and [`store`](Element::store) access only the scalars of the value at `place`, each
-/// with one relaxed atomic access, and `load` gives only valid values.
+/// The four functions access only the scalars of the value at `place`, each once, and give only valid values.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of device memory",
     label = "kernels hold scalars, arrays, and types with `#[derive(GpuType)]`"
@@ -18,9 +18,6 @@ use perpetua_ir::front::rust::GpuType;
 pub unsafe trait Element: GpuType {
     /// All zeros; for an enum without a variant of that value the first one.
     const ZEROED: Self;
-
-    /// Whether every pattern of bits is a value.
-    const ANY_BITS: bool;
 
     /// A number as this type, as by `as`; [`ZEROED`](Element::ZEROED) for types that are no numbers.
     fn from_f64(value: f64) -> Self {
@@ -42,6 +39,21 @@ pub unsafe trait Element: GpuType {
     /// # Safety
     /// `place` is aligned, and its memory is valid for atomic writes.
     unsafe fn store(place: *mut Self, value: Self);
+
+    /// Loads a value that nobody stores to meanwhile.
+    ///
+    /// # Errors
+    /// As [`load`](Element::load).
+    ///
+    /// # Safety
+    /// `place` is aligned, its memory is initialised and valid for reads, and no other thread writes to it.
+    unsafe fn read(place: *const Self) -> Result<Self, Invalid>;
+
+    /// Stores a value where nobody else looks meanwhile.
+    ///
+    /// # Safety
+    /// `place` is aligned, its memory is valid for writes, and no other thread accesses it.
+    unsafe fn write(place: *mut Self, value: Self);
 }
 
 /// A number in memory that is no variant of the enum that should be there.
@@ -54,12 +66,11 @@ pub struct Invalid {
 }
 
 macro_rules! scalars {
-    ($($ty:ident $atomic:ident $zero:expr, $v:ident => $from:expr, $bits:ident => $load:expr, $s:ident => $store:expr;)*) => { $(
+    ($($ty:ident $atomic:ident $bits_ty:ident $zero:expr, $v:ident => $from:expr, $bits:ident => $load:expr, $s:ident => $store:expr;)*) => { $(
         // SAFETY: one atomic access of the scalar's size each; every pattern of bits that `store` writes or that the
         // memory may hold by `GpuType` is a value (`bool`: what is not 0 is true).
         unsafe impl Element for $ty {
             const ZEROED: $ty = $zero;
-            const ANY_BITS: bool = true;
 
             fn from_f64($v: f64) -> $ty {
                 $from
@@ -79,32 +90,44 @@ macro_rules! scalars {
                 // SAFETY: as in `load`.
                 unsafe { $atomic::from_ptr(place.cast()) }.store($store, Ordering::Relaxed);
             }
+
+            #[inline(always)]
+            unsafe fn read(place: *const $ty) -> Result<$ty, Invalid> {
+                // SAFETY: aligned, initialised and quiet by the caller's promise; read as the integer of its bits.
+                let $bits = unsafe { place.cast::<$bits_ty>().read() };
+                Ok($load)
+            }
+
+            #[inline(always)]
+            unsafe fn write(place: *mut $ty, $s: $ty) {
+                // SAFETY: aligned and quiet by the caller's promise.
+                unsafe { place.cast::<$bits_ty>().write($store) };
+            }
         }
     )* };
 }
 
 scalars! {
-    bool AtomicU8 false, _v => false, b => b != 0, s => u8::from(s);
-    i8 AtomicI8 0, v => v as i8, b => b, s => s;
-    i16 AtomicI16 0, v => v as i16, b => b, s => s;
-    i32 AtomicI32 0, v => v as i32, b => b, s => s;
-    i64 AtomicI64 0, v => v as i64, b => b, s => s;
-    isize AtomicIsize 0, v => v as isize, b => b, s => s;
-    u8 AtomicU8 0, v => v as u8, b => b, s => s;
-    u16 AtomicU16 0, v => v as u16, b => b, s => s;
-    u32 AtomicU32 0, v => v as u32, b => b, s => s;
-    u64 AtomicU64 0, v => v as u64, b => b, s => s;
-    usize AtomicUsize 0, v => v as usize, b => b, s => s;
-    f16 AtomicU16 f16::ZERO, v => f16::from_f32(v as f32), b => f16::from_bits(b), s => s.to_bits();
-    bf16 AtomicU16 bf16::ZERO, v => bf16::from_f32(v as f32), b => bf16::from_bits(b), s => s.to_bits();
-    f32 AtomicU32 0.0, v => v as f32, b => f32::from_bits(b), s => s.to_bits();
-    f64 AtomicU64 0.0, v => v, b => f64::from_bits(b), s => s.to_bits();
+    bool AtomicU8 u8 false, _v => false, b => b != 0, s => u8::from(s);
+    i8 AtomicI8 i8 0, v => v as i8, b => b, s => s;
+    i16 AtomicI16 i16 0, v => v as i16, b => b, s => s;
+    i32 AtomicI32 i32 0, v => v as i32, b => b, s => s;
+    i64 AtomicI64 i64 0, v => v as i64, b => b, s => s;
+    isize AtomicIsize isize 0, v => v as isize, b => b, s => s;
+    u8 AtomicU8 u8 0, v => v as u8, b => b, s => s;
+    u16 AtomicU16 u16 0, v => v as u16, b => b, s => s;
+    u32 AtomicU32 u32 0, v => v as u32, b => b, s => s;
+    u64 AtomicU64 u64 0, v => v as u64, b => b, s => s;
+    usize AtomicUsize usize 0, v => v as usize, b => b, s => s;
+    f16 AtomicU16 u16 f16::ZERO, v => f16::from_f32(v as f32), b => f16::from_bits(b), s => s.to_bits();
+    bf16 AtomicU16 u16 bf16::ZERO, v => bf16::from_f32(v as f32), b => bf16::from_bits(b), s => s.to_bits();
+    f32 AtomicU32 u32 0.0, v => v as f32, b => f32::from_bits(b), s => s.to_bits();
+    f64 AtomicU64 u64 0.0, v => v, b => f64::from_bits(b), s => s.to_bits();
 }
 
 // SAFETY: element by element, by the elements' own promise.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const ZEROED: [T; N] = [T::ZEROED; N];
-    const ANY_BITS: bool = T::ANY_BITS;
 
     #[inline(always)]
     unsafe fn load(place: *const [T; N]) -> Result<[T; N], Invalid> {
@@ -121,6 +144,24 @@ unsafe impl<T: Element, const N: usize> Element for [T; N] {
         for (i, element) in value.into_iter().enumerate() {
             // SAFETY: as in `load`.
             unsafe { T::store(place.cast::<T>().add(i), element) };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn read(place: *const [T; N]) -> Result<[T; N], Invalid> {
+        let mut value = Self::ZEROED;
+        for (i, element) in value.iter_mut().enumerate() {
+            // SAFETY: as in `load`.
+            *element = unsafe { T::read(place.cast::<T>().add(i)) }?;
+        }
+        Ok(value)
+    }
+
+    #[inline(always)]
+    unsafe fn write(place: *mut [T; N], value: [T; N]) {
+        for (i, element) in value.into_iter().enumerate() {
+            // SAFETY: as in `load`.
+            unsafe { T::write(place.cast::<T>().add(i), element) };
         }
     }
 }

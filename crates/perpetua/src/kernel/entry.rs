@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock, RwLock};
 
-use perpetua_device::native::NativeKernel;
+use perpetua_device::native::{NativeArg, NativeKernel, NativeLaunch};
 use perpetua_device::{Error, KernelId, KernelSpec};
 use perpetua_ir::front::rust::{FunctionDef, Instantiation, StencilConfig, lower};
 use perpetua_ir::ir::Checks;
 use perpetua_ir::verify::{Verified, verify};
 
 use super::identity::identity;
+use super::native::Native;
 
 /// A kernel function of the program with its generic arguments and options. Cheap to copy.
 ///
@@ -36,7 +37,7 @@ pub struct Entry {
     name: &'static str,
     function: FunctionDef,
     instantiation: Source,
-    native: Option<NativeKernel>,
+    native: Option<Native>,
     id: OnceLock<KernelId>,
     wide: OnceLock<Result<Arc<Verified>, Error>>,
     narrow: OnceLock<Result<Arc<Verified>, Error>>,
@@ -56,7 +57,7 @@ impl Entry {
         name: &'static str,
         function: FunctionDef,
         instantiation: fn() -> Instantiation,
-        native: Option<NativeKernel>,
+        native: Option<Native>,
     ) -> Entry {
         Entry {
             name,
@@ -136,7 +137,7 @@ impl KernelFn {
         }))
     }
 
-    fn changed(self, native: Option<NativeKernel>, change: impl FnOnce(&mut Instantiation)) -> KernelFn {
+    fn changed(self, native: Option<Native>, change: impl FnOnce(&mut Instantiation)) -> KernelFn {
         let source = match self.0.instantiation {
             Source::Written(_) | Source::Changed(_) => Source::Changed,
             Source::Unchecked(_) => Source::Unchecked,
@@ -146,7 +147,7 @@ impl KernelFn {
 
     fn replaced(
         self,
-        native: Option<NativeKernel>,
+        native: Option<Native>,
         source: fn(Box<Instantiation>) -> Source,
         change: impl FnOnce(&mut Instantiation),
     ) -> KernelFn {
@@ -182,6 +183,12 @@ impl KernelFn {
         self.0.instantiation()
     }
 
+    /// How many lanes of a launch native code runs without checks, because they are proven; `None` without native code.
+    #[doc(hidden)]
+    pub fn proven(self, launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<u64> {
+        (self.0.native?.proven)(launch, args)
+    }
+
     /// The kernel for work-groups of this size only.
     pub fn with_block_size(self, x: u32, y: u32, z: u32) -> KernelFn {
         self.changed(self.0.native, |how| how.block_size = Some([x, y, z]))
@@ -190,7 +197,7 @@ impl KernelFn {
     /// The kernel with multiplications and additions fused where the target likes it. Without native code: the
     /// interpreter computes fused what every target must.
     pub fn contracted(self) -> KernelFn {
-        self.changed(self.0.native, |how| how.contract = true)
+        self.changed(None, |how| how.contract = true)
     }
 
     /// The kernel as a stencil with this tile, halo and edge rule; ignored where the function is no stencil.
@@ -237,7 +244,7 @@ unsafe impl KernelSpec for KernelFn {
     }
 
     fn native(&self) -> Option<NativeKernel> {
-        self.0.native
+        self.0.native.map(|native| native.kernel)
     }
 }
 

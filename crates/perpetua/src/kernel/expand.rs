@@ -2,6 +2,7 @@
 
 pub use super::element::{Element, Invalid};
 pub use super::entry::{Entry, KernelFn};
+pub use super::native;
 pub use perpetua_ir::front::rust::{
     ConstValue, Edge, FieldDesc, FunctionDef, GenericValue, GpuConst, GpuType, Instantiation, Resolver,
     StencilConfig, TypeDesc,

@@ -23,6 +23,9 @@ pub mod entry;
 mod identity;
 
 #[doc(hidden)]
+pub mod native;
+
+#[doc(hidden)]
 pub mod expand;
 
 pub use crate::gpu_println;

@@ -1,0 +1,275 @@
+//! Places: what is read, stored to and borrowed. A place is an element of a buffer, or lies in the lane's own memory, and
+//! below that a path of fields and indices.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use super::lane::{Lane, internal};
+use super::language::{name_of, peel};
+use super::scope::Name;
+
+/// A place.
+struct Place {
+    root: Root,
+    path: Vec<Step>,
+}
+
+enum Root {
+    /// `buffer[index]`.
+    Element {
+        buffer: syn::Ident,
+        index: TokenStream,
+        site: TokenStream,
+    },
+    /// A local, a dereferenced reference, a constant, or a value without a place.
+    Own(TokenStream),
+}
+
+enum Step {
+    Field(TokenStream),
+    Index { index: TokenStream, site: TokenStream },
+}
+
+/// What is indexed, for a fault.
+fn subject(base: &syn::Expr) -> String {
+    match peel(base) {
+        syn::Expr::Path(path) => match path.path.segments.last() {
+            Some(segment) => segment.ident.to_string(),
+            None => String::new(),
+        },
+        // A path into a variable is reported as the variable.
+        syn::Expr::Field(field) => subject(&field.base),
+        syn::Expr::Index(index) => subject(&index.expr),
+        syn::Expr::Unary(unary) => subject(&unary.expr),
+        _ => String::new(),
+    }
+}
+
+impl Lane<'_> {
+    fn place(&mut self, expr: &syn::Expr) -> Place {
+        match peel(expr) {
+            syn::Expr::Field(field) => {
+                let mut place = self.place(&field.base);
+                place.path.push(Step::Field(field.member.to_token_stream()));
+                place
+            }
+            syn::Expr::Index(index) => {
+                let site = self.site(index.bracket_token.span.open(), &subject(&index.expr));
+                let buffer = name_of(&index.expr)
+                    .filter(|name| matches!(self.scope.find(name), Some(Name::Buffer { .. })))
+                    .cloned();
+                if let Some(buffer) = buffer {
+                    let index = self.operand(&index.index);
+                    return Place {
+                        root: Root::Element { buffer, index, site },
+                        path: Vec::new(),
+                    };
+                }
+                let mut place = self.place(&index.expr);
+                let index = self.operand(&index.index);
+                place.path.push(Step::Index { index, site });
+                place
+            }
+            syn::Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Deref(_)) => {
+                // `*&x[i]` and the like are not written; what is dereferenced is the lane's own.
+                let inner = self.expr(&unary.expr);
+                Place {
+                    root: Root::Own(quote!((*#inner))),
+                    path: Vec::new(),
+                }
+            }
+            other => Place {
+                root: Root::Own(self.expr(other)),
+                path: Vec::new(),
+            },
+        }
+    }
+
+    /// The value of a place.
+    pub(super) fn value_of(&mut self, expr: &syn::Expr) -> TokenStream {
+        let span = expr.span();
+        let place = self.place(expr);
+        self.read(place, span)
+    }
+
+    fn read(&self, place: Place, span: Span) -> TokenStream {
+        let value = match place.root {
+            Root::Element { buffer, index, site } => {
+                let mode = &self.mode;
+                quote_spanned!(span=> #mode.load(#buffer, #index, #site)?)
+            }
+            Root::Own(tokens) => tokens,
+        };
+        descend(value, place.path, span)
+    }
+
+    /// Whether a place is an element of a buffer that is stored to.
+    pub(super) fn is_writable_element(&self, expr: &syn::Expr) -> bool {
+        match peel(expr) {
+            syn::Expr::Field(field) => self.is_writable_element(&field.base),
+            syn::Expr::Index(index) => {
+                let root = name_of(&index.expr).and_then(|name| self.scope.find(name));
+                root == Some(Name::Buffer { writable: true }) || self.is_writable_element(&index.expr)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a place is below an index of the lane's own memory.
+    pub(super) fn is_own_element(&self, expr: &syn::Expr) -> bool {
+        match peel(expr) {
+            syn::Expr::Field(field) => self.is_own_element(&field.base),
+            syn::Expr::Index(index) => {
+                let root = name_of(&index.expr).and_then(|name| self.scope.find(name));
+                !matches!(root, Some(Name::Buffer { .. })) || self.is_own_element(&index.expr)
+            }
+            _ => false,
+        }
+    }
+
+    /// A place of the lane's own memory as a place of Rust.
+    pub(super) fn own_place(&mut self, expr: &syn::Expr, mutable: bool) -> TokenStream {
+        let span = expr.span();
+        let place = self.place(expr);
+        match place.root {
+            Root::Element { .. } => self.refuse(),
+            Root::Own(tokens) if mutable => descend_mut(tokens, place.path, span),
+            Root::Own(tokens) => descend(tokens, place.path, span),
+        }
+    }
+
+    /// `&place`, `&mut place`: of the lane's own memory only.
+    pub(super) fn reference(&mut self, reference: &syn::ExprReference) -> TokenStream {
+        let mutable = reference.mutability.is_some();
+        let place = self.own_place(&reference.expr, mutable);
+        let mutability = &reference.mutability;
+        quote!((& #mutability #place))
+    }
+
+    /// `place = value`.
+    pub(super) fn assign(&mut self, place: &syn::Expr, value: &syn::Expr) -> TokenStream {
+        let (span, at) = (place.span(), value.span());
+        let value = self.expr(value);
+        if name_of(place).is_some() {
+            let place = self.expr(place);
+            return quote_spanned!(span=> #place = #value);
+        }
+        let place = self.place(place);
+        // A value of another type is told of where it stands.
+        let mut new = internal("value");
+        new.set_span(new.span().located_at(at));
+        let store = self.store(place, &quote!(#new), span);
+        quote_spanned!(span=> { let #new = #value; #store; })
+    }
+
+    /// Stores to a place.
+    fn store(&self, place: Place, value: &TokenStream, span: Span) -> TokenStream {
+        let mode = &self.mode;
+        match place.root {
+            Root::Element { buffer, index, site } if place.path.is_empty() => {
+                quote_spanned!(span=> #mode.store(#buffer, #index, #value, #site)?)
+            }
+            Root::Element { buffer, index, site } => {
+                let element = internal("element");
+                let part = descend_mut(quote!(#element), place.path, span);
+                quote_spanned! {span=>
+                    #mode.store_part(
+                        #buffer,
+                        #index,
+                        |#element| ::core::result::Result::Ok(&mut #part),
+                        #value,
+                        #site,
+                    )?
+                }
+            }
+            Root::Own(tokens) => {
+                let place = descend_mut(tokens, place.path, span);
+                quote_spanned!(span=> #place = #value)
+            }
+        }
+    }
+
+    /// `place op= value`.
+    pub(super) fn compound(
+        &mut self,
+        op: &syn::BinOp,
+        place: &syn::Expr,
+        value: &syn::Expr,
+        op_span: Span,
+    ) -> TokenStream {
+        let span = place.span();
+        let value = self.operand(value);
+        let (new, old) = (internal("value"), internal("old"));
+        let changed = self.arithmetic(op, &quote!(#old), &quote!(#new), op_span);
+        let Place { root, path } = self.place(place);
+        match root {
+            Root::Element { buffer, index, site } => {
+                let (at, path_again) = (internal("index"), again(&path));
+                let root = |index: &syn::Ident| Root::Element {
+                    buffer: buffer.clone(),
+                    index: quote!(#index),
+                    site: site.clone(),
+                };
+                let read = self.read(
+                    Place {
+                        root: root(&at),
+                        path,
+                    },
+                    span,
+                );
+                let place = Place {
+                    root: root(&at),
+                    path: path_again,
+                };
+                let store = self.store(place, &changed, span);
+                quote_spanned! {span=> {
+                    let #new = #value;
+                    let #at = #index;
+                    let #old = #read;
+                    #store;
+                }}
+            }
+            Root::Own(tokens) => {
+                let (target, place) = (internal("target"), descend_mut(tokens, path, span));
+                quote_spanned! {span=> {
+                    let #new = #value;
+                    let #target = &mut #place;
+                    let #old = *#target;
+                    *#target = #changed;
+                }}
+            }
+        }
+    }
+}
+
+/// A place below a value, for reading.
+fn descend(value: TokenStream, path: Vec<Step>, span: Span) -> TokenStream {
+    path.into_iter().fold(value, |value, step| match step {
+        Step::Field(member) => quote_spanned!(span=> #value.#member),
+        Step::Index { index, site } => {
+            quote_spanned!(span=> (*(#value).__perpetua_native_at(#index, #site)?))
+        }
+    })
+}
+
+/// A place below a value, for storing.
+fn descend_mut(value: TokenStream, path: Vec<Step>, span: Span) -> TokenStream {
+    path.into_iter().fold(value, |value, step| match step {
+        Step::Field(member) => quote_spanned!(span=> #value.#member),
+        Step::Index { index, site } => {
+            quote_spanned!(span=> (*(#value).__perpetua_native_at_mut(#index, #site)?))
+        }
+    })
+}
+
+fn again(path: &[Step]) -> Vec<Step> {
+    let steps = path.iter().map(|step| match step {
+        Step::Field(member) => Step::Field(member.clone()),
+        Step::Index { index, site } => Step::Index {
+            index: index.clone(),
+            site: site.clone(),
+        },
+    });
+    steps.collect()
+}

@@ -1,0 +1,373 @@
+//! A kernel's native program: its arguments, its lane, its probe.
+
+use perpetua_syntax::parse::Read;
+use perpetua_syntax::{Function, FunctionKind};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::ext::IdentExt;
+
+use super::generics::bounded;
+use super::lane::{Guards, Lane, Setting, internal};
+use super::language::{is_integer, scalar_of};
+use super::probe::{COMPUTED, Follow};
+use super::scope::Name;
+use crate::options::{EdgeOption, Options};
+use crate::resolver;
+
+/// What a kernel's handle needs of its native code.
+pub(crate) struct Program {
+    /// The generic parameters, with the bounds of native code.
+    pub(crate) generics: syn::Generics,
+    /// Implements `Program` for the type `Instance` with those parameters.
+    pub(crate) items: TokenStream,
+}
+
+/// A kernel's parameter.
+enum Param<'a> {
+    /// A slice: its name, element type, and whether it is `&mut`.
+    Buffer(&'a syn::Ident, &'a syn::Type, bool),
+    /// A value: its binding, name and type.
+    Value(&'a syn::Pat, &'a syn::Ident, &'a syn::Type),
+    /// The stencil's position: its name.
+    Position(&'a syn::Ident),
+}
+
+/// Whether a stencil's grid has a depth: some method of its position says so.
+fn is_deep(function: &syn::ItemFn, options: &Options, volume: bool) -> bool {
+    struct Deep(bool);
+    impl<'ast> syn::visit::Visit<'ast> for Deep {
+        fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
+            let name = call.method.unraw().to_string();
+            self.0 |= match name.as_str() {
+                "up" | "down" => call.args.len() == 1,
+                "z" => call.args.is_empty(),
+                "at" => call.args.len() == 4,
+                _ => false,
+            };
+            syn::visit::visit_expr_method_call(self, call);
+        }
+    }
+    let mut deep = Deep(
+        volume
+            || options
+                .stencil
+                .tile
+                .as_ref()
+                .is_some_and(|(sizes, _)| sizes.len() == 3),
+    );
+    syn::visit::Visit::visit_block(&mut deep, &function.block);
+    deep.0
+}
+
+/// The native program of a kernel; `None` where it runs in the interpreter only. `volume`: whether its position is that
+/// of a volume.
+pub(crate) fn program(
+    function: &syn::ItemFn,
+    read: &Read<Function>,
+    options: &Options,
+    volume: bool,
+    facade: &TokenStream,
+) -> Option<Program> {
+    if options.interpret || options.contract {
+        return None;
+    }
+    let params = function
+        .sig
+        .inputs
+        .iter()
+        .map(param)
+        .collect::<Option<Vec<_>>>()?;
+    let (generics, understood) = bounded(&function.sig.generics, facade);
+    if !understood {
+        return None;
+    }
+    let setting = Setting {
+        facade,
+        file: &read.tree.file,
+        types: generics
+            .type_params()
+            .map(|param| param.ident.to_string())
+            .collect(),
+    };
+    let native = setting.native();
+    let stencil = (read.tree.kind == FunctionKind::Stencil).then(|| is_deep(function, options, volume));
+
+    // Without a use of the lanes' places in their work-groups these need not be told apart.
+    let none = Guards::new();
+    let mut first = lane(&params, &setting, &none);
+    first.block(&function.block);
+    let merged = !first.local;
+    if first.unsupported || (stencil.is_some() && !merged) {
+        return None;
+    }
+    let probe = probe(function, &params, stencil, &native, merged);
+    let mut lane = lane(&params, &setting, &probe.guards);
+    let lane_body = lane.block(&function.block);
+    let names: Vec<TokenStream> = params.iter().filter_map(binding).collect();
+    let grid = internal("grid");
+    let (grid_name, grid_type, grid_value) = match stencil {
+        Some(deep) => (
+            quote!(#grid),
+            quote!(#native::Grid),
+            grid_of(options, deep, facade),
+        ),
+        None => (TokenStream::new(), TokenStream::new(), TokenStream::new()),
+    };
+    let types = params.iter().filter_map(|param| argument_type(param, &native));
+    let values = params.iter().filter_map(taken);
+    let fast = !probe.lost;
+    let probe_body = fast.then_some(&probe.body);
+    let mode = internal("m");
+    let start = stencil.map(|_| {
+        quote! {
+            if !#mode.guard(#COMPUTED, #grid.computes(#mode)) {
+                return ::core::result::Result::Ok(());
+            }
+        }
+    });
+    let (name, file, own) = (&read.tree.name, &read.tree.file, &function.sig.ident);
+    let (params_tokens, clause) = (&generics.params, &generics.where_clause);
+    let arguments = arguments(&generics);
+    let turbofish = (!arguments.is_empty()).then(|| quote!(::<#(#arguments),*>));
+    let (p, available) = (internal("p"), available(&lane, function, read));
+    let quiet = crate::output::quiet();
+    let items = quote! {
+        #quiet
+        // SAFETY: `probe` and `lane` are written of one body: every access of `lane` is shown by `probe`.
+        unsafe impl<#params_tokens> #native::Program for Instance<#(#arguments),*> #clause {
+            const NAME: &'static str = #name;
+            const FILE: &'static str = #file;
+            const MERGED: bool = #merged;
+            const FAST: bool = #fast;
+            const AVAILABLE: bool = #available;
+
+            type Args<'__args> = (#(#types,)* #grid_type);
+
+            fn kernel() -> #facade::KernelFn {
+                #own::kernel #turbofish ()
+            }
+
+            fn decode<'__args>(args: &mut #native::Arguments<'__args>) -> ::core::option::Option<Self::Args<'__args>> {
+                ::core::option::Option::Some((#(#values,)* #grid_value))
+            }
+
+            #[inline(always)]
+            fn lane<__M: #native::Mode>(
+                #mode: &__M,
+                args: Self::Args<'_>,
+            ) -> ::core::result::Result<(), #native::Stop> {
+                use #native::methods::{Booleans as _, Elements as _, Floats as _, Halves as _, Integers as _};
+                let (#(#names,)* #grid_name) = args;
+                #start
+                #lane_body;
+                ::core::result::Result::Ok(())
+            }
+
+            fn probe(
+                #p: &mut #native::Probe<'_>,
+                args: &Self::Args<'_>,
+            ) -> ::core::result::Result<(), #native::Exit> {
+                let (#(#names,)* #grid_name) = *args;
+                #probe_body
+                ::core::result::Result::Ok(())
+            }
+        }
+    };
+    Some(Program { generics, items })
+}
+
+fn param(input: &syn::FnArg) -> Option<Param<'_>> {
+    let syn::FnArg::Typed(typed) = input else {
+        return None;
+    };
+    let syn::Pat::Ident(pattern) = &*typed.pat else {
+        return None;
+    };
+    let name = &pattern.ident;
+    Some(match &*typed.ty {
+        syn::Type::Reference(reference) => match &*reference.elem {
+            syn::Type::Slice(slice) => Param::Buffer(name, &slice.elem, reference.mutability.is_some()),
+            _ => return None,
+        },
+        syn::Type::Path(path)
+            if path
+                .path
+                .segments
+                .last()
+                .is_some_and(|last| last.ident == "GridPos") =>
+        {
+            Param::Position(name)
+        }
+        ty => Param::Value(&typed.pat, name, ty),
+    })
+}
+
+fn binding(param: &Param<'_>) -> Option<TokenStream> {
+    match param {
+        Param::Buffer(name, ..) => Some(quote!(#name)),
+        Param::Value(pattern, ..) => Some(quote!(#pattern)),
+        Param::Position(_) => None,
+    }
+}
+
+fn argument_type(param: &Param<'_>, native: &TokenStream) -> Option<TokenStream> {
+    match param {
+        Param::Buffer(_, ty, _) => Some(quote!(#native::View<'__args, #ty>)),
+        Param::Value(_, _, ty) => Some(quote!(#ty)),
+        Param::Position(_) => None,
+    }
+}
+
+fn taken(param: &Param<'_>) -> Option<TokenStream> {
+    match param {
+        Param::Buffer(_, ty, _) => Some(quote!(args.view::<#ty>()?)),
+        Param::Value(_, _, ty) => Some(quote!(args.value::<#ty>()?)),
+        Param::Position(_) => None,
+    }
+}
+
+/// The stencil's grid, of the arguments that follow the function's own.
+fn grid_of(options: &Options, deep: bool, facade: &TokenStream) -> TokenStream {
+    let depth = if deep {
+        quote!(::core::option::Option::Some(args.value::<u32>()?))
+    } else {
+        quote!(::core::option::Option::None)
+    };
+    let halo = options.stencil.halo.unwrap_or(1);
+    let edge = match options.stencil.edge {
+        None | Some(EdgeOption::Interior) => quote!(Interior),
+        Some(EdgeOption::Clamp) => quote!(Clamp),
+        Some(EdgeOption::Wrap) => quote!(Wrap),
+        Some(EdgeOption::Constant(value)) => quote!(Constant(#value)),
+    };
+    quote! {
+        #facade::native::Grid::new(
+            args.value::<u32>()?,
+            args.value::<u32>()?,
+            #depth,
+            #halo,
+            #facade::Edge::#edge,
+        )
+    }
+}
+
+fn lane<'a>(params: &[Param<'_>], setting: &'a Setting<'a>, guards: &'a Guards) -> Lane<'a> {
+    let mut lane = Lane::new(setting, guards);
+    for param in params {
+        match param {
+            Param::Buffer(name, _, writable) => {
+                lane.scope.declare(name, Name::Buffer { writable: *writable })
+            }
+            Param::Value(_, name, _) => lane.scope.declare(name, Name::Value),
+            Param::Position(name) => lane.scope.declare(name, Name::Position),
+        }
+    }
+    lane
+}
+
+/// A probe's body.
+struct Probe {
+    guards: Guards,
+    lost: bool,
+    body: TokenStream,
+}
+
+fn probe(
+    function: &syn::ItemFn,
+    params: &[Param<'_>],
+    stencil: Option<bool>,
+    native: &TokenStream,
+    merged: bool,
+) -> Probe {
+    let mut follow = Follow::new(native, merged);
+    let p = follow.probe.clone();
+    let mut start = Vec::new();
+    for param in params {
+        match param {
+            Param::Buffer(name, _, writable) => {
+                follow.scope.declare(name, Name::Buffer { writable: *writable });
+            }
+            Param::Value(pattern, name, ty) => {
+                let changes = matches!(pattern, syn::Pat::Ident(ident) if ident.mutability.is_some());
+                if changes {
+                    follow.scope.declare(name, Name::Value);
+                } else if is_integer(ty) {
+                    follow.scope.declare(
+                        name,
+                        Name::Known {
+                            soft: false,
+                            loose: false,
+                        },
+                    );
+                    start.push(quote!(let #name = #p.uniform(#name);));
+                } else {
+                    if scalar_of(ty) == Some(perpetua_syntax::Scalar::Bool) {
+                        follow.flags.insert(name.to_string());
+                    }
+                    follow.scope.declare(name, Name::Uniform);
+                }
+            }
+            Param::Position(name) => follow.scope.declare(name, Name::Position),
+        }
+    }
+    let grid = &follow.grid;
+    let computed = stencil.map(|_| {
+        quote! {
+            let truth = #p.computes(&#grid)?;
+            if !#p.guard(#COMPUTED, truth).may_hold() {
+                return ::core::result::Result::Ok(());
+            }
+            #p.enter(truth);
+        }
+    });
+    let body = follow.block(&function.block);
+    Probe {
+        lost: follow.lost,
+        body: quote!(#(#start)* #computed #body),
+        guards: follow.guards,
+    }
+}
+
+/// Whether all functions that the kernel calls have native code, as a constant expression.
+fn available(lane: &Lane<'_>, function: &syn::ItemFn, read: &Read<Function>) -> TokenStream {
+    let types = resolver::named_types(read, None);
+    callees(&lane.callees, &resolver::called_methods(&function.block), &types)
+}
+
+/// Whether callees have native code: functions by their constants, methods by asking each type for each.
+pub(super) fn callees(
+    functions: &[TokenStream],
+    methods: &[syn::Ident],
+    types: &[TokenStream],
+) -> TokenStream {
+    let flag = |name: &syn::Ident| format_ident!("__PERPETUA_NATIVE_{}", name.unraw());
+    let fallbacks = methods.iter().map(|name| {
+        let flag = flag(name);
+        quote!(const #flag: bool = true;)
+    });
+    let asked = methods.iter().flat_map(|name| {
+        let flag = flag(name);
+        types.iter().map(move |ty| quote!(&& <#ty>::#flag))
+    });
+    quote! {{
+        trait Fallback { #(#fallbacks)* }
+        impl<T: ?Sized> Fallback for T {}
+        true #(&& #functions)* #(#asked)*
+    }}
+}
+
+/// Generic parameters as arguments.
+pub(crate) fn arguments(generics: &syn::Generics) -> Vec<TokenStream> {
+    let argument = |param: &syn::GenericParam| match param {
+        syn::GenericParam::Type(param) => {
+            let name = &param.ident;
+            Some(quote!(#name))
+        }
+        syn::GenericParam::Const(param) => {
+            let name = &param.ident;
+            Some(quote!(#name))
+        }
+        syn::GenericParam::Lifetime(_) => None,
+    };
+    generics.params.iter().filter_map(argument).collect()
+}

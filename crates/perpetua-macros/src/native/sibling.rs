@@ -1,0 +1,126 @@
+//! The native siblings of device functions: the same function, as native bodies call it, and whether it does what the
+//! function does.
+
+use perpetua_syntax::Function;
+use perpetua_syntax::parse::Read;
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::generics::bounded;
+use super::lane::{Guards, Lane, Setting, internal};
+use super::program::callees;
+use super::scope::Name;
+use crate::resolver;
+
+/// A native sibling.
+pub(crate) struct Sibling<'a> {
+    /// The function's signature.
+    pub(crate) sig: &'a syn::Signature,
+    /// Its body.
+    pub(crate) block: &'a syn::Block,
+    /// Its tree; `None` where the macro refused it.
+    pub(crate) read: Option<&'a Read<Function>>,
+    /// What `Self` is, for methods and associated functions.
+    pub(crate) own: Option<&'a TokenStream>,
+    /// The sibling's name.
+    pub(crate) name: &'a syn::Ident,
+    /// Name of the constant that says whether the sibling can be called.
+    pub(crate) flag: &'a syn::Ident,
+}
+
+impl Sibling<'_> {
+    /// The function and the constant, as associated items.
+    pub(crate) fn items(&self, facade: &TokenStream) -> TokenStream {
+        let (generics, understood) = bounded(&self.sig.generics, facade);
+        let setting = Setting {
+            facade,
+            file: self.read.map_or("", |read| &read.tree.file),
+            types: generics
+                .type_params()
+                .map(|param| param.ident.to_string())
+                .collect(),
+        };
+        let native = setting.native();
+        let guards = Guards::new();
+        let mut lane = Lane::new(&setting, &guards);
+        let mut names = 0;
+        for input in &self.sig.inputs {
+            match input {
+                syn::FnArg::Receiver(receiver) => {
+                    let kind = if receiver.reference.is_some() {
+                        Name::Reference
+                    } else {
+                        Name::Value
+                    };
+                    lane.scope
+                        .declare(&syn::Ident::new("self", proc_macro2::Span::call_site()), kind);
+                }
+                syn::FnArg::Typed(typed) => {
+                    let kind = match &*typed.ty {
+                        syn::Type::Reference(_) => Name::Reference,
+                        syn::Type::Path(path)
+                            if path
+                                .path
+                                .segments
+                                .last()
+                                .is_some_and(|last| last.ident == "GridPos") =>
+                        {
+                            Name::Position
+                        }
+                        _ => Name::Value,
+                    };
+                    lane.scope.declare_pattern(&typed.pat, kind);
+                    names += usize::from(kind == Name::Position);
+                }
+            }
+        }
+        let body = lane.block(self.block);
+        let local = lane.local;
+        let supported = self.read.is_some() && understood && !lane.unsupported && !local && names == 0;
+        let (body, generics) = if supported {
+            (quote!(::core::result::Result::Ok(#body)), generics)
+        } else {
+            // Nobody calls it: the constant says so.
+            let site = lane.site(self.sig.ident.span(), "");
+            (
+                quote!(::core::result::Result::Err(#native::Stop::unreachable(#site))),
+                super::generics::without_lifetimes(&self.sig.generics),
+            )
+        };
+        let types = self
+            .read
+            .map_or_else(Vec::new, |read| resolver::named_types(read, self.own));
+        let available = if supported {
+            callees(&lane.callees, &resolver::called_methods(self.block), &types)
+        } else {
+            quote!(false)
+        };
+        let (name, flag, quiet) = (self.name, self.flag, crate::output::quiet());
+        let lifetimes = self.sig.generics.lifetimes();
+        let (params, clause) = (generics.params.iter(), &generics.where_clause);
+        let (mode, at) = (internal("m"), internal("at"));
+        let mut inputs: Vec<TokenStream> = self.sig.inputs.iter().map(|input| quote!(#input)).collect();
+        let receiver = usize::from(self.sig.receiver().is_some());
+        inputs.insert(receiver, quote!(#mode: &impl #native::Mode));
+        inputs.insert(receiver + 1, quote!(#at: &'static #native::Site));
+        let output = match &self.sig.output {
+            syn::ReturnType::Default => quote!(()),
+            syn::ReturnType::Type(_, ty) => quote!(#ty),
+        };
+        quote! {
+            #[doc(hidden)]
+            #quiet
+            pub const #flag: bool = #available;
+
+            #[doc(hidden)]
+            #quiet
+            #[inline(always)]
+            pub fn #name<#(#lifetimes,)* #(#params),*>(#(#inputs),*) -> ::core::result::Result<#output, #native::Stop>
+            #clause
+            {
+                use #native::methods::{Booleans as _, Elements as _, Floats as _, Halves as _, Integers as _};
+                #body
+            }
+        }
+    }
+}

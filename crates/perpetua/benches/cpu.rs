@@ -1,0 +1,200 @@
+//! What the CPU reaches: an empty kernel from launch to result, and a streaming kernel and a 5-point stencil beside the
+//! same loops written by hand with rayon. Each pair is measured in turns, so that both see the same machine; the ratio
+//! of the two medians is the figure (1.00: as fast as by hand).
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use multiversion::multiversion;
+use perpetua::device::{BackendKind, Buffer, Device, Result};
+use perpetua::prelude::*;
+use rayon::prelude::*;
+
+#[kernel]
+fn empty(out: &mut [u32]) {
+    out[0] = 1;
+}
+
+#[kernel]
+fn stream_scale(x: &[f32], y: &mut [f32], a: f32) {
+    let i = global_id_x();
+    if i < y.len() {
+        y[i] = a * x[i];
+    }
+}
+
+/// CUDA's idiom, with `i32` indices.
+#[kernel]
+fn wave_step(p: &[f32], q: &mut [f32], c: f32, width: i32, height: i32) {
+    let x = block_idx_x() * block_dim_x() + thread_idx_x();
+    let y = block_idx_y() * block_dim_y() + thread_idx_y();
+    if x < 1 || x >= width - 1 || y < 1 || y >= height - 1 {
+        return;
+    }
+    let i = (y * width + x) as usize;
+    let w = width as usize;
+    let around = p[i - 1] + p[i + 1] + p[i - w] + p[i + w];
+    q[i] = 2.0 * p[i] - q[i] + c * (around - 4.0 * p[i]);
+}
+
+#[kernel]
+fn wave_stencil(p: &[f32], q: &mut [f32], c: f32, pos: GridPos) {
+    let i = pos.idx();
+    let around = pos.west(p) + pos.east(p) + pos.north(p) + pos.south(p);
+    q[i] = 2.0 * p[i] - q[i] + c * (around - 4.0 * p[i]);
+}
+
+/// By hand: the loop over a part of the buffers, compiled for the same levels of SIMD.
+#[multiversion(targets(
+    "x86_64+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+avx2+fma",
+    "x86_64+avx2+fma"
+))]
+fn scale_by_hand(x: &[f32], y: &mut [f32], a: f32) {
+    for (y, x) in y.iter_mut().zip(x) {
+        *y = a * x;
+    }
+}
+
+/// By hand: one row; `north`, `here` and `south` are rows of `p`.
+#[multiversion(targets(
+    "x86_64+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+avx2+fma",
+    "x86_64+avx2+fma"
+))]
+fn wave_row_by_hand(north: &[f32], here: &[f32], south: &[f32], q: &mut [f32], c: f32) {
+    let n = q.len();
+    let (north, here, south) = (&north[..n], &here[..n], &south[..n]);
+    for i in 1..n - 1 {
+        let around = here[i - 1] + here[i + 1] + north[i] + south[i];
+        q[i] = 2.0 * here[i] - q[i] + c * (around - 4.0 * here[i]);
+    }
+}
+
+fn stream_by_hand(x: &[f32], y: &mut [f32], a: f32) {
+    let part = x.len().div_ceil(rayon::current_num_threads() * 4);
+    y.par_chunks_mut(part)
+        .zip(x.par_chunks(part))
+        .for_each(|(y, x)| scale_by_hand(x, y, a));
+}
+
+fn wave_by_hand(p: &[f32], q: &mut [f32], c: f32, width: usize) {
+    let height = q.len() / width;
+    q.par_chunks_mut(width)
+        .enumerate()
+        .skip(1)
+        .take(height - 2)
+        .with_min_len(16)
+        .for_each(|(y, q)| {
+            let row = |y: usize| &p[y * width..(y + 1) * width];
+            wave_row_by_hand(row(y - 1), row(y), row(y + 1), q, c);
+        });
+}
+
+/// The best times of the two, run in turns.
+fn in_turns(mut ours: impl FnMut(), mut theirs: impl FnMut()) -> (Duration, Duration) {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    let time = |f: &mut dyn FnMut()| {
+        let start = Instant::now();
+        f();
+        start.elapsed()
+    };
+    for round in 0..60 {
+        let (first, second) = (time(&mut ours), time(&mut theirs));
+        if round >= 10 {
+            a.push(first);
+            b.push(second);
+        }
+    }
+    a.sort_unstable();
+    b.sort_unstable();
+    (a[0], b[0])
+}
+
+fn report(name: &str, (ours, theirs): (Duration, Duration), bytes: usize) {
+    let gigabytes = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e9;
+    println!(
+        "{name:32} {:9.1} us {:6.1} GB/s | by hand {:9.1} us {:6.1} GB/s | ratio {:.2}",
+        ours.as_secs_f64() * 1e6,
+        gigabytes(ours),
+        theirs.as_secs_f64() * 1e6,
+        gigabytes(theirs),
+        theirs.as_secs_f64() / ours.as_secs_f64(),
+    );
+}
+
+fn upload(device: &Device, count: usize) -> Result<(Vec<f32>, Buffer<f32>)> {
+    let values: Vec<f32> = (0..count).map(|i| (i % 1000) as f32 / 1000.0).collect();
+    let buffer = device.upload(&values)?;
+    Ok((values, buffer))
+}
+
+fn against_hand(device: &Device) -> Result<()> {
+    for count in [1 << 16, 1 << 20, 1 << 25] {
+        let (x_host, x) = upload(device, count)?;
+        let (mut y_host, y) = upload(device, count)?;
+        let config = LaunchConfig::linear(count, 256);
+        let times = in_turns(
+            || {
+                let launched = device.launch(&stream_scale::kernel(), config, args![&x, &y, 1.5f32]);
+                black_box(launched.and_then(|()| device.synchronize())).ok();
+            },
+            || stream_by_hand(&x_host, black_box(&mut y_host), 1.5),
+        );
+        report(&format!("stream, {count} f32"), times, count * 8);
+    }
+    for size in [256usize, 1024, 4096] {
+        let count = size * size;
+        let (p_host, p) = upload(device, count)?;
+        let (mut q_host, q) = upload(device, count)?;
+        let (n, m) = (size as i32, size as u32);
+        let config = LaunchConfig::tiled(m, m, (16, 16));
+        let times = in_turns(
+            || {
+                let args = args![&p, &q, 0.1f32, n, n];
+                let launched = device.launch(&wave_step::kernel(), config, args);
+                black_box(launched.and_then(|()| device.synchronize())).ok();
+            },
+            || wave_by_hand(&p_host, black_box(&mut q_host), 0.1, size),
+        );
+        report(&format!("5-point stencil, {size} x {size}"), times, count * 12);
+        let times = in_turns(
+            || {
+                let args = args![&p, &q, 0.1f32, m, m];
+                let launched = device.launch(&wave_stencil::kernel(), config, args);
+                black_box(launched.and_then(|()| device.synchronize())).ok();
+            },
+            || wave_by_hand(&p_host, black_box(&mut q_host), 0.1, size),
+        );
+        report(&format!("  the same with GridPos, {size}"), times, count * 12);
+    }
+    Ok(())
+}
+
+fn bench(c: &mut Criterion) {
+    let device = match Device::new(BackendKind::Cpu, 0) {
+        Ok(device) => device,
+        Err(error) => return println!("no CPU backend: {error}"),
+    };
+    if let Err(error) = against_hand(&device) {
+        println!("{error}");
+    }
+    let out = match device.zeros::<u32>(1) {
+        Ok(out) => out,
+        Err(error) => return println!("{error}"),
+    };
+    c.bench_function("empty kernel, launch to synchronised", |b| {
+        b.iter(|| {
+            let launched = device.launch(&empty::kernel(), LaunchConfig::new(1, 1), args![&out]);
+            launched.and_then(|()| device.synchronize())
+        });
+    });
+    c.bench_function("empty kernel, launch to result read", |b| {
+        b.iter(|| {
+            let launched = device.launch(&empty::kernel(), LaunchConfig::new(1, 1), args![&out]);
+            launched.and_then(|()| out.read())
+        });
+    });
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

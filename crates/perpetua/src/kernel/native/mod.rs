@@ -1,0 +1,47 @@
+//! Kernels as native code on the CPU.
+//!
+//! `#[kernel]` writes a function's body a second time, over a [`Mode`] of access to memory and in terms of functions
+//! that mean on the host what they mean on every device: arithmetic wraps, what Rust panics at is a [`Stop`]. That
+//! body runs lane after lane, in one of two modes:
+//!
+//! - **checked**: every index is compared with its length, every access is a relaxed atomic one. It accepts every
+//!   launch; lanes that race see unspecified values and nothing worse.
+//! - **fast**: no access is checked, all are plain, and a row of lanes is one loop, which LLVM turns into vector
+//!   instructions. It takes a proof.
+//!
+//! The proof is a third body that the macro writes, the *probe*: it runs the kernel's control flow once for a whole
+//! box of lanes, over [`Affine`] forms of the lanes' coordinates instead of numbers, and sees each index and each
+//! condition. Where a condition holds in a part of the box only, the box is cut there, and each half probed again. A
+//! box whose indices all lie inside their buffers runs fast. That no two lanes touch an element that one of them
+//! stores to is proven for the launch as a whole, of all boxes together: else all of them run checked.
+//!
+//! In the order of the data: [`stop`] is what a lane ends with, [`number`] and [`methods`] compute, [`view`] is memory,
+//! [`mode`] accesses it, [`affine`] and [`probe`] prove, [`plan`] cuts a launch into boxes, [`run`] runs them.
+//!
+//! Only the macros' output implements [`Program`]; a wrong probe there would be undefined behaviour here.
+
+pub mod stop;
+
+pub mod methods;
+pub mod number;
+
+pub mod view;
+
+pub mod mode;
+
+pub mod stencil;
+
+pub mod affine;
+pub mod probe;
+
+mod plan;
+
+pub mod run;
+
+pub use affine::Affine;
+pub use mode::Mode;
+pub use probe::{Exit, Probe, Truth};
+pub use run::{Native, Program, available};
+pub use stencil::Grid;
+pub use stop::{Site, Stop};
+pub use view::{Arguments, View};

@@ -1,0 +1,345 @@
+//! The two ways in which a native body reaches memory: fast, where the probe has proven every access, and checked.
+
+use super::stencil::Grid;
+use super::stop::{Site, Stop};
+use super::view::View;
+use crate::kernel::element::Element;
+
+/// Where a lane stands. What a kernel does not ask for is not computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Index in the grid.
+    pub global: [usize; 3],
+    /// Index in the work-group; meaningless where the kernel asks for global indices only.
+    pub thread: [usize; 3],
+    /// The work-group's index; meaningless likewise.
+    pub block: [usize; 3],
+}
+
+/// A launch's shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Lanes per work-group.
+    pub block: [usize; 3],
+    /// Work-groups.
+    pub grid: [usize; 3],
+}
+
+macro_rules! indices {
+    ($($axis:literal: $thread:ident $block:ident $dim:ident $count:ident $global:ident $local:ident $group:ident $size:ident;)*) => {
+        $(
+            #[inline(always)]
+            fn $thread(&self) -> i32 {
+                self.position().thread[$axis] as i32
+            }
+            #[inline(always)]
+            fn $block(&self) -> i32 {
+                self.position().block[$axis] as i32
+            }
+            #[inline(always)]
+            fn $dim(&self) -> i32 {
+                self.shape().block[$axis] as i32
+            }
+            #[inline(always)]
+            fn $count(&self) -> i32 {
+                self.shape().grid[$axis] as i32
+            }
+            #[inline(always)]
+            fn $global(&self) -> usize {
+                self.position().global[$axis]
+            }
+            #[inline(always)]
+            fn $local(&self) -> usize {
+                self.position().thread[$axis]
+            }
+            #[inline(always)]
+            fn $group(&self) -> usize {
+                self.position().block[$axis]
+            }
+            #[inline(always)]
+            fn $size(&self) -> usize {
+                self.shape().block[$axis] * self.shape().grid[$axis]
+            }
+        )*
+    };
+}
+
+/// A way to reach memory, and a lane's place in the launch.
+///
+/// Whoever holds a [`Fast`] may rely on every access of the lane's body being proven; nobody but the driver makes one.
+#[allow(
+    missing_docs,
+    reason = "the indices are those of the language, by their names"
+)]
+pub trait Mode: Copy {
+    /// Where the lane stands.
+    fn position(&self) -> &Position;
+
+    /// The launch's shape.
+    fn shape(&self) -> &Shape;
+
+    /// The condition number `number` of the kernel, `value` where it is not known.
+    fn guard(&self, number: u32, value: bool) -> bool;
+
+    /// `view[index]`.
+    ///
+    /// # Errors
+    /// The index is not less than the length, or an enum there has no such variant.
+    fn load<T: Element>(&self, view: View<'_, T>, index: usize, at: &'static Site) -> Result<T, Stop>;
+
+    /// `view[index] = value`.
+    ///
+    /// # Errors
+    /// The index is not less than the length.
+    fn store<T: Element>(
+        &self,
+        view: View<'_, T>,
+        index: usize,
+        value: T,
+        at: &'static Site,
+    ) -> Result<(), Stop>;
+
+    /// Stores a part of an element, `view[index].part = value`: `part` says where in the element it lies.
+    ///
+    /// # Errors
+    /// The index is not less than the length, or an index inside the element not less than its.
+    fn store_part<T: Element, F: Element>(
+        &self,
+        view: View<'_, T>,
+        index: usize,
+        part: impl FnOnce(&mut T) -> Result<&mut F, Stop>,
+        value: F,
+        at: &'static Site,
+    ) -> Result<(), Stop>;
+
+    /// The neighbour at an offset of the lane's cell of a stencil's grid.
+    ///
+    /// # Errors
+    /// An offset beyond the halo, or as [`Mode::load`].
+    fn neighbour<T: Element>(
+        &self,
+        grid: &Grid,
+        view: View<'_, T>,
+        offset: [i32; 3],
+        at: &'static Site,
+    ) -> Result<T, Stop>;
+
+    indices! {
+        0: thread_idx_x block_idx_x block_dim_x grid_dim_x global_id_x local_id_x group_id_x global_size_x;
+        1: thread_idx_y block_idx_y block_dim_y grid_dim_y global_id_y local_id_y group_id_y global_size_y;
+        2: thread_idx_z block_idx_z block_dim_z grid_dim_z global_id_z local_id_z group_id_z global_size_z;
+    }
+}
+
+/// Offset of a part in its element, in bytes; `None` where it is no part of it.
+#[inline(always)]
+fn offset_of<T: Element, F: Element>(
+    part: impl FnOnce(&mut T) -> Result<&mut F, Stop>,
+) -> Result<Option<usize>, Stop> {
+    let mut element = T::ZEROED;
+    let start = std::ptr::from_mut(&mut element).addr();
+    let offset = std::ptr::from_mut(part(&mut element)?).addr().wrapping_sub(start);
+    let inside = offset
+        .checked_add(size_of::<F>())
+        .is_some_and(|end| end <= size_of::<T>());
+    Ok((inside && offset.is_multiple_of(align_of::<F>())).then_some(offset))
+}
+
+/// No check, plain accesses.
+#[derive(Clone, Copy)]
+pub struct Fast<'a> {
+    position: Position,
+    shape: &'a Shape,
+    known: u64,
+    truth: u64,
+}
+
+impl<'a> Fast<'a> {
+    /// A lane in a proven box. Bit `i` of `known` says whether condition `i` is known there, bit `i` of `truth` what it is.
+    ///
+    /// # Safety
+    /// The body that gets it makes only accesses that the probe has proven: each inside its buffer, and no element
+    /// that it stores to is reached by any other lane at the same time.
+    #[inline(always)]
+    pub(super) unsafe fn new(position: Position, shape: &'a Shape, known: u64, truth: u64) -> Fast<'a> {
+        Fast {
+            position,
+            shape,
+            known,
+            truth,
+        }
+    }
+}
+
+impl Mode for Fast<'_> {
+    #[inline(always)]
+    fn position(&self) -> &Position {
+        &self.position
+    }
+
+    #[inline(always)]
+    fn shape(&self) -> &Shape {
+        self.shape
+    }
+
+    #[inline(always)]
+    fn guard(&self, number: u32, value: bool) -> bool {
+        if self.known >> number & 1 == 1 {
+            self.truth >> number & 1 == 1
+        } else {
+            value
+        }
+    }
+
+    #[inline(always)]
+    fn load<T: Element>(&self, view: View<'_, T>, index: usize, at: &'static Site) -> Result<T, Stop> {
+        debug_assert!(
+            index < view.len,
+            "a proof is wrong: index {index}, length {}",
+            view.len
+        );
+        // SAFETY: `Fast::new`'s promise: the index lies inside the buffer, which is aligned and initialised by
+        // `NativeKernel::run`'s contract, and nobody stores to the element meanwhile.
+        unsafe { T::read(view.ptr.add(index)) }.map_err(|invalid| Stop::invalid(at, invalid))
+    }
+
+    #[inline(always)]
+    fn store<T: Element>(
+        &self,
+        view: View<'_, T>,
+        index: usize,
+        value: T,
+        _: &'static Site,
+    ) -> Result<(), Stop> {
+        debug_assert!(
+            index < view.len,
+            "a proof is wrong: index {index}, length {}",
+            view.len
+        );
+        // SAFETY: as in `load`; nobody else reaches the element.
+        unsafe { T::write(view.ptr.add(index), value) };
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn store_part<T: Element, F: Element>(
+        &self,
+        view: View<'_, T>,
+        index: usize,
+        part: impl FnOnce(&mut T) -> Result<&mut F, Stop>,
+        value: F,
+        _: &'static Site,
+    ) -> Result<(), Stop> {
+        debug_assert!(
+            index < view.len,
+            "a proof is wrong: index {index}, length {}",
+            view.len
+        );
+        if let Some(offset) = offset_of(part)? {
+            // SAFETY: as in `store`; the part lies inside the element, at the offset of a part of its type.
+            unsafe { F::write(view.ptr.add(index).byte_add(offset).cast(), value) };
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn neighbour<T: Element>(
+        &self,
+        grid: &Grid,
+        view: View<'_, T>,
+        offset: [i32; 3],
+        at: &'static Site,
+    ) -> Result<T, Stop> {
+        // The probe has seen that the neighbour is a cell, so that no rule of the edge applies.
+        self.load(view, grid.near(self.position.global, offset), at)
+    }
+}
+
+/// Every access checked, and a relaxed atomic one.
+#[derive(Clone, Copy)]
+pub struct Checked<'a> {
+    position: Position,
+    shape: &'a Shape,
+}
+
+impl<'a> Checked<'a> {
+    /// A lane anywhere.
+    pub(super) fn new(position: Position, shape: &'a Shape) -> Checked<'a> {
+        Checked { position, shape }
+    }
+}
+
+impl Mode for Checked<'_> {
+    #[inline(always)]
+    fn position(&self) -> &Position {
+        &self.position
+    }
+
+    #[inline(always)]
+    fn shape(&self) -> &Shape {
+        self.shape
+    }
+
+    #[inline(always)]
+    fn guard(&self, _: u32, value: bool) -> bool {
+        value
+    }
+
+    #[inline(always)]
+    fn load<T: Element>(&self, view: View<'_, T>, index: usize, at: &'static Site) -> Result<T, Stop> {
+        if index >= view.len {
+            return Err(Stop::index(at, index, view.len));
+        }
+        // SAFETY: the index was checked; the buffer is aligned and initialised by `NativeKernel::run`'s contract.
+        unsafe { T::load(view.ptr.add(index)) }.map_err(|invalid| Stop::invalid(at, invalid))
+    }
+
+    #[inline(always)]
+    fn store<T: Element>(
+        &self,
+        view: View<'_, T>,
+        index: usize,
+        value: T,
+        at: &'static Site,
+    ) -> Result<(), Stop> {
+        if index >= view.len {
+            return Err(Stop::index(at, index, view.len));
+        }
+        // SAFETY: as in `load`.
+        unsafe { T::store(view.ptr.add(index), value) };
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn store_part<T: Element, F: Element>(
+        &self,
+        view: View<'_, T>,
+        index: usize,
+        part: impl FnOnce(&mut T) -> Result<&mut F, Stop>,
+        value: F,
+        at: &'static Site,
+    ) -> Result<(), Stop> {
+        if index >= view.len {
+            return Err(Stop::index(at, index, view.len));
+        }
+        if let Some(offset) = offset_of(part)? {
+            // SAFETY: as in `store`; the part lies inside the element, at the offset of a part of its type.
+            unsafe { F::store(view.ptr.add(index).byte_add(offset).cast(), value) };
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn neighbour<T: Element>(
+        &self,
+        grid: &Grid,
+        view: View<'_, T>,
+        offset: [i32; 3],
+        at: &'static Site,
+    ) -> Result<T, Stop> {
+        match grid.neighbour(self.position.global, offset, at)? {
+            Ok(index) => self.load(view, index, at),
+            Err(outside) => Ok(T::from_f64(outside)),
+        }
+    }
+}

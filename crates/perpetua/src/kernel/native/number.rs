@@ -1,0 +1,276 @@
+//! Arithmetic as every device does it: integers wrap, shift amounts are masked, division by zero and `MIN / -1` stop the
+//! lane. f16 and bf16 are computed as f32 and rounded after each operator, which is what the crate `half` does.
+//!
+//! Operands have one type, so that literals take it as they do beside Rust's own operators.
+
+use half::{bf16, f16};
+use perpetua_ir::ir::Scalar;
+
+use super::stop::{Site, Stop};
+
+/// Integers and floats.
+#[diagnostic::on_unimplemented(
+    message = "kernels compute with numbers only, and `{Self}` is none",
+    label = "write a method for this operator"
+)]
+pub trait Number: Copy + PartialOrd {
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+    /// The sum.
+    fn plus(self, other: Self) -> Self;
+    /// The difference.
+    fn minus(self, other: Self) -> Self;
+    /// The product.
+    fn times(self, other: Self) -> Self;
+    /// The number with the other sign.
+    fn negated(self) -> Self;
+    /// The magnitude; wraps at MIN.
+    fn magnitude(self) -> Self;
+    /// The quotient, truncated for integers.
+    ///
+    /// # Errors
+    /// Of integers: by zero, or `MIN / -1`.
+    fn quotient(self, other: Self, at: &'static Site) -> Result<Self, Stop>;
+    /// The remainder, with the dividend's sign.
+    ///
+    /// # Errors
+    /// As [`Number::quotient`].
+    fn rest(self, other: Self, at: &'static Site) -> Result<Self, Stop>;
+    /// The next whole number towards zero.
+    fn truncated(self) -> Self;
+}
+
+/// Integers.
+pub trait Integer: Number + Eq + Ord {
+    /// The type in the IR, on this host.
+    const SCALAR: Scalar;
+    /// The least value, where it does not exceed [`i64`].
+    const MIN: i64;
+    /// The greatest value; that of [`i64`] for wider types.
+    const MAX: i64;
+    /// The value sign- or zero-extended.
+    fn wide(self) -> u64;
+    /// The value, where [`i64`] holds it.
+    fn exact(self) -> Option<i64>;
+    /// Left shift; the amount is masked.
+    fn left(self, amount: u32) -> Self;
+    /// Right shift, arithmetic for signed types; the amount is masked.
+    fn right(self, amount: u32) -> Self;
+    /// The low 32 bits.
+    fn low(self) -> u32;
+}
+
+macro_rules! integers {
+    ($($ty:ident $scalar:expr, $signed:literal;)*) => { $(
+        impl Number for $ty {
+            const ZERO: $ty = 0;
+            const ONE: $ty = 1;
+            #[inline(always)]
+            fn plus(self, other: $ty) -> $ty {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn minus(self, other: $ty) -> $ty {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn times(self, other: $ty) -> $ty {
+                self.wrapping_mul(other)
+            }
+            #[inline(always)]
+            fn negated(self) -> $ty {
+                self.wrapping_neg()
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn magnitude(self) -> $ty {
+                if self < 0 { self.wrapping_neg() } else { self }
+            }
+            #[inline(always)]
+            fn quotient(self, other: $ty, at: &'static Site) -> Result<$ty, Stop> {
+                match self.checked_div(other) {
+                    Some(quotient) => Ok(quotient),
+                    None => Err(divided(self, other, at)),
+                }
+            }
+            #[inline(always)]
+            fn rest(self, other: $ty, at: &'static Site) -> Result<$ty, Stop> {
+                match self.checked_rem(other) {
+                    Some(rest) => Ok(rest),
+                    None => Err(divided(self, other, at)),
+                }
+            }
+            #[inline(always)]
+            fn truncated(self) -> $ty {
+                self
+            }
+        }
+
+        impl Integer for $ty {
+            const SCALAR: Scalar = $scalar;
+            const MIN: i64 = $ty::MIN as i64;
+            const MAX: i64 = if $ty::MAX as u64 > i64::MAX as u64 { i64::MAX } else { $ty::MAX as i64 };
+            #[inline(always)]
+            fn wide(self) -> u64 {
+                if $signed { self as i64 as u64 } else { self as u64 }
+            }
+            #[inline(always)]
+            fn exact(self) -> Option<i64> {
+                i64::try_from(self).ok()
+            }
+            #[inline(always)]
+            fn left(self, amount: u32) -> $ty {
+                self.wrapping_shl(amount)
+            }
+            #[inline(always)]
+            fn right(self, amount: u32) -> $ty {
+                self.wrapping_shr(amount)
+            }
+            #[inline(always)]
+            fn low(self) -> u32 {
+                self as u32
+            }
+        }
+    )* };
+}
+
+integers! {
+    i8 Scalar::I8, true;
+    i16 Scalar::I16, true;
+    i32 Scalar::I32, true;
+    i64 Scalar::I64, true;
+    isize if size_of::<isize>() == 8 { Scalar::I64 } else { Scalar::I32 }, true;
+    u8 Scalar::U8, false;
+    u16 Scalar::U16, false;
+    u32 Scalar::U32, false;
+    u64 Scalar::U64, false;
+    usize if size_of::<usize>() == 8 { Scalar::U64 } else { Scalar::U32 }, false;
+}
+
+/// The fault of a division that has no result.
+#[cold]
+fn divided<T: Integer>(dividend: T, divisor: T, at: &'static Site) -> Stop {
+    if divisor == T::ZERO {
+        Stop::zero(at, T::SCALAR, dividend.wide())
+    } else {
+        Stop::overflow(at, T::SCALAR, dividend.wide())
+    }
+}
+
+macro_rules! floats {
+    ($($ty:ident, $zero:expr, $one:expr, $x:ident => $magnitude:expr, $truncated:expr;)*) => { $(
+        impl Number for $ty {
+            const ZERO: $ty = $zero;
+            const ONE: $ty = $one;
+            #[inline(always)]
+            fn plus(self, other: $ty) -> $ty {
+                self + other
+            }
+            #[inline(always)]
+            fn minus(self, other: $ty) -> $ty {
+                self - other
+            }
+            #[inline(always)]
+            fn times(self, other: $ty) -> $ty {
+                self * other
+            }
+            #[inline(always)]
+            fn negated(self) -> $ty {
+                -self
+            }
+            #[inline(always)]
+            fn magnitude(self) -> $ty {
+                let $x = self;
+                $magnitude
+            }
+            #[inline(always)]
+            fn quotient(self, other: $ty, _: &'static Site) -> Result<$ty, Stop> {
+                Ok(self / other)
+            }
+            #[inline(always)]
+            fn rest(self, other: $ty, _: &'static Site) -> Result<$ty, Stop> {
+                Ok(self % other)
+            }
+            #[inline(always)]
+            fn truncated(self) -> $ty {
+                let $x = self;
+                $truncated
+            }
+        }
+    )* };
+}
+
+floats! {
+    f32, 0.0, 1.0, x => x.abs(), x.trunc();
+    f64, 0.0, 1.0, x => x.abs(), x.trunc();
+    f16, f16::ZERO, f16::ONE, x => f16::from_bits(x.to_bits() & 0x7fff), f16::from_f32(x.to_f32().trunc());
+    bf16, bf16::ZERO, bf16::ONE, x => bf16::from_bits(x.to_bits() & 0x7fff), bf16::from_f32(x.to_f32().trunc());
+}
+
+/// `a + b`.
+#[inline(always)]
+pub fn add<T: Number>(a: T, b: T) -> T {
+    a.plus(b)
+}
+
+/// `a - b`.
+#[inline(always)]
+pub fn sub<T: Number>(a: T, b: T) -> T {
+    a.minus(b)
+}
+
+/// `a * b`.
+#[inline(always)]
+pub fn mul<T: Number>(a: T, b: T) -> T {
+    a.times(b)
+}
+
+/// `a / b`.
+///
+/// # Errors
+/// Of integers: by zero, or `MIN / -1`.
+#[inline(always)]
+pub fn div<T: Number>(a: T, b: T, at: &'static Site) -> Result<T, Stop> {
+    a.quotient(b, at)
+}
+
+/// `a % b`.
+///
+/// # Errors
+/// As [`div`].
+#[inline(always)]
+pub fn rem<T: Number>(a: T, b: T, at: &'static Site) -> Result<T, Stop> {
+    a.rest(b, at)
+}
+
+/// `-a`.
+#[inline(always)]
+pub fn neg<T: Number>(a: T) -> T {
+    a.negated()
+}
+
+/// `a << b`.
+#[inline(always)]
+pub fn shl<T: Integer, U: Integer>(a: T, b: U) -> T {
+    a.left(b.low())
+}
+
+/// `a >> b`.
+#[inline(always)]
+pub fn shr<T: Integer, U: Integer>(a: T, b: U) -> T {
+    a.right(b.low())
+}
+
+/// The step of a range that ends at `end`.
+///
+/// # Errors
+/// It is zero.
+#[inline(always)]
+pub fn step<T: Integer>(step: usize, end: T, at: &'static Site) -> Result<usize, Stop> {
+    if step == 0 {
+        return Err(Stop::zero(at, T::SCALAR, end.wide()));
+    }
+    Ok(step)
+}

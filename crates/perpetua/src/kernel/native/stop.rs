@@ -1,0 +1,130 @@
+//! Why a lane ended before its time. Knows nothing of lanes and launches.
+
+use perpetua_ir::ir::{FaultKind, Scalar};
+
+use crate::kernel::element::Invalid;
+
+/// A place in the source where a lane can fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The source file.
+    pub file: &'static str,
+    /// The line in it.
+    pub line: u32,
+    /// What is indexed: a parameter's or variable's name.
+    pub subject: &'static str,
+}
+
+/// A lane's fault: what, where, with which operands.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop {
+    pub(super) site: &'static Site,
+    subject: &'static str,
+    pub(super) kind: FaultKind,
+    pub(super) operands: [u64; 2],
+    pub(super) types: [Option<Scalar>; 2],
+}
+
+/// The host's `usize` in the IR.
+const USIZE: Scalar = if size_of::<usize>() == 8 {
+    Scalar::U64
+} else {
+    Scalar::U32
+};
+
+impl Stop {
+    /// An index beyond a length.
+    #[cold]
+    pub fn index(site: &'static Site, index: usize, len: usize) -> Stop {
+        Stop {
+            site,
+            subject: site.subject,
+            kind: FaultKind::IndexOutOfBounds,
+            operands: [index as u64, len as u64],
+            types: [Some(USIZE); 2],
+        }
+    }
+
+    /// An offset, counted from the halo's edge, that lies beyond the halo.
+    #[cold]
+    pub(super) fn offset(site: &'static Site, from_edge: u32, count: u32) -> Stop {
+        Stop {
+            site,
+            subject: site.subject,
+            kind: FaultKind::IndexOutOfBounds,
+            operands: [from_edge.into(), count.into()],
+            types: [Some(Scalar::U32); 2],
+        }
+    }
+
+    /// A division by zero; the dividend zero- or sign-extended.
+    #[cold]
+    pub(super) fn zero(site: &'static Site, ty: Scalar, dividend: u64) -> Stop {
+        Stop {
+            site,
+            subject: site.subject,
+            kind: FaultKind::DivisionByZero,
+            operands: [dividend, 0],
+            types: [Some(ty), None],
+        }
+    }
+
+    /// MIN / -1.
+    #[cold]
+    pub(super) fn overflow(site: &'static Site, ty: Scalar, dividend: u64) -> Stop {
+        Stop {
+            site,
+            subject: site.subject,
+            kind: FaultKind::DivisionOverflow,
+            operands: [dividend, u64::MAX],
+            types: [Some(ty); 2],
+        }
+    }
+
+    /// A number that is no variant.
+    #[cold]
+    pub(super) fn invalid(site: &'static Site, invalid: Invalid) -> Stop {
+        Stop {
+            site,
+            subject: site.subject,
+            kind: FaultKind::UnreachableEnum,
+            operands: [invalid.value, 0],
+            types: [Some(Scalar::U64), None],
+        }
+    }
+
+    /// `unreachable!()` was reached.
+    #[cold]
+    pub fn unreachable(site: &'static Site) -> Stop {
+        Stop {
+            site,
+            subject: site.subject,
+            kind: FaultKind::UnreachableEnum,
+            operands: [0, 0],
+            types: [Some(Scalar::U32), None],
+        }
+    }
+
+    /// What is accessed or computed.
+    pub(super) fn subject(&self) -> &'static str {
+        match self.kind {
+            FaultKind::UnreachableEnum => "enum",
+            _ => self.subject,
+        }
+    }
+}
+
+/// What a call gave, as its caller sees it: a fault in another file is reported at the call.
+///
+/// # Errors
+/// The callee's fault.
+#[inline(always)]
+pub fn returned<T>(result: Result<T, Stop>, site: &'static Site) -> Result<T, Stop> {
+    result.map_err(|stop| {
+        if stop.site.file == site.file {
+            stop
+        } else {
+            Stop { site, ..stop }
+        }
+    })
+}

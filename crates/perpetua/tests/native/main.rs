@@ -1,0 +1,11 @@
+//! Kernels as native code do what the interpreter does: the same bytes, the same faults.
+
+#![expect(clippy::panic, reason = "a launch that fails here is the report")]
+
+mod adversary;
+mod arithmetic;
+mod faults;
+mod harness;
+mod indices;
+mod overlaps;
+mod structs;
