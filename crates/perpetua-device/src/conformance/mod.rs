@@ -67,8 +67,6 @@ pub enum Need {
     MappedMemory,
     /// Times on events.
     Timestamps,
-    /// A fused multiply-add that rounds once, without which some of the math library misses its bounds.
-    ExactFma,
     /// Floats that equal the interpreter's to the bit.
     ExactFloats,
 }
@@ -82,10 +80,6 @@ impl Need {
             Need::Capability(c) => (info.capabilities.contains(&c), c.to_string()),
             Need::MappedMemory => (info.mapped_memory, "mapped host memory".to_owned()),
             Need::Timestamps => (info.timestamps, "timestamps".to_owned()),
-            Need::ExactFma => (
-                info.numeric_probe.is_some_and(|p| p.exact_fma == Some(true)),
-                "a fused multiply-add that rounds once".to_owned(),
-            ),
             Need::ExactFloats => (
                 info.numeric_probe.is_some_and(|p| p.is_exact()),
                 "floats that equal the interpreter's to the bit".to_owned(),

@@ -129,14 +129,6 @@ fn cell(map: Map, s: Scalar) -> Cell {
     if types.contains(&Scalar::F64) {
         cell = cell.needs(Need::Capability(Capability::Float64));
     }
-    // Their reductions keep, by fused steps, what two roundings lose.
-    let fused = [UnaryOp::Sin, UnaryOp::Cos, UnaryOp::Tan]
-        .map(Map::Unary)
-        .contains(&map)
-        || map == Map::Binary(BinaryOp::Pow);
-    if fused {
-        cell = cell.needs(Need::ExactFma);
-    }
     cell
 }
 

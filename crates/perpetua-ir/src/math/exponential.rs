@@ -41,22 +41,17 @@ fn tail<R: Real>(r: R) -> R {
     )
 }
 
-/// `exp(high + low)` for a `low` much smaller than `high`.
+/// `exp(r)` for `|r| <= ln 2 / 2`.
 #[inline(always)]
-pub(super) fn exp_sum<R: Real>(high: R, low: R) -> R {
-    let x = limit(high, -104.0, 89.0);
-    let (r, k) = reduce(x);
-    let r = r + low;
-    let p = (r * r).fma(tail(r), r) + x.lit(1.0);
-    scale(p, k.to_int())
+pub(super) fn exp_near<R: Real>(r: R) -> R {
+    (r * r).fma(tail(r), r) + r.lit(1.0)
 }
 
 #[inline(always)]
 pub(super) fn exp<R: Real>(x: R) -> R {
     let x = limit(x, -104.0, 89.0);
     let (r, k) = reduce(x);
-    let p = (r * r).fma(tail(r), r) + x.lit(1.0);
-    scale(p, k.to_int())
+    scale(exp_near(r), k.to_int())
 }
 
 #[inline(always)]

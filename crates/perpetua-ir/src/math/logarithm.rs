@@ -2,9 +2,8 @@
 
 use super::real::{Condition, Real, Word, polynomial};
 
-const LN_2: f32 = std::f32::consts::LN_2;
-/// ln 2 less its f32 value.
-const LN_2_REST: f32 = -1.904_654_2e-9;
+/// ln 2 in two parts; the first has 16 bits, so that its product with an exponent is exact.
+const LN_2: [f32; 2] = [0.693_145_75, 1.428_606_8e-6];
 
 /// Exponent and fraction: `(e, f)` with `x = 2^e (1 + f)`, for positive, finite `x`.
 #[inline(always)]
@@ -50,8 +49,8 @@ fn special<R: Real>(x: R, y: R) -> R {
 pub(super) fn ln<R: Real>(x: R) -> R {
     let (e, f) = split(x);
     let e = e.to_real();
-    let t = e.fma(x.lit(LN_2_REST), tail(f)) + f;
-    special(x, e.fma(x.lit(LN_2), t))
+    let t = e.fma(x.lit(LN_2[1]), tail(f)) + f;
+    special(x, e * x.lit(LN_2[0]) + t)
 }
 
 #[inline(always)]
@@ -65,71 +64,84 @@ pub(super) fn ln_1p<R: Real>(x: R) -> R {
     // Without an exponent, f is 1 + x less 1, so x itself is the better fraction.
     let same = e.eq(x.int(0));
     let (f, lost) = (same.select(x, f), same.select(x.lit(0.0), lost));
-    let t = e_real.fma(x.lit(LN_2_REST), tail(f) + lost) + f;
-    let y = e_real.fma(x.lit(LN_2), t);
+    let t = e_real.fma(x.lit(LN_2[1]), tail(f) + lost) + f;
+    let y = e_real * x.lit(LN_2[0]) + t;
     let y = special(u, y);
     x.abs().lt(x.lit(1e-8)).select(x, y)
 }
 
-/// `log_b x` from `1 / ln b` and `log_b 2`, each in two parts.
+/// `log_b x` from `1 / ln b`, the first of its parts with 12 bits, and `log_b 2`, the first with 16.
 #[inline(always)]
 fn in_base<R: Real>(x: R, inverse: [f32; 2], two: [f32; 2]) -> R {
     let (e, f) = split(x);
     let e = e.to_real();
-    let q = tail(f);
-    let high = f * x.lit(inverse[0]);
-    let low = f.fma(x.lit(inverse[0]), -high);
-    let low = q.fma(x.lit(inverse[0]), f.fma(x.lit(inverse[1]), low));
-    let t = e.fma(x.lit(two[1]), low) + high;
-    special(x, e.fma(x.lit(two[0]), t))
+    let whole = x.lit(inverse[0] + inverse[1]);
+    let (f1, f2) = f.halves();
+    let low = f.fma(x.lit(inverse[1]), f2 * x.lit(inverse[0]));
+    let low = tail(f).fma(whole, low);
+    let t = e.fma(x.lit(two[1]), low) + f1 * x.lit(inverse[0]);
+    special(x, e * x.lit(two[0]) + t)
 }
 
 #[inline(always)]
 pub(super) fn log2<R: Real>(x: R) -> R {
-    in_base(x, [std::f32::consts::LOG2_E, 1.925_963e-8], [1.0, 0.0])
+    in_base(x, [1.442_871_1, -1.760_528_5e-4], [1.0, 0.0])
 }
 
 #[inline(always)]
 pub(super) fn log10<R: Real>(x: R) -> R {
-    in_base(
-        x,
-        [std::f32::consts::LOG10_E, -1.010_305e-8],
-        [std::f32::consts::LOG10_2, -1.432_098_9e-8],
-    )
+    in_base(x, [0.434_326_17, -3.168_997e-5], [0.301_025_39, 4.605_039e-6])
 }
 
-/// `log2 x` as an unevaluated sum of two floats, for positive finite `x`: relative error near 2^-36.
+/// 2 / ln 2 and a third of it, each in two parts, of which the first has 12 bits.
+const TWO_LOG2_E: [f32; 2] = [2.885_742_2, -3.521_057e-4];
+const TWO_THIRDS_LOG2_E: [f32; 2] = [0.961_914_06, -1.173_685_7e-4];
+
+/// `log2 x` as an unevaluated sum of two floats, for positive finite `x`: relative error near 2^-33. The first has 22
+/// bits at most.
 #[inline(always)]
 pub(super) fn log2_sum<R: Real>(x: R) -> (R, R) {
     let (e, f) = split(x);
-    // ln(1 + f) = 2 atanh(s), s = f / (2 + f), with s in two parts.
+    // log2(1 + f) = 2 / ln 2 · atanh s, where s = f / (2 + f) = s1 + s2, s1 with 12 bits.
     let d = f + x.lit(2.0);
-    let d_low = f - (d - x.lit(2.0));
     let s = f / d;
-    let s_low = ((-s).fma(d, f) - s * d_low) / d;
+    let (s1, _) = s.halves();
+    // What s1 leaves of f: f - s1 (2 + f). All products and the first difference are exact.
+    let (f1, f2) = f.halves();
+    let s2 = (((f - (s1 + s1)) - s1 * f1) - s1 * f2) / d;
+    let [two, two_low] = TWO_LOG2_E.map(|part| x.lit(part));
+    let linear = s1 * two;
+    let linear_low = s.fma(two_low, s2 * two);
+    // s³ in two parts, times a third of that.
+    let (q, q_low) = (s1 * s1).halves();
+    let q_low = q_low + s2 * (s1 + s);
+    let cube = s1 * q;
+    let cube_low = s1 * q_low + s2 * q;
+    let (c1, c2) = cube.halves();
+    let [third, third_low] = TWO_THIRDS_LOG2_E.map(|part| x.lit(part));
+    let cubic = c1 * third;
+    let cubic_low = cube.fma(third_low, (c2 + cube_low) * third);
+    // The rest is too small for its errors to matter.
     let t = s * s;
-    let c = [2.0 / 3.0, 0.4, 2.0 / 7.0, 2.0 / 9.0, 2.0 / 11.0, 2.0 / 13.0];
-    // The cubic term matters to double precision: 2/3 s³ with its rounding errors.
-    let p = polynomial(t, &c);
-    let cube = t * s;
-    let cube_low = s.fma(t, -cube) + s * s.fma(s, -t);
-    let term = p * cube;
-    let term_low = p.fma(cube, -term) + p * cube_low;
-    let two_s = s + s;
-    let high = two_s + term;
-    let low = (two_s - high) + term + (term_low + s_low + s_low);
-    // Times 1 / ln 2.
-    let (l, l_low) = (x.lit(std::f32::consts::LOG2_E), x.lit(1.925_963e-8));
-    let product = high * l;
-    let product_low = high.fma(l, -product) + high.fma(l_low, low * l);
+    let rest = t
+        * t
+        * s
+        * polynomial(
+            t,
+            &[
+                0.577_078_04,
+                0.412_198_57,
+                0.320_598_9,
+                0.262_308_18,
+                0.221_953_08,
+            ],
+        );
+    let low = linear_low + (cubic_low + rest);
+    let (fraction, _) = (linear + cubic).halves();
+    let low = ((linear - fraction) + cubic) + low;
+    // Beside an exponent, 14 bits after the point go into the first part, so that it is exact.
     let e = e.to_real();
-    let sum = e + product;
-    let sum_low = (e - sum) + product + product_low;
-    // Where the exponent is 0 the order of magnitude is the product's.
-    let none = e.eq(x.lit(0.0));
-    let high = none.select(product, sum);
-    let low = none.select(product_low, sum_low);
-    let total = high + low;
-    let rest = (high - total) + low;
-    (total, rest)
+    let grid = (fraction * x.lit(16_384.0)).nearest() * x.lit(6.103_515_6e-5);
+    let first = e.eq(x.lit(0.0)).select(fraction, grid);
+    (e + first, low + (fraction - first))
 }

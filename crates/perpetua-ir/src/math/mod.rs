@@ -9,6 +9,8 @@
 mod emit;
 mod exponential;
 mod logarithm;
+#[cfg(test)]
+mod models;
 mod native;
 mod power;
 mod real;

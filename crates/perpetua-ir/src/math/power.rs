@@ -1,6 +1,6 @@
 //! Powers and roots.
 
-use super::exponential::exp_sum;
+use super::exponential::exp_near;
 use super::logarithm::log2_sum;
 use super::real::{Condition, Real, Word};
 
@@ -13,22 +13,18 @@ pub(super) fn pow<R: Real>(x: R, y: R) -> R {
     // y log2|x| in two parts. A huge exponent would overflow to NaN on the way, and decides the result anyway.
     let limit = x.lit(1e30);
     let z = y.abs().gt(limit).select(limit.copysign(y), y);
-    let p = high * z;
-    let p_low = high.fma(z, -p) + low * z;
-    let out = p.abs().lt(x.lit(1e4));
-    let p = out.select(p, x.lit(1e4).copysign(p));
-    let p_low = out.select(p_low, zero);
+    let ((h1, h2), (z1, z2)) = (high.halves(), z.halves());
+    let p = h1 * z1;
+    let p_low = h1 * z2 + (h2 * z + low * z);
+    // Beyond this all is 0 or infinite.
+    let far = x.lit(300.0);
+    let ordinary = p.abs().lt(far);
+    let p = ordinary.select(p, far.copysign(p));
+    let p_low = ordinary.select(p_low, zero);
     // 2^p: the integer part apart, the fraction through exp.
-    let whole = p.nearest();
-    let whole = whole
-        .abs()
-        .lt(x.lit(300.0))
-        .select(whole, x.lit(300.0).copysign(whole));
-    let fraction = out.select((p - whole) + p_low, zero);
-    let ln2 = x.lit(std::f32::consts::LN_2);
-    let r = fraction * ln2;
-    let r_low = fraction.fma(ln2, -r);
-    let m = exp_sum(r, r_low);
+    let whole = (p + p_low).nearest();
+    let fraction = (p - whole) + p_low;
+    let m = exp_near(fraction * x.lit(std::f32::consts::LN_2));
     let k = whole.to_int();
     // Three steps: 2^±300 is not a float.
     let third = |k: R::Int| k.add(x.int(127)).shl(x.int(23)).to_bits();

@@ -1,5 +1,11 @@
 //! The arithmetic that the math library is written in: IEEE f32 and wrapping 32-bit integers, as traits. One
 //! implementation computes, another appends IR; so every target runs the very same steps.
+//!
+//! **What a target may change.** On some, `fma` rounds twice, and a product that is added to something may be fused with
+//! that sum; drivers also take `(a + b) - a` for `b`. So where a second part matters, it is made of products that are exact,
+//! fused or not, and of differences to numbers cut off by their bits ([`Real::halves`]), which no compiler sees through. A result
+//! may then differ in its last bits from target to target, but not lose its second part. `tests` runs every function with
+//! such arithmetic.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -36,6 +42,13 @@ pub(super) trait Real:
     #[inline(always)]
     fn gt(self, other: Self) -> Self::Cond {
         other.lt(self)
+    }
+    /// This number as a sum of two with 12 significant bits each, so that products of halves are exact. By the bits, which no
+    /// compiler takes apart. Finite numbers only.
+    #[inline(always)]
+    fn halves(self) -> (Self, Self) {
+        let high = self.bits().and(self.int(-4096)).to_bits();
+        (high, self - high)
     }
     /// Whether NaN.
     #[inline(always)]

@@ -75,67 +75,120 @@ fn bound(e: Exactness) -> f64 {
     }
 }
 
-#[test]
-fn unary_functions_stay_within_the_tables_bound() {
-    let step: u32 = std::env::var("PERPETUA_MATH_STEP")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(40_009);
-    let xs = samples(step);
-    let mut failures = String::new();
-    for &op in UnaryOp::ALL.iter().filter(|op| eval_unary(**op, 0.0).is_some()) {
-        let mut worst = (0.0f64, 0.0f32);
-        for &x in &xs {
-            let got = eval_unary(op, x).unwrap();
-            let e = ulps(got, exact(op, x.into()));
+/// The worst error of an operator of one operand, and where.
+fn worst_unary(op: UnaryOp, xs: &[f32], eval: &dyn Fn(f32) -> f32) -> (f64, f32) {
+    let mut worst = (0.0f64, 0.0f32);
+    for &x in xs {
+        let e = ulps(eval(x), exact(op, x.into()));
+        if e > worst.0 {
+            worst = (e, x);
+        }
+    }
+    worst
+}
+
+/// The worst error of an operator of two operands, and where.
+fn worst_binary(op: BinaryOp, values: &[f32], eval: &dyn Fn(f32, f32) -> f32) -> (f64, f32, f32) {
+    let mut worst = (0.0f64, 0.0f32, 0.0f32);
+    for &x in values {
+        for &y in values {
+            let (a, b) = (f64::from(x), f64::from(y));
+            let want = match op {
+                BinaryOp::Pow => a.powf(b),
+                BinaryOp::Atan2 => a.atan2(b),
+                _ => a.hypot(b),
+            };
+            let e = ulps(eval(x, y), want);
             if e > worst.0 {
-                worst = (e, x);
+                worst = (e, x, y);
             }
         }
-        println!("{:8} worst {:.3} ulp at {:e}", op.name(), worst.0, worst.1);
-        if worst.0 > bound(op.row().exactness) {
-            let (e, x) = worst;
-            let got = eval_unary(op, x).unwrap();
-            failures += &format!(
-                "{}({x:e}) = {got:e}, want {:e}: {e} ulp\n",
-                op.name(),
-                exact(op, x.into())
-            );
+    }
+    worst
+}
+
+/// Fewer steps than this make the test of every function more thorough.
+fn step(usual: u32) -> u32 {
+    let asked = std::env::var("PERPETUA_MATH_STEP").ok();
+    asked.and_then(|s| s.parse().ok()).unwrap_or(usual)
+}
+
+#[test]
+fn unary_functions_stay_within_the_tables_bound() {
+    let xs = samples(step(40_009));
+    let mut failures = String::new();
+    for &op in UnaryOp::ALL.iter().filter(|op| eval_unary(**op, 0.0).is_some()) {
+        let (e, x) = worst_unary(op, &xs, &|x| eval_unary(op, x).unwrap());
+        println!("{:8} worst {e:.3} ulp at {x:e}", op.name());
+        if e > bound(op.row().exactness) {
+            failures += &format!("{}({x:e}): {e} ulp\n", op.name());
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+const BINARY: [BinaryOp; 3] = [BinaryOp::Pow, BinaryOp::Atan2, BinaryOp::Hypot];
+
+/// Pairs of these are the operands of functions of two: one in `thin` of the usual values, and some more.
+fn binary_samples(thin: usize) -> Vec<f32> {
+    let mut values: Vec<f32> = samples(9_000_011).into_iter().step_by(thin).collect();
+    values.extend((-40..40).map(|i| i as f32 * 0.25));
+    // Powers with large results of bases close to 1 are where a logarithm's last bits count.
+    values.extend((0..50u32).map(|i| f32::from_bits(0x3f7f_f000 + i * 137)));
+    values
+}
+
+#[test]
+fn binary_functions_stay_within_the_tables_bound() {
+    let values = binary_samples(3);
+    let mut failures = String::new();
+    for op in BINARY {
+        let (e, x, y) = worst_binary(op, &values, &|x, y| eval_binary(op, x, y).unwrap());
+        println!("{:8} worst {e:.3} ulp at {x:e}, {y:e}", op.name());
+        if e > bound(op.row().exactness) {
+            failures += &format!("{}({x:e}, {y:e}): {e} ulp\n", op.name());
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+fn within_bounds_with<L: models::Liberty>() {
+    let (xs, pairs) = (samples(step(400_009)), binary_samples(17));
+    let mut failures = String::new();
+    let num = models::Num::<L>::new;
+    for &op in UnaryOp::ALL.iter().filter(|op| eval_unary(**op, 0.0).is_some()) {
+        let (e, x) = worst_unary(op, &xs, &|x| unary(op, num(x)).unwrap().value());
+        println!("{}: {:8} worst {e:.3} ulp at {x:e}", L::NAME, op.name());
+        if e > bound(op.row().exactness) {
+            failures += &format!("{}: {}({x:e}): {e} ulp\n", L::NAME, op.name());
+        }
+    }
+    for op in BINARY {
+        let eval = |x, y| binary(op, num(x), num(y)).unwrap().value();
+        let (e, x, y) = worst_binary(op, &pairs, &eval);
+        println!("{}: {:8} worst {e:.3} ulp at {x:e}, {y:e}", L::NAME, op.name());
+        if e > bound(op.row().exactness) {
+            failures += &format!("{}: {}({x:e}, {y:e}): {e} ulp\n", L::NAME, op.name());
         }
     }
     assert!(failures.is_empty(), "{failures}");
 }
 
 #[test]
-fn binary_functions_stay_within_the_tables_bound() {
-    let mut values: Vec<f32> = samples(9_000_011);
-    values.extend((-40..40).map(|i| i as f32 * 0.25));
-    let mut failures = String::new();
-    for op in [BinaryOp::Pow, BinaryOp::Atan2, BinaryOp::Hypot] {
-        let mut worst = (0.0f64, 0.0f32, 0.0f32);
-        for &x in &values {
-            for &y in &values {
-                let got = eval_binary(op, x, y).unwrap();
-                let (a, b) = (f64::from(x), f64::from(y));
-                let want = match op {
-                    BinaryOp::Pow => a.powf(b),
-                    BinaryOp::Atan2 => a.atan2(b),
-                    _ => a.hypot(b),
-                };
-                let e = ulps(got, want);
-                if e > worst.0 {
-                    worst = (e, x, y);
-                }
-            }
-        }
-        let (e, x, y) = worst;
-        println!("{:8} worst {e:.3} ulp at {x:e}, {y:e}", op.name());
-        if e > bound(op.row().exactness) {
-            let got = eval_binary(op, x, y).unwrap();
-            failures += &format!("{}({x:e}, {y:e}) = {got:e}: {e} ulp\n", op.name());
-        }
-    }
-    assert!(failures.is_empty(), "{failures}");
+fn fma_in_two_roundings_keeps_the_bounds() {
+    within_bounds_with::<models::TwoRoundings>();
+}
+
+#[test]
+fn fused_products_keep_the_bounds() {
+    within_bounds_with::<models::FusedLeft>();
+    within_bounds_with::<models::FusedRight>();
+    within_bounds_with::<models::Mixed>();
+}
+
+#[test]
+fn sums_that_a_compiler_cancels_keep_the_bounds() {
+    within_bounds_with::<models::Cancels>();
 }
 
 #[test]

@@ -1,11 +1,15 @@
-//! Circular functions and their inverses. Method: reduction to `[-π/4, π/4]`, by a three-part π/2 for ordinary
-//! arguments and by Payne and Hanek's (M. Payne, R. Hanek, SIGNUM Newsletter 18(1), 1983) for large ones, then
+//! Circular functions and their inverses. Method: reduction to `[-π/4, π/4]`, by a π/2 in short parts for
+//! ordinary arguments and by Payne and Hanek's (M. Payne, R. Hanek, SIGNUM Newsletter 18(1), 1983) for large ones, then
 //! polynomials.
 
 use super::real::{Condition, Real, Word, polynomial};
 
-/// π/2 in three parts.
-const HALF_PI: [f32; 3] = [1.570_796_4, -4.371_138_8e-8, -1.715_124_5e-15];
+/// π/2 in two parts.
+const HALF_PI: [f32; 2] = [1.570_796_4, -4.371_138_8e-8];
+/// π/2 in four parts; the first three have 13 bits each, so that their products with integers up to 2^11 are exact.
+const HALF_PI_SHORT: [f32; 4] = [1.570_800_8, -4.440_546e-6, -1.390_799_3e-8, -1.074_634_6e-12];
+/// π/2 in two parts, of which the first has 12 bits.
+const HALF_PI_HALVES: [f32; 2] = [1.570_800_8, -4.454_455e-6];
 /// 2/π as a binary fraction, in 32-bit words.
 const TWO_OVER_PI: [u32; 7] = [
     0xa2f9_836e,
@@ -16,8 +20,8 @@ const TWO_OVER_PI: [u32; 7] = [
     0x3c43_9041,
     0xfe51_63ab,
 ];
-/// Above this the three-part π/2 loses bits.
-const LARGE: f32 = 48_000.0;
+/// Above this more than 2^11 quarter turns may have to go.
+const LARGE: f32 = 3_200.0;
 
 /// `(r, k)` with `x = r + k π/2`, `|r| <= π/4`; `k` modulo 4 counts.
 #[inline(always)]
@@ -25,8 +29,13 @@ fn reduce<R: Real>(x: R) -> (R, R::Int) {
     x.abs().lt(x.lit(LARGE)).branch(
         || {
             let k = (x * x.lit(std::f32::consts::FRAC_2_PI)).nearest();
-            let r = HALF_PI.iter().fold(x, |r, part| (-k).fma(r.lit(*part), r));
-            (r, k.to_int())
+            let [a, b, c, d] = HALF_PI_SHORT.map(|part| k * x.lit(part));
+            // The first difference is exact; what the next two lose goes with the last part.
+            let far = x - a;
+            let near = far - b;
+            let r = near - c;
+            let lost = ((far - near) - b) + ((near - r) - c);
+            (r + (lost - d), k.to_int())
         },
         || reduce_large(x),
     )
@@ -90,10 +99,10 @@ fn reduce_large<R: Real>(x: R) -> (R, R::Int) {
     let sum = rest + last;
     let fraction = top + sum;
     let fraction_low = (top - fraction) + sum;
-    let r = fraction * x.lit(HALF_PI[0]);
-    let r_low = fraction.fma(x.lit(HALF_PI[0]), -r)
-        + fraction.fma(x.lit(HALF_PI[1]), fraction_low * x.lit(HALF_PI[0]));
-    let r = r + r_low;
+    let (f, f_low) = fraction.halves();
+    let [half_pi, half_pi_low] = HALF_PI_HALVES.map(|part| x.lit(part));
+    let r_low = f * half_pi_low + (f_low + fraction_low) * x.lit(HALF_PI[0]);
+    let r = f * half_pi + r_low;
     let r = negative.select(-r, r);
     let below = x.lt(x.lit(0.0));
     let r = below.select(-r, r);

@@ -250,7 +250,7 @@ operators! {
         SaturatingSub "saturating_sub" Int Same Same Exact, Special, Special, Special, "", [], "Difference, clamped to the type's range.";
         AbsDiff "abs_diff" Int Unsigned Same Exact, Special, Special, Special, "", [], "Magnitude of the difference, unsigned.";
         Copysign "copysign" Float Same Same Exact, Special, Special, Special, "", ["mul(signum(x), signum(y))", "0"], "Magnitude of the first, sign of the second.";
-        Pow "pow" Single Same Same Ulp(16), Library, Library, Library, "", ["mul(y, pow(x, sub(y, 1)))", "mul(r, ln(x))"], "x to the y (`powf` in Rust).";
+        Pow "pow" Single Same Same Ulp(4), Library, Library, Library, "", ["mul(y, pow(x, sub(y, 1)))", "mul(r, ln(x))"], "x to the y (`powf` in Rust).";
         Atan2 "atan2" Single Same Same Ulp(6), Library, Library, Library, "", ["div(y, add(mul(x, x), mul(y, y)))", "neg(div(x, add(mul(x, x), mul(y, y))))"], "Angle of the point (y, x): first operand over second, in radians.";
         Hypot "hypot" Single Same Same Ulp(4), Library, Library, Library, "", ["div(x, r)", "div(y, r)"], "sqrt(x² + y²) without overflow between.";
     }
