@@ -1,10 +1,6 @@
 // The first lane that faults in a launch claims the record.
-__device__ void report_fault(bool& dead, unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+__device__ void report_fault(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
 {
-    if (dead) {
-        return;
-    }
-    dead = true;
     if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
         return;
     }
@@ -23,7 +19,6 @@ __device__ void report_fault(bool& dead, unsigned int* record, unsigned int site
 
 extern "C" __global__ void loops(const unsigned int* x, unsigned long long x_len, unsigned int* out, unsigned long long out_len, unsigned int n, unsigned int* fault_record, unsigned int site_base)
 {
-    bool dead = false;
     unsigned int sum = 0u;
     unsigned int i = 0u;
     while (i < n) {
@@ -36,7 +31,7 @@ extern "C" __global__ void loops(const unsigned int* x, unsigned long long x_len
             }
             const unsigned int t = i + j;
             if ((unsigned long long)t >= x_len) {
-                report_fault(dead, fault_record, site_base + 0u, (unsigned long long)t, x_len);
+                report_fault(fault_record, site_base + 0u, (unsigned long long)t, x_len);
                 return;
             }
             const unsigned int x_i = x[t];
@@ -78,7 +73,7 @@ extern "C" __global__ void loops(const unsigned int* x, unsigned long long x_len
         }
     }
     if ((unsigned long long)threadIdx.x >= out_len) {
-        report_fault(dead, fault_record, site_base + 1u, (unsigned long long)threadIdx.x, out_len);
+        report_fault(fault_record, site_base + 1u, (unsigned long long)threadIdx.x, out_len);
         return;
     }
     out[threadIdx.x] = k;

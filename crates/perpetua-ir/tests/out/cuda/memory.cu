@@ -5,12 +5,8 @@ struct u32_array_4 {
 extern __shared__ __align__(16) unsigned int scratch[];
 
 // The first lane that faults in a launch claims the record.
-__device__ void report_fault(bool& dead, unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+__device__ void report_fault(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
 {
-    if (dead) {
-        return;
-    }
-    dead = true;
     if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
         return;
     }
@@ -180,34 +176,39 @@ extern "C" __global__ void memory(unsigned int* x, unsigned long long x_len, int
     __shared__ unsigned int flags[4];
     bool dead = false;
     if (0ull >= x_len) {
-        report_fault(dead, fault_record, site_base + 0u, 0ull, x_len);
+        dead = true;
+        report_fault(fault_record, site_base + 0u, 0ull, x_len);
         return;
     }
     const unsigned int old = atomicAdd(&x[0], threadIdx.x);
     const unsigned int old1 = atomic_max_acq_rel_block_u32(&x[0], threadIdx.x);
     if (0ull >= s_len) {
-        report_fault(dead, fault_record, site_base + 1u, 0ull, s_len);
+        dead = true;
+        report_fault(fault_record, site_base + 1u, 0ull, s_len);
         return;
     }
     atomicSub(&s[0], (int)threadIdx.x);
     atomic_min_seq_cst_system_i32(&s[0], (int)threadIdx.x);
     const float tx = (float)threadIdx.x;
     if (0ull >= f_len) {
-        report_fault(dead, fault_record, site_base + 2u, 0ull, f_len);
+        dead = true;
+        report_fault(fault_record, site_base + 2u, 0ull, f_len);
         return;
     }
     atomicAdd(&f[0], tx);
     atomic_max_release_device_f32(&f[0], tx);
     atomic_exchange_acq_rel_device_f32(&f[0], tx);
     if (0ull >= w_len) {
-        report_fault(dead, fault_record, site_base + 3u, 0ull, w_len);
+        dead = true;
+        report_fault(fault_record, site_base + 3u, 0ull, w_len);
         return;
     }
     atomicOr(&w[0], (unsigned long long)threadIdx.x);
     const unsigned int old2 = compare_exchange_acq_rel_device_u32(&x[0], old, old1);
     const bool test = (unsigned long long)threadIdx.x >= x_len;
     if (test) {
-        report_fault(dead, fault_record, site_base + 4u, (unsigned long long)threadIdx.x, x_len);
+        dead = true;
+        report_fault(fault_record, site_base + 4u, (unsigned long long)threadIdx.x, x_len);
     }
     unsigned int guarded = 0u;
     if (!test) {
@@ -219,7 +220,8 @@ extern "C" __global__ void memory(unsigned int* x, unsigned long long x_len, int
     __threadfence();
     const unsigned long long t = (unsigned long long)(dynamic_shared_bytes() / 4u);
     if ((unsigned long long)threadIdx.x >= t) {
-        report_fault(dead, fault_record, site_base + 5u, (unsigned long long)threadIdx.x, t);
+        dead = true;
+        report_fault(fault_record, site_base + 5u, (unsigned long long)threadIdx.x, t);
     }
     if (!dead) {
         scratch[threadIdx.x] = old2;

@@ -1,10 +1,6 @@
 // The first lane that faults in a launch claims the record.
-__device__ void report_fault(bool& dead, unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+__device__ void report_fault(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
 {
-    if (dead) {
-        return;
-    }
-    dead = true;
     if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
         return;
     }
@@ -38,7 +34,8 @@ extern "C" __global__ void __launch_bounds__(64) reduce(const float* x, unsigned
                 const unsigned int t = threadIdx.x + half;
                 const float tile_i = tile[threadIdx.x];
                 if (t >= 64u) {
-                    report_fault(dead, fault_record, site_base + 0u, (unsigned long long)t, 64ull);
+                    dead = true;
+                    report_fault(fault_record, site_base + 0u, (unsigned long long)t, 64ull);
                 } else {
                     tile[threadIdx.x] = tile_i + tile[t];
                 }
@@ -51,7 +48,8 @@ extern "C" __global__ void __launch_bounds__(64) reduce(const float* x, unsigned
     }
     if (threadIdx.x == 0u) {
         if (0ull >= total_len) {
-            report_fault(dead, fault_record, site_base + 1u, 0ull, total_len);
+            dead = true;
+            report_fault(fault_record, site_base + 1u, 0ull, total_len);
             return;
         }
         atomicAdd(&total[0], tile[0]);

@@ -1,10 +1,6 @@
 // The first lane that faults in a launch claims the record.
-__device__ void report_fault(bool& dead, unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+__device__ void report_fault(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
 {
-    if (dead) {
-        return;
-    }
-    dead = true;
     if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
         return;
     }
@@ -23,17 +19,16 @@ __device__ void report_fault(bool& dead, unsigned int* record, unsigned int site
 
 extern "C" __global__ void saxpy(float a, const float* x, unsigned long long x_len, float* y, unsigned long long y_len, int n, unsigned int* fault_record, unsigned int site_base)
 {
-    bool dead = false;
     const int idx = blockIdx.x * blockDim.x + threadIdx.x;
     if (idx >= n) {
         return;
     }
     if ((unsigned long long)idx >= x_len) {
-        report_fault(dead, fault_record, site_base + 0u, (unsigned long long)idx, x_len);
+        report_fault(fault_record, site_base + 0u, (unsigned long long)idx, x_len);
         return;
     }
     if ((unsigned long long)idx >= y_len) {
-        report_fault(dead, fault_record, site_base + 1u, (unsigned long long)idx, y_len);
+        report_fault(fault_record, site_base + 1u, (unsigned long long)idx, y_len);
         return;
     }
     y[idx] = a * x[idx] + y[idx];

@@ -12,12 +12,8 @@ __device__ unsigned int dynamic_shared_bytes()
 }
 
 // The first lane that faults in a launch claims the record.
-__device__ void report_fault(bool& dead, unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+__device__ void report_fault(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
 {
-    if (dead) {
-        return;
-    }
-    dead = true;
     if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
         return;
     }
@@ -125,7 +121,8 @@ extern "C" __global__ void shared_work(unsigned int* x, unsigned long long x_len
     bins[0] = 0u;
     const unsigned long long t = (unsigned long long)(dynamic_shared_bytes() / 4u);
     if ((unsigned long long)threadIdx.x >= t) {
-        report_fault(dead, fault_record, site_base + 0u, (unsigned long long)threadIdx.x, t);
+        dead = true;
+        report_fault(fault_record, site_base + 0u, (unsigned long long)threadIdx.x, t);
     }
     if (!dead) {
         scratch[threadIdx.x] = dynamic_shared_bytes() / 4u;
@@ -133,7 +130,8 @@ extern "C" __global__ void shared_work(unsigned int* x, unsigned long long x_len
     __syncthreads();
     if (!dead) {
         if (n == 0u) {
-            report_fault(dead, fault_record, site_base + 1u, (unsigned long long)threadIdx.x, 0ull);
+            dead = true;
+            report_fault(fault_record, site_base + 1u, (unsigned long long)threadIdx.x, 0ull);
         } else {
             result = threadIdx.x / n + threadIdx.x;
         }
@@ -144,7 +142,8 @@ extern "C" __global__ void shared_work(unsigned int* x, unsigned long long x_len
     }
     const int guarded5 = guarded;
     if (0ull >= s_len) {
-        report_fault(dead, fault_record, site_base + 2u, 0ull, s_len);
+        dead = true;
+        report_fault(fault_record, site_base + 2u, 0ull, s_len);
         return;
     }
     int guarded1 = 0;
@@ -153,7 +152,8 @@ extern "C" __global__ void shared_work(unsigned int* x, unsigned long long x_len
     }
     const float guarded6 = (float)guarded5;
     if (0ull >= f_len) {
-        report_fault(dead, fault_record, site_base + 3u, 0ull, f_len);
+        dead = true;
+        report_fault(fault_record, site_base + 3u, 0ull, f_len);
         return;
     }
     float guarded2 = 0.0f;
@@ -165,7 +165,8 @@ extern "C" __global__ void shared_work(unsigned int* x, unsigned long long x_len
         guarded3 = atomic_add_relaxed_block_f32(&peak, guarded6);
     }
     if (0ull >= x_len) {
-        report_fault(dead, fault_record, site_base + 4u, 0ull, x_len);
+        dead = true;
+        report_fault(fault_record, site_base + 4u, 0ull, x_len);
         return;
     }
     unsigned int guarded4 = 0u;
@@ -181,7 +182,8 @@ extern "C" __global__ void shared_work(unsigned int* x, unsigned long long x_len
         return;
     }
     if ((unsigned long long)threadIdx.x >= x_len) {
-        report_fault(dead, fault_record, site_base + 5u, (unsigned long long)threadIdx.x, x_len);
+        dead = true;
+        report_fault(fault_record, site_base + 5u, (unsigned long long)threadIdx.x, x_len);
         return;
     }
     x[threadIdx.x] = other1 + votes.at[1] + (unsigned int)wide;

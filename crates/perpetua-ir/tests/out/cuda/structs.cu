@@ -30,12 +30,8 @@ __device__ float f16_to_f32(unsigned short x)
 }
 
 // The first lane that faults in a launch claims the record.
-__device__ void report_fault(bool& dead, unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+__device__ void report_fault(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
 {
-    if (dead) {
-        return;
-    }
-    dead = true;
     if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
         return;
     }
@@ -60,9 +56,8 @@ __device__ tuple_f32_i32 weigh(Particle p1, float factor)
 
 extern "C" __global__ void structs(Particle* p, unsigned long long p_len, f32x4* v, unsigned long long v_len, unsigned char* b, unsigned long long b_len, Particle start, bool flag, unsigned int* fault_record, unsigned int site_base)
 {
-    bool dead = false;
     if ((unsigned long long)threadIdx.x >= p_len) {
-        report_fault(dead, fault_record, site_base + 0u, (unsigned long long)threadIdx.x, p_len);
+        report_fault(fault_record, site_base + 0u, (unsigned long long)threadIdx.x, p_len);
         return;
     }
     const Particle p_i = p[threadIdx.x];
@@ -73,7 +68,7 @@ extern "C" __global__ void structs(Particle* p, unsigned long long p_len, f32x4*
         acc[i] = p[threadIdx.x].pos.at[i] + t.f0;
     }
     if ((unsigned long long)threadIdx.x >= v_len) {
-        report_fault(dead, fault_record, site_base + 1u, (unsigned long long)threadIdx.x, v_len);
+        report_fault(fault_record, site_base + 1u, (unsigned long long)threadIdx.x, v_len);
         return;
     }
     const f32x4 v_i = v[threadIdx.x];
@@ -83,7 +78,7 @@ extern "C" __global__ void structs(Particle* p, unsigned long long p_len, f32x4*
     v[threadIdx.x].x = v_i.w;
     Particle q = p_i;
     if ((unsigned long long)threadIdx.x >= b_len) {
-        report_fault(dead, fault_record, site_base + 2u, (unsigned long long)threadIdx.x, b_len);
+        report_fault(fault_record, site_base + 2u, (unsigned long long)threadIdx.x, b_len);
         return;
     }
     const unsigned char t1 = (unsigned char)(b[threadIdx.x] + 200);

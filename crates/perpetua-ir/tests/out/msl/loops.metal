@@ -3,12 +3,8 @@ using namespace metal;
 #pragma METAL fp contract(off)
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
-static inline void report_fault(thread bool& dead, device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
+static inline void report_fault(device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
 {
-    if (dead) {
-        return;
-    }
-    dead = true;
     uint claimed = 0u;
     while (!atomic_compare_exchange_weak_explicit(&record[0], &claimed, 1u, memory_order_relaxed, memory_order_relaxed)) {
         if (claimed != 0u) {
@@ -42,7 +38,6 @@ kernel void loops(
     out += args[7];
     const uint n = args[8];
     const uint site_base = args[3];
-    bool dead = false;
     uint sum = 0u;
     uint i = 0u;
     while (i < n) {
@@ -55,7 +50,7 @@ kernel void loops(
             }
             const uint t = i + j;
             if (t >= x_len) {
-                report_fault(dead, fault_record, site_base + 0u, tid, bid, (ulong)t, (ulong)x_len);
+                report_fault(fault_record, site_base + 0u, tid, bid, (ulong)t, (ulong)x_len);
                 return;
             }
             const uint x_i = x[t];
@@ -97,7 +92,7 @@ kernel void loops(
         }
     }
     if (tid.x >= out_len) {
-        report_fault(dead, fault_record, site_base + 1u, tid, bid, (ulong)tid.x, (ulong)out_len);
+        report_fault(fault_record, site_base + 1u, tid, bid, (ulong)tid.x, (ulong)out_len);
         return;
     }
     out[tid.x] = k;

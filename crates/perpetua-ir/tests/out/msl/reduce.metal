@@ -3,12 +3,8 @@ using namespace metal;
 #pragma METAL fp contract(off)
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
-static inline void report_fault(thread bool& dead, device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
+static inline void report_fault(device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
 {
-    if (dead) {
-        return;
-    }
-    dead = true;
     uint claimed = 0u;
     while (!atomic_compare_exchange_weak_explicit(&record[0], &claimed, 1u, memory_order_relaxed, memory_order_relaxed)) {
         if (claimed != 0u) {
@@ -57,7 +53,8 @@ kernel void reduce(
                 const uint t = tid.x + half1;
                 const float tile_i = tile[tid.x];
                 if (t >= 64u) {
-                    report_fault(dead, fault_record, site_base + 0u, tid, bid, (ulong)t, 64ul);
+                    dead = true;
+                    report_fault(fault_record, site_base + 0u, tid, bid, (ulong)t, 64ul);
                 } else {
                     tile[tid.x] = tile_i + tile[t];
                 }
@@ -70,7 +67,8 @@ kernel void reduce(
     }
     if (tid.x == 0u) {
         if (0u >= total_len) {
-            report_fault(dead, fault_record, site_base + 1u, tid, bid, 0ul, (ulong)total_len);
+            dead = true;
+            report_fault(fault_record, site_base + 1u, tid, bid, 0ul, (ulong)total_len);
             return;
         }
         atomic_fetch_add_explicit((device atomic_float*)&total[0], tile[0], memory_order_relaxed);

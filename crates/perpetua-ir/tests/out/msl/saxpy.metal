@@ -3,12 +3,8 @@ using namespace metal;
 #pragma METAL fp contract(off)
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
-static inline void report_fault(thread bool& dead, device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
+static inline void report_fault(device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
 {
-    if (dead) {
-        return;
-    }
-    dead = true;
     uint claimed = 0u;
     while (!atomic_compare_exchange_weak_explicit(&record[0], &claimed, 1u, memory_order_relaxed, memory_order_relaxed)) {
         if (claimed != 0u) {
@@ -44,17 +40,16 @@ kernel void saxpy(
     y += args[8];
     const int n = (int)args[9];
     const uint site_base = args[3];
-    bool dead = false;
     const int idx = bid.x * bdim.x + tid.x;
     if (idx >= n) {
         return;
     }
     if ((ulong)idx >= (ulong)x_len) {
-        report_fault(dead, fault_record, site_base + 0u, tid, bid, (ulong)idx, (ulong)x_len);
+        report_fault(fault_record, site_base + 0u, tid, bid, (ulong)idx, (ulong)x_len);
         return;
     }
     if ((ulong)idx >= (ulong)y_len) {
-        report_fault(dead, fault_record, site_base + 1u, tid, bid, (ulong)idx, (ulong)y_len);
+        report_fault(fault_record, site_base + 1u, tid, bid, (ulong)idx, (ulong)y_len);
         return;
     }
     y[idx] = a * x[idx] + y[idx];

@@ -7,12 +7,8 @@ struct u32_array_4 {
 };
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
-static inline void report_fault(thread bool& dead, device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
+static inline void report_fault(device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
 {
-    if (dead) {
-        return;
-    }
-    dead = true;
     uint claimed = 0u;
     while (!atomic_compare_exchange_weak_explicit(&record[0], &claimed, 1u, memory_order_relaxed, memory_order_relaxed)) {
         if (claimed != 0u) {
@@ -102,7 +98,8 @@ kernel void shared_work(
     uint result = 0u;
     bins[0] = 0u;
     if (tid.x >= shared_len) {
-        report_fault(dead, fault_record, site_base + 0u, tid, bid, (ulong)tid.x, (ulong)shared_len);
+        dead = true;
+        report_fault(fault_record, site_base + 0u, tid, bid, (ulong)tid.x, (ulong)shared_len);
     }
     if (!dead) {
         scratch[tid.x] = shared_len;
@@ -110,7 +107,8 @@ kernel void shared_work(
     threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
     if (!dead) {
         if (n == 0u) {
-            report_fault(dead, fault_record, site_base + 1u, tid, bid, (ulong)tid.x, 0ul);
+            dead = true;
+            report_fault(fault_record, site_base + 1u, tid, bid, (ulong)tid.x, 0ul);
         } else {
             result = tid.x / n + tid.x;
         }
@@ -121,7 +119,8 @@ kernel void shared_work(
     }
     const int guarded5 = guarded;
     if (0u >= s_len) {
-        report_fault(dead, fault_record, site_base + 2u, tid, bid, 0ul, (ulong)s_len);
+        dead = true;
+        report_fault(fault_record, site_base + 2u, tid, bid, 0ul, (ulong)s_len);
         return;
     }
     int guarded1 = 0;
@@ -130,7 +129,8 @@ kernel void shared_work(
     }
     const float guarded6 = (float)guarded5;
     if (0u >= f_len) {
-        report_fault(dead, fault_record, site_base + 3u, tid, bid, 0ul, (ulong)f_len);
+        dead = true;
+        report_fault(fault_record, site_base + 3u, tid, bid, 0ul, (ulong)f_len);
         return;
     }
     float guarded2 = 0.0f;
@@ -142,7 +142,8 @@ kernel void shared_work(
         guarded3 = atomic_add_threadgroup_f32((threadgroup atomic_uint*)&peak, guarded6);
     }
     if (0u >= x_len) {
-        report_fault(dead, fault_record, site_base + 4u, tid, bid, 0ul, (ulong)x_len);
+        dead = true;
+        report_fault(fault_record, site_base + 4u, tid, bid, 0ul, (ulong)x_len);
         return;
     }
     uint guarded4 = 0u;
@@ -159,7 +160,8 @@ kernel void shared_work(
         return;
     }
     if (tid.x >= x_len) {
-        report_fault(dead, fault_record, site_base + 5u, tid, bid, (ulong)tid.x, (ulong)x_len);
+        dead = true;
+        report_fault(fault_record, site_base + 5u, tid, bid, (ulong)tid.x, (ulong)x_len);
         return;
     }
     x[tid.x] = other1 + votes1.at[1] + (uint)wide;

@@ -23,12 +23,8 @@ constant uint WEIGHTS[4] = {
 };
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
-static inline void report_fault(thread bool& dead, device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
+static inline void report_fault(device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
 {
-    if (dead) {
-        return;
-    }
-    dead = true;
     uint claimed = 0u;
     while (!atomic_compare_exchange_weak_explicit(&record[0], &claimed, 1u, memory_order_relaxed, memory_order_relaxed)) {
         if (claimed != 0u) {
@@ -72,9 +68,8 @@ kernel void structs(
     const Particle start = Particle{f32_array_3{{as_type<float>(args[10]), as_type<float>(args[11]), as_type<float>(args[12])}}, (ushort)args[13], (uchar)(args[13] >> 16), ((args[13] >> 24) & 0xffu) != 0u};
     const bool flag = (args[14] & 0xffu) != 0u;
     const uint site_base = args[3];
-    bool dead = false;
     if (tid.x >= p_len) {
-        report_fault(dead, fault_record, site_base + 0u, tid, bid, (ulong)tid.x, (ulong)p_len);
+        report_fault(fault_record, site_base + 0u, tid, bid, (ulong)tid.x, (ulong)p_len);
         return;
     }
     const Particle p_i = p[tid.x];
@@ -85,7 +80,7 @@ kernel void structs(
         acc[i] = p[tid.x].pos.at[i] + t.f0;
     }
     if (tid.x >= v_len) {
-        report_fault(dead, fault_record, site_base + 1u, tid, bid, (ulong)tid.x, (ulong)v_len);
+        report_fault(fault_record, site_base + 1u, tid, bid, (ulong)tid.x, (ulong)v_len);
         return;
     }
     const float4 v_i = v[tid.x];
@@ -95,7 +90,7 @@ kernel void structs(
     v[tid.x].x = v_i.w;
     Particle q = p_i;
     if (tid.x >= b_len) {
-        report_fault(dead, fault_record, site_base + 2u, tid, bid, (ulong)tid.x, (ulong)b_len);
+        report_fault(fault_record, site_base + 2u, tid, bid, (ulong)tid.x, (ulong)b_len);
         return;
     }
     const uchar t1 = (uchar)(b[tid.x] + 200);

@@ -17,10 +17,6 @@ var<private> dead: bool;
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
 fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
-    if (dead) {
-        return;
-    }
-    dead = true;
     loop {
         let r = atomicCompareExchangeWeak(&fault_record[0], 0u, 1u);
         if (r.exchanged) {
@@ -68,6 +64,7 @@ fn reduce(
                 let t = tid.x + half;
                 let tile_i = tile[tid.x];
                 if (t >= 64u) {
+                    dead = true;
                     report_fault(args.site_base + 0u, tid, bid, vec2<u32>(t, 0u), vec2<u32>(64u, 0u));
                 } else {
                     tile[tid.x] = tile_i + tile[t];
@@ -82,6 +79,7 @@ fn reduce(
     }
     if (tid.x == 0u) {
         if (0u >= args.total_len) {
+            dead = true;
             report_fault(args.site_base + 1u, tid, bid, vec2<u32>(0u, 0u), vec2<u32>(args.total_len, 0u));
             return;
         }

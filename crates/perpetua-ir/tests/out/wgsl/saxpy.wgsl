@@ -13,15 +13,9 @@ struct Args {
 @group(0) @binding(1) var<storage, read_write> y: array<f32>;
 @group(0) @binding(2) var<uniform> args: Args;
 @group(0) @binding(3) var<storage, read_write> fault_record: array<atomic<u32>, 16>;
-// Whether this lane has faulted.
-var<private> dead: bool;
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
 fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
-    if (dead) {
-        return;
-    }
-    dead = true;
     loop {
         let r = atomicCompareExchangeWeak(&fault_record[0], 0u, 1u);
         if (r.exchanged) {

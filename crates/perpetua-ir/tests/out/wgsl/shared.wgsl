@@ -25,10 +25,6 @@ var<private> dead: bool;
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
 fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
-    if (dead) {
-        return;
-    }
-    dead = true;
     loop {
         let r = atomicCompareExchangeWeak(&fault_record[0], 0u, 1u);
         if (r.exchanged) {
@@ -94,6 +90,7 @@ fn shared_work(
     var result = 0u;
     atomicStore(&bins[0u], 0u);
     if (tid.x >= 256u) {
+        dead = true;
         report_fault(args.site_base + 0u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(256u, 0u));
     }
     if (!dead) {
@@ -103,6 +100,7 @@ fn shared_work(
     workgroupBarrier();
     if (!dead) {
         if (args.n == 0u) {
+            dead = true;
             report_fault(args.site_base + 1u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>());
         } else {
             result = tid.x / args.n + tid.x;
@@ -114,6 +112,7 @@ fn shared_work(
     }
     let guarded5 = i32(guarded);
     if (0u >= args.s_len) {
+        dead = true;
         report_fault(args.site_base + 2u, tid, bid, vec2<u32>(0u, 0u), vec2<u32>(args.s_len, 0u));
         return;
     }
@@ -122,6 +121,7 @@ fn shared_work(
         guarded1 = atomicMax(&s[args.s_first], guarded5);
     }
     if (0u >= args.f_len) {
+        dead = true;
         report_fault(args.site_base + 3u, tid, bid, vec2<u32>(0u, 0u), vec2<u32>(args.f_len, 0u));
         return;
     }
@@ -152,6 +152,7 @@ fn shared_work(
         guarded3 = bitcast<f32>(old1);
     }
     if (0u >= args.x_len) {
+        dead = true;
         report_fault(args.site_base + 4u, tid, bid, vec2<u32>(0u, 0u), vec2<u32>(args.x_len, 0u));
         return;
     }
@@ -180,6 +181,7 @@ fn shared_work(
         return;
     }
     if (tid.x >= args.x_len) {
+        dead = true;
         report_fault(args.site_base + 5u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.x_len, 0u));
         return;
     }

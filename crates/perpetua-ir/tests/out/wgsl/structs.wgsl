@@ -31,8 +31,6 @@ struct Args {
 @group(0) @binding(2) var<storage, read_write> b: array<atomic<u32>>;
 @group(0) @binding(3) var<uniform> args: Args;
 @group(0) @binding(4) var<storage, read_write> fault_record: array<atomic<u32>, 16>;
-// Whether this lane has faulted.
-var<private> dead: bool;
 
 const WEIGHTS = array<u32, 4>(
     1056964608u, 1065353216u, 2139095040u, 2147483648u,
@@ -40,10 +38,6 @@ const WEIGHTS = array<u32, 4>(
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
 fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
-    if (dead) {
-        return;
-    }
-    dead = true;
     loop {
         let r = atomicCompareExchangeWeak(&fault_record[0], 0u, 1u);
         if (r.exchanged) {
