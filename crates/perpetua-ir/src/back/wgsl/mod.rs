@@ -313,6 +313,8 @@ fn is_bits(table: &ConstTable) -> bool {
             let v = f64::from_bits(*bits);
             v.is_finite() && !v.is_subnormal() && (v != 0.0 || v.is_sign_positive())
         }
+        // Its literal is a difference, which naga does not compute in 64 bits.
+        Scalar::I64 => *bits != i64::MIN as u64,
         _ => true,
     };
     !table.data.iter().all(has_literal)
