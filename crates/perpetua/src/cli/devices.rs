@@ -64,7 +64,10 @@ fn describe(info: &DeviceInfo) -> String {
         format!("{} lanes, {:?}", limits.max_threads_per_block, limits.max_block),
     );
     line("workgroup memory", bytes(limits.shared_bytes_per_block.into()));
-    line("largest buffer", bytes(limits.max_buffer_bytes));
+    // What exceeds the memory is no limit.
+    if limits.max_buffer_bytes <= info.memory_total.unwrap_or(i64::MAX as u64 - 1) {
+        line("largest buffer", bytes(limits.max_buffer_bytes));
+    }
     line(
         "subgroup",
         format!("{} to {} lanes", info.subgroup_size.0, info.subgroup_size.1),
