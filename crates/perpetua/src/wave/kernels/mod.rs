@@ -41,3 +41,73 @@ fn leave(now: f32, inside: f32, edge: f32) -> f32 {
     let next = now + edge * (inside - now);
     if next.abs() < 1e-30 { 0.0 } else { next }
 }
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use perpetua::device::Dim3;
+    use perpetua::device::native::{NativeArg, NativeLaunch};
+
+    use super::*;
+
+    /// The lanes, of those in the grid, that native code runs without checks.
+    fn unproven(kernel: KernelFn, extent: [u32; 3], block: [u32; 3], values: &[[u8; 4]], media: bool) -> u64 {
+        let cells = extent.iter().product::<u32>() as usize;
+        let (mut now, mut other) = (vec![0.0f32; cells], vec![0.0f32; cells]);
+        let (mut bytes, mut table) = (vec![0u8; cells], vec![0.0f32; 1024]);
+        let (mut drive, mut positions, mut record) = (vec![0.0f32; 256], vec![0u32; 1], vec![0.0f32; 16]);
+        fn buffer<T>(values: &mut [T]) -> NativeArg<'static> {
+            NativeArg::Buffer {
+                ptr: values.as_mut_ptr().cast(),
+                len: values.len(),
+            }
+        }
+        let mut args = vec![buffer(&mut now), buffer(&mut other)];
+        if media {
+            args.push(buffer(&mut bytes));
+        }
+        args.extend([
+            buffer(&mut table),
+            buffer(&mut drive),
+            buffer(&mut positions),
+            buffer(&mut record),
+        ]);
+        args.extend(values.iter().map(|v| NativeArg::Value(v)));
+        let lanes = LaunchConfig::volume(Dim3::from(extent), Dim3::from(block));
+        let (grid, block) = (lanes.grid, lanes.block);
+        let launch = NativeLaunch {
+            grid,
+            block,
+            shared_bytes: 0,
+        };
+        lanes.lanes() - kernel.proven(&launch, &args).unwrap_or(0)
+    }
+
+    #[test]
+    fn all_lanes_run_without_checks_on_the_cpu() {
+        let n = |v: u32| v.to_le_bytes();
+        let x = |v: f32| v.to_le_bytes();
+        let open = [
+            n(64),
+            n(40),
+            x(0.2),
+            x(0.4),
+            n(3),
+            n(0),
+            n(20),
+            n(21),
+            n(10),
+            n(11),
+        ];
+        assert_eq!(
+            unproven(full::open_2d::kernel(), [64, 41, 1], [64, 1, 1], &open, false),
+            0,
+            "open_2d"
+        );
+        let media = [n(64), n(40), x(0.4), n(3), n(0)];
+        assert_eq!(
+            unproven(full::media_2d::kernel(), [64, 41, 1], [64, 1, 1], &media, true),
+            0,
+            "media_2d"
+        );
+    }
+}
