@@ -122,6 +122,14 @@ impl<'a> Follow<'a> {
                     .collect();
                 quote!(#(#first)* #(#second)*)
             }
+            (syn::Pat::Ident(_), _) if let Some(tokens) = self.loaded(value) => {
+                let known = Known {
+                    tokens,
+                    soft: false,
+                    loose: false,
+                };
+                self.declare(pattern, known)
+            }
             _ => match self.value(value) {
                 Ok(known) => self.declare(pattern, known),
                 Err(visit) => {
@@ -274,8 +282,12 @@ impl<'a> Follow<'a> {
             let index = self.visit(&index.index);
             return quote!(#index #base);
         };
-        let Some(Known { tokens, .. }) = self.integer(&index.index) else {
-            return self.lose();
+        let tokens = match self.loaded(&index.index) {
+            Some(tokens) => tokens,
+            None => match self.integer(&index.index) {
+                Some(Known { tokens, .. }) => tokens,
+                None => return self.lose(),
+            },
         };
         let (p, at) = (&self.probe, internal("at"));
         if stores {
@@ -283,6 +295,30 @@ impl<'a> Follow<'a> {
         } else {
             quote!({ let #at = #tokens; #p.load(&#buffer, #at)?; })
         }
+    }
+
+    /// `buffer[index] as usize` as a whole value: any number of the buffer's type. Not as a part of another value: the access
+    /// takes the probe for itself.
+    fn loaded(&mut self, expr: &syn::Expr) -> Option<TokenStream> {
+        let syn::Expr::Cast(cast) = peel(expr) else {
+            return None;
+        };
+        let syn::Expr::Index(index) = peel(&cast.expr) else {
+            return None;
+        };
+        let buffer = name_of(&index.expr)
+            .filter(|name| matches!(self.scope.find(name), Some(Name::Buffer { .. })))
+            .cloned()?;
+        if !is_integer(&cast.ty) {
+            return None;
+        }
+        let (access, p, at, ty) = (
+            self.element(index, false),
+            &self.probe,
+            internal("loaded"),
+            &cast.ty,
+        );
+        Some(quote!({ #access let #at = #p.loaded(&#buffer); #p.cast::<_, #ty>(#at) }))
     }
 
     /// A place that is stored to.

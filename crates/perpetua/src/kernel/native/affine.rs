@@ -253,6 +253,13 @@ impl Form {
 }
 
 impl<T: Known> Affine<T> {
+    /// Any number of the type; nothing where that is not an integer that `i64` holds.
+    pub(super) fn any() -> Affine<T> {
+        let kind = Kind::of::<T>();
+        let held = kind.bits < 64 && kind.least <= kind.greatest;
+        Affine::of(held.then(|| Form::interval(kind.least, kind.greatest)))
+    }
+
     /// The form, where its numbers lie in the type's range, so that Rust's wrapped number is the exact one.
     pub(super) fn proper(&self, space: &Space) -> Option<Ranged> {
         let form = self.form?;
