@@ -114,7 +114,7 @@ fn agrees(device: &Device, name: &str) -> Check {
         match compare(device, &case) {
             Ok(None) => {}
             Ok(Some(fault)) => return Err(Failure(format!("round {round}: {fault}"))),
-            Err(why) => return Err(Failure(format!("round {round}: {why}"))),
+            Err(why) => return Err(Failure(format!("round {round}: {}", why.text))),
         }
     }
     Ok(())

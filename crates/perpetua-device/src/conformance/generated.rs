@@ -262,7 +262,7 @@ pub fn fuzz(device: &Device, config: &Config, seeds: Range<u64>) -> std::result:
                     .entry(format!("faulted: {}", fault.site.kind.name()))
                     .or_default() += 1;
             }
-            Err(first) => return Err(Failure(shrunk(device, &config, seed, &tape, &first))),
+            Err(first) => return Err(Failure(shrunk(device, &config, seed, &tape, &first.text))),
         }
     }
     Ok(contents)
@@ -278,31 +278,53 @@ fn alone(case: Case, config: &Config) -> Case {
 
 // The smallest case found that goes wrong, as text.
 fn shrunk(device: &Device, config: &Config, seed: u64, tape: &[u32], first: &str) -> String {
-    let fails = |case: &Case| compare(device, &alone(case.clone(), config)).is_err();
+    // What the interpreter refuses, or does not end, is no smaller form of the same failure.
+    let fails = |case: &Case| compare(device, &alone(case.clone(), config)).is_err_and(|w| w.on_device);
     let Some((_, case)) = minimise_tape(config, tape, SHRINKING[0], fails) else {
         return format!("seed {seed}: {first}");
     };
     let case = minimise_kernel(&alone(case, config), SHRINKING[1], fails);
-    let why = compare(device, &case).err().unwrap_or_else(|| first.to_owned());
+    let why = compare(device, &case).err();
+    let why = why.map_or_else(|| first.to_owned(), |w| w.text);
     format!(
         "seed {seed}: {first}\nshrunk, it says: {why}\n{}launched by {:?} groups of {:?} lanes",
         case.kernel, case.grid, case.block
     )
 }
 
+/// What is wrong with a case.
+pub(super) struct Wrong {
+    /// Whether it came to the device at all.
+    on_device: bool,
+    /// What was expected and found.
+    pub(super) text: String,
+}
+
 // Runs a case both ways: the fault that both report, if any; an error where they differ.
-pub(super) fn compare(device: &Device, case: &Case) -> std::result::Result<Option<Fault>, String> {
-    let kernel = verify(case.kernel.clone()).map_err(|e| format!("the kernel is wrong: {e}"))?;
-    let expected = interpret(&kernel, case, SUBGROUP, RaceMode::Off);
+pub(super) fn compare(device: &Device, case: &Case) -> std::result::Result<Option<Fault>, Wrong> {
+    let refused = |text: String| Wrong {
+        on_device: false,
+        text,
+    };
+    let kernel = verify(case.kernel.clone()).map_err(|e| refused(format!("the kernel is wrong: {e}")))?;
+    let expected = match interpret(&kernel, case, SUBGROUP, RaceMode::Off) {
+        Ok(left) => Ok(left),
+        Err(InterpError::Fault(fault)) => Err(fault),
+        Err(other) => return Err(refused(format!("the interpreter refuses the kernel: {other}"))),
+    };
+    let differ = |text: String| Wrong {
+        on_device: true,
+        text,
+    };
     match (expected, launch(device, &kernel, case)) {
         (Ok(expected), Ok(found)) => match &mismatches(&case.kernel, &expected, &found, 3)[..] {
             [] => Ok(None),
             some => {
                 let some: Vec<String> = some.iter().map(ToString::to_string).collect();
-                Err(some.join("; "))
+                Err(differ(some.join("; ")))
             }
         },
-        (Err(InterpError::Fault(expected)), Err(Error::Fault(found))) => {
+        (Err(expected), Err(Error::Fault(found))) => {
             // Which of several lanes is reported, nobody promises.
             let same = match case.lanes() {
                 1 => *expected == *found,
@@ -310,14 +332,11 @@ pub(super) fn compare(device: &Device, case: &Case) -> std::result::Result<Optio
             };
             match same {
                 true => Ok(Some(*found)),
-                false => Err(format!("expected the fault: {expected}; found: {found}")),
+                false => Err(differ(format!("expected the fault: {expected}; found: {found}"))),
             }
         }
-        (Err(InterpError::Fault(expected)), Ok(_)) => {
-            Err(format!("no fault was reported, expected: {expected}"))
-        }
-        (Err(other), _) => Err(format!("the interpreter refuses the kernel: {other}")),
-        (Ok(_), Err(error)) => Err(format!("the launch failed: {error}")),
+        (Err(expected), Ok(_)) => Err(differ(format!("no fault was reported, expected: {expected}"))),
+        (_, Err(error)) => Err(differ(format!("the launch failed: {error}"))),
     }
 }
 

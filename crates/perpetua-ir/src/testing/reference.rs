@@ -9,7 +9,7 @@ use crate::verify::Verified;
 const ALIGN: usize = 32;
 
 /// Operations after which a kernel counts as one that never ends.
-const STEPS: u64 = 1 << 32;
+const STEPS: u64 = 1 << 22;
 
 /// Bytes that start at a multiple of [`ALIGN`].
 struct Memory {
