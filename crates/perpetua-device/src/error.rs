@@ -295,7 +295,9 @@ pub enum Error {
     #[error("{0}")]
     Fault(Box<Fault>),
     /// The device is gone; every later operation on it gives this error.
-    #[error("{backend} device `{device}` was lost: {reason}; open it again and rebuild what lived on it")]
+    #[error(
+        "{backend} device `{device}` was lost: {reason}; open it again (on CUDA in a new process) and rebuild what lived on it"
+    )]
     DeviceLost {
         /// The backend.
         backend: BackendKind,

@@ -86,6 +86,13 @@ impl Shared {
         let mut context = std::ptr::null_mut();
         // SAFETY: `device` came from cuDeviceGet; the pointer is writable.
         let code = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
+        if is_loss(code) {
+            return Err(Error::DeviceLost {
+                backend: BackendKind::Cuda,
+                device: info.name,
+                reason: format!("cuDevicePrimaryCtxRetain: {}", describe(code)),
+            });
+        }
         call(code, || {
             format!("cuDevicePrimaryCtxRetain of device {}", info.index)
         })?;
