@@ -205,8 +205,9 @@ fn an_interrupted_run_keeps_its_checkpoint_and_no_half_written_file() {
         assert_eq!(child.try_wait().unwrap(), None);
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let killed = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
+    // The shell's own `kill`: a small system has no program of that name.
+    let killed = Command::new("sh")
+        .args(["-c", "kill -INT $0", &child.id().to_string()])
         .status()
         .unwrap();
     assert!(killed.success());
