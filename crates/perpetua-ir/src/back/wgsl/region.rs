@@ -49,10 +49,11 @@ impl Regions {
         });
         let buffers = buffers.collect();
         let shared = kernel.shared.iter().enumerate().map(|(i, var)| {
-            // NVIDIA's Vulkan driver (580.159) loses what lanes store to arrays of `bool` in workgroup memory: an
-            // atomic word for each does not cost more.
-            let has_bools = var.ty.leaves().iter().any(|(s, _)| *s == Scalar::Bool);
-            if !has_bools && !Uses::of(kernel, Base::Shared(i as u32), &var.ty).atomic {
+            // NVIDIA's Vulkan driver (580.159) loses what lanes store to arrays of `bool` in workgroup memory.
+            if var.ty.leaves().iter().any(|(s, _)| *s == Scalar::Bool) {
+                return Region::Words { atomic: true };
+            }
+            if !Uses::of(kernel, Base::Shared(i as u32), &var.ty).atomic {
                 return Region::Plain;
             }
             let mut ty = &var.ty;
