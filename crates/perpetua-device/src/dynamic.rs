@@ -15,11 +15,11 @@ use crate::signature::{ArgType, BufferArg, KernelArg, ValueArg};
 ///
 /// ```
 /// use perpetua_device::{BackendKind, CompileOptions, Device, DynBuffer, KernelSource, LaunchConfig, args};
-/// use perpetua_ir::ir::Type;
+/// use perpetua_ir::ir::{Scalar, Type};
 /// let device = Device::new(BackendKind::Cpu, 0)?;
-/// let text = "kernel k(x: buffer<(u32, u32), read_write>) {\n  %0: u32 = thread_idx.x\n  store x[%0].0, %0\n}\n";
+/// let text = "kernel k(x: buffer<u32x2, read_write>) {\n  %0: u32 = thread_idx.x\n  store x[%0].0, %0\n}\n";
 /// let kernel = device.compile(&KernelSource::IrText(text), &CompileOptions::default())?.only()?;
-/// let x = DynBuffer::upload(&device, &Type::tuple(vec![Type::U32, Type::U32]), &[7; 16])?;
+/// let x = DynBuffer::upload(&device, &Type::Vector(Scalar::U32, 2), &[7; 16])?;
 /// device.launch(&kernel, LaunchConfig::new(1, 2), args![&x])?;
 /// assert_eq!(x.read()?, [0, 0, 0, 0, 7, 7, 7, 7, 1, 0, 0, 0, 7, 7, 7, 7]);
 /// # Ok::<(), perpetua_device::Error>(())

@@ -12,7 +12,7 @@ use crate::future::{MaybeSend, MaybeSync};
 use crate::native::NativeKernel;
 
 /// A kernel in one of the forms that backends take. A form that a backend does not take is
-/// [`Error::SourceUnsupported`](crate::Error::SourceUnsupported).
+/// [`Error::SourceUnsupported`].
 ///
 /// **Arguments of text kernels.** Launching one is `unsafe`: nobody checks what the text does with its arguments.
 /// - CUDA C and PTX: the plain ABI, as [`perpetua_ir::back`] documents it. Kernel parameters in order: a buffer is its

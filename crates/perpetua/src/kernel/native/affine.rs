@@ -6,7 +6,7 @@
 //! cast, divided, or as an index.
 //!
 //! A number that only literals gave a type may have another type in the function, where inference knows more: it is
-//! trusted only while it fits every type that it can have ([`Trust`]).
+//! trusted only while it fits every type that it can have (`Trust`).
 
 use std::any::{Any, TypeId};
 use std::marker::PhantomData;

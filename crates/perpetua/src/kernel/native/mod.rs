@@ -16,7 +16,7 @@
 //! stores to is proven for the launch as a whole, of all boxes together: else all of them run checked.
 //!
 //! In the order of the data: [`stop`] is what a lane ends with, [`number`] and [`methods`] compute, [`view`] is memory,
-//! [`mode`] accesses it, [`affine`] and [`probe`] prove, [`plan`] cuts a launch into boxes, [`run`] runs them.
+//! [`mode`] accesses it, [`affine`] and [`probe`] prove, `plan` cuts a launch into boxes, [`run`] runs them.
 //!
 //! Only the macros' output implements [`Program`]; a wrong probe there would be undefined behaviour here.
 
