@@ -261,7 +261,7 @@ const MIDDLE: Pos2 = pos2(633.0, 385.0);
 
 #[test]
 fn a_drag_draws_a_wall_that_waves_come_back_from_and_nothing_is_read_back() {
-    let Some(mut screen) = Screen::open(3, BackendKind::Wgpu) else {
+    let Some(mut screen) = Screen::open(scenes::POOL, BackendKind::Wgpu) else {
         return;
     };
     screen.until("the device", |s| s.app.view().is_some());

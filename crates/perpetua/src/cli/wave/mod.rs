@@ -42,6 +42,9 @@ pub(super) struct Args {
     /// How the field is stored
     #[arg(long, value_enum, default_value_t = Dtype::F32)]
     dtype: Dtype,
+    /// Open a window: watch, and draw walls, lenses, sources
+    #[arg(long)]
+    window: bool,
     /// The picture at the end, a PNG
     #[arg(long, default_value = "wave.png", value_name = "FILE")]
     out: PathBuf,
@@ -151,6 +154,7 @@ impl Default for Args {
             steps: None,
             time_step: None,
             dtype: Dtype::F32,
+            window: false,
             out: "wave.png".into(),
             animate: None,
             video: None,
@@ -225,5 +229,37 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         print!("{text}");
         return Ok(());
     }
+    if args.window {
+        return open_window(args);
+    }
     session::run(args, &load(&args.scene)?)
+}
+
+/// The scene in a window. What the window cannot do is an error, not left out in silence.
+#[cfg(feature = "window")]
+fn open_window(args: &Args) -> Result<(), Failure> {
+    use perpetua::wave::window;
+
+    if args.dtype != Dtype::F32 || args.place.device != 0 {
+        return Err(
+            "--window shows 32-bit fields on the first device: leave out --dtype and --device".into(),
+        );
+    }
+    let scene = window::scenes::names().position(|name| name == args.scene);
+    let model = match scene {
+        Some(window::scenes::POOL) => window::scenes::model(window::scenes::POOL, args.size.unwrap_or(512))?,
+        _ => load(&args.scene)?.model(args.size, args.time_step)?,
+    };
+    let start = window::Start {
+        size: model.size[0],
+        model,
+        scene,
+        backend: args.place.backend.into(),
+    };
+    Ok(window::run(start)?)
+}
+
+#[cfg(not(feature = "window"))]
+fn open_window(_: &Args) -> Result<(), Failure> {
+    Err("--window: this program was built without it; build it with `cargo build --features window`".into())
 }

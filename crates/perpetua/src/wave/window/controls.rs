@@ -68,11 +68,14 @@ impl WaveApp {
                     self.send(Command::Reset);
                 }
                 ui.separator();
-                let chosen = self.scene.map_or("from a file", |i| scenes::NAMES[i]);
+                let chosen = self
+                    .scene
+                    .and_then(|i| scenes::names().nth(i))
+                    .unwrap_or("from a file");
                 egui::ComboBox::from_id_salt("scene")
                     .selected_text(chosen)
                     .show_ui(ui, |ui| {
-                        for (i, name) in scenes::NAMES.into_iter().enumerate() {
+                        for (i, name) in scenes::names().enumerate() {
                             load |= ui.selectable_value(&mut self.scene, Some(i), name).clicked();
                         }
                     });

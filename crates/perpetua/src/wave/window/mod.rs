@@ -33,7 +33,7 @@ use crate::device::wgpu::interop;
 pub struct Start {
     /// The first scene.
     pub model: Model,
-    /// Its place in [`scenes::NAMES`], if it is one of them.
+    /// Its place in [`scenes::names`], if it is one of them.
     pub scene: Option<usize>,
     /// Cells a side of scenes that are chosen later.
     pub size: usize,

@@ -41,19 +41,21 @@ pub(super) fn probes(ui: &mut egui::Ui, view: &View) {
     label(rect.center().y, "0".into(), Align2::RIGHT_CENTER);
     label(rect.bottom(), format!("{:.2}", -most), Align2::RIGHT_BOTTOM);
     let longest = view.series.iter().map(Vec::len).max().unwrap_or(0);
+    let mut name_at = rect.left() + 8.0;
     for (i, series) in view.series.iter().enumerate() {
         painter.add(Shape::line(
             line(series, longest, rect, most),
             Stroke::new(1.5, line_colour(i)),
         ));
         if let Some(probe) = view.probes.get(i) {
-            painter.text(
-                Pos2::new(rect.left() + 8.0 + 46.0 * i as f32, rect.top() + 4.0),
+            let drawn = painter.text(
+                Pos2::new(name_at, rect.top() + 4.0),
                 Align2::LEFT_TOP,
-                format!("probe {}", probe.name),
+                &probe.name,
                 FontId::proportional(11.0),
                 line_colour(i),
             );
+            name_at = drawn.right() + 14.0;
         }
     }
     painter.text(

@@ -1,78 +1,53 @@
-//! The window's menu of scenes. Must not know how they are drawn.
+//! The window's menu of scenes: the built-in ones, and open water to draw in. Must not know how they are drawn.
 
-use crate::wave::{Border, Medium, Model, Region, Result, Source, Waveform};
+use crate::wave::{BUILTIN, Medium, Model, Region, Result, Scene, Source, Waveform};
+
+/// Open water with one source, the last in the menu.
+pub const POOL: usize = BUILTIN.len();
+
+/// Cells along x of a volume, at most: more than a million cells are slow on small devices.
+const MOST_DEEP: usize = 96;
 
 /// Names of the scenes, in the menu's order.
-pub const NAMES: [&str; 4] = ["double slit", "lens", "room", "pool"];
+pub fn names() -> impl Iterator<Item = &'static str> {
+    BUILTIN.into_iter().map(|(name, ..)| name).chain(["pool"])
+}
 
-/// A scene by its place in the menu, with so many cells a side.
+/// A scene by its place in the menu, with so many cells along x.
 ///
 /// # Errors
 /// There are too few or too many cells.
 pub fn model(index: usize, size: usize) -> Result<Model> {
-    let mut model = Model::empty([size, size, 1], 0.01, Medium::of_speed(340.0));
-    let sine = |cells: f64| Waveform::Sine {
-        frequency: 340.0 / (cells * 0.01),
-    };
-    let n = |part: f64| (part * size as f64) as usize;
-    let fill = |model: &mut Model, from: [usize; 2], to: [usize; 2], medium: u8| {
-        for y in from[1]..to[1] {
-            for x in from[0]..to[0] {
-                let i = model.index([x, y, 0]);
-                model.cells[i] = medium;
-            }
-        }
-    };
-    let cell = |x: f64, y: f64| Region::cell([n(x), n(y), 0]);
-    let source = |region, waveform| Source {
-        region,
-        waveform,
-        amplitude: 1.0,
-    };
-    match index {
-        0 => {
-            model.media.push(Medium::WALL);
-            let thick = n(0.34) + (size / 96).max(2);
-            for (from, to) in [(0.0, 0.40), (0.45, 0.55), (0.60, 1.0)] {
-                fill(&mut model, [n(0.34), n(from)], [thick, n(to)], 1);
-            }
-            let region = Region {
-                from: [n(0.15), 0, 0],
-                to: [n(0.15) + 1, size, 1],
-            };
-            model.sources.push(source(region, sine(size as f64 / 24.0)));
-        }
-        1 => {
-            model.media.push(Medium::of_speed(190.0));
-            for y in 0..size {
-                for x in 0..size {
-                    let (a, b) = (x as f64 / size as f64, y as f64 / size as f64 - 0.5);
-                    let left = (a - 0.66).hypot(b) < 0.34;
-                    let right = (a - 0.14).hypot(b) < 0.34;
-                    if left && right {
-                        let i = model.index([x, y, 0]);
-                        model.cells[i] = 1;
-                    }
-                }
-            }
-            let region = Region {
-                from: [n(0.14), 0, 0],
-                to: [n(0.14) + 1, size, 1],
-            };
-            model.sources.push(source(region, sine(size as f64 / 28.0)));
-        }
-        2 => {
-            model.border = Border::Reflect;
-            model.media.push(Medium::WALL);
-            fill(&mut model, [n(0.6), 0], [n(0.6) + 3, n(0.62)], 1);
-            model
-                .sources
-                .push(source(cell(0.25, 0.3), sine(size as f64 / 16.0)));
-        }
-        _ => model
-            .sources
-            .push(source(cell(0.5, 0.5), sine(size as f64 / 16.0))),
+    if let Some((name, ..)) = BUILTIN.get(index) {
+        let scene = Scene::builtin(name)?;
+        let cells = if scene.is_deep() {
+            size.min(MOST_DEEP)
+        } else {
+            size
+        };
+        return scene.model(Some(cells), None);
     }
+    let mut model = Model::empty([size, size, 1], 0.01, Medium::of_speed(340.0));
+    model.sources.push(Source {
+        region: Region::cell([size / 2, size / 2, 0]),
+        waveform: Waveform::Sine {
+            frequency: 340.0 * 16.0 / (size as f64 * 0.01),
+        },
+        amplitude: 1.0,
+    });
     model.check()?;
     Ok(model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scene_of_the_menu_is_sound() {
+        for (i, name) in names().enumerate() {
+            let model = model(i, 128).map_err(|e| format!("{name}: {e}"));
+            assert!(model.is_ok(), "{model:?}");
+        }
+    }
 }
