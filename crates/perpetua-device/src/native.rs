@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use perpetua_ir::fault::Fault;
 use perpetua_ir::front::rust::GpuType;
@@ -11,33 +12,59 @@ use crate::dim::Dim3;
 use crate::layout::check_values;
 use crate::signature::Signature;
 
-/// The body of a [`NativeKernel`]; its contract stands at [`NativeKernel::run`].
-pub type NativeBody = unsafe fn(&NativeLaunch, &[NativeArg<'_>], Range<u64>) -> Result<(), Box<Fault>>;
+/// What makes a launch ready: [`NativeKernel::prepare`].
+pub type NativePrepare = fn(&NativeLaunch, &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>>;
 
 /// A kernel as native code: plain function pointers, so that it can stand in a `const`.
-///
-/// The launcher calls [`accepts`](NativeKernel::accepts) once for a launch. If that says no, the launch goes to the
-/// interpreter (or errs when there is no IR). Else it calls [`run`](NativeKernel::run) for ranges of work-groups that
-/// together cover the grid exactly once, in any order, possibly from several threads at the same time, with the same
-/// `launch` and `args`.
 #[derive(Clone, Copy)]
 pub struct NativeKernel {
     /// The kernel's name.
     pub name: &'static str,
     /// Its signature, for checking arguments.
     pub signature: fn() -> Signature,
-    /// Whether the native body can run this launch with the promised meaning: index ranges proven or checked before
-    /// entry, buffers that must not alias do not. Must not touch the buffers' contents.
-    pub accepts: fn(&NativeLaunch, &[NativeArg<'_>]) -> bool,
-    /// Runs the work-groups with these linear indices ([`Dim3::position`] gives the coordinates), every lane of each. On a
-    /// fault the lane's later effects are suppressed, other lanes go on or are left out, and the first fault seen is returned.
+    /// Makes a launch ready. `None` where the native body cannot run it with the promised meaning; it goes to the interpreter
+    /// then (or errs when there is no IR). Must not touch the buffers' contents: what it makes is kept for later launches with
+    /// the same arguments.
+    pub prepare: NativePrepare,
+}
+
+/// A launch that was made ready: its lanes, divided into slabs.
+///
+/// # Safety
+/// [`footprints`](PreparedLaunch::footprints) tells of every byte that the lanes may access.
+pub unsafe trait PreparedLaunch: Send + Sync {
+    /// The number of slabs.
+    fn slabs(&self) -> u64;
+
+    /// Runs the lanes of these slabs. On a fault the lane's later effects are suppressed, other lanes go on or are left out,
+    /// and the first fault seen is returned.
     ///
     /// # Safety
-    /// The caller guarantees that `args` match the signature (order, kinds, element layouts), that each buffer's memory is
-    /// valid and initialised for the call, and that `accepts` said yes for the same `launch` and `args`. Other threads may
-    /// access the same buffers at the same time (other ranges of this launch, other streams): the body must not make
-    /// references to elements that others may write, and accesses that can race must be relaxed atomic ones.
-    pub run: NativeBody,
+    /// The caller guarantees that the arguments that the launch was made ready with match the signature (order, kinds,
+    /// element layouts), and that each buffer's memory is valid and initialised for the call. Each slab is run once for a
+    /// launch, in any order, possibly by several threads at the same time. Other threads may access the same buffers
+    /// at the same time (other slabs of this launch, other streams): the body must not make references to elements
+    /// that others may write, and accesses that can race must be relaxed atomic ones.
+    unsafe fn run(&self, slabs: Range<u64>) -> Result<(), Box<Fault>>;
+
+    /// What the slabs access; `None` where that is not known.
+    fn footprints(&self) -> Option<&[Footprint]>;
+}
+
+/// Accesses that some slabs make: slab `s` accesses bytes at addresses from `low + s * stride` up to, and without,
+/// `high + s * stride`, or some of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Footprint {
+    /// Whether some of the accesses are stores.
+    pub stores: bool,
+    /// The slabs that make them.
+    pub slabs: Range<u64>,
+    /// Address of the first byte for slab 0, were there one.
+    pub low: i64,
+    /// Address behind the last byte.
+    pub high: i64,
+    /// Bytes from a slab's to the next one's.
+    pub stride: i64,
 }
 
 impl fmt::Debug for NativeKernel {

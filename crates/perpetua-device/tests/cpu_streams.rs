@@ -3,11 +3,13 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use perpetua_device::future::block_on;
-use perpetua_device::native::{NativeArg, NativeKernel, NativeLaunch};
+use perpetua_device::native::{
+    Footprint, NativeArg, NativeKernel, NativeLaunch, NativePrepare, PreparedLaunch,
+};
 use perpetua_device::*;
 use perpetua_ir::fault::Fault;
 use perpetua_ir::ir::{Access, Param, ParamKind, Type};
@@ -21,30 +23,64 @@ fn signature() -> Signature {
     Signature::new("step", vec![Param { name, kind }])
 }
 
-// Adds 1 to each element.
-unsafe fn step(launch: &NativeLaunch, args: &[NativeArg<'_>], blocks: Range<u64>) -> Result<(), Box<Fault>> {
-    let Some((x, len)) = args[0].as_buffer() else {
-        return Ok(());
-    };
-    let lanes = launch.block.count();
-    for i in blocks.start * lanes..(blocks.end * lanes).min(len as u64) {
-        // SAFETY: the index is inside the buffer, and each lane has its own.
-        unsafe { *x.cast::<u32>().add(i as usize) += 1 };
+// Adds 1 to each element, after something else.
+struct Step {
+    x: usize,
+    len: usize,
+    launch: NativeLaunch,
+    before: fn(),
+}
+
+// SAFETY: it says nothing of what it accesses.
+unsafe impl PreparedLaunch for Step {
+    fn slabs(&self) -> u64 {
+        self.launch.grid.count()
     }
-    Ok(())
+
+    fn footprints(&self) -> Option<&[Footprint]> {
+        None
+    }
+
+    unsafe fn run(&self, blocks: Range<u64>) -> Result<(), Box<Fault>> {
+        (self.before)();
+        let lanes = self.launch.block.count();
+        let x = std::ptr::with_exposed_provenance_mut::<u32>(self.x);
+        for i in blocks.start * lanes..(blocks.end * lanes).min(self.len as u64) {
+            // SAFETY: the index is inside the buffer, and each lane has its own.
+            unsafe { *x.add(i as usize) += 1 };
+        }
+        Ok(())
+    }
+}
+
+fn after(before: fn(), launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+    let (x, len) = args[0].as_buffer()?;
+    Some(Arc::new(Step {
+        x: x.expose_provenance(),
+        len,
+        launch: *launch,
+        before,
+    }))
+}
+
+fn step(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+    after(|| {}, launch, args)
 }
 
 #[expect(clippy::panic, reason = "a kernel that breaks its contract")]
-unsafe fn broken(_: &NativeLaunch, _: &[NativeArg<'_>], _: Range<u64>) -> Result<(), Box<Fault>> {
-    panic!("planted")
+fn planted() {
+    panic!("planted");
 }
 
-fn compile(device: &Device, run: native::NativeBody) -> Result<Kernel> {
+fn broken(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+    after(planted, launch, args)
+}
+
+fn compile(device: &Device, prepare: NativePrepare) -> Result<Kernel> {
     let native = NativeKernel {
         name: "step",
         signature,
-        accepts: |_, _| true,
-        run,
+        prepare,
     };
     let source = KernelSource::Native(&native, None);
     device.compile(&source, &CompileOptions::default())?.only()
@@ -136,12 +172,14 @@ fn a_kernel_that_panics_is_an_error_and_the_stream_works_on() -> Result<()> {
 #[test]
 fn submission_does_not_wait_for_large_work() -> Result<()> {
     static GATE: AtomicBool = AtomicBool::new(false);
-    unsafe fn gated(_: &NativeLaunch, _: &[NativeArg<'_>], _: Range<u64>) -> Result<(), Box<Fault>> {
+    fn gate() {
         // Relaxed: the flag carries nothing.
         while !GATE.load(Ordering::Relaxed) {
             std::thread::yield_now();
         }
-        Ok(())
+    }
+    fn gated(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+        after(gate, launch, args)
     }
     within_a_minute(|| {
         let device = Device::new(BackendKind::Cpu, 0)?;
@@ -157,8 +195,56 @@ fn submission_does_not_wait_for_large_work() -> Result<()> {
         assert!(!stream.is_idle()?);
         GATE.store(true, Ordering::Relaxed);
         // Nobody waits on this thread: the stream gets there by itself.
-        assert_eq!(block_on(reading)?, [1; SMALL]);
+        assert_eq!(block_on(reading)?, [2; SMALL]);
         assert!(event.is_complete()?);
         Ok(())
+    })
+}
+
+#[test]
+fn graphs_run_their_launches_in_order() -> Result<()> {
+    within_a_minute(|| {
+        let device = Device::new(BackendKind::Cpu, 0)?;
+        let kernel = compile(&device, step)?;
+        for len in [SMALL, LARGE] {
+            let x = device.zeros::<u32>(len)?;
+            let stream = device.create_stream()?;
+            let graph = stream.capture(|stream| {
+                (0..20).try_for_each(|_| stream.launch(&kernel, LaunchConfig::linear(len, 64), args![&x]))
+            })?;
+            assert_eq!(graph.node_count(), 20);
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| (0..20).try_for_each(|_| graph.launch(&stream)));
+                }
+            });
+            stream.synchronize()?;
+            assert_eq!(x.read()?, vec![1200; len]);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_kernel_that_panics_in_a_graph_leaves_nobody_waiting() -> Result<()> {
+    within_a_minute(|| {
+        let device = Device::new(BackendKind::Cpu, 0)?;
+        let (good, bad) = (compile(&device, step)?, compile(&device, broken)?);
+        let x = device.zeros::<u32>(LARGE)?;
+        let stream = device.create_stream()?;
+        let config = LaunchConfig::linear(LARGE, 64);
+        let graph = stream.capture(|stream| {
+            stream.launch(&good, config, args![&x])?;
+            stream.launch(&bad, config, args![&x])?;
+            stream.launch(&good, config, args![&x])
+        })?;
+        graph.launch(&stream)?;
+        let error = stream.synchronize().expect_err("the kernel panicked");
+        assert_eq!(
+            error.to_string(),
+            "CPU: running a kernel failed: it panicked: planted"
+        );
+        stream.launch(&good, config, args![&x])?;
+        stream.synchronize()
     })
 }

@@ -2,8 +2,9 @@
 #![cfg(feature = "cpu")]
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use perpetua_device::native::{NativeArg, NativeKernel, NativeLaunch};
+use perpetua_device::native::{Footprint, NativeArg, NativeKernel, NativeLaunch, PreparedLaunch};
 use perpetua_device::*;
 use perpetua_ir::fault::{Fault, FaultSite};
 use perpetua_ir::ir::{Access, FaultKind, Param, ParamKind, Scalar, Type};
@@ -27,39 +28,70 @@ fn signature() -> Signature {
 }
 
 // x[i] *= scale, faulting at the first index beyond the buffer when scale is NaN.
-unsafe fn body(launch: &NativeLaunch, args: &[NativeArg<'_>], blocks: Range<u64>) -> Result<(), Box<Fault>> {
-    let (Some((x, len)), Some(scale)) = (args[0].as_buffer(), args[1].as_value::<f32>()) else {
-        return Ok(());
-    };
-    let lanes = launch.block.count();
-    for i in blocks.start * lanes..blocks.end * lanes {
-        if (i as usize) < len {
-            // SAFETY: the index is inside the buffer, and each lane has its own.
-            unsafe { *x.cast::<f32>().add(i as usize) *= scale };
-        } else if scale.is_nan() {
-            return Err(Box::new(Fault {
-                kernel: "scale".into(),
-                source: "native.rs".into(),
-                site: FaultSite {
-                    kind: FaultKind::IndexOutOfBounds,
-                    line: 7,
-                    subject: "x".into(),
-                    operands: vec![Scalar::U64; 2],
-                },
-                block: [(i / lanes) as u32, 0, 0],
-                thread: [(i % lanes) as u32, 0, 0],
-                operands: [i, len as u64],
-            }));
-        }
+struct Scale {
+    x: usize,
+    len: usize,
+    scale: f32,
+    launch: NativeLaunch,
+}
+
+// SAFETY: it says nothing of what it accesses.
+unsafe impl PreparedLaunch for Scale {
+    fn slabs(&self) -> u64 {
+        self.launch.grid.count()
     }
-    Ok(())
+
+    fn footprints(&self) -> Option<&[Footprint]> {
+        None
+    }
+
+    unsafe fn run(&self, blocks: Range<u64>) -> Result<(), Box<Fault>> {
+        let Scale {
+            x,
+            len,
+            scale,
+            launch,
+        } = *self;
+        let lanes = launch.block.count();
+        for i in blocks.start * lanes..blocks.end * lanes {
+            if (i as usize) < len {
+                let x = std::ptr::with_exposed_provenance_mut::<f32>(x);
+                // SAFETY: the index is inside the buffer, and each lane has its own.
+                unsafe { *x.add(i as usize) *= scale };
+            } else if scale.is_nan() {
+                return Err(Box::new(Fault {
+                    kernel: "scale".into(),
+                    source: "native.rs".into(),
+                    site: FaultSite {
+                        kind: FaultKind::IndexOutOfBounds,
+                        line: 7,
+                        subject: "x".into(),
+                        operands: vec![Scalar::U64; 2],
+                    },
+                    block: [(i / lanes) as u32, 0, 0],
+                    thread: [(i % lanes) as u32, 0, 0],
+                    operands: [i, len as u64],
+                }));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn prepare(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+    let (x, len) = args[0].as_buffer()?;
+    Some(Arc::new(Scale {
+        x: x.expose_provenance(),
+        len,
+        scale: args[1].as_value::<f32>()?,
+        launch: *launch,
+    }))
 }
 
 const SCALE: NativeKernel = NativeKernel {
     name: "scale",
     signature,
-    accepts: |_, _| true,
-    run: body,
+    prepare,
 };
 
 fn open() -> Result<(Device, Kernel)> {

@@ -74,6 +74,66 @@ fn run(device: &Device, model: Model, storage: Storage, steps: u64) -> Result<(V
     Ok((simulation.field()?, simulation.probe_series()?))
 }
 
+/// The same scene with native code and in the interpreter, which the race detector brings about.
+#[test]
+fn native_code_does_what_the_interpreter_does() -> Result<()> {
+    for (size, storage) in [
+        ([48, 30, 1], Storage::F32),
+        ([45, 31, 1], Storage::F16),
+        ([44, 26, 8], Storage::F32),
+    ] {
+        let open = |size: [usize; 3]| {
+            let mut model = Model::empty(size, 0.01, Medium::of_speed(SPEED));
+            model.border = Border::Absorb(8);
+            model.sources = vec![pulse([14, 15, size[2] / 2], 0.01)];
+            model
+        };
+        let mut reflecting = open(size);
+        reflecting.border = Border::Reflect;
+        for model in [busy(size), open(size), reflecting] {
+            for cells_per_lane in [1, 4] {
+                // One launch at a time in the interpreter; natively in graphs, with and without caches that hold the fields.
+                let results: Vec<Vec<u32>> = [(true, 1 << 30), (false, 1 << 30), (false, 1 << 14)]
+                    .into_iter()
+                    .map(|(interpreted, cache)| {
+                        let device = cpu();
+                        let context = device.context().as_any();
+                        let context = context
+                            .downcast_ref::<perpetua::device::cpu::CpuContext>()
+                            .unwrap();
+                        context.detect_races(interpreted);
+                        context.assume_cache(cache);
+                        let tuning = Tuning {
+                            cells_per_lane: Some(cells_per_lane),
+                            ..Tuning::default()
+                        };
+                        let mut simulation = Simulation::tuned(&device, model.clone(), storage, tuning)?;
+                        simulation.step(if interpreted { 1 } else { 40 })?;
+                        for _ in 1..if interpreted { 40 } else { 1 } {
+                            simulation.step(1)?;
+                        }
+                        let probes = simulation.probe_series()?;
+                        let all = simulation
+                            .field()?
+                            .into_iter()
+                            .chain(probes.into_iter().flatten());
+                        Ok(all.map(f32::to_bits).collect())
+                    })
+                    .collect::<Result<_>>()?;
+                assert!(
+                    results[0] == results[1],
+                    "{size:?} {storage:?} {cells_per_lane}: shares"
+                );
+                assert!(
+                    results[0] == results[2],
+                    "{size:?} {storage:?} {cells_per_lane}: a wavefront"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn a_scene_with_everything_runs_in_the_plane_and_in_space() -> Result<()> {
     for (size, storage) in [

@@ -1,7 +1,7 @@
 //! The CPU as a device: its properties, and its context.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use perpetua_ir::back::Capability;
@@ -104,6 +104,7 @@ pub(super) struct Shared {
     pub(super) info: DeviceInfo,
     lost: AtomicBool,
     races: AtomicBool,
+    cache: AtomicU64,
     queues: Mutex<Vec<Weak<Queue>>>,
 }
 
@@ -125,6 +126,12 @@ impl Shared {
     pub(super) fn detects_races(&self) -> bool {
         // Relaxed: nothing is published through it.
         self.races.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that a core has in its cache.
+    pub(super) fn cache(&self) -> u64 {
+        // Relaxed: as in `detects_races`.
+        self.cache.load(Ordering::Relaxed)
     }
 
     fn queues(&self) -> Vec<Arc<Queue>> {
@@ -164,6 +171,13 @@ impl CpuContext {
         self.shared.races.store(on, Ordering::Relaxed);
     }
 
+    /// Takes each core's own cache to have `bytes` bytes, where the system does not tell or tells wrongly. Of graphs that
+    /// reach more memory than all caches hold, captured from now on, several launches run together, so that memory is passed
+    /// over fewer times. What they compute stays the same.
+    pub fn assume_cache(&self, bytes: u64) {
+        self.shared.cache.store(bytes, Ordering::Relaxed);
+    }
+
     fn new(info: DeviceInfo) -> CpuContext {
         let id = ContextId::unique();
         let shared = Arc::new(Shared {
@@ -171,6 +185,7 @@ impl CpuContext {
             info,
             lost: AtomicBool::new(false),
             races: AtomicBool::new(false),
+            cache: AtomicU64::new(simd::cache()),
             queues: Mutex::default(),
         });
         CpuContext {

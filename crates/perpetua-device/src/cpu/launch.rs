@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use perpetua_ir::interp::{self, InterpError, Interpreter};
 use perpetua_ir::ir::{Param, ParamKind};
@@ -17,7 +17,7 @@ use crate::dim::Dim3;
 use crate::error::{Error, Result};
 use crate::host::raw;
 use crate::info::BackendKind;
-use crate::native::{NativeArg, NativeKernel, NativeLaunch};
+use crate::native::{NativeArg, NativeKernel, NativeLaunch, PreparedLaunch};
 use crate::ptr::{ContextId, DevicePtr};
 use crate::signature::{KernelArg, Signature, ValueArg};
 
@@ -39,6 +39,47 @@ struct Inner {
     verified: Option<Arc<Verified>>,
     // Made when first needed: most native kernels never need it.
     interpreter: OnceLock<Result<Interpreter>>,
+    // The last launches that were made ready, newest last.
+    ready: Mutex<Vec<Ready>>,
+}
+
+/// Launches of a kernel that are kept ready: programs mostly launch a kernel with the same few sets of arguments.
+const KEPT: usize = 4;
+
+/// A launch that was made ready, and what it was made of. It says where buffers lie, and keeps none alive.
+struct Ready {
+    shape: NativeLaunch,
+    args: Vec<ReadyArg>,
+    prepared: Arc<dyn PreparedLaunch>,
+}
+
+enum ReadyArg {
+    // Address and length.
+    Buffer(usize, usize),
+    Value(ValueArg),
+}
+
+impl Ready {
+    fn is_for(&self, launch: &Launch) -> bool {
+        let same = |(known, arg): (&ReadyArg, &Arg)| match (known, arg) {
+            (ReadyArg::Buffer(at, count), Arg::Buffer(ptr, len)) => *at == start(ptr).addr() && count == len,
+            (ReadyArg::Value(known), Arg::Value(value, _)) => known.bytes() == value.bytes(),
+            _ => false,
+        };
+        self.shape == launch.shape && self.args.iter().zip(&launch.args).all(same)
+    }
+
+    fn of(launch: &Launch, prepared: Arc<dyn PreparedLaunch>) -> Ready {
+        let arg = |arg: &Arg| match arg {
+            Arg::Buffer(ptr, len) => ReadyArg::Buffer(start(ptr).addr(), *len),
+            Arg::Value(value, _) => ReadyArg::Value(value.clone()),
+        };
+        Ready {
+            shape: launch.shape,
+            args: launch.args.iter().map(arg).collect(),
+            prepared,
+        }
+    }
 }
 
 impl CpuFunction {
@@ -59,6 +100,7 @@ impl CpuFunction {
             native,
             verified,
             interpreter: OnceLock::new(),
+            ready: Mutex::default(),
         }));
         if native.is_none() {
             function.0.interpreter()?;
@@ -97,6 +139,8 @@ pub(super) struct Launch {
     function: CpuFunction,
     shape: NativeLaunch,
     args: Vec<Arg>,
+    // Captured launches are made ready once.
+    ready: OnceLock<Option<Arc<dyn PreparedLaunch>>>,
 }
 
 enum Arg {
@@ -143,7 +187,7 @@ fn cut(value: &ValueArg, size: usize) -> &[u8] {
 }
 
 impl Launch {
-    fn lanes(&self) -> u64 {
+    pub(super) fn lanes(&self) -> u64 {
         self.shape.grid.count().saturating_mul(self.shape.block.count())
     }
 
@@ -155,19 +199,49 @@ impl Launch {
         self.lanes() <= most
     }
 
+    /// Whether all together are done sooner than handed to another thread.
+    pub(super) fn are_small(launches: &[Arc<Launch>]) -> bool {
+        let lanes = |launch: &Arc<Launch>| match launch.is_small() {
+            true => launch.lanes(),
+            false => u64::MAX,
+        };
+        let all = launches.iter().map(lanes).fold(0, u64::saturating_add);
+        all <= INLINE_INTERPRETED.max(INLINE_NATIVE)
+    }
+
     pub(super) fn run(&self) -> Result<()> {
         if self.lanes() == 0 {
             return Ok(());
         }
-        let inner = &*self.function.0;
-        let watched = inner.verified.is_some() && inner.shared.detects_races();
-        if let (Some(native), false) = (&inner.native, watched) {
-            let args: Vec<NativeArg<'_>> = self.args.iter().map(Arg::native).collect();
-            if (native.accepts)(&self.shape, &args) {
-                return self.run_native(native, &args);
-            }
+        match self.prepared() {
+            Some(prepared) => self.run_native(&**prepared),
+            None => self.interpret(),
         }
-        self.interpret()
+    }
+
+    /// The launch made ready as native code; `None` where it runs in the interpreter.
+    pub(super) fn prepared(&self) -> Option<&Arc<dyn PreparedLaunch>> {
+        let inner = &*self.function.0;
+        let native = inner.native.as_ref()?;
+        if inner.verified.is_some() && inner.shared.detects_races() {
+            return None;
+        }
+        self.ready.get_or_init(|| self.prepare(native)).as_ref()
+    }
+
+    fn prepare(&self, native: &NativeKernel) -> Option<Arc<dyn PreparedLaunch>> {
+        let kept = || self.function.0.ready.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(known) = kept().iter().rev().find(|known| known.is_for(self)) {
+            return Some(Arc::clone(&known.prepared));
+        }
+        let args: Vec<NativeArg<'_>> = self.args.iter().map(Arg::native).collect();
+        let prepared = (native.prepare)(&self.shape, &args)?;
+        let mut kept = kept();
+        if kept.len() == KEPT {
+            kept.remove(0);
+        }
+        kept.push(Ready::of(self, Arc::clone(&prepared)));
+        Some(prepared)
     }
 
     fn interpret(&self) -> Result<()> {
@@ -195,20 +269,19 @@ impl Launch {
         inner.interpreter()?.launch(&config).map_err(|e| inner.error(e))
     }
 
-    fn run_native(&self, native: &NativeKernel, args: &[NativeArg<'_>]) -> Result<()> {
-        let shape = &self.shape;
-        let blocks = shape.grid.count();
+    fn run_native(&self, prepared: &dyn PreparedLaunch) -> Result<()> {
+        let slabs = prepared.slabs();
         let run = |from: u64, to: u64| {
             // SAFETY: the launch's arguments passed the signature's check (`KernelFunction::launch`'s contract), their
-            // memory is kept alive by `self.args` and initialised (host pools give such), and `accepts` said yes.
-            unsafe { (native.run)(shape, args, from..to) }
+            // memory is kept alive by `self.args` and initialised (host pools give such).
+            unsafe { prepared.run(from..to) }
         };
-        if self.is_small() || blocks == 1 {
-            return Ok(run(0, blocks)?);
+        if self.is_small() || slabs == 1 {
+            return Ok(run(0, slabs)?);
         }
-        // Several parts a thread, so that uneven parts even out; each is a run of neighbouring work-groups.
-        let parts = blocks.min(threads::count() as u64 * 4);
-        let bound = |part: u64| (u128::from(blocks) * u128::from(part) / u128::from(parts)) as u64;
+        // Several parts a thread, so that uneven parts even out; each is a run of neighbouring slabs.
+        let parts = slabs.min(threads::count() as u64 * 4);
+        let bound = |part: u64| (u128::from(slabs) * u128::from(part) / u128::from(parts)) as u64;
         let next = AtomicU64::new(0);
         let fault = OnceLock::new();
         threads::spread(&|| {
@@ -276,6 +349,7 @@ impl KernelFunction for CpuFunction {
                 shared_bytes: shared_mem as u32,
             },
             args: args.iter().zip(self.0.signature.params()).map(own).collect(),
+            ready: OnceLock::new(),
         };
         stream.submit(Work::Launch(Arc::new(launch)))
     }

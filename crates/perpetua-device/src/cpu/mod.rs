@@ -6,12 +6,16 @@
 //! thread that waits for the stream, whichever comes first. Kernels are spread over a pool of threads.
 //! In a browser there are no threads: all work runs within the call that submits it.
 
+mod batch;
 mod compile;
 mod device;
 mod event;
+mod graph;
 mod launch;
 mod simd;
 mod stream;
+mod team;
 mod threads;
+mod wavefront;
 
 pub use device::{CpuBackend, CpuContext};

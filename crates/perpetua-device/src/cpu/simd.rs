@@ -1,4 +1,6 @@
-//! What processor this is: its name and its SIMD features.
+//! What processor this is: its name, its caches and its SIMD features.
+
+use std::sync::OnceLock;
 
 /// The processor's name, where the system tells; else the architecture.
 pub(super) fn name() -> String {
@@ -29,6 +31,19 @@ pub(super) fn vendor() -> String {
         None if cfg!(target_vendor = "apple") => "Apple".into(),
         None => String::new(),
     }
+}
+
+/// Bytes of the largest cache that a core has for itself.
+pub(super) fn cache() -> u64 {
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let text = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index2/size");
+        let kibibytes = text
+            .ok()
+            .and_then(|text| text.trim().strip_suffix('K')?.parse::<u64>().ok());
+        // What most processors have at least.
+        kibibytes.filter(|k| (128..=1 << 20).contains(k)).unwrap_or(256) << 10
+    })
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64"))]

@@ -13,8 +13,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
+use super::batch::Batch;
 use super::device::Shared;
 use super::event::{CpuEvent, Mark};
+use super::graph::CpuGraph;
 use super::launch::Launch;
 use super::threads;
 use crate::backend::{GpuEvent, GpuGraph, GpuStream, check_owner};
@@ -32,6 +34,7 @@ const INLINE_BYTES: u64 = 256 << 10;
 pub(super) enum Work {
     Transfer(Transfer),
     Launch(Arc<Launch>),
+    Batch(Arc<Batch>),
     Read(Arc<Reading>),
     Mark(Arc<Mark>),
     Wait(Arc<Mark>),
@@ -45,6 +48,7 @@ impl Work {
             _ if cfg!(target_arch = "wasm32") => true,
             Work::Transfer(t) => t.len() <= INLINE_BYTES,
             Work::Launch(launch) => launch.is_small(),
+            Work::Batch(batch) => batch.is_small(),
             Work::Read(reading) => reading.src.len() <= INLINE_BYTES,
             Work::Mark(_) => true,
             Work::Wait(mark) => mark.is_reached(),
@@ -62,6 +66,7 @@ impl Work {
         match self {
             Work::Transfer(transfer) => transfer.run(),
             Work::Launch(launch) => launch.run()?,
+            Work::Batch(batch) => batch.run()?,
             Work::Read(reading) => reading.run(own)?,
             Work::Mark(mark) => mark.reach(),
             Work::Wait(mark) => mark.wait(),
@@ -434,10 +439,8 @@ impl GpuStream for CpuStream {
             cause: "the stream is not capturing",
             remedy: "begin the capture first",
         })?;
-        Ok(Arc::new(CpuGraph {
-            context: self.0.shared.id,
-            work,
-        }))
+        let shared = &self.0.shared;
+        Ok(Arc::new(CpuGraph::new(shared.id, work, shared.cache())))
     }
 
     fn launch_graph(&self, graph: &dyn GpuGraph) -> Result<()> {
@@ -451,27 +454,6 @@ impl GpuStream for CpuStream {
             operation: "launch a graph",
             subject: "the graph".into(),
         })?;
-        graph.work.iter().try_for_each(|work| self.submit(work.clone()))
-    }
-}
-
-/// Captured work: submitted piece by piece at each launch.
-struct CpuGraph {
-    context: ContextId,
-    work: Vec<Work>,
-}
-
-impl GpuGraph for CpuGraph {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn context_id(&self) -> ContextId {
-        self.context
-    }
-
-    fn node_count(&self) -> usize {
-        let counts = |w: &&Work| matches!(w, Work::Transfer(_) | Work::Launch(_));
-        self.work.iter().filter(counts).count()
+        graph.work().iter().try_for_each(|work| self.submit(work.clone()))
     }
 }

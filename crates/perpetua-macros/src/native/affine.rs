@@ -254,7 +254,7 @@ impl Follow<'_> {
         let then = self.integer(then)?;
         let (_, otherwise) = branch.else_branch.as_ref()?;
         let otherwise = self.integer(otherwise)?;
-        let truth = self.guard(&branch.cond)?;
+        let truth = self.guard(branch)?;
         let (p, native) = (&self.probe, &self.native);
         let (a, b) = (&then.tokens, &otherwise.tokens);
         Some(Known {

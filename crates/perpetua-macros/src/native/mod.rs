@@ -2,7 +2,8 @@
 //! `kernel::native`, which says what it is for and what the parts mean.
 //!
 //! In the order of the data: [`lane`] is the body of one lane (expressions in [`expr`], calls in [`call`], what is
-//! stored to in [`place`]), [`probe`] the body that proves (integers and conditions in [`affine`]), [`program`] and
+//! stored to in [`place`]), [`probe`] the body that proves (integers and conditions in [`affine`],
+//! what conditions mostly are in [`guess`]), [`program`] and
 //! [`sibling`] put them where they are found. What they need to know of names is in [`scope`], of generic parameters in
 //! [`generics`], of the language's functions in [`language`].
 //!
@@ -20,6 +21,7 @@ mod call;
 mod expr;
 mod place;
 
+mod guess;
 mod probe;
 
 mod affine;

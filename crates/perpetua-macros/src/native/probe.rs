@@ -11,6 +11,7 @@ use syn::punctuated::Punctuated;
 
 use super::affine::Known;
 use super::call::near;
+use super::guess::{Guess, guess, mentions};
 use super::lane::{Guards, internal};
 use super::language::{is_integer, name_of, peel};
 use super::scope::{Name, Scope};
@@ -35,6 +36,12 @@ pub(super) struct Follow<'a> {
     pub(super) flags: HashSet<String>,
     /// Conditions that the fast body may take for known.
     pub(super) guards: Guards,
+    /// What they mostly are, by their numbers.
+    pub(super) guesses: Vec<Guess>,
+    /// Names of what was loaded, or computed of it.
+    data: HashSet<String>,
+    /// The function's last statement, where it is an `if`.
+    last: Option<*const syn::ExprIf>,
     /// Whether an index was met that is not followed, so that nothing can be proven.
     pub(super) lost: bool,
     /// Whether what is visited is the function's own tree, whose addresses last.
@@ -51,6 +58,9 @@ impl<'a> Follow<'a> {
             merged,
             flags: HashSet::new(),
             guards: Guards::new(),
+            guesses: Vec::new(),
+            data: HashSet::new(),
+            last: None,
             lost: false,
             lasting: true,
         }
@@ -59,6 +69,15 @@ impl<'a> Follow<'a> {
     fn lose(&mut self) -> TokenStream {
         self.lost = true;
         TokenStream::new()
+    }
+
+    /// A function's statements.
+    pub(super) fn body(&mut self, block: &syn::Block) -> TokenStream {
+        self.last = match block.stmts.last() {
+            Some(syn::Stmt::Expr(syn::Expr::If(branch), _)) => Some(std::ptr::from_ref(branch)),
+            _ => None,
+        };
+        self.block(block)
     }
 
     /// A block's statements, without braces.
@@ -86,6 +105,11 @@ impl<'a> Follow<'a> {
 
     /// `let pattern = value;`
     fn binding(&mut self, pattern: &syn::Pat, value: &syn::Expr) -> TokenStream {
+        if let syn::Pat::Ident(ident) = pattern
+            && (has_access(value) || mentions(value, &self.data))
+        {
+            self.data.insert(ident.ident.to_string());
+        }
         match (pattern, peel(value)) {
             (syn::Pat::Tuple(pattern), syn::Expr::Tuple(value))
                 if pattern.elems.len() == value.elems.len() =>
@@ -389,6 +413,9 @@ impl<'a> Follow<'a> {
         if let Some(tokens) = self.pure_condition(expr) {
             return tokens;
         }
+        if let Some(tokens) = self.in_any_order(expr) {
+            return tokens;
+        }
         let (p, native) = (self.probe.clone(), self.native);
         let (a, b) = (internal("a"), internal("b"));
         match peel(expr) {
@@ -431,28 +458,76 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// A condition that contains no access, numbered for the fast body.
-    pub(super) fn guard(&mut self, condition: &syn::Expr) -> Option<TokenStream> {
-        if has_access(condition) {
+    /// `a && b && …` or `a || b || …` of conditions without accesses.
+    fn in_any_order(&mut self, expr: &syn::Expr) -> Option<TokenStream> {
+        let syn::Expr::Binary(binary) = peel(expr) else {
             return None;
+        };
+        let method = match binary.op {
+            syn::BinOp::And(_) => quote!(all),
+            syn::BinOp::Or(_) => quote!(any),
+            _ => return None,
+        };
+        let mut operands = vec![&*binary.right];
+        let mut left = peel(&binary.left);
+        while let syn::Expr::Binary(inner) = left
+            && std::mem::discriminant(&inner.op) == std::mem::discriminant(&binary.op)
+        {
+            operands.push(&inner.right);
+            left = peel(&inner.left);
         }
-        let truth = self.condition(condition);
-        Some(self.numbered(condition, truth))
+        operands.push(left);
+        let (p, native) = (self.probe.clone(), self.native);
+        let mut conditions = Vec::new();
+        for operand in operands.into_iter().rev() {
+            let truth = self
+                .pure_condition(operand)
+                .or_else(|| self.in_any_order(operand))?;
+            conditions.push(quote! {
+                &|#p: &#native::Probe<'_>| ::core::result::Result::<_, #native::Exit>::Ok(#truth)
+            });
+        }
+        Some(quote!(#p.#method(&[#(#conditions),*])?))
     }
 
-    fn numbered(&mut self, condition: &syn::Expr, truth: TokenStream) -> TokenStream {
-        let number = self.guards.len() as u32;
+    /// The condition of a branch, numbered for the fast body; `None` where it contains an access.
+    pub(super) fn guard(&mut self, branch: &syn::ExprIf) -> Option<TokenStream> {
+        if has_access(&branch.cond) {
+            return None;
+        }
+        let truth = self.condition(&branch.cond);
+        Some(self.numbered(branch, truth))
+    }
+
+    fn numbered(&mut self, branch: &syn::ExprIf, truth: TokenStream) -> TokenStream {
+        let condition = std::ptr::from_ref(&*branch.cond);
+        let followed = self.is_followed(&branch.cond);
+        let known = self.guards.get(&condition).copied();
+        let number = known.unwrap_or(self.guards.len() as u32);
         if number >= MOST_GUARDS || !self.lasting {
             return truth;
         }
-        let number = *self.guards.entry(std::ptr::from_ref(condition)).or_insert(number);
+        if known.is_none() {
+            let last = self.last == Some(std::ptr::from_ref(branch));
+            self.guards.insert(condition, number);
+            self.guesses.push(match followed {
+                true => guess(branch, last),
+                false => Guess::Data,
+            });
+        }
         let (p, known) = (&self.probe, internal("truth"));
         quote!({ let #known = #truth; #p.guard(#number, #known) })
     }
 
+    /// Whether the probe may find a condition true or false.
+    fn is_followed(&mut self, condition: &syn::Expr) -> bool {
+        let followed = self.pure_condition(condition).is_some() || self.in_any_order(condition).is_some();
+        followed && !mentions(condition, &self.data)
+    }
+
     fn branch(&mut self, branch: &syn::ExprIf) -> TokenStream {
         let truth = self.condition(&branch.cond);
-        let truth = self.numbered(&branch.cond, truth);
+        let truth = self.numbered(branch, truth);
         let then = self.block(&branch.then_branch);
         let otherwise = branch.else_branch.as_ref().map(|(_, branch)| self.visit(branch));
         let (p, t) = (&self.probe, internal("t"));

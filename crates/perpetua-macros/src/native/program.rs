@@ -7,12 +7,16 @@ use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 
 use super::generics::bounded;
+use super::guess::{Guess, usual};
 use super::lane::{Guards, Lane, Setting, internal};
 use super::language::{is_integer, scalar_of};
 use super::probe::{COMPUTED, Follow};
 use super::scope::Name;
 use crate::options::{EdgeOption, Options};
 use crate::resolver;
+
+/// Buffers that the fast body tells apart: the facade's `native::PLACES`.
+const PLACES: usize = 8;
 
 /// What a kernel's handle needs of its native code.
 pub(crate) struct Program {
@@ -115,6 +119,12 @@ pub(crate) fn program(
     };
     let types = params.iter().filter_map(|param| argument_type(param, &native));
     let values = params.iter().filter_map(taken);
+    let Placed {
+        unnamed,
+        places,
+        placed,
+    } = placed(&params);
+    let usual = probe.usual(&native);
     let fast = !probe.lost;
     let probe_body = fast.then_some(&probe.body);
     let mode = internal("m");
@@ -141,14 +151,30 @@ pub(crate) fn program(
             const FAST: bool = #fast;
             const AVAILABLE: bool = #available;
 
+            const USUAL: [#native::Usual; 3] = #usual;
+
             type Args<'__args> = (#(#types,)* #grid_type);
 
             fn kernel() -> #facade::KernelFn {
                 #own::kernel #turbofish ()
             }
 
-            fn decode<'__args>(args: &mut #native::Arguments<'__args>) -> ::core::option::Option<Self::Args<'__args>> {
+            fn decode<'__args>(args: &mut #native::Arguments<'_>) -> ::core::option::Option<Self::Args<'__args>> {
                 ::core::option::Option::Some((#(#values,)* #grid_value))
+            }
+
+            fn places(args: &Self::Args<'_>) -> [*mut u8; #native::PLACES] {
+                let (#(#unnamed,)* #grid_name) = *args;
+                [#(#places),*]
+            }
+
+            #[inline(always)]
+            fn placed<'__args>(
+                args: Self::Args<'__args>,
+                at: [*mut u8; #native::PLACES],
+            ) -> Self::Args<'__args> {
+                let (#(#unnamed,)* #grid_name) = args;
+                (#(#placed,)* #grid_name)
             }
 
             #[inline(always)]
@@ -226,6 +252,39 @@ fn taken(param: &Param<'_>) -> Option<TokenStream> {
     }
 }
 
+/// What `places` and `placed` are made of.
+struct Placed {
+    /// A name for each argument.
+    unnamed: Vec<TokenStream>,
+    /// The addresses of the first buffers.
+    places: Vec<TokenStream>,
+    /// The arguments again, the first buffers at other addresses.
+    placed: Vec<TokenStream>,
+}
+
+fn placed(params: &[Param<'_>]) -> Placed {
+    let mut all = Placed {
+        unnamed: Vec::new(),
+        places: Vec::new(),
+        placed: Vec::new(),
+    };
+    for (i, param) in params.iter().enumerate() {
+        let name = internal(&format!("arg{i}"));
+        match param {
+            Param::Position(_) => continue,
+            Param::Buffer(..) if all.places.len() < PLACES => {
+                let number = all.places.len();
+                all.places.push(quote!(#name.place()));
+                all.placed.push(quote!(#name.placed(at[#number])));
+            }
+            _ => all.placed.push(quote!(#name)),
+        }
+        all.unnamed.push(quote!(#name));
+    }
+    all.places.resize(PLACES, quote!(::core::ptr::null_mut()));
+    all
+}
+
 /// The stencil's grid, of the arguments that follow the function's own.
 fn grid_of(options: &Options, deep: bool, facade: &TokenStream) -> TokenStream {
     let depth = if deep {
@@ -268,8 +327,20 @@ fn lane<'a>(params: &[Param<'_>], setting: &'a Setting<'a>, guards: &'a Guards) 
 /// A probe's body.
 struct Probe {
     guards: Guards,
+    guesses: Vec<Guess>,
     lost: bool,
     body: TokenStream,
+}
+
+impl Probe {
+    /// Guesses at the conditions; a stencil's cell is computed in all of them.
+    fn usual(&self, native: &TokenStream) -> TokenStream {
+        let usual = usual(&self.guesses).map(|(known, truth)| {
+            let (known, truth) = (known | 1 << COMPUTED, truth | 1 << COMPUTED);
+            quote!(#native::Usual { known: #known, truth: #truth })
+        });
+        quote!([#(#usual),*])
+    }
 }
 
 fn probe(
@@ -320,11 +391,12 @@ fn probe(
             #p.enter(truth);
         }
     });
-    let body = follow.block(&function.block);
+    let body = follow.body(&function.block);
     Probe {
         lost: follow.lost,
         body: quote!(#(#start)* #computed #body),
         guards: follow.guards,
+        guesses: follow.guesses,
     }
 }
 

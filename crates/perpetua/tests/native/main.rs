@@ -4,6 +4,7 @@
 
 mod adversary;
 mod arithmetic;
+mod batches;
 mod faults;
 mod harness;
 mod indices;

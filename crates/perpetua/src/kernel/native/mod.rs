@@ -7,7 +7,9 @@
 //! - **checked**: every index is compared with its length, every access is a relaxed atomic one. It accepts every
 //!   launch; lanes that race see unspecified values and nothing worse.
 //! - **fast**: no access is checked, all are plain, and a row of lanes is one loop, which LLVM turns into vector
-//!   instructions. It takes a proof.
+//!   instructions. It takes a proof. Where the kernel's conditions are as they mostly are ([`Usual`]) and its buffers lie
+//!   apart, a loop runs to which both are constants: few conditions are left in it, and no doubt about what memory a
+//!   store changes.
 //!
 //! The proof is a third body that the macro writes, the *probe*: it runs the kernel's control flow once for a whole
 //! box of lanes, over [`Affine`] forms of the lanes' coordinates instead of numbers, and sees each index and each
@@ -16,7 +18,8 @@
 //! stores to is proven for the launch as a whole, of all boxes together: else all of them run checked.
 //!
 //! In the order of the data: [`stop`] is what a lane ends with, [`number`] and [`methods`] compute, [`view`] is memory,
-//! [`mode`] accesses it, [`affine`] and [`probe`] prove, `plan` cuts a launch into boxes, [`run`] runs them.
+//! [`mode`] accesses it, [`affine`] and [`probe`] prove, `plan` cuts a launch into boxes, `rows` runs them,
+//! `launch` puts it together for the CPU backend; [`program`] is what the macros write.
 //!
 //! Only the macros' output implements [`Program`]; a wrong probe there would be undefined behaviour here.
 
@@ -36,12 +39,14 @@ pub mod probe;
 
 mod plan;
 
-pub mod run;
+mod launch;
+pub mod program;
+mod rows;
 
 pub use affine::Affine;
 pub use mode::Mode;
 pub use probe::{Exit, Probe, Truth};
-pub use run::{Native, Program, available};
+pub use program::{Native, PLACES, Program, Usual, available};
 pub use stencil::Grid;
 pub use stop::{Site, Stop};
 pub use view::{Arguments, View};

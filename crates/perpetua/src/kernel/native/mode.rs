@@ -1,5 +1,8 @@
 //! The two ways in which a native body reaches memory: fast, where the probe has proven every access, and checked.
 
+use std::marker::PhantomData;
+
+use super::program::{BORDER, Program};
 use super::stencil::Grid;
 use super::stop::{Site, Stop};
 use super::view::View;
@@ -145,33 +148,92 @@ fn offset_of<T: Element, F: Element>(
     Ok((inside && offset.is_multiple_of(align_of::<F>())).then_some(offset))
 }
 
-/// No check, plain accesses.
-#[derive(Clone, Copy)]
-pub struct Fast<'a> {
-    position: Position,
-    shape: &'a Shape,
-    known: u64,
-    truth: u64,
+/// What a fast body takes for the conditions that the probe has seen.
+pub trait Decide: Copy {
+    /// Whether boxes are mostly narrower than high.
+    const NARROW: bool = false;
+
+    /// The condition number `number`, whose value is `value`.
+    fn decide(&self, number: u32, value: bool) -> bool;
 }
 
-impl<'a> Fast<'a> {
-    /// A lane in a proven box. Bit `i` of `known` says whether condition `i` is known there, bit `i` of `truth` what it is.
+/// Conditions as the probe of a box has recorded them: bit `i` of `known` says whether condition `i` is known there, bit `i`
+/// of `truth` what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    pub(super) known: u64,
+    pub(super) truth: u64,
+}
+
+impl Decide for Recorded {
+    #[inline(always)]
+    fn decide(&self, number: u32, value: bool) -> bool {
+        if self.known >> number & 1 == 1 {
+            self.truth >> number & 1 == 1
+        } else {
+            value
+        }
+    }
+}
+
+/// Conditions as they are in most lanes, constants to the compiler: those of a program's [`Usual`] number `WHICH`.
+pub(super) struct Settled<P, const WHICH: usize>(PhantomData<fn() -> P>);
+
+impl<P, const WHICH: usize> Settled<P, WHICH> {
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        Settled(PhantomData)
+    }
+}
+
+impl<P, const WHICH: usize> Clone for Settled<P, WHICH> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P, const WHICH: usize> Copy for Settled<P, WHICH> {}
+
+impl<P: Program, const WHICH: usize> Decide for Settled<P, WHICH> {
+    const NARROW: bool = WHICH == BORDER;
+
+    #[inline(always)]
+    fn decide(&self, number: u32, value: bool) -> bool {
+        let usual = const { P::USUAL[WHICH] };
+        if usual.known >> number & 1 == 1 {
+            usual.truth >> number & 1 == 1
+        } else {
+            value
+        }
+    }
+}
+
+/// No check, plain accesses.
+#[derive(Clone, Copy)]
+pub struct Fast<'a, D> {
+    position: Position,
+    shape: &'a Shape,
+    conditions: D,
+}
+
+impl<'a, D: Decide> Fast<'a, D> {
+    /// A lane in a proven box, in which the conditions are as `conditions` says.
     ///
     /// # Safety
     /// The body that gets it makes only accesses that the probe has proven: each inside its buffer, and no element
     /// that it stores to is reached by any other lane at the same time.
     #[inline(always)]
-    pub(super) unsafe fn new(position: Position, shape: &'a Shape, known: u64, truth: u64) -> Fast<'a> {
+    pub(super) unsafe fn new(position: Position, shape: &'a Shape, conditions: D) -> Fast<'a, D> {
         Fast {
             position,
             shape,
-            known,
-            truth,
+            conditions,
         }
     }
 }
 
-impl Mode for Fast<'_> {
+impl<D: Decide> Mode for Fast<'_, D> {
     #[inline(always)]
     fn position(&self) -> &Position {
         &self.position
@@ -184,11 +246,7 @@ impl Mode for Fast<'_> {
 
     #[inline(always)]
     fn guard(&self, number: u32, value: bool) -> bool {
-        if self.known >> number & 1 == 1 {
-            self.truth >> number & 1 == 1
-        } else {
-            value
-        }
+        self.conditions.decide(number, value)
     }
 
     #[inline(always)]

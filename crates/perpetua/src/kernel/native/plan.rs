@@ -1,10 +1,13 @@
 //! A launch cut into boxes of lanes, each with what was proven of it, and the proof for the launch as a whole: that no
 //! two lanes touch an element that one of them stores to.
 
+use perpetua_device::native::Footprint;
+
 use super::affine::AXES;
-use super::mode::Shape;
+use super::launch::Slabs;
+use super::mode::{Recorded, Shape};
 use super::probe::{Exit, Probe, Reach, Space};
-use super::run::Program;
+use super::program::{Program, Usual};
 use super::view::Extent;
 
 /// How often a launch is cut at most. Conditions beyond that are taken for unknown.
@@ -14,35 +17,51 @@ const MOST_CUTS: usize = 48;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) space: Space,
-    /// Whether all its accesses are proven.
-    pub(super) fast: bool,
-    /// Conditions that are known there: bit `i` of `known`, and what it is.
-    pub(super) known: u64,
-    pub(super) truth: u64,
+    pub(super) how: How,
+    /// What the conditions are there.
+    pub(super) conditions: Recorded,
 }
 
-/// Cuts `whole`, which has lanes, into boxes.
+/// How the lanes of a box run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// Not all accesses are proven.
+    Checked,
+    /// All are, under the conditions.
+    Fast,
+    /// All are, and the conditions are [`Program::USUAL`]'s with this number.
+    Settled(usize),
+}
+
+/// A launch as boxes.
+pub(super) struct Plan {
+    pub(super) parts: Vec<Part>,
+    /// All accesses; `None` where they are not known.
+    reaches: Option<Vec<Reach>>,
+}
+
+/// Cuts `whole` into boxes.
 pub(super) fn plan<P: Program>(
     args: &P::Args<'_>,
     extents: &[Option<Extent>],
     shape: &Shape,
     whole: Space,
-) -> Vec<Part> {
-    let mut parts = Vec::new();
+) -> Plan {
     if !P::FAST {
-        parts.push(Part {
-            space: whole,
-            fast: false,
-            known: 0,
-            truth: 0,
-        });
-        return parts;
+        return Plan {
+            parts: vec![Part {
+                space: whole,
+                how: How::Checked,
+                conditions: Recorded { known: 0, truth: 0 },
+            }],
+            reaches: None,
+        };
     }
-    let mut reaches = vec![None; extents.len()];
+    let (mut parts, mut reaches) = (Vec::new(), Vec::new());
     let mut left = vec![whole];
     let mut cuts = 0;
     while let Some(space) = left.pop() {
-        let mut probe = Probe::new(space, shape, extents.len(), cuts < MOST_CUTS);
+        let mut probe = Probe::new(space, shape, cuts < MOST_CUTS);
         match P::probe(&mut probe, args) {
             Err(Exit::Cut(axis, at)) => {
                 let (below, above) = space.cut(axis, at);
@@ -50,56 +69,140 @@ pub(super) fn plan<P: Program>(
                 cuts += 1;
             }
             Ok(()) | Err(Exit::Return) => {
+                let (known, truth) = (probe.known.get(), probe.truth.get());
+                let is_usual = |usual: &Usual| {
+                    let asked = probe.met.get() & usual.known;
+                    asked & !known == 0 && asked & (truth ^ usual.truth) == 0
+                };
+                let how = match P::USUAL.iter().position(is_usual) {
+                    _ if !probe.proven => How::Checked,
+                    Some(number) => How::Settled(number),
+                    None => How::Fast,
+                };
                 parts.push(Part {
                     space,
-                    fast: probe.proven,
-                    known: probe.known.get(),
-                    truth: probe.truth.get(),
+                    how,
+                    conditions: Recorded { known, truth },
                 });
-                merge(&mut reaches, &probe.reaches);
+                reaches.append(&mut probe.reaches);
             }
         }
     }
-    if !is_private(reaches, extents) {
-        parts.iter_mut().for_each(|part| part.fast = false);
+    match standing(&reaches, extents) {
+        Standing::Shared => parts.iter_mut().for_each(|part| part.how = How::Checked),
+        // What is told apart must be apart.
+        Standing::Overlapping => {
+            for part in &mut parts {
+                if let How::Settled(_) = part.how {
+                    part.how = How::Fast;
+                }
+            }
+        }
+        Standing::Apart => {}
     }
-    parts
+    Plan {
+        parts,
+        reaches: Some(reaches),
+    }
 }
 
-fn merge(all: &mut [Option<Reach>], more: &[Option<Reach>]) {
-    for (known, more) in all.iter_mut().zip(more) {
-        *known = match (*known, *more) {
-            (Some(a), Some(b)) => Some(a.with(b)),
-            (a, b) => a.or(b),
-        };
-    }
+/// How the lanes of a launch stand to one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Some element may be reached by several lanes, one of which stores to it.
+    Shared,
+    /// None is, but a buffer that is stored to has bytes of another.
+    Overlapping,
+    /// None is, and none has.
+    Apart,
 }
 
-/// Whether each element that a lane stores to is reached by that lane only. `reaches` by slot, of all lanes.
-fn is_private(mut reaches: Vec<Option<Reach>>, extents: &[Option<Extent>]) -> bool {
+/// Whether each element that a lane stores to is reached by that lane only.
+fn standing(reaches: &[Reach], extents: &[Option<Extent>]) -> Standing {
+    let mut all: Vec<Option<Reach>> = vec![None; extents.len()];
+    for reach in reaches {
+        if let Some(known) = all.get_mut(reach.slot) {
+            *known = Some(known.map_or(*reach, |known| known.with(*reach)));
+        }
+    }
+    let mut found = Standing::Apart;
     // The same buffer under two names is one.
     for second in 1..extents.len() {
         for first in 0..second {
             let (Some(a), Some(b)) = (&extents[first], &extents[second]) else {
                 continue;
             };
-            if let (Some(x), Some(y)) = (reaches[first], reaches[second])
+            if let (Some(x), Some(y)) = (all[first], all[second])
                 && (x.stores || y.stores)
                 && a.meets(b)
             {
                 if a != b {
-                    return false;
+                    return Standing::Shared;
                 }
-                reaches[first] = Some(x.with(y));
-                reaches[second] = None;
+                found = Standing::Overlapping;
+                all[first] = Some(x.with(y));
+                all[second] = None;
             }
         }
     }
-    reaches
-        .iter()
-        .flatten()
-        .filter(|reach| reach.stores)
-        .all(is_injective)
+    let mut stored = all.iter().flatten().filter(|reach| reach.stores);
+    if stored.all(is_injective) {
+        found
+    } else {
+        Standing::Shared
+    }
+}
+
+impl Plan {
+    /// What the launch reaches, by slab; `None` where that is not known.
+    pub(super) fn footprints(&self, extents: &[Option<Extent>], slabs: &Slabs) -> Option<Vec<Footprint>> {
+        let footprint = |reach: &Reach| reach.footprint(extents.get(reach.slot)?.as_ref()?, slabs);
+        self.reaches.as_ref()?.iter().map(footprint).collect()
+    }
+}
+
+impl Reach {
+    /// The bytes that it reaches, by slab.
+    fn footprint(&self, extent: &Extent, slabs: &Slabs) -> Option<Footprint> {
+        let Slabs { axis, lanes, .. } = *slabs;
+        let slab = |lane: i64| u64::try_from(lane / lanes).ok();
+        let (from, to) = (
+            slab(self.lanes.from[axis])?,
+            slab(self.lanes.to[axis] + lanes - 1)?,
+        );
+        let start = i64::try_from(extent.start).ok()?;
+        let size = i64::try_from(extent.element).ok()?;
+        let whole = (start, start.checked_add(i64::try_from(extent.bytes).ok()?)?, 0);
+        let exact = || {
+            let form = self.form?;
+            let mut rest = form;
+            rest.strides[axis] = 0;
+            let mut lanes_of_slab = self.lanes;
+            (lanes_of_slab.from[axis], lanes_of_slab.to[axis]) = (0, 1);
+            let (low, high) = rest.range(&lanes_of_slab)?;
+            let stride = form.strides[axis].checked_mul(size)?;
+            // The lanes of a slab that is a piece of a row.
+            let spread = stride.checked_mul(lanes - 1)?;
+            Some((
+                low.checked_mul(size)?
+                    .checked_add(start)?
+                    .checked_add(spread.min(0))?,
+                high.checked_add(1)?
+                    .checked_mul(size)?
+                    .checked_add(start)?
+                    .checked_add(spread.max(0))?,
+                stride.checked_mul(lanes)?,
+            ))
+        };
+        let (low, high, stride) = exact().unwrap_or(whole);
+        Some(Footprint {
+            stores: self.stores,
+            slabs: from..to,
+            low,
+            high,
+            stride,
+        })
+    }
 }
 
 /// Whether different lanes have different indices: as digits of a number whose places are worth the strides.
@@ -134,6 +237,7 @@ mod tests {
     fn reach(low: i64, high: i64, strides: [i64; 3], counts: [i64; 3]) -> Reach {
         let wide = |v: [i64; 3], rest: i64| [v[0], v[1], v[2], rest, rest, rest];
         Reach {
+            slot: 0,
             stores: true,
             form: Some(Form {
                 low,

@@ -65,6 +65,19 @@ pub enum Exit {
     Return,
 }
 
+impl Exit {
+    /// Of two cuts that along the axis farther out.
+    fn outermost(self, other: Option<Exit>) -> Exit {
+        match (self, other) {
+            (Exit::Cut(axis, _), Some(Exit::Cut(further, at))) if further >= axis => Exit::Cut(further, at),
+            _ => self,
+        }
+    }
+}
+
+/// A condition without accesses, to be looked at when it matters.
+pub type Condition<'c> = dyn Fn(&Probe<'_>) -> Result<Truth, Exit> + 'c;
+
 /// What is known of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
@@ -115,6 +128,8 @@ impl Truth {
 /// What the accesses of a buffer that is stored to have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
+    /// The parameter's number.
+    pub(super) slot: usize,
     /// Whether one of them is a store.
     pub(super) stores: bool,
     /// The form of all indices: the same strides, and the hull of the intervals.
@@ -124,6 +139,12 @@ pub(super) struct Reach {
 }
 
 impl Reach {
+    /// Whether one form can say where both go without saying more than they reach by much.
+    fn is_like(&self, other: &Reach) -> bool {
+        let strides = |reach: &Reach| reach.form.map(|form| form.strides);
+        self.slot == other.slot && self.stores == other.stores && strides(self) == strides(other)
+    }
+
     /// The same with another access.
     pub(super) fn with(self, other: Reach) -> Reach {
         let form = self.form.zip(other.form).and_then(|(a, b)| {
@@ -134,6 +155,7 @@ impl Reach {
             })
         });
         Reach {
+            slot: self.slot,
             stores: self.stores || other.stores,
             form,
             lanes: self.lanes.hull(&other.lanes),
@@ -152,14 +174,16 @@ pub struct Probe<'a> {
     /// Conditions: bit `i` of `known`, and what it is.
     pub(super) known: Cell<u64>,
     pub(super) truth: Cell<u64>,
-    /// By slot.
-    pub(super) reaches: Vec<Option<Reach>>,
+    /// Conditions that were met, known or not.
+    pub(super) met: Cell<u64>,
+    /// The accesses.
+    pub(super) reaches: Vec<Reach>,
     /// How many statements around the present one may not be reached by all lanes.
     doubt: u32,
 }
 
 impl<'a> Probe<'a> {
-    pub(super) fn new(space: Space, shape: &'a Shape, slots: usize, cuts: bool) -> Probe<'a> {
+    pub(super) fn new(space: Space, shape: &'a Shape, cuts: bool) -> Probe<'a> {
         Probe {
             space,
             shape,
@@ -167,7 +191,8 @@ impl<'a> Probe<'a> {
             proven: true,
             known: Cell::new(0),
             truth: Cell::new(0),
-            reaches: vec![None; slots],
+            met: Cell::new(0),
+            reaches: Vec::new(),
             doubt: 0,
         }
     }
@@ -310,6 +335,39 @@ impl<'a> Probe<'a> {
         })
     }
 
+    /// `a && b && …` of conditions without accesses, which may be looked at in any order. Where one is false for all lanes the
+    /// others do not matter; where several cut the box, it is cut along its outermost axis, which leaves rows long.
+    ///
+    /// # Errors
+    /// The box must be cut.
+    pub fn all(&self, conditions: &[&Condition<'_>]) -> Result<Truth, Exit> {
+        let (mut all, mut cut) = (Truth::Always, None);
+        for condition in conditions {
+            match condition(self) {
+                Ok(Truth::Never) => return Ok(Truth::Never),
+                Ok(truth) => all = all.both(truth),
+                Err(exit) => cut = Some(exit.outermost(cut)),
+            }
+        }
+        cut.map_or(Ok(all), Err)
+    }
+
+    /// `a || b || …`, likewise.
+    ///
+    /// # Errors
+    /// The box must be cut.
+    pub fn any(&self, conditions: &[&Condition<'_>]) -> Result<Truth, Exit> {
+        let (mut none, mut cut) = (Truth::Always, None);
+        for condition in conditions {
+            match condition(self) {
+                Ok(Truth::Always) => return Ok(Truth::Always),
+                Ok(truth) => none = none.both(truth.not()),
+                Err(exit) => cut = Some(exit.outermost(cut)),
+            }
+        }
+        cut.map_or(Ok(none.not()), Err)
+    }
+
     /// `a - b`, exact, where both are what they seem.
     fn difference<T: Known>(&self, a: Affine<T>, b: Affine<T>) -> Option<Form> {
         let ((a, ..), (b, ..)) = a.both(b, &self.space)?;
@@ -375,6 +433,7 @@ impl<'a> Probe<'a> {
 
     /// The condition number `number`, as the fast body may take it for known.
     pub fn guard(&self, number: u32, truth: Truth) -> Truth {
+        self.met.set(self.met.get() | 1 << number);
         if truth != Truth::Perhaps {
             self.known.set(self.known.get() | 1 << number);
             let holds = u64::from(truth == Truth::Always) << number;
@@ -460,12 +519,14 @@ impl<'a> Probe<'a> {
             }
         };
         let reach = Reach {
+            slot: view.slot,
             stores,
             form,
             lanes: self.space,
         };
-        if let Some(known) = self.reaches.get_mut(view.slot) {
-            *known = Some(known.map_or(reach, |known| known.with(reach)));
+        match self.reaches.iter_mut().find(|known| known.is_like(&reach)) {
+            Some(known) => *known = known.with(reach),
+            None => self.reaches.push(reach),
         }
         Ok(())
     }

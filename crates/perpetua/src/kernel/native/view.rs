@@ -29,7 +29,22 @@ unsafe impl<T: Send> Send for View<'_, T> {}
 // SAFETY: as above; a shared view can only be copied.
 unsafe impl<T: Send> Sync for View<'_, T> {}
 
-impl<T> View<'_, T> {
+impl<'a, T> View<'a, T> {
+    /// The first element's address.
+    #[inline(always)]
+    pub fn place(&self) -> *mut u8 {
+        self.ptr.cast()
+    }
+
+    /// The buffer by another way to the same address.
+    #[inline(always)]
+    pub fn placed(self, at: *mut u8) -> View<'a, T> {
+        View {
+            ptr: at.cast(),
+            ..self
+        }
+    }
+
     /// The number of elements.
     #[inline(always)]
     pub fn len(&self) -> usize {
@@ -81,7 +96,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// The next argument, a buffer; `None` where it is none, or not aligned.
-    pub fn view<T: Element>(&mut self) -> Option<View<'a, T>> {
+    pub fn view<'v, T: Element>(&mut self) -> Option<View<'v, T>> {
         let slot = self.extents.len();
         let (ptr, len) = self.next()?.as_buffer()?;
         let ptr = ptr.cast::<T>();

@@ -1,0 +1,163 @@
+//! Launches of one graph that follow one another: run by one team of threads, without handing work over in between.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use perpetua_ir::fault::Fault;
+
+use super::launch::Launch;
+use super::team::{self, Member, Progress};
+use super::threads;
+use super::wavefront::Wavefront;
+use crate::error::{Error, Result};
+use crate::native::PreparedLaunch;
+
+/// Lanes of a launch for which one thread is faster than two that wait for each other.
+const ALONE: u64 = 4 << 10;
+
+/// Launches in succession.
+pub(super) struct Batch {
+    launches: Vec<Arc<Launch>>,
+    // Bytes that a core has in its cache.
+    cache: u64,
+    // Made at the first run; `None` where each launch waits for the one before.
+    wavefront: OnceLock<Option<Wavefront>>,
+}
+
+/// The fault of the earliest launch that had one.
+#[derive(Default)]
+struct First(Mutex<Option<(usize, Box<Fault>)>>);
+
+impl First {
+    fn note(&self, launch: usize, result: std::result::Result<(), Box<Fault>>) {
+        if let Err(fault) = result {
+            let mut first = self.0.lock().unwrap_or_else(|e| e.into_inner());
+            if first.as_ref().is_none_or(|(earliest, _)| launch < *earliest) {
+                *first = Some((launch, fault));
+            }
+        }
+    }
+
+    fn result(self) -> Result<()> {
+        let first = self.0.into_inner().unwrap_or_else(|e| e.into_inner());
+        first.map_or(Ok(()), |(_, fault)| Err(Error::Fault(fault)))
+    }
+}
+
+impl Batch {
+    pub(super) fn new(launches: Vec<Arc<Launch>>, cache: u64) -> Batch {
+        Batch {
+            launches,
+            cache,
+            wavefront: OnceLock::new(),
+        }
+    }
+
+    /// The number of launches.
+    pub(super) fn len(&self) -> usize {
+        self.launches.len()
+    }
+
+    pub(super) fn is_small(&self) -> bool {
+        Launch::are_small(&self.launches)
+    }
+
+    /// Runs all launches, whatever becomes of some; gives the first error.
+    pub(super) fn run(&self) -> Result<()> {
+        let prepared: Option<Vec<&Arc<dyn PreparedLaunch>>> = self
+            .launches
+            .iter()
+            .map(|launch| launch.prepared().filter(|_| launch.lanes() > 0))
+            .collect();
+        let Some(prepared) = prepared else {
+            let mut first = Ok(());
+            for launch in &self.launches {
+                first = first.and(launch.run());
+            }
+            return first;
+        };
+        let first = First::default();
+        let is_alone = |launch: &Arc<Launch>| launch.lanes() <= ALONE;
+        if threads::count() == 1 || self.is_small() || self.launches.iter().all(is_alone) {
+            for (i, launch) in prepared.iter().enumerate() {
+                // SAFETY: as in `shares`.
+                first.note(i, unsafe { launch.run(0..launch.slabs()) });
+            }
+            return first.result();
+        }
+        let wavefront = self.wavefront.get_or_init(|| {
+            let launches: Vec<_> = prepared
+                .iter()
+                .map(|launch| Some((launch.slabs(), launch.footprints()?)))
+                .collect::<Option<_>>()?;
+            // Some is for what is not counted.
+            let cache = i64::try_from(self.cache / 4 * 3).ok()?;
+            Wavefront::new(&launches, cache, threads::count() as i64)
+        });
+        let groups = wavefront.as_ref().map_or(0, |front| front.groups.len());
+        let progress: Vec<Progress> = (0..groups).map(|_| Progress::new()).collect();
+        team::gather(&|member| match wavefront {
+            Some(wavefront) => waves(wavefront, &progress, &prepared, member, &first),
+            None => shares(&prepared, member, &first),
+        });
+        first.result()
+    }
+}
+
+/// One launch after the other; each thread does the same share of each, so that it finds in its caches what it left there.
+fn shares(launches: &[&Arc<dyn PreparedLaunch>], member: &Member<'_>, first: &First) {
+    for (i, launch) in launches.iter().enumerate() {
+        let slabs = u128::from(launch.slabs());
+        let bound = |number: usize| (slabs * number as u128 / member.count as u128) as u64;
+        // SAFETY: the launch's arguments passed the signature's check (`KernelFunction::launch`'s contract), their memory is
+        // kept alive by the batch and initialised (host pools give such). Members' shares have nothing in common, and a
+        // launch begins when all have ended the one before.
+        let result = unsafe { launch.run(bound(member.number)..bound(member.number + 1)) };
+        first.note(i, result);
+        if !member.meet() {
+            return;
+        }
+    }
+}
+
+/// Groups of launches, one thread behind the other through the grid: what a group has just computed is in the caches when
+/// the next comes by.
+fn waves(
+    front: &Wavefront,
+    progress: &[Progress],
+    launches: &[&Arc<dyn PreparedLaunch>],
+    member: &Member<'_>,
+    first: &First,
+) {
+    for (number, group) in front
+        .groups
+        .iter()
+        .enumerate()
+        .skip(member.number)
+        .step_by(member.count)
+    {
+        let before = number.checked_sub(1).and_then(|before| progress.get(before));
+        for tick in front.ticks(group) {
+            if let Some(before) = before
+                && !member.signals.wait(|| before.has_reached(tick))
+            {
+                return;
+            }
+            for i in group.clone() {
+                let slabs = front.slabs(i, tick);
+                if !slabs.is_empty() {
+                    // SAFETY: as in `shares`; the ticks' slabs of a launch have nothing in common and are all, and slabs
+                    // that conflict with those of earlier launches run after them, as `wavefront` argues: earlier groups
+                    // have ended this tick, and launches of this one run in order.
+                    first.note(i, unsafe { launches[i].run(slabs) });
+                }
+            }
+            if let Some(own) = progress.get(number) {
+                own.reach(tick, member.signals);
+            }
+        }
+        // The groups that follow have ticks after this one's last.
+        if let Some(own) = progress.get(number) {
+            own.reach(i64::MAX, member.signals);
+        }
+    }
+}

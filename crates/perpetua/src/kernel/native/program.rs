@@ -1,0 +1,130 @@
+//! What the macros write of a kernel, and how the CPU backend gets it. Must not know how lanes are run.
+
+use std::sync::Arc;
+
+use perpetua_device::native::{NativeArg, NativeKernel, NativeLaunch, PreparedLaunch};
+use perpetua_device::{KernelSpec, Signature};
+
+use super::launch::Prepared;
+use super::mode::Mode;
+use super::probe::{Exit, Probe};
+use super::stop::Stop;
+use super::view::Arguments;
+use crate::kernel::entry::KernelFn;
+
+/// Buffers whose addresses [`Program::placed`] can replace.
+pub const PLACES: usize = 8;
+
+/// What the conditions of a kernel are in most lanes, as its text suggests: bit `i` of `known` says whether something is
+/// suggested of condition `i`, bit `i` of `truth` what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usual {
+    /// Conditions of which something is suggested.
+    pub known: u64,
+    /// What.
+    pub truth: u64,
+}
+
+/// The guess of [`Program::USUAL`] whose boxes are mostly narrow.
+pub(super) const BORDER: usize = 2;
+
+/// Whether a guess is none of those before it.
+pub(super) const fn is_new(usual: &[Usual; 3], which: usize) -> bool {
+    let mut before = 0;
+    while before < which {
+        if usual[before].known == usual[which].known && usual[before].truth == usual[which].truth {
+            return false;
+        }
+        before += 1;
+    }
+    true
+}
+
+/// A kernel's native code. The macros implement it.
+///
+/// # Safety
+/// [`probe`](Program::probe) shows every access to a view that [`lane`](Program::lane) makes of the same arguments, with the
+/// index that it has, and under no condition that does not hold there. [`placed`](Program::placed) changes addresses only.
+pub unsafe trait Program: Sized + 'static {
+    /// The kernel's name.
+    const NAME: &'static str;
+    /// The source file.
+    const FILE: &'static str;
+    /// Whether the body asks for indices in the grid only, so that work-groups need not be told apart.
+    const MERGED: bool;
+    /// Whether there is a probe.
+    const FAST: bool;
+    /// Whether everything that the body calls has native code.
+    const AVAILABLE: bool;
+    /// Guesses at the conditions: of lanes inside, the same with what few add, and of lanes on a border ([`BORDER`]). They may
+    /// be the same.
+    const USUAL: [Usual; 3];
+
+    /// The launch's arguments.
+    type Args<'a>: Copy + Send + Sync + 'a;
+
+    /// The kernel function.
+    fn kernel() -> KernelFn;
+
+    /// Takes the arguments; `None` where they do not fit.
+    fn decode<'a>(args: &mut Arguments<'_>) -> Option<Self::Args<'a>>;
+
+    /// The addresses of the first buffers; null where there are no more.
+    fn places(args: &Self::Args<'_>) -> [*mut u8; PLACES];
+
+    /// The arguments with their first buffers at these addresses: the same addresses by other ways.
+    fn placed<'a>(args: Self::Args<'a>, at: [*mut u8; PLACES]) -> Self::Args<'a>;
+
+    /// What one lane does.
+    ///
+    /// # Errors
+    /// The lane's fault.
+    fn lane<M: Mode>(m: &M, args: Self::Args<'_>) -> Result<(), Stop>;
+
+    /// Shows a probe all accesses that the body makes.
+    ///
+    /// # Errors
+    /// As [`Exit`] says.
+    fn probe(p: &mut Probe<'_>, args: &Self::Args<'_>) -> Result<(), Exit>;
+}
+
+/// A kernel's native code.
+#[derive(Clone, Copy)]
+pub struct Native {
+    /// What the CPU backend runs.
+    pub kernel: NativeKernel,
+    /// How many of a launch's lanes are proven, so that they run fast; `None` where the arguments do not fit.
+    pub proven: fn(&NativeLaunch, &[NativeArg<'_>]) -> Option<u64>,
+}
+
+/// The native code of a program, where all that it calls has native code.
+pub const fn available<P: Program>() -> Option<Native> {
+    if !P::AVAILABLE {
+        return None;
+    }
+    Some(Native {
+        kernel: NativeKernel {
+            name: P::NAME,
+            signature: signature::<P>,
+            prepare: prepare::<P>,
+        },
+        proven: proven::<P>,
+    })
+}
+
+fn signature<P: Program>() -> Signature {
+    match P::kernel().verified(usize::BITS) {
+        Ok(verified) => Signature::of(verified.kernel()),
+        // Compiling the kernel says what is wrong with it; nothing is launched without.
+        Err(_) => Signature::new(P::NAME, Vec::new()),
+    }
+}
+
+fn prepare<P: Program>(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+    let prepared = Prepared::<P>::new(launch, args)?;
+    Some(Arc::new(prepared))
+}
+
+fn proven<P: Program>(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<u64> {
+    Some(Prepared::<P>::new(launch, args)?.proven())
+}

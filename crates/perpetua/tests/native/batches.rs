@@ -1,0 +1,169 @@
+//! Graphs of launches do what the launches do one by one: with shares, and as a wavefront.
+
+use perpetua::device::cpu::CpuContext;
+use perpetua::device::{BackendKind, Buffer, Device, Result, Stream};
+use perpetua::prelude::*;
+
+use crate::harness::numbers;
+
+/// A step that reads rows above and below.
+#[kernel]
+fn blur(x: &[f32], y: &mut [f32], width: u32, height: u32, halo: u32) {
+    let (w, h, d) = (width as usize, height as usize, halo as usize);
+    let i = global_id_x();
+    let j = global_id_y();
+    if i >= w || j >= h {
+        return;
+    }
+    let at = j * w + i;
+    if j < d || j + d >= h {
+        y[at] = x[at] * 0.5;
+        return;
+    }
+    y[at] = 0.4 * x[at - d * w] + 0.3 * y[at] + 0.2 * x[at + d * w] + 0.1 * x[at];
+}
+
+/// A step in one buffer.
+#[kernel]
+fn grow(y: &mut [f32], width: u32, height: u32, by: f32) {
+    let i = global_id_x();
+    let j = global_id_y();
+    if i < width as usize && j < height as usize {
+        y[j * width as usize + i] += by;
+    }
+}
+
+/// A row lower.
+#[kernel]
+fn lower(x: &[f32], y: &mut [f32], width: u32, height: u32, by: u32) {
+    let i = global_id_x();
+    let j = global_id_y();
+    if i < width as usize && j + (by as usize) < height as usize {
+        y[(j + by as usize) * width as usize + i] = x[j * width as usize + i] + 1.0;
+    }
+}
+
+/// Upside down.
+#[kernel]
+fn flip(x: &[f32], y: &mut [f32], width: u32, height: u32) {
+    let i = global_id_x();
+    let j = global_id_y();
+    if i < width as usize && j < height as usize {
+        y[(height as usize - 1 - j) * width as usize + i] = x[j * width as usize + i];
+    }
+}
+
+/// Something that data leads to.
+#[kernel]
+fn gather(x: &[f32], at: &[u32], y: &mut [f32], width: u32) {
+    let i = global_id_x();
+    if i < width as usize && global_id_y() == 0 {
+        y[i] = x[at[i] as usize];
+    }
+}
+
+/// A launch: the kernel, the buffers that it reads and writes, and a number.
+type Step = (u8, usize, usize, u32);
+
+const WIDTH: u32 = 70;
+const HEIGHT: u32 = 150;
+
+fn launch(stream: &Stream, fields: &[Buffer<f32>], at: &Buffer<u32>, step: Step, native: bool) -> Result<()> {
+    let (what, from, to, n) = step;
+    let (x, y) = (&fields[from], &fields[to]);
+    let form = |kernel: KernelFn| if native { kernel } else { kernel.interpreted() };
+    let height = HEIGHT - n % 3;
+    let config = LaunchConfig::tiled(WIDTH, height, (16, 8));
+    let (w, h) = (WIDTH, height);
+    // Lanes must not read what others write: the third field has parts of the first two.
+    let apart = from != to && !(from == 2 && to < 2 || to == 2 && from < 2);
+    match what {
+        0 | 1 if apart => stream.launch(&form(blur::kernel()), config, args![x, y, w, h, n % 4]),
+        2 if apart => stream.launch(&form(lower::kernel()), config, args![x, y, w, h, n % 5]),
+        3 if apart => stream.launch(&form(flip::kernel()), config, args![x, y, w, h]),
+        4 if apart => stream.launch(&form(gather::kernel()), config, args![x, at, y, w]),
+        _ => stream.launch(&form(grow::kernel()), config, args![y, w, h, n as f32]),
+    }
+}
+
+/// The fields after these steps.
+fn after(steps: &[Step], native: bool, cache: u64) -> Result<Vec<Vec<f32>>> {
+    let device = Device::new(BackendKind::Cpu, 0)?;
+    if let Some(cpu) = device.context().as_any().downcast_ref::<CpuContext>() {
+        cpu.assume_cache(cache);
+    }
+    let cells = (WIDTH * HEIGHT) as usize;
+    // Two halves of one buffer with some in common, and one by itself.
+    let both = device.upload(&(0..2 * cells).map(|i| (i % 977) as f32).collect::<Vec<_>>())?;
+    let fields = [
+        both.slice(..cells)?,
+        both.slice(cells..)?,
+        both.slice(cells / 2..cells / 2 + cells)?,
+        device.zeros::<f32>(cells)?,
+    ];
+    let at = device.upload(&(0..WIDTH).map(|i| i * 131 % (WIDTH * HEIGHT)).collect::<Vec<_>>())?;
+    let stream = device.create_stream()?;
+    if native {
+        let graph = stream.capture(|stream| {
+            steps
+                .iter()
+                .try_for_each(|step| launch(stream, &fields, &at, *step, true))
+        })?;
+        graph.launch(&stream)?;
+        graph.launch(&stream)?;
+    } else {
+        for step in steps.iter().chain(steps) {
+            launch(&stream, &fields, &at, *step, false)?;
+        }
+    }
+    stream.synchronize()?;
+    fields.iter().map(Buffer::read).collect()
+}
+
+fn bits(fields: &[Vec<f32>]) -> Vec<u32> {
+    fields.iter().flatten().map(|x| x.to_bits()).collect()
+}
+
+/// A graph of the steps does what they do, with caches in which the fields fit and in which they do not.
+fn check(steps: &[Step]) {
+    let run = |native, cache| after(steps, native, cache).unwrap_or_else(|e| panic!("{e}: {steps:?}"));
+    let expect = bits(&run(false, 1 << 20));
+    for cache in [1 << 13, 1 << 30] {
+        let found = bits(&run(true, cache));
+        assert!(found == expect, "with a cache of {cache} bytes: {steps:?}");
+    }
+}
+
+#[test]
+fn any_launches() {
+    for seed in 0..24 {
+        let random = numbers(100, seed, |bits| bits as usize);
+        let steps: Vec<Step> = (0..1 + random[99] % 24)
+            .map(|i| {
+                let r = &random[4 * i..];
+                ((r[0] % 8) as u8, r[1] % 4, r[2] % 4, (r[3] % 20) as u32)
+            })
+            .collect();
+        check(&steps);
+    }
+}
+
+#[test]
+fn time_steps() {
+    for (halo, shift, count) in [
+        (1, 0, 70),
+        (1, 2, 40),
+        (2, 1, 33),
+        (3, 0, 50),
+        (0, 0, 16),
+        (3, 2, 5),
+    ] {
+        // To and fro between two buffers, with something else now and then.
+        let step = |i: u32| match i % 7 {
+            6 if shift > 0 => (2, 0, 3, shift),
+            _ if i.is_multiple_of(2) => (0, 0, 3, halo),
+            _ => (0, 3, 0, halo),
+        };
+        check(&(0..count).map(step).collect::<Vec<_>>());
+    }
+}
