@@ -1,4 +1,4 @@
-//! The project's commands: `cargo xtask setup`, `test`, `golden`, `bundle`, `tidy`.
+//! The project's commands: `cargo xtask setup`, `test`, `golden`, `bundle`, `web`, `tidy`.
 //!
 //! One file a command. Commands call programs (cargo, apt-get, pip, strip) and know the workspace's layout; they
 //! do not link what they build, so a broken crate can still be tidied.
@@ -9,6 +9,7 @@ mod setup;
 mod test;
 mod tidy;
 mod toolchain;
+mod web;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -31,6 +32,8 @@ enum Command {
     Golden(golden::Arguments),
     /// Build tests, benchmarks and programs into a folder for a GPU machine without Rust.
     Bundle(bundle::Arguments),
+    /// Build the wave simulation's page.
+    Web(web::Arguments),
     /// Check the rules between crates and modules, and that documents name what exists.
     Tidy,
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::run(&arguments),
         Command::Golden(arguments) => golden::run(&arguments),
         Command::Bundle(arguments) => bundle::run(&arguments),
+        Command::Web(arguments) => web::run(&arguments),
         Command::Tidy => tidy::run(),
     };
     match outcome {

@@ -178,7 +178,8 @@ fn has_pip() -> bool {
     })
 }
 
-fn install_debian(shell: &Shell, packages: &[&str]) -> Result<()> {
+/// Installs Debian packages, if any are named.
+pub(crate) fn install_debian(shell: &Shell, packages: &[&str]) -> Result<()> {
     if packages.is_empty() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change goes in, a stage at a time, with a time for each.
 
 use crate::workspace::{cargo, shell};
-use crate::{golden, setup, tidy, toolchain};
+use crate::{golden, setup, tidy, toolchain, web};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use std::io::{BufRead, BufReader};
@@ -39,6 +39,8 @@ enum Stage {
     Minimal,
     /// The facade compiles for the browser.
     Wasm,
+    /// The wave simulation's page in Chromium, on WebGPU and without; its numbers are a program's.
+    Web,
     /// The facade type-checks for Apple's machines.
     Apple,
     /// The facade type-checks for Windows.
@@ -97,6 +99,7 @@ impl Stage {
         let command = match self {
             Stage::Setup => return setup::run(&setup::Arguments { only: Vec::new() }),
             Stage::Tidy => return tidy::run(),
+            Stage::Web => return web::test(shell),
             Stage::Golden => return golden::compare_or_bless(false),
             Stage::Fmt => cmd!(shell, "{cargo} fmt --all --check"),
             Stage::Clippy => {

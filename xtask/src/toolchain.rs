@@ -1,9 +1,9 @@
 //! A cargo that can build for a target whose standard library the running toolchain lacks: Debian's second toolchain
 //! with the standard library's sources. A machine with `rustup target add` done needs none of it.
 
-use crate::workspace::cargo;
+use crate::workspace::{cargo, metadata, root};
 use anyhow::{Result, bail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use xshell::{Cmd, Shell, cmd};
 
 /// The browser.
@@ -19,6 +19,8 @@ pub(crate) const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-w
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_SOURCES: &str = "/usr/lib/rustlib/src/rust/library/std/Cargo.toml";
+/// What the second toolchain builds.
+const SECOND_FOLDER: &str = "target/second-toolchain";
 const WASM_LINKER: &str = "wasm-ld-19";
 
 /// What would have to be there for every target; empty when each can be built.
@@ -52,6 +54,15 @@ fn is_installed(shell: &Shell, target: &str) -> bool {
     })
 }
 
+/// Where [`cargo_for`] puts what it builds for a target.
+pub(crate) fn folder_of(shell: &Shell, target: &str) -> Result<PathBuf> {
+    let all = metadata()?.target_directory.into_std_path_buf();
+    if is_installed(shell, target) {
+        return Ok(all.join(target));
+    }
+    Ok(root().join(SECOND_FOLDER).join(target))
+}
+
 /// `cargo VERB --target TARGET …`, ready for more arguments.
 pub(crate) fn cargo_for<'a>(shell: &'a Shell, verb: &str, target: &str) -> Result<Cmd<'a>> {
     if is_installed(shell, target) {
@@ -70,7 +81,7 @@ pub(crate) fn cargo_for<'a>(shell: &'a Shell, verb: &str, target: &str) -> Resul
     let cargo = DEBIAN_CARGO;
     let command = cmd!(
         shell,
-        "{cargo} {verb} -Zbuild-std=std,panic_abort --target {target} --target-dir target/second-toolchain"
+        "{cargo} {verb} -Zbuild-std=std,panic_abort --target {target} --target-dir {SECOND_FOLDER}"
     )
     .quiet()
     .env("RUSTC", DEBIAN_RUSTC)

@@ -1,0 +1,122 @@
+//! `cargo xtask web`: the wave simulation as a folder that any static server serves, with its size.
+
+mod browser;
+
+use crate::toolchain;
+use crate::workspace::{cargo, metadata, root, shell};
+use anyhow::{Context, Result, bail};
+use perpetua_vendor_tools::locate::{self, Search};
+use std::fs;
+use std::path::{Path, PathBuf};
+use xshell::{Shell, cmd};
+
+pub(crate) use browser::test;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Where to.
+    #[arg(long, default_value = "dist/web")]
+    out: PathBuf,
+}
+
+/// Bytes that the page may have, compressed as servers do it.
+const MOST: usize = 5_000_000;
+
+/// The crate that becomes the page, and the page's files are called so.
+const NAME: &str = "wavesim";
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    build(&shell()?, &arguments.out)
+}
+
+/// Builds the page into a folder.
+fn build(shell: &Shell, out: &Path) -> Result<()> {
+    let bindgen = bindgen(shell)?;
+    // Wide registers are all over since 2021; without them the CPU's path is slow.
+    toolchain::cargo_for(shell, "build", toolchain::WASM)?
+        .args(["--profile", "web", "--package", NAME, "--lib", "--quiet"])
+        .env("RUSTFLAGS", "-Ctarget-feature=+simd128")
+        .run()?;
+    let module = toolchain::folder_of(shell, toolchain::WASM)?.join(format!("web/{NAME}.wasm"));
+    fs::create_dir_all(out)?;
+    cmd!(
+        shell,
+        "{bindgen} --target web --no-typescript --out-dir {out} --out-name {NAME} {module}"
+    )
+    .quiet()
+    .run()?;
+    let page = root().join("apps").join(NAME).join("index.html");
+    fs::copy(page, out.join("index.html"))?;
+    report(shell, out)
+}
+
+/// Says how large the files are, plain and compressed.
+fn report(shell: &Shell, out: &Path) -> Result<()> {
+    let mut all = (0, 0);
+    for entry in fs::read_dir(out)? {
+        let path = entry?.path();
+        let plain = fs::metadata(&path)?.len() as usize;
+        let packed = cmd!(shell, "gzip -9 --stdout {path}")
+            .quiet()
+            .output()?
+            .stdout
+            .len();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        println!("{name:<20} {plain:>10} bytes, {packed:>10} compressed");
+        all = (all.0 + plain, all.1 + packed);
+    }
+    println!(
+        "{:<20} {:>10} bytes, {:>10} compressed: {}",
+        "total",
+        all.0,
+        all.1,
+        out.display()
+    );
+    if all.1 > MOST {
+        bail!(
+            "the page has {} bytes compressed; at most {MOST} are allowed",
+            all.1
+        );
+    }
+    Ok(())
+}
+
+/// The program that joins wasm and script, of the version that the crate in use asks for.
+fn bindgen(shell: &Shell) -> Result<PathBuf> {
+    let wanted = bindgen_version()?;
+    let own = locate::tools_folder()
+        .join(locate::CARGO_ROOT)
+        .join("bin/wasm-bindgen");
+    let found = [Search::new().on_path("wasm-bindgen"), Some(own.clone())];
+    for program in found.into_iter().flatten().filter(|p| p.is_file()) {
+        let version = cmd!(shell, "{program} --version").quiet().read()?;
+        if version.split_whitespace().nth(1) == Some(&wanted) {
+            return Ok(program);
+        }
+    }
+    println!("building wasm-bindgen {wanted} into .tools (a minute or two)");
+    let (cargo, root) = (cargo(), locate::tools_folder().join(locate::CARGO_ROOT));
+    cmd!(
+        shell,
+        "{cargo} install --quiet --force wasm-bindgen-cli --version {wanted} --root {root} --bin wasm-bindgen"
+    )
+    .quiet()
+    .run()
+    .context("cargo could not install wasm-bindgen-cli")?;
+    Ok(own)
+}
+
+/// The version of the crate wasm-bindgen in the lock file.
+fn bindgen_version() -> Result<String> {
+    let lock = fs::read_to_string(metadata()?.workspace_root.join("Cargo.lock"))?;
+    let mut lines = lock.lines();
+    lines
+        .find(|line| *line == "name = \"wasm-bindgen\"")
+        .and_then(|_| lines.next()?.strip_prefix("version = \"")?.strip_suffix('"'))
+        .map(str::to_owned)
+        .context("Cargo.lock does not name wasm-bindgen")
+}
