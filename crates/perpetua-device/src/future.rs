@@ -1,12 +1,13 @@
 //! Futures that need no executor, and the bounds that differ between native targets and browsers.
 //!
-//! In a browser GPU objects belong to one thread, so nothing there is `Send`; [`MaybeSend`] and [`MaybeSync`] ask for
+//! In a browser GPU objects belong to one thread, so nothing there is `Send`, unless the feature `wasm-send` says that one
+//! thread is all that there is; [`MaybeSend`] and [`MaybeSync`] ask for
 //! `Send` and `Sync` everywhere else. Must not know any backend.
 
 use std::future::Future;
 use std::pin::Pin;
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(not(target_arch = "wasm32"), feature = "wasm-send"))]
 mod bounds {
     /// `Send`, except on wasm32, where it asks for nothing.
     pub trait MaybeSend: Send {}
@@ -18,7 +19,7 @@ mod bounds {
     pub type BoxFuture<'a, T> = super::Pin<Box<dyn super::Future<Output = T> + Send + 'a>>;
 }
 
-#[cfg(target_arch = "wasm32")]
+#[cfg(all(target_arch = "wasm32", not(feature = "wasm-send")))]
 mod bounds {
     /// `Send`, except on wasm32, where it asks for nothing.
     pub trait MaybeSend {}
