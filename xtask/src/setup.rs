@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use perpetua_vendor_tools::locate::{self, Search};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use xshell::{Shell, cmd};
 
@@ -31,6 +31,8 @@ pub(crate) enum Component {
     Naga,
     /// A toolchain that can build for wasm32, Apple and Windows.
     Targets,
+    /// Chromium with what it draws to and what drives it, and the program that makes a wasm page: for the simulation's page.
+    Browser,
     /// tint, for rendered WGSL. No package carries it: only looked for.
     Tint,
 }
@@ -61,6 +63,17 @@ const PYTHON_PACKAGES: [PythonPackages; 2] = [
 /// Names what a folder of Python packages was filled with.
 const STAMP: &str = "requirements.txt";
 
+/// Programs that a page's test needs, and their Debian packages.
+const BROWSER: [(&str, &str); 4] = [
+    ("chromium", "chromium"),
+    ("Xvfb", "xvfb"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
+];
+
+/// What drives the browser.
+const DRIVER: &str = "playwright-core@1.64.1";
+
 /// The version of naga's program: that of the naga inside the wgpu in use.
 const NAGA: &str = "30.0.1";
 
@@ -85,6 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 .iter()
                 .try_for_each(|packages| install_python(&shell, packages))?,
             Component::Naga => install_naga(&shell)?,
+            Component::Browser => install_driver(&shell)?,
             Component::Tint => {
                 if locate::cargo_program("tint", &mut Search::new()).is_none() {
                     say(
@@ -149,6 +163,11 @@ fn absent(component: Component) -> Vec<String> {
             .collect(),
         Component::Naga => program("naga").into_iter().collect(),
         Component::Targets => toolchain::absent_targets(),
+        Component::Browser => {
+            let driver = (!driver_entry().is_file()).then(|| DRIVER.to_owned());
+            let programs = BROWSER.iter().filter_map(|(name, _)| program(name));
+            programs.chain(driver).collect()
+        }
         Component::Tint => program("tint").into_iter().collect(),
     }
 }
@@ -163,6 +182,11 @@ fn debian_packages(component: Component) -> Vec<&'static str> {
         Component::Cxx => vec!["g++"],
         Component::Cuda if !has_pip() => vec!["python3", "python3-pip"],
         Component::Targets => toolchain::DEBIAN_PACKAGES.to_vec(),
+        Component::Browser => BROWSER
+            .iter()
+            .filter(|(name, _)| locate::cargo_program(name, &mut Search::new()).is_none())
+            .map(|(_, package)| *package)
+            .collect(),
         Component::Cuda | Component::Naga | Component::Tint => Vec::new(),
     }
 }
@@ -245,6 +269,27 @@ fn install_python(shell: &Shell, packages: &PythonPackages) -> Result<()> {
     fs::write(partial.join(STAMP), packages.stamp())?;
     fs::rename(&partial, &folder)
         .with_context(|| format!("{} could not be moved into place", partial.display()))
+}
+
+/// The module that drives the browser.
+pub(crate) fn driver_entry() -> PathBuf {
+    locate::tools_folder().join("node/node_modules/playwright-core/index.mjs")
+}
+
+fn install_driver(shell: &Shell) -> Result<()> {
+    if driver_entry().is_file() {
+        return Ok(());
+    }
+    say(&format!("installing into .tools/node: {DRIVER}"));
+    let folder = locate::tools_folder().join("node");
+    fs::create_dir_all(&folder)?;
+    cmd!(
+        shell,
+        "npm install --silent --no-fund --no-audit --prefix {folder} {DRIVER}"
+    )
+    .quiet()
+    .run()
+    .with_context(|| format!("npm could not install {DRIVER}"))
 }
 
 fn install_naga(shell: &Shell) -> Result<()> {

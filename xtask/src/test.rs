@@ -37,7 +37,7 @@ enum Stage {
     Docs,
     /// The facade without default features: the CPU alone; the IR with each renderer alone.
     Minimal,
-    /// The facade compiles for the browser.
+    /// The facade type-checks for the browser.
     Wasm,
     /// The wave simulation's page in Chromium, on WebGPU and without; its numbers are a program's.
     Web,
@@ -125,7 +125,7 @@ impl Stage {
                 .env("RUSTDOCFLAGS", "-D warnings"),
             Stage::Minimal => return minimal(shell),
             // A browser has neither the CUDA driver nor a command line.
-            Stage::Wasm => facade(toolchain::cargo_for(shell, "build", toolchain::WASM)?).args([
+            Stage::Wasm => facade(toolchain::cargo_for(shell, "check", toolchain::WASM)?).args([
                 "--no-default-features",
                 "--features",
                 "wgpu",

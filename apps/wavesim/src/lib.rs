@@ -4,4 +4,4 @@
 pub mod numbers;
 
 #[cfg(target_arch = "wasm32")]
-mod page;
+pub mod page;

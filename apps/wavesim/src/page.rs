@@ -22,6 +22,8 @@ fn text(error: impl std::fmt::Display) -> JsValue {
 pub async fn start(canvas: web_sys::HtmlCanvasElement, size: usize) -> Result<(), JsValue> {
     let options = eframe::WebOptions {
         wgpu_options: wgpu_configuration(),
+        // Flat panels gain nothing from it, and on a software adapter it is most of a frame.
+        dithering: false,
         ..eframe::WebOptions::default()
     };
     let begin = Start {
@@ -44,17 +46,18 @@ pub async fn start(canvas: web_sys::HtmlCanvasElement, size: usize) -> Result<()
     Ok(())
 }
 
-/// What goes on, as JSON: backend, device, how the kernel runs, steps, steps and frames a second, the last error.
+/// What goes on, as JSON: backend, device, how the kernel runs, steps, steps and frames a second, where the field is drawn
+/// (left, top, width, height), the last error.
 #[wasm_bindgen]
 pub fn status() -> String {
     let state = RUNNER.with_borrow(|runner| {
         let app = runner.as_ref()?.app_mut::<WaveApp>()?;
-        let view = lock(app.view()?);
+        let (view, rect) = (lock(app.view()?), app.field_rect());
         let mut out = String::new();
         write!(
             out,
             "{{\"backend\":{:?},\"device\":{:?},\"form\":{:?},\"step\":{},\"steps_per_second\":{:.1},\
-             \"frames_per_second\":{:.1},\"cells\":{},\"error\":{:?}}}",
+             \"frames_per_second\":{:.1},\"cells\":{},\"rect\":[{},{},{},{}],\"error\":{:?}}}",
             view.backend.to_string(),
             view.device,
             view.form,
@@ -62,6 +65,10 @@ pub fn status() -> String {
             view.rate,
             app.frames_per_second(),
             view.size.iter().product::<usize>(),
+            rect.min.x,
+            rect.min.y,
+            rect.width(),
+            rect.height(),
             view.error.clone().unwrap_or_default(),
         )
         .ok()?;

@@ -112,6 +112,13 @@ impl Screen {
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut commands = renderer.update_buffers(device, queue, &mut encoder, &jobs, &screen);
         let view = self.target.create_view(&wgpu::TextureViewDescriptor::default());
+        let ground = eframe::App::clear_color(&self.app, &egui::Visuals::dark()).map(f64::from);
+        let ground = wgpu::Color {
+            r: ground[0],
+            g: ground[1],
+            b: ground[2],
+            a: ground[3],
+        };
         {
             let pass = encoder.begin_render_pass(&wgpu::RenderPassDescriptor {
                 label: None,
@@ -119,7 +126,7 @@ impl Screen {
                     view: &view,
                     resolve_target: None,
                     ops: wgpu::Operations {
-                        load: wgpu::LoadOp::Clear(wgpu::Color::BLACK),
+                        load: wgpu::LoadOp::Clear(ground),
                         store: wgpu::StoreOp::Store,
                     },
                     depth_slice: None,

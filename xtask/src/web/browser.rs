@@ -3,38 +3,20 @@
 use super::{NAME, build};
 use crate::setup;
 use crate::workspace::{cargo, metadata, root};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use perpetua_vendor_tools::locate::{self, Search};
 use std::fs;
 use std::path::Path;
 use xshell::{Shell, cmd};
-
-/// What drives the browser.
-const PLAYWRIGHT: &str = "playwright-core@1.64.1";
 
 /// Steps after which fields are compared.
 const STEPS: &str = "200";
 
 /// Builds the page, opens it in Chromium, and compares.
 pub(crate) fn test(shell: &Shell) -> Result<()> {
-    let program = |name: &str| locate::cargo_program(name, &mut Search::new());
-    let lacking: Vec<&str> = [("chromium", "chromium"), ("node", "nodejs"), ("npm", "npm")]
-        .iter()
-        .filter(|(name, _)| program(name).is_none())
-        .map(|(_, package)| *package)
-        .collect();
-    setup::install_debian(shell, &lacking)?;
-    let modules = locate::tools_folder().join("node");
-    if !modules.join("node_modules/playwright-core").is_dir() {
-        fs::create_dir_all(&modules)?;
-        cmd!(
-            shell,
-            "npm install --silent --no-fund --no-audit --prefix {modules} {PLAYWRIGHT}"
-        )
-        .quiet()
-        .run()
-        .context("npm could not install what drives the browser")?;
-    }
+    setup::run(&setup::Arguments {
+        only: vec![setup::Component::Browser],
+    })?;
     let page = Path::new("dist/web");
     build(shell, page)?;
     let (cargo, out) = (cargo(), root().join("dist/web-test"));
@@ -52,16 +34,13 @@ pub(crate) fn test(shell: &Shell) -> Result<()> {
         .join("debug/examples/numbers");
     let field = cmd!(shell, "{numbers} {STEPS}").quiet().output()?;
     fs::write(out.join("numbers.f32"), field.stdout)?;
-    let Some(chromium) = program("chromium") else {
+    let Some(chromium) = locate::cargo_program("chromium", &mut Search::new()) else {
         bail!("there is still no program `chromium`");
     };
     let script = root().join("apps").join(NAME).join("tests/page.mjs");
     cmd!(shell, "node {script} {page} {out} {STEPS}")
         .env("CHROMIUM", chromium)
-        .env(
-            "PLAYWRIGHT",
-            modules.join("node_modules/playwright-core/index.mjs"),
-        )
+        .env("PLAYWRIGHT", setup::driver_entry())
         .quiet()
         .run()?;
     Ok(())

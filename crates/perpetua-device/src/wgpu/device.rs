@@ -159,7 +159,10 @@ fn describe(
     let per_dimension = u64::from(limits.max_compute_workgroups_per_dimension);
     let folded = u32::try_from(per_dimension * per_dimension).unwrap_or(u32::MAX);
     DeviceInfo {
-        name: info.name,
+        // Browsers keep the name to themselves.
+        name: Some(info.name)
+            .filter(|name| !name.is_empty())
+            .unwrap_or_else(|| "the browser's adapter".to_owned()),
         backend: BackendKind::Wgpu,
         index,
         vendor,

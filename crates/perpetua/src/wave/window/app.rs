@@ -18,6 +18,9 @@ use crate::device::wgpu::interop;
 use crate::device::{BackendKind, BoxFuture, Device};
 use crate::wave::Result;
 
+/// Time between frames while nothing moves; the pointer and the keyboard wait for none.
+const PAUSED: std::time::Duration = std::time::Duration::from_millis(50);
+
 /// What the window does until there is a simulation.
 enum State {
     Opening(BoxFuture<'static, Result<Engine>>),
@@ -42,6 +45,9 @@ pub struct WaveApp {
     pub(super) note: Option<&'static str>,
     /// Where the pointer was when it last drew, in cells.
     last: Option<[f64; 2]>,
+    place: Rect,
+    /// Whether this frame asked something of the simulation.
+    asked: bool,
     pub(super) frames: Frames,
 }
 
@@ -97,6 +103,8 @@ impl WaveApp {
             size: start.size,
             note: note(gpu.is_some(), start.backend),
             last: None,
+            place: Rect::NOTHING,
+            asked: false,
             frames: Frames::default(),
         }
     }
@@ -114,12 +122,18 @@ impl WaveApp {
         self.brush = brush;
     }
 
+    /// Where in the window the field is drawn, in points.
+    pub fn field_rect(&self) -> Rect {
+        self.place
+    }
+
     /// Frames a second over the last half second.
     pub fn frames_per_second(&self) -> f64 {
         self.frames.rate
     }
 
     pub(super) fn send(&mut self, command: Command) {
+        self.asked = true;
         if let State::Running(runner) = &mut self.state {
             runner.send(command);
         }
@@ -129,6 +143,7 @@ impl WaveApp {
     pub fn show(&mut self, ui: &mut egui::Ui) {
         let now = ui.input(|i| i.time);
         self.frames.tick(now);
+        self.asked = false;
         self.open();
         if let State::Running(runner) = &mut self.state {
             runner.frame();
@@ -152,7 +167,12 @@ impl WaveApp {
                 egui::CentralPanel::default().show(ui, |ui| self.field(ui, &view));
             }
         }
-        ui.ctx().request_repaint();
+        let running = self.view().is_none_or(|view| lock(view).running);
+        if running || self.asked {
+            ui.ctx().request_repaint();
+        } else {
+            ui.ctx().request_repaint_after(PAUSED);
+        }
     }
 
     fn open(&mut self) {
@@ -176,37 +196,38 @@ impl WaveApp {
         if ui.ctx().egui_wants_keyboard_input() {
             return;
         }
-        let pressed = |key| ui.input(|i| i.key_pressed(key));
+        // A slow frame sees several presses.
+        let presses = |key| ui.input(|i| i.num_presses(key));
+        let pressed = |key| presses(key) > 0;
         let digits = [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5, Key::Num6];
         for (key, brush) in digits.into_iter().zip(Brush::ALL) {
             if pressed(key) {
                 self.brush = brush;
             }
         }
-        if pressed(Key::Space) {
+        if presses(Key::Space) % 2 == 1 {
             let running = lock(view).running;
             self.send(Command::Run(!running));
         }
         if pressed(Key::S) {
             self.send(Command::Run(false));
-            self.send(Command::Step(1));
+            self.send(Command::Step(presses(Key::S) as u64));
         }
         if pressed(Key::R) {
             self.send(Command::Reset);
         }
-        if pressed(Key::C) {
+        for _ in 0..presses(Key::C) {
             let at = Palette::ALL.iter().position(|p| *p == self.palette).unwrap_or(0);
             self.palette = Palette::ALL[(at + 1) % Palette::ALL.len()];
         }
-        if pressed(Key::OpenBracket) {
-            self.radius = (self.radius - 1.0).max(1.0);
-        }
-        if pressed(Key::CloseBracket) {
-            self.radius = (self.radius + 1.0).min(40.0);
-        }
-        let faster = pressed(Key::Plus) || pressed(Key::Equals);
-        if faster || pressed(Key::Minus) {
-            self.speed = if faster { self.speed * 2 } else { self.speed / 2 }.clamp(1, 256);
+        let wider = presses(Key::CloseBracket) as f64 - presses(Key::OpenBracket) as f64;
+        self.radius = (self.radius + wider).clamp(1.0, 40.0);
+        let faster = presses(Key::Plus) + presses(Key::Equals);
+        let slower = presses(Key::Minus);
+        if faster != slower {
+            let doubled = (faster.saturating_sub(slower) as u32).min(8);
+            let halved = (slower.saturating_sub(faster) as u32).min(8);
+            self.speed = ((self.speed << doubled) >> halved).clamp(1, 256);
             self.send_speed();
         }
     }
@@ -225,12 +246,12 @@ impl WaveApp {
             all.center() - vec2(27.0, 0.0),
             vec2(width, height) * scale.min(all.height() / height.max(1.0)),
         );
+        self.place = rect;
         let scale = rect.width() / width.max(1.0);
         let look = Look {
             palette: self.palette,
             gain: 0.7 * 2.0f32.powf(self.brightness),
         };
-        painter.rect_filled(rect, 0.0, Color32::BLACK);
         self.canvas.paint(ui, rect, &view, look);
         painter.rect_stroke(
             rect,
@@ -256,7 +277,8 @@ impl WaveApp {
 
     /// Turns the pointer's way over the field into commands.
     fn pointer(&mut self, response: &egui::Response, rect: Rect, scale: f32, layer: f64) {
-        let down = response.is_pointer_button_down_on();
+        // What was pressed and let go between two frames was a click, no matter how short.
+        let down = response.is_pointer_button_down_on() || (response.clicked() && self.last.is_none());
         let Some(at) = response.interact_pointer_pos().filter(|_| down) else {
             self.last = None;
             return;
@@ -293,6 +315,10 @@ impl eframe::App for WaveApp {
     #[cfg(target_arch = "wasm32")]
     fn as_any_mut(&mut self) -> Option<&mut dyn std::any::Any> {
         Some(self)
+    }
+
+    fn clear_color(&self, _: &egui::Visuals) -> [f32; 4] {
+        controls::GROUND.to_normalized_gamma_f32()
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, _: &mut eframe::Frame) {

@@ -8,6 +8,7 @@ use eframe::egui_wgpu::{CallbackResources, CallbackTrait, RenderState, ScreenDes
 use eframe::wgpu;
 
 use super::palette::{Palette, Tint, blend, colour};
+use super::still::{Still, StillPainter};
 use super::view::{Picture, View};
 use crate::device::wgpu::interop;
 use crate::wave::Medium;
@@ -15,8 +16,14 @@ use crate::wave::model::MOST_MEDIA;
 
 /// What draws fields.
 pub(super) struct Canvas {
-    /// A picture that the host has made, and what of.
-    texture: Option<(egui::TextureHandle, Arc<Vec<f32>>, Palette, f32)>,
+    still: Option<Composed>,
+}
+
+/// A picture that the host has made, and what of.
+struct Composed {
+    pixels: Arc<Vec<u8>>,
+    field: Arc<Vec<f32>>,
+    look: Look,
 }
 
 /// How the field is drawn.
@@ -46,11 +53,14 @@ fn tint(media: &[Medium], medium: usize) -> Tint {
 impl Canvas {
     /// Prepares drawing, with the window's device if it draws through wgpu.
     pub(super) fn new(render: Option<&RenderState>) -> Canvas {
-        if let Some(render) = render.filter(|r| interop::can_compute(&r.adapter)) {
-            let painter = Painter::new(&render.device, render.target_format);
-            render.renderer.write().callback_resources.insert(painter);
+        if let Some(render) = render {
+            let resources = &mut render.renderer.write().callback_resources;
+            resources.insert(StillPainter::new(&render.device, render.target_format));
+            if interop::can_compute(&render.adapter) {
+                resources.insert(Painter::new(&render.device, render.target_format));
+            }
         }
-        Canvas { texture: None }
+        Canvas { still: None }
     }
 
     /// Draws the field into `rect`.
@@ -75,33 +85,27 @@ impl Canvas {
                     .add(eframe::egui_wgpu::Callback::new_paint_callback(rect, frame));
             }
             Picture::Host(field, cells) if field.len() == width * height && cells.len() == field.len() => {
-                let stale = self.texture.as_ref().is_none_or(|(_, of, palette, gain)| {
-                    !Arc::ptr_eq(of, field) || *palette != look.palette || *gain != look.gain
-                });
-                if stale {
-                    let image = compose([width, height], field, cells, &view.media, look);
-                    let options = egui::TextureOptions::LINEAR;
-                    let handle = match self.texture.take() {
-                        Some((mut handle, ..)) => {
-                            handle.set(image, options);
-                            handle
-                        }
-                        None => ui.ctx().load_texture("field", image, options),
-                    };
-                    self.texture = Some((handle, Arc::clone(field), look.palette, look.gain));
-                }
-                if let Some((handle, ..)) = &self.texture {
-                    let all = egui::Rect::from_min_max(egui::pos2(0.0, 0.0), egui::pos2(1.0, 1.0));
-                    ui.painter().image(handle.id(), rect, all, egui::Color32::WHITE);
-                }
+                let current = self.still.take();
+                let current = current.filter(|c| Arc::ptr_eq(&c.field, field) && c.look == look);
+                let composed = self.still.insert(current.unwrap_or_else(|| Composed {
+                    pixels: Arc::new(compose(field, cells, &view.media, look)),
+                    field: Arc::clone(field),
+                    look,
+                }));
+                let still = Still {
+                    size: [width as u32, height as u32],
+                    pixels: Arc::clone(&composed.pixels),
+                };
+                ui.painter()
+                    .add(eframe::egui_wgpu::Callback::new_paint_callback(rect, still));
             }
             Picture::Host(..) => {}
         }
     }
 }
 
-/// The picture of a layer.
-fn compose(size: [usize; 2], field: &[f32], cells: &[u8], media: &[Medium], look: Look) -> egui::ColorImage {
+/// The picture of a layer, four bytes a cell.
+fn compose(field: &[f32], cells: &[u8], media: &[Medium], look: Look) -> Vec<u8> {
     let table = look.palette.table();
     let tints: Vec<Tint> = (0..media.len()).map(|m| tint(media, m)).collect();
     let mut pixels = Vec::with_capacity(field.len() * 4);
@@ -113,7 +117,7 @@ fn compose(size: [usize; 2], field: &[f32], cells: &[u8], media: &[Medium], look
         }
         pixels.extend([pixel[0], pixel[1], pixel[2], 255]);
     }
-    egui::ColorImage::from_rgba_unmultiplied(size, &pixels)
+    pixels
 }
 
 /// The tables that the shader reads: colours of the field, then tints of slots. Slot 0 is every reflector, slot `m + 1`

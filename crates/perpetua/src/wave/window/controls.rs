@@ -22,6 +22,8 @@ const COMPACT: f32 = 640.0;
 const HELP: &str = "drag: draw    1-6: brush    [ ]: brush size    space: pause    S: step    R: restart    \
                     + -: speed    C: colours";
 
+/// The colour behind everything.
+pub(super) const GROUND: Color32 = Color32::from_rgb(20, 22, 28);
 /// The colour of what stands out.
 pub(super) const ACCENT: Color32 = Color32::from_rgb(255, 160, 60);
 
@@ -255,7 +257,8 @@ impl WaveApp {
 pub(super) fn style(ctx: &egui::Context) {
     ctx.set_theme(egui::Theme::Dark);
     ctx.all_styles_mut(|style| {
-        style.visuals.panel_fill = Color32::from_rgb(20, 22, 28);
+        // The whole window is cleared to its colour; to fill panels with it again would be most of a frame without a GPU.
+        style.visuals.panel_fill = Color32::TRANSPARENT;
         style.visuals.selection.bg_fill = Color32::from_rgb(150, 82, 20);
         style.visuals.selection.stroke.color = Color32::WHITE;
         style.visuals.override_text_color = Some(Color32::from_gray(225));

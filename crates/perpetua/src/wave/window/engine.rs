@@ -11,9 +11,7 @@ use web_time::Instant;
 use super::command::{Brush, Command, Speed};
 use super::view::{Picture, SharedView, View, lock};
 use crate::device::{BackendKind, BoxFuture, Device, Event};
-use crate::wave::{
-    Border, Error, FieldBuffer, Medium, Model, Probe, Region, Result, Simulation, Source, Waveform,
-};
+use crate::wave::{Border, FieldBuffer, Medium, Model, Probe, Region, Result, Simulation, Source, Waveform};
 
 /// When to call [`Engine::pump`] again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,9 +24,9 @@ pub enum Pace {
     After(Duration),
 }
 
-/// Submitted batches that have not ended.
-const AHEAD: usize = 2;
-/// Seconds that a batch should take at most speed. A browser tells of its end a frame later.
+/// Submitted batches that have not ended. A browser tells of an end a frame later.
+const AHEAD: usize = if cfg!(target_arch = "wasm32") { 3 } else { 2 };
+/// Seconds that a batch should take at most speed.
 const BATCH_SECONDS: f64 = if cfg!(target_arch = "wasm32") { 0.02 } else { 0.006 };
 /// Rows of the probes' plots.
 const ROWS: usize = 600;
@@ -298,7 +296,7 @@ impl Engine {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait(&mut self) {
         if let Some(batch) = self.under_way.front() {
-            let waited = batch.end.synchronize().map_err(Error::from);
+            let waited = batch.end.synchronize().map_err(crate::wave::Error::from);
             self.note(waited);
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! `engine` runs the simulation: it takes `command`s and publishes a `view`; `runner` gives it a thread where there are
 //! any. `app` is the window's contents, `controls` the panels about the field, `canvas` draws the field from the
-//! simulation's own buffers, `overlay` what lies over it, `palette` has the colours, `plot` the probes' lines, `scenes`
-//! the menu.
+//! simulation's own buffers or, with `still`, a picture that the host makes, `overlay` what lies over it, `palette` has
+//! the colours, `plot` the probes' lines, `scenes` the menu.
 
 pub mod app;
 mod canvas;
@@ -15,11 +15,11 @@ pub mod palette;
 mod plot;
 mod runner;
 pub mod scenes;
+mod still;
 pub mod view;
 
 use std::sync::Arc;
 
-use eframe::egui;
 use eframe::egui_wgpu::{WgpuConfiguration, WgpuSetup, WgpuSetupCreateNew};
 
 pub use app::WaveApp;
@@ -67,7 +67,7 @@ pub fn wgpu_configuration() -> WgpuConfiguration {
 #[cfg(not(target_arch = "wasm32"))]
 pub fn run(start: Start) -> Result<(), String> {
     let options = eframe::NativeOptions {
-        viewport: egui::ViewportBuilder::default()
+        viewport: eframe::egui::ViewportBuilder::default()
             .with_title("Perpetua: waves")
             .with_inner_size([1120.0, 800.0])
             .with_min_inner_size([480.0, 360.0]),

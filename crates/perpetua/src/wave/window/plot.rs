@@ -41,30 +41,30 @@ pub(super) fn probes(ui: &mut egui::Ui, view: &View) {
     label(rect.center().y, "0".into(), Align2::RIGHT_CENTER);
     label(rect.bottom(), format!("{:.2}", -most), Align2::RIGHT_BOTTOM);
     let longest = view.series.iter().map(Vec::len).max().unwrap_or(0);
-    let mut name_at = rect.left() + 8.0;
     for (i, series) in view.series.iter().enumerate() {
         painter.add(Shape::line(
             line(series, longest, rect, most),
             Stroke::new(1.5, line_colour(i)),
         ));
-        if let Some(probe) = view.probes.get(i) {
-            let drawn = painter.text(
-                Pos2::new(name_at, rect.top() + 4.0),
-                Align2::LEFT_TOP,
-                &probe.name,
-                FontId::proportional(11.0),
-                line_colour(i),
-            );
-            name_at = drawn.right() + 14.0;
-        }
     }
-    painter.text(
-        rect.right_bottom() - egui::vec2(6.0, 4.0),
-        Align2::RIGHT_BOTTOM,
-        format!("last {longest} steps"),
-        FontId::proportional(11.0),
-        Color32::from_gray(150),
-    );
+    let mut name_at = rect.left() + 8.0;
+    for (i, probe) in view.probes.iter().enumerate() {
+        let at = Pos2::new(name_at, rect.top() + 4.0);
+        let drawn = legible(&painter, at, Align2::LEFT_TOP, &probe.name, line_colour(i));
+        name_at = drawn.right() + 14.0;
+    }
+    let at = rect.right_bottom() - egui::vec2(6.0, 4.0);
+    let told = format!("last {longest} steps");
+    legible(&painter, at, Align2::RIGHT_BOTTOM, &told, Color32::from_gray(150));
+}
+
+/// Text that no line runs through. Gives where it is.
+fn legible(painter: &egui::Painter, at: Pos2, align: Align2, text: &str, colour: Color32) -> Rect {
+    let text = painter.layout_no_wrap(text.to_owned(), FontId::proportional(11.0), colour);
+    let rect = align.anchor_size(at, text.size());
+    painter.rect_filled(rect.expand(2.0), 2.0, super::controls::GROUND);
+    painter.galley(rect.min, text, colour);
+    rect
 }
 
 /// A series as points: the newest at the right.
