@@ -154,6 +154,28 @@ fn what_is_wrong_is_said_and_nothing_is_left_behind() {
     check(&["--scene", "s.toml", "--frames", "0"], "0 is not in 1..=100000");
 }
 
+#[test]
+fn who_has_read_enough_may_close_the_pipe() {
+    for args in [
+        &["wave", "--list-scenes"][..],
+        &["devices"],
+        &["completions", "bash"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_perpetua"))
+            .args(args)
+            .stdout(writer)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && !said.contains("panicked"),
+            "{args:?}: {said}"
+        );
+    }
+}
+
 /// As on a full disk: a write fails on the way.
 #[test]
 #[cfg(unix)]

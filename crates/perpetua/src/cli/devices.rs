@@ -1,5 +1,7 @@
 //! `perpetua devices`: what is there; for what is missing, what was looked for.
 
+use std::io::{Write, stdout};
+
 use perpetua::device::future::block_on;
 use perpetua::device::{BackendKind, DeviceInfo, open_backend};
 
@@ -8,12 +10,12 @@ use super::Failure;
 pub(super) fn run() -> Result<(), Failure> {
     for kind in BackendKind::ALL.into_iter().filter(|k| *k != BackendKind::Null) {
         match block_on(open_backend(kind)) {
-            Err(error) => println!("{kind}: none\n    {error}\n"),
+            Err(error) => writeln!(stdout(), "{kind}: none\n    {error}\n")?,
             Ok(backend) => {
                 for index in 0..backend.device_count() {
                     match backend.device_info(index) {
-                        Ok(info) => println!("{}\n", describe(&info)),
-                        Err(error) => println!("{kind} device {index}: {error}\n"),
+                        Ok(info) => writeln!(stdout(), "{}\n", describe(&info))?,
+                        Err(error) => writeln!(stdout(), "{kind} device {index}: {error}\n")?,
                     }
                 }
             }

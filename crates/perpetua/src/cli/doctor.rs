@@ -1,5 +1,7 @@
 //! `perpetua doctor`: drivers, tools, one kernel on each backend, with remedies.
 
+use std::io::{Write, stdout};
+
 use perpetua::device::{Device, LaunchConfig};
 use perpetua::prelude::*;
 
@@ -100,7 +102,7 @@ pub(super) fn run() -> Result<(), Failure> {
     });
     let width = rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
     for (name, state, text) in &rows {
-        println!("{name:<width$}  {state:<7} {text}");
+        writeln!(stdout(), "{name:<width$}  {state:<7} {text}")?;
     }
     if rows.iter().any(|r| r.1 == "BROKEN") {
         return Err("a backend gives wrong results or errors: see above".into());

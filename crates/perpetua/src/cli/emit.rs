@@ -1,5 +1,6 @@
 //! `perpetua emit`: a file's kernels as the text of a target.
 
+use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -61,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             continue;
         }
         match text_of(kernel, function, &generics, args) {
-            Ok(text) => println!("{text}"),
+            Ok(text) => writeln!(stdout(), "{text}")?,
             Err(error) if all.len() == 1 || args.kernel.is_some() => return Err(error),
             // The others are printed all the same.
             Err(error) => {

@@ -5,6 +5,7 @@ mod doctor;
 mod emit;
 mod wave;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
@@ -83,17 +84,25 @@ pub(crate) fn run() -> ExitCode {
         Some(Command::Doctor) => doctor::run(),
         Some(Command::Emit(args)) => emit::run(&args),
         Some(Command::Completions { shell }) => {
-            clap_complete::generate(shell, &mut Cli::command(), "perpetua", &mut std::io::stdout());
-            Ok(())
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "perpetua", &mut script);
+            std::io::stdout().write_all(&script).map_err(Failure::from)
         }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        // Who reads the output has enough of it.
+        Err(error) if is_closed_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    let error = error.downcast_ref::<std::io::Error>();
+    error.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

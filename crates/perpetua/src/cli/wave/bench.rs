@@ -1,5 +1,6 @@
 //! `perpetua wave bench`: steps a second by size and backend, as a table, as CSV and as a plot.
 
+use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -138,13 +139,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         let device = match Device::new(kind, 0) {
             Ok(device) => device,
             Err(error) if asked.is_empty() => {
-                println!("{kind}: left out: {error}");
+                writeln!(stdout(), "{kind}: left out: {error}")?;
                 continue;
             }
             Err(error) => return Err(error.into()),
         };
         let kind = device.backend();
-        println!("{kind} on {}", device.info().name);
+        writeln!(stdout(), "{kind} on {}", device.info().name)?;
         for size in &sizes {
             let (rate, form) = measure(&device, *size, args)?;
             let figure = Figure {
@@ -153,17 +154,18 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 rate,
             };
             let bytes = if args.dtype == Dtype::F16 { 6.0 } else { 12.0 } + f64::from(u8::from(args.media));
-            println!(
+            writeln!(
+                stdout(),
                 "  {:<16} {rate:>10.0} steps/s  {:>8.3} us a step  {:>8.3} Gcell/s  {:>7.1} GB/s  {form}",
                 name(*size),
                 1e6 / rate,
                 rate * figure.cells() * 1e-9,
                 rate * figure.cells() * bytes * 1e-9
-            );
+            )?;
             figures.push(figure);
         }
     }
-    table(&figures, &sizes);
+    table(&figures, &sizes)?;
     if let Some(path) = &args.csv {
         write(path, csv(&figures).as_bytes())?;
     }
@@ -189,7 +191,7 @@ fn backends(figures: &[Figure]) -> Vec<BackendKind> {
 }
 
 /// Steps a second of all backends, and how many times the CPU's they are.
-fn table(figures: &[Figure], sizes: &[[usize; 3]]) {
+fn table(figures: &[Figure], sizes: &[[usize; 3]]) -> Result<(), Failure> {
     let kinds = backends(figures);
     let of = |kind: BackendKind, size: [usize; 3]| {
         figures
@@ -197,10 +199,11 @@ fn table(figures: &[Figure], sizes: &[[usize; 3]]) {
             .find(|f| f.backend == kind && f.size == size)
             .map(|f| f.rate)
     };
-    println!(
+    writeln!(
+        stdout(),
         "\nsteps/s{}",
         kinds.iter().map(|k| format!(" | {k}")).collect::<String>()
-    );
+    )?;
     for size in sizes {
         let cpu = of(BackendKind::Cpu, *size);
         let row: String = kinds
@@ -212,8 +215,9 @@ fn table(figures: &[Figure], sizes: &[[usize; 3]]) {
                 Some(format!(" | {rate:.0}{times}"))
             })
             .collect();
-        println!("{}{row}", name(*size));
+        writeln!(stdout(), "{}{row}", name(*size))?;
     }
+    Ok(())
 }
 
 fn csv(figures: &[Figure]) -> String {

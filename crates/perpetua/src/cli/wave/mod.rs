@@ -6,6 +6,7 @@ mod output;
 mod session;
 mod video;
 
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
@@ -214,7 +215,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     if args.list_scenes {
         for (name, about, _) in BUILTIN {
-            println!("{name:<12} {about}");
+            writeln!(stdout(), "{name:<12} {about}")?;
         }
         return Ok(());
     }
@@ -226,7 +227,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             )
             .into());
         };
-        print!("{text}");
+        write!(stdout(), "{text}")?;
         return Ok(());
     }
     if args.window {

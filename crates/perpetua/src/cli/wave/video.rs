@@ -52,7 +52,11 @@ impl Film {
     /// A video; starts ffmpeg.
     pub(super) fn video(path: &Path, [width, height]: [u32; 2]) -> Result<Film, Failure> {
         let partial = Partial::new(path);
-        let child = Command::new("ffmpeg")
+        let mut ffmpeg = Command::new("ffmpeg");
+        // Ctrl-C in a terminal is ours to see to.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut ffmpeg, 0);
+        let child = ffmpeg
             .args([
                 "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-r", "25", "-s",
             ])

@@ -37,9 +37,14 @@ pub(super) fn probes(ui: &mut egui::Ui, view: &View) {
             Color32::from_gray(170),
         );
     };
-    label(rect.top(), format!("{most:.2}"), Align2::RIGHT_TOP);
+    let digits = if most < 0.01 {
+        format!("{most:.0e}")
+    } else {
+        format!("{most:.2}")
+    };
+    label(rect.top(), digits.clone(), Align2::RIGHT_TOP);
     label(rect.center().y, "0".into(), Align2::RIGHT_CENTER);
-    label(rect.bottom(), format!("{:.2}", -most), Align2::RIGHT_BOTTOM);
+    label(rect.bottom(), format!("-{digits}"), Align2::RIGHT_BOTTOM);
     let longest = view.series.iter().map(Vec::len).max().unwrap_or(0);
     for (i, series) in view.series.iter().enumerate() {
         painter.add(Shape::line(
