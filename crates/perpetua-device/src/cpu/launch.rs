@@ -4,6 +4,7 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
 use perpetua_ir::interp::{self, InterpError, Interpreter};
 use perpetua_ir::ir::{Param, ParamKind};
@@ -25,7 +26,13 @@ use crate::signature::{KernelArg, Signature, ValueArg};
 /// threads takes some 20 us, in which a native kernel has done about so many.
 const INLINE_NATIVE: u64 = 16 << 10;
 
-/// The same for launches in the interpreter.
+/// Nanoseconds that a native launch may take on the calling thread, where its kernel has been seen to be fast.
+const INLINE_TIME: u64 = 15_000;
+
+/// Launches of this many lanes tell how fast a kernel is; up to a limit beyond which nobody asks.
+const TELLING: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 20;
+
+/// The same as `INLINE_NATIVE` for launches in the interpreter.
 const INLINE_INTERPRETED: u64 = 1 << 10;
 
 /// A kernel ready to run. Cheap to clone.
@@ -41,6 +48,8 @@ struct Inner {
     interpreter: OnceLock<Result<Interpreter>>,
     // The last launches that were made ready, newest last.
     ready: Mutex<Vec<Ready>>,
+    // What a thousand lanes took lately, natively on one thread, in nanoseconds; 0 where that is not known.
+    pace: AtomicU64,
 }
 
 /// Launches of a kernel that are kept ready: programs mostly launch a kernel with the same few sets of arguments.
@@ -101,6 +110,7 @@ impl CpuFunction {
             verified,
             interpreter: OnceLock::new(),
             ready: Mutex::default(),
+            pace: AtomicU64::new(0),
         }));
         if native.is_none() {
             function.0.interpreter()?;
@@ -191,22 +201,39 @@ impl Launch {
         self.shape.grid.count().saturating_mul(self.shape.block.count())
     }
 
+    /// Whether it is done sooner than handed to other threads.
     pub(super) fn is_small(&self) -> bool {
-        let most = match self.function.0.native {
-            Some(_) => INLINE_NATIVE,
-            None => INLINE_INTERPRETED,
-        };
-        self.lanes() <= most
+        match self.function.0.native {
+            Some(_) => self.lanes() <= INLINE_NATIVE || self.nanoseconds() <= INLINE_TIME,
+            None => self.lanes() <= INLINE_INTERPRETED,
+        }
     }
 
-    /// Whether all together are done sooner than handed to another thread.
+    /// Whether all together are.
     pub(super) fn are_small(launches: &[Arc<Launch>]) -> bool {
-        let lanes = |launch: &Arc<Launch>| match launch.is_small() {
-            true => launch.lanes(),
+        let time = |launch: &Arc<Launch>| match launch.is_small() {
+            true => launch.nanoseconds(),
             false => u64::MAX,
         };
-        let all = launches.iter().map(lanes).fold(0, u64::saturating_add);
-        all <= INLINE_INTERPRETED.max(INLINE_NATIVE)
+        launches.iter().map(time).fold(0, u64::saturating_add) <= INLINE_TIME
+    }
+
+    /// What it takes on one thread, by what the kernel took lately.
+    fn nanoseconds(&self) -> u64 {
+        // Relaxed: a guess.
+        let pace = match self.function.0.pace.load(Ordering::Relaxed) {
+            0 => INLINE_TIME * 1000 / INLINE_NATIVE,
+            known => known,
+        };
+        self.lanes().saturating_mul(pace) / 1000
+    }
+
+    /// Notes how long all lanes took, in nanoseconds of one thread; 0 where nobody looked.
+    fn note(&self, took: u64) {
+        if took > 0 {
+            let pace = took.saturating_mul(1000) / self.lanes().max(1);
+            self.function.0.pace.store(pace.max(1), Ordering::Relaxed);
+        }
     }
 
     pub(super) fn run(&self) -> Result<()> {
@@ -259,7 +286,7 @@ impl Launch {
             },
             ..interp::LaunchConfig::new(grid, block, &args)
         };
-        let config = match self.is_small() {
+        let config = match self.is_small() || !threads::may_spread() {
             true => config,
             false => interp::LaunchConfig {
                 parallel: interp::Parallel::Spread(&threads::spread),
@@ -276,8 +303,21 @@ impl Launch {
             // memory is kept alive by `self.args` and initialised (host pools give such).
             unsafe { prepared.run(from..to) }
         };
-        if self.is_small() || slabs == 1 {
-            return Ok(run(0, slabs)?);
+        let tells = TELLING.contains(&self.lanes());
+        let spent = AtomicU64::new(0);
+        let timed = |from: u64, to: u64| {
+            let start = tells.then(clock).flatten();
+            let result = run(from, to);
+            if let Some(start) = start {
+                // Relaxed: `spread` orders it before what follows.
+                spent.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            }
+            result
+        };
+        if self.is_small() || slabs == 1 || !threads::may_spread() {
+            timed(0, slabs)?;
+            self.note(spent.into_inner());
+            return Ok(());
         }
         // Several parts a thread, so that uneven parts even out; each is a run of neighbouring slabs.
         let parts = slabs.min(threads::count() as u64 * 4);
@@ -291,16 +331,22 @@ impl Launch {
                 if part >= parts {
                     break;
                 }
-                if let Err(found) = run(bound(part), bound(part + 1)) {
+                if let Err(found) = timed(bound(part), bound(part + 1)) {
                     // Another part's may have come first; which one is reported is unspecified.
                     let _ = fault.set(found);
                 }
             }
         });
+        self.note(spent.into_inner());
         fault
             .into_inner()
             .map_or(Ok(()), |fault| Err(Error::Fault(fault)))
     }
+}
+
+// Browsers' `Instant` does not work on wasm32-unknown-unknown.
+fn clock() -> Option<Instant> {
+    (!cfg!(target_arch = "wasm32")).then(Instant::now)
 }
 
 impl KernelFunction for CpuFunction {

@@ -221,11 +221,14 @@ impl<'a> Follow<'a> {
             }
             syn::Expr::Binary(binary) if is_assignment(&binary.op) => {
                 let (value, place) = (self.visit(&binary.right), self.stored(&binary.left));
-                quote!(#value #place)
+                let stop = self.may_stop();
+                quote!(#value #place #stop)
             }
             syn::Expr::Binary(binary) => {
                 let (left, right) = (self.visit(&binary.left), self.visit(&binary.right));
-                quote!(#left #right)
+                let stop =
+                    matches!(binary.op, syn::BinOp::Div(_) | syn::BinOp::Rem(_)).then(|| self.may_stop());
+                quote!(#left #right #stop)
             }
             syn::Expr::Assign(assign) => {
                 let (value, place) = (self.visit(&assign.right), self.stored(&assign.left));
@@ -246,7 +249,10 @@ impl<'a> Follow<'a> {
                     .collect();
                 quote!(#(#visits)*)
             }
-            syn::Expr::Call(call) => self.visits(&call.args),
+            syn::Expr::Call(call) => {
+                let (args, stop) = (self.visits(&call.args), self.may_stop());
+                quote!(#args #stop)
+            }
             syn::Expr::MethodCall(call) => self.method_call(call),
             syn::Expr::Macro(mac) => self.macro_call(&mac.mac),
             syn::Expr::If(branch) => self.branch(branch),
@@ -303,8 +309,8 @@ impl<'a> Follow<'a> {
             } else {
                 self.visit(&index.expr)
             };
-            let index = self.visit(&index.index);
-            return quote!(#index #base);
+            let (index, stop) = (self.visit(&index.index), self.may_stop());
+            return quote!(#index #base #stop);
         };
         let tokens = match self.loaded(&index.index) {
             Some(tokens) => tokens,
@@ -360,7 +366,13 @@ impl<'a> Follow<'a> {
             return self.neighbour(call);
         }
         let (receiver, args) = (self.visit(&call.receiver), self.visits(&call.args));
-        quote!(#receiver #args)
+        let stop = self.may_stop();
+        quote!(#receiver #args #stop)
+    }
+
+    fn may_stop(&self) -> TokenStream {
+        let p = &self.probe;
+        quote!(#p.may_stop();)
     }
 
     fn neighbour(&mut self, call: &syn::ExprMethodCall) -> TokenStream {
@@ -396,7 +408,7 @@ impl<'a> Follow<'a> {
             .last()
             .is_some_and(|segment| segment.ident == "unreachable")
         {
-            return TokenStream::new();
+            return self.may_stop();
         }
         let parser = Punctuated::<syn::Expr, Token![,]>::parse_terminated;
         let Ok(args) = mac.parse_body_with(parser) else {
@@ -405,7 +417,8 @@ impl<'a> Follow<'a> {
         let lasting = std::mem::replace(&mut self.lasting, false);
         let visits = self.visits(&args);
         self.lasting = lasting;
-        visits
+        let stop = self.may_stop();
+        quote!(#visits #stop)
     }
 
     /// A condition as an expression of type `Truth`, its accesses included.
@@ -564,8 +577,8 @@ impl<'a> Follow<'a> {
     }
 
     fn repeated(&mut self, head: &TokenStream, body: &syn::Block) -> TokenStream {
-        let body = self.block(body);
-        self.in_doubt(&quote!(#head #body))
+        let (body, stop) = (self.block(body), self.may_stop());
+        self.in_doubt(&quote!(#head #body #stop))
     }
 
     fn counted(&mut self, expr: &syn::ExprForLoop) -> TokenStream {
@@ -609,7 +622,9 @@ impl<'a> Follow<'a> {
             }
         };
         self.scope.reset(mark);
-        quote!(#(#steps)* #tokens)
+        // A step of zero faults.
+        let stop = self.may_stop();
+        quote!(#(#steps)* #tokens #stop)
     }
 }
 

@@ -3,7 +3,7 @@
 use perpetua::device::Error;
 use perpetua::prelude::*;
 
-use crate::harness::{B, Proven, V, check};
+use crate::harness::{Argument, B, Proven, V, check};
 
 #[kernel]
 fn half_beyond(x: &mut [u32]) {
@@ -43,6 +43,26 @@ fn unreached(out: &mut [u32]) {
 #[kernel]
 fn euclid(x: &[i32], out: &mut [i32]) {
     out[0] = 5i32.rem_euclid(x[0]);
+}
+
+/// Lanes that leave without a store may have faulted before.
+#[kernel]
+fn faults_and_leaves(table: &[u32], out: &mut [u32], by: u32, at: usize, step: usize) {
+    let i = global_id_x();
+    let quotient = 7 / by;
+    let known = [3u32, 1, 4];
+    let element = known[at];
+    let mut turns = 0;
+    for _ in (0..4u32).step_by(step) {
+        turns += 1;
+    }
+    if by == 5 {
+        unreachable!();
+    }
+    if i < 64 {
+        return;
+    }
+    out[i] = quotient + element + turns + table[i];
 }
 
 /// The fault's text.
@@ -98,4 +118,21 @@ fn faults_are_the_interpreters() {
     assert!(text(fault).starts_with("index out of bounds: the length of `table` is 5 but the index is 5"));
     check(unreached::kernel(), one, &[&B(&[7u32])], Proven::All);
     check(euclid::kernel(), one, &[&B(&[0i32]), &B(&[0i32])], Proven::All);
+
+    let leave = |by: u32, at: usize, step: usize, expect: &str| {
+        let buffer = [0u32; 64];
+        let args: [&dyn Argument; 5] = [&B(&buffer), &B(&buffer), &V(by), &V(at), &V(step)];
+        let fault = text(check(faults_and_leaves::kernel(), one, &args, Proven::All));
+        assert!(fault.starts_with(expect), "{fault}");
+    };
+    leave(1, 1, 1, "no fault");
+    leave(0, 1, 1, "division by zero");
+    leave(
+        1,
+        3,
+        1,
+        "index out of bounds: the length of `known` is 3 but the index is 3",
+    );
+    leave(1, 1, 0, "");
+    leave(5, 1, 1, "");
 }

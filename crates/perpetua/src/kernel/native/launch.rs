@@ -89,6 +89,7 @@ impl<P: Program> Prepared<P> {
             space,
         };
         match part.how {
+            How::Idle => None,
             How::Checked => checked(&lanes),
             // SAFETY: `plan` has proven the box under these conditions.
             How::Fast => unsafe { fast(&lanes, part.conditions) },

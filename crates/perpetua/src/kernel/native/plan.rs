@@ -27,6 +27,8 @@ pub(super) struct Part {
 pub(super) enum How {
     /// Not all accesses are proven.
     Checked,
+    /// There are none, nor anything else to be seen.
+    Idle,
     /// All are, under the conditions.
     Fast,
     /// All are, and the conditions are [`Program::USUAL`]'s with this number.
@@ -76,6 +78,7 @@ pub(super) fn plan<P: Program>(
                 };
                 let how = match P::USUAL.iter().position(is_usual) {
                     _ if !probe.proven => How::Checked,
+                    _ if probe.is_idle() => How::Idle,
                     Some(number) => How::Settled(number),
                     None => How::Fast,
                 };
@@ -89,7 +92,11 @@ pub(super) fn plan<P: Program>(
         }
     }
     match standing(&reaches, extents) {
-        Standing::Shared => parts.iter_mut().for_each(|part| part.how = How::Checked),
+        Standing::Shared => {
+            for part in parts.iter_mut().filter(|part| part.how != How::Idle) {
+                part.how = How::Checked;
+            }
+        }
         // What is told apart must be apart.
         Standing::Overlapping => {
             for part in &mut parts {

@@ -178,6 +178,8 @@ pub struct Probe<'a> {
     pub(super) met: Cell<u64>,
     /// The accesses.
     pub(super) reaches: Vec<Reach>,
+    /// Whether something was met that may fault, or never end, without an access.
+    stops: Cell<bool>,
     /// How many statements around the present one may not be reached by all lanes.
     doubt: u32,
 }
@@ -193,6 +195,7 @@ impl<'a> Probe<'a> {
             truth: Cell::new(0),
             met: Cell::new(0),
             reaches: Vec::new(),
+            stops: Cell::new(false),
             doubt: 0,
         }
     }
@@ -267,11 +270,13 @@ impl<'a> Probe<'a> {
 
     /// `a / b`.
     pub fn div<T: Known>(&self, a: Affine<T>, b: Affine<T>) -> Affine<T> {
+        self.may_stop();
         a.quotient(b, &self.space)
     }
 
     /// `a % b`.
     pub fn rem<T: Known>(&self, a: Affine<T>, b: Affine<T>) -> Affine<T> {
+        self.may_stop();
         a.rest(b, &self.space)
     }
 
@@ -440,6 +445,16 @@ impl<'a> Probe<'a> {
             self.truth.set(self.truth.get() | holds);
         }
         truth
+    }
+
+    /// Something that may fault, or never end, and is no access.
+    pub fn may_stop(&self) {
+        self.stops.set(true);
+    }
+
+    /// Whether the lanes do nothing that anybody could see.
+    pub(super) fn is_idle(&self) -> bool {
+        self.proven && self.reaches.is_empty() && !self.stops.get()
     }
 
     /// Enters statements that are reached where `truth` may hold.
