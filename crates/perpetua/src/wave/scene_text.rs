@@ -147,6 +147,15 @@ impl Text<'_> {
             ),
         }
     }
+
+    /// A point within the scene.
+    fn place(&self, at: usize, key: &str, p: &[f64], size: [f64; 3], deep: bool) -> Result<[f64; 3]> {
+        let point = self.point(at, key, p, deep)?;
+        if let Some((x, most)) = p.iter().zip(size).find(|(x, most)| !(0.0..=*most).contains(*x)) {
+            return self.error(at, format!("`{key}` is at {x}; the scene goes from 0 to {most}"));
+        }
+        Ok(point)
+    }
 }
 
 /// `#rrggbb`.
@@ -239,11 +248,11 @@ impl Scene {
             scene.shapes.push(shape);
         }
         for emitter in &raw.sources {
-            scene.emitters.push(read_source(&source, emitter, deep)?);
+            scene.emitters.push(read_source(&source, emitter, size, deep)?);
         }
         for (i, probe) in raw.probes.iter().enumerate() {
             scene.listeners.push(Listener {
-                at: source.point(probe.span().start, "at", &probe.get_ref().at, deep)?,
+                at: source.place(probe.span().start, "at", &probe.get_ref().at, size, deep)?,
                 name: probe
                     .get_ref()
                     .name
@@ -359,14 +368,12 @@ fn read_shape(source: &Text<'_>, raw: &Spanned<ShapeText>, scene: &mut Scene, sp
     }
 }
 
-fn read_source(source: &Text<'_>, raw: &Spanned<SourceText>, deep: bool) -> Result<Emitter> {
+fn read_source(source: &Text<'_>, raw: &Spanned<SourceText>, size: [f64; 3], deep: bool) -> Result<Emitter> {
     let (at, s) = (raw.span().start, raw.get_ref());
+    let place = |key, p| source.place(at, key, p, size, deep);
     let (from, to) = match (&s.at, &s.from, &s.to) {
-        (Some(p), None, None) => (source.point(at, "at", p, deep)?, source.point(at, "at", p, deep)?),
-        (None, Some(a), Some(b)) => (
-            source.point(at, "from", a, deep)?,
-            source.point(at, "to", b, deep)?,
-        ),
+        (Some(p), None, None) => (place("at", p)?, place("at", p)?),
+        (None, Some(a), Some(b)) => (place("from", a)?, place("to", b)?),
         _ => return source.error(at, "a source has either `at`, or `from` and `to`"),
     };
     let frequency = match s.frequency {
@@ -460,6 +467,11 @@ mod tests {
             "size = [1.0, 1.0]\n[[sources]]\nat = [0.5, 0.5]\nwave = \"sine\"\n",
             2,
             "needs a `frequency`",
+        );
+        check(
+            "size = [1.0, 1.0]\n\n[[probes]]\nat = [0.5, 1.5]\n",
+            3,
+            "`at` is at 1.5; the scene goes from 0 to 1",
         );
         check(
             "size = [1.0, 1.0]\n[materials.felt]\ncolor = \"red\"\n",

@@ -192,6 +192,19 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
 
 /// The scene that `--scene` names: a file if it looks like one, else a built-in one.
 fn load(name: &str) -> Result<Scene, Failure> {
+    let mut scene = scene_of(name)?;
+    if scene.name.is_empty() {
+        // A scene from a file may leave its name out.
+        scene.name = Path::new(name)
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+    }
+    Ok(scene)
+}
+
+fn scene_of(name: &str) -> Result<Scene, Failure> {
     let path = Path::new(name);
     let kind = path
         .extension()

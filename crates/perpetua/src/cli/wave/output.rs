@@ -39,10 +39,14 @@ impl Partial {
         &self.partial
     }
 
+    /// What to say when it could not be written.
+    pub(super) fn failed(&self, error: impl std::fmt::Display) -> Failure {
+        format!("writing {}: {error}", self.path.display()).into()
+    }
+
     /// Opens it for writing.
     pub(super) fn create(&self) -> Result<BufWriter<File>, Failure> {
-        let file =
-            File::create(&self.partial).map_err(|e| format!("writing {}: {e}", self.path.display()))?;
+        let file = File::create(&self.partial).map_err(|e| self.failed(e))?;
         Ok(BufWriter::with_capacity(1 << 20, file))
     }
 
@@ -50,7 +54,7 @@ impl Partial {
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         let done = File::open(&self.partial).and_then(|file| file.sync_all());
         done.and_then(|()| fs::rename(&self.partial, &self.path))
-            .map_err(|e| format!("writing {}: {e}", self.path.display()))?;
+            .map_err(|e| self.failed(e))?;
         self.finished = true;
         eprintln!("wrote {}", self.path.display());
         Ok(())

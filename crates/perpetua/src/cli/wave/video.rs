@@ -45,7 +45,8 @@ impl Film {
     /// An animated PNG of exactly so many frames.
     pub(super) fn animation(path: &Path, [width, height]: [u32; 2], frames: u32) -> Result<Film, Failure> {
         let partial = Partial::new(path);
-        let animation = Animation::new(partial.create()?, width, height, frames)?;
+        let file = partial.create()?;
+        let animation = Animation::new(file, width, height, frames).map_err(|e| partial.failed(e))?;
         Ok(Film::Animation(partial, animation))
     }
 
@@ -87,7 +88,7 @@ impl Film {
     /// Adds a frame, 8-bit RGB.
     pub(super) fn frame(&mut self, rgb: &[u8]) -> Result<(), Failure> {
         match self {
-            Film::Animation(_, animation) => Ok(animation.frame(rgb)?),
+            Film::Animation(partial, animation) => animation.frame(rgb).map_err(|e| partial.failed(e)),
             Film::Video(_, child) => {
                 let written = child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(rgb));
                 written
@@ -100,7 +101,7 @@ impl Film {
     pub(super) fn finish(self) -> Result<(), Failure> {
         match self {
             Film::Animation(partial, animation) => {
-                animation.finish()?;
+                animation.finish().map_err(|e| partial.failed(e))?;
                 partial.finish()
             }
             Film::Video(partial, mut child) => {
