@@ -77,7 +77,8 @@ impl Batch {
         };
         let first = First::default();
         let is_alone = |launch: &Arc<Launch>| launch.lanes() <= ALONE;
-        if threads::count() == 1 || self.is_small() || self.launches.iter().all(is_alone) {
+        let alone = threads::count() == 1 || self.is_small() || !threads::may_spread();
+        if alone || self.launches.iter().all(is_alone) {
             for (i, launch) in prepared.iter().enumerate() {
                 // SAFETY: as in `shares`.
                 first.note(i, unsafe { launch.run(0..launch.slabs()) });

@@ -55,13 +55,17 @@ impl Lane<'_> {
         let args: Vec<TokenStream> = call.args.iter().map(|arg| self.expr(arg)).collect();
         if let Some(name) = self.scalar_function(path) {
             let name_text = name.to_string();
+            let ty = &path.segments[path.segments.len() - 2];
+            if ty.ident == "f16" && name_text == "from_f32" {
+                let native = self.setting.native();
+                return quote!(#native::halves::narrow(#(#args),*));
+            }
             if is_plain_function(&name_text) {
                 return quote!(#path(#(#args),*));
             }
             let Some((receiver, args)) = args.split_first() else {
                 return self.refuse();
             };
-            let ty = &path.segments[path.segments.len() - 2];
             let receiver = quote!(::core::convert::identity::<#ty>(#receiver));
             return self.native_method(&receiver, &name, None, args);
         }

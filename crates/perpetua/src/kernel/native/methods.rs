@@ -7,6 +7,7 @@ use half::{bf16, f16};
 use perpetua_ir::math::{eval_binary, eval_unary};
 use perpetua_ir::ops::{BinaryOp, UnaryOp};
 
+use super::halves::{narrow, widen};
 use super::mode::Mode;
 use super::number::Number;
 use super::stop::{Site, Stop};
@@ -225,18 +226,18 @@ methods! {
         __perpetua_native_is_sign_negative(x m at) -> bool = Ok(x.is_sign_negative());
         __perpetua_native_is_sign_positive(x m at) -> bool = Ok(x.is_sign_positive());
         __perpetua_native_to_bits(x m at) -> Self::Unsigned = Ok(x.to_bits());
-        __perpetua_native_to_f32(x m at) -> f32 = Ok(x.to_f32());
+        __perpetua_native_to_f32(x m at) -> f32 = Ok(x.wide());
         __perpetua_native_to_f64(x m at) -> f64 = Ok(x.to_f64());
         __perpetua_native_min(x m at, y: Self) -> Self = Ok(if x < y || y.is_nan() { x } else { y });
         __perpetua_native_max(x m at, y: Self) -> Self = Ok(if x > y || y.is_nan() { x } else { y });
-        __perpetua_native_copysign(x m at, y: Self) -> Self = through(x, m, |x, m| x.__perpetua_native_copysign(m, at, y.to_f32()));
-        __perpetua_native_powf(x m at, y: Self) -> Self = through(x, m, |x, m| x.__perpetua_native_powf(m, at, y.to_f32()));
-        __perpetua_native_atan2(x m at, y: Self) -> Self = through(x, m, |x, m| x.__perpetua_native_atan2(m, at, y.to_f32()));
-        __perpetua_native_hypot(x m at, y: Self) -> Self = through(x, m, |x, m| x.__perpetua_native_hypot(m, at, y.to_f32()));
+        __perpetua_native_copysign(x m at, y: Self) -> Self = through(x, m, |x, m| x.__perpetua_native_copysign(m, at, y.wide()));
+        __perpetua_native_powf(x m at, y: Self) -> Self = through(x, m, |x, m| x.__perpetua_native_powf(m, at, y.wide()));
+        __perpetua_native_atan2(x m at, y: Self) -> Self = through(x, m, |x, m| x.__perpetua_native_atan2(m, at, y.wide()));
+        __perpetua_native_hypot(x m at, y: Self) -> Self = through(x, m, |x, m| x.__perpetua_native_hypot(m, at, y.wide()));
         __perpetua_native_log(x m at, y: Self) -> Self = Ok(x.__perpetua_native_ln(m, at)? / y.__perpetua_native_ln(m, at)?);
         __perpetua_native_rem_euclid(x m at, y: Self) -> Self = rem_euclid(x, y, at);
         __perpetua_native_div_euclid(x m at, y: Self) -> Self = div_euclid(x, y, at);
-        __perpetua_native_mul_add(x m at, y: Self, z: Self) -> Self = through(x, m, |x, _| Ok(x.mul_add(y.to_f32(), z.to_f32())));
+        __perpetua_native_mul_add(x m at, y: Self, z: Self) -> Self = through(x, m, |x, _| Ok(x.mul_add(y.wide(), z.wide())));
         __perpetua_native_clamp(x m at, low: Self, high: Self) -> Self = Ok(clamp(x, low, high));
         __perpetua_native_powi(x m at, n: i32) -> Self = powi(x, n, at);
         __perpetua_native_sin_cos(x m at) -> (Self, Self) = Ok((x.__perpetua_native_sin(m, at)?, x.__perpetua_native_cos(m, at)?));
@@ -281,12 +282,12 @@ trait Half: Copy {
 impl Half for f16 {
     #[inline(always)]
     fn wide(self) -> f32 {
-        self.to_f32()
+        widen(self)
     }
 
     #[inline(always)]
     fn rounded(x: f32) -> f16 {
-        f16::from_f32(x)
+        narrow(x)
     }
 }
 

@@ -17,7 +17,7 @@
 //! box whose indices all lie inside their buffers runs fast. That no two lanes touch an element that one of them
 //! stores to is proven for the launch as a whole, of all boxes together: else all of them run checked.
 //!
-//! In the order of the data: [`stop`] is what a lane ends with, [`number`] and [`methods`] compute, [`view`] is memory,
+//! In the order of the data: [`stop`] is what a lane ends with, [`number`], [`methods`] and [`halves`] compute, [`view`] is memory,
 //! [`mode`] accesses it, [`affine`] and [`probe`] prove, `plan` cuts a launch into boxes, `rows` runs them,
 //! `launch` puts it together for the CPU backend; [`program`] is what the macros write.
 //!
@@ -25,6 +25,7 @@
 
 pub mod stop;
 
+pub mod halves;
 pub mod methods;
 pub mod number;
 

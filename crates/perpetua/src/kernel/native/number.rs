@@ -3,9 +3,12 @@
 //!
 //! Operands have one type, so that literals take it as they do beside Rust's own operators.
 
+use std::convert::identity;
+
 use half::{bf16, f16};
 use perpetua_ir::ir::Scalar;
 
+use super::halves::{narrow, widen};
 use super::stop::{Site, Stop};
 
 /// Integers and floats.
@@ -160,21 +163,21 @@ fn divided<T: Integer>(dividend: T, divisor: T, at: &'static Site) -> Stop {
 }
 
 macro_rules! floats {
-    ($($ty:ident, $zero:expr, $one:expr, $x:ident => $magnitude:expr, $truncated:expr;)*) => { $(
+    ($($ty:ident, $up:path, $down:path, $zero:expr, $one:expr, $x:ident => $magnitude:expr, $truncated:expr;)*) => { $(
         impl Number for $ty {
             const ZERO: $ty = $zero;
             const ONE: $ty = $one;
             #[inline(always)]
             fn plus(self, other: $ty) -> $ty {
-                self + other
+                $down($up(self) + $up(other))
             }
             #[inline(always)]
             fn minus(self, other: $ty) -> $ty {
-                self - other
+                $down($up(self) - $up(other))
             }
             #[inline(always)]
             fn times(self, other: $ty) -> $ty {
-                self * other
+                $down($up(self) * $up(other))
             }
             #[inline(always)]
             fn negated(self) -> $ty {
@@ -187,11 +190,11 @@ macro_rules! floats {
             }
             #[inline(always)]
             fn quotient(self, other: $ty, _: &'static Site) -> Result<$ty, Stop> {
-                Ok(self / other)
+                Ok($down($up(self) / $up(other)))
             }
             #[inline(always)]
             fn rest(self, other: $ty, _: &'static Site) -> Result<$ty, Stop> {
-                Ok(self % other)
+                Ok($down($up(self) % $up(other)))
             }
             #[inline(always)]
             fn truncated(self) -> $ty {
@@ -203,10 +206,10 @@ macro_rules! floats {
 }
 
 floats! {
-    f32, 0.0, 1.0, x => x.abs(), x.trunc();
-    f64, 0.0, 1.0, x => x.abs(), x.trunc();
-    f16, f16::ZERO, f16::ONE, x => f16::from_bits(x.to_bits() & 0x7fff), f16::from_f32(x.to_f32().trunc());
-    bf16, bf16::ZERO, bf16::ONE, x => bf16::from_bits(x.to_bits() & 0x7fff), bf16::from_f32(x.to_f32().trunc());
+    f32, identity, identity, 0.0, 1.0, x => x.abs(), x.trunc();
+    f64, identity, identity, 0.0, 1.0, x => x.abs(), x.trunc();
+    f16, widen, narrow, f16::ZERO, f16::ONE, x => f16::from_bits(x.to_bits() & 0x7fff), narrow(widen(x).trunc());
+    bf16, bf16::to_f32, bf16::from_f32, bf16::ZERO, bf16::ONE, x => bf16::from_bits(x.to_bits() & 0x7fff), bf16::from_f32(x.to_f32().trunc());
 }
 
 /// `a + b`.
