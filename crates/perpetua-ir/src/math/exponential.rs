@@ -9,7 +9,7 @@ const LOG2_E: f32 = std::f32::consts::LOG2_E;
 const LN_2_HIGH: f32 = 0.693_145_75;
 const LN_2_LOW: f32 = 1.428_606_8e-6;
 
-/// `x` limited to `[low, high]`; NaN stays NaN.
+/// `x` limited to `[low, high]`.
 #[inline(always)]
 fn limit<R: Real>(x: R, low: f32, high: f32) -> R {
     let (low, high) = (x.lit(low), x.lit(high));
@@ -105,7 +105,6 @@ pub(super) fn sinh<R: Real>(x: R) -> R {
     let h = exp(a * x.lit(0.5));
     let e = exp(limit(a, 0.0, 80.0));
     let far = (a.gt(x.lit(40.0))).select(x.lit(0.5) * h * h, x.lit(0.5) * (e - x.lit(1.0) / e));
-    // NaN fails the comparison and takes the polynomial, which keeps it.
     a.gt(x.lit(1.0)).select(far.copysign(x), near)
 }
 
@@ -144,7 +143,7 @@ pub(super) fn asinh<R: Real>(x: R) -> R {
     let middle = ln_1p(b + b * b / (x.lit(1.0) + (b.fma(b, x.lit(1.0))).sqrt()));
     let far = ln(a) + x.lit(std::f32::consts::LN_2);
     let y = huge.select(far, middle).copysign(x);
-    a.lt(x.lit(1e-4)).or(x.is_nan()).select(x, y)
+    a.lt(x.lit(1e-4)).select(x, y)
 }
 
 #[inline(always)]
@@ -161,6 +160,5 @@ pub(super) fn atanh<R: Real>(x: R) -> R {
     let a = x.abs();
     let y = x.lit(0.5) * ln_1p((a + a) / (x.lit(1.0) - a));
     a.lt(x.lit(1e-4))
-        .or(x.is_nan())
         .select(x.fma(x * x * x.lit(1.0 / 3.0), x), y.copysign(x))
 }

@@ -21,11 +21,11 @@ mod trigonometric;
 #[cfg(feature = "pass")]
 use crate::ir::{Inst, Kernel, KernelBuilder, Scalar, Value};
 use crate::ops::{BinaryOp, UnaryOp};
-use real::Real;
+use real::{Condition, Real};
 
 #[inline(always)]
 fn unary<R: Real>(op: UnaryOp, x: R) -> Option<R> {
-    Some(match op {
+    let y = match op {
         UnaryOp::Exp => exponential::exp(x),
         UnaryOp::Exp2 => exponential::exp2(x),
         UnaryOp::ExpM1 => exponential::exp_m1(x),
@@ -47,7 +47,9 @@ fn unary<R: Real>(op: UnaryOp, x: R) -> Option<R> {
         UnaryOp::Atanh => exponential::atanh(x),
         UnaryOp::Cbrt => power::cbrt(x),
         _ => return None,
-    })
+    };
+    // Not left to the steps: a compiler may make a maximum of a comparison and a choice, and lose the NaN there.
+    Some(x.is_nan().select(x.lit(f32::NAN), y))
 }
 
 #[inline(always)]

@@ -213,7 +213,7 @@ pub(super) fn atan2<R: Real>(y: R, x: R) -> R {
     let behind = x.bits().lt(y.int(0));
     let mirrored = y.lit(std::f32::consts::PI) - (angle - y.lit(-8.742_278e-8));
     let angle = behind.select(mirrored, angle).copysign(y);
-    x.is_nan().or(y.is_nan()).select(x + y, angle)
+    x.is_nan().or(y.is_nan()).select(x.lit(f32::NAN), angle)
 }
 
 /// `asin(x) - x` over `x³`, as a polynomial in `x²`, for `|x| <= 1/2`.

@@ -144,6 +144,22 @@ fn float_extreme(m: &Module<'_>, s: Scalar, sign: &str) -> String {
     })
 }
 
+/// Whether an f32 has an inverse that is not subnormal, and is no subnormal number itself.
+fn has_normal_inverse(bits: u64) -> bool {
+    let exponent = bits >> 23 & 0xff;
+    (1..253).contains(&exponent)
+}
+
+/// The name of a function for quotients: Vulkan promises nothing where the divisor's inverse is subnormal (above 2^126),
+/// and divides by multiplying with it.
+fn quotient(m: &Module<'_>) -> String {
+    m.helper("quotient", |name| {
+        format!(
+            "fn {name}(x: f32, y: f32) -> f32 {{\n    let k = select(1f, 0.25f, abs(y) > 8.507059e37f);\n    return (x * k) / (y * k);\n}}\n"
+        )
+    })
+}
+
 /// The name of a function that casts a float as Rust does: to the nearest end of the range, NaN to 0.
 fn saturating(m: &Module<'_>, from: Scalar, to: Scalar) -> String {
     let (source, target) = (scalar::name(from), scalar::name(to));
@@ -280,6 +296,9 @@ impl Dialect for Wgsl {
             BinaryOp::Add => arithmetic("+", Bind::Sum),
             BinaryOp::Sub => arithmetic("-", Bind::Sum),
             BinaryOp::Mul => arithmetic("*", Bind::Product),
+            BinaryOp::Div if s == Scalar::F32 && b.literal.is_none_or(|b| !has_normal_inverse(b)) => {
+                Expr::call(&quotient(w.m), &[a.clone(), b.clone()]).at_run_time()
+            }
             BinaryOp::Div | BinaryOp::Rem => {
                 let sign = if op == BinaryOp::Div { "/" } else { "%" };
                 let b = if b.constant && s.is_int() && matches!(b.literal, None | Some(0)) {

@@ -276,10 +276,22 @@ impl Generator<'_, '_> {
                     })
                     .collect();
                 let op = self.choices.pick(&all).copied().unwrap_or(AtomicOp::Add);
+                let sums = s.is_float() && op != AtomicOp::Exchange;
+                let v = if sums { self.summand(k, s, &place)? } else { v };
                 Op::Atomic(op, place, v, sync)
             }
         };
         self.define(k, op).map(|_| ())
+    }
+
+    /// An operand for an atomic sum of floats at a place that is given a whole number first: of whole numbers, no sum is
+    /// subnormal. CUDA's atomics on global memory take subnormal numbers for zeros, whatever the mode (PTX ISA, `atom`).
+    fn summand(&mut self, k: &mut KernelBuilder, s: Scalar, place: &Place) -> Result<Value> {
+        let first = self.operand(k, &Type::I32)?;
+        let first = self.emit(k, Op::Cast(s, first))?;
+        k.effect(Effect::Store(place.clone(), first, None))?;
+        let v = self.operand(k, &Type::I32)?;
+        self.emit(k, Op::Cast(s, v))
     }
 
     /// Loads from a constant table.
