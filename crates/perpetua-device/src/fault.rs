@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, RwLock};
 
-use perpetua_ir::fault::{Fault, FaultSite, PrintSite, record};
+use perpetua_ir::fault::{Fault, FaultSite, record};
+use perpetua_ir::print::PrintSite;
 
 use crate::error::{Error, Result};
 

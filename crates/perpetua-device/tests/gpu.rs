@@ -1,11 +1,14 @@
 //! The conformance suite on GPU backends, and whether its generated kernels find bugs that are planted in what the
-//! renderers wrote. wgpu always runs (a software adapter will do); CUDA is reported as ignored where there is none.
+//! renderers wrote; and what kernels print. wgpu always runs (a software adapter will do); CUDA is reported as ignored where there is none.
 
-use std::process::ExitCode;
+use std::error::Error;
+use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use perpetua_device::{BackendKind, Device, conformance};
+use perpetua_device::{BackendKind, Device, LaunchConfig, conformance};
+use perpetua_ir::ir::{Effect, KernelBuilder, PrintFormat, PrintPiece, Scalar};
 use perpetua_ir::testing::Config;
+use perpetua_ir::verify::verify;
 
 /// Kernels among which a planted bug must show.
 const SEEDS: u64 = 300;
@@ -94,7 +97,63 @@ impl Bug {
     }
 }
 
+/// Names the backend on which this program, started by itself, is to print and do nothing else.
+const PRINTS_ON: &str = "PERPETUA_PRINTS_ON";
+
+/// A kernel that prints two lines, as one lane.
+fn print_on(kind: BackendKind) -> Result<(), Box<dyn Error>> {
+    let mut k = KernelBuilder::new("prints");
+    let args = vec![
+        k.constant(Scalar::F32, (-1.5f32).to_bits().into()),
+        k.constant(Scalar::U32, 254),
+        k.constant(Scalar::I64, -42i64 as u64),
+        k.constant(Scalar::Bool, 1),
+    ];
+    let formats = ["+9.3", "#06x", "<5", "?"];
+    let mut pieces = vec![PrintPiece::Text("plain, 100%".into())];
+    k.effect(Effect::Print(pieces.clone(), Vec::new()))?;
+    for format in formats {
+        let format: PrintFormat = format.parse().map_err(|_| "a format")?;
+        pieces.extend([PrintPiece::Text(", ".into()), PrintPiece::Arg(format)]);
+    }
+    k.effect(Effect::Print(pieces, args))?;
+    let device = Device::new(kind, 0)?;
+    let kernel = device.compile_ir(&verify(k.finish())?)?;
+    device.launch(&kernel, LaunchConfig::new(1, 1), &[])?;
+    device.synchronize()?;
+    Ok(())
+}
+
+/// Starts this program again, to see what [`print_on`] prints.
+fn prints(kind: BackendKind) -> Result<(), Failed> {
+    let output = Command::new(std::env::current_exe()?)
+        .env(PRINTS_ON, kind.name())
+        .output()?;
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    let expect = format!(
+        "plain, 100%\nplain, 100%, {:+9.3}, {:#06x}, {:<5}, {:?}\n",
+        -1.5f32, 254, -42, true
+    );
+    match *out == *expect {
+        true => Ok(()),
+        false => Err(format!("printed {out:?} instead of {expect:?}; {err}").into()),
+    }
+}
+
 fn main() -> ExitCode {
+    if let Ok(kind) = std::env::var(PRINTS_ON) {
+        let kind = BackendKind::from_name(&kind).ok_or_else(|| format!("no backend is called {kind}").into());
+        return match kind.and_then(print_on) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let mut arguments = Arguments::from_args();
     // One after another: a cell that loses its device takes the others in this process with it.
     arguments.test_threads.get_or_insert(1);
@@ -126,5 +185,15 @@ fn main() -> ExitCode {
         |n| passes(BackendKind::Cuda, n),
         0,
     ));
+    for (name, kind) in [
+        ("prints: cpu", BackendKind::Cpu),
+        ("prints: cuda", BackendKind::Cuda),
+    ] {
+        let run = match kind {
+            BackendKind::Cpu => |_| prints(BackendKind::Cpu),
+            _ => |_| prints(BackendKind::Cuda),
+        };
+        trials.push(trial(name.into(), kind, run, 0));
+    }
     libtest_mimic::run(&arguments, trials).exit_code()
 }

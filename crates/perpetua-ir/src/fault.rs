@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::ir::{FaultKind, PrintPiece, Scalar};
+use crate::ir::{FaultKind, Scalar};
 
 /// A place in a kernel's source that can fault. Its index in a kernel's table is its site number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,50 +17,6 @@ pub struct FaultSite {
     pub subject: String,
     /// Types of the operands, in order; at most two, integers.
     pub operands: Vec<Scalar>,
-}
-
-/// A `gpu_println!` in a kernel's source. Its index in a kernel's table is its print number.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PrintSite {
-    /// Source line, 0 when unknown.
-    pub line: u32,
-    /// The format.
-    pub pieces: Vec<PrintPiece>,
-    /// Types of the arguments.
-    pub args: Vec<Scalar>,
-}
-
-impl PrintSite {
-    /// The line that the arguments' bits (zero-extended to 64) give; a missing argument prints as `?`.
-    pub fn format(&self, args: &[u64]) -> String {
-        let mut args = self.args.iter().zip(args);
-        self.pieces.iter().fold(String::new(), |mut line, piece| {
-            match piece {
-                PrintPiece::Text(text) => line.push_str(text),
-                PrintPiece::Arg => match args.next() {
-                    Some((s, bits)) => line.push_str(&print_scalar(*s, *bits)),
-                    None => line.push('?'),
-                },
-            }
-            line
-        })
-    }
-}
-
-/// A scalar as Rust's `{}` prints it.
-fn print_scalar(s: Scalar, bits: u64) -> String {
-    match s {
-        Scalar::Bool => (bits & 1 != 0).to_string(),
-        Scalar::I8 => (bits as i8).to_string(),
-        Scalar::I16 => (bits as i16).to_string(),
-        Scalar::I32 => (bits as i32).to_string(),
-        Scalar::I64 => (bits as i64).to_string(),
-        Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => bits.to_string(),
-        Scalar::F16 => half::f16::from_bits(bits as u16).to_string(),
-        Scalar::BF16 => half::bf16::from_bits(bits as u16).to_string(),
-        Scalar::F32 => f32::from_bits(bits as u32).to_string(),
-        Scalar::F64 => f64::from_bits(bits).to_string(),
-    }
 }
 
 /// Layout of the record that a faulting lane writes: [`record::WORDS`] little-endian `u32`s, all zero before. One
@@ -80,19 +36,6 @@ pub mod record {
     pub const FIRST: usize = 8;
     /// Second operand, likewise.
     pub const SECOND: usize = 10;
-}
-
-/// Layout of the ring that `gpu_println!` writes on devices that print: `u32` words.
-pub mod print_ring {
-    /// Number of words ever reserved (grows by atomic addition; a record that would pass [`CAPACITY`] is dropped).
-    pub const CURSOR: usize = 0;
-    /// Words available for records, set by the host.
-    pub const CAPACITY: usize = 1;
-    /// Records dropped for want of room.
-    pub const DROPPED: usize = 2;
-    /// First word of the first record. A record is: print number + 1 + the launch's site base (written last, with release order), then two
-    /// words (low, high) for each argument: its bits zero-extended to 64.
-    pub const RECORDS: usize = 4;
 }
 
 /// A fault that happened: everything a user needs to find it.
@@ -163,6 +106,8 @@ impl fmt::Display for Fault {
                     self.operand(1)
                 )?;
             }
+            FaultKind::Unreachable => f.write_str("entered unreachable code")?,
+            FaultKind::ZeroStep => f.write_str("a range in steps of zero")?,
             FaultKind::UnreachableEnum => {
                 write!(f, "`{subject}` has no variant with the value {}", self.operand(0))?;
             }
@@ -188,21 +133,6 @@ impl std::error::Error for Fault {}
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_print_reads_as_rust_would_print_it() {
-        let site = PrintSite {
-            line: 1,
-            pieces: vec![
-                PrintPiece::Text("x = ".into()),
-                PrintPiece::Arg,
-                PrintPiece::Arg,
-                PrintPiece::Arg,
-            ],
-            args: vec![Scalar::F32, Scalar::I8, Scalar::U8],
-        };
-        assert_eq!(site.format(&[1.5f32.to_bits().into(), 0xff]), "x = 1.5-1?");
-    }
 
     #[test]
     fn a_record_reads_as_an_error() {

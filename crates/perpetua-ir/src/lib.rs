@@ -26,6 +26,7 @@ pub mod back;
 pub mod transpile;
 
 pub mod fault;
+pub mod print;
 
 #[cfg(feature = "testing")]
 pub mod testing;

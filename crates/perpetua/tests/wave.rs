@@ -1,6 +1,8 @@
-//! The wave simulation as a whole: against analytic solutions, and each backend against the interpreter.
+//! The wave simulation as a whole, on the CPU: against analytic solutions, and one way of computing it against another.
 #![cfg(feature = "wave")]
 #![allow(clippy::unwrap_used, reason = "tests")]
+
+mod wave_scenes;
 
 use std::f64::consts::PI;
 
@@ -8,70 +10,10 @@ use perpetua::device::{BackendKind, Device};
 use perpetua::wave::{
     Border, Medium, Model, Probe, Region, Result, Simulation, Source, Storage, Tuning, Waveform,
 };
-
-const SPEED: f64 = 340.0;
+use wave_scenes::{SPEED, busy, pulse, run};
 
 fn cpu() -> Device {
     Device::new(BackendKind::Cpu, 0).unwrap()
-}
-
-fn pulse(at: [usize; 3], spacing: f64) -> Source {
-    Source {
-        region: Region::cell(at),
-        waveform: Waveform::Ricker {
-            frequency: SPEED / (10.0 * spacing),
-        },
-        amplitude: 1.0,
-    }
-}
-
-/// A scene with all that a step does: media, damping, walls, sources that overlap, probes, absorbing borders.
-fn busy(size: [usize; 3]) -> Model {
-    let mut model = Model::empty(size, 0.01, Medium::of_speed(SPEED));
-    model.media.push(Medium::WALL);
-    model.media.push(Medium {
-        speed: 200.0,
-        damping: 500.0,
-        reflects: false,
-    });
-    for (i, cell) in model.cells.iter_mut().enumerate() {
-        let (x, y) = (i % size[0], i / size[0] % size[1]);
-        if x == 30 && !(12..20).contains(&y) {
-            *cell = 1;
-        } else if x > 34 && y > 20 {
-            *cell = 2;
-        }
-    }
-    model.border = Border::Absorb(8);
-    let z = size[2] / 2;
-    model.sources = vec![
-        pulse([14, 15, z], 0.01),
-        Source {
-            region: Region {
-                from: [12, 13, z],
-                to: [15, 18, z + 1],
-            },
-            waveform: Waveform::Sine { frequency: 4000.0 },
-            amplitude: 0.5,
-        },
-    ];
-    model.probes = vec![
-        Probe {
-            name: "left".into(),
-            at: [20, 16, z],
-        },
-        Probe {
-            name: "right".into(),
-            at: [40, 16, z],
-        },
-    ];
-    model
-}
-
-fn run(device: &Device, model: Model, storage: Storage, steps: u64) -> Result<(Vec<f32>, Vec<Vec<f32>>)> {
-    let mut simulation = Simulation::with_storage(device, model, storage)?;
-    simulation.step(steps)?;
-    Ok((simulation.field()?, simulation.probe_series()?))
 }
 
 /// The same scene with native code and in the interpreter, which the race detector brings about.
@@ -390,52 +332,6 @@ fn the_double_slit_has_its_fringes_where_theory_puts_them() -> Result<()> {
     Ok(())
 }
 
-/// Runs the busy scenes on a device and compares with the CPU.
-#[cfg(any(feature = "cuda", feature = "wgpu"))]
-fn compare(device: &Device, exact: bool) -> Result<()> {
-    for (size, storage) in [
-        ([64, 40, 1], Storage::F32),
-        ([48, 32, 16], Storage::F32),
-        ([64, 40, 1], Storage::F16),
-    ] {
-        let (expect, expect_series) = run(&cpu(), busy(size), storage, 60)?;
-        let (field, series) = run(device, busy(size), storage, 60)?;
-        if exact {
-            assert!(field == expect && series == expect_series, "{size:?} {storage:?}");
-            continue;
-        }
-        // Each step rounds a few times; halves keep 11 bits.
-        let bound = if storage == Storage::F32 { 1e-4 } else { 0.05 };
-        let pairs = field.iter().zip(&expect);
-        let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        assert!(worst < bound, "{size:?} {storage:?}: {worst}");
-    }
-    Ok(())
-}
-
-#[test]
-#[cfg(feature = "wgpu")]
-fn wgpu_agrees_with_the_cpu() -> Result<()> {
-    let Ok(device) = Device::new(BackendKind::Wgpu, 0) else {
-        eprintln!("left out: there is no wgpu device");
-        return Ok(());
-    };
-    compare(
-        &device,
-        device.info().numeric_probe.is_some_and(|probe| probe.is_exact()),
-    )
-}
-
-#[test]
-#[cfg(feature = "cuda")]
-fn cuda_equals_the_cpu() -> Result<()> {
-    let Ok(device) = Device::new(BackendKind::Cuda, 0) else {
-        eprintln!("left out: there is no CUDA device");
-        return Ok(());
-    };
-    compare(&device, true)
-}
-
 #[test]
 fn walls_and_sources_can_be_changed_while_it_runs() -> Result<()> {
     let mut model = Model::empty([64, 48, 1], 0.01, Medium::of_speed(SPEED));
@@ -497,6 +393,30 @@ fn a_checkpoint_goes_on_to_the_bit_or_is_refused() -> Result<()> {
         second.step(37)?;
         assert_eq!(second.field()?, expect);
         assert_eq!(second.probe_series()?, expect_series);
+    }
+    Ok(())
+}
+
+#[test]
+fn several_steps_a_launch_compute_the_same_to_the_bit() -> Result<()> {
+    let mut model = Model::empty([70, 61, 1], 0.01, Medium::of_speed(SPEED));
+    model.border = Border::Absorb(8);
+    model.sources = vec![pulse([20, 24, 0], 0.01)];
+    for storage in [Storage::F32, Storage::F16] {
+        let with = |steps: u32| -> Result<(Vec<f32>, Vec<f32>)> {
+            let tuning = Tuning {
+                steps_per_launch: Some(steps),
+                ..Tuning::default()
+            };
+            let mut simulation = Simulation::tuned(&cpu(), model.clone(), storage, tuning)?;
+            simulation.step(51)?;
+            simulation.fields()
+        };
+        let one = with(1)?;
+        assert!(one.0.iter().any(|u| u.abs() > 1e-3));
+        for steps in [2, 4, 8] {
+            assert!(with(steps)? == one, "{storage:?}, {steps} steps");
+        }
     }
     Ok(())
 }

@@ -50,26 +50,17 @@ const ROWS: [Row; 3] = [
     Row {
         package: "perpetua-ir",
         kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
-        leave_out: &[
-            "golden",
-            "vendor",
-            "msl",
-            "cuda_c",
-            "ptxas",
-            "wgsl",
-            "compile_fail",
-            "ui",
-        ],
+        leave_out: &["c_like", "lowering", "ptx", "sources"],
     },
     Row {
         package: "perpetua-device",
         kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
-        leave_out: &["golden", "compile_fail", "ui"],
+        leave_out: &[],
     },
     Row {
         package: "perpetua",
         kinds: &[Kind::Unit, Kind::Tests, Kind::Benches, Kind::Programs],
-        leave_out: &["golden", "compile_fail", "ui"],
+        leave_out: &["refusals"],
     },
 ];
 

@@ -50,7 +50,7 @@ const LANES: usize = 192;
 const ROUNDS: u64 = 3;
 
 /// Each kind of fault, as an expression of type `u32` that faults where `bad` holds.
-const KINDS: [(FaultKind, &str); 4] = [
+const KINDS: [(FaultKind, &str); 6] = [
     (
         FaultKind::IndexOutOfBounds,
         "x[if bad { 1000 + t as usize } else { t as usize }]",
@@ -66,6 +66,14 @@ const KINDS: [(FaultKind, &str); 4] = [
     (
         FaultKind::UnreachableEnum,
         "(match e[bad as usize] { Turn::Left => 10 + t, Turn::Right => 20 })",
+    ),
+    (
+        FaultKind::Unreachable,
+        "(if bad { unreachable!() } else { 30 + t })",
+    ),
+    (
+        FaultKind::ZeroStep,
+        "({ let mut n = t; for i in (0..9u32).step_by(if bad { 0 } else { 4 }) { n += i; } n })",
     ),
 ];
 

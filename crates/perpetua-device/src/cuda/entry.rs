@@ -2,8 +2,9 @@
 //! making is not trusted: whatever does not read back counts as absent.
 
 use perpetua_ir::back::Source;
-use perpetua_ir::fault::{FaultSite, PrintSite};
+use perpetua_ir::fault::FaultSite;
 use perpetua_ir::ir::{FaultKind, Kernel, PrintPiece, Scalar};
+use perpetua_ir::print::PrintSite;
 
 use crate::fault::KernelSites;
 
@@ -76,7 +77,10 @@ impl Entry {
                 out.u32(site.pieces.len() as u32);
                 for piece in &site.pieces {
                     match piece {
-                        PrintPiece::Arg => out.u32(0),
+                        PrintPiece::Arg(format) => {
+                            out.u32(0);
+                            out.text(&format.to_string());
+                        }
                         PrintPiece::Text(text) => {
                             out.u32(1);
                             out.text(text);
@@ -109,7 +113,7 @@ impl Entry {
             Some(PrintSite {
                 line: r.u32()?,
                 pieces: r.list(|r| match r.u32()? {
-                    0 => Some(PrintPiece::Arg),
+                    0 => Some(PrintPiece::Arg(r.text()?.parse().ok()?)),
                     _ => Some(PrintPiece::Text(r.text()?.to_owned())),
                 })?,
                 args: r.scalars()?,
@@ -192,9 +196,13 @@ mod tests {
             subject: "division".into(),
             operands: vec![Scalar::I32],
         };
+        let format = perpetua_ir::ir::PrintFormat {
+            width: Some(9),
+            ..Default::default()
+        };
         let print = PrintSite {
             line: 4,
-            pieces: vec![PrintPiece::Text("v ".into()), PrintPiece::Arg],
+            pieces: vec![PrintPiece::Text("v ".into()), PrintPiece::Arg(format)],
             args: vec![Scalar::F32],
         };
         let source = Source {

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
-use perpetua_ir::fault::{print_ring, record};
+use perpetua_ir::fault::record;
+use perpetua_ir::print::ring;
 
 use super::driver::lock;
 use super::memory::{Memory, Pool};
@@ -118,8 +119,8 @@ impl PrintRing {
         }
         let words = Words::new(pool, RING_WORDS)?;
         words
-            .word(print_ring::CAPACITY)
-            .store((RING_WORDS - print_ring::RECORDS) as u32, Ordering::Relaxed);
+            .word(ring::CAPACITY)
+            .store((RING_WORDS - ring::RECORDS) as u32, Ordering::Relaxed);
         if self.ring.set(words).is_ok() {
             let ring: Weak<PrintRing> = Arc::downgrade(self);
             // Prints come live; the thread ends with the context.
@@ -144,10 +145,10 @@ impl PrintRing {
     pub(super) fn drain(&self, idle: bool) {
         let Some(ring) = self.ring.get() else { return };
         let mut next = lock(&self.next);
-        let capacity = RING_WORDS - print_ring::RECORDS;
+        let capacity = RING_WORDS - ring::RECORDS;
         loop {
             // Acquire: pairs with the device's release of the header, written last.
-            let header = ring.word(print_ring::RECORDS + *next).load(Ordering::Acquire);
+            let header = ring.word(ring::RECORDS + *next).load(Ordering::Acquire);
             if *next >= capacity || header == 0 {
                 break;
             }
@@ -156,21 +157,20 @@ impl PrintRing {
             };
             let words = 1 + 2 * site.args.len();
             let argument = |i: usize| {
-                let at = print_ring::RECORDS + *next + 1 + 2 * i;
+                let at = ring::RECORDS + *next + 1 + 2 * i;
                 let half = |k: usize| u64::from(ring.word(at + k).load(Ordering::Relaxed));
                 half(0) | half(1) << 32
             };
             let args: Vec<u64> = (0..site.args.len()).map(argument).collect();
             println!("{}", site.format(&args));
             for i in 0..words {
-                ring.word(print_ring::RECORDS + *next + i)
-                    .store(0, Ordering::Relaxed);
+                ring.word(ring::RECORDS + *next + i).store(0, Ordering::Relaxed);
             }
             *next += words;
         }
         // Everything reserved has been printed: start over from the front. A kernel that reserves meanwhile fails the
         // exchange, and the next look tries again.
-        let cursor = ring.word(print_ring::CURSOR);
+        let cursor = ring.word(ring::CURSOR);
         let reserved = cursor.load(Ordering::Relaxed);
         let overflowed = reserved as usize > capacity;
         if reserved != 0 && (*next >= reserved as usize || overflowed && idle) {
@@ -182,7 +182,7 @@ impl PrintRing {
                 *next = 0;
             }
         }
-        let dropped = ring.word(print_ring::DROPPED).swap(0, Ordering::Relaxed);
+        let dropped = ring.word(ring::DROPPED).swap(0, Ordering::Relaxed);
         if dropped != 0 {
             tracing::warn!(dropped, "gpu_println! lines were lost: the ring was full");
         }

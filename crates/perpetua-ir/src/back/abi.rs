@@ -3,7 +3,7 @@
 //! **CUDA (PTX and CUDA C, checked ABI)**, kernel parameters in this order: for each buffer its address (`u64`) and
 //! its length in elements (`u64`); for each value its bytes as in memory (`bool` one byte); then the address of the
 //! fault record (`u64`, [`crate::fault::record`]) and the launch's site base (`u32`); then, only when the kernel
-//! prints, the address of the print ring (`u64`, [`crate::fault::print_ring`]). Each parameter is aligned to its size.
+//! prints, the address of the print ring (`u64`, [`crate::print::ring`]). Each parameter is aligned to its size.
 //! Plain ABI: addresses and values only.
 //!
 //! **WGSL and MSL**: buffer parameters are bindings 0, 1, … in order (in bind group 0); the next binding is the

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::fault::{FaultSite, PrintSite};
+use crate::fault::FaultSite;
+use crate::print::PrintSite;
 
 /// Something that not every target or device can do. (f16 and bf16 need nothing: both are computed by way of f32,
 /// to the same bits.)

@@ -10,9 +10,10 @@
 
 use std::sync::Arc;
 
-use crate::fault::{FaultSite, PrintSite};
+use crate::fault::FaultSite;
 use crate::ir::{AtomicOp, Builtin, Checks, Scalar, Scope, SubgroupOp, Sync};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::print::PrintSite;
 
 /// A register, by index into [`Program::registers`].
 pub(super) type Reg = u32;

@@ -510,16 +510,30 @@ pub enum FaultKind {
     DivisionOverflow,
     /// A `match` met an enum value that its type does not have; operand: the value.
     UnreachableEnum,
+    /// `unreachable!()` was reached; no operands.
+    Unreachable,
+    /// A range was to be taken in steps of zero; no operands.
+    ZeroStep,
 }
 
 impl FaultKind {
     /// All kinds, in the order of their codes in fault records.
-    pub const ALL: [FaultKind; 4] = [
+    pub const ALL: [FaultKind; 6] = [
         FaultKind::IndexOutOfBounds,
         FaultKind::DivisionByZero,
         FaultKind::DivisionOverflow,
         FaultKind::UnreachableEnum,
+        FaultKind::Unreachable,
+        FaultKind::ZeroStep,
     ];
+    /// Number of operands, all integers.
+    pub const fn operands(self) -> usize {
+        match self {
+            FaultKind::IndexOutOfBounds | FaultKind::DivisionOverflow => 2,
+            FaultKind::DivisionByZero | FaultKind::UnreachableEnum => 1,
+            FaultKind::Unreachable | FaultKind::ZeroStep => 0,
+        }
+    }
     /// Name in the text form.
     pub const fn name(self) -> &'static str {
         match self {
@@ -527,9 +541,13 @@ impl FaultKind {
             FaultKind::DivisionByZero => "division_by_zero",
             FaultKind::DivisionOverflow => "division_overflow",
             FaultKind::UnreachableEnum => "unreachable_enum",
+            FaultKind::Unreachable => "unreachable",
+            FaultKind::ZeroStep => "zero_step",
         }
     }
 }
+
+pub use perpetua_syntax::PrintFormat;
 
 /// One piece of a [`Effect::Print`] format.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -537,7 +555,7 @@ pub enum PrintPiece {
     /// Text as it stands.
     Text(String),
     /// The next argument.
-    Arg,
+    Arg(PrintFormat),
 }
 
 /// A statement's act that gives no value.

@@ -459,7 +459,7 @@ impl<'a> Declarations<'a> {
             }
             Effect::Barrier | Effect::Fence(_) => Ok(()),
             Effect::Print(pieces, args) => {
-                let wanted = pieces.iter().filter(|p| **p == PrintPiece::Arg).count();
+                let wanted = pieces.iter().filter(|p| matches!(p, PrintPiece::Arg(_))).count();
                 if wanted != args.len() {
                     return Err(TypeError::Arity {
                         what: "print".into(),

@@ -42,7 +42,7 @@ fn tail<R: Real>(f: R) -> R {
 fn special<R: Real>(x: R, y: R) -> R {
     let y = x.eq(x.lit(f32::INFINITY)).select(x, y);
     let y = x.eq(x.lit(0.0)).select(x.lit(f32::NEG_INFINITY), y);
-    x.lt(x.lit(0.0)).select(x.lit(f32::NAN), y)
+    x.lt(x.lit(0.0)).or(x.is_nan()).select(x.lit(f32::NAN), y)
 }
 
 #[inline(always)]

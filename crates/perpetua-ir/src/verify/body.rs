@@ -272,10 +272,7 @@ impl<'a> Check<'a, '_> {
         match effect {
             Effect::Store(place, ..) => self.reaches(place.base)?,
             Effect::Fault(kind, operands) => {
-                let expected = match kind {
-                    FaultKind::IndexOutOfBounds | FaultKind::DivisionOverflow => 2,
-                    FaultKind::DivisionByZero | FaultKind::UnreachableEnum => 1,
-                };
+                let expected = kind.operands();
                 if operands.len() != expected {
                     return Err(Cause::FaultOperands {
                         kind: kind.name(),

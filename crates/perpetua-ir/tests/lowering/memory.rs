@@ -140,7 +140,7 @@ fn lines_are_printed() {
     let text = "#[kernel]
         fn show(x: &[f32]) {
             let i = global_id_x();
-            gpu_println!(\"x[{}] = {}, {i:?}\", i, x[i]);
+            gpu_println!(\"x[{}] = {:>+7.2}, {i:?}\", i, x[i]);
         }";
     let k = kernel(text, "show", &default());
     let mut x = [1.5f32, -2.0];
@@ -152,8 +152,8 @@ fn lines_are_printed() {
     Interpreter::new(&k).unwrap().launch(&config).unwrap();
     let lines = lines.into_inner().unwrap();
     assert_eq!(lines[0].1, 4);
-    assert_eq!(lines[0].0, "x[0] = 1.5, 0");
-    assert_eq!(lines[1].0, "x[1] = -2, 1");
+    assert_eq!(lines[0].0, "x[0] =   +1.50, 0");
+    assert_eq!(lines[1].0, "x[1] =   -2.00, 1");
 }
 
 /// Runs `body` in a kernel with `x: &mut [i32]` of eight elements, one lane, and gives the error's text.
@@ -195,7 +195,7 @@ fn faults_name_their_line() {
         "",
         "for i in (0..9).step_by(x[0] as usize) { x[i] = 1; }",
         x,
-        "by zero",
+        "a range in steps of zero (kernel `k`, program.rs:4",
     );
     check(
         "",

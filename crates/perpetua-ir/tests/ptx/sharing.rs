@@ -186,7 +186,7 @@ fn printing_fills_the_ring() {
             .into_iter()
             .map(|s| k.param(format!("p_{s}"), s.into()))
             .collect();
-        let pieces = |n: usize| vec![PrintPiece::Arg; n];
+        let pieces = |n: usize| vec![PrintPiece::Arg(Default::default()); n];
         k.set_line(3);
         k.effect(Effect::Print(vec![PrintPiece::Text("here".into())], Vec::new()))?;
         k.set_line(4);

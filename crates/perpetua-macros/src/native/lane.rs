@@ -228,7 +228,7 @@ impl<'a> Lane<'a> {
                 Some(step) => {
                     let (native, step) = (self.setting.native(), self.expr(step));
                     let site = self.site(call.method.span(), "enum");
-                    quote!(.step_by(#native::number::step(#step, #to, #site)?))
+                    quote!(.step_by(#native::number::step(#step, #site)?))
                 }
             })
             .collect();

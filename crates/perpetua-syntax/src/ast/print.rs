@@ -1,5 +1,8 @@
 //! The parts of a printed line.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 /// A part of a printed line.
@@ -58,4 +61,89 @@ pub enum PrintAlign {
     Left,
     /// `>`.
     Right,
+}
+
+impl fmt::Display for PrintFormat {
+    /// What stands after the colon; empty for the default.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.align {
+            Some(PrintAlign::Left) => f.write_str("<")?,
+            Some(PrintAlign::Right) => f.write_str(">")?,
+            None => {}
+        }
+        for (flag, text) in [(self.plus, "+"), (self.alternate, "#"), (self.zeros, "0")] {
+            f.write_str(if flag { text } else { "" })?;
+        }
+        if let Some(width) = self.width {
+            write!(f, "{width}")?;
+        }
+        if let Some(precision) = self.precision {
+            write!(f, ".{precision}")?;
+        }
+        f.write_str(match self.notation {
+            PrintNotation::Display => "",
+            PrintNotation::Debug => "?",
+            PrintNotation::LowerHex => "x",
+            PrintNotation::UpperHex => "X",
+            PrintNotation::LowerExp => "e",
+        })
+    }
+}
+
+/// A format that is none of [`PrintFormat`]'s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownFormat;
+
+impl FromStr for PrintFormat {
+    type Err = UnknownFormat;
+
+    /// Reads what stands after the colon in a `{…}`.
+    fn from_str(spec: &str) -> Result<Self, UnknownFormat> {
+        let mut rest = spec.trim_end();
+        let mut take = |c: char| {
+            let tail = rest.strip_prefix(c);
+            rest = tail.unwrap_or(rest);
+            tail.is_some()
+        };
+        let align = if take('<') {
+            Some(PrintAlign::Left)
+        } else {
+            take('>').then_some(PrintAlign::Right)
+        };
+        let (plus, alternate, zeros) = (take('+'), take('#'), take('0'));
+        let width = take_number(&mut rest);
+        let precision = match rest.strip_prefix('.') {
+            Some(tail) => {
+                rest = tail;
+                Some(take_number(&mut rest).ok_or(UnknownFormat)?)
+            }
+            None => None,
+        };
+        let notation = match rest {
+            "" => PrintNotation::Display,
+            "?" => PrintNotation::Debug,
+            "x" => PrintNotation::LowerHex,
+            "X" => PrintNotation::UpperHex,
+            "e" => PrintNotation::LowerExp,
+            _ => return Err(UnknownFormat),
+        };
+        Ok(PrintFormat {
+            notation,
+            plus,
+            alternate,
+            zeros,
+            align,
+            width,
+            precision,
+        })
+    }
+}
+
+/// The digits at the start, as a number.
+fn take_number(rest: &mut &str) -> Option<u32> {
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (digits, tail) = rest.split_at(end);
+    let number = digits.parse().ok()?;
+    *rest = tail;
+    Some(number)
 }

@@ -1,10 +1,8 @@
 //! Expressions as text, with the parentheses that their binding asks for.
 
 use super::Printer;
-use crate::ast::{
-    BinaryOp, Expr, ExprKind, PrintAlign, PrintFormat, PrintNotation, PrintPiece, Scalar, StructName, Type,
-};
-use std::fmt::{Display, Formatter, Result};
+use crate::ast::{BinaryOp, Expr, ExprKind, PrintPiece, Scalar, StructName, Type};
+use std::fmt::{Display, Result};
 
 /// How tightly an expression binds, loosest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -293,32 +291,5 @@ impl Printer<'_, '_> {
             self.expr(arg)?;
         }
         self.text(")")
-    }
-}
-
-impl Display for PrintFormat {
-    /// What stands after the colon; empty for the default.
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        match self.align {
-            Some(PrintAlign::Left) => f.write_str("<")?,
-            Some(PrintAlign::Right) => f.write_str(">")?,
-            None => {}
-        }
-        for (flag, text) in [(self.plus, "+"), (self.alternate, "#"), (self.zeros, "0")] {
-            f.write_str(if flag { text } else { "" })?;
-        }
-        if let Some(width) = self.width {
-            write!(f, "{width}")?;
-        }
-        if let Some(precision) = self.precision {
-            write!(f, ".{precision}")?;
-        }
-        f.write_str(match self.notation {
-            PrintNotation::Display => "",
-            PrintNotation::Debug => "?",
-            PrintNotation::LowerHex => "x",
-            PrintNotation::UpperHex => "X",
-            PrintNotation::LowerExp => "e",
-        })
     }
 }

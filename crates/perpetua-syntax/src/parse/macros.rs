@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::path::segment_names;
 use super::reader::{Reader, line_of};
-use crate::ast::{Expr, ExprKind, PrintAlign, PrintFormat, PrintNotation, PrintPiece};
+use crate::ast::{Expr, ExprKind, PrintFormat, PrintPiece};
 use syn::Token;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
@@ -238,46 +238,7 @@ fn read_place(text: &str) -> Result<ArgPlace, String> {
 
 /// What stands after the colon in a `{…}`.
 fn read_format(spec: &str) -> Result<PrintFormat, String> {
-    let mut format = PrintFormat::default();
-    let mut rest = spec.trim_end();
-    let take = |rest: &mut &str, c: char| {
-        let tail = rest.strip_prefix(c);
-        *rest = tail.unwrap_or(rest);
-        tail.is_some()
-    };
-    if take(&mut rest, '<') {
-        format.align = Some(PrintAlign::Left);
-    } else if take(&mut rest, '>') {
-        format.align = Some(PrintAlign::Right);
-    }
-    format.plus = take(&mut rest, '+');
-    format.alternate = take(&mut rest, '#');
-    format.zeros = take(&mut rest, '0');
-    format.width = take_number(&mut rest);
-    if take(&mut rest, '.') {
-        format.precision = take_number(&mut rest);
-        if format.precision.is_none() {
-            return Err(unknown_format(spec));
-        }
-    }
-    format.notation = match rest {
-        "" => PrintNotation::Display,
-        "?" => PrintNotation::Debug,
-        "x" => PrintNotation::LowerHex,
-        "X" => PrintNotation::UpperHex,
-        "e" => PrintNotation::LowerExp,
-        _ => return Err(unknown_format(spec)),
-    };
-    Ok(format)
-}
-
-/// The digits at the start, as a number.
-fn take_number(rest: &mut &str) -> Option<u32> {
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let (digits, tail) = rest.split_at(end);
-    let number = digits.parse().ok()?;
-    *rest = tail;
-    Some(number)
+    spec.parse().map_err(|_| unknown_format(spec))
 }
 
 fn unknown_format(spec: &str) -> String {

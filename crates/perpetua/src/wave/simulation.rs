@@ -30,12 +30,40 @@ pub struct Tuning {
     pub block: Option<[u32; 3]>,
     /// Steps in the longest graph.
     pub graph: Option<u64>,
+    /// Steps that a launch does, 1, 2, 4 or 8; more than one only in the plane, where one medium fills the grid and there
+    /// are no probes.
+    pub steps_per_launch: Option<u32>,
 }
 
 /// The field's two buffers.
 enum Fields {
     F32([Buffer<f32>; 2]),
     F16([Buffer<f16>; 2]),
+}
+
+impl Fields {
+    fn zeros(device: &Device, storage: Storage, cells: usize) -> crate::device::Result<Fields> {
+        Ok(match storage {
+            Storage::F32 => Fields::F32([device.zeros(cells)?, device.zeros(cells)?]),
+            Storage::F16 => Fields::F16([device.zeros(cells)?, device.zeros(cells)?]),
+        })
+    }
+
+    /// The field at a step with this parity, and the one that the step before left.
+    fn args(&self, parity: usize) -> [KernelArg<'_>; 2] {
+        match self {
+            Fields::F32(f) => [f[parity].arg(), f[1 - parity].arg()],
+            Fields::F16(f) => [f[parity].arg(), f[1 - parity].arg()],
+        }
+    }
+}
+
+/// Launches that do several steps, from one pair of buffers to the other.
+struct Blocked {
+    kernel: Kernel,
+    config: LaunchConfig,
+    steps: u64,
+    scratch: Fields,
 }
 
 /// The buffer that holds the field now, on the device.
@@ -79,6 +107,7 @@ pub struct Simulation {
     family: Family,
     kernel: Kernel,
     config: LaunchConfig,
+    blocked: Option<Blocked>,
     edge: f32,
     drive: Buffer<f32>,
     positions: Buffer<u32>,
@@ -110,6 +139,55 @@ fn is_open(model: &Model) -> bool {
         && model.cells.iter().all(|m| *m == first)
 }
 
+impl Blocked {
+    /// `None` where steps are done one by one.
+    fn new(
+        device: &Device,
+        family: &Family,
+        model: &Model,
+        storage: Storage,
+        tuning: Tuning,
+    ) -> Result<Option<Blocked>> {
+        let on_gpu = matches!(device.backend(), BackendKind::Cuda | BackendKind::Wgpu);
+        let open = matches!(family, Family::Open { .. }) && !model.is_deep() && model.probes.is_empty();
+        let limits = &device.info().limits;
+        let fits = limits.max_threads_per_block >= 512
+            && limits.shared_bytes_per_block >= 32_768
+            && limits.max_buffers >= 6;
+        // Native code on the CPU has no use for tiles: asked for, they are interpreted.
+        let steps = tuning.steps_per_launch.unwrap_or(if on_gpu { 4 } else { 1 });
+        if !(open && fits) || steps == 1 {
+            return Ok(None);
+        }
+        use kernels::{full, half};
+        let kernel = match (storage, steps) {
+            (Storage::F32, 2) => full::blocked::open_2d::kernel::<2>(),
+            (Storage::F32, 4) => full::blocked::open_2d::kernel::<4>(),
+            (Storage::F32, 8) => full::blocked::open_2d::kernel::<8>(),
+            (Storage::F16, 2) => half::blocked::open_2d::kernel::<2>(),
+            (Storage::F16, 4) => half::blocked::open_2d::kernel::<4>(),
+            (Storage::F16, 8) => half::blocked::open_2d::kernel::<8>(),
+            _ => return Err(range("steps a launch", steps, "1, 2, 4 or 8 are possible")),
+        };
+        // SAFETY: as in `Simulation::launcher`; the second pair of buffers is as long as the first, cells are clamped into
+        // the grid before they are loaded and stored only where they lie in it, and the tile's indices are sums of numbers
+        // whose greatest is below its length: the launch is of work-groups of 64 x 8 lanes.
+        let kernel = if on_gpu {
+            unsafe { kernel.unchecked() }
+        } else {
+            kernel
+        };
+        let each = 64 - 2 * steps;
+        let groups = [0, 1].map(|axis: usize| (model.size[axis] as u32).div_ceil(each));
+        Ok(Some(Blocked {
+            kernel: device.kernel(&kernel)?,
+            config: LaunchConfig::new([groups[0], groups[1], 1], [64, 8, 1]),
+            steps: steps.into(),
+            scratch: Fields::zeros(device, storage, model.cells.len())?,
+        }))
+    }
+}
+
 impl Simulation {
     /// A simulation of `model` at rest, stored as f32.
     ///
@@ -134,10 +212,7 @@ impl Simulation {
     pub fn tuned(device: &Device, model: Model, storage: Storage, tuning: Tuning) -> Result<Simulation> {
         model.check()?;
         let cells = model.cells.len();
-        let fields = match storage {
-            Storage::F32 => Fields::F32([device.zeros(cells)?, device.zeros(cells)?]),
-            Storage::F16 => Fields::F16([device.zeros(cells)?, device.zeros(cells)?]),
-        };
+        let fields = Fields::zeros(device, storage, cells)?;
         let default = match device.backend() {
             // Its arguments lie in a block of bytes that a submission fills.
             BackendKind::Wgpu => 256,
@@ -148,6 +223,7 @@ impl Simulation {
         let probes = positions.len().max(1);
         let family = Simulation::family(device, &model)?;
         let (kernel, config) = Simulation::launcher(device, &family, &model, storage, tuning)?;
+        let blocked = Blocked::new(device, &family, &model, storage, tuning)?;
         Ok(Simulation {
             stream: device.default_stream(),
             device: device.clone(),
@@ -156,6 +232,7 @@ impl Simulation {
             fields,
             kernel,
             config,
+            blocked,
             edge: Simulation::edge_of(&model),
             drive: device.zeros(longest as usize * DRIVEN)?,
             positions: device.upload(if positions.is_empty() { &[0] } else { &positions })?,
@@ -316,9 +393,12 @@ impl Simulation {
         self.stream.write(&self.drive.slice(..rows.len())?, &rows)?;
         if turns >= SHORTEST && turns.is_power_of_two() && self.step.is_multiple_of(2) {
             if !self.graphs.contains_key(&turns) {
-                let graph = self
-                    .stream
-                    .capture(|stream| (0..turns).try_for_each(|turn| self.launch(stream, turn)))?;
+                let graph = self.stream.capture(|stream| match &self.blocked {
+                    // An even number of launches: the field ends up in the buffers that it began in.
+                    Some(blocked) => (0..turns / blocked.steps)
+                        .try_for_each(|launch| self.launch_blocked(stream, blocked, launch)),
+                    None => (0..turns).try_for_each(|turn| self.launch(stream, turn)),
+                })?;
                 self.graphs.insert(turns, graph);
             }
             if let Some(graph) = self.graphs.get(&turns) {
@@ -373,10 +453,7 @@ impl Simulation {
         let [w, h, d] = self.model.size.map(|n| n as u32);
         let (deep, probes, turn) = (self.model.is_deep(), self.model.probes.len() as u32, turn as u32);
         let mut args: Vec<KernelArg<'_>> = Vec::with_capacity(20);
-        match &self.fields {
-            Fields::F32(f) => args.extend([f[parity].arg(), f[1 - parity].arg()]),
-            Fields::F16(f) => args.extend([f[parity].arg(), f[1 - parity].arg()]),
-        }
+        args.extend(self.fields.args(parity));
         match &self.family {
             Family::Open { profile, .. } => args.push(profile.arg()),
             Family::Media { cells, table, .. } => args.extend([cells.arg(), table.arg()]),
@@ -401,6 +478,31 @@ impl Simulation {
             }
         }
         stream.launch(&self.kernel, self.config, &args)
+    }
+
+    /// Submits the `launch`th launch of several steps after the present one; the step is even.
+    fn launch_blocked(&self, stream: &Stream, blocked: &Blocked, launch: u64) -> crate::device::Result<()> {
+        let Family::Open {
+            profile,
+            stiffness,
+            source,
+        } = &self.family
+        else {
+            return Ok(());
+        };
+        let pairs = [&self.fields, &blocked.scratch];
+        let [from, to] = if launch % 2 == 0 { [0, 1] } else { [1, 0] };
+        let [w, h, _] = self.model.size.map(|n| n as u32);
+        let mut args: Vec<KernelArg<'_>> = Vec::with_capacity(15);
+        args.extend(pairs[from].args(0));
+        args.extend(pairs[to].args(0));
+        args.extend([profile.arg(), self.drive.arg(), w.into(), h.into()]);
+        args.extend([(*stiffness).into(), self.edge.into()]);
+        args.push(((launch * blocked.steps) as u32).into());
+        for axis in 0..2 {
+            args.extend([(source.from[axis] as u32).into(), (source.to[axis] as u32).into()]);
+        }
+        stream.launch(&blocked.kernel, blocked.config, &args)
     }
 
     /// Waits for the submitted steps.
@@ -608,6 +710,7 @@ impl Simulation {
         let mut family = Simulation::family(&self.device, &self.model)?;
         let (kernel, config) =
             Simulation::launcher(&self.device, &family, &self.model, self.storage, self.tuning)?;
+        let blocked = Blocked::new(&self.device, &family, &self.model, self.storage, self.tuning)?;
         let edge = Simulation::edge_of(&self.model);
         let stays = match (&mut family, &self.family) {
             (
@@ -626,6 +729,7 @@ impl Simulation {
             _ => false,
         };
         (self.family, self.kernel, self.config, self.edge) = (family, kernel, config, edge);
+        self.blocked = blocked;
         if !stays {
             self.graphs.clear();
         }
@@ -684,6 +788,7 @@ impl Simulation {
             .iter()
             .map(|p| self.model.index(p.at) as u32)
             .collect();
+        self.blocked = Blocked::new(&self.device, &self.family, &self.model, self.storage, self.tuning)?;
         self.record = self
             .device
             .zeros(self.longest as usize * positions.len().max(1))?;

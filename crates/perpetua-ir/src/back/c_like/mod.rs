@@ -35,10 +35,11 @@ pub(super) use module::{COMPONENTS, Module, type_word};
 pub(super) use writer::{Spot, SpotStep, Writer, array_levels};
 
 use super::RenderError;
-use crate::fault::{FaultSite, PrintSite};
+use crate::fault::FaultSite;
 use crate::ir::{Body, Effect, Inst, Kernel, Scalar, Type};
 use crate::pass::checks::make_explicit;
 use crate::pass::{Operation, expand, expand_library, single_level};
+use crate::print::PrintSite;
 use crate::verify::Verified;
 
 /// A kernel ready to be written, with its sites. The `line` of fault and print statements is their site's number.

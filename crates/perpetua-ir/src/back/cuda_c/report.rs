@@ -3,8 +3,11 @@
 use super::super::c_like::c;
 use super::super::c_like::{Bind, Dialect, Expr, Writer, fold_cast, mark_dead};
 use super::dialect::Cuda;
-use crate::fault::{print_ring, record};
-use crate::ir::{PrintPiece, Scalar};
+use crate::fault::record;
+use crate::print::ring;
+use perpetua_syntax::{PrintAlign, PrintNotation};
+
+use crate::ir::{PrintFormat, PrintPiece, Scalar};
 
 /// An integer operand in 64 bits, extended by its type.
 fn extended(d: &Cuda, s: Scalar, e: &Expr) -> Expr {
@@ -78,10 +81,10 @@ pub(super) fn print(d: &Cuda, w: &mut Writer<'_>, site: u32, args: &[(Scalar, Ex
     let begin = w.m.helper("print_begin", |name| {
         format!(
             "// Room for a record of so many words in the ring, or null.\n__device__ unsigned int* {name}(unsigned int* ring, unsigned int words)\n{{\n    unsigned int at;\n    asm volatile(\"atom.relaxed.sys.add.u32 %0, [%1], %2;\" : \"=r\"(at) : \"l\"(ring + {cursor}), \"r\"(words) : \"memory\");\n    const unsigned int capacity = ring[{capacity}];\n    if (at > capacity || words > capacity - at) {{\n        asm volatile(\"red.relaxed.sys.add.u32 [%0], 1;\" :: \"l\"(ring + {dropped}) : \"memory\");\n        return 0;\n    }}\n    return ring + {records} + at;\n}}\n",
-            cursor = print_ring::CURSOR,
-            capacity = print_ring::CAPACITY,
-            dropped = print_ring::DROPPED,
-            records = print_ring::RECORDS,
+            cursor = ring::CURSOR,
+            capacity = ring::CAPACITY,
+            dropped = ring::DROPPED,
+            records = ring::RECORDS,
         )
     });
     let value = w.m.helper("print_value", |name| {
@@ -138,10 +141,10 @@ pub(super) fn printf(d: &Cuda, w: &mut Writer<'_>, pieces: &[PrintPiece], args: 
                     }
                 }
             }
-            PrintPiece::Arg => {
+            PrintPiece::Arg(spec) => {
                 let Some((s, e)) = args.next() else { continue };
-                let (code, text) = formatted(d, w, *s, e);
-                format.push_str(code);
+                let (code, text) = formatted(d, w, *s, e, spec);
+                format.push_str(&code);
                 values.push_str(&format!(", {text}"));
             }
         }
@@ -149,19 +152,55 @@ pub(super) fn printf(d: &Cuda, w: &mut Writer<'_>, pieces: &[PrintPiece], args: 
     w.write(&format!("printf(\"{format}\\n\"{values});"));
 }
 
-fn formatted(d: &Cuda, w: &mut Writer<'_>, s: Scalar, e: &Expr) -> (&'static str, String) {
+/// A conversion of C's `printf` that comes near to Rust's format, and the argument for it.
+fn formatted(d: &Cuda, w: &mut Writer<'_>, s: Scalar, e: &Expr, format: &PrintFormat) -> (String, String) {
     let natural = c::natural(d, s, e.clone()).text;
-    match s {
-        Scalar::Bool => ("%s", format!("{} ? \"true\" : \"false\"", e.at(Bind::Or))),
-        Scalar::I64 => ("%lld", natural),
-        Scalar::U64 => ("%llu", natural),
-        Scalar::U8 | Scalar::U16 | Scalar::U32 => ("%u", natural),
-        Scalar::F16 => ("%g", d.cast(w, s, Scalar::F32, e).map_or(natural, |e| e.text)),
+    let hexadecimal = match format.notation {
+        PrintNotation::LowerHex => Some("x"),
+        PrintNotation::UpperHex => Some("X"),
+        _ => None,
+    };
+    let float = match (format.notation, format.precision) {
+        (PrintNotation::LowerExp, _) => "e",
+        (_, Some(_)) => "f",
+        (_, None) => "g",
+    };
+    let unsigned = hexadecimal.unwrap_or("u");
+    let (length, conversion, text) = match s {
+        Scalar::Bool => ("", "s", format!("{} ? \"true\" : \"false\"", e.at(Bind::Or))),
+        Scalar::I64 => ("ll", hexadecimal.unwrap_or("d"), natural),
+        Scalar::U64 => ("ll", unsigned, natural),
+        Scalar::U8 | Scalar::U16 | Scalar::U32 => ("", unsigned, natural),
+        Scalar::F16 => (
+            "",
+            float,
+            d.cast(w, s, Scalar::F32, e).map_or(natural, |e| e.text),
+        ),
         Scalar::BF16 => (
-            "%g",
+            "",
+            float,
             format!("__uint_as_float((unsigned int){} << 16)", e.at(Bind::Prefix)),
         ),
-        Scalar::F32 | Scalar::F64 => ("%g", natural),
-        _ => ("%d", natural),
+        Scalar::F32 | Scalar::F64 => ("", float, natural),
+        Scalar::I8 | Scalar::I16 if hexadecimal.is_some() => {
+            let mask = if s == Scalar::I8 { "0xff" } else { "0xffff" };
+            ("", unsigned, format!("{} & {mask}", e.at(Bind::Bits)))
+        }
+        Scalar::I8 | Scalar::I16 | Scalar::I32 => ("", hexadecimal.unwrap_or("d"), natural),
+    };
+    let mut code = String::from("%");
+    let left = format.align == Some(PrintAlign::Left) && !format.zeros;
+    for (flag, sign) in [
+        (left, '-'),
+        (format.plus && hexadecimal.is_none(), '+'),
+        (format.alternate && hexadecimal.is_some(), '#'),
+        (format.zeros && s != Scalar::Bool, '0'),
+    ] {
+        code.extend(flag.then_some(sign));
     }
+    code.extend(format.width.map(|n| n.to_string()));
+    if s.is_float() || s == Scalar::Bool {
+        code.extend(format.precision.map(|n| format!(".{n}")));
+    }
+    (code + length + conversion, text)
 }

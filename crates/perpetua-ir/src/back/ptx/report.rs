@@ -3,8 +3,9 @@
 use super::Renderer;
 use super::emit::{Label, Leaf, emit, emit_once};
 use super::memory::Space;
-use crate::fault::{print_ring, record};
+use crate::fault::record;
 use crate::ir::{Axis, Scalar, Value};
+use crate::print::ring;
 
 /// Name of the parameter that holds the fault record's address.
 pub(super) const RECORD: &str = "perpetua_fault_record";
@@ -124,12 +125,12 @@ impl Renderer<'_> {
         emit!(
             self,
             "atom.relaxed.sys.global.add.u32 {at}, [{ring}+{}], {words}",
-            byte(print_ring::CURSOR)
+            byte(ring::CURSOR)
         );
         emit!(
             self,
             "ld.global.b32 {capacity}, [{ring}+{}]",
-            byte(print_ring::CAPACITY)
+            byte(ring::CAPACITY)
         );
         // In 64 bits: the sum of two words may not fit one.
         let end = self.cast(Scalar::U32, Scalar::U64, at);
@@ -141,7 +142,7 @@ impl Renderer<'_> {
         emit!(
             self,
             "atom.relaxed.sys.global.add.u32 {dropped}, [{ring}+{}], 1",
-            byte(print_ring::DROPPED)
+            byte(ring::DROPPED)
         );
         emit!(self, "bra {done}");
         self.out.place(rest);
@@ -156,7 +157,7 @@ impl Renderer<'_> {
                 _ => self.cast(Scalar::U32, Scalar::U64, unsigned),
             };
             let (low, high) = self.halves(wide);
-            let word = print_ring::RECORDS + 1 + 2 * i;
+            let word = ring::RECORDS + 1 + 2 * i;
             emit!(self, "st.global.b32 [{to}+{}], {low}", byte(word));
             emit!(self, "st.global.b32 [{to}+{}], {high}", byte(word + 1));
         }
@@ -167,7 +168,7 @@ impl Renderer<'_> {
         emit!(
             self,
             "st.release.sys.{space}.b32 [{to}+{}], {number}",
-            byte(print_ring::RECORDS)
+            byte(ring::RECORDS)
         );
         self.out.place(done);
     }

@@ -2,10 +2,11 @@
 
 use super::super::program::*;
 use super::{Context, Flattener, Result, leaf_sizes};
-use crate::fault::{FaultSite, PrintSite};
+use crate::fault::FaultSite;
 use crate::ir::*;
 use crate::ops::eval::{eval_cast, result_scalar};
 use crate::ops::{BinaryOp, Second, TernaryOp};
+use crate::print::PrintSite;
 
 impl<'a> Flattener<'a> {
     /// Registers of a value.

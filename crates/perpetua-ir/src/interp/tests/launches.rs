@@ -143,15 +143,15 @@ fn prints_come_in_lane_order() {
             let text = |t: &str| PrintPiece::Text(t.into());
             let pieces = vec![
                 text("lane "),
-                PrintPiece::Arg,
+                PrintPiece::Arg(Default::default()),
                 text(" of "),
-                PrintPiece::Arg,
+                PrintPiece::Arg(Default::default()),
                 text(": "),
-                PrintPiece::Arg,
+                PrintPiece::Arg(Default::default()),
                 text(" "),
-                PrintPiece::Arg,
+                PrintPiece::Arg(Default::default()),
                 text(" "),
-                PrintPiece::Arg,
+                PrintPiece::Arg(Default::default()),
             ];
             k.effect(Effect::Print(pieces, vec![t, b, half, low, minus]))
         })

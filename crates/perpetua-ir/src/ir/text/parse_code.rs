@@ -292,7 +292,7 @@ impl<'t> Parser<'t> {
                     Some('"') => pieces.push(PrintPiece::Text(self.cursor.string()?)),
                     _ => {
                         args.push(self.value()?);
-                        pieces.push(PrintPiece::Arg);
+                        pieces.push(PrintPiece::Arg(self.print_format()?));
                     }
                 }
                 if !self.separated() {
@@ -301,6 +301,19 @@ impl<'t> Parser<'t> {
             }
         }
         self.simple(Inst::Do(Effect::Print(pieces, args)))
+    }
+
+    /// A format behind an argument, such as `":>8.3"`; none is the default.
+    fn print_format(&mut self) -> Result<PrintFormat> {
+        self.cursor.space();
+        if self.cursor.peek() != Some('"') {
+            return Ok(PrintFormat::default());
+        }
+        let start = self.cursor.clone();
+        let text = self.cursor.string()?;
+        text.strip_prefix(':')
+            .and_then(|spec| spec.parse().ok())
+            .ok_or_else(|| start.expected("a format such as `\":>8.3\"`"))
     }
 
     fn switch(&mut self, scope: &mut Scope<'t>, depth: usize) -> Result<Stmt> {

@@ -300,10 +300,15 @@ impl<'a, 'w> Printer<'a, 'w> {
                     separator = ", ";
                     match piece {
                         PrintPiece::Text(text) => string(self.out, text)?,
-                        PrintPiece::Arg => match args.next() {
-                            Some(v) => write!(self.out, "%{}", v.0)?,
-                            None => self.word("%?")?,
-                        },
+                        PrintPiece::Arg(format) => {
+                            match args.next() {
+                                Some(v) => write!(self.out, "%{}", v.0)?,
+                                None => self.word("%?")?,
+                            }
+                            if *format != PrintFormat::default() {
+                                write!(self.out, " \":{format}\"")?;
+                            }
+                        }
                     }
                 }
                 for v in args {

@@ -21,9 +21,10 @@ mod rewrite;
 mod tests;
 mod uniformity;
 
-use crate::fault::{FaultSite, PrintSite};
+use crate::fault::FaultSite;
 use crate::ir::{Block, Body, Checks, Effect, Inst, Kernel, Op, Scalar, Type};
 use crate::pass::inline::inline_functions;
+use crate::print::PrintSite;
 use crate::verify::Verified;
 use rewrite::{Policy, Rewriter};
 use uniformity::Uniformity;

@@ -38,6 +38,9 @@ pub(super) struct Args {
     /// Steps in the longest graph, up to 1024
     #[arg(long)]
     graph: Option<u64>,
+    /// Steps that a launch does: 1, 2, 4 or 8; more than one on GPUs in the plane, without --media
+    #[arg(long)]
+    steps_per_launch: Option<u32>,
     /// Seconds for each figure
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
@@ -87,6 +90,7 @@ fn measure(device: &Device, size: [usize; 3], args: &Args) -> Result<(f64, &'sta
         block: (!args.block.is_empty())
             .then(|| [0, 1, 2].map(|axis| args.block.get(axis).copied().unwrap_or(1))),
         graph: args.graph,
+        steps_per_launch: args.steps_per_launch,
     };
     let mut simulation = Simulation::tuned(device, model(size, args.media), storage, tuning)?;
     // What is made at first use is not measured: kernels, and graphs of all lengths where steps are short.

@@ -271,9 +271,9 @@ pub fn shr<T: Integer, U: Integer>(a: T, b: U) -> T {
 /// # Errors
 /// It is zero.
 #[inline(always)]
-pub fn step<T: Integer>(step: usize, end: T, at: &'static Site) -> Result<usize, Stop> {
+pub fn step(step: usize, at: &'static Site) -> Result<usize, Stop> {
     if step == 0 {
-        return Err(Stop::zero(at, T::SCALAR, end.wide()));
+        return Err(Stop::zero_step(at));
     }
     Ok(step)
 }

@@ -99,16 +99,25 @@ impl Stop {
         Stop {
             site,
             subject: site.subject,
-            kind: FaultKind::UnreachableEnum,
+            kind: FaultKind::Unreachable,
             operands: [0, 0],
-            types: [Some(Scalar::U32), None],
+            types: [None, None],
+        }
+    }
+
+    /// A range in steps of zero.
+    #[cold]
+    pub(super) fn zero_step(site: &'static Site) -> Stop {
+        Stop {
+            kind: FaultKind::ZeroStep,
+            ..Stop::unreachable(site)
         }
     }
 
     /// What is accessed or computed.
     pub(super) fn subject(&self) -> &'static str {
         match self.kind {
-            FaultKind::UnreachableEnum => "enum",
+            FaultKind::UnreachableEnum | FaultKind::Unreachable | FaultKind::ZeroStep => "enum",
             _ => self.subject,
         }
     }

@@ -9,6 +9,11 @@ mod step;
 
 // As above.
 #[allow(clippy::duplicate_mod)]
+#[path = "blocked.rs"]
+pub(in crate::wave) mod blocked;
+
+// As above.
+#[allow(clippy::duplicate_mod)]
 #[path = "four.rs"]
 pub(in crate::wave) mod four;
 

@@ -1,12 +1,12 @@
 //! Assignments, printing, and `unreachable!()`.
 
-use perpetua_syntax::{BinaryOp as SyntaxOp, PrintFormat, PrintNotation, PrintPiece as SyntaxPiece};
+use perpetua_syntax::{BinaryOp as SyntaxOp, PrintNotation, PrintPiece as SyntaxPiece};
 
 use super::value::Src;
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::{Ty, show};
-use crate::ir::{Effect, FaultKind, PrintPiece, Scalar};
+use crate::ir::{Effect, FaultKind, PrintPiece};
 
 impl Emitter<'_> {
     pub(super) fn assign(&mut self, place: &Expr, value: &Expr, line: u32) -> Result<()> {
@@ -38,11 +38,7 @@ impl Emitter<'_> {
     }
 
     pub(super) fn unreachable(&mut self, line: u32) -> Result<()> {
-        // There is no value that is wrong; the fault has an operand all the same.
-        let none = self.constant(Scalar::U32, 0);
-        let done = self
-            .k
-            .effect(Effect::Fault(FaultKind::UnreachableEnum, vec![none]));
+        let done = self.k.effect(Effect::Fault(FaultKind::Unreachable, Vec::new()));
         self.typed(line, done)
     }
 
@@ -68,20 +64,19 @@ impl Emitter<'_> {
                     let Some((value, ty)) = values.get(*index as usize) else {
                         return Err(self.error(line, "the format names an argument that is not there", ""));
                     };
-                    let float = matches!(ty, Ty::Scalar(s) if s.is_float());
-                    let plain = PrintFormat::default();
-                    let debug = PrintFormat {
-                        notation: PrintNotation::Debug,
-                        ..plain
+                    let fits = match (format.notation, ty) {
+                        (PrintNotation::LowerHex | PrintNotation::UpperHex, Ty::Scalar(s)) => s.is_integer(),
+                        (PrintNotation::LowerExp, ty) => *ty != Ty::Scalar(perpetua_syntax::Scalar::Bool),
+                        _ => true,
                     };
-                    if *format != plain && (*format != debug || float) {
+                    if !fits {
                         return Err(self.error(
                             line,
-                            "devices print with `{}` only",
-                            "leave the format out, or convert the value before",
+                            format!("`{}` is printed with `{{:{format}}}`", show(ty)),
+                            "write `{}`, or print its bits as an integer",
                         ));
                     }
-                    out.push(PrintPiece::Arg);
+                    out.push(PrintPiece::Arg(*format));
                     printed.push(*value);
                 }
             }

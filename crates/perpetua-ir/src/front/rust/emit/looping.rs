@@ -136,7 +136,7 @@ impl Emitter<'_> {
                     }
                     None => {
                         let all = self.progression(start, end, false, line)?;
-                        let (some, all) = self.step_by(all, step, s, end, line)?;
+                        let (some, all) = self.step_by(all, step, s, line)?;
                         self.for_progression(target, local, &all, some, body, line)
                     }
                 }
@@ -151,7 +151,7 @@ impl Emitter<'_> {
                         Adaptor::StepBy(step) => {
                             let step = self.value(step)?;
                             self.at(line);
-                            let (fine, stepped) = self.step_by(all, step, s, end, line)?;
+                            let (fine, stepped) = self.step_by(all, step, s, line)?;
                             all = stepped;
                             some = match (some, fine) {
                                 (Some(a), Some(b)) => Some(self.binary(BinaryOp::And, a, b, line)?),
@@ -278,7 +278,6 @@ impl Emitter<'_> {
         all: Progression,
         step: Value,
         s: Scalar,
-        dividend: Value,
         line: u32,
     ) -> Result<(Option<Value>, Progression)> {
         let unsigned = s.to_unsigned();
@@ -290,9 +289,7 @@ impl Emitter<'_> {
             let zero = self.constant(wide, 0);
             let ok = self.binary(BinaryOp::Ne, step, zero, line)?;
             let fault = self.branch(|this| {
-                let done = this
-                    .k
-                    .effect(Effect::Fault(FaultKind::DivisionByZero, vec![dividend]));
+                let done = this.k.effect(Effect::Fault(FaultKind::ZeroStep, Vec::new()));
                 this.typed(line, done)?;
                 Ok(Val::unit())
             })?;
