@@ -1,9 +1,7 @@
-//! `cargo xtask golden`: the tests that compare rendered sources with files, or overwrite those.
-//!
-//! A golden test is an integration test whose name starts with `golden`; it overwrites its files when
-//! `PERPETUA_BLESS=1`.
+//! `cargo xtask golden`: the tests that compare rendered sources with files, alone; or overwrites those files. They are
+//! also among the tests that `cargo xtask test` runs.
 
-use crate::workspace::{cargo, metadata, shell};
+use crate::workspace::{cargo, shell};
 use anyhow::{Context, Result};
 use xshell::cmd;
 
@@ -14,43 +12,23 @@ pub(crate) struct Arguments {
     bless: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    compare_or_bless(arguments.bless)
-}
+/// The test programs of `perpetua-ir` that overwrite their files when `PERPETUA_BLESS=1`.
+const PROGRAMS: [&str; 4] = ["c_like", "ptx", "sources", "text"];
 
-/// Runs every golden test, with the features of the other tests so that nothing is built twice.
-pub(crate) fn compare_or_bless(bless: bool) -> Result<()> {
-    let metadata = metadata()?;
-    let targets = metadata
-        .workspace_packages()
-        .into_iter()
-        .flat_map(|package| &package.targets);
-    let count = targets
-        .filter(|target| target.is_test() && target.name.starts_with("golden"))
-        .count();
-    if count > 0 {
-        let (shell, cargo, pattern) = (shell()?, cargo(), "golden*");
-        let command = cmd!(
-            shell,
-            "{cargo} test --workspace --all-features --no-fail-fast --test {pattern}"
-        )
-        .quiet();
-        let command = if bless {
-            command.env("PERPETUA_BLESS", "1")
-        } else {
-            command.env_remove("PERPETUA_BLESS")
-        };
-        command
-            .run()
-            .context("rendered sources differ; if that is meant, run `cargo xtask golden --bless`")?;
-    }
-    println!(
-        "golden: {count} test programs {}",
-        if bless {
-            "have written their files"
-        } else {
-            "agree with their files"
-        }
-    );
-    Ok(())
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let (shell, cargo) = (shell()?, cargo());
+    let programs = PROGRAMS.iter().flat_map(|name| ["--test", *name]);
+    let command = cmd!(
+        shell,
+        "{cargo} test --package perpetua-ir --all-features --no-fail-fast {programs...}"
+    )
+    .quiet();
+    let command = if arguments.bless {
+        command.env("PERPETUA_BLESS", "1")
+    } else {
+        command.env_remove("PERPETUA_BLESS")
+    };
+    command
+        .run()
+        .context("rendered sources differ; if that is meant, run `cargo xtask golden --bless`")
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change goes in, a stage at a time, with a time for each.
 
 use crate::workspace::{cargo, shell};
-use crate::{golden, setup, tidy, toolchain, web};
+use crate::{setup, tidy, toolchain, web};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use std::io::{BufRead, BufReader};
@@ -27,10 +27,8 @@ enum Stage {
     Tidy,
     /// Lints, over every target and feature.
     Clippy,
-    /// Unit and integration tests, vendor tools and software Vulkan included.
+    /// Unit and integration tests, vendor tools, golden files and software Vulkan included.
     Unit,
-    /// Rendered sources equal the golden files.
-    Golden,
     /// Examples in documentation.
     DocTests,
     /// Documentation without broken links.
@@ -100,7 +98,6 @@ impl Stage {
             Stage::Setup => return setup::run(&setup::Arguments { only: Vec::new() }),
             Stage::Tidy => return tidy::run(),
             Stage::Web => return web::test(shell),
-            Stage::Golden => return golden::compare_or_bless(false),
             Stage::Fmt => cmd!(shell, "{cargo} fmt --all --check"),
             Stage::Clippy => {
                 cmd!(

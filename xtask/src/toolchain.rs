@@ -35,11 +35,29 @@ pub(crate) fn absent_targets() -> Vec<String> {
         return Vec::new();
     }
     let needed = [DEBIAN_RUSTC, DEBIAN_CARGO, DEBIAN_SOURCES];
-    needed
+    let absent: Vec<String> = needed
         .iter()
         .filter(|path| !Path::new(path).exists())
         .map(|path| (*path).to_owned())
-        .collect()
+        .collect();
+    if !absent.is_empty() {
+        return absent;
+    }
+    too_old(&shell).into_iter().collect()
+}
+
+/// What is wrong with the second compiler's version: Debian's first one for a release stays, newer ones come with its
+/// security updates.
+fn too_old(shell: &Shell) -> Option<String> {
+    let rustc = DEBIAN_RUSTC;
+    let found = cmd!(shell, "{rustc} --version").quiet().read().ok()?;
+    let minor = |version: &str| version.split('.').nth(1).and_then(|n| n.parse::<u32>().ok());
+    let wanted = env!("CARGO_PKG_RUST_VERSION");
+    (minor(&found)? < minor(wanted)?).then(|| {
+        format!(
+            "{DEBIAN_RUSTC} from {wanted} on (found {found}; the package rustc-web of Debian's security updates has it)"
+        )
+    })
 }
 
 /// Whether the running toolchain has the target's standard library.

@@ -70,6 +70,42 @@ fn stream_scale_8(x: &[f32], y: &mut [f32], a: f32) {
     }
 }
 
+/// Four numbers that lie together.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Four {
+    a: f32,
+    b: f32,
+    c: f32,
+    d: f32,
+}
+
+/// `v` times `a`.
+#[device]
+fn scaled(v: Four, a: f32) -> Four {
+    Four {
+        a: a * v.a,
+        b: a * v.b,
+        c: a * v.c,
+        d: a * v.d,
+    }
+}
+
+/// The same with two times four elements that lie together a lane.
+#[kernel]
+fn stream_scale_structs(x: &[Four], y: &mut [Four], a: f32) {
+    let step = local_size();
+    let i = group_id_x() * step * 2 + local_id_x();
+    if i + step < y.len() {
+        let v0 = x[i];
+        let v1 = x[i + step];
+        y[i] = scaled(v0, a);
+        y[i + step] = scaled(v1, a);
+    } else if i < y.len() {
+        y[i] = scaled(x[i], a);
+    }
+}
+
 /// Lanes per work-group in x.
 #[device]
 fn local_size() -> usize {
@@ -181,7 +217,7 @@ fn streaming(device: &Device) -> Result<()> {
     let (x, y) = (device.upload(&host)?, device.zeros::<f32>(n)?);
     drop(host);
     let bytes = 2 * 4 * n as u64;
-    let copy = median(5, || drained(&stream, 10, || stream.copy(&x, &y)))?;
+    let copy = median(5, || drained(&stream, 40, || stream.copy(&x, &y)))?;
     row(
         kind,
         &format!("device copy, {} MiB each way", n / 262_144),
@@ -192,11 +228,26 @@ fn streaming(device: &Device) -> Result<()> {
         ("four elements a lane", stream_scale_4::kernel(), 4),
         ("eight elements a lane", stream_scale_8::kernel(), 8),
     ];
+    let in_structs = stream_scale_structs::kernel();
+    let (quads, results) = (x.cast::<Four>()?, y.cast::<Four>()?);
+    for block in [128, 256, 512] {
+        let config = LaunchConfig::linear(n.div_ceil(8), block);
+        let time = median(5, || {
+            drained(&stream, 40, || {
+                stream.launch(&in_structs, config, args![&quads, &results, 1.5f32])
+            })
+        })?;
+        row(
+            kind,
+            &format!("checked #[kernel] y = a x, two structs of four a lane, block {block}"),
+            bandwidth(bytes, time),
+        );
+    }
     for (name, kernel, each) in kernels {
         for block in [128, 256, 512] {
             let config = LaunchConfig::linear(n.div_ceil(each), block);
             let time = median(5, || {
-                drained(&stream, 10, || {
+                drained(&stream, 40, || {
                     stream.launch(&kernel, config, args![&x, &y, 1.5f32])
                 })
             })?;

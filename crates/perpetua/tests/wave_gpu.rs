@@ -51,10 +51,17 @@ fn busy_scenes(kind: BackendKind) -> Result<(), Failed> {
 
 /// One medium: several cells a lane and several steps a launch, each against the plain CPU.
 fn tunings(kind: BackendKind) -> Result<(), Failed> {
+    let plane = [(1, 1), (4, 1), (1, 2), (1, 4), (1, 8)];
+    let space = [(1, 1), (4, 1), (8, 1), (16, 1), (32, 1)];
+    compare(kind, [170, 131, 1], plane)?;
+    compare(kind, [50, 41, 37], space)
+}
+
+fn compare(kind: BackendKind, size: [usize; 3], tunings: [(u32, u32); 5]) -> Result<(), Failed> {
     let (device, cpu) = (Device::new(kind, 0)?, Device::new(BackendKind::Cpu, 0)?);
-    let mut model = Model::empty([170, 131, 1], 0.01, Medium::of_speed(SPEED));
+    let mut model = Model::empty(size, 0.01, Medium::of_speed(SPEED));
     model.border = Border::Absorb(8);
-    model.sources = vec![pulse([60, 64, 0], 0.01)];
+    model.sources = vec![pulse([size[0] / 3, size[1] / 2, size[2] / 2], 0.01)];
     for storage in [Storage::F32, Storage::F16] {
         let with = |device: &Device, tuning: Tuning| {
             let mut simulation = Simulation::tuned(device, model.clone(), storage, tuning)?;
@@ -62,7 +69,7 @@ fn tunings(kind: BackendKind) -> Result<(), Failed> {
             simulation.fields()
         };
         let expect = with(&cpu, Tuning::default())?;
-        for (cells, steps) in [(1, 1), (4, 1), (1, 2), (1, 4), (1, 8)] {
+        for (cells, steps) in tunings {
             let tuning = Tuning {
                 cells_per_lane: Some(cells),
                 steps_per_launch: Some(steps),

@@ -296,7 +296,14 @@ impl Compiler {
                     .trim_end_matches('\0')
                     .trim_end()
                     .to_owned();
-                Err(failed(format!("{compiled:?}\n{words}")))
+                // It loads a second library by name, which is looked for on its own.
+                let remedy = if compiled == nvrtc::nvrtcResult::NVRTC_ERROR_BUILTIN_OPERATION_FAILURE {
+                    "\nNVRTC did not find its second library, libnvrtc-builtins: put its folder on LD_LIBRARY_PATH \
+                     (on Windows: PATH)"
+                } else {
+                    ""
+                };
+                Err(failed(format!("{compiled:?}\n{words}{remedy}")))
             };
             nvrtc::nvrtcDestroyProgram(&raw mut program);
             result

@@ -8,10 +8,11 @@ use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use perpetua_ir::back::Capability;
 
 use super::compile::Compiler;
+use super::core::StreamCore;
 use super::driver::{Shared, call, lock};
 use super::memory::{Pool, free_and_total};
 use super::record::PrintRing;
-use super::stream::{Stream, StreamCore};
+use super::stream::Stream;
 use crate::backend::{CompiledKernel, GpuContext, GpuStream};
 use crate::error::{Error, Result};
 use crate::future::BoxFuture;
@@ -31,7 +32,7 @@ fn attribute(device: sys::CUdevice, which: Attribute) -> Result<u32> {
     Ok(value.max(0) as u32)
 }
 
-/// The device's handle.
+/// The handle of the device that the driver lists at `index`.
 pub(super) fn handle(index: usize) -> Result<sys::CUdevice> {
     let mut device = 0;
     // SAFETY: the pointer is writable.
@@ -40,9 +41,8 @@ pub(super) fn handle(index: usize) -> Result<sys::CUdevice> {
     Ok(device)
 }
 
-/// The device's properties; [`Error::DeviceTooOld`] below compute capability 7.0.
-pub(super) fn info(index: usize, driver_version: i32) -> Result<DeviceInfo> {
-    let device = handle(index)?;
+/// The properties of the device that is to be known by `index`; [`Error::DeviceTooOld`] below compute capability 7.0.
+pub(super) fn info(device: sys::CUdevice, index: usize, driver_version: i32) -> Result<DeviceInfo> {
     let get = |which| attribute(device, which);
     let mut name = [0 as std::ffi::c_char; 256];
     // SAFETY: the buffer has the length that is said; the driver ends the name in NUL.
@@ -151,8 +151,8 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn open(info: DeviceInfo) -> Result<Context> {
-        let shared = Shared::open(handle(info.index)?, info)?;
+    pub(super) fn open(device: sys::CUdevice, info: DeviceInfo) -> Result<Context> {
+        let shared = Shared::open(device, info)?;
         let streams = Arc::default();
         let pool = |kind| Pool::new(&shared, kind, &streams);
         let (device, pinned, mapped) = (

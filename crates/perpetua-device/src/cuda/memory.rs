@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, Weak};
 
 use cudarc::driver::sys::{self, CUresult};
 
+use super::core::StreamCore;
 use super::driver::{Event, Shared, lock};
-use super::stream::StreamCore;
 use crate::error::{Error, Result};
 use crate::info::BackendKind;
 use crate::ptr::{ContextId, DeviceMemory, MemoryKind, PoolStats};

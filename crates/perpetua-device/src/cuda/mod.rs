@@ -6,9 +6,12 @@
 //! runs it.
 
 mod compile;
+mod core;
 mod device;
 mod driver;
 mod entry;
+mod event;
+mod graph;
 mod launch;
 mod memory;
 mod record;
@@ -27,7 +30,8 @@ const OLDEST_DRIVER: i32 = 12_000;
 /// The CUDA backend.
 #[derive(Debug)]
 pub struct CudaBackend {
-    devices: Vec<DeviceInfo>,
+    /// The driver's handles of the devices that are not too old, and what they are.
+    devices: Vec<(sys::CUdevice, DeviceInfo)>,
 }
 
 impl CudaBackend {
@@ -71,9 +75,10 @@ impl CudaBackend {
             "cuDeviceGetCount".into()
         })?;
         let (mut devices, mut too_old) = (Vec::new(), None);
-        for index in 0..count.max(0) as usize {
-            match device::info(index, version) {
-                Ok(info) => devices.push(info),
+        for ordinal in 0..count.max(0) as usize {
+            let handle = device::handle(ordinal)?;
+            match device::info(handle, devices.len(), version) {
+                Ok(info) => devices.push((handle, info)),
                 Err(error @ Error::DeviceTooOld { .. }) => too_old = Some(error),
                 Err(error) => return Err(error),
             }
@@ -108,12 +113,15 @@ impl GpuBackend for CudaBackend {
     fn device_info(&self, device_id: usize) -> Result<DeviceInfo> {
         self.devices
             .get(device_id)
-            .cloned()
+            .map(|(_, info)| info.clone())
             .ok_or_else(|| no_device(device_id, self.devices.len()))
     }
 
     fn create_context(&self, device_id: usize) -> BoxFuture<'_, Result<Box<dyn GpuContext>>> {
-        let opened = self.device_info(device_id).and_then(device::Context::open);
+        let opened = match self.devices.get(device_id) {
+            Some((handle, info)) => device::Context::open(*handle, info.clone()),
+            None => Err(no_device(device_id, self.devices.len())),
+        };
         ready(opened.map(|context| Box::new(context) as Box<dyn GpuContext>))
     }
 }

@@ -1,216 +1,28 @@
-//! Streams, events and graphs.
+//! A stream as the contract sees it: copies, fills, reads, waiting, and what is captured.
 
 use std::any::Any;
-use std::collections::VecDeque;
-use std::ffi::c_void;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::task::{Poll, Waker};
-use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUresult};
 
+use super::core::{Capture, StreamCore};
 use super::driver::{Event, Shared, host, lock};
+use super::event::{Ended, TimedEvent};
+use super::graph::Graph;
 use super::memory::{Memory, Pool};
 use super::record::{FaultRecord, PrintRing};
 use crate::backend::{
     GpuEvent, GpuGraph, GpuStream, check_copy, check_fill, check_owner, check_sizes, failed,
 };
 use crate::error::{Error, Result};
-use crate::future::{BoxFuture, ready};
+use crate::future::BoxFuture;
 use crate::info::BackendKind;
-use crate::ptr::{ContextId, DevicePtr, HostBytes, HostBytesOwner, MemoryKind};
+use crate::ptr::{ContextId, DevicePtr, HostBytes, HostBytesOwner};
 
 /// Host bytes up to this size are staged in pinned memory of ours, so that a copy never waits; larger ones go through the
 /// driver's own staging, which reads them within the call.
 const STAGED: usize = 32 << 20;
-/// Host memory held for submitted work beyond this many pieces makes the stream look for work that has ended.
-const HELD: usize = 64;
-
-/// The stream itself, and what it keeps alive.
-pub(super) struct StreamCore {
-    handle: sys::CUstream,
-    slot: u32,
-    shared: Arc<Shared>,
-    /// Marks made when memory was dropped, to be used again.
-    held: Mutex<VecDeque<(Event, Vec<DevicePtr>)>>,
-    /// Held for work submitted since the last mark.
-    recent: Mutex<Vec<DevicePtr>>,
-    /// The record that this stream's launches write, and those of graphs launched on it.
-    fault: Arc<FaultRecord>,
-    graph_faults: Mutex<Vec<Arc<FaultRecord>>>,
-    capture: Mutex<Option<Capture>>,
-    capturing: AtomicBool,
-}
-
-/// What a capture gathers.
-struct Capture {
-    fault: Arc<FaultRecord>,
-    kept: Vec<DevicePtr>,
-}
-
-// SAFETY: a CUstream may be used from any thread; the driver synchronises its own calls; the rest is Send and Sync.
-unsafe impl Send for StreamCore {}
-// SAFETY: as above.
-unsafe impl Sync for StreamCore {}
-
-impl StreamCore {
-    pub(super) fn new(shared: &Arc<Shared>, pinned: &Arc<Pool>) -> Result<Arc<StreamCore>> {
-        shared.enter()?;
-        let mut handle = std::ptr::null_mut();
-        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: the context is current; the pointer is writable.
-        let code = unsafe { sys::cuStreamCreate(&raw mut handle, flags) };
-        shared.check(code, || "cuStreamCreate".into())?;
-        Ok(Arc::new(StreamCore {
-            handle,
-            slot: shared.take_slot(),
-            shared: Arc::clone(shared),
-            held: Mutex::default(),
-            recent: Mutex::default(),
-            fault: FaultRecord::new(pinned)?,
-            graph_faults: Mutex::default(),
-            capture: Mutex::default(),
-            capturing: AtomicBool::new(false),
-        }))
-    }
-
-    pub(super) fn slot(&self) -> u32 {
-        self.slot
-    }
-
-    pub(super) fn handle(&self) -> sys::CUstream {
-        self.handle
-    }
-
-    /// An event behind all work submitted so far.
-    pub(super) fn mark(&self) -> Result<Event> {
-        if self.capturing.load(Ordering::Acquire) {
-            // Recording would become part of the capture. What it uses, the graph keeps.
-            return Err(capture_forbids("marking a stream"));
-        }
-        let event = Event::new(&self.shared, false)?;
-        event.record(self.handle)?;
-        Ok(event)
-    }
-
-    /// Notes that submitted work uses `ptr`: orders it behind earlier users, and keeps it alive where the host reaches it.
-    #[inline]
-    pub(super) fn use_memory(&self, ptr: &DevicePtr) -> Result<()> {
-        if let Some(memory) = ptr.downcast::<Memory>() {
-            memory.use_on(self.slot, self.handle)?;
-        }
-        // Acquire: pairs with the Release in `begin_capture`.
-        if ptr.kind() != MemoryKind::Device || self.capturing.load(Ordering::Acquire) {
-            self.hold(ptr)?;
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn hold(&self, ptr: &DevicePtr) -> Result<()> {
-        if let Some(capture) = lock(&self.capture).as_mut() {
-            capture.kept.push(ptr.clone());
-            return Ok(());
-        }
-        let mut recent = lock(&self.recent);
-        recent.push(ptr.clone());
-        if recent.len() < HELD {
-            return Ok(());
-        }
-        drop(recent);
-        self.seal()?;
-        self.release();
-        Ok(())
-    }
-
-    /// Puts a mark behind what is held for the work submitted so far.
-    fn seal(&self) -> Result<()> {
-        let batch = std::mem::take(&mut *lock(&self.recent));
-        if !batch.is_empty() {
-            let mark = self.mark()?;
-            lock(&self.held).push_back((mark, batch));
-        }
-        Ok(())
-    }
-
-    /// Lets go of what is held for work that has ended.
-    fn release(&self) {
-        let mut held = lock(&self.held);
-        while held
-            .front()
-            .is_some_and(|(mark, _)| mark.is_complete().unwrap_or(true))
-        {
-            held.pop_front();
-        }
-    }
-
-    /// The fault record's address for a launch submitted now.
-    #[inline]
-    pub(super) fn fault_address(&self) -> u64 {
-        if self.capturing.load(Ordering::Acquire)
-            && let Some(capture) = lock(&self.capture).as_ref()
-        {
-            return capture.fault.address();
-        }
-        self.fault.address()
-    }
-
-    /// Waits for all submitted work.
-    fn wait(&self) -> Result<()> {
-        self.shared.enter()?;
-        // Work submitted while waiting must keep what it uses.
-        let (recent, held) = (
-            std::mem::take(&mut *lock(&self.recent)),
-            std::mem::take(&mut *lock(&self.held)),
-        );
-        // SAFETY: the handle is alive.
-        let code = unsafe { sys::cuStreamSynchronize(self.handle) };
-        drop((recent, held));
-        self.shared.check(code, || "cuStreamSynchronize".into())
-    }
-
-    /// The first fault not reported yet, of work that has ended.
-    fn fault(&self) -> Result<()> {
-        self.fault.take()?;
-        lock(&self.graph_faults)
-            .iter()
-            .try_for_each(|record| record.take())
-    }
-
-    fn not_capturing(&self, operation: &'static str) -> Result<()> {
-        if self.capturing.load(Ordering::Acquire) {
-            Err(capture_forbids(operation))
-        } else {
-            Ok(())
-        }
-    }
-}
-
-fn capture_forbids(operation: &'static str) -> Error {
-    Error::InvalidState {
-        operation,
-        cause: "the stream is capturing a graph",
-        remedy: "end the capture first, or use another stream",
-    }
-}
-
-impl Drop for StreamCore {
-    fn drop(&mut self) {
-        if self.shared.enter().is_ok() {
-            // SAFETY: created in `new`, destroyed once; the driver finishes submitted work first. What that work uses is
-            // held until here, so wait before letting go of it.
-            unsafe {
-                let _ = sys::cuStreamSynchronize(self.handle);
-                let _ = sys::cuStreamDestroy_v2(self.handle);
-            }
-        }
-        self.shared.return_slot(self.slot);
-    }
-}
-
 /// A stream as the contract sees it.
 pub(super) struct Stream {
     core: Arc<StreamCore>,
@@ -267,54 +79,6 @@ impl Stream {
     fn report(&self) -> Result<()> {
         self.prints.drain(true);
         self.core.fault()
-    }
-
-    /// A future that is ready when the work submitted so far has ended.
-    fn ended(&self) -> Result<Ended> {
-        self.core.shared.enter()?;
-        let signal: Arc<Signal> = Arc::default();
-        let raw = Arc::into_raw(Arc::clone(&signal)).cast_mut().cast::<c_void>();
-        // SAFETY: `on_ended` takes the reference that `raw` stands for; the driver calls it exactly once.
-        let code = unsafe { sys::cuLaunchHostFunc(self.core.handle, Some(on_ended), raw) };
-        if code != CUresult::CUDA_SUCCESS {
-            // SAFETY: not submitted, so the reference is still ours.
-            drop(unsafe { Arc::from_raw(raw.cast_const().cast::<Signal>()) });
-        }
-        self.core.shared.check(code, || "cuLaunchHostFunc".into())?;
-        Ok(Ended(signal))
-    }
-}
-
-#[derive(Default)]
-struct Signal {
-    state: Mutex<(bool, Option<Waker>)>,
-}
-
-/// Called by the driver's thread when a stream reaches a mark, also when the context is lost.
-unsafe extern "C" fn on_ended(data: *mut c_void) {
-    // SAFETY: `data` is the reference made in `Stream::ended`, given to this one call.
-    let signal = unsafe { Arc::from_raw(data.cast_const().cast::<Signal>()) };
-    let waker = {
-        let mut state = lock(&signal.state);
-        state.0 = true;
-        state.1.take()
-    };
-    if let Some(waker) = waker {
-        waker.wake();
-    }
-}
-
-struct Ended(Arc<Signal>);
-
-impl Future for Ended {
-    type Output = ();
-    fn poll(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
-        let mut state = lock(&self.0.state);
-        if state.0 {
-            return Poll::Ready(());
-        }
-        state.1 = Some(cx.waker().clone());
-        Poll::Pending
     }
 }
 
@@ -452,7 +216,9 @@ impl GpuStream for Stream {
     }
 
     fn read(&self, src: &DevicePtr) -> BoxFuture<'static, Result<HostBytes>> {
-        let submitted = self.fetch(src).and_then(|staging| Ok((staging, self.ended()?)));
+        let submitted = self
+            .fetch(src)
+            .and_then(|staging| Ok((staging, Ended::behind(&self.core)?)));
         let (staging, ended) = match submitted {
             Ok(submitted) => submitted,
             Err(error) => return failed(error),
@@ -536,7 +302,7 @@ impl GpuStream for Stream {
         if let Err(error) = self.core.not_capturing("synchronising") {
             return failed(error);
         }
-        let ended = match self.ended() {
+        let ended = match Ended::behind(&self.core) {
             Ok(ended) => ended,
             Err(error) => return failed(error),
         };
@@ -640,113 +406,10 @@ impl GpuStream for Stream {
     }
 }
 
-fn foreign(operation: &'static str, subject: &str) -> Error {
+pub(super) fn foreign(operation: &'static str, subject: &str) -> Error {
     Error::WrongDevice {
         operation,
         subject: subject.to_owned(),
-    }
-}
-
-struct TimedEvent {
-    event: Event,
-    core: Arc<StreamCore>,
-}
-
-impl TimedEvent {
-    /// Whether it has happened; what was held for the work before it is then let go.
-    fn happened(&self) -> Result<bool> {
-        let complete = self.event.is_complete()?;
-        if complete {
-            self.core.release();
-        }
-        Ok(complete)
-    }
-}
-
-impl GpuEvent for TimedEvent {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-    fn context_id(&self) -> ContextId {
-        self.core.shared.id
-    }
-    fn is_complete(&self) -> Result<bool> {
-        self.happened()
-    }
-    fn synchronize(&self) -> BoxFuture<'_, Result<()>> {
-        match self.happened() {
-            Ok(false) => Box::pin(async {
-                // An event wakes nobody: look again each time the executor comes round.
-                std::future::poll_fn(|cx| match self.happened() {
-                    Ok(false) => {
-                        cx.waker().wake_by_ref();
-                        std::thread::yield_now();
-                        Poll::Pending
-                    }
-                    done => Poll::Ready(done.map(|_| ())),
-                })
-                .await
-            }),
-            done => ready(done.map(|_| ())),
-        }
-    }
-    fn synchronize_blocking(&self) -> Result<()> {
-        self.event.wait()?;
-        self.core.release();
-        Ok(())
-    }
-    fn elapsed_since(&self, earlier: &dyn GpuEvent) -> Result<Duration> {
-        let Some(earlier) = earlier.as_any().downcast_ref::<TimedEvent>() else {
-            return Err(foreign("elapsed time", "the earlier event"));
-        };
-        check_owner(
-            self.context_id(),
-            earlier.context_id(),
-            "elapsed time",
-            "the earlier event",
-        )?;
-        if !earlier.event.is_complete()? || !self.event.is_complete()? {
-            return Err(Error::InvalidState {
-                operation: "elapsed time",
-                cause: "an event has not happened yet",
-                remedy: "synchronise with the later event first",
-            });
-        }
-        let milliseconds = self.event.elapsed(&earlier.event)?;
-        Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
-    }
-}
-
-struct Graph {
-    exec: sys::CUgraphExec,
-    nodes: usize,
-    capture: Capture,
-    shared: Arc<Shared>,
-}
-
-// SAFETY: the driver's handle may be used from any thread; launches of one graph are serialised by the driver.
-unsafe impl Send for Graph {}
-// SAFETY: as above.
-unsafe impl Sync for Graph {}
-
-impl GpuGraph for Graph {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-    fn context_id(&self) -> ContextId {
-        self.shared.id
-    }
-    fn node_count(&self) -> usize {
-        self.nodes
-    }
-}
-
-impl Drop for Graph {
-    fn drop(&mut self) {
-        if self.shared.enter().is_ok() {
-            // SAFETY: made in `end_capture`, destroyed once; the driver lets running launches end.
-            let _ = unsafe { sys::cuGraphExecDestroy(self.exec) };
-        }
     }
 }
 

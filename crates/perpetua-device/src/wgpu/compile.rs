@@ -358,6 +358,11 @@ impl Loaded {
         entry: &str,
         layout: Option<&wgpu::PipelineLayout>,
     ) -> wgpu::ComputePipeline {
+        let options = wgpu::PipelineCompilationOptions {
+            // What IR leaves in workgroup memory at the start is unspecified; WGSL from elsewhere may count on zeros.
+            zero_initialize_workgroup_memory: layout.is_none(),
+            ..wgpu::PipelineCompilationOptions::default()
+        };
         self.shared
             .device
             .create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
@@ -365,7 +370,7 @@ impl Loaded {
                 layout,
                 module,
                 entry_point: Some(entry),
-                compilation_options: wgpu::PipelineCompilationOptions::default(),
+                compilation_options: options,
                 cache: self.kept.as_ref().map(|k| &k.cache),
             })
     }

@@ -58,9 +58,13 @@ pub(super) fn pow<R: Real>(x: R, y: R) -> R {
 #[inline(always)]
 pub(super) fn cbrt<R: Real>(x: R) -> R {
     let a = x.abs();
-    let tiny = a.lt(x.lit(f32::MIN_POSITIVE));
+    // Scaled by 2^48, so that not even the differences below are subnormal.
+    let tiny = a.lt(x.lit(1e-26));
     let huge = a.gt(x.lit(1e30));
-    let b = tiny.select(a * x.lit(16_777_216.0), huge.select(a * x.lit(5.960_464_5e-8), a));
+    let b = tiny.select(
+        a * x.lit(281_474_976_710_656.0),
+        huge.select(a * x.lit(5.960_464_5e-8), a),
+    );
     // A third of the exponent, by a multiplication, is good to 5 bits; Halley's step triples them.
     let third = b.bits().mul_high_unsigned(x.int(0x5555_5556));
     let guess = third.add(x.int(0x2a51_37a0)).to_bits();
@@ -75,7 +79,7 @@ pub(super) fn cbrt<R: Real>(x: R) -> R {
     let residue = (-t).fma(s, b) - t * s_low;
     let t = t + residue / (x.lit(3.0) * s);
     let y = tiny
-        .select(t * x.lit(0.003_906_25), huge.select(t * x.lit(256.0), t))
+        .select(t * x.lit(1.525_878_9e-5), huge.select(t * x.lit(256.0), t))
         .copysign(x);
     let plain = x.eq(x.lit(0.0)).or(a.lt(x.lit(f32::INFINITY)).not());
     plain.select(x, y)

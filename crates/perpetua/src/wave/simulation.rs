@@ -24,7 +24,7 @@ pub enum Storage {
 /// How steps are launched, where somebody knows better than the default. What is computed is the same to the bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Tuning {
-    /// Cells that a lane does, 1 or 4; four only where one medium fills the grid.
+    /// Cells that a lane does: 1 or, where one medium fills the grid, 4 in the plane, and 4, 8, 16 or 32 in space.
     pub cells_per_lane: Option<u32>,
     /// Lanes of a work-group in x, y and z.
     pub block: Option<[u32; 3]>,
@@ -155,7 +155,7 @@ impl Blocked {
             && limits.shared_bytes_per_block >= 32_768
             && limits.max_buffers >= 6;
         // Native code on the CPU has no use for tiles: asked for, they are interpreted.
-        let steps = tuning.steps_per_launch.unwrap_or(if on_gpu { 4 } else { 1 });
+        let steps = tuning.steps_per_launch.unwrap_or(if on_gpu { 8 } else { 1 });
         if !(open && fits) || steps == 1 {
             return Ok(None);
         }
@@ -288,24 +288,41 @@ impl Simulation {
         let (deep, open) = (model.is_deep(), matches!(family, Family::Open { .. }));
         let on_gpu = matches!(device.backend(), BackendKind::Cuda | BackendKind::Wgpu);
         // A small grid has lanes enough to keep a GPU busy only if each does one cell.
-        let four = open
-            && match tuning.cells_per_lane {
-                Some(cells) => cells == 4,
-                None => on_gpu && model.cells.len() >= 1 << 19,
-            };
-        let kernel = match (deep, open, storage, four) {
-            (false, true, F32, false) => kernels::full::open_2d::kernel(),
-            (false, true, F32, true) => kernels::full::four::open_2d::kernel(),
+        let large = on_gpu && model.cells.len() >= 1 << 19;
+        let each = match tuning.cells_per_lane {
+            _ if !open => 1,
+            Some(cells) => cells,
+            None if !large => 1,
+            None if deep => 16,
+            None => 4,
+        };
+        let kernel = match (deep, open, storage, each) {
+            (false, true, F32, 1) => kernels::full::open_2d::kernel(),
+            (false, true, F32, 4) => kernels::full::four::open_2d::kernel(),
             (false, false, F32, _) => kernels::full::media_2d::kernel(),
-            (true, true, F32, false) => kernels::full::open_3d::kernel(),
-            (true, true, F32, true) => kernels::full::four::open_3d::kernel(),
+            (true, true, F32, 1) => kernels::full::open_3d::kernel(),
+            (true, true, F32, 4) => kernels::full::column::open_3d::kernel::<4>(),
+            (true, true, F32, 8) => kernels::full::column::open_3d::kernel::<8>(),
+            (true, true, F32, 16) => kernels::full::column::open_3d::kernel::<16>(),
+            (true, true, F32, 32) => kernels::full::column::open_3d::kernel::<32>(),
             (true, false, F32, _) => kernels::full::media_3d::kernel(),
-            (false, true, F16, false) => kernels::half::open_2d::kernel(),
-            (false, true, F16, true) => kernels::half::four::open_2d::kernel(),
+            (false, true, F16, 1) => kernels::half::open_2d::kernel(),
+            (false, true, F16, 4) => kernels::half::four::open_2d::kernel(),
             (false, false, F16, _) => kernels::half::media_2d::kernel(),
-            (true, true, F16, false) => kernels::half::open_3d::kernel(),
-            (true, true, F16, true) => kernels::half::four::open_3d::kernel(),
+            (true, true, F16, 1) => kernels::half::open_3d::kernel(),
+            (true, true, F16, 4) => kernels::half::column::open_3d::kernel::<4>(),
+            (true, true, F16, 8) => kernels::half::column::open_3d::kernel::<8>(),
+            (true, true, F16, 16) => kernels::half::column::open_3d::kernel::<16>(),
+            (true, true, F16, 32) => kernels::half::column::open_3d::kernel::<32>(),
             (true, false, F16, _) => kernels::half::media_3d::kernel(),
+            (deep, ..) => {
+                let possible = if deep {
+                    "1, 4, 8, 16 or 32 are possible"
+                } else {
+                    "1 or 4 are possible"
+                };
+                return Err(range("cells a lane", each, possible));
+            }
         };
         let kernel = if on_gpu {
             // SAFETY: every launch comes from `launch`, with buffers as long as the model's sizes say: the fields and the
@@ -319,9 +336,8 @@ impl Simulation {
             kernel
         };
         let [width, height, depth] = model.size.map(|n| n as u32);
-        let each = if four { 4 } else { 1 };
         let (extent, block) = if deep {
-            ([width, height, depth.div_ceil(each) + 1], [64, 4, 1])
+            ([width, height, depth.div_ceil(each) + 1], [32, 8, 1])
         } else {
             ([width, height.div_ceil(each) + 1, 1], [64, 4, 1])
         };

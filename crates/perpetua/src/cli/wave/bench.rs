@@ -29,7 +29,7 @@ pub(super) struct Args {
     /// With a medium a cell, which takes a byte a cell more
     #[arg(long)]
     media: bool,
-    /// Cells that a lane does, 1 or 4 (the default depends on the size)
+    /// Cells that a lane does: 1 or 4, of cubes 8, 16 and 32 too (the default depends on the size)
     #[arg(long)]
     cells_per_lane: Option<u32>,
     /// Lanes of a work-group in x, y and z

@@ -14,6 +14,11 @@ pub(in crate::wave) mod blocked;
 
 // As above.
 #[allow(clippy::duplicate_mod)]
+#[path = "column.rs"]
+pub(in crate::wave) mod column;
+
+// As above.
+#[allow(clippy::duplicate_mod)]
 #[path = "four.rs"]
 pub(in crate::wave) mod four;
 

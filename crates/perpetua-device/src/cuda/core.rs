@@ -1,0 +1,198 @@
+//! What a stream is made of: the driver's handle, and what is kept alive until the work that uses it has ended.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use cudarc::driver::sys;
+
+use super::driver::{Event, Shared, lock};
+use super::memory::{Memory, Pool};
+use super::record::FaultRecord;
+use crate::error::{Error, Result};
+use crate::ptr::{DevicePtr, MemoryKind};
+
+/// Host memory held for submitted work beyond this many pieces makes the stream look for work that has ended.
+const HELD: usize = 64;
+
+/// The stream itself, and what it keeps alive.
+pub(super) struct StreamCore {
+    pub(super) handle: sys::CUstream,
+    pub(super) slot: u32,
+    pub(super) shared: Arc<Shared>,
+    /// Marks made when memory was dropped, to be used again.
+    held: Mutex<VecDeque<(Event, Vec<DevicePtr>)>>,
+    /// Held for work submitted since the last mark.
+    recent: Mutex<Vec<DevicePtr>>,
+    /// The record that this stream's launches write, and those of graphs launched on it.
+    pub(super) fault: Arc<FaultRecord>,
+    pub(super) graph_faults: Mutex<Vec<Arc<FaultRecord>>>,
+    pub(super) capture: Mutex<Option<Capture>>,
+    pub(super) capturing: AtomicBool,
+}
+
+/// What a capture gathers.
+pub(super) struct Capture {
+    pub(super) fault: Arc<FaultRecord>,
+    pub(super) kept: Vec<DevicePtr>,
+}
+
+// SAFETY: a CUstream may be used from any thread; the driver synchronises its own calls; the rest is Send and Sync.
+unsafe impl Send for StreamCore {}
+// SAFETY: as above.
+unsafe impl Sync for StreamCore {}
+
+impl StreamCore {
+    pub(super) fn new(shared: &Arc<Shared>, pinned: &Arc<Pool>) -> Result<Arc<StreamCore>> {
+        shared.enter()?;
+        let mut handle = std::ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: the context is current; the pointer is writable.
+        let code = unsafe { sys::cuStreamCreate(&raw mut handle, flags) };
+        shared.check(code, || "cuStreamCreate".into())?;
+        Ok(Arc::new(StreamCore {
+            handle,
+            slot: shared.take_slot(),
+            shared: Arc::clone(shared),
+            held: Mutex::default(),
+            recent: Mutex::default(),
+            fault: FaultRecord::new(pinned)?,
+            graph_faults: Mutex::default(),
+            capture: Mutex::default(),
+            capturing: AtomicBool::new(false),
+        }))
+    }
+
+    pub(super) fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    pub(super) fn handle(&self) -> sys::CUstream {
+        self.handle
+    }
+
+    /// An event behind all work submitted so far.
+    pub(super) fn mark(&self) -> Result<Event> {
+        if self.capturing.load(Ordering::Acquire) {
+            // Recording would become part of the capture. What it uses, the graph keeps.
+            return Err(capture_forbids("marking a stream"));
+        }
+        let event = Event::new(&self.shared, false)?;
+        event.record(self.handle)?;
+        Ok(event)
+    }
+
+    /// Notes that submitted work uses `ptr`: orders it behind earlier users, and keeps it alive where the host reaches it.
+    #[inline]
+    pub(super) fn use_memory(&self, ptr: &DevicePtr) -> Result<()> {
+        if let Some(memory) = ptr.downcast::<Memory>() {
+            memory.use_on(self.slot, self.handle)?;
+        }
+        // Acquire: pairs with the Release in `begin_capture`.
+        if ptr.kind() != MemoryKind::Device || self.capturing.load(Ordering::Acquire) {
+            self.hold(ptr)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn hold(&self, ptr: &DevicePtr) -> Result<()> {
+        if let Some(capture) = lock(&self.capture).as_mut() {
+            capture.kept.push(ptr.clone());
+            return Ok(());
+        }
+        let mut recent = lock(&self.recent);
+        recent.push(ptr.clone());
+        if recent.len() < HELD {
+            return Ok(());
+        }
+        drop(recent);
+        self.seal()?;
+        self.release();
+        Ok(())
+    }
+
+    /// Puts a mark behind what is held for the work submitted so far.
+    pub(super) fn seal(&self) -> Result<()> {
+        let batch = std::mem::take(&mut *lock(&self.recent));
+        if !batch.is_empty() {
+            let mark = self.mark()?;
+            lock(&self.held).push_back((mark, batch));
+        }
+        Ok(())
+    }
+
+    /// Lets go of what is held for work that has ended.
+    pub(super) fn release(&self) {
+        let mut held = lock(&self.held);
+        while held
+            .front()
+            .is_some_and(|(mark, _)| mark.is_complete().unwrap_or(true))
+        {
+            held.pop_front();
+        }
+    }
+
+    /// The fault record's address for a launch submitted now.
+    #[inline]
+    pub(super) fn fault_address(&self) -> u64 {
+        if self.capturing.load(Ordering::Acquire)
+            && let Some(capture) = lock(&self.capture).as_ref()
+        {
+            return capture.fault.address();
+        }
+        self.fault.address()
+    }
+
+    /// Waits for all submitted work.
+    pub(super) fn wait(&self) -> Result<()> {
+        self.shared.enter()?;
+        // Work submitted while waiting must keep what it uses.
+        let (recent, held) = (
+            std::mem::take(&mut *lock(&self.recent)),
+            std::mem::take(&mut *lock(&self.held)),
+        );
+        // SAFETY: the handle is alive.
+        let code = unsafe { sys::cuStreamSynchronize(self.handle) };
+        drop((recent, held));
+        self.shared.check(code, || "cuStreamSynchronize".into())
+    }
+
+    /// The first fault not reported yet, of work that has ended.
+    pub(super) fn fault(&self) -> Result<()> {
+        self.fault.take()?;
+        lock(&self.graph_faults)
+            .iter()
+            .try_for_each(|record| record.take())
+    }
+
+    pub(super) fn not_capturing(&self, operation: &'static str) -> Result<()> {
+        if self.capturing.load(Ordering::Acquire) {
+            Err(capture_forbids(operation))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn capture_forbids(operation: &'static str) -> Error {
+    Error::InvalidState {
+        operation,
+        cause: "the stream is capturing a graph",
+        remedy: "end the capture first, or use another stream",
+    }
+}
+
+impl Drop for StreamCore {
+    fn drop(&mut self) {
+        if self.shared.enter().is_ok() {
+            // SAFETY: created in `new`, destroyed once; the driver finishes submitted work first. What that work uses is
+            // held until here, so wait before letting go of it.
+            unsafe {
+                let _ = sys::cuStreamSynchronize(self.handle);
+                let _ = sys::cuStreamDestroy_v2(self.handle);
+            }
+        }
+        self.shared.return_slot(self.slot);
+    }
+}
