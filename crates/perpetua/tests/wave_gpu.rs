@@ -96,8 +96,8 @@ fn main() -> ExitCode {
             }
             _ => false,
         };
-        let tests: [(&str, fn(BackendKind) -> Result<(), Failed>); 2] =
-            [("busy scenes", busy_scenes), ("tunings", tunings)];
+        type Test = fn(BackendKind) -> Result<(), Failed>;
+        let tests: [(&str, Test); 2] = [("busy scenes", busy_scenes), ("tunings", tunings)];
         for (name, test) in tests {
             let trial = Trial::test(format!("{name}: {}", kind.name()), move || test(kind));
             trials.push(match missing {

@@ -309,7 +309,7 @@ impl<'t> Parser<'t> {
         if self.cursor.peek() != Some('"') {
             return Ok(PrintFormat::default());
         }
-        let start = self.cursor.clone();
+        let start = self.cursor;
         let text = self.cursor.string()?;
         text.strip_prefix(':')
             .and_then(|spec| spec.parse().ok())

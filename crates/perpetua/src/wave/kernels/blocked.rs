@@ -159,10 +159,9 @@ pub(in crate::wave) fn open_2d<const STEPS: u32>(
             } else {
                 0.0
             };
-            let yy = y + 0;
-            let inside = tile[(half
-                + ((own as i32 + 0 + inwards_x + inwards(yy, bottom + 1, 64)) as u32 & 4095))
-                as usize];
+            let yy = y;
+            let inside = tile
+                [(half + ((own as i32 + inwards_x + inwards(yy, bottom + 1, 64)) as u32 & 4095)) as usize];
             let driven = if yy >= from_y as i32 && yy < to_y as i32 {
                 amount
             } else {
@@ -313,39 +312,42 @@ pub(in crate::wave) fn open_2d<const STEPS: u32>(
         b7 = n7;
         n7 = kept(next7);
     }
+    // The rows that it knows, of those that exist.
     let margin = STEPS as i32;
+    let first = top + margin;
+    let end = (top + 64 - margin).min(bottom + 1);
     if x < 0 || x > right || (lane_x as i32) < margin || lane_x as i32 >= 64 - margin {
         return;
     }
-    if y + 0 >= top + margin && y + 0 < top + 64 - margin && y + 0 <= bottom {
+    if y >= first && y < end {
         next_current[y0 * w + column] = store(n0);
         next_other[y0 * w + column] = store(b0);
     }
-    if y + 1 >= top + margin && y + 1 < top + 64 - margin && y + 1 <= bottom {
+    if y + 1 >= first && y + 1 < end {
         next_current[y1 * w + column] = store(n1);
         next_other[y1 * w + column] = store(b1);
     }
-    if y + 2 >= top + margin && y + 2 < top + 64 - margin && y + 2 <= bottom {
+    if y + 2 >= first && y + 2 < end {
         next_current[y2 * w + column] = store(n2);
         next_other[y2 * w + column] = store(b2);
     }
-    if y + 3 >= top + margin && y + 3 < top + 64 - margin && y + 3 <= bottom {
+    if y + 3 >= first && y + 3 < end {
         next_current[y3 * w + column] = store(n3);
         next_other[y3 * w + column] = store(b3);
     }
-    if y + 4 >= top + margin && y + 4 < top + 64 - margin && y + 4 <= bottom {
+    if y + 4 >= first && y + 4 < end {
         next_current[y4 * w + column] = store(n4);
         next_other[y4 * w + column] = store(b4);
     }
-    if y + 5 >= top + margin && y + 5 < top + 64 - margin && y + 5 <= bottom {
+    if y + 5 >= first && y + 5 < end {
         next_current[y5 * w + column] = store(n5);
         next_other[y5 * w + column] = store(b5);
     }
-    if y + 6 >= top + margin && y + 6 < top + 64 - margin && y + 6 <= bottom {
+    if y + 6 >= first && y + 6 < end {
         next_current[y6 * w + column] = store(n6);
         next_other[y6 * w + column] = store(b6);
     }
-    if y + 7 >= top + margin && y + 7 < top + 64 - margin && y + 7 <= bottom {
+    if y + 7 >= first && y + 7 < end {
         next_current[y7 * w + column] = store(n7);
         next_other[y7 * w + column] = store(b7);
     }
