@@ -78,10 +78,10 @@ async function until(page, step) {
   if (error !== "") throw new Error(error);
 }
 
-// Measures until a second has enough frames, ten times at most, since others use the machine, too. Gives the best.
+// Measures until a second has enough frames, twenty times at most, since others use the machine, too. Gives the best.
 async function rates(page, enough) {
   let best = { frames: 0 };
-  for (let i = 0; i < 10 && best.frames < enough; i++) {
+  for (let i = 0; i < 20 && best.frames < enough; i++) {
     const now = await rate(page, 1);
     if (now.frames > best.frames) best = now;
   }

@@ -98,12 +98,14 @@ fn bindgen(shell: &Shell) -> Result<PathBuf> {
             return Ok(program);
         }
     }
+    // It runs for seconds; to optimise it takes minutes.
     println!("building wasm-bindgen {wanted} into .tools (a minute or two)");
     let (cargo, root) = (cargo(), locate::tools_folder().join(locate::CARGO_ROOT));
     cmd!(
         shell,
-        "{cargo} install --quiet --force wasm-bindgen-cli --version {wanted} --root {root} --bin wasm-bindgen"
+        "{cargo} install --quiet --debug --force wasm-bindgen-cli --version {wanted} --root {root} --bin wasm-bindgen"
     )
+    .env("CARGO_PROFILE_DEV_DEBUG", "none")
     .quiet()
     .run()
     .context("cargo could not install wasm-bindgen-cli")?;
