@@ -24,7 +24,7 @@ const PAUSED: std::time::Duration = std::time::Duration::from_millis(50);
 /// What the window does until there is a simulation.
 enum State {
     Opening(BoxFuture<'static, Result<Engine>>),
-    Running(Runner),
+    Running(Box<Runner>),
     Failed(String),
 }
 
@@ -187,7 +187,7 @@ impl WaveApp {
             .map_err(|e| e.to_string())
             .and_then(|engine| Runner::new(engine).map_err(|e| e.to_string()));
         self.state = match running {
-            Ok(runner) => State::Running(runner),
+            Ok(runner) => State::Running(Box::new(runner)),
             Err(error) => State::Failed(error),
         };
     }
