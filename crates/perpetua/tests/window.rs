@@ -343,3 +343,14 @@ fn on_the_cpu_the_picture_comes_through_the_host() {
     });
     screen.keep("window-cpu.png");
 }
+
+#[test]
+fn of_a_volume_the_middle_layer_is_seen() {
+    let Some(mut screen) = Screen::open(4, BackendKind::Cpu) else {
+        return;
+    };
+    screen.until("waves in the layer", |s| {
+        let depth = s.app.view().map_or(0, |v| lock(v).size[2]);
+        depth > 1 && s.field().iter().any(|u| u.abs() > 0.05)
+    });
+}

@@ -86,6 +86,7 @@ impl Engine {
             error: None,
             wanted: true,
         }));
+        let layer = middle(&simulation);
         let mut engine = Engine {
             simulation,
             gpu,
@@ -97,7 +98,7 @@ impl Engine {
             next: now,
             under_way: VecDeque::new(),
             counted: (now, 0),
-            layer: 0,
+            layer,
             picture: None,
             cells: Arc::default(),
             probes: None,
@@ -174,7 +175,8 @@ impl Engine {
     fn start(&mut self, device: &Device, model: Model) -> Result<()> {
         self.simulation = Simulation::new(device, with_media(model))?;
         self.under_way.clear();
-        (self.batch, self.extra, self.layer) = (16, 0, 0);
+        (self.batch, self.extra) = (16, 0);
+        self.layer = middle(&self.simulation);
         (self.picture, self.probes) = (None, None);
         self.scene_changed();
         Ok(())
@@ -445,6 +447,11 @@ impl Engine {
         self.counted = (Instant::now(), self.simulation.step_count());
         self.look();
     }
+}
+
+/// The layer to begin with: of a volume the middle one, since the first lies in the border.
+fn middle(simulation: &Simulation) -> usize {
+    simulation.model().size[2] / 2
 }
 
 /// The scene's medium for a brush; [`with_media`] has seen to it that there is one.
