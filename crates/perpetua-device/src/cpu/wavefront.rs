@@ -70,10 +70,11 @@ impl Wavefront {
         })
     }
 
-    /// The ticks at which a group has slabs to run.
+    /// The ticks of a group: from the first at which it has slabs to run, to the last at which it, or one before it, has. Who
+    /// has seen a group end its ticks has thus seen all groups before end theirs, of whatever sizes their launches are.
     pub(super) fn ticks(&self, group: &Range<usize>) -> Range<i64> {
         let from = self.delays[group.start] / ROWS;
-        let ends = group.clone().map(|i| self.delays[i] + self.slabs[i]);
+        let ends = (0..group.end).map(|i| self.delays[i] + self.slabs[i]);
         let to = ends.max().map_or(from, |end| (end + ROWS - 1) / ROWS);
         from..to.max(from)
     }
@@ -342,6 +343,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_group_of_small_launches_ends_no_sooner_than_those_before_it() {
+        let (large, small) = (step(0, 1 << 20, 1), vec![rows(true, 1 << 20, 100, 0, 0..8)]);
+        let launches: Vec<(u64, &[Footprint])> = (0..60)
+            .map(|i| {
+                if i % 20 < 10 {
+                    (1000, large.as_slice())
+                } else {
+                    (8, small.as_slice())
+                }
+            })
+            .collect();
+        let Some(front) = Wavefront::new(&launches, 1800, 1) else {
+            panic!("the steps can be blocked");
+        };
+        let ends: Vec<i64> = front.groups.iter().map(|group| front.ticks(group).end).collect();
+        assert!(ends.len() > 5 && ends.is_sorted(), "{ends:?}");
     }
 
     #[test]
