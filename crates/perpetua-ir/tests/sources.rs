@@ -82,6 +82,7 @@ fn wgsl() -> Target {
         capabilities: [Capability::Subgroups].into_iter().collect(),
         block: [16, 16, 1],
         dynamic_shared: 0,
+        distinct: false,
     }
 }
 

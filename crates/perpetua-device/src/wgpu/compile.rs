@@ -123,7 +123,7 @@ impl Compiler {
             pipelines: Mutex::default(),
         });
         if let (Some(block), Program::Checked(_)) = (options.block, &loaded.program) {
-            loaded.pipeline(&loaded.name, block, options.shared_bytes)?;
+            loaded.pipeline(&loaded.name, block, options.shared_bytes, true)?;
         }
         let mut all = lock(&self.loaded);
         all.retain(|l| l.strong_count() != 0);
@@ -150,7 +150,7 @@ impl Compiler {
     fn checked(&self, kernel: Arc<Verified>) -> Result<(String, Program)> {
         let ir = kernel.kernel();
         // Rendered once now, for the sites and for errors to come from here; the size changes nothing but a number.
-        let rendered = render_for(&self.shared, &kernel, ir.block_size.unwrap_or([1, 1, 1]), 0)?;
+        let rendered = render_for(&self.shared, &kernel, ir.block_size.unwrap_or([1, 1, 1]), 0, true)?;
         let buffers = ArgsLayout::binding(ir);
         let most = self.shared.info.limits.max_buffers;
         if buffers > most {
@@ -173,6 +173,7 @@ impl Compiler {
             args: ArgsLayout::of(ir),
             site_base,
             can_fault,
+            depends_on_overlaps: ir.has_barriers(),
             bindings: self.bindings(buffers),
             groups: Mutex::default(),
             kernel: Arc::clone(&kernel),
@@ -205,11 +206,18 @@ impl Compiler {
     }
 }
 
-fn render_for(shared: &Shared, kernel: &Verified, block: [u32; 3], dynamic_shared: u32) -> Result<Source> {
+fn render_for(
+    shared: &Shared,
+    kernel: &Verified,
+    block: [u32; 3],
+    dynamic_shared: u32,
+    distinct: bool,
+) -> Result<Source> {
     let target = Target::Wgsl {
         capabilities: shared.info.capabilities.clone(),
         block,
         dynamic_shared,
+        distinct,
     };
     let mut source = render(kernel, &target).map_err(|error| Error::render(BackendKind::Wgpu, error))?;
     if cfg!(target_arch = "wasm32") && source.text.contains("subgroup") {
@@ -240,6 +248,8 @@ pub(super) struct Checked {
     pub(super) args: ArgsLayout,
     pub(super) site_base: u32,
     pub(super) can_fault: bool,
+    /// Whether it matters to the program that two of a launch's buffers share bytes.
+    pub(super) depends_on_overlaps: bool,
     bindings: wgpu::BindGroupLayout,
     groups: Mutex<HashMap<Bound, wgpu::BindGroup>>,
 }
@@ -289,8 +299,8 @@ impl Checked {
     }
 }
 
-/// A pipeline's entry point, work-group size and dynamic workgroup memory.
-type Shape = (String, [u32; 3], u32);
+/// A pipeline's entry point, work-group size and dynamic workgroup memory, and whether its buffers share no bytes.
+type Shape = (String, [u32; 3], u32, bool);
 
 /// A kernel, or the entry points of a text.
 pub(super) struct Loaded {
@@ -302,31 +312,44 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// The pipeline for a work-group size.
+    /// The pipeline for a work-group size; with `distinct` for launches whose buffers share no bytes.
     pub(super) fn pipeline(
         &self,
         entry: &str,
         block: Dim3,
         dynamic_shared: u32,
+        distinct: bool,
     ) -> Result<wgpu::ComputePipeline> {
         let shape = match self.program {
-            Program::Text { .. } => (entry.to_owned(), [0; 3], 0),
-            Program::Checked(_) => (String::new(), block.to_array(), dynamic_shared),
+            Program::Text { .. } => (entry.to_owned(), [0; 3], 0, false),
+            Program::Checked(_) => (String::new(), block.to_array(), dynamic_shared, distinct),
         };
         if let Some(pipeline) = lock(&self.pipelines).get(&shape) {
             return Ok(pipeline.clone());
         }
-        let pipeline = self.build(entry, block, dynamic_shared)?;
+        let pipeline = self.build(entry, block, dynamic_shared, distinct)?;
         Ok(lock(&self.pipelines).entry(shape).or_insert(pipeline).clone())
     }
 
-    fn build(&self, entry: &str, block: Dim3, dynamic_shared: u32) -> Result<wgpu::ComputePipeline> {
+    fn build(
+        &self,
+        entry: &str,
+        block: Dim3,
+        dynamic_shared: u32,
+        distinct: bool,
+    ) -> Result<wgpu::ComputePipeline> {
         let pipeline = match &self.program {
             Program::Text { module, .. } => {
                 caught(&self.shared, &self.name, || self.make(module, entry, None))
             }
             Program::Checked(checked) => {
-                let source = render_for(&self.shared, &checked.kernel, block.to_array(), dynamic_shared)?;
+                let source = render_for(
+                    &self.shared,
+                    &checked.kernel,
+                    block.to_array(),
+                    dynamic_shared,
+                    distinct,
+                )?;
                 let descriptor = wgpu::ShaderModuleDescriptor {
                     label: Some(&self.name),
                     source: wgpu::ShaderSource::Wgsl(source.text.into()),
@@ -417,7 +440,7 @@ impl CompiledKernel for Compiled {
             Program::Checked(_) => return Err(missing()),
             Program::Text { text, .. } => {
                 // Made now, so that an entry point that does not compile or is not there says so here.
-                let made = self.0.pipeline(name, Dim3::ONE, 0);
+                let made = self.0.pipeline(name, Dim3::ONE, 0, false);
                 made.map_err(|e| {
                     if text.contains(&format!("fn {name}")) {
                         e

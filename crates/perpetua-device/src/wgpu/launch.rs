@@ -101,6 +101,15 @@ pub(super) struct Function {
     pub(super) name: String,
 }
 
+/// Whether two of the buffers share bytes.
+fn overlap(buffers: &[DevicePtr]) -> bool {
+    let rest = |i: usize| buffers.iter().skip(i + 1);
+    buffers
+        .iter()
+        .enumerate()
+        .any(|(i, a)| rest(i).any(|b| a.overlaps(b)))
+}
+
 impl KernelFunction for Function {
     fn as_any(&self) -> &dyn Any {
         self
@@ -169,7 +178,13 @@ impl KernelFunction for Function {
                 (text_values(args), grid.to_array())
             }
         };
-        let pipeline = self.kernel.pipeline(&self.name, block, shared_mem as u32)?;
+        let distinct = match &self.kernel.program {
+            Program::Checked(checked) => !(checked.depends_on_overlaps && overlap(&buffers)),
+            Program::Text { .. } => false,
+        };
+        let pipeline = self
+            .kernel
+            .pipeline(&self.name, block, shared_mem as u32, distinct)?;
         stream.core().submit(Command::Launch(Dispatch {
             pipeline,
             kernel: Arc::clone(&self.kernel),

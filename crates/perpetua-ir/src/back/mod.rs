@@ -36,7 +36,8 @@ pub fn render(kernel: &Verified, target: &Target) -> Result<Source, RenderError>
             capabilities,
             block,
             dynamic_shared,
-        } => wgsl::render(kernel, capabilities, *block, *dynamic_shared),
+            distinct,
+        } => wgsl::render(kernel, capabilities, *block, *dynamic_shared, *distinct),
         #[cfg(feature = "msl")]
         Target::Msl => msl::render(kernel),
         #[cfg(feature = "ptx")]

@@ -105,6 +105,8 @@ pub enum Target {
         block: [u32; 3],
         /// Bytes of dynamic workgroup memory.
         dynamic_shared: u32,
+        /// Whether no two buffers of a launch share bytes: barriers may then cost less.
+        distinct: bool,
     },
     /// Metal Shading Language 3.1.
     Msl,

@@ -658,4 +658,13 @@ impl Kernel {
             .filter(|s| !s.dynamic)
             .fold(0, |at, s| at.next_multiple_of(s.ty.align()) + s.ty.size())
     }
+
+    /// Whether lanes of a work-group wait for each other anywhere.
+    pub fn has_barriers(&self) -> bool {
+        let mut found = false;
+        self.body
+            .block
+            .walk(&mut |stmt| found |= matches!(stmt.inst, Inst::Do(Effect::Barrier)));
+        found
+    }
 }

@@ -94,6 +94,7 @@ fn wgsl_target(capabilities: &[Capability]) -> Target {
         capabilities: capabilities.iter().copied().collect(),
         block: [64, 1, 1],
         dynamic_shared: 1024,
+        distinct: false,
     }
 }
 

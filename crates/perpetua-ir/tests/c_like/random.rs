@@ -23,6 +23,7 @@ fn wgsl(case: &Case, target: &Target) -> Target {
         capabilities: capabilities.clone(),
         block: case.block,
         dynamic_shared: case.dynamic_shared,
+        distinct: false,
     }
 }
 

@@ -131,6 +131,7 @@ fn text_of(kernel: &str, function: &FunctionDef, generics: &[&str], args: &Args)
                 .collect(),
             block: [size(0), size(1), size(2)],
             dynamic_shared: 0,
+            distinct: false,
         },
     };
     Ok(render(&verified, &target)?.text)

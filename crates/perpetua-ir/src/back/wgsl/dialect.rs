@@ -17,6 +17,8 @@ pub(super) struct Wgsl {
     /// Elements of dynamic workgroup memory.
     pub(super) dynamic: u32,
     pub(super) args: String,
+    /// Whether barriers order accesses to buffers too.
+    pub(super) orders_buffers: bool,
     /// For each parameter, its fields in the argument block.
     pub(super) fields: Vec<Vec<String>>,
     /// For each parameter that is a buffer, its length and the number of its first element.
@@ -506,12 +508,7 @@ impl Dialect for Wgsl {
     }
 
     fn barrier(&self, w: &mut Writer<'_>) {
-        let has_buffers =
-            w.m.kernel
-                .params
-                .iter()
-                .any(|p| matches!(p.kind, ParamKind::Buffer { .. }));
-        if has_buffers {
+        if self.orders_buffers {
             w.write("storageBarrier();");
         }
         w.write("workgroupBarrier();");

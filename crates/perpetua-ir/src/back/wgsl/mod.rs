@@ -12,6 +12,7 @@
 
 mod dialect;
 mod memory;
+mod order;
 mod region;
 mod report;
 mod scalar;
@@ -31,7 +32,8 @@ use region::{Region, Regions, atomic_scalar};
 /// operations without it, and refuses the first line.)
 pub const BROWSER_SUBGROUPS: &str = "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n";
 
-/// Renders a kernel for work-groups of `block` lanes with `dynamic` bytes of dynamic workgroup memory.
+/// Renders a kernel for work-groups of `block` lanes with `dynamic` bytes of dynamic workgroup memory; with `distinct` for
+/// launches whose buffers share no bytes.
 ///
 /// # Errors
 /// [`RenderError::Unsupported`] for 64-bit atomics inside structs.
@@ -40,6 +42,7 @@ pub(super) fn render(
     capabilities: &Capabilities,
     block: [u32; 3],
     dynamic: u32,
+    distinct: bool,
 ) -> Result<Source, RenderError> {
     require(verified, capabilities, "WGSL")?;
     let prepared = prepare(verified, &native, true);
@@ -56,6 +59,7 @@ pub(super) fn render(
         regions: Regions::of(kernel),
         block: kernel.block_size.unwrap_or(block),
         dynamic: dynamic_elements(kernel, dynamic),
+        orders_buffers: order::orders_buffers(kernel, distinct),
         length: in_args(0),
         first: in_args(1),
         fields,

@@ -1,5 +1,5 @@
 //! The same step in space with a column of cells a lane, one behind the other: each cell of `current` is loaded once for its
-//! own and for the sake of its neighbours before and behind it. For grids of one medium.
+//! own and for the sake of its neighbours before and behind it. For large grids of one medium.
 
 use perpetua::prelude::*;
 
@@ -69,7 +69,64 @@ pub(in crate::wave) fn open_3d<const LAYERS: usize>(
     let mut i = first * l + at;
     let mut up = load(current[i - l]);
     let mut now = load(current[i]);
-    for layer in first..last {
+    let mut layer = first;
+    if !at_side && !driven {
+        // Four at a time, whose loads do not wait for each other.
+        while layer + 4 <= last {
+            let j = i + l;
+            let k = j + l;
+            let m = k + l;
+            let b = load(current[j]);
+            let c = load(current[k]);
+            let e = load(current[m]);
+            let down = load(current[m + l]);
+            let before_a = load(other[i]);
+            let before_b = load(other[j]);
+            let before_c = load(other[k]);
+            let before_e = load(other[m]);
+            let around_a = up
+                + b
+                + load(current[i - w])
+                + load(current[i + w])
+                + load(current[i - 1])
+                + load(current[i + 1])
+                - 6.0 * now;
+            let around_b = now
+                + c
+                + load(current[j - w])
+                + load(current[j + w])
+                + load(current[j - 1])
+                + load(current[j + 1])
+                - 6.0 * b;
+            let around_c = b
+                + e
+                + load(current[k - w])
+                + load(current[k + w])
+                + load(current[k - 1])
+                + load(current[k + 1])
+                - 6.0 * c;
+            let around_e = c
+                + down
+                + load(current[m - w])
+                + load(current[m + w])
+                + load(current[m - 1])
+                + load(current[m + 1])
+                - 6.0 * e;
+            let keep_a = keep_here * profile[w + h + layer];
+            let keep_b = keep_here * profile[w + h + layer + 1];
+            let keep_c = keep_here * profile[w + h + layer + 2];
+            let keep_e = keep_here * profile[w + h + layer + 3];
+            other[i] = store(leap(now, before_a, around_a, stiffness, keep_a));
+            other[j] = store(leap(b, before_b, around_b, stiffness, keep_b));
+            other[k] = store(leap(c, before_c, around_c, stiffness, keep_c));
+            other[m] = store(leap(e, before_e, around_e, stiffness, keep_e));
+            up = e;
+            now = down;
+            i = m + l;
+            layer += 4;
+        }
+    }
+    while layer < last {
         let down = load(current[i + l]);
         if at_side {
             other[i] = store(leave(now, load(current[layer * l + inner]), edge));
@@ -91,5 +148,6 @@ pub(in crate::wave) fn open_3d<const LAYERS: usize>(
         up = now;
         now = down;
         i += l;
+        layer += 1;
     }
 }
