@@ -53,11 +53,12 @@ fn busy_scenes(kind: BackendKind) -> Result<(), Failed> {
 fn tunings(kind: BackendKind) -> Result<(), Failed> {
     let plane = [(1, 1), (4, 1), (1, 2), (1, 4), (1, 8)];
     let space = [(1, 1), (4, 1), (8, 1), (16, 1), (32, 1)];
-    compare(kind, [170, 131, 1], plane)?;
-    compare(kind, [50, 41, 37], space)
+    compare(kind, [170, 131, 1], plane, false)?;
+    compare(kind, [170, 131, 1], plane, true)?;
+    compare(kind, [50, 41, 37], space, false)
 }
 
-fn compare(kind: BackendKind, size: [usize; 3], tunings: [(u32, u32); 5]) -> Result<(), Failed> {
+fn compare(kind: BackendKind, size: [usize; 3], tunings: [(u32, u32); 5], low: bool) -> Result<(), Failed> {
     let (device, cpu) = (Device::new(kind, 0)?, Device::new(BackendKind::Cpu, 0)?);
     let mut model = Model::empty(size, 0.01, Medium::of_speed(SPEED));
     model.border = Border::Absorb(8);
@@ -73,6 +74,7 @@ fn compare(kind: BackendKind, size: [usize; 3], tunings: [(u32, u32); 5]) -> Res
             let tuning = Tuning {
                 cells_per_lane: Some(cells),
                 steps_per_launch: Some(steps),
+                low_tiles: Some(low),
                 ..Tuning::default()
             };
             let found = with(&device, tuning)?;

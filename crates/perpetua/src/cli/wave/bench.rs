@@ -41,6 +41,9 @@ pub(super) struct Args {
     /// Steps that a launch does: 1, 2, 4 or 8; more than one on GPUs in the plane, without --media
     #[arg(long)]
     steps_per_launch: Option<u32>,
+    /// With several steps a launch, whether in tiles of 64 x 32 cells instead of 64 x 64 (the default depends on the size)
+    #[arg(long)]
+    low_tiles: Option<bool>,
     /// Seconds for each figure
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
@@ -86,11 +89,15 @@ fn model(size: [usize; 3], media: bool) -> Model {
 fn measure(device: &Device, size: [usize; 3], args: &Args) -> Result<(f64, &'static str), Failure> {
     let storage: Storage = args.dtype.into();
     let tuning = Tuning {
-        cells_per_lane: args.cells_per_lane,
+        // A square's lanes do four at most.
+        cells_per_lane: args
+            .cells_per_lane
+            .map(|cells| if size[2] > 1 { cells } else { cells.min(4) }),
         block: (!args.block.is_empty())
             .then(|| [0, 1, 2].map(|axis| args.block.get(axis).copied().unwrap_or(1))),
         graph: args.graph,
         steps_per_launch: args.steps_per_launch,
+        low_tiles: args.low_tiles,
     };
     let mut simulation = Simulation::tuned(device, model(size, args.media), storage, tuning)?;
     // What is made at first use is not measured: kernels, and graphs of all lengths where steps are short.

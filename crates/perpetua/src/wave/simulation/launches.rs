@@ -40,6 +40,9 @@ fn is_open(model: &Model) -> bool {
         && model.cells.iter().all(|m| *m == first)
 }
 
+/// Cells of a grid below which it is cut into low tiles.
+const LOW_TILES_BELOW: usize = 1 << 17;
+
 impl Blocked {
     /// `None` where steps are done one by one.
     pub(super) fn new(
@@ -61,13 +64,21 @@ impl Blocked {
             return Ok(None);
         }
         use kernels::{full, half};
-        let kernel = match (storage, steps) {
-            (Storage::F32, 2) => full::blocked::open_2d::kernel::<2>(),
-            (Storage::F32, 4) => full::blocked::open_2d::kernel::<4>(),
-            (Storage::F32, 8) => full::blocked::open_2d::kernel::<8>(),
-            (Storage::F16, 2) => half::blocked::open_2d::kernel::<2>(),
-            (Storage::F16, 4) => half::blocked::open_2d::kernel::<4>(),
-            (Storage::F16, 8) => half::blocked::open_2d::kernel::<8>(),
+        // Tall tiles lose less; of low ones a small grid has enough to keep a GPU busy.
+        let low = tuning.low_tiles.unwrap_or(model.cells.len() < LOW_TILES_BELOW);
+        let kernel = match (storage, low, steps) {
+            (Storage::F32, false, 2) => full::blocked::open_2d::kernel::<2>(),
+            (Storage::F32, false, 4) => full::blocked::open_2d::kernel::<4>(),
+            (Storage::F32, false, 8) => full::blocked::open_2d::kernel::<8>(),
+            (Storage::F32, true, 2) => full::blocked::low_2d::kernel::<2>(),
+            (Storage::F32, true, 4) => full::blocked::low_2d::kernel::<4>(),
+            (Storage::F32, true, 8) => full::blocked::low_2d::kernel::<8>(),
+            (Storage::F16, false, 2) => half::blocked::open_2d::kernel::<2>(),
+            (Storage::F16, false, 4) => half::blocked::open_2d::kernel::<4>(),
+            (Storage::F16, false, 8) => half::blocked::open_2d::kernel::<8>(),
+            (Storage::F16, true, 2) => half::blocked::low_2d::kernel::<2>(),
+            (Storage::F16, true, 4) => half::blocked::low_2d::kernel::<4>(),
+            (Storage::F16, true, 8) => half::blocked::low_2d::kernel::<8>(),
             _ => return Err(range("steps a launch", steps, "1, 2, 4 or 8 are possible")),
         };
         let kernel = if on_gpu {
@@ -78,8 +89,8 @@ impl Blocked {
         } else {
             kernel
         };
-        let each = 64 - 2 * steps;
-        let groups = [0, 1].map(|axis: usize| (model.size[axis] as u32).div_ceil(each));
+        let tile = [64, if low { 32 } else { 64 }];
+        let groups = [0, 1].map(|axis: usize| (model.size[axis] as u32).div_ceil(tile[axis] - 2 * steps));
         Ok(Some(Blocked {
             kernel: device.kernel(&kernel)?,
             config: LaunchConfig::new([groups[0], groups[1], 1], [64, 8, 1]),
