@@ -24,10 +24,10 @@ enum Job {
         #[arg(long, value_delimiter = ',', default_values_t = [64, 128, 256, 512, 1024, 2048, 4096])]
         size: Vec<u32>,
         /// Turns of each side
-        #[arg(long, default_value_t = 5)]
+        #[arg(long, default_value_t = 3)]
         turns: u32,
         /// Seconds of a turn
-        #[arg(long, default_value_t = 0.5)]
+        #[arg(long, default_value_t = 2.0)]
         seconds: f64,
     },
 }
