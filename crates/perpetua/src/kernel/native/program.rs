@@ -56,7 +56,7 @@ pub unsafe trait Program: Sized + 'static {
     const FAST: bool;
     /// Whether everything that the body calls has native code.
     const AVAILABLE: bool;
-    /// Guesses at the conditions: of lanes inside, the same with what few add, and of lanes on a border ([`BORDER`]). They may
+    /// Guesses at the conditions: of lanes inside, the same with what few add, and of lanes on a border (`BORDER`). They may
     /// be the same.
     const USUAL: [Usual; 3];
 
