@@ -177,6 +177,38 @@ fn who_has_read_enough_may_close_the_pipe() {
 }
 
 /// As on a full disk: a write fails on the way.
+/// Some versions of ffmpeg end with success though the file could not be closed on a full disk.
+#[test]
+#[cfg(unix)]
+fn what_ffmpeg_complains_about_is_a_failure() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("ffmpeg");
+    small(&folder.0.join("s.toml"));
+    let tool = folder.0.join("ffmpeg");
+    let script =
+        "#!/bin/sh\ncat >/dev/null\nfor last; do :; done\necho half >\"$last\"\necho 'no space left' >&2\n";
+    fs::write(&tool, script).unwrap();
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.0.display(), std::env::var("PATH").unwrap());
+    let output = Command::new(env!("CARGO_BIN_EXE_perpetua"))
+        .args(["wave", "--backend", "cpu", "--scene", "s.toml", "--steps", "8"])
+        .args(["--frames", "2", "--video", "v.mp4"])
+        .env("PATH", path)
+        .current_dir(&folder.0)
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && error.contains("no space left"),
+        "{error}"
+    );
+    assert!(
+        !folder.names().iter().any(|n| n.ends_with(".mp4")),
+        "{:?}",
+        folder.names()
+    );
+}
+
 #[test]
 #[cfg(unix)]
 fn a_write_that_fails_is_said_and_leaves_nothing() {
