@@ -100,9 +100,9 @@ impl<P: Program> Prepared<P> {
                 // stored to has a byte in common with another.
                 unsafe {
                     match which {
-                        1 if one => settled::<P, 1>(&lanes),
-                        2 if two => settled::<P, 2>(&lanes),
-                        _ => settled::<P, 0>(&lanes),
+                        1 if one => settled::<P, 1>(&lanes, part.conditions),
+                        2 if two => settled::<P, 2>(&lanes, part.conditions),
+                        _ => settled::<P, 0>(&lanes, part.conditions),
                     }
                 }
             }

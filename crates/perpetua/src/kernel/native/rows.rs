@@ -127,18 +127,26 @@ pub(super) unsafe fn fast<P: Program>(lanes: &Lanes<'_, P>, conditions: Recorded
     found
 }
 
-/// The same where the conditions are as [`Program::USUAL`]'s guess number `WHICH`.
+/// The same where `conditions` are as [`Program::USUAL`]'s guess number `WHICH`.
 ///
 /// # Safety
 /// `plan` has proven the box under these conditions, and no buffer that the launch stores to has a byte in common with
 /// another that it reaches.
-pub(super) unsafe fn settled<P: Program, const WHICH: usize>(lanes: &Lanes<'_, P>) -> Found {
+pub(super) unsafe fn settled<P: Program, const WHICH: usize>(
+    lanes: &Lanes<'_, P>,
+    conditions: Recorded,
+) -> Found {
     let level = level();
     let mut found = None;
     let at = P::places(lanes.args);
     blocks(lanes, |block| {
         let stop = match level {
+            // Processors without AVX2 are old: a body of their own for each guess would cost builds more than it gives.
             // SAFETY: by the caller's promise.
+            #[cfg(target_arch = "x86_64")]
+            Level::Baseline => unsafe { fast_baseline(lanes, block, conditions) },
+            // SAFETY: as above.
+            #[cfg(not(target_arch = "x86_64"))]
             Level::Baseline => unsafe { settled_baseline::<P, WHICH>(at, lanes, block) },
             // SAFETY: the processor has the features; the rest by the caller's promise.
             #[cfg(target_arch = "x86_64")]
@@ -225,6 +233,8 @@ unsafe fn place<'a>(at: *mut u8) -> &'a mut Place {
 }
 
 fast!(fast_baseline:);
+
+#[cfg(not(target_arch = "x86_64"))]
 settled!(settled_baseline apart_baseline:);
 
 // Few lanes run this way: it gains little from longer vectors.

@@ -51,7 +51,7 @@ macro_rules! tiles {
         $($row:tt: $up:ident $now:ident $down:ident, $before:ident $keep:ident $next:ident $y:ident;)*
     ) => {
         $(#[$about])*
-        #[kernel]
+        #[kernel(interpret)]
         #[allow(
             clippy::too_many_arguments,
             clippy::identity_op,

@@ -8,7 +8,7 @@ use super::{Stored, load, store};
 
 /// A step in space, one medium. The lane (x, y, z) does the cells (x, y, `LAYERS` z) to (x, y, `LAYERS` (z + 1) - 1); the
 /// first layer of lanes beyond the grid records probes.
-#[kernel]
+#[kernel(interpret)]
 #[allow(
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its scene"

@@ -9,7 +9,7 @@ use super::{Stored, load, store};
 
 /// A step in the plane, one medium. The lane (x, y) does the cells (x, 4 y) to (x, 4 y + 3); the first row of lanes beyond
 /// the grid records probes.
-#[kernel]
+#[kernel(interpret)]
 #[allow(
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its scene"
