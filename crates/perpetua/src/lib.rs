@@ -6,17 +6,12 @@
 // What the macros write names this crate; so it can be written here, too.
 extern crate self as perpetua;
 
-pub mod prelude;
-
-pub mod kernel;
-
 #[cfg(feature = "wave")]
 pub mod wave;
 
 /// The device layer: backends, memory, streams, launches.
 pub use perpetua_device as device;
 
-pub use kernel::{GridPos, KernelFn, Scope, volume};
-pub use perpetua_device::args;
-pub use perpetua_ir::front::rust::{Edge, GpuType, StencilConfig};
-pub use perpetua_macros::{GpuType, device, kernel};
+pub use perpetua_language::{
+    Edge, GpuType, GridPos, KernelFn, Scope, StencilConfig, args, device, gpu_println, kernel, prelude, volume,
+};

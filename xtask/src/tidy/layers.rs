@@ -4,17 +4,18 @@ use super::Problem;
 use cargo_metadata::{DependencyKind, Metadata};
 
 /// Crates and their layers. Equal layers do not know each other.
-const LAYERS: [(&str, u32); 10] = [
+const LAYERS: [(&str, u32); 11] = [
     ("perpetua-syntax", 0),
     ("perpetua-ir", 1),
     ("perpetua-macros", 1),
     ("perpetua-device", 2),
-    ("perpetua-kernels", 3),
-    ("perpetua-isa", 4),
-    ("perpetua-tensor", 4),
-    ("perpetua-actors", 4),
-    ("perpetua", 5),
-    ("wavesim", 6),
+    ("perpetua-language", 3),
+    ("perpetua-kernels", 4),
+    ("perpetua-isa", 5),
+    ("perpetua-tensor", 5),
+    ("perpetua-actors", 5),
+    ("perpetua", 6),
+    ("wavesim", 7),
 ];
 
 /// Development tools: other crates use them for tests and in nothing that ships.
