@@ -13,5 +13,6 @@ pub mod wave;
 pub use perpetua_device as device;
 
 pub use perpetua_language::{
-    Edge, GpuType, GridPos, KernelFn, Scope, StencilConfig, args, device, gpu_println, kernel, prelude, volume,
+    Edge, GpuType, GridPos, KernelFn, Scope, StencilConfig, args, device, gpu_println, kernel, prelude,
+    volume,
 };

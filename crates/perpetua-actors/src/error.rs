@@ -1,0 +1,146 @@
+//! What can go wrong between actors: cause, values, remedy.
+
+use crate::lifecycle::ActorState;
+
+/// Result of an operation on actors.
+pub type Result<T, E = ActorError> = std::result::Result<T, E>;
+
+/// Why an operation on actors failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ActorError {
+    /// A queue's capacity is no power of two.
+    #[error("a queue's capacity must be a power of two from 2 to 2^24, not {capacity}: {} is the next", .capacity.checked_next_power_of_two().unwrap_or(1 << 24))]
+    Capacity {
+        /// The capacity asked for.
+        capacity: usize,
+    },
+    /// The life cycle has no such move.
+    #[error(
+        "{actor} is {from}: it cannot become {to} (Created → Launched → Active ⇄ Deactivated → Terminated)"
+    )]
+    IllegalMove {
+        /// The actor's name.
+        actor: String,
+        /// Where it is.
+        from: ActorState,
+        /// Where it was to go.
+        to: ActorState,
+    },
+    /// The actor's mailbox has no room; the message was not taken.
+    #[error(
+        "the mailbox of {actor} is full ({capacity} messages): receive its replies, send later, or give it a larger queue"
+    )]
+    Full {
+        /// The actor's name.
+        actor: String,
+        /// What it holds.
+        capacity: usize,
+    },
+    /// A message was sent to an actor that is gone.
+    #[error("{actor} is terminated: launch another before sending")]
+    Terminated {
+        /// The actor's name.
+        actor: String,
+    },
+    /// No actor has this name or number.
+    #[error("there is no {actor}: `launch` it first, or look at the runtime's list")]
+    NoSuchActor {
+        /// What was asked for.
+        actor: String,
+    },
+    /// Two actors cannot have one name.
+    #[error("there is an actor called `{name}` already: choose another name, or terminate it")]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// The handler does not take this type of message.
+    #[error("{actor} does not take messages of type {found} (id {type_id}): it takes {takes}")]
+    ForeignMessage {
+        /// The actor's name.
+        actor: String,
+        /// The message's type.
+        found: String,
+        /// Its number.
+        type_id: u32,
+        /// The types that the handler takes.
+        takes: String,
+    },
+    /// The answer has another type than was asked for.
+    #[error("{actor} answered with a message of type id {found}, not {expected}")]
+    WrongReply {
+        /// The actor's name.
+        actor: String,
+        /// The type id that came.
+        found: u32,
+        /// The type's name that was expected.
+        expected: &'static str,
+    },
+    /// No answer came in time.
+    #[error("{actor} did not answer within {waited:?}")]
+    Timeout {
+        /// The actor's name.
+        actor: String,
+        /// For how long was waited.
+        waited: std::time::Duration,
+    },
+    /// The handler faulted on this message.
+    #[error("the handler of {actor} faulted: {fault}; restart, restore or terminate the actor")]
+    Faulted {
+        /// The actor's name.
+        actor: String,
+        /// What happened and where.
+        fault: String,
+    },
+    /// The runtime has been shut down.
+    #[error("the runtime is shut down: build another")]
+    ShutDown,
+    /// A remote clock is too far ahead.
+    #[error(
+        "a remote clock is {ahead} us ahead of this one, more than {allowed} us: synchronise the machines' clocks"
+    )]
+    ClockDrift {
+        /// By how much.
+        ahead: u64,
+        /// How much is allowed.
+        allowed: u64,
+    },
+    /// The topic is no topic, or no pattern.
+    #[error("`{topic}` is no topic: {cause}")]
+    Topic {
+        /// What was given.
+        topic: String,
+        /// What is wrong.
+        cause: &'static str,
+    },
+    /// A checkpoint cannot be used.
+    #[error("the checkpoint {path} cannot be used: {cause}")]
+    Checkpoint {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The backend cannot do this.
+    #[error("{operation} is not possible on {backend}: {remedy}")]
+    Unsupported {
+        /// The backend.
+        backend: &'static str,
+        /// What was asked for.
+        operation: &'static str,
+        /// What to do instead.
+        remedy: &'static str,
+    },
+    /// The device layer failed.
+    #[error(transparent)]
+    Device(#[from] perpetua_device::Error),
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}

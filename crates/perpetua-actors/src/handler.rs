@@ -1,0 +1,56 @@
+//! What `#[ring_kernel]` makes of a function: its name, the messages that it takes, and how to run it on each backend. Must not
+//! know who runs it.
+
+use perpetua::kernel::KernelFn;
+
+use crate::context::Context;
+use crate::message::{PAYLOAD_WORDS, RingMessage};
+
+/// A type of message that a handler takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Takes {
+    /// Its number.
+    pub type_id: u32,
+    /// Its name.
+    pub name: &'static str,
+    /// The type of what comes back, where something does.
+    pub reply: Option<u32>,
+}
+
+impl Takes {
+    /// The entry for messages of type `M`, answered by messages of type `reply`.
+    pub const fn of<M: RingMessage>(reply: Option<u32>) -> Takes {
+        Takes {
+            type_id: M::TYPE_ID,
+            name: M::NAME,
+            reply,
+        }
+    }
+}
+
+/// A handler, of one or several types of message, and the state that it keeps.
+#[derive(Clone, Copy)]
+pub struct Handler {
+    /// The function's name.
+    pub name: &'static str,
+    /// The types of message that it takes.
+    pub takes: fn() -> Vec<Takes>,
+    /// Bytes of the state.
+    pub state_size: usize,
+    /// Alignment of the state.
+    pub state_align: usize,
+    /// The state's type, by name.
+    pub state_name: &'static str,
+    /// Runs it as Rust: false where it takes no message of this type. What it sends and replies is in the context's outbox.
+    pub native: NativeHandler,
+    /// The kernel that stays on a device and handles messages from rings, a lane for each home of actors.
+    pub resident: fn() -> KernelFn,
+    /// The kernel that handles a batch of messages, a lane for each actor.
+    pub batched: fn() -> KernelFn,
+}
+
+/// A handler as Rust: context, state, the message's type and words.
+///
+/// # Safety
+/// The pointer is to a valid state of the handler's type, which nobody else reaches meanwhile.
+pub type NativeHandler = unsafe fn(&mut Context, *mut u8, u32, &[u32; PAYLOAD_WORDS]) -> bool;

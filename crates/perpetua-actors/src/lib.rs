@@ -1,0 +1,20 @@
+//! Actors: state that only its own handler touches, fed by messages. The handler is a Rust function
+//! (`#[ring_kernel]`) that runs on the CPU's threads, or inside a kernel that stays on a GPU and takes messages there.
+//!
+//! [`message`] is what travels, [`context`] what a handler sees of the world, [`handler`] what the macro makes of it,
+//! [`lifecycle`] through which states an actor goes. Must not know any backend by its type.
+
+// What the macros write names the facade; so they can be used here, too.
+extern crate perpetua_language as perpetua;
+
+pub mod context;
+pub mod error;
+pub mod handler;
+pub mod lifecycle;
+pub mod message;
+
+pub use context::Context;
+pub use error::{ActorError, Result};
+pub use handler::Handler;
+pub use lifecycle::ActorState;
+pub use message::{ActorId, Header, Kind, MessageId, Packet, RingMessage};
