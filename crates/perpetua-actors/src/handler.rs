@@ -2,6 +2,7 @@
 //! know who runs it.
 
 use perpetua::kernel::KernelFn;
+use perpetua_ir::front::rust::TypeDesc;
 
 use crate::context::Context;
 use crate::message::{PAYLOAD_WORDS, RingMessage};
@@ -41,6 +42,9 @@ pub struct Handler {
     pub state_align: usize,
     /// The state's type, by name.
     pub state_name: &'static str,
+    /// The state's type (`<State as GpuType>::describe`): which bytes mean something, and which values exist. Checkpoints and
+    /// zeroed states are checked by it.
+    pub state_type: fn() -> TypeDesc,
     /// Runs it as Rust: false where it takes no message of this type. What it sends and replies is in the context's outbox.
     pub native: NativeHandler,
     /// The kernel that stays on a device and handles messages from rings, a lane for each home of actors.
