@@ -4,6 +4,7 @@ pub use crate::args;
 pub use crate::kernel::atomic::*;
 pub use crate::kernel::barrier::*;
 pub use crate::kernel::index::*;
+pub use crate::kernel::resident::*;
 pub use crate::kernel::subgroup::*;
 pub use crate::kernel::workgroup::*;
 pub use crate::kernel::{GridPos, KernelFn, gpu_println, volume};

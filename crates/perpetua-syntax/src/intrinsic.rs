@@ -16,6 +16,8 @@ pub enum IntrinsicGroup {
     Subgroup,
     /// A workgroup allocation: the turbofish is its type, the value a `&mut` to it.
     Workgroup,
+    /// What a kernel that stays on a device asks of it.
+    Resident,
     /// An atomic operation: the first argument is `&mut place` (`&place` for a load). Each has a twin with the
     /// suffix `_explicit`, which takes an `Ordering` and a `Scope` more.
     Atomic,
@@ -153,6 +155,10 @@ intrinsics! {
 
     WorkgroupArray = "workgroup_array", Workgroup, "()", "`workgroup_array::<[T; N]>()`: an array that the work-group shares, `&mut [T; N]`.";
     WorkgroupSlice = "workgroup_slice", Workgroup, "()", "`workgroup_slice::<T>()`: the launch's dynamic workgroup memory, `&mut [T]`.";
+
+    ClockNanos = "clock_nanos", Resident, "()", "The device's clock in nanoseconds, `u64`.";
+    Nap = "nap", Resident, "(nanoseconds: u32)", "Lets others run for about so long.";
+    CatchFault = "catch_fault", Resident, "()", "Directly behind a labelled block: the fault met in it, as a number, or 0; `u32`. The lane goes on.";
 
     AtomicLoad = "atomic_load", Atomic, "(&x[i])", "Its value.";
     AtomicStore = "atomic_store", Atomic, "(&mut x[i], value)", "Stores.";

@@ -27,11 +27,13 @@ pub enum Capability {
     Print,
     /// Dynamic workgroup memory.
     DynamicShared,
+    /// What kernels need that stay on a device: its clock, naps, atomic accesses of 16 bytes, faults that are caught.
+    Residency,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 8] = [
+    pub const ALL: [Capability; 9] = [
         Capability::Int64,
         Capability::Float64,
         Capability::Subgroups,
@@ -40,6 +42,7 @@ impl Capability {
         Capability::DeviceOrdering,
         Capability::Print,
         Capability::DynamicShared,
+        Capability::Residency,
     ];
 
     /// What to do without it, as the end of an error.
@@ -53,6 +56,7 @@ impl Capability {
             Capability::DeviceOrdering => "use relaxed atomics and separate launches, or CUDA or the CPU",
             Capability::Print => "remove gpu_println!, or use CUDA or the CPU",
             Capability::DynamicShared => "give the workgroup array a fixed size",
+            Capability::Residency => "run it in batches, or on CUDA with compute capability 7.5 or higher",
         }
     }
 }
@@ -68,6 +72,7 @@ impl fmt::Display for Capability {
             Capability::DeviceOrdering => "ordered atomics at device scope",
             Capability::Print => "printing",
             Capability::DynamicShared => "dynamic workgroup memory",
+            Capability::Residency => "what resident kernels need (clock, naps, 16-byte atomics, caught faults)",
         })
     }
 }

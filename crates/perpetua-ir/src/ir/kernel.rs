@@ -473,7 +473,7 @@ pub enum Op {
     Extract(Value, u32),
     /// A copy of an aggregate with component `index` replaced: `(aggregate, index, component)`.
     Insert(Value, u32, Value),
-    /// Reads memory; atomic if ordered (scalars only).
+    /// Reads memory; atomic if ordered (scalars, and aligned structs of four words, relaxed only).
     Load(Place, Option<Sync>),
     /// Number of elements of a buffer parameter or of dynamic shared memory, as an integer of this type (`u32` or `u64`).
     Len(Base, Scalar),
@@ -497,6 +497,11 @@ pub enum Op {
     Call(u32, Vec<Value>),
     /// Whether this lane has faulted. Only in kernels whose checks are [`Checks::Explicit`].
     IsDead,
+    /// The device's clock, in nanoseconds since a moment that stays the same while the device is in use; `u64`.
+    Clock,
+    /// Directly behind a labelled block: the fault that this lane met in it, as the number of its site plus one, or zero.
+    /// The lane is alive again. A lane that faults in such a block leaves it, and no other code; `u32`.
+    CatchFault,
 }
 
 /// What went wrong in a lane.
@@ -561,13 +566,15 @@ pub enum PrintPiece {
 /// A statement's act that gives no value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Writes memory; atomic if ordered (scalars only).
+    /// Writes memory; atomic if ordered (scalars, and aligned structs of four words, relaxed only).
     Store(Place, Value, Option<Sync>),
     /// Waits for all lanes of the work-group and orders their workgroup and global accesses before it before
     /// those after it. Must stand in control flow that is uniform over the work-group.
     Barrier,
     /// Orders this lane's accesses (acquire-release) at a scope.
     Fence(Scope),
+    /// Lets others run for about so many nanoseconds (`u32`).
+    Nap(Value),
     /// Prints a line. A target without printing refuses it by capability.
     Print(Vec<PrintPiece>, Vec<Value>),
     /// Reports a fault and marks the lane dead (a lane that is dead already reports nothing more). Up to two
@@ -657,6 +664,15 @@ impl Kernel {
             .iter()
             .filter(|s| !s.dynamic)
             .fold(0, |at, s| at.next_multiple_of(s.ty.align()) + s.ty.size())
+    }
+
+    /// Whether an instruction is anywhere in the body or the functions.
+    pub fn contains(&self, what: impl Fn(&Inst) -> bool) -> bool {
+        let mut found = false;
+        for body in self.functions.iter().map(|f| &f.body).chain([&self.body]) {
+            body.block.walk(&mut |stmt| found |= what(&stmt.inst));
+        }
+        found
     }
 
     /// Whether lanes of a work-group wait for each other anywhere.

@@ -82,6 +82,14 @@ pub struct PlaceType {
     pub writable: bool,
 }
 
+/// Whether a type is a struct of four words that lies where one access of 16 bytes can reach it.
+pub fn is_four_words(ty: &Type) -> bool {
+    let word = |s: Scalar| s.size() == 4;
+    matches!(ty, Type::Struct(s) if s.size == 16 && s.align == 16)
+        && ty.leaf_count() == 4
+        && ty.leaves().iter().all(|(s, _)| word(*s))
+}
+
 impl<'a> Declarations<'a> {
     /// Type of a value.
     pub fn value(&self, v: Value) -> Result<&'a Type> {
@@ -223,6 +231,17 @@ impl<'a> Declarations<'a> {
         }
     }
 
+    /// Checks a place that an atomic load or store moves: a scalar, or four words at once in a buffer.
+    fn moved_whole(&self, place: &Place, at: &PlaceType, sync: Sync, what: &str) -> Result<()> {
+        if is_four_words(&at.ty) && matches!(place.base, Base::Buffer(_)) {
+            if sync.order != MemOrder::Relaxed {
+                return Err(TypeError::Invalid(format!("{what} of four words can only be relaxed")));
+            }
+            return Ok(());
+        }
+        self.atomic_access(place, at, what).map(|_| ())
+    }
+
     /// Type of the value that `op` gives; `None` for a call of a function without result.
     pub fn op(&self, op: &Op) -> Result<Option<Type>> {
         Ok(Some(match op {
@@ -309,7 +328,7 @@ impl<'a> Declarations<'a> {
             Op::Load(place, sync) => {
                 let at = self.place(place)?;
                 if let Some(sync) = sync {
-                    self.atomic_access(place, &at, "an atomic load")?;
+                    self.moved_whole(place, &at, *sync, "an atomic load")?;
                     if matches!(sync.order, MemOrder::Release | MemOrder::AcqRel) {
                         return Err(TypeError::Invalid("a load cannot release".into()));
                     }
@@ -379,6 +398,8 @@ impl<'a> Declarations<'a> {
                 }
                 Type::BOOL
             }
+            Op::Clock => Type::U64,
+            Op::CatchFault => Type::U32,
         }))
     }
 
@@ -450,7 +471,7 @@ impl<'a> Declarations<'a> {
                     return Err(TypeError::Invalid("store to read-only memory".into()));
                 }
                 if let Some(sync) = sync {
-                    self.atomic_access(place, &at, "an atomic store")?;
+                    self.moved_whole(place, &at, *sync, "an atomic store")?;
                     if matches!(sync.order, MemOrder::Acquire | MemOrder::AcqRel) {
                         return Err(TypeError::Invalid("a store cannot acquire".into()));
                     }
@@ -458,6 +479,7 @@ impl<'a> Declarations<'a> {
                 self.expect(*v, &at.ty, "stored value")
             }
             Effect::Barrier | Effect::Fence(_) => Ok(()),
+            Effect::Nap(v) => self.expect(*v, &Type::U32, "time of a nap"),
             Effect::Print(pieces, args) => {
                 let wanted = pieces.iter().filter(|p| matches!(p, PrintPiece::Arg(_))).count();
                 if wanted != args.len() {

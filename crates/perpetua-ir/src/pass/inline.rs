@@ -126,7 +126,8 @@ impl Renaming {
     fn op(&self, op: &Op) -> Op {
         let v = |v: &Value| self.value(*v);
         match op {
-            Op::Const(..) | Op::Zero(_) | Op::Param(_) | Op::Builtin(_) | Op::Len(..) | Op::IsDead => {
+            Op::Const(..) | Op::Zero(_) | Op::Param(_) | Op::Builtin(_) | Op::Len(..) | Op::IsDead
+            | Op::Clock | Op::CatchFault => {
                 op.clone()
             }
             Op::Unary(op, a) => Op::Unary(*op, v(a)),
@@ -159,6 +160,7 @@ impl Renaming {
         match effect {
             Effect::Store(place, v, sync) => Effect::Store(self.place(place), self.value(*v), *sync),
             Effect::Barrier | Effect::Fence(_) => effect.clone(),
+            Effect::Nap(v) => Effect::Nap(self.value(*v)),
             Effect::Print(pieces, args) => Effect::Print(pieces.clone(), self.all(args)),
             Effect::Fault(kind, operands) => Effect::Fault(*kind, self.all(operands)),
         }

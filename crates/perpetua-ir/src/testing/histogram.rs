@@ -23,6 +23,7 @@ pub fn histogram(kernel: &Kernel) -> BTreeMap<&'static str, usize> {
                     },
                     Effect::Barrier => "barrier",
                     Effect::Fence(_) => "fence",
+                    Effect::Nap(_) => "nap",
                     Effect::Print(..) => "print",
                     Effect::Fault(..) => "fault",
                 },
@@ -84,5 +85,7 @@ fn operation(op: &Op) -> &'static str {
         },
         Op::Call(..) => "call",
         Op::IsDead => "is_dead",
+        Op::Clock => "clock",
+        Op::CatchFault => "catch fault",
     }
 }

@@ -68,6 +68,7 @@ impl<'a> Check<'a, '_> {
         let mut falls = reachable;
         let mut defined = Vec::new();
         let mut ended = None;
+        let mut after_label = false;
         for stmt in &block.0 {
             let number = self.number;
             self.number += 1;
@@ -75,6 +76,11 @@ impl<'a> Check<'a, '_> {
                 self.fail(number, stmt, Cause::AfterTerminator(by));
             }
             self.operands(number, stmt);
+            if matches!(stmt.inst, Inst::Let(_, Op::CatchFault)) && !after_label {
+                let misplaced = "`catch_fault` stands directly behind a labelled block: write `'name: { … }` before it";
+                self.fail(number, stmt, TypeError::Invalid(misplaced.into()));
+            }
+            after_label = matches!(stmt.inst, Inst::Labeled(_));
             falls = self.statement(number, stmt, falls);
             match &stmt.inst {
                 Inst::Let(v, _) => defined.push(*v),
@@ -281,7 +287,7 @@ impl<'a> Check<'a, '_> {
                     });
                 }
             }
-            Effect::Barrier | Effect::Fence(_) | Effect::Print(..) => {}
+            Effect::Barrier | Effect::Fence(_) | Effect::Nap(_) | Effect::Print(..) => {}
         }
         Ok(self.declarations.effect(effect)?)
     }

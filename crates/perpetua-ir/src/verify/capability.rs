@@ -113,8 +113,10 @@ impl Needs {
 
     fn atomic(&mut self, declarations: Declarations<'_>, place: &Place, sync: Sync, line: u32) {
         self.sync(sync, line);
-        if declarations.place(place).is_ok_and(|at| at.ty.size() == 8) {
-            self.add(Capability::Atomic64, line);
+        match declarations.place(place).map(|at| at.ty.size()) {
+            Ok(8) => self.add(Capability::Atomic64, line),
+            Ok(16) => self.add(Capability::Residency, line),
+            _ => {}
         }
     }
 
@@ -130,6 +132,7 @@ impl Needs {
                     Op::Subgroup(..) | Op::Builtin(Builtin::SubgroupSize | Builtin::SubgroupLane) => {
                         self.add(Capability::Subgroups, line);
                     }
+                    Op::Clock | Op::CatchFault => self.add(Capability::Residency, line),
                     Op::Load(place, Some(sync))
                     | Op::Atomic(_, place, _, sync)
                     | Op::CompareExchange { place, sync, .. } => {
@@ -140,6 +143,7 @@ impl Needs {
             }
             Inst::Do(Effect::Store(place, _, Some(sync))) => self.atomic(declarations, place, *sync, line),
             Inst::Do(Effect::Fence(scope)) => self.add(ordering(*scope), line),
+            Inst::Do(Effect::Nap(_)) => self.add(Capability::Residency, line),
             Inst::Do(Effect::Print(..)) => self.add(Capability::Print, line),
             _ => {}
         }

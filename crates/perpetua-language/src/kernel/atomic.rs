@@ -32,6 +32,12 @@ pub trait AtomicNumber: Copy + sealed::Sealed {
     fn greater(self, other: Self) -> Self;
 }
 
+/// What an atomic load or store moves at once: the numbers, and four words ([`U32x4`](super::resident::U32x4)).
+pub trait AtomicWhole: Copy {}
+
+impl<T: AtomicNumber> AtomicWhole for T {}
+impl AtomicWhole for super::resident::U32x4 {}
+
 /// Integers in memory, whose bits atomic operations combine and compare.
 pub trait AtomicBits: AtomicNumber + Eq {
     #[doc(hidden)]
@@ -132,23 +138,23 @@ updates! {
 }
 
 /// The value of a place.
-pub fn atomic_load<T: AtomicNumber>(place: &T) -> T {
+pub fn atomic_load<T: AtomicWhole>(place: &T) -> T {
     *place
 }
 
 /// The value of a place, in this order and scope.
-pub fn atomic_load_explicit<T: AtomicNumber>(place: &T, order: Ordering, scope: Scope) -> T {
+pub fn atomic_load_explicit<T: AtomicWhole>(place: &T, order: Ordering, scope: Scope) -> T {
     let _ = (order, scope);
     *place
 }
 
 /// Stores a value.
-pub fn atomic_store<T: AtomicNumber>(place: &mut T, value: T) {
+pub fn atomic_store<T: AtomicWhole>(place: &mut T, value: T) {
     *place = value;
 }
 
 /// Stores a value, in this order and scope.
-pub fn atomic_store_explicit<T: AtomicNumber>(place: &mut T, value: T, order: Ordering, scope: Scope) {
+pub fn atomic_store_explicit<T: AtomicWhole>(place: &mut T, value: T, order: Ordering, scope: Scope) {
     let _ = (order, scope);
     *place = value;
 }

@@ -2,7 +2,7 @@
 //!
 //! In the order in which one meets them: [`KernelFn`] is what `#[kernel]` makes of a function, [`index`] where a lane
 //! stands in its launch, [`grid`] where in a stencil's grid, [`barrier`], [`workgroup`], [`subgroup`] and [`atomic`]
-//! what lanes do together. A function with `#[kernel]` or `#[device]` that is called as plain Rust is the only lane
+//! what lanes do together, [`resident`] what kernels need that stay on a device. A function with `#[kernel]` or `#[device]` that is called as plain Rust is the only lane
 //! of a launch of one lane.
 
 pub mod index;
@@ -16,6 +16,8 @@ pub mod workgroup;
 pub mod subgroup;
 
 pub mod atomic;
+
+pub mod resident;
 
 mod print;
 

@@ -203,6 +203,7 @@ impl Reader {
             IntrinsicGroup::CudaIndex
             | IntrinsicGroup::Index
             | IntrinsicGroup::Sync
+            | IntrinsicGroup::Resident
             | IntrinsicGroup::Subgroup => {}
         }
     }

@@ -236,6 +236,8 @@ impl<'m> Writer<'m> {
                 self.settle_reads(&written);
                 self.d.fence(self, *scope);
             }
+            // As above: no target of these has the capability.
+            Effect::Nap(_) => self.m.unsupported(stmt.line, "naps"),
             Effect::Print(pieces, args) => {
                 let args = self.take_scalars(args);
                 self.declare(range.start, &stmt.inst);
@@ -434,6 +436,11 @@ impl<'m> Writer<'m> {
                 self.d.call(self.m, *f, &args)
             }
             Op::IsDead => self.d.dead(self.m),
+            // No target of these has the capability.
+            Op::Clock | Op::CatchFault => {
+                self.m.unsupported(self.line, "what resident kernels need");
+                Expr::whole("unsupported")
+            }
         }
     }
 

@@ -3,8 +3,9 @@
 
 use super::Renderer;
 use super::emit::{Leaf, emit};
+use super::frame::Span;
 use super::integer::{arithmetic, bits};
-use crate::ir::{AtomicOp, MemOrder, Place, Scalar, Scope, Sync};
+use crate::ir::{AtomicOp, MemOrder, Place, Scalar, Scope, Sync, Type};
 use crate::ops::{BinaryOp, UnaryOp};
 
 /// A scope's name.
@@ -40,6 +41,54 @@ impl Renderer<'_> {
         let (scope, space, ty) = (scope(sync.scope), at.space.name(), bits(s));
         emit!(self, "ld.{order}.{scope}.{space}.{ty} {d}, {}", at.at(0));
         d
+    }
+
+    /// Reads four words at once.
+    pub(super) fn load_whole(&mut self, place: &Place, ty: &Type, sync: Sync) -> Span {
+        let Some(at) = self.location(place) else {
+            return self.span([Leaf::Imm(0); 4]);
+        };
+        let (low, high) = (self.out.wide(), self.out.wide());
+        let (scope, space) = (scope(sync.scope), at.space.name());
+        emit!(
+            self,
+            "{{ .reg .b128 whole; ld.relaxed.{scope}.{space}.b128 whole, {}; mov.b128 {{{low}, {high}}}, whole; }}",
+            at.at(0)
+        );
+        let mut leaves = Vec::with_capacity(4);
+        for (i, (s, _)) in ty.leaves().into_iter().enumerate() {
+            let d = self.out.register(s);
+            let pair = if i < 2 { low } else { high };
+            if i % 2 == 0 {
+                emit!(self, "mov.b64 {{{d}, _}}, {pair}");
+            } else {
+                emit!(self, "mov.b64 {{_, {d}}}, {pair}");
+            }
+            leaves.push(d);
+        }
+        self.span(leaves)
+    }
+
+    /// Writes four words at once.
+    pub(super) fn store_whole(&mut self, place: &Place, value: Span, sync: Sync) {
+        let Some(at) = self.location(place) else {
+            return;
+        };
+        let leaves: Vec<Leaf> = self
+            .leaves_of(value)
+            .into_iter()
+            .map(|leaf| self.in_register(leaf, Scalar::U32))
+            .collect();
+        let [a, b, c, d] = leaves[..] else { return };
+        let (low, high) = (self.out.wide(), self.out.wide());
+        emit!(self, "mov.b64 {low}, {{{a}, {b}}}");
+        emit!(self, "mov.b64 {high}, {{{c}, {d}}}");
+        let (scope, space) = (scope(sync.scope), at.space.name());
+        emit!(
+            self,
+            "{{ .reg .b128 whole; mov.b128 whole, {{{low}, {high}}}; st.relaxed.{scope}.{space}.b128 {}, whole; }}",
+            at.at(0)
+        );
     }
 
     pub(super) fn atomic_store(&mut self, place: &Place, s: Scalar, a: Leaf, sync: Sync) {

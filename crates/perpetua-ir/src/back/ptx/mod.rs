@@ -21,15 +21,18 @@ mod subgroup;
 
 use std::collections::HashMap;
 
-use super::{RenderError, Source};
+use super::{Capability, RenderError, Source};
 use crate::ir::{Builtin, Kernel, Scalar};
 use crate::pass::checks::make_explicit;
 use crate::pass::expand_library;
-use crate::verify::Verified;
+use crate::verify::{Verified, require};
 use emit::{Emitter, Leaf};
 use frame::{Frame, Span};
 use memory::AddressKey;
 use subgroup::Mask;
+
+/// The first target with atomic accesses of 16 bytes.
+const RESIDENT: u32 = 75;
 
 /// Renders a kernel for devices of compute capability `sm / 10` and newer ones.
 ///
@@ -41,6 +44,10 @@ use subgroup::Mask;
 /// [`RenderError::Limit`] for a compute capability below 7.0, more than 48 KiB of static workgroup memory,
 /// more than 4,352 bytes of parameters or a work-group of more than 1,024 lanes.
 pub fn render(verified: &Verified, sm: u32) -> Result<Source, RenderError> {
+    let capabilities = Capability::ALL
+        .into_iter()
+        .filter(|c| *c != Capability::Residency || sm >= RESIDENT);
+    require(verified, &capabilities.collect(), &format!("PTX sm_{sm}"))?;
     let explicit = make_explicit(verified);
     let at_once = explicit.dies_at_once();
     let (kernel, faults, prints) = explicit.into_parts();
@@ -85,6 +92,10 @@ struct Renderer<'k> {
     variables: Vec<String>,
     /// Set once the lane has faulted; none in kernels where that ends it.
     dead: Option<Leaf>,
+    /// The number plus one of the site where the lane has faulted, in kernels that catch faults.
+    caught: Option<Leaf>,
+    /// Whether the kernel catches faults.
+    catches: bool,
     /// Registers of the common report of faults that end the lane: site, operands.
     report: Option<[Leaf; 3]>,
     /// The lanes that run together here, where subgroup operations need it.

@@ -55,6 +55,12 @@ impl Renderer<'_> {
         let done = self.out.label();
         // A lane that is dead already does not claim the record: it or another lane has.
         emit!(self, "mov.pred {dead}, 1");
+        if self.catches
+            && let Leaf::Imm(site) = site
+        {
+            let caught = self.caught_register();
+            emit!(self, "mov.u32 {caught}, {}", site + 1);
+        }
         self.record(site, wide, done);
         self.out.place(done);
         false
@@ -69,6 +75,19 @@ impl Renderer<'_> {
                 emit_once!(self, "mov.pred {dead}, 0");
                 self.dead = Some(dead);
                 dead
+            }
+        }
+    }
+
+    /// The register that holds the number plus one of the site where the lane has faulted, in kernels that ask.
+    pub(super) fn caught_register(&mut self) -> Leaf {
+        match self.caught {
+            Some(caught) => caught,
+            None => {
+                let caught = self.out.word();
+                emit_once!(self, "mov.u32 {caught}, 0");
+                self.caught = Some(caught);
+                caught
             }
         }
     }

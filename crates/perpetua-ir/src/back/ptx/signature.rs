@@ -9,9 +9,10 @@ use super::emit::{Emitter, Leaf, emit, emit_once};
 use super::frame::{Exit, Frame, Span};
 use super::report::{PRINT_RING, RECORD, SITE_BASE};
 use super::subgroup::Mask;
-use crate::back::RenderError;
+use crate::back::{Capability, RenderError};
 use crate::ir::{Effect, Inst, Kernel, Op, ParamKind, Scalar, Type};
 use crate::pass::checks::first_sites;
+use crate::verify::capabilities;
 
 /// Targets that PTX names, each with the PTX version that first did. A kernel for a newer device is rendered for
 /// the last one before it.
@@ -99,14 +100,6 @@ fn element_directive(size: u32) -> &'static str {
     }
 }
 
-fn contains(kernel: &Kernel, what: impl Fn(&Inst) -> bool) -> bool {
-    let mut found = false;
-    for body in kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]) {
-        body.block.walk(&mut |stmt| found |= what(&stmt.inst));
-    }
-    found
-}
-
 impl<'k> Renderer<'k> {
     pub(super) fn new(kernel: &'k Kernel, sm: u32, at_once: bool) -> Renderer<'k> {
         Renderer {
@@ -134,6 +127,8 @@ impl<'k> Renderer<'k> {
             addresses: Vec::new(),
             variables: Vec::new(),
             dead: None,
+            caught: None,
+            catches: kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::CatchFault))),
             report: None,
             mask: None,
         }
@@ -143,12 +138,12 @@ impl<'k> Renderer<'k> {
     pub(super) fn run(mut self) -> (String, String) {
         let next = self.first_sites.last().copied().unwrap_or_default();
         self.frame = self.frame(&self.kernel.body, &[], Exit::Kernel, next);
-        if contains(self.kernel, |inst| matches!(inst, Inst::Let(_, Op::Subgroup(..)))) {
+        if self.kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::Subgroup(..)))) {
             let all = self.out.word();
             emit_once!(self, "activemask.b32 {all}");
             self.mask = Some(Mask::Known(all));
         }
-        if !self.at_once && contains(self.kernel, |inst| matches!(inst, Inst::Do(Effect::Fault(..)))) {
+        if !self.at_once && self.kernel.contains(|inst| matches!(inst, Inst::Do(Effect::Fault(..)))) {
             self.dead_register();
         }
         if !self.block(&self.kernel.body.block) {
@@ -196,6 +191,9 @@ impl<'k> Renderer<'k> {
             .rev()
             .find(|(target, _)| *target <= self.sm)
             .unwrap_or(TARGETS[0]);
+        let resident = capabilities(self.kernel).contains_key(&Capability::Residency);
+        // The older targets' versions have no accesses of 16 bytes.
+        let version = if resident && target < 100 { "8.4" } else { version };
         if !self.kernel.source.is_empty() {
             let _ = writeln!(text, "// lines are of {}", self.kernel.source.replace('\n', " "));
         }
@@ -245,7 +243,7 @@ impl<'k> Renderer<'k> {
         }
         list.push(format!("\t.param .u64 {RECORD}"));
         list.push(format!("\t.param .u32 {SITE_BASE}"));
-        if contains(self.kernel, |inst| matches!(inst, Inst::Do(Effect::Print(..)))) {
+        if self.kernel.contains(|inst| matches!(inst, Inst::Do(Effect::Print(..)))) {
             list.push(format!("\t.param .u64 {PRINT_RING}"));
         }
         list.join(",\n")

@@ -177,6 +177,10 @@ impl<'k> Renderer<'k> {
                 let span = self.load(place, self.type_of(v));
                 self.define(v, span);
             }
+            Op::Load(place, Some(sync)) if self.type_of(v).as_scalar().is_none() => {
+                let span = self.load_whole(place, self.type_of(v), *sync);
+                self.define(v, span);
+            }
             Op::Load(place, Some(sync)) => {
                 let d = self.atomic_load(place, self.scalar_of(v), *sync);
                 self.define_leaf(v, d);
@@ -209,6 +213,19 @@ impl<'k> Renderer<'k> {
                 let span = self.call(*f, args);
                 self.define(v, span);
             }
+            Op::Clock => {
+                let d = self.out.wide();
+                emit!(self, "mov.u64 {d}, %globaltimer");
+                self.define_leaf(v, d);
+            }
+            Op::CatchFault => {
+                let d = self.out.word();
+                let (caught, dead) = (self.caught_register(), self.dead_register());
+                emit!(self, "mov.u32 {d}, {caught}");
+                emit!(self, "mov.u32 {caught}, 0");
+                emit!(self, "mov.pred {dead}, 0");
+                self.define_leaf(v, d);
+            }
             Op::IsDead => {
                 let d = match self.dead {
                     Some(dead) => {
@@ -231,6 +248,10 @@ impl<'k> Renderer<'k> {
                 self.store(place, span, ty);
                 false
             }
+            Effect::Store(place, v, Some(sync)) if self.type_of(*v).as_scalar().is_none() => {
+                self.store_whole(place, self.value(*v), *sync);
+                false
+            }
             Effect::Store(place, v, Some(sync)) => {
                 self.atomic_store(place, self.scalar_of(*v), self.leaf(*v), *sync);
                 false
@@ -241,6 +262,11 @@ impl<'k> Renderer<'k> {
             }
             Effect::Fence(scope) => {
                 emit!(self, "fence.acq_rel.{}", super::atomic::scope(*scope));
+                false
+            }
+            Effect::Nap(v) => {
+                let time = self.leaf(*v);
+                emit!(self, "nanosleep.u32 {time}");
                 false
             }
             Effect::Print(_, args) => {

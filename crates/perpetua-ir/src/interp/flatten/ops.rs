@@ -171,6 +171,7 @@ impl<'a> Flattener<'a> {
                 regs
             }
             Op::Call(f, args) => self.call(cx, v, *f, args)?,
+            Op::Clock | Op::CatchFault => return Err(resident("clock, catch_fault")),
             Op::IsDead => {
                 let out = self.fresh(cx, v, 1);
                 self.emit(cx, Code::IsDead { out });
@@ -328,6 +329,7 @@ impl<'a> Flattener<'a> {
                 self.program.synchronises = true;
                 self.emit(cx, Code::Fence { scope: *scope });
             }
+            Effect::Nap(_) => return Err(resident("nap")),
             Effect::Print(pieces, values) => {
                 let (mut args, mut types) = (Vec::new(), Vec::new());
                 for v in values {
@@ -355,4 +357,11 @@ impl<'a> Flattener<'a> {
         }
         Ok(())
     }
+}
+
+/// Why the interpreter does not run a kernel that stays on a device.
+fn resident(what: &str) -> TypeError {
+    TypeError::Invalid(format!(
+        "`{what}` is for kernels that stay on a device, which the interpreter does not run: run it in batches"
+    ))
 }

@@ -268,6 +268,10 @@ impl<'t> Parser<'t> {
                 let scope = self.word("`workgroup`, `device` or `system`", words::scope_named)?;
                 self.simple(Inst::Do(Effect::Fence(scope)))
             }
+            "nap" => {
+                let v = self.value()?;
+                self.simple(Inst::Do(Effect::Nap(v)))
+            }
             "print" => self.print(),
             "fault" => {
                 let kind = self.word("a fault's name, such as `division_by_zero`", words::fault_named)?;

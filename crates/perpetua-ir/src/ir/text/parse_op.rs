@@ -76,6 +76,8 @@ impl<'t> Parser<'t> {
                 Op::Call(f, args)
             }
             "is_dead" => Op::IsDead,
+            "clock" => Op::Clock,
+            "catch_fault" => Op::CatchFault,
             _ => match self.named(scope, word)? {
                 Some(op) => op,
                 None => return Err(start.expected("an operation")),

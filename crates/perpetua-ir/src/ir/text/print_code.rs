@@ -278,6 +278,8 @@ impl<'a, 'w> Printer<'a, 'w> {
                 self.word(")")
             }
             Op::IsDead => self.word("is_dead"),
+            Op::Clock => self.word("clock"),
+            Op::CatchFault => self.word("catch_fault"),
         }
     }
 
@@ -291,6 +293,7 @@ impl<'a, 'w> Printer<'a, 'w> {
             }
             Effect::Barrier => self.word("barrier"),
             Effect::Fence(scope) => write!(self.out, "fence {}", words::scope(*scope)),
+            Effect::Nap(v) => write!(self.out, "nap %{}", v.0),
             Effect::Print(pieces, args) => {
                 self.word("print")?;
                 let mut args = args.iter();

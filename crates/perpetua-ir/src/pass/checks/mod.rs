@@ -96,7 +96,8 @@ fn explicit(kernel: &Kernel) -> Explicit {
         Checks::On if synchronises(kernel) => walk_on(kernel),
         Checks::On => return_at_once(kernel),
     };
-    let dies_at_once = kernel.checks == Checks::On && !synchronises(&kernel);
+    let catches = kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::CatchFault)));
+    let dies_at_once = kernel.checks == Checks::On && !synchronises(&kernel) && !catches;
     kernel.checks = Checks::Explicit;
     let prints = print_sites(&kernel);
     Explicit {

@@ -202,7 +202,13 @@ impl<'a> Rewriter<'a> {
                 }
                 exit = Exit::Return;
             }
-            ended = self.statement(stmt, exit, &mut out);
+            let caught = block.0.get(i + 1).is_some_and(is_catch);
+            ended = if caught && matches!(stmt.inst, Inst::Labeled(_)) {
+                self.caught(stmt, exit, &mut out);
+                false
+            } else {
+                self.statement(stmt, exit, &mut out)
+            };
         }
         self.known.roll_back(mark);
         self.made.truncate(made);
@@ -325,6 +331,35 @@ impl<'a> Rewriter<'a> {
         ended
     }
 
+    /// Rewrites a labelled block that a lane which faults in it leaves; behind it the fault is caught.
+    fn caught(&mut self, stmt: &Stmt, exit: Exit, out: &mut Vec<Stmt>) {
+        let here = Here {
+            line: stmt.line,
+            at: self.at,
+            exit: Exit::Leave(0),
+        };
+        self.at += 1;
+        let (before, mark) = (self.known.contents(), self.known.mark());
+        let was_dead = self.maybe_dead;
+        let mut code = Vec::new();
+        self.nested(stmt, here, &mut code);
+        push(out, here.line, Inst::Labeled(Block(code)));
+        self.maybe_dead = was_dead;
+        self.known.roll_back(mark);
+        self.known.set_contents(before);
+        for block in stmt.inst.blocks() {
+            self.known.forget_stored(block);
+            block.walk(&mut |stmt| {
+                if let Inst::Do(Effect::Store(place, ..)) = &stmt.inst
+                    && let Base::Local(id) = place.base
+                {
+                    self.zeroed.insert(id);
+                }
+            });
+        }
+        let _ = exit;
+    }
+
     /// Whether a dead lane may leave a statement at once, or skip it: it has no barrier, and nothing that is
     /// uniform over the group depends on its having run.
     fn is_quiet(&self, stmt: &Stmt, at: usize) -> bool {
@@ -435,7 +470,7 @@ impl<'a> Rewriter<'a> {
                 self.unless_dead(Inst::Do(effect.clone()), here, out);
                 false
             }
-            Effect::Barrier | Effect::Fence(_) => {
+            Effect::Barrier | Effect::Fence(_) | Effect::Nap(_) => {
                 push(out, here.line, Inst::Do(effect.clone()));
                 false
             }
@@ -808,6 +843,11 @@ fn past_label(depth: u32, exit: Exit) -> u32 {
         Exit::Leave(inside) if depth >= inside => depth + 1,
         _ => depth,
     }
+}
+
+/// Whether a statement catches the fault of the block before it.
+fn is_catch(stmt: &Stmt) -> bool {
+    matches!(stmt.inst, Inst::Let(_, Op::CatchFault))
 }
 
 /// Number of statements in pre-order, the statement itself included.

@@ -104,7 +104,10 @@ impl Walk<'_> {
         op.operands(&mut |v| of_operands |= self.value(v));
         of_operands
             | match op {
-                Op::Builtin(Builtin::ThreadIdx(_) | Builtin::SubgroupLane) | Op::IsDead => true,
+                Op::Builtin(Builtin::ThreadIdx(_) | Builtin::SubgroupLane)
+                | Op::IsDead
+                | Op::Clock
+                | Op::CatchFault => true,
                 Op::Load(place, None) => self.place(place),
                 Op::Load(_, Some(_)) | Op::Atomic(..) | Op::CompareExchange { .. } | Op::Subgroup(..) => true,
                 _ => false,

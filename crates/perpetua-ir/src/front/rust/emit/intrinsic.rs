@@ -47,6 +47,15 @@ impl Emitter<'_> {
             I::ThreadFence => self.effect(Effect::Fence(Scope::Device), line),
             I::ThreadFenceBlock => self.effect(Effect::Fence(Scope::Workgroup), line),
             I::ThreadFenceSystem => self.effect(Effect::Fence(Scope::System), line),
+            I::ClockNanos => self.resident(Op::Clock, line),
+            I::CatchFault => self.resident(Op::CatchFault, line),
+            I::Nap => match args {
+                [time] => {
+                    let time = self.value(time)?;
+                    self.effect(Effect::Nap(time), line)
+                }
+                _ => Err(self.error(line, "`nap` lacks its time", "")),
+            },
             I::WorkgroupArray | I::WorkgroupSlice => self.workgroup(what, e),
             _ if what.group() == perpetua_syntax::IntrinsicGroup::Atomic => {
                 self.atomic(what, args, sync, line)
@@ -59,6 +68,12 @@ impl Emitter<'_> {
         let done = self.k.effect(effect);
         self.typed(line, done)?;
         Ok(Val::unit())
+    }
+
+    fn resident(&mut self, op: Op, line: u32) -> Result<Val> {
+        self.at(line);
+        let done = self.k.op(op);
+        Ok(Val::Value(self.typed(line, done)?))
     }
 
     fn product(

@@ -83,6 +83,18 @@ impl Checker<'_> {
             }
             IntrinsicGroup::Subgroup => self.subgroup(intrinsic, args)?,
             IntrinsicGroup::Atomic => self.atomic(intrinsic, args)?,
+            IntrinsicGroup::Resident => {
+                // Faults are caught by the code whose lane it is, which a device function does not know.
+                self.collective |= intrinsic == Intrinsic::CatchFault;
+                let args = args.iter().map(|time| self.expr_as(time, &Ty::U32));
+                let args = args.collect::<Result<Vec<_>>>()?;
+                let ty = match intrinsic {
+                    Intrinsic::ClockNanos => Ty::Scalar(perpetua_syntax::Scalar::U64),
+                    Intrinsic::CatchFault => Ty::U32,
+                    _ => Ty::unit(),
+                };
+                (ty, args)
+            }
         };
         Ok(Expr {
             line,

@@ -1,0 +1,43 @@
+//! What a kernel that stays on a device asks of it. Called as plain Rust, nothing stays: the clock is the host's, and nothing
+//! faults that Rust would not panic at.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use perpetua_ir::front::rust::GpuType;
+
+use perpetua_macros::GpuType;
+
+/// Four words that are read and written at once: a relaxed atomic access moves all 16 bytes or none
+/// (`atomic_load_explicit`, `atomic_store_explicit`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, GpuType)]
+#[repr(C, align(16))]
+pub struct U32x4 {
+    /// The first word.
+    pub x: u32,
+    /// The second.
+    pub y: u32,
+    /// The third.
+    pub z: u32,
+    /// The last.
+    pub w: u32,
+}
+
+/// The device's clock, in nanoseconds since a moment that stays the same while the device is in use.
+pub fn clock_nanos() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+/// Lets others run for about so many nanoseconds.
+pub fn nap(nanoseconds: u32) {
+    std::thread::sleep(Duration::from_nanos(nanoseconds.into()));
+}
+
+/// Directly behind a labelled block: the fault that this lane met in it (index out of bounds, division by zero and the like),
+/// as the number of its site plus one, or 0. The lane left the block where it faulted, and goes on behind it.
+///
+/// As plain Rust 0: there such code panics.
+pub fn catch_fault() -> u32 {
+    0
+}
