@@ -23,8 +23,8 @@ pub struct Context {
     threads: u32,
     entries: u32,
     refused: u32,
-    padding: u32,
-    now: u64,
+    now_low: u32,
+    now_high: u32,
     outbox: [u32; OUTBOX_WORDS],
 }
 
@@ -41,18 +41,20 @@ impl Context {
             threads,
             entries: 0,
             refused: 0,
-            padding: 0,
-            now: 0,
+            now_low: 0,
+            now_high: 0,
             outbox: [0; OUTBOX_WORDS],
         }
     }
 
-    /// Makes it ready for the next message, and its outbox empty.
-    pub fn begin(&mut self, actor: u32, sender: u32, correlation: u32, now: u64) {
+    /// Makes it ready for the next message, and its outbox empty. The time is that of [`Context::now`], in two halves: some
+    /// devices have no 64-bit integers.
+    pub fn begin(&mut self, actor: u32, sender: u32, correlation: u32, now_low: u32, now_high: u32) {
         self.actor = actor;
         self.sender = sender;
         self.correlation = correlation;
-        self.now = now;
+        self.now_low = now_low;
+        self.now_high = now_high;
         self.entries = 0;
         self.refused = 0;
     }
@@ -73,7 +75,7 @@ impl Context {
     /// counter in the lower 16. Later than when the message was sent.
     #[must_use]
     pub fn now(&self) -> u64 {
-        self.now
+        u64::from(self.now_low) | (u64::from(self.now_high) << 32)
     }
 
     /// The lane's index in the group that runs the handler.

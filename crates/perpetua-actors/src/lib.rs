@@ -8,6 +8,7 @@
 extern crate perpetua_language as perpetua;
 
 pub mod context;
+pub mod device;
 pub mod error;
 pub mod handler;
 pub mod lifecycle;
@@ -18,3 +19,4 @@ pub use error::{ActorError, Result};
 pub use handler::Handler;
 pub use lifecycle::ActorState;
 pub use message::{ActorId, Header, Kind, MessageId, Packet, RingMessage};
+pub use perpetua_macros::{RingMessage, ring_kernel};

@@ -13,6 +13,8 @@ mod native;
 mod options;
 mod output;
 mod resolver;
+mod ring_kernel;
+mod ring_message;
 
 use proc_macro::TokenStream;
 
@@ -50,4 +52,22 @@ pub fn device(options: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_derive(GpuType, attributes(gpu))]
 pub fn derive_gpu_type(item: TokenStream) -> TokenStream {
     gpu_type::expand(item.into()).into()
+}
+
+/// Makes a function the handler of an actor: `#[ring_kernel] fn count(ctx: &mut Context, state: &mut Count, message: Add) ->
+/// Total { … }`.
+///
+/// What it gives back goes to the sender. `ctx.send(actor, message)`, `ctx.reply(message)` and `ctx.publish(topic, message)`
+/// send more. Beside it appears `count::handler()`, which a runtime launches. Options: `also(f, g)`, further handlers of the
+/// same state, each for another type of message.
+#[proc_macro_attribute]
+pub fn ring_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
+    ring_kernel::expand(options.into(), item.into()).into()
+}
+
+/// Makes a `#[repr(C)]` struct of scalars and arrays a message: `#[message(type_id = 1)]` numbers its type; a field may be
+/// marked `#[message(id)]`, `#[message(correlation)]` or `#[message(priority)]`. At most 64 bytes.
+#[proc_macro_derive(RingMessage, attributes(message))]
+pub fn derive_ring_message(item: TokenStream) -> TokenStream {
+    ring_message::expand(item.into()).into()
 }

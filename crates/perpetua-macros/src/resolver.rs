@@ -19,7 +19,7 @@ pub(crate) fn closure(
     own: Option<&TokenStream>,
     facade: &TokenStream,
 ) -> TokenStream {
-    let types = named_types(read, own);
+    let (r, types) = (resolver(), named_types(read, own));
     let mut entries = Vec::with_capacity(read.paths.len());
     for (id, (tokens, entry)) in (0u32..).zip(read.paths.iter().zip(&read.tree.paths)) {
         let path = Plain::of(tokens);
@@ -27,23 +27,23 @@ pub(crate) fn closure(
         let span = tokens.span();
         entries.push(match entry.usage {
             PathUsage::Type | PathUsage::StructLiteral => {
-                quote_spanned!(span=> r.ty::<#whole>(#id);)
+                quote_spanned!(span=> #r.ty::<#whole>(#id);)
             }
             PathUsage::Value | PathUsage::Pattern => {
-                quote_spanned!(span=> r.constant(#id, &#whole);)
+                quote_spanned!(span=> #r.constant(#id, &#whole);)
             }
             PathUsage::Call => match path.member() {
                 Some((ty, name)) => {
                     let function = method_name(&name);
-                    quote_spanned!(span=> r.device(#id, <#ty>::#function());)
+                    quote_spanned!(span=> #r.device(#id, <#ty>::#function());)
                 }
-                None => quote_spanned!(span=> r.device(#id, #whole::__perpetua_function());),
+                None => quote_spanned!(span=> #r.device(#id, #whole::__perpetua_function());),
             },
         });
     }
-    let own = own.map(|own| quote!(r.self_type::<#own>();));
+    let own = own.map(|own| quote!(#r.self_type::<#own>();));
     let methods = methods(body, &types, facade);
-    quote!(|r: &mut #facade::Resolver| { #own #(#entries)* #methods })
+    quote!(|#r: &mut #facade::Resolver| { #own #(#entries)* #methods })
 }
 
 /// The types that a function names, and its own: those whose methods it may call.
@@ -77,12 +77,18 @@ pub(crate) fn method_name(name: &syn::Ident) -> syn::Ident {
     format_ident!("__perpetua_method_{}", name.unraw(), span = name.span())
 }
 
+/// The closure's parameter, by one name: spans of the user's tokens would make several of it where a macro wrote them.
+fn resolver() -> syn::Ident {
+    format_ident!("r")
+}
+
 /// Asks each type for each method called: one that lacks it falls through to a trait.
 fn methods(body: &syn::Block, types: &[TokenStream], facade: &TokenStream) -> TokenStream {
     let called = called_methods(body);
     if called.is_empty() || types.is_empty() {
         return TokenStream::new();
     }
+    let r = &resolver();
     let fallbacks = called.iter().map(|name| {
         let function = method_name(name);
         quote!(fn #function() -> Option<#facade::FunctionDef> { None })
@@ -90,7 +96,7 @@ fn methods(body: &syn::Block, types: &[TokenStream], facade: &TokenStream) -> To
     let entries = called.iter().flat_map(|name| {
         types.iter().map(move |ty| {
             let (function, text) = (method_name(name), name.unraw().to_string());
-            quote_spanned!(ty.span()=> r.method::<#ty>(#text, <#ty>::#function());)
+            quote_spanned!(ty.span()=> #r.method::<#ty>(#text, <#ty>::#function());)
         })
     });
     quote! {

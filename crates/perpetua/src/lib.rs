@@ -9,6 +9,10 @@ extern crate self as perpetua;
 #[cfg(feature = "wave")]
 pub mod wave;
 
+/// Actors: handlers in Rust, on threads or resident on a GPU.
+#[cfg(feature = "actors")]
+pub use perpetua_actors as actors;
+
 /// The device layer: backends, memory, streams, launches.
 pub use perpetua_device as device;
 

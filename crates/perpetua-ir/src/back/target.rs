@@ -72,7 +72,9 @@ impl fmt::Display for Capability {
             Capability::DeviceOrdering => "ordered atomics at device scope",
             Capability::Print => "printing",
             Capability::DynamicShared => "dynamic workgroup memory",
-            Capability::Residency => "what resident kernels need (clock, naps, 16-byte atomics, caught faults)",
+            Capability::Residency => {
+                "what resident kernels need (clock, naps, 16-byte atomics, caught faults)"
+            }
         })
     }
 }

@@ -235,7 +235,9 @@ impl<'a> Declarations<'a> {
     fn moved_whole(&self, place: &Place, at: &PlaceType, sync: Sync, what: &str) -> Result<()> {
         if is_four_words(&at.ty) && matches!(place.base, Base::Buffer(_)) {
             if sync.order != MemOrder::Relaxed {
-                return Err(TypeError::Invalid(format!("{what} of four words can only be relaxed")));
+                return Err(TypeError::Invalid(format!(
+                    "{what} of four words can only be relaxed"
+                )));
             }
             return Ok(());
         }

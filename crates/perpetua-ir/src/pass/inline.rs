@@ -126,10 +126,14 @@ impl Renaming {
     fn op(&self, op: &Op) -> Op {
         let v = |v: &Value| self.value(*v);
         match op {
-            Op::Const(..) | Op::Zero(_) | Op::Param(_) | Op::Builtin(_) | Op::Len(..) | Op::IsDead
-            | Op::Clock | Op::CatchFault => {
-                op.clone()
-            }
+            Op::Const(..)
+            | Op::Zero(_)
+            | Op::Param(_)
+            | Op::Builtin(_)
+            | Op::Len(..)
+            | Op::IsDead
+            | Op::Clock
+            | Op::CatchFault => op.clone(),
             Op::Unary(op, a) => Op::Unary(*op, v(a)),
             Op::Binary(op, a, b) => Op::Binary(*op, v(a), v(b)),
             Op::Ternary(op, a, b, c) => Op::Ternary(*op, v(a), v(b), v(c)),

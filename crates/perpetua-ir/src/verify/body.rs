@@ -77,7 +77,8 @@ impl<'a> Check<'a, '_> {
             }
             self.operands(number, stmt);
             if matches!(stmt.inst, Inst::Let(_, Op::CatchFault)) && !after_label {
-                let misplaced = "`catch_fault` stands directly behind a labelled block: write `'name: { … }` before it";
+                let misplaced =
+                    "`catch_fault` stands directly behind a labelled block: write `'name: { … }` before it";
                 self.fail(number, stmt, TypeError::Invalid(misplaced.into()));
             }
             after_label = matches!(stmt.inst, Inst::Labeled(_));

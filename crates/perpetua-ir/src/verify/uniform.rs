@@ -315,7 +315,9 @@ impl<'a> Analysis<'a, '_> {
                 self.source(number, stmt, || "`subgroup_lane` is each lane's own".into())
             }
             Op::IsDead | Op::CatchFault => self.source(number, stmt, || "lanes fault one by one".into()),
-            Op::Clock => self.source(number, stmt, || "each lane reads the clock at its own time".into()),
+            Op::Clock => self.source(number, stmt, || {
+                "each lane reads the clock at its own time".into()
+            }),
             Op::Subgroup(..) => self.source(number, stmt, || {
                 "a subgroup operation gives each subgroup its own result".into()
             }),

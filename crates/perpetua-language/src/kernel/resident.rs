@@ -1,16 +1,15 @@
 //! What a kernel that stays on a device asks of it. Called as plain Rust, nothing stays: the clock is the host's, and nothing
 //! faults that Rust would not panic at.
 
+use std::mem::offset_of;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use perpetua_ir::front::rust::GpuType;
-
-use perpetua_macros::GpuType;
+use perpetua_ir::front::rust::{ConstValue, FieldDesc, GpuConst, GpuType, TypeDesc};
 
 /// Four words that are read and written at once: a relaxed atomic access moves all 16 bytes or none
 /// (`atomic_load_explicit`, `atomic_store_explicit`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, GpuType)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct U32x4 {
     /// The first word.
@@ -21,6 +20,35 @@ pub struct U32x4 {
     pub z: u32,
     /// The last.
     pub w: u32,
+}
+
+// SAFETY: a `#[repr(C)]` struct of four words; offsets, size and alignment come from the compiler. It holds no references.
+unsafe impl GpuType for U32x4 {
+    fn describe() -> TypeDesc {
+        let field = |name: &str, offset| FieldDesc {
+            name: name.into(),
+            ty: u32::describe(),
+            offset,
+        };
+        let fields = vec![
+            field("x", offset_of!(U32x4, x)),
+            field("y", offset_of!(U32x4, y)),
+            field("z", offset_of!(U32x4, z)),
+            field("w", offset_of!(U32x4, w)),
+        ];
+        TypeDesc::of_struct::<U32x4>("U32x4", false, fields)
+    }
+}
+
+impl GpuConst for U32x4 {
+    fn to_const(&self) -> ConstValue {
+        let words = [self.x, self.y, self.z, self.w];
+        ConstValue::of_struct(&U32x4::describe(), words.iter().map(GpuConst::to_const).collect())
+    }
+
+    fn const_type() -> Option<TypeDesc> {
+        Some(U32x4::describe())
+    }
 }
 
 /// The device's clock, in nanoseconds since a moment that stays the same while the device is in use.

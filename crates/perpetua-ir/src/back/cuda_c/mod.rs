@@ -25,7 +25,9 @@ const SHARED_BYTES: u32 = 48 << 10;
 /// [`RenderError::Unsupported`] for what the plain convention has no parameter for: lengths of buffers.
 /// [`RenderError::Limit`] for more than 48 KiB of static workgroup memory.
 pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, RenderError> {
-    let capabilities = Capability::ALL.into_iter().filter(|c| *c != Capability::Residency);
+    let capabilities = Capability::ALL
+        .into_iter()
+        .filter(|c| *c != Capability::Residency);
     require(verified, &capabilities.collect(), "CUDA C")?;
     check_shared(verified.kernel(), SHARED_BYTES, "CUDA C")?;
     let plain = abi == CudaAbi::Plain;

@@ -43,6 +43,14 @@ impl Renderer<'_> {
         d
     }
 
+    /// Declares the register of 128 bits, through which alone four words move at once.
+    fn declare_whole(&mut self) {
+        const WHOLE: &str = ".reg .b128 %whole";
+        if !self.variables.iter().any(|v| v == WHOLE) {
+            self.variables.push(WHOLE.into());
+        }
+    }
+
     /// Reads four words at once.
     pub(super) fn load_whole(&mut self, place: &Place, ty: &Type, sync: Sync) -> Span {
         let Some(at) = self.location(place) else {
@@ -50,11 +58,9 @@ impl Renderer<'_> {
         };
         let (low, high) = (self.out.wide(), self.out.wide());
         let (scope, space) = (scope(sync.scope), at.space.name());
-        emit!(
-            self,
-            "{{ .reg .b128 whole; ld.relaxed.{scope}.{space}.b128 whole, {}; mov.b128 {{{low}, {high}}}, whole; }}",
-            at.at(0)
-        );
+        self.declare_whole();
+        emit!(self, "ld.relaxed.{scope}.{space}.b128 %whole, {}", at.at(0));
+        emit!(self, "mov.b128 {{{low}, {high}}}, %whole");
         let mut leaves = Vec::with_capacity(4);
         for (i, (s, _)) in ty.leaves().into_iter().enumerate() {
             let d = self.out.register(s);
@@ -84,11 +90,9 @@ impl Renderer<'_> {
         emit!(self, "mov.b64 {low}, {{{a}, {b}}}");
         emit!(self, "mov.b64 {high}, {{{c}, {d}}}");
         let (scope, space) = (scope(sync.scope), at.space.name());
-        emit!(
-            self,
-            "{{ .reg .b128 whole; mov.b128 whole, {{{low}, {high}}}; st.relaxed.{scope}.{space}.b128 {}, whole; }}",
-            at.at(0)
-        );
+        self.declare_whole();
+        emit!(self, "mov.b128 %whole, {{{low}, {high}}}");
+        emit!(self, "st.relaxed.{scope}.{space}.b128 {}, %whole", at.at(0));
     }
 
     pub(super) fn atomic_store(&mut self, place: &Place, s: Scalar, a: Leaf, sync: Sync) {

@@ -138,12 +138,19 @@ impl<'k> Renderer<'k> {
     pub(super) fn run(mut self) -> (String, String) {
         let next = self.first_sites.last().copied().unwrap_or_default();
         self.frame = self.frame(&self.kernel.body, &[], Exit::Kernel, next);
-        if self.kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::Subgroup(..)))) {
+        if self
+            .kernel
+            .contains(|inst| matches!(inst, Inst::Let(_, Op::Subgroup(..))))
+        {
             let all = self.out.word();
             emit_once!(self, "activemask.b32 {all}");
             self.mask = Some(Mask::Known(all));
         }
-        if !self.at_once && self.kernel.contains(|inst| matches!(inst, Inst::Do(Effect::Fault(..)))) {
+        if !self.at_once
+            && self
+                .kernel
+                .contains(|inst| matches!(inst, Inst::Do(Effect::Fault(..))))
+        {
             self.dead_register();
         }
         if !self.block(&self.kernel.body.block) {
@@ -243,7 +250,10 @@ impl<'k> Renderer<'k> {
         }
         list.push(format!("\t.param .u64 {RECORD}"));
         list.push(format!("\t.param .u32 {SITE_BASE}"));
-        if self.kernel.contains(|inst| matches!(inst, Inst::Do(Effect::Print(..)))) {
+        if self
+            .kernel
+            .contains(|inst| matches!(inst, Inst::Do(Effect::Print(..))))
+        {
             list.push(format!("\t.param .u64 {PRINT_RING}"));
         }
         list.join(",\n")

@@ -1,0 +1,60 @@
+//! Where what lies in the buffers that a host and its resident kernels share. Must not know who writes when: `ring/README.md`
+//! says that.
+//!
+//! A *home* is a work-group that stays on the device and hosts actors. Each home has two rings in the host's memory, one in
+//! and one out, and one in the device's memory for packets of other actors.
+
+/// Vectors of 16 bytes in a slot: a packet's 24 words by threes, each with the slot's tag behind them.
+pub const SLOT_VECTORS: usize = 8;
+
+/// Words of the host's orders to a home, in host memory.
+pub const ORDER_WORDS: usize = 16;
+/// Packets that the host has taken out of the home's outgoing ring.
+pub const ORDER_TAKEN: usize = 0;
+
+/// Vectors of a home's reports, in host memory. The first: packets taken in, handlers run, packets put out, polls. The
+/// second: 1 when it has left the device, faults, packets that found no room, packets from other actors.
+pub const REPORT_VECTORS: usize = 4;
+
+/// Words that a home keeps while it is not on the device, in device memory; those at [`BOX_TAKEN`] and
+/// [`BOX_TICKET`] other homes read.
+pub const HOME_WORDS: usize = 64;
+/// Number of the next packet from the host.
+pub const NEXT_IN: usize = 0;
+/// Number of the next packet to the host.
+pub const NEXT_OUT: usize = 1;
+/// Handlers run.
+pub const HANDLED: usize = 2;
+/// Faults.
+pub const FAULTS: usize = 3;
+/// Packets that found no room at their destination in time.
+pub const REFUSED: usize = 4;
+/// The home's clock, lower half.
+pub const CLOCK_LOW: usize = 5;
+/// The home's clock, upper half.
+pub const CLOCK_HIGH: usize = 6;
+/// Packets taken out of the home's box. In a cache line that other homes read.
+pub const BOX_TAKEN: usize = 32;
+/// Tickets to the home's box that were given out.
+pub const BOX_TICKET: usize = 33;
+
+/// Words of an actor's record, in device memory: its state of life, handlers run, faults, messages refused.
+pub const ACTOR_WORDS: usize = 4;
+
+/// The command that makes a home leave the device.
+pub const COMMAND_PARK: u32 = 1;
+/// The command that sets the destination's state of life to the payload's first word.
+pub const COMMAND_BECOME: u32 = 2;
+/// The command that gives the destination its first state again, and makes it active.
+pub const COMMAND_RESTART: u32 = 3;
+
+/// An undelivered packet's reason, in the header's last word: the destination does not take messages now.
+pub const REASON_INACTIVE: u32 = 1;
+/// Its deadline had passed.
+pub const REASON_EXPIRED: u32 = 2;
+/// The handler takes no such type.
+pub const REASON_FOREIGN: u32 = 3;
+/// The destination's box stayed full.
+pub const REASON_FULL: u32 = 4;
+/// There is no such destination.
+pub const REASON_UNKNOWN: u32 = 5;
