@@ -29,6 +29,8 @@ enum Stage {
     Clippy,
     /// Unit and integration tests, vendor tools, golden files and software Vulkan included.
     Unit,
+    /// The lock-free parts of the actors in loom's models: every interleaving of a few steps.
+    Loom,
     /// Examples in documentation.
     DocTests,
     /// Documentation without broken links.
@@ -111,6 +113,14 @@ impl Stage {
                     shell,
                     "{cargo} test --workspace --all-features --no-fail-fast {kinds...}"
                 ));
+            }
+            Stage::Loom => {
+                // All crates are built again for it, so they get a directory of their own.
+                let options = ["--package", "perpetua-actors", "--release", "--lib"];
+                return counted(
+                    cmd!(shell, "{cargo} test --target-dir target/loom {options...} loom")
+                        .env("RUSTFLAGS", "--cfg perpetua_loom"),
+                );
             }
             Stage::DocTests => {
                 return counted(cmd!(

@@ -71,8 +71,8 @@ impl Context {
         self.sender
     }
 
-    /// When the handler began, by the hybrid logical clock of where it runs: microseconds since 1970 in the upper 48 bits, a
-    /// counter in the lower 16. Later than when the message was sent.
+    /// When the handler began, by the hybrid logical clock of where it runs: microseconds since 1970 in the upper 52 bits, a
+    /// counter in the lower 12. Later than when the message was sent.
     #[must_use]
     pub fn now(&self) -> u64 {
         u64::from(self.now_low) | (u64::from(self.now_high) << 32)

@@ -7,13 +7,17 @@
 // What the macros write names the facade; so they can be used here, too.
 extern crate perpetua_language as perpetua;
 
+pub mod clock;
 pub mod context;
 pub mod device;
 pub mod error;
 pub mod handler;
 pub mod lifecycle;
 pub mod message;
+pub mod ring;
+mod sync;
 
+pub use clock::{HlcClock, HlcTimestamp};
 pub use context::Context;
 pub use error::{ActorError, Result};
 pub use handler::Handler;

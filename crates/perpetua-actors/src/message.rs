@@ -90,8 +90,8 @@ pub struct Header {
     pub type_id: u32,
     /// What an answer repeats; 0 when nobody waits.
     pub correlation: u32,
-    /// When it was sent, by the sender's hybrid logical clock: microseconds since 1970 in the upper 48 bits, a counter
-    /// in the lower 16.
+    /// When it was sent, by the sender's hybrid logical clock: microseconds since 1970 in the upper 52 bits, a counter
+    /// in the lower 12.
     pub sent: u64,
     /// What it is.
     pub kind: Kind,

@@ -1,0 +1,74 @@
+//! Physical time in microseconds since 1970, come by as fast as the machine allows. Must not know logical clocks; time may go
+//! backwards here.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::COUNTER_BITS;
+use super::tsc::Tsc;
+use crate::sync::{Arc, AtomicU64, Ordering};
+
+/// Where physical time comes from.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum PhysicalClock {
+    /// The processor's time stamp counter, set by the operating system's clock ten times a second and dropped where it disagrees
+    /// with that (some 7 ns). Chosen by [`PhysicalClock::fastest`] only.
+    Tsc(&'static Tsc),
+    /// The operating system's clock (some 20 ns).
+    System,
+    /// The operating system's clock as of its last tick, which may be some milliseconds ago (some 5 ns). Elsewhere than on
+    /// Linux the same as [`PhysicalClock::System`].
+    Coarse,
+    /// Microseconds since 1970 that somebody else sets: tests, simulated time.
+    Manual(Arc<AtomicU64>),
+}
+
+impl PhysicalClock {
+    /// The time stamp counter where it is invariant and agrees with the operating system's clock, else that.
+    pub fn fastest() -> PhysicalClock {
+        Tsc::shared().map_or(PhysicalClock::System, PhysicalClock::Tsc)
+    }
+
+    /// Microseconds since 1970.
+    pub fn micros(&self) -> u64 {
+        self.packed() >> COUNTER_BITS
+    }
+
+    /// Microseconds since 1970 above a counter of zero.
+    #[inline]
+    pub(super) fn packed(&self) -> u64 {
+        match self {
+            PhysicalClock::Tsc(tsc) => tsc.packed(),
+            PhysicalClock::System => (system_nanos() / 1000) << COUNTER_BITS,
+            PhysicalClock::Coarse => (coarse_nanos() / 1000) << COUNTER_BITS,
+            // Relaxed: only the number itself counts.
+            PhysicalClock::Manual(micros) => micros.load(Ordering::Relaxed) << COUNTER_BITS,
+        }
+    }
+}
+
+/// Nanoseconds since 1970 by the operating system's clock; zero where that stands before 1970.
+pub(super) fn system_nanos() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    // 64 bits of nanoseconds last until the year 2554.
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
+
+#[cfg(target_os = "linux")]
+fn coarse_nanos() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a `timespec` of ours.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut time) } != 0;
+    match u64::try_from(time.tv_sec) {
+        Ok(seconds) if !failed => seconds * 1_000_000_000 + time.tv_nsec as u64,
+        _ => system_nanos(),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn coarse_nanos() -> u64 {
+    system_nanos()
+}
