@@ -7,8 +7,10 @@
 // What the macros write names the facade; so they can be used here, too.
 extern crate perpetua_language as perpetua;
 
+pub mod broker;
 pub mod clock;
 pub mod context;
+pub mod dead_letters;
 pub mod device;
 pub mod error;
 pub mod handler;
@@ -16,11 +18,16 @@ pub mod lifecycle;
 pub mod message;
 pub mod ring;
 mod sync;
+pub mod telemetry;
+pub mod topic;
 
+pub use broker::{DeliveryReceipt, DeliveryStatus, K2kBroker};
 pub use clock::{HlcClock, HlcTimestamp};
 pub use context::Context;
+pub use dead_letters::{DeadLetter, DeadLetters, DeadReason};
 pub use error::{ActorError, Result};
 pub use handler::Handler;
 pub use lifecycle::ActorState;
 pub use message::{ActorId, Header, Kind, MessageId, Packet, RingMessage};
 pub use perpetua_macros::{RingMessage, ring_kernel};
+pub use topic::Topic;
