@@ -77,6 +77,28 @@ pub enum ActorError {
         /// The type's name that was expected.
         expected: &'static str,
     },
+    /// The handler ran, and gave no answer.
+    #[error("{actor} handled the message and gave no reply: `send` it, or let its handler give one back")]
+    NoReply {
+        /// The actor's name.
+        actor: String,
+    },
+    /// An actor was launched without a handler.
+    #[error("there is no handler called `{name}`: `register` it, or give it with `LaunchOptions::new`")]
+    NoHandler {
+        /// What was looked for.
+        name: String,
+    },
+    /// The handler keeps a state of another type.
+    #[error("the state of {actor} is {expected}, not {found}")]
+    State {
+        /// The actor's name.
+        actor: String,
+        /// The type that its handler keeps.
+        expected: String,
+        /// The type, or the bytes, that were given.
+        found: String,
+    },
     /// No answer came in time.
     #[error("{actor} did not answer within {waited:?}")]
     Timeout {

@@ -2,12 +2,14 @@
 //! (`#[ring_kernel]`) that runs on the CPU's threads, or inside a kernel that stays on a GPU and takes messages there.
 //!
 //! [`message`] is what travels, [`context`] what a handler sees of the world, [`handler`] what the macro makes of it,
-//! [`lifecycle`] through which states an actor goes. Must not know any backend by its type.
+//! [`lifecycle`] through which states an actor goes, [`runtime`] what users hold, [`supervise`] what becomes of faulted actors. Must not know any backend by its type.
 
 // What the macros write names the facade; so they can be used here, too.
 extern crate perpetua_language as perpetua;
 
 pub mod broker;
+#[cfg(not(target_arch = "wasm32"))]
+mod checkpoint;
 pub mod clock;
 pub mod context;
 pub mod dead_letters;
@@ -17,8 +19,12 @@ pub mod handler;
 pub mod lifecycle;
 pub mod message;
 pub mod ring;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod runtime;
+pub mod supervise;
 mod sync;
 pub mod telemetry;
+pub mod tick;
 pub mod topic;
 
 pub use broker::{DeliveryReceipt, DeliveryStatus, K2kBroker};
@@ -30,4 +36,10 @@ pub use handler::Handler;
 pub use lifecycle::ActorState;
 pub use message::{ActorId, Header, Kind, MessageId, Packet, RingMessage};
 pub use perpetua_macros::{RingMessage, ring_kernel};
+#[cfg(not(target_arch = "wasm32"))]
+pub use runtime::{
+    Backend, CpuRuntime, KernelHandle, KernelMetrics, LaunchOptions, PerpetuaRuntime, RingKernel, SendOptions,
+};
+pub use supervise::Supervision;
+pub use tick::Tick;
 pub use topic::Topic;

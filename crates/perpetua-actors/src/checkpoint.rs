@@ -1,0 +1,461 @@
+//! All actors' states and waiting messages as bytes, and these as a file: exact, checked, written whole or not at all, refused whole
+//! where it is torn or foreign. Must not know engines.
+//!
+//! Little-endian: magic, version, length of what follows, its CRC-32; then stamp, correlation, groups. Texts and lists begin with
+//! their length. A message is its packet's words.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::{ActorError, Result};
+use crate::lifecycle::ActorState;
+use crate::message::{PACKET_WORDS, Packet};
+use crate::supervise::Supervision;
+
+const MAGIC: &[u8; 8] = b"PERPACTR";
+const VERSION: u32 = 1;
+const HEAD: usize = 8 + 4 + 8 + 4;
+
+/// All that a runtime holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Image {
+    /// No stamp in it is later.
+    pub(crate) stamp: u64,
+    /// No correlation in it is used from here on.
+    pub(crate) correlation: u32,
+    pub(crate) groups: Vec<GroupImage>,
+}
+
+/// The actors of one launch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct GroupImage {
+    pub(crate) name: String,
+    pub(crate) handler: String,
+    /// The state's type, described in full.
+    pub(crate) state_type: String,
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    pub(crate) capacity: u64,
+    pub(crate) block_size: u32,
+    pub(crate) priority: u8,
+    pub(crate) initial: Vec<u8>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) run_limit: Option<Duration>,
+    pub(crate) tick: Option<Duration>,
+    pub(crate) supervision: Supervision,
+    pub(crate) supervisor: Option<u32>,
+    /// Those that are not terminated.
+    pub(crate) actors: Vec<ActorImage>,
+}
+
+/// One actor.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ActorImage {
+    pub(crate) actor: u32,
+    pub(crate) life: ActorState,
+    pub(crate) state: Vec<u8>,
+    /// Messages that wait to be handled, first to be handled first.
+    pub(crate) mailbox: Vec<Packet>,
+    /// What its handler has sent and what has found no room yet.
+    pub(crate) unsent: Vec<Packet>,
+    /// What the host has not received yet.
+    pub(crate) outputs: Vec<Packet>,
+    pub(crate) processed: u64,
+    pub(crate) errors: u64,
+}
+
+impl Image {
+    /// As bytes.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut body = Writer(Vec::new());
+        body.u64(self.stamp);
+        body.u32(self.correlation);
+        body.list(&self.groups, Writer::group);
+        let mut out = Vec::with_capacity(HEAD + body.0.len());
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&(body.0.len() as u64).to_le_bytes());
+        out.extend_from_slice(&crc32fast::hash(&body.0).to_le_bytes());
+        out.extend_from_slice(&body.0);
+        out
+    }
+
+    /// What [`Image::to_bytes`] made; or why it is not that.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> std::result::Result<Image, String> {
+        let mut head = Reader(bytes);
+        if head.take(8)? != MAGIC {
+            return Err("it is no checkpoint of actors".into());
+        }
+        match head.u32()? {
+            VERSION => {}
+            other => {
+                return Err(format!(
+                    "it is of version {other}, and this reads version {VERSION}"
+                ));
+            }
+        }
+        let (length, sum) = (head.u64()?, head.u32()?);
+        let body = head.0;
+        if body.len() as u64 != length {
+            return Err(format!("it is torn: {} of {length} bytes are there", body.len()));
+        }
+        if crc32fast::hash(body) != sum {
+            return Err("it is damaged: its checksum does not match".into());
+        }
+        let mut body = Reader(body);
+        let image = Image {
+            stamp: body.u64()?,
+            correlation: body.u32()?,
+            groups: body.list(Reader::group)?,
+        };
+        match body.0 {
+            [] => Ok(image),
+            rest => Err(format!("{} bytes too many are at its end", rest.len())),
+        }
+    }
+
+    /// Writes it to a file: either the whole of it is there afterwards, or what was there before.
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        let failed = |source| ActorError::Io {
+            path: path.display().to_string(),
+            source,
+        };
+        let beside = beside(path);
+        let written = write_whole(&beside, path, &self.to_bytes());
+        if written.is_err() {
+            // It may not even have been made.
+            let _ = fs::remove_file(&beside);
+        }
+        written.map_err(failed)
+    }
+
+    /// Reads it from a file.
+    pub(crate) fn read(path: &Path) -> Result<Image> {
+        let bytes = fs::read(path).map_err(|source| ActorError::Io {
+            path: path.display().to_string(),
+            source,
+        })?;
+        Image::from_bytes(&bytes).map_err(|cause| unusable(path, cause))
+    }
+}
+
+/// The error of a checkpoint that cannot be used.
+pub(crate) fn unusable(path: &Path, cause: String) -> ActorError {
+    ActorError::Checkpoint {
+        path: path.display().to_string(),
+        cause,
+    }
+}
+
+// The file that is written before it takes the place of `path`.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    path.with_file_name(name)
+}
+
+fn write_whole(beside: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = File::create(beside)?;
+    file.write_all(bytes)?;
+    // The bytes are on the disk before the name is.
+    file.sync_all()?;
+    drop(file);
+    fs::rename(beside, path)?;
+    // Directories cannot be opened everywhere; there the name follows when the system pleases.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match File::open(folder.unwrap_or(Path::new("."))) {
+        Ok(folder) => folder.sync_all(),
+        Err(_) => Ok(()),
+    }
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn u8(&mut self, n: u8) {
+        self.0.push(n);
+    }
+
+    fn u32(&mut self, n: u32) {
+        self.0.extend_from_slice(&n.to_le_bytes());
+    }
+
+    fn u64(&mut self, n: u64) {
+        self.0.extend_from_slice(&n.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.u64(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn list<T>(&mut self, items: &[T], write: fn(&mut Writer, &T)) {
+        self.u64(items.len() as u64);
+        items.iter().for_each(|item| write(self, item));
+    }
+
+    fn option<T>(&mut self, item: Option<T>, write: fn(&mut Writer, T)) {
+        self.u8(u8::from(item.is_some()));
+        if let Some(item) = item {
+            write(self, item);
+        }
+    }
+
+    fn duration(&mut self, time: Duration) {
+        self.u64(time.as_secs());
+        self.u32(time.subsec_nanos());
+    }
+
+    fn packet(&mut self, packet: &Packet) {
+        packet.to_words().into_iter().for_each(|word| self.u32(word));
+    }
+
+    fn group(&mut self, group: &GroupImage) {
+        self.bytes(group.name.as_bytes());
+        self.bytes(group.handler.as_bytes());
+        self.bytes(group.state_type.as_bytes());
+        self.u32(group.first);
+        self.u32(group.count);
+        self.u64(group.capacity);
+        self.u32(group.block_size);
+        self.u8(group.priority);
+        self.bytes(&group.initial);
+        self.option(group.deadline, Writer::duration);
+        self.option(group.run_limit, Writer::duration);
+        self.option(group.tick, Writer::duration);
+        match group.supervision {
+            Supervision::Manual => self.u8(0),
+            Supervision::Restart { max, backoff } => {
+                self.u8(1);
+                self.u32(max);
+                self.duration(backoff);
+            }
+            Supervision::Escalate => self.u8(2),
+            Supervision::Stop => self.u8(3),
+        }
+        self.option(group.supervisor, Writer::u32);
+        self.list(&group.actors, Writer::actor);
+    }
+
+    fn actor(&mut self, actor: &ActorImage) {
+        self.u32(actor.actor);
+        self.u8(actor.life as u8);
+        self.bytes(&actor.state);
+        self.list(&actor.mailbox, Writer::packet);
+        self.list(&actor.unsent, Writer::packet);
+        self.list(&actor.outputs, Writer::packet);
+        self.u64(actor.processed);
+        self.u64(actor.errors);
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+type Read<T> = std::result::Result<T, String>;
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Read<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(len).ok_or("it ends too early")?;
+        self.0 = tail;
+        Ok(head)
+    }
+
+    fn number<const N: usize>(&mut self) -> Read<[u8; N]> {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(self.take(N)?);
+        Ok(bytes)
+    }
+
+    fn u8(&mut self) -> Read<u8> {
+        self.number().map(u8::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Read<u32> {
+        self.number().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Read<u64> {
+        self.number().map(u64::from_le_bytes)
+    }
+
+    fn bytes(&mut self) -> Read<Vec<u8>> {
+        let len = usize::try_from(self.u64()?).map_err(|_| "a length is too large")?;
+        self.take(len).map(<[u8]>::to_vec)
+    }
+
+    fn text(&mut self) -> Read<String> {
+        String::from_utf8(self.bytes()?).map_err(|_| "a text is none".into())
+    }
+
+    fn list<T>(&mut self, read: fn(&mut Reader<'a>) -> Read<T>) -> Read<Vec<T>> {
+        // No space is set aside for what a length promises.
+        (0..self.u64()?).map(|_| read(self)).collect()
+    }
+
+    fn option<T>(&mut self, read: fn(&mut Reader<'a>) -> Read<T>) -> Read<Option<T>> {
+        match self.u8()? {
+            0 => Ok(None),
+            1 => read(self).map(Some),
+            other => Err(format!("a mark is {other}")),
+        }
+    }
+
+    fn duration(&mut self) -> Read<Duration> {
+        let (seconds, nanos) = (self.u64()?, self.u32()?);
+        match nanos {
+            0..1_000_000_000 => Ok(Duration::new(seconds, nanos)),
+            _ => Err("a time is none".into()),
+        }
+    }
+
+    fn packet(&mut self) -> Read<Packet> {
+        let mut words = [0; PACKET_WORDS];
+        for word in &mut words {
+            *word = self.u32()?;
+        }
+        Packet::from_words(&words).ok_or_else(|| "a message has a kind that does not exist".into())
+    }
+
+    fn group(&mut self) -> Read<GroupImage> {
+        Ok(GroupImage {
+            name: self.text()?,
+            handler: self.text()?,
+            state_type: self.text()?,
+            first: self.u32()?,
+            count: self.u32()?,
+            capacity: self.u64()?,
+            block_size: self.u32()?,
+            priority: self.u8()?,
+            initial: self.bytes()?,
+            deadline: self.option(Reader::duration)?,
+            run_limit: self.option(Reader::duration)?,
+            tick: self.option(Reader::duration)?,
+            supervision: match self.u8()? {
+                0 => Supervision::Manual,
+                1 => Supervision::Restart {
+                    max: self.u32()?,
+                    backoff: self.duration()?,
+                },
+                2 => Supervision::Escalate,
+                3 => Supervision::Stop,
+                other => return Err(format!("a supervision is {other}")),
+            },
+            supervisor: self.option(Reader::u32)?,
+            actors: self.list(Reader::actor)?,
+        })
+    }
+
+    fn actor(&mut self) -> Read<ActorImage> {
+        Ok(ActorImage {
+            actor: self.u32()?,
+            life: ActorState::from_number(self.u8()?).ok_or("a life is none")?,
+            state: self.bytes()?,
+            mailbox: self.list(Reader::packet)?,
+            unsent: self.list(Reader::packet)?,
+            outputs: self.list(Reader::packet)?,
+            processed: self.u64()?,
+            errors: self.u64()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS};
+
+    fn image() -> Image {
+        let packet = |n: u32| Packet {
+            header: Header {
+                destination: n,
+                sender: ActorId::HOST,
+                type_id: 3,
+                correlation: n,
+                sent: 1 << 40,
+                kind: Kind::Ask,
+                priority: 9,
+                words: 1,
+                deadline: 7,
+            },
+            payload: [n; PAYLOAD_WORDS],
+        };
+        let actor = ActorImage {
+            actor: 5,
+            life: ActorState::Faulted,
+            state: vec![1, 2, 3],
+            mailbox: (0..4).map(packet).collect(),
+            unsent: vec![packet(9)],
+            outputs: vec![packet(8), packet(7)],
+            processed: 11,
+            errors: 1,
+        };
+        let group = GroupImage {
+            name: "näme".into(),
+            handler: "h".into(),
+            state_type: "T".into(),
+            first: 5,
+            count: 2,
+            capacity: 64,
+            block_size: 1,
+            priority: 128,
+            initial: vec![0; 3],
+            deadline: Some(Duration::from_micros(5)),
+            tick: Some(Duration::from_secs(3)),
+            supervision: Supervision::Restart {
+                max: 3,
+                backoff: Duration::from_millis(7),
+            },
+            supervisor: Some(2),
+            actors: vec![actor],
+            ..GroupImage::default()
+        };
+        Image {
+            stamp: 99,
+            correlation: 17,
+            groups: vec![group, GroupImage::default()],
+        }
+    }
+
+    #[test]
+    fn an_image_survives_its_bytes() {
+        assert_eq!(Image::from_bytes(&image().to_bytes()), Ok(image()));
+    }
+
+    #[test]
+    fn torn_damaged_and_foreign_ones_are_refused() {
+        let bytes = image().to_bytes();
+        let check = |bytes: &[u8], expect: &str| {
+            let cause = Image::from_bytes(bytes).expect_err(expect);
+            assert!(cause.contains(expect), "{cause}");
+        };
+        for len in 0..bytes.len() {
+            let expect = if len < HEAD { "ends too early" } else { "torn" };
+            check(&bytes[..len], expect);
+        }
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            let expect = match at {
+                0..8 => "no checkpoint of actors",
+                8..12 => "version",
+                12..20 => "torn",
+                _ => "damaged",
+            };
+            check(&damaged, expect);
+        }
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole() {
+        let folder = std::env::temp_dir().join(format!("perpetua-actors-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("state");
+        image().write(&path).expect("it is written");
+        Image::default().write(&path).expect("it is written over");
+        assert_eq!(Image::read(&path).expect("it is whole"), Image::default());
+        assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 1);
+        fs::remove_dir_all(&folder).expect("the folder goes");
+    }
+}

@@ -1,0 +1,172 @@
+//! Who waits for which answer. Must not know engines.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Waker;
+use std::time::Instant;
+
+use super::lock::lock;
+use crate::error::Result;
+use crate::message::{ActorId, Packet};
+
+const SHARDS: usize = 16;
+
+/// One who waits for an answer.
+pub(crate) struct Waiter {
+    /// Whom was asked.
+    pub(crate) actor: ActorId,
+    /// Whether the outcome is there.
+    pub(crate) answered: AtomicBool,
+    slot: Mutex<Slot>,
+}
+
+#[derive(Default)]
+struct Slot {
+    outcome: Option<Result<Packet>>,
+    waker: Option<Waker>,
+    // Set by those who do not look at the clock themselves.
+    deadline: Option<Instant>,
+}
+
+impl Waiter {
+    /// The outcome, if it is there; else `waker` is woken when it is, at the latest at `deadline`.
+    pub(crate) fn poll(&self, waker: &Waker, deadline: Instant) -> Option<Result<Packet>> {
+        let mut slot = lock(&self.slot);
+        if slot.outcome.is_none() {
+            slot.waker = Some(waker.clone());
+            slot.deadline = Some(deadline);
+        }
+        slot.outcome.take()
+    }
+
+    /// The outcome, if it is there.
+    pub(crate) fn take(&self) -> Option<Result<Packet>> {
+        lock(&self.slot).outcome.take()
+    }
+
+    fn complete(&self, outcome: Result<Packet>) {
+        let waker = {
+            let mut slot = lock(&self.slot);
+            slot.outcome = Some(outcome);
+            slot.waker.take()
+        };
+        // Release: pairs with the Acquire of who polls the flag and then takes the outcome.
+        self.answered.store(true, Ordering::Release);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Correlations are ascending numbers: they are their own hash.
+#[derive(Default)]
+pub(crate) struct OwnHash(u64);
+
+impl Hasher for OwnHash {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0 << 8 | u64::from(*byte);
+        }
+    }
+    fn write_u32(&mut self, number: u32) {
+        // The table's groups are chosen by the highest bits, too.
+        self.0 = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+type Shard = HashMap<u32, Arc<Waiter>, BuildHasherDefault<OwnHash>>;
+
+/// All who wait, by the correlation that their answers will carry.
+pub(crate) struct Asks {
+    shards: [Mutex<Shard>; SHARDS],
+    next: AtomicU32,
+}
+
+impl Asks {
+    pub(crate) fn new() -> Asks {
+        Asks {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            next: AtomicU32::new(1),
+        }
+    }
+
+    fn shard(&self, correlation: u32) -> &Mutex<Shard> {
+        &self.shards[correlation as usize % SHARDS]
+    }
+
+    /// A correlation that nobody uses, and its waiter.
+    pub(crate) fn begin(&self, actor: ActorId) -> (u32, Arc<Waiter>) {
+        let waiter = Arc::new(Waiter {
+            actor,
+            answered: AtomicBool::new(false),
+            slot: Mutex::default(),
+        });
+        loop {
+            let correlation = self.next.fetch_add(1, Ordering::Relaxed);
+            let mut shard = lock(self.shard(correlation));
+            // 0 means that nobody waits; one in use has waited for four thousand million others.
+            if correlation != 0 && !shard.contains_key(&correlation) {
+                shard.insert(correlation, Arc::clone(&waiter));
+                return (correlation, waiter);
+            }
+        }
+    }
+
+    /// Whoever waits with this correlation waits no longer.
+    pub(crate) fn end(&self, correlation: u32) {
+        lock(self.shard(correlation)).remove(&correlation);
+    }
+
+    /// Gives the outcome to who waits for it from `actor`; gives it back where nobody does.
+    pub(crate) fn complete(
+        &self,
+        actor: ActorId,
+        correlation: u32,
+        outcome: Result<Packet>,
+    ) -> std::result::Result<(), Result<Packet>> {
+        let mut shard = lock(self.shard(correlation));
+        match shard.get(&correlation) {
+            Some(waiter) if waiter.actor == actor => {}
+            _ => return Err(outcome),
+        }
+        let waiter = shard.remove(&correlation);
+        drop(shard);
+        if let Some(waiter) = waiter {
+            waiter.complete(outcome);
+        }
+        Ok(())
+    }
+
+    /// Wakes those whose time is up (they see so themselves); when the next one's is.
+    pub(crate) fn wake_late(&self, now: Instant) -> Option<Instant> {
+        let mut next: Option<Instant> = None;
+        let mut late = Vec::new();
+        for shard in &self.shards {
+            for waiter in lock(shard).values() {
+                let mut slot = lock(&waiter.slot);
+                match slot.deadline {
+                    Some(deadline) if deadline <= now => late.extend(slot.waker.take()),
+                    Some(deadline) => next = Some(next.map_or(deadline, |next| next.min(deadline))),
+                    None => {}
+                }
+            }
+        }
+        late.into_iter().for_each(Waker::wake);
+        next
+    }
+
+    /// Where correlations go on.
+    pub(crate) fn position(&self) -> u32 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Correlations begin there: what a checkpoint still holds answers nobody else.
+    pub(crate) fn go_on_from(&self, position: u32) {
+        self.next.store(position, Ordering::Relaxed);
+    }
+}

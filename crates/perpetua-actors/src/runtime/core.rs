@@ -1,0 +1,373 @@
+//! What the runtime and all its handles share: names, the engine, the timer's jobs. Must not know any engine by its type.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use super::Settings;
+use super::dead::Cause;
+use super::engine::{Engine, Refusal};
+use super::group::Group;
+use super::host::Host;
+use super::lock::lock;
+use super::options::LaunchOptions;
+use super::timer::Job;
+use crate::error::{ActorError, Result};
+use crate::handler::Handler;
+use crate::lifecycle::ActorState;
+use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, Packet, RingMessage, priority};
+use crate::supervise::{Decision, Supervisor};
+use crate::tick::Tick;
+
+/// The shared part.
+pub(crate) struct Core {
+    pub(super) settings: Settings,
+    pub(super) host: Arc<Host>,
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) names: Mutex<Names>,
+    closed: AtomicBool,
+    failure: Mutex<Option<String>>,
+    supervisor: Mutex<Supervisor>,
+}
+
+/// Who is there.
+#[derive(Default)]
+pub(super) struct Names {
+    pub(super) handlers: HashMap<&'static str, Handler>,
+    pub(super) groups: HashMap<String, Arc<Group>>,
+    // By the first actor's number.
+    pub(super) numbers: BTreeMap<u32, Arc<Group>>,
+    pub(super) next: u32,
+}
+
+impl Names {
+    /// The group of an actor.
+    pub(super) fn group_of(&self, actor: ActorId) -> Option<Arc<Group>> {
+        let (_, group) = self.numbers.range(..=actor.0).next_back()?;
+        group.has(actor).then(|| Arc::clone(group))
+    }
+
+    /// Enters a group under its name and numbers.
+    pub(super) fn enter(&mut self, group: Group) -> Result<Arc<Group>> {
+        if self.groups.contains_key(&group.name) {
+            return Err(ActorError::NameTaken { name: group.name });
+        }
+        let group = Arc::new(group);
+        self.groups.insert(group.name.clone(), Arc::clone(&group));
+        self.numbers.insert(group.first.0, Arc::clone(&group));
+        self.next = self.next.max(group.first.0 + group.count);
+        Ok(group)
+    }
+
+    fn remove(&mut self, group: &Group) {
+        self.groups.remove(&group.name);
+        self.numbers.remove(&group.first.0);
+    }
+}
+
+impl Core {
+    pub(super) fn new(settings: Settings, host: Arc<Host>, engine: Arc<dyn Engine>) -> Result<Arc<Core>> {
+        let core = Arc::new(Core {
+            settings,
+            host: Arc::clone(&host),
+            engine,
+            names: Mutex::default(),
+            closed: AtomicBool::new(false),
+            failure: Mutex::default(),
+            supervisor: Mutex::default(),
+        });
+        let weak = Arc::downgrade(&core);
+        std::thread::Builder::new()
+            .name("perpetua-timer".into())
+            .spawn(move || keep_time(&host, &weak))
+            .map_err(|source| ActorError::Io {
+                path: "the timer's thread".into(),
+                source,
+            })?;
+        Ok(core)
+    }
+
+    /// An error once the runtime is shut down, or has failed.
+    pub(super) fn check_open(&self) -> Result<()> {
+        if !self.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        Err(match self.failure() {
+            Some(fault) => ActorError::Faulted {
+                actor: "an actor without supervisor".into(),
+                fault,
+            },
+            None => ActorError::ShutDown,
+        })
+    }
+
+    /// Why the runtime failed, if it did.
+    pub(super) fn failure(&self) -> Option<String> {
+        lock(&self.failure).clone()
+    }
+
+    /// Takes nothing any more.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    pub(super) fn launch(&self, name: &str, options: &LaunchOptions) -> Result<Arc<Group>> {
+        self.check_open()?;
+        let mut names = lock(&self.names);
+        let handler = options.handler().or_else(|| names.handlers.get(name).copied());
+        let handler = handler.ok_or_else(|| ActorError::NoHandler { name: name.into() })?;
+        let mut group = options.group(name, handler)?;
+        group.first = ActorId(names.next);
+        // The host's number is the last.
+        if u32::MAX - names.next <= group.count {
+            return Err(ActorError::NoSuchActor {
+                actor: "actor number left".into(),
+            });
+        }
+        names.handlers.entry(handler.name).or_insert(handler);
+        let group = names.enter(group)?;
+        if let Err(error) = self.engine.launch(&group) {
+            names.remove(&group);
+            return Err(error);
+        }
+        drop(names);
+        if options.auto_activates() {
+            for actor in group.actors() {
+                self.engine.transition(actor, ActorState::Active)?;
+            }
+        }
+        self.start_ticks(&group);
+        Ok(group)
+    }
+
+    /// Begins a group's ticks, where it has them; and the watch over its handlers' time.
+    pub(super) fn start_ticks(&self, group: &Arc<Group>) {
+        if let Some(period) = group.tick {
+            let at = Instant::now() + period;
+            self.host.timer.add(at, Job::Tick(Arc::clone(group), 0));
+        }
+        if let Some(limit) = group.run_limit {
+            self.host.timer.add(Instant::now() + limit / 4, Job::Limits);
+        }
+    }
+
+    /// Where in its life an actor is.
+    pub(super) fn life(&self, actor: ActorId) -> ActorState {
+        self.engine.life(actor).unwrap_or(ActorState::Terminated)
+    }
+
+    /// Moves an actor on.
+    pub(super) fn transition(&self, group: &Group, actor: ActorId, to: ActorState) -> Result<()> {
+        match self.engine.transition(actor, to) {
+            Err(ActorError::NoSuchActor { .. }) => ActorState::Terminated.check_move(to, &group.title(actor)),
+            other => other,
+        }
+    }
+
+    /// Takes a terminated, settled actor away; what it has not handled is reported.
+    pub(super) fn remove(&self, group: &Group, actor: ActorId) {
+        for packet in self.engine.remove(actor) {
+            let cause = match ActorId(packet.header.sender.0) == actor {
+                true => Cause::NoRoom,
+                false => Cause::Terminated,
+            };
+            self.host.undelivered(group, &packet, cause);
+        }
+        self.host.forget(actor);
+        lock(&self.supervisor).forget(actor);
+        if group.actors().all(|actor| self.engine.life(actor).is_none()) {
+            lock(&self.names).remove(group);
+        }
+    }
+
+    /// Sleeps, without a thread of its own.
+    pub(super) async fn sleep(&self, time: Duration) {
+        let at = Instant::now() + time;
+        std::future::poll_fn(|cx| {
+            if Instant::now() >= at || self.host.timer.is_stopped() {
+                return Poll::Ready(());
+            }
+            self.host.timer.add(at, Job::Wake(cx.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Waits until no handler of this actor runs.
+    pub(super) async fn settle(&self, actor: ActorId) {
+        let mut wait = Duration::from_micros(20);
+        while !self.engine.settled(actor) {
+            self.sleep(wait).await;
+            wait = (wait * 2).min(Duration::from_millis(5));
+        }
+    }
+
+    /// A message for this actor, as it travels.
+    pub(super) fn packet<M: RingMessage>(
+        &self,
+        group: &Group,
+        actor: ActorId,
+        message: &M,
+        kind: Kind,
+    ) -> Packet {
+        let deadline = group.deadline.map_or(0, deadline_micros);
+        let header = Header {
+            destination: actor.0,
+            sender: ActorId::HOST,
+            type_id: M::TYPE_ID,
+            correlation: 0,
+            sent: self.host.now(),
+            kind,
+            priority: message.priority().unwrap_or(priority::NORMAL),
+            words: M::WORDS.min(PAYLOAD_WORDS) as u8,
+            deadline,
+        };
+        Packet {
+            header,
+            payload: message.to_payload(),
+        }
+    }
+
+    /// The error that a refusal is.
+    pub(super) fn refused(&self, group: &Group, actor: ActorId, refusal: Refusal) -> ActorError {
+        let name = group.title(actor);
+        match refusal {
+            Refusal::Full => ActorError::Full {
+                actor: name,
+                capacity: group.capacity,
+            },
+            Refusal::Gone => match self.check_open() {
+                Err(error) => error,
+                Ok(()) => ActorError::Terminated { actor: name },
+            },
+        }
+    }
+
+    fn do_job(&self, job: Job) {
+        match job {
+            Job::Faulted(group, actor) => self.supervise(&group, actor),
+            Job::Restart(group, actor) => {
+                if self.life(actor) == ActorState::Faulted
+                    && let Err(error) = self.restart(&group, actor)
+                {
+                    tracing::error!(actor = %group.title(actor), %error, "no restart");
+                }
+            }
+            Job::GiveUp(actor) => self.engine.give_up(actor),
+            Job::Tick(group, number) => self.tick(&group, number),
+            Job::Asks => {
+                let next = self.host.asks.wake_late(Instant::now());
+                self.host.timer.looked_at_asks(next);
+            }
+            Job::Limits => {
+                if let Some(after) = self.engine.enforce_limits() {
+                    self.host.timer.add(Instant::now() + after, Job::Limits);
+                }
+            }
+            Job::Wake(waker) => waker.wake(),
+        }
+    }
+
+    /// Gives an actor its first state again, and lets it handle messages.
+    pub(super) fn restart(&self, group: &Group, actor: ActorId) -> Result<()> {
+        let life = self.life(actor);
+        if life == ActorState::Terminated {
+            return life.check_move(ActorState::Active, &group.title(actor));
+        }
+        self.engine.write_state(actor, &group.initial)?;
+        match life {
+            ActorState::Active => Ok(()),
+            _ => self.transition(group, actor, ActorState::Active),
+        }
+    }
+
+    fn supervise(&self, group: &Arc<Group>, actor: ActorId) {
+        let decision = lock(&self.supervisor).decide(actor, group.supervision, Instant::now());
+        tracing::info!(actor = %group.title(actor), ?decision, "supervision");
+        match decision {
+            Decision::Leave => {}
+            Decision::RestartAfter(wait) => {
+                let job = Job::Restart(Arc::clone(group), actor);
+                self.host.timer.add(Instant::now() + wait, job);
+            }
+            Decision::Terminate => {
+                // Somebody else may have done it; faulted actors run no handler.
+                if self.transition(group, actor, ActorState::Terminated).is_ok() {
+                    self.remove(group, actor);
+                }
+            }
+            Decision::Escalate => self.escalate(group, actor),
+        }
+    }
+
+    fn escalate(&self, group: &Group, actor: ActorId) {
+        let fault = self.host.last_fault(actor).unwrap_or_default();
+        let text = format!("{} faulted: {fault}", group.title(actor));
+        let above = group
+            .supervisor
+            .and_then(|id| lock(&self.names).group_of(id).map(|group| (group, id)));
+        if let Some((above, id)) = above {
+            if self.engine.transition(id, ActorState::Faulted).is_ok() {
+                self.host.note_fault(id, text);
+                self.host.timer.add(Instant::now(), Job::Faulted(above, id));
+            }
+            return;
+        }
+        *lock(&self.failure) = Some(text);
+        self.close();
+        let groups: Vec<_> = lock(&self.names).groups.values().cloned().collect();
+        for actor in groups.iter().flat_map(|group| group.actors()) {
+            if self.life(actor) == ActorState::Active {
+                // It may have faulted meanwhile, and then stands still, too.
+                let _ = self.engine.transition(actor, ActorState::Deactivated);
+            }
+        }
+    }
+
+    fn tick(&self, group: &Arc<Group>, number: u64) {
+        let Some(period) = group.tick else {
+            return;
+        };
+        let mut any = false;
+        for actor in group.actors() {
+            let life = self.engine.life(actor);
+            any |= life.is_some();
+            if life == Some(ActorState::Active) && self.check_open().is_ok() {
+                let packet = self.packet(group, actor, &Tick { number }, Kind::Message);
+                if self.engine.submit(&packet) == Err(Refusal::Full) {
+                    tracing::debug!(actor = %group.title(actor), "no room for a tick");
+                }
+            }
+        }
+        if any {
+            let job = Job::Tick(Arc::clone(group), number + 1);
+            self.host.timer.add(Instant::now() + period, job);
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.engine.stop();
+        self.host.timer.stop();
+    }
+}
+
+/// Whole microseconds, at least one.
+pub(super) fn deadline_micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX).max(1)
+}
+
+fn keep_time(host: &Host, core: &Weak<Core>) {
+    while !host.timer.is_stopped() {
+        let job = host.timer.next();
+        let Some(core) = core.upgrade() else {
+            return;
+        };
+        if let Some(job) = job {
+            core.do_job(job);
+        }
+    }
+}

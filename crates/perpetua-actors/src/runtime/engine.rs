@@ -1,0 +1,126 @@
+//! The contract of whatever runs actors: threads of the CPU, a resident grid, batches. Must not know any of them.
+//!
+//! An engine owns the actors' states, mailboxes and life cycles. It calls back through [`Host`](super::host::Host) when
+//! a packet is for the host or for a topic, when one cannot be delivered, and when a handler faulted. Its methods return at
+//! once unless they say otherwise; whoever must wait polls [`Engine::settled`] and [`Engine::idle`].
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use perpetua_device::BackendKind;
+
+use super::group::Group;
+use crate::error::Result;
+use crate::lifecycle::ActorState;
+use crate::message::{ActorId, Packet};
+
+/// Why a packet was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// No room; later there may be.
+    Full,
+    /// The actor is terminated, or never was.
+    Gone,
+}
+
+/// What one actor has done and has before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ActorStats {
+    /// Messages whose handler has run to its end.
+    pub(crate) processed: u64,
+    /// Handlers that faulted, and messages of a type that the handler does not take.
+    pub(crate) errors: u64,
+    /// Messages that ended without their handler: expired, left over, or sent where the outbox had no room.
+    pub(crate) dropped: u64,
+    /// Replies to messages of other actors that these do not take.
+    pub(crate) unclaimed: u64,
+    /// Messages that wait.
+    pub(crate) queued: u64,
+}
+
+/// An actor as a checkpoint holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ActorImage {
+    pub(crate) life: ActorState,
+    pub(crate) state: Vec<u8>,
+    /// Messages that wait to be handled, first to be handled first.
+    pub(crate) mailbox: Vec<Packet>,
+    /// What its handler has sent and what has found no room yet.
+    pub(crate) unsent: Vec<Packet>,
+    pub(crate) processed: u64,
+    pub(crate) errors: u64,
+}
+
+/// Actors stand still, between two messages, and mailboxes take nothing, until this is dropped.
+pub(crate) trait Frozen {
+    /// The actor as it stands; `None` where it is gone.
+    fn image(&self, actor: ActorId) -> Option<ActorImage>;
+}
+
+/// What runs actors.
+pub(crate) trait Engine: Send + Sync {
+    /// On what.
+    fn kind(&self) -> BackendKind;
+
+    /// Whether handlers stay where they run and wait for messages there.
+    fn is_resident(&self) -> bool;
+
+    /// Makes the actors of a group, in [`ActorState::Launched`].
+    fn launch(&self, group: &Arc<Group>) -> Result<()>;
+
+    /// Puts a packet into its destination's mailbox. Waits while frozen.
+    fn submit(&self, packet: &Packet) -> std::result::Result<(), Refusal>;
+
+    /// As [`Engine::submit`], by somebody who will wait until `answered`: where it pays, the engine runs the actor on the
+    /// calling thread.
+    fn ask(&self, packet: &Packet, answered: &AtomicBool) -> std::result::Result<(), Refusal>;
+
+    /// Lends the calling thread, which waits until `answered`, to this actor, if nobody runs it.
+    fn help(&self, actor: ActorId, answered: &AtomicBool);
+
+    /// Where in its life an actor is; `None` where it is gone.
+    fn life(&self, actor: ActorId) -> Option<ActorState>;
+
+    /// Moves an actor on in its life; the error names an illegal move. A handler that runs meanwhile runs on.
+    fn transition(&self, actor: ActorId, to: ActorState) -> Result<()>;
+
+    /// Whether no handler of this actor runs.
+    fn settled(&self, actor: ActorId) -> bool;
+
+    /// Takes a terminated actor away, once it is settled, and gives back what it has not handled.
+    fn remove(&self, actor: ActorId) -> Vec<Packet>;
+
+    /// Gives a faulted actor this state. Waits for a handler that runs.
+    fn write_state(&self, actor: ActorId, state: &[u8]) -> Result<()>;
+
+    /// The state's bytes. Waits for a handler that runs.
+    fn read_state(&self, actor: ActorId) -> Result<Vec<u8>>;
+
+    /// Makes a launched actor what the image says, but for its life: it stays launched until [`Engine::revive`]. Nothing may have
+    /// been sent to it.
+    fn restore(&self, actor: ActorId, image: &ActorImage) -> Result<()>;
+
+    /// Lets a restored actor go on where its image says.
+    fn revive(&self, actor: ActorId, life: ActorState);
+
+    /// Figures, read without stopping the actor.
+    fn stats(&self, actor: ActorId) -> Option<ActorStats>;
+
+    /// There is room again for what this actor could not deliver.
+    fn resume(&self, actor: ActorId);
+
+    /// What this actor has not been able to deliver for long is undeliverable.
+    fn give_up(&self, actor: ActorId);
+
+    /// Ends handlers that have run for longer than their actors' limit: they are faulted. When to look again, if ever.
+    fn enforce_limits(&self) -> Option<std::time::Duration>;
+
+    /// Whether nothing waits for an active actor and no handler runs.
+    fn idle(&self) -> bool;
+
+    /// Stops all actors between two messages. Waits for handlers that run.
+    fn freeze(&self) -> Result<Box<dyn Frozen + '_>>;
+
+    /// Ends all threads or grids; nothing is handled any more. Waits for them.
+    fn stop(&self);
+}

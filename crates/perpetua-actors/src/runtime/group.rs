@@ -1,0 +1,74 @@
+//! What the actors of one launch have in common. Must not know engines.
+
+use std::time::Duration;
+
+use crate::error::{ActorError, Result};
+use crate::handler::{Handler, Takes};
+use crate::message::ActorId;
+use crate::supervise::Supervision;
+
+/// The actors of one launch: numbers in a row, one handler, one set of options.
+#[derive(Clone)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) first: ActorId,
+    pub(crate) count: u32,
+    pub(crate) handler: Handler,
+    /// The types that the handler takes; none: any.
+    pub(crate) takes: Vec<Takes>,
+    pub(crate) capacity: usize,
+    pub(crate) block_size: u32,
+    pub(crate) priority: u8,
+    /// State at launch and at each restart.
+    pub(crate) initial: Vec<u8>,
+    /// Messages that say nothing else are worthless after this.
+    pub(crate) deadline: Option<Duration>,
+    /// A handler that runs longer is faulted.
+    pub(crate) run_limit: Option<Duration>,
+    pub(crate) tick: Option<Duration>,
+    pub(crate) supervision: Supervision,
+    pub(crate) supervisor: Option<ActorId>,
+}
+
+impl Group {
+    /// Whether the actor is one of these.
+    pub(crate) fn has(&self, actor: ActorId) -> bool {
+        actor.0.wrapping_sub(self.first.0) < self.count
+    }
+
+    /// The actors' numbers.
+    pub(crate) fn actors(&self) -> impl Iterator<Item = ActorId> + use<> {
+        (self.first.0..self.first.0 + self.count).map(ActorId)
+    }
+
+    /// What to call one of these in messages to people.
+    pub(crate) fn title(&self, actor: ActorId) -> String {
+        match self.count {
+            1 => format!("`{}`", self.name),
+            _ => format!("`{}[{}]`", self.name, actor.0.wrapping_sub(self.first.0)),
+        }
+    }
+
+    /// Whether the handler takes messages of this type.
+    pub(crate) fn takes(&self, type_id: u32) -> bool {
+        self.takes.is_empty() || self.takes.iter().any(|takes| takes.type_id == type_id)
+    }
+
+    /// An error unless the handler takes messages of this type.
+    pub(crate) fn check_type(&self, actor: ActorId, type_id: u32, found: &str) -> Result<()> {
+        if self.takes(type_id) {
+            return Ok(());
+        }
+        Err(ActorError::ForeignMessage {
+            actor: self.title(actor),
+            found: found.into(),
+            type_id,
+            takes: self
+                .takes
+                .iter()
+                .map(|takes| takes.name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+    }
+}

@@ -1,0 +1,470 @@
+//! What users hold of an actor, or of many of one launch. Must not know engines.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use perpetua_device::layout;
+use perpetua_ir::front::rust::GpuType;
+
+use super::core::{Core, deadline_micros};
+use super::engine::Refusal;
+use super::group::Group;
+use super::metrics::KernelMetrics;
+use super::output::{OutputStream, Received};
+use super::outputs::Output;
+use crate::error::{ActorError, Result};
+use crate::lifecycle::ActorState;
+use crate::message::{ActorId, Kind, Packet, RingMessage};
+
+/// An actor, or the actors of one launch. Clones are the same actors.
+///
+/// The life cycle's moves and [`KernelHandle::metrics`] are about all actors of the handle, messages and states about the first:
+/// [`KernelHandle::actor`] gives each of many.
+#[derive(Clone)]
+pub struct KernelHandle {
+    core: Arc<Core>,
+    group: Arc<Group>,
+    first: ActorId,
+    count: u32,
+}
+
+/// What one message may say of itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SendOptions {
+    /// Higher goes first; else what the message says, else `priority::NORMAL`.
+    pub priority: Option<u8>,
+    /// Not worth handling after this; else what the launch's options say.
+    pub deadline: Option<Duration>,
+}
+
+impl KernelHandle {
+    pub(super) fn new(core: &Arc<Core>, group: &Arc<Group>) -> KernelHandle {
+        KernelHandle {
+            core: Arc::clone(core),
+            group: Arc::clone(group),
+            first: group.first,
+            count: group.count,
+        }
+    }
+
+    /// The first actor's number.
+    pub fn id(&self) -> ActorId {
+        self.first
+    }
+
+    /// The name that it was launched under.
+    pub fn name(&self) -> &str {
+        &self.group.name
+    }
+
+    /// How many actors these are.
+    pub fn actors(&self) -> u32 {
+        self.count
+    }
+
+    /// Lanes that run the handler together, as asked for.
+    pub fn block_size(&self) -> u32 {
+        self.group.block_size
+    }
+
+    /// The actor number `index` of these.
+    pub fn actor(&self, index: u32) -> Result<KernelHandle> {
+        if index >= self.count {
+            return Err(ActorError::NoSuchActor {
+                actor: format!(
+                    "`{}[{index}]`, of which there are {}",
+                    self.group.name, self.count
+                ),
+            });
+        }
+        Ok(KernelHandle {
+            first: ActorId(self.first.0 + index),
+            count: 1,
+            ..self.clone()
+        })
+    }
+
+    fn all(&self) -> impl Iterator<Item = ActorId> + use<> {
+        (self.first.0..self.first.0 + self.count).map(ActorId)
+    }
+
+    /// Where in its life the (first) actor is.
+    pub fn state(&self) -> ActorState {
+        self.core.life(self.first)
+    }
+
+    /// Lets it handle messages.
+    ///
+    /// # Errors
+    /// [`ActorError::IllegalMove`] unless it is launched, deactivated or faulted.
+    pub async fn activate(&self) -> Result<()> {
+        self.core.check_open()?;
+        self.all()
+            .try_for_each(|actor| self.core.transition(&self.group, actor, ActorState::Active))
+    }
+
+    /// Lets its messages wait. When this returns, no handler of it runs.
+    ///
+    /// # Errors
+    /// [`ActorError::IllegalMove`] unless it is active.
+    pub async fn deactivate(&self) -> Result<()> {
+        for actor in self.all() {
+            self.core
+                .transition(&self.group, actor, ActorState::Deactivated)?;
+        }
+        for actor in self.all() {
+            self.core.settle(actor).await;
+        }
+        Ok(())
+    }
+
+    /// Ends it. A message whose handler runs is handled to its end; those that wait become dead letters, and who asked them is told.
+    ///
+    /// # Errors
+    /// [`ActorError::IllegalMove`] if it is terminated.
+    pub async fn terminate(&self) -> Result<()> {
+        for actor in self.all() {
+            self.core.transition(&self.group, actor, ActorState::Terminated)?;
+        }
+        for actor in self.all() {
+            self.core.settle(actor).await;
+            self.core.remove(&self.group, actor);
+        }
+        Ok(())
+    }
+
+    /// Looks again at everything that these actors could not deliver.
+    pub(super) fn resume_all(&self) {
+        self.all().for_each(|actor| self.core.engine.resume(actor));
+    }
+
+    /// Terminates those that are not yet, without waiting for handlers that run.
+    pub(super) fn terminate_rest(&self) {
+        for actor in self.all() {
+            if self.core.life(actor) != ActorState::Terminated
+                && self
+                    .core
+                    .transition(&self.group, actor, ActorState::Terminated)
+                    .is_ok()
+            {
+                self.core.remove(&self.group, actor);
+            }
+        }
+    }
+
+    /// Gives it its first state again and lets it handle messages: after a fault, or at any time. Its mailbox stays.
+    ///
+    /// # Errors
+    /// [`ActorError::IllegalMove`] if it is terminated.
+    pub async fn restart(&self) -> Result<()> {
+        self.core.check_open()?;
+        for actor in self.all() {
+            self.core.settle(actor).await;
+            self.core.restart(&self.group, actor)?;
+        }
+        Ok(())
+    }
+
+    /// Why its handler faulted last, if it did.
+    pub fn last_fault(&self) -> Option<String> {
+        self.core.host.last_fault(self.first)
+    }
+
+    /// Puts a message into its mailbox.
+    ///
+    /// # Errors
+    /// The message was not taken: [`ActorError::Full`], [`ActorError::Terminated`], [`ActorError::ForeignMessage`],
+    /// [`ActorError::ShutDown`].
+    pub fn send<M: RingMessage>(&self, message: &M) -> Result<()> {
+        self.send_with(message, SendOptions::default())
+    }
+
+    /// As [`KernelHandle::send`], with a priority or a deadline of its own.
+    ///
+    /// # Errors
+    /// As [`KernelHandle::send`].
+    pub fn send_with<M: RingMessage>(&self, message: &M, options: SendOptions) -> Result<()> {
+        let packet = self.prepare(message, Kind::Message, options)?;
+        self.core
+            .engine
+            .submit(&packet)
+            .map_err(|refusal| self.core.refused(&self.group, self.first, refusal))
+    }
+
+    /// As [`KernelHandle::send`]; waits while the mailbox is full.
+    ///
+    /// # Errors
+    /// As [`KernelHandle::send`], but for [`ActorError::Full`].
+    pub async fn send_when_room<M: RingMessage>(&self, message: &M) -> Result<()> {
+        let mut wait = Duration::from_micros(20);
+        loop {
+            match self.send(message) {
+                Err(ActorError::Full { .. }) => {}
+                other => return other,
+            }
+            self.core.sleep(wait).await;
+            wait = (wait * 2).min(Duration::from_millis(2));
+        }
+    }
+
+    fn prepare<M: RingMessage>(&self, message: &M, kind: Kind, options: SendOptions) -> Result<Packet> {
+        self.core.check_open()?;
+        self.group.check_type(self.first, M::TYPE_ID, M::NAME)?;
+        let mut packet = self.core.packet(&self.group, self.first, message, kind);
+        if let Some(priority) = options.priority {
+            packet.header.priority = priority;
+        }
+        if let Some(deadline) = options.deadline {
+            packet.header.deadline = deadline_micros(deadline);
+        }
+        Ok(packet)
+    }
+
+    /// Sends a message and waits for the answer, as long as the runtime's builder says (5 seconds unless said otherwise).
+    ///
+    /// # Errors
+    /// As [`KernelHandle::send`]; [`ActorError::Timeout`], [`ActorError::Faulted`], [`ActorError::NoReply`],
+    /// [`ActorError::WrongReply`].
+    pub async fn ask<Req: RingMessage, Rep: RingMessage>(&self, request: &Req) -> Result<Rep> {
+        self.ask_timeout(request, self.core.settings.ask_timeout).await
+    }
+
+    /// As [`KernelHandle::ask`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// As [`KernelHandle::ask`].
+    pub async fn ask_timeout<Req: RingMessage, Rep: RingMessage>(
+        &self,
+        request: &Req,
+        timeout: Duration,
+    ) -> Result<Rep> {
+        let pending = self.begin_ask(request)?;
+        if pending.waiter.answered.load(Ordering::Acquire)
+            && let Some(outcome) = pending.waiter.take()
+        {
+            return self.answer(outcome);
+        }
+        let began = Instant::now();
+        let deadline = began + timeout;
+        self.core.host.timer.look_at_asks(deadline);
+        let outcome = std::future::poll_fn(|cx| match pending.waiter.poll(cx.waker(), deadline) {
+            Some(outcome) => Poll::Ready(outcome),
+            None if Instant::now() >= deadline => Poll::Ready(Err(self.timed_out(timeout))),
+            None => Poll::Pending,
+        })
+        .await;
+        self.answer(outcome)
+    }
+
+    /// As [`KernelHandle::ask`] without an executor: the calling thread looks for the answer all the time, and runs the actor
+    /// itself where its handler is quick. The shortest way to an answer.
+    ///
+    /// # Errors
+    /// As [`KernelHandle::ask`].
+    pub fn ask_blocking<Req: RingMessage, Rep: RingMessage>(&self, request: &Req) -> Result<Rep> {
+        self.ask_blocking_timeout(request, self.core.settings.ask_timeout)
+    }
+
+    /// As [`KernelHandle::ask_blocking`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// As [`KernelHandle::ask`].
+    pub fn ask_blocking_timeout<Req: RingMessage, Rep: RingMessage>(
+        &self,
+        request: &Req,
+        timeout: Duration,
+    ) -> Result<Rep> {
+        let pending = self.begin_ask(request)?;
+        let answered = &pending.waiter.answered;
+        let mut began = None;
+        let mut turn = 0u32;
+        // Acquire: pairs with the Release behind the outcome.
+        while !answered.load(Ordering::Acquire) {
+            turn = turn.wrapping_add(1);
+            if !turn.is_multiple_of(64) {
+                std::hint::spin_loop();
+                continue;
+            }
+            self.core.engine.help(self.first, answered);
+            if began.get_or_insert_with(Instant::now).elapsed() >= timeout {
+                return Err(self.timed_out(timeout));
+            }
+            if turn.is_multiple_of(1024) {
+                std::thread::yield_now();
+            }
+        }
+        match pending.waiter.take() {
+            Some(outcome) => self.answer(outcome),
+            None => Err(self.timed_out(timeout)),
+        }
+    }
+
+    fn begin_ask<Req: RingMessage>(&self, request: &Req) -> Result<Pending<'_>> {
+        let mut packet = self.prepare(request, Kind::Ask, SendOptions::default())?;
+        let (correlation, waiter) = self.core.host.asks.begin(self.first);
+        packet.header.correlation = correlation;
+        let pending = Pending {
+            core: &self.core,
+            correlation,
+            waiter,
+        };
+        match self.core.engine.ask(&packet, &pending.waiter.answered) {
+            Ok(()) => Ok(pending),
+            Err(refusal) => Err(self.core.refused(&self.group, self.first, refusal)),
+        }
+    }
+
+    fn timed_out(&self, waited: Duration) -> ActorError {
+        ActorError::Timeout {
+            actor: self.group.title(self.first),
+            waited,
+        }
+    }
+
+    fn answer<Rep: RingMessage>(&self, outcome: Result<Packet>) -> Result<Rep> {
+        let packet = outcome?;
+        if packet.header.type_id != Rep::TYPE_ID {
+            return Err(ActorError::WrongReply {
+                actor: self.group.title(self.first),
+                found: packet.header.type_id,
+                expected: Rep::NAME,
+            });
+        }
+        Ok(Rep::from_payload(&packet.payload))
+    }
+
+    /// Waits for the next message of type `M` that it sends to the host without being asked: replies to what was sent, and what
+    /// its handler sends there.
+    ///
+    /// # Errors
+    /// [`ActorError::WrongReply`] where the next is of another type (it is gone then: [`KernelHandle::outputs`] has all
+    /// types), [`ActorError::Terminated`] where no more will come.
+    pub async fn receive<M: RingMessage>(&self) -> Result<M> {
+        let received = std::future::poll_fn(|cx| self.poll_output(cx)).await;
+        received.ok_or_else(|| self.gone())?.get()
+    }
+
+    /// The next message of type `M`, if there is one.
+    ///
+    /// # Errors
+    /// As [`KernelHandle::receive`].
+    pub fn try_receive<M: RingMessage>(&self) -> Result<Option<M>> {
+        let output = self.core.host.outputs(self.first).poll(None);
+        match self.received(output) {
+            Some(received) => received.get().map(Some),
+            None if self.state() == ActorState::Terminated => Err(self.gone()),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`KernelHandle::receive`] on a thread that sleeps, for at most `timeout`.
+    ///
+    /// # Errors
+    /// As [`KernelHandle::receive`]; [`ActorError::Timeout`].
+    pub fn receive_blocking<M: RingMessage>(&self, timeout: Duration) -> Result<M> {
+        let deadline = Instant::now() + timeout;
+        let outputs = self.core.host.outputs(self.first);
+        if self.state() == ActorState::Terminated {
+            outputs.close();
+        }
+        let output = outputs.wait(Some(deadline));
+        let late = matches!(output, Output::Empty);
+        match self.received(output) {
+            Some(received) => received.get(),
+            None if late => Err(self.timed_out(timeout)),
+            None => Err(self.gone()),
+        }
+    }
+
+    /// All messages that it sends to the host without being asked, as a stream that ends when the actor is terminated.
+    pub fn outputs(&self) -> OutputStream {
+        OutputStream::new(self.clone())
+    }
+
+    pub(super) fn poll_output(&self, cx: &mut std::task::Context<'_>) -> Poll<Option<Received>> {
+        let outputs = self.core.host.outputs(self.first);
+        match outputs.poll(Some(cx.waker())) {
+            Output::Empty if self.state() == ActorState::Terminated => Poll::Ready(None),
+            Output::Empty => Poll::Pending,
+            other => Poll::Ready(self.received(other)),
+        }
+    }
+
+    fn received(&self, output: Output) -> Option<Received> {
+        let Output::Packet(packet, waits) = output else {
+            return None;
+        };
+        if waits {
+            self.core.engine.resume(self.first);
+        }
+        Some(Received::new(packet))
+    }
+
+    fn gone(&self) -> ActorError {
+        self.core.refused(&self.group, self.first, Refusal::Gone)
+    }
+
+    /// What these actors have done, without stopping them.
+    pub fn metrics(&self) -> KernelMetrics {
+        let mut metrics = KernelMetrics::default();
+        for actor in self.all() {
+            if let Some(stats) = self.core.engine.stats(actor) {
+                metrics.add(&stats);
+            }
+        }
+        metrics
+    }
+
+    /// The state, between two messages.
+    ///
+    /// # Errors
+    /// [`ActorError::State`] unless `T` is the handler's; [`ActorError::NoSuchActor`] where the actor is gone.
+    pub fn read_state<T: GpuType>(&self) -> Result<T> {
+        self.group.check_state_type::<T>()?;
+        let bytes = self.core.engine.read_state(self.first)?;
+        let values = layout::collect::<T>(1, |out| {
+            out.copy_from_slice(&bytes);
+            Ok(())
+        })?;
+        values.first().copied().ok_or_else(|| self.gone())
+    }
+
+    /// Replaces the state, between two messages.
+    ///
+    /// # Errors
+    /// As [`KernelHandle::read_state`].
+    pub fn write_state<T: GpuType>(&self, state: T) -> Result<()> {
+        self.group.check_state_type::<T>()?;
+        layout::with_bytes(&[state], |bytes| self.core.engine.write_state(self.first, bytes))
+    }
+}
+
+impl std::fmt::Debug for KernelHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.state();
+        write!(
+            f,
+            "KernelHandle({} x{}, {state})",
+            self.group.title(self.first),
+            self.count
+        )
+    }
+}
+
+/// One who has asked; who gives up waiting is forgotten.
+struct Pending<'a> {
+    core: &'a Core,
+    correlation: u32,
+    waiter: Arc<super::asks::Waiter>,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        // Answered ones are gone from the table.
+        if !self.waiter.answered.load(Ordering::Acquire) {
+            self.core.host.asks.end(self.correlation);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What engines call back to: the clock, those who wait for answers, the host's queues, dead letters. Must not know any engine.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+use super::asks::Asks;
+use super::dead::{Cause, DeadLetter, DeadLetters};
+use super::engine::Refusal;
+use super::group::Group;
+use super::lock::{lock, read, write};
+use super::outputs::Outputs;
+use super::timer::{Job, Timer};
+use crate::clock::{COUNTER_BITS, HlcClock, HlcTimestamp};
+use crate::error::ActorError;
+use crate::message::{ActorId, Header, Kind, Packet};
+
+const SHARDS: usize = 16;
+
+/// Microseconds since 1970 of a packed stamp.
+pub(crate) fn micros(stamp: u64) -> u64 {
+    stamp >> COUNTER_BITS
+}
+
+/// The host's side of an engine.
+pub(crate) struct Host {
+    pub(crate) asks: Asks,
+    pub(crate) dead: DeadLetters,
+    pub(crate) timer: Timer,
+    outputs: [RwLock<HashMap<u32, Arc<Outputs>>>; SHARDS],
+    pub(crate) clock: HlcClock,
+    patience: Duration,
+    // The runtime is shut down: queues of the host take everything, so that no actor waits.
+    accepts_all: AtomicBool,
+    last_faults: Mutex<HashMap<ActorId, String>>,
+}
+
+impl Host {
+    pub(crate) fn new(dead_letters: usize, patience: Duration) -> Host {
+        Host {
+            asks: Asks::new(),
+            dead: DeadLetters::new(dead_letters),
+            timer: Timer::new(),
+            outputs: std::array::from_fn(|_| RwLock::default()),
+            clock: HlcClock::new(0),
+            patience,
+            accepts_all: AtomicBool::new(false),
+            last_faults: Mutex::default(),
+        }
+    }
+
+    /// A stamp greater than all before.
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.tick().packed
+    }
+
+    /// All stamps from now on are greater than this one, which another clock of this runtime's has given.
+    pub(crate) fn go_on_from(&self, packed: u64) -> crate::Result<()> {
+        let node = self.clock.node();
+        self.clock.update(&HlcTimestamp { packed, node }).map(drop)
+    }
+
+    /// The queue of what an actor sends to the host.
+    pub(crate) fn outputs(&self, actor: ActorId) -> Arc<Outputs> {
+        let shard = &self.outputs[actor.0 as usize % SHARDS];
+        if let Some(outputs) = read(shard).get(&actor.0) {
+            return Arc::clone(outputs);
+        }
+        Arc::clone(write(shard).entry(actor.0).or_default())
+    }
+
+    /// The queue of what an actor has sent to the host, if there ever was one.
+    pub(crate) fn known_outputs(&self, actor: ActorId) -> Option<Arc<Outputs>> {
+        read(&self.outputs[actor.0 as usize % SHARDS])
+            .get(&actor.0)
+            .cloned()
+    }
+
+    /// From now on no actor waits for the host.
+    pub(crate) fn accept_all(&self) {
+        self.accepts_all.store(true, Ordering::Relaxed);
+    }
+
+    /// The actor is gone: nothing more comes from it.
+    pub(crate) fn forget(&self, actor: ActorId) {
+        let mut shard = write(&self.outputs[actor.0 as usize % SHARDS]);
+        if let Some(outputs) = shard.get(&actor.0) {
+            outputs.close();
+            // What is there can still be taken.
+            if outputs.len() == 0 {
+                shard.remove(&actor.0);
+            }
+        }
+        drop(shard);
+        lock(&self.last_faults).remove(&actor);
+    }
+
+    /// Takes a packet that an actor of `group` has sent to the host.
+    pub(crate) fn take(&self, group: &Group, packet: &Packet) -> Result<(), Refusal> {
+        let head = &packet.header;
+        if head.correlation != 0 && matches!(head.kind, Kind::Reply | Kind::Done) {
+            let outcome = match head.kind {
+                Kind::Done => Err(ActorError::NoReply {
+                    actor: group.title(head.sender),
+                }),
+                _ => Ok(*packet),
+            };
+            if self.asks.complete(head.sender, head.correlation, outcome).is_ok() {
+                return Ok(());
+            }
+        }
+        if head.kind == Kind::Done {
+            // Who asked has given up waiting; that the handler ran is counted.
+            return Ok(());
+        }
+        let capacity = match self.accepts_all.load(Ordering::Relaxed) {
+            true => usize::MAX,
+            false => group.capacity,
+        };
+        match self.outputs(head.sender).push(packet, capacity) {
+            true => Ok(()),
+            false => Err(Refusal::Full),
+        }
+    }
+
+    /// Takes what a handler has published.
+    pub(crate) fn publish(&self, group: &Group, packet: &Packet) -> Result<(), Refusal> {
+        self.undelivered(group, packet, Cause::NoActor);
+        Ok(())
+    }
+
+    /// A handler has run to its end.
+    pub(crate) fn handled(&self, _group: &Group, _actor: ActorId, _head: &Header, _now: u64) {}
+
+    /// A packet ends here, unhandled; `group` is that of its destination, or of its sender where it has none.
+    pub(crate) fn undelivered(&self, group: &Group, packet: &Packet, cause: Cause) {
+        let head = &packet.header;
+        if head.kind == Kind::Ask && head.sender == ActorId::HOST {
+            let actor = ActorId(head.destination);
+            let name = group.title(actor);
+            let error = match &cause {
+                Cause::Deadline => ActorError::Timeout {
+                    actor: name,
+                    waited: Duration::from_micros(u64::from(head.deadline)),
+                },
+                Cause::Fault(fault) => ActorError::Faulted {
+                    actor: name,
+                    fault: fault.clone(),
+                },
+                Cause::ForeignType => match group.check_type(actor, head.type_id, "another type") {
+                    Err(error) => error,
+                    Ok(()) => ActorError::NoReply { actor: name },
+                },
+                _ => ActorError::Terminated { actor: name },
+            };
+            // Where nobody waits any more, the dead letter still tells.
+            let _ = self.asks.complete(actor, head.correlation, Err(error));
+        }
+        self.dead.push(DeadLetter {
+            packet: *packet,
+            cause,
+        });
+    }
+
+    /// The actor's handler faulted on this packet.
+    pub(crate) fn faulted(&self, group: &Arc<Group>, actor: ActorId, packet: &Packet, fault: String) {
+        tracing::error!(actor = %group.title(actor), %fault, "the handler faulted");
+        self.note_fault(actor, fault.clone());
+        self.undelivered(group, packet, Cause::Fault(fault));
+        self.timer
+            .add(Instant::now(), Job::Faulted(Arc::clone(group), actor));
+    }
+
+    /// Remembers the last fault of an actor.
+    pub(crate) fn note_fault(&self, actor: ActorId, fault: String) {
+        lock(&self.last_faults).insert(actor, fault);
+    }
+
+    /// The last fault of an actor.
+    pub(crate) fn last_fault(&self, actor: ActorId) -> Option<String> {
+        lock(&self.last_faults).get(&actor).cloned()
+    }
+
+    /// What the actor has sent finds no room.
+    pub(crate) fn stalled(&self, actor: ActorId) {
+        self.timer.add(Instant::now() + self.patience, Job::GiveUp(actor));
+    }
+}

@@ -1,0 +1,359 @@
+//! The runtime: actors by name, on whatever backend was chosen.
+//!
+//! [`PerpetuaRuntime`] launches actors as [`LaunchOptions`] say and gives [`KernelHandle`]s. Below it, in the order in which a message
+//! travels: [`handle`], [`asks`] (who waits for which answer), [`engine`] (the contract of what runs actors), [`threads`] (it on the
+//! CPU), [`host`] (what engines call back to), [`outputs`], [`dead`]; beside them [`timer`] and [`core`]. Nothing but
+//! [`open_engine`] names an engine by its type.
+
+mod asks;
+mod core;
+mod dead;
+mod engine;
+mod group;
+mod handle;
+mod host;
+mod lock;
+mod metrics;
+mod options;
+mod output;
+mod outputs;
+mod persist;
+mod threads;
+mod timer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use perpetua_device::BackendKind;
+use perpetua_device::future::block_on;
+
+use self::core::Core;
+use self::engine::Engine;
+use self::host::Host;
+use self::lock::lock;
+use crate::checkpoint::Image;
+use crate::error::{ActorError, Result};
+use crate::handler::Handler;
+
+pub use self::dead::{Cause, DeadLetter};
+pub use self::handle::{KernelHandle, SendOptions};
+pub use self::metrics::KernelMetrics;
+pub use self::options::{LaunchOptions, QUEUE_CAPACITY};
+pub use self::output::{OutputStream, Received};
+
+/// Where actors run.
+pub type Backend = BackendKind;
+
+/// How a runtime is built.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    backend: Backend,
+    /// Worker threads; 0: as many as the machine runs at once.
+    threads: usize,
+    /// For how long what an actor sends may find no room.
+    patience: Duration,
+    ask_timeout: Duration,
+    drain_timeout: Duration,
+    dead_letters: usize,
+}
+
+/// Builds a runtime.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RuntimeBuilder {
+    settings: Settings,
+}
+
+impl RuntimeBuilder {
+    fn new() -> RuntimeBuilder {
+        RuntimeBuilder {
+            settings: Settings {
+                backend: Backend::Cpu,
+                threads: 0,
+                patience: Duration::from_secs(1),
+                ask_timeout: Duration::from_secs(5),
+                drain_timeout: Duration::from_secs(30),
+                dead_letters: 4096,
+            },
+        }
+    }
+
+    /// Where actors run; on the CPU unless said otherwise.
+    pub fn backend(mut self, backend: Backend) -> RuntimeBuilder {
+        self.settings.backend = backend;
+        self
+    }
+
+    /// Worker threads of the CPU; 0: as many as the machine runs at once.
+    pub fn threads(mut self, threads: usize) -> RuntimeBuilder {
+        self.settings.threads = threads;
+        self
+    }
+
+    /// How long an answer is waited for where nothing else is said.
+    pub fn ask_timeout(mut self, timeout: Duration) -> RuntimeBuilder {
+        self.settings.ask_timeout = timeout;
+        self
+    }
+
+    /// For how long what an actor has sent may find its destination full, before it becomes a dead letter. Meanwhile the actor
+    /// handles nothing.
+    pub fn patience(mut self, patience: Duration) -> RuntimeBuilder {
+        self.settings.patience = patience;
+        self
+    }
+
+    /// How long a shutdown waits for messages to be handled.
+    pub fn drain_timeout(mut self, timeout: Duration) -> RuntimeBuilder {
+        self.settings.drain_timeout = timeout;
+        self
+    }
+
+    /// How many dead letters are kept, the newest; all are counted.
+    pub fn dead_letters(mut self, letters: usize) -> RuntimeBuilder {
+        self.settings.dead_letters = letters;
+        self
+    }
+
+    /// The runtime.
+    ///
+    /// # Errors
+    /// What the backend lacks.
+    pub async fn build(self) -> Result<PerpetuaRuntime> {
+        let host = Arc::new(Host::new(self.settings.dead_letters, self.settings.patience));
+        let engine = open_engine(&host, &self.settings)?;
+        let core = Core::new(self.settings, host, engine)?;
+        Ok(PerpetuaRuntime { core })
+    }
+
+    /// [`RuntimeBuilder::build`], waiting on this thread.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn build_blocking(self) -> Result<PerpetuaRuntime> {
+        block_on(self.build())
+    }
+}
+
+fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
+    match settings.backend {
+        BackendKind::Cpu | BackendKind::Auto => threads::open(host, settings),
+        other => Err(ActorError::Unsupported {
+            backend: other.name(),
+            operation: "running actors",
+            remedy: "take `Backend::Cpu`",
+        }),
+    }
+}
+
+/// Runs actors. Clones are the same runtime; it ends with the last clone and the last handle, or by
+/// [`PerpetuaRuntime::shutdown`], which alone waits for messages.
+#[derive(Clone)]
+pub struct PerpetuaRuntime {
+    core: Arc<Core>,
+}
+
+/// The runtime by another name.
+pub type RingKernel = PerpetuaRuntime;
+
+/// The runtime on the CPU.
+pub struct CpuRuntime;
+
+impl CpuRuntime {
+    /// A runtime on the CPU, with all settings at their defaults.
+    ///
+    /// # Errors
+    /// No thread could be started.
+    #[expect(
+        clippy::new_ret_no_self,
+        reason = "the name that users know; there is one type of runtime"
+    )]
+    pub async fn new() -> Result<PerpetuaRuntime> {
+        PerpetuaRuntime::builder().build().await
+    }
+}
+
+/// The backend that a runtime has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendInfo {
+    /// Which.
+    pub kind: Backend,
+    resident: bool,
+}
+
+impl BackendInfo {
+    /// Whether handlers stay where they run and wait for messages there; else batches of messages are launched until all are
+    /// handled.
+    pub fn is_resident(&self) -> bool {
+        self.resident
+    }
+}
+
+/// What a shutdown found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShutdownReport {
+    /// Whether all messages of active actors were handled in time.
+    pub drained: bool,
+    /// Messages that no handler has handled, ever since the runtime was built; each was reported.
+    pub dead_letters: u64,
+}
+
+impl PerpetuaRuntime {
+    /// Builds a runtime.
+    pub fn builder() -> RuntimeBuilder {
+        RuntimeBuilder::new()
+    }
+
+    /// Where actors run.
+    pub fn backend(&self) -> BackendInfo {
+        BackendInfo {
+            kind: self.core.engine.kind(),
+            resident: self.core.engine.is_resident(),
+        }
+    }
+
+    /// Makes a handler known by its name, for launches without one and for restored checkpoints.
+    pub fn register(&self, handler: Handler) {
+        lock(&self.core.names).handlers.insert(handler.name, handler);
+    }
+
+    /// Launches actors under a name.
+    ///
+    /// # Errors
+    /// [`ActorError::NameTaken`], [`ActorError::Capacity`], [`ActorError::NoHandler`], [`ActorError::State`],
+    /// [`ActorError::ShutDown`], or what the backend says.
+    pub async fn launch(&self, name: &str, options: LaunchOptions) -> Result<KernelHandle> {
+        let group = self.core.launch(name, &options)?;
+        Ok(KernelHandle::new(&self.core, &group))
+    }
+
+    /// [`PerpetuaRuntime::launch`], waiting on this thread.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn launch_blocking(&self, name: &str, options: LaunchOptions) -> Result<KernelHandle> {
+        block_on(self.launch(name, options))
+    }
+
+    /// The actors launched under this name.
+    ///
+    /// # Errors
+    /// [`ActorError::NoSuchActor`].
+    pub fn find(&self, name: &str) -> Result<KernelHandle> {
+        let group = lock(&self.core.names).groups.get(name).cloned();
+        let group = group.ok_or_else(|| ActorError::NoSuchActor {
+            actor: format!("`{name}`"),
+        })?;
+        Ok(KernelHandle::new(&self.core, &group))
+    }
+
+    /// All actors, by the order of their launches.
+    pub fn kernels(&self) -> Vec<KernelHandle> {
+        let names = lock(&self.core.names);
+        let groups = names.numbers.values();
+        groups.map(|group| KernelHandle::new(&self.core, group)).collect()
+    }
+
+    /// Writes all actors' states and all waiting messages to a file, as they stand at one moment between two messages. The actors
+    /// stand still while their memory is copied, not while the file is written; senders wait meanwhile.
+    ///
+    /// What has been handled is in the states; what waits, in mailboxes, on its way, or for the host to receive it, is in
+    /// the file. Who waits for an answer does so in this process only: the answer to a restored question is an output.
+    ///
+    /// # Errors
+    /// [`ActorError::Io`]; the file that was there before is there still.
+    pub async fn checkpoint(&self, path: impl Into<PathBuf>) -> Result<()> {
+        let (core, path) = (Arc::clone(&self.core), path.into());
+        persist::aside(move || core.image()?.write(&path)).await
+    }
+
+    /// [`PerpetuaRuntime::checkpoint`] on this thread.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn checkpoint_blocking(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.core.image()?.write(path.as_ref())
+    }
+
+    /// Launches the actors that a checkpoint holds, with their names, numbers, states and messages. Their handlers must be
+    /// registered, and nothing have been launched yet.
+    ///
+    /// # Errors
+    /// [`ActorError::Io`]; [`ActorError::Checkpoint`] where it is torn, foreign, of another version, or does not fit the handlers;
+    /// nothing is launched then.
+    pub async fn restore(&self, path: impl Into<PathBuf>) -> Result<Vec<KernelHandle>> {
+        let (runtime, path) = (self.clone(), path.into());
+        persist::aside(move || runtime.restore_blocking(path)).await
+    }
+
+    /// [`PerpetuaRuntime::restore`] on this thread.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn restore_blocking(&self, path: impl AsRef<Path>) -> Result<Vec<KernelHandle>> {
+        let path = path.as_ref();
+        let groups = self.core.restore(&Image::read(path)?, path)?;
+        Ok(groups
+            .iter()
+            .map(|group| KernelHandle::new(&self.core, group))
+            .collect())
+    }
+
+    /// Takes the dead letters that are kept: messages that no handler has handled to its end.
+    pub fn take_dead_letters(&self) -> Vec<DeadLetter> {
+        self.core.host.dead.take()
+    }
+
+    /// How many dead letters there ever were.
+    pub fn dead_letter_count(&self) -> u64 {
+        self.core.host.dead.count()
+    }
+
+    /// Why an actor without supervisor stopped all others ([`Supervision::Escalate`](crate::supervise::Supervision)), if one did.
+    pub fn failure(&self) -> Option<String> {
+        self.core.failure()
+    }
+
+    /// Takes no more messages from the host, lets active actors handle theirs, and what they send each other, then terminates all. What
+    /// waits for actors that are not active is reported as dead letters.
+    ///
+    /// # Errors
+    /// [`ActorError::ShutDown`] where that was done before.
+    pub async fn shutdown(&self) -> Result<ShutdownReport> {
+        let core = &self.core;
+        if core.failure().is_none() {
+            core.check_open()?;
+        }
+        core.close();
+        core.host.accept_all();
+        for kernel in self.kernels() {
+            kernel.resume_all();
+        }
+        let until = Instant::now() + core.settings.drain_timeout;
+        let mut wait = Duration::from_micros(50);
+        let mut drained = core.engine.idle();
+        while !drained && Instant::now() < until {
+            core.sleep(wait).await;
+            wait = (wait * 2).min(Duration::from_millis(5));
+            drained = core.engine.idle();
+        }
+        for kernel in self.kernels() {
+            kernel.terminate_rest();
+        }
+        core.engine.stop();
+        core.host.timer.stop();
+        Ok(ShutdownReport {
+            drained,
+            dead_letters: core.host.dead.count(),
+        })
+    }
+
+    /// [`PerpetuaRuntime::shutdown`], waiting on this thread.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn shutdown_blocking(&self) -> Result<ShutdownReport> {
+        block_on(self.shutdown())
+    }
+}

@@ -1,0 +1,227 @@
+//! What can be said about actors when they are launched. Must not know engines.
+
+use std::time::Duration;
+
+use perpetua_device::layout::with_bytes;
+use perpetua_ir::front::rust::{GpuType, TypeDesc};
+
+use super::group::Group;
+use crate::error::{ActorError, Result};
+use crate::handler::Handler;
+use crate::message::RingMessage;
+use crate::message::{ActorId, priority};
+use crate::supervise::Supervision;
+use crate::tick::Tick;
+
+/// Messages that a mailbox holds unless said otherwise.
+pub const QUEUE_CAPACITY: usize = 1024;
+/// Lanes that run a handler together unless said otherwise.
+const BLOCK_SIZE: u32 = 1;
+
+/// How actors are launched: their handler, how many there are, what they begin with.
+///
+/// Without a handler the one registered under the actor's own name is taken (`PerpetuaRuntime::register`).
+#[derive(Clone)]
+pub struct LaunchOptions {
+    handler: Option<Handler>,
+    actors: u32,
+    capacity: usize,
+    block_size: u32,
+    priority: u8,
+    state: Option<(TypeDesc, Vec<u8>)>,
+    deadline: Option<Duration>,
+    run_limit: Option<Duration>,
+    tick: Option<Duration>,
+    supervision: Supervision,
+    supervisor: Option<ActorId>,
+    auto_activate: bool,
+}
+
+impl Default for LaunchOptions {
+    fn default() -> Self {
+        LaunchOptions {
+            handler: None,
+            actors: 1,
+            capacity: QUEUE_CAPACITY,
+            block_size: BLOCK_SIZE,
+            priority: priority::NORMAL,
+            state: None,
+            deadline: None,
+            run_limit: None,
+            tick: None,
+            supervision: Supervision::Manual,
+            supervisor: None,
+            auto_activate: true,
+        }
+    }
+}
+
+impl LaunchOptions {
+    /// For actors that run this handler: `LaunchOptions::new(counter::handler())`.
+    #[must_use]
+    pub fn new(handler: Handler) -> LaunchOptions {
+        LaunchOptions::default().with_handler(handler)
+    }
+
+    /// Another handler.
+    #[must_use]
+    pub fn with_handler(mut self, handler: Handler) -> LaunchOptions {
+        self.handler = Some(handler);
+        self
+    }
+
+    /// So many actors, each with a state and a mailbox of its own: `KernelHandle::actor` gives each.
+    #[must_use]
+    pub fn with_actors(mut self, actors: u32) -> LaunchOptions {
+        self.actors = actors;
+        self
+    }
+
+    /// Messages that wait at most, in the mailbox and on their way to the host: a power of two.
+    #[must_use]
+    pub fn with_queue_capacity(mut self, messages: usize) -> LaunchOptions {
+        self.capacity = messages;
+        self
+    }
+
+    /// Lanes of a GPU that run the handler together. On the CPU it is always one.
+    #[must_use]
+    pub fn with_block_size(mut self, lanes: u32) -> LaunchOptions {
+        self.block_size = lanes;
+        self
+    }
+
+    /// Where many actors have messages, those of higher priority run first (`priority::HIGH`).
+    #[must_use]
+    pub fn with_priority(mut self, priority: u8) -> LaunchOptions {
+        self.priority = priority;
+        self
+    }
+
+    /// The state that each actor begins with, and begins again with when it is restarted; else all its bytes are zero.
+    #[must_use]
+    pub fn with_state<T: GpuType>(mut self, state: T) -> LaunchOptions {
+        self.state = Some((T::describe(), with_bytes(&[state], <[u8]>::to_vec)));
+        self
+    }
+
+    /// The actors stay launched, and their messages wait, until `KernelHandle::activate`.
+    #[must_use]
+    pub fn without_auto_activate(mut self) -> LaunchOptions {
+        self.auto_activate = false;
+        self
+    }
+
+    /// Each actor gets a [`Tick`] this often, while it is active and has room.
+    #[must_use]
+    pub fn with_tick(mut self, period: Duration) -> LaunchOptions {
+        self.tick = Some(period);
+        self
+    }
+
+    /// A message that has waited for longer is not handled any more: it becomes a dead letter.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Duration) -> LaunchOptions {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// A handler that runs for longer is faulted. On the CPU its thread cannot be stopped: it is left alone and replaced, and what
+    /// it does to its state is seen by nobody.
+    #[must_use]
+    pub fn with_run_limit(mut self, limit: Duration) -> LaunchOptions {
+        self.run_limit = Some(limit);
+        self
+    }
+
+    /// What happens when the handler faults.
+    #[must_use]
+    pub fn with_supervision(mut self, supervision: Supervision) -> LaunchOptions {
+        self.supervision = supervision;
+        self
+    }
+
+    /// To whom [`Supervision::Escalate`] escalates.
+    #[must_use]
+    pub fn with_supervisor(mut self, supervisor: ActorId) -> LaunchOptions {
+        self.supervisor = Some(supervisor);
+        self
+    }
+
+    pub(crate) fn handler(&self) -> Option<Handler> {
+        self.handler
+    }
+
+    pub(crate) fn auto_activates(&self) -> bool {
+        self.auto_activate
+    }
+
+    /// The group that these options describe; its actors have no numbers yet.
+    ///
+    /// # Errors
+    /// What does not fit, by name.
+    pub(crate) fn group(&self, name: &str, handler: Handler) -> Result<Group> {
+        let capacity = self.capacity;
+        if !capacity.is_power_of_two() || !(2..=1 << 24).contains(&capacity) {
+            return Err(ActorError::Capacity { capacity });
+        }
+        let takes = (handler.takes)();
+        let mut group = Group {
+            name: name.into(),
+            first: ActorId(0),
+            count: self.actors.max(1),
+            handler,
+            takes,
+            capacity,
+            block_size: self.block_size,
+            priority: self.priority,
+            initial: Vec::new(),
+            deadline: self.deadline,
+            run_limit: self.run_limit,
+            tick: self.tick,
+            supervision: self.supervision,
+            supervisor: self.supervisor,
+        };
+        if self.tick.is_some() {
+            group.check_type(group.first, Tick::TYPE_ID, Tick::NAME)?;
+        }
+        let expected = (handler.state_type)();
+        group.initial = match &self.state {
+            Some((found, bytes)) if *found == expected => bytes.clone(),
+            Some((found, _)) => return Err(group.wrong_state(&expected, found.to_string())),
+            None => vec![0; handler.state_size],
+        };
+        group.check_state(&group.initial)?;
+        Ok(group)
+    }
+}
+
+impl Group {
+    fn wrong_state(&self, expected: &TypeDesc, found: String) -> ActorError {
+        ActorError::State {
+            actor: format!("`{}`", self.name),
+            expected: expected.to_string(),
+            found,
+        }
+    }
+
+    /// An error unless these bytes are a state of the handler's type.
+    pub(crate) fn check_state(&self, bytes: &[u8]) -> Result<()> {
+        let expected = (self.handler.state_type)();
+        if bytes.len() != self.handler.state_size {
+            return Err(self.wrong_state(&expected, format!("{} bytes", bytes.len())));
+        }
+        expected
+            .check_bytes(bytes)
+            .map_err(|why| self.wrong_state(&expected, format!("bytes that are no value of it ({why})")))
+    }
+
+    /// An error unless `T` is the type of the handler's state.
+    pub(crate) fn check_state_type<T: GpuType>(&self) -> Result<()> {
+        let expected = (self.handler.state_type)();
+        if T::describe() == expected {
+            return Ok(());
+        }
+        Err(self.wrong_state(&expected, T::describe().to_string()))
+    }
+}

@@ -1,0 +1,247 @@
+//! Checkpoints of a running system, and systems out of checkpoints. Must not know the file's format.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+use super::core::{Core, Names};
+use super::engine::ActorImage;
+use super::group::Group;
+use super::lock::lock;
+use crate::checkpoint::{self, GroupImage, Image, unusable};
+use crate::error::{ActorError, Result};
+use crate::lifecycle::ActorState;
+use crate::message::ActorId;
+
+impl Core {
+    /// All actors as they stand between two messages. They go on when this returns.
+    pub(super) fn image(&self) -> Result<Image> {
+        // Nobody launches meanwhile.
+        let names = lock(&self.names);
+        let frozen = self.engine.freeze()?;
+        let groups = names.numbers.values().map(|group| {
+            let actors = group.actors().filter_map(|actor| {
+                let image = frozen.image(actor)?;
+                // One that is about to be removed.
+                (image.life != ActorState::Terminated).then(|| self.actor_image(actor, image))
+            });
+            group_image(group, actors.collect())
+        });
+        Ok(Image {
+            groups: groups.collect(),
+            stamp: self.host.now(),
+            correlation: self.host.asks.position(),
+        })
+    }
+
+    fn actor_image(&self, actor: ActorId, image: ActorImage) -> checkpoint::ActorImage {
+        let outputs = self.host.known_outputs(actor);
+        checkpoint::ActorImage {
+            actor: actor.0,
+            life: image.life,
+            state: image.state,
+            mailbox: image.mailbox,
+            unsent: image.unsent,
+            outputs: outputs.map(|outputs| outputs.snapshot()).unwrap_or_default(),
+            processed: image.processed,
+            errors: image.errors,
+        }
+    }
+
+    /// Launches what the image holds, or nothing.
+    pub(super) fn restore(&self, image: &Image, path: &Path) -> Result<Vec<Arc<Group>>> {
+        self.check_open()?;
+        let mut names = lock(&self.names);
+        if names.next > 0 {
+            return Err(unusable(
+                path,
+                "actors were launched already: restore it into a new runtime".into(),
+            ));
+        }
+        let groups = image
+            .groups
+            .iter()
+            .map(|group| named(&names, group, path))
+            .collect::<Result<Vec<Group>>>()?;
+        check_numbers(&groups, path)?;
+        self.host.go_on_from(image.stamp)?;
+        let mut launched = Vec::new();
+        for (group, image) in groups.into_iter().zip(&image.groups) {
+            let group = names.enter(group)?;
+            launched.push(Arc::clone(&group));
+            if let Err(error) = self.fill(&group, image) {
+                for group in launched {
+                    group.actors().for_each(|actor| drop(self.engine.remove(actor)));
+                }
+                *names = Names {
+                    handlers: std::mem::take(&mut names.handlers),
+                    ..Names::default()
+                };
+                return Err(error);
+            }
+        }
+        drop(names);
+        self.host.asks.go_on_from(image.correlation);
+        // Only now, since they send to each other.
+        for (group, image) in launched.iter().zip(&image.groups) {
+            for actor in &image.actors {
+                self.engine.revive(ActorId(actor.actor), actor.life);
+            }
+            self.start_ticks(group);
+        }
+        Ok(launched)
+    }
+
+    fn fill(&self, group: &Arc<Group>, image: &GroupImage) -> Result<()> {
+        self.engine.launch(group)?;
+        for actor in &image.actors {
+            let id = ActorId(actor.actor);
+            let engine_image = ActorImage {
+                life: actor.life,
+                state: actor.state.clone(),
+                mailbox: actor.mailbox.clone(),
+                unsent: actor.unsent.clone(),
+                processed: actor.processed,
+                errors: actor.errors,
+            };
+            self.engine.restore(id, &engine_image)?;
+            if !actor.outputs.is_empty() {
+                let outputs = self.host.outputs(id);
+                for packet in &actor.outputs {
+                    outputs.push(packet, usize::MAX);
+                }
+            }
+        }
+        // Those that the checkpoint does not have were terminated.
+        let there: HashSet<u32> = image.actors.iter().map(|actor| actor.actor).collect();
+        for id in group.actors() {
+            if !there.contains(&id.0) {
+                self.engine.transition(id, ActorState::Terminated)?;
+                drop(self.engine.remove(id));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn group_image(group: &Group, actors: Vec<checkpoint::ActorImage>) -> GroupImage {
+    GroupImage {
+        name: group.name.clone(),
+        handler: group.handler.name.into(),
+        state_type: state_type(group),
+        first: group.first.0,
+        count: group.count,
+        capacity: group.capacity as u64,
+        block_size: group.block_size,
+        priority: group.priority,
+        initial: group.initial.clone(),
+        deadline: group.deadline,
+        run_limit: group.run_limit,
+        tick: group.tick,
+        supervision: group.supervision,
+        supervisor: group.supervisor.map(|actor| actor.0),
+        actors,
+    }
+}
+
+// In full: the fields' names, types and offsets.
+fn state_type(group: &Group) -> String {
+    format!("{:?}", (group.handler.state_type)())
+}
+
+// The group that an image describes, with the handler that is registered under its name.
+fn named(names: &Names, image: &GroupImage, path: &Path) -> Result<Group> {
+    let handler = names.handlers.get(image.handler.as_str()).copied();
+    let handler = handler.ok_or_else(|| {
+        let cause = format!(
+            "its handler `{}` is not known here: `register` it first",
+            image.handler
+        );
+        unusable(path, cause)
+    })?;
+    let group = Group {
+        name: image.name.clone(),
+        first: ActorId(image.first),
+        count: image.count,
+        handler,
+        takes: (handler.takes)(),
+        capacity: usize::try_from(image.capacity).unwrap_or(usize::MAX),
+        block_size: image.block_size,
+        priority: image.priority,
+        initial: image.initial.clone(),
+        deadline: image.deadline,
+        run_limit: image.run_limit,
+        tick: image.tick,
+        supervision: image.supervision,
+        supervisor: image.supervisor.map(ActorId),
+    };
+    if state_type(&group) != image.state_type {
+        let cause = format!("the state of `{}` is of another type there", image.handler);
+        return Err(unusable(path, cause));
+    }
+    let states = image.actors.iter().map(|actor| &actor.state);
+    for state in states.chain([&group.initial]) {
+        group
+            .check_state(state)
+            .map_err(|why| unusable(path, why.to_string()))?;
+    }
+    if let Some(stranger) = image.actors.iter().find(|actor| !group.has(ActorId(actor.actor))) {
+        let cause = format!("actor {} is not of `{}`", stranger.actor, image.name);
+        return Err(unusable(path, cause));
+    }
+    Ok(group)
+}
+
+// Groups have names and numbers of their own.
+fn check_numbers(groups: &[Group], path: &Path) -> Result<()> {
+    let mut end = 0u64;
+    for (i, group) in groups.iter().enumerate() {
+        let first = u64::from(group.first.0);
+        let twice = groups[..i].iter().any(|other| other.name == group.name);
+        if first < end || twice || group.count == 0 {
+            return Err(unusable(
+                path,
+                format!("`{}` does not fit its other actors", group.name),
+            ));
+        }
+        end = first + u64::from(group.count);
+    }
+    match end {
+        0..0xffff_ffff => Ok(()),
+        _ => Err(unusable(path, "an actor has the host's number".into())),
+    }
+}
+
+/// Does `work` on a thread of its own.
+pub(super) async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    type Slot<T> = Mutex<(Option<Result<T>>, Option<Waker>)>;
+    let slot: Arc<Slot<T>> = Arc::new(Mutex::new((None, None)));
+    let there = Arc::clone(&slot);
+    let spawned = std::thread::Builder::new().spawn(move || {
+        let result = work();
+        let waker = {
+            let mut slot = lock(&there);
+            slot.0 = Some(result);
+            slot.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    });
+    spawned.map_err(|source| ActorError::Io {
+        path: "a thread".into(),
+        source,
+    })?;
+    std::future::poll_fn(|cx| {
+        let mut slot = lock(&slot);
+        match slot.0.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                slot.1 = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}

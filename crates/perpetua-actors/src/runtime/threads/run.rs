@@ -1,0 +1,317 @@
+//! Running an actor: message after message out of its mailbox, and where what its handler sends goes. Must not know threads.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::Shared;
+use super::cell::{Cell, Inside, Running, count};
+use super::mailbox::Push;
+use super::overrun::Slot;
+use crate::context::{Context, ENTRY_WORDS};
+use crate::lifecycle::ActorState;
+use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, Packet, priority};
+use crate::runtime::dead::Cause;
+use crate::runtime::engine::Refusal;
+use crate::runtime::host::micros;
+
+/// Messages of one actor that are handled before others have their turn.
+pub(super) const TURN: u32 = 64;
+
+/// For how long a run goes on.
+#[derive(Clone, Copy)]
+pub(super) enum Until<'a> {
+    /// A turn, of the worker that has this slot.
+    Turn(&'a Slot),
+    /// This is true, but no longer than a turn.
+    Answered(&'a AtomicBool),
+}
+
+/// Why a run ends.
+#[derive(PartialEq, Eq)]
+enum End {
+    /// There is nothing to do, or nothing that may be done.
+    Rest,
+    /// There is more, for another turn.
+    More,
+}
+
+impl Shared {
+    /// Runs the actor for a while. False: its handler took so long that the actor was taken away, and this thread is to end.
+    pub(super) fn run(&self, mut running: Running, until: Until<'_>) -> bool {
+        let cell = Arc::clone(running.cell());
+        let mut context = Context::new(cell.id.0, 0, 1);
+        let began = Instant::now();
+        let mut handled = 0;
+        let end = loop {
+            if !self.flush(&cell, running.inside()) || cell.life() != ActorState::Active {
+                break End::Rest;
+            }
+            if handled == TURN || matches!(until, Until::Answered(done) if done.load(Ordering::Acquire)) {
+                break if cell.mailbox.len() > 0 {
+                    End::More
+                } else {
+                    End::Rest
+                };
+            }
+            let Some(packet) = cell.mailbox.pop() else {
+                break End::Rest;
+            };
+            handled += 1;
+            if !self.handle(&cell, running.inside(), &mut context, &packet, until) {
+                // The cell belongs to nobody now: its bit stays set.
+                return false;
+            }
+        };
+        if handled > 0 {
+            let each = began.elapsed().as_nanos() / u128::from(handled);
+            note_run_time(&cell, u32::try_from(each).unwrap_or(u32::MAX));
+            self.wake_waiting(&cell);
+        }
+        self.end(running, end == End::More);
+        true
+    }
+
+    /// Ends a run; queues the actor where there is more to do.
+    pub(super) fn end(&self, running: Running, again: bool) {
+        let cell = Arc::clone(running.cell());
+        if running.end(again) {
+            self.enqueue(cell);
+        }
+    }
+
+    /// Lets those go on that waited for room in this actor's mailbox.
+    pub(super) fn wake_waiting(&self, cell: &Cell) {
+        for other in cell.take_waiting() {
+            self.notify(&other);
+        }
+    }
+
+    fn handle(
+        &self,
+        cell: &Arc<Cell>,
+        inside: &mut Inside,
+        context: &mut Context,
+        packet: &Packet,
+        until: Until<'_>,
+    ) -> bool {
+        let head = &packet.header;
+        let now = self.host.now();
+        if is_late(head, now) {
+            count(&cell.counters.dropped, 1);
+            self.host.undelivered(&cell.group, packet, Cause::Deadline);
+            return true;
+        }
+        let (low, high) = (now as u32, (now >> 32) as u32);
+        context.begin(cell.id.0, head.sender.0, head.correlation, low, high);
+        let native = cell.group.handler.native;
+        let state = inside.state.pointer();
+        // SAFETY: the state was made for this handler, with its first state's bytes (checked at launch to be a value); `inside` is
+        // borrowed mutably from the only `Running`, so nobody else reaches it.
+        let run = AssertUnwindSafe(|| unsafe { native(context, state, head.type_id, &packet.payload) });
+        let outcome = match until {
+            Until::Turn(slot) => slot.watched(cell, packet, || catch_unwind(run)),
+            Until::Answered(_) => Some(catch_unwind(run)),
+        };
+        let Some(outcome) = outcome else {
+            return false;
+        };
+        match outcome {
+            Ok(true) => {
+                count(&cell.counters.processed, 1);
+                self.host.handled(&cell.group, cell.id, head, now);
+                self.route(cell, inside, context, packet);
+            }
+            Ok(false) => {
+                count(&cell.counters.errors, 1);
+                self.host.undelivered(&cell.group, packet, Cause::ForeignType);
+            }
+            Err(panic) => {
+                count(&cell.counters.errors, 1);
+                // What it has sent before stands.
+                self.route_entries(cell, inside, context, packet);
+                cell.fault();
+                self.host.faulted(&cell.group, cell.id, packet, describe(&*panic));
+            }
+        }
+        true
+    }
+
+    /// Delivers what the handler has put into its outbox, and tells whoever asked where nothing was replied.
+    fn route(&self, cell: &Arc<Cell>, inside: &mut Inside, context: &Context, packet: &Packet) {
+        let replied = self.route_entries(cell, inside, context, packet);
+        let head = &packet.header;
+        if head.kind == Kind::Ask && !replied {
+            let header = Header {
+                destination: head.sender.0,
+                sender: cell.id,
+                type_id: head.type_id,
+                kind: Kind::Done,
+                words: 0,
+                deadline: 0,
+                sent: self.host.now(),
+                ..*head
+            };
+            let payload = [0; PAYLOAD_WORDS];
+            self.dispatch(cell, inside, Packet { header, payload }, head);
+        }
+    }
+
+    // Whether one of the entries answers the packet.
+    fn route_entries(
+        &self,
+        cell: &Arc<Cell>,
+        inside: &mut Inside,
+        context: &Context,
+        packet: &Packet,
+    ) -> bool {
+        let mut replied = false;
+        for entry in 0..context.entries() {
+            let Some(out) = self.entry(cell.id, context, entry) else {
+                count(&cell.counters.dropped, 1);
+                continue;
+            };
+            replied |= out.header.kind == Kind::Reply && out.header.destination == packet.header.sender.0;
+            self.dispatch(cell, inside, out, &packet.header);
+        }
+        count(&cell.counters.dropped, u64::from(context.refused()));
+        replied
+    }
+
+    fn entry(&self, sender: ActorId, context: &Context, entry: u32) -> Option<Packet> {
+        let word = |at: usize| context.outbox_word(entry, at as u32);
+        let flags = word(3);
+        let header = Header {
+            destination: word(0),
+            sender,
+            type_id: word(1),
+            correlation: word(2),
+            sent: self.host.now(),
+            kind: Kind::from_number(flags as u8)?,
+            priority: match (flags >> 8) as u8 {
+                0 => priority::NORMAL,
+                other => other,
+            },
+            words: (flags >> 16) as u8,
+            deadline: 0,
+        };
+        let payload = std::array::from_fn(|i| word(ENTRY_WORDS - PAYLOAD_WORDS + i));
+        Some(Packet { header, payload })
+    }
+
+    // Delivers a packet, or keeps it for later where its destination is full. `cause` is what the handler ran for.
+    fn dispatch(&self, cell: &Arc<Cell>, inside: &mut Inside, out: Packet, cause: &Header) {
+        if inside.unsent.is_empty() {
+            match self.deliver(cell, &out, Some(cause)) {
+                Ok(()) => return,
+                Err(Refusal::Gone) => return self.host.undelivered(&cell.group, &out, Cause::NoActor),
+                Err(Refusal::Full) => {}
+            }
+        }
+        inside.unsent.push_back(out);
+    }
+
+    fn deliver(&self, from: &Arc<Cell>, out: &Packet, cause: Option<&Header>) -> Result<(), Refusal> {
+        let head = &out.header;
+        if head.kind == Kind::Publish {
+            return self.host.publish(&from.group, out);
+        }
+        if head.destination == ActorId::HOST.0 {
+            return self.host.take(&from.group, out);
+        }
+        let to = self.find(ActorId(head.destination)).ok_or(Refusal::Gone)?;
+        if matches!(head.kind, Kind::Reply | Kind::Done)
+            && cause.is_none_or(|cause| cause.kind != Kind::Ask)
+            && !to.group.takes(head.type_id)
+        {
+            count(&from.counters.unclaimed, 1);
+            return Ok(());
+        }
+        match to.mailbox.push(out, to.group.capacity) {
+            Push::Taken => {
+                self.notify(&to);
+                Ok(())
+            }
+            // Sealed: not while an actor runs. Closed: gone, or replaced, which the next try will find out.
+            Push::Full | Push::Sealed | Push::Closed => Err(Refusal::Full),
+        }
+    }
+
+    /// Delivers what found its destination full before; false while something still does.
+    pub(super) fn flush(&self, cell: &Arc<Cell>, inside: &mut Inside) -> bool {
+        while let Some(out) = inside.unsent.front().copied() {
+            let mut sent = self.deliver(cell, &out, None);
+            if sent == Err(Refusal::Full) {
+                self.wait_for_room(cell, &out);
+                // There may have been room between the two.
+                sent = self.deliver(cell, &out, None);
+            }
+            match sent {
+                Ok(()) => {}
+                Err(Refusal::Gone) => self.host.undelivered(&cell.group, &out, Cause::NoActor),
+                Err(Refusal::Full) => {
+                    if inside.stalled.is_none() {
+                        inside.stalled = Some(Instant::now());
+                        cell.set_stalled(true);
+                        self.host.stalled(cell.id);
+                    }
+                    return false;
+                }
+            }
+            inside.unsent.pop_front();
+        }
+        if inside.stalled.take().is_some() {
+            cell.set_stalled(false);
+        }
+        true
+    }
+
+    // Arranges that this actor is notified when the packet's destination has room. The host's queues do so by themselves.
+    fn wait_for_room(&self, cell: &Arc<Cell>, out: &Packet) {
+        if out.header.kind != Kind::Publish
+            && let Some(to) = self.find(ActorId(out.header.destination))
+        {
+            to.wait_for_room(cell);
+        }
+    }
+
+    /// Gives up what has found no room for long.
+    pub(super) fn give_up(&self, cell: &Arc<Cell>, patience: std::time::Duration) {
+        let Some(mut running) = cell.begin() else {
+            return;
+        };
+        let inside = running.inside();
+        if inside.stalled.is_some_and(|since| since.elapsed() >= patience) {
+            for out in std::mem::take(&mut inside.unsent) {
+                count(&cell.counters.dropped, 1);
+                self.host.undelivered(&cell.group, &out, Cause::NoRoom);
+            }
+            inside.stalled = None;
+            cell.set_stalled(false);
+        }
+        let still = inside.stalled.is_some();
+        self.end(running, true);
+        if still {
+            self.host.stalled(cell.id);
+        }
+    }
+}
+
+// Moves a quarter of the way to the new figure.
+fn note_run_time(cell: &Cell, each: u32) {
+    let old = cell.run_time.load(Ordering::Relaxed);
+    let new = if old == 0 { each } else { old - old / 4 + each / 4 };
+    cell.run_time.store(new.max(1), Ordering::Relaxed);
+}
+
+// Whether the message's deadline has passed at `now`, both by the hybrid logical clock.
+fn is_late(head: &Header, now: u64) -> bool {
+    head.deadline != 0 && micros(now) > micros(head.sent) + u64::from(head.deadline)
+}
+
+fn describe(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "it panicked with something that is no text".into())
+}

@@ -1,0 +1,132 @@
+//! Handlers that fault or do not return: the actor is isolated, its message reported, the others live on.
+
+use std::time::{Duration, Instant};
+
+use perpetua_actors::ActorState::*;
+use perpetua_actors::runtime::Cause;
+use perpetua_actors::{ActorError, LaunchOptions, RingMessage};
+use perpetua_device::future::block_on;
+
+use crate::handlers::*;
+use crate::{eventually, launch, runtime, tally};
+
+#[test]
+fn a_fault_is_reported_with_its_message_and_harms_nobody_else() {
+    let runtime = runtime();
+    let kernel = tally(&runtime, "faulty");
+    let other = tally(&runtime, "healthy");
+    let error = kernel
+        .ask_blocking::<_, Total>(&Boom { number: 7 })
+        .expect_err("it panics");
+    assert_eq!(
+        error.to_string(),
+        "the handler of `faulty` faulted: boom 7; restart, restore or terminate the actor"
+    );
+    assert_eq!(kernel.state(), Faulted);
+    assert_eq!(kernel.last_fault().as_deref(), Some("boom 7"));
+    assert_eq!(kernel.metrics().errors_encountered, 1);
+    let letters = runtime.take_dead_letters();
+    assert_eq!(letters.len(), 1);
+    assert_eq!(letters[0].cause, Cause::Fault("boom 7".into()));
+    assert_eq!(letters[0].packet.header.type_id, Boom::TYPE_ID);
+    // Messages wait meanwhile.
+    kernel.send(&Note::default()).expect("there is room");
+    let total: Total = other.ask_blocking(&Add::default()).expect("it answers");
+    assert_eq!(total.count, 1);
+    assert_eq!(kernel.metrics().messages_processed, 0);
+    // The state is new; what waited is handled.
+    block_on(kernel.restart()).expect("it is faulted");
+    eventually("what waited is handled", || {
+        kernel.metrics().messages_processed == 1
+    });
+    let state: Tally = kernel.read_state().expect("a tally");
+    assert_eq!((state.count, state.sum), (1, 0));
+}
+
+#[test]
+fn a_handler_that_does_not_return_is_left_behind() {
+    let runtime = runtime();
+    let options = LaunchOptions::default().with_run_limit(Duration::from_millis(20));
+    let kernel = launch(&runtime, "hangs", options);
+    let other = tally(&runtime, "healthy");
+    let began = Instant::now();
+    let error = kernel
+        .ask_blocking::<_, Total>(&Sleep { micros: 400_000 })
+        .expect_err("it hangs");
+    assert!(
+        error
+            .to_string()
+            .contains("deadline: it ran for longer than 20ms"),
+        "{error}"
+    );
+    assert!(
+        began.elapsed() < Duration::from_millis(300),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(kernel.state(), Faulted);
+    kernel.send(&Note::default()).expect("there is room");
+    block_on(kernel.restart()).expect("it is faulted");
+    let total: Total = kernel.ask_blocking(&Add::default()).expect("it answers");
+    assert_eq!(total.count, 2);
+    let total: Total = block_on(other.ask(&Add::default())).expect("it answers");
+    assert_eq!(total.count, 1);
+    // What the hung handler does in the end is seen by nobody.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(kernel.read_state::<Tally>().expect("a tally").count, 2);
+    assert_eq!(runtime.dead_letter_count(), 1);
+}
+
+#[test]
+fn both_workers_may_hang_and_be_replaced() {
+    let runtime = runtime();
+    let options = LaunchOptions::default().with_run_limit(Duration::from_millis(10));
+    let hung = launch(&runtime, "hang", options.with_actors(4));
+    let other = tally(&runtime, "healthy");
+    for i in 0..4 {
+        let one = hung.actor(i).expect("there are four");
+        one.send(&Sleep { micros: 300_000 }).expect("there is room");
+    }
+    let total: Total = block_on(other.ask(&Add::default())).expect("it answers");
+    assert_eq!(total.count, 1);
+    eventually("all four are given up", || runtime.dead_letter_count() == 4);
+}
+
+#[test]
+fn nothing_is_sent_to_the_terminated() {
+    let runtime = runtime();
+    let kernel = launch(&runtime, "gone", LaunchOptions::default().without_auto_activate());
+    kernel.send(&Note::default()).expect("there is room");
+    let asking = {
+        let kernel = kernel.clone();
+        std::thread::spawn(move || block_on(kernel.ask::<_, Total>(&Add::default())))
+    };
+    eventually("both wait", || kernel.metrics().queue_depth == 2);
+    block_on(kernel.terminate()).expect("it is launched");
+    let asked = asking.join().expect("no panic");
+    assert!(matches!(asked, Err(ActorError::Terminated { .. })), "{asked:?}");
+    let letters = runtime.take_dead_letters();
+    assert_eq!(letters.len(), 2);
+    assert!(letters.iter().all(|letter| letter.cause == Cause::Terminated));
+    let error = kernel.send(&Note::default()).expect_err("it is gone");
+    assert!(matches!(error, ActorError::Terminated { .. }), "{error}");
+    let error = kernel
+        .ask_blocking::<_, Total>(&Add::default())
+        .expect_err("it is gone");
+    assert!(matches!(error, ActorError::Terminated { .. }), "{error}");
+}
+
+#[test]
+fn a_message_that_an_actor_sends_to_one_that_does_not_take_it_is_reported() {
+    let runtime = runtime();
+    let kernel = tally(&runtime, "picky");
+    // The reply to this goes to its sender, which takes no `Total`: nobody asked, so it is counted only.
+    let other = tally(&runtime, "sender");
+    let forward = Forward {
+        to: kernel.id().0,
+        ..Forward::default()
+    };
+    other.send(&forward).expect("there is room");
+    eventually("it arrives", || kernel.metrics().messages_processed == 1);
+    assert_eq!(runtime.dead_letter_count(), 0);
+}
