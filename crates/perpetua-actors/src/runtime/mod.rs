@@ -1,9 +1,9 @@
 //! The runtime: actors by name, on whatever backend was chosen.
 //!
 //! [`PerpetuaRuntime`] launches actors as [`LaunchOptions`] say and gives [`KernelHandle`]s. Below it, in the order in which a message
-//! travels: [`handle`], [`asks`] (who waits for which answer), [`engine`] (the contract of what runs actors), [`threads`] (it on the
-//! CPU), [`host`] (what engines call back to), [`outputs`], [`dead`]; beside them [`timer`] and [`core`]. Nothing but
-//! [`open_engine`] names an engine by its type.
+//! travels: `handle`, `asks` (who waits for which answer), `engine` (the contract of what runs actors), `threads` (it on the
+//! CPU), `host` (what engines call back to), `outputs`, `dead`; beside them `timer`, `core` and `persist`. Nothing but
+//! `open_engine` names an engine by its type.
 
 mod asks;
 mod core;

@@ -1,12 +1,13 @@
 //! Actors on the CPU's threads: life cycle, messages, faults, supervision, checkpoints, and all of it at random for a while.
 
-extern crate perpetua_language as perpetua;
+// Tests may unwrap: a failed expectation is the report.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod checkpoints;
 mod faults;
 mod handlers;
 mod lifecycle;
 mod messages;
-mod soak;
 mod supervision;
 
 use std::time::{Duration, Instant};

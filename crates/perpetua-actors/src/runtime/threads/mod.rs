@@ -1,8 +1,8 @@
 //! Actors on the CPU: worker threads that sleep while there is nothing to do. Must not know names, askers or topics.
 //!
-//! [`cell`] is one actor, [`mailbox`] and [`state`] what it owns, [`queue`] the actors that wait for a worker, [`run`] what a worker
-//! does with one, [`overrun`] what becomes of handlers that do not return. Whoever waits for an answer runs the actor itself where handlers are quick ([`QUICK`]): that
-//! saves two changes of threads.
+//! `cell` is one actor, `mailbox` and `state` what it owns, `queue` the actors that wait for a worker, `run` what a worker does with
+//! one, `overrun` what becomes of handlers that do not return. Whoever waits for an answer runs the actor itself where handlers are
+//! quick ([`QUICK`]): that saves two changes of threads.
 
 mod cell;
 mod mailbox;
