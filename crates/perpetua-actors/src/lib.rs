@@ -18,6 +18,7 @@ pub mod error;
 pub mod handler;
 pub mod lifecycle;
 pub mod message;
+pub mod pubsub;
 pub mod ring;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod runtime;
@@ -36,6 +37,7 @@ pub use handler::Handler;
 pub use lifecycle::ActorState;
 pub use message::{ActorId, Header, Kind, MessageId, Packet, RingMessage};
 pub use perpetua_macros::{RingMessage, ring_kernel};
+pub use pubsub::{PubSubBroker, PubSubConfig};
 #[cfg(not(target_arch = "wasm32"))]
 pub use runtime::{
     Backend, CpuRuntime, KernelHandle, KernelMetrics, LaunchOptions, PerpetuaRuntime, RingKernel, SendOptions,
