@@ -40,7 +40,7 @@ pub use perpetua_macros::{RingMessage, ring_kernel};
 pub use pubsub::{PubSubBroker, PubSubConfig};
 #[cfg(not(target_arch = "wasm32"))]
 pub use runtime::{
-    Backend, CpuRuntime, KernelHandle, KernelMetrics, LaunchOptions, PerpetuaRuntime, RingKernel, SendOptions,
+    Backend, CpuRuntime, KernelHandle, LaunchOptions, PerpetuaRuntime, RingKernel, SendOptions,
 };
 pub use supervise::Supervision;
 pub use tick::Tick;

@@ -329,7 +329,12 @@ impl Soak {
     }
 
     fn count_dead(&self) {
-        for letter in self.runtime.take_dead_letters() {
+        let letters = self.runtime.dead_letters();
+        for letter in letters
+            .letters()
+            .iter()
+            .filter_map(|letter| letters.take(letter.number))
+        {
             let number = number_of(&letter.packet.payload);
             let sum = match (letter.packet.header.type_id, letter.packet.header.kind) {
                 (Job::TYPE_ID, Kind::Ask) => &self.dead_asks,

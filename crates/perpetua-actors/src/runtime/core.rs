@@ -7,13 +7,13 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use super::Settings;
-use super::dead::Cause;
 use super::engine::{Engine, Refusal};
 use super::group::Group;
 use super::host::Host;
 use super::lock::lock;
 use super::options::LaunchOptions;
 use super::timer::Job;
+use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
 use crate::handler::Handler;
 use crate::lifecycle::ActorState;
@@ -169,11 +169,11 @@ impl Core {
     /// Takes a terminated, settled actor away; what it has not handled is reported.
     pub(super) fn remove(&self, group: &Group, actor: ActorId) {
         for packet in self.engine.remove(actor) {
-            let cause = match ActorId(packet.header.sender.0) == actor {
-                true => Cause::NoRoom,
-                false => Cause::Terminated,
+            let reason = match self.closed.load(Ordering::Acquire) {
+                true => DeadReason::ShutDown,
+                false => DeadReason::Terminated,
             };
-            self.host.undelivered(group, &packet, cause);
+            self.host.undelivered(group, &packet, reason);
         }
         self.host.forget(actor);
         lock(&self.supervisor).forget(actor);

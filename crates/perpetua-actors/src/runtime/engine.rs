@@ -13,6 +13,7 @@ use super::group::Group;
 use crate::error::Result;
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Packet};
+use crate::telemetry::ActorMetrics;
 
 /// Why a packet was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,21 +22,6 @@ pub(crate) enum Refusal {
     Full,
     /// The actor is terminated, or never was.
     Gone,
-}
-
-/// What one actor has done and has before it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ActorStats {
-    /// Messages whose handler has run to its end.
-    pub(crate) processed: u64,
-    /// Handlers that faulted, and messages of a type that the handler does not take.
-    pub(crate) errors: u64,
-    /// Messages that ended without their handler: expired, left over, or sent where the outbox had no room.
-    pub(crate) dropped: u64,
-    /// Replies to messages of other actors that these do not take.
-    pub(crate) unclaimed: u64,
-    /// Messages that wait.
-    pub(crate) queued: u64,
 }
 
 /// An actor as a checkpoint holds it.
@@ -104,7 +90,7 @@ pub(crate) trait Engine: Send + Sync {
     fn revive(&self, actor: ActorId, life: ActorState);
 
     /// Figures, read without stopping the actor.
-    fn stats(&self, actor: ActorId) -> Option<ActorStats>;
+    fn metrics(&self, actor: ActorId) -> Option<ActorMetrics>;
 
     /// There is room again for what this actor could not deliver.
     fn resume(&self, actor: ActorId);

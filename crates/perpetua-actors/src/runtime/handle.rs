@@ -11,12 +11,12 @@ use perpetua_ir::front::rust::GpuType;
 use super::core::{Core, deadline_micros};
 use super::engine::Refusal;
 use super::group::Group;
-use super::metrics::KernelMetrics;
 use super::output::{OutputStream, Received};
 use super::outputs::Output;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Kind, Packet, RingMessage};
+use crate::telemetry::ActorMetrics;
 
 /// An actor, or the actors of one launch. Clones are the same actors.
 ///
@@ -406,15 +406,20 @@ impl KernelHandle {
         self.core.refused(&self.group, self.first, Refusal::Gone)
     }
 
-    /// What these actors have done, without stopping them.
-    pub fn metrics(&self) -> KernelMetrics {
-        let mut metrics = KernelMetrics::default();
-        for actor in self.all() {
-            if let Some(stats) = self.core.engine.stats(actor) {
-                metrics.add(&stats);
+    /// What these actors have done, all together, without stopping them. Latencies are whole microseconds.
+    pub fn metrics(&self) -> ActorMetrics {
+        let mut all = ActorMetrics::default();
+        for one in self.all().filter_map(|actor| self.core.engine.metrics(actor)) {
+            all.messages_processed += one.messages_processed;
+            all.messages_sent += one.messages_sent;
+            all.messages_dropped += one.messages_dropped;
+            all.errors_encountered += one.errors_encountered;
+            all.queue_depth += one.queue_depth;
+            if one.messages_processed > 0 {
+                all.latency.merge(&one.latency);
             }
         }
-        metrics
+        all
     }
 
     /// The state, between two messages.

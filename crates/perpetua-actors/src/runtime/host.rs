@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use super::asks::Asks;
-use super::dead::{Cause, DeadLetter, DeadLetters};
 use super::engine::Refusal;
 use super::group::Group;
 use super::lock::{lock, read, write};
 use super::outputs::Outputs;
 use super::timer::{Job, Timer};
 use crate::clock::{COUNTER_BITS, HlcClock, HlcTimestamp};
+use crate::dead_letters::{DeadLetters, DeadReason};
 use crate::error::ActorError;
-use crate::message::{ActorId, Header, Kind, Packet};
+use crate::message::{ActorId, Kind, Packet};
 
 const SHARDS: usize = 16;
 
@@ -26,10 +26,10 @@ pub(crate) fn micros(stamp: u64) -> u64 {
 /// The host's side of an engine.
 pub(crate) struct Host {
     pub(crate) asks: Asks,
-    pub(crate) dead: DeadLetters,
+    pub(crate) dead: Arc<DeadLetters>,
     pub(crate) timer: Timer,
     outputs: [RwLock<HashMap<u32, Arc<Outputs>>>; SHARDS],
-    pub(crate) clock: HlcClock,
+    pub(crate) clock: Arc<HlcClock>,
     patience: Duration,
     // The runtime is shut down: queues of the host take everything, so that no actor waits.
     accepts_all: AtomicBool,
@@ -40,10 +40,10 @@ impl Host {
     pub(crate) fn new(dead_letters: usize, patience: Duration) -> Host {
         Host {
             asks: Asks::new(),
-            dead: DeadLetters::new(dead_letters),
+            dead: Arc::new(DeadLetters::new(dead_letters)),
             timer: Timer::new(),
             outputs: std::array::from_fn(|_| RwLock::default()),
-            clock: HlcClock::new(0),
+            clock: Arc::new(HlcClock::new(0)),
             patience,
             accepts_all: AtomicBool::new(false),
             last_faults: Mutex::default(),
@@ -126,48 +126,49 @@ impl Host {
 
     /// Takes what a handler has published.
     pub(crate) fn publish(&self, group: &Group, packet: &Packet) -> Result<(), Refusal> {
-        self.undelivered(group, packet, Cause::NoActor);
+        self.undelivered(group, packet, DeadReason::Unknown);
         Ok(())
     }
 
-    /// A handler has run to its end.
-    pub(crate) fn handled(&self, _group: &Group, _actor: ActorId, _head: &Header, _now: u64) {}
-
     /// A packet ends here, unhandled; `group` is that of its destination, or of its sender where it has none.
-    pub(crate) fn undelivered(&self, group: &Group, packet: &Packet, cause: Cause) {
+    pub(crate) fn undelivered(&self, group: &Group, packet: &Packet, reason: DeadReason) {
         let head = &packet.header;
+        let actor = group.title(ActorId(head.destination));
+        let error = match reason {
+            DeadReason::Expired => ActorError::Timeout {
+                actor,
+                waited: Duration::from_micros(u64::from(head.deadline)),
+            },
+            DeadReason::Foreign => group
+                .check_type(ActorId(head.destination), head.type_id, "another type")
+                .err()
+                .unwrap_or(ActorError::NoReply { actor }),
+            DeadReason::ShutDown => ActorError::ShutDown,
+            _ => ActorError::Terminated { actor },
+        };
+        self.bury(packet, reason, error);
+    }
+
+    // Makes a packet a dead letter, and tells whoever asked.
+    fn bury(&self, packet: &Packet, reason: DeadReason, error: ActorError) {
+        let head = &packet.header;
+        tracing::debug!(%reason, to = head.destination, "dead letter");
+        // First, so that it is there when who asked looks for it.
+        self.dead.add(*packet, reason, self.clock.tick());
         if head.kind == Kind::Ask && head.sender == ActorId::HOST {
-            let actor = ActorId(head.destination);
-            let name = group.title(actor);
-            let error = match &cause {
-                Cause::Deadline => ActorError::Timeout {
-                    actor: name,
-                    waited: Duration::from_micros(u64::from(head.deadline)),
-                },
-                Cause::Fault(fault) => ActorError::Faulted {
-                    actor: name,
-                    fault: fault.clone(),
-                },
-                Cause::ForeignType => match group.check_type(actor, head.type_id, "another type") {
-                    Err(error) => error,
-                    Ok(()) => ActorError::NoReply { actor: name },
-                },
-                _ => ActorError::Terminated { actor: name },
-            };
             // Where nobody waits any more, the dead letter still tells.
+            let actor = ActorId(head.destination);
             let _ = self.asks.complete(actor, head.correlation, Err(error));
         }
-        self.dead.push(DeadLetter {
-            packet: *packet,
-            cause,
-        });
     }
 
     /// The actor's handler faulted on this packet.
     pub(crate) fn faulted(&self, group: &Arc<Group>, actor: ActorId, packet: &Packet, fault: String) {
-        tracing::error!(actor = %group.title(actor), %fault, "the handler faulted");
+        let name = group.title(actor);
+        tracing::error!(actor = %name, %fault, "the handler faulted");
         self.note_fault(actor, fault.clone());
-        self.undelivered(group, packet, Cause::Fault(fault));
+        let error = ActorError::Faulted { actor: name, fault };
+        self.bury(packet, DeadReason::Faulted, error);
         self.timer
             .add(Instant::now(), Job::Faulted(Arc::clone(group), actor));
     }

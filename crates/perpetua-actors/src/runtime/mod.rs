@@ -2,18 +2,16 @@
 //!
 //! [`PerpetuaRuntime`] launches actors as [`LaunchOptions`] say and gives [`KernelHandle`]s. Below it, in the order in which a message
 //! travels: `handle`, `asks` (who waits for which answer), `engine` (the contract of what runs actors), `threads` (it on the
-//! CPU), `host` (what engines call back to), `outputs`, `dead`; beside them `timer`, `core` and `persist`. Nothing but
+//! CPU), `host` (what engines call back to), `outputs`; beside them `timer`, `core` and `persist`. Nothing but
 //! `open_engine` names an engine by its type.
 
 mod asks;
 mod core;
-mod dead;
 mod engine;
 mod group;
 mod handle;
 mod host;
 mod lock;
-mod metrics;
 mod options;
 mod output;
 mod outputs;
@@ -33,12 +31,12 @@ use self::engine::Engine;
 use self::host::Host;
 use self::lock::lock;
 use crate::checkpoint::Image;
+use crate::clock::HlcClock;
+use crate::dead_letters::DeadLetters;
 use crate::error::{ActorError, Result};
 use crate::handler::Handler;
 
-pub use self::dead::{Cause, DeadLetter};
 pub use self::handle::{KernelHandle, SendOptions};
-pub use self::metrics::KernelMetrics;
 pub use self::options::{LaunchOptions, QUEUE_CAPACITY};
 pub use self::output::{OutputStream, Received};
 
@@ -300,14 +298,14 @@ impl PerpetuaRuntime {
             .collect())
     }
 
-    /// Takes the dead letters that are kept: messages that no handler has handled to its end.
-    pub fn take_dead_letters(&self) -> Vec<DeadLetter> {
-        self.core.host.dead.take()
+    /// Messages that no handler has handled to its end.
+    pub fn dead_letters(&self) -> &Arc<DeadLetters> {
+        &self.core.host.dead
     }
 
-    /// How many dead letters there ever were.
-    pub fn dead_letter_count(&self) -> u64 {
-        self.core.host.dead.count()
+    /// The clock that stamps all messages.
+    pub fn clock(&self) -> &Arc<HlcClock> {
+        &self.core.host.clock
     }
 
     /// Why an actor without supervisor stopped all others ([`Supervision::Escalate`](crate::supervise::Supervision)), if one did.
@@ -345,7 +343,7 @@ impl PerpetuaRuntime {
         core.host.timer.stop();
         Ok(ShutdownReport {
             drained,
-            dead_letters: core.host.dead.count(),
+            dead_letters: core.host.dead.counts().total(),
         })
     }
 

@@ -149,7 +149,7 @@ fn under_load_nothing_is_lost_and_nothing_is_twice() {
             let expected: u32 = state.next.iter().sum();
             assert_eq!(state.count, u64::from(expected), "{:?}", state.next);
             assert!(expected >= before, "{expected} of {before}");
-            assert_eq!(again.dead_letter_count(), 0);
+            assert_eq!(again.dead_letters().counts().total(), 0);
         }
         stop.store(true, Ordering::Relaxed);
     });

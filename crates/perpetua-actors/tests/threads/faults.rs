@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use perpetua_actors::ActorState::*;
-use perpetua_actors::runtime::Cause;
+use perpetua_actors::DeadReason;
 use perpetua_actors::{ActorError, LaunchOptions, RingMessage};
 use perpetua_device::future::block_on;
 
@@ -25,9 +25,9 @@ fn a_fault_is_reported_with_its_message_and_harms_nobody_else() {
     assert_eq!(kernel.state(), Faulted);
     assert_eq!(kernel.last_fault().as_deref(), Some("boom 7"));
     assert_eq!(kernel.metrics().errors_encountered, 1);
-    let letters = runtime.take_dead_letters();
+    let letters = runtime.dead_letters().letters();
     assert_eq!(letters.len(), 1);
-    assert_eq!(letters[0].cause, Cause::Fault("boom 7".into()));
+    assert_eq!(letters[0].reason, DeadReason::Faulted);
     assert_eq!(letters[0].packet.header.type_id, Boom::TYPE_ID);
     // Messages wait meanwhile.
     kernel.send(&Note::default()).expect("there is room");
@@ -74,7 +74,7 @@ fn a_handler_that_does_not_return_is_left_behind() {
     // What the hung handler does in the end is seen by nobody.
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(kernel.read_state::<Tally>().expect("a tally").count, 2);
-    assert_eq!(runtime.dead_letter_count(), 1);
+    assert_eq!(runtime.dead_letters().counts().total(), 1);
 }
 
 #[test]
@@ -89,7 +89,9 @@ fn both_workers_may_hang_and_be_replaced() {
     }
     let total: Total = block_on(other.ask(&Add::default())).expect("it answers");
     assert_eq!(total.count, 1);
-    eventually("all four are given up", || runtime.dead_letter_count() == 4);
+    eventually("all four are given up", || {
+        runtime.dead_letters().counts().total() == 4
+    });
 }
 
 #[test]
@@ -105,9 +107,13 @@ fn nothing_is_sent_to_the_terminated() {
     block_on(kernel.terminate()).expect("it is launched");
     let asked = asking.join().expect("no panic");
     assert!(matches!(asked, Err(ActorError::Terminated { .. })), "{asked:?}");
-    let letters = runtime.take_dead_letters();
+    let letters = runtime.dead_letters().letters();
     assert_eq!(letters.len(), 2);
-    assert!(letters.iter().all(|letter| letter.cause == Cause::Terminated));
+    assert!(
+        letters
+            .iter()
+            .all(|letter| letter.reason == DeadReason::Terminated)
+    );
     let error = kernel.send(&Note::default()).expect_err("it is gone");
     assert!(matches!(error, ActorError::Terminated { .. }), "{error}");
     let error = kernel
@@ -128,5 +134,5 @@ fn a_message_that_an_actor_sends_to_one_that_does_not_take_it_is_reported() {
     };
     other.send(&forward).expect("there is room");
     eventually("it arrives", || kernel.metrics().messages_processed == 1);
-    assert_eq!(runtime.dead_letter_count(), 0);
+    assert_eq!(runtime.dead_letters().counts().total(), 0);
 }

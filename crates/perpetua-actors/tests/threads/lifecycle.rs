@@ -226,7 +226,7 @@ fn what_a_shutdown_cannot_drain_is_reported() {
     }
     let report = runtime.shutdown_blocking().expect("it was open");
     assert_eq!(report.dead_letters, 5);
-    assert_eq!(runtime.take_dead_letters().len(), 5);
+    assert_eq!(runtime.dead_letters().letters().len(), 5);
 }
 
 #[test]

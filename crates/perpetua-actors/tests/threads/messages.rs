@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use perpetua_actors::DeadReason;
 use perpetua_actors::message::priority;
-use perpetua_actors::runtime::Cause;
 use perpetua_actors::{ActorError, LaunchOptions, SendOptions};
 use perpetua_device::future::block_on;
 
@@ -213,7 +213,7 @@ fn a_slow_consumer_holds_the_actor_back() {
         received += 1;
         assert_eq!(total.count, received);
     }
-    assert_eq!(runtime.dead_letter_count(), 0);
+    assert_eq!(runtime.dead_letters().counts().total(), 0);
 }
 
 #[test]
@@ -227,8 +227,10 @@ fn what_nobody_receives_is_reported_in_the_end() {
     for _ in 0..3 {
         block_on(kernel.send_when_room(&Report::default())).expect("room comes");
     }
-    eventually("the third is given up", || runtime.dead_letter_count() == 1);
-    assert_eq!(runtime.take_dead_letters()[0].cause, Cause::NoRoom);
+    eventually("the third is given up", || {
+        runtime.dead_letters().counts().total() == 1
+    });
+    assert_eq!(runtime.dead_letters().letters()[0].reason, DeadReason::Full);
 }
 
 #[test]
@@ -273,9 +275,9 @@ fn expired_messages_become_dead_letters() {
     std::thread::sleep(Duration::from_millis(20));
     block_on(kernel.activate()).expect("it is launched");
     eventually("one is handled", || kernel.metrics().messages_processed == 1);
-    let letters = runtime.take_dead_letters();
+    let letters = runtime.dead_letters().letters();
     assert_eq!(letters.len(), 1);
-    assert_eq!(letters[0].cause, Cause::Deadline);
+    assert_eq!(letters[0].reason, DeadReason::Expired);
     assert_eq!(letters[0].packet.payload[2], 0);
 }
 
@@ -303,15 +305,15 @@ fn actors_send_to_each_other() {
     eventually("all arrive", || receiver.metrics().messages_processed == 2000);
     let state: Tally = receiver.read_state().expect("a tally");
     assert_eq!((state.count, state.sum, state.disorder), (2000, 4000, 0));
-    assert_eq!(runtime.dead_letter_count(), 0);
+    assert_eq!(runtime.dead_letters().counts().total(), 0);
     // To nobody.
     let lost = Forward {
         to: 1_000_000,
         ..Forward::default()
     };
     senders.send(&lost).expect("there is room");
-    eventually("it is reported", || runtime.dead_letter_count() == 1);
-    assert_eq!(runtime.take_dead_letters()[0].cause, Cause::NoActor);
+    eventually("it is reported", || runtime.dead_letters().counts().total() == 1);
+    assert_eq!(runtime.dead_letters().letters()[0].reason, DeadReason::Unknown);
 }
 
 #[test]
@@ -336,7 +338,7 @@ fn a_circle_of_full_mailboxes_ends() {
     block_on(other.activate()).expect("it is launched");
     eventually("each message is handled or reported", || {
         let handled = one.metrics().messages_processed + other.metrics().messages_processed;
-        handled + runtime.dead_letter_count() == 8
+        handled + runtime.dead_letters().counts().total() == 8
     });
 }
 

@@ -23,7 +23,7 @@ fn it_restarts_and_ends_after_too_many_faults() {
     for number in 0..2 {
         kernel.send(&Boom { number }).expect("there is room");
         eventually("it faulted", || {
-            runtime.dead_letter_count() == u64::from(number) + 1
+            runtime.dead_letters().counts().total() == u64::from(number) + 1
         });
         eventually("it is active again", || kernel.state() == Active);
         let total: Total = kernel.ask_blocking(&Add::default()).expect("it answers");

@@ -9,7 +9,7 @@
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::mailbox::Mailbox;
@@ -17,9 +17,10 @@ use super::state::StateMemory;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Packet};
-use crate::runtime::engine::ActorStats;
 use crate::runtime::group::Group;
+use crate::runtime::host::{Host, micros};
 use crate::runtime::lock::lock;
+use crate::telemetry::{ActorMetrics, LatencyHistogram};
 
 const RUNNING: u8 = 1;
 const PENDING: u8 = 2;
@@ -34,6 +35,8 @@ pub(super) struct Cell {
     life: AtomicU8,
     /// Nanoseconds that a run of its handler takes, about; 0: not known.
     pub(super) run_time: AtomicU32,
+    // Made with the first message: a million actors that get none take no room for it.
+    latency: OnceLock<Box<LatencyHistogram>>,
     inside: UnsafeCell<Inside>,
     // Whether `inside` holds something unsent, for those outside.
     stalled: AtomicBool,
@@ -55,9 +58,23 @@ pub(super) struct Inside {
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) processed: AtomicU64,
+    pub(super) sent: AtomicU64,
     pub(super) errors: AtomicU64,
     pub(super) dropped: AtomicU64,
-    pub(super) unclaimed: AtomicU64,
+}
+
+impl Counters {
+    /// Adds what another cell has counted.
+    pub(super) fn go_on_from(&self, other: &Counters) {
+        for (own, other) in [
+            (&self.processed, &other.processed),
+            (&self.sent, &other.sent),
+            (&self.errors, &other.errors),
+            (&self.dropped, &other.dropped),
+        ] {
+            count(own, other.load(Ordering::Relaxed));
+        }
+    }
 }
 
 /// Adds to a counter that has one writer at a time.
@@ -91,6 +108,7 @@ impl Cell {
             schedule: AtomicU8::new(0),
             life: AtomicU8::new(ActorState::Launched as u8),
             run_time: AtomicU32::new(0),
+            latency: OnceLock::new(),
             inside: UnsafeCell::new(inside),
             stalled: AtomicBool::new(false),
             waiting: Mutex::new(Vec::new()),
@@ -212,15 +230,23 @@ impl Cell {
         std::mem::take(&mut *waiting)
     }
 
+    /// Counts how long ago the message was sent that has just been handled, to a microsecond.
+    pub(super) fn note_latency(&self, host: &Host, sent: u64) {
+        let now = host.clock.now().micros();
+        let latency = self.latency.get_or_init(Box::default);
+        latency.record(now.saturating_sub(micros(sent)) * 1000);
+    }
+
     /// Figures.
-    pub(super) fn stats(&self) -> ActorStats {
+    pub(super) fn metrics(&self) -> ActorMetrics {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        ActorStats {
-            processed: load(&self.counters.processed),
-            errors: load(&self.counters.errors),
-            dropped: load(&self.counters.dropped),
-            unclaimed: load(&self.counters.unclaimed),
-            queued: self.mailbox.len() as u64,
+        ActorMetrics {
+            messages_processed: load(&self.counters.processed),
+            messages_sent: load(&self.counters.sent),
+            messages_dropped: load(&self.counters.dropped),
+            errors_encountered: load(&self.counters.errors),
+            queue_depth: self.mailbox.len() as u64,
+            latency: self.latency.get().map(|all| all.snapshot()).unwrap_or_default(),
         }
     }
 }

@@ -23,13 +23,14 @@ use self::overrun::Watch;
 use self::queue::RunQueue;
 use self::run::Until;
 use super::Settings;
-use super::engine::{ActorImage, ActorStats, Engine, Frozen, Refusal};
+use super::engine::{ActorImage, Engine, Frozen, Refusal};
 use super::group::Group;
 use super::host::Host;
 use super::lock::{lock, read, write};
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Packet};
+use crate::telemetry::ActorMetrics;
 
 /// Handlers that take no longer, in nanoseconds, are run by whoever waits for them.
 const QUICK: u32 = 20_000;
@@ -141,7 +142,7 @@ impl Shared {
             if waits || cell.is_busy() || cell.is_stalled() {
                 return None;
             }
-            handled += cell.stats().processed;
+            handled += cell.counters.processed.load(Ordering::Relaxed);
         }
         Some(handled)
     }
@@ -294,8 +295,8 @@ impl Engine for Threads {
         }
     }
 
-    fn stats(&self, actor: ActorId) -> Option<ActorStats> {
-        self.shared.find(actor).map(|cell| cell.stats())
+    fn metrics(&self, actor: ActorId) -> Option<ActorMetrics> {
+        self.shared.find(actor).map(|cell| cell.metrics())
     }
 
     fn resume(&self, actor: ActorId) {
@@ -369,14 +370,13 @@ impl Frozen for Standstill<'_> {
             .ok()?;
         let mut running = lock(&self.stopped[at]);
         let cell = Arc::clone(running.cell());
-        let stats = cell.stats();
         Some(ActorImage {
             life: cell.life(),
             state: state_bytes(&mut running),
             mailbox: cell.mailbox.snapshot(),
             unsent: running.inside().unsent.iter().copied().collect(),
-            processed: stats.processed,
-            errors: stats.errors,
+            processed: cell.counters.processed.load(Ordering::Relaxed),
+            errors: cell.counters.errors.load(Ordering::Relaxed),
         })
     }
 }

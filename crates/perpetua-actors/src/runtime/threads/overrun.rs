@@ -155,11 +155,8 @@ fn replace(shared: &Shared, current: &Current) {
         Ok(cell) => Arc::new(cell),
         Err(error) => return tracing::error!(%error, "no new cell"),
     };
-    let stats = old.stats();
-    count(&cell.counters.processed, stats.processed);
-    count(&cell.counters.errors, stats.errors + 1);
-    count(&cell.counters.dropped, stats.dropped);
-    count(&cell.counters.unclaimed, stats.unclaimed);
+    cell.counters.go_on_from(&old.counters);
+    count(&cell.counters.errors, 1);
     cell.set_life(ActorState::Faulted);
     {
         let mut cells = write(&shared.cells);

@@ -10,9 +10,9 @@ use super::cell::{Cell, Inside, Running, count};
 use super::mailbox::Push;
 use super::overrun::Slot;
 use crate::context::{Context, ENTRY_WORDS};
+use crate::dead_letters::DeadReason;
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, Packet, priority};
-use crate::runtime::dead::Cause;
 use crate::runtime::engine::Refusal;
 use crate::runtime::host::micros;
 
@@ -100,7 +100,7 @@ impl Shared {
         let now = self.host.now();
         if is_late(head, now) {
             count(&cell.counters.dropped, 1);
-            self.host.undelivered(&cell.group, packet, Cause::Deadline);
+            self.host.undelivered(&cell.group, packet, DeadReason::Expired);
             return true;
         }
         let (low, high) = (now as u32, (now >> 32) as u32);
@@ -120,12 +120,12 @@ impl Shared {
         match outcome {
             Ok(true) => {
                 count(&cell.counters.processed, 1);
-                self.host.handled(&cell.group, cell.id, head, now);
+                cell.note_latency(&self.host, head.sent);
                 self.route(cell, inside, context, packet);
             }
             Ok(false) => {
                 count(&cell.counters.errors, 1);
-                self.host.undelivered(&cell.group, packet, Cause::ForeignType);
+                self.host.undelivered(&cell.group, packet, DeadReason::Foreign);
             }
             Err(panic) => {
                 count(&cell.counters.errors, 1);
@@ -175,6 +175,7 @@ impl Shared {
             replied |= out.header.kind == Kind::Reply && out.header.destination == packet.header.sender.0;
             self.dispatch(cell, inside, out, &packet.header);
         }
+        count(&cell.counters.sent, u64::from(context.entries()));
         count(&cell.counters.dropped, u64::from(context.refused()));
         replied
     }
@@ -205,7 +206,7 @@ impl Shared {
         if inside.unsent.is_empty() {
             match self.deliver(cell, &out, Some(cause)) {
                 Ok(()) => return,
-                Err(Refusal::Gone) => return self.host.undelivered(&cell.group, &out, Cause::NoActor),
+                Err(Refusal::Gone) => return self.host.undelivered(&cell.group, &out, DeadReason::Unknown),
                 Err(Refusal::Full) => {}
             }
         }
@@ -225,7 +226,8 @@ impl Shared {
             && cause.is_none_or(|cause| cause.kind != Kind::Ask)
             && !to.group.takes(head.type_id)
         {
-            count(&from.counters.unclaimed, 1);
+            // Nobody waits for it: whoever sent the message did not ask.
+            count(&from.counters.dropped, 1);
             return Ok(());
         }
         match to.mailbox.push(out, to.group.capacity) {
@@ -249,7 +251,7 @@ impl Shared {
             }
             match sent {
                 Ok(()) => {}
-                Err(Refusal::Gone) => self.host.undelivered(&cell.group, &out, Cause::NoActor),
+                Err(Refusal::Gone) => self.host.undelivered(&cell.group, &out, DeadReason::Unknown),
                 Err(Refusal::Full) => {
                     if inside.stalled.is_none() {
                         inside.stalled = Some(Instant::now());
@@ -285,7 +287,7 @@ impl Shared {
         if inside.stalled.is_some_and(|since| since.elapsed() >= patience) {
             for out in std::mem::take(&mut inside.unsent) {
                 count(&cell.counters.dropped, 1);
-                self.host.undelivered(&cell.group, &out, Cause::NoRoom);
+                self.host.undelivered(&cell.group, &out, DeadReason::Full);
             }
             inside.stalled = None;
             cell.set_stalled(false);
