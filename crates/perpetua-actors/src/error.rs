@@ -83,12 +83,6 @@ pub enum ActorError {
         /// The actor's name.
         actor: String,
     },
-    /// An actor was launched without a handler.
-    #[error("there is no handler called `{name}`: `register` it, or give it with `LaunchOptions::new`")]
-    NoHandler {
-        /// What was looked for.
-        name: String,
-    },
     /// The handler keeps a state of another type.
     #[error("the state of {actor} is {expected}, not {found}")]
     State {

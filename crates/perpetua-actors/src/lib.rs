@@ -5,7 +5,11 @@
 //! [`lifecycle`] through which states an actor goes, [`runtime`] what users hold, [`supervise`] what becomes of faulted actors. Must not know any backend by its type.
 
 // What the macros write names the facade; so they can be used here, too.
-extern crate perpetua_language as perpetua;
+#[doc(hidden)]
+pub extern crate self as actors;
+extern crate self as perpetua;
+#[doc(hidden)]
+pub use perpetua_language::{GpuType, KernelFn, args, device, kernel, prelude};
 
 pub mod broker;
 #[cfg(not(target_arch = "wasm32"))]
@@ -14,6 +18,7 @@ pub mod clock;
 pub mod context;
 pub mod dead_letters;
 pub mod device;
+pub mod echo;
 pub mod error;
 pub mod handler;
 pub mod lifecycle;

@@ -113,6 +113,25 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// This message, from the host to nobody yet.
+    pub fn of<M: RingMessage>(message: &M) -> Packet {
+        let header = Header {
+            destination: ActorId::HOST.0,
+            sender: ActorId::HOST,
+            type_id: M::TYPE_ID,
+            correlation: 0,
+            sent: 0,
+            kind: Kind::Message,
+            priority: message.priority().unwrap_or(priority::NORMAL),
+            words: M::WORDS.min(PAYLOAD_WORDS) as u8,
+            deadline: 0,
+        };
+        Packet {
+            header,
+            payload: message.to_payload(),
+        }
+    }
+
     /// The packet as words.
     pub fn to_words(&self) -> [u32; PACKET_WORDS] {
         let h = &self.header;

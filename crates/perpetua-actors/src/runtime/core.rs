@@ -13,11 +13,13 @@ use super::host::Host;
 use super::lock::lock;
 use super::options::LaunchOptions;
 use super::timer::Job;
+use crate::broker::{self, DeliveryStatus, K2kBroker, Mailbox};
 use crate::dead_letters::DeadReason;
+use crate::echo::echo;
 use crate::error::{ActorError, Result};
 use crate::handler::Handler;
 use crate::lifecycle::ActorState;
-use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, Packet, RingMessage, priority};
+use crate::message::{ActorId, Kind, Packet, RingMessage};
 use crate::supervise::{Decision, Supervisor};
 use crate::tick::Tick;
 
@@ -27,6 +29,8 @@ pub(crate) struct Core {
     pub(super) host: Arc<Host>,
     pub(super) engine: Arc<dyn Engine>,
     pub(super) names: Mutex<Names>,
+    pub(super) broker: Arc<K2kBroker>,
+    door: Arc<dyn Mailbox>,
     closed: AtomicBool,
     failure: Mutex<Option<String>>,
     supervisor: Mutex<Supervisor>,
@@ -69,11 +73,14 @@ impl Names {
 
 impl Core {
     pub(super) fn new(settings: Settings, host: Arc<Host>, engine: Arc<dyn Engine>) -> Result<Arc<Core>> {
+        let broker = K2kBroker::new(Arc::clone(&host.clock), Arc::clone(&host.dead));
         let core = Arc::new(Core {
             settings,
             host: Arc::clone(&host),
+            door: Arc::new(Door(Arc::clone(&engine))),
             engine,
             names: Mutex::default(),
+            broker: Arc::new(broker),
             closed: AtomicBool::new(false),
             failure: Mutex::default(),
             supervisor: Mutex::default(),
@@ -117,7 +124,7 @@ impl Core {
         self.check_open()?;
         let mut names = lock(&self.names);
         let handler = options.handler().or_else(|| names.handlers.get(name).copied());
-        let handler = handler.ok_or_else(|| ActorError::NoHandler { name: name.into() })?;
+        let handler = handler.unwrap_or_else(echo::handler);
         let mut group = options.group(name, handler)?;
         group.first = ActorId(names.next);
         // The host's number is the last.
@@ -133,6 +140,14 @@ impl Core {
             return Err(error);
         }
         drop(names);
+        if let Err(error) = self.open_doors(&group) {
+            // One of its actors has the name that another was launched under.
+            for actor in group.actors() {
+                self.transition(&group, actor, ActorState::Terminated)?;
+                self.remove(&group, actor);
+            }
+            return Err(error);
+        }
         if options.auto_activates() {
             for actor in group.actors() {
                 self.engine.transition(actor, ActorState::Active)?;
@@ -140,6 +155,14 @@ impl Core {
         }
         self.start_ticks(&group);
         Ok(group)
+    }
+
+    /// Lets the broker reach the actors of a group.
+    pub(super) fn open_doors(&self, group: &Group) -> Result<()> {
+        group.actors().try_for_each(|actor| {
+            self.broker
+                .register(actor, &group.member(actor), Arc::clone(&self.door))
+        })
     }
 
     /// Begins a group's ticks, where it has them; and the watch over its handlers' time.
@@ -176,6 +199,7 @@ impl Core {
             self.host.undelivered(group, &packet, reason);
         }
         self.host.forget(actor);
+        self.broker.unregister(actor);
         lock(&self.supervisor).forget(actor);
         if group.actors().all(|actor| self.engine.life(actor).is_none()) {
             lock(&self.names).remove(group);
@@ -212,22 +236,12 @@ impl Core {
         message: &M,
         kind: Kind,
     ) -> Packet {
-        let deadline = group.deadline.map_or(0, deadline_micros);
-        let header = Header {
-            destination: actor.0,
-            sender: ActorId::HOST,
-            type_id: M::TYPE_ID,
-            correlation: 0,
-            sent: self.host.now(),
-            kind,
-            priority: message.priority().unwrap_or(priority::NORMAL),
-            words: M::WORDS.min(PAYLOAD_WORDS) as u8,
-            deadline,
-        };
-        Packet {
-            header,
-            payload: message.to_payload(),
-        }
+        let mut packet = Packet::of(message);
+        packet.header.destination = actor.0;
+        packet.header.sent = self.host.now();
+        packet.header.kind = kind;
+        packet.header.deadline = group.deadline.map_or(0, deadline_micros);
+        packet
     }
 
     /// The error that a refusal is.
@@ -344,6 +358,19 @@ impl Core {
         if any {
             let job = Job::Tick(Arc::clone(group), number + 1);
             self.host.timer.add(Instant::now() + period, job);
+        }
+    }
+}
+
+/// How the broker reaches actors.
+struct Door(Arc<dyn Engine>);
+
+impl Mailbox for Door {
+    fn deliver(&self, packet: Packet) -> DeliveryStatus {
+        match self.0.submit(&packet) {
+            Ok(()) => DeliveryStatus::Queued,
+            Err(Refusal::Full) => DeliveryStatus::Refused(broker::Refusal::Full),
+            Err(Refusal::Gone) => DeliveryStatus::Refused(broker::Refusal::Terminated),
         }
     }
 }

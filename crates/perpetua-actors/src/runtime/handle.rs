@@ -415,7 +415,8 @@ impl KernelHandle {
             all.messages_dropped += one.messages_dropped;
             all.errors_encountered += one.errors_encountered;
             all.queue_depth += one.queue_depth;
-            if one.messages_processed > 0 {
+            let again = self.group.shares_latencies() && all.latency.count() > 0;
+            if one.messages_processed > 0 && !again {
                 all.latency.merge(&one.latency);
             }
         }

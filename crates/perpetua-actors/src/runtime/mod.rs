@@ -30,6 +30,7 @@ use self::core::Core;
 use self::engine::Engine;
 use self::host::Host;
 use self::lock::lock;
+use crate::broker::K2kBroker;
 use crate::checkpoint::Image;
 use crate::clock::HlcClock;
 use crate::dead_letters::DeadLetters;
@@ -219,7 +220,7 @@ impl PerpetuaRuntime {
     /// Launches actors under a name.
     ///
     /// # Errors
-    /// [`ActorError::NameTaken`], [`ActorError::Capacity`], [`ActorError::NoHandler`], [`ActorError::State`],
+    /// [`ActorError::NameTaken`], [`ActorError::Capacity`], [`ActorError::State`],
     /// [`ActorError::ShutDown`], or what the backend says.
     pub async fn launch(&self, name: &str, options: LaunchOptions) -> Result<KernelHandle> {
         let group = self.core.launch(name, &options)?;
@@ -296,6 +297,12 @@ impl PerpetuaRuntime {
             .iter()
             .map(|group| KernelHandle::new(&self.core, group))
             .collect())
+    }
+
+    /// The broker, by which anybody who has numbers or names can send packets to actors, with receipts. What actors send each
+    /// other does not pass through it.
+    pub fn k2k_broker(&self) -> Option<&Arc<K2kBroker>> {
+        Some(&self.core.broker)
     }
 
     /// Messages that no handler has handled to its end.

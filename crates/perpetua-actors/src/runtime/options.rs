@@ -5,7 +5,7 @@ use std::time::Duration;
 use perpetua_device::layout::with_bytes;
 use perpetua_ir::front::rust::{GpuType, TypeDesc};
 
-use super::group::Group;
+use super::group::{Group, GroupTelemetry};
 use crate::error::{ActorError, Result};
 use crate::handler::Handler;
 use crate::message::RingMessage;
@@ -20,7 +20,8 @@ const BLOCK_SIZE: u32 = 1;
 
 /// How actors are launched: their handler, how many there are, what they begin with.
 ///
-/// Without a handler the one registered under the actor's own name is taken (`PerpetuaRuntime::register`).
+/// Without a handler the one registered under the actor's own name is taken (`PerpetuaRuntime::register`), or else one that gives back
+/// what it gets ([`echo`](crate::echo)).
 #[derive(Clone)]
 pub struct LaunchOptions {
     handler: Option<Handler>,
@@ -181,6 +182,7 @@ impl LaunchOptions {
             tick: self.tick,
             supervision: self.supervision,
             supervisor: self.supervisor,
+            telemetry: GroupTelemetry::default(),
         };
         if self.tick.is_some() {
             group.check_type(group.first, Tick::TYPE_ID, Tick::NAME)?;

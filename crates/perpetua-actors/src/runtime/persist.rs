@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 
 use super::core::{Core, Names};
 use super::engine::ActorImage;
-use super::group::Group;
+use super::group::{Group, GroupTelemetry};
 use super::lock::lock;
 use crate::checkpoint::{self, GroupImage, Image, unusable};
 use crate::error::{ActorError, Result};
@@ -85,6 +85,7 @@ impl Core {
         self.host.asks.go_on_from(image.correlation);
         // Only now, since they send to each other.
         for (group, image) in launched.iter().zip(&image.groups) {
+            self.open_doors(group)?;
             for actor in &image.actors {
                 self.engine.revive(ActorId(actor.actor), actor.life);
             }
@@ -175,6 +176,7 @@ fn named(names: &Names, image: &GroupImage, path: &Path) -> Result<Group> {
         tick: image.tick,
         supervision: image.supervision,
         supervisor: image.supervisor.map(ActorId),
+        telemetry: GroupTelemetry::default(),
     };
     if state_type(&group) != image.state_type {
         let cause = format!("the state of `{}` is of another type there", image.handler);

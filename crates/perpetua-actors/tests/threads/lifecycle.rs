@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use perpetua_actors::ActorState::{self, *};
+use perpetua_actors::echo::Echo;
 use perpetua_actors::{ActorError, Backend, CpuRuntime, LaunchOptions, PerpetuaRuntime, RingKernel, message};
 use perpetua_device::future::block_on;
 
@@ -102,10 +103,20 @@ fn names_are_taken_once_and_free_after_termination() {
 }
 
 #[test]
-fn a_handler_must_be_known_and_a_state_be_its_own() {
+fn without_a_handler_an_actor_gives_back_what_it_gets() {
     let runtime = runtime();
-    let unknown = runtime.launch_blocking("nobody", LaunchOptions::default());
-    assert!(matches!(unknown, Err(ActorError::NoHandler { .. })));
+    let kernel = runtime
+        .launch_blocking("processor", LaunchOptions::default())
+        .expect("it echoes");
+    let words = std::array::from_fn(|i| i as u32);
+    let back: Echo = kernel.ask_blocking(&Echo { words }).expect("it answers");
+    assert_eq!(back.words, words);
+    assert_eq!(kernel.read_state::<u64>().expect("a count"), 1);
+}
+
+#[test]
+fn a_state_must_be_the_handlers_own() {
+    let runtime = runtime();
     let options = LaunchOptions::new(handlers::tally()).with_state(7u32);
     let error = runtime.launch_blocking("wrong", options).expect_err("no tally");
     assert!(matches!(error, ActorError::State { .. }), "{error}");

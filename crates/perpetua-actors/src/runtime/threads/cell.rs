@@ -33,8 +33,7 @@ pub(super) struct Cell {
     pub(super) counters: Counters,
     schedule: AtomicU8,
     life: AtomicU8,
-    /// Nanoseconds that a run of its handler takes, about; 0: not known.
-    pub(super) run_time: AtomicU32,
+    run_time: AtomicU32,
     // Made with the first message: a million actors that get none take no room for it.
     latency: OnceLock<Box<LatencyHistogram>>,
     inside: UnsafeCell<Inside>,
@@ -230,11 +229,36 @@ impl Cell {
         std::mem::take(&mut *waiting)
     }
 
+    fn latencies(&self) -> &OnceLock<Box<LatencyHistogram>> {
+        match self.group.shares_latencies() {
+            true => &self.group.telemetry.latency,
+            false => &self.latency,
+        }
+    }
+
+    /// Nanoseconds that a run of its handler takes, about; 0: not known.
+    pub(super) fn run_time(&self) -> u32 {
+        match self.run_time.load(Ordering::Relaxed) {
+            0 => self.group.telemetry.run_time.load(Ordering::Relaxed),
+            known => known,
+        }
+    }
+
+    /// Moves a quarter of the way to a new figure.
+    pub(super) fn note_run_time(&self, each: u32) {
+        let old = self.run_time();
+        let new = if old == 0 { each } else { old - old / 4 + each / 4 }.max(1);
+        if self.run_time.swap(new, Ordering::Relaxed) == 0 {
+            self.group.telemetry.run_time.store(new, Ordering::Relaxed);
+        }
+    }
+
     /// Counts how long ago the message was sent that has just been handled, to a microsecond.
     pub(super) fn note_latency(&self, host: &Host, sent: u64) {
         let now = host.clock.now().micros();
-        let latency = self.latency.get_or_init(Box::default);
-        latency.record(now.saturating_sub(micros(sent)) * 1000);
+        self.latencies()
+            .get_or_init(Box::default)
+            .record(now.saturating_sub(micros(sent)) * 1000);
     }
 
     /// Figures.
@@ -246,7 +270,11 @@ impl Cell {
             messages_dropped: load(&self.counters.dropped),
             errors_encountered: load(&self.counters.errors),
             queue_depth: self.mailbox.len() as u64,
-            latency: self.latency.get().map(|all| all.snapshot()).unwrap_or_default(),
+            latency: self
+                .latencies()
+                .get()
+                .map(|all| all.snapshot())
+                .unwrap_or_default(),
         }
     }
 }

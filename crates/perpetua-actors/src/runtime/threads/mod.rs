@@ -149,7 +149,7 @@ impl Shared {
 
     // Whether the calling thread may run this actor: it could not be stopped if the handler did not return.
     fn may_lend(&self, cell: &Cell) -> bool {
-        let quick = (1..QUICK).contains(&cell.run_time.load(Ordering::Relaxed));
+        let quick = (1..QUICK).contains(&cell.run_time());
         quick && cell.group.run_limit.is_none() && !self.frozen.load(Ordering::Acquire)
     }
 

@@ -66,7 +66,7 @@ impl Shared {
         };
         if handled > 0 {
             let each = began.elapsed().as_nanos() / u128::from(handled);
-            note_run_time(&cell, u32::try_from(each).unwrap_or(u32::MAX));
+            cell.note_run_time(u32::try_from(each).unwrap_or(u32::MAX));
             self.wake_waiting(&cell);
         }
         self.end(running, end == End::More);
@@ -298,13 +298,6 @@ impl Shared {
             self.host.stalled(cell.id);
         }
     }
-}
-
-// Moves a quarter of the way to the new figure.
-fn note_run_time(cell: &Cell, each: u32) {
-    let old = cell.run_time.load(Ordering::Relaxed);
-    let new = if old == 0 { each } else { old - old / 4 + each / 4 };
-    cell.run_time.store(new.max(1), Ordering::Relaxed);
 }
 
 // Whether the message's deadline has passed at `now`, both by the hybrid logical clock.

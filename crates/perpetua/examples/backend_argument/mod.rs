@@ -1,0 +1,27 @@
+//! `--backend cpu`, which every example takes. Must not know examples.
+
+use perpetua::actors::{Backend, PerpetuaRuntime};
+
+/// A runtime on the backend that the command line asks for, on the CPU where it asks for none; says which it is.
+pub async fn runtime() -> Result<PerpetuaRuntime, Box<dyn std::error::Error>> {
+    let mut backend = Backend::Cpu;
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let name = match word.strip_prefix("--backend") {
+            Some("") => words.next().unwrap_or_default(),
+            Some(rest) if rest.starts_with('=') => rest[1..].to_owned(),
+            _ => {
+                return Err(format!("`{word}` is unknown: this takes `--backend cpu|cuda|wgpu|auto`").into());
+            }
+        };
+        backend = Backend::from_name(&name)
+            .ok_or_else(|| format!("there is no backend `{name}`: take cpu, cuda, wgpu or auto"))?;
+    }
+    let runtime = PerpetuaRuntime::builder().backend(backend).build().await?;
+    let how = match runtime.backend().is_resident() {
+        true => "handlers stay there and wait for messages",
+        false => "the host launches batches of messages until all are handled",
+    };
+    println!("backend: {} ({how})", runtime.backend().kind);
+    Ok(runtime)
+}
