@@ -13,6 +13,7 @@ use super::host::Host;
 use super::lock::lock;
 use super::options::LaunchOptions;
 use super::timer::Job;
+use super::topics::Feeds;
 use crate::broker::{self, DeliveryStatus, K2kBroker, Mailbox};
 use crate::dead_letters::DeadReason;
 use crate::echo::echo;
@@ -31,6 +32,7 @@ pub(crate) struct Core {
     pub(super) names: Mutex<Names>,
     pub(super) broker: Arc<K2kBroker>,
     door: Arc<dyn Mailbox>,
+    pub(super) feeds: Feeds,
     closed: AtomicBool,
     failure: Mutex<Option<String>>,
     supervisor: Mutex<Supervisor>,
@@ -81,10 +83,12 @@ impl Core {
             engine,
             names: Mutex::default(),
             broker: Arc::new(broker),
+            feeds: Feeds::default(),
             closed: AtomicBool::new(false),
             failure: Mutex::default(),
             supervisor: Mutex::default(),
         });
+        host.timer.add(Instant::now(), Job::Redeliver);
         let weak = Arc::downgrade(&core);
         std::thread::Builder::new()
             .name("perpetua-timer".into())
@@ -198,6 +202,7 @@ impl Core {
             };
             self.host.undelivered(group, &packet, reason);
         }
+        self.unsubscribe(group, actor);
         self.host.forget(actor);
         self.broker.unregister(actor);
         lock(&self.supervisor).forget(actor);
@@ -280,6 +285,9 @@ impl Core {
                     self.host.timer.add(Instant::now() + after, Job::Limits);
                 }
             }
+            Job::Feed(feed) => feed.run(),
+            Job::Redeliver => self.redeliver(),
+            Job::Resume(actor) => self.engine.resume(actor),
             Job::Wake(waker) => waker.wake(),
         }
     }

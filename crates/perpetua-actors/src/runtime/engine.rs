@@ -57,6 +57,9 @@ pub(crate) trait Engine: Send + Sync {
     /// Puts a packet into its destination's mailbox. Waits while frozen.
     fn submit(&self, packet: &Packet) -> std::result::Result<(), Refusal>;
 
+    /// As [`Engine::submit`], but does not wait: while frozen there is no room.
+    fn offer(&self, packet: &Packet) -> std::result::Result<(), Refusal>;
+
     /// As [`Engine::submit`], by somebody who will wait until `answered`: where it pays, the engine runs the actor on the
     /// calling thread.
     fn ask(&self, packet: &Packet, answered: &AtomicBool) -> std::result::Result<(), Refusal>;

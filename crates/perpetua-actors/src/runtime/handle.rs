@@ -16,7 +16,9 @@ use super::outputs::Output;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Kind, Packet, RingMessage};
+use crate::pubsub::{SubscribeOptions, Subscription};
 use crate::telemetry::ActorMetrics;
+use crate::topic::Topic;
 
 /// An actor, or the actors of one launch. Clones are the same actors.
 ///
@@ -404,6 +406,15 @@ impl KernelHandle {
 
     fn gone(&self) -> ActorError {
         self.core.refused(&self.group, self.first, Refusal::Gone)
+    }
+
+    /// Subscribes it to all topics that `pattern` stands for: their messages go into its mailbox, first those that were kept.
+    /// It ends with the actor, or by `PubSubBroker::unsubscribe`.
+    ///
+    /// # Errors
+    /// [`ActorError::Topic`].
+    pub fn subscribe(&self, pattern: Topic, options: SubscribeOptions) -> Result<Subscription> {
+        self.core.subscribe(self.first, pattern, options)
     }
 
     /// What these actors have done, all together, without stopping them. Latencies are whole microseconds.

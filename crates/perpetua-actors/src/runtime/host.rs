@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
+use super::Settings;
 use super::asks::Asks;
 use super::engine::Refusal;
 use super::group::Group;
@@ -15,6 +16,7 @@ use crate::clock::{COUNTER_BITS, HlcClock, HlcTimestamp};
 use crate::dead_letters::{DeadLetters, DeadReason};
 use crate::error::ActorError;
 use crate::message::{ActorId, Kind, Packet};
+use crate::pubsub::PubSubBroker;
 
 const SHARDS: usize = 16;
 
@@ -27,6 +29,7 @@ pub(crate) fn micros(stamp: u64) -> u64 {
 pub(crate) struct Host {
     pub(crate) asks: Asks,
     pub(crate) dead: Arc<DeadLetters>,
+    pub(crate) pubsub: Arc<PubSubBroker>,
     pub(crate) timer: Timer,
     outputs: [RwLock<HashMap<u32, Arc<Outputs>>>; SHARDS],
     pub(crate) clock: Arc<HlcClock>,
@@ -37,14 +40,17 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(crate) fn new(dead_letters: usize, patience: Duration) -> Host {
+    pub(crate) fn new(settings: &Settings) -> Host {
+        let dead = Arc::new(DeadLetters::new(settings.dead_letters));
+        let pubsub = PubSubBroker::new(settings.pubsub.clone()).with_dead_letters(Arc::clone(&dead));
         Host {
             asks: Asks::new(),
-            dead: Arc::new(DeadLetters::new(dead_letters)),
+            dead,
+            pubsub: Arc::new(pubsub),
             timer: Timer::new(),
             outputs: std::array::from_fn(|_| RwLock::default()),
             clock: Arc::new(HlcClock::new(0)),
-            patience,
+            patience: settings.patience,
             accepts_all: AtomicBool::new(false),
             last_faults: Mutex::default(),
         }
@@ -122,12 +128,6 @@ impl Host {
             true => Ok(()),
             false => Err(Refusal::Full),
         }
-    }
-
-    /// Takes what a handler has published.
-    pub(crate) fn publish(&self, group: &Group, packet: &Packet) -> Result<(), Refusal> {
-        self.undelivered(group, packet, DeadReason::Unknown);
-        Ok(())
     }
 
     /// A packet ends here, unhandled; `group` is that of its destination, or of its sender where it has none.

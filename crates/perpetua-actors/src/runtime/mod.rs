@@ -2,7 +2,7 @@
 //!
 //! [`PerpetuaRuntime`] launches actors as [`LaunchOptions`] say and gives [`KernelHandle`]s. Below it, in the order in which a message
 //! travels: `handle`, `asks` (who waits for which answer), `engine` (the contract of what runs actors), `threads` (it on the
-//! CPU), `host` (what engines call back to), `outputs`; beside them `timer`, `core` and `persist`. Nothing but
+//! CPU), `host` (what engines call back to), `outputs`, `topics`; beside them `timer`, `core` and `persist`. Nothing but
 //! `open_engine` names an engine by its type.
 
 mod asks;
@@ -18,6 +18,7 @@ mod outputs;
 mod persist;
 mod threads;
 mod timer;
+mod topics;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,6 +37,9 @@ use crate::clock::HlcClock;
 use crate::dead_letters::DeadLetters;
 use crate::error::{ActorError, Result};
 use crate::handler::Handler;
+use crate::message::{ActorId, Packet, RingMessage};
+use crate::pubsub::{PubSubBroker, PubSubConfig, PublishReceipt};
+use crate::topic::Topic;
 
 pub use self::handle::{KernelHandle, SendOptions};
 pub use self::options::{LaunchOptions, QUEUE_CAPACITY};
@@ -55,6 +59,7 @@ pub(crate) struct Settings {
     ask_timeout: Duration,
     drain_timeout: Duration,
     dead_letters: usize,
+    pubsub: PubSubConfig,
 }
 
 /// Builds a runtime.
@@ -74,6 +79,7 @@ impl RuntimeBuilder {
                 ask_timeout: Duration::from_secs(5),
                 drain_timeout: Duration::from_secs(30),
                 dead_letters: 4096,
+                pubsub: PubSubConfig::default(),
             },
         }
     }
@@ -115,12 +121,18 @@ impl RuntimeBuilder {
         self
     }
 
+    /// How many topics and subscriptions there may be, and what subscriptions are like that do not say.
+    pub fn pubsub(mut self, config: PubSubConfig) -> RuntimeBuilder {
+        self.settings.pubsub = config;
+        self
+    }
+
     /// The runtime.
     ///
     /// # Errors
     /// What the backend lacks.
     pub async fn build(self) -> Result<PerpetuaRuntime> {
-        let host = Arc::new(Host::new(self.settings.dead_letters, self.settings.patience));
+        let host = Arc::new(Host::new(&self.settings));
         let engine = open_engine(&host, &self.settings)?;
         let core = Core::new(self.settings, host, engine)?;
         Ok(PerpetuaRuntime { core })
@@ -303,6 +315,25 @@ impl PerpetuaRuntime {
     /// other does not pass through it.
     pub fn k2k_broker(&self) -> Option<&Arc<K2kBroker>> {
         Some(&self.core.broker)
+    }
+
+    /// Topics: who subscribes to them, and their numbers, to which handlers publish.
+    pub fn pubsub(&self) -> &Arc<PubSubBroker> {
+        &self.core.host.pubsub
+    }
+
+    /// Publishes a message from the host; kept for later subscribers where `retain`.
+    ///
+    /// # Errors
+    /// [`ActorError::Topic`]; [`ActorError::Full`] where a subscriber has no room and refuses to lose anything;
+    /// [`ActorError::ShutDown`].
+    pub fn publish<M: RingMessage>(&self, topic: Topic, message: &M, retain: bool) -> Result<PublishReceipt> {
+        self.core.check_open()?;
+        let (broker, stamp) = (self.pubsub(), self.clock().tick());
+        match retain {
+            true => broker.publish_retained(topic, ActorId::HOST, Packet::of(message), stamp),
+            false => broker.publish(topic, ActorId::HOST, Packet::of(message), stamp),
+        }
     }
 
     /// Messages that no handler has handled to its end.

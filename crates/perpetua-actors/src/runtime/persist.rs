@@ -30,6 +30,7 @@ impl Core {
         });
         Ok(Image {
             groups: groups.collect(),
+            topics: (0..).map_while(|number| self.host.pubsub.topic(number)).collect(),
             stamp: self.host.now(),
             correlation: self.host.asks.position(),
         })
@@ -41,8 +42,16 @@ impl Core {
             actor: actor.0,
             life: image.life,
             state: image.state,
-            mailbox: image.mailbox,
+            // Restored mailboxes take all.
+            mailbox: [image.mailbox, self.fed(actor)].concat(),
             unsent: image.unsent,
+            subscriptions: self
+                .host
+                .pubsub
+                .subscriptions_of(actor)
+                .iter()
+                .map(|one| (one.pattern().clone(), one.options().clone()))
+                .collect(),
             outputs: outputs.map(|outputs| outputs.snapshot()).unwrap_or_default(),
             processed: image.processed,
             errors: image.errors,
@@ -66,13 +75,21 @@ impl Core {
             .collect::<Result<Vec<Group>>>()?;
         check_numbers(&groups, path)?;
         self.host.go_on_from(image.stamp)?;
+        for (number, topic) in (0..).zip(&image.topics) {
+            if self.host.pubsub.number(topic)? != number {
+                return Err(unusable(path, format!("topic `{topic}` has another number here")));
+            }
+        }
         let mut launched = Vec::new();
         for (group, image) in groups.into_iter().zip(&image.groups) {
             let group = names.enter(group)?;
             launched.push(Arc::clone(&group));
             if let Err(error) = self.fill(&group, image) {
                 for group in launched {
-                    group.actors().for_each(|actor| drop(self.engine.remove(actor)));
+                    for actor in group.actors() {
+                        self.unsubscribe(&group, actor);
+                        drop(self.engine.remove(actor));
+                    }
                 }
                 *names = Names {
                     handlers: std::mem::take(&mut names.handlers),
@@ -107,6 +124,9 @@ impl Core {
                 errors: actor.errors,
             };
             self.engine.restore(id, &engine_image)?;
+            for (pattern, options) in &actor.subscriptions {
+                self.subscribe(id, pattern.clone(), options.clone())?;
+            }
             if !actor.outputs.is_empty() {
                 let outputs = self.host.outputs(id);
                 for packet in &actor.outputs {

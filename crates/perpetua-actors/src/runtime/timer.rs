@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::group::Group;
 use super::lock::lock;
+use super::topics::Feed;
 use crate::message::ActorId;
 
 /// Something to do.
@@ -24,6 +25,12 @@ pub(crate) enum Job {
     Asks,
     /// Look for handlers that run for too long.
     Limits,
+    /// Bring to an actor what was published.
+    Feed(Arc<Feed>),
+    /// Deliver again what was not acknowledged.
+    Redeliver,
+    /// Let an actor look again whether what it has sent finds room.
+    Resume(ActorId),
     /// Wake somebody.
     Wake(Waker),
 }

@@ -52,6 +52,8 @@ messages! {
     Foreign = 10 { nothing }
     /// Sends a [`Total`] to the host, unasked.
     Report = 11 { nothing }
+    /// Publishes a [`Note`].
+    Announce = 12 { topic, amount, sequence }
 }
 
 pub(crate) const SOURCES: usize = 4;
@@ -155,6 +157,15 @@ unsafe fn native(
             };
             reply(context, identity);
         }
+        Announce::TYPE_ID => {
+            let m = Announce::from_payload(payload);
+            let note = Note {
+                amount: m.amount,
+                source: 0,
+                sequence: m.sequence,
+            };
+            context.publish_words(m.topic, Note::TYPE_ID, 3, note.to_payload());
+        }
         Report::TYPE_ID => {
             tally.count += 1;
             send(context, u32::MAX, total(tally));
@@ -177,6 +188,7 @@ fn takes() -> Vec<Takes> {
         Takes::of::<Burst>(Some(Total::TYPE_ID)),
         Takes::of::<Who>(Some(Identity::TYPE_ID)),
         Takes::of::<Report>(None),
+        Takes::of::<Announce>(None),
         Takes::of::<Tick>(None),
     ]
 }

@@ -9,6 +9,7 @@ mod handlers;
 mod lifecycle;
 mod messages;
 mod supervision;
+mod topics;
 
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 use perpetua::actors::{Backend, PerpetuaRuntime};
 
 /// A runtime on the backend that the command line asks for, on the CPU where it asks for none; says which it is.
-pub async fn runtime() -> Result<PerpetuaRuntime, Box<dyn std::error::Error>> {
+pub(crate) async fn runtime() -> Result<PerpetuaRuntime, Box<dyn std::error::Error>> {
     let mut backend = Backend::Cpu;
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {

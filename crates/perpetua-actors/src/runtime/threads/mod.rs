@@ -113,15 +113,16 @@ impl Shared {
         }
     }
 
-    // Puts a packet into its destination's mailbox.
-    fn push(&self, packet: &Packet) -> std::result::Result<Arc<Cell>, Refusal> {
+    // Puts a packet into its destination's mailbox. While that is sealed: waits, or there is no room.
+    fn push(&self, packet: &Packet, waits: bool) -> std::result::Result<Arc<Cell>, Refusal> {
         let to = ActorId(packet.header.destination);
         let mut cell = self.find(to).ok_or(Refusal::Gone)?;
         loop {
             match cell.mailbox.push(packet, cell.group.capacity) {
                 Push::Taken => return Ok(cell),
                 Push::Full => return Err(Refusal::Full),
-                Push::Sealed => self.wait_while_frozen(),
+                Push::Sealed if waits => self.wait_while_frozen(),
+                Push::Sealed => return Err(Refusal::Full),
                 Push::Closed => {
                     // Another cell may have taken its place.
                     let now = self.find(to).ok_or(Refusal::Gone)?;
@@ -208,13 +209,19 @@ impl Engine for Threads {
     }
 
     fn submit(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
-        let cell = self.shared.push(packet)?;
+        let cell = self.shared.push(packet, true)?;
+        self.shared.notify(&cell);
+        Ok(())
+    }
+
+    fn offer(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
+        let cell = self.shared.push(packet, false)?;
         self.shared.notify(&cell);
         Ok(())
     }
 
     fn ask(&self, packet: &Packet, answered: &AtomicBool) -> std::result::Result<(), Refusal> {
-        let cell = self.shared.push(packet)?;
+        let cell = self.shared.push(packet, true)?;
         if !self.shared.lend(&cell, answered) {
             self.shared.notify(&cell);
         }

@@ -1,18 +1,22 @@
 //! All actors' states and waiting messages as bytes, and these as a file: exact, checked, written whole or not at all, refused whole
 //! where it is torn or foreign. Must not know engines.
 //!
-//! Little-endian: magic, version, length of what follows, its CRC-32; then stamp, correlation, groups. Texts and lists begin with
-//! their length. A message is its packet's words.
+//! Little-endian: magic, version, length of what follows, its CRC-32; then stamp, correlation, groups, topics (`codec`).
+
+mod codec;
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use self::codec::{Reader, Writer};
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
-use crate::message::{PACKET_WORDS, Packet};
+use crate::message::Packet;
+use crate::pubsub::SubscribeOptions;
 use crate::supervise::Supervision;
+use crate::topic::Topic;
 
 const MAGIC: &[u8; 8] = b"PERPACTR";
 const VERSION: u32 = 1;
@@ -26,6 +30,8 @@ pub(crate) struct Image {
     /// No correlation in it is used from here on.
     pub(crate) correlation: u32,
     pub(crate) groups: Vec<GroupImage>,
+    /// By their numbers.
+    pub(crate) topics: Vec<Topic>,
 }
 
 /// The actors of one launch.
@@ -62,6 +68,7 @@ pub(crate) struct ActorImage {
     pub(crate) unsent: Vec<Packet>,
     /// What the host has not received yet.
     pub(crate) outputs: Vec<Packet>,
+    pub(crate) subscriptions: Vec<(Topic, SubscribeOptions)>,
     pub(crate) processed: u64,
     pub(crate) errors: u64,
 }
@@ -73,6 +80,7 @@ impl Image {
         body.u64(self.stamp);
         body.u32(self.correlation);
         body.list(&self.groups, Writer::group);
+        body.list(&self.topics, Writer::topic);
         let mut out = Vec::with_capacity(HEAD + body.0.len());
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
@@ -109,6 +117,7 @@ impl Image {
             stamp: body.u64()?,
             correlation: body.u32()?,
             groups: body.list(Reader::group)?,
+            topics: body.list(Reader::topic)?,
         };
         match body.0 {
             [] => Ok(image),
@@ -171,196 +180,6 @@ fn write_whole(beside: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> 
     }
 }
 
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn u8(&mut self, n: u8) {
-        self.0.push(n);
-    }
-
-    fn u32(&mut self, n: u32) {
-        self.0.extend_from_slice(&n.to_le_bytes());
-    }
-
-    fn u64(&mut self, n: u64) {
-        self.0.extend_from_slice(&n.to_le_bytes());
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.u64(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn list<T>(&mut self, items: &[T], write: fn(&mut Writer, &T)) {
-        self.u64(items.len() as u64);
-        items.iter().for_each(|item| write(self, item));
-    }
-
-    fn option<T>(&mut self, item: Option<T>, write: fn(&mut Writer, T)) {
-        self.u8(u8::from(item.is_some()));
-        if let Some(item) = item {
-            write(self, item);
-        }
-    }
-
-    fn duration(&mut self, time: Duration) {
-        self.u64(time.as_secs());
-        self.u32(time.subsec_nanos());
-    }
-
-    fn packet(&mut self, packet: &Packet) {
-        packet.to_words().into_iter().for_each(|word| self.u32(word));
-    }
-
-    fn group(&mut self, group: &GroupImage) {
-        self.bytes(group.name.as_bytes());
-        self.bytes(group.handler.as_bytes());
-        self.bytes(group.state_type.as_bytes());
-        self.u32(group.first);
-        self.u32(group.count);
-        self.u64(group.capacity);
-        self.u32(group.block_size);
-        self.u8(group.priority);
-        self.bytes(&group.initial);
-        self.option(group.deadline, Writer::duration);
-        self.option(group.run_limit, Writer::duration);
-        self.option(group.tick, Writer::duration);
-        match group.supervision {
-            Supervision::Manual => self.u8(0),
-            Supervision::Restart { max, backoff } => {
-                self.u8(1);
-                self.u32(max);
-                self.duration(backoff);
-            }
-            Supervision::Escalate => self.u8(2),
-            Supervision::Stop => self.u8(3),
-        }
-        self.option(group.supervisor, Writer::u32);
-        self.list(&group.actors, Writer::actor);
-    }
-
-    fn actor(&mut self, actor: &ActorImage) {
-        self.u32(actor.actor);
-        self.u8(actor.life as u8);
-        self.bytes(&actor.state);
-        self.list(&actor.mailbox, Writer::packet);
-        self.list(&actor.unsent, Writer::packet);
-        self.list(&actor.outputs, Writer::packet);
-        self.u64(actor.processed);
-        self.u64(actor.errors);
-    }
-}
-
-struct Reader<'a>(&'a [u8]);
-
-type Read<T> = std::result::Result<T, String>;
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Read<&'a [u8]> {
-        let (head, tail) = self.0.split_at_checked(len).ok_or("it ends too early")?;
-        self.0 = tail;
-        Ok(head)
-    }
-
-    fn number<const N: usize>(&mut self) -> Read<[u8; N]> {
-        let mut bytes = [0; N];
-        bytes.copy_from_slice(self.take(N)?);
-        Ok(bytes)
-    }
-
-    fn u8(&mut self) -> Read<u8> {
-        self.number().map(u8::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Read<u32> {
-        self.number().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Read<u64> {
-        self.number().map(u64::from_le_bytes)
-    }
-
-    fn bytes(&mut self) -> Read<Vec<u8>> {
-        let len = usize::try_from(self.u64()?).map_err(|_| "a length is too large")?;
-        self.take(len).map(<[u8]>::to_vec)
-    }
-
-    fn text(&mut self) -> Read<String> {
-        String::from_utf8(self.bytes()?).map_err(|_| "a text is none".into())
-    }
-
-    fn list<T>(&mut self, read: fn(&mut Reader<'a>) -> Read<T>) -> Read<Vec<T>> {
-        // No space is set aside for what a length promises.
-        (0..self.u64()?).map(|_| read(self)).collect()
-    }
-
-    fn option<T>(&mut self, read: fn(&mut Reader<'a>) -> Read<T>) -> Read<Option<T>> {
-        match self.u8()? {
-            0 => Ok(None),
-            1 => read(self).map(Some),
-            other => Err(format!("a mark is {other}")),
-        }
-    }
-
-    fn duration(&mut self) -> Read<Duration> {
-        let (seconds, nanos) = (self.u64()?, self.u32()?);
-        match nanos {
-            0..1_000_000_000 => Ok(Duration::new(seconds, nanos)),
-            _ => Err("a time is none".into()),
-        }
-    }
-
-    fn packet(&mut self) -> Read<Packet> {
-        let mut words = [0; PACKET_WORDS];
-        for word in &mut words {
-            *word = self.u32()?;
-        }
-        Packet::from_words(&words).ok_or_else(|| "a message has a kind that does not exist".into())
-    }
-
-    fn group(&mut self) -> Read<GroupImage> {
-        Ok(GroupImage {
-            name: self.text()?,
-            handler: self.text()?,
-            state_type: self.text()?,
-            first: self.u32()?,
-            count: self.u32()?,
-            capacity: self.u64()?,
-            block_size: self.u32()?,
-            priority: self.u8()?,
-            initial: self.bytes()?,
-            deadline: self.option(Reader::duration)?,
-            run_limit: self.option(Reader::duration)?,
-            tick: self.option(Reader::duration)?,
-            supervision: match self.u8()? {
-                0 => Supervision::Manual,
-                1 => Supervision::Restart {
-                    max: self.u32()?,
-                    backoff: self.duration()?,
-                },
-                2 => Supervision::Escalate,
-                3 => Supervision::Stop,
-                other => return Err(format!("a supervision is {other}")),
-            },
-            supervisor: self.option(Reader::u32)?,
-            actors: self.list(Reader::actor)?,
-        })
-    }
-
-    fn actor(&mut self) -> Read<ActorImage> {
-        Ok(ActorImage {
-            actor: self.u32()?,
-            life: ActorState::from_number(self.u8()?).ok_or("a life is none")?,
-            state: self.bytes()?,
-            mailbox: self.list(Reader::packet)?,
-            unsent: self.list(Reader::packet)?,
-            outputs: self.list(Reader::packet)?,
-            processed: self.u64()?,
-            errors: self.u64()?,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -388,6 +207,10 @@ mod tests {
             mailbox: (0..4).map(packet).collect(),
             unsent: vec![packet(9)],
             outputs: vec![packet(8), packet(7)],
+            subscriptions: vec![(
+                Topic::new("a/+"),
+                SubscribeOptions::default().at_least_once(Duration::from_millis(3)),
+            )],
             processed: 11,
             errors: 1,
         };
@@ -415,6 +238,7 @@ mod tests {
             stamp: 99,
             correlation: 17,
             groups: vec![group, GroupImage::default()],
+            topics: vec![Topic::new("a/b"), Topic::new("c")],
         }
     }
 

@@ -1,0 +1,167 @@
+//! Topics and actors: what a subscription gets goes into its actor's mailbox. Must not know engines by their type.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use super::core::Core;
+use super::engine::{Engine, Refusal};
+use super::group::Group;
+use super::host::Host;
+use super::lock::lock;
+use super::timer::Job;
+use crate::dead_letters::DeadReason;
+use crate::error::{ActorError, Result};
+use crate::message::{ActorId, Kind, Packet};
+use crate::pubsub::{Publication, SubscribeOptions, Subscription};
+use crate::topic::Topic;
+
+/// When a full mailbox is tried again.
+const AGAIN: Duration = Duration::from_micros(200);
+/// When messages that were not acknowledged are looked for.
+const REDELIVER: Duration = Duration::from_millis(100);
+
+/// All feeds, by actor.
+pub(super) type Feeds = Mutex<HashMap<ActorId, Vec<Arc<Feed>>>>;
+
+/// Brings what one subscription gets to its actor.
+pub(crate) struct Feed {
+    host: Arc<Host>,
+    engine: Weak<dyn Engine>,
+    subscription: Subscription,
+    // Taken from the subscription, and not yet by the mailbox.
+    held: Mutex<VecDeque<Publication>>,
+}
+
+impl Feed {
+    /// Moves all that waits into the mailbox, as far as there is room; the rest a little later.
+    pub(super) fn run(self: &Arc<Self>) {
+        let Some(engine) = self.engine.upgrade() else {
+            return;
+        };
+        let mut held = lock(&self.held);
+        while let Some(publication) = held.pop_front().or_else(|| self.subscription.try_receive()) {
+            let packet = self.packet(&publication);
+            // A checkpoint, which stops all, looks at what is held: nobody may wait here.
+            match engine.offer(&packet) {
+                Ok(()) => {
+                    // From here on the mailbox answers for it.
+                    self.subscription.acknowledge(publication.delivery);
+                }
+                Err(Refusal::Full) => {
+                    held.push_front(publication);
+                    let again = Job::Feed(Arc::clone(self));
+                    return self.host.timer.add(Instant::now() + AGAIN, again);
+                }
+                Err(Refusal::Gone) => {
+                    let now = self.host.clock.tick();
+                    self.host.dead.add(packet, DeadReason::Terminated, now);
+                }
+            }
+        }
+    }
+
+    fn packet(&self, publication: &Publication) -> Packet {
+        let mut packet = publication.packet;
+        packet.header.destination = self.subscription.actor().0;
+        packet.header.kind = Kind::Message;
+        packet.header.correlation = 0;
+        packet
+    }
+
+    /// What waits for room in the mailbox, in order.
+    pub(super) fn waiting(&self) -> Vec<Packet> {
+        let mut held = lock(&self.held);
+        held.extend(std::iter::from_fn(|| self.subscription.try_receive()));
+        held.iter().map(|publication| self.packet(publication)).collect()
+    }
+
+    /// Ends the subscription, and gives what the mailbox did not get.
+    fn end(&self) -> Vec<Packet> {
+        // What was not acknowledged is in both.
+        let mut rest = self.host.pubsub.unsubscribe(&self.subscription);
+        let held = std::mem::take(&mut *lock(&self.held));
+        let is_new = |one: &Publication| !rest.iter().any(|other| other.delivery == one.delivery);
+        let held: Vec<Publication> = held.into_iter().filter(is_new).collect();
+        rest.splice(0..0, held);
+        rest.iter().map(|publication| self.packet(publication)).collect()
+    }
+}
+
+impl Core {
+    /// Subscribes an actor: what is published to topics that `pattern` stands for goes into its mailbox.
+    pub(super) fn subscribe(
+        &self,
+        actor: ActorId,
+        pattern: Topic,
+        options: SubscribeOptions,
+    ) -> Result<Subscription> {
+        self.check_open()?;
+        let subscription = self.host.pubsub.subscribe_with(actor, pattern, options)?;
+        let feed = Arc::new(Feed {
+            host: Arc::clone(&self.host),
+            engine: Arc::downgrade(&self.engine),
+            subscription: subscription.clone(),
+            held: Mutex::default(),
+        });
+        let weak = Arc::downgrade(&feed);
+        lock(&self.feeds).entry(actor).or_default().push(feed);
+        subscription.on_arrival(move || {
+            if let Some(feed) = weak.upgrade() {
+                feed.run();
+            }
+        });
+        Ok(subscription)
+    }
+
+    /// Ends an actor's subscriptions; what waited for it is reported.
+    pub(super) fn unsubscribe(&self, group: &Group, actor: ActorId) {
+        let Some(feeds) = lock(&self.feeds).remove(&actor) else {
+            return;
+        };
+        for feed in feeds {
+            for packet in feed.end() {
+                self.host.undelivered(group, &packet, DeadReason::Terminated);
+            }
+        }
+    }
+
+    /// What waits outside an actor's mailbox because that is full.
+    pub(super) fn fed(&self, actor: ActorId) -> Vec<Packet> {
+        let feeds = lock(&self.feeds).get(&actor).cloned().unwrap_or_default();
+        feeds.iter().flat_map(|feed| feed.waiting()).collect()
+    }
+
+    /// Delivers again what subscribers have not acknowledged.
+    pub(super) fn redeliver(&self) {
+        let latest = Instant::now() + REDELIVER;
+        let next = self
+            .host
+            .pubsub
+            .redeliver()
+            .map_or(latest, |next| next.min(latest));
+        self.host.timer.add(next, Job::Redeliver);
+    }
+}
+
+impl Host {
+    /// Publishes what a handler has.
+    pub(crate) fn publish(&self, group: &Group, packet: &Packet) -> std::result::Result<(), Refusal> {
+        let head = &packet.header;
+        let published = self
+            .pubsub
+            .publish_number(head.destination, head.sender, *packet, self.clock.tick());
+        match published {
+            Ok(_) => Ok(()),
+            Err(ActorError::Full { .. }) => {
+                // Nobody tells when there is room.
+                self.timer.add(Instant::now() + AGAIN, Job::Resume(head.sender));
+                Err(Refusal::Full)
+            }
+            Err(_) => {
+                self.undelivered(group, packet, DeadReason::Unknown);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The examples of actors: each runs to its end on the CPU, and says what it should, the handler runs that were counted included.
+
+#![cfg(feature = "actors")]
+// Tests may unwrap: a failed expectation is the report.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+// Cargo builds examples beside the tests, unless only this test was asked for.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().and_then(|deps| deps.parent()).unwrap();
+    let program = folder.join("examples").join(name);
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "-p", "perpetua", "--example", name]);
+    if folder.ends_with("release") {
+        build.arg("--release");
+    }
+    if !program.exists() {
+        assert!(build.status().unwrap().success(), "{name} is not built");
+    }
+    program
+}
+
+fn check(name: &str, expected: &[&str]) {
+    let output = Command::new(program(name))
+        .args(["--backend", "cpu"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}:\n{text}{errors}");
+    for line in expected {
+        assert!(text.contains(line), "{name}: no `{line}` in\n{text}{errors}");
+    }
+}
+
+#[test]
+fn hello_kernel() {
+    check(
+        "hello_kernel",
+        &[
+            "backend: CPU (handlers stay there and wait for messages)",
+            "launched: Active",
+            "8 says hello; the answer is Welcome { to: 8, greeted: 2 }",
+            "deactivated: Deactivated; a message waits now\nwaiting: 1",
+            "active again: Welcome { to: 9, greeted: 3 }",
+            "terminated: Terminated",
+            "`processor` is terminated: launch another before sending",
+            "handler runs: 3\n",
+        ],
+    );
+}
+
+#[test]
+fn kernel_states() {
+    check(
+        "kernel_states",
+        &[
+            "booked -45050 in month 1: Balance { cents: 82450 }",
+            "bookings: 3, months: [-2500, 74950, 0,",
+            "a fault: index out of bounds: the len is 12 but the index is 12",
+            "it is Faulted now",
+            "restarted: Account { cents: 10000, bookings: 0",
+            "restored: Account { cents: 82450, bookings: 3",
+            "and on: Balance { cents: 82449 }",
+            "handler runs: 4\n",
+        ],
+    );
+}
+
+#[test]
+fn request_response() {
+    check(
+        "request_response",
+        &[
+            "Statistics { samples: 100, mean: ",
+            "smallest: 0.0, largest: 100.0 }",
+            "`statistics` did not answer within 20ms",
+            "`statistics` does not take messages of type Statistics",
+            "drained: true",
+            "handler runs: 10102\n",
+        ],
+    );
+}
+
+#[test]
+fn kernel_to_kernel() {
+    check(
+        "kernel_to_kernel",
+        &[
+            "10000 hops",
+            "ring[0] passed it 1251 times\nring[1] passed it 1250 times",
+            "to actor 3: Queued",
+            "to actor 4000: Refused(Unknown)\ndead letters: 1",
+            "handler runs: 10002\n",
+        ],
+    );
+}
+
+#[test]
+fn pub_sub() {
+    check(
+        "pub_sub",
+        &[
+            "the host got 100",
+            "display got Seen { readings: 101, highest: 99.0 }",
+            "alarm got Seen { readings: 51, highest: 99.0 }",
+            "late got Seen { readings: 1, highest: 99.0 }",
+            "handler runs: 253\n",
+        ],
+    );
+}
+
+#[test]
+fn batch_processor() {
+    // Steps from all numbers up to 2000, by a loop of another kind.
+    let steps = |from: u32| {
+        std::iter::successors(Some(from), |n| {
+            (*n > 1).then_some(if n % 2 == 0 { n / 2 } else { 3 * n + 1 })
+        })
+        .count()
+            - 1
+    };
+    let sum = (1..=2000).map(steps).sum::<usize>();
+    check(
+        "batch_processor",
+        &[
+            "2000 jobs in",
+            "the longest: Some(Outcome { number: 1161, steps: 181 })",
+            &format!("steps in all: {sum}\n"),
+            "workers[3] did 500 jobs",
+            "dead letters: 0",
+            "handler runs: 2000\n",
+        ],
+    );
+}
+
+#[test]
+fn telemetry() {
+    check(
+        "telemetry",
+        &["dead letters: 1 (deadline passed)", "handler runs: 1000\n"],
+    );
+}
+
+#[test]
+fn a_backend_that_does_not_exist_is_named() {
+    let output = Command::new(program("hello_kernel"))
+        .args(["--backend", "abacus"])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no backend `abacus`"));
+}
