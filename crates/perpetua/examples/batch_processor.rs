@@ -32,7 +32,7 @@ fn collatz(_ctx: &mut Context, done: &mut u32, job: Job) -> Outcome {
     let mut n = job.number;
     let mut steps = 0u32;
     while n > 1 {
-        n = if n % 2 == 0 { n / 2 } else { n * 3 + 1 };
+        n = if n & 1 == 0 { n / 2 } else { n * 3 + 1 };
         steps += 1;
     }
     Outcome {
