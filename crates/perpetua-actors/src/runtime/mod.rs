@@ -2,23 +2,28 @@
 //!
 //! [`PerpetuaRuntime`] launches actors as [`LaunchOptions`] say and gives [`KernelHandle`]s. Below it, in the order in which a message
 //! travels: `handle`, `asks` (who waits for which answer), `engine` (the contract of what runs actors), `threads` (it on the
-//! CPU), `host` (what engines call back to), `outputs`, `topics`; beside them `timer`, `core` and `persist`. Nothing but
+//! CPU) and `batched` (it where no kernel can stay), `host` (what engines call back to), `outputs`, `topics`; every engine uses
+//! `mailbox`, `outbox` and `vitals`; beside them `timer`, `core` and `persist`. Nothing but
 //! `open_engine` names an engine by its type.
 
 mod asks;
+mod batched;
 mod core;
 mod engine;
 mod group;
 mod handle;
 mod host;
 mod lock;
+mod mailbox;
 mod options;
+mod outbox;
 mod output;
 mod outputs;
 mod persist;
 mod threads;
 mod timer;
 mod topics;
+mod vitals;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +57,8 @@ pub type Backend = BackendKind;
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     backend: Backend,
+    /// Handlers run as kernels over batches of messages, whatever the backend.
+    in_batches: bool,
     /// Worker threads; 0: as many as the machine runs at once.
     threads: usize,
     /// For how long what an actor sends may find no room.
@@ -74,6 +81,7 @@ impl RuntimeBuilder {
         RuntimeBuilder {
             settings: Settings {
                 backend: Backend::Cpu,
+                in_batches: false,
                 threads: 0,
                 patience: Duration::from_secs(1),
                 ask_timeout: Duration::from_secs(5),
@@ -87,6 +95,13 @@ impl RuntimeBuilder {
     /// Where actors run; on the CPU unless said otherwise.
     pub fn backend(mut self, backend: Backend) -> RuntimeBuilder {
         self.settings.backend = backend;
+        self
+    }
+
+    /// Handlers run as kernels over batches of messages, as they do where no kernel can stay. On the CPU that is the
+    /// interpreter: slow, and what all others are measured against.
+    pub fn in_batches(mut self) -> RuntimeBuilder {
+        self.settings.in_batches = true;
         self
     }
 
@@ -149,11 +164,13 @@ impl RuntimeBuilder {
 
 fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
     match settings.backend {
+        BackendKind::Wgpu => batched::open(host, settings),
+        _ if settings.in_batches => batched::open(host, settings),
         BackendKind::Cpu | BackendKind::Auto => threads::open(host, settings),
         other => Err(ActorError::Unsupported {
             backend: other.name(),
             operation: "running actors",
-            remedy: "take `Backend::Cpu`",
+            remedy: "take `Backend::Cpu` or `Backend::Wgpu`, or build it `in_batches`",
         }),
     }
 }

@@ -8,19 +8,17 @@
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::mailbox::Mailbox;
 use super::state::StateMemory;
 use crate::error::{ActorError, Result};
-use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Packet};
 use crate::runtime::group::Group;
-use crate::runtime::host::{Host, micros};
 use crate::runtime::lock::lock;
-use crate::telemetry::{ActorMetrics, LatencyHistogram};
+use crate::runtime::mailbox::Mailbox;
+use crate::runtime::vitals::Vitals;
 
 const RUNNING: u8 = 1;
 const PENDING: u8 = 2;
@@ -30,12 +28,9 @@ pub(super) struct Cell {
     pub(super) id: ActorId,
     pub(super) group: Arc<Group>,
     pub(super) mailbox: Mailbox,
-    pub(super) counters: Counters,
+    pub(super) vitals: Vitals,
     schedule: AtomicU8,
-    life: AtomicU8,
     run_time: AtomicU32,
-    // Made with the first message: a million actors that get none take no room for it.
-    latency: OnceLock<Box<LatencyHistogram>>,
     inside: UnsafeCell<Inside>,
     // Whether `inside` holds something unsent, for those outside.
     stalled: AtomicBool,
@@ -51,34 +46,6 @@ pub(super) struct Inside {
     pub(super) unsent: VecDeque<Packet>,
     /// Since when.
     pub(super) stalled: Option<Instant>,
-}
-
-/// Written by the cell's runner only, but for the mailbox's own.
-#[derive(Default)]
-pub(super) struct Counters {
-    pub(super) processed: AtomicU64,
-    pub(super) sent: AtomicU64,
-    pub(super) errors: AtomicU64,
-    pub(super) dropped: AtomicU64,
-}
-
-impl Counters {
-    /// Adds what another cell has counted.
-    pub(super) fn go_on_from(&self, other: &Counters) {
-        for (own, other) in [
-            (&self.processed, &other.processed),
-            (&self.sent, &other.sent),
-            (&self.errors, &other.errors),
-            (&self.dropped, &other.dropped),
-        ] {
-            count(own, other.load(Ordering::Relaxed));
-        }
-    }
-}
-
-/// Adds to a counter that has one writer at a time.
-pub(super) fn count(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
 // SAFETY: `inside` is reached only through `Running`, of which there is one at a time (the bit RUNNING); all else is Sync.
@@ -103,11 +70,9 @@ impl Cell {
             id,
             group: Arc::clone(group),
             mailbox: Mailbox::default(),
-            counters: Counters::default(),
+            vitals: Vitals::new(id, group),
             schedule: AtomicU8::new(0),
-            life: AtomicU8::new(ActorState::Launched as u8),
             run_time: AtomicU32::new(0),
-            latency: OnceLock::new(),
             inside: UnsafeCell::new(inside),
             stalled: AtomicBool::new(false),
             waiting: Mutex::new(Vec::new()),
@@ -179,37 +144,6 @@ impl Cell {
         self.stalled.store(stalled, Ordering::Release);
     }
 
-    /// Where in its life it is.
-    pub(super) fn life(&self) -> ActorState {
-        ActorState::from_number(self.life.load(Ordering::Acquire)).unwrap_or(ActorState::Terminated)
-    }
-
-    /// Sets it without asking.
-    pub(super) fn set_life(&self, life: ActorState) {
-        self.life.store(life as u8, Ordering::Release);
-    }
-
-    /// Moves it on in its life.
-    pub(super) fn transition(&self, to: ActorState) -> Result<()> {
-        loop {
-            let from = self.life();
-            from.check_move(to, &self.group.title(self.id))?;
-            let moved = self
-                .life
-                .compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Relaxed);
-            if moved.is_ok() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Makes it faulted, wherever it was, unless it was terminated meanwhile.
-    pub(super) fn fault(&self) {
-        let fault = |life: u8| (life != ActorState::Terminated as u8).then_some(ActorState::Faulted as u8);
-        // Terminated already: it stays so.
-        let _ = self.life.fetch_update(Ordering::AcqRel, Ordering::Acquire, fault);
-    }
-
     /// Remembers that `other` waits for room in this mailbox.
     pub(super) fn wait_for_room(&self, other: &Arc<Cell>) {
         let mut waiting = lock(&self.waiting);
@@ -229,13 +163,6 @@ impl Cell {
         std::mem::take(&mut *waiting)
     }
 
-    fn latencies(&self) -> &OnceLock<Box<LatencyHistogram>> {
-        match self.group.shares_latencies() {
-            true => &self.group.telemetry.latency,
-            false => &self.latency,
-        }
-    }
-
     /// Nanoseconds that a run of its handler takes, about; 0: not known.
     pub(super) fn run_time(&self) -> u32 {
         match self.run_time.load(Ordering::Relaxed) {
@@ -250,31 +177,6 @@ impl Cell {
         let new = if old == 0 { each } else { old - old / 4 + each / 4 }.max(1);
         if self.run_time.swap(new, Ordering::Relaxed) == 0 {
             self.group.telemetry.run_time.store(new, Ordering::Relaxed);
-        }
-    }
-
-    /// Counts how long ago the message was sent that has just been handled, to a microsecond.
-    pub(super) fn note_latency(&self, host: &Host, sent: u64) {
-        let now = host.clock.now().micros();
-        self.latencies()
-            .get_or_init(Box::default)
-            .record(now.saturating_sub(micros(sent)) * 1000);
-    }
-
-    /// Figures.
-    pub(super) fn metrics(&self) -> ActorMetrics {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        ActorMetrics {
-            messages_processed: load(&self.counters.processed),
-            messages_sent: load(&self.counters.sent),
-            messages_dropped: load(&self.counters.dropped),
-            errors_encountered: load(&self.counters.errors),
-            queue_depth: self.mailbox.len() as u64,
-            latency: self
-                .latencies()
-                .get()
-                .map(|all| all.snapshot())
-                .unwrap_or_default(),
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Actors on the CPU: worker threads that sleep while there is nothing to do. Must not know names, askers or topics.
 //!
-//! `cell` is one actor, `mailbox` and `state` what it owns, `queue` the actors that wait for a worker, `run` what a worker does with
+//! `cell` is one actor, `state` its memory, `queue` the actors that wait for a worker, `run` what a worker does with
 //! one, `overrun` what becomes of handlers that do not return. Whoever waits for an answer runs the actor itself where handlers are
 //! quick ([`QUICK`]): that saves two changes of threads.
 
 mod cell;
-mod mailbox;
 mod overrun;
 mod queue;
 mod run;
@@ -18,7 +17,6 @@ use std::time::Duration;
 use perpetua_device::BackendKind;
 
 use self::cell::{Cell, Running};
-use self::mailbox::Push;
 use self::overrun::Watch;
 use self::queue::RunQueue;
 use self::run::Until;
@@ -27,6 +25,8 @@ use super::engine::{ActorImage, Engine, Frozen, Refusal};
 use super::group::Group;
 use super::host::Host;
 use super::lock::{lock, read, write};
+use super::mailbox::Push;
+use super::vitals::count;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Packet};
@@ -139,11 +139,11 @@ impl Shared {
     fn handled_if_idle(&self) -> Option<u64> {
         let mut handled = 0;
         for cell in read(&self.cells).iter().flatten() {
-            let waits = cell.life() == ActorState::Active && cell.mailbox.len() > 0;
+            let waits = cell.vitals.life() == ActorState::Active && cell.mailbox.len() > 0;
             if waits || cell.is_busy() || cell.is_stalled() {
                 return None;
             }
-            handled += cell.counters.processed.load(Ordering::Relaxed);
+            handled += cell.vitals.processed.load(Ordering::Relaxed);
         }
         Some(handled)
     }
@@ -235,12 +235,12 @@ impl Engine for Threads {
     }
 
     fn life(&self, actor: ActorId) -> Option<ActorState> {
-        self.shared.find(actor).map(|cell| cell.life())
+        self.shared.find(actor).map(|cell| cell.vitals.life())
     }
 
     fn transition(&self, actor: ActorId, to: ActorState) -> Result<()> {
         let cell = self.shared.known(actor)?;
-        cell.transition(to)?;
+        cell.vitals.transition(to)?;
         if to == ActorState::Active {
             self.shared.notify(&cell);
         }
@@ -290,20 +290,22 @@ impl Engine for Threads {
                 // A restored mailbox may hold what a smaller capacity would not let in.
                 cell.mailbox.push(packet, usize::MAX);
             }
-            cell::count(&cell.counters.processed, image.processed);
-            cell::count(&cell.counters.errors, image.errors);
+            count(&cell.vitals.processed, image.processed);
+            count(&cell.vitals.errors, image.errors);
         })
     }
 
     fn revive(&self, actor: ActorId, life: ActorState) {
         if let Some(cell) = self.shared.find(actor) {
-            cell.set_life(life);
+            cell.vitals.set_life(life);
             self.shared.notify(&cell);
         }
     }
 
     fn metrics(&self, actor: ActorId) -> Option<ActorMetrics> {
-        self.shared.find(actor).map(|cell| cell.metrics())
+        self.shared
+            .find(actor)
+            .map(|cell| cell.vitals.metrics(cell.mailbox.len()))
     }
 
     fn resume(&self, actor: ActorId) {
@@ -378,12 +380,12 @@ impl Frozen for Standstill<'_> {
         let mut running = lock(&self.stopped[at]);
         let cell = Arc::clone(running.cell());
         Some(ActorImage {
-            life: cell.life(),
+            life: cell.vitals.life(),
             state: state_bytes(&mut running),
             mailbox: cell.mailbox.snapshot(),
             unsent: running.inside().unsent.iter().copied().collect(),
-            processed: cell.counters.processed.load(Ordering::Relaxed),
-            errors: cell.counters.errors.load(Ordering::Relaxed),
+            processed: cell.vitals.processed.load(Ordering::Relaxed),
+            errors: cell.vitals.errors.load(Ordering::Relaxed),
         })
     }
 }

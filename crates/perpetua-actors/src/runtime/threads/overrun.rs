@@ -7,13 +7,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::cell::{Cell, count};
+use super::cell::Cell;
 use super::run::Until;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::Packet;
 use crate::runtime::group::Group;
 use crate::runtime::lock::{lock, write};
+use crate::runtime::vitals::count;
 
 /// How long [`Watch::join`] waits for handlers that run.
 const LAST_RUN: Duration = Duration::from_secs(5);
@@ -155,9 +156,9 @@ fn replace(shared: &Shared, current: &Current) {
         Ok(cell) => Arc::new(cell),
         Err(error) => return tracing::error!(%error, "no new cell"),
     };
-    cell.counters.go_on_from(&old.counters);
-    count(&cell.counters.errors, 1);
-    cell.set_life(ActorState::Faulted);
+    cell.vitals.go_on_from(&old.vitals);
+    count(&cell.vitals.errors, 1);
+    cell.vitals.set_life(ActorState::Faulted);
     {
         let mut cells = write(&shared.cells);
         match cells.get_mut(old.id.0 as usize) {

@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::Shared;
-use super::cell::{Cell, Inside, Running, count};
-use super::mailbox::Push;
+use super::cell::{Cell, Inside, Running};
 use super::overrun::Slot;
-use crate::context::{Context, ENTRY_WORDS};
+use crate::context::Context;
 use crate::dead_letters::DeadReason;
 use crate::lifecycle::ActorState;
-use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, Packet, priority};
+use crate::message::{ActorId, Header, Kind, Packet};
 use crate::runtime::engine::Refusal;
-use crate::runtime::host::micros;
+use crate::runtime::mailbox::Push;
+use crate::runtime::outbox;
+use crate::runtime::vitals::count;
 
 /// Messages of one actor that are handled before others have their turn.
 pub(super) const TURN: u32 = 64;
@@ -45,7 +46,7 @@ impl Shared {
         let began = Instant::now();
         let mut handled = 0;
         let end = loop {
-            if !self.flush(&cell, running.inside()) || cell.life() != ActorState::Active {
+            if !self.flush(&cell, running.inside()) || cell.vitals.life() != ActorState::Active {
                 break End::Rest;
             }
             if handled == TURN || matches!(until, Until::Answered(done) if done.load(Ordering::Acquire)) {
@@ -98,8 +99,8 @@ impl Shared {
     ) -> bool {
         let head = &packet.header;
         let now = self.host.now();
-        if is_late(head, now) {
-            count(&cell.counters.dropped, 1);
+        if outbox::is_late(head, now) {
+            count(&cell.vitals.dropped, 1);
             self.host.undelivered(&cell.group, packet, DeadReason::Expired);
             return true;
         }
@@ -119,19 +120,19 @@ impl Shared {
         };
         match outcome {
             Ok(true) => {
-                count(&cell.counters.processed, 1);
-                cell.note_latency(&self.host, head.sent);
+                count(&cell.vitals.processed, 1);
+                cell.vitals.note_latency(&self.host, head.sent);
                 self.route(cell, inside, context, packet);
             }
             Ok(false) => {
-                count(&cell.counters.errors, 1);
+                count(&cell.vitals.errors, 1);
                 self.host.undelivered(&cell.group, packet, DeadReason::Foreign);
             }
             Err(panic) => {
-                count(&cell.counters.errors, 1);
+                count(&cell.vitals.errors, 1);
                 // What it has sent before stands.
                 self.route_entries(cell, inside, context, packet);
-                cell.fault();
+                cell.vitals.fault();
                 self.host.faulted(&cell.group, cell.id, packet, describe(&*panic));
             }
         }
@@ -143,18 +144,7 @@ impl Shared {
         let replied = self.route_entries(cell, inside, context, packet);
         let head = &packet.header;
         if head.kind == Kind::Ask && !replied {
-            let header = Header {
-                destination: head.sender.0,
-                sender: cell.id,
-                type_id: head.type_id,
-                kind: Kind::Done,
-                words: 0,
-                deadline: 0,
-                sent: self.host.now(),
-                ..*head
-            };
-            let payload = [0; PAYLOAD_WORDS];
-            self.dispatch(cell, inside, Packet { header, payload }, head);
+            self.dispatch(cell, inside, outbox::done(&self.host, packet), head);
         }
     }
 
@@ -168,37 +158,17 @@ impl Shared {
     ) -> bool {
         let mut replied = false;
         for entry in 0..context.entries() {
-            let Some(out) = self.entry(cell.id, context, entry) else {
-                count(&cell.counters.dropped, 1);
+            let word = |at| context.outbox_word(entry, at as u32);
+            let Some(out) = outbox::packet(&self.host, cell.id, word) else {
+                count(&cell.vitals.dropped, 1);
                 continue;
             };
             replied |= out.header.kind == Kind::Reply && out.header.destination == packet.header.sender.0;
             self.dispatch(cell, inside, out, &packet.header);
         }
-        count(&cell.counters.sent, u64::from(context.entries()));
-        count(&cell.counters.dropped, u64::from(context.refused()));
+        count(&cell.vitals.sent, u64::from(context.entries()));
+        count(&cell.vitals.dropped, u64::from(context.refused()));
         replied
-    }
-
-    fn entry(&self, sender: ActorId, context: &Context, entry: u32) -> Option<Packet> {
-        let word = |at: usize| context.outbox_word(entry, at as u32);
-        let flags = word(3);
-        let header = Header {
-            destination: word(0),
-            sender,
-            type_id: word(1),
-            correlation: word(2),
-            sent: self.host.now(),
-            kind: Kind::from_number(flags as u8)?,
-            priority: match (flags >> 8) as u8 {
-                0 => priority::NORMAL,
-                other => other,
-            },
-            words: (flags >> 16) as u8,
-            deadline: 0,
-        };
-        let payload = std::array::from_fn(|i| word(ENTRY_WORDS - PAYLOAD_WORDS + i));
-        Some(Packet { header, payload })
     }
 
     // Delivers a packet, or keeps it for later where its destination is full. `cause` is what the handler ran for.
@@ -214,20 +184,12 @@ impl Shared {
     }
 
     fn deliver(&self, from: &Arc<Cell>, out: &Packet, cause: Option<&Header>) -> Result<(), Refusal> {
-        let head = &out.header;
-        if head.kind == Kind::Publish {
-            return self.host.publish(&from.group, out);
+        if let Some(taken) = outbox::to_host(&self.host, &from.group, out) {
+            return taken;
         }
-        if head.destination == ActorId::HOST.0 {
-            return self.host.take(&from.group, out);
-        }
-        let to = self.find(ActorId(head.destination)).ok_or(Refusal::Gone)?;
-        if matches!(head.kind, Kind::Reply | Kind::Done)
-            && cause.is_none_or(|cause| cause.kind != Kind::Ask)
-            && !to.group.takes(head.type_id)
-        {
-            // Nobody waits for it: whoever sent the message did not ask.
-            count(&from.counters.dropped, 1);
+        let to = self.find(ActorId(out.header.destination)).ok_or(Refusal::Gone)?;
+        if outbox::is_unclaimed(&out.header, cause, &to.group) {
+            count(&from.vitals.dropped, 1);
             return Ok(());
         }
         match to.mailbox.push(out, to.group.capacity) {
@@ -286,7 +248,7 @@ impl Shared {
         let inside = running.inside();
         if inside.stalled.is_some_and(|since| since.elapsed() >= patience) {
             for out in std::mem::take(&mut inside.unsent) {
-                count(&cell.counters.dropped, 1);
+                count(&cell.vitals.dropped, 1);
                 self.host.undelivered(&cell.group, &out, DeadReason::Full);
             }
             inside.stalled = None;
@@ -298,11 +260,6 @@ impl Shared {
             self.host.stalled(cell.id);
         }
     }
-}
-
-// Whether the message's deadline has passed at `now`, both by the hybrid logical clock.
-fn is_late(head: &Header, now: u64) -> bool {
-    head.deadline != 0 && micros(now) > micros(head.sent) + u64::from(head.deadline)
 }
 
 fn describe(panic: &(dyn std::any::Any + Send)) -> String {

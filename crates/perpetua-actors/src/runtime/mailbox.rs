@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::lock::lock;
 use crate::message::Packet;
-use crate::runtime::lock::lock;
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Push {
+pub(crate) enum Push {
     Taken,
     Full,
     /// Nothing is taken until [`Mailbox::unseal`].
@@ -21,7 +21,7 @@ pub(super) enum Push {
 
 /// A bounded queue of packets.
 #[derive(Default)]
-pub(super) struct Mailbox {
+pub(crate) struct Mailbox {
     inner: Mutex<Inner>,
     // As many as wait; a hint for those who do not lock.
     depth: AtomicU32,
@@ -36,7 +36,7 @@ struct Inner {
 
 impl Mailbox {
     /// Appends behind all of the same or higher priority.
-    pub(super) fn push(&self, packet: &Packet, capacity: usize) -> Push {
+    pub(crate) fn push(&self, packet: &Packet, capacity: usize) -> Push {
         let mut inner = lock(&self.inner);
         if inner.closed {
             return Push::Closed;
@@ -62,7 +62,7 @@ impl Mailbox {
     }
 
     /// The next packet.
-    pub(super) fn pop(&self) -> Option<Packet> {
+    pub(crate) fn pop(&self) -> Option<Packet> {
         if self.depth.load(Ordering::Relaxed) == 0 {
             // A push that is not seen here is followed by its pusher's look at the actor's schedule.
             return None;
@@ -73,28 +73,35 @@ impl Mailbox {
         packet
     }
 
+    /// Gives back what was popped last and not handled: it goes first again.
+    pub(crate) fn unpop(&self, packets: impl DoubleEndedIterator<Item = Packet>) {
+        let mut inner = lock(&self.inner);
+        packets.rev().for_each(|packet| inner.packets.push_front(packet));
+        self.depth.store(inner.packets.len() as u32, Ordering::Relaxed);
+    }
+
     /// How many wait.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.depth.load(Ordering::Relaxed) as usize
     }
 
     /// Refuses packets until [`Mailbox::unseal`].
-    pub(super) fn seal(&self) {
+    pub(crate) fn seal(&self) {
         lock(&self.inner).sealed = true;
     }
 
     /// Takes packets again.
-    pub(super) fn unseal(&self) {
+    pub(crate) fn unseal(&self) {
         lock(&self.inner).sealed = false;
     }
 
     /// What waits, in order.
-    pub(super) fn snapshot(&self) -> Vec<Packet> {
+    pub(crate) fn snapshot(&self) -> Vec<Packet> {
         lock(&self.inner).packets.iter().copied().collect()
     }
 
     /// Refuses packets for ever, and gives what waited.
-    pub(super) fn close(&self) -> Vec<Packet> {
+    pub(crate) fn close(&self) -> Vec<Packet> {
         let mut inner = lock(&self.inner);
         inner.closed = true;
         self.depth.store(0, Ordering::Relaxed);
@@ -102,7 +109,7 @@ impl Mailbox {
     }
 
     /// Closes `other` and takes over what waits there, as if it had been sent here first.
-    pub(super) fn inherit(&self, other: &Mailbox) {
+    pub(crate) fn inherit(&self, other: &Mailbox) {
         let mut packets = other.close();
         let mut inner = lock(&self.inner);
         packets.extend(&inner.packets);

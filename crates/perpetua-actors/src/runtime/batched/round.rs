@@ -1,0 +1,356 @@
+//! One batch for each launch of actors: messages out of mailboxes, their handlers on the device, what these sent to where it goes.
+//! Must not know threads.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use perpetua_device::{Device, DynBuffer, Error, Kernel, LaunchConfig, args};
+use perpetua_ir::ir::{ParamKind, Type};
+
+use super::{Outcome, Shared, World, first_stall};
+use crate::context::ENTRY_WORDS;
+use crate::dead_letters::DeadReason;
+use crate::device::batched::OUT_WORDS;
+use crate::error::{ActorError, Result};
+use crate::lifecycle::ActorState;
+use crate::message::{ActorId, Header, Kind, PACKET_WORDS, Packet};
+use crate::runtime::engine::Refusal;
+use crate::runtime::group::Group;
+use crate::runtime::lock::{lock, read};
+use crate::runtime::mailbox::{Mailbox, Push};
+use crate::runtime::outbox;
+use crate::runtime::vitals::{Vitals, count};
+
+/// Messages of one actor in a batch.
+const OF_ONE: usize = 64;
+/// Messages of a batch.
+const OF_ALL: usize = 4096;
+/// Lanes of a work-group.
+const LANES: u32 = 64;
+
+/// One actor.
+pub(super) struct Cell {
+    pub(super) id: ActorId,
+    pub(super) group: Arc<Group>,
+    pub(super) mailbox: Mailbox,
+    pub(super) vitals: Vitals,
+    /// Its messages are in a batch.
+    pub(super) busy: AtomicBool,
+    pub(super) inside: Mutex<Inside>,
+}
+
+/// What batches change.
+pub(super) struct Inside {
+    pub(super) state: Vec<u8>,
+    /// What found its destination full, in order of sending.
+    pub(super) unsent: VecDeque<Packet>,
+    /// Since when.
+    pub(super) stalled: Option<Instant>,
+}
+
+impl Cell {
+    pub(super) fn new(id: ActorId, group: &Arc<Group>) -> Cell {
+        Cell {
+            id,
+            group: Arc::clone(group),
+            mailbox: Mailbox::default(),
+            vitals: Vitals::new(id, group),
+            busy: AtomicBool::new(false),
+            inside: Mutex::new(Inside {
+                state: group.initial.clone(),
+                unsent: VecDeque::new(),
+                stalled: None,
+            }),
+        }
+    }
+}
+
+/// What handles the messages of one launch's actors.
+pub(super) struct Program {
+    pub(super) group: Arc<Group>,
+    kernel: Kernel,
+    /// The state's type there.
+    state: Type,
+}
+
+impl Program {
+    /// Compiles the handler.
+    pub(super) fn new(device: &Device, group: &Arc<Group>) -> Result<Program> {
+        let kernel = device.kernel(&(group.handler.batched)())?;
+        let params = kernel
+            .signature()
+            .into_iter()
+            .flat_map(|signature| signature.params());
+        let state = params
+            .filter_map(|param| match &param.kind {
+                ParamKind::Buffer { element, .. } if param.name == "states" => Some(element.clone()),
+                _ => None,
+            })
+            .next()
+            .ok_or(ActorError::Unsupported {
+                backend: device.backend().name(),
+                operation: "a handler whose batch kernel has no states",
+                remedy: "write the handler with `#[ring_kernel]`",
+            })?;
+        Ok(Program {
+            group: Arc::clone(group),
+            kernel,
+            state,
+        })
+    }
+}
+
+/// The messages of one actor in a batch.
+struct Run {
+    cell: Arc<Cell>,
+    packets: Vec<Packet>,
+}
+
+/// What the device gave back.
+struct Results {
+    states: Vec<u8>,
+    out: Vec<u32>,
+    counts: Vec<u32>,
+    done: Vec<u32>,
+    fault: Option<(u32, String)>,
+}
+
+impl Shared {
+    /// A batch for each program that has messages.
+    pub(super) fn round(&self, world: &mut World) -> Outcome {
+        let mut outcome = Outcome::default();
+        for program in &world.programs {
+            let runs = self.gather(program, &mut outcome);
+            if runs.is_empty() {
+                continue;
+            }
+            match self.launch_batch(program, &runs) {
+                Ok(results) => self.route(&runs, &results),
+                Err(error) => self.lost(&runs, &error),
+            }
+            runs.iter()
+                .for_each(|run| run.cell.busy.store(false, Ordering::Release));
+            outcome.more = true;
+        }
+        outcome
+    }
+
+    // Takes messages that may be handled out of their mailboxes.
+    fn gather(&self, program: &Program, outcome: &mut Outcome) -> Vec<Run> {
+        let now = self.host.now();
+        let mut runs = Vec::new();
+        let mut all = 0;
+        for actor in program.group.actors() {
+            let Some(cell) = self.find(actor) else {
+                continue;
+            };
+            if !self.flush(&cell) {
+                outcome.stalled = true;
+                continue;
+            }
+            if all >= OF_ALL {
+                outcome.more |= cell.mailbox.len() > 0;
+                continue;
+            }
+            cell.busy.store(true, Ordering::Relaxed);
+            // Pairs with the fence in `settled`.
+            fence(Ordering::SeqCst);
+            let mut packets = Vec::new();
+            while packets.len() < OF_ONE && cell.vitals.life() == ActorState::Active {
+                let Some(packet) = cell.mailbox.pop() else {
+                    break;
+                };
+                if outbox::is_late(&packet.header, now) {
+                    count(&cell.vitals.dropped, 1);
+                    self.host.undelivered(&cell.group, &packet, DeadReason::Expired);
+                    continue;
+                }
+                packets.push(packet);
+            }
+            if packets.is_empty() {
+                cell.busy.store(false, Ordering::Release);
+                continue;
+            }
+            all += packets.len();
+            runs.push(Run { cell, packets });
+        }
+        runs
+    }
+
+    fn launch_batch(&self, program: &Program, runs: &[Run]) -> Result<Results> {
+        let all: usize = runs.iter().map(|run| run.packets.len()).sum();
+        let mut packets = Vec::with_capacity(all * PACKET_WORDS);
+        let mut table = Vec::with_capacity(runs.len() * 4);
+        let mut states = Vec::new();
+        for (index, run) in runs.iter().enumerate() {
+            let first = (packets.len() / PACKET_WORDS) as u32;
+            table.extend([first, run.packets.len() as u32, run.cell.id.0, index as u32]);
+            run.packets
+                .iter()
+                .for_each(|packet| packets.extend(packet.to_words()));
+            states.extend_from_slice(&lock(&run.cell.inside).state);
+        }
+        // Handlers count on from here: no stamp of theirs may cross into the upper half.
+        let mut now = self.host.now();
+        if now as u32 > u32::MAX - 2 * OF_ONE as u32 {
+            now = (now | u64::from(u32::MAX)) + 1;
+        }
+        let device = &self.device;
+        let packets = device.upload(&packets)?;
+        let table = device.upload(&table)?;
+        let states = DynBuffer::upload(device, &program.state, &states)?;
+        let out = device.zeros::<u32>(all * OUT_WORDS)?;
+        let counts = device.zeros::<u32>(all)?;
+        let done = device.zeros::<u32>(runs.len())?;
+        let lanes = runs.len() as u32;
+        let (low, high) = (now as u32, (now >> 32) as u32);
+        let arguments = args![&packets, &table, &states, &out, &counts, &done, low, high, lanes];
+        let config = LaunchConfig::new([lanes.div_ceil(LANES), 1, 1], [LANES, 1, 1]);
+        device.launch(&program.kernel, config, arguments)?;
+        let fault = match device.synchronize() {
+            Ok(()) => None,
+            Err(Error::Fault(fault)) => {
+                let lane = fault.block[0] * LANES + fault.thread[0];
+                Some((lane, fault.to_string()))
+            }
+            Err(other) => return Err(other.into()),
+        };
+        self.host.go_on_from(now + OF_ONE as u64)?;
+        Ok(Results {
+            states: states.read()?,
+            out: out.read()?,
+            counts: counts.read()?,
+            done: done.read()?,
+            fault,
+        })
+    }
+
+    // Gives each actor its state, and what its handlers sent to where it goes.
+    fn route(&self, runs: &[Run], results: &Results) {
+        let mut first = 0;
+        for (lane, run) in runs.iter().enumerate() {
+            let (cell, packets) = (&run.cell, &run.packets);
+            let mut inside = lock(&cell.inside);
+            let size = inside.state.len();
+            inside
+                .state
+                .copy_from_slice(&results.states[lane * size..(lane + 1) * size]);
+            let done = (results.done[lane] as usize).min(packets.len());
+            for (i, packet) in packets[..done].iter().enumerate() {
+                let counts = results.counts[first + i];
+                if counts & 256 == 0 {
+                    count(&cell.vitals.errors, 1);
+                    self.host.undelivered(&cell.group, packet, DeadReason::Foreign);
+                    continue;
+                }
+                count(&cell.vitals.processed, 1);
+                cell.vitals.note_latency(&self.host, packet.header.sent);
+                let out = &results.out[(first + i) * OUT_WORDS..][..OUT_WORDS];
+                self.route_entries(cell, &mut inside, packet, out, counts as usize & 255);
+            }
+            drop(inside);
+            if let [faulted, rest @ ..] = &packets[done..] {
+                cell.mailbox.unpop(rest.iter().copied());
+                count(&cell.vitals.errors, 1);
+                cell.vitals.fault();
+                let text = match &results.fault {
+                    Some((of, text)) if *of as usize == lane => text.clone(),
+                    Some((_, text)) => format!("not recorded, since another of its batch did first ({text})"),
+                    None => "not recorded by the device".into(),
+                };
+                self.host.faulted(&cell.group, cell.id, faulted, text);
+            }
+            first += packets.len();
+        }
+    }
+
+    fn route_entries(&self, cell: &Cell, inside: &mut Inside, packet: &Packet, out: &[u32], entries: usize) {
+        let mut replied = false;
+        for words in out.chunks_exact(ENTRY_WORDS).take(entries) {
+            let Some(out) = outbox::packet(&self.host, cell.id, |at| words[at]) else {
+                count(&cell.vitals.dropped, 1);
+                continue;
+            };
+            replied |= out.header.kind == Kind::Reply && out.header.destination == packet.header.sender.0;
+            self.dispatch(cell, inside, out, Some(&packet.header));
+        }
+        count(&cell.vitals.sent, entries as u64);
+        if packet.header.kind == Kind::Ask && !replied {
+            let done = outbox::done(&self.host, packet);
+            self.dispatch(cell, inside, done, Some(&packet.header));
+        }
+    }
+
+    // The device failed: nobody knows what the handlers have done.
+    fn lost(&self, runs: &[Run], error: &ActorError) {
+        for run in runs {
+            run.cell.vitals.fault();
+            count(&run.cell.vitals.errors, run.packets.len() as u64);
+            for packet in &run.packets {
+                let (group, actor) = (&run.cell.group, run.cell.id);
+                self.host
+                    .faulted(group, actor, packet, format!("the batch failed: {error}"));
+            }
+        }
+    }
+
+    fn dispatch(&self, cell: &Cell, inside: &mut Inside, out: Packet, cause: Option<&Header>) {
+        if inside.unsent.is_empty() {
+            match self.deliver(cell, &out, cause) {
+                Ok(()) => return,
+                Err(Refusal::Gone) => return self.host.undelivered(&cell.group, &out, DeadReason::Unknown),
+                Err(Refusal::Full) => {}
+            }
+        }
+        inside.unsent.push_back(out);
+    }
+
+    fn deliver(&self, from: &Cell, out: &Packet, cause: Option<&Header>) -> std::result::Result<(), Refusal> {
+        if let Some(taken) = outbox::to_host(&self.host, &from.group, out) {
+            return taken;
+        }
+        let to = ActorId(out.header.destination);
+        let to = read(&self.cells).get(to.0 as usize).cloned().flatten();
+        let to = to.ok_or(Refusal::Gone)?;
+        if outbox::is_unclaimed(&out.header, cause, &to.group) {
+            count(&from.vitals.dropped, 1);
+            return Ok(());
+        }
+        match to.mailbox.push(out, to.group.capacity) {
+            Push::Taken => Ok(()),
+            // Nothing is sealed while there is a batch.
+            Push::Full | Push::Sealed => Err(Refusal::Full),
+            Push::Closed => Err(Refusal::Gone),
+        }
+    }
+
+    // Delivers what found no room before; false while something still finds none.
+    fn flush(&self, cell: &Cell) -> bool {
+        let mut inside = lock(&cell.inside);
+        while let Some(out) = inside.unsent.front().copied() {
+            match self.deliver(cell, &out, None) {
+                Ok(()) => {}
+                Err(Refusal::Gone) => self.host.undelivered(&cell.group, &out, DeadReason::Unknown),
+                Err(Refusal::Full) => {
+                    if first_stall(&mut inside.stalled) {
+                        self.host.stalled(cell.id);
+                    }
+                    return false;
+                }
+            }
+            inside.unsent.pop_front();
+        }
+        inside.stalled = None;
+        true
+    }
+
+    /// What the actor could not deliver is undeliverable.
+    pub(super) fn give_up(&self, cell: &Cell, inside: &mut Inside) {
+        for out in std::mem::take(&mut inside.unsent) {
+            count(&cell.vitals.dropped, 1);
+            self.host.undelivered(&cell.group, &out, DeadReason::Full);
+        }
+    }
+}

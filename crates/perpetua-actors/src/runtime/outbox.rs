@@ -1,0 +1,64 @@
+//! What handlers put into their outboxes, as packets, and where these go: alike on every engine. Must not know engines.
+
+use super::engine::Refusal;
+use super::group::Group;
+use super::host::{Host, micros};
+use crate::context::ENTRY_WORDS;
+use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, Packet, priority};
+
+/// The packet that an entry of `sender`'s outbox is; `None` where its kind does not exist.
+pub(crate) fn packet(host: &Host, sender: ActorId, word: impl Fn(usize) -> u32) -> Option<Packet> {
+    let flags = word(3);
+    let header = Header {
+        destination: word(0),
+        sender,
+        type_id: word(1),
+        correlation: word(2),
+        sent: host.now(),
+        kind: Kind::from_number(flags as u8)?,
+        priority: match (flags >> 8) as u8 {
+            0 => priority::NORMAL,
+            other => other,
+        },
+        words: (flags >> 16) as u8,
+        deadline: 0,
+    };
+    let payload = std::array::from_fn(|i| word(ENTRY_WORDS - PAYLOAD_WORDS + i));
+    Some(Packet { header, payload })
+}
+
+/// Tells whoever asked that the handler of `question` gave no answer.
+pub(crate) fn done(host: &Host, question: &Packet) -> Packet {
+    let head = &question.header;
+    let header = Header {
+        destination: head.sender.0,
+        sender: ActorId(head.destination),
+        kind: Kind::Done,
+        words: 0,
+        deadline: 0,
+        sent: host.now(),
+        ..*head
+    };
+    let payload = [0; PAYLOAD_WORDS];
+    Packet { header, payload }
+}
+
+/// Whether the host took it, where it is for the host or a topic.
+pub(crate) fn to_host(host: &Host, from: &Group, out: &Packet) -> Option<Result<(), Refusal>> {
+    if out.header.kind == Kind::Publish {
+        return Some(host.publish(from, out));
+    }
+    (out.header.destination == ActorId::HOST.0).then(|| host.take(from, out))
+}
+
+/// Whether nobody waits for this reply: whoever sent the message (`cause`) did not ask, and does not take its type.
+pub(crate) fn is_unclaimed(head: &Header, cause: Option<&Header>, to: &Group) -> bool {
+    matches!(head.kind, Kind::Reply | Kind::Done)
+        && cause.is_none_or(|cause| cause.kind != Kind::Ask)
+        && !to.takes(head.type_id)
+}
+
+/// Whether the message's deadline has passed at `now`, both by the hybrid logical clock.
+pub(crate) fn is_late(head: &Header, now: u64) -> bool {
+    head.deadline != 0 && micros(now) > micros(head.sent) + u64::from(head.deadline)
+}
