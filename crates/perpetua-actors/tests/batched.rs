@@ -236,6 +236,20 @@ fn supervision_lives_and_refusals_are_the_same() {
 }
 
 #[test]
+fn what_batches_cannot_do_is_refused() {
+    let [_, batches] = runtimes();
+    let options = LaunchOptions::new(add::handler()).with_run_limit(Duration::from_secs(1));
+    let error = batches.launch_blocking("limited", options).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("a limit to a handler's time is not possible"),
+        "{error}"
+    );
+    assert!(batches.kernels().is_empty());
+}
+
+#[test]
 fn a_checkpoint_of_threads_goes_on_in_batches() {
     let [threads, batches] = runtimes();
     let file = std::env::temp_dir().join(format!("perpetua-batched-{}", std::process::id()));

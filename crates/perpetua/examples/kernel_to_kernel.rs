@@ -10,7 +10,7 @@ use perpetua::device::future::block_on;
 use perpetua::prelude::*;
 
 const ACTORS: u32 = 8;
-const HOPS: u32 = 10_000;
+const HOPS: u32 = 2_000;
 
 /// Goes from actor to actor until no hop is left; then to the host.
 #[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]

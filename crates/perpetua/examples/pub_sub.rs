@@ -79,11 +79,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let mut host = 0;
-    while here.receive_timeout(Duration::from_millis(500)).is_some() {
+    while host < 100 && here.receive_timeout(Duration::from_secs(20)).is_some() {
         host += 1;
-        if host == 100 {
-            break;
-        }
     }
 
     // The last word on the matter is kept.

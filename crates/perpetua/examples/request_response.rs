@@ -66,7 +66,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let answer: Statistics = kernel.ask(&Question { reserved: 0 }).await?;
     println!("{answer:?}");
 
-    let asked = 10_000;
+    let asked = 2_000;
     let began = Instant::now();
     for _ in 0..asked {
         let again: Statistics = kernel.ask_blocking(&Question { reserved: 0 })?;

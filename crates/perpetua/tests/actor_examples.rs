@@ -1,10 +1,11 @@
-//! The examples of actors: each runs to its end on the CPU, and says what it should, the handler runs that were counted included.
+//! The examples of actors: each runs to its end on the CPU's threads and in batches on wgpu, and says the same, the handler runs
+//! that were counted included.
 
 #![cfg(feature = "actors")]
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 // Built now where there is Cargo: a test that was asked for alone finds examples of another day.
@@ -28,8 +29,17 @@ fn program(name: &str) -> PathBuf {
 }
 
 fn check(name: &str, expected: &[&str]) {
-    let output = Command::new(program(name))
-        .args(["--backend", "cpu"])
+    let program = program(name);
+    check_on("cpu", &program, expected);
+    if cfg!(feature = "wgpu") {
+        check_on("wgpu", &program, expected);
+    }
+}
+
+fn check_on(backend: &str, program: &Path, expected: &[&str]) {
+    let name = format!("{} on {backend}", program.display());
+    let output = Command::new(program)
+        .args(["--backend", backend])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -45,7 +55,7 @@ fn hello_kernel() {
     check(
         "hello_kernel",
         &[
-            "backend: CPU (handlers stay there and wait for messages)",
+            "backend: ",
             "launched: Active",
             "8 says hello; the answer is Welcome { to: 8, greeted: 2 }",
             "deactivated: Deactivated; a message waits now\nwaiting: 1",
@@ -64,7 +74,8 @@ fn kernel_states() {
         &[
             "booked -45050 in month 1: Balance { cents: 82450 }",
             "bookings: 3, months: [-2500, 74950, 0,",
-            "a fault: index out of bounds: the len is 12 but the index is 12",
+            "a fault: index out of bounds: the len",
+            "is 12 but the index is 12",
             "it is Faulted now",
             "restarted: Account { cents: 10000, bookings: 0",
             "restored: Account { cents: 82450, bookings: 3",
@@ -84,7 +95,7 @@ fn request_response() {
             "`statistics` did not answer within 20ms",
             "`statistics` does not take messages of type Statistics",
             "drained: true",
-            "handler runs: 10102\n",
+            "handler runs: 2102\n",
         ],
     );
 }
@@ -94,11 +105,11 @@ fn kernel_to_kernel() {
     check(
         "kernel_to_kernel",
         &[
-            "10000 hops",
-            "ring[0] passed it 1251 times\nring[1] passed it 1250 times",
+            "2000 hops",
+            "ring[0] passed it 251 times\nring[1] passed it 250 times",
             "to actor 3: Queued",
             "to actor 4000: Refused(Unknown)\ndead letters: 1",
-            "handler runs: 10002\n",
+            "handler runs: 2002\n",
         ],
     );
 }
@@ -147,6 +158,20 @@ fn telemetry() {
         "telemetry",
         &["dead letters: 1 (deadline passed)", "handler runs: 1000\n"],
     );
+}
+
+#[test]
+fn each_says_whether_handlers_stay() {
+    let program = program("hello_kernel");
+    check_on(
+        "cpu",
+        &program,
+        &["backend: CPU (handlers stay there and wait for messages)"],
+    );
+    if cfg!(feature = "wgpu") {
+        let batches = "backend: wgpu (the host launches batches of messages until all are handled)";
+        check_on("wgpu", &program, &[batches]);
+    }
 }
 
 #[test]

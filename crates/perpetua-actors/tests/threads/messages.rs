@@ -343,6 +343,43 @@ fn a_circle_of_full_mailboxes_ends() {
 }
 
 #[test]
+fn handles_work_on_tokio() {
+    let executor = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .expect("threads start");
+    let runtime = runtime();
+    let kernel = tally(&runtime, "awaited");
+    executor.block_on(async {
+        let tasks: Vec<_> = (0..16)
+            .map(|_| {
+                let kernel = kernel.clone();
+                tokio::spawn(async move {
+                    for _ in 0..100 {
+                        let _: Total = kernel.ask(&Add::default()).await.expect("it answers");
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.expect("no panic");
+        }
+        let nothing = tokio::time::timeout(Duration::from_millis(5), kernel.receive::<Total>()).await;
+        assert!(nothing.is_err(), "nobody has sent anything");
+        kernel.send(&Report::default()).expect("there is room");
+        let total: Total = kernel.receive().await.expect("it reports");
+        assert_eq!(total.count, 1601);
+        kernel.deactivate().await.expect("it is active");
+        let late = kernel
+            .ask_timeout::<_, Total>(&Add::default(), Duration::from_millis(5))
+            .await;
+        assert!(matches!(late, Err(ActorError::Timeout { .. })));
+        assert!(runtime.shutdown().await.is_ok());
+    });
+}
+
+#[test]
 fn ticks_come_while_the_actor_is_active() {
     let runtime = runtime();
     let kernel = launch(

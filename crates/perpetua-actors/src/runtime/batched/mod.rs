@@ -166,6 +166,13 @@ impl Engine for Batched {
     }
 
     fn launch(&self, group: &Arc<Group>) -> Result<()> {
+        if group.run_limit.is_some() {
+            return Err(ActorError::Unsupported {
+                backend: self.kind().name(),
+                operation: "a limit to a handler's time",
+                remedy: "launch it without `with_run_limit`, or where handlers do not run in batches",
+            });
+        }
         let mut world = lock(&self.shared.world);
         let program = Program::new(&self.shared.device, group)?;
         let cells = group.actors().map(|id| Some(Arc::new(Cell::new(id, group))));
