@@ -117,8 +117,16 @@ impl Asks {
         }
     }
 
-    /// Whoever waits with this correlation waits no longer.
-    pub(crate) fn end(&self, correlation: u32) {
+    /// One who waits until the answer is there, or until this is dropped.
+    pub(crate) fn pending(&self, correlation: u32, waiter: Arc<Waiter>) -> Pending<'_> {
+        Pending {
+            asks: self,
+            correlation,
+            waiter,
+        }
+    }
+
+    fn end(&self, correlation: u32) {
         lock(self.shard(correlation)).remove(&correlation);
     }
 
@@ -168,5 +176,21 @@ impl Asks {
     /// Correlations begin there: what a checkpoint still holds answers nobody else.
     pub(crate) fn go_on_from(&self, position: u32) {
         self.next.store(position, Ordering::Relaxed);
+    }
+}
+
+/// One who has asked; who gives up waiting is forgotten.
+pub(crate) struct Pending<'a> {
+    asks: &'a Asks,
+    correlation: u32,
+    pub(crate) waiter: Arc<Waiter>,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        // Answered ones are gone from the table.
+        if !self.waiter.answered.load(Ordering::Acquire) {
+            self.asks.end(self.correlation);
+        }
     }
 }

@@ -294,11 +294,16 @@ impl Core {
 
     /// Gives an actor its first state again, and lets it handle messages.
     pub(super) fn restart(&self, group: &Group, actor: ActorId) -> Result<()> {
+        self.begin_with(group, actor, &group.initial)
+    }
+
+    /// Gives an actor a state, and lets it handle messages.
+    pub(super) fn begin_with(&self, group: &Group, actor: ActorId, state: &[u8]) -> Result<()> {
         let life = self.life(actor);
         if life == ActorState::Terminated {
             return life.check_move(ActorState::Active, &group.title(actor));
         }
-        self.engine.write_state(actor, &group.initial)?;
+        self.engine.write_state(actor, state)?;
         match life {
             ActorState::Active => Ok(()),
             _ => self.transition(group, actor, ActorState::Active),

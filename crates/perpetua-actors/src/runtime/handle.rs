@@ -1,5 +1,6 @@
 //! What users hold of an actor, or of many of one launch. Must not know engines.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -8,11 +9,13 @@ use std::time::{Duration, Instant};
 use perpetua_device::layout;
 use perpetua_ir::front::rust::GpuType;
 
+use super::asks::Pending;
 use super::core::{Core, deadline_micros};
 use super::engine::Refusal;
 use super::group::Group;
 use super::output::{OutputStream, Received};
 use super::outputs::Output;
+use crate::checkpoint::Image;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Kind, Packet, RingMessage};
@@ -169,6 +172,21 @@ impl KernelHandle {
         Ok(())
     }
 
+    /// Gives it the state that a checkpoint holds of it, and lets it handle messages: after a fault, or at any time. Its mailbox stays
+    /// as it is.
+    ///
+    /// # Errors
+    /// [`ActorError::Checkpoint`] where the file does not hold it; [`ActorError::IllegalMove`] if it is terminated.
+    pub async fn restore(&self, path: impl AsRef<Path>) -> Result<()> {
+        let image = Image::read(path.as_ref())?;
+        for actor in self.all() {
+            self.core.settle(actor).await;
+            self.core
+                .restore_actor(&self.group, actor, &image, path.as_ref())?;
+        }
+        Ok(())
+    }
+
     /// Why its handler faulted last, if it did.
     pub fn last_fault(&self) -> Option<String> {
         self.core.host.last_fault(self.first)
@@ -307,11 +325,7 @@ impl KernelHandle {
         let mut packet = self.prepare(request, Kind::Ask, SendOptions::default())?;
         let (correlation, waiter) = self.core.host.asks.begin(self.first);
         packet.header.correlation = correlation;
-        let pending = Pending {
-            core: &self.core,
-            correlation,
-            waiter,
-        };
+        let pending = self.core.host.asks.pending(correlation, waiter);
         match self.core.engine.ask(&packet, &pending.waiter.answered) {
             Ok(()) => Ok(pending),
             Err(refusal) => Err(self.core.refused(&self.group, self.first, refusal)),
@@ -467,21 +481,5 @@ impl std::fmt::Debug for KernelHandle {
             self.group.title(self.first),
             self.count
         )
-    }
-}
-
-/// One who has asked; who gives up waiting is forgotten.
-struct Pending<'a> {
-    core: &'a Core,
-    correlation: u32,
-    waiter: Arc<super::asks::Waiter>,
-}
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        // Answered ones are gone from the table.
-        if !self.waiter.answered.load(Ordering::Acquire) {
-            self.core.host.asks.end(self.correlation);
-        }
     }
 }

@@ -5,6 +5,42 @@
 //! CPU) and `batched` (it where no kernel can stay), `host` (what engines call back to), `outputs`, `topics`; every engine uses
 //! `mailbox`, `outbox` and `vitals`; beside them `timer`, `core` and `persist`. Nothing but
 //! `open_engine` names an engine by its type.
+//!
+//! ```
+//! use perpetua::actors::{Backend, Context, LaunchOptions, PerpetuaRuntime, RingMessage, ring_kernel};
+//! use perpetua::prelude::*;
+//!
+//! #[derive(Clone, Copy, GpuType, RingMessage)]
+//! #[repr(C)]
+//! struct Add {
+//!     amount: u32,
+//! }
+//!
+//! #[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+//! #[repr(C)]
+//! struct Total {
+//!     sum: u32,
+//! }
+//!
+//! #[ring_kernel]
+//! fn counter(_ctx: &mut Context, sum: &mut u32, message: Add) -> Total {
+//!     *sum += message.amount;
+//!     Total { sum: *sum }
+//! }
+//!
+//! # fn main() -> Result<(), perpetua::actors::ActorError> {
+//! # perpetua::device::future::block_on(async {
+//! let runtime = PerpetuaRuntime::builder().backend(Backend::Cpu).build().await?;
+//! let kernel = runtime.launch("counter", LaunchOptions::new(counter::handler())).await?;
+//! let total: Total = kernel.ask(&Add { amount: 2 }).await?;
+//! assert_eq!(total, Total { sum: 2 });
+//! let total: Total = kernel.ask_blocking(&Add { amount: 3 })?; // without an executor
+//! assert_eq!(total, Total { sum: 5 });
+//! runtime.shutdown().await?;
+//! # Ok(())
+//! # })
+//! # }
+//! ```
 
 mod asks;
 mod batched;

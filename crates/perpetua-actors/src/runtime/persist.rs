@@ -111,6 +111,34 @@ impl Core {
         Ok(launched)
     }
 
+    /// Gives one actor the state that it has in the image, and lets it handle messages.
+    pub(super) fn restore_actor(
+        &self,
+        group: &Group,
+        actor: ActorId,
+        image: &Image,
+        path: &Path,
+    ) -> Result<()> {
+        self.check_open()?;
+        let missing = || unusable(path, format!("it does not hold {}", group.title(actor)));
+        let saved = image.groups.iter().find(|saved| saved.name == group.name);
+        let saved = saved.ok_or_else(missing)?;
+        let number = actor.0 - group.first.0;
+        let state = saved
+            .actors
+            .iter()
+            .find(|one| one.actor.wrapping_sub(saved.first) == number);
+        let state = &state.ok_or_else(missing)?.state;
+        if state_type(group) != saved.state_type {
+            let cause = format!("the state of `{}` is of another type there", saved.handler);
+            return Err(unusable(path, cause));
+        }
+        group
+            .check_state(state)
+            .map_err(|why| unusable(path, why.to_string()))?;
+        self.begin_with(group, actor, state)
+    }
+
     fn fill(&self, group: &Arc<Group>, image: &GroupImage) -> Result<()> {
         self.engine.launch(group)?;
         for actor in &image.actors {

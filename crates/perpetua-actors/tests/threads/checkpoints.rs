@@ -156,6 +156,30 @@ fn under_load_nothing_is_lost_and_nothing_is_twice() {
 }
 
 #[test]
+fn a_faulted_actor_is_restored() {
+    let file = File::new("one");
+    let runtime = runtime();
+    let all = launch(&runtime, "all", LaunchOptions::default().with_actors(2));
+    let kernel = all.actor(1).expect("two");
+    for _ in 0..3 {
+        let _: Total = kernel.ask_blocking(&Add::default()).expect("it answers");
+    }
+    runtime.checkpoint_blocking(file.path()).expect("it is written");
+    let _: Total = kernel.ask_blocking(&Add::default()).expect("it answers");
+    kernel.send(&Boom { number: 1 }).expect("there is room");
+    eventually("it faults", || kernel.state() == Faulted);
+    kernel.send(&Note::default()).expect("there is room");
+    block_on(kernel.restore(file.path())).expect("it is there");
+    eventually("what waited is handled", || {
+        kernel.metrics().messages_processed == 5
+    });
+    assert_eq!(kernel.read_state::<Tally>().expect("a tally").count, 4);
+    let other = tally(&runtime, "other");
+    let error = block_on(other.restore(file.path())).expect_err("it is not there");
+    assert!(error.to_string().contains("it does not hold `other`"), "{error}");
+}
+
+#[test]
 fn what_does_not_fit_is_refused_whole() {
     let file = File::new("refused");
     let first = runtime();
