@@ -161,6 +161,27 @@ fn telemetry() {
 }
 
 #[test]
+#[cfg(feature = "wgpu")]
+fn wgpu_hello() {
+    // Marsaglia's xorshift, once more.
+    let step = |mut x: u32| {
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^ x << 5
+    };
+    let mut sum = 0;
+    for actor in 0..1000 {
+        let mut number = actor + 1;
+        for _ in 0..4 {
+            number = (0..10).fold(number, |number, _| step(number));
+            sum += u64::from(number);
+        }
+    }
+    let sum = format!("the sum of all numbers: {sum}\n");
+    check("wgpu_hello", &[&sum, "handler runs: 4000\n"]);
+}
+
+#[test]
 fn each_says_whether_handlers_stay() {
     let program = program("hello_kernel");
     check_on(

@@ -3,8 +3,13 @@
 use perpetua::actors::{Backend, PerpetuaRuntime};
 
 /// A runtime on the backend that the command line asks for, on the CPU where it asks for none; says which it is.
+#[allow(dead_code, reason = "some examples prefer another backend")]
 pub(crate) async fn runtime() -> Result<PerpetuaRuntime, Box<dyn std::error::Error>> {
-    let mut backend = Backend::Cpu;
+    runtime_or(Backend::Cpu).await
+}
+
+/// A runtime on the backend that the command line asks for, or else on this one; says which it is.
+pub(crate) async fn runtime_or(mut backend: Backend) -> Result<PerpetuaRuntime, Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let name = match word.strip_prefix("--backend") {
