@@ -274,6 +274,45 @@ fn a_checkpoint_of_threads_goes_on_in_batches() {
 }
 
 #[test]
+fn checkpoints_are_taken_between_batches_under_load() {
+    let [threads, batches] = runtimes();
+    drop(threads);
+    let file = std::env::temp_dir().join(format!("perpetua-batches-{}", std::process::id()));
+    let options = LaunchOptions::default().with_actors(2).with_queue_capacity(8);
+    let all = launch(&batches, "all", options);
+    let until = Instant::now() + Duration::from_secs(1);
+    std::thread::scope(|scope| {
+        for i in 0..2 {
+            let kernel = all.actor(i).unwrap();
+            scope.spawn(move || {
+                while Instant::now() < until {
+                    if kernel.send(&message(1)).is_err() {
+                        while kernel.try_receive::<Sums>().unwrap().is_some() {}
+                    }
+                }
+            });
+        }
+        while Instant::now() < until {
+            batches.checkpoint_blocking(&file).unwrap();
+            let again = PerpetuaRuntime::builder().threads(1).build_blocking().unwrap();
+            again.register(add::handler());
+            let restored = again.restore_blocking(&file).unwrap();
+            for i in 0..2 {
+                let kernel = restored[0].actor(i).unwrap();
+                eventually("what waited is handled", || {
+                    while kernel.try_receive::<Sums>().unwrap().is_some() {}
+                    kernel.metrics().queue_depth == 0
+                });
+                let state: State = kernel.read_state().unwrap();
+                assert_eq!(u64::from(state.count), kernel.metrics().messages_processed);
+            }
+        }
+    });
+    std::fs::remove_file(&file).unwrap();
+    assert!(all.metrics().messages_processed > 0);
+}
+
+#[test]
 fn each_accepted_message_is_handled_once_or_reported() {
     let seconds = std::env::var("PERPETUA_SOAK_SECONDS").map_or(2, |text| text.parse().unwrap());
     let runtime = PerpetuaRuntime::builder()

@@ -5,7 +5,7 @@
 
 mod round;
 
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -27,6 +27,8 @@ use crate::telemetry::ActorMetrics;
 
 /// When what found no room is tried again.
 const AGAIN: Duration = Duration::from_micros(500);
+/// How often the next batch waits for those who wait for it.
+const TURNS: u32 = 50;
 
 /// What the thread and its callers share.
 struct Shared {
@@ -35,6 +37,8 @@ struct Shared {
     cells: RwLock<Vec<Option<Arc<Cell>>>>,
     /// Held while a batch is made, launched and routed, and by whoever may not meet one.
     world: Mutex<World>,
+    /// How many others wait for the world.
+    waiting: AtomicUsize,
     signal: Mutex<Signal>,
     changed: Condvar,
     frozen: AtomicBool,
@@ -66,6 +70,7 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
         device: Device::new(settings.backend, 0)?,
         cells: RwLock::default(),
         world: Mutex::default(),
+        waiting: AtomicUsize::new(0),
         signal: Mutex::default(),
         changed: Condvar::new(),
         frozen: AtomicBool::new(false),
@@ -96,6 +101,24 @@ impl Shared {
         })
     }
 
+    // The world between two batches.
+    fn enter(&self) -> MutexGuard<'_, World> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let world = lock(&self.world);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        world
+    }
+
+    // Locks are not fair: whoever waits for the world would meet one batch after the other.
+    fn let_others_in(&self) {
+        for _ in 0..TURNS {
+            if self.waiting.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(20));
+        }
+    }
+
     fn notify(&self) {
         let mut signal = lock(&self.signal);
         if !signal.work {
@@ -115,6 +138,7 @@ impl Shared {
             }
             signal.work = false;
             drop(signal);
+            self.let_others_in();
             let outcome = self.round(&mut lock(&self.world));
             if outcome.more {
                 self.notify();
@@ -151,7 +175,7 @@ impl Shared {
 
     // Does something to an actor while there is no batch.
     fn alone<T>(&self, actor: ActorId, work: impl FnOnce(&Cell) -> T) -> Result<T> {
-        let _world = lock(&self.world);
+        let _world = self.enter();
         Ok(work(&*self.known(actor)?))
     }
 }
@@ -173,7 +197,7 @@ impl Engine for Batched {
                 remedy: "launch it without `with_run_limit`, or where handlers do not run in batches",
             });
         }
-        let mut world = lock(&self.shared.world);
+        let mut world = self.shared.enter();
         let program = Program::new(&self.shared.device, group)?;
         let cells = group.actors().map(|id| Some(Arc::new(Cell::new(id, group))));
         let mut all = write(&self.shared.cells);
@@ -222,7 +246,7 @@ impl Engine for Batched {
     }
 
     fn remove(&self, actor: ActorId) -> Vec<Packet> {
-        let mut world = lock(&self.shared.world);
+        let mut world = self.shared.enter();
         let removed = write(&self.shared.cells)
             .get_mut(actor.0 as usize)
             .and_then(Option::take);
@@ -280,7 +304,7 @@ impl Engine for Batched {
         let Some(cell) = self.shared.find(actor) else {
             return;
         };
-        let _world = lock(&self.shared.world);
+        let _world = self.shared.enter();
         let mut inside = lock(&cell.inside);
         let Some(since) = inside.stalled else {
             return;
@@ -300,7 +324,7 @@ impl Engine for Batched {
     }
 
     fn idle(&self) -> bool {
-        let _world = lock(&self.shared.world);
+        let _world = self.shared.enter();
         let cells = read(&self.shared.cells);
         cells.iter().flatten().all(|cell| {
             let waits = cell.vitals.life() == ActorState::Active && cell.mailbox.len() > 0;
@@ -309,7 +333,7 @@ impl Engine for Batched {
     }
 
     fn freeze(&self) -> Result<Box<dyn Frozen + '_>> {
-        let world = lock(&self.shared.world);
+        let world = self.shared.enter();
         self.shared.frozen.store(true, Ordering::Release);
         let cells: Vec<Arc<Cell>> = read(&self.shared.cells).iter().flatten().cloned().collect();
         cells.iter().for_each(|cell| cell.mailbox.seal());
