@@ -1,5 +1,6 @@
 //! What the host's parts reach: stamps of the clock, messages a second through the rings. Each figure is the best of several
-//! turns, for other programs can only slow one down. `cargo bench -p perpetua-actors --bench host -- [clock|spsc|mpsc]`.
+//! turns, for other programs can only slow one down. `cargo bench -p perpetua-actors --bench host -- [WORD]...` measures what
+//! has all words in its name.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -10,25 +11,55 @@ use perpetua_actors::clock::physical::PhysicalClock;
 use perpetua_actors::ring::{mpsc, spsc};
 use perpetua_actors::{HlcClock, Result};
 
-const TURNS: usize = 9;
+/// Short turns, and many: some of them have the processor to themselves.
+const TURNS: usize = 40;
 
 fn main() -> Result<()> {
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with('-'))
-        .collect();
-    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
-    if is_wanted("clock") {
-        clock();
+    pin(0);
+    clock();
+    for capacity in [512, 4096, 32768] {
+        for batch in [1, 16, 64, 256] {
+            measure(&format!("spsc 8 bytes capacity {capacity} batch {batch}"), || {
+                one_to_one::<1>(capacity, batch)
+            })?;
+            measure(
+                &format!("spsc 64 bytes capacity {capacity} batch {batch}"),
+                || one_to_one::<8>(capacity, batch),
+            )?;
+        }
     }
-    if is_wanted("spsc") {
-        one_to_one::<1>()?;
-        one_to_one::<8>()?;
+    for senders in [1, 2, 4] {
+        for batch in [1, 16, 64] {
+            measure(
+                &format!("mpsc 8 bytes capacity 4096 senders {senders} batch {batch}"),
+                || many_to_one::<1>(senders, batch),
+            )?;
+            measure(
+                &format!("mpsc 64 bytes capacity 4096 senders {senders} batch {batch}"),
+                || many_to_one::<8>(senders, batch),
+            )?;
+        }
     }
-    if is_wanted("mpsc") {
-        many_to_one::<1>()?;
-        many_to_one::<8>()?;
+    Ok(())
+}
+
+/// Whether the program was asked for `name`.
+fn is_wanted(name: &str) -> bool {
+    let padded = format!(" {name} ");
+    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-'));
+    words.all(|word| padded.contains(&format!(" {word} ")))
+}
+
+/// Prints how many millions a second `turn` gets through, which says how many nanoseconds each took.
+fn measure(name: &str, turn: impl Fn() -> Result<f64>) -> Result<()> {
+    if !is_wanted(name) {
+        return Ok(());
     }
+    let mut nanos = f64::INFINITY;
+    for _ in 0..TURNS {
+        nanos = nanos.min(turn()?);
+    }
+    println!("{name}: {:.1} M/s", 1000.0 / nanos);
     Ok(())
 }
 
@@ -45,12 +76,22 @@ fn each(count: u64, work: impl FnOnce()) -> f64 {
 }
 
 fn clock() {
-    const TICKS: u64 = 4_000_000;
+    if !is_wanted("clock") {
+        return;
+    }
+    const TICKS: u64 = 1_000_000;
     let sources = [
         ("time stamp counter", PhysicalClock::fastest()),
         ("operating system", PhysicalClock::System),
         ("operating system, coarse", PhysicalClock::Coarse),
     ];
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: user space may read the counter: `PhysicalClock::fastest` relies on it, too.
+        let count = || unsafe { core::arch::x86_64::_rdtsc() };
+        let alone = best(|| each(TICKS, || (0..TICKS).for_each(|_| _ = black_box(count()))));
+        println!("the time stamp counter alone: {alone:.1} ns");
+    }
     for (name, source) in sources {
         let clock = HlcClock::with_physical(1, source.clone());
         let read = best(|| each(TICKS, || (0..TICKS).for_each(|_| _ = black_box(source.micros()))));
@@ -63,13 +104,14 @@ fn clock() {
         });
         let two = best(|| {
             let barrier = Barrier::new(2);
+            let ticks = |processor| {
+                pin(processor);
+                barrier.wait();
+                each(TICKS, || (0..TICKS).for_each(|_| _ = black_box(clock.tick())))
+            };
             thread::scope(|scope| {
-                let ticks = || {
-                    barrier.wait();
-                    each(TICKS, || (0..TICKS).for_each(|_| _ = black_box(clock.tick())))
-                };
-                let other = scope.spawn(ticks);
-                let ours = ticks();
+                let other = scope.spawn(|| ticks(1));
+                let ours = ticks(0);
                 other.join().map_or(ours, |other| other.max(ours))
             })
         });
@@ -79,48 +121,20 @@ fn clock() {
     }
 }
 
-/// Millions a second, where one takes `nanos`.
-fn rate(nanos: f64) -> String {
-    format!("{:.1} M/s", 1000.0 / nanos)
-}
-
-fn one_to_one<const WORDS: usize>() -> Result<()> {
-    const MESSAGES: u64 = 20_000_000;
-    for capacity in [256, 1024, 4096, 16384] {
-        let mut figures = Vec::new();
-        for batch in [1usize, 16, 64, 256] {
-            let mut result = Ok(());
-            let nanos = best(|| match one_to_one_turn::<WORDS>(capacity, batch, MESSAGES) {
-                Ok(nanos) => nanos,
-                Err(error) => {
-                    result = Err(error);
-                    f64::INFINITY
-                }
-            });
-            result?;
-            figures.push(format!("{} in {batch}s", rate(nanos)));
-        }
-        println!(
-            "spsc, {} bytes, capacity {capacity}: {}",
-            WORDS * 8,
-            figures.join(", ")
-        );
-    }
-    Ok(())
-}
-
-fn one_to_one_turn<const WORDS: usize>(capacity: usize, batch: usize, messages: u64) -> Result<f64> {
+fn one_to_one<const WORDS: usize>(capacity: usize, batch: usize) -> Result<f64> {
+    let messages = 2_000_000;
     let (mut producer, mut consumer) = spsc::ring::<[u64; WORDS]>(capacity)?;
     let barrier = Barrier::new(2);
     Ok(thread::scope(|scope| {
         scope.spawn(|| {
+            pin(1);
             let mut values = vec![[0; WORDS]; batch];
             barrier.wait();
-            let mut next = 0;
+            let (mut next, mut pause) = (0, Pause(0));
             while next < messages {
                 if batch == 1 {
                     while producer.push([next; WORDS]).is_err() {
-                        std::hint::spin_loop();
+                        pause.after(0);
                     }
                     next += 1;
                 } else {
@@ -131,17 +145,16 @@ fn one_to_one_turn<const WORDS: usize>(capacity: usize, batch: usize, messages: 
                     while sent < batch {
                         let now = producer.push_slice(&values[sent..]);
                         sent += now;
-                        if now == 0 {
-                            std::hint::spin_loop();
-                        }
+                        pause.after(now);
                     }
                     next += batch as u64;
                 }
             }
         });
+        pin(0);
         barrier.wait();
         each(messages, || {
-            let (mut sum, mut received) = (0u64, 0);
+            let (mut sum, mut received, mut pause) = (0u64, 0, Pause(0));
             while received < messages {
                 let got = if batch == 1 {
                     consumer.pop().map_or(0, |value| {
@@ -152,48 +165,54 @@ fn one_to_one_turn<const WORDS: usize>(capacity: usize, batch: usize, messages: 
                     consumer.pop_each(batch, |value| sum = sum.wrapping_add(value[WORDS - 1]))
                 };
                 received += got as u64;
-                if got == 0 {
-                    std::hint::spin_loop();
-                }
+                pause.after(got);
             }
             black_box(sum);
         })
     }))
 }
 
-fn many_to_one<const WORDS: usize>() -> Result<()> {
-    const MESSAGES: u64 = 4_000_000;
-    for senders in [1u64, 2, 4] {
-        let mut figures = Vec::new();
-        for batch in [1usize, 16, 64] {
-            let mut result = Ok(());
-            let nanos = best(|| match many_to_one_turn::<WORDS>(senders, batch, MESSAGES) {
-                Ok(nanos) => nanos,
-                Err(error) => {
-                    result = Err(error);
-                    f64::INFINITY
-                }
-            });
-            result?;
-            figures.push(format!("{} in {batch}s", rate(nanos)));
+/// Keeps this thread on processor `processor`, where the operating system allows: two threads on one take turns and are no
+/// two.
+fn pin(processor: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        let mut set = std::mem::MaybeUninit::<libc::cpu_set_t>::zeroed();
+        // SAFETY: all zeros are an empty set; the macro's index is in its range; the set is ours. An error leaves all as it was.
+        unsafe {
+            libc::CPU_SET(processor, set.assume_init_mut());
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set.as_ptr());
         }
-        println!(
-            "mpsc, {} bytes, capacity 4096, {senders} senders: {}",
-            WORDS * 8,
-            figures.join(", ")
-        );
     }
-    Ok(())
+    #[cfg(not(target_os = "linux"))]
+    let _ = processor;
 }
 
-fn many_to_one_turn<const WORDS: usize>(senders: u64, batch: usize, messages: u64) -> Result<f64> {
+/// Waits for the other side: spins for a while, then gives the processor away, since it may be the other side's.
+struct Pause(u32);
+
+impl Pause {
+    fn after(&mut self, got: usize) {
+        self.0 = if got == 0 { self.0 + 1 } else { 0 };
+        if self.0 > 2000 {
+            thread::yield_now();
+        } else if self.0 > 0 {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+fn many_to_one<const WORDS: usize>(senders: u64, batch: usize) -> Result<f64> {
+    let messages = 1_000_000;
     let (producer, mut consumer) = mpsc::ring::<[u64; WORDS]>(4096)?;
     let barrier = Barrier::new(senders as usize + 1);
     Ok(thread::scope(|scope| {
+        pin(0);
         for _ in 0..senders {
             let producer = producer.clone();
             let barrier = &barrier;
             scope.spawn(move || {
+                pin(1);
                 let values = vec![[1; WORDS]; batch];
                 barrier.wait();
                 let mut left = (messages / senders) as usize;
