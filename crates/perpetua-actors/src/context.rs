@@ -12,6 +12,56 @@ pub const ENTRY_WORDS: usize = 4 + PAYLOAD_WORDS;
 /// Words of the outbox.
 pub const OUTBOX_WORDS: usize = OUTBOX * ENTRY_WORDS;
 
+/// What a handler gave back.
+#[derive(Clone, Copy, Debug, GpuType)]
+#[repr(C)]
+pub struct Answer {
+    /// 1 if the handler takes messages of this type: it has run.
+    pub known: u32,
+    /// The answer's type.
+    pub type_id: u32,
+    /// Kind and number of words, as in a header; 0 where there is no answer.
+    pub flags: u32,
+    /// The answer's words.
+    pub payload: [u32; PAYLOAD_WORDS],
+}
+
+#[device]
+impl Answer {
+    /// Nothing has run.
+    #[must_use]
+    pub fn none() -> Answer {
+        Answer {
+            known: 0,
+            type_id: 0,
+            flags: 0,
+            payload: [0; PAYLOAD_WORDS],
+        }
+    }
+
+    /// The handler has run, and gave nothing back.
+    #[must_use]
+    pub fn nothing() -> Answer {
+        Answer {
+            known: 1,
+            type_id: 0,
+            flags: 0,
+            payload: [0; PAYLOAD_WORDS],
+        }
+    }
+
+    /// The handler gave back a message of this type.
+    #[must_use]
+    pub fn of(type_id: u32, words: u32, payload: [u32; PAYLOAD_WORDS]) -> Answer {
+        Answer {
+            known: 1,
+            type_id,
+            flags: 2 | (words << 16),
+            payload,
+        }
+    }
+}
+
 /// A handler's view: who it is, whose message it handles and when, and what it sends.
 #[derive(Clone, Copy, Debug, GpuType)]
 #[repr(C)]
@@ -108,8 +158,7 @@ impl Context {
         self.outbox[entry as usize * ENTRY_WORDS + word as usize]
     }
 
-    /// Puts a packet into the outbox; false where it is full. `flags`: the kind, and the number of words from bit 16 on.
-    #[allow(clippy::needless_range_loop, reason = "kernels have no iterators")]
+    /// Puts a packet into the outbox; false where it is full. (Word by word: indices that are constants cost a device nothing.) `flags`: the kind, and the number of words from bit 16 on.
     pub fn put(&mut self, destination: u32, type_id: u32, flags: u32, payload: [u32; PAYLOAD_WORDS]) -> bool {
         if self.entries >= OUTBOX as u32 {
             self.refused += 1;
@@ -120,11 +169,33 @@ impl Context {
         self.outbox[at + 1] = type_id;
         self.outbox[at + 2] = if (flags & 255) == 2 { self.correlation } else { 0 };
         self.outbox[at + 3] = flags;
-        for i in 0..PAYLOAD_WORDS {
-            self.outbox[at + 4 + i] = payload[i];
-        }
+        self.outbox[at + 4] = payload[0];
+        self.outbox[at + 5] = payload[1];
+        self.outbox[at + 6] = payload[2];
+        self.outbox[at + 7] = payload[3];
+        self.outbox[at + 8] = payload[4];
+        self.outbox[at + 9] = payload[5];
+        self.outbox[at + 10] = payload[6];
+        self.outbox[at + 11] = payload[7];
+        self.outbox[at + 12] = payload[8];
+        self.outbox[at + 13] = payload[9];
+        self.outbox[at + 14] = payload[10];
+        self.outbox[at + 15] = payload[11];
+        self.outbox[at + 16] = payload[12];
+        self.outbox[at + 17] = payload[13];
+        self.outbox[at + 18] = payload[14];
+        self.outbox[at + 19] = payload[15];
         self.entries += 1;
         true
+    }
+
+    /// Puts what the handler gave back into the outbox; true if it has run.
+    pub fn answer(&mut self, answer: Answer) -> bool {
+        if answer.flags != 0 {
+            let to = self.sender;
+            self.put(to, answer.type_id, answer.flags, answer.payload);
+        }
+        answer.known != 0
     }
 
     /// Sends to an actor. Handlers write `ctx.send(actor, message)`, which becomes this.

@@ -138,6 +138,14 @@ pub enum ActorError {
         /// What is wrong with it.
         cause: String,
     },
+    /// The device has no more room for actors.
+    #[error("there is room for {actors} more actors in {homes} more homes: build the runtime for more")]
+    NoRoom {
+        /// Homes that are left.
+        homes: u32,
+        /// Actors that are left.
+        actors: u32,
+    },
     /// The backend cannot do this.
     #[error("{operation} is not possible on {backend}: {remedy}")]
     Unsupported {

@@ -24,6 +24,8 @@ pub mod handler;
 pub mod lifecycle;
 pub mod message;
 pub mod pubsub;
+#[cfg(target_arch = "x86_64")]
+pub mod resident;
 pub mod ring;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod runtime;

@@ -169,6 +169,7 @@ pub(crate) fn require_safe(verified: &Verified) -> Result<()> {
         checks: match kernel.checks {
             Checks::On => "on",
             Checks::Explicit => "explicit",
+            Checks::Caught => "caught",
             Checks::Off => "off",
         },
     })

@@ -172,9 +172,16 @@ fn handler(mut function: syn::ItemFn, also: &[syn::Path]) -> syn::Result<TokenSt
     let call = match &reply {
         Some(reply) => quote! {
             let answer: #reply = #own(ctx, state, #message::__perpetua_read(payload));
-            ctx.reply_words(#reply::__PERPETUA_TYPE_ID, #reply::__PERPETUA_WORDS, answer.__perpetua_words());
+            return #actors::context::Answer::of(
+                #reply::__PERPETUA_TYPE_ID,
+                #reply::__PERPETUA_WORDS,
+                answer.__perpetua_words(),
+            );
         },
-        None => quote!(#own(ctx, state, #message::__perpetua_read(payload));),
+        None => quote! {
+            #own(ctx, state, #message::__perpetua_read(payload));
+            return #actors::context::Answer::nothing();
+        },
     };
     let reply_id = match &reply {
         Some(reply) => quote!(::core::option::Option::Some(<#reply as #actors::RingMessage>::TYPE_ID)),
@@ -188,7 +195,8 @@ fn handler(mut function: syn::ItemFn, also: &[syn::Path]) -> syn::Result<TokenSt
             unsafe fn native(ctx: &mut #actors::Context, state: *mut u8, type_id: u32, payload: &[u32; 16]) -> bool {
                 // SAFETY: the caller's promise is that of `NativeHandler`.
                 let state = unsafe { &mut *state.cast::<#state>() };
-                #dispatch(ctx, state, type_id, *payload)
+                let answer = #dispatch(ctx, state, type_id, *payload);
+                ctx.answer(answer)
             }
             #actors::Handler {
                 name: #text,
@@ -221,15 +229,17 @@ fn handler(mut function: syn::ItemFn, also: &[syn::Path]) -> syn::Result<TokenSt
         #[doc(hidden)]
         #quiet
         #[::perpetua::device]
-        #visibility fn #dispatch(ctx: &mut #actors::Context, state: &mut #state, type_id: u32, payload: [u32; 16]) -> bool {
+        #visibility fn #dispatch(ctx: &mut #actors::Context, state: &mut #state, type_id: u32, payload: [u32; 16]) -> #actors::context::Answer {
             if type_id == #message::__PERPETUA_TYPE_ID {
                 #call
-                return true;
             }
-            #(if #others(ctx, state, type_id, payload) {
-                return true;
+            #({
+                let answer = #others(ctx, state, type_id, payload);
+                if answer.known != 0 {
+                    return answer;
+                }
             })*
-            false
+            #actors::context::Answer::none()
         }
 
         #actors::__resident_kernel!([#visibility] #resident, [#state], #dispatch);

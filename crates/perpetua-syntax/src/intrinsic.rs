@@ -158,6 +158,7 @@ intrinsics! {
 
     ClockNanos = "clock_nanos", Resident, "()", "The device's clock in nanoseconds, `u64`.";
     Nap = "nap", Resident, "(nanoseconds: u32)", "Lets others run for about so long.";
+    Converge = "converge", Resident, "()", "All lanes of the subgroup that have not ended come here, and go on together.";
     CatchFault = "catch_fault", Resident, "()", "Directly behind a labelled block: the fault met in it, as a number, or 0; `u32`. The lane goes on.";
 
     AtomicLoad = "atomic_load", Atomic, "(&x[i])", "Its value.";

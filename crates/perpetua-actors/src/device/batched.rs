@@ -54,7 +54,8 @@ macro_rules! __batched_kernel {
                     payload[i] = packets[at + 8 + i];
                 }
                 ctx.begin(actor, packets[at + 1], packets[at + 3], now_low + k + 1, now_high);
-                let known = $dispatch(&mut ctx, &mut states[index], packets[at + 2], payload);
+                let answer = $dispatch(&mut ctx, &mut states[index], packets[at + 2], payload);
+                let known = ctx.answer(answer);
                 let entries = ctx.entries();
                 for entry in 0..entries {
                     for word in 0..20 {

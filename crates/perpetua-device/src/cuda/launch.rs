@@ -38,7 +38,11 @@ impl Module {
             shared.enter()?;
             // SAFETY: the context is current; `cubin` is a whole image, as the linker or NVRTC made it (cached ones passed
             // their checksum).
-            Ok::<_, Error>(unsafe { sys::cuModuleLoadData(&raw mut handle, cubin.as_ptr().cast()) })
+            let code = unsafe { sys::cuModuleLoadData(&raw mut handle, cubin.as_ptr().cast()) };
+            if code == sys::CUresult::CUDA_SUCCESS {
+                make_ready(handle);
+            }
+            Ok::<_, Error>(code)
         })??;
         shared.check(code, || format!("cuModuleLoadData of {} bytes", cubin.len()))?;
         Ok(Arc::new(Module {
@@ -58,19 +62,10 @@ impl Module {
 
     /// Entry points' names.
     fn names(&self) -> Vec<String> {
-        let mut count = 0;
-        // SAFETY: the module is loaded; the pointer is writable.
-        let code = unsafe { sys::cuModuleGetFunctionCount(&raw mut count, self.handle) };
-        if self.shared.enter().is_err() || code != sys::CUresult::CUDA_SUCCESS {
+        if self.shared.enter().is_err() {
             return Vec::new();
         }
-        let mut functions = vec![std::ptr::null_mut(); count as usize];
-        // SAFETY: room for `count` handles.
-        let code = unsafe { sys::cuModuleEnumerateFunctions(functions.as_mut_ptr(), count, self.handle) };
-        if code != sys::CUresult::CUDA_SUCCESS {
-            return Vec::new();
-        }
-        functions
+        functions(self.handle)
             .into_iter()
             .filter_map(|f| {
                 let mut name = std::ptr::null();
@@ -84,6 +79,47 @@ impl Module {
                 Some(name.to_string_lossy().into_owned())
             })
             .collect()
+    }
+}
+
+/// The functions of a module.
+fn functions(handle: sys::CUmodule) -> Vec<sys::CUfunction> {
+    let mut count = 0;
+    // SAFETY: the module is loaded; the pointer is writable.
+    let code = unsafe { sys::cuModuleGetFunctionCount(&raw mut count, handle) };
+    if code != sys::CUresult::CUDA_SUCCESS {
+        return Vec::new();
+    }
+    let mut functions = vec![std::ptr::null_mut(); count as usize];
+    // SAFETY: room for `count` handles.
+    let code = unsafe { sys::cuModuleEnumerateFunctions(functions.as_mut_ptr(), count, handle) };
+    match code {
+        sys::CUresult::CUDA_SUCCESS => functions,
+        _ => Vec::new(),
+    }
+}
+
+/// Does what the driver would leave to the first launch, where it would wait for resident kernels: loads the functions, and makes
+/// room for their lanes' own memory. What fails here will fail, or wait, there.
+fn make_ready(handle: sys::CUmodule) {
+    const STACK: sys::CUlimit = sys::CUlimit::CU_LIMIT_STACK_SIZE;
+    let mut most = 0;
+    // SAFETY: a context is current (`Shared::enter`); the pointer is writable.
+    let known = unsafe { sys::cuCtxGetLimit(&raw mut most, STACK) };
+    for function in functions(handle) {
+        let mut local = 0;
+        // SAFETY: the function is the module's; the pointer is writable.
+        unsafe {
+            let _ = sys::cuFuncLoad(function);
+            let which = CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES;
+            let _ = sys::cuFuncGetAttribute(&raw mut local, which, function);
+        }
+        let needed = (local.max(0) as usize).next_multiple_of(1024);
+        if known == sys::CUresult::CUDA_SUCCESS && needed > most {
+            most = needed;
+            // SAFETY: a context is current; the limit is of all kernels to come.
+            let _ = unsafe { sys::cuCtxSetLimit(STACK, needed) };
+        }
     }
 }
 

@@ -31,6 +31,9 @@ pub enum Checks {
     /// The checks have been made explicit by `pass::checks`: accesses are unchecked, faults are
     /// [`Effect::Fault`] statements. Devices treat it as [`Checks::Off`], for nobody knows that none was left out.
     Explicit,
+    /// Only labelled blocks whose faults are caught ([`Op::CatchFault`]) are checked: for kernels that run other people's code
+    /// in such a block. They exchange nothing among lanes there. Outside as [`Checks::Off`].
+    Caught,
     /// Nothing is checked: a bad index is undefined behaviour. Devices compile such a kernel only when somebody answers for
     /// it ([`Verified::trust`](crate::verify::Verified::trust), which is `unsafe`).
     Off,
@@ -499,7 +502,8 @@ pub enum Op {
     IsDead,
     /// The device's clock, in nanoseconds since a moment that stays the same while the device is in use; `u64`.
     Clock,
-    /// Directly behind a labelled block: the fault that this lane met in it, as the number of its site plus one, or zero.
+    /// Directly behind a labelled block: the fault that this lane met in it, as the number of its site in all
+    /// kernels (the launch's site base and its own) plus one, or zero.
     /// The lane is alive again. A lane that faults in such a block leaves it, and no other code; `u32`.
     CatchFault,
 }
@@ -573,6 +577,8 @@ pub enum Effect {
     Barrier,
     /// Orders this lane's accesses (acquire-release) at a scope.
     Fence(Scope),
+    /// All lanes of the subgroup that have not ended come here, and go on together.
+    Converge,
     /// Lets others run for about so many nanoseconds (`u32`).
     Nap(Value),
     /// Prints a line. A target without printing refuses it by capability.

@@ -65,7 +65,7 @@ macro_rules! visitors {
                         place.$name(visit);
                         visit($pass!(v));
                     }
-                    Effect::Barrier | Effect::Fence(_) => {}
+                    Effect::Barrier | Effect::Fence(_) | Effect::Converge => {}
                     Effect::Nap(v) => visit($pass!(v)),
                     Effect::Print(_, args) | Effect::Fault(_, args) => {
                         for v in args {

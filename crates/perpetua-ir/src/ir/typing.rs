@@ -480,7 +480,7 @@ impl<'a> Declarations<'a> {
                 }
                 self.expect(*v, &at.ty, "stored value")
             }
-            Effect::Barrier | Effect::Fence(_) => Ok(()),
+            Effect::Barrier | Effect::Fence(_) | Effect::Converge => Ok(()),
             Effect::Nap(v) => self.expect(*v, &Type::U32, "time of a nap"),
             Effect::Print(pieces, args) => {
                 let wanted = pieces.iter().filter(|p| matches!(p, PrintPiece::Arg(_))).count();

@@ -163,7 +163,7 @@ impl Renaming {
     fn effect(&self, effect: &Effect) -> Effect {
         match effect {
             Effect::Store(place, v, sync) => Effect::Store(self.place(place), self.value(*v), *sync),
-            Effect::Barrier | Effect::Fence(_) => effect.clone(),
+            Effect::Barrier | Effect::Fence(_) | Effect::Converge => effect.clone(),
             Effect::Nap(v) => Effect::Nap(self.value(*v)),
             Effect::Print(pieces, args) => Effect::Print(pieces.clone(), self.all(args)),
             Effect::Fault(kind, operands) => Effect::Fault(*kind, self.all(operands)),

@@ -23,6 +23,7 @@ pub fn histogram(kernel: &Kernel) -> BTreeMap<&'static str, usize> {
                     },
                     Effect::Barrier => "barrier",
                     Effect::Fence(_) => "fence",
+                    Effect::Converge => "converge",
                     Effect::Nap(_) => "nap",
                     Effect::Print(..) => "print",
                     Effect::Fault(..) => "fault",

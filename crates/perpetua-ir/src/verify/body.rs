@@ -62,13 +62,24 @@ pub(super) fn check(kernel: &Kernel, function: Option<(usize, &Function)>, error
     }
 }
 
+/// Whether lanes exchange values or wait for each other in a statement.
+fn exchanges_in(inst: &Inst) -> bool {
+    matches!(
+        inst,
+        Inst::Let(_, Op::Subgroup(..)) | Inst::Do(Effect::Barrier | Effect::Converge)
+    ) || inst
+        .blocks()
+        .into_iter()
+        .any(|b| b.0.iter().any(|stmt| exchanges_in(&stmt.inst)))
+}
+
 impl<'a> Check<'a, '_> {
     /// Checks a block; gives whether control can reach its end when it can reach its start.
     fn block(&mut self, block: &'a Block, reachable: bool) -> bool {
         let mut falls = reachable;
         let mut defined = Vec::new();
         let mut ended = None;
-        let mut after_label = false;
+        let (mut after_label, mut exchanges) = (false, false);
         for stmt in &block.0 {
             let number = self.number;
             self.number += 1;
@@ -81,7 +92,13 @@ impl<'a> Check<'a, '_> {
                     "`catch_fault` stands directly behind a labelled block: write `'name: { … }` before it";
                 self.fail(number, stmt, TypeError::Invalid(misplaced.into()));
             }
+            let caught = self.site.kernel.checks == Checks::Caught;
+            if caught && matches!(stmt.inst, Inst::Let(_, Op::CatchFault)) && exchanges {
+                let together = "a block whose faults alone are checked must not exchange values among lanes, nor wait for them";
+                self.fail(number, stmt, TypeError::Invalid(together.into()));
+            }
             after_label = matches!(stmt.inst, Inst::Labeled(_));
+            exchanges = after_label && exchanges_in(&stmt.inst);
             falls = self.statement(number, stmt, falls);
             match &stmt.inst {
                 Inst::Let(v, _) => defined.push(*v),
@@ -288,7 +305,11 @@ impl<'a> Check<'a, '_> {
                     });
                 }
             }
-            Effect::Barrier | Effect::Fence(_) | Effect::Nap(_) | Effect::Print(..) => {}
+            Effect::Barrier
+            | Effect::Fence(_)
+            | Effect::Converge
+            | Effect::Nap(_)
+            | Effect::Print(..) => {}
         }
         Ok(self.declarations.effect(effect)?)
     }

@@ -143,7 +143,7 @@ impl Needs {
             }
             Inst::Do(Effect::Store(place, _, Some(sync))) => self.atomic(declarations, place, *sync, line),
             Inst::Do(Effect::Fence(scope)) => self.add(ordering(*scope), line),
-            Inst::Do(Effect::Nap(_)) => self.add(Capability::Residency, line),
+            Inst::Do(Effect::Nap(_) | Effect::Converge) => self.add(Capability::Residency, line),
             Inst::Do(Effect::Print(..)) => self.add(Capability::Print, line),
             _ => {}
         }

@@ -384,7 +384,7 @@ impl<'a> Analysis<'a, '_> {
                 self.summary.needs |= flow.params;
                 self.divergent(number, stmt, flow, None);
             }
-            Effect::Fence(_) | Effect::Nap(_) | Effect::Print(..) | Effect::Fault(..) => {}
+            Effect::Fence(_) | Effect::Converge | Effect::Nap(_) | Effect::Print(..) | Effect::Fault(..) => {}
         }
     }
 

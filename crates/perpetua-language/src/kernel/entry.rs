@@ -89,7 +89,7 @@ impl Entry {
         let kernel = lower(&self.function, &how).map_err(|e| error(e.to_string()))?;
         let verified = verify(kernel).map_err(|e| error(e.to_string()))?;
         Ok(Arc::new(match self.instantiation {
-            // SAFETY: only `KernelFn::unchecked` makes such a source, or a change of one that it made; its caller promised
+            // SAFETY: only the unsafe functions of `KernelFn` make such a source, or a change of one that it made; its caller promised
             // what `trust` asks of every launch of the function. That lanes meet at barriers the verifier has just shown,
             // for lowering gives no kernel with explicit checks.
             Source::Unchecked(_) => unsafe { verified.trust() },
@@ -217,6 +217,14 @@ impl KernelFn {
     /// no enum is loaded that has no variant of that value. Anything else is undefined behaviour.
     pub unsafe fn unchecked(self) -> KernelFn {
         self.replaced(None, Source::Unchecked, |how| how.checks = Checks::Off)
+    }
+
+    /// The kernel with checks only in labelled blocks whose faults it catches.
+    ///
+    /// # Safety
+    /// As [`KernelFn::unchecked`], for all code but that in such blocks.
+    pub unsafe fn checked_where_caught(self) -> KernelFn {
+        self.replaced(None, Source::Unchecked, |how| how.checks = Checks::Caught)
     }
 }
 

@@ -62,6 +62,10 @@ pub fn nap(nanoseconds: u32) {
     std::thread::sleep(Duration::from_nanos(nanoseconds.into()));
 }
 
+/// All lanes of the subgroup that have not ended come here, and go on together: what exchanges values among lanes behind a
+/// condition that some of them took wants it. The only lane of a launch waits for nobody.
+pub fn converge() {}
+
 /// Directly behind a labelled block: the fault that this lane met in it (index out of bounds, division by zero and the like),
 /// as the number of its site plus one, or 0. The lane left the block where it faulted, and goes on behind it.
 ///

@@ -83,7 +83,7 @@ fn effect_writes(effect: &Effect) -> Reads {
             Some(s) if s.order != MemOrder::Relaxed => all_shared_memory(),
             _ => base_reads(place.base),
         },
-        Effect::Barrier | Effect::Fence(_) | Effect::Nap(_) => all_shared_memory(),
+        Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Nap(_) => all_shared_memory(),
         Effect::Print(..) => Reads::default(),
         Effect::Fault { .. } => Reads {
             dead: true,
@@ -250,7 +250,7 @@ impl Needs {
                 self.block_idx = true;
             }
             Effect::Print(..) => self.print = true,
-            Effect::Barrier | Effect::Fence(_) | Effect::Nap(_) => {}
+            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Nap(_) => {}
         }
     }
 

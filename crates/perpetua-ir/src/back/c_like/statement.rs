@@ -237,7 +237,9 @@ impl<'m> Writer<'m> {
                 self.d.fence(self, *scope);
             }
             // As above: no target of these has the capability.
-            Effect::Nap(_) => self.m.unsupported(stmt.line, "naps"),
+            Effect::Converge | Effect::Nap(_) => {
+                self.m.unsupported(stmt.line, "what resident kernels need");
+            }
             Effect::Print(pieces, args) => {
                 let args = self.take_scalars(args);
                 self.declare(range.start, &stmt.inst);

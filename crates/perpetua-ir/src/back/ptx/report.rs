@@ -59,7 +59,8 @@ impl Renderer<'_> {
             && let Leaf::Imm(site) = site
         {
             let caught = self.caught_register();
-            emit!(self, "mov.u32 {caught}, {}", site + 1);
+            emit!(self, "ld.param.u32 {caught}, [{SITE_BASE}]");
+            emit!(self, "add.u32 {caught}, {caught}, {}", site + 1);
         }
         self.record(site, wide, done);
         self.out.place(done);

@@ -264,6 +264,10 @@ impl<'k> Renderer<'k> {
                 emit!(self, "fence.acq_rel.{}", super::atomic::scope(*scope));
                 false
             }
+            Effect::Converge => {
+                self.converge();
+                false
+            }
             Effect::Nap(v) => {
                 let time = self.leaf(*v);
                 emit!(self, "nanosleep.u32 {time}");

@@ -126,6 +126,14 @@ impl<'k> Renderer<'k> {
         Some((Mask::Unknown, after))
     }
 
+    /// Waits for all lanes of the warp that have not ended: from here on they run together.
+    pub(super) fn converge(&mut self) {
+        emit!(self, "bar.warp.sync {FULL:#x}");
+        if self.mask.is_some() {
+            self.mask = Some(Mask::Known(Leaf::Imm(FULL)));
+        }
+    }
+
     /// From here on these lanes run together.
     pub(super) fn enter(&mut self, mask: Option<Mask>) {
         if mask.is_some() {

@@ -329,7 +329,7 @@ impl<'a> Flattener<'a> {
                 self.program.synchronises = true;
                 self.emit(cx, Code::Fence { scope: *scope });
             }
-            Effect::Nap(_) => return Err(resident("nap")),
+            Effect::Converge | Effect::Nap(_) => return Err(resident("nap, converge")),
             Effect::Print(pieces, values) => {
                 let (mut args, mut types) = (Vec::new(), Vec::new());
                 for v in values {

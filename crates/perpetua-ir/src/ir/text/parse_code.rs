@@ -268,6 +268,7 @@ impl<'t> Parser<'t> {
                 let scope = self.word("`workgroup`, `device` or `system`", words::scope_named)?;
                 self.simple(Inst::Do(Effect::Fence(scope)))
             }
+            "converge" => self.simple(Inst::Do(Effect::Converge)),
             "nap" => {
                 let v = self.value()?;
                 self.simple(Inst::Do(Effect::Nap(v)))

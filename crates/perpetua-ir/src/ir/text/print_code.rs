@@ -293,6 +293,7 @@ impl<'a, 'w> Printer<'a, 'w> {
             }
             Effect::Barrier => self.word("barrier"),
             Effect::Fence(scope) => write!(self.out, "fence {}", words::scope(*scope)),
+            Effect::Converge => self.word("converge"),
             Effect::Nap(v) => write!(self.out, "nap %{}", v.0),
             Effect::Print(pieces, args) => {
                 self.word("print")?;

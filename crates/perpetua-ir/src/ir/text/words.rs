@@ -83,12 +83,13 @@ pub(super) const fn checks(checks: Checks) -> &'static str {
     match checks {
         Checks::On => "on",
         Checks::Explicit => "explicit",
+        Checks::Caught => "caught",
         Checks::Off => "off",
     }
 }
 
 pub(super) fn checks_named(name: &str) -> Option<Checks> {
-    [Checks::On, Checks::Explicit, Checks::Off]
+    [Checks::On, Checks::Explicit, Checks::Caught, Checks::Off]
         .into_iter()
         .find(|c| checks(*c) == name)
 }

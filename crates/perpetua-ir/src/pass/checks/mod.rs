@@ -94,7 +94,7 @@ fn explicit(kernel: &Kernel) -> Explicit {
     let (mut kernel, faults) = match kernel.checks {
         Checks::Off | Checks::Explicit => (kernel.clone(), source_sites(kernel)),
         Checks::On if synchronises(kernel) => walk_on(kernel),
-        Checks::On => return_at_once(kernel),
+        Checks::On | Checks::Caught => return_at_once(kernel),
     };
     let catches = kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::CatchFault)));
     let dies_at_once = kernel.checks == Checks::On && !synchronises(&kernel) && !catches;

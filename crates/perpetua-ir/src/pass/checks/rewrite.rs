@@ -8,7 +8,7 @@ use super::uniformity::Uniformity;
 use super::{contains, is_barrier, is_subgroup};
 use crate::fault::FaultSite;
 use crate::ir::{
-    Base, Block, Body, Effect, FaultKind, Inst, Kernel, Local, LocalId, Op, ParamKind, Place, Scalar, Step,
+    Base, Block, Body, Checks, Effect, FaultKind, Inst, Kernel, Local, LocalId, Op, ParamKind, Place, Scalar, Step,
     Stmt, Type, Value,
 };
 use crate::ops::{BinaryOp, TernaryOp};
@@ -69,6 +69,8 @@ pub(super) struct Rewriter<'a> {
     made: Vec<((Number, Number), Value)>,
     /// Whether the present region rests on dead lanes not coming there.
     relied: bool,
+    /// Whether the present point is to be checked.
+    checked: bool,
     /// Variables that a dead lane may read without having stored to them.
     zeroed: BTreeSet<LocalId>,
 }
@@ -103,6 +105,8 @@ impl<'a> Rewriter<'a> {
             maybe_dead: false,
             made: Vec::new(),
             relied: false,
+            // In a device function nobody knows from where it was called.
+            checked: kernel.checks != Checks::Caught || !std::ptr::eq(source, &raw const kernel.body),
             zeroed: BTreeSet::new(),
         }
     }
@@ -204,7 +208,7 @@ impl<'a> Rewriter<'a> {
             }
             let caught = block.0.get(i + 1).is_some_and(is_catch);
             ended = if caught && matches!(stmt.inst, Inst::Labeled(_)) {
-                self.caught(stmt, exit, &mut out);
+                self.caught(stmt, &mut out);
                 false
             } else {
                 self.statement(stmt, exit, &mut out)
@@ -332,7 +336,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Rewrites a labelled block that a lane which faults in it leaves; behind it the fault is caught.
-    fn caught(&mut self, stmt: &Stmt, exit: Exit, out: &mut Vec<Stmt>) {
+    fn caught(&mut self, stmt: &Stmt, out: &mut Vec<Stmt>) {
         let here = Here {
             line: stmt.line,
             at: self.at,
@@ -341,8 +345,10 @@ impl<'a> Rewriter<'a> {
         self.at += 1;
         let (before, mark) = (self.known.contents(), self.known.mark());
         let was_dead = self.maybe_dead;
+        let was_checked = std::mem::replace(&mut self.checked, true);
         let mut code = Vec::new();
         self.nested(stmt, here, &mut code);
+        self.checked = was_checked;
         push(out, here.line, Inst::Labeled(Block(code)));
         self.maybe_dead = was_dead;
         self.known.roll_back(mark);
@@ -357,7 +363,6 @@ impl<'a> Rewriter<'a> {
                 }
             });
         }
-        let _ = exit;
     }
 
     /// Whether a dead lane may leave a statement at once, or skip it: it has no barrier, and nothing that is
@@ -470,7 +475,7 @@ impl<'a> Rewriter<'a> {
                 self.unless_dead(Inst::Do(effect.clone()), here, out);
                 false
             }
-            Effect::Barrier | Effect::Fence(_) | Effect::Nap(_) => {
+            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Nap(_) => {
                 push(out, here.line, Inst::Do(effect.clone()));
                 false
             }
@@ -524,7 +529,7 @@ impl<'a> Rewriter<'a> {
                 self.known.define_opaque(v, &self.values);
             }
             Op::Binary(kind @ (BinaryOp::Div | BinaryOp::Rem), a, b) => {
-                match self.scalar(*a).filter(|s| s.is_int()) {
+                match self.scalar(*a).filter(|s| s.is_int() && self.checked) {
                     Some(s) => self.division(v, *kind, s, *a, *b, here, out),
                     None => {
                         push(out, line, Inst::Let(v, op.clone()));
@@ -665,6 +670,9 @@ impl<'a> Rewriter<'a> {
         here: Here,
         out: &mut Vec<Stmt>,
     ) -> Option<Value> {
+        if !self.checked {
+            return None;
+        }
         let line = here.line;
         let number = self.known.of(index);
         let limit = match length {

@@ -49,6 +49,7 @@ impl Emitter<'_> {
             I::ThreadFenceSystem => self.effect(Effect::Fence(Scope::System), line),
             I::ClockNanos => self.resident(Op::Clock, line),
             I::CatchFault => self.resident(Op::CatchFault, line),
+            I::Converge => self.effect(Effect::Converge, line),
             I::Nap => match args {
                 [time] => {
                     let time = self.value(time)?;

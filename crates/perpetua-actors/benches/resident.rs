@@ -1,0 +1,261 @@
+//! Handlers that stay on a GPU, in figures: how long an answer takes, how many packets pass. Needs CUDA.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use perpetua::actors::resident::{Commons, Grid, Shape};
+use perpetua::actors::{ActorId, Context, Handler, Header, Kind, Packet, RingMessage, ring_kernel};
+use perpetua::device::{BackendKind, Device};
+use perpetua::prelude::*;
+
+/// 64 bytes.
+#[derive(Clone, Copy, GpuType, RingMessage)]
+#[repr(C)]
+struct Sample {
+    values: [f32; 16],
+}
+
+#[derive(Clone, Copy, Default, GpuType)]
+#[repr(C)]
+struct Statistics {
+    count: u32,
+    sum: f32,
+}
+
+/// Adds all 64 bytes to its state, and answers with as many.
+#[ring_kernel]
+fn accumulate(_ctx: &mut Context, state: &mut Statistics, message: Sample) -> Sample {
+    let v = message.values;
+    let low = v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7];
+    let high = v[8] + v[9] + v[10] + v[11] + v[12] + v[13] + v[14] + v[15];
+    state.count += 1;
+    state.sum += low + high;
+    let mut answer = message;
+    answer.values[0] = state.sum;
+    answer.values[1] = state.count as f32;
+    answer
+}
+
+/// Adds to its state word by word, in a loop.
+#[ring_kernel]
+fn accumulate_in_a_loop(_ctx: &mut Context, state: &mut Statistics, message: Sample) -> Sample {
+    let mut answer = message;
+    state.count += 1;
+    for i in 0..16 {
+        state.sum += message.values[i];
+        answer.values[i] = state.sum;
+    }
+    answer
+}
+
+#[derive(Clone, Copy, GpuType, RingMessage)]
+#[repr(C)]
+struct Token {
+    hops: u32,
+    next: u32,
+    stride: u32,
+    actors: u32,
+}
+
+/// Hands a token to the next actor until it has made its hops; then it goes to the host.
+#[ring_kernel]
+fn pass(ctx: &mut Context, state: &mut u32, message: Token) {
+    *state += 1;
+    let mut token = message;
+    if token.hops == 0 {
+        ctx.send(u32::MAX, token);
+    } else {
+        let to = token.next;
+        token.hops -= 1;
+        token.next = (to + token.stride) % token.actors;
+        ctx.send(to, token);
+    }
+}
+
+fn packet(kind: Kind, actor: u32, message: &impl Message, correlation: u32) -> [u32; 24] {
+    message.packet(kind, actor, correlation)
+}
+
+trait Message {
+    fn packet(&self, kind: Kind, actor: u32, correlation: u32) -> [u32; 24];
+}
+
+impl<M: RingMessage> Message for M {
+    fn packet(&self, kind: Kind, actor: u32, correlation: u32) -> [u32; 24] {
+        Packet {
+            header: Header {
+                destination: actor,
+                sender: ActorId::HOST,
+                type_id: M::TYPE_ID,
+                correlation,
+                sent: 0,
+                kind,
+                priority: 128,
+                words: M::WORDS as u8,
+                deadline: 0,
+            },
+            payload: self.to_payload(),
+        }
+        .to_words()
+    }
+}
+
+fn percentile(times: &mut [f64], p: f64) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(((times.len() - 1) as f64 * p) as usize).copied().unwrap_or(0.0)
+}
+
+/// Waits for a packet from this home.
+fn answer(grid: &Grid, home: u32) -> [u32; 24] {
+    let started = Instant::now();
+    let mut found = None;
+    while found.is_none() {
+        grid.drain(home, 1, |p| found = Some(*p));
+        if started.elapsed() > Duration::from_secs(5) {
+            eprintln!("no answer from home {home}: {:?}", grid.report(home));
+            std::process::exit(1);
+        }
+    }
+    found.unwrap_or([0; 24])
+}
+
+fn round_trips(device: &Device, handler: &Handler, actors: u32, homes: u32) -> Result<(), Box<dyn std::error::Error>> {
+    let commons = Arc::new(Commons::new(device, Shape::new(homes, actors))?);
+    let state = vec![0u8; size_of::<Statistics>()];
+    let grid = Grid::new(&commons, handler, &state, actors, homes, true)?;
+    let sample = Sample { values: [1.0; 16] };
+    const RUNS: usize = 20_000;
+    let mut times = Vec::with_capacity(RUNS);
+    for i in 0..RUNS as u32 + 1000 {
+        let actor = i.wrapping_mul(7919) % actors;
+        let home = grid.home_of(actor);
+        let started = Instant::now();
+        let words = packet(Kind::Ask, actor, &sample, i + 1);
+        while grid.push(home, [&words]) == 0 {}
+        let back = answer(&grid, home);
+        let took = started.elapsed();
+        assert_eq!((back[3], back[6] & 255), (i + 1, Kind::Reply as u32));
+        if i >= 1000 {
+            times.push(took.as_secs_f64() * 1e6);
+        }
+    }
+    let handled: u64 = (0..grid.homes()).map(|h| grid.report(h).handled).sum();
+    println!(
+        "{actors:8} actors in {homes:4} homes: p50 {:.2} us, min {:.2}, p99 {:.2}, p99.9 {:.2} ({handled} handler runs counted there)",
+        percentile(&mut times, 0.5),
+        percentile(&mut times, 0.0),
+        percentile(&mut times, 0.99),
+        percentile(&mut times, 0.999),
+    );
+    // What the host's part costs.
+    let mut best = f64::MAX;
+    for _ in 0..50 {
+        let batch: Vec<[u32; 24]> = (0..64).map(|i| packet(Kind::Message, i % actors, &sample, 0)).collect();
+        let started = Instant::now();
+        for words in &batch {
+            black_box(grid.push(grid.home_of(words[0]), [words]));
+        }
+        best = best.min(started.elapsed().as_secs_f64() * 1e9 / 64.0);
+        std::thread::sleep(Duration::from_micros(300));
+        for home in 0..grid.homes() {
+            while grid.drain(home, 64, |_| ()) > 0 {}
+        }
+    }
+    println!("{:8} inject 64 bytes: {best:.1} ns of host time", "");
+    Ok(())
+}
+
+fn throughput(device: &Device, homes: u32) -> Result<(), Box<dyn std::error::Error>> {
+    let commons = Arc::new(Commons::new(device, Shape::new(homes, homes))?);
+    let state = vec![0u8; size_of::<Statistics>()];
+    let grid = Grid::new(&commons, &accumulate::handler(), &state, homes, homes, true)?;
+    let sample = Sample { values: [1.0; 16] };
+    let (mut sent, mut received) = (0u64, 0u64);
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(1) {
+        for home in 0..homes {
+            let words = packet(Kind::Ask, home, &sample, 1);
+            sent += grid.push(home, std::iter::repeat_n(&words, 32)) as u64;
+            received += grid.drain(home, 64, |p| {
+                black_box(p);
+            }) as u64;
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "{homes:4} homes, one host thread: {:.2} M/s in and {:.2} M/s out",
+        sent as f64 / seconds / 1e6,
+        received as f64 / seconds / 1e6
+    );
+    Ok(())
+}
+
+fn hops(device: &Device, actors: u32, homes: u32, tokens: u32) -> Result<(), Box<dyn std::error::Error>> {
+    let commons = Arc::new(Commons::new(device, Shape::new(homes, actors))?);
+    let grid = Grid::new(&commons, &pass::handler(), &[0; 4], actors, homes, true)?;
+    let hops = 20_000u32;
+    let started = Instant::now();
+    for token in 0..tokens {
+        let first = token * (actors / tokens.max(1)) % actors;
+        let message = Token { hops, next: (first + 1) % actors, stride: 1, actors };
+        let words = packet(Kind::Message, first, &message, 0);
+        while grid.push(grid.home_of(first), [&words]) == 0 {}
+    }
+    let mut back = 0;
+    while back < tokens {
+        for home in 0..homes {
+            grid.drain(home, 8, |p| {
+                if p[6] & 255 == Kind::Message as u32 {
+                    back += 1;
+                } else {
+                    eprintln!("undelivered: {p:?}");
+                    std::process::exit(1);
+                }
+            });
+        }
+        if started.elapsed() > Duration::from_secs(20) {
+            eprintln!("{back} of {tokens} tokens came back");
+            std::process::exit(1);
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let total = f64::from(tokens) * f64::from(hops);
+    println!(
+        "{tokens:6} tokens among {actors} actors in {homes} homes: {:.3} us a hop, {:.1} M hops/s",
+        seconds * 1e6 / f64::from(hops),
+        total / seconds / 1e6
+    );
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if std::env::args().any(|a| a == "--list" || a == "--test") {
+        return Ok(());
+    }
+    let device = match Device::new(BackendKind::Cuda, 0) {
+        Ok(device) => device,
+        Err(error) => {
+            println!("ignored: needs CUDA ({error})");
+            return Ok(());
+        }
+    };
+    println!("{}", device.info().name);
+    println!("ask and answer, 64 bytes each way, a handler with state, checks on:");
+    for (actors, homes) in [(1, 1), (1000, 1), (1000, 32), (1000, 132)] {
+        round_trips(&device, &accumulate::handler(), actors, homes)?;
+    }
+    println!("the same with a loop in the handler:");
+    for (actors, homes) in [(1, 1)] {
+        round_trips(&device, &accumulate_in_a_loop::handler(), actors, homes)?;
+    }
+    println!("packets through the host's rings:");
+    for homes in [1, 8, 32, 132] {
+        throughput(&device, homes)?;
+    }
+    println!("hops from actor to actor:");
+    hops(&device, 2, 2, 1)?;
+    hops(&device, 132, 132, 1)?;
+    hops(&device, 132, 132, 132)?;
+    Ok(())
+}

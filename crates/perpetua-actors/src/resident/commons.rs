@@ -1,0 +1,201 @@
+//! What all grids of a device share: rings, boxes, records of actors, where each one is at home. Must not know handlers.
+
+use std::ptr::NonNull;
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use perpetua::prelude::*;
+use perpetua_device::{Buffer, Device, Error, MappedBuffer, Stream};
+
+use super::port::{Port, Slots, moves_vectors_at_once};
+use crate::device::layout::{ACTOR_WORDS, HOME_WORDS, ORDER_WORDS, REPORT_VECTORS, SLOT_VECTORS};
+use crate::error::{ActorError, Result};
+
+/// How much there is of everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Homes of all grids together.
+    pub homes: u32,
+    /// Actors of all grids together.
+    pub actors: u32,
+    /// Packets in each ring between the host and a home: a power of two.
+    pub ring: u32,
+    /// Packets in each home's box for other actors' packets: a power of two, at least twice the homes.
+    pub boxes: u32,
+}
+
+impl Shape {
+    /// For so many homes and actors, with rings of 256 packets.
+    pub fn new(homes: u32, actors: u32) -> Shape {
+        Shape {
+            homes,
+            actors,
+            ring: 256,
+            boxes: (2 * homes).next_power_of_two().max(256),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let wrong = |n: u32| !n.is_power_of_two() || !(2..=1 << 24).contains(&n);
+        for capacity in [self.ring, self.boxes] {
+            if wrong(capacity) {
+                return Err(ActorError::Capacity {
+                    capacity: capacity as usize,
+                });
+            }
+        }
+        if self.boxes < 2 * self.homes {
+            return Err(ActorError::Capacity {
+                capacity: self.boxes as usize,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[kernel(block_size = (1), interpret)]
+fn read_clock(out: &mut [u64]) {
+    out[0] = clock_nanos();
+}
+
+/// Nanoseconds since 1970 when the device's clock was zero, to about ten microseconds; wraps.
+fn time_offset(device: &Device) -> Result<u64> {
+    let out = device.zeros::<u64>(1)?;
+    let mut best = (Duration::MAX, 0);
+    for _ in 0..8 {
+        let started = Instant::now();
+        device.launch(&read_clock::kernel(), LaunchConfig::new([1, 1, 1], [1, 1, 1]), args![&out])?;
+        let device_time = out.read()?.first().copied().unwrap_or(0);
+        let took = started.elapsed();
+        if took < best.0 {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let then = since.as_nanos() as u64 - took.as_nanos() as u64 / 2;
+            best = (took, then.wrapping_sub(device_time));
+        }
+    }
+    Ok(best.1)
+}
+
+/// What all grids of a device share.
+pub struct Commons {
+    pub(super) device: Device,
+    pub(super) shape: Shape,
+    pub(super) ingress: MappedBuffer<U32x4>,
+    pub(super) egress: MappedBuffer<U32x4>,
+    pub(super) orders: MappedBuffer<u32>,
+    pub(super) reports: MappedBuffer<U32x4>,
+    pub(super) inbox: Buffer<U32x4>,
+    pub(super) homes: Buffer<u32>,
+    pub(super) actors: Buffer<u32>,
+    pub(super) directory: Buffer<u32>,
+    pub(super) ports: Vec<Port>,
+    /// Homes and actors that are taken.
+    taken: Mutex<(u32, u32)>,
+    /// Nanoseconds since 1970 when the device's clock was zero; wraps.
+    pub(super) time_offset: u64,
+    /// For copies beside resident grids.
+    pub(super) copies: Stream,
+}
+
+impl Commons {
+    /// Makes room on a device.
+    ///
+    /// # Errors
+    /// Where kernels cannot stay on the device, or the host cannot move 16 bytes at once; capacities that are no powers of
+    /// two.
+    pub fn new(device: &Device, shape: Shape) -> Result<Commons> {
+        shape.check()?;
+        let unable = |remedy| ActorError::Unsupported {
+            backend: device.backend().name(),
+            operation: "a resident handler",
+            remedy,
+        };
+        match device.info().compute_capability {
+            Some(have) if have < (7, 5) => {
+                return Err(unable("resident kernels need compute capability 7.5 or higher: use the CPU or wgpu backend"));
+            }
+            Some(_) if device.info().mapped_memory => {}
+            _ => return Err(unable("kernels can stay on CUDA devices only: use a runtime on this backend, which runs batches")),
+        }
+        if !moves_vectors_at_once() {
+            return Err(unable("the host's processor must move 16 bytes at once (x86-64 with AVX): use another backend"));
+        }
+        let homes = shape.homes as usize;
+        let slots = homes * shape.ring as usize * SLOT_VECTORS;
+        let ingress = device.mapped::<U32x4>(slots)?;
+        let egress = device.mapped::<U32x4>(slots)?;
+        let orders = device.mapped::<u32>(homes * ORDER_WORDS)?;
+        let reports = device.mapped::<U32x4>(homes * REPORT_VECTORS)?;
+        let ring_bytes = shape.ring as usize * SLOT_VECTORS * size_of::<U32x4>();
+        let at = |base: NonNull<U32x4>, bytes: usize| {
+            // SAFETY: below the end of the buffer, for each home below `homes`.
+            unsafe { base.cast::<u8>().add(bytes) }
+        };
+        let ports = (0..homes)
+            .map(|home| {
+                let report = at(reports.host_ptr(), home * REPORT_VECTORS * size_of::<U32x4>());
+                let taken = orders.atomics().get(home * ORDER_WORDS).map(NonNull::from);
+                let taken = taken.ok_or(Error::InvalidState {
+                    operation: "making room for a home",
+                    cause: "its orders lie outside their buffer",
+                    remedy: "report this",
+                })?;
+                // SAFETY: mapped buffers are aligned to 64 bytes, slots and reports to 16 in them; all lie inside their buffers, which
+                // live as long as the ports.
+                Ok(unsafe {
+                    Port::new(
+                        Slots::new(at(ingress.host_ptr(), home * ring_bytes), shape.ring),
+                        Slots::new(at(egress.host_ptr(), home * ring_bytes), shape.ring),
+                        report.as_ptr(),
+                        taken,
+                    )
+                })
+            })
+            .collect::<Result<Vec<Port>>>()?;
+        let boxes = homes * shape.boxes as usize * SLOT_VECTORS;
+        let time_offset = time_offset(device)?;
+        let commons = Commons {
+            time_offset,
+            inbox: device.zeros::<U32x4>(boxes)?,
+            homes: device.zeros::<u32>(homes * HOME_WORDS)?,
+            actors: device.zeros::<u32>(shape.actors as usize * ACTOR_WORDS)?,
+            directory: device.full::<u32>(shape.actors as usize, u32::MAX)?,
+            copies: device.create_stream()?,
+            device: device.clone(),
+            shape,
+            ingress,
+            egress,
+            orders,
+            reports,
+            ports,
+            taken: Mutex::default(),
+        };
+        device.default_stream().synchronize()?;
+        Ok(commons)
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// How much there is of everything.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Takes so many homes and actors: the first of each.
+    pub(super) fn take(&self, homes: u32, actors: u32) -> Result<(u32, u32)> {
+        let mut taken = self.taken.lock().unwrap_or_else(|e| e.into_inner());
+        let first = *taken;
+        let (next_home, next_actor) = (first.0.saturating_add(homes), first.1.saturating_add(actors));
+        if next_home > self.shape.homes || next_actor > self.shape.actors {
+            return Err(ActorError::NoRoom {
+                homes: self.shape.homes - first.0,
+                actors: self.shape.actors - first.1,
+            });
+        }
+        *taken = (next_home, next_actor);
+        Ok(first)
+    }
+}

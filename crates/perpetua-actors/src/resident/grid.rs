@@ -1,0 +1,369 @@
+//! The homes of one handler's actors: a kernel that stays on the device until it is parked. Must not know runtimes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use perpetua_device::residency::Resident;
+use perpetua_device::{DynBuffer, Error, Kernel, LaunchConfig, Stream, args};
+use perpetua::kernel::resident::U32x4;
+use perpetua_ir::ir::{ParamKind, Type};
+
+use super::commons::Commons;
+use super::port::{Port, report};
+use crate::device::layout::{ACTOR_WORDS, COMMAND_PARK, REPORT_VECTORS};
+use crate::error::Result;
+use crate::handler::Handler;
+use crate::lifecycle::ActorState;
+use crate::message::{ActorId, Header, Kind, PACKET_WORDS, PAYLOAD_WORDS, Packet};
+
+/// Polls without a packet after which a home naps between two.
+const PATIENCE: u32 = 100_000;
+/// Lanes of a home.
+const LANES: u32 = 128;
+/// Subgroups of a home that watch the host's ring, where few homes share the bus.
+const WATCHERS: u32 = 3;
+/// How long a parked home may take to leave the device.
+const LEAVE: Duration = Duration::from_secs(10);
+/// Which of the kernel's parameters are the states.
+const STATES: usize = 8;
+
+/// What a home has told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GridReport {
+    /// Packets taken in from the host.
+    pub taken_in: u64,
+    /// Handlers run, as the device counted them.
+    pub handled: u64,
+    /// Packets put out to the host.
+    pub put_out: u64,
+}
+
+/// The homes of one handler's actors, on the device unless parked.
+pub struct Grid {
+    shared: Arc<Homes>,
+    /// What the device's gate holds, weakly.
+    resident: Arc<dyn Resident>,
+}
+
+/// What the gate parks and unparks.
+struct Homes {
+    commons: Arc<Commons>,
+    kernel: Kernel,
+    states: Mutex<DynBuffer>,
+    first_states: DynBuffer,
+    first_home: u32,
+    homes: u32,
+    first_actor: u32,
+    actors: u32,
+    stream: Stream,
+    /// Whether the kernel has been launched and not ended.
+    running: AtomicBool,
+    /// It is to stay away from the device.
+    ended: AtomicBool,
+}
+
+impl Grid {
+    /// Makes `actors` actors of a handler, all with the state whose bytes are `state`, in `homes` homes, and puts them on the
+    /// device. Actors are numbered from [`Grid::first_actor`] on; they are active if `active`.
+    ///
+    /// Compiling and loading may take long; other grids of the device are parked while the kernel is loaded.
+    ///
+    /// # Errors
+    /// No room in the commons; what compiling and launching may give.
+    pub fn new(
+        commons: &Arc<Commons>,
+        handler: &Handler,
+        state: &[u8],
+        actors: u32,
+        homes: u32,
+        active: bool,
+    ) -> Result<Grid> {
+        let device = commons.device();
+        let homes = homes.clamp(1, actors.max(1));
+        let (first_home, first_actor) = commons.take(homes, actors)?;
+        // SAFETY: outside the block in which the handler runs, whose faults are caught, indices are: a home's number and counters
+        // masked to a ring's size, whose buffers `Commons` has made for all homes; words of a slot, below their number; an actor
+        // that the host has sent to, or that the directory knows, which has a record and a state here; no division. What comes
+        // in from the host is checked before it is pushed (`Grid::push`).
+        let resident = unsafe { (handler.resident)().checked_where_caught() };
+        let kernel = device.kernel(&resident)?;
+        let element = state_type(&kernel)?;
+        let states = DynBuffer::upload(device, &element, &state.repeat(actors as usize))?;
+        let first_states = DynBuffer::upload(device, &element, state)?;
+        // Each actor's home, and where it is in its life.
+        let range = first_actor as usize..(first_actor + actors) as usize;
+        let at_home: Vec<u32> = (0..actors).map(|a| first_home + a % homes).collect();
+        let life = match active {
+            true => ActorState::Active,
+            false => ActorState::Launched,
+        };
+        let mut records = vec![0u32; actors as usize * ACTOR_WORDS];
+        records.iter_mut().step_by(ACTOR_WORDS).for_each(|word| *word = life as u32);
+        let copies = &commons.copies;
+        copies.write(
+            &commons.actors.slice(range.start * ACTOR_WORDS..range.end * ACTOR_WORDS)?,
+            &records,
+        )?;
+        copies.write(&commons.directory.slice(range)?, &at_home)?;
+        copies.synchronize()?;
+        device.default_stream().synchronize()?;
+        let shared = Arc::new(Homes {
+            commons: Arc::clone(commons),
+            kernel,
+            states: Mutex::new(states),
+            first_states,
+            first_home,
+            homes,
+            first_actor,
+            actors,
+            stream: device.create_stream()?,
+            running: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+        });
+        let resident: Arc<dyn Resident> = Arc::clone(&shared) as Arc<dyn Resident>;
+        match device.context().residency() {
+            Some(gate) => gate.admit(&resident)?,
+            None => shared.unpark()?,
+        }
+        Ok(Grid { shared, resident })
+    }
+
+    /// The first actor's number.
+    pub fn first_actor(&self) -> u32 {
+        self.shared.first_actor
+    }
+
+    /// Number of actors.
+    pub fn actors(&self) -> u32 {
+        self.shared.actors
+    }
+
+    /// Number of homes.
+    pub fn homes(&self) -> u32 {
+        self.shared.homes
+    }
+
+    /// The home of an actor of this grid, from 0 on.
+    pub fn home_of(&self, actor: u32) -> u32 {
+        actor.wrapping_sub(self.shared.first_actor) % self.shared.homes
+    }
+
+    /// Puts packets into the ring to a home, in order, as many as there is room for, and none from the first on that is for an
+    /// actor of another grid; says how many.
+    pub fn push<'a>(&self, home: u32, packets: impl IntoIterator<Item = &'a [u32; PACKET_WORDS]>) -> usize {
+        let shared = &*self.shared;
+        let known = |packet: &&[u32; PACKET_WORDS]| packet[0].wrapping_sub(shared.first_actor) < shared.actors;
+        let packets = packets.into_iter().take_while(known);
+        shared.port(home).map_or(0, |port| port.push(packets))
+    }
+
+    /// Gives at most `most` packets that came out of a home to `take`; says how many. None where another thread is at it.
+    pub fn drain(&self, home: u32, most: usize, take: impl FnMut(&[u32; PACKET_WORDS])) -> usize {
+        self.shared.port(home).map_or(0, |port| port.drain(most, take))
+    }
+
+    /// Packets in the ring to a home that it has not taken in.
+    pub fn waiting(&self, home: u32) -> u32 {
+        self.shared.port(home).map_or(0, Port::waiting)
+    }
+
+    /// What a home has told last, without stopping it. Counters wrap at 2^32.
+    pub fn report(&self, home: u32) -> GridReport {
+        let [taken_in, handled, put_out, _] = self.shared.port(home).map(|p| p.report().0).unwrap_or_default();
+        GridReport {
+            taken_in: taken_in.into(),
+            handled: handled.into(),
+            put_out: put_out.into(),
+        }
+    }
+
+    /// Does something while the homes are off the device, between two messages; then they go on.
+    ///
+    /// # Errors
+    /// A home that does not leave in ten seconds: its handler hangs.
+    pub fn parked<R>(&self, act: impl FnOnce() -> R) -> Result<R> {
+        match self.shared.commons.device().context().residency() {
+            Some(gate) => Ok(gate.parked(act)?),
+            None => {
+                self.shared.park()?;
+                let result = act();
+                self.shared.unpark()?;
+                Ok(result)
+            }
+        }
+    }
+
+    /// The bytes of all states. Parks the homes meanwhile.
+    pub fn read_states(&self) -> Result<Vec<u8>> {
+        let states = lock(&self.shared.states).clone();
+        Ok(self.parked(|| states.read())??)
+    }
+
+    /// Takes the homes off the device for good.
+    ///
+    /// # Errors
+    /// As [`Grid::parked`].
+    pub fn end(&self) -> Result<()> {
+        let gate = self.shared.commons.device().context().residency();
+        let end = || self.shared.ended.store(true, Ordering::Relaxed);
+        match gate {
+            Some(gate) => gate.parked(end)?,
+            None => {
+                self.shared.park()?;
+                end();
+            }
+        }
+        Ok(())
+    }
+
+    /// The first fault that the device recorded since the last call, with operands.
+    pub fn take_fault(&self) -> Option<String> {
+        self.shared.stream.inner().take_fault().err().map(|fault| fault.to_string())
+    }
+}
+
+impl Drop for Grid {
+    fn drop(&mut self) {
+        // A home that hangs stays; the error was told to whoever called `end`.
+        if let Err(error) = self.end() {
+            tracing::error!(%error, "a resident grid does not leave its device");
+        }
+        let _ = &self.resident;
+    }
+}
+
+impl Homes {
+    fn port(&self, home: u32) -> Option<&Port> {
+        if home >= self.homes {
+            return None;
+        }
+        self.commons.ports.get((self.first_home + home) as usize)
+    }
+
+    fn ports(&self) -> &[Port] {
+        let first = self.first_home as usize;
+        self.commons.ports.get(first..first + self.homes as usize).unwrap_or_default()
+    }
+
+    /// Where a home tells that it has left.
+    fn left(&self, home: u32) -> bool {
+        let at = (self.first_home + home) as usize * REPORT_VECTORS + 1;
+        // SAFETY: the second vector of this home's reports, inside the buffer that `Commons` made for all homes.
+        let report = unsafe { report(self.commons.reports.host_ptr().as_ptr().add(at).cast()) };
+        report.0[0] == 1
+    }
+}
+
+impl Resident for Homes {
+    fn park(&self) -> perpetua_device::Result<()> {
+        if !self.running.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let park = Packet {
+            header: Header {
+                destination: self.first_actor,
+                sender: ActorId::HOST,
+                type_id: COMMAND_PARK,
+                correlation: 0,
+                sent: 0,
+                kind: Kind::Command,
+                priority: 0,
+                words: 0,
+                deadline: 0,
+            },
+            payload: [0; PAYLOAD_WORDS],
+        }
+        .to_words();
+        let started = Instant::now();
+        let hangs = || started.elapsed() > LEAVE;
+        let error = Error::InvalidState {
+            operation: "parking a resident grid",
+            cause: "a home has not left the device within ten seconds: a handler hangs",
+            remedy: "give its actors a deadline, or end the process",
+        };
+        for port in self.ports() {
+            while port.push([&park]) == 0 {
+                // A home that waits for room in its outgoing ring takes nothing in.
+                self.ports().iter().for_each(Port::spill);
+                if hangs() {
+                    return Err(error);
+                }
+            }
+        }
+        for home in 0..self.homes {
+            while !self.left(home) {
+                self.ports().iter().for_each(Port::spill);
+                if hangs() {
+                    return Err(error);
+                }
+                std::hint::spin_loop();
+            }
+        }
+        // Faults were told by packets.
+        match self.stream.inner().synchronize_blocking() {
+            Ok(()) | Err(Error::Fault(_)) => {}
+            Err(error) => return Err(error),
+        }
+        self.running.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    fn unpark(&self) -> perpetua_device::Result<()> {
+        if self.ended.load(Ordering::Relaxed) || self.running.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let commons = &*self.commons;
+        for home in 0..self.homes {
+            let at = (self.first_home + home) as usize * REPORT_VECTORS + 1;
+            commons.reports.store(at, U32x4::default())?;
+        }
+        let states = lock(&self.states).clone();
+        let shape = commons.shape;
+        let arguments = args![
+            &commons.ingress,
+            &commons.egress,
+            &commons.orders,
+            &commons.reports,
+            &commons.inbox,
+            &commons.homes,
+            &commons.actors,
+            &commons.directory,
+            &states,
+            &self.first_states,
+            self.first_actor,
+            self.first_home,
+            self.actors,
+            self.homes,
+            shape.ring - 1,
+            shape.boxes - 1,
+            shape.boxes - shape.homes,
+            PATIENCE,
+            std::env::var("LOOKS").ok().and_then(|v| v.parse().ok()).unwrap_or(WATCHERS),
+            commons.time_offset,
+        ];
+        self.stream
+            .launch(&self.kernel, LaunchConfig::new([self.homes, 1, 1], [LANES, 1, 1]), arguments)?;
+        self.stream.flush()?;
+        self.running.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// The type of the states, as the kernel's signature has it.
+fn state_type(kernel: &Kernel) -> Result<Type> {
+    let params = kernel.signature().map(|s| s.params().nth(STATES).map(|p| p.kind.clone()));
+    match params {
+        Some(Some(ParamKind::Buffer { element, .. })) => Ok(element),
+        _ => Err(Error::InvalidState {
+            operation: "making a resident grid",
+            cause: "its kernel has no states",
+            remedy: "make the handler with #[ring_kernel]",
+        }
+        .into()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}

@@ -1,0 +1,282 @@
+//! Handlers that stay on a GPU: right answers, faults that stay with their actor, parking, packets from actor to actor.
+//! On machines without CUDA each test says so.
+
+// Tests may unwrap: a failed expectation is the report.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use perpetua::actors::resident::{Commons, Grid, Shape};
+use perpetua::actors::{ActorId, Context, Header, Kind, Packet, RingMessage, ring_kernel};
+use perpetua::device::{BackendKind, Device};
+use perpetua::prelude::*;
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+struct Number {
+    value: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, GpuType)]
+#[repr(C)]
+struct Sum {
+    sum: u32,
+    handled: u32,
+}
+
+/// Divides by the number: faults at zero, and by an index at 7.
+#[ring_kernel(also(forward))]
+fn divide(ctx: &mut Context, state: &mut Sum, message: Number) -> Number {
+    state.handled += 1;
+    state.sum += message.value;
+    let mut table = [1u32, 2, 3, 4];
+    if message.value == 7 {
+        table[message.value as usize] = 3;
+    }
+    Number {
+        value: 1000 / message.value + table[0] - 1 + 0 * ctx.actor(),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+struct Forward {
+    to: u32,
+    value: u32,
+}
+
+#[ring_kernel]
+fn forward(ctx: &mut Context, state: &mut Sum, message: Forward) {
+    state.handled += 1;
+    ctx.send(message.to, Number { value: message.value });
+    ctx.reply(Number { value: message.to });
+}
+
+fn packet<M: RingMessage>(kind: Kind, actor: u32, message: &M, correlation: u32) -> [u32; 24] {
+    Packet {
+        header: Header {
+            destination: actor,
+            sender: ActorId::HOST,
+            type_id: M::TYPE_ID,
+            correlation,
+            sent: 0,
+            kind,
+            priority: 128,
+            words: M::WORDS as u8,
+            deadline: 0,
+        },
+        payload: message.to_payload(),
+    }
+    .to_words()
+}
+
+fn send(grid: &Grid, words: &[u32; 24]) {
+    let started = Instant::now();
+    while grid.push(grid.home_of(words[0]), [words]) == 0 {
+        assert!(started.elapsed() < Duration::from_secs(5), "the ring stays full");
+    }
+}
+
+fn receive(grid: &Grid) -> Packet {
+    let started = Instant::now();
+    let mut found = None;
+    while found.is_none() {
+        for home in 0..grid.homes() {
+            if found.is_none() {
+                grid.drain(home, 1, |p| found = Some(*p));
+            }
+        }
+        assert!(started.elapsed() < Duration::from_secs(5), "nothing comes");
+    }
+    Packet::from_words(&found.unwrap()).unwrap()
+}
+
+fn ask<M: RingMessage>(grid: &Grid, actor: u32, message: &M) -> Packet {
+    send(grid, &packet(Kind::Ask, actor, message, 99));
+    receive(grid)
+}
+
+fn grid(actors: u32, homes: u32) -> (Arc<Commons>, Grid) {
+    let device = Device::new(BackendKind::Cuda, 0).unwrap();
+    let commons = Arc::new(Commons::new(&device, Shape::new(homes + 1, actors + 8)).unwrap());
+    let grid = Grid::new(&commons, &divide::handler(), &[0; 8], actors, homes, true).unwrap();
+    (commons, grid)
+}
+
+fn answers() {
+    let (_commons, grid) = grid(10, 3);
+    for i in 0..1000u32 {
+        let back = ask(&grid, i % 10, &Number { value: i % 5 + 1 });
+        assert_eq!(back.header.kind, Kind::Reply);
+        assert_eq!(back.header.sender, ActorId(i % 10));
+        assert_eq!(back.header.correlation, 99);
+        assert_eq!(Number::from_payload(&back.payload).value, 1000 / (i % 5 + 1));
+    }
+    let states = grid.read_states().unwrap();
+    let handled: Vec<u32> = states.chunks_exact(8).map(|s| u32::from_le_bytes(s[4..8].try_into().unwrap())).collect();
+    assert_eq!(handled, [100; 10]);
+    // It has been parked for that, and goes on.
+    assert_eq!(Number::from_payload(&ask(&grid, 3, &Number { value: 10 }).payload).value, 100);
+    let counted: u64 = (0..3).map(|h| grid.report(h).handled).sum();
+    assert_eq!(counted, 1001);
+}
+
+fn faults() {
+    let (_commons, grid) = grid(4, 2);
+    for (value, text) in [(0, "division by zero"), (7, "index out of bounds")] {
+        let actor = u32::from(value == 7);
+        let fault = ask(&grid, actor, &Number { value });
+        assert_eq!(fault.header.kind, Kind::Fault, "{fault:?}");
+        assert_eq!(Number::from_payload(&fault.payload).value, value, "it comes with its message");
+        let (kernel, site) = perpetua::device::fault::FaultRegistry::global().kernel(fault.header.deadline - 1).unwrap();
+        let what = grid.take_fault().unwrap();
+        assert!(what.contains(text), "{what}");
+        assert!(kernel.faults[site as usize].line > 0);
+        // The others live on; the faulted one takes nothing.
+        assert_eq!(ask(&grid, 2, &Number { value: 5 }).header.kind, Kind::Reply);
+        let refused = ask(&grid, actor, &Number { value: 5 });
+        assert_eq!((refused.header.kind, refused.header.deadline), (Kind::Undelivered, 1));
+    }
+    // A restarted one does again, with its first state.
+    let restart = Packet {
+        header: Header {
+            destination: 0,
+            sender: ActorId::HOST,
+            type_id: 3,
+            correlation: 5,
+            sent: 0,
+            kind: Kind::Command,
+            priority: 0,
+            words: 0,
+            deadline: 0,
+        },
+        payload: [0; 16],
+    };
+    send(&grid, &restart.to_words());
+    assert_eq!(receive(&grid).header.kind, Kind::Done);
+    assert_eq!(Number::from_payload(&ask(&grid, 0, &Number { value: 4 }).payload).value, 250);
+}
+
+fn forwards() {
+    let (commons, grid) = grid(6, 3);
+    // The forwarder answers the host. (What its message is answered with is a message to it, which it answers, and so on: only
+    // notes, which answer nobody, are sent on below.)
+    send(&grid, &packet(Kind::Message, 0, &Forward { to: 12, value: 8 }, 0));
+    let back = [receive(&grid), receive(&grid)];
+    assert_eq!((back[0].header.kind, back[0].header.deadline), (Kind::Undelivered, 5));
+    // A second grid comes while the first one stays; actors of the one reach the other's.
+    let second = Grid::new(&commons, &note::handler(), &[0; 4], 2, 1, true).unwrap();
+    assert_eq!(second.first_actor(), 6);
+    for (from, to, value) in [(0, 7, 10), (1, 6, 11), (2, 7, 12)] {
+        send(&grid, &packet(Kind::Message, from, &Forward { to, value }, 0));
+        assert_eq!(receive(&grid).header.kind, Kind::Reply);
+        let noted = receive(&second);
+        assert_eq!((noted.payload[0], noted.header.sender), (value, ActorId(to)));
+    }
+    assert_eq!(Number::from_payload(&ask(&grid, 4, &Number { value: 2 }).payload).value, 500);
+    second.end().unwrap();
+    assert_eq!(Number::from_payload(&ask(&grid, 4, &Number { value: 1 }).payload).value, 1000);
+}
+
+/// Tells the host what it got.
+#[ring_kernel]
+fn note(ctx: &mut Context, state: &mut u32, message: Number) {
+    *state += 1;
+    ctx.send(u32::MAX, message);
+}
+
+fn launches_beside() {
+    let (commons, grid) = grid(4, 2);
+    let device = commons.device();
+    // Compiling, loading, launching, copying, allocating and freeing while a grid stays.
+    for n in [1000usize, 1 << 20] {
+        eprintln!("{n}: upload");
+        let x = device.upload(&vec![1.5f32; n]).unwrap();
+        let y = device.zeros::<f32>(n).unwrap();
+        eprintln!("launch");
+        device
+            .launch(&twice::kernel(), LaunchConfig::linear(n, 256), perpetua::args![&x, &y])
+            .unwrap();
+        eprintln!("read");
+        assert!(y.read().unwrap().iter().all(|v| *v == 3.0));
+        eprintln!("drop");
+        drop((x, y));
+        eprintln!("trim");
+        device.trim(0).unwrap();
+    }
+    // One whose lanes need more memory of their own than any before.
+    let z = device.zeros::<f32>(64).unwrap();
+    device
+        .launch(&deep::kernel(), LaunchConfig::linear(64, 64), perpetua::args![&z])
+        .unwrap();
+    assert_eq!(z.read().unwrap()[5], 5.0);
+    assert_eq!(Number::from_payload(&ask(&grid, 3, &Number { value: 4 }).payload).value, 250);
+}
+
+#[kernel]
+fn deep(z: &mut [f32]) {
+    let i = global_id_x();
+    let mut own = [0.0f32; 4000];
+    for k in 0..64 {
+        own[(i * 61 + k * 7) % 4000] += i as f32;
+    }
+    z[i] = own[(i * 61 + 7) % 4000];
+}
+
+#[kernel]
+fn twice(x: &[f32], y: &mut [f32]) {
+    let i = global_id_x();
+    if i < y.len() {
+        y[i] = 2.0 * x[i];
+    }
+}
+
+fn full_rings() {
+    let (commons, grid) = grid(2, 1);
+    // More than both rings hold, without taking anything out: the host is told, nothing is lost.
+    let ring = commons.shape().ring as usize;
+    let words = packet(Kind::Ask, 0, &Number { value: 2 }, 1);
+    let mut sent = 0;
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(200) {
+        sent += grid.push(0, [&words]);
+    }
+    assert!((2 * ring..2 * ring + 4).contains(&sent), "{sent} of {ring}");
+    // Parking it now must not hang.
+    assert_eq!(grid.read_states().unwrap().len(), 16);
+    let mut received = 0;
+    while received < sent && started.elapsed() < Duration::from_secs(5) {
+        received += grid.drain(0, 64, |p| assert_eq!(p[8], 500));
+    }
+    assert_eq!(received, sent);
+}
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let tests: [(&str, fn()); 5] = [
+        ("answers", answers),
+        ("faults", faults),
+        ("forwards", forwards),
+        ("launches_beside", launches_beside),
+        ("full_rings", full_rings),
+    ];
+    let missing = Device::new(BackendKind::Cuda, 0).is_err();
+    let trials = tests
+        .into_iter()
+        .map(|(name, test)| {
+            let name = if missing { format!("{name} (ignored: needs CUDA)") } else { name.to_owned() };
+            Trial::test(name, move || {
+                test();
+                Ok::<(), Failed>(())
+            })
+            .with_ignored_flag(missing)
+        })
+        .collect();
+    let arguments = Arguments {
+        test_threads: Some(1),
+        ..arguments
+    };
+    libtest_mimic::run(&arguments, trials).exit();
+}
