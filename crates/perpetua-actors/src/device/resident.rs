@@ -52,6 +52,8 @@ macro_rules! __resident_kernel {
             let lock = ::perpetua::prelude::workgroup_array::<[u32; 1]>();
             let next = ::perpetua::prelude::workgroup_array::<[u32; 2]>();
             let stays = ::perpetua::prelude::workgroup_array::<[u32; 1]>();
+            // Which subgroup had the lock last.
+            let owner = ::perpetua::prelude::workgroup_array::<[u32; 1]>();
             let known = ::perpetua::prelude::workgroup_array::<[u32; 5]>();
             let stamp = ::perpetua::prelude::workgroup_array::<[u64; 1]>();
             let home = first_home as usize + ::perpetua::prelude::block_idx_x() as usize;
@@ -64,6 +66,7 @@ macro_rules! __resident_kernel {
             let boxes = home * (box_mask as usize + 1);
             if ::perpetua::prelude::local_id_x() == 0 {
                 lock[0] = 0;
+                owner[0] = 0;
                 stays[0] = 1;
                 next[0] = homes[words];
                 next[1] = ::perpetua::prelude::atomic_load(&homes[words + 32]);
@@ -119,15 +122,29 @@ macro_rules! __resident_kernel {
                 idle = 0;
                 // One watcher at a time handles a packet; another may have had this one first.
                 if leads {
-                    while ::perpetua::prelude::atomic_exchange_explicit(&mut lock[0], 1, ::perpetua::kernel::atomic::Ordering::Acquire, ::perpetua::kernel::atomic::Scope::Workgroup) != 0 {}
+                    while ::perpetua::prelude::atomic_exchange_explicit(
+                        &mut lock[0],
+                        1,
+                        ::perpetua::kernel::atomic::Ordering::Relaxed,
+                        ::perpetua::kernel::atomic::Scope::Workgroup,
+                    ) != 0
+                    {}
                 }
                 ::perpetua::prelude::converge();
+                // What another one did with the lock comes first: the fence pairs with that of who released it. One's own needs
+                // none, which spares most packets a wait.
+                if owner[0] != watcher {
+                    ::perpetua::prelude::thread_fence_block();
+                    ::perpetua::prelude::converge();
+                    owner[0] = watcher;
+                }
                 let first = ::perpetua::prelude::atomic_load_explicit(&next[source], ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup) == number
                     && ::perpetua::prelude::atomic_load_explicit(&stays[0], ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup) != 0;
                 if !first {
                     ::perpetua::prelude::converge();
                     if leads {
-                        ::perpetua::prelude::atomic_store_explicit(&mut lock[0], 0, ::perpetua::kernel::atomic::Ordering::Release, ::perpetua::kernel::atomic::Scope::Workgroup);
+                        ::perpetua::prelude::thread_fence_block();
+                        ::perpetua::prelude::atomic_store_explicit(&mut lock[0], 0, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup);
                     }
                     running = ::perpetua::prelude::atomic_load_explicit(&stays[0], ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup) != 0;
                     continue;
@@ -360,7 +377,8 @@ macro_rules! __resident_kernel {
                 if leads {
                     let beat = ::perpetua::kernel::resident::U32x4 { x: next[0], y: known[2], z: known[0], w: polls };
                     ::perpetua::prelude::atomic_store_explicit(&mut reports[home * 4], beat, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::System);
-                    ::perpetua::prelude::atomic_store_explicit(&mut lock[0], 0, ::perpetua::kernel::atomic::Ordering::Release, ::perpetua::kernel::atomic::Scope::Workgroup);
+                    ::perpetua::prelude::thread_fence_block();
+                    ::perpetua::prelude::atomic_store_explicit(&mut lock[0], 0, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup);
                 }
                 running = ::perpetua::prelude::atomic_load_explicit(&stays[0], ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup) != 0;
             }
