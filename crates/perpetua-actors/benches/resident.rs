@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use perpetua::actors::resident::{Commons, Grid, Shape};
+use perpetua::actors::runtime::{Backend, LaunchOptions, PerpetuaRuntime};
 use perpetua::actors::{ActorId, Context, Handler, Header, Kind, Packet, RingMessage, ring_kernel};
 use perpetua::device::{BackendKind, Device};
 use perpetua::prelude::*;
@@ -101,9 +102,36 @@ impl<M: RingMessage> Message for M {
     }
 }
 
+/// Makes all actors of a grid active.
+fn active(grid: Grid) -> Grid {
+    for actor in grid.first_actor()..grid.first_actor() + grid.actors() {
+        let mut payload = [0; 16];
+        payload[0] = 2;
+        let command = Packet {
+            header: Header {
+                destination: actor,
+                sender: ActorId::HOST,
+                type_id: 2,
+                correlation: 0,
+                sent: 0,
+                kind: Kind::Command,
+                priority: 0,
+                words: 1,
+                deadline: 0,
+            },
+            payload,
+        };
+        while grid.push(grid.home_of(actor), [&command.to_words()]) == 0 {}
+    }
+    grid
+}
+
 fn percentile(times: &mut [f64], p: f64) -> f64 {
     times.sort_by(f64::total_cmp);
-    times.get(((times.len() - 1) as f64 * p) as usize).copied().unwrap_or(0.0)
+    times
+        .get(((times.len() - 1) as f64 * p) as usize)
+        .copied()
+        .unwrap_or(0.0)
 }
 
 /// Waits for a packet from this home.
@@ -120,10 +148,15 @@ fn answer(grid: &Grid, home: u32) -> [u32; 24] {
     found.unwrap_or([0; 24])
 }
 
-fn round_trips(device: &Device, handler: &Handler, actors: u32, homes: u32) -> Result<(), Box<dyn std::error::Error>> {
+fn round_trips(
+    device: &Device,
+    handler: &Handler,
+    actors: u32,
+    homes: u32,
+) -> Result<(), Box<dyn std::error::Error>> {
     let commons = Arc::new(Commons::new(device, Shape::new(homes, actors))?);
     let state = vec![0u8; size_of::<Statistics>()];
-    let grid = Grid::new(&commons, handler, &state, actors, homes, true)?;
+    let grid = active(Grid::new(&commons, handler, &state, 0..actors, homes)?);
     let sample = Sample { values: [1.0; 16] };
     const RUNS: usize = 20_000;
     let mut times = Vec::with_capacity(RUNS);
@@ -151,7 +184,9 @@ fn round_trips(device: &Device, handler: &Handler, actors: u32, homes: u32) -> R
     // What the host's part costs.
     let mut best = f64::MAX;
     for _ in 0..50 {
-        let batch: Vec<[u32; 24]> = (0..64).map(|i| packet(Kind::Message, i % actors, &sample, 0)).collect();
+        let batch: Vec<[u32; 24]> = (0..64)
+            .map(|i| packet(Kind::Message, i % actors, &sample, 0))
+            .collect();
         let started = Instant::now();
         for words in &batch {
             black_box(grid.push(grid.home_of(words[0]), [words]));
@@ -166,10 +201,58 @@ fn round_trips(device: &Device, handler: &Handler, actors: u32, homes: u32) -> R
     Ok(())
 }
 
+fn asks(actors: u32) -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = PerpetuaRuntime::builder()
+        .backend(Backend::Cuda)
+        .build_blocking()?;
+    let options = LaunchOptions::new(accumulate::handler()).with_actors(actors);
+    let all = runtime.launch_blocking("accumulate", options)?;
+    let handles = (0..actors).map(|i| all.actor(i)).collect::<Result<Vec<_>, _>>()?;
+    let sample = Sample { values: [1.0; 16] };
+    let mut times = Vec::new();
+    for i in 0..21_000usize {
+        let handle = &handles[i.wrapping_mul(7919) % handles.len()];
+        let started = Instant::now();
+        let answer: Sample = handle.ask_blocking(&sample)?;
+        if i >= 1000 {
+            times.push(started.elapsed().as_secs_f64() * 1e6);
+        }
+        black_box(answer);
+    }
+    println!(
+        "{actors:8} actors: p50 {:.2} us, min {:.2}, p99 {:.2}, p99.9 {:.2} ({} handler runs counted there)",
+        percentile(&mut times, 0.5),
+        percentile(&mut times, 0.0),
+        percentile(&mut times, 0.99),
+        percentile(&mut times, 0.999),
+        all.metrics().messages_processed,
+    );
+    let mut best = f64::MAX;
+    let handle = &handles[0];
+    for _ in 0..50 {
+        let started = Instant::now();
+        for _ in 0..64 {
+            handle.send(&sample)?;
+        }
+        best = best.min(started.elapsed().as_secs_f64() * 1e9 / 64.0);
+        std::thread::sleep(Duration::from_micros(300));
+        while handle.try_receive::<Sample>()?.is_some() {}
+    }
+    println!("{:8} send 64 bytes, stamped: {best:.1} ns of host time", "");
+    runtime.shutdown_blocking()?;
+    Ok(())
+}
+
 fn throughput(device: &Device, homes: u32) -> Result<(), Box<dyn std::error::Error>> {
     let commons = Arc::new(Commons::new(device, Shape::new(homes, homes))?);
     let state = vec![0u8; size_of::<Statistics>()];
-    let grid = Grid::new(&commons, &accumulate::handler(), &state, homes, homes, true)?;
+    let grid = active(Grid::new(
+        &commons,
+        &accumulate::handler(),
+        &state,
+        0..homes,
+        homes,
+    )?);
     let sample = Sample { values: [1.0; 16] };
     let (mut sent, mut received) = (0u64, 0u64);
     let started = Instant::now();
@@ -193,12 +276,17 @@ fn throughput(device: &Device, homes: u32) -> Result<(), Box<dyn std::error::Err
 
 fn hops(device: &Device, actors: u32, homes: u32, tokens: u32) -> Result<(), Box<dyn std::error::Error>> {
     let commons = Arc::new(Commons::new(device, Shape::new(homes, actors))?);
-    let grid = Grid::new(&commons, &pass::handler(), &[0; 4], actors, homes, true)?;
+    let grid = active(Grid::new(&commons, &pass::handler(), &[0; 4], 0..actors, homes)?);
     let hops = 20_000u32;
     let started = Instant::now();
     for token in 0..tokens {
         let first = token * (actors / tokens.max(1)) % actors;
-        let message = Token { hops, next: (first + 1) % actors, stride: 1, actors };
+        let message = Token {
+            hops,
+            next: (first + 1) % actors,
+            stride: 1,
+            actors,
+        };
         let words = packet(Kind::Message, first, &message, 0);
         while grid.push(grid.home_of(first), [&words]) == 0 {}
     }
@@ -246,8 +334,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         round_trips(&device, &accumulate::handler(), actors, homes)?;
     }
     println!("the same with a loop in the handler:");
-    for (actors, homes) in [(1, 1)] {
-        round_trips(&device, &accumulate_in_a_loop::handler(), actors, homes)?;
+    round_trips(&device, &accumulate_in_a_loop::handler(), 1, 1)?;
+    println!("by the runtime's `ask_blocking`:");
+    for actors in [1, 1000] {
+        asks(actors)?;
     }
     println!("packets through the host's rings:");
     for homes in [1, 8, 32, 132] {

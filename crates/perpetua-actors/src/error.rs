@@ -139,11 +139,13 @@ pub enum ActorError {
         cause: String,
     },
     /// The device has no more room for actors.
-    #[error("there is room for {actors} more actors in {homes} more homes: build the runtime for more")]
+    #[error(
+        "the device has room for {actors} actors in all, and for {homes} more homes: build the runtime for more actors, or launch many with one call"
+    )]
     NoRoom {
         /// Homes that are left.
         homes: u32,
-        /// Actors that are left.
+        /// Actors in all.
         actors: u32,
     },
     /// The backend cannot do this.

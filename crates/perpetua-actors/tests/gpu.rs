@@ -28,7 +28,7 @@ struct Sum {
 
 /// Divides by the number: faults at zero, and by an index at 7.
 #[ring_kernel(also(forward))]
-fn divide(ctx: &mut Context, state: &mut Sum, message: Number) -> Number {
+fn divide(_ctx: &mut Context, state: &mut Sum, message: Number) -> Number {
     state.handled += 1;
     state.sum += message.value;
     let mut table = [1u32, 2, 3, 4];
@@ -36,7 +36,7 @@ fn divide(ctx: &mut Context, state: &mut Sum, message: Number) -> Number {
         table[message.value as usize] = 3;
     }
     Number {
-        value: 1000 / message.value + table[0] - 1 + 0 * ctx.actor(),
+        value: 1000 / message.value + table[0] - 1,
     }
 }
 
@@ -72,6 +72,30 @@ fn packet<M: RingMessage>(kind: Kind, actor: u32, message: &M, correlation: u32)
     .to_words()
 }
 
+/// Makes all actors of a grid active.
+fn active(grid: Grid) -> Grid {
+    for actor in grid.first_actor()..grid.first_actor() + grid.actors() {
+        let mut payload = [0; 16];
+        payload[0] = 2;
+        let command = Packet {
+            header: Header {
+                destination: actor,
+                sender: ActorId::HOST,
+                type_id: 2,
+                correlation: 0,
+                sent: 0,
+                kind: Kind::Command,
+                priority: 0,
+                words: 1,
+                deadline: 0,
+            },
+            payload,
+        };
+        while grid.push(grid.home_of(actor), [&command.to_words()]) == 0 {}
+    }
+    grid
+}
+
 fn send(grid: &Grid, words: &[u32; 24]) {
     let started = Instant::now();
     while grid.push(grid.home_of(words[0]), [words]) == 0 {
@@ -101,7 +125,7 @@ fn ask<M: RingMessage>(grid: &Grid, actor: u32, message: &M) -> Packet {
 fn grid(actors: u32, homes: u32) -> (Arc<Commons>, Grid) {
     let device = Device::new(BackendKind::Cuda, 0).unwrap();
     let commons = Arc::new(Commons::new(&device, Shape::new(homes + 1, actors + 8)).unwrap());
-    let grid = Grid::new(&commons, &divide::handler(), &[0; 8], actors, homes, true).unwrap();
+    let grid = active(Grid::new(&commons, &divide::handler(), &[0; 8], 0..actors, homes).unwrap());
     (commons, grid)
 }
 
@@ -115,10 +139,16 @@ fn answers() {
         assert_eq!(Number::from_payload(&back.payload).value, 1000 / (i % 5 + 1));
     }
     let states = grid.read_states().unwrap();
-    let handled: Vec<u32> = states.chunks_exact(8).map(|s| u32::from_le_bytes(s[4..8].try_into().unwrap())).collect();
+    let handled: Vec<u32> = states
+        .chunks_exact(8)
+        .map(|s| u32::from_le_bytes(s[4..8].try_into().unwrap()))
+        .collect();
     assert_eq!(handled, [100; 10]);
     // It has been parked for that, and goes on.
-    assert_eq!(Number::from_payload(&ask(&grid, 3, &Number { value: 10 }).payload).value, 100);
+    assert_eq!(
+        Number::from_payload(&ask(&grid, 3, &Number { value: 10 }).payload).value,
+        100
+    );
     let counted: u64 = (0..3).map(|h| grid.report(h).handled).sum();
     assert_eq!(counted, 1001);
 }
@@ -129,15 +159,24 @@ fn faults() {
         let actor = u32::from(value == 7);
         let fault = ask(&grid, actor, &Number { value });
         assert_eq!(fault.header.kind, Kind::Fault, "{fault:?}");
-        assert_eq!(Number::from_payload(&fault.payload).value, value, "it comes with its message");
-        let (kernel, site) = perpetua::device::fault::FaultRegistry::global().kernel(fault.header.deadline - 1).unwrap();
+        assert_eq!(
+            Number::from_payload(&fault.payload).value,
+            value,
+            "it comes with its message"
+        );
+        let (kernel, site) = perpetua::device::fault::FaultRegistry::global()
+            .kernel(fault.header.deadline - 1)
+            .unwrap();
         let what = grid.take_fault().unwrap();
         assert!(what.contains(text), "{what}");
         assert!(kernel.faults[site as usize].line > 0);
         // The others live on; the faulted one takes nothing.
         assert_eq!(ask(&grid, 2, &Number { value: 5 }).header.kind, Kind::Reply);
         let refused = ask(&grid, actor, &Number { value: 5 });
-        assert_eq!((refused.header.kind, refused.header.deadline), (Kind::Undelivered, 1));
+        assert_eq!(
+            (refused.header.kind, refused.header.deadline),
+            (Kind::Undelivered, 1)
+        );
     }
     // A restarted one does again, with its first state.
     let restart = Packet {
@@ -156,7 +195,10 @@ fn faults() {
     };
     send(&grid, &restart.to_words());
     assert_eq!(receive(&grid).header.kind, Kind::Done);
-    assert_eq!(Number::from_payload(&ask(&grid, 0, &Number { value: 4 }).payload).value, 250);
+    assert_eq!(
+        Number::from_payload(&ask(&grid, 0, &Number { value: 4 }).payload).value,
+        250
+    );
 }
 
 fn forwards() {
@@ -165,9 +207,12 @@ fn forwards() {
     // notes, which answer nobody, are sent on below.)
     send(&grid, &packet(Kind::Message, 0, &Forward { to: 12, value: 8 }, 0));
     let back = [receive(&grid), receive(&grid)];
-    assert_eq!((back[0].header.kind, back[0].header.deadline), (Kind::Undelivered, 5));
+    assert_eq!(
+        (back[0].header.kind, back[0].header.deadline),
+        (Kind::Undelivered, 5)
+    );
     // A second grid comes while the first one stays; actors of the one reach the other's.
-    let second = Grid::new(&commons, &note::handler(), &[0; 4], 2, 1, true).unwrap();
+    let second = active(Grid::new(&commons, &note::handler(), &[0; 4], 6..8, 1).unwrap());
     assert_eq!(second.first_actor(), 6);
     for (from, to, value) in [(0, 7, 10), (1, 6, 11), (2, 7, 12)] {
         send(&grid, &packet(Kind::Message, from, &Forward { to, value }, 0));
@@ -175,9 +220,15 @@ fn forwards() {
         let noted = receive(&second);
         assert_eq!((noted.payload[0], noted.header.sender), (value, ActorId(to)));
     }
-    assert_eq!(Number::from_payload(&ask(&grid, 4, &Number { value: 2 }).payload).value, 500);
+    assert_eq!(
+        Number::from_payload(&ask(&grid, 4, &Number { value: 2 }).payload).value,
+        500
+    );
     second.end().unwrap();
-    assert_eq!(Number::from_payload(&ask(&grid, 4, &Number { value: 1 }).payload).value, 1000);
+    assert_eq!(
+        Number::from_payload(&ask(&grid, 4, &Number { value: 1 }).payload).value,
+        1000
+    );
 }
 
 /// Tells the host what it got.
@@ -197,7 +248,11 @@ fn launches_beside() {
         let y = device.zeros::<f32>(n).unwrap();
         eprintln!("launch");
         device
-            .launch(&twice::kernel(), LaunchConfig::linear(n, 256), perpetua::args![&x, &y])
+            .launch(
+                &twice::kernel(),
+                LaunchConfig::linear(n, 256),
+                perpetua::args![&x, &y],
+            )
             .unwrap();
         eprintln!("read");
         assert!(y.read().unwrap().iter().all(|v| *v == 3.0));
@@ -212,7 +267,10 @@ fn launches_beside() {
         .launch(&deep::kernel(), LaunchConfig::linear(64, 64), perpetua::args![&z])
         .unwrap();
     assert_eq!(z.read().unwrap()[5], 5.0);
-    assert_eq!(Number::from_payload(&ask(&grid, 3, &Number { value: 4 }).payload).value, 250);
+    assert_eq!(
+        Number::from_payload(&ask(&grid, 3, &Number { value: 4 }).payload).value,
+        250
+    );
 }
 
 #[kernel]
@@ -266,7 +324,11 @@ fn main() {
     let trials = tests
         .into_iter()
         .map(|(name, test)| {
-            let name = if missing { format!("{name} (ignored: needs CUDA)") } else { name.to_owned() };
+            let name = if missing {
+                format!("{name} (ignored: needs CUDA)")
+            } else {
+                name.to_owned()
+            };
             Trial::test(name, move || {
                 test();
                 Ok::<(), Failed>(())

@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::signature::{ArgType, BufferArg, KernelArg, ValueArg};
 
-/// Elements of an IR type in device memory. Only kernels write to it, so what it holds stays values of the type.
+/// Elements of an IR type in device memory. What it holds stays values of the type.
 ///
 /// ```
 /// use perpetua_device::{BackendKind, CompileOptions, Device, DynBuffer, KernelSource, LaunchConfig, args};
@@ -61,6 +61,23 @@ impl DynBuffer {
     /// Waits for the content, as bytes.
     pub fn read(&self) -> Result<Vec<u8>> {
         self.bytes.read()
+    }
+
+    /// Waits for the bytes of one element.
+    pub fn read_one(&self, index: u64) -> Result<Vec<u8>> {
+        self.one(index)?.read()
+    }
+
+    /// Replaces one element.
+    pub fn write_one(&self, index: u64, bytes: &[u8]) -> Result<()> {
+        check_values(&self.element, bytes)?;
+        self.one(index)?.write(bytes)
+    }
+
+    fn one(&self, index: u64) -> Result<Buffer<u8>> {
+        let size = u64::from(self.element.size());
+        let at = (index * size) as usize;
+        self.bytes.slice(at..at + size as usize)
     }
 
     /// As an argument of a launch.

@@ -117,10 +117,10 @@ impl VisitMut for Sends<'_> {
             sent.__perpetua_type_id(), sent.__perpetua_word_count(), sent.__perpetua_words());
         let written = match (call.method.to_string().as_str(), &args[..]) {
             ("send", [to, message]) => {
-                quote::quote_spanned!(span=> { let to = #to; let sent = #message; #context.send_words(to, #words) })
+                quote::quote_spanned!(span=> { let sent_to = #to; let sent = #message; #context.send_words(sent_to, #words) })
             }
             ("publish", [topic, message]) => {
-                quote::quote_spanned!(span=> { let to = #topic; let sent = #message; #context.publish_words(to, #words) })
+                quote::quote_spanned!(span=> { let sent_to = #topic; let sent = #message; #context.publish_words(sent_to, #words) })
             }
             ("reply", [message]) => {
                 quote::quote_spanned!(span=> { let sent = #message; #context.reply_words(#words) })

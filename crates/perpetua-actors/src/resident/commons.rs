@@ -64,7 +64,11 @@ fn time_offset(device: &Device) -> Result<u64> {
     let mut best = (Duration::MAX, 0);
     for _ in 0..8 {
         let started = Instant::now();
-        device.launch(&read_clock::kernel(), LaunchConfig::new([1, 1, 1], [1, 1, 1]), args![&out])?;
+        device.launch(
+            &read_clock::kernel(),
+            LaunchConfig::new([1, 1, 1], [1, 1, 1]),
+            args![&out],
+        )?;
         let device_time = out.read()?.first().copied().unwrap_or(0);
         let took = started.elapsed();
         if took < best.0 {
@@ -89,8 +93,8 @@ pub struct Commons {
     pub(super) actors: Buffer<u32>,
     pub(super) directory: Buffer<u32>,
     pub(super) ports: Vec<Port>,
-    /// Homes and actors that are taken.
-    taken: Mutex<(u32, u32)>,
+    /// Homes that are taken.
+    taken: Mutex<u32>,
     /// Nanoseconds since 1970 when the device's clock was zero; wraps.
     pub(super) time_offset: u64,
     /// For copies beside resident grids.
@@ -112,13 +116,21 @@ impl Commons {
         };
         match device.info().compute_capability {
             Some(have) if have < (7, 5) => {
-                return Err(unable("resident kernels need compute capability 7.5 or higher: use the CPU or wgpu backend"));
+                return Err(unable(
+                    "resident kernels need compute capability 7.5 or higher: use the CPU or wgpu backend",
+                ));
             }
             Some(_) if device.info().mapped_memory => {}
-            _ => return Err(unable("kernels can stay on CUDA devices only: use a runtime on this backend, which runs batches")),
+            _ => {
+                return Err(unable(
+                    "kernels can stay on CUDA devices only: use a runtime on this backend, which runs batches",
+                ));
+            }
         }
         if !moves_vectors_at_once() {
-            return Err(unable("the host's processor must move 16 bytes at once (x86-64 with AVX): use another backend"));
+            return Err(unable(
+                "the host's processor must move 16 bytes at once (x86-64 with AVX): use another backend",
+            ));
         }
         let homes = shape.homes as usize;
         let slots = homes * shape.ring as usize * SLOT_VECTORS;
@@ -184,18 +196,18 @@ impl Commons {
         self.shape
     }
 
-    /// Takes so many homes and actors: the first of each.
-    pub(super) fn take(&self, homes: u32, actors: u32) -> Result<(u32, u32)> {
+    /// Takes so many homes, for actors with numbers below `end`; gives the first one's number.
+    pub(super) fn take(&self, homes: u32, end: u32) -> Result<u32> {
         let mut taken = self.taken.lock().unwrap_or_else(|e| e.into_inner());
         let first = *taken;
-        let (next_home, next_actor) = (first.0.saturating_add(homes), first.1.saturating_add(actors));
-        if next_home > self.shape.homes || next_actor > self.shape.actors {
+        let next = first.saturating_add(homes);
+        if next > self.shape.homes || end > self.shape.actors {
             return Err(ActorError::NoRoom {
-                homes: self.shape.homes - first.0,
-                actors: self.shape.actors - first.1,
+                homes: self.shape.homes - first,
+                actors: self.shape.actors,
             });
         }
-        *taken = (next_home, next_actor);
+        *taken = next;
         Ok(first)
     }
 }

@@ -1,12 +1,14 @@
 //! The homes of one handler's actors: a kernel that stays on the device until it is parked. Must not know runtimes.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use perpetua::kernel::resident::U32x4;
+use perpetua_device::fault::FaultRegistry;
 use perpetua_device::residency::Resident;
 use perpetua_device::{DynBuffer, Error, Kernel, LaunchConfig, Stream, args};
-use perpetua::kernel::resident::U32x4;
 use perpetua_ir::ir::{ParamKind, Type};
 
 use super::commons::Commons;
@@ -22,7 +24,9 @@ const PATIENCE: u32 = 100_000;
 /// Lanes of a home.
 const LANES: u32 = 128;
 /// Subgroups of a home that watch the host's ring, where few homes share the bus.
-const WATCHERS: u32 = 3;
+const WATCHERS: u32 = 2;
+/// So many homes are few.
+const FEW_HOMES: u32 = 16;
 /// How long a parked home may take to leave the device.
 const LEAVE: Duration = Duration::from_secs(10);
 /// Which of the kernel's parameters are the states.
@@ -64,8 +68,8 @@ struct Homes {
 }
 
 impl Grid {
-    /// Makes `actors` actors of a handler, all with the state whose bytes are `state`, in `homes` homes, and puts them on the
-    /// device. Actors are numbered from [`Grid::first_actor`] on; they are active if `active`.
+    /// Makes the actors of these numbers, all with the handler and the state whose bytes are `state`, in `homes` homes, and puts
+    /// them on the device, launched.
     ///
     /// Compiling and loading may take long; other grids of the device are parked while the kernel is loaded.
     ///
@@ -75,13 +79,13 @@ impl Grid {
         commons: &Arc<Commons>,
         handler: &Handler,
         state: &[u8],
-        actors: u32,
+        actors: Range<u32>,
         homes: u32,
-        active: bool,
     ) -> Result<Grid> {
         let device = commons.device();
+        let (first_actor, actors) = (actors.start, actors.end.saturating_sub(actors.start));
         let homes = homes.clamp(1, actors.max(1));
-        let (first_home, first_actor) = commons.take(homes, actors)?;
+        let first_home = commons.take(homes, first_actor.saturating_add(actors))?;
         // SAFETY: outside the block in which the handler runs, whose faults are caught, indices are: a home's number and counters
         // masked to a ring's size, whose buffers `Commons` has made for all homes; words of a slot, below their number; an actor
         // that the host has sent to, or that the directory knows, which has a record and a state here; no division. What comes
@@ -94,15 +98,17 @@ impl Grid {
         // Each actor's home, and where it is in its life.
         let range = first_actor as usize..(first_actor + actors) as usize;
         let at_home: Vec<u32> = (0..actors).map(|a| first_home + a % homes).collect();
-        let life = match active {
-            true => ActorState::Active,
-            false => ActorState::Launched,
-        };
+        let life = ActorState::Launched;
         let mut records = vec![0u32; actors as usize * ACTOR_WORDS];
-        records.iter_mut().step_by(ACTOR_WORDS).for_each(|word| *word = life as u32);
+        records
+            .iter_mut()
+            .step_by(ACTOR_WORDS)
+            .for_each(|word| *word = life as u32);
         let copies = &commons.copies;
         copies.write(
-            &commons.actors.slice(range.start * ACTOR_WORDS..range.end * ACTOR_WORDS)?,
+            &commons
+                .actors
+                .slice(range.start * ACTOR_WORDS..range.end * ACTOR_WORDS)?,
             &records,
         )?;
         copies.write(&commons.directory.slice(range)?, &at_home)?;
@@ -153,7 +159,8 @@ impl Grid {
     /// actor of another grid; says how many.
     pub fn push<'a>(&self, home: u32, packets: impl IntoIterator<Item = &'a [u32; PACKET_WORDS]>) -> usize {
         let shared = &*self.shared;
-        let known = |packet: &&[u32; PACKET_WORDS]| packet[0].wrapping_sub(shared.first_actor) < shared.actors;
+        let known =
+            |packet: &&[u32; PACKET_WORDS]| packet[0].wrapping_sub(shared.first_actor) < shared.actors;
         let packets = packets.into_iter().take_while(known);
         shared.port(home).map_or(0, |port| port.push(packets))
     }
@@ -170,7 +177,8 @@ impl Grid {
 
     /// What a home has told last, without stopping it. Counters wrap at 2^32.
     pub fn report(&self, home: u32) -> GridReport {
-        let [taken_in, handled, put_out, _] = self.shared.port(home).map(|p| p.report().0).unwrap_or_default();
+        let [taken_in, handled, put_out, _] =
+            self.shared.port(home).map(|p| p.report().0).unwrap_or_default();
         GridReport {
             taken_in: taken_in.into(),
             handled: handled.into(),
@@ -200,6 +208,56 @@ impl Grid {
         Ok(self.parked(|| states.read())??)
     }
 
+    /// The bytes of one state. Parks the homes meanwhile.
+    pub fn read_state(&self, index: u32) -> Result<Vec<u8>> {
+        let states = lock(&self.shared.states).clone();
+        Ok(self.parked(|| states.read_one(index.into()))??)
+    }
+
+    /// Gives one state other bytes. Parks the homes meanwhile.
+    pub fn write_state(&self, index: u32, state: &[u8]) -> Result<()> {
+        let states = lock(&self.shared.states).clone();
+        Ok(self.parked(|| states.write_one(index.into(), state))??)
+    }
+
+    /// How often the handler of one actor has run to its end, as its device counted; wraps at 2^32. Stops nobody.
+    pub fn handled(&self, index: u32) -> Result<u32> {
+        let at = (self.shared.first_actor + index) as usize * ACTOR_WORDS + 1;
+        let word = self.shared.commons.actors.slice(at..at + 1)?;
+        let read = self.shared.commons.copies.read(&word)?;
+        Ok(read.first().copied().unwrap_or(0))
+    }
+
+    /// Whether packets of a home wait to be taken out.
+    pub fn drain_waits(&self, home: u32) -> bool {
+        self.shared.port(home).is_some_and(Port::has_packets)
+    }
+
+    /// What a fault is, by the number of its site that a packet has told: with operands where it is the first that the device has
+    /// recorded.
+    pub fn fault_text(&self, site: u32) -> String {
+        let recorded = self.take_fault();
+        let Some((kernel, number)) = site
+            .checked_sub(1)
+            .and_then(|n| FaultRegistry::global().kernel(n))
+        else {
+            return recorded.unwrap_or_else(|| format!("an unknown fault (site {site})"));
+        };
+        let Some(fault) = kernel.faults.get(number as usize) else {
+            return recorded.unwrap_or_else(|| format!("an unknown fault (site {site})"));
+        };
+        // The record is of the first of several.
+        let place = format!("{}:{}", kernel.source, fault.line);
+        match recorded {
+            Some(text) if text.contains(&place) => text,
+            _ => format!(
+                "{} of `{}` ({place})",
+                fault.kind.name().replace('_', " "),
+                fault.subject
+            ),
+        }
+    }
+
     /// Takes the homes off the device for good.
     ///
     /// # Errors
@@ -219,7 +277,12 @@ impl Grid {
 
     /// The first fault that the device recorded since the last call, with operands.
     pub fn take_fault(&self) -> Option<String> {
-        self.shared.stream.inner().take_fault().err().map(|fault| fault.to_string())
+        self.shared
+            .stream
+            .inner()
+            .take_fault()
+            .err()
+            .map(|fault| fault.to_string())
     }
 }
 
@@ -243,7 +306,10 @@ impl Homes {
 
     fn ports(&self) -> &[Port] {
         let first = self.first_home as usize;
-        self.commons.ports.get(first..first + self.homes as usize).unwrap_or_default()
+        self.commons
+            .ports
+            .get(first..first + self.homes as usize)
+            .unwrap_or_default()
     }
 
     /// Where a home tells that it has left.
@@ -339,11 +405,14 @@ impl Resident for Homes {
             shape.boxes - 1,
             shape.boxes - shape.homes,
             PATIENCE,
-            std::env::var("LOOKS").ok().and_then(|v| v.parse().ok()).unwrap_or(WATCHERS),
+            if self.homes <= FEW_HOMES { WATCHERS } else { 1 },
             commons.time_offset,
         ];
-        self.stream
-            .launch(&self.kernel, LaunchConfig::new([self.homes, 1, 1], [LANES, 1, 1]), arguments)?;
+        self.stream.launch(
+            &self.kernel,
+            LaunchConfig::new([self.homes, 1, 1], [LANES, 1, 1]),
+            arguments,
+        )?;
         self.stream.flush()?;
         self.running.store(true, Ordering::Release);
         Ok(())
@@ -352,7 +421,9 @@ impl Resident for Homes {
 
 /// The type of the states, as the kernel's signature has it.
 fn state_type(kernel: &Kernel) -> Result<Type> {
-    let params = kernel.signature().map(|s| s.params().nth(STATES).map(|p| p.kind.clone()));
+    let params = kernel
+        .signature()
+        .map(|s| s.params().nth(STATES).map(|p| p.kind.clone()));
     match params {
         Some(Some(ParamKind::Buffer { element, .. })) => Ok(element),
         _ => Err(Error::InvalidState {

@@ -124,7 +124,12 @@ struct Out {
 impl Port {
     /// # Safety
     /// `report` is aligned to 16 bytes; it and `taken` stay valid as long as the port.
-    pub(super) unsafe fn new(ingress: Slots, egress: Slots, report: *const u8, taken: NonNull<AtomicU32>) -> Port {
+    pub(super) unsafe fn new(
+        ingress: Slots,
+        egress: Slots,
+        report: *const u8,
+        taken: NonNull<AtomicU32>,
+    ) -> Port {
         Port {
             ingress,
             egress,
@@ -168,7 +173,9 @@ impl Port {
     /// Gives the packets that have come out to `take`, at most `most`, and says how many they were. Where somebody else is
     /// at it, none.
     pub(super) fn drain(&self, most: usize, mut take: impl FnMut(&[u32; PACKET_WORDS])) -> usize {
-        let Ok(mut out) = self.out.try_lock() else { return 0 };
+        let Ok(mut out) = self.out.try_lock() else {
+            return 0;
+        };
         let mut taken = 0;
         while taken < most {
             let packet = match out.spill.pop_front() {
@@ -182,6 +189,12 @@ impl Port {
             taken += 1;
         }
         taken
+    }
+
+    /// Whether packets have come out that nobody has taken.
+    pub(super) fn has_packets(&self) -> bool {
+        let out = self.out.lock().unwrap_or_else(|e| e.into_inner());
+        !out.spill.is_empty() || self.egress.read(out.next).is_some()
     }
 
     /// Keeps the packets that have come out, so that the home can go on.

@@ -130,6 +130,18 @@ impl Host {
         }
     }
 
+    /// As [`Host::take`], whatever the host's queue holds already.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn take_any(&self, group: &Group, packet: &Packet) -> Result<(), Refusal> {
+        match self.take(group, packet) {
+            Err(Refusal::Full) => {
+                self.outputs(packet.header.sender).push(packet, usize::MAX);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
     /// A packet ends here, unhandled; `group` is that of its destination, or of its sender where it has none.
     pub(crate) fn undelivered(&self, group: &Group, packet: &Packet, reason: DeadReason) {
         let head = &packet.header;

@@ -2,8 +2,8 @@
 //!
 //! [`PerpetuaRuntime`] launches actors as [`LaunchOptions`] say and gives [`KernelHandle`]s. Below it, in the order in which a message
 //! travels: `handle`, `asks` (who waits for which answer), `engine` (the contract of what runs actors), `threads` (it on the
-//! CPU) and `batched` (it where no kernel can stay), `host` (what engines call back to), `outputs`, `topics`; every engine uses
-//! `mailbox`, `outbox` and `vitals`; beside them `timer`, `core` and `persist`. Nothing but
+//! CPU), `resident` (it on CUDA) and `batched` (it where no kernel can stay), `host` (what engines call back to), `outputs`,
+//! `topics`; every engine uses `mailbox`, `outbox` and `vitals`; beside them `timer`, `core` and `persist`. Nothing but
 //! `open_engine` names an engine by its type.
 //!
 //! ```
@@ -56,6 +56,8 @@ mod outbox;
 mod output;
 mod outputs;
 mod persist;
+#[cfg(target_arch = "x86_64")]
+mod resident;
 mod threads;
 mod timer;
 mod topics;
@@ -97,6 +99,12 @@ pub(crate) struct Settings {
     in_batches: bool,
     /// Worker threads; 0: as many as the machine runs at once.
     threads: usize,
+    /// Actors that a device has room for.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "no device keeps actors there")
+    )]
+    device_actors: u32,
     /// For how long what an actor sends may find no room.
     patience: Duration,
     ask_timeout: Duration,
@@ -119,6 +127,7 @@ impl RuntimeBuilder {
                 backend: Backend::Cpu,
                 in_batches: false,
                 threads: 0,
+                device_actors: 65_536,
                 patience: Duration::from_secs(1),
                 ask_timeout: Duration::from_secs(5),
                 drain_timeout: Duration::from_secs(30),
@@ -144,6 +153,12 @@ impl RuntimeBuilder {
     /// Worker threads of the CPU; 0: as many as the machine runs at once.
     pub fn threads(mut self, threads: usize) -> RuntimeBuilder {
         self.settings.threads = threads;
+        self
+    }
+
+    /// Actors that a device has room for, 65,536 unless said otherwise: each takes 20 bytes there beside its state.
+    pub fn device_actors(mut self, actors: u32) -> RuntimeBuilder {
+        self.settings.device_actors = actors;
         self
     }
 
@@ -203,10 +218,12 @@ fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>>
         BackendKind::Wgpu => batched::open(host, settings),
         _ if settings.in_batches => batched::open(host, settings),
         BackendKind::Cpu | BackendKind::Auto => threads::open(host, settings),
+        #[cfg(target_arch = "x86_64")]
+        BackendKind::Cuda => resident::open(host, settings),
         other => Err(ActorError::Unsupported {
             backend: other.name(),
             operation: "running actors",
-            remedy: "take `Backend::Cpu` or `Backend::Wgpu`, or build it `in_batches`",
+            remedy: "take `Backend::Cpu`, `Backend::Cuda` or `Backend::Wgpu`, or build it `in_batches`",
         }),
     }
 }

@@ -305,11 +305,7 @@ impl<'a> Check<'a, '_> {
                     });
                 }
             }
-            Effect::Barrier
-            | Effect::Fence(_)
-            | Effect::Converge
-            | Effect::Nap(_)
-            | Effect::Print(..) => {}
+            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Nap(_) | Effect::Print(..) => {}
         }
         Ok(self.declarations.effect(effect)?)
     }

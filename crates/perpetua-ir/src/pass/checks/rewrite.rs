@@ -8,8 +8,8 @@ use super::uniformity::Uniformity;
 use super::{contains, is_barrier, is_subgroup};
 use crate::fault::FaultSite;
 use crate::ir::{
-    Base, Block, Body, Checks, Effect, FaultKind, Inst, Kernel, Local, LocalId, Op, ParamKind, Place, Scalar, Step,
-    Stmt, Type, Value,
+    Base, Block, Body, Checks, Effect, FaultKind, Inst, Kernel, Local, LocalId, Op, ParamKind, Place, Scalar,
+    Step, Stmt, Type, Value,
 };
 use crate::ops::{BinaryOp, TernaryOp};
 

@@ -1,0 +1,185 @@
+//! Takes out what comes out of the homes, and gives it to whom it is for. Must not know how packets get in.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::{Deployed, Shared};
+use crate::clock::HlcTimestamp;
+use crate::dead_letters::DeadReason;
+use crate::device::layout::{REASON_EXPIRED, REASON_FOREIGN, REASON_FULL, REASON_INACTIVE};
+use crate::error::{ActorError, Result};
+use crate::message::{ActorId, Kind, PACKET_WORDS, Packet};
+use crate::runtime::lock::{lock, read};
+
+/// Packets taken out of a home at once.
+const BATCH: usize = 64;
+/// Rounds without a packet after which the pump sleeps between two.
+const PATIENCE: u32 = 200;
+
+/// Starts the thread that takes out what nobody waits for.
+pub(super) fn start(shared: &Arc<Shared>) -> Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new()
+        .name("perpetua-pump".into())
+        .spawn(move || run(&shared))
+        .map_err(|source| ActorError::Io {
+            path: "a thread that takes packets from the device".into(),
+            source,
+        })
+}
+
+fn run(shared: &Shared) {
+    let mut idle = 0u32;
+    while !shared.stopped.load(Ordering::Acquire) {
+        let all: Vec<Arc<Deployed>> = read(&shared.deployed).clone();
+        let mut taken = 0;
+        for deployed in &all {
+            for home in 0..deployed.grid.homes() {
+                taken += shared.drain(deployed, home);
+                shared.refill(deployed, home);
+            }
+        }
+        idle = if taken > 0 { 0 } else { idle.saturating_add(1) };
+        if idle > PATIENCE {
+            std::thread::sleep(Duration::from_micros(50));
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Shared {
+    /// Takes packets out of a home; says how many. None where another thread is at it.
+    pub(super) fn drain(&self, deployed: &Deployed, home: u32) -> usize {
+        deployed
+            .grid
+            .drain(home, BATCH, |words| self.take(deployed, words))
+    }
+
+    /// Puts what waits for room into the ring.
+    fn refill(&self, deployed: &Deployed, home: u32) {
+        if let Some(side) = deployed.homes.get(home as usize) {
+            let mut queue = lock(&side.queue);
+            if !queue.waiting.is_empty() {
+                deployed.settle(home, &mut queue);
+            }
+        }
+    }
+
+    fn take(&self, deployed: &Deployed, words: &[u32; PACKET_WORDS]) {
+        let Some(packet) = Packet::from_words(words) else {
+            tracing::error!(?words, "a packet from the device that is none");
+            return;
+        };
+        let head = &packet.header;
+        // The host's clock goes on from the device's. A device's clock that is far ahead is told of once a packet.
+        if let Err(error) = self.host.go_on_from(head.sent) {
+            tracing::warn!(%error, "the device's clock");
+        }
+        match head.kind {
+            Kind::Message | Kind::Ask | Kind::Reply | Kind::Done => {
+                if let Some(cell) = deployed.cell(head.sender) {
+                    cell.sent.fetch_add(1, Ordering::Relaxed);
+                }
+                // The host's queues take everything: what is full here must not stop a home.
+                if self.host.take_any(&deployed.group, &packet).is_err() {
+                    self.host.undelivered(&deployed.group, &packet, DeadReason::Full);
+                }
+            }
+            Kind::Publish => {
+                let stamp = HlcTimestamp {
+                    packed: head.sent,
+                    node: self.host.clock.node(),
+                };
+                let published = self
+                    .host
+                    .pubsub
+                    .publish_number(head.destination, head.sender, packet, stamp);
+                if let Err(error) = published {
+                    tracing::warn!(%error, topic = head.destination, "not published");
+                    self.host.dead.add(packet, DeadReason::Unknown, stamp);
+                }
+            }
+            Kind::Fault => self.fault(deployed, packet),
+            Kind::Undelivered => self.back(deployed, packet),
+            Kind::Command => {}
+        }
+    }
+
+    /// A handler faulted: the packet is its message, the deadline the site.
+    fn fault(&self, deployed: &Deployed, mut packet: Packet) {
+        let actor = ActorId(packet.header.destination);
+        let site = packet.header.deadline;
+        packet.header.deadline = 0;
+        packet.header.kind = match packet.header.correlation {
+            0 => Kind::Message,
+            _ => Kind::Ask,
+        };
+        let text = deployed.grid.fault_text(site);
+        if let Some(cell) = deployed.cell(actor) {
+            cell.faulted();
+        }
+        self.host.faulted(&deployed.group, actor, &packet, text);
+    }
+
+    /// A packet was not delivered: the deadline says why.
+    fn back(&self, deployed: &Deployed, mut packet: Packet) {
+        let reason = packet.header.deadline;
+        packet.header.deadline = 0;
+        packet.header.kind = match packet.header.correlation {
+            0 => Kind::Message,
+            _ => Kind::Ask,
+        };
+        let actor = ActorId(packet.header.destination);
+        // It may be another launch's actor.
+        let to = self.find(actor);
+        let cell = to.as_ref().and_then(|d| d.cell(actor));
+        if reason == REASON_INACTIVE
+            && let (Some(to), Some(cell)) = (&to, cell)
+        {
+            if !cell.hold_again(&packet) {
+                return self.host.undelivered(&to.group, &packet, DeadReason::Terminated);
+            }
+            // It may have become active before the packet was kept.
+            for packet in cell.take_left() {
+                to.push(packet.to_words(), true);
+            }
+            return;
+        }
+        if let Some(cell) = cell {
+            cell.dropped.fetch_add(1, Ordering::Relaxed);
+            if reason == REASON_FOREIGN {
+                cell.errors.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let reason = match reason {
+            REASON_EXPIRED => DeadReason::Expired,
+            REASON_FOREIGN => DeadReason::Foreign,
+            REASON_FULL => DeadReason::Full,
+            _ => DeadReason::Unknown,
+        };
+        let group = to.as_ref().map_or(&deployed.group, |d| &d.group);
+        self.host.undelivered(group, &packet, reason);
+    }
+
+    /// How many handlers have run, if nothing is on its way.
+    pub(super) fn handled_if_idle(&self) -> Option<u64> {
+        let all: Vec<Arc<Deployed>> = read(&self.deployed).clone();
+        let mut handled = 0;
+        for deployed in &all {
+            for (number, home) in (0u32..).zip(&deployed.homes) {
+                let mut queue = lock(&home.queue);
+                deployed.settle(number, &mut queue);
+                let report = deployed.grid.report(number);
+                if !queue.waiting.is_empty() || !queue.inside.is_empty() || deployed.grid.drain_waits(number)
+                {
+                    return None;
+                }
+                handled += report.handled;
+            }
+        }
+        Some(handled)
+    }
+}
