@@ -1,4 +1,4 @@
-//! Actors in batches, by the interpreter: the same messages give the same answers as on threads; faults, lives and checkpoints
+//! Actors in batches, by the interpreter, or on the backend that `PERPETUA_ACTORS_ON` names: the same messages give the same answers as on threads; faults, lives and checkpoints
 //! are the same, too.
 
 // Tests may unwrap: a failed expectation is the report.
@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use perpetua::actors::pubsub::SubscribeOptions;
+use perpetua::actors::runtime::RuntimeBuilder;
 use perpetua::actors::{
-    ActorError, ActorState, Context, DeadReason, KernelHandle, Kind, LaunchOptions, PerpetuaRuntime,
+    ActorError, ActorState, Backend, Context, DeadReason, KernelHandle, Kind, LaunchOptions, PerpetuaRuntime,
     RingMessage, Supervision, Topic, ring_kernel,
 };
 use perpetua::device::future::block_on;
@@ -79,9 +80,17 @@ fn spread(ctx: &mut Context, state: &mut State, spread: Spread) {
 fn runtimes() -> [PerpetuaRuntime; 2] {
     let builder = PerpetuaRuntime::builder().patience(Duration::from_millis(100));
     let threads = builder.clone().threads(2).build_blocking().unwrap();
-    let batches = builder.in_batches().build_blocking().unwrap();
-    assert!(threads.backend().is_resident() && !batches.backend().is_resident());
-    [threads, batches]
+    let others = others(builder).build_blocking().unwrap();
+    assert!(threads.backend().is_resident());
+    [threads, others]
+}
+
+/// What is compared with threads: batches, or what `PERPETUA_ACTORS_ON` names (on a GPU machine: cuda).
+fn others(builder: RuntimeBuilder) -> RuntimeBuilder {
+    match std::env::var("PERPETUA_ACTORS_ON").ok() {
+        Some(name) => builder.backend(Backend::from_name(&name).expect("a backend's name")),
+        None => builder.in_batches(),
+    }
 }
 
 fn launch(runtime: &PerpetuaRuntime, name: &str, options: LaunchOptions) -> KernelHandle {

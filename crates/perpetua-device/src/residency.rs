@@ -56,46 +56,58 @@ impl ResidencyGate {
         Ok(())
     }
 
-    /// Runs `call` while every resident is parked. Sections may nest and overlap between threads.
-    pub fn parked<R>(&self, call: impl FnOnce() -> R) -> Result<R> {
-        {
-            let mut state = self.lock();
-            if state.open == 0 {
-                state.residents.retain(|r| r.strong_count() != 0);
-                for (i, resident) in state.residents.iter().enumerate() {
-                    if let Err(error) = resident.upgrade().map_or(Ok(()), |r| r.park()) {
-                        for parked in state.residents[..i].iter().filter_map(Weak::upgrade) {
-                            parked.unpark()?;
-                        }
-                        return Err(error);
+    /// Parks every resident until the section is closed or dropped. Sections may nest and overlap between threads.
+    pub fn section(&self) -> Result<Section<'_>> {
+        let mut state = self.lock();
+        if state.open == 0 {
+            state.residents.retain(|r| r.strong_count() != 0);
+            for (i, resident) in state.residents.iter().enumerate() {
+                if let Err(error) = resident.upgrade().map_or(Ok(()), |r| r.park()) {
+                    for parked in state.residents[..i].iter().filter_map(Weak::upgrade) {
+                        parked.unpark()?;
                     }
-                }
-            }
-            state.open += 1;
-        }
-        // Closes the section also when `call` panics; then an error of restarting is lost with the rest.
-        struct Section<'a>(Option<&'a ResidencyGate>);
-        impl Section<'_> {
-            fn close(&mut self) -> Result<()> {
-                let Some(gate) = self.0.take() else { return Ok(()) };
-                let mut state = gate.lock();
-                state.open -= 1;
-                if state.open == 0 {
-                    state.unpark_all()
-                } else {
-                    Ok(())
+                    return Err(error);
                 }
             }
         }
-        impl Drop for Section<'_> {
-            fn drop(&mut self) {
-                let _ = self.close();
-            }
-        }
-        let mut section = Section(Some(self));
+        state.open += 1;
+        Ok(Section(Some(self)))
+    }
+
+    /// Runs `call` while every resident is parked.
+    pub fn parked<R>(&self, call: impl FnOnce() -> R) -> Result<R> {
+        // Closed also when `call` panics; then an error of restarting is lost with the rest.
+        let section = self.section()?;
         let result = call();
         section.close()?;
         Ok(result)
+    }
+}
+
+/// While it is open, residents are parked.
+pub struct Section<'a>(Option<&'a ResidencyGate>);
+
+impl Section<'_> {
+    /// Ends it: the last one starts the residents.
+    pub fn close(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let Some(gate) = self.0.take() else { return Ok(()) };
+        let mut state = gate.lock();
+        state.open -= 1;
+        if state.open == 0 {
+            state.unpark_all()
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Drop for Section<'_> {
+    fn drop(&mut self) {
+        let _ = self.end();
     }
 }
 

@@ -8,8 +8,11 @@ use perpetua::prelude::*;
 use perpetua_device::{Buffer, Device, Error, MappedBuffer, Stream};
 
 use super::port::{Port, Slots, moves_vectors_at_once};
-use crate::device::layout::{ACTOR_WORDS, HOME_WORDS, ORDER_WORDS, REPORT_VECTORS, SLOT_VECTORS};
+use crate::device::layout::{
+    ACTOR_WORDS, BOX_TAKEN, BOX_TICKET, HOME_WORDS, ORDER_WORDS, REPORT_VECTORS, SLOT_VECTORS,
+};
 use crate::error::{ActorError, Result};
+use crate::message::PACKET_WORDS;
 
 /// How much there is of everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,6 +197,32 @@ impl Commons {
     /// How much there is of everything.
     pub fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// The packets in a home's box, which must not run.
+    pub(super) fn boxed(&self, home: usize) -> Result<Vec<[u32; PACKET_WORDS]>> {
+        let words = self
+            .homes
+            .slice(home * HOME_WORDS..(home + 1) * HOME_WORDS)?
+            .read()?;
+        let (Some(taken), Some(ticket)) = (words.get(BOX_TAKEN), words.get(BOX_TICKET)) else {
+            return Ok(Vec::new());
+        };
+        let slots = self.shape.boxes as usize;
+        (0..ticket.wrapping_sub(*taken))
+            .map(|i| {
+                let slot = home * slots + (taken.wrapping_add(i) & (self.shape.boxes - 1)) as usize;
+                let vectors = self
+                    .inbox
+                    .slice(slot * SLOT_VECTORS..(slot + 1) * SLOT_VECTORS)?
+                    .read()?;
+                let mut packet = [0; PACKET_WORDS];
+                for (three, v) in packet.chunks_exact_mut(3).zip(vectors) {
+                    three.copy_from_slice(&[v.x, v.y, v.z]);
+                }
+                Ok(packet)
+            })
+            .collect()
     }
 
     /// Takes so many homes, for actors with numbers below `end`; gives the first one's number.

@@ -43,6 +43,17 @@ pub struct GridReport {
     pub put_out: u64,
 }
 
+/// All that a grid holds while it is parked.
+#[derive(Clone, Debug, Default)]
+pub struct GridImage {
+    /// The states' bytes, one after the other.
+    pub states: Vec<u8>,
+    /// How often each actor's handler has run; wraps at 2^32.
+    pub handled: Vec<u32>,
+    /// Packets that wait in rings and boxes, each home's in order of receipt.
+    pub packets: Vec<[u32; PACKET_WORDS]>,
+}
+
 /// The homes of one handler's actors, on the device unless parked.
 pub struct Grid {
     shared: Arc<Homes>,
@@ -206,6 +217,34 @@ impl Grid {
     pub fn read_states(&self) -> Result<Vec<u8>> {
         let states = lock(&self.shared.states).clone();
         Ok(self.parked(|| states.read())??)
+    }
+
+    /// All that the grid holds. The device's grids must be parked.
+    ///
+    /// # Errors
+    /// What reading the device's memory may give.
+    pub fn image(&self) -> Result<GridImage> {
+        let shared = &*self.shared;
+        let commons = &*shared.commons;
+        let records = shared.first_actor as usize * ACTOR_WORDS
+            ..(shared.first_actor + shared.actors) as usize * ACTOR_WORDS;
+        let mut image = GridImage {
+            states: lock(&shared.states).read()?,
+            handled: commons
+                .actors
+                .slice(records)?
+                .read()?
+                .into_iter()
+                .skip(1)
+                .step_by(ACTOR_WORDS)
+                .collect(),
+            packets: Vec::new(),
+        };
+        for (home, port) in (shared.first_home as usize..).zip(shared.ports()) {
+            image.packets.extend(port.inside());
+            image.packets.extend(commons.boxed(home)?);
+        }
+        Ok(image)
     }
 
     /// The bytes of one state. Parks the homes meanwhile.

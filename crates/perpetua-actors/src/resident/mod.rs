@@ -6,4 +6,4 @@ mod grid;
 mod port;
 
 pub use commons::{Commons, Shape};
-pub use grid::{Grid, GridReport};
+pub use grid::{Grid, GridImage, GridReport};

@@ -164,6 +164,16 @@ impl Port {
         pushed
     }
 
+    /// The packets in the ring to the home, first to be taken in first. The home must not run.
+    pub(super) fn inside(&self) -> Vec<[u32; PACKET_WORDS]> {
+        let into = self.into.lock().unwrap_or_else(|e| e.into_inner());
+        let taken = self.report().0[0];
+        let count = into.next.wrapping_sub(taken);
+        (0..count)
+            .filter_map(|i| self.ingress.read(taken.wrapping_add(i)))
+            .collect()
+    }
+
     /// Packets that wait in the ring to the home.
     pub(super) fn waiting(&self) -> u32 {
         let into = self.into.lock().unwrap_or_else(|e| e.into_inner());

@@ -114,6 +114,24 @@ impl Cell {
         }
     }
 
+    /// As a checkpoint holds it, but for what is on the device.
+    pub(super) fn image(&self, state: &[u8], handled: u64, on_the_way: Vec<Packet>) -> Option<ActorImage> {
+        let inside = lock(&self.inside);
+        if inside.removed {
+            return None;
+        }
+        let mut mailbox = on_the_way;
+        mailbox.extend(&inside.held);
+        Some(ActorImage {
+            life: inside.life,
+            state: state.to_vec(),
+            mailbox,
+            unsent: Vec::new(),
+            processed: handled + self.before.load(Ordering::Relaxed),
+            errors: self.errors.load(Ordering::Relaxed),
+        })
+    }
+
     pub(super) fn remove(&self) -> Vec<Packet> {
         let mut inside = lock(&self.inside);
         inside.removed = true;

@@ -7,12 +7,13 @@
 mod cell;
 mod pump;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use perpetua_device::residency::{ResidencyGate, Section};
 use perpetua_device::{BackendKind, Device};
 
 use self::cell::Cell;
@@ -63,6 +64,8 @@ struct Shared {
     host: Arc<Host>,
     commons: Arc<Commons>,
     deployed: RwLock<Vec<Arc<Deployed>>>,
+    /// Held by who sends, and alone by who stops all actors.
+    still: RwLock<()>,
     stopped: AtomicBool,
 }
 
@@ -81,6 +84,7 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
         host: Arc::clone(host),
         commons: Arc::new(Commons::new(&device, shape)?),
         deployed: RwLock::default(),
+        still: RwLock::default(),
         stopped: AtomicBool::new(false),
     });
     let pump = pump::start(&shared)?;
@@ -164,6 +168,36 @@ impl Deployed {
         queue.waiting.len() + queue.inside.len()
     }
 
+    /// The actors as they stand; all grids are parked, and what came out was taken.
+    fn image(&self, images: &mut BTreeMap<ActorId, ActorImage>) -> Result<()> {
+        let grid = self.grid.image()?;
+        let mut packets: HashMap<u32, Vec<Packet>> = HashMap::new();
+        let waiting: Vec<[u32; PACKET_WORDS]> = self
+            .homes
+            .iter()
+            .flat_map(|home| lock(&home.queue).waiting.iter().copied().collect::<Vec<_>>())
+            .collect();
+        for words in grid.packets.iter().chain(&waiting) {
+            if let Some(packet) = Packet::from_words(words)
+                && packet.header.kind != Kind::Command
+            {
+                packets.entry(words[0]).or_default().push(packet);
+            }
+        }
+        let size = self.group.handler.state_size.max(1);
+        for (i, actor) in self.group.actors().enumerate() {
+            let state = grid.states.get(i * size..(i + 1) * size).unwrap_or_default();
+            let handled = grid.handled.get(i).copied().unwrap_or(0);
+            let on_the_way = packets.remove(&actor.0).unwrap_or_default();
+            let image = self
+                .cells
+                .get(i)
+                .and_then(|c| c.image(state, handled.into(), on_the_way));
+            images.extend(image.map(|image| (actor, image)));
+        }
+        Ok(())
+    }
+
     fn index(&self, actor: ActorId) -> u32 {
         actor.0.wrapping_sub(self.group.first.0)
     }
@@ -241,15 +275,22 @@ impl Engine for Resident {
     }
 
     fn submit(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
+        let _still = read(&self.shared.still);
         self.shared.submit(packet).map(drop)
     }
 
     fn offer(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
-        self.submit(packet)
+        match self.shared.still.try_read() {
+            Ok(_still) => self.shared.submit(packet).map(drop),
+            Err(_) => Err(Refusal::Full),
+        }
     }
 
     fn ask(&self, packet: &Packet, answered: &AtomicBool) -> std::result::Result<(), Refusal> {
-        let deployed = self.shared.submit(packet)?;
+        let deployed = {
+            let _still = read(&self.shared.still);
+            self.shared.submit(packet)?
+        };
         // The answer is there sooner than anybody could be woken.
         let home = deployed.grid.home_of(packet.header.destination);
         let started = Instant::now();
@@ -370,11 +411,27 @@ impl Engine for Resident {
     }
 
     fn freeze(&self) -> Result<Box<dyn Frozen + '_>> {
-        Err(ActorError::Unsupported {
-            backend: "cuda",
-            operation: "a checkpoint of actors on a GPU",
-            remedy: "read their states one by one, or run them with `Backend::Cpu`",
-        })
+        let still = write(&self.shared.still);
+        let gate = self.shared.commons.device().context().residency();
+        let section = gate.map(ResidencyGate::section).transpose()?;
+        let all: Vec<Arc<Deployed>> = read(&self.shared.deployed).clone();
+        // What has come out is the host's.
+        for deployed in &all {
+            for home in 0..deployed.grid.homes() {
+                while deployed.grid.drain_waits(home) {
+                    self.shared.drain(deployed, home);
+                }
+            }
+        }
+        let mut images = BTreeMap::new();
+        for deployed in &all {
+            deployed.image(&mut images)?;
+        }
+        Ok(Box::new(Standstill {
+            images,
+            _section: section,
+            _still: still,
+        }))
     }
 
     fn stop(&self) {
@@ -397,6 +454,20 @@ impl Resident {
             self.shared.drain(deployed, deployed.grid.home_of(actor.0));
             std::hint::spin_loop();
         }
+    }
+}
+
+/// All grids are parked, and nobody sends, while this lives.
+struct Standstill<'a> {
+    images: BTreeMap<ActorId, ActorImage>,
+    // In this order: first the grids go on, then the senders.
+    _section: Option<Section<'a>>,
+    _still: RwLockWriteGuard<'a, ()>,
+}
+
+impl Frozen for Standstill<'_> {
+    fn image(&self, actor: ActorId) -> Option<ActorImage> {
+        self.images.get(&actor).cloned()
     }
 }
 
