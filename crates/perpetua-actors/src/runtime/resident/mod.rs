@@ -254,6 +254,13 @@ impl Engine for Resident {
     }
 
     fn launch(&self, group: &Arc<Group>) -> Result<()> {
+        if group.run_limit.is_some() {
+            return Err(ActorError::Unsupported {
+                backend: "cuda",
+                operation: "a limit of a handler's time",
+                remedy: "leave `with_run_limit` out, or take `Backend::Cpu`",
+            });
+        }
         let homes = group.count.clamp(1, HOMES_OF_ONE);
         let grid = Grid::new(
             &self.shared.commons,

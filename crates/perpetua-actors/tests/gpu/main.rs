@@ -4,6 +4,8 @@
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod soak;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -315,199 +317,6 @@ fn full_rings() {
     assert_eq!(received, sent);
 }
 
-/// A number, to be added to the state; or to be passed on, or told to the host, as well.
-#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
-#[repr(C)]
-struct Job {
-    number: u64,
-    task: u32,
-    to: u32,
-}
-
-/// Of jobs handled, passed on and told to the host: how many, and the sum of their scrambled numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, GpuType)]
-#[repr(C)]
-struct Ledger {
-    counts: [u64; 3],
-    sums: [u64; 3],
-}
-
-/// Steele, Lea and Flood's SplitMix64.
-#[device]
-fn scramble(number: u64) -> u64 {
-    let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
-#[ring_kernel]
-fn enter(ctx: &mut Context, ledger: &mut Ledger, job: Job) {
-    ledger.counts[0] += 1;
-    ledger.sums[0] = ledger.sums[0].wrapping_add(scramble(job.number));
-    let mut next = job;
-    next.task = 0;
-    next.number = job.number | 0x8000_0000_0000_0000;
-    if job.task == 1 {
-        ledger.counts[1] += 1;
-        ledger.sums[1] = ledger.sums[1].wrapping_add(scramble(next.number));
-        ctx.send(job.to, next);
-    } else if job.task == 2 {
-        ledger.counts[2] += 1;
-        ledger.sums[2] = ledger.sums[2].wrapping_add(scramble(next.number));
-        ctx.send(u32::MAX, next);
-    }
-}
-
-/// Everything at random for a while, three seconds or `PERPETUA_SOAK_SECONDS`: full mailboxes, a slow consumer, actors that are
-/// deactivated and activated, that send to each other; checkpoints meanwhile. Each accepted message is handled once or reported,
-/// counted by the host and by the device.
-fn soak() {
-    let seconds = std::env::var("PERPETUA_SOAK_SECONDS").ok();
-    let seconds: u64 = seconds.map_or(3, |text| text.parse().expect("a number of seconds"));
-    const ACTORS: u32 = 64;
-    let builder = PerpetuaRuntime::builder()
-        .backend(BackendKind::Cuda)
-        .dead_letters(1 << 20);
-    let runtime = builder.build_blocking().unwrap();
-    let options = LaunchOptions::new(enter::handler())
-        .with_actors(ACTORS)
-        .with_queue_capacity(64);
-    let all = runtime.launch_blocking("ledgers", options).unwrap();
-    let handles: Vec<_> = (0..ACTORS).map(|i| all.actor(i).unwrap()).collect();
-    let (mut accepted, mut told) = ((0u64, 0u64), (0u64, 0u64));
-    let (mut full, mut moves, mut checkpoints) = (0u64, 0u64, 0u64);
-    let path = std::env::temp_dir().join(format!("perpetua-soak-{}", std::process::id()));
-    let mut dice = 1u64;
-    let mut below = |n: u64| {
-        dice += 1;
-        scramble(dice) % n
-    };
-    let receive = |told: &mut (u64, u64)| {
-        for handle in &handles {
-            while let Some(job) = handle.try_receive::<Job>().unwrap() {
-                *told = (told.0 + 1, told.1.wrapping_add(scramble(job.number)));
-            }
-        }
-    };
-    let until = Instant::now() + Duration::from_secs(seconds);
-    let mut number = 0;
-    while Instant::now() < until {
-        let at = below(u64::from(ACTORS)) as usize;
-        match below(4096) {
-            0 => {
-                let _ = perpetua::device::future::block_on(handles[at].deactivate());
-                moves += 1;
-            }
-            1..8 => {
-                let _ = perpetua::device::future::block_on(handles[at].activate());
-                moves += 1;
-            }
-            8 => receive(&mut told),
-            9 if below(64) == 0 => {
-                runtime.checkpoint_blocking(&path).unwrap();
-                checkpoints += 1;
-            }
-            _ => {
-                number += 1;
-                let (task, to) = (below(3) as u32, handles[below(u64::from(ACTORS)) as usize].id().0);
-                match handles[at].send(&Job { number, task, to }) {
-                    Ok(()) => accepted = (accepted.0 + 1, accepted.1.wrapping_add(scramble(number))),
-                    Err(ActorError::Full { .. }) => full += 1,
-                    Err(other) => panic!("{other}"),
-                }
-            }
-        }
-    }
-    for handle in &handles {
-        let _ = perpetua::device::future::block_on(handle.activate());
-    }
-    // All is handled when the device's counts stand still and account for everything.
-    let sums = || {
-        let mut total = Ledger::default();
-        for handle in &handles {
-            let ledger: Ledger = handle.read_state().unwrap();
-            for i in 0..3 {
-                total.counts[i] += ledger.counts[i];
-                total.sums[i] = total.sums[i].wrapping_add(ledger.sums[i]);
-            }
-        }
-        total
-    };
-    let dead = |count: &mut (u64, u64)| {
-        let letters = runtime.dead_letters();
-        for letter in letters.letters().iter().filter_map(|l| letters.take(l.number)) {
-            let job = Job::from_payload(&letter.packet.payload);
-            *count = (count.0 + 1, count.1.wrapping_add(scramble(job.number)));
-        }
-    };
-    let mut reported = (0, 0);
-    let started = Instant::now();
-    let total = loop {
-        receive(&mut told);
-        dead(&mut reported);
-        let total = sums();
-        let ended = total.counts[0] + reported.0;
-        let done = ended == accepted.0 + total.counts[1] && told.0 == total.counts[2];
-        if done || started.elapsed() > Duration::from_secs(20) {
-            break total;
-        }
-    };
-    println!("{seconds} s, {ACTORS} actors, {moves} moves, {checkpoints} checkpoints, {full} times full");
-    println!("accepted from the host          {accepted:?}");
-    println!(
-        "handled, as the device counted  {} ({:016x})",
-        total.counts[0], total.sums[0]
-    );
-    println!(
-        "passed on there                 {} ({:016x})",
-        total.counts[1], total.sums[1]
-    );
-    println!(
-        "told to the host there          {} ({:016x})",
-        total.counts[2], total.sums[2]
-    );
-    println!("received by the host            {told:?}");
-    println!("reported as dead letters        {reported:?}");
-    assert_eq!(
-        accepted.0 + total.counts[1],
-        total.counts[0] + reported.0,
-        "messages"
-    );
-    assert_eq!(
-        accepted.1.wrapping_add(total.sums[1]),
-        total.sums[0].wrapping_add(reported.1),
-        "messages' numbers"
-    );
-    assert_eq!((total.counts[2], total.sums[2]), told, "outputs");
-    for (count, what) in [
-        (moves, "moves"),
-        (full, "full mailboxes"),
-        (told.0, "outputs"),
-        (total.counts[1], "packets between actors"),
-    ] {
-        assert!(count > 0, "no {what}: the soak tests nothing");
-    }
-    // A checkpoint comes back as it was, in another runtime, and on threads.
-    runtime.checkpoint_blocking(&path).unwrap();
-    let before: Vec<Ledger> = handles.iter().map(|h| h.read_state().unwrap()).collect();
-    runtime.shutdown_blocking().unwrap();
-    for backend in [BackendKind::Cuda, BackendKind::Cpu] {
-        let other = PerpetuaRuntime::builder()
-            .backend(backend)
-            .build_blocking()
-            .unwrap();
-        other.register(enter::handler());
-        let all = other.restore_blocking(&path).unwrap().remove(0);
-        let after: Vec<Ledger> = (0..ACTORS)
-            .map(|i| all.actor(i).unwrap().read_state().unwrap())
-            .collect();
-        assert_eq!(before, after, "restored on {backend}");
-        other.shutdown_blocking().unwrap();
-    }
-    std::fs::remove_file(&path).unwrap();
-}
-
 fn main() {
     let arguments = Arguments::from_args();
     let tests: [(&str, fn()); 6] = [
@@ -516,7 +325,7 @@ fn main() {
         ("forwards", forwards),
         ("launches_beside", launches_beside),
         ("full_rings", full_rings),
-        ("soak", soak),
+        ("soak", soak::soak),
     ];
     let missing = Device::new(BackendKind::Cuda, 0).is_err();
     let trials = tests
