@@ -53,7 +53,10 @@ macro_rules! __batched_kernel {
                 for i in 0..16 {
                     payload[i] = packets[at + 8 + i];
                 }
-                ctx.begin(actor, packets[at + 1], packets[at + 3], now_low + k + 1, now_high);
+                // The time in halves: not every device has 64-bit integers.
+                let low = now_low.wrapping_add(k + 1);
+                let high = now_high + (low < now_low) as u32;
+                ctx.begin(actor, packets[at + 1], packets[at + 3], low, high);
                 let answer = $dispatch(&mut ctx, &mut states[index], packets[at + 2], payload);
                 let known = ctx.answer(answer);
                 let entries = ctx.entries();

@@ -111,7 +111,7 @@ macro_rules! __resident_kernel {
                     );
                 }
                 // By a reciprocal: devices divide slowly. What is lost, a quarter of a microsecond, the clock does not promise.
-                let clock = (((::perpetua::prelude::clock_nanos() + time_offset) as f64 * 0.001) as u64) << 16;
+                let clock = (((::perpetua::prelude::clock_nanos() + time_offset) as f64 * 0.001) as u64) << 12;
                 polls += 1;
                 ::perpetua::prelude::converge();
                 if !::perpetua::prelude::subgroup_all(mine.w == number + 1) {
@@ -194,7 +194,7 @@ macro_rules! __resident_kernel {
                         }
                     } else if actors[actor as usize * 4] != 2 {
                         reason = 1;
-                    } else if mail[7] != 0 && last > sent + ((mail[7] as u64) << 16) {
+                    } else if mail[7] != 0 && last > sent + ((mail[7] as u64) << 12) {
                         reason = 2;
                     } else {
                         ctx.begin(actor, mail[1], mail[3], last as u32, (last >> 32) as u32);
@@ -381,6 +381,8 @@ macro_rules! __resident_kernel {
                     at += 1;
                     ::perpetua::prelude::converge();
                 }
+                // Nobody may still look at the plan when another subgroup makes the next.
+                ::perpetua::prelude::converge();
                 if leads {
                     let beat = ::perpetua::kernel::resident::U32x4 { x: next[0], y: known[2], z: known[0], w: polls };
                     ::perpetua::prelude::atomic_store_explicit(&mut reports[home * 4], beat, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::System);

@@ -11,10 +11,7 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use perpetua::actors::resident::{Commons, Grid, Shape};
-use perpetua::actors::{
-    ActorError, ActorId, Context, Header, Kind, LaunchOptions, Packet, PerpetuaRuntime, RingMessage,
-    ring_kernel,
-};
+use perpetua::actors::{ActorId, Context, Header, Kind, Packet, RingMessage, ring_kernel};
 use perpetua::device::{BackendKind, Device};
 use perpetua::prelude::*;
 
