@@ -274,17 +274,23 @@ fn throughput(device: &Device, homes: u32) -> Result<(), Box<dyn std::error::Err
     Ok(())
 }
 
-fn hops(device: &Device, actors: u32, homes: u32, tokens: u32) -> Result<(), Box<dyn std::error::Error>> {
+/// Tokens that each make so many hops, every one `stride` actors on; each actor counts them.
+fn hops(
+    device: &Device,
+    actors: u32,
+    homes: u32,
+    tokens: u32,
+    (hops, stride): (u32, u32),
+) -> Result<(), Box<dyn std::error::Error>> {
     let commons = Arc::new(Commons::new(device, Shape::new(homes, actors))?);
     let grid = active(Grid::new(&commons, &pass::handler(), &[0; 4], 0..actors, homes)?);
-    let hops = 20_000u32;
     let started = Instant::now();
     for token in 0..tokens {
         let first = token * (actors / tokens.max(1)) % actors;
         let message = Token {
             hops,
-            next: (first + 1) % actors,
-            stride: 1,
+            next: (first + stride) % actors,
+            stride,
             actors,
         };
         let words = packet(Kind::Message, first, &message, 0);
@@ -313,6 +319,22 @@ fn hops(device: &Device, actors: u32, homes: u32, tokens: u32) -> Result<(), Box
         "{tokens:6} tokens among {actors} actors in {homes} homes: {:.3} us a hop, {:.1} M hops/s",
         seconds * 1e6 / f64::from(hops),
         total / seconds / 1e6
+    );
+    let counts: Vec<u32> = grid
+        .read_states()?
+        .chunks_exact(4)
+        .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+        .collect();
+    let sum: u64 = counts.iter().map(|c| u64::from(*c)).sum();
+    assert_eq!(
+        sum,
+        u64::from(tokens) * (u64::from(hops) + 1),
+        "each hop was counted by its actor"
+    );
+    let reached = counts.iter().filter(|c| **c > 0).count();
+    println!(
+        "{:8} {reached} of {actors} actors reached, {sum} handler runs counted there",
+        ""
     );
     Ok(())
 }
@@ -344,8 +366,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         throughput(&device, homes)?;
     }
     println!("hops from actor to actor:");
-    hops(&device, 2, 2, 1)?;
-    hops(&device, 132, 132, 1)?;
-    hops(&device, 132, 132, 132)?;
+    hops(&device, 2, 2, 1, (20_000, 1))?;
+    hops(&device, 132, 132, 1, (20_000, 1))?;
+    hops(&device, 132, 132, 132, (20_000, 1))?;
+    println!("a million actors: round the ring, and to and fro:");
+    hops(&device, 1_000_000, 132, 1000, (999, 1))?;
+    hops(&device, 1_000_000, 132, 1000, (20_000, 618_033))?;
     Ok(())
 }

@@ -78,3 +78,8 @@ fn uniformity() {
 fn what_kernels_need() {
     check("capabilities.txt");
 }
+
+#[test]
+fn what_kernels_that_stay_need() {
+    check("resident.txt");
+}

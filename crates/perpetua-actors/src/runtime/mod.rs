@@ -137,7 +137,7 @@ impl RuntimeBuilder {
         }
     }
 
-    /// Where actors run; on the CPU unless said otherwise.
+    /// Where actors run; on the CPU unless said otherwise. `Auto`: on CUDA, where handlers can stay on a device, else on the CPU.
     pub fn backend(mut self, backend: Backend) -> RuntimeBuilder {
         self.settings.backend = backend;
         self
@@ -217,7 +217,11 @@ fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>>
     match settings.backend {
         BackendKind::Wgpu => batched::open(host, settings),
         _ if settings.in_batches => batched::open(host, settings),
-        BackendKind::Cpu | BackendKind::Auto => threads::open(host, settings),
+        #[cfg(target_arch = "x86_64")]
+        BackendKind::Auto => resident::open(host, settings).or_else(|_| threads::open(host, settings)),
+        #[cfg(not(target_arch = "x86_64"))]
+        BackendKind::Auto => threads::open(host, settings),
+        BackendKind::Cpu => threads::open(host, settings),
         #[cfg(target_arch = "x86_64")]
         BackendKind::Cuda => resident::open(host, settings),
         other => Err(ActorError::Unsupported {

@@ -257,7 +257,7 @@ impl Engine for Resident {
         if group.run_limit.is_some() {
             return Err(ActorError::Unsupported {
                 backend: "cuda",
-                operation: "a limit of a handler's time",
+                operation: "a limit to a handler's time",
                 remedy: "leave `with_run_limit` out, or take `Backend::Cpu`",
             });
         }
