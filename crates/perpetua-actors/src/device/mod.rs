@@ -1,4 +1,4 @@
-//! What runs on a device around a handler: the kernel that stays there ([`resident`]), the one that handles a batch
+//! What runs on a device around a handler: the kernel that stays there (`resident`), the one that handles a batch
 //! ([`batched`]). Must not know hosts.
 //!
 //! [`layout`] says where what lies in the buffers that hosts and devices share.

@@ -102,7 +102,7 @@ pub(crate) struct Settings {
     /// Actors that a device has room for.
     #[cfg_attr(
         not(target_arch = "x86_64"),
-        expect(dead_code, reason = "no device keeps actors there")
+        allow(dead_code, reason = "no device keeps actors there")
     )]
     device_actors: u32,
     /// For how long what an actor sends may find no room.

@@ -136,6 +136,9 @@ pub(super) unsafe fn settled<P: Program, const WHICH: usize>(
     lanes: &Lanes<'_, P>,
     conditions: Recorded,
 ) -> Found {
+    // Only bodies for old processors ask for them: elsewhere `WHICH` says what they are.
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = conditions;
     let level = level();
     let mut found = None;
     let at = P::places(lanes.args);
