@@ -321,6 +321,15 @@ fn checkpoints_are_taken_between_batches_under_load() {
     assert!(all.metrics().messages_processed > 0);
 }
 
+/// Says that a sender has ended, also when it panics: else the others would wait for it for ever.
+struct Ends<'a>(&'a AtomicU64);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
 #[test]
 fn each_accepted_message_is_handled_once_or_reported() {
     let seconds = std::env::var("PERPETUA_SOAK_SECONDS").map_or(2, |text| text.parse().unwrap());
@@ -332,7 +341,8 @@ fn each_accepted_message_is_handled_once_or_reported() {
         .unwrap();
     let restart = Supervision::Restart {
         max: u32::MAX,
-        backoff: Duration::from_micros(100),
+        // Each fault would double it: soon nobody would wait for so long.
+        backoff: Duration::ZERO,
     };
     let options = LaunchOptions::default()
         .with_actors(4)
@@ -347,6 +357,7 @@ fn each_accepted_message_is_handled_once_or_reported() {
             let (all, accepted, answered, full, sending) = (&all, &accepted, &answered, &full, &sending);
             let faulted = &faulted;
             scope.spawn(move || {
+                let _ends = Ends(sending);
                 let mut dice = seed;
                 while Instant::now() < until {
                     dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -357,7 +368,12 @@ fn each_accepted_message_is_handled_once_or_reported() {
                         ..message(dice >> 20)
                     };
                     let (counter, result) = match dice >> 18 & 7 {
-                        0 => (answered, kernel.ask_blocking::<_, Sums>(&add).map(drop)),
+                        0 => (
+                            answered,
+                            kernel
+                                .ask_blocking_timeout::<_, Sums>(&add, Duration::from_secs(60))
+                                .map(drop),
+                        ),
                         _ => (accepted, kernel.send(&add)),
                     };
                     match result {
@@ -368,7 +384,6 @@ fn each_accepted_message_is_handled_once_or_reported() {
                         Err(other) => panic!("{other}"),
                     };
                 }
-                sending.fetch_sub(1, Relaxed);
             });
         }
         scope.spawn(|| {
