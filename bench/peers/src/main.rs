@@ -1,6 +1,7 @@
 //! Perpetua beside other crates that do the same job, on the same machine and in the same run. Each subcommand is a job; the
 //! two sides take turns, and the best turn of each counts.
 
+mod actors;
 mod clock;
 mod pin;
 mod rings;
@@ -43,6 +44,21 @@ enum Job {
         #[arg(long, default_value_t = 4096)]
         capacity: usize,
     },
+    /// Actors on the CPU: questions, messages, births; beside kameo, ractor and actix
+    Actors {
+        /// Questions of a turn
+        #[arg(long, default_value_t = 200_000)]
+        asks: u32,
+        /// Messages of a turn
+        #[arg(long, default_value_t = 1_000_000)]
+        tells: u32,
+        /// Actors made in a turn
+        #[arg(long, default_value_t = 5_000)]
+        births: u32,
+        /// Turns of each
+        #[arg(long, default_value_t = 5)]
+        turns: u32,
+    },
     /// Nanoseconds for a stamp of the hybrid logical clock, beside ringkernel's
     Clock {
         /// Stamps of a turn
@@ -62,6 +78,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             turns,
             capacity,
         } => rings::compare(messages, turns, capacity),
+        Job::Actors {
+            asks,
+            tells,
+            births,
+            turns,
+        } => actors::compare(asks, tells, births, turns),
         Job::Clock { ticks, turns } => {
             clock::compare(ticks, turns);
             Ok(())

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use perpetua::actors::resident::{Commons, Grid, Shape};
+use perpetua::actors::resident::{Commons, Grid, GridOptions, Shape};
 use perpetua::actors::runtime::{Backend, LaunchOptions, PerpetuaRuntime};
 use perpetua::actors::{ActorId, Context, Handler, Header, Kind, Packet, RingMessage, ring_kernel};
 use perpetua::device::{BackendKind, Device};
@@ -156,7 +156,12 @@ fn round_trips(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let commons = Arc::new(Commons::new(device, Shape::new(homes, actors))?);
     let state = vec![0u8; size_of::<Statistics>()];
-    let grid = active(Grid::new(&commons, handler, &state, 0..actors, homes)?);
+    let grid = active(Grid::new(
+        &commons,
+        handler,
+        &state,
+        &GridOptions::new(actors, homes),
+    )?);
     let sample = Sample { values: [1.0; 16] };
     const RUNS: usize = 20_000;
     let mut times = Vec::with_capacity(RUNS);
@@ -250,8 +255,7 @@ fn throughput(device: &Device, homes: u32) -> Result<(), Box<dyn std::error::Err
         &commons,
         &accumulate::handler(),
         &state,
-        0..homes,
-        homes,
+        &GridOptions::new(homes, homes),
     )?);
     let sample = Sample { values: [1.0; 16] };
     let (mut sent, mut received) = (0u64, 0u64);
@@ -283,7 +287,12 @@ fn hops(
     (hops, stride): (u32, u32),
 ) -> Result<(), Box<dyn std::error::Error>> {
     let commons = Arc::new(Commons::new(device, Shape::new(homes, actors))?);
-    let grid = active(Grid::new(&commons, &pass::handler(), &[0; 4], 0..actors, homes)?);
+    let grid = active(Grid::new(
+        &commons,
+        &pass::handler(),
+        &[0; 4],
+        &GridOptions::new(actors, homes),
+    )?);
     let started = Instant::now();
     for token in 0..tokens {
         let first = token * (actors / tokens.max(1)) % actors;

@@ -1,12 +1,15 @@
 //! What a handler sees of the world: the same plain struct on every backend. What it sends is written to an outbox inside it,
 //! which whoever runs the handler empties afterwards. Must not know backends.
 
+use perpetua::kernel::atomic::{Ordering, Scope};
 use perpetua::prelude::*;
 
-use crate::message::PAYLOAD_WORDS;
+use super::message::PAYLOAD_WORDS;
 
 /// Packets that one run of a handler can send, its reply included.
 pub const OUTBOX: usize = 8;
+/// Lanes of a group, at most: those of a subgroup.
+pub const GROUP_LANES: usize = 32;
 /// Words of an entry: destination, type, correlation, flags (kind, priority, words as in a header), payload.
 pub const ENTRY_WORDS: usize = 4 + PAYLOAD_WORDS;
 /// Words of the outbox.
@@ -128,7 +131,7 @@ impl Context {
         u64::from(self.now_low) | (u64::from(self.now_high) << 32)
     }
 
-    /// The lane's index in the group that runs the handler.
+    /// The lane's index in the group that runs the handler: 0 unless it is a `#[ring_kernel(group)]`.
     #[must_use]
     pub fn thread_index(&self) -> u32 {
         self.thread
@@ -138,6 +141,25 @@ impl Context {
     #[must_use]
     pub fn group_size(&self) -> u32 {
         self.threads
+    }
+
+    /// Waits until all lanes of the group have come here as often; each then sees what the others have written before. Handlers
+    /// write `ctx.sync()`, which becomes this. A lane that has ended, by a fault or otherwise, is waited for by nobody; where
+    /// lanes come here differently often, those that wait are faulted when the handler's time is over. `phases`: how often each
+    /// lane has come, in workgroup memory.
+    pub fn sync_group(&mut self, phases: &mut [u32; GROUP_LANES]) {
+        if self.threads > 1 {
+            thread_fence_block();
+            let own = self.thread as usize;
+            let phase = atomic_load_explicit(&phases[own], Ordering::Relaxed, Scope::Workgroup) + 1;
+            atomic_store_explicit(&mut phases[own], phase, Ordering::Relaxed, Scope::Workgroup);
+            for lane in 0..self.threads {
+                while atomic_load_explicit(&phases[lane as usize], Ordering::Relaxed, Scope::Workgroup)
+                    < phase
+                {}
+            }
+            thread_fence_block();
+        }
     }
 
     /// Packets in the outbox.
@@ -156,6 +178,11 @@ impl Context {
     #[must_use]
     pub fn outbox_word(&self, entry: u32, word: u32) -> u32 {
         self.outbox[entry as usize * ENTRY_WORDS + word as usize]
+    }
+
+    /// Counts a packet that is not sent.
+    pub fn refuse(&mut self) {
+        self.refused += 1;
     }
 
     /// Puts a packet into the outbox; false where it is full. (Word by word: indices that are constants cost a device nothing.) `flags`: the kind, and the number of words from bit 16 on.

@@ -103,11 +103,21 @@ impl DeadLetterCounts {
     }
 }
 
+/// What is done with the packet of a letter that leaves the store and is not sent again.
+struct AtEnd(Box<dyn Fn(&Packet) + Send + Sync>);
+
+impl fmt::Debug for AtEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AtEnd")
+    }
+}
+
 /// The store. Where it is full, the oldest letter makes room; the counts know of it still.
 #[derive(Debug)]
 pub struct DeadLetters {
     capacity: usize,
     store: Mutex<Store>,
+    at_end: Option<AtEnd>,
 }
 
 #[derive(Debug, Default)]
@@ -123,6 +133,20 @@ impl DeadLetters {
         DeadLetters {
             capacity,
             store: Mutex::default(),
+            at_end: None,
+        }
+    }
+
+    /// Does `act` with each packet that leaves the store and is not sent again.
+    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "no runtime there"))]
+    pub(crate) fn at_end(mut self, act: impl Fn(&Packet) + Send + Sync + 'static) -> DeadLetters {
+        self.at_end = Some(AtEnd(Box::new(act)));
+        self
+    }
+
+    fn end(&self, letter: &DeadLetter) {
+        if let Some(AtEnd(act)) = &self.at_end {
+            act(&letter.packet);
         }
     }
 
@@ -138,10 +162,13 @@ impl DeadLetters {
             reason,
             when,
         });
+        let mut evicted = Vec::new();
         while store.letters.len() > self.capacity {
-            store.letters.pop_front();
+            evicted.extend(store.letters.pop_front());
             store.counts.evicted += 1;
         }
+        drop(store);
+        evicted.iter().for_each(|letter| self.end(letter));
         number
     }
 
@@ -165,8 +192,17 @@ impl DeadLetters {
         self.store().counts
     }
 
-    /// Takes letter `number` out, where it still is there.
+    /// Takes letter `number` out, where it still is there. The vectors of its message are gone then: [`DeadLetters::resend`] sends
+    /// it with them.
     pub fn take(&self, number: u64) -> Option<DeadLetter> {
+        let letter = self.take_out(number);
+        if let Some(letter) = &letter {
+            self.end(letter);
+        }
+        letter
+    }
+
+    fn take_out(&self, number: u64) -> Option<DeadLetter> {
         let mut store = self.store();
         let at = store.letters.iter().position(|letter| letter.number == number)?;
         let letter = store.letters.remove(at);
@@ -181,7 +217,7 @@ impl DeadLetters {
         let offered = self.letters();
         let sent = offered.iter().filter(|letter| {
             // Taken first, so that no letter can be sent by two at once.
-            let Some(letter) = self.take(letter.number) else {
+            let Some(letter) = self.take_out(letter.number) else {
                 return false;
             };
             let is_sent = send(&letter);
@@ -198,7 +234,8 @@ impl DeadLetters {
         store.counts.taken -= 1;
         if store.letters.len() >= self.capacity {
             store.counts.evicted += 1;
-            return;
+            drop(store);
+            return self.end(&letter);
         }
         let at = store
             .letters

@@ -37,6 +37,28 @@ pub enum ActorError {
         /// What it holds.
         capacity: usize,
     },
+    /// The memory for messages' vectors has no room; the message was not taken.
+    #[error(
+        "the arena has no room for a message's vectors of {asked} bytes ({free} of {bytes} bytes are free): drop what was received, send later, or build the runtime with more `arena_bytes`"
+    )]
+    ArenaFull {
+        /// Bytes that the message takes there.
+        asked: usize,
+        /// Bytes that are free, maybe in several places.
+        free: usize,
+        /// Bytes of the arena.
+        bytes: usize,
+    },
+    /// A message's vectors are elsewhere.
+    #[error(
+        "the vectors of the message {message} from {actor} are not there: its handler sent them on with another message, or somebody has taken them; send a message with vectors once, and take what is received once"
+    )]
+    NoVectors {
+        /// Who sent it.
+        actor: String,
+        /// The message's type.
+        message: &'static str,
+    },
     /// A message was sent to an actor that is gone.
     #[error("{actor} is terminated: launch another before sending")]
     Terminated {
@@ -140,11 +162,13 @@ pub enum ActorError {
     },
     /// The device has no more room for actors.
     #[error(
-        "the device has room for {actors} actors in all, and for {homes} more homes: build the runtime for more actors, or launch many with one call"
+        "the device has room for {actors} actors in all, for {homes} more homes in a row and for {grids} more launches: build the runtime for more actors, launch many with one call, or terminate some"
     )]
     NoRoom {
-        /// Homes that are left.
+        /// Homes in a row that are left.
         homes: u32,
+        /// Launches that are left.
+        grids: u32,
         /// Actors in all.
         actors: u32,
     },
@@ -158,9 +182,25 @@ pub enum ActorError {
         /// What to do instead.
         remedy: &'static str,
     },
+    /// A supervised program has ended badly too often.
+    #[error(
+        "the supervised program was restarted {restarts} times within {window:?} and has ended again: {last}; see to that, or allow more restarts"
+    )]
+    Restarts {
+        /// Restarts that are allowed.
+        restarts: u32,
+        /// Within which time.
+        window: std::time::Duration,
+        /// Why it ended last.
+        last: String,
+    },
     /// The device layer failed.
     #[error(transparent)]
     Device(#[from] perpetua_device::Error),
+    /// The process cannot be looked at as asked.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[error(transparent)]
+    Observe(#[from] crate::telemetry::observe::ObserveError),
     /// A file could not be read or written.
     #[error("{path}: {source}")]
     Io {
@@ -169,4 +209,13 @@ pub enum ActorError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl ActorError {
+    /// Whether the device is lost, on which actors run: another runtime, on CUDA in another process, can go on from a checkpoint
+    /// ([`supervisor`](crate::supervisor)).
+    #[must_use]
+    pub fn is_device_lost(&self) -> bool {
+        matches!(self, ActorError::Device(error) if error.is_device_lost())
+    }
 }

@@ -16,6 +16,8 @@ pub struct Takes {
     pub name: &'static str,
     /// The type of what comes back, where something does.
     pub reply: Option<u32>,
+    /// Words that a message from the host brings beside its vectors; `None` where the handler reaches no vectors.
+    pub room: Option<u32>,
 }
 
 impl Takes {
@@ -25,6 +27,16 @@ impl Takes {
             type_id: M::TYPE_ID,
             name: M::NAME,
             reply,
+            room: None,
+        }
+    }
+
+    /// The handler reaches vectors; a message from the host brings so many words more.
+    #[must_use]
+    pub const fn with_room(self, room: u32) -> Takes {
+        Takes {
+            room: Some(room),
+            ..self
         }
     }
 }
@@ -36,6 +48,8 @@ pub struct Handler {
     pub name: &'static str,
     /// The types of message that it takes.
     pub takes: fn() -> Vec<Takes>,
+    /// Whether it is written for several lanes that run it together (`#[ring_kernel(group)]`).
+    pub group: bool,
     /// Bytes of the state.
     pub state_size: usize,
     /// Alignment of the state.
@@ -53,8 +67,8 @@ pub struct Handler {
     pub batched: fn() -> KernelFn,
 }
 
-/// A handler as Rust: context, state, the message's type and words.
+/// A handler as Rust: context, state, the message's type and words, and the block that came with it (empty where none did).
 ///
 /// # Safety
 /// The pointer is to a valid state of the handler's type, which nobody else reaches meanwhile.
-pub type NativeHandler = unsafe fn(&mut Context, *mut u8, u32, &[u32; PAYLOAD_WORDS]) -> bool;
+pub type NativeHandler = unsafe fn(&mut Context, *mut u8, u32, &[u32; PAYLOAD_WORDS], &mut [u32]) -> bool;

@@ -2,7 +2,7 @@
 //! (`#[ring_kernel]`) that runs on the CPU's threads, or inside a kernel that stays on a GPU and takes messages there.
 //!
 //! [`message`] is what travels, [`context`] what a handler sees of the world, [`handler`] what the macro makes of it,
-//! [`lifecycle`] through which states an actor goes, [`runtime`] what users hold, [`supervise`] what becomes of faulted actors. Must not know any backend by its type.
+//! [`lifecycle`] through which states an actor goes, [`runtime`] what users hold, [`supervise`] what becomes of faulted actors, [`supervisor`] of crashed processes. Must not know any backend by its type.
 
 // What the macros write names the facade; so they can be used here, too.
 #[doc(hidden)]
@@ -29,11 +29,15 @@ pub mod resident;
 pub mod ring;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod runtime;
+pub mod span;
 pub mod supervise;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod supervisor;
 mod sync;
 pub mod telemetry;
 pub mod tick;
 pub mod topic;
+pub mod vectors;
 
 pub use broker::{DeliveryReceipt, DeliveryStatus, K2kBroker};
 pub use clock::{HlcClock, HlcTimestamp};
@@ -47,8 +51,9 @@ pub use perpetua_macros::{RingMessage, ring_kernel};
 pub use pubsub::{PubSubBroker, PubSubConfig};
 #[cfg(not(target_arch = "wasm32"))]
 pub use runtime::{
-    Backend, CpuRuntime, KernelHandle, LaunchOptions, PerpetuaRuntime, RingKernel, SendOptions,
+    Backend, Borrowed, CpuRuntime, KernelHandle, LaunchOptions, PerpetuaRuntime, RingKernel, SendOptions,
 };
 pub use supervise::Supervision;
 pub use tick::Tick;
 pub use topic::Topic;
+pub use vectors::Message;

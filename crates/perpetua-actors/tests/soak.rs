@@ -154,7 +154,13 @@ fn unused(x: &mut [u32]) {
     }
 }
 
-unsafe fn native(context: &mut Context, state: *mut u8, type_id: u32, words: &[u32; PAYLOAD_WORDS]) -> bool {
+unsafe fn native(
+    context: &mut Context,
+    state: *mut u8,
+    type_id: u32,
+    words: &[u32; PAYLOAD_WORDS],
+    _block: &mut [u32],
+) -> bool {
     if type_id != Job::TYPE_ID {
         return false;
     }
@@ -192,6 +198,7 @@ unsafe fn native(context: &mut Context, state: *mut u8, type_id: u32, words: &[u
 
 fn handler() -> Handler {
     Handler {
+        group: false,
         name: "soak",
         takes: || vec![Takes::of::<Job>(Some(Done::TYPE_ID))],
         state_size: 8 * SENDERS as usize,

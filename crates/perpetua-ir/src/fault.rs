@@ -108,6 +108,7 @@ impl fmt::Display for Fault {
             }
             FaultKind::Unreachable => f.write_str("entered unreachable code")?,
             FaultKind::ZeroStep => f.write_str("a range in steps of zero")?,
+            FaultKind::TimeLimit => f.write_str("a loop that ran on when its time was over")?,
             FaultKind::UnreachableEnum => {
                 write!(f, "`{subject}` has no variant with the value {}", self.operand(0))?;
             }

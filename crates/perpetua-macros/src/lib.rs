@@ -59,7 +59,12 @@ pub fn derive_gpu_type(item: TokenStream) -> TokenStream {
 ///
 /// What it gives back goes to the sender. `ctx.send(actor, message)`, `ctx.reply(message)` and `ctx.publish(topic, message)`
 /// send more. Beside it appears `count::handler()`, which a runtime launches. Options: `also(f, g)`, further handlers of the
-/// same state, each for another type of message.
+/// same state, each for another type of message; `room = 64`, words that a message from the host brings for `ctx.alloc`.
+///
+/// A handler of a message with vectors takes its view (`message: ScaleView`), and reaches elements by `ctx.get(message.values, i)`
+/// and `ctx.set(message.values, i, value)`; `ctx.alloc::<f32>(len)` makes a vector of the message's room (`ctx.room()` words), an
+/// empty one where there is none left. The vectors go along with the first message that has some of them; what is not sent on is
+/// gone when the handler has run.
 #[proc_macro_attribute]
 pub fn ring_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
     ring_kernel::expand(options.into(), item.into()).into()
@@ -67,6 +72,10 @@ pub fn ring_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a `#[repr(C)]` struct of scalars and arrays a message: `#[message(type_id = 1)]` numbers its type; a field may be
 /// marked `#[message(id)]`, `#[message(correlation)]` or `#[message(priority)]`. At most 64 bytes.
+///
+/// A struct `Scale` with vectors (`Vec<f32>`, `Vec<u32>`, `Vec<i32>`) gets a `ScaleView` beside it, which handlers take and whose
+/// vectors are spans, and a `ScaleRef<'_>`, whose vectors are slices where the message lies. At most 56 bytes, of which a vector
+/// takes 8; its elements are not counted.
 #[proc_macro_derive(RingMessage, attributes(message))]
 pub fn derive_ring_message(item: TokenStream) -> TokenStream {
     ring_message::expand(item.into()).into()

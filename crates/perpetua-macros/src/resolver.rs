@@ -12,14 +12,16 @@ use syn::spanned::Spanned;
 use syn::visit::Visit;
 
 /// A closure that tells a `Resolver` what the paths of `read` mean, and which methods the types that they name have.
-/// `own` is what `Self` is, where it is anything.
+/// `own` is what `Self` is, where it is anything; `also` are further types whose methods it may call.
 pub(crate) fn closure(
     read: &Read<Function>,
     body: &syn::Block,
     own: Option<&TokenStream>,
+    also: &[TokenStream],
     facade: &TokenStream,
 ) -> TokenStream {
-    let (r, types) = (resolver(), named_types(read, own));
+    let (r, mut types) = (resolver(), named_types(read, own));
+    types.extend_from_slice(also);
     let mut entries = Vec::with_capacity(read.paths.len());
     for (id, (tokens, entry)) in (0u32..).zip(read.paths.iter().zip(&read.tree.paths)) {
         let path = Plain::of(tokens);

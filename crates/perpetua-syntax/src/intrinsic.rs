@@ -16,7 +16,7 @@ pub enum IntrinsicGroup {
     Subgroup,
     /// A workgroup allocation: the turbofish is its type, the value a `&mut` to it.
     Workgroup,
-    /// What a kernel that stays on a device asks of it.
+    /// What a kernel that hosts actors asks of its device.
     Resident,
     /// An atomic operation: the first argument is `&mut place` (`&place` for a load). Each has a twin with the
     /// suffix `_explicit`, which takes an `Ordering` and a `Scope` more.
@@ -157,9 +157,11 @@ intrinsics! {
     WorkgroupSlice = "workgroup_slice", Workgroup, "()", "`workgroup_slice::<T>()`: the launch's dynamic workgroup memory, `&mut [T]`.";
 
     ClockNanos = "clock_nanos", Resident, "()", "The device's clock in nanoseconds, `u64`.";
+    CheckIndex = "check_index", Resident, "(index: u32, length: u32)", "A fault, as of an index out of bounds, unless the index is below the length.";
     Nap = "nap", Resident, "(nanoseconds: u32)", "Lets others run for about so long.";
     Converge = "converge", Resident, "()", "All lanes of the subgroup that have not ended come here, and go on together.";
-    CatchFault = "catch_fault", Resident, "()", "Directly behind a labelled block: the fault met in it, as a number, or 0; `u32`. The lane goes on.";
+    CatchFault = "catch_fault", Resident, "(until: u64)", "Directly behind a labelled block: the fault met in it, as a number, or 0; `u32`. The lane goes on. Loops in it that run on when `clock_nanos()` is past `until` are faults.";
+    Meet = "meet", Resident, "()", "All lanes of the work-group come here and go on together, as at `sync_threads`; that they do nobody checks.";
 
     AtomicLoad = "atomic_load", Atomic, "(&x[i])", "Its value.";
     AtomicStore = "atomic_store", Atomic, "(&mut x[i], value)", "Stores.";

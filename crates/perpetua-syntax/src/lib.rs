@@ -9,6 +9,10 @@
 #[cfg(feature = "parse")]
 pub mod parse;
 
+// The same for what stands before handlers and messages of actors: items of the language.
+#[cfg(feature = "parse")]
+pub mod actors;
+
 // The tree, the functions that are part of the language, and how deeply trees nest.
 pub mod ast;
 pub mod intrinsic;

@@ -1,11 +1,15 @@
 //! What actors do, watched while they do it: counts, depths of queues, latencies, dead letters and their reasons.
 //! `cargo run --release --example telemetry -- --backend cpu`
+//!
+//! With `--watch 60` it works on for a minute; `perpetua top` lists it, started so: `PERPETUA_TOP=1 cargo run …`.
 
 mod backend_argument;
 
 use std::time::Duration;
 
-use perpetua::actors::{Context, DeadReason, LaunchOptions, RingMessage, SendOptions, ring_kernel};
+use perpetua::actors::{
+    Backend, Context, DeadReason, LaunchOptions, PerpetuaRuntime, RingMessage, SendOptions, ring_kernel,
+};
 use perpetua::device::future::block_on;
 use perpetua::prelude::*;
 
@@ -27,8 +31,32 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     block_on(run())
 }
 
+/// The backend, and for how many seconds to work on so that somebody can watch.
+fn arguments() -> Result<(Backend, Option<u64>), String> {
+    let (mut backend, mut watch) = (Backend::Cpu, None);
+    let mut words = std::env::args().skip(1);
+    while let Some(option) = words.next() {
+        let value = words.next().unwrap_or_default();
+        match option.as_str() {
+            "--backend" => backend = backend_argument::named(&value)?,
+            "--watch" => {
+                let seconds = value.parse();
+                watch =
+                    Some(seconds.map_err(|_| format!("--watch `{value}`: that is no number of seconds"))?);
+            }
+            _ => {
+                return Err(format!(
+                    "`{option}` is unknown: this takes `--backend cpu|cuda|wgpu|auto` and `--watch SECONDS`"
+                ));
+            }
+        }
+    }
+    Ok((backend, watch))
+}
+
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = backend_argument::runtime().await?;
+    let (backend, watch) = arguments()?;
+    let runtime = backend_argument::open(PerpetuaRuntime::builder().backend(backend)).await?;
     let light = runtime
         .launch("light", LaunchOptions::new(worker::handler()))
         .await?;
@@ -81,6 +109,18 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     }
     let expired = runtime.dead_letters().counts().of(DeadReason::Expired);
     println!("dead letters: {expired} ({})", DeadReason::Expired);
+    if let Some(seconds) = watch {
+        println!("watch it: perpetua top {}", std::process::id());
+        let until = std::time::Instant::now() + Duration::from_secs(seconds);
+        while std::time::Instant::now() < until {
+            for _ in 0..20 {
+                light.send_when_room(&Work { rounds: 10 }).await?;
+            }
+            heavy.send_when_room(&Work { rounds: 20_000 }).await?;
+            runs += 21;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
     runtime.shutdown().await?;
     println!("handler runs: {runs}");
     Ok(())

@@ -37,9 +37,14 @@ fn check(name: &str, expected: &[&str]) {
 }
 
 fn check_on(backend: &str, program: &Path, expected: &[&str]) {
+    check_with(backend, program, &[], expected);
+}
+
+fn check_with(backend: &str, program: &Path, arguments: &[&str], expected: &[&str]) {
     let name = format!("{} on {backend}", program.display());
     let output = Command::new(program)
         .args(["--backend", backend])
+        .args(arguments)
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -148,6 +153,47 @@ fn batch_processor() {
             "workers[3] did 500 jobs",
             "dead letters: 0",
             "handler runs: 2000\n",
+        ],
+    );
+}
+
+#[test]
+#[cfg(feature = "cli")]
+fn order_book() {
+    let program = program("order_book");
+    let check = |backend, orders: u32, symbols, further: &[&str]| {
+        let orders_text = orders.to_string();
+        let arguments = ["--orders", &orders_text, "--symbols", symbols];
+        let all = [
+            "every report and every book is the reference's",
+            "dead letters: 0",
+            &format!("handler runs: {orders}, {orders} of them counted in the books\n"),
+        ];
+        check_with(backend, &program, &arguments, &[&all, further].concat());
+    };
+    // One symbol has more orders than find room.
+    let fills = "1946 fills of 169635 in all";
+    check("cpu", 5_000, "1", &[fills]);
+    check("cpu", 30_000, "1000", &[]);
+    if cfg!(feature = "wgpu") {
+        check("wgpu", 5_000, "1", &[fills]);
+        check("wgpu", 2_000, "1000", &[]);
+    }
+    let none = Command::new(&program).args(["--symbols", "0"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&none.stderr).contains("0 is not in 1..=1000000"));
+}
+
+#[test]
+#[cfg(unix)]
+fn supervised() {
+    check(
+        "supervised",
+        &[
+            "child 0 begins with 0 numbers",
+            "child 1 begins with 100 numbers",
+            "child 3 begins with 300 numbers",
+            "child 3 ends with Total { count: 400, sum: 80200 }",
+            "handler runs: 400\nchild 0: signal 6 ended it\nchild 1: ",
         ],
     );
 }

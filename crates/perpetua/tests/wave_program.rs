@@ -274,3 +274,27 @@ fn an_interrupted_run_keeps_its_checkpoint_and_no_half_written_file() {
     assert!(!output.status.success());
     assert_eq!(folder.names(), ["c.bin"]);
 }
+
+#[test]
+fn tile_actors_draw_what_launched_steps_draw() {
+    let folder = Folder::new("actors");
+    small(&folder.0.join("s.toml"));
+    let draw = |more: &[&str]| {
+        let output = folder.wave(&[&["--scene", "s.toml", "--steps", "200"], more].concat());
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let launched = draw(&["--out", "launch.png"]);
+    let actors = draw(&["--mode", "actors", "--out", "actors.png"]);
+    assert!(launched.0 && actors.0, "{launched:?} {actors:?}");
+    assert!(actors.1.contains("tile actors"), "{}", actors.1);
+    let picture = |name: &str| fs::read(folder.0.join(name)).unwrap();
+    assert!(picture("launch.png") == picture("actors.png"));
+    let (done, said) = draw(&["--mode", "actors", "--probes", "p.csv"]);
+    assert!(
+        !done && said.contains("--probes: tile actors cannot do that yet"),
+        "{said}"
+    );
+}

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{ActorImage, GroupImage};
+use super::{ActorImage, BlockImage, GroupImage};
 use crate::lifecycle::ActorState;
 use crate::message::{PACKET_WORDS, Packet};
 use crate::pubsub::{Overflow, QualityOfService, SubscribeOptions};
@@ -70,6 +70,13 @@ impl Writer {
 
     pub(super) fn packet(&mut self, packet: &Packet) {
         packet.to_words().into_iter().for_each(|word| self.u32(word));
+    }
+
+    pub(super) fn block(&mut self, block: &BlockImage) {
+        self.u32(block.at);
+        self.u32(block.generation);
+        self.u32(block.limit);
+        self.list(&block.words, |writer, word| writer.u32(*word));
     }
 
     pub(super) fn group(&mut self, group: &GroupImage) {
@@ -204,6 +211,15 @@ impl<'a> Reader<'a> {
             *word = self.u32()?;
         }
         Packet::from_words(&words).ok_or_else(|| "a message has a kind that does not exist".into())
+    }
+
+    pub(super) fn block(&mut self) -> Read<BlockImage> {
+        Ok(BlockImage {
+            at: self.u32()?,
+            generation: self.u32()?,
+            limit: self.u32()?,
+            words: self.list(Reader::u32)?,
+        })
     }
 
     pub(super) fn group(&mut self) -> Read<GroupImage> {

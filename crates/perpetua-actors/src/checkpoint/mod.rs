@@ -1,7 +1,7 @@
 //! All actors' states and waiting messages as bytes, and these as a file: exact, checked, written whole or not at all, refused whole
 //! where it is torn or foreign. Must not know engines.
 //!
-//! Little-endian: magic, version, length of what follows, its CRC-32; then stamp, correlation, groups, topics (`codec`).
+//! Little-endian: magic, version, length of what follows, its CRC-32; then stamp, correlation, groups, topics, blocks (`codec`).
 
 mod codec;
 
@@ -19,7 +19,7 @@ use crate::supervise::Supervision;
 use crate::topic::Topic;
 
 const MAGIC: &[u8; 8] = b"PERPACTR";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEAD: usize = 8 + 4 + 8 + 4;
 
 /// All that a runtime holds.
@@ -32,6 +32,20 @@ pub(crate) struct Image {
     pub(crate) groups: Vec<GroupImage>,
     /// By their numbers.
     pub(crate) topics: Vec<Topic>,
+    /// Those that the packets bring.
+    pub(crate) blocks: Vec<BlockImage>,
+}
+
+/// The vectors of one message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct BlockImage {
+    /// How packets name it.
+    pub(crate) at: u32,
+    pub(crate) generation: u32,
+    /// Words that it has room for.
+    pub(crate) limit: u32,
+    /// Those in use.
+    pub(crate) words: Vec<u32>,
 }
 
 /// The actors of one launch.
@@ -74,6 +88,12 @@ pub(crate) struct ActorImage {
 }
 
 impl Image {
+    /// All packets in it, as lists.
+    pub(crate) fn lists_mut(&mut self) -> impl Iterator<Item = &mut Vec<Packet>> {
+        let actors = self.groups.iter_mut().flat_map(|group| &mut group.actors);
+        actors.flat_map(|actor| [&mut actor.mailbox, &mut actor.unsent, &mut actor.outputs])
+    }
+
     /// As bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut body = Writer(Vec::new());
@@ -81,6 +101,7 @@ impl Image {
         body.u32(self.correlation);
         body.list(&self.groups, Writer::group);
         body.list(&self.topics, Writer::topic);
+        body.list(&self.blocks, Writer::block);
         let mut out = Vec::with_capacity(HEAD + body.0.len());
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
@@ -118,6 +139,7 @@ impl Image {
             correlation: body.u32()?,
             groups: body.list(Reader::group)?,
             topics: body.list(Reader::topic)?,
+            blocks: body.list(Reader::block)?,
         };
         match body.0 {
             [] => Ok(image),
@@ -239,6 +261,12 @@ mod tests {
             correlation: 17,
             groups: vec![group, GroupImage::default()],
             topics: vec![Topic::new("a/b"), Topic::new("c")],
+            blocks: vec![BlockImage {
+                at: 16,
+                generation: 3,
+                limit: 5,
+                words: vec![1, 2, 3],
+            }],
         }
     }
 

@@ -11,12 +11,13 @@ pub const RUN_WORDS: usize = 4;
 /// The batch kernel `$name` of the handler that `$dispatch` calls, with states of type `$state`.
 ///
 /// `packets`: 24 words each, by actor. `runs`: [`RUN_WORDS`] each, one a lane. `out`: [`OUT_WORDS`] a packet. `counts`: for each
-/// packet the entries that it gave, and 256 if the handler took its type. `done`: for each run how many packets were
+/// packet the entries that it gave, and 256 if the handler took its type. The blocks of packets that bring one lie in the arena, where
+/// their packets' last word says. `done`: for each run how many packets were
 /// handled: where less than all, the lane faulted on the next one.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __batched_kernel {
-    ([$($vis:tt)*] $name:ident, [$($state:tt)+], $dispatch:ident) => {
+    ([$($vis:tt)*] $name:ident, [$($state:tt)+], $dispatch:ident, [$($arena:ident $block:ident)?]) => {
         #[doc(hidden)]
         #[allow(missing_docs, unreachable_pub, dead_code, reason = "generated")]
         #[::perpetua::kernel(interpret)]
@@ -35,7 +36,10 @@ macro_rules! __batched_kernel {
             now_low: u32,
             now_high: u32,
             total: u32,
+            $($arena: &mut [u32],)?
         ) {
+            // A group of one lane waits for nobody.
+            let phases = ::perpetua::prelude::workgroup_array::<[u32; 32]>();
             let lane = ::perpetua::prelude::global_id_x();
             if lane >= total as usize {
                 return;
@@ -57,7 +61,20 @@ macro_rules! __batched_kernel {
                 let low = now_low.wrapping_add(k + 1);
                 let high = now_high + (low < now_low) as u32;
                 ctx.begin(actor, packets[at + 1], packets[at + 3], low, high);
-                let answer = $dispatch(&mut ctx, &mut states[index], packets[at + 2], payload);
+                $(let mut $block = ::perpetua::actors::span::Block::of(
+                    $arena,
+                    packets[at + 6],
+                    payload[14],
+                    payload[15],
+                );)?
+                let answer = $dispatch(
+                    &mut ctx,
+                    &mut states[index],
+                    packets[at + 2],
+                    payload,
+                    phases
+                    $(, $arena, &mut $block)?
+                );
                 let known = ctx.answer(answer);
                 let entries = ctx.entries();
                 for entry in 0..entries {

@@ -41,6 +41,10 @@ pub const BOX_TICKET: usize = 33;
 /// Words of an actor's record, in device memory: its state of life, handlers run, faults, messages refused.
 pub const ACTOR_WORDS: usize = 4;
 
+/// Buckets of a row of latencies, from sending to the handler's begin in microseconds: values below 8 have one each, above that
+/// each power of two has four.
+pub const LATENCY_BUCKETS: usize = 96;
+
 /// The command that makes a home leave the device.
 pub const COMMAND_PARK: u32 = 1;
 /// The command that sets the destination's state of life to the payload's first word.

@@ -8,11 +8,12 @@
 //! together, eight lanes a slot, which the bus carries as one access; the first one runs the handler. What they tell each
 //! other goes through workgroup memory.
 
-/// The resident kernel `$name` of the handler that `$dispatch` calls, with states of type `$state`.
+/// The resident kernel `$name` of the handler that `$dispatch` calls, with states of type `$state`; `$group` says whether
+/// several lanes run the handler together.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __resident_kernel {
-    ([$($vis:tt)*] $name:ident, [$($state:tt)+], $dispatch:ident) => {
+    ([$($vis:tt)*] $name:ident, [$($state:tt)+], $dispatch:ident, $group:literal, [$($arena:ident $block:ident)?]) => {
         #[doc(hidden)]
         #[allow(
             missing_docs,
@@ -39,6 +40,7 @@ macro_rules! __resident_kernel {
             directory: &[u32],
             states: &mut [$($state)+],
             first_states: &[$($state)+],
+            latencies: &mut [u32],
             first_actor: u32,
             first_home: u32,
             actor_count: u32,
@@ -49,12 +51,18 @@ macro_rules! __resident_kernel {
             patience: u32,
             host_watchers: u32,
             time_offset: u64,
+            run_limit: u64,
+            group_size: u32,
+            latencies_each: u32,
+            $($arena: &mut [u32],)?
         ) {
             // A packet that has come, and one that goes out: behind its words the way that it takes, its slot and its tag.
             let mail = ::perpetua::prelude::workgroup_array::<[u32; 24]>();
             let post = ::perpetua::prelude::workgroup_array::<[u32; 27]>();
-            // Packets to deliver, and whether the home stays.
-            let plan = ::perpetua::prelude::workgroup_array::<[u32; 1]>();
+            // Packets to deliver. For a group: whether it runs the handler, and the fault that one of it met.
+            let plan = ::perpetua::prelude::workgroup_array::<[u32; 3]>();
+            // How often each lane of a group has waited for the others.
+            let phases = ::perpetua::prelude::workgroup_array::<[u32; 32]>();
             // What the home knows: who has the lock may touch it. The numbers of the next packets of both rings are read without.
             let lock = ::perpetua::prelude::workgroup_array::<[u32; 1]>();
             let next = ::perpetua::prelude::workgroup_array::<[u32; 2]>();
@@ -92,7 +100,8 @@ macro_rules! __resident_kernel {
             let source = if from_host { 0usize } else { 1usize };
             let mut polls = 0u32;
             let mut idle = 0u32;
-            let mut ctx = ::perpetua::actors::Context::new(0, 0, 1);
+            let together = if $group { group_size } else { 1 };
+            let mut ctx = ::perpetua::actors::Context::new(0, lane, together);
             while running {
                 ::perpetua::prelude::converge();
                 let number = ::perpetua::prelude::atomic_load_explicit(&next[source], ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup);
@@ -111,7 +120,8 @@ macro_rules! __resident_kernel {
                     );
                 }
                 // By a reciprocal: devices divide slowly. What is lost, a quarter of a microsecond, the clock does not promise.
-                let clock = (((::perpetua::prelude::clock_nanos() + time_offset) as f64 * 0.001) as u64) << 12;
+                let mut seen = ::perpetua::prelude::clock_nanos();
+                let clock = (((seen + time_offset) as f64 * 0.001) as u64) << 12;
                 polls += 1;
                 ::perpetua::prelude::converge();
                 if !::perpetua::prelude::subgroup_all(mine.w == number + 1) {
@@ -135,7 +145,10 @@ macro_rules! __resident_kernel {
                         ::perpetua::kernel::atomic::Ordering::Relaxed,
                         ::perpetua::kernel::atomic::Scope::Workgroup,
                     ) != 0
-                    {}
+                    {
+                        // The handler's time begins when it can.
+                        seen = ::perpetua::prelude::clock_nanos();
+                    }
                 }
                 ::perpetua::prelude::converge();
                 // What another one did with the lock comes first: the fence pairs with that of who released it. One's own needs
@@ -175,10 +188,11 @@ macro_rules! __resident_kernel {
                 let mut fault = 0u32;
                 let mut entries = 0u32;
                 let mut answer = ::perpetua::actors::context::Answer::none();
+                let mut runs = false;
                 let actor = mail[0];
+                let index = (actor - first_actor) as usize;
                 if leads {
                     let kind = mail[6] & 255;
-                    let index = (actor - first_actor) as usize;
                     let sent = mail[4] as u64 | ((mail[5] as u64) << 32);
                     let mut last = stamp[0];
                     last = clock.max(last + 1).max(sent + 1);
@@ -197,31 +211,85 @@ macro_rules! __resident_kernel {
                     } else if mail[7] != 0 && last > sent + ((mail[7] as u64) << 12) {
                         reason = 2;
                     } else {
-                        ctx.begin(actor, mail[1], mail[3], last as u32, (last >> 32) as u32);
-                        'handled: {
-                            answer = $dispatch(
-                                &mut ctx,
-                                &mut states[index],
-                                mail[2],
-                                [
-                                    mail[8], mail[9], mail[10], mail[11], mail[12], mail[13], mail[14], mail[15],
-                                    mail[16], mail[17], mail[18], mail[19], mail[20], mail[21], mail[22], mail[23],
-                                ],
-                            );
+                        runs = true;
+                    }
+                }
+                if $group {
+                    if leads {
+                        plan[1] = runs as u32;
+                        plan[2] = 0;
+                    }
+                    phases[lane as usize] = 0;
+                    ::perpetua::prelude::converge();
+                    runs = plan[1] != 0 && lane < group_size;
+                }
+                let until = seen + run_limit;
+                let begun = stamp[0];
+                $(let mut $block = ::perpetua::actors::span::Block::of($arena, 0, 0, 0);)?
+                if runs {
+                    ctx.begin(actor, mail[1], mail[3], begun as u32, (begun >> 32) as u32);
+                    $(
+                        // What was written into the block before the packet was sent is read behind this.
+                        ::perpetua::prelude::thread_fence_system();
+                        $block = ::perpetua::actors::span::Block::of($arena, mail[6], mail[22], mail[23]);
+                    )?
+                    'handled: {
+                        answer = $dispatch(
+                            &mut ctx,
+                            &mut states[index],
+                            mail[2],
+                            [
+                                mail[8], mail[9], mail[10], mail[11], mail[12], mail[13], mail[14], mail[15],
+                                mail[16], mail[17], mail[18], mail[19], mail[20], mail[21], mail[22], mail[23],
+                            ],
+                            phases
+                            $(, $arena, &mut $block)?
+                        );
+                    }
+                    fault = ::perpetua::prelude::catch_fault(until);
+                }
+                if $group {
+                    if runs {
+                        // Nobody waits for who has ended.
+                        ::perpetua::prelude::atomic_store_explicit(&mut phases[lane as usize], u32::MAX, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup);
+                        if fault != 0 {
+                            ::perpetua::prelude::atomic_exchange_explicit(&mut plan[2], fault, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup);
                         }
-                        fault = ::perpetua::prelude::catch_fault();
-                        known[2] += 1;
+                    }
+                    ::perpetua::prelude::converge();
+                    fault = plan[2];
+                }
+                if leads {
+                    let kind = mail[6] & 255;
+                    if runs {
+                        // Another lane faulted: the block goes with the message, not with the answer.
+                        $(if fault != 0 && (answer.flags & 0x0080_0000) != 0 {
+                            $block.take_back();
+                        })?
                         if fault != 0 {
                             answer = ::perpetua::actors::context::Answer::none();
                             known[3] += 1;
                             actors[actor as usize * 4] = 5;
                             actors[actor as usize * 4 + 2] += 1;
-                        } else if answer.known != 0 {
-                            actors[actor as usize * 4 + 1] += 1;
-                        } else if kind != 2 && kind != 6 {
+                        } else if answer.known == 0 && kind != 2 && kind != 6 {
                             // An answer that the asker does not take as a message ends here.
                             reason = 3;
                         }
+                        $(
+                            // What the lanes wrote into the block is there before anybody is told: they have come together, and the
+                            // first lane's part of each slot is stored behind this. Then a block that went nowhere is the host's.
+                            ::perpetua::prelude::thread_fence_system();
+                            if $block.is_given() {
+                                mail[6] &= 0xff7f_ffff;
+                            } else if $block.is_here() && fault == 0 && reason == 0 {
+                                ::perpetua::prelude::atomic_store_explicit(
+                                    &mut $arena[mail[23] as usize + 2],
+                                    0,
+                                    ::perpetua::kernel::atomic::Ordering::Relaxed,
+                                    ::perpetua::kernel::atomic::Scope::System,
+                                );
+                            }
+                        )?
                         entries = ctx.entries();
                     }
                     // The answer comes first, then what the handler sent, and at the end, where somebody must hear of it, what
@@ -384,6 +452,20 @@ macro_rules! __resident_kernel {
                 // Nobody may still look at the plan when another subgroup makes the next.
                 ::perpetua::prelude::converge();
                 if leads {
+                    if runs {
+                        // What nobody waits for comes behind the delivery.
+                        known[2] += 1;
+                        if answer.known != 0 {
+                            actors[actor as usize * 4 + 1] += 1;
+                        }
+                        // How long the message was on its way, in microseconds: four buckets for each power of two.
+                        let waited = (begun - (mail[4] as u64 | ((mail[5] as u64) << 32))) >> 12;
+                        let short = waited.min(0xff_ffff) as u32;
+                        let power = 29 - (short | 4).leading_zeros();
+                        let bucket = (power * 4 + (short >> power)) as usize;
+                        let row = if latencies_each != 0 { index } else { home - first_home as usize };
+                        ::perpetua::prelude::atomic_add_explicit(&mut latencies[row * 96 + bucket], 1, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Device);
+                    }
                     let beat = ::perpetua::kernel::resident::U32x4 { x: next[0], y: known[2], z: known[0], w: polls };
                     ::perpetua::prelude::atomic_store_explicit(&mut reports[home * 4], beat, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::System);
                     ::perpetua::prelude::thread_fence_block();

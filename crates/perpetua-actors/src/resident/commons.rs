@@ -1,7 +1,8 @@
 //! What all grids of a device share: rings, boxes, records of actors, where each one is at home. Must not know handlers.
 
+use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use perpetua::prelude::*;
@@ -9,7 +10,8 @@ use perpetua_device::{Buffer, Device, Error, MappedBuffer, Stream};
 
 use super::port::{Port, Slots, moves_vectors_at_once};
 use crate::device::layout::{
-    ACTOR_WORDS, BOX_TAKEN, BOX_TICKET, HOME_WORDS, ORDER_WORDS, REPORT_VECTORS, SLOT_VECTORS,
+    ACTOR_WORDS, BOX_TAKEN, BOX_TICKET, HANDLED, HOME_WORDS, ORDER_WORDS, REFUSED, REPORT_VECTORS,
+    SLOT_VECTORS,
 };
 use crate::error::{ActorError, Result};
 use crate::message::PACKET_WORDS;
@@ -83,9 +85,19 @@ fn time_offset(device: &Device) -> Result<u64> {
     Ok(best.1)
 }
 
+/// Grids that stay on a device at the same time: beyond 32 streams the driver puts several into one queue, where copies and launches
+/// wait for a grid that never ends.
+const MOST_GRIDS: u32 = 24;
+
+/// What grids have taken.
+struct Taken {
+    homes: Vec<bool>,
+    grids: u32,
+}
+
 /// What all grids of a device share.
 pub struct Commons {
-    pub(super) device: Device,
+    pub(crate) device: Device,
     pub(super) shape: Shape,
     pub(super) ingress: MappedBuffer<U32x4>,
     pub(super) egress: MappedBuffer<U32x4>,
@@ -96,8 +108,10 @@ pub struct Commons {
     pub(super) actors: Buffer<u32>,
     pub(super) directory: Buffer<u32>,
     pub(super) ports: Vec<Port>,
-    /// Homes that are taken.
-    taken: Mutex<u32>,
+    /// Where messages' vectors lie, from the first handler of vectors on.
+    arena: OnceLock<MappedBuffer<u32>>,
+    /// What is taken.
+    taken: Mutex<Taken>,
     /// Nanoseconds since 1970 when the device's clock was zero; wraps.
     pub(super) time_offset: u64,
     /// For copies beside resident grids.
@@ -183,7 +197,11 @@ impl Commons {
             orders,
             reports,
             ports,
-            taken: Mutex::default(),
+            arena: OnceLock::new(),
+            taken: Mutex::new(Taken {
+                homes: vec![false; homes],
+                grids: 0,
+            }),
         };
         device.default_stream().synchronize()?;
         Ok(commons)
@@ -197,6 +215,19 @@ impl Commons {
     /// How much there is of everything.
     pub fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// Where messages' vectors lie, for the host and for all grids: in the host's memory, which devices reach over the bus, so that no
+    /// command copies them. The first call says of how many words.
+    ///
+    /// # Errors
+    /// The device has no such memory left.
+    pub fn arena(&self, words: usize) -> Result<&MappedBuffer<u32>> {
+        if let Some(arena) = self.arena.get() {
+            return Ok(arena);
+        }
+        let arena = self.device.mapped::<u32>(words)?;
+        Ok(self.arena.get_or_init(|| arena))
     }
 
     /// The packets in a home's box, which must not run.
@@ -228,15 +259,50 @@ impl Commons {
     /// Takes so many homes, for actors with numbers below `end`; gives the first one's number.
     pub(super) fn take(&self, homes: u32, end: u32) -> Result<u32> {
         let mut taken = self.taken.lock().unwrap_or_else(|e| e.into_inner());
-        let first = *taken;
-        let next = first.saturating_add(homes);
-        if next > self.shape.homes || end > self.shape.actors {
-            return Err(ActorError::NoRoom {
-                homes: self.shape.homes - first,
+        let free = taken.homes.chunk_by(|a, b| a == b);
+        let rows = free.scan(0, |at, row| {
+            *at += row.len();
+            Some((*at - row.len(), if row[0] { 0 } else { row.len() }))
+        });
+        let rows: Vec<(usize, usize)> = rows.collect();
+        let fits = rows.iter().find(|(_, free)| *free >= homes as usize);
+        match fits {
+            Some((first, _)) if taken.grids < MOST_GRIDS && end <= self.shape.actors => {
+                taken.homes[*first..first + homes as usize].fill(true);
+                taken.grids += 1;
+                Ok(*first as u32)
+            }
+            _ => Err(ActorError::NoRoom {
+                homes: rows.iter().map(|(_, free)| *free as u32).max().unwrap_or(0),
+                grids: MOST_GRIDS - taken.grids,
                 actors: self.shape.actors,
-            });
+            }),
         }
-        *taken = next;
-        Ok(first)
+    }
+
+    /// Takes homes back, which must not run: their boxes are emptied, and their counters begin anew. Gives what was in the boxes.
+    pub(super) fn give_back(
+        &self,
+        homes: Range<u32>,
+        actors: Range<u32>,
+    ) -> Result<Vec<[u32; PACKET_WORDS]>> {
+        let mut left = Vec::new();
+        let nowhere = vec![u32::MAX; actors.len()];
+        let actors = actors.start as usize..actors.end as usize;
+        self.copies.write(&self.directory.slice(actors)?, &nowhere)?;
+        for home in homes.clone() {
+            left.extend(self.boxed(home as usize)?);
+            let at = home as usize * HOME_WORDS;
+            let words = self.homes.slice(at..at + HOME_WORDS)?;
+            let mut own = words.read()?;
+            own[HANDLED..=REFUSED].fill(0);
+            own[BOX_TAKEN] = own[BOX_TICKET];
+            self.copies.write(&words, &own)?;
+        }
+        self.copies.synchronize()?;
+        let mut taken = self.taken.lock().unwrap_or_else(|e| e.into_inner());
+        taken.homes[homes.start as usize..homes.end as usize].fill(false);
+        taken.grids -= 1;
+        Ok(left)
     }
 }

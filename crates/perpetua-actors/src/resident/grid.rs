@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use perpetua::kernel::resident::U32x4;
-use perpetua_device::fault::FaultRegistry;
 use perpetua_device::residency::Resident;
-use perpetua_device::{DynBuffer, Error, Kernel, LaunchConfig, Stream, args};
+use perpetua_device::{
+    Buffer, DynBuffer, Error, Kernel, KernelArg, LaunchConfig, MappedBuffer, Stream, args,
+};
 use perpetua_ir::ir::{ParamKind, Type};
 
 use super::commons::Commons;
 use super::port::{Port, report};
-use crate::device::layout::{ACTOR_WORDS, COMMAND_PARK, REPORT_VECTORS};
+use crate::context::GROUP_LANES;
+use crate::device::layout::{ACTOR_WORDS, COMMAND_PARK, LATENCY_BUCKETS, REPORT_VECTORS};
 use crate::error::Result;
 use crate::handler::Handler;
 use crate::lifecycle::ActorState;
@@ -27,21 +29,16 @@ const LANES: u32 = 128;
 const WATCHERS: u32 = 2;
 /// So many homes are few.
 const FEW_HOMES: u32 = 16;
-/// How long a parked home may take to leave the device.
+/// How long a parked home may take to leave the device, once its handler's time is over.
 const LEAVE: Duration = Duration::from_secs(10);
+/// Words for vectors where nobody has said how many.
+const ARENA_WORDS: usize = 4 << 20;
+/// How long a handler may run unless it is said otherwise: what loops for ever would hold its home, and all who want the device.
+const RUN_LIMIT: Duration = Duration::from_secs(5);
+/// Launches of more actors have a row of latencies for each home.
+pub(super) const OWN_LATENCIES: u32 = 4096;
 /// Which of the kernel's parameters are the states.
 const STATES: usize = 8;
-
-/// What a home has told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GridReport {
-    /// Packets taken in from the host.
-    pub taken_in: u64,
-    /// Handlers run, as the device counted them.
-    pub handled: u64,
-    /// Packets put out to the host.
-    pub put_out: u64,
-}
 
 /// All that a grid holds while it is parked.
 #[derive(Clone, Debug, Default)]
@@ -54,33 +51,64 @@ pub struct GridImage {
     pub packets: Vec<[u32; PACKET_WORDS]>,
 }
 
+/// How the actors of a grid live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GridOptions {
+    /// Their numbers.
+    pub actors: Range<u32>,
+    /// Work-groups that host them.
+    pub homes: u32,
+    /// How long a handler may run: one that still loops then is faulted. `None`: five seconds.
+    pub run_limit: Option<Duration>,
+    /// Lanes that run the handler together, at most 32, where it is written for a group.
+    pub group_size: u32,
+}
+
+impl GridOptions {
+    /// For so many actors from number 0 on, in so many homes.
+    pub fn new(actors: u32, homes: u32) -> GridOptions {
+        GridOptions {
+            actors: 0..actors,
+            homes,
+            run_limit: None,
+            group_size: 1,
+        }
+    }
+}
+
 /// The homes of one handler's actors, on the device unless parked.
 pub struct Grid {
-    shared: Arc<Homes>,
+    pub(super) shared: Arc<Homes>,
     /// What the device's gate holds, weakly.
     resident: Arc<dyn Resident>,
 }
 
 /// What the gate parks and unparks.
-struct Homes {
-    commons: Arc<Commons>,
+pub(super) struct Homes {
+    pub(super) commons: Arc<Commons>,
     kernel: Kernel,
     states: Mutex<DynBuffer>,
     first_states: DynBuffer,
+    /// Where messages' vectors lie, if the handler reaches some.
+    arena: Option<MappedBuffer<u32>>,
+    pub(super) latencies: Buffer<u32>,
+    pub(super) run_limit: Duration,
+    group_size: u32,
     first_home: u32,
-    homes: u32,
-    first_actor: u32,
-    actors: u32,
-    stream: Stream,
+    pub(super) homes: u32,
+    pub(super) first_actor: u32,
+    pub(super) actors: u32,
+    pub(super) stream: Stream,
     /// Whether the kernel has been launched and not ended.
-    running: AtomicBool,
+    pub(super) running: AtomicBool,
+    /// What each home told when it was last looked at, and since when it has told just that.
+    pub(super) beats: Vec<Mutex<([u32; 4], Instant)>>,
     /// It is to stay away from the device.
     ended: AtomicBool,
 }
 
 impl Grid {
-    /// Makes the actors of these numbers, all with the handler and the state whose bytes are `state`, in `homes` homes, and puts
-    /// them on the device, launched.
+    /// Makes actors, all with the handler and the state whose bytes are `state`, and puts them on the device, launched.
     ///
     /// Compiling and loading may take long; other grids of the device are parked while the kernel is loaded.
     ///
@@ -90,22 +118,29 @@ impl Grid {
         commons: &Arc<Commons>,
         handler: &Handler,
         state: &[u8],
-        actors: Range<u32>,
-        homes: u32,
+        options: &GridOptions,
     ) -> Result<Grid> {
         let device = commons.device();
-        let (first_actor, actors) = (actors.start, actors.end.saturating_sub(actors.start));
-        let homes = homes.clamp(1, actors.max(1));
+        let range = &options.actors;
+        let (first_actor, actors) = (range.start, range.end.saturating_sub(range.start));
+        let homes = options.homes.clamp(1, actors.max(1));
         let first_home = commons.take(homes, first_actor.saturating_add(actors))?;
         // SAFETY: outside the block in which the handler runs, whose faults are caught, indices are: a home's number and counters
         // masked to a ring's size, whose buffers `Commons` has made for all homes; words of a slot, below their number; an actor
-        // that the host has sent to, or that the directory knows, which has a record and a state here; no division. What comes
+        // that the host has sent to, or that the directory knows, which has a record and a state here; the head of a block that the
+        // host's allocator has given out inside the arena; no division. What comes
         // in from the host is checked before it is pushed (`Grid::push`).
         let resident = unsafe { (handler.resident)().checked_where_caught() };
         let kernel = device.kernel(&resident)?;
         let element = state_type(&kernel)?;
         let states = DynBuffer::upload(device, &element, &state.repeat(actors as usize))?;
         let first_states = DynBuffer::upload(device, &element, state)?;
+        let arena = match reaches_vectors(&kernel) {
+            true => Some(commons.arena(ARENA_WORDS)?.clone()),
+            false => None,
+        };
+        let rows = if actors <= OWN_LATENCIES { actors } else { homes };
+        let latencies = device.zeros::<u32>(rows as usize * LATENCY_BUCKETS)?;
         // Each actor's home, and where it is in its life.
         let range = first_actor as usize..(first_actor + actors) as usize;
         let at_home: Vec<u32> = (0..actors).map(|a| first_home + a % homes).collect();
@@ -130,6 +165,10 @@ impl Grid {
             kernel,
             states: Mutex::new(states),
             first_states,
+            arena,
+            latencies,
+            run_limit: options.run_limit.unwrap_or(RUN_LIMIT),
+            group_size: options.group_size.clamp(1, GROUP_LANES as u32),
             first_home,
             homes,
             first_actor,
@@ -137,6 +176,7 @@ impl Grid {
             stream: device.create_stream()?,
             running: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            beats: (0..homes).map(|_| Mutex::new(([0; 4], Instant::now()))).collect(),
         });
         let resident: Arc<dyn Resident> = Arc::clone(&shared) as Arc<dyn Resident>;
         match device.context().residency() {
@@ -186,21 +226,10 @@ impl Grid {
         self.shared.port(home).map_or(0, Port::waiting)
     }
 
-    /// What a home has told last, without stopping it. Counters wrap at 2^32.
-    pub fn report(&self, home: u32) -> GridReport {
-        let [taken_in, handled, put_out, _] =
-            self.shared.port(home).map(|p| p.report().0).unwrap_or_default();
-        GridReport {
-            taken_in: taken_in.into(),
-            handled: handled.into(),
-            put_out: put_out.into(),
-        }
-    }
-
     /// Does something while the homes are off the device, between two messages; then they go on.
     ///
     /// # Errors
-    /// A home that does not leave in ten seconds: its handler hangs.
+    /// A home that does not leave ten seconds after its handler's time was over.
     pub fn parked<R>(&self, act: impl FnOnce() -> R) -> Result<R> {
         match self.shared.commons.device().context().residency() {
             Some(gate) => Ok(gate.parked(act)?),
@@ -259,42 +288,25 @@ impl Grid {
         Ok(self.parked(|| states.write_one(index.into(), state))??)
     }
 
-    /// How often the handler of one actor has run to its end, as its device counted; wraps at 2^32. Stops nobody.
-    pub fn handled(&self, index: u32) -> Result<u32> {
-        let at = (self.shared.first_actor + index) as usize * ACTOR_WORDS + 1;
-        let word = self.shared.commons.actors.slice(at..at + 1)?;
-        let read = self.shared.commons.copies.read(&word)?;
-        Ok(read.first().copied().unwrap_or(0))
-    }
-
     /// Whether packets of a home wait to be taken out.
     pub fn drain_waits(&self, home: u32) -> bool {
         self.shared.port(home).is_some_and(Port::has_packets)
     }
 
-    /// What a fault is, by the number of its site that a packet has told: with operands where it is the first that the device has
-    /// recorded.
-    pub fn fault_text(&self, site: u32) -> String {
-        let recorded = self.take_fault();
-        let Some((kernel, number)) = site
-            .checked_sub(1)
-            .and_then(|n| FaultRegistry::global().kernel(n))
-        else {
-            return recorded.unwrap_or_else(|| format!("an unknown fault (site {site})"));
+    /// Takes the homes off the device for good, and leaves their place to others. Gives the packets that were in the homes' boxes. No
+    /// actor of the grid may be sent to any more.
+    ///
+    /// # Errors
+    /// As [`Grid::parked`].
+    pub fn retire(&self) -> Result<Vec<[u32; PACKET_WORDS]>> {
+        let shared = &*self.shared;
+        let leave = || {
+            shared.ended.store(true, Ordering::Relaxed);
+            let homes = shared.first_home..shared.first_home + shared.homes;
+            let actors = shared.first_actor..shared.first_actor + shared.actors;
+            shared.commons.give_back(homes, actors)
         };
-        let Some(fault) = kernel.faults.get(number as usize) else {
-            return recorded.unwrap_or_else(|| format!("an unknown fault (site {site})"));
-        };
-        // The record is of the first of several.
-        let place = format!("{}:{}", kernel.source, fault.line);
-        match recorded {
-            Some(text) if text.contains(&place) => text,
-            _ => format!(
-                "{} of `{}` ({place})",
-                fault.kind.name().replace('_', " "),
-                fault.subject
-            ),
-        }
+        self.parked(leave)?
     }
 
     /// Takes the homes off the device for good.
@@ -313,16 +325,6 @@ impl Grid {
         }
         Ok(())
     }
-
-    /// The first fault that the device recorded since the last call, with operands.
-    pub fn take_fault(&self) -> Option<String> {
-        self.shared
-            .stream
-            .inner()
-            .take_fault()
-            .err()
-            .map(|fault| fault.to_string())
-    }
 }
 
 impl Drop for Grid {
@@ -336,7 +338,7 @@ impl Drop for Grid {
 }
 
 impl Homes {
-    fn port(&self, home: u32) -> Option<&Port> {
+    pub(super) fn port(&self, home: u32) -> Option<&Port> {
         if home >= self.homes {
             return None;
         }
@@ -381,11 +383,11 @@ impl Resident for Homes {
         }
         .to_words();
         let started = Instant::now();
-        let hangs = || started.elapsed() > LEAVE;
+        let hangs = || started.elapsed() > LEAVE + self.run_limit;
         let error = Error::InvalidState {
             operation: "parking a resident grid",
-            cause: "a home has not left the device within ten seconds: a handler hangs",
-            remedy: "give its actors a deadline, or end the process",
+            cause: "a home has not left the device ten seconds after its handler's time was over",
+            remedy: "end the process; the device may have failed",
         };
         for port in self.ports() {
             while port.push([&park]) == 0 {
@@ -425,7 +427,7 @@ impl Resident for Homes {
         }
         let states = lock(&self.states).clone();
         let shape = commons.shape;
-        let arguments = args![
+        let mut arguments = args![
             &commons.ingress,
             &commons.egress,
             &commons.orders,
@@ -436,6 +438,7 @@ impl Resident for Homes {
             &commons.directory,
             &states,
             &self.first_states,
+            &self.latencies,
             self.first_actor,
             self.first_home,
             self.actors,
@@ -446,16 +449,27 @@ impl Resident for Homes {
             PATIENCE,
             if self.homes <= FEW_HOMES { WATCHERS } else { 1 },
             commons.time_offset,
-        ];
+            self.run_limit.as_nanos().min(1 << 62) as u64,
+            self.group_size,
+            u32::from(self.actors <= OWN_LATENCIES),
+        ]
+        .to_vec();
+        arguments.extend(self.arena.as_deref().map(KernelArg::from));
         self.stream.launch(
             &self.kernel,
             LaunchConfig::new([self.homes, 1, 1], [LANES, 1, 1]),
-            arguments,
+            &arguments,
         )?;
         self.stream.flush()?;
         self.running.store(true, Ordering::Release);
         Ok(())
     }
+}
+
+/// Whether the kernel's handler reaches vectors.
+fn reaches_vectors(kernel: &Kernel) -> bool {
+    let signature = kernel.signature();
+    signature.is_some_and(|s| s.params().any(|param| param.name == "arena"))
 }
 
 /// The type of the states, as the kernel's signature has it.
@@ -474,6 +488,6 @@ fn state_type(kernel: &Kernel) -> Result<Type> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }

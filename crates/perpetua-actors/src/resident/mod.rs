@@ -4,6 +4,8 @@
 mod commons;
 mod grid;
 mod port;
+mod watch;
 
 pub use commons::{Commons, Shape};
-pub use grid::{Grid, GridImage, GridReport};
+pub use grid::{Grid, GridImage, GridOptions};
+pub use watch::GridReport;

@@ -8,8 +8,9 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::lock::lock;
+use super::output::Received;
 use crate::error::Result;
-use crate::message::{ActorId, Packet};
+use crate::message::ActorId;
 
 const SHARDS: usize = 16;
 
@@ -24,7 +25,7 @@ pub(crate) struct Waiter {
 
 #[derive(Default)]
 struct Slot {
-    outcome: Option<Result<Packet>>,
+    outcome: Option<Result<Received>>,
     waker: Option<Waker>,
     // Set by those who do not look at the clock themselves.
     deadline: Option<Instant>,
@@ -32,7 +33,7 @@ struct Slot {
 
 impl Waiter {
     /// The outcome, if it is there; else `waker` is woken when it is, at the latest at `deadline`.
-    pub(crate) fn poll(&self, waker: &Waker, deadline: Instant) -> Option<Result<Packet>> {
+    pub(crate) fn poll(&self, waker: &Waker, deadline: Instant) -> Option<Result<Received>> {
         let mut slot = lock(&self.slot);
         if slot.outcome.is_none() {
             slot.waker = Some(waker.clone());
@@ -42,11 +43,11 @@ impl Waiter {
     }
 
     /// The outcome, if it is there.
-    pub(crate) fn take(&self) -> Option<Result<Packet>> {
+    pub(crate) fn take(&self) -> Option<Result<Received>> {
         lock(&self.slot).outcome.take()
     }
 
-    fn complete(&self, outcome: Result<Packet>) {
+    fn complete(&self, outcome: Result<Received>) {
         let waker = {
             let mut slot = lock(&self.slot);
             slot.outcome = Some(outcome);
@@ -135,8 +136,8 @@ impl Asks {
         &self,
         actor: ActorId,
         correlation: u32,
-        outcome: Result<Packet>,
-    ) -> std::result::Result<(), Result<Packet>> {
+        outcome: Result<Received>,
+    ) -> std::result::Result<(), Result<Received>> {
         let mut shard = lock(self.shard(correlation));
         match shard.get(&correlation) {
             Some(waiter) if waiter.actor == actor => {}

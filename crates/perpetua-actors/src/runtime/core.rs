@@ -14,6 +14,7 @@ use super::lock::lock;
 use super::options::LaunchOptions;
 use super::timer::Job;
 use super::topics::Feeds;
+use super::watched::Watched;
 use crate::broker::{self, DeliveryStatus, K2kBroker, Mailbox};
 use crate::dead_letters::DeadReason;
 use crate::echo::echo;
@@ -21,8 +22,10 @@ use crate::error::{ActorError, Result};
 use crate::handler::Handler;
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Kind, Packet, RingMessage};
+use crate::span::BLOCK_WORD;
 use crate::supervise::{Decision, Supervisor};
 use crate::tick::Tick;
+use crate::vectors::{BlockWriter, Message};
 
 /// The shared part.
 pub(crate) struct Core {
@@ -36,6 +39,7 @@ pub(crate) struct Core {
     closed: AtomicBool,
     failure: Mutex<Option<String>>,
     supervisor: Mutex<Supervisor>,
+    pub(super) watched: Mutex<Option<Watched>>,
 }
 
 /// Who is there.
@@ -87,7 +91,9 @@ impl Core {
             closed: AtomicBool::new(false),
             failure: Mutex::default(),
             supervisor: Mutex::default(),
+            watched: Mutex::default(),
         });
+        *lock(&core.watched) = Some(Watched::begin(&core)?);
         host.timer.add(Instant::now(), Job::Redeliver);
         let weak = Arc::downgrade(&core);
         std::thread::Builder::new()
@@ -98,6 +104,13 @@ impl Core {
                 source,
             })?;
         Ok(core)
+    }
+
+    /// Nobody looks any more.
+    pub(super) fn end_watch(&self) {
+        // Whoever looks may be reading now, under no lock.
+        let watched = lock(&self.watched).take();
+        drop(watched);
     }
 
     /// An error once the runtime is shut down, or has failed.
@@ -125,6 +138,7 @@ impl Core {
     }
 
     pub(super) fn launch(&self, name: &str, options: &LaunchOptions) -> Result<Arc<Group>> {
+        let _span = tracing::debug_span!("launch", actor = name).entered();
         self.check_open()?;
         let mut names = lock(&self.names);
         let handler = options.handler().or_else(|| names.handlers.get(name).copied());
@@ -158,6 +172,13 @@ impl Core {
             }
         }
         self.start_ticks(&group);
+        tracing::debug!(
+            first = group.first.0,
+            actors = group.count,
+            handler = handler.name,
+            active = options.auto_activates(),
+            "launched"
+        );
         Ok(group)
     }
 
@@ -188,9 +209,18 @@ impl Core {
     /// Moves an actor on.
     pub(super) fn transition(&self, group: &Group, actor: ActorId, to: ActorState) -> Result<()> {
         match self.engine.transition(actor, to) {
-            Err(ActorError::NoSuchActor { .. }) => ActorState::Terminated.check_move(to, &group.title(actor)),
-            other => other,
+            Err(ActorError::NoSuchActor { .. }) => {
+                return ActorState::Terminated.check_move(to, &group.title(actor));
+            }
+            other => other?,
         }
+        match to {
+            ActorState::Active => tracing::debug!(actor = group.member(actor), "activated"),
+            ActorState::Deactivated => tracing::debug!(actor = group.member(actor), "deactivated"),
+            ActorState::Terminated => tracing::debug!(actor = group.member(actor), "terminated"),
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Takes a terminated, settled actor away; what it has not handled is reported.
@@ -233,20 +263,40 @@ impl Core {
         }
     }
 
-    /// A message for this actor, as it travels.
-    pub(super) fn packet<M: RingMessage>(
+    /// A message for this actor, as it travels, its vectors in the arena.
+    pub(super) fn packet<M: Message>(
         &self,
         group: &Group,
         actor: ActorId,
         message: &M,
         kind: Kind,
-    ) -> Packet {
-        let mut packet = Packet::of(message);
+    ) -> Result<Packet> {
+        let mut packet = self.load(group, message)?;
         packet.header.destination = actor.0;
         packet.header.sent = self.host.now();
         packet.header.kind = kind;
         packet.header.deadline = group.deadline.map_or(0, deadline_micros);
-        packet
+        Ok(packet)
+    }
+
+    // Writes a message's vectors into a block of their own, with the room that the handler wants.
+    fn load<M: Message>(&self, group: &Group, message: &M) -> Result<Packet> {
+        let vectors = message.vector_words();
+        let room = match <M::View as RingMessage>::WORDS <= BLOCK_WORD {
+            true => group.room(<M::View as RingMessage>::TYPE_ID) as usize,
+            false => 0,
+        };
+        if vectors.is_none() && room == 0 {
+            return Ok(Packet::of(&message.store(&mut BlockWriter::new(&mut []))));
+        }
+        let mut lease = self.host.arena.alloc(vectors.unwrap_or(0) + room)?;
+        let mut writer = BlockWriter::new(lease.data_mut());
+        let view = message.store(&mut writer);
+        let used = writer.finish();
+        lease.set_used(used);
+        let mut packet = Packet::of(&view);
+        lease.keep().attach(&mut packet);
+        Ok(packet)
     }
 
     /// The error that a refusal is.
@@ -294,7 +344,9 @@ impl Core {
 
     /// Gives an actor its first state again, and lets it handle messages.
     pub(super) fn restart(&self, group: &Group, actor: ActorId) -> Result<()> {
-        self.begin_with(group, actor, &group.initial)
+        self.begin_with(group, actor, &group.initial)?;
+        tracing::info!(actor = group.member(actor), "restarted");
+        Ok(())
     }
 
     /// Gives an actor a state, and lets it handle messages.
@@ -362,9 +414,16 @@ impl Core {
             let life = self.engine.life(actor);
             any |= life.is_some();
             if life == Some(ActorState::Active) && self.check_open().is_ok() {
-                let packet = self.packet(group, actor, &Tick { number }, Kind::Message);
-                if self.engine.submit(&packet) == Err(Refusal::Full) {
-                    tracing::debug!(actor = %group.title(actor), "no room for a tick");
+                let packet = match self.packet(group, actor, &Tick { number }, Kind::Message) {
+                    Ok(packet) => packet,
+                    Err(error) => {
+                        tracing::debug!(actor = %group.title(actor), %error, "no room for a tick");
+                        continue;
+                    }
+                };
+                if let Err(refusal) = self.engine.submit(&packet) {
+                    self.host.arena.release(&packet);
+                    tracing::debug!(actor = %group.title(actor), ?refusal, "no tick");
                 }
             }
         }

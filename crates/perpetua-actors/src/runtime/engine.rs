@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use perpetua_device::BackendKind;
+use perpetua_device::{BackendKind, Device};
 
 use super::group::Group;
 use crate::error::Result;
@@ -43,10 +43,21 @@ pub(crate) trait Frozen {
     fn image(&self, actor: ActorId) -> Option<ActorImage>;
 }
 
+/// An error where the device is lost. Reports no fault.
+pub(crate) fn look_after(device: &Device) -> Result<()> {
+    device.default_stream().record()?.is_complete()?;
+    Ok(())
+}
+
 /// What runs actors.
 pub(crate) trait Engine: Send + Sync {
     /// On what.
     fn kind(&self) -> BackendKind;
+
+    /// An error where the device that actors run on is lost. May wait for a handler that runs.
+    fn health(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Whether handlers stay where they run and wait for messages there.
     fn is_resident(&self) -> bool;
@@ -92,8 +103,27 @@ pub(crate) trait Engine: Send + Sync {
     /// Lets a restored actor go on where its image says.
     fn revive(&self, actor: ActorId, life: ActorState);
 
-    /// Figures, read without stopping the actor.
+    /// Figures, read without stopping the actor; latencies may be left out where the group has them
+    /// ([`Group::shares_latencies`]).
     fn metrics(&self, actor: ActorId) -> Option<ActorMetrics>;
+
+    /// Those of all actors of a group together, where it pays read at once.
+    fn metrics_of(&self, group: &Group) -> ActorMetrics {
+        let mut all = ActorMetrics::default();
+        for mut one in group.actors().filter_map(|actor| self.metrics(actor)) {
+            if group.shares_latencies() && all.latency.count() > 0 {
+                one.latency = Default::default();
+            }
+            all.merge(&one);
+        }
+        all
+    }
+
+    /// Since when whatever hosts this actor has given no sign of life, where that is known: it gives one every few milliseconds unless
+    /// a handler runs.
+    fn silence(&self, _actor: ActorId) -> Option<std::time::Duration> {
+        None
+    }
 
     /// There is room again for what this actor could not deliver.
     fn resume(&self, actor: ActorId);

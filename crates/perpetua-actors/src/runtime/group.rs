@@ -79,6 +79,12 @@ impl Group {
         self.takes.is_empty() || self.takes.iter().any(|takes| takes.type_id == type_id)
     }
 
+    /// Words that a message of this type from the host brings beside its vectors; 0 where the handler reaches none.
+    pub(crate) fn room(&self, type_id: u32) -> u32 {
+        let takes = self.takes.iter().find(|takes| takes.type_id == type_id);
+        takes.and_then(|takes| takes.room).unwrap_or(0)
+    }
+
     /// An error unless the handler takes messages of this type.
     pub(crate) fn check_type(&self, actor: ActorId, type_id: u32, found: &str) -> Result<()> {
         if self.takes(type_id) {

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use perpetua_device::layout;
 use perpetua_ir::front::rust::GpuType;
+use tracing::Instrument;
 
 use super::asks::Pending;
 use super::core::{Core, deadline_micros};
 use super::engine::Refusal;
 use super::group::Group;
-use super::output::{OutputStream, Received};
+use super::output::{OutputStream, Receive, Received};
 use super::outputs::Output;
 use crate::checkpoint::Image;
 use crate::error::{ActorError, Result};
@@ -22,6 +23,7 @@ use crate::message::{ActorId, Kind, Packet, RingMessage};
 use crate::pubsub::{SubscribeOptions, Subscription};
 use crate::telemetry::ActorMetrics;
 use crate::topic::Topic;
+use crate::vectors::Message;
 
 /// An actor, or the actors of one launch. Clones are the same actors.
 ///
@@ -196,8 +198,8 @@ impl KernelHandle {
     ///
     /// # Errors
     /// The message was not taken: [`ActorError::Full`], [`ActorError::Terminated`], [`ActorError::ForeignMessage`],
-    /// [`ActorError::ShutDown`].
-    pub fn send<M: RingMessage>(&self, message: &M) -> Result<()> {
+    /// [`ActorError::ShutDown`]; [`ActorError::ArenaFull`] where its vectors find no room.
+    pub fn send<M: Message>(&self, message: &M) -> Result<()> {
         self.send_with(message, SendOptions::default())
     }
 
@@ -205,23 +207,30 @@ impl KernelHandle {
     ///
     /// # Errors
     /// As [`KernelHandle::send`].
-    pub fn send_with<M: RingMessage>(&self, message: &M, options: SendOptions) -> Result<()> {
+    pub fn send_with<M: Message>(&self, message: &M, options: SendOptions) -> Result<()> {
         let packet = self.prepare(message, Kind::Message, options)?;
         self.core
             .engine
             .submit(&packet)
-            .map_err(|refusal| self.core.refused(&self.group, self.first, refusal))
+            .map_err(|refusal| self.not_taken(&packet, refusal))
     }
 
-    /// As [`KernelHandle::send`]; waits while the mailbox is full.
+    fn not_taken(&self, packet: &Packet, refusal: Refusal) -> ActorError {
+        self.core.host.arena.release(packet);
+        self.core.refused(&self.group, self.first, refusal)
+    }
+
+    /// As [`KernelHandle::send`]; waits while the mailbox is full, or has no room for its vectors.
     ///
     /// # Errors
-    /// As [`KernelHandle::send`], but for [`ActorError::Full`].
-    pub async fn send_when_room<M: RingMessage>(&self, message: &M) -> Result<()> {
+    /// As [`KernelHandle::send`], but for [`ActorError::Full`]; [`ActorError::ArenaFull`] where its vectors would not fit into an
+    /// empty arena.
+    pub async fn send_when_room<M: Message>(&self, message: &M) -> Result<()> {
         let mut wait = Duration::from_micros(20);
         loop {
             match self.send(message) {
                 Err(ActorError::Full { .. }) => {}
+                Err(ActorError::ArenaFull { asked, bytes, .. }) if asked <= bytes => {}
                 other => return other,
             }
             self.core.sleep(wait).await;
@@ -229,10 +238,11 @@ impl KernelHandle {
         }
     }
 
-    fn prepare<M: RingMessage>(&self, message: &M, kind: Kind, options: SendOptions) -> Result<Packet> {
+    fn prepare<M: Message>(&self, message: &M, kind: Kind, options: SendOptions) -> Result<Packet> {
         self.core.check_open()?;
-        self.group.check_type(self.first, M::TYPE_ID, M::NAME)?;
-        let mut packet = self.core.packet(&self.group, self.first, message, kind);
+        let (type_id, name) = (<M::View as RingMessage>::TYPE_ID, <M::View as RingMessage>::NAME);
+        self.group.check_type(self.first, type_id, name)?;
+        let mut packet = self.core.packet(&self.group, self.first, message, kind)?;
         if let Some(priority) = options.priority {
             packet.header.priority = priority;
         }
@@ -247,7 +257,7 @@ impl KernelHandle {
     /// # Errors
     /// As [`KernelHandle::send`]; [`ActorError::Timeout`], [`ActorError::Faulted`], [`ActorError::NoReply`],
     /// [`ActorError::WrongReply`].
-    pub async fn ask<Req: RingMessage, Rep: RingMessage>(&self, request: &Req) -> Result<Rep> {
+    pub async fn ask<Req: Message, Rep: Receive>(&self, request: &Req) -> Result<Rep> {
         self.ask_timeout(request, self.core.settings.ask_timeout).await
     }
 
@@ -255,7 +265,16 @@ impl KernelHandle {
     ///
     /// # Errors
     /// As [`KernelHandle::ask`].
-    pub async fn ask_timeout<Req: RingMessage, Rep: RingMessage>(
+    pub async fn ask_timeout<Req: Message, Rep: Receive>(
+        &self,
+        request: &Req,
+        timeout: Duration,
+    ) -> Result<Rep> {
+        let span = tracing::trace_span!("ask", actor = self.group.member(self.first), request = Req::NAME);
+        self.wait_for_answer(request, timeout).instrument(span).await
+    }
+
+    async fn wait_for_answer<Req: Message, Rep: Receive>(
         &self,
         request: &Req,
         timeout: Duration,
@@ -283,7 +302,7 @@ impl KernelHandle {
     ///
     /// # Errors
     /// As [`KernelHandle::ask`].
-    pub fn ask_blocking<Req: RingMessage, Rep: RingMessage>(&self, request: &Req) -> Result<Rep> {
+    pub fn ask_blocking<Req: Message, Rep: Receive>(&self, request: &Req) -> Result<Rep> {
         self.ask_blocking_timeout(request, self.core.settings.ask_timeout)
     }
 
@@ -291,11 +310,13 @@ impl KernelHandle {
     ///
     /// # Errors
     /// As [`KernelHandle::ask`].
-    pub fn ask_blocking_timeout<Req: RingMessage, Rep: RingMessage>(
+    pub fn ask_blocking_timeout<Req: Message, Rep: Receive>(
         &self,
         request: &Req,
         timeout: Duration,
     ) -> Result<Rep> {
+        let _span =
+            tracing::trace_span!("ask", actor = self.group.member(self.first), request = Req::NAME).entered();
         let pending = self.begin_ask(request)?;
         let answered = &pending.waiter.answered;
         let mut began = None;
@@ -321,14 +342,14 @@ impl KernelHandle {
         }
     }
 
-    fn begin_ask<Req: RingMessage>(&self, request: &Req) -> Result<Pending<'_>> {
+    fn begin_ask<Req: Message>(&self, request: &Req) -> Result<Pending<'_>> {
         let mut packet = self.prepare(request, Kind::Ask, SendOptions::default())?;
         let (correlation, waiter) = self.core.host.asks.begin(self.first);
         packet.header.correlation = correlation;
         let pending = self.core.host.asks.pending(correlation, waiter);
         match self.core.engine.ask(&packet, &pending.waiter.answered) {
             Ok(()) => Ok(pending),
-            Err(refusal) => Err(self.core.refused(&self.group, self.first, refusal)),
+            Err(refusal) => Err(self.not_taken(&packet, refusal)),
         }
     }
 
@@ -339,16 +360,8 @@ impl KernelHandle {
         }
     }
 
-    fn answer<Rep: RingMessage>(&self, outcome: Result<Packet>) -> Result<Rep> {
-        let packet = outcome?;
-        if packet.header.type_id != Rep::TYPE_ID {
-            return Err(ActorError::WrongReply {
-                actor: self.group.title(self.first),
-                found: packet.header.type_id,
-                expected: Rep::NAME,
-            });
-        }
-        Ok(Rep::from_payload(&packet.payload))
+    fn answer<Rep: Receive>(&self, outcome: Result<Received>) -> Result<Rep> {
+        outcome?.open(|| self.group.title(self.first))
     }
 
     /// Waits for the next message of type `M` that it sends to the host without being asked: replies to what was sent, and what
@@ -357,7 +370,7 @@ impl KernelHandle {
     /// # Errors
     /// [`ActorError::WrongReply`] where the next is of another type (it is gone then: [`KernelHandle::outputs`] has all
     /// types), [`ActorError::Terminated`] where no more will come.
-    pub async fn receive<M: RingMessage>(&self) -> Result<M> {
+    pub async fn receive<M: Receive>(&self) -> Result<M> {
         let received = std::future::poll_fn(|cx| self.poll_output(cx)).await;
         received.ok_or_else(|| self.gone())?.get()
     }
@@ -366,7 +379,7 @@ impl KernelHandle {
     ///
     /// # Errors
     /// As [`KernelHandle::receive`].
-    pub fn try_receive<M: RingMessage>(&self) -> Result<Option<M>> {
+    pub fn try_receive<M: Receive>(&self) -> Result<Option<M>> {
         let output = self.core.host.outputs(self.first).poll(None);
         match self.received(output) {
             Some(received) => received.get().map(Some),
@@ -379,7 +392,7 @@ impl KernelHandle {
     ///
     /// # Errors
     /// As [`KernelHandle::receive`]; [`ActorError::Timeout`].
-    pub fn receive_blocking<M: RingMessage>(&self, timeout: Duration) -> Result<M> {
+    pub fn receive_blocking<M: Receive>(&self, timeout: Duration) -> Result<M> {
         let deadline = Instant::now() + timeout;
         let outputs = self.core.host.outputs(self.first);
         if self.state() == ActorState::Terminated {
@@ -415,7 +428,7 @@ impl KernelHandle {
         if waits {
             self.core.engine.resume(self.first);
         }
-        Some(Received::new(packet))
+        Some(Received::new(packet, &self.core.host.arena))
     }
 
     fn gone(&self) -> ActorError {
@@ -431,21 +444,18 @@ impl KernelHandle {
         self.core.subscribe(self.first, pattern, options)
     }
 
-    /// What these actors have done, all together, without stopping them. Latencies are whole microseconds.
+    /// How long ago the device gave the last sign of life of what hosts these actors, the longest of them: it gives one every few
+    /// milliseconds, unless a handler runs. `None` where nothing stays on a device.
+    pub fn heartbeat(&self) -> Option<Duration> {
+        self.all()
+            .filter_map(|actor| self.core.engine.silence(actor))
+            .max()
+    }
+
+    /// What these actors have done, all together, without stopping them. The actors of a launch of more than 4096 share one
+    /// histogram of latencies: each of them gives that of all.
     pub fn metrics(&self) -> ActorMetrics {
-        let mut all = ActorMetrics::default();
-        for one in self.all().filter_map(|actor| self.core.engine.metrics(actor)) {
-            all.messages_processed += one.messages_processed;
-            all.messages_sent += one.messages_sent;
-            all.messages_dropped += one.messages_dropped;
-            all.errors_encountered += one.errors_encountered;
-            all.queue_depth += one.queue_depth;
-            let again = self.group.shares_latencies() && all.latency.count() > 0;
-            if one.messages_processed > 0 && !again {
-                all.latency.merge(&one.latency);
-            }
-        }
-        all
+        self.core.metrics(&self.group, self.first, self.count)
     }
 
     /// The state, between two messages.

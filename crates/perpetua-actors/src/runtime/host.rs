@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use super::Settings;
+use super::arena::Arena;
 use super::asks::Asks;
 use super::engine::Refusal;
 use super::group::Group;
 use super::lock::{lock, read, write};
+use super::output::Received;
 use super::outputs::Outputs;
 use super::timer::{Job, Timer};
 use crate::clock::{COUNTER_BITS, HlcClock, HlcTimestamp};
@@ -31,6 +33,8 @@ pub(crate) struct Host {
     pub(crate) dead: Arc<DeadLetters>,
     pub(crate) pubsub: Arc<PubSubBroker>,
     pub(crate) timer: Timer,
+    /// Where messages' vectors lie.
+    pub(crate) arena: Arc<Arena>,
     outputs: [RwLock<HashMap<u32, Arc<Outputs>>>; SHARDS],
     pub(crate) clock: Arc<HlcClock>,
     patience: Duration,
@@ -41,13 +45,17 @@ pub(crate) struct Host {
 
 impl Host {
     pub(crate) fn new(settings: &Settings) -> Host {
-        let dead = Arc::new(DeadLetters::new(settings.dead_letters));
+        let arena = Arc::new(Arena::new(settings.arena_bytes));
+        let freed = Arc::clone(&arena);
+        let dead = DeadLetters::new(settings.dead_letters).at_end(move |packet| freed.release(packet));
+        let dead = Arc::new(dead);
         let pubsub = PubSubBroker::new(settings.pubsub.clone()).with_dead_letters(Arc::clone(&dead));
         Host {
             asks: Asks::new(),
             dead,
             pubsub: Arc::new(pubsub),
             timer: Timer::new(),
+            arena,
             outputs: std::array::from_fn(|_| RwLock::default()),
             clock: Arc::new(HlcClock::new(0)),
             patience: settings.patience,
@@ -110,10 +118,12 @@ impl Host {
                 Kind::Done => Err(ActorError::NoReply {
                     actor: group.title(head.sender),
                 }),
-                _ => Ok(*packet),
+                _ => Ok(Received::new(*packet, &self.arena)),
             };
-            if self.asks.complete(head.sender, head.correlation, outcome).is_ok() {
-                return Ok(());
+            match self.asks.complete(head.sender, head.correlation, outcome) {
+                Ok(()) => return Ok(()),
+                // Nobody waits for it: what it brought goes on with the packet.
+                Err(outcome) => drop(outcome.map(Received::into_packet)),
             }
         }
         if head.kind == Kind::Done {

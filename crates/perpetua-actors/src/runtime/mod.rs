@@ -1,9 +1,9 @@
 //! The runtime: actors by name, on whatever backend was chosen.
 //!
 //! [`PerpetuaRuntime`] launches actors as [`LaunchOptions`] say and gives [`KernelHandle`]s. Below it, in the order in which a message
-//! travels: `handle`, `asks` (who waits for which answer), `engine` (the contract of what runs actors), `threads` (it on the
+//! travels: `handle`, `arena` (where vectors lie), `asks` (who waits for which answer), `engine` (the contract of what runs actors), `threads` (it on the
 //! CPU), `resident` (it on CUDA) and `batched` (it where no kernel can stay), `host` (what engines call back to), `outputs`,
-//! `topics`; every engine uses `mailbox`, `outbox` and `vitals`; beside them `timer`, `core` and `persist`. Nothing but
+//! `topics`; every engine uses `mailbox`, `outbox` and `vitals`; beside them `timer`, `core` and `persist`, and for those who look `reading` and `watched`. Nothing but
 //! `open_engine` names an engine by its type.
 //!
 //! ```
@@ -42,6 +42,8 @@
 //! # }
 //! ```
 
+mod about;
+mod arena;
 mod asks;
 mod batched;
 mod core;
@@ -49,19 +51,21 @@ mod engine;
 mod group;
 mod handle;
 mod host;
-mod lock;
+pub(crate) mod lock;
 mod mailbox;
 mod options;
 mod outbox;
 mod output;
 mod outputs;
 mod persist;
+mod reading;
 #[cfg(target_arch = "x86_64")]
 mod resident;
 mod threads;
 mod timer;
 mod topics;
 mod vitals;
+mod watched;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,11 +86,14 @@ use crate::error::{ActorError, Result};
 use crate::handler::Handler;
 use crate::message::{ActorId, Packet, RingMessage};
 use crate::pubsub::{PubSubBroker, PubSubConfig, PublishReceipt};
+use crate::telemetry::Reading;
 use crate::topic::Topic;
 
+pub use self::about::{BackendInfo, CpuRuntime, ShutdownReport};
+pub use self::arena::ArenaUsage;
 pub use self::handle::{KernelHandle, SendOptions};
 pub use self::options::{LaunchOptions, QUEUE_CAPACITY};
-pub use self::output::{OutputStream, Received};
+pub use self::output::{Borrowed, Brought, OutputStream, Receive, Received};
 
 /// Where actors run.
 pub type Backend = BackendKind;
@@ -110,7 +117,13 @@ pub(crate) struct Settings {
     ask_timeout: Duration,
     drain_timeout: Duration,
     dead_letters: usize,
+    /// Memory for messages' vectors.
+    arena_bytes: usize,
     pubsub: PubSubConfig,
+    /// What to call the runtime, and the process, to those who may look at it.
+    observable: Option<String>,
+    #[cfg(feature = "prometheus")]
+    prometheus: Option<String>,
 }
 
 /// Builds a runtime.
@@ -132,7 +145,11 @@ impl RuntimeBuilder {
                 ask_timeout: Duration::from_secs(5),
                 drain_timeout: Duration::from_secs(30),
                 dead_letters: 4096,
+                arena_bytes: 16 << 20,
                 pubsub: PubSubConfig::default(),
+                observable: None,
+                #[cfg(feature = "prometheus")]
+                prometheus: None,
             },
         }
     }
@@ -187,20 +204,47 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Bytes for the vectors of all messages that are on their way, wait, or are read; 16 MiB unless said otherwise. Taken at first use.
+    pub fn arena_bytes(mut self, bytes: usize) -> RuntimeBuilder {
+        self.settings.arena_bytes = bytes;
+        self
+    }
+
     /// How many topics and subscriptions there may be, and what subscriptions are like that do not say.
     pub fn pubsub(mut self, config: PubSubConfig) -> RuntimeBuilder {
         self.settings.pubsub = config;
         self
     }
 
+    /// Lets `perpetua top` look at this process, under this name, until the runtime is shut down
+    /// ([`observe`](crate::telemetry::observe)). `PERPETUA_TOP=1` does so without a word in the program.
+    pub fn observable(mut self, name: impl Into<String>) -> RuntimeBuilder {
+        self.settings.observable = Some(name.into());
+        self
+    }
+
+    /// Tells Prometheus what all actors of this process do, at `http://ADDRESS/metrics`, until the runtime is shut down: `127.0.0.1:9464`,
+    /// or port 0 for one that is free ([`PerpetuaRuntime::prometheus_address`]).
+    /// [`exposition`](crate::telemetry::exposition) says what there is. Building the runtime fails where the address cannot be had.
+    #[cfg(feature = "prometheus")]
+    pub fn prometheus(mut self, address: impl Into<String>) -> RuntimeBuilder {
+        self.settings.prometheus = Some(address.into());
+        self
+    }
+
     /// The runtime.
     ///
     /// # Errors
-    /// What the backend lacks.
+    /// What the backend lacks; [`ActorError::Observe`] where it cannot be looked at as asked.
     pub async fn build(self) -> Result<PerpetuaRuntime> {
         let host = Arc::new(Host::new(&self.settings));
         let engine = open_engine(&host, &self.settings)?;
         let core = Core::new(self.settings, host, engine)?;
+        tracing::info!(
+            backend = %core.engine.kind(),
+            resident = core.engine.is_resident(),
+            "engine started"
+        );
         Ok(PerpetuaRuntime { core })
     }
 
@@ -242,48 +286,6 @@ pub struct PerpetuaRuntime {
 /// The runtime by another name.
 pub type RingKernel = PerpetuaRuntime;
 
-/// The runtime on the CPU.
-pub struct CpuRuntime;
-
-impl CpuRuntime {
-    /// A runtime on the CPU, with all settings at their defaults.
-    ///
-    /// # Errors
-    /// No thread could be started.
-    #[expect(
-        clippy::new_ret_no_self,
-        reason = "the name that users know; there is one type of runtime"
-    )]
-    pub async fn new() -> Result<PerpetuaRuntime> {
-        PerpetuaRuntime::builder().build().await
-    }
-}
-
-/// The backend that a runtime has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BackendInfo {
-    /// Which.
-    pub kind: Backend,
-    resident: bool,
-}
-
-impl BackendInfo {
-    /// Whether handlers stay where they run and wait for messages there; else batches of messages are launched until all are
-    /// handled.
-    pub fn is_resident(&self) -> bool {
-        self.resident
-    }
-}
-
-/// What a shutdown found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ShutdownReport {
-    /// Whether all messages of active actors were handled in time.
-    pub drained: bool,
-    /// Messages that no handler has handled, ever since the runtime was built; each was reported.
-    pub dead_letters: u64,
-}
-
 impl PerpetuaRuntime {
     /// Builds a runtime.
     pub fn builder() -> RuntimeBuilder {
@@ -296,6 +298,15 @@ impl PerpetuaRuntime {
             kind: self.core.engine.kind(),
             resident: self.core.engine.is_resident(),
         }
+    }
+
+    /// An error where the device that actors run on is lost: nothing runs there any more, and another runtime (on CUDA in another
+    /// process) must go on from a checkpoint. Asks the device; may wait for a batch of messages.
+    ///
+    /// # Errors
+    /// [`ActorError::Device`], for which [`ActorError::is_device_lost`] says yes.
+    pub fn health(&self) -> Result<()> {
+        self.core.engine.health()
     }
 
     /// Makes a handler known by its name, for launches without one and for restored checkpoints.
@@ -350,7 +361,7 @@ impl PerpetuaRuntime {
     /// [`ActorError::Io`]; the file that was there before is there still.
     pub async fn checkpoint(&self, path: impl Into<PathBuf>) -> Result<()> {
         let (core, path) = (Arc::clone(&self.core), path.into());
-        persist::aside(move || core.image()?.write(&path)).await
+        persist::aside(move || core.save(&path)).await
     }
 
     /// [`PerpetuaRuntime::checkpoint`] on this thread.
@@ -358,7 +369,7 @@ impl PerpetuaRuntime {
     /// # Errors
     /// As there.
     pub fn checkpoint_blocking(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.core.image()?.write(path.as_ref())
+        self.core.save(path.as_ref())
     }
 
     /// Launches the actors that a checkpoint holds, with their names, numbers, states and messages. Their handlers must be
@@ -415,9 +426,25 @@ impl PerpetuaRuntime {
         &self.core.host.dead
     }
 
+    /// How much of the memory for messages' vectors is in use.
+    pub fn arena(&self) -> ArenaUsage {
+        self.core.host.arena.usage()
+    }
+
     /// The clock that stamps all messages.
     pub fn clock(&self) -> &Arc<HlcClock> {
         &self.core.host.clock
+    }
+
+    /// What all actors do now, as those are told who look from outside. Nobody is stopped.
+    pub fn reading(&self) -> Reading {
+        self.core.reading()
+    }
+
+    /// Where Prometheus is told, while it is.
+    #[cfg(feature = "prometheus")]
+    pub fn prometheus_address(&self) -> Option<std::net::SocketAddr> {
+        self.core.prometheus_address()
     }
 
     /// Why an actor without supervisor stopped all others ([`Supervision::Escalate`](crate::supervise::Supervision)), if one did.
@@ -453,9 +480,12 @@ impl PerpetuaRuntime {
         }
         core.engine.stop();
         core.host.timer.stop();
+        core.end_watch();
+        let dead_letters = core.host.dead.counts().total();
+        tracing::info!(drained, dead_letters, "engine stopped");
         Ok(ShutdownReport {
             drained,
-            dead_letters: core.host.dead.counts().total(),
+            dead_letters,
         })
     }
 

@@ -85,7 +85,8 @@ impl LaunchOptions {
         self
     }
 
-    /// Lanes of a GPU that run the handler together. On the CPU it is always one.
+    /// Lanes of a GPU that run the handler together, where it is written for that (`#[ring_kernel(group)]`), at most 32: a resident
+    /// handler's group is a subgroup. On the CPU, and where handlers run in batches, it is always one; `ctx.group_size()` tells.
     #[must_use]
     pub fn with_block_size(mut self, lanes: u32) -> LaunchOptions {
         self.block_size = lanes;
@@ -128,7 +129,8 @@ impl LaunchOptions {
     }
 
     /// A handler that runs for longer is faulted. On the CPU its thread cannot be stopped: it is left alone and replaced, and what
-    /// it does to its state is seen by nobody.
+    /// it does to its state is seen by nobody. On a GPU its loops look at the clock; there the limit is five seconds unless it is
+    /// said here. Where handlers run in batches this is refused.
     #[must_use]
     pub fn with_run_limit(mut self, limit: Duration) -> LaunchOptions {
         self.run_limit = Some(limit);

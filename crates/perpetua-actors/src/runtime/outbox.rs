@@ -1,13 +1,20 @@
 //! What handlers put into their outboxes, as packets, and where these go: alike on every engine. Must not know engines.
 
+use super::arena::{BlockId, Lease};
 use super::engine::Refusal;
 use super::group::Group;
 use super::host::{Host, micros};
 use crate::context::ENTRY_WORDS;
 use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, Packet, priority};
 
-/// The packet that an entry of `sender`'s outbox is; `None` where its kind does not exist.
-pub(crate) fn packet(host: &Host, sender: ActorId, word: impl Fn(usize) -> u32) -> Option<Packet> {
+/// The packet that an entry of `sender`'s outbox is; `None` where its kind does not exist. Where it takes vectors along, it gets the
+/// block that the handler's message brought.
+pub(crate) fn packet(
+    host: &Host,
+    sender: ActorId,
+    word: impl Fn(usize) -> u32,
+    brought: &mut Option<Lease>,
+) -> Option<Packet> {
     let flags = word(3);
     let header = Header {
         destination: word(0),
@@ -24,7 +31,14 @@ pub(crate) fn packet(host: &Host, sender: ActorId, word: impl Fn(usize) -> u32) 
         deadline: 0,
     };
     let payload = std::array::from_fn(|i| word(ENTRY_WORDS - PAYLOAD_WORDS + i));
-    Some(Packet { header, payload })
+    let mut packet = Packet { header, payload };
+    if BlockId::of(&packet).is_some() {
+        match brought.take() {
+            Some(lease) => lease.keep().attach(&mut packet),
+            None => BlockId::detach(&mut packet),
+        }
+    }
+    Some(packet)
 }
 
 /// Tells whoever asked that the handler of `question` gave no answer.

@@ -1,25 +1,39 @@
 //! Checkpoints of a running system, and systems out of checkpoints. Must not know the file's format.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
+use super::arena::BlockId;
 use super::core::{Core, Names};
 use super::engine::ActorImage;
 use super::group::{Group, GroupTelemetry};
 use super::lock::lock;
-use crate::checkpoint::{self, GroupImage, Image, unusable};
+use crate::checkpoint::{self, BlockImage, GroupImage, Image, unusable};
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::ActorId;
 
 impl Core {
+    /// Writes all actors to a file.
+    pub(super) fn save(&self, path: &Path) -> Result<()> {
+        let _span = tracing::info_span!("checkpoint", path = %path.display()).entered();
+        let image = self.image()?;
+        let actors: usize = image.groups.iter().map(|group| group.actors.len()).sum();
+        image.write(path)?;
+        tracing::info!(actors, "checkpoint written");
+        Ok(())
+    }
+
     /// All actors as they stand between two messages. They go on when this returns.
     pub(super) fn image(&self) -> Result<Image> {
         // Nobody launches meanwhile.
         let names = lock(&self.names);
+        // Until all has been copied.
+        let _span = tracing::debug_span!("freeze").entered();
         let frozen = self.engine.freeze()?;
+        tracing::debug!("frozen");
         let groups = names.numbers.values().map(|group| {
             let actors = group.actors().filter_map(|actor| {
                 let image = frozen.image(actor)?;
@@ -28,12 +42,83 @@ impl Core {
             });
             group_image(group, actors.collect())
         });
-        Ok(Image {
+        let mut image = Image {
             groups: groups.collect(),
             topics: (0..).map_while(|number| self.host.pubsub.topic(number)).collect(),
             stamp: self.host.now(),
             correlation: self.host.asks.position(),
-        })
+            blocks: Vec::new(),
+        };
+        self.copy_blocks(&mut image);
+        drop(frozen);
+        Ok(image)
+    }
+
+    // All actors stand still, and the devices, too.
+    fn copy_blocks(&self, image: &mut Image) {
+        let mut blocks = Vec::new();
+        for packets in image.lists_mut() {
+            packets.retain(|packet| {
+                let Some(id) = BlockId::of(packet) else {
+                    return true;
+                };
+                // Only what the host takes out at this moment is without its block: so it was taken before.
+                let copy = self.host.arena.copy_of(id);
+                let is_there = copy.is_some();
+                blocks.extend(copy.map(|(limit, words)| BlockImage {
+                    at: id.at,
+                    generation: id.generation,
+                    limit,
+                    words,
+                }));
+                is_there
+            });
+        }
+        image.blocks = blocks;
+    }
+
+    // The image with its blocks in this runtime's arena.
+    fn place_blocks(&self, image: &Image, path: &Path) -> Result<Image> {
+        let mut image = image.clone();
+        let mut placed = HashMap::new();
+        for block in std::mem::take(&mut image.blocks) {
+            let mut lease = self.host.arena.alloc(block.limit as usize)?;
+            let data = lease.data_mut();
+            data.fill(0);
+            match data.get_mut(..block.words.len()) {
+                Some(room) => room.copy_from_slice(&block.words),
+                None => {
+                    return Err(unusable(
+                        path,
+                        "a message's vectors are longer than their block".into(),
+                    ));
+                }
+            }
+            lease.set_used(block.words.len());
+            placed.insert((block.at, block.generation), lease);
+        }
+        let mut complete = true;
+        for packet in image.lists_mut().flatten() {
+            if let Some(BlockId { at, generation }) = BlockId::of(packet) {
+                match placed.remove(&(at, generation)) {
+                    Some(lease) => lease.keep().attach(packet),
+                    None => {
+                        BlockId::detach(packet);
+                        complete = false;
+                    }
+                }
+            }
+        }
+        if complete {
+            return Ok(image);
+        }
+        self.release_blocks(&mut image);
+        Err(unusable(path, "a message's vectors are missing".into()))
+    }
+
+    fn release_blocks(&self, image: &mut Image) {
+        let packets = image.lists_mut().flatten();
+        packets.for_each(|packet| self.host.arena.release(packet));
     }
 
     fn actor_image(&self, actor: ActorId, image: ActorImage) -> checkpoint::ActorImage {
@@ -60,6 +145,16 @@ impl Core {
 
     /// Launches what the image holds, or nothing.
     pub(super) fn restore(&self, image: &Image, path: &Path) -> Result<Vec<Arc<Group>>> {
+        let _span = tracing::info_span!("restore", path = %path.display()).entered();
+        let mut image = self.place_blocks(image, path)?;
+        let launched = self.restore_placed(&image, path);
+        if launched.is_err() {
+            self.release_blocks(&mut image);
+        }
+        launched
+    }
+
+    fn restore_placed(&self, image: &Image, path: &Path) -> Result<Vec<Arc<Group>>> {
         self.check_open()?;
         let mut names = lock(&self.names);
         if names.next > 0 {
@@ -108,6 +203,7 @@ impl Core {
             }
             self.start_ticks(group);
         }
+        tracing::info!(launches = launched.len(), "restored");
         Ok(launched)
     }
 

@@ -86,6 +86,7 @@ impl Vitals {
         let _ = self.life.fetch_update(Ordering::AcqRel, Ordering::Acquire, fault);
     }
 
+    // Where they are counted.
     fn latencies(&self) -> &OnceLock<Box<LatencyHistogram>> {
         match self.group.shares_latencies() {
             true => &self.group.telemetry.latency,
@@ -101,7 +102,7 @@ impl Vitals {
             .record(now.saturating_sub(micros(sent)) * 1000);
     }
 
-    /// Figures, of an actor for which `queued` messages wait.
+    /// Figures, of an actor for which `queued` messages wait; without the latencies that its group shares.
     pub(crate) fn metrics(&self, queued: usize) -> ActorMetrics {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ActorMetrics {
@@ -110,11 +111,8 @@ impl Vitals {
             messages_dropped: load(&self.dropped),
             errors_encountered: load(&self.errors),
             queue_depth: queued as u64,
-            latency: self
-                .latencies()
-                .get()
-                .map(|all| all.snapshot())
-                .unwrap_or_default(),
+            // What a group shares is read once for all (`Core::metrics`).
+            latency: self.latency.get().map(|all| all.snapshot()).unwrap_or_default(),
         }
     }
 }

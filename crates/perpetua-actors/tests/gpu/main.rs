@@ -4,13 +4,15 @@
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod groups;
+mod large;
 mod soak;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use perpetua::actors::resident::{Commons, Grid, Shape};
+use perpetua::actors::resident::{Commons, Grid, GridOptions, Shape};
 use perpetua::actors::{ActorId, Context, Header, Kind, Packet, RingMessage, ring_kernel};
 use perpetua::device::{BackendKind, Device};
 use perpetua::prelude::*;
@@ -128,7 +130,15 @@ fn ask<M: RingMessage>(grid: &Grid, actor: u32, message: &M) -> Packet {
 fn grid(actors: u32, homes: u32) -> (Arc<Commons>, Grid) {
     let device = Device::new(BackendKind::Cuda, 0).unwrap();
     let commons = Arc::new(Commons::new(&device, Shape::new(homes + 1, actors + 8)).unwrap());
-    let grid = active(Grid::new(&commons, &divide::handler(), &[0; 8], 0..actors, homes).unwrap());
+    let grid = active(
+        Grid::new(
+            &commons,
+            &divide::handler(),
+            &[0; 8],
+            &GridOptions::new(actors, homes),
+        )
+        .unwrap(),
+    );
     (commons, grid)
 }
 
@@ -218,7 +228,11 @@ fn forwards() {
         (Kind::Undelivered, 5)
     );
     // A second grid comes while the first one stays; actors of the one reach the other's.
-    let second = active(Grid::new(&commons, &note::handler(), &[0; 4], 6..8, 1).unwrap());
+    let second = GridOptions {
+        actors: 6..8,
+        ..GridOptions::new(8, 1)
+    };
+    let second = active(Grid::new(&commons, &note::handler(), &[0; 4], &second).unwrap());
     assert_eq!(second.first_actor(), 6);
     for (from, to, value) in [(0, 7, 10), (1, 6, 11), (2, 7, 12)] {
         send(&grid, &packet(Kind::Message, from, &Forward { to, value }, 0));
@@ -297,6 +311,45 @@ fn twice(x: &[f32], y: &mut [f32]) {
     }
 }
 
+/// As many grids as may stay: each must be heard, launches beside them, too, and one more is refused.
+fn many_grids() {
+    const GRIDS: u32 = 24;
+    let device = Device::new(BackendKind::Cuda, 0).unwrap();
+    let commons = Arc::new(Commons::new(&device, Shape::new(GRIDS + 1, GRIDS + 1)).unwrap());
+    let grids: Vec<Grid> = (0..GRIDS)
+        .map(|number| {
+            let options = GridOptions {
+                actors: number..number + 1,
+                ..GridOptions::new(1, 1)
+            };
+            active(Grid::new(&commons, &divide::handler(), &[0; 8], &options).unwrap())
+        })
+        .collect();
+    for grid in &grids {
+        let back = ask(grid, grid.first_actor(), &Number { value: 4 });
+        assert_eq!(Number::from_payload(&back.payload).value, 250);
+        assert_eq!(grid.handled(0).unwrap(), 1);
+    }
+    let more = GridOptions {
+        actors: GRIDS..GRIDS + 1,
+        ..GridOptions::new(1, 1)
+    };
+    let refused = Grid::new(&commons, &divide::handler(), &[0; 8], &more)
+        .err()
+        .unwrap();
+    assert!(refused.to_string().contains("0 more launches"), "{refused}");
+    let x = device.upload(&[1.5f32; 100]).unwrap();
+    let y = device.zeros::<f32>(100).unwrap();
+    device
+        .launch(
+            &twice::kernel(),
+            LaunchConfig::linear(100, 100),
+            perpetua::args![&x, &y],
+        )
+        .unwrap();
+    assert_eq!(y.read().unwrap()[99], 3.0);
+}
+
 fn full_rings() {
     let (commons, grid) = grid(2, 1);
     // More than both rings hold, without taking anything out: the host is told, nothing is lost.
@@ -319,12 +372,18 @@ fn full_rings() {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 12] = [
         ("answers", answers),
         ("faults", faults),
         ("forwards", forwards),
         ("launches_beside", launches_beside),
         ("full_rings", full_rings),
+        ("large_states", large::large_states),
+        ("many_grids", many_grids),
+        ("come_and_go", large::come_and_go),
+        ("groups", groups::groups),
+        ("loops_end", groups::loops_end),
+        ("latencies", groups::latencies),
         ("soak", soak::soak),
     ];
     let missing = Device::new(BackendKind::Cuda, 0).is_err();

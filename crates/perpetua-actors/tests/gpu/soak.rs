@@ -50,8 +50,18 @@ fn enter(ctx: &mut Context, ledger: &mut Ledger, job: Job) {
     }
 }
 
+/// Passes everything on; lives shortly.
+#[ring_kernel]
+fn guest(ctx: &mut Context, passed: &mut u64, job: Job) {
+    *passed += 1;
+    let mut next = job;
+    next.task = 0;
+    ctx.send(job.to, next);
+}
+
 /// Everything at random for a while, three seconds or `PERPETUA_SOAK_SECONDS`: full mailboxes, a slow consumer, actors that are
-/// deactivated and activated, that send to each other; checkpoints meanwhile. Each accepted message is handled once or reported,
+/// deactivated and activated, that send to each other; guests that are launched, and terminated with full mailboxes; checkpoints
+/// meanwhile. Each accepted message is handled once or reported,
 /// counted by the host and by the device.
 pub(crate) fn soak() {
     let seconds = std::env::var("PERPETUA_SOAK_SECONDS").ok();
@@ -67,7 +77,7 @@ pub(crate) fn soak() {
     let all = runtime.launch_blocking("ledgers", options).unwrap();
     let handles: Vec<_> = (0..ACTORS).map(|i| all.actor(i).unwrap()).collect();
     let (mut accepted, mut told) = ((0u64, 0u64), (0u64, 0u64));
-    let (mut full, mut moves, mut checkpoints) = (0u64, 0u64, 0u64);
+    let (mut full, mut moves, mut checkpoints, mut guests) = (0u64, 0u64, 0u64, 0u64);
     let path = std::env::temp_dir().join(format!("perpetua-soak-{}", std::process::id()));
     let mut dice = 1u64;
     let mut below = |n: u64| {
@@ -99,6 +109,30 @@ pub(crate) fn soak() {
                 runtime.checkpoint_blocking(&path).unwrap();
                 checkpoints += 1;
             }
+            // A home each, and there are not many.
+            10 if guests < 40 && below(128) == 0 => {
+                eprintln!("guest {guests} comes, {} sent", number);
+                let options = LaunchOptions::new(guest::handler()).with_queue_capacity(64);
+                let visitor = runtime
+                    .launch_blocking(&format!("guest {guests}"), options)
+                    .unwrap();
+                for _ in 0..200 {
+                    number += 1;
+                    let job = Job {
+                        number,
+                        task: 0,
+                        to: handles[at].id().0,
+                    };
+                    match visitor.send(&job) {
+                        Ok(()) => accepted = (accepted.0 + 1, accepted.1.wrapping_add(scramble(number))),
+                        Err(ActorError::Full { .. }) => full += 1,
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+                eprintln!("guest {guests} goes");
+                perpetua::device::future::block_on(visitor.terminate()).unwrap();
+                guests += 1;
+            }
             _ => {
                 number += 1;
                 let (task, to) = (below(3) as u32, handles[below(u64::from(ACTORS)) as usize].id().0);
@@ -113,6 +147,7 @@ pub(crate) fn soak() {
     for handle in &handles {
         let _ = perpetua::device::future::block_on(handle.activate());
     }
+    eprintln!("all is sent");
     // All is handled when the device's counts stand still and account for everything.
     let sums = || {
         let mut total = Ledger::default();
@@ -144,7 +179,9 @@ pub(crate) fn soak() {
             break total;
         }
     };
-    println!("{seconds} s, {ACTORS} actors, {moves} moves, {checkpoints} checkpoints, {full} times full");
+    println!(
+        "{seconds} s, {ACTORS} actors, {moves} moves, {guests} guests, {checkpoints} checkpoints, {full} times full"
+    );
     println!("accepted from the host          {accepted:?}");
     println!(
         "handled, as the device counted  {} ({:016x})",
@@ -179,6 +216,7 @@ pub(crate) fn soak() {
     ] {
         assert!(count > 0, "no {what}: the soak tests nothing");
     }
+    eprintln!("all is counted");
     // A checkpoint comes back as it was, in another runtime, and on threads.
     runtime.checkpoint_blocking(&path).unwrap();
     let before: Vec<Ledger> = handles.iter().map(|h| h.read_state().unwrap()).collect();
@@ -189,7 +227,9 @@ pub(crate) fn soak() {
             .build_blocking()
             .unwrap();
         other.register(enter::handler());
-        let all = other.restore_blocking(&path).unwrap().remove(0);
+        other.register(guest::handler());
+        let restored = other.restore_blocking(&path).unwrap();
+        let all = restored.iter().find(|all| all.name() == "ledgers").unwrap();
         let after: Vec<Ledger> = (0..ACTORS)
             .map(|i| all.actor(i).unwrap().read_state().unwrap())
             .collect();

@@ -108,6 +108,7 @@ unsafe fn native(
     state: *mut u8,
     type_id: u32,
     payload: &[u32; PAYLOAD_WORDS],
+    _block: &mut [u32],
 ) -> bool {
     // SAFETY: the pointer is to a valid `Tally` that nobody else reaches (`NativeHandler`).
     let tally = unsafe { &mut *state.cast::<Tally>() };
@@ -196,6 +197,7 @@ fn takes() -> Vec<Takes> {
 /// The handler.
 pub(crate) fn tally() -> Handler {
     Handler {
+        group: false,
         name: "tally",
         takes,
         state_size: size_of::<Tally>(),

@@ -1,6 +1,7 @@
 //! The driver's calls as results, its handles as owners, and the state that all parts of one context share. The only
 //! file that turns driver codes into errors.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -67,7 +68,7 @@ pub(super) fn call(code: CUresult, operation: impl FnOnce() -> String) -> Result
 pub(super) struct Shared {
     pub(super) id: ContextId,
     pub(super) info: DeviceInfo,
-    pub(super) gate: ResidencyGate,
+    pub(super) gate: Arc<ResidencyGate>,
     device: sys::CUdevice,
     context: sys::CUcontext,
     lost: OnceLock<String>,
@@ -79,6 +80,14 @@ pub(super) struct Shared {
 unsafe impl Send for Shared {}
 // SAFETY: as above; the driver synchronises its own calls.
 unsafe impl Sync for Shared {}
+
+/// The gate of a device: one for all that this process opens of it, since they share its primary context, where one's call
+/// waits for another's resident kernel.
+fn gate_of(device: sys::CUdevice) -> Arc<ResidencyGate> {
+    static GATES: Mutex<BTreeMap<sys::CUdevice, Arc<ResidencyGate>>> = Mutex::new(BTreeMap::new());
+    let mut gates = GATES.lock().unwrap_or_else(|e| e.into_inner());
+    Arc::clone(gates.entry(device).or_default())
+}
 
 impl Shared {
     /// Retains the device's primary context.
@@ -99,7 +108,7 @@ impl Shared {
         Ok(Arc::new(Shared {
             id: ContextId::unique(),
             info,
-            gate: ResidencyGate::default(),
+            gate: gate_of(device),
             device,
             context,
             lost: OnceLock::new(),

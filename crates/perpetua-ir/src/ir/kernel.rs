@@ -503,9 +503,10 @@ pub enum Op {
     /// The device's clock, in nanoseconds since a moment that stays the same while the device is in use; `u64`.
     Clock,
     /// Directly behind a labelled block: the fault that this lane met in it, as the number of its site in all
-    /// kernels (the launch's site base and its own) plus one, or zero.
+    /// kernels (the launch's site base and its own) plus one, or zero. A loop in the block that still turns when the clock
+    /// ([`Op::Clock`]) is past the operand (`u64`) is a fault, too.
     /// The lane is alive again. A lane that faults in such a block leaves it, and no other code; `u32`.
-    CatchFault,
+    CatchFault(Value),
 }
 
 /// What went wrong in a lane.
@@ -523,24 +524,27 @@ pub enum FaultKind {
     Unreachable,
     /// A range was to be taken in steps of zero; no operands.
     ZeroStep,
+    /// A loop ran on when its time was over; no operands.
+    TimeLimit,
 }
 
 impl FaultKind {
     /// All kinds, in the order of their codes in fault records.
-    pub const ALL: [FaultKind; 6] = [
+    pub const ALL: [FaultKind; 7] = [
         FaultKind::IndexOutOfBounds,
         FaultKind::DivisionByZero,
         FaultKind::DivisionOverflow,
         FaultKind::UnreachableEnum,
         FaultKind::Unreachable,
         FaultKind::ZeroStep,
+        FaultKind::TimeLimit,
     ];
     /// Number of operands, all integers.
     pub const fn operands(self) -> usize {
         match self {
             FaultKind::IndexOutOfBounds | FaultKind::DivisionOverflow => 2,
             FaultKind::DivisionByZero | FaultKind::UnreachableEnum => 1,
-            FaultKind::Unreachable | FaultKind::ZeroStep => 0,
+            FaultKind::Unreachable | FaultKind::ZeroStep | FaultKind::TimeLimit => 0,
         }
     }
     /// Name in the text form.
@@ -552,6 +556,7 @@ impl FaultKind {
             FaultKind::UnreachableEnum => "unreachable_enum",
             FaultKind::Unreachable => "unreachable",
             FaultKind::ZeroStep => "zero_step",
+            FaultKind::TimeLimit => "time_limit",
         }
     }
 }
@@ -579,6 +584,9 @@ pub enum Effect {
     Fence(Scope),
     /// All lanes of the subgroup that have not ended come here, and go on together.
     Converge,
+    /// Waits for all lanes of the work-group and orders accesses as a barrier does. That all come here nothing proves: whoever
+    /// writes a kernel whose control flow follows messages answers for it; lanes that nobody meets wait for ever.
+    Meet,
     /// Lets others run for about so many nanoseconds (`u32`).
     Nap(Value),
     /// Prints a line. A target without printing refuses it by capability.

@@ -20,9 +20,8 @@ macro_rules! visitors {
             /// Calls `visit` on every value that the operation reads, indices of places included, in order.
             pub fn $name(&$($mut)? self, visit: &mut dyn FnMut($value)) {
                 match self {
-                    Op::Const(..) | Op::Zero(_) | Op::Param(_) | Op::Builtin(_) | Op::Len(..) | Op::IsDead | Op::Clock
-                    | Op::CatchFault => {}
-                    Op::Unary(_, a) | Op::Cast(_, a) | Op::Bitcast(_, a) | Op::Extract(a, _) => visit($pass!(a)),
+                    Op::Const(..) | Op::Zero(_) | Op::Param(_) | Op::Builtin(_) | Op::Len(..) | Op::IsDead | Op::Clock => {}
+                    Op::Unary(_, a) | Op::Cast(_, a) | Op::Bitcast(_, a) | Op::Extract(a, _) | Op::CatchFault(a) => visit($pass!(a)),
                     Op::Binary(_, a, b) | Op::Insert(a, _, b) => {
                         visit($pass!(a));
                         visit($pass!(b));
@@ -65,7 +64,7 @@ macro_rules! visitors {
                         place.$name(visit);
                         visit($pass!(v));
                     }
-                    Effect::Barrier | Effect::Fence(_) | Effect::Converge => {}
+                    Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet => {}
                     Effect::Nap(v) => visit($pass!(v)),
                     Effect::Print(_, args) | Effect::Fault(_, args) => {
                         for v in args {

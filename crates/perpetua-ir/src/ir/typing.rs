@@ -401,7 +401,15 @@ impl<'a> Declarations<'a> {
                 Type::BOOL
             }
             Op::Clock => Type::U64,
-            Op::CatchFault => Type::U32,
+            Op::CatchFault(until) => {
+                let found = self.value(*until)?;
+                if *found != Type::U64 {
+                    return Err(TypeError::Invalid(format!(
+                        "`catch_fault` takes a time in nanoseconds, `u64`, not {found}"
+                    )));
+                }
+                Type::U32
+            }
         }))
     }
 
@@ -480,7 +488,7 @@ impl<'a> Declarations<'a> {
                 }
                 self.expect(*v, &at.ty, "stored value")
             }
-            Effect::Barrier | Effect::Fence(_) | Effect::Converge => Ok(()),
+            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet => Ok(()),
             Effect::Nap(v) => self.expect(*v, &Type::U32, "time of a nap"),
             Effect::Print(pieces, args) => {
                 let wanted = pieces.iter().filter(|p| matches!(p, PrintPiece::Arg(_))).count();

@@ -132,8 +132,8 @@ impl Renaming {
             | Op::Builtin(_)
             | Op::Len(..)
             | Op::IsDead
-            | Op::Clock
-            | Op::CatchFault => op.clone(),
+            | Op::Clock => op.clone(),
+            Op::CatchFault(a) => Op::CatchFault(v(a)),
             Op::Unary(op, a) => Op::Unary(*op, v(a)),
             Op::Binary(op, a, b) => Op::Binary(*op, v(a), v(b)),
             Op::Ternary(op, a, b, c) => Op::Ternary(*op, v(a), v(b), v(c)),
@@ -163,7 +163,7 @@ impl Renaming {
     fn effect(&self, effect: &Effect) -> Effect {
         match effect {
             Effect::Store(place, v, sync) => Effect::Store(self.place(place), self.value(*v), *sync),
-            Effect::Barrier | Effect::Fence(_) | Effect::Converge => effect.clone(),
+            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet => effect.clone(),
             Effect::Nap(v) => Effect::Nap(self.value(*v)),
             Effect::Print(pieces, args) => Effect::Print(pieces.clone(), self.all(args)),
             Effect::Fault(kind, operands) => Effect::Fault(*kind, self.all(operands)),

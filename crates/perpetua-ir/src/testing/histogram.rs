@@ -24,6 +24,7 @@ pub fn histogram(kernel: &Kernel) -> BTreeMap<&'static str, usize> {
                     Effect::Barrier => "barrier",
                     Effect::Fence(_) => "fence",
                     Effect::Converge => "converge",
+                    Effect::Meet => "meet",
                     Effect::Nap(_) => "nap",
                     Effect::Print(..) => "print",
                     Effect::Fault(..) => "fault",
@@ -87,6 +88,6 @@ fn operation(op: &Op) -> &'static str {
         Op::Call(..) => "call",
         Op::IsDead => "is_dead",
         Op::Clock => "clock",
-        Op::CatchFault => "catch fault",
+        Op::CatchFault(_) => "catch fault",
     }
 }

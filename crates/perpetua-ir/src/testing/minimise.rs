@@ -244,7 +244,9 @@ impl Pinned {
                 };
                 (here, depth)
             }
-            Inst::Do(Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Nap(_)) => (true, depth),
+            Inst::Do(
+                Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet | Effect::Nap(_),
+            ) => (true, depth),
             // What leaves only what is inside the statement goes with it.
             Inst::Break(to) => (*to >= depth, depth),
             Inst::Loop(_) | Inst::Labeled(_) => (false, depth + 1),

@@ -66,7 +66,7 @@ pub(super) fn check(kernel: &Kernel, function: Option<(usize, &Function)>, error
 fn exchanges_in(inst: &Inst) -> bool {
     matches!(
         inst,
-        Inst::Let(_, Op::Subgroup(..)) | Inst::Do(Effect::Barrier | Effect::Converge)
+        Inst::Let(_, Op::Subgroup(..)) | Inst::Do(Effect::Barrier | Effect::Converge | Effect::Meet)
     ) || inst
         .blocks()
         .into_iter()
@@ -87,13 +87,13 @@ impl<'a> Check<'a, '_> {
                 self.fail(number, stmt, Cause::AfterTerminator(by));
             }
             self.operands(number, stmt);
-            if matches!(stmt.inst, Inst::Let(_, Op::CatchFault)) && !after_label {
+            if matches!(stmt.inst, Inst::Let(_, Op::CatchFault(_))) && !after_label {
                 let misplaced =
                     "`catch_fault` stands directly behind a labelled block: write `'name: { … }` before it";
                 self.fail(number, stmt, TypeError::Invalid(misplaced.into()));
             }
             let caught = self.site.kernel.checks == Checks::Caught;
-            if caught && matches!(stmt.inst, Inst::Let(_, Op::CatchFault)) && exchanges {
+            if caught && matches!(stmt.inst, Inst::Let(_, Op::CatchFault(_))) && exchanges {
                 let together = "a block whose faults alone are checked must not exchange values among lanes, nor wait for them";
                 self.fail(number, stmt, TypeError::Invalid(together.into()));
             }
@@ -305,7 +305,12 @@ impl<'a> Check<'a, '_> {
                     });
                 }
             }
-            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Nap(_) | Effect::Print(..) => {}
+            Effect::Barrier
+            | Effect::Fence(_)
+            | Effect::Converge
+            | Effect::Meet
+            | Effect::Nap(_)
+            | Effect::Print(..) => {}
         }
         Ok(self.declarations.effect(effect)?)
     }

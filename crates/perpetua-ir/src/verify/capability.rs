@@ -132,7 +132,7 @@ impl Needs {
                     Op::Subgroup(..) | Op::Builtin(Builtin::SubgroupSize | Builtin::SubgroupLane) => {
                         self.add(Capability::Subgroups, line);
                     }
-                    Op::Clock | Op::CatchFault => self.add(Capability::Residency, line),
+                    Op::Clock | Op::CatchFault(_) => self.add(Capability::Residency, line),
                     Op::Load(place, Some(sync))
                     | Op::Atomic(_, place, _, sync)
                     | Op::CompareExchange { place, sync, .. } => {
@@ -143,7 +143,9 @@ impl Needs {
             }
             Inst::Do(Effect::Store(place, _, Some(sync))) => self.atomic(declarations, place, *sync, line),
             Inst::Do(Effect::Fence(scope)) => self.add(ordering(*scope), line),
-            Inst::Do(Effect::Nap(_) | Effect::Converge) => self.add(Capability::Residency, line),
+            Inst::Do(Effect::Nap(_) | Effect::Converge | Effect::Meet) => {
+                self.add(Capability::Residency, line)
+            }
             Inst::Do(Effect::Print(..)) => self.add(Capability::Print, line),
             _ => {}
         }

@@ -314,7 +314,7 @@ impl<'a> Analysis<'a, '_> {
             Op::Builtin(Builtin::SubgroupLane) => {
                 self.source(number, stmt, || "`subgroup_lane` is each lane's own".into())
             }
-            Op::IsDead | Op::CatchFault => self.source(number, stmt, || "lanes fault one by one".into()),
+            Op::IsDead | Op::CatchFault(_) => self.source(number, stmt, || "lanes fault one by one".into()),
             Op::Clock => self.source(number, stmt, || {
                 "each lane reads the clock at its own time".into()
             }),
@@ -384,7 +384,12 @@ impl<'a> Analysis<'a, '_> {
                 self.summary.needs |= flow.params;
                 self.divergent(number, stmt, flow, None);
             }
-            Effect::Fence(_) | Effect::Converge | Effect::Nap(_) | Effect::Print(..) | Effect::Fault(..) => {}
+            Effect::Fence(_)
+            | Effect::Converge
+            | Effect::Meet
+            | Effect::Nap(_)
+            | Effect::Print(..)
+            | Effect::Fault(..) => {}
         }
     }
 

@@ -51,6 +51,24 @@ fn aggregates_move_as_vectors_where_they_can() {
 }
 
 #[test]
+fn large_values_are_copied_past_the_registers() {
+    let usage = golden(build("copies", |k| {
+        // Where checks are on, one stands between the load and the store.
+        k.kernel_mut().checks = Checks::Off;
+        let large = Type::array(Type::U32, 1000);
+        let from = k.buffer("from", large.clone(), Access::Read);
+        let to = k.buffer("to", large, Access::ReadWrite);
+        let (i, j) = (k.param("i", Type::U64), k.param("j", Type::U32));
+        let value = k.load(Place::element(from, i))?;
+        k.store(Place::element(to, j), value)
+    }));
+    if let Some(usage) = usage {
+        assert_eq!(usage.spill_store_bytes, 0);
+        assert!(usage.registers <= 32, "{} registers", usage.registers);
+    }
+}
+
+#[test]
 fn variables_live_in_registers_unless_indexed() {
     let usage = golden(build("variables", |k| {
         let y = k.buffer("y", Type::U32, Access::ReadWrite);

@@ -57,6 +57,16 @@ pub fn clock_nanos() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
+/// A fault, as of an index out of bounds, unless `index` is below `length`: for parts of memory that are no slices. As plain Rust a panic.
+#[inline]
+#[track_caller]
+pub fn check_index(index: u32, length: u32) {
+    assert!(
+        index < length,
+        "index out of bounds: the length of `span` is {length} but the index is {index}"
+    );
+}
+
 /// Lets others run for about so many nanoseconds.
 pub fn nap(nanoseconds: u32) {
     std::thread::sleep(Duration::from_nanos(nanoseconds.into()));
@@ -66,10 +76,16 @@ pub fn nap(nanoseconds: u32) {
 /// condition that some of them took wants it. The only lane of a launch waits for nobody.
 pub fn converge() {}
 
+/// All lanes of the work-group come here, and go on together; what they wrote before, all of them see behind it. Other than
+/// `sync_threads` it may stand behind conditions that come from messages, which nothing can prove to be the same for all lanes:
+/// whoever writes it answers for that. Lanes that nobody meets wait for ever. The only lane of a launch waits for nobody.
+pub fn meet() {}
+
 /// Directly behind a labelled block: the fault that this lane met in it (index out of bounds, division by zero and the like),
-/// as the number of its site plus one, or 0. The lane left the block where it faulted, and goes on behind it.
+/// as the number of its site plus one, or 0. The lane left the block where it faulted, and goes on behind it. A loop in the block
+/// that still turns when [`clock_nanos`] is past `until`, a variable set before the block and never again, is a fault, too.
 ///
-/// As plain Rust 0: there such code panics.
-pub fn catch_fault() -> u32 {
+/// As plain Rust 0: there such code panics, and runs for as long as it likes.
+pub fn catch_fault(_until: u64) -> u32 {
     0
 }

@@ -1,5 +1,6 @@
 //! `--backend cpu`, which every example takes. Must not know examples.
 
+use perpetua::actors::runtime::RuntimeBuilder;
 use perpetua::actors::{Backend, PerpetuaRuntime};
 
 /// A runtime on the backend that the command line asks for, on the CPU where it asks for none; says which it is.
@@ -9,6 +10,7 @@ pub(crate) async fn runtime() -> Result<PerpetuaRuntime, Box<dyn std::error::Err
 }
 
 /// A runtime on the backend that the command line asks for, or else on this one; says which it is.
+#[allow(dead_code, reason = "some examples take more arguments")]
 pub(crate) async fn runtime_or(mut backend: Backend) -> Result<PerpetuaRuntime, Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -19,10 +21,20 @@ pub(crate) async fn runtime_or(mut backend: Backend) -> Result<PerpetuaRuntime, 
                 return Err(format!("`{word}` is unknown: this takes `--backend cpu|cuda|wgpu|auto`").into());
             }
         };
-        backend = Backend::from_name(&name)
-            .ok_or_else(|| format!("there is no backend `{name}`: take cpu, cuda, wgpu or auto"))?;
+        backend = named(&name)?;
     }
-    let runtime = PerpetuaRuntime::builder().backend(backend).build().await?;
+    open(PerpetuaRuntime::builder().backend(backend)).await
+}
+
+/// The backend of this name.
+pub(crate) fn named(name: &str) -> Result<Backend, String> {
+    Backend::from_name(name)
+        .ok_or_else(|| format!("there is no backend `{name}`: take cpu, cuda, wgpu or auto"))
+}
+
+/// The runtime; says which it is.
+pub(crate) async fn open(builder: RuntimeBuilder) -> Result<PerpetuaRuntime, Box<dyn std::error::Error>> {
+    let runtime = builder.build().await?;
     let how = match runtime.backend().is_resident() {
         true => "handlers stay there and wait for messages",
         false => "the host launches batches of messages until all are handled",

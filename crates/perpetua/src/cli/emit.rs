@@ -1,4 +1,6 @@
-//! `perpetua emit`: a file's kernels as the text of a target.
+//! `perpetua emit`: a file's kernels as the text of a target, or the kernels around a handler of actors.
+
+mod handler;
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -16,6 +18,12 @@ pub(super) struct Args {
     file: PathBuf,
     /// The kernel to print, a generic one with its arguments: 'sum::<f32, 256>'; all of them if left out
     kernel: Option<String>,
+    /// The handler (marked #[ring_kernel]) whose kernel to print: the one that stays on the device, where the target can keep it
+    #[arg(long, value_name = "NAME", conflicts_with = "kernel")]
+    handler: Option<String>,
+    /// With --handler: the kernel that handles a batch of messages, also where one could stay
+    #[arg(long, requires = "handler")]
+    batched: bool,
     /// What to print it as
     #[arg(long, value_enum, default_value_t = Form::Ptx)]
     target: Form,
@@ -44,6 +52,9 @@ enum Form {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let name = args.file.display().to_string();
     let text = std::fs::read_to_string(&args.file).map_err(|e| format!("{name}: {e}"))?;
+    if let Some(wanted) = &args.handler {
+        return handler::run(&text, &name, wanted, args);
+    }
     let all = kernels_in_file(&text, &name)?;
     let known: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
     if known.is_empty() {
@@ -93,6 +104,11 @@ fn split(wanted: &str) -> Result<(&str, Vec<&str>), Failure> {
     Ok((name.trim(), arguments.collect()))
 }
 
+/// WGSL has 64-bit integers only where the device has them: `usize` takes 32 bits there, as on wasm32.
+fn pointer_width(target: Form) -> u32 {
+    if target == Form::Wgsl { 32 } else { 64 }
+}
+
 /// A kernel as the target's text.
 fn text_of(kernel: &str, function: &FunctionDef, generics: &[&str], args: &Args) -> Result<String, Failure> {
     let params = &function.tree()?.generics;
@@ -107,15 +123,19 @@ fn text_of(kernel: &str, function: &FunctionDef, generics: &[&str], args: &Args)
         .into());
     }
     let generics = params.iter().zip(generics);
-    // WGSL has 64-bit integers only where the device has them: `usize` takes 32 bits there, as on wasm32.
     let how = Instantiation {
-        pointer_width: if args.target == Form::Wgsl { 32 } else { 64 },
+        pointer_width: pointer_width(args.target),
         generics: generics
             .map(|(param, text)| GenericValue::parse(param, text))
             .collect::<Result<_, _>>()?,
         ..Instantiation::default()
     };
-    let verified = verify(lower(function, &how)?)?;
+    print(function, &how, args)
+}
+
+/// A function, lowered so, as the target's text.
+fn print(function: &FunctionDef, how: &Instantiation, args: &Args) -> Result<String, Failure> {
+    let verified = verify(lower(function, how)?)?;
     let size = |i: usize| args.block.get(i).copied().unwrap_or(1);
     let target = match args.target {
         Form::Ir => return Ok(verified.kernel().to_string()),
@@ -127,7 +147,10 @@ fn text_of(kernel: &str, function: &FunctionDef, generics: &[&str], args: &Args)
         Form::Wgsl => Target::Wgsl {
             capabilities: Capability::ALL
                 .into_iter()
-                .filter(|c| !matches!(c, Capability::Print | Capability::DeviceOrdering))
+                .filter(|c| {
+                    use Capability::{DeviceOrdering, Print, Residency};
+                    !matches!(c, Print | DeviceOrdering | Residency)
+                })
                 .collect(),
             block: [size(0), size(1), size(2)],
             dynamic_shared: 0,
@@ -153,6 +176,8 @@ mod tests {
         let args = Args {
             file: "k.rs".into(),
             kernel: None,
+            handler: None,
+            batched: false,
             target: Form::Ir,
             sm: 75,
             block: vec![64],

@@ -3,6 +3,8 @@
 mod devices;
 mod doctor;
 mod emit;
+#[cfg(feature = "actors")]
+mod top;
 mod wave;
 
 use std::io::Write;
@@ -27,7 +29,8 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
         perpetua wave --scene lens --animate lens.png another scene, animated\n  \
         perpetua wave bench                           steps a second by size, on every backend\n  \
         perpetua devices                              what there is, and what was looked for\n  \
-        perpetua emit saxpy.rs saxpy --target ptx     a kernel as PTX"
+        perpetua emit saxpy.rs saxpy --target ptx     a kernel as PTX\n  \
+        perpetua top                                  programs whose actors can be watched"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -42,6 +45,9 @@ enum Command {
     Doctor,
     /// Print a file's kernels as PTX, CUDA C, WGSL, MSL or IR
     Emit(emit::Args),
+    /// Watch the actors of a running program, as `top` watches processes
+    #[cfg(feature = "actors")]
+    Top(top::Args),
     /// Simulate waves in a scene, draw them, measure (the default: a double slit)
     Wave(Box<wave::Args>),
     /// Print completions for a shell
@@ -83,6 +89,8 @@ pub(crate) fn run() -> ExitCode {
         Some(Command::Devices) => devices::run(),
         Some(Command::Doctor) => doctor::run(),
         Some(Command::Emit(args)) => emit::run(&args),
+        #[cfg(feature = "actors")]
+        Some(Command::Top(args)) => top::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "perpetua", &mut script);

@@ -61,6 +61,14 @@ pub enum Error {
         /// Steps done when it was found.
         step: u64,
     },
+    /// Tile actors cannot do something.
+    #[error("tile actors cannot {cannot}; {instead}")]
+    Actors {
+        /// What.
+        cannot: String,
+        /// What to do instead.
+        instead: &'static str,
+    },
     /// What the device says.
     #[error(transparent)]
     Device(#[from] crate::device::Error),

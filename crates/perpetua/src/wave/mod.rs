@@ -39,6 +39,9 @@ mod kernels;
 
 pub mod simulation;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod actors;
+
 mod checkpoint;
 
 pub mod chart;

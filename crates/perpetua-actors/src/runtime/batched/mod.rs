@@ -14,7 +14,7 @@ use perpetua_device::{BackendKind, Device};
 
 use self::round::{Cell, Program};
 use super::Settings;
-use super::engine::{ActorImage, Engine, Frozen, Refusal};
+use super::engine::{ActorImage, Engine, Frozen, Refusal, look_after};
 use super::group::Group;
 use super::host::Host;
 use super::lock::{lock, read, write};
@@ -65,6 +65,10 @@ pub(crate) struct Batched {
 
 /// Opens it on the first device of the backend.
 pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(start(host, settings)?))
+}
+
+fn start(host: &Arc<Host>, settings: &Settings) -> Result<Batched> {
     let shared = Arc::new(Shared {
         host: Arc::clone(host),
         device: Device::new(settings.backend, 0)?,
@@ -84,10 +88,10 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
             path: "the thread that launches batches".into(),
             source,
         })?;
-    Ok(Arc::new(Batched {
+    Ok(Batched {
         shared,
         thread: Mutex::new(Some(thread)),
-    }))
+    })
 }
 
 impl Shared {
@@ -183,6 +187,11 @@ impl Shared {
 impl Engine for Batched {
     fn kind(&self) -> BackendKind {
         self.shared.device.backend()
+    }
+
+    fn health(&self) -> Result<()> {
+        let _world = self.shared.enter();
+        look_after(&self.shared.device)
     }
 
     fn is_resident(&self) -> bool {
@@ -405,4 +414,21 @@ fn first_stall(stalled: &mut Option<Instant>) -> bool {
     let first = stalled.is_none();
     stalled.get_or_insert_with(Instant::now);
     first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::RuntimeBuilder;
+
+    #[test]
+    fn a_lost_device_is_told() {
+        let settings = RuntimeBuilder::new().settings;
+        let host = Arc::new(Host::new(&settings));
+        let engine = start(&host, &settings).unwrap();
+        engine.health().unwrap();
+        engine.shared.device.lose_device_for_test().unwrap();
+        assert!(engine.health().unwrap_err().is_device_lost());
+        engine.stop();
+    }
 }

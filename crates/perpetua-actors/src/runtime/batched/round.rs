@@ -16,12 +16,14 @@ use crate::device::batched::OUT_WORDS;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Header, Kind, PACKET_WORDS, Packet};
+use crate::runtime::arena::{BlockId, Lease};
 use crate::runtime::engine::Refusal;
 use crate::runtime::group::Group;
 use crate::runtime::lock::{lock, read};
 use crate::runtime::mailbox::{Mailbox, Push};
 use crate::runtime::outbox;
 use crate::runtime::vitals::{Vitals, count};
+use crate::span::{BLOCK_WORD, HEAD_WORDS};
 
 /// Messages of one actor in a batch.
 const OF_ONE: usize = 64;
@@ -73,17 +75,20 @@ pub(super) struct Program {
     kernel: Kernel,
     /// The state's type there.
     state: Type,
+    /// Whether it reaches vectors.
+    vectors: bool,
 }
 
 impl Program {
     /// Compiles the handler.
     pub(super) fn new(device: &Device, group: &Arc<Group>) -> Result<Program> {
         let kernel = device.kernel(&(group.handler.batched)())?;
-        let params = kernel
-            .signature()
-            .into_iter()
-            .flat_map(|signature| signature.params());
-        let state = params
+        let params = || {
+            let signature = kernel.signature().into_iter();
+            signature.flat_map(|signature| signature.params())
+        };
+        let vectors = params().any(|param| param.name == "arena");
+        let state = params()
             .filter_map(|param| match &param.kind {
                 ParamKind::Buffer { element, .. } if param.name == "states" => Some(element.clone()),
                 _ => None,
@@ -98,6 +103,7 @@ impl Program {
             group: Arc::clone(group),
             kernel,
             state,
+            vectors,
         })
     }
 }
@@ -106,6 +112,32 @@ impl Program {
 struct Run {
     cell: Arc<Cell>,
     packets: Vec<Packet>,
+    /// The packets' blocks, and where these lie in the batch's arena; none at all where the handler reaches no vectors.
+    blocks: Vec<Option<Lent>>,
+}
+
+/// A block in a batch.
+struct Lent {
+    lease: Lease,
+    at: usize,
+}
+
+impl Run {
+    /// The block of packet `i`, as the batch has left it.
+    fn take_back(&mut self, i: usize, arena: &[u32]) -> Option<Lease> {
+        let Lent { mut lease, at } = self.blocks.get_mut(i)?.take()?;
+        let (limit, _) = lease.extent();
+        let words = lease.words_mut().get_mut(..HEAD_WORDS + limit)?;
+        words.copy_from_slice(arena.get(at..at + words.len())?);
+        Some(lease)
+    }
+
+    /// The blocks of the packets from `i` on belong to these again.
+    fn give_back(&mut self, i: usize) {
+        for lent in self.blocks.iter_mut().skip(i).filter_map(Option::take) {
+            lent.lease.keep();
+        }
+    }
 }
 
 /// What the device gave back.
@@ -114,6 +146,7 @@ struct Results {
     out: Vec<u32>,
     counts: Vec<u32>,
     done: Vec<u32>,
+    arena: Vec<u32>,
     fault: Option<(u32, String)>,
 }
 
@@ -122,13 +155,13 @@ impl Shared {
     pub(super) fn round(&self, world: &mut World) -> Outcome {
         let mut outcome = Outcome::default();
         for program in &world.programs {
-            let runs = self.gather(program, &mut outcome);
+            let mut runs = self.gather(program, &mut outcome);
             if runs.is_empty() {
                 continue;
             }
-            match self.launch_batch(program, &runs) {
-                Ok(results) => self.route(&runs, &results),
-                Err(error) => self.lost(&runs, &error),
+            match self.launch_batch(program, &mut runs) {
+                Ok(results) => self.route(&mut runs, &results),
+                Err(error) => self.lost(&mut runs, &error),
             }
             runs.iter()
                 .for_each(|run| run.cell.busy.store(false, Ordering::Release));
@@ -174,22 +207,51 @@ impl Shared {
                 continue;
             }
             all += packets.len();
-            runs.push(Run { cell, packets });
+            runs.push(Run {
+                cell,
+                packets,
+                blocks: Vec::new(),
+            });
         }
         runs
     }
 
-    fn launch_batch(&self, program: &Program, runs: &[Run]) -> Result<Results> {
+    // Words of a packet, its block in the batch's arena, where it brings one.
+    fn pack(&self, packet: &Packet, arena: &mut Vec<u32>) -> ([u32; PACKET_WORDS], Option<Lent>) {
+        let mut packet = *packet;
+        let lent = self.host.arena.claim(&packet).map(|lease| Lent {
+            at: arena.len(),
+            lease,
+        });
+        match &lent {
+            Some(lent) => {
+                let (limit, _) = lent.lease.extent();
+                arena.extend(lent.lease.words().iter().take(HEAD_WORDS + limit));
+                packet.payload[BLOCK_WORD + 1] = lent.at as u32;
+            }
+            // Somebody else has it: its spans lead nowhere.
+            None => BlockId::detach(&mut packet),
+        }
+        (packet.to_words(), lent)
+    }
+
+    fn launch_batch(&self, program: &Program, runs: &mut [Run]) -> Result<Results> {
         let all: usize = runs.iter().map(|run| run.packets.len()).sum();
         let mut packets = Vec::with_capacity(all * PACKET_WORDS);
         let mut table = Vec::with_capacity(runs.len() * 4);
-        let mut states = Vec::new();
-        for (index, run) in runs.iter().enumerate() {
+        let (mut states, mut arena) = (Vec::new(), Vec::new());
+        for (index, run) in runs.iter_mut().enumerate() {
             let first = (packets.len() / PACKET_WORDS) as u32;
             table.extend([first, run.packets.len() as u32, run.cell.id.0, index as u32]);
-            run.packets
-                .iter()
-                .for_each(|packet| packets.extend(packet.to_words()));
+            for packet in &run.packets {
+                if !program.vectors {
+                    packets.extend(packet.to_words());
+                    continue;
+                }
+                let (words, lent) = self.pack(packet, &mut arena);
+                packets.extend(words);
+                run.blocks.push(lent);
+            }
             states.extend_from_slice(&lock(&run.cell.inside).state);
         }
         // Handlers count on from here: no stamp of theirs may cross into the upper half.
@@ -206,9 +268,24 @@ impl Shared {
         let done = device.zeros::<u32>(runs.len())?;
         let lanes = runs.len() as u32;
         let (low, high) = (now as u32, (now >> 32) as u32);
-        let arguments = args![&packets, &table, &states, &out, &counts, &done, low, high, lanes];
         let config = LaunchConfig::new([lanes.div_ceil(LANES), 1, 1], [LANES, 1, 1]);
-        device.launch(&program.kernel, config, arguments)?;
+        let arena = match program.vectors {
+            false => {
+                let arguments = args![&packets, &table, &states, &out, &counts, &done, low, high, lanes];
+                device.launch(&program.kernel, config, arguments)?;
+                None
+            }
+            true => {
+                // No buffer is empty.
+                arena.push(0);
+                let arena = device.upload(&arena)?;
+                let arguments = args![
+                    &packets, &table, &states, &out, &counts, &done, low, high, lanes, &arena
+                ];
+                device.launch(&program.kernel, config, arguments)?;
+                Some(arena)
+            }
+        };
         let fault = match device.synchronize() {
             Ok(()) => None,
             Err(Error::Fault(fault)) => {
@@ -223,15 +300,17 @@ impl Shared {
             out: out.read()?,
             counts: counts.read()?,
             done: done.read()?,
+            arena: arena.map(|arena| arena.read()).transpose()?.unwrap_or_default(),
             fault,
         })
     }
 
     // Gives each actor its state, and what its handlers sent to where it goes.
-    fn route(&self, runs: &[Run], results: &Results) {
+    fn route(&self, runs: &mut [Run], results: &Results) {
         let mut first = 0;
-        for (lane, run) in runs.iter().enumerate() {
-            let (cell, packets) = (&run.cell, &run.packets);
+        for (lane, run) in runs.iter_mut().enumerate() {
+            let (cell, packets) = (Arc::clone(&run.cell), std::mem::take(&mut run.packets));
+            let cell = &cell;
             let mut inside = lock(&cell.inside);
             let size = inside.state.len();
             inside
@@ -240,7 +319,9 @@ impl Shared {
             let done = (results.done[lane] as usize).min(packets.len());
             for (i, packet) in packets[..done].iter().enumerate() {
                 let counts = results.counts[first + i];
+                let mut brought = run.take_back(i, &results.arena);
                 if counts & 256 == 0 {
+                    brought.map(Lease::keep);
                     count(&cell.vitals.errors, 1);
                     self.host.undelivered(&cell.group, packet, DeadReason::Foreign);
                     continue;
@@ -248,9 +329,18 @@ impl Shared {
                 count(&cell.vitals.processed, 1);
                 cell.vitals.note_latency(&self.host, packet.header.sent);
                 let out = &results.out[(first + i) * OUT_WORDS..][..OUT_WORDS];
-                self.route_entries(cell, &mut inside, packet, out, counts as usize & 255);
+                let out = out.get(..(counts as usize & 255) * ENTRY_WORDS).unwrap_or(out);
+                self.route_entries(cell, &mut inside, packet, out, &mut brought);
+                // What no message took along is freed: here, or, where the handler reaches no vectors, as it came.
+                if brought.take().is_none() && run.blocks.is_empty() {
+                    self.host.arena.release(packet);
+                }
             }
             drop(inside);
+            if done < packets.len() {
+                run.take_back(done, &results.arena).map(Lease::keep);
+                run.give_back(done);
+            }
             if let [faulted, rest @ ..] = &packets[done..] {
                 cell.mailbox.unpop(rest.iter().copied());
                 count(&cell.vitals.errors, 1);
@@ -266,17 +356,24 @@ impl Shared {
         }
     }
 
-    fn route_entries(&self, cell: &Cell, inside: &mut Inside, packet: &Packet, out: &[u32], entries: usize) {
+    fn route_entries(
+        &self,
+        cell: &Cell,
+        inside: &mut Inside,
+        packet: &Packet,
+        out: &[u32],
+        brought: &mut Option<Lease>,
+    ) {
         let mut replied = false;
-        for words in out.chunks_exact(ENTRY_WORDS).take(entries) {
-            let Some(out) = outbox::packet(&self.host, cell.id, |at| words[at]) else {
+        for words in out.chunks_exact(ENTRY_WORDS) {
+            let Some(out) = outbox::packet(&self.host, cell.id, |at| words[at], brought) else {
                 count(&cell.vitals.dropped, 1);
                 continue;
             };
             replied |= out.header.kind == Kind::Reply && out.header.destination == packet.header.sender.0;
             self.dispatch(cell, inside, out, Some(&packet.header));
         }
-        count(&cell.vitals.sent, entries as u64);
+        count(&cell.vitals.sent, (out.len() / ENTRY_WORDS) as u64);
         if packet.header.kind == Kind::Ask && !replied {
             let done = outbox::done(&self.host, packet);
             self.dispatch(cell, inside, done, Some(&packet.header));
@@ -284,8 +381,9 @@ impl Shared {
     }
 
     // The device failed: nobody knows what the handlers have done.
-    fn lost(&self, runs: &[Run], error: &ActorError) {
+    fn lost(&self, runs: &mut [Run], error: &ActorError) {
         for run in runs {
+            run.give_back(0);
             run.cell.vitals.fault();
             count(&run.cell.vitals.errors, run.packets.len() as u64);
             for packet in &run.packets {
@@ -316,6 +414,7 @@ impl Shared {
         let to = to.ok_or(Refusal::Gone)?;
         if outbox::is_unclaimed(&out.header, cause, &to.group) {
             count(&from.vitals.dropped, 1);
+            self.host.arena.release(out);
             return Ok(());
         }
         match to.mailbox.push(out, to.group.capacity) {

@@ -5,10 +5,13 @@
 //! back, and waits here, too.
 
 mod cell;
+mod deployed;
+mod figures;
 mod pump;
+mod queue;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,16 +20,20 @@ use perpetua_device::residency::{ResidencyGate, Section};
 use perpetua_device::{BackendKind, Device};
 
 use self::cell::Cell;
+use self::deployed::Deployed;
+use self::queue::Home;
 use super::Settings;
-use super::engine::{ActorImage, Engine, Frozen, Refusal};
+use super::arena::Memory;
+use super::engine::{ActorImage, Engine, Frozen, Refusal, look_after};
 use super::group::Group;
 use super::host::Host;
 use super::lock::{lock, read, write};
+use crate::dead_letters::DeadReason;
 use crate::device::layout::{COMMAND_BECOME, COMMAND_RESTART};
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
-use crate::message::{ActorId, Header, Kind, PACKET_WORDS, PAYLOAD_WORDS, Packet};
-use crate::resident::{Commons, Grid, Shape};
+use crate::message::{ActorId, Kind, Packet};
+use crate::resident::{Commons, Grid, GridOptions, Shape};
 use crate::telemetry::ActorMetrics;
 
 /// Homes of all launches together.
@@ -35,30 +42,6 @@ const HOMES: u32 = 132;
 const HOMES_OF_ONE: u32 = 32;
 /// For how long who asks looks for the answer at once.
 const LOOKS: Duration = Duration::from_micros(50);
-
-/// A launch on the device.
-struct Deployed {
-    group: Arc<Group>,
-    grid: Grid,
-    homes: Vec<Home>,
-    cells: Vec<Cell>,
-}
-
-/// What waits on the host's side of a home.
-#[derive(Default)]
-struct Home {
-    queue: Mutex<Queue>,
-}
-
-#[derive(Default)]
-struct Queue {
-    /// Packets that the ring has had no room for, in order.
-    waiting: VecDeque<[u32; PACKET_WORDS]>,
-    /// Actors of the packets that are in the ring, in order; for commands none.
-    inside: VecDeque<Option<u32>>,
-    /// Packets that the home had taken in when `inside` was last looked at.
-    taken: u32,
-}
 
 struct Shared {
     host: Arc<Host>,
@@ -80,9 +63,13 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
     let device = Device::new(BackendKind::Cuda, 0)?;
     let homes = device.info().multiprocessors.unwrap_or(HOMES).min(HOMES);
     let shape = Shape::new(homes, settings.device_actors);
+    let commons = Arc::new(Commons::new(&device, shape)?);
+    let mapped = Arc::clone(&commons);
+    host.arena
+        .set_source(move |bytes| mapped.arena(bytes / 4).map(Memory::mapped));
     let shared = Arc::new(Shared {
         host: Arc::clone(host),
-        commons: Arc::new(Commons::new(&device, shape)?),
+        commons,
         deployed: RwLock::default(),
         still: RwLock::default(),
         stopped: AtomicBool::new(false),
@@ -92,115 +79,6 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
         shared,
         pump: Mutex::new(Some(pump)),
     }))
-}
-
-impl Deployed {
-    fn cell(&self, actor: ActorId) -> Option<&Cell> {
-        self.cells.get(actor.0.wrapping_sub(self.group.first.0) as usize)
-    }
-
-    fn home(&self, actor: ActorId) -> (u32, Option<&Home>) {
-        let home = self.grid.home_of(actor.0);
-        (home, self.homes.get(home as usize))
-    }
-
-    /// Puts a packet into the ring of its actor's home, or behind those that wait for room there.
-    fn push(&self, words: [u32; PACKET_WORDS], counts: bool) {
-        let actor = ActorId(words[0]);
-        let (number, Some(home)) = self.home(actor) else {
-            return;
-        };
-        let mut queue = lock(&home.queue);
-        self.settle(number, &mut queue);
-        if queue.waiting.is_empty() && self.grid.push(number, [&words]) == 1 {
-            queue.inside.push_back(counts.then_some(actor.0));
-        } else {
-            queue.waiting.push_back(words);
-        }
-    }
-
-    /// Counts what the home has taken in since, and puts what waits into the ring where there is room.
-    fn settle(&self, number: u32, queue: &mut Queue) {
-        let taken = self.grid.report(number).taken_in as u32;
-        while queue.taken != taken {
-            queue.taken = queue.taken.wrapping_add(1);
-            if let Some(Some(actor)) = queue.inside.pop_front()
-                && let Some(cell) = self.cell(ActorId(actor))
-            {
-                cell.waits.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
-        while let Some(words) = queue.waiting.front() {
-            if self.grid.push(number, [words]) == 0 {
-                break;
-            }
-            let command = words[6] & 0xff == Kind::Command as u32;
-            queue.inside.push_back((!command).then_some(words[0]));
-            queue.waiting.pop_front();
-        }
-    }
-
-    /// Tells a home something about an actor, behind all that was sent before.
-    fn command(&self, actor: ActorId, command: u32, word: u32) {
-        let mut payload = [0; PAYLOAD_WORDS];
-        payload[0] = word;
-        let header = Header {
-            destination: actor.0,
-            sender: ActorId::HOST,
-            type_id: command,
-            correlation: 0,
-            sent: 0,
-            kind: Kind::Command,
-            priority: 0,
-            words: 1,
-            deadline: 0,
-        };
-        self.push(Packet { header, payload }.to_words(), false);
-    }
-
-    /// Packets on their way to an actor's home, its own or others'.
-    fn on_the_way(&self, actor: ActorId) -> usize {
-        let (number, Some(home)) = self.home(actor) else {
-            return 0;
-        };
-        let mut queue = lock(&home.queue);
-        self.settle(number, &mut queue);
-        queue.waiting.len() + queue.inside.len()
-    }
-
-    /// The actors as they stand; all grids are parked, and what came out was taken.
-    fn image(&self, images: &mut BTreeMap<ActorId, ActorImage>) -> Result<()> {
-        let grid = self.grid.image()?;
-        let mut packets: HashMap<u32, Vec<Packet>> = HashMap::new();
-        let waiting: Vec<[u32; PACKET_WORDS]> = self
-            .homes
-            .iter()
-            .flat_map(|home| lock(&home.queue).waiting.iter().copied().collect::<Vec<_>>())
-            .collect();
-        for words in grid.packets.iter().chain(&waiting) {
-            if let Some(packet) = Packet::from_words(words)
-                && packet.header.kind != Kind::Command
-            {
-                packets.entry(words[0]).or_default().push(packet);
-            }
-        }
-        let size = self.group.handler.state_size.max(1);
-        for (i, actor) in self.group.actors().enumerate() {
-            let state = grid.states.get(i * size..(i + 1) * size).unwrap_or_default();
-            let handled = grid.handled.get(i).copied().unwrap_or(0);
-            let on_the_way = packets.remove(&actor.0).unwrap_or_default();
-            let image = self
-                .cells
-                .get(i)
-                .and_then(|c| c.image(state, handled.into(), on_the_way));
-            images.extend(image.map(|image| (actor, image)));
-        }
-        Ok(())
-    }
-
-    fn index(&self, actor: ActorId) -> u32 {
-        actor.0.wrapping_sub(self.group.first.0)
-    }
 }
 
 impl Shared {
@@ -249,28 +127,35 @@ impl Engine for Resident {
         BackendKind::Cuda
     }
 
+    fn health(&self) -> Result<()> {
+        look_after(&self.shared.commons.device)
+    }
+
     fn is_resident(&self) -> bool {
         true
     }
 
     fn launch(&self, group: &Arc<Group>) -> Result<()> {
-        if group.run_limit.is_some() {
-            return Err(ActorError::Unsupported {
-                backend: "cuda",
-                operation: "a limit to a handler's time",
-                remedy: "leave `with_run_limit` out, or take `Backend::Cpu`",
-            });
+        if group.takes.iter().any(|takes| takes.room.is_some()) {
+            // As large as the runtime's builder says.
+            self.shared.host.arena.memory()?;
         }
-        let homes = group.count.clamp(1, HOMES_OF_ONE);
         let grid = Grid::new(
             &self.shared.commons,
             &group.handler,
             &group.initial,
-            group.first.0..group.first.0 + group.count,
-            homes,
+            &GridOptions {
+                actors: group.first.0..group.first.0 + group.count,
+                homes: group.count.clamp(1, HOMES_OF_ONE),
+                run_limit: group.run_limit,
+                group_size: group.block_size,
+            },
         )?;
         let deployed = Arc::new(Deployed {
-            homes: (0..grid.homes()).map(|_| Home::default()).collect(),
+            homes: (0..grid.homes())
+                .map(|home| Home::new(grid.report(home).taken_in as u32))
+                .collect(),
+            left: AtomicU32::new(group.count),
             cells: group.actors().map(|_| Cell::default()).collect(),
             group: Arc::clone(group),
             grid,
@@ -345,7 +230,17 @@ impl Engine for Resident {
             return Vec::new();
         };
         self.shared.drain(&deployed, deployed.grid.home_of(actor.0));
-        deployed.cell(actor).map(Cell::remove).unwrap_or_default()
+        let Some(cell) = deployed.cell(actor).filter(|cell| !cell.is_removed()) else {
+            return Vec::new();
+        };
+        let held = cell.remove();
+        // Of several that remove an actor each, one sees the last one go: AcqRel orders what the others did before it.
+        if deployed.left.fetch_sub(1, Ordering::AcqRel) == 1
+            && let Err(error) = self.retire(&deployed)
+        {
+            tracing::error!(%error, "a grid whose actors are gone does not leave its device");
+        }
+        held
     }
 
     fn write_state(&self, actor: ActorId, state: &[u8]) -> Result<()> {
@@ -392,7 +287,21 @@ impl Engine for Resident {
         let cell = deployed.cell(actor)?;
         deployed.on_the_way(actor);
         let handled = deployed.grid.handled(deployed.index(actor)).unwrap_or(0);
-        Some(cell.metrics(handled.into()))
+        let latency = deployed.grid.latencies(deployed.index(actor)).unwrap_or_default();
+        Some(ActorMetrics {
+            latency,
+            ..cell.metrics(handled.into())
+        })
+    }
+
+    fn metrics_of(&self, group: &Group) -> ActorMetrics {
+        let deployed = self.shared.find(group.first);
+        deployed.map(|deployed| deployed.metrics()).unwrap_or_default()
+    }
+
+    fn silence(&self, actor: ActorId) -> Option<Duration> {
+        let deployed = self.shared.find(actor)?;
+        Some(deployed.grid.silence(deployed.grid.home_of(actor.0)))
     }
 
     fn resume(&self, _actor: ActorId) {
@@ -455,6 +364,26 @@ impl Engine for Resident {
 }
 
 impl Resident {
+    /// Takes a launch off the device whose actors are all gone. What still came to them is undeliverable.
+    fn retire(&self, deployed: &Arc<Deployed>) -> Result<()> {
+        let _still = read(&self.shared.still);
+        write(&self.shared.deployed).retain(|d| !Arc::ptr_eq(d, deployed));
+        let left = deployed.grid.retire()?;
+        for home in 0..deployed.grid.homes() {
+            while deployed.grid.drain_waits(home) {
+                self.shared.drain(deployed, home);
+            }
+        }
+        for packet in left.iter().filter_map(Packet::from_words) {
+            if packet.header.kind != Kind::Command {
+                self.shared
+                    .host
+                    .undelivered(&deployed.group, &packet, DeadReason::Terminated);
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until the home has taken in all that was sent to an actor.
     fn settle(&self, deployed: &Deployed, actor: ActorId) {
         while deployed.on_the_way(actor) > 0 && !self.shared.stopped.load(Ordering::Acquire) {

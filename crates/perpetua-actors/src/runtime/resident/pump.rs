@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Deployed, Shared};
 use crate::clock::HlcTimestamp;
@@ -17,6 +17,11 @@ use crate::runtime::lock::{lock, read};
 const BATCH: usize = 64;
 /// Rounds without a packet after which the pump sleeps between two.
 const PATIENCE: u32 = 200;
+
+/// How often homes are looked at for signs of life.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How long after a handler's time is over its home must have given one.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// Starts the thread that takes out what nobody waits for.
 pub(super) fn start(shared: &Arc<Shared>) -> Result<JoinHandle<()>> {
@@ -32,6 +37,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<JoinHandle<()>> {
 
 fn run(shared: &Shared) {
     let mut idle = 0u32;
+    let mut looked = Instant::now();
     while !shared.stopped.load(Ordering::Acquire) {
         let all: Vec<Arc<Deployed>> = read(&shared.deployed).clone();
         let mut taken = 0;
@@ -41,11 +47,40 @@ fn run(shared: &Shared) {
                 shared.refill(deployed, home);
             }
         }
+        if looked.elapsed() > HEARTBEAT {
+            looked = Instant::now();
+            all.iter().for_each(|deployed| deployed.listen());
+        }
         idle = if taken > 0 { 0 } else { idle.saturating_add(1) };
         if idle > PATIENCE {
             std::thread::sleep(Duration::from_micros(50));
         } else {
             std::thread::yield_now();
+        }
+    }
+}
+
+impl Deployed {
+    /// Tells of homes that give no sign of life any more, once each.
+    fn listen(&self) {
+        for (number, home) in (0u32..).zip(&self.homes) {
+            let silence = self.grid.silence(number);
+            let silent = silence > self.grid.run_limit() + SILENCE;
+            if home.silent.swap(silent, Ordering::Relaxed) || !silent {
+                continue;
+            }
+            // A device that is lost says so to whoever asks it anything.
+            let cause = match self.grid.handled(0) {
+                Ok(_) => "its kernel does not go on".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            tracing::error!(
+                actors = self.group.name,
+                home = number,
+                ?silence,
+                cause,
+                "a home gives no sign of life: its actors answer nobody, until they are restored from a checkpoint"
+            );
         }
     }
 }

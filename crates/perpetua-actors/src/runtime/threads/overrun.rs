@@ -12,6 +12,7 @@ use super::run::Until;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::Packet;
+use crate::runtime::arena::BlockId;
 use crate::runtime::group::Group;
 use crate::runtime::lock::{lock, write};
 use crate::runtime::vitals::count;
@@ -58,7 +59,12 @@ impl Slot {
         };
         *lock(&self.current) = Some(Current {
             cell: Arc::clone(cell),
-            packet: *packet,
+            packet: {
+                // Its vectors are with the thread that does not return.
+                let mut packet = *packet;
+                BlockId::detach(&mut packet);
+                packet
+            },
             since: Instant::now(),
             limit,
         });

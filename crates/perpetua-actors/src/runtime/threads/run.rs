@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::dead_letters::DeadReason;
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Header, Kind, Packet};
+use crate::runtime::arena::{BlockId, Lease};
 use crate::runtime::engine::Refusal;
 use crate::runtime::mailbox::Push;
 use crate::runtime::outbox;
@@ -106,11 +107,14 @@ impl Shared {
         }
         let (low, high) = (now as u32, (now >> 32) as u32);
         context.begin(cell.id.0, head.sender.0, head.correlation, low, high);
+        let mut lease = self.host.arena.claim(packet);
+        let block = lease.as_mut().map_or(&mut [][..], Lease::words_mut);
         let native = cell.group.handler.native;
         let state = inside.state.pointer();
         // SAFETY: the state was made for this handler, with its first state's bytes (checked at launch to be a value); `inside` is
         // borrowed mutably from the only `Running`, so nobody else reaches it.
-        let run = AssertUnwindSafe(|| unsafe { native(context, state, head.type_id, &packet.payload) });
+        let run =
+            AssertUnwindSafe(|| unsafe { native(context, state, head.type_id, &packet.payload, block) });
         let outcome = match until {
             Until::Turn(slot) => slot.watched(cell, packet, || catch_unwind(run)),
             Until::Answered(_) => Some(catch_unwind(run)),
@@ -122,26 +126,40 @@ impl Shared {
             Ok(true) => {
                 count(&cell.vitals.processed, 1);
                 cell.vitals.note_latency(&self.host, head.sent);
-                self.route(cell, inside, context, packet);
+                self.route(cell, inside, context, packet, &mut lease);
             }
             Ok(false) => {
                 count(&cell.vitals.errors, 1);
+                lease.map(Lease::keep);
                 self.host.undelivered(&cell.group, packet, DeadReason::Foreign);
             }
             Err(panic) => {
                 count(&cell.vitals.errors, 1);
-                // What it has sent before stands.
-                self.route_entries(cell, inside, context, packet);
+                // What it has sent before stands, and has the vectors, if it took them along.
+                self.route_entries(cell, inside, context, packet, &mut lease);
                 cell.vitals.fault();
-                self.host.faulted(&cell.group, cell.id, packet, describe(&*panic));
+                let mut packet = *packet;
+                match lease {
+                    Some(lease) => drop(lease.keep()),
+                    None => BlockId::detach(&mut packet),
+                }
+                self.host
+                    .faulted(&cell.group, cell.id, &packet, describe(&*panic));
             }
         }
         true
     }
 
     /// Delivers what the handler has put into its outbox, and tells whoever asked where nothing was replied.
-    fn route(&self, cell: &Arc<Cell>, inside: &mut Inside, context: &Context, packet: &Packet) {
-        let replied = self.route_entries(cell, inside, context, packet);
+    fn route(
+        &self,
+        cell: &Arc<Cell>,
+        inside: &mut Inside,
+        context: &Context,
+        packet: &Packet,
+        lease: &mut Option<Lease>,
+    ) {
+        let replied = self.route_entries(cell, inside, context, packet, lease);
         let head = &packet.header;
         if head.kind == Kind::Ask && !replied {
             self.dispatch(cell, inside, outbox::done(&self.host, packet), head);
@@ -155,11 +173,12 @@ impl Shared {
         inside: &mut Inside,
         context: &Context,
         packet: &Packet,
+        lease: &mut Option<Lease>,
     ) -> bool {
         let mut replied = false;
         for entry in 0..context.entries() {
             let word = |at| context.outbox_word(entry, at as u32);
-            let Some(out) = outbox::packet(&self.host, cell.id, word) else {
+            let Some(out) = outbox::packet(&self.host, cell.id, word, lease) else {
                 count(&cell.vitals.dropped, 1);
                 continue;
             };
@@ -190,6 +209,7 @@ impl Shared {
         let to = self.find(ActorId(out.header.destination)).ok_or(Refusal::Gone)?;
         if outbox::is_unclaimed(&out.header, cause, &to.group) {
             count(&from.vitals.dropped, 1);
+            self.host.arena.release(out);
             return Ok(());
         }
         match to.mailbox.push(out, to.group.capacity) {

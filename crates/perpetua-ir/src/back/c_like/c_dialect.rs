@@ -61,6 +61,22 @@ pub(crate) trait CDialect: CNames {
 
     fn fence(&self, w: &mut Writer<'_>, scope: Scope);
 
+    fn clock(&self, _: &Module<'_>) -> Option<Expr> {
+        None
+    }
+
+    fn catch_fault(&self, _: &Module<'_>) -> Option<Expr> {
+        None
+    }
+
+    fn converge(&self, _: &mut Writer<'_>) -> bool {
+        false
+    }
+
+    fn nap(&self, _: &mut Writer<'_>, _: &Expr) -> bool {
+        false
+    }
+
     fn print(&self, w: &mut Writer<'_>, site: u32, pieces: &[PrintPiece], args: &[(Scalar, Expr)]);
 
     fn fault(&self, w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]);
@@ -227,6 +243,22 @@ impl<T: CDialect> Dialect for T {
 
     fn fence(&self, w: &mut Writer<'_>, scope: Scope) {
         CDialect::fence(self, w, scope);
+    }
+
+    fn clock(&self, m: &Module<'_>) -> Option<Expr> {
+        CDialect::clock(self, m)
+    }
+
+    fn catch_fault(&self, m: &Module<'_>) -> Option<Expr> {
+        CDialect::catch_fault(self, m)
+    }
+
+    fn converge(&self, w: &mut Writer<'_>) -> bool {
+        CDialect::converge(self, w)
+    }
+
+    fn nap(&self, w: &mut Writer<'_>, nanoseconds: &Expr) -> bool {
+        CDialect::nap(self, w, nanoseconds)
     }
 
     fn print(&self, w: &mut Writer<'_>, site: u32, pieces: &[PrintPiece], args: &[(Scalar, Expr)]) {

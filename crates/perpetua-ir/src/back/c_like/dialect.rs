@@ -121,6 +121,26 @@ pub(crate) trait Dialect {
     /// Orders this lane's accesses.
     fn fence(&self, w: &mut Writer<'_>, scope: Scope);
 
+    /// The device's clock; `None` where kernels cannot stay.
+    fn clock(&self, _: &Module<'_>) -> Option<Expr> {
+        None
+    }
+
+    /// The fault that this lane has met, which ends with that; `None` where kernels cannot stay.
+    fn catch_fault(&self, _: &Module<'_>) -> Option<Expr> {
+        None
+    }
+
+    /// Brings the subgroup's lanes together; false where kernels cannot stay.
+    fn converge(&self, _: &mut Writer<'_>) -> bool {
+        false
+    }
+
+    /// Lets others run for about so many nanoseconds; false where kernels cannot stay.
+    fn nap(&self, _: &mut Writer<'_>, _: &Expr) -> bool {
+        false
+    }
+
     /// Prints.
     fn print(&self, w: &mut Writer<'_>, site: u32, pieces: &[PrintPiece], args: &[(Scalar, Expr)]);
 

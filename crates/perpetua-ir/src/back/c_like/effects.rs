@@ -50,7 +50,7 @@ pub(crate) fn op_reads(op: &Op, functions: &[Effects]) -> Reads {
             .get(*f as usize)
             .map(|e| e.reads.clone())
             .unwrap_or_default(),
-        Op::IsDead => Reads {
+        Op::IsDead | Op::CatchFault(_) => Reads {
             dead: true,
             ..Reads::default()
         },
@@ -73,6 +73,12 @@ pub(crate) fn op_writes(op: &Op, functions: &[Effects]) -> Reads {
             .get(*f as usize)
             .map(|e| e.writes.clone())
             .unwrap_or_default(),
+        Op::CatchFault(_) => Reads {
+            dead: true,
+            ..Reads::default()
+        },
+        // It is the time between what stands before it and what follows.
+        Op::Clock => all_shared_memory(),
         _ => Reads::default(),
     }
 }
@@ -83,7 +89,9 @@ fn effect_writes(effect: &Effect) -> Reads {
             Some(s) if s.order != MemOrder::Relaxed => all_shared_memory(),
             _ => base_reads(place.base),
         },
-        Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Nap(_) => all_shared_memory(),
+        Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet | Effect::Nap(_) => {
+            all_shared_memory()
+        }
         Effect::Print(..) => Reads::default(),
         Effect::Fault { .. } => Reads {
             dead: true,
@@ -96,7 +104,9 @@ fn effect_writes(effect: &Effect) -> Reads {
 pub(crate) fn is_pure(op: &Op, functions: &[Effects]) -> bool {
     match op {
         Op::Load(_, sync) => sync.is_none(),
-        Op::Atomic(..) | Op::CompareExchange { .. } | Op::Subgroup(..) => false,
+        Op::Atomic(..) | Op::CompareExchange { .. } | Op::Subgroup(..) | Op::Clock | Op::CatchFault(_) => {
+            false
+        }
         Op::Call(f, _) => functions
             .get(*f as usize)
             .is_some_and(|e| !e.acts && e.writes.is_empty()),
@@ -132,13 +142,13 @@ pub(crate) fn of_functions(kernel: &Kernel) -> Vec<Effects> {
             match &stmt.inst {
                 Inst::Let(_, op) => {
                     e.reads.add(&op_reads(op, &all));
-                    e.acts |= matches!(op, Op::Subgroup(..) | Op::Load(_, Some(_)));
+                    e.acts |= matches!(op, Op::Subgroup(..) | Op::Load(_, Some(_)) | Op::Clock);
                     if let Op::Call(f, _) = op {
                         e.acts |= all.get(*f as usize).is_some_and(|e| e.acts);
                     }
                 }
                 Inst::Do(effect) => {
-                    e.acts |= matches!(effect, Effect::Barrier | Effect::Fence(_) | Effect::Print(..));
+                    e.acts |= !matches!(effect, Effect::Store(..) | Effect::Fault(..));
                 }
                 _ => {}
             }
@@ -148,6 +158,11 @@ pub(crate) fn of_functions(kernel: &Kernel) -> Vec<Effects> {
         all.push(e);
     }
     all
+}
+
+/// Whether the kernel catches faults of its own lanes.
+pub(crate) fn catches_faults(kernel: &Kernel) -> bool {
+    kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::CatchFault(_))))
 }
 
 /// Whether the kernel asks anywhere if the lane has faulted.
@@ -250,7 +265,7 @@ impl Needs {
                 self.block_idx = true;
             }
             Effect::Print(..) => self.print = true,
-            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Nap(_) => {}
+            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet | Effect::Nap(_) => {}
         }
     }
 

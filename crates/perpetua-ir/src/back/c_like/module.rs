@@ -19,6 +19,8 @@ pub(crate) struct Module<'a> {
     pub(crate) needs: Vec<Needs>,
     /// Needs of the kernel's body, calls included.
     pub(crate) entry_needs: Needs,
+    /// Whether the kernel asks which faults its lanes have met.
+    pub(crate) catches: bool,
     /// Name of the entry point.
     pub(crate) entry: String,
     /// Names of the kernel's parameters.
@@ -66,6 +68,7 @@ impl<'a> Module<'a> {
             effects: super::effects::of_functions(kernel),
             needs,
             entry_needs,
+            catches: super::effects::catches_faults(kernel),
             entry,
             params,
             shared,

@@ -236,9 +236,23 @@ impl<'m> Writer<'m> {
                 self.settle_reads(&written);
                 self.d.fence(self, *scope);
             }
-            // As above: no target of these has the capability.
-            Effect::Converge | Effect::Nap(_) => {
-                self.m.unsupported(stmt.line, "what resident kernels need");
+            // Targets without the capability never come here.
+            Effect::Meet => {
+                self.settle_reads(&written);
+                self.d.barrier(self);
+            }
+            Effect::Converge => {
+                self.settle_reads(&written);
+                if !self.d.converge(self) {
+                    self.m.unsupported(stmt.line, "what resident kernels need");
+                }
+            }
+            Effect::Nap(v) => {
+                let nanoseconds = self.take(*v);
+                self.settle_reads(&written);
+                if !self.d.nap(self, &nanoseconds) {
+                    self.m.unsupported(stmt.line, "what resident kernels need");
+                }
             }
             Effect::Print(pieces, args) => {
                 let args = self.take_scalars(args);
@@ -438,10 +452,17 @@ impl<'m> Writer<'m> {
                 self.d.call(self.m, *f, &args)
             }
             Op::IsDead => self.d.dead(self.m),
-            // No target of these has the capability.
-            Op::Clock | Op::CatchFault => {
-                self.m.unsupported(self.line, "what resident kernels need");
-                Expr::whole("unsupported")
+            Op::Clock | Op::CatchFault(_) => {
+                let written = writes(inst, &self.m.effects);
+                self.settle_reads(&written);
+                let e = match op {
+                    Op::Clock => self.d.clock(self.m),
+                    _ => self.d.catch_fault(self.m),
+                };
+                e.unwrap_or_else(|| {
+                    self.m.unsupported(self.line, "what resident kernels need");
+                    Expr::whole("unsupported")
+                })
             }
         }
     }

@@ -4,6 +4,7 @@
 use super::super::c_like::c::{self, CNames};
 use super::super::c_like::{Dialect, Expr, Module, Spot, Writer};
 use super::dialect::Cuda;
+use super::resident;
 use crate::ir::{AtomicOp, MemOrder, Scalar, Scope, Sync, Type};
 use crate::ops::BinaryOp;
 
@@ -77,6 +78,9 @@ fn to_bits(d: &Cuda, m: &Module<'_>, s: Scalar, value: &Expr) -> Expr {
 }
 
 pub(super) fn load(d: &Cuda, w: &mut Writer<'_>, spot: &Spot, place: &Expr, sync: Sync) -> Expr {
+    if spot.ty.as_scalar().is_none() {
+        return resident::load_whole(d, w, spot, place, scope_word(sync.scope), scope_ptx(sync.scope));
+    }
     let s = spot.scalar();
     let u = bits_of(s);
     let name = load_function(d, w.m, u, sync);
@@ -98,6 +102,10 @@ fn load_function(d: &Cuda, m: &Module<'_>, u: Scalar, sync: Sync) -> String {
 }
 
 pub(super) fn store(d: &Cuda, w: &mut Writer<'_>, spot: &Spot, place: &Expr, value: &Expr, sync: Sync) {
+    if spot.ty.as_scalar().is_none() {
+        let scope = (scope_word(sync.scope), scope_ptx(sync.scope));
+        return resident::store_whole(d, w, spot, (place, value), scope);
+    }
     let s = spot.scalar();
     let u = bits_of(s);
     let key = format!("store_{}_{}_{u}", order_word(sync.order), scope_word(sync.scope));

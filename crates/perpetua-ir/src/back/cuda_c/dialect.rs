@@ -2,7 +2,7 @@
 
 use super::super::c_like::c::{self, CNames};
 use super::super::c_like::{Bind, CDialect, Expr, Module, Spot, Writer};
-use super::{atomics, is_bits, report, subgroup};
+use super::{atomics, is_bits, report, resident, subgroup};
 use crate::ir::{AtomicOp, Axis, Base, Builtin, PrintPiece, Scalar, Scope, SubgroupOp, Sync, Type};
 use crate::ops::{BinaryOp, Spelling, TernaryOp, UnaryOp};
 use crate::pass::Operation;
@@ -16,6 +16,8 @@ pub(super) struct Cuda {
     pub(super) site_base: String,
     pub(super) print_ring: String,
     pub(super) dead_name: String,
+    /// The number plus one of the site where the lane has faulted, in kernels that ask.
+    pub(super) caught_name: String,
 }
 
 impl Cuda {
@@ -31,6 +33,7 @@ impl Cuda {
             site_base: m.global_name("site_base"),
             print_ring: m.global_name("print_ring"),
             dead_name: m.global_name("dead"),
+            caught_name: m.global_name("caught"),
         }
     }
 
@@ -386,7 +389,7 @@ impl CDialect for Cuda {
 
     fn hidden_arguments(&self, m: &Module<'_>, f: u32) -> Vec<String> {
         let needs = m.needs.get(f as usize);
-        let hidden = needs.map(|n| super::hidden(self, n)).unwrap_or_default();
+        let hidden = needs.map(|n| super::hidden(m, self, n)).unwrap_or_default();
         hidden.into_iter().map(|(_, name)| name).collect()
     }
 
@@ -400,6 +403,24 @@ impl CDialect for Cuda {
             Scope::Device => "__threadfence();",
             Scope::System => "__threadfence_system();",
         });
+    }
+
+    fn clock(&self, m: &Module<'_>) -> Option<Expr> {
+        Some(resident::clock(m))
+    }
+
+    fn catch_fault(&self, m: &Module<'_>) -> Option<Expr> {
+        Some(resident::catch_fault(self, m))
+    }
+
+    fn converge(&self, w: &mut Writer<'_>) -> bool {
+        w.write("__syncwarp();");
+        true
+    }
+
+    fn nap(&self, w: &mut Writer<'_>, nanoseconds: &Expr) -> bool {
+        w.write(&format!("__nanosleep({});", nanoseconds.text));
+        true
     }
 
     fn print(&self, w: &mut Writer<'_>, site: u32, pieces: &[PrintPiece], args: &[(Scalar, Expr)]) {

@@ -5,6 +5,7 @@
 mod atomics;
 mod dialect;
 mod report;
+mod resident;
 mod subgroup;
 mod words;
 
@@ -25,12 +26,13 @@ const SHARED_BYTES: u32 = 48 << 10;
 /// [`RenderError::Unsupported`] for what the plain convention has no parameter for: lengths of buffers.
 /// [`RenderError::Limit`] for more than 48 KiB of static workgroup memory.
 pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, RenderError> {
+    let plain = abi == CudaAbi::Plain;
+    // What catches faults has to be told where they are numbered from.
     let capabilities = Capability::ALL
         .into_iter()
-        .filter(|c| *c != Capability::Residency);
+        .filter(|c| !plain || *c != Capability::Residency);
     require(verified, &capabilities.collect(), "CUDA C")?;
     check_shared(verified.kernel(), SHARED_BYTES, "CUDA C")?;
-    let plain = abi == CudaAbi::Plain;
     let prepared = prepare(verified, &|operation| native(operation, plain), !plain);
     let kernel = &prepared.kernel;
     let target = if plain { "plain CUDA C" } else { "CUDA C" };
@@ -47,7 +49,7 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
             .map(|((_, ty), name)| format!("{} {name}", d.type_name_of(&m, ty)))
             .collect();
         if let Some(needs) = m.needs.get(i) {
-            params.extend(hidden(&d, needs).into_iter().map(|(declared, _)| declared));
+            params.extend(hidden(&m, &d, needs).into_iter().map(|(declared, _)| declared));
         }
         let result = f
             .result
@@ -87,7 +89,7 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
 
 /// What a function is passed behind the scenes: declaration and argument. (It cannot reach buffers or workgroup
 /// variables.)
-fn hidden(d: &Cuda, needs: &Needs) -> Vec<(String, String)> {
+fn hidden(m: &Module<'_>, d: &Cuda, needs: &Needs) -> Vec<(String, String)> {
     let mut out = Vec::new();
     if d.plain {
         return out;
@@ -95,6 +97,9 @@ fn hidden(d: &Cuda, needs: &Needs) -> Vec<(String, String)> {
     let mut add = |ty: &str, name: &str| out.push((format!("{ty} {name}"), name.to_owned()));
     if needs.dead {
         add("bool&", &d.dead_name);
+    }
+    if needs.fault && m.catches {
+        add("unsigned int&", &d.caught_name);
     }
     if needs.fault {
         add("unsigned int*", &d.fault_record);
@@ -152,6 +157,9 @@ fn entry(m: &Module<'_>, d: &Cuda, body: &str) -> String {
     }
     if m.entry_needs.dead && !d.plain {
         start.push_str(&format!("    bool {} = false;\n", d.dead_name));
+    }
+    if m.catches {
+        start.push_str(&format!("    unsigned int {} = 0u;\n", d.caught_name));
     }
     format!(
         "extern \"C\" __global__ void {bounds}{}({})\n{{\n{start}{body}}}\n",

@@ -56,6 +56,9 @@ pub(super) fn fault(d: &Cuda, w: &mut Writer<'_>, site: u32, operands: &[(Scalar
     let first = operands.next().unwrap_or_else(|| zero.clone());
     let second = operands.next().unwrap_or(zero);
     mark_dead(w, &d.dead_name);
+    if w.m.catches {
+        w.write(&format!("{} = {} + {}u;", d.caught_name, d.site_base, site + 1));
+    }
     w.write(&format!(
         "{name}({}, {} + {site}u, {}, {});",
         d.fault_record, d.site_base, first.text, second.text

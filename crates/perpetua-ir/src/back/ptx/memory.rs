@@ -34,7 +34,7 @@ pub(super) type AddressKey = (Leaf, Leaf, u32);
 pub(super) struct Location {
     pub(super) space: Space,
     base: Origin,
-    offset: i64,
+    pub(super) offset: i64,
     /// What the address is a multiple of.
     align: u32,
 }
@@ -46,6 +46,16 @@ enum Origin {
 }
 
 impl Location {
+    /// A variable of the lane's own.
+    pub(super) fn of_variable(name: &str, align: u32) -> Location {
+        Location {
+            space: Space::Local,
+            base: Origin::Name(name.to_owned()),
+            offset: 0,
+            align,
+        }
+    }
+
     /// The address `more` bytes further, as an operand.
     pub(super) fn at(&self, more: u32) -> String {
         let offset = self.offset + i64::from(more);
@@ -262,13 +272,7 @@ impl Renderer<'_> {
                 return;
             }
         }
-        let base = match &at.base {
-            Origin::Register(leaf) => *leaf,
-            Origin::Name(name) => {
-                let name = name.clone();
-                self.symbol(&name, at.space == Space::Shared)
-            }
-        };
+        let base = self.base_of(at);
         let key = (base, index, stride);
         const NEAR: usize = 32;
         let known = self.addresses.iter().rev().take(NEAR).find(|(k, _)| *k == key);
@@ -281,6 +285,17 @@ impl Renderer<'_> {
             }
         };
         at.base = Origin::Register(address);
+    }
+
+    /// The register that holds what a location's offset counts from.
+    pub(super) fn base_of(&mut self, at: &Location) -> Leaf {
+        match &at.base {
+            Origin::Register(leaf) => *leaf,
+            Origin::Name(name) => {
+                let name = name.clone();
+                self.symbol(&name, at.space == Space::Shared)
+            }
+        }
     }
 
     /// base + index * stride.

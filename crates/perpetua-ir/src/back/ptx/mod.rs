@@ -4,11 +4,12 @@
 //!
 //! In the order of the work: `signature` writes the module's head, parameters and tables; `frame` holds values
 //! and variables of the code being written; `statement` writes control flow; `integer`, `float` and `convert`
-//! operators; `memory` places, loads and stores; `atomic` what orders or changes memory atomically; `subgroup`
+//! operators; `memory` places, loads and stores, `copy` large values from one place to another; `atomic` what orders or changes memory atomically; `subgroup`
 //! exchanges among lanes; `report` faults and prints. `emit` is the text below them all.
 
 mod atomic;
 mod convert;
+mod copy;
 mod emit;
 mod float;
 mod frame;

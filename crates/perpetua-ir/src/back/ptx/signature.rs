@@ -128,7 +128,7 @@ impl<'k> Renderer<'k> {
             variables: Vec::new(),
             dead: None,
             caught: None,
-            catches: kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::CatchFault))),
+            catches: kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::CatchFault(_)))),
             report: None,
             mask: None,
         }

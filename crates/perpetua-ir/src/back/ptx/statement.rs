@@ -9,14 +9,19 @@ impl<'k> Renderer<'k> {
     /// Writes a block; says whether control never comes to its end.
     pub(super) fn block(&mut self, block: &'k Block) -> bool {
         let addresses = self.addresses.len();
-        let mut ended = false;
+        let (mut ended, mut copied) = (false, false);
         for (i, stmt) in block.0.iter().enumerate() {
+            if std::mem::take(&mut copied) {
+                continue;
+            }
+            let next = block.0.get(i + 1);
             if ended {
                 self.skip(stmt);
-            } else {
-                self.out.line(stmt.line);
-                ended = self.statement(stmt, block.0.get(i + 1));
+                continue;
             }
+            self.out.line(stmt.line);
+            copied = self.copy_large(stmt, next);
+            ended = !copied && self.statement(stmt, next);
         }
         self.addresses.truncate(addresses);
         ended
@@ -218,7 +223,7 @@ impl<'k> Renderer<'k> {
                 emit!(self, "mov.u64 {d}, %globaltimer");
                 self.define_leaf(v, d);
             }
-            Op::CatchFault => {
+            Op::CatchFault(_) => {
                 let d = self.out.word();
                 let (caught, dead) = (self.caught_register(), self.dead_register());
                 emit!(self, "mov.u32 {d}, {caught}");
@@ -266,6 +271,11 @@ impl<'k> Renderer<'k> {
             }
             Effect::Converge => {
                 self.converge();
+                false
+            }
+            Effect::Meet => {
+                emit!(self, "barrier.sync 0");
+                self.met();
                 false
             }
             Effect::Nap(v) => {

@@ -129,6 +129,11 @@ impl<'k> Renderer<'k> {
     /// Waits for all lanes of the warp that have not ended: from here on they run together.
     pub(super) fn converge(&mut self) {
         emit!(self, "bar.warp.sync {FULL:#x}");
+        self.met();
+    }
+
+    /// All lanes of the warp have come here.
+    pub(super) fn met(&mut self) {
         if self.mask.is_some() {
             self.mask = Some(Mask::Known(Leaf::Imm(FULL)));
         }

@@ -9,11 +9,16 @@ use std::sync::Arc;
 
 use perpetua_syntax::{ConstDef, EnumDef, Function, FunctionKind, StructDef, parse};
 
+use super::describe::TypeDesc;
 use super::resolve::FunctionDef;
 use super::source::SourceError;
 
 mod collect;
+mod handlers;
 mod lookup;
+
+use handlers::HandlerPaths;
+pub use handlers::{HandlerKernels, HandlerLibrary, handlers_in_file};
 
 /// A module's name within the file; the file itself is empty.
 type ModulePath = Vec<String>;
@@ -31,6 +36,8 @@ enum ItemKind {
     Alias(ConstDef),
     Struct(StructDef),
     Enum(EnumDef),
+    /// A type that the file does not define.
+    Described(TypeDesc),
     /// A type without `derive(GpuType)`, a function without an attribute, and so on: what to do about it.
     Unusable(String),
 }
@@ -49,6 +56,7 @@ pub(super) struct Items {
     globs: HashMap<ModulePath, Vec<Vec<String>>>,
     modules: Vec<ModulePath>,
     kernels: Vec<Vec<String>>,
+    handlers: Vec<HandlerPaths>,
 }
 
 /// The kernels of a source file, by name, in the order in which they stand.
@@ -99,14 +107,14 @@ fn mark_of(attrs: &[syn::Attribute]) -> Mark {
     Mark::None
 }
 
-/// Whether `derive(GpuType)` stands among the attributes.
-fn derives_gpu_type(attrs: &[syn::Attribute]) -> bool {
+/// Whether `derive(name)` stands among the attributes.
+fn derives(attrs: &[syn::Attribute], name: &str) -> bool {
     attrs.iter().any(|attr| {
         let mut found = false;
         if attr.path().is_ident("derive") {
             // A derive that does not parse is rustc's to refuse.
             let _ = attr.parse_nested_meta(|meta| {
-                found |= meta.path.segments.last().is_some_and(|s| s.ident == "GpuType");
+                found |= meta.path.segments.last().is_some_and(|s| s.ident == name);
                 Ok(())
             });
         }

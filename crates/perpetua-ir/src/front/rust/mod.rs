@@ -31,7 +31,7 @@ pub use describe::*;
 pub use emit::{InferredLocal, inferred_locals, lower, lower_device};
 pub use error::LowerError;
 #[cfg(feature = "transpile")]
-pub use file::kernels_in_file;
+pub use file::{HandlerKernels, HandlerLibrary, handlers_in_file, kernels_in_file};
 pub use gpu_type::{GpuConst, GpuType};
 pub use instantiate::{GenericValue, Instantiation};
 pub use resolve::{FunctionDef, FunctionKey, Resolutions, Resolved, Resolver};

@@ -171,7 +171,7 @@ impl<'a> Flattener<'a> {
                 regs
             }
             Op::Call(f, args) => self.call(cx, v, *f, args)?,
-            Op::Clock | Op::CatchFault => return Err(resident("clock, catch_fault")),
+            Op::Clock | Op::CatchFault(_) => return Err(resident("clock, catch_fault")),
             Op::IsDead => {
                 let out = self.fresh(cx, v, 1);
                 self.emit(cx, Code::IsDead { out });
@@ -329,7 +329,9 @@ impl<'a> Flattener<'a> {
                 self.program.synchronises = true;
                 self.emit(cx, Code::Fence { scope: *scope });
             }
-            Effect::Converge | Effect::Nap(_) => return Err(resident("nap, converge")),
+            Effect::Converge | Effect::Meet | Effect::Nap(_) => {
+                return Err(resident("nap, converge, meet"));
+            }
             Effect::Print(pieces, values) => {
                 let (mut args, mut types) = (Vec::new(), Vec::new());
                 for v in values {
@@ -350,7 +352,11 @@ impl<'a> Flattener<'a> {
                     *operand = self.scalar(cx, *v)?;
                     types.push(cx.declarations.scalar(*v, "operand of a fault")?);
                 }
-                let site = self.site(cx, *kind, "enum".into(), types);
+                let subject = match kind {
+                    FaultKind::IndexOutOfBounds => "span",
+                    _ => "enum",
+                };
+                let site = self.site(cx, *kind, subject.into(), types);
                 self.program.statement_sites.push(site);
                 self.emit(cx, Code::Fault { site, operands });
             }

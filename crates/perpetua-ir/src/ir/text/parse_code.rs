@@ -269,6 +269,7 @@ impl<'t> Parser<'t> {
                 self.simple(Inst::Do(Effect::Fence(scope)))
             }
             "converge" => self.simple(Inst::Do(Effect::Converge)),
+            "meet" => self.simple(Inst::Do(Effect::Meet)),
             "nap" => {
                 let v = self.value()?;
                 self.simple(Inst::Do(Effect::Nap(v)))

@@ -77,7 +77,10 @@ impl<'t> Parser<'t> {
             }
             "is_dead" => Op::IsDead,
             "clock" => Op::Clock,
-            "catch_fault" => Op::CatchFault,
+            "catch_fault" => {
+                self.cursor.space();
+                Op::CatchFault(self.value()?)
+            }
             _ => match self.named(scope, word)? {
                 Some(op) => op,
                 None => return Err(start.expected("an operation")),

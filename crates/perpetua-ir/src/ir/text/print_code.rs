@@ -279,7 +279,7 @@ impl<'a, 'w> Printer<'a, 'w> {
             }
             Op::IsDead => self.word("is_dead"),
             Op::Clock => self.word("clock"),
-            Op::CatchFault => self.word("catch_fault"),
+            Op::CatchFault(until) => write!(self.out, "catch_fault %{}", until.0),
         }
     }
 
@@ -294,6 +294,7 @@ impl<'a, 'w> Printer<'a, 'w> {
             Effect::Barrier => self.word("barrier"),
             Effect::Fence(scope) => write!(self.out, "fence {}", words::scope(*scope)),
             Effect::Converge => self.word("converge"),
+            Effect::Meet => self.word("meet"),
             Effect::Nap(v) => write!(self.out, "nap %{}", v.0),
             Effect::Print(pieces, args) => {
                 self.word("print")?;

@@ -16,6 +16,7 @@
 //! with the length or by the same check, masked and bounded indices, division by constants.
 
 mod known;
+mod limit;
 mod rewrite;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use crate::ir::{Block, Body, Checks, Effect, Inst, Kernel, Op, Scalar, Type};
 use crate::pass::inline::inline_functions;
 use crate::print::PrintSite;
 use crate::verify::Verified;
+use limit::limit_loops;
 use rewrite::{Policy, Rewriter};
 use uniformity::Uniformity;
 
@@ -94,9 +96,10 @@ fn explicit(kernel: &Kernel) -> Explicit {
     let (mut kernel, faults) = match kernel.checks {
         Checks::Off | Checks::Explicit => (kernel.clone(), source_sites(kernel)),
         Checks::On if synchronises(kernel) => walk_on(kernel),
-        Checks::On | Checks::Caught => return_at_once(kernel),
+        Checks::On => return_at_once(kernel),
+        Checks::Caught => return_at_once(&limit_loops(kernel)),
     };
-    let catches = kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::CatchFault)));
+    let catches = kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::CatchFault(_))));
     let dies_at_once = kernel.checks == Checks::On && !synchronises(&kernel) && !catches;
     kernel.checks = Checks::Explicit;
     let prints = print_sites(&kernel);
@@ -140,7 +143,7 @@ fn source_sites(kernel: &Kernel) -> Vec<FaultSite> {
                 sites.push(FaultSite {
                     kind: *kind,
                     line: stmt.line,
-                    subject: rewrite::SOURCE_SUBJECT.into(),
+                    subject: rewrite::source_subject(*kind).into(),
                     operands: operands.iter().filter_map(|v| scalar_of(body, *v)).collect(),
                 });
             }

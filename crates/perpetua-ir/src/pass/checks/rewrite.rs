@@ -14,7 +14,12 @@ use crate::ir::{
 use crate::ops::{BinaryOp, TernaryOp};
 
 /// Subject of faults that the front end wrote as statements.
-pub(super) const SOURCE_SUBJECT: &str = "enum";
+pub(super) const fn source_subject(kind: FaultKind) -> &'static str {
+    match kind {
+        FaultKind::IndexOutOfBounds => "span",
+        _ => "enum",
+    }
+}
 
 /// What a faulting lane does in a body.
 pub(super) enum Policy {
@@ -475,12 +480,12 @@ impl<'a> Rewriter<'a> {
                 self.unless_dead(Inst::Do(effect.clone()), here, out);
                 false
             }
-            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Nap(_) => {
+            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet | Effect::Nap(_) => {
                 push(out, here.line, Inst::Do(effect.clone()));
                 false
             }
             Effect::Fault(kind, operands) => {
-                self.site(*kind, SOURCE_SUBJECT, operands, here);
+                self.site(*kind, source_subject(*kind), operands, here);
                 push(out, here.line, Inst::Do(effect.clone()));
                 // The source took control to end here, so it may read variables that it did not store to.
                 let locals = 0..self.source.locals.len() as u32;
@@ -855,7 +860,7 @@ fn past_label(depth: u32, exit: Exit) -> u32 {
 
 /// Whether a statement catches the fault of the block before it.
 fn is_catch(stmt: &Stmt) -> bool {
-    matches!(stmt.inst, Inst::Let(_, Op::CatchFault))
+    matches!(stmt.inst, Inst::Let(_, Op::CatchFault(_)))
 }
 
 /// Number of statements in pre-order, the statement itself included.

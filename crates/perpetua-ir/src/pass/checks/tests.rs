@@ -507,3 +507,38 @@ fn divergent_loops_are_left_and_uniform_variables_kept_in_step() {
     // Dead lanes skip the store in the second loop.
     assert_eq!(count_of(&e, is_dead), 1);
 }
+
+#[test]
+fn only_loops_whose_faults_are_caught_look_at_the_clock() {
+    let text = "kernel k(out: buffer<u32, read_write>) checks(caught) {
+  %0: u64 = clock
+  %1: u32 = const 0
+  loop {
+    store out[%1], %1
+    break 0
+  }
+  block {
+    loop {
+      loop {
+        store out[%1], %1
+      }
+    }
+  }
+  %2: u32 = catch_fault %0
+  loop {
+    break 0
+  }
+}
+";
+    let kernel: Kernel = text.parse().expect("parses");
+    let explicit = make_explicit(&verify(kernel).expect("verifies"));
+    check_form(&explicit);
+    let kinds: Vec<_> = explicit.faults().iter().map(|s| s.kind).collect();
+    // Each of the two loops, and the store in the inner one.
+    let limit = FaultKind::TimeLimit;
+    assert_eq!(kinds, [limit, limit, FaultKind::IndexOutOfBounds]);
+    assert_eq!(
+        count_of(&explicit, |inst| matches!(inst, Inst::Let(_, Op::Clock))),
+        3
+    );
+}

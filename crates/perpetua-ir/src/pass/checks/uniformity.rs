@@ -107,7 +107,7 @@ impl Walk<'_> {
                 Op::Builtin(Builtin::ThreadIdx(_) | Builtin::SubgroupLane)
                 | Op::IsDead
                 | Op::Clock
-                | Op::CatchFault => true,
+                | Op::CatchFault(_) => true,
                 Op::Load(place, None) => self.place(place),
                 Op::Load(_, Some(_)) | Op::Atomic(..) | Op::CompareExchange { .. } | Op::Subgroup(..) => true,
                 _ => false,

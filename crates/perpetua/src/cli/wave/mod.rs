@@ -1,6 +1,7 @@
-//! `perpetua wave`: what can be asked for. [`session`] does it, [`output`] and [`video`] write what comes of it, [`bench`]
-//! measures.
+//! `perpetua wave`: what can be asked for. [`session`] does it, or [`actors`] with tiles that stay, [`output`] and [`video`] write
+//! what comes of it, [`bench`] measures.
 
+mod actors;
 mod bench;
 mod output;
 mod session;
@@ -43,6 +44,9 @@ pub(super) struct Args {
     /// How the field is stored
     #[arg(long, value_enum, default_value_t = Dtype::F32)]
     dtype: Dtype,
+    /// How steps come about
+    #[arg(long, value_enum, default_value_t = Mode::Launch)]
+    mode: Mode,
     /// Open a window: watch, and draw walls, lenses, sources
     #[arg(long)]
     window: bool,
@@ -116,6 +120,15 @@ impl From<Dtype> for Storage {
     }
 }
 
+/// How steps come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Kernels, launched in batches
+    Launch,
+    /// Tiles that stay where they run (CUDA, CPU), and exchange their borders
+    Actors,
+}
+
 /// A colour map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Colors {
@@ -155,6 +168,7 @@ impl Default for Args {
             steps: None,
             time_step: None,
             dtype: Dtype::F32,
+            mode: Mode::Launch,
             window: false,
             out: "wave.png".into(),
             animate: None,
@@ -242,6 +256,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         };
         write!(stdout(), "{text}")?;
         return Ok(());
+    }
+    if args.mode == Mode::Actors {
+        return actors::run(args, &load(&args.scene)?);
     }
     if args.window {
         return open_window(args);

@@ -16,9 +16,9 @@ use super::{Args, Failure, read};
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Time between two looks at the clock, about.
-const BATCH: Duration = Duration::from_millis(80);
+pub(super) const BATCH: Duration = Duration::from_millis(80);
 
-const TEMPLATE: &str = "{bar:30} {pos}/{len} steps  {msg}  {eta} left";
+pub(super) const TEMPLATE: &str = "{bar:30} {pos}/{len} steps  {msg}  {eta} left";
 
 /// What draws a layer.
 struct Drawing {
@@ -113,6 +113,16 @@ impl Films {
     }
 }
 
+/// From here on Ctrl-C is seen to between two batches; a second one changes nothing.
+pub(super) fn catch_interrupts() -> Result<(), Failure> {
+    Ok(ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed))?)
+}
+
+/// Whether there was a Ctrl-C.
+pub(super) fn was_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
 pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
     for (option, path) in [
         ("--out", Some(&args.out)),
@@ -162,8 +172,7 @@ pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
         scene.name,
         simulation.model().time_step
     );
-    // A second Ctrl-C while the first is being seen to changes nothing.
-    ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed))?;
+    catch_interrupts()?;
     let drawing = Drawing::new(args, scene, &simulation)?;
     let mut films = Films::new(args, &simulation)?;
     match advance(&mut simulation, &mut films, &drawing, steps) {
@@ -241,7 +250,7 @@ fn advance(
             "{rate:.0} steps/s, {:.3} Gcell/s",
             rate * simulation.model().cells.len() as f64 * 1e-9
         ));
-        if INTERRUPTED.load(Ordering::Relaxed) && simulation.step_count() < steps {
+        if was_interrupted() && simulation.step_count() < steps {
             bar.abandon();
             return Ok(false);
         }

@@ -25,11 +25,18 @@ pub(super) const DRIVEN: usize = 16;
 
 /// The field of a cell at the next step. `around` is the sum of its neighbours less as many times itself, `stiffness`
 /// the squared Courant number, `keep` what is left of the field's change after a step's damping: (1 - d) / (1 + d).
-/// Wave fronts decay into denormals, which stall some processors: what is too small to matter becomes zero.
 #[device]
 #[inline(always)]
 fn leap(now: f32, before: f32, around: f32, stiffness: f32, keep: f32) -> f32 {
-    let next = now + keep * (now - before) + (0.5 + 0.5 * keep) * stiffness * around;
+    swing(now, before, around, keep, (0.5 + 0.5 * keep) * stiffness)
+}
+
+/// The same with what its neighbours pull at it: `(0.5 + 0.5 keep) stiffness`.
+/// Wave fronts decay into denormals, which stall some processors: what is too small to matter becomes zero.
+#[device]
+#[inline(always)]
+pub(super) fn swing(now: f32, before: f32, around: f32, keep: f32, pull: f32) -> f32 {
+    let next = now + keep * (now - before) + pull * around;
     if next.abs() < 1e-30 { 0.0 } else { next }
 }
 
@@ -37,7 +44,7 @@ fn leap(now: f32, before: f32, around: f32, stiffness: f32, keep: f32) -> f32 {
 /// upwind); with `edge` zero it stays at rest.
 #[device]
 #[inline(always)]
-fn leave(now: f32, inside: f32, edge: f32) -> f32 {
+pub(super) fn leave(now: f32, inside: f32, edge: f32) -> f32 {
     let next = now + edge * (inside - now);
     if next.abs() < 1e-30 { 0.0 } else { next }
 }

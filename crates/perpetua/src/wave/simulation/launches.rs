@@ -200,7 +200,7 @@ impl Simulation {
     }
 
     /// How much of what comes from inside leaves at the border in a step.
-    pub(super) fn edge_of(model: &Model) -> f32 {
+    pub(in crate::wave) fn edge_of(model: &Model) -> f32 {
         match model.border {
             Border::Reflect => 0.0,
             Border::Absorb(_) => (model.fastest() * model.time_step / model.spacing) as f32,

@@ -6,7 +6,10 @@ use super::value::{Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::Ty;
-use crate::ir::{AtomicOp, Axis, Base, Builtin, Effect, Op, Place, ReduceOp, Scope, SubgroupOp, Sync, Value};
+use crate::ir::{
+    self, AtomicOp, Axis, Base, Builtin, Effect, FaultKind, Inst, Op, Place, ReduceOp, Scope, SubgroupOp,
+    Sync, Value,
+};
 use crate::ops::BinaryOp;
 
 impl Emitter<'_> {
@@ -48,14 +51,25 @@ impl Emitter<'_> {
             I::ThreadFenceBlock => self.effect(Effect::Fence(Scope::Workgroup), line),
             I::ThreadFenceSystem => self.effect(Effect::Fence(Scope::System), line),
             I::ClockNanos => self.resident(Op::Clock, line),
-            I::CatchFault => self.resident(Op::CatchFault, line),
+            I::CatchFault => match args {
+                [until] => {
+                    let until = self.value(until)?;
+                    self.resident(Op::CatchFault(until), line)
+                }
+                _ => Err(self.error(line, "`catch_fault` lacks its time", "")),
+            },
             I::Converge => self.effect(Effect::Converge, line),
+            I::Meet => self.effect(Effect::Meet, line),
             I::Nap => match args {
                 [time] => {
                     let time = self.value(time)?;
                     self.effect(Effect::Nap(time), line)
                 }
                 _ => Err(self.error(line, "`nap` lacks its time", "")),
+            },
+            I::CheckIndex => match args {
+                [index, length] => self.check_index(index, length, line),
+                _ => Err(self.error(line, "`check_index` lacks its index", "")),
             },
             I::WorkgroupArray | I::WorkgroupSlice => self.workgroup(what, e),
             _ if what.group() == perpetua_syntax::IntrinsicGroup::Atomic => {
@@ -68,6 +82,20 @@ impl Emitter<'_> {
     fn effect(&mut self, effect: Effect, line: u32) -> Result<Val> {
         let done = self.k.effect(effect);
         self.typed(line, done)?;
+        Ok(Val::unit())
+    }
+
+    /// The check that comes with an index into memory, of an index into a part of it.
+    fn check_index(&mut self, index: &Expr, length: &Expr, line: u32) -> Result<Val> {
+        let (index, length) = (self.value(index)?, self.value(length)?);
+        if !self.unchecked {
+            let bad = self.binary(BinaryOp::Ge, index, length, line)?;
+            let fault = self.branch(|this| {
+                let fault = Effect::Fault(FaultKind::IndexOutOfBounds, vec![index, length]);
+                this.effect(fault, line)
+            })?;
+            self.k.push(Inst::If(bad, fault.block, ir::Block::default()));
+        }
         Ok(Val::unit())
     }
 

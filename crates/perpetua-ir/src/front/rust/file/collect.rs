@@ -1,29 +1,71 @@
 //! Collects the items of a file.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use perpetua_syntax::{FunctionKind, parse};
 
-use super::{Item, ItemKind, Items, Mark, ModulePath, derives_gpu_type, mark_of, read_marked};
+use super::handlers::Templates;
+use super::{Item, ItemKind, Items, Mark, ModulePath, derives, mark_of, read_marked};
+use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::source::SourceError;
 
-struct Collector {
-    items: Items,
+pub(super) struct Collector {
+    pub(super) items: Items,
+    /// The kernels around handlers, where these are collected, too.
+    pub(super) templates: Option<Rc<Templates>>,
     errors: Vec<(u32, String)>,
 }
 
 impl Items {
     /// The items of a parsed file.
     pub(super) fn collect(parsed: &syn::File, file: &str) -> Result<Items, SourceError> {
+        Items::collect_with(&[parsed], file, None, &[])
+    }
+
+    /// The items of a file and of what its handlers refer to.
+    pub(super) fn collect_handlers(
+        parsed: &[&syn::File],
+        file: &str,
+        templates: Templates,
+        types: &[(&str, TypeDesc)],
+    ) -> Result<Items, SourceError> {
+        Items::collect_with(parsed, file, Some(Rc::new(templates)), types)
+    }
+
+    fn collect_with(
+        parsed: &[&syn::File],
+        file: &str,
+        templates: Option<Rc<Templates>>,
+        types: &[(&str, TypeDesc)],
+    ) -> Result<Items, SourceError> {
         let mut collector = Collector {
             items: Items {
                 file: file.to_owned(),
                 modules: vec![Vec::new()],
                 ..Items::default()
             },
+            templates,
             errors: Vec::new(),
         };
-        collector.module(&parsed.items, &Vec::new());
+        for parsed in parsed {
+            collector.module(&parsed.items, &Vec::new());
+        }
+        for (path, ty) in types {
+            let path: Vec<String> = path.split("::").map(str::to_owned).collect();
+            let kind = ItemKind::Described(ty.clone());
+            collector
+                .items
+                .modules
+                .extend((1..path.len()).map(|n| path[..n].to_vec()));
+            collector.items.items.insert(
+                path,
+                Item {
+                    module: Vec::new(),
+                    kind,
+                },
+            );
+        }
         if collector.errors.is_empty() {
             Ok(collector.items)
         } else {
@@ -35,7 +77,7 @@ impl Items {
     }
 }
 
-fn child(module: &ModulePath, name: &syn::Ident) -> Vec<String> {
+pub(super) fn child(module: &ModulePath, name: &syn::Ident) -> Vec<String> {
     let mut path = module.clone();
     path.push(plain(name));
     path
@@ -74,7 +116,7 @@ fn constant(name: &syn::Ident, ty: &syn::Type, value: &syn::Expr) -> ItemKind {
 }
 
 impl Collector {
-    fn keep<T>(&mut self, read: syn::Result<T>) -> Option<T> {
+    pub(super) fn keep<T>(&mut self, read: syn::Result<T>) -> Option<T> {
         match read {
             Ok(read) => Some(read),
             Err(error) => {
@@ -140,6 +182,9 @@ impl Collector {
     }
 
     fn function(&mut self, item: &syn::ItemFn, module: &ModulePath) {
+        if self.handler(item, module) {
+            return;
+        }
         let mark = mark_of(&item.attrs);
         let name = &item.sig.ident;
         if mark == Mark::None {
@@ -147,24 +192,30 @@ impl Collector {
             self.insert(module, name, ItemKind::Unusable(text));
             return;
         }
-        let file = self.items.file.clone();
-        let Some(tree) = self.keep(read_marked(item, mark, &file)) else {
-            return;
-        };
         if mark == Mark::Kernel {
             self.items.kernels.push(child(module, name));
         }
+        self.marked(item, mark, module);
+    }
+
+    /// Collects a function of the language.
+    pub(super) fn marked(&mut self, item: &syn::ItemFn, mark: Mark, module: &ModulePath) {
+        let (name, file) = (&item.sig.ident, self.items.file.clone());
+        let Some(tree) = self.keep(read_marked(item, mark, &file)) else {
+            return;
+        };
         self.insert(module, name, ItemKind::Function(Arc::new(tree)));
     }
 
-    fn data(
+    pub(super) fn data(
         &mut self,
         attrs: &[syn::Attribute],
         name: &syn::Ident,
         input: syn::DeriveInput,
         module: &ModulePath,
     ) {
-        let kind = if derives_gpu_type(attrs) {
+        self.message(&input, module);
+        let kind = if derives(attrs, "GpuType") {
             match self.keep(parse::read_gpu_type(&input)) {
                 Some(parse::GpuType::Struct(read)) => ItemKind::Struct(read.tree),
                 Some(parse::GpuType::Enum(tree)) => ItemKind::Enum(tree),
@@ -176,7 +227,7 @@ impl Collector {
         self.insert(module, name, kind);
     }
 
-    fn implementation(&mut self, item: &syn::ItemImpl, module: &ModulePath) {
+    pub(super) fn implementation(&mut self, item: &syn::ItemImpl, module: &ModulePath) {
         let syn::Type::Path(path) = &*item.self_ty else {
             return;
         };

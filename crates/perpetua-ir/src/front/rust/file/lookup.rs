@@ -188,13 +188,19 @@ impl Items {
             segments = rest;
             relative = false;
         }
-        if absolute {
-            return Ok(std_constant(segments).map(Found::Value));
+        if !absolute {
+            match self.below(&at, segments, steps)? {
+                None if relative => {}
+                found => return Ok(found),
+            }
         }
-        match self.below(&at, segments, steps)? {
-            None if relative => Ok(std_constant(segments).map(Found::Value)),
-            found => Ok(found),
+        // A crate: the one that the file was given, or the standard library.
+        if segments.first().is_some_and(|first| first == "perpetua")
+            && let Some(found) = self.below(&[], segments, steps)?
+        {
+            return Ok(Some(found));
         }
+        Ok(std_constant(segments).map(Found::Value))
     }
 
     /// What the path means that starts at the module or type `at`.
@@ -258,6 +264,7 @@ impl Items {
                 repr: def.repr,
                 variants: def.variants.clone(),
             }))),
+            ItemKind::Described(ty) => Ok(ty.clone()),
             ItemKind::Alias(def) => self.written_type(&def.ty, &def.paths, &item.module, steps),
             ItemKind::Unusable(why) => Err((
                 format!("`{}` cannot be used in a kernel", path.join("::")),

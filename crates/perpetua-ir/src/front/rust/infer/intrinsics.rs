@@ -86,7 +86,11 @@ impl Checker<'_> {
             IntrinsicGroup::Resident => {
                 // Faults are caught by the code whose lane it is, which a device function does not know.
                 self.collective |= intrinsic == Intrinsic::CatchFault;
-                let args = args.iter().map(|time| self.expr_as(time, &Ty::U32));
+                let time = match intrinsic {
+                    Intrinsic::CatchFault => Ty::Scalar(perpetua_syntax::Scalar::U64),
+                    _ => Ty::U32,
+                };
+                let args = args.iter().map(|arg| self.expr_as(arg, &time));
                 let args = args.collect::<Result<Vec<_>>>()?;
                 let ty = match intrinsic {
                     Intrinsic::ClockNanos => Ty::Scalar(perpetua_syntax::Scalar::U64),

@@ -1,0 +1,145 @@
+//! What the host learns of a grid without stopping it: counters, latencies, signs of life, faults. Must not know runtimes.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use perpetua_device::fault::FaultRegistry;
+
+use super::grid::{Grid, OWN_LATENCIES, lock};
+use crate::device::layout::{ACTOR_WORDS, LATENCY_BUCKETS};
+use crate::error::Result;
+use crate::telemetry::{Latencies, LatencyHistogram};
+
+/// What a home has told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GridReport {
+    /// Packets taken in from the host.
+    pub taken_in: u64,
+    /// Handlers run, as the device counted them.
+    pub handled: u64,
+    /// Packets put out to the host.
+    pub put_out: u64,
+}
+
+impl Grid {
+    /// What a home has told last, without stopping it. Counters wrap at 2^32.
+    pub fn report(&self, home: u32) -> GridReport {
+        let [taken_in, handled, put_out, _] =
+            self.shared.port(home).map(|p| p.report().0).unwrap_or_default();
+        GridReport {
+            taken_in: taken_in.into(),
+            handled: handled.into(),
+            put_out: put_out.into(),
+        }
+    }
+
+    /// How often the handler of one actor has run to its end, as its device counted; wraps at 2^32. Stops nobody.
+    pub fn handled(&self, index: u32) -> Result<u32> {
+        let at = (self.shared.first_actor + index) as usize * ACTOR_WORDS + 1;
+        let word = self.shared.commons.actors.slice(at..at + 1)?;
+        let read = self.shared.commons.copies.read(&word)?;
+        Ok(read.first().copied().unwrap_or(0))
+    }
+
+    /// The same of all actors, read at once.
+    pub fn handled_by_each(&self) -> Result<Vec<u32>> {
+        let (first, actors) = (self.shared.first_actor as usize, self.shared.actors as usize);
+        let records = first * ACTOR_WORDS..(first + actors) * ACTOR_WORDS;
+        let records = self.shared.commons.actors.slice(records)?;
+        let read = self.shared.commons.copies.read(&records)?;
+        Ok(read.iter().skip(1).step_by(ACTOR_WORDS).copied().collect())
+    }
+
+    /// How long messages to one actor have waited until its handler began, as its device counted; to all of the grid where
+    /// it has more than 4096. By the device's clock, which the host's agrees with to some microseconds. Stops nobody.
+    pub fn latencies(&self, index: u32) -> Result<Latencies> {
+        let shared = &*self.shared;
+        match shared.actors <= OWN_LATENCIES {
+            true => self.rows(index as usize..index as usize + 1),
+            false => self.rows(0..shared.homes as usize),
+        }
+    }
+
+    /// The same of messages to all actors.
+    pub fn latencies_of_all(&self) -> Result<Latencies> {
+        let rows = match self.shared.actors <= OWN_LATENCIES {
+            true => self.shared.actors,
+            false => self.shared.homes,
+        };
+        self.rows(0..rows as usize)
+    }
+
+    fn rows(&self, rows: std::ops::Range<usize>) -> Result<Latencies> {
+        let shared = &*self.shared;
+        let rows = shared
+            .latencies
+            .slice(rows.start * LATENCY_BUCKETS..rows.end * LATENCY_BUCKETS)?;
+        let histogram = LatencyHistogram::new();
+        for (at, count) in (0u64..).zip(shared.commons.copies.read(&rows)?) {
+            let bucket = at % LATENCY_BUCKETS as u64;
+            if count > 0 {
+                // The middle of a bucket; those of a microsecond and less are one wide.
+                let power = (bucket / 4).saturating_sub(1);
+                let micros = (2 * (bucket - 4 * power) + 1) << power >> 1;
+                histogram.record_many(micros * 1000, count.into());
+            }
+        }
+        Ok(histogram.snapshot())
+    }
+
+    /// Since when a home has given no sign of life; zero where it has just given one. It gives one at least every few
+    /// milliseconds, unless a handler runs.
+    pub fn silence(&self, home: u32) -> Duration {
+        let Some(beats) = self.shared.beats.get(home as usize) else {
+            return Duration::ZERO;
+        };
+        let now = self.shared.port(home).map(|p| p.report().0).unwrap_or_default();
+        let mut last = lock(beats);
+        if last.0 != now || !self.shared.running.load(Ordering::Acquire) {
+            *last = (now, Instant::now());
+        }
+        last.1.elapsed()
+    }
+
+    /// How long a handler may run.
+    pub fn run_limit(&self) -> Duration {
+        self.shared.run_limit
+    }
+
+    /// What a fault is, by the number of its site that a packet has told: with operands where it is the first that the device has
+    /// recorded.
+    pub fn fault_text(&self, site: u32) -> String {
+        let recorded = self.take_fault();
+        let Some((kernel, number)) = site
+            .checked_sub(1)
+            .and_then(|n| FaultRegistry::global().kernel(n))
+        else {
+            return recorded.unwrap_or_else(|| format!("an unknown fault (site {site})"));
+        };
+        let Some(fault) = kernel.faults.get(number as usize) else {
+            return recorded.unwrap_or_else(|| format!("an unknown fault (site {site})"));
+        };
+        // The record is of the first of several.
+        let place = format!("{}:{}", kernel.source, fault.line);
+        match recorded {
+            Some(text) if text.contains(&place) => text,
+            _ => {
+                let what = fault.kind.name().replace('_', " ");
+                match fault.kind.operands() {
+                    0 => format!("{what} ({place})"),
+                    _ => format!("{what} of `{}` ({place})", fault.subject),
+                }
+            }
+        }
+    }
+
+    /// The first fault that the device recorded since the last call, with operands.
+    pub fn take_fault(&self) -> Option<String> {
+        self.shared
+            .stream
+            .inner()
+            .take_fault()
+            .err()
+            .map(|fault| fault.to_string())
+    }
+}

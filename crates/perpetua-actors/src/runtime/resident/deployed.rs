@@ -1,0 +1,132 @@
+//! A launch on the device: its grid, and what the host keeps of its homes and actors. Must not know other launches.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::cell::Cell;
+use super::queue::{Home, Queue, is_command};
+use crate::error::Result;
+use crate::message::{ActorId, Header, Kind, PACKET_WORDS, PAYLOAD_WORDS, Packet};
+use crate::resident::Grid;
+use crate::runtime::engine::ActorImage;
+use crate::runtime::group::Group;
+use crate::runtime::lock::lock;
+
+/// A launch on the device.
+pub(super) struct Deployed {
+    pub(super) group: Arc<Group>,
+    pub(super) grid: Grid,
+    pub(super) homes: Vec<Home>,
+    /// Actors that are not gone.
+    pub(super) left: AtomicU32,
+    pub(super) cells: Vec<Cell>,
+}
+
+impl Deployed {
+    pub(super) fn cell(&self, actor: ActorId) -> Option<&Cell> {
+        self.cells.get(actor.0.wrapping_sub(self.group.first.0) as usize)
+    }
+
+    pub(super) fn home(&self, actor: ActorId) -> (u32, Option<&Home>) {
+        let home = self.grid.home_of(actor.0);
+        (home, self.homes.get(home as usize))
+    }
+
+    /// Puts a packet into the ring of its actor's home, or behind those that wait for room there.
+    pub(super) fn push(&self, words: [u32; PACKET_WORDS], counts: bool) {
+        let actor = ActorId(words[0]);
+        let (number, Some(home)) = self.home(actor) else {
+            return;
+        };
+        let mut queue = lock(&home.queue);
+        self.settle(number, &mut queue);
+        if queue.waiting.is_empty() && self.grid.push(number, [&words]) == 1 {
+            queue.inside.push_back(counts.then_some(actor.0));
+        } else {
+            queue.wait(words);
+        }
+    }
+
+    /// Counts what the home has taken in since, and puts what waits into the ring where there is room.
+    pub(super) fn settle(&self, number: u32, queue: &mut Queue) {
+        let taken = self.grid.report(number).taken_in as u32;
+        while queue.taken != taken {
+            queue.taken = queue.taken.wrapping_add(1);
+            if let Some(Some(actor)) = queue.inside.pop_front()
+                && let Some(cell) = self.cell(ActorId(actor))
+            {
+                cell.waits.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        while let Some(next) = queue.waiting.first_entry() {
+            if self.grid.push(number, [next.get()]) == 0 {
+                break;
+            }
+            let words = next.remove();
+            queue.inside.push_back((!is_command(&words)).then_some(words[0]));
+        }
+    }
+
+    /// Tells a home something about an actor, behind all that was sent before.
+    pub(super) fn command(&self, actor: ActorId, command: u32, word: u32) {
+        let mut payload = [0; PAYLOAD_WORDS];
+        payload[0] = word;
+        let header = Header {
+            destination: actor.0,
+            sender: ActorId::HOST,
+            type_id: command,
+            correlation: 0,
+            sent: 0,
+            kind: Kind::Command,
+            priority: 0,
+            words: 1,
+            deadline: 0,
+        };
+        self.push(Packet { header, payload }.to_words(), false);
+    }
+
+    /// Packets on their way to an actor's home, its own or others'.
+    pub(super) fn on_the_way(&self, actor: ActorId) -> usize {
+        let (number, Some(home)) = self.home(actor) else {
+            return 0;
+        };
+        let mut queue = lock(&home.queue);
+        self.settle(number, &mut queue);
+        queue.waiting.len() + queue.inside.len()
+    }
+
+    /// The actors as they stand; all grids are parked, and what came out was taken.
+    pub(super) fn image(&self, images: &mut BTreeMap<ActorId, ActorImage>) -> Result<()> {
+        let grid = self.grid.image()?;
+        let mut packets: HashMap<u32, Vec<Packet>> = HashMap::new();
+        let waiting: Vec<[u32; PACKET_WORDS]> = self
+            .homes
+            .iter()
+            .flat_map(|home| lock(&home.queue).waiting.values().copied().collect::<Vec<_>>())
+            .collect();
+        for words in grid.packets.iter().chain(&waiting) {
+            if let Some(packet) = Packet::from_words(words)
+                && packet.header.kind != Kind::Command
+            {
+                packets.entry(words[0]).or_default().push(packet);
+            }
+        }
+        let size = self.group.handler.state_size.max(1);
+        for (i, actor) in self.group.actors().enumerate() {
+            let state = grid.states.get(i * size..(i + 1) * size).unwrap_or_default();
+            let handled = grid.handled.get(i).copied().unwrap_or(0);
+            let on_the_way = packets.remove(&actor.0).unwrap_or_default();
+            let image = self
+                .cells
+                .get(i)
+                .and_then(|c| c.image(state, handled.into(), on_the_way));
+            images.extend(image.map(|image| (actor, image)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn index(&self, actor: ActorId) -> u32 {
+        actor.0.wrapping_sub(self.group.first.0)
+    }
+}

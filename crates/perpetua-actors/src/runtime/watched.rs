@@ -1,0 +1,55 @@
+//! What lets others look at a runtime while it lives. Must not know what they see.
+
+use std::sync::Arc;
+
+use super::core::Core;
+#[cfg(feature = "prometheus")]
+use super::lock::lock;
+use crate::error::Result;
+#[cfg(feature = "prometheus")]
+use crate::telemetry::PrometheusEndpoint;
+use crate::telemetry::observe::{Observer, asked_by_environment, observe};
+use crate::telemetry::{Registration, register};
+
+/// Others may look while this lives.
+pub(super) struct Watched {
+    _registration: Registration,
+    _observer: Option<Observer>,
+    #[cfg(feature = "prometheus")]
+    endpoint: Option<PrometheusEndpoint>,
+}
+
+impl Watched {
+    /// As the runtime's settings and the environment ask.
+    pub(super) fn begin(core: &Arc<Core>) -> Result<Watched> {
+        let settings = &core.settings;
+        let name = settings.observable.clone().or_else(asked_by_environment);
+        let observer = name.as_deref().map(observe).transpose()?;
+        #[cfg(feature = "prometheus")]
+        let endpoint = match &settings.prometheus {
+            Some(address) => Some(PrometheusEndpoint::open(address)?),
+            None => None,
+        };
+        let weak = Arc::downgrade(core);
+        let name = settings.observable.clone().unwrap_or_else(|| "runtime".into());
+        Ok(Watched {
+            _registration: register(name, move || Some(weak.upgrade()?.reading())),
+            _observer: observer,
+            #[cfg(feature = "prometheus")]
+            endpoint,
+        })
+    }
+}
+
+#[cfg(feature = "prometheus")]
+impl Core {
+    /// Where Prometheus is told.
+    pub(super) fn prometheus_address(&self) -> Option<std::net::SocketAddr> {
+        let watched = lock(&self.watched);
+        watched
+            .as_ref()?
+            .endpoint
+            .as_ref()
+            .map(PrometheusEndpoint::address)
+    }
+}

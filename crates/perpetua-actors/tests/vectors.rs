@@ -1,0 +1,495 @@
+//! Messages with vectors, on threads and in batches (by the interpreter, or on the backend that `PERPETUA_ACTORS_ON` names): the same
+//! answers, and in the end no block is left in the arena.
+
+// Tests may unwrap: a failed expectation is the report.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::time::{Duration, Instant};
+
+use perpetua::actors::runtime::RuntimeBuilder;
+use perpetua::actors::{
+    ActorError, ActorState, Backend, Borrowed, Context, DeadReason, KernelHandle, LaunchOptions,
+    PerpetuaRuntime, RingMessage, ring_kernel,
+};
+use perpetua::device::future::block_on;
+use perpetua::prelude::*;
+
+/// Multiplies, in place.
+#[derive(Clone, Debug, PartialEq, RingMessage)]
+struct Scale {
+    factor: f32,
+    values: Vec<f32>,
+}
+
+#[derive(Clone, Debug, PartialEq, RingMessage)]
+struct Scaled {
+    /// Words that were free before anything was taken.
+    room: u32,
+    values: Vec<f32>,
+    /// Which were negative; none where there was no room.
+    negative: Vec<i32>,
+}
+
+/// Multiplies as often as it has hops to go, each time at another actor.
+#[derive(Clone, Debug, PartialEq, RingMessage)]
+struct Relay {
+    next: u32,
+    hops: u32,
+    values: Vec<u32>,
+}
+
+/// Element `index` is to be set.
+#[derive(Clone, Debug, PartialEq, RingMessage)]
+struct Poke {
+    index: u32,
+    values: Vec<u32>,
+}
+
+/// A message without vectors, answered by one that has some.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+struct Count {
+    to: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, RingMessage)]
+struct Counted {
+    numbers: Vec<u32>,
+}
+
+/// Is sent on twice.
+#[derive(Clone, Debug, PartialEq, RingMessage)]
+struct Twice {
+    to: u32,
+    values: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+struct Sent {
+    first: bool,
+    second: bool,
+    published: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, GpuType)]
+#[repr(C)]
+struct State {
+    handled: u32,
+    sum: f32,
+}
+
+#[ring_kernel(room = 4, also(relay, poke, counts, twice))]
+fn scale(ctx: &mut Context, state: &mut State, message: ScaleView) -> ScaledView {
+    let room = ctx.room();
+    let mut negatives = 0;
+    for i in 0..message.values.len() {
+        let value = ctx.get(message.values, i) * message.factor;
+        ctx.set(message.values, i, value);
+        state.sum += value;
+        if value < 0.0 {
+            negatives += 1;
+        }
+    }
+    let negative = ctx.alloc::<i32>(negatives);
+    if !negative.is_empty() {
+        let mut next = 0;
+        for i in 0..message.values.len() {
+            if ctx.get(message.values, i) < 0.0 {
+                ctx.set(negative, next, -(i as i32));
+                next += 1;
+            }
+        }
+    }
+    state.handled += 1;
+    ScaledView {
+        room,
+        values: message.values,
+        negative,
+    }
+}
+
+#[ring_kernel]
+fn relay(ctx: &mut Context, state: &mut State, message: RelayView) {
+    state.handled += 1;
+    let values = message.values;
+    for i in 0..values.len() {
+        ctx.set(values, i, ctx.get(values, i) * 3 + ctx.actor());
+    }
+    let to = if message.hops == 0 { u32::MAX } else { message.next };
+    let next = ctx.actor();
+    ctx.send(
+        to,
+        RelayView {
+            next,
+            hops: message.hops - (message.hops != 0) as u32,
+            values,
+        },
+    );
+}
+
+#[ring_kernel]
+fn poke(ctx: &mut Context, state: &mut State, message: PokeView) {
+    ctx.set(message.values, message.index, 7);
+    state.handled += 1;
+}
+
+#[ring_kernel(room = 100)]
+fn counts(ctx: &mut Context, _state: &mut State, message: Count) -> CountedView {
+    let numbers = ctx.alloc::<u32>(message.to);
+    for i in 0..numbers.len() {
+        ctx.set(numbers, i, ctx.get(numbers, i) + i * i);
+    }
+    CountedView { numbers }
+}
+
+#[ring_kernel]
+fn twice(ctx: &mut Context, _state: &mut State, message: TwiceView) -> Sent {
+    let on = PokeView {
+        index: 0,
+        values: message.values,
+    };
+    let published = ctx.publish(0, on);
+    let first = ctx.send(message.to, on);
+    let second = ctx.send(message.to, on);
+    Sent {
+        first,
+        second,
+        published,
+    }
+}
+
+/// Several lanes share the work, and swap what they have done.
+#[ring_kernel(group)]
+fn gather(ctx: &mut Context, state: &mut State, message: RelayView) -> RelayView {
+    let values = message.values;
+    let mut i = ctx.thread_index();
+    while i < values.len() {
+        ctx.set(values, i, ctx.get(values, i) * 3 + 1);
+        i += ctx.group_size();
+    }
+    ctx.sync();
+    if ctx.thread_index() == 0 {
+        state.handled += 1;
+        let last = values.len() - 1;
+        let first = ctx.get(values, 0);
+        ctx.set(values, 0, ctx.get(values, last));
+        ctx.set(values, last, first);
+    }
+    message
+}
+
+fn builder() -> RuntimeBuilder {
+    PerpetuaRuntime::builder()
+        .patience(Duration::from_millis(100))
+        .threads(2)
+}
+
+fn runtimes() -> [PerpetuaRuntime; 2] {
+    [
+        builder().build_blocking().unwrap(),
+        others(builder()).build_blocking().unwrap(),
+    ]
+}
+
+/// What is compared with threads.
+fn others(builder: RuntimeBuilder) -> RuntimeBuilder {
+    match std::env::var("PERPETUA_ACTORS_ON").ok() {
+        Some(name) => builder.backend(Backend::from_name(&name).expect("a backend's name")),
+        None => builder.in_batches(),
+    }
+}
+
+fn launch(runtime: &PerpetuaRuntime, actors: u32) -> KernelHandle {
+    let options = LaunchOptions::new(scale::handler()).with_actors(actors);
+    runtime.launch_blocking("scale", options).unwrap()
+}
+
+fn eventually(what: &str, done: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < until, "not within twenty seconds: {what}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn empty(runtime: &PerpetuaRuntime) {
+    eventually("the arena is empty", || runtime.arena().blocks == 0);
+    assert_eq!(runtime.arena().bytes, 0);
+}
+
+fn message(len: usize) -> Scale {
+    Scale {
+        factor: 0.5,
+        values: (0..len).map(|i| ((i * 37 % 101) as f32 - 3.0) / 7.0).collect(),
+    }
+}
+
+#[test]
+fn the_same_vectors_give_the_same_answers() {
+    let [threads, others] = runtimes().map(|runtime| {
+        let all = launch(&runtime, 3);
+        let mut answers = Vec::new();
+        for (i, len) in [0, 1, 2, 3, 5, 64, 1000, 40].into_iter().enumerate() {
+            let one = all.actor(i as u32 % 3).unwrap();
+            let scaled: Scaled = one.ask_blocking(&message(len)).unwrap();
+            assert_eq!((scaled.room, scaled.values.len()), (4, len));
+            let negatives = scaled.values.iter().filter(|value| **value < 0.0).count();
+            assert_eq!(scaled.negative.len(), if negatives > 4 { 0 } else { negatives });
+            let borrowed: Borrowed<Scaled> = block_on(one.ask(&message(len))).unwrap();
+            assert_eq!(borrowed.get().unwrap().values, scaled.values);
+            assert_eq!(borrowed.into_owned().unwrap(), scaled);
+            answers.push(scaled);
+        }
+        for to in [0, 7, 100, 101] {
+            let counted: Counted = all.ask_blocking(&Count { to }).unwrap();
+            let expected: Vec<u32> = (0..if to > 100 { 0 } else { to }).map(|i| i * i).collect();
+            assert_eq!(counted.numbers, expected);
+        }
+        let states: Vec<State> = (0..3)
+            .map(|i| all.actor(i).unwrap().read_state().unwrap())
+            .collect();
+        empty(&runtime);
+        assert!(runtime.shutdown_blocking().unwrap().drained);
+        (answers, states)
+    });
+    assert_eq!(threads, others);
+    let bits = |answers: &[Scaled]| -> Vec<u32> {
+        answers
+            .iter()
+            .flat_map(|a| a.values.iter().map(|v| v.to_bits()))
+            .collect()
+    };
+    assert_eq!(bits(&threads.0), bits(&others.0));
+}
+
+#[test]
+fn vectors_go_from_actor_to_actor_and_out() {
+    let answers = runtimes().map(|runtime| {
+        let all = launch(&runtime, 2);
+        let relay = Relay {
+            next: all.id().0 + 1,
+            hops: 9,
+            values: (0..33).collect(),
+        };
+        for _ in 0..3 {
+            all.send(&relay).unwrap();
+        }
+        let last = all.actor(1).unwrap();
+        let mut answers = Vec::new();
+        for _ in 0..3 {
+            let relayed: Borrowed<Relay> = last.receive_blocking(Duration::from_secs(20)).unwrap();
+            assert_eq!(runtime.dead_letters().counts().total(), 0);
+            answers.push(relayed.get().unwrap().values.to_vec());
+        }
+        assert_eq!(all.metrics().messages_processed, 30);
+        empty(&runtime);
+        answers
+    });
+    assert_eq!(answers[0], answers[1]);
+    let mut expected: Vec<u32> = (0..33).collect();
+    for hop in 0..10 {
+        expected
+            .iter_mut()
+            .for_each(|value| *value = *value * 3 + hop % 2);
+    }
+    assert_eq!(answers[0], vec![expected; 3]);
+}
+
+#[test]
+fn a_group_of_lanes_shares_a_vector() {
+    for runtime in runtimes() {
+        let options = LaunchOptions::new(gather::handler()).with_block_size(32);
+        let kernel = runtime.launch_blocking("gather", options).unwrap();
+        let relay = Relay {
+            next: 0,
+            hops: 0,
+            values: (0..1000).collect(),
+        };
+        let mut expected: Vec<u32> = (0..1000).map(|value| value * 3 + 1).collect();
+        expected.swap(0, 999);
+        for _ in 0..20 {
+            let gathered: Relay = kernel.ask_blocking(&relay).unwrap();
+            assert_eq!(gathered.values, expected);
+        }
+        empty(&runtime);
+    }
+}
+
+#[test]
+fn vectors_go_with_the_first_message_only() {
+    for runtime in runtimes() {
+        let all = launch(&runtime, 2);
+        let twice = Twice {
+            to: all.id().0 + 1,
+            values: vec![1, 2],
+        };
+        let sent: Sent = all.ask_blocking(&twice).unwrap();
+        let expected = Sent {
+            first: true,
+            second: false,
+            published: false,
+        };
+        assert_eq!(sent, expected);
+        eventually("it is handled", || all.metrics().messages_processed == 2);
+        empty(&runtime);
+    }
+}
+
+#[test]
+fn an_index_beyond_a_vector_is_a_fault() {
+    for runtime in runtimes() {
+        let is_native = runtime.backend().kind == Backend::Cpu && runtime.backend().is_resident();
+        let all = launch(&runtime, 2);
+        let bad = Poke {
+            index: 3,
+            values: vec![1, 2, 3],
+        };
+        let error = all.ask_blocking::<_, Sent>(&bad).unwrap_err();
+        assert!(matches!(error, ActorError::Faulted { .. }), "{error}");
+        eventually("the fault", || {
+            all.actor(0).unwrap().state() == ActorState::Faulted
+        });
+        let fault = all.last_fault().unwrap();
+        let expected = "the length of `span` is 3 but the index is 3";
+        assert!(fault.contains(expected), "{fault}");
+        if !is_native {
+            let line = include_str!("vectors.rs")
+                .lines()
+                .position(|line| line.contains("message.index, 7"));
+            let place = format!("vectors.rs:{}", line.unwrap() + 1);
+            assert!(fault.contains(&place), "{place}: {fault}");
+        }
+        // The letter has the vectors still; they go with it.
+        assert_eq!(runtime.arena().blocks, 1);
+        let letter = runtime.dead_letters().letters()[0];
+        assert_eq!(letter.reason, DeadReason::Faulted);
+        runtime.dead_letters().take(letter.number).unwrap();
+        empty(&runtime);
+    }
+}
+
+#[test]
+fn blocks_are_freed_wherever_messages_end() {
+    for builder in [builder(), others(builder())] {
+        let runtime = builder
+            .dead_letters(2)
+            .arena_bytes(64 << 10)
+            .build_blocking()
+            .unwrap();
+        let options = LaunchOptions::new(scale::handler())
+            .with_actors(2)
+            .with_queue_capacity(8)
+            .without_auto_activate();
+        let all = runtime.launch_blocking("scale", options).unwrap();
+        let (one, other) = (all.actor(0).unwrap(), all.actor(1).unwrap());
+        let large = message(1000);
+        let mut taken = 0;
+        // Full mailboxes take nothing.
+        while one.send(&large).is_ok() {
+            taken += 1;
+        }
+        assert_eq!((taken, runtime.arena().blocks), (8, 8));
+        assert!(matches!(one.send(&large), Err(ActorError::Full { .. })));
+        assert_eq!(runtime.arena().blocks, 8);
+        // Nor does a full arena.
+        let error = other.send(&message(16_000)).unwrap_err();
+        assert!(matches!(error, ActorError::ArenaFull { .. }), "{error}");
+        assert!(error.to_string().contains("arena_bytes"), "{error}");
+        let whole = block_on(other.send_when_room(&message(20_000))).unwrap_err();
+        assert!(matches!(whole, ActorError::ArenaFull { .. }), "{whole}");
+        // Nobody waits for this one's answer any more: an output.
+        let late = other.ask_blocking_timeout::<_, Scaled>(&message(3), Duration::from_millis(5));
+        assert!(matches!(late, Err(ActorError::Timeout { .. })));
+        // These find nobody who takes vectors of a type that is not theirs, and are more than the letters that are kept.
+        block_on(all.activate()).unwrap();
+        eventually("all are handled", || all.metrics().messages_processed == 9);
+        assert_eq!(runtime.arena().blocks, 9);
+        for _ in 0..8 {
+            drop(
+                one.receive_blocking::<Borrowed<Scaled>>(Duration::from_secs(20))
+                    .unwrap(),
+            );
+        }
+        // Of the wrong type, it is gone.
+        let wrong = other.receive_blocking::<Sent>(Duration::from_secs(20));
+        assert!(matches!(wrong, Err(ActorError::WrongReply { .. })));
+        empty(&runtime);
+        for index in [5, 6, 7, 8] {
+            let values = vec![0; 5];
+            let bad = one.ask_blocking::<_, Sent>(&Poke { index, values });
+            assert!(matches!(bad, Err(ActorError::Faulted { .. })), "{bad:?}");
+            block_on(one.restart()).unwrap();
+        }
+        // The store holds two.
+        assert_eq!(runtime.arena().blocks, 2);
+        // Sent on to nobody, and to one that is gone; two letters more, so the old two are out.
+        let nobody = Relay {
+            next: 77,
+            hops: 1,
+            values: vec![1; 10],
+        };
+        one.send(&nobody).unwrap();
+        eventually("nobody is there", || runtime.dead_letters().counts().total() == 5);
+        block_on(other.deactivate()).unwrap();
+        other.send(&large).unwrap();
+        block_on(other.terminate()).unwrap();
+        assert_eq!(runtime.dead_letters().counts().of(DeadReason::Terminated), 1);
+        assert_eq!(runtime.arena().blocks, 2);
+        assert!(other.send(&large).is_err());
+        assert_eq!(runtime.arena().blocks, 2);
+        // What waits when all ends.
+        block_on(one.deactivate()).unwrap();
+        one.send(&large).unwrap();
+        runtime.shutdown_blocking().unwrap();
+        assert_eq!(runtime.arena().blocks, 2);
+        while let Some(letter) = runtime.dead_letters().letters().first() {
+            runtime.dead_letters().take(letter.number).unwrap();
+        }
+        assert_eq!(runtime.arena().blocks, 0);
+    }
+}
+
+#[test]
+fn checkpoints_hold_vectors_that_wait() {
+    let path = std::env::temp_dir().join(format!("perpetua-vectors-{}", std::process::id()));
+    for (i, builder) in [builder(), others(builder())].into_iter().enumerate() {
+        let path = path.with_extension(i.to_string());
+        let runtime = builder.clone().build_blocking().unwrap();
+        let all = launch(&runtime, 2);
+        let (one, other) = (all.actor(0).unwrap(), all.actor(1).unwrap());
+        // One waits for the host to receive it, two for their actor.
+        one.send(&message(50)).unwrap();
+        eventually("it is handled", || one.metrics().messages_processed == 1);
+        block_on(other.deactivate()).unwrap();
+        other.send(&message(7)).unwrap();
+        other.send(&message(300)).unwrap();
+        eventually("it is there", || runtime.arena().blocks == 3);
+        runtime.checkpoint_blocking(&path).unwrap();
+        drop((runtime, all, one, other));
+
+        let small = builder.clone().arena_bytes(1024).build_blocking().unwrap();
+        small.register(scale::handler());
+        let error = small.restore_blocking(&path).unwrap_err();
+        assert!(matches!(error, ActorError::ArenaFull { .. }), "{error}");
+        assert_eq!(small.arena().blocks, 0);
+        let stranger = builder.clone().build_blocking().unwrap();
+        let error = stranger.restore_blocking(&path).unwrap_err();
+        assert!(error.to_string().contains("is not known here"), "{error}");
+        assert_eq!(stranger.arena().blocks, 0);
+
+        let runtime = builder.build_blocking().unwrap();
+        runtime.register(scale::handler());
+        let all = runtime.restore_blocking(&path).unwrap().remove(0);
+        assert_eq!(runtime.arena().blocks, 3);
+        let (one, other) = (all.actor(0).unwrap(), all.actor(1).unwrap());
+        block_on(other.activate()).unwrap();
+        for (kernel, len) in [(one, 50), (other.clone(), 7), (other, 300)] {
+            let scaled: Scaled = kernel.receive_blocking(Duration::from_secs(20)).unwrap();
+            let expected: Vec<f32> = message(len).values.iter().map(|value| value * 0.5).collect();
+            assert_eq!((scaled.room, scaled.values), (4, expected));
+        }
+        empty(&runtime);
+        std::fs::remove_file(&path).unwrap();
+    }
+}

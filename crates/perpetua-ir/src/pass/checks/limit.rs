@@ -1,0 +1,135 @@
+//! Loops in labelled blocks whose faults are caught end when their time is over: they look at the clock now and then. Knows
+//! nothing of other faults.
+
+use super::contains;
+use crate::ir::{
+    Block, Body, Effect, FaultKind, Inst, Kernel, Local, LocalId, Op, Place, Scalar, Stmt, Type, Value,
+};
+use crate::ops::BinaryOp;
+use crate::pass::inline::inline_functions;
+
+/// A loop looks at the clock once in so many turns, minus one; the turns of loops inside it count.
+const TURNS: u64 = 127;
+
+/// The kernel with loops that look at the clock; a copy where none has to.
+pub(super) fn limit_loops(kernel: &Kernel) -> Kernel {
+    let is_loop = |inst: &Inst| matches!(inst, Inst::Loop(_));
+    // A device function does not know from where it was called: its loops come to where the time is known.
+    let mut kernel = match kernel.functions.iter().any(|f| contains(&f.body.block, &is_loop)) {
+        true => inline_functions(kernel),
+        false => kernel.clone(),
+    };
+    let block = std::mem::take(&mut kernel.body.block);
+    kernel.body.block = outside(block, &mut kernel.body);
+    kernel
+}
+
+/// A block around those whose faults are caught.
+fn outside(block: Block, body: &mut Body) -> Block {
+    let mut statements = Vec::with_capacity(block.0.len());
+    let mut rest = block.0.into_iter().peekable();
+    while let Some(mut stmt) = rest.next() {
+        let until = match rest.peek().map(|next| &next.inst) {
+            Some(Inst::Let(_, Op::CatchFault(until))) => Some(*until),
+            _ => None,
+        };
+        match (&mut stmt.inst, until) {
+            (Inst::Labeled(inner), Some(until)) => {
+                let line = stmt.line;
+                let mut watch = Watch {
+                    body,
+                    until,
+                    turns: None,
+                };
+                watch.inside(inner);
+                if let Some(turns) = watch.turns {
+                    let mut zero = Code(Vec::new(), line);
+                    let none = zero.constant(body, Scalar::U32, 0);
+                    zero.push(Inst::Do(Effect::Store(Place::local(turns), none, None)));
+                    statements.extend(zero.0);
+                }
+            }
+            (inst, _) => {
+                for inner in inst.blocks_mut() {
+                    *inner = outside(std::mem::take(inner), body);
+                }
+            }
+        }
+        statements.push(stmt);
+    }
+    Block(statements)
+}
+
+/// What loops of one caught block need.
+struct Watch<'a> {
+    body: &'a mut Body,
+    until: Value,
+    /// Turns of all loops, where there are loops.
+    turns: Option<LocalId>,
+}
+
+impl Watch<'_> {
+    fn inside(&mut self, block: &mut Block) {
+        for stmt in &mut block.0 {
+            for inner in stmt.inst.blocks_mut() {
+                self.inside(inner);
+            }
+            if let Inst::Loop(turn) = &mut stmt.inst {
+                let mut code = self.look(stmt.line);
+                code.0.append(&mut turn.0);
+                *turn = Block(code.0);
+            }
+        }
+    }
+
+    /// Counts a turn; in some looks at the clock.
+    fn look(&mut self, line: u32) -> Code {
+        let turns = *self.turns.get_or_insert_with(|| {
+            self.body.locals.push(Local {
+                name: "turns".into(),
+                ty: Type::U32,
+            });
+            LocalId(self.body.locals.len() as u32 - 1)
+        });
+        let body = &mut *self.body;
+        let mut code = Code(Vec::new(), line);
+        let before = code.let_(body, Op::Load(Place::local(turns), None), Type::U32);
+        let one = code.constant(body, Scalar::U32, 1);
+        let after = code.let_(body, Op::Binary(BinaryOp::Add, before, one), Type::U32);
+        code.push(Inst::Do(Effect::Store(Place::local(turns), after, None)));
+        let mask = code.constant(body, Scalar::U32, TURNS);
+        let masked = code.let_(body, Op::Binary(BinaryOp::And, after, mask), Type::U32);
+        let zero = code.constant(body, Scalar::U32, 0);
+        let looks = code.let_(body, Op::Binary(BinaryOp::Eq, masked, zero), Type::BOOL);
+        let mut look = Code(Vec::new(), line);
+        let now = look.let_(body, Op::Clock, Type::U64);
+        let over = look.let_(body, Op::Binary(BinaryOp::Gt, now, self.until), Type::BOOL);
+        let fault = Stmt {
+            line,
+            inst: Inst::Do(Effect::Fault(FaultKind::TimeLimit, Vec::new())),
+        };
+        look.push(Inst::If(over, Block(vec![fault]), Block::default()));
+        code.push(Inst::If(looks, Block(look.0), Block::default()));
+        code
+    }
+}
+
+/// Statements of one line.
+struct Code(Vec<Stmt>, u32);
+
+impl Code {
+    fn push(&mut self, inst: Inst) {
+        self.0.push(Stmt { line: self.1, inst });
+    }
+
+    fn let_(&mut self, body: &mut Body, op: Op, ty: Type) -> Value {
+        body.values.push(ty);
+        let value = Value(body.values.len() as u32 - 1);
+        self.push(Inst::Let(value, op));
+        value
+    }
+
+    fn constant(&mut self, body: &mut Body, s: Scalar, bits: u64) -> Value {
+        self.let_(body, Op::Const(s, bits), s.into())
+    }
+}

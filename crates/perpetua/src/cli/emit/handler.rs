@@ -1,0 +1,167 @@
+//! The kernels around a handler of actors. Must not know how they are written.
+
+#[cfg(not(feature = "actors"))]
+pub(super) fn run(
+    _text: &str,
+    _file: &str,
+    _wanted: &str,
+    _args: &super::Args,
+) -> Result<(), super::Failure> {
+    Err("this program was built without actors: build it with the feature `actors`".into())
+}
+
+#[cfg(feature = "actors")]
+pub(super) use with_actors::run;
+
+#[cfg(feature = "actors")]
+mod with_actors {
+    use std::io::{Write, stdout};
+
+    use perpetua::actors::device::source;
+    use perpetua::kernel::resident::U32x4;
+    use perpetua_ir::front::rust::{GpuType, HandlerLibrary, Instantiation, handlers_in_file};
+    use perpetua_ir::ir::Checks;
+
+    use super::super::{Args, Failure, Form, pointer_width, print};
+
+    /// Lanes of a home of actors.
+    const HOME: u32 = 128;
+
+    pub(in super::super) fn run(text: &str, file: &str, wanted: &str, args: &Args) -> Result<(), Failure> {
+        let (text, batched) = text_of(text, file, wanted, args)?;
+        if batched && !args.batched {
+            eprintln!("note: {}", why(args.target));
+            writeln!(stdout(), "// {}", why(args.target))?;
+        }
+        writeln!(stdout(), "{text}")?;
+        Ok(())
+    }
+
+    fn why(target: Form) -> String {
+        let name = match target {
+            Form::Wgsl => "WGSL",
+            Form::Msl => "MSL",
+            Form::Cuda | Form::Ptx | Form::Ir => "this target",
+        };
+        format!("{name} cannot keep a kernel on a device: this one handles a batch of messages")
+    }
+
+    /// The handler's kernel as the target's text, and whether it is the one for batches.
+    fn text_of(text: &str, file: &str, wanted: &str, args: &Args) -> Result<(String, bool), Failure> {
+        let library = HandlerLibrary {
+            items: &source::items(),
+            types: vec![(source::FOUR_WORDS, U32x4::describe())],
+            resident: source::RESIDENT,
+            batched: source::BATCHED,
+        };
+        let all = handlers_in_file(text, file, &library)?;
+        let known: Vec<&str> = all.iter().map(|handler| &*handler.name).collect();
+        let Some(handler) = all.iter().find(|handler| handler.name == wanted) else {
+            return Err(match known.is_empty() {
+                true => format!("{file} has no function marked #[ring_kernel]"),
+                false => format!("{file} has no handler `{wanted}`; it has: {}", known.join(", ")),
+            }
+            .into());
+        };
+        let batched = args.batched || matches!(args.target, Form::Msl | Form::Wgsl);
+        let how = Instantiation {
+            pointer_width: pointer_width(args.target),
+            checks: if batched { Checks::On } else { Checks::Caught },
+            block_size: (!batched).then_some([HOME, 1, 1]),
+            ..Instantiation::default()
+        };
+        let kernel = if batched {
+            &handler.batched
+        } else {
+            &handler.resident
+        };
+        Ok((print(kernel, &how, args)?, batched))
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        const FILE: &str = "
+            use perpetua::actors::{Context, RingMessage, ring_kernel};
+            use perpetua::prelude::*;
+
+            const LIMIT: u32 = 10;
+
+            #[derive(Clone, Copy, GpuType)]
+            #[repr(C)]
+            struct Sum { total: u32, rounds: [u32; 4] }
+
+            #[derive(Clone, Copy, GpuType, RingMessage)]
+            #[repr(C)]
+            struct Add { amount: u32, to: i32 }
+
+            #[derive(Clone, Copy, GpuType, RingMessage)]
+            #[repr(C)]
+            struct Total { sum: u32 }
+
+            #[ring_kernel(also(nothing))]
+            fn add(ctx: &mut Context, sum: &mut Sum, message: Add) -> Total {
+                sum.total += message.amount.min(LIMIT);
+                sum.rounds[message.amount as usize] += 1;
+                if message.to >= 0 { ctx.send(message.to as u32, Add { amount: 1, to: -1 }); }
+                Total { sum: sum.total }
+            }
+
+            #[ring_kernel]
+            fn nothing(_ctx: &mut Context, sum: &mut Sum, _message: Total) { sum.total = 0; }
+
+            #[derive(RingMessage)]
+            struct Scale { factor: f32, values: Vec<f32>, chosen: Vec<u32> }
+
+            #[ring_kernel(room = 8)]
+            fn scale(ctx: &mut Context, sum: &mut Sum, message: ScaleView) -> ScaleView {
+                let chosen = ctx.alloc::<u32>(message.chosen.len());
+                for i in 0..message.chosen.len() {
+                    let at = ctx.get(message.chosen, i);
+                    ctx.set(message.values, at, ctx.get(message.values, at) * message.factor);
+                    if !chosen.is_empty() { ctx.set(chosen, i, at + 1); }
+                }
+                ScaleView { factor: 1.0, values: message.values, chosen }
+            }
+        ";
+
+        fn check(handler: &str, target: Form, batched: bool, expect: &str) {
+            let args = Args {
+                file: "a.rs".into(),
+                kernel: None,
+                handler: Some(handler.into()),
+                batched,
+                target,
+                sm: 75,
+                block: vec![64],
+            };
+            let found = match text_of(FILE, "a.rs", handler, &args) {
+                Ok((text, _)) => text,
+                Err(error) => error.to_string(),
+            };
+            assert!(found.contains(expect), "{handler} as {target:?}: {found}");
+        }
+
+        #[test]
+        fn handlers_are_printed_with_the_kernel_around_them() {
+            check("add", Form::Ir, false, "kernel __perpetua_resident_add(");
+            check("add", Form::Ptx, false, "nanosleep");
+            check("nothing", Form::Ptx, false, "__perpetua_resident_nothing");
+            check("add", Form::Ptx, true, "batched_add");
+            check("add", Form::Cuda, false, "__nanosleep(");
+            check("add", Form::Cuda, true, "batched_add");
+            check("add", Form::Wgsl, false, "@compute");
+            check("scale", Form::Ir, false, "kernel __perpetua_resident_scale(");
+            check("scale", Form::Wgsl, false, "arena");
+            check("scale", Form::Ptx, true, "batched_scale");
+            check("add", Form::Msl, false, "batched_add");
+            check(
+                "sub",
+                Form::Ir,
+                false,
+                "a.rs has no handler `sub`; it has: add, nothing, scale",
+            );
+        }
+    }
+}

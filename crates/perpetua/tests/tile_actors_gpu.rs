@@ -1,0 +1,146 @@
+//! The wave simulation as tile actors that stay on a GPU, against launched steps: the same fields to the bit. On machines without
+//! CUDA each test says so.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod tile_scenes;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use perpetua::device::{BackendKind, Device};
+use perpetua::prelude::*;
+use perpetua::wave::actors::{TileTuning, WaveActors};
+use tile_scenes::{freely, model, same, script};
+
+fn cuda() -> Result<Device, Failed> {
+    Ok(Device::new(BackendKind::Cuda, 0)?)
+}
+
+fn cpu() -> Result<Device, Failed> {
+    Ok(Device::new(BackendKind::Cpu, 0)?)
+}
+
+fn shape(rows: u32, strips: u32, span: u32) -> TileTuning {
+    TileTuning {
+        rows: Some(rows),
+        strips: Some(strips),
+        span: Some(span),
+        ..TileTuning::default()
+    }
+}
+
+fn one_tile() -> Result<(), Failed> {
+    Ok(script(&cuda()?, &cpu()?, [44, 40], shape(4, 16, 8))?)
+}
+
+fn all_shapes() -> Result<(), Failed> {
+    for (size, rows, strips, span) in [
+        ([128, 96], 2, 8, 2),
+        ([101, 67], 2, 8, 4),
+        ([150, 101], 2, 16, 8),
+        ([128, 128], 4, 8, 4),
+        ([133, 117], 4, 16, 8),
+        ([170, 260], 8, 16, 4),
+        ([171, 259], 8, 16, 8),
+    ] {
+        script(&cuda()?, &cpu()?, size, shape(rows, strips, span))
+            .map_err(|e| format!("{size:?}, {rows} rows, {strips} strips, {span} steps: {e}"))?;
+    }
+    Ok(())
+}
+
+fn sizes() -> Result<(), Failed> {
+    let device = cuda()?;
+    for size in [[128, 128], [256, 256], [512, 512], [1000, 700]] {
+        script(&device, &device, size, TileTuning::default()).map_err(|e| format!("{size:?}: {e}"))?;
+    }
+    Ok(())
+}
+
+/// The second round parks the tiles while they run: a kernel is loaded.
+fn run_freely() -> Result<(), Failed> {
+    let device = cuda()?;
+    for (size, bias) in [([128, 128], 1u32), ([300, 200], 2)] {
+        let load = |round: u8| {
+            if round == 1 {
+                let numbers = device.upload(&[3u32; 1000])?;
+                // A block size of its own makes it a kernel of its own.
+                let kernel = add::kernel().with_block_size(32 * bias, 1, 1);
+                device.launch(
+                    &kernel,
+                    LaunchConfig::linear(1000, 32 * bias),
+                    args![&numbers, bias],
+                )?;
+                assert_eq!(numbers.read()?, [3 + bias; 1000]);
+            }
+            Ok(())
+        };
+        let pause = Duration::from_millis(2);
+        freely(&device, &device, size, TileTuning::default(), pause, load)?;
+    }
+    Ok(())
+}
+
+#[kernel]
+fn add(out: &mut [u32], bias: u32) {
+    let i = global_id_x();
+    if i < out.len() {
+        out[i] += bias;
+    }
+}
+
+/// Other work on the device, and loading a kernel, which parks the tiles meanwhile.
+fn beside_other_work() -> Result<(), Failed> {
+    let device = cuda()?;
+    let scene = model([128, 128]);
+    let mut expect = perpetua::wave::Simulation::new(&device, scene.clone())?;
+    let mut tiles = WaveActors::start(&device, scene)?;
+    tiles.step(301)?;
+    expect.step(301)?;
+    let numbers = device.upload(&[3u32; 1000])?;
+    device.launch(
+        &add::kernel(),
+        LaunchConfig::linear(1000, 128),
+        args![&numbers, 3u32],
+    )?;
+    if numbers.read()? != [6; 1000] {
+        return Err("a kernel beside the tiles gave wrong numbers".into());
+    }
+    tiles.step(77)?;
+    expect.step(77)?;
+    same("parked and back", &mut tiles, &expect)?;
+    tiles.stop()?;
+    Ok(())
+}
+
+fn what_does_not_fit() -> Result<(), Failed> {
+    let error = WaveActors::start(&cuda()?, model([4096, 4096]))
+        .unwrap_err()
+        .to_string();
+    let told = error.contains("the grid is 4096 x 4096 cells") && error.contains("launch the steps");
+    if told { Ok(()) } else { Err(error.into()) }
+}
+
+fn main() -> ExitCode {
+    let args = Arguments::from_args();
+    let found = Device::new(BackendKind::Cuda, 0).is_ok();
+    type Test = fn() -> Result<(), Failed>;
+    let tests: [(&str, Test); 6] = [
+        ("one_tile", one_tile),
+        ("all_shapes", all_shapes),
+        ("sizes", sizes),
+        ("run_freely", run_freely),
+        ("beside_other_work", beside_other_work),
+        ("what_does_not_fit", what_does_not_fit),
+    ];
+    let trials = tests
+        .into_iter()
+        .map(|(name, test)| {
+            Trial::test(name, test)
+                .with_ignored_flag(!found)
+                .with_kind("needs CUDA")
+        })
+        .collect();
+    libtest_mimic::run(&args, trials).exit_code()
+}
