@@ -49,21 +49,23 @@ fn answer(_ctx: &mut Context, total: &mut Total, _question: Question) -> Total {
     *total
 }
 
-/// Adds all numbers from one to the other.
-fn feed(kernel: &KernelHandle, numbers: std::ops::RangeInclusive<u32>) -> Result<(), ActorError> {
-    for number in numbers {
-        loop {
-            match kernel.send(&Add { number }) {
-                Err(ActorError::Full { .. }) => std::thread::sleep(Duration::from_micros(50)),
-                other => break other?,
-            }
+fn when_room<T>(mut act: impl FnMut() -> Result<T, ActorError>) -> Result<T, ActorError> {
+    loop {
+        match act() {
+            Err(ActorError::Full { .. }) => std::thread::sleep(Duration::from_micros(50)),
+            other => return other,
         }
     }
-    Ok(())
 }
 
+/// Adds all numbers from one to the other.
+fn feed(kernel: &KernelHandle, mut numbers: std::ops::RangeInclusive<u32>) -> Result<(), ActorError> {
+    numbers.try_for_each(|number| when_room(|| kernel.send(&Add { number })).map(drop))
+}
+
+/// The sum, once there is room to ask for it: a restored actor's mailbox may be as full as it was.
 fn total(kernel: &KernelHandle) -> Result<Total, ActorError> {
-    kernel.ask_blocking(&Question { reserved: 0 })
+    when_room(|| kernel.ask_blocking(&Question { reserved: 0 }))
 }
 
 /// The program that is supervised.

@@ -1,15 +1,16 @@
-//! Messages with vectors, on threads and in batches (by the interpreter, or on the backend that `PERPETUA_ACTORS_ON` names): the same
-//! answers, and in the end no block is left in the arena.
+//! Messages with vectors, on threads and as kernels (`engines` says where): the same answers, and in the end no block is left in the arena.
 
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod engines;
 
 use std::time::{Duration, Instant};
 
 use perpetua::actors::runtime::RuntimeBuilder;
 use perpetua::actors::{
-    ActorError, ActorState, Backend, Borrowed, Context, DeadReason, KernelHandle, LaunchOptions,
-    PerpetuaRuntime, RingMessage, ring_kernel,
+    ActorError, ActorState, Borrowed, Context, DeadReason, KernelHandle, LaunchOptions, PerpetuaRuntime,
+    RingMessage, ring_kernel,
 };
 use perpetua::device::future::block_on;
 use perpetua::prelude::*;
@@ -188,16 +189,8 @@ fn builder() -> RuntimeBuilder {
 fn runtimes() -> [PerpetuaRuntime; 2] {
     [
         builder().build_blocking().unwrap(),
-        others(builder()).build_blocking().unwrap(),
+        engines::other(builder()).build_blocking().unwrap(),
     ]
-}
-
-/// What is compared with threads.
-fn others(builder: RuntimeBuilder) -> RuntimeBuilder {
-    match std::env::var("PERPETUA_ACTORS_ON").ok() {
-        Some(name) => builder.backend(Backend::from_name(&name).expect("a backend's name")),
-        None => builder.in_batches(),
-    }
 }
 
 fn launch(runtime: &PerpetuaRuntime, actors: u32) -> KernelHandle {
@@ -225,7 +218,6 @@ fn message(len: usize) -> Scale {
     }
 }
 
-#[test]
 fn the_same_vectors_give_the_same_answers() {
     let [threads, others] = runtimes().map(|runtime| {
         let all = launch(&runtime, 3);
@@ -263,7 +255,6 @@ fn the_same_vectors_give_the_same_answers() {
     assert_eq!(bits(&threads.0), bits(&others.0));
 }
 
-#[test]
 fn vectors_go_from_actor_to_actor_and_out() {
     let answers = runtimes().map(|runtime| {
         let all = launch(&runtime, 2);
@@ -296,7 +287,6 @@ fn vectors_go_from_actor_to_actor_and_out() {
     assert_eq!(answers[0], vec![expected; 3]);
 }
 
-#[test]
 fn a_group_of_lanes_shares_a_vector() {
     for runtime in runtimes() {
         let options = LaunchOptions::new(gather::handler()).with_block_size(32);
@@ -316,7 +306,6 @@ fn a_group_of_lanes_shares_a_vector() {
     }
 }
 
-#[test]
 fn vectors_go_with_the_first_message_only() {
     for runtime in runtimes() {
         let all = launch(&runtime, 2);
@@ -336,10 +325,8 @@ fn vectors_go_with_the_first_message_only() {
     }
 }
 
-#[test]
 fn an_index_beyond_a_vector_is_a_fault() {
-    for runtime in runtimes() {
-        let is_native = runtime.backend().kind == Backend::Cpu && runtime.backend().is_resident();
+    for (runtime, is_native) in runtimes().into_iter().zip([true, false]) {
         let all = launch(&runtime, 2);
         let bad = Poke {
             index: 3,
@@ -369,9 +356,8 @@ fn an_index_beyond_a_vector_is_a_fault() {
     }
 }
 
-#[test]
 fn blocks_are_freed_wherever_messages_end() {
-    for builder in [builder(), others(builder())] {
+    for builder in [builder(), engines::other(builder())] {
         let runtime = builder
             .dead_letters(2)
             .arena_bytes(64 << 10)
@@ -450,10 +436,9 @@ fn blocks_are_freed_wherever_messages_end() {
     }
 }
 
-#[test]
 fn checkpoints_hold_vectors_that_wait() {
-    let path = std::env::temp_dir().join(format!("perpetua-vectors-{}", std::process::id()));
-    for (i, builder) in [builder(), others(builder())].into_iter().enumerate() {
+    let path = engines::file("perpetua-vectors");
+    for (i, builder) in [builder(), engines::other(builder())].into_iter().enumerate() {
         let path = path.with_extension(i.to_string());
         let runtime = builder.clone().build_blocking().unwrap();
         let all = launch(&runtime, 2);
@@ -492,4 +477,37 @@ fn checkpoints_hold_vectors_that_wait() {
         empty(&runtime);
         std::fs::remove_file(&path).unwrap();
     }
+}
+
+fn main() -> std::process::ExitCode {
+    engines::run(&[
+        (
+            "the_same_vectors_give_the_same_answers",
+            the_same_vectors_give_the_same_answers,
+        ),
+        (
+            "vectors_go_from_actor_to_actor_and_out",
+            vectors_go_from_actor_to_actor_and_out,
+        ),
+        (
+            "a_group_of_lanes_shares_a_vector",
+            a_group_of_lanes_shares_a_vector,
+        ),
+        (
+            "vectors_go_with_the_first_message_only",
+            vectors_go_with_the_first_message_only,
+        ),
+        (
+            "an_index_beyond_a_vector_is_a_fault",
+            an_index_beyond_a_vector_is_a_fault,
+        ),
+        (
+            "blocks_are_freed_wherever_messages_end",
+            blocks_are_freed_wherever_messages_end,
+        ),
+        (
+            "checkpoints_hold_vectors_that_wait",
+            checkpoints_hold_vectors_that_wait,
+        ),
+    ])
 }

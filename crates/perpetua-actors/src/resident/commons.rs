@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use perpetua::prelude::*;
 use perpetua_device::{Buffer, Device, Error, MappedBuffer, Stream};
+use perpetua_ir::back::Capability;
 
 use super::port::{Port, Slots, moves_vectors_at_once};
 use crate::device::layout::{
@@ -137,10 +138,11 @@ impl Commons {
                     "resident kernels need compute capability 7.5 or higher: use the CPU or wgpu backend",
                 ));
             }
-            Some(_) if device.info().mapped_memory => {}
+            _ if device.info().mapped_memory
+                && device.info().capabilities.contains(&Capability::Residency) => {}
             _ => {
                 return Err(unable(
-                    "kernels can stay on CUDA devices only: use a runtime on this backend, which runs batches",
+                    "kernels can stay on CUDA devices, and in the CPU's interpreter: use a runtime on this backend, which runs batches",
                 ));
             }
         }

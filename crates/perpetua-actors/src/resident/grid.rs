@@ -427,6 +427,11 @@ impl Resident for Homes {
         }
         let states = lock(&self.states).clone();
         let shape = commons.shape;
+        // In the interpreter homes take turns, and who finds nothing gives its own away.
+        let patience = match commons.device.info().compute_capability {
+            Some(_) => PATIENCE,
+            None => 0,
+        };
         let mut arguments = args![
             &commons.ingress,
             &commons.egress,
@@ -446,7 +451,7 @@ impl Resident for Homes {
             shape.ring - 1,
             shape.boxes - 1,
             shape.boxes - shape.homes,
-            PATIENCE,
+            patience,
             if self.homes <= FEW_HOMES { WATCHERS } else { 1 },
             commons.time_offset,
             self.run_limit.as_nanos().min(1 << 62) as u64,

@@ -104,6 +104,8 @@ pub(crate) struct Settings {
     backend: Backend,
     /// Handlers run as kernels over batches of messages, whatever the backend.
     in_batches: bool,
+    /// Handlers run in kernels that stay, whatever the backend.
+    resident: bool,
     /// Worker threads; 0: as many as the machine runs at once.
     threads: usize,
     /// Actors that a device has room for.
@@ -139,6 +141,7 @@ impl RuntimeBuilder {
             settings: Settings {
                 backend: Backend::Cpu,
                 in_batches: false,
+                resident: false,
                 threads: 0,
                 device_actors: 65_536,
                 patience: Duration::from_secs(1),
@@ -164,6 +167,13 @@ impl RuntimeBuilder {
     /// interpreter: slow, and what all others are measured against.
     pub fn in_batches(mut self) -> RuntimeBuilder {
         self.settings.in_batches = true;
+        self
+    }
+
+    /// Handlers run in kernels that stay, as they do on CUDA. On the CPU that is the interpreter: slow, and how programs for GPUs are
+    /// tried without one.
+    pub fn resident(mut self) -> RuntimeBuilder {
+        self.settings.resident = true;
         self
     }
 
@@ -259,21 +269,30 @@ impl RuntimeBuilder {
 
 fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
     match settings.backend {
-        BackendKind::Wgpu => batched::open(host, settings),
         _ if settings.in_batches => batched::open(host, settings),
-        #[cfg(target_arch = "x86_64")]
-        BackendKind::Auto => resident::open(host, settings).or_else(|_| threads::open(host, settings)),
-        #[cfg(not(target_arch = "x86_64"))]
-        BackendKind::Auto => threads::open(host, settings),
+        _ if settings.resident => open_resident(host, settings),
+        BackendKind::Wgpu => batched::open(host, settings),
+        BackendKind::Auto => open_resident(host, settings).or_else(|_| threads::open(host, settings)),
         BackendKind::Cpu => threads::open(host, settings),
-        #[cfg(target_arch = "x86_64")]
-        BackendKind::Cuda => resident::open(host, settings),
+        BackendKind::Cuda => open_resident(host, settings),
         other => Err(ActorError::Unsupported {
             backend: other.name(),
             operation: "running actors",
             remedy: "take `Backend::Cpu`, `Backend::Cuda` or `Backend::Wgpu`, or build it `in_batches`",
         }),
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+use resident::open as open_resident;
+
+#[cfg(not(target_arch = "x86_64"))]
+fn open_resident(_: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
+    Err(ActorError::Unsupported {
+        backend: settings.backend.name(),
+        operation: "a resident handler",
+        remedy: "the host's processor must be an x86-64 one: take `Backend::Cpu`, or build the runtime `in_batches`",
+    })
 }
 
 /// Runs actors. Clones are the same runtime; it ends with the last clone and the last handle, or by

@@ -34,8 +34,7 @@ fn add_up(ctx: &mut Context, state: &mut Table, message: Add) -> Add {
     }
 }
 
-#[test]
-fn a_group_of_lanes_does_what_one_does() {
+pub(crate) fn a_group_of_lanes_does_what_one_does() {
     let mut table = Table {
         numbers: [0; 100],
         partial: [0; 32],

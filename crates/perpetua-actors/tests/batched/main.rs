@@ -1,18 +1,19 @@
-//! Actors in batches, by the interpreter, or on the backend that `PERPETUA_ACTORS_ON` names: the same messages give the same answers as on threads; faults, lives and checkpoints
-//! are the same, too.
+//! Actors that run as kernels, in batches and resident: the same messages give the same answers as on threads; faults, lives and
+//! checkpoints are the same, too. `engines` says where.
 
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../engines/mod.rs"]
+mod engines;
 mod groups;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use perpetua::actors::pubsub::SubscribeOptions;
-use perpetua::actors::runtime::RuntimeBuilder;
 use perpetua::actors::{
-    ActorError, ActorState, Backend, Context, DeadReason, KernelHandle, Kind, LaunchOptions, PerpetuaRuntime,
+    ActorError, ActorState, Context, DeadReason, KernelHandle, Kind, LaunchOptions, PerpetuaRuntime,
     RingMessage, Supervision, Topic, ring_kernel,
 };
 use perpetua::device::future::block_on;
@@ -82,17 +83,9 @@ fn spread(ctx: &mut Context, state: &mut State, spread: Spread) {
 fn runtimes() -> [PerpetuaRuntime; 2] {
     let builder = PerpetuaRuntime::builder().patience(Duration::from_millis(100));
     let threads = builder.clone().threads(2).build_blocking().unwrap();
-    let others = others(builder).build_blocking().unwrap();
+    let others = engines::other(builder).build_blocking().unwrap();
     assert!(threads.backend().is_resident());
     [threads, others]
-}
-
-/// What is compared with threads: batches, or what `PERPETUA_ACTORS_ON` names (on a GPU machine: cuda).
-fn others(builder: RuntimeBuilder) -> RuntimeBuilder {
-    match std::env::var("PERPETUA_ACTORS_ON").ok() {
-        Some(name) => builder.backend(Backend::from_name(&name).expect("a backend's name")),
-        None => builder.in_batches(),
-    }
 }
 
 fn launch(runtime: &PerpetuaRuntime, name: &str, options: LaunchOptions) -> KernelHandle {
@@ -117,7 +110,6 @@ fn message(i: u32) -> Add {
     }
 }
 
-#[test]
 fn the_same_messages_give_the_same_answers() {
     let [threads, batches] = runtimes().map(|runtime| {
         let all = launch(&runtime, "sums", LaunchOptions::default().with_actors(3));
@@ -143,7 +135,6 @@ fn the_same_messages_give_the_same_answers() {
     assert_eq!(threads, batches);
 }
 
-#[test]
 fn handlers_send_and_publish_from_batches() {
     let states = runtimes().map(|runtime| {
         let number = runtime.pubsub().number(&Topic::new("sums/all")).unwrap();
@@ -180,7 +171,6 @@ fn handlers_send_and_publish_from_batches() {
     assert_eq!(states[1][1].places[1], (0..50).sum::<i64>());
 }
 
-#[test]
 fn a_fault_harms_its_own_actor_only() {
     for runtime in runtimes() {
         let all = launch(
@@ -214,7 +204,6 @@ fn a_fault_harms_its_own_actor_only() {
     }
 }
 
-#[test]
 fn supervision_lives_and_refusals_are_the_same() {
     for runtime in runtimes() {
         let restart = Supervision::Restart {
@@ -247,7 +236,6 @@ fn supervision_lives_and_refusals_are_the_same() {
     }
 }
 
-#[test]
 fn what_batches_cannot_do_is_refused() {
     let [_, batches] = runtimes();
     let options = LaunchOptions::new(add::handler()).with_run_limit(Duration::from_secs(1));
@@ -266,10 +254,9 @@ fn what_batches_cannot_do_is_refused() {
     assert!(batches.kernels().is_empty());
 }
 
-#[test]
 fn a_checkpoint_of_threads_goes_on_in_batches() {
     let [threads, batches] = runtimes();
-    let file = std::env::temp_dir().join(format!("perpetua-batched-{}", std::process::id()));
+    let file = engines::file("perpetua-batched");
     let kernel = launch(&threads, "moves", LaunchOptions::default());
     for i in 0..10 {
         let _: Sums = kernel.ask_blocking(&message(i)).unwrap();
@@ -289,11 +276,10 @@ fn a_checkpoint_of_threads_goes_on_in_batches() {
     assert_eq!(here.count, 12);
 }
 
-#[test]
 fn checkpoints_are_taken_between_batches_under_load() {
     let [threads, batches] = runtimes();
     drop(threads);
-    let file = std::env::temp_dir().join(format!("perpetua-batches-{}", std::process::id()));
+    let file = engines::file("perpetua-batches");
     let options = LaunchOptions::default().with_actors(2).with_queue_capacity(8);
     let all = launch(&batches, "all", options);
     let until = Instant::now() + Duration::from_secs(1);
@@ -337,7 +323,6 @@ impl Drop for Ends<'_> {
     }
 }
 
-#[test]
 fn each_accepted_message_is_handled_once_or_reported() {
     let seconds = std::env::var("PERPETUA_SOAK_SECONDS").map_or(2, |text| text.parse().unwrap());
     let runtime = PerpetuaRuntime::builder()
@@ -464,4 +449,45 @@ fn each_accepted_message_is_handled_once_or_reported() {
         dead_jobs > 0 && answered > 0 && full > 0,
         "the soak tests nothing"
     );
+}
+
+fn main() -> std::process::ExitCode {
+    engines::run(&[
+        (
+            "the_same_messages_give_the_same_answers",
+            the_same_messages_give_the_same_answers,
+        ),
+        (
+            "handlers_send_and_publish_from_batches",
+            handlers_send_and_publish_from_batches,
+        ),
+        (
+            "a_fault_harms_its_own_actor_only",
+            a_fault_harms_its_own_actor_only,
+        ),
+        (
+            "supervision_lives_and_refusals_are_the_same",
+            supervision_lives_and_refusals_are_the_same,
+        ),
+        (
+            "what_batches_cannot_do_is_refused",
+            what_batches_cannot_do_is_refused,
+        ),
+        (
+            "a_checkpoint_of_threads_goes_on_in_batches",
+            a_checkpoint_of_threads_goes_on_in_batches,
+        ),
+        (
+            "checkpoints_are_taken_between_batches_under_load",
+            checkpoints_are_taken_between_batches_under_load,
+        ),
+        (
+            "each_accepted_message_is_handled_once_or_reported",
+            each_accepted_message_is_handled_once_or_reported,
+        ),
+        (
+            "a_group_of_lanes_does_what_one_does",
+            groups::a_group_of_lanes_does_what_one_does,
+        ),
+    ])
 }

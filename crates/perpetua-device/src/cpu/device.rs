@@ -14,6 +14,7 @@ use crate::future::{BoxFuture, ready};
 use crate::host::{self, HostPools};
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
 use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
+use crate::residency::ResidencyGate;
 use crate::source::{CompileOptions, KernelSource};
 
 /// Lanes in a subgroup of the interpreter.
@@ -95,6 +96,7 @@ impl GpuBackend for CpuBackend {
 pub struct CpuContext {
     shared: Arc<Shared>,
     pools: HostPools,
+    gate: ResidencyGate,
     default_stream: Arc<dyn GpuStream>,
 }
 
@@ -190,6 +192,7 @@ impl CpuContext {
         });
         CpuContext {
             pools: HostPools::new(id, BackendKind::Cpu),
+            gate: ResidencyGate::default(),
             default_stream: shared.new_stream(),
             shared,
         }
@@ -262,6 +265,10 @@ impl GpuContext for CpuContext {
         let queues = self.shared.queues();
         queues.iter().try_for_each(|queue| queue.wait())?;
         queues.iter().try_for_each(|queue| queue.take_error())
+    }
+
+    fn residency(&self) -> Option<&ResidencyGate> {
+        Some(&self.gate)
     }
 
     #[cfg(feature = "testing")]

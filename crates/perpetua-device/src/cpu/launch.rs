@@ -3,19 +3,22 @@
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
+use perpetua_ir::back::Capability;
 use perpetua_ir::interp::{self, InterpError, Interpreter};
 use perpetua_ir::ir::{Param, ParamKind};
-use perpetua_ir::verify::Verified;
+use perpetua_ir::pass::checks::make_explicit;
+use perpetua_ir::verify::{Verified, capabilities, verify};
 
 use super::device::{SUBGROUP, Shared};
-use super::stream::{CpuStream, Work};
+use super::stream::{CpuStream, Queue, Work};
 use super::threads;
 use crate::backend::{GpuStream, KernelFunction};
 use crate::dim::Dim3;
 use crate::error::{Error, Result};
+use crate::fault::{FaultRegistry, KernelSites};
 use crate::host::raw;
 use crate::info::BackendKind;
 use crate::native::{NativeArg, NativeKernel, NativeLaunch, PreparedLaunch};
@@ -50,6 +53,8 @@ struct Inner {
     ready: Mutex<Vec<Ready>>,
     // What a thousand lanes took lately, natively on one thread, in nanoseconds; 0 where that is not known.
     pace: AtomicU64,
+    // Of a kernel that may stay: what its fault sites' numbers begin with.
+    resident: Option<u32>,
 }
 
 /// Launches of a kernel that are kept ready: programs mostly launch a kernel with the same few sets of arguments.
@@ -103,20 +108,50 @@ impl CpuFunction {
             (None, Some(native)) => (native.signature)(),
             (None, None) => Signature::new("", Vec::new()),
         };
+        let stays = |v: &Arc<Verified>| capabilities(v.kernel()).contains_key(&Capability::Residency);
+        let (interpreter, resident) = match &verified {
+            Some(verified) if native.is_none() && stays(verified) => {
+                let (interpreter, base) = interpret_resident(verified)?;
+                (OnceLock::from(Ok(interpreter)), Some(base))
+            }
+            _ => (OnceLock::new(), None),
+        };
         let function = CpuFunction(Arc::new(Inner {
             shared,
             signature,
             native,
             verified,
-            interpreter: OnceLock::new(),
+            interpreter,
             ready: Mutex::default(),
             pace: AtomicU64::new(0),
+            resident,
         }));
         if native.is_none() {
             function.0.interpreter()?;
         }
         Ok(function)
     }
+}
+
+/// A kernel that may stay, ready to run: such a kernel looks at its own faults, so its checks are statements and its sites have
+/// numbers, which begin with the second part.
+fn interpret_resident(verified: &Verified) -> Result<(Interpreter, u32)> {
+    let (kernel, faults, prints) = make_explicit(verified).into_parts();
+    let name = kernel.name.clone();
+    let failed = |message: String| Error::Driver {
+        backend: BackendKind::Cpu,
+        operation: format!("preparing kernel `{name}` for the interpreter"),
+        message,
+    };
+    let base = FaultRegistry::global().register(KernelSites {
+        kernel: kernel.name.clone(),
+        source: Arc::clone(&kernel.source),
+        faults: faults.clone(),
+        prints,
+    })?;
+    let explicit = verify(kernel).map_err(|e| failed(e.to_string()))?;
+    let interpreter = Interpreter::with_sites(&explicit, &faults).map_err(|e| failed(e.to_string()))?;
+    Ok((interpreter, base))
 }
 
 impl Inner {
@@ -151,6 +186,8 @@ pub(super) struct Launch {
     args: Vec<Arg>,
     // Captured launches are made ready once.
     ready: OnceLock<Option<Arc<dyn PreparedLaunch>>>,
+    // Whose work it is: there faults are told that it catches.
+    queue: Weak<Queue>,
 }
 
 enum Arg {
@@ -201,9 +238,15 @@ impl Launch {
         self.shape.grid.count().saturating_mul(self.shape.block.count())
     }
 
+    /// Whether it may run for ever, beside all others.
+    pub(super) fn stays(&self) -> bool {
+        self.function.0.resident.is_some()
+    }
+
     /// Whether it is done sooner than handed to other threads.
     pub(super) fn is_small(&self) -> bool {
         match self.function.0.native {
+            _ if self.stays() => false,
             Some(_) => self.lanes() <= INLINE_NATIVE || self.nanoseconds() <= INLINE_TIME,
             None => self.lanes() <= INLINE_INTERPRETED,
         }
@@ -275,6 +318,11 @@ impl Launch {
         let inner = &*self.function.0;
         let args: Vec<interp::Arg<'_>> = self.args.iter().map(Arg::interpreted).collect();
         let print = |line: &interp::Printed<'_>| println!("{}", line.text);
+        let caught = |fault| {
+            if let Some(queue) = self.queue.upgrade() {
+                queue.tell(Error::Fault(fault));
+            }
+        };
         let (grid, block) = (self.shape.grid.to_array(), self.shape.block.to_array());
         let config = interp::LaunchConfig {
             dynamic_shared_bytes: self.shape.shared_bytes,
@@ -284,9 +332,12 @@ impl Launch {
                 true => interp::RaceMode::Detect,
                 false => interp::RaceMode::Off,
             },
+            site_base: inner.resident.unwrap_or(0),
+            caught: Some(&caught),
             ..interp::LaunchConfig::new(grid, block, &args)
         };
-        let config = match self.is_small() || !threads::may_spread() {
+        // What stays would keep all threads from others.
+        let config = match self.stays() || self.is_small() || !threads::may_spread() {
             true => config,
             false => interp::LaunchConfig {
                 parallel: interp::Parallel::Spread(&threads::spread),
@@ -396,6 +447,7 @@ impl KernelFunction for CpuFunction {
             },
             args: args.iter().zip(self.0.signature.params()).map(own).collect(),
             ready: OnceLock::new(),
+            queue: Arc::downgrade(stream.queue()),
         };
         stream.submit(Work::Launch(Arc::new(launch)))
     }

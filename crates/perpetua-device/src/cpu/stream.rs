@@ -57,6 +57,11 @@ impl Work {
 
     // Whether this thread may run it.
     fn may_run_here(&self) -> bool {
+        if let Work::Launch(launch) = self
+            && launch.stays()
+        {
+            return false;
+        }
         matches!(self, Work::Transfer(_) | Work::Read(_) | Work::Mark(_))
             || self.is_small()
             || threads::may_spread()
@@ -291,6 +296,11 @@ impl Queue {
             Poll::Pending
         })
         .await;
+    }
+
+    /// An error of work that goes on.
+    pub(super) fn tell(&self, error: Error) {
+        self.lock().error.get_or_insert(error);
     }
 
     /// The first unreported error of finished work; clears it.

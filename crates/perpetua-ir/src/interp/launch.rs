@@ -19,6 +19,10 @@ pub const MAX_LANES: u32 = 1 << 16;
 /// Operations that a work-group executes before others get their turn, if it loops that long.
 const TURN: u64 = 1 << 16;
 
+/// How long a thread sleeps when all its work-groups wait for others.
+#[cfg(not(target_arch = "wasm32"))]
+const NAP: std::time::Duration = std::time::Duration::from_micros(20);
+
 /// Memory for work-groups that wait for their turn, in bytes.
 const PARKED_BYTES: usize = 256 << 20;
 
@@ -57,6 +61,9 @@ pub struct Printed<'a> {
 
 /// Takes what kernels print; called from the threads that run them.
 pub type PrintSink<'a> = &'a (dyn Fn(&Printed<'_>) + Sync);
+
+/// Takes faults that kernels catch; called as a [`PrintSink`] is.
+pub type FaultSink<'a> = &'a (dyn Fn(Box<Fault>) + Sync);
 
 /// Calls the function that it is given on as many threads as it likes, once at least on each, and returns when
 /// all calls have returned: for example rayon's `broadcast`.
@@ -107,6 +114,10 @@ pub struct LaunchConfig<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// On which threads work-groups run.
     pub parallel: Parallel<'a>,
+    /// What the numbers of fault sites begin with that the kernel itself gets to see.
+    pub site_base: u32,
+    /// Who hears of faults that the kernel catches, while it goes on.
+    pub caught: Option<FaultSink<'a>>,
 }
 
 impl<'a> LaunchConfig<'a> {
@@ -123,6 +134,8 @@ impl<'a> LaunchConfig<'a> {
             step_budget: None,
             cancel: None,
             parallel: Parallel::Off,
+            site_base: 0,
+            caught: None,
         }
     }
 }
@@ -189,6 +202,8 @@ pub(super) struct Launch<'a> {
     /// Operations that are left.
     budget: Option<(u64, AtomicU64)>,
     cancel: Option<&'a AtomicBool>,
+    pub(super) site_base: u32,
+    pub(super) caught: Option<FaultSink<'a>>,
 }
 
 impl<'a> Launch<'a> {
@@ -237,7 +252,21 @@ impl<'a> Launch<'a> {
             groups,
             budget: config.step_budget.map(|n| (n, AtomicU64::new(n))),
             cancel: config.cancel,
+            site_base: config.site_base,
+            caught: config.caught,
         })
+    }
+
+    /// Nanoseconds, since a moment that is the same for all launches of the process.
+    pub(super) fn clock(&self) -> u64 {
+        // Browsers have no such clock for WebAssembly without their library.
+        #[cfg(target_arch = "wasm32")]
+        return 0;
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+            START.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
+        }
     }
 
     /// The memory of a buffer parameter.
@@ -399,6 +428,8 @@ impl Queue<'_> {
         let launch = self.launch;
         let (mut parked, mut spare) = (VecDeque::<Machine>::new(), Vec::<Machine>::new());
         let mut most = usize::MAX;
+        // Work-groups that have napped one after another.
+        let mut naps = 0;
         while !self.stop.load(Ordering::Relaxed) {
             // New work-groups go before those that have had a turn: one may be waiting for them.
             let fresh = (parked.len() < most)
@@ -420,7 +451,12 @@ impl Queue<'_> {
                 races.enter(number);
             }
             let turn = machine.run(launch, races.as_deref_mut(), TURN);
-            if !matches!(turn, Ok(Turn::Paused))
+            naps = if matches!(turn, Ok(Turn::Napped)) {
+                naps + 1
+            } else {
+                0
+            };
+            if !matches!(turn, Ok(Turn::Paused | Turn::Napped))
                 && let Some(fault) = machine.fault.take()
             {
                 let mut outcome = self.outcome();
@@ -435,9 +471,14 @@ impl Queue<'_> {
                     }
                     spare.push(machine);
                 }
-                Ok(Turn::Paused) => {
+                Ok(Turn::Paused | Turn::Napped) => {
                     most = (PARKED_BYTES / machine.bytes().max(1)).max(2);
                     parked.push_back(machine);
+                    if naps > parked.len() {
+                        // Nobody has anything to do.
+                        naps = 0;
+                        rest();
+                    }
                 }
                 Err(error) => {
                     self.outcome().error.get_or_insert(error);
@@ -452,6 +493,12 @@ impl Queue<'_> {
             }
         }
     }
+}
+
+/// Leaves the processor to others for a moment.
+fn rest() {
+    #[cfg(not(target_arch = "wasm32"))]
+    std::thread::sleep(NAP);
 }
 
 /// Runs a program.

@@ -52,7 +52,7 @@ mod tests;
 use std::fmt;
 
 pub use error::{AccessKind, InterpError, Race, RacingAccess, Space};
-pub use launch::{Arg, LaunchConfig, MAX_LANES, Parallel, PrintSink, Printed, RaceMode, Spread};
+pub use launch::{Arg, FaultSink, LaunchConfig, MAX_LANES, Parallel, PrintSink, Printed, RaceMode, Spread};
 pub use memory::BufferRef;
 
 use crate::fault::FaultSite;

@@ -58,6 +58,8 @@ pub(super) struct Program {
     pub(super) prints: Vec<PrintSite>,
     /// Whether lanes of different work-groups, or of one between barriers, may be ordered by atomics or fences.
     pub(super) synchronises: bool,
+    /// Whether it may stay: then subgroups take turns at being first, for one that always is would keep a lock from the others.
+    pub(super) stays: bool,
 }
 
 /// A parameter as launches check it.
@@ -150,6 +152,7 @@ pub(super) enum Spread {
 }
 
 /// One index of a place.
+#[derive(Clone)]
 pub(super) struct IndexStep {
     pub(super) index: Reg,
     pub(super) ty: Scalar,
@@ -265,6 +268,16 @@ pub(super) enum Code {
     IsDead {
         out: Reg,
     },
+    /// Nanoseconds.
+    Clock {
+        out: Reg,
+    },
+    /// Where the lane has faulted, as its launch numbers sites, plus one; it has no longer faulted then. Zero: nowhere.
+    CatchFault {
+        out: Reg,
+    },
+    /// The group waits for others: its turn is over.
+    Nap,
     Barrier,
     Fence {
         scope: Scope,
@@ -273,8 +286,10 @@ pub(super) enum Code {
         site: u32,
         args: Vec<Reg>,
     },
+    /// `number` counts the fault statements.
     Fault {
         site: u32,
+        number: u32,
         operands: [Reg; 2],
     },
 

@@ -40,12 +40,16 @@ use crate::telemetry::ActorMetrics;
 const HOMES: u32 = 132;
 /// Homes of one launch, at most.
 const HOMES_OF_ONE: u32 = 32;
+/// Homes of all launches together and of one in the interpreter, which runs those of one in turn.
+const INTERPRETED_HOMES: (u32, u32) = (64, 4);
 /// For how long who asks looks for the answer at once.
 const LOOKS: Duration = Duration::from_micros(50);
 
 struct Shared {
     host: Arc<Host>,
     commons: Arc<Commons>,
+    /// Homes of one launch, at most.
+    homes_of_one: u32,
     deployed: RwLock<Vec<Arc<Deployed>>>,
     /// Held by who sends, and alone by who stops all actors.
     still: RwLock<()>,
@@ -58,10 +62,20 @@ pub(crate) struct Resident {
     pump: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Opens it on the first CUDA device.
+/// Opens it on a backend's first device: CUDA's where none is named.
 pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
-    let device = Device::new(BackendKind::Cuda, 0)?;
-    let homes = device.info().multiprocessors.unwrap_or(HOMES).min(HOMES);
+    let backend = match settings.backend {
+        BackendKind::Auto => BackendKind::Cuda,
+        named => named,
+    };
+    let device = Device::new(backend, 0)?;
+    let (homes, homes_of_one) = match device.info().compute_capability {
+        Some(_) => (
+            device.info().multiprocessors.unwrap_or(HOMES).min(HOMES),
+            HOMES_OF_ONE,
+        ),
+        None => INTERPRETED_HOMES,
+    };
     let shape = Shape::new(homes, settings.device_actors);
     let commons = Arc::new(Commons::new(&device, shape)?);
     let mapped = Arc::clone(&commons);
@@ -69,6 +83,7 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
         .set_source(move |bytes| mapped.arena(bytes / 4).map(Memory::mapped));
     let shared = Arc::new(Shared {
         host: Arc::clone(host),
+        homes_of_one,
         commons,
         deployed: RwLock::default(),
         still: RwLock::default(),
@@ -124,7 +139,7 @@ impl Shared {
 
 impl Engine for Resident {
     fn kind(&self) -> BackendKind {
-        BackendKind::Cuda
+        self.shared.commons.device.backend()
     }
 
     fn health(&self) -> Result<()> {
@@ -146,7 +161,7 @@ impl Engine for Resident {
             &group.initial,
             &GridOptions {
                 actors: group.first.0..group.first.0 + group.count,
-                homes: group.count.clamp(1, HOMES_OF_ONE),
+                homes: group.count.clamp(1, self.shared.homes_of_one),
                 run_limit: group.run_limit,
                 group_size: group.block_size,
             },

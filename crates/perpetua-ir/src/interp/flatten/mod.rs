@@ -103,6 +103,7 @@ pub(super) fn flatten(kernel: &Kernel) -> Result<Program> {
             statement_sites: Vec::new(),
             prints: Vec::new(),
             synchronises: false,
+            stays: false,
         },
         registers: Registers::default(),
         callees: Vec::new(),

@@ -130,7 +130,7 @@ impl<'a> Flattener<'a> {
                 regs
             }
             Op::Load(place, None) => self.load(cx, v, place)?,
-            Op::Load(place, Some(sync)) => vec![self.atomic(cx, v, place, AtomicAct::Load, *sync)?],
+            Op::Load(place, Some(sync)) => self.atomic_load(cx, v, place, *sync)?,
             Op::Len(base, s) => vec![self.len(*base, *s)?],
             Op::Atomic(op, place, value, sync) => {
                 let value = self.scalar(cx, *value)?;
@@ -171,7 +171,16 @@ impl<'a> Flattener<'a> {
                 regs
             }
             Op::Call(f, args) => self.call(cx, v, *f, args)?,
-            Op::Clock | Op::CatchFault(_) => return Err(resident("clock, catch_fault")),
+            Op::Clock => {
+                let out = self.fresh(cx, v, 8);
+                self.emit(cx, Code::Clock { out });
+                vec![out]
+            }
+            Op::CatchFault(_) => {
+                let out = self.fresh(cx, v, 4);
+                self.emit(cx, Code::CatchFault { out });
+                vec![out]
+            }
             Op::IsDead => {
                 let out = self.fresh(cx, v, 1);
                 self.emit(cx, Code::IsDead { out });
@@ -320,17 +329,21 @@ impl<'a> Flattener<'a> {
     pub(super) fn effect(&mut self, cx: &mut Context<'a>, effect: &'a Effect) -> Result<()> {
         match effect {
             Effect::Store(place, v, None) => self.store(cx, place, *v)?,
-            Effect::Store(place, v, Some(sync)) => {
-                let value = self.scalar(cx, *v)?;
-                self.atomic(cx, *v, place, AtomicAct::Store { value }, *sync)?;
-            }
+            Effect::Store(place, v, Some(sync)) => self.atomic_store(cx, place, *v, *sync)?,
             Effect::Barrier => self.emit(cx, Code::Barrier),
             Effect::Fence(scope) => {
                 self.program.synchronises = true;
                 self.emit(cx, Code::Fence { scope: *scope });
             }
-            Effect::Converge | Effect::Meet | Effect::Nap(_) => {
-                return Err(resident("nap, converge, meet"));
+            // Lanes are never apart but by conditions.
+            Effect::Converge => {}
+            Effect::Nap(_) => {
+                self.program.stays = true;
+                self.emit(cx, Code::Nap);
+            }
+            Effect::Meet => {
+                let why = "`meet` orders subgroups that go different ways, which the interpreter does not have: run it in batches";
+                return Err(TypeError::Invalid(why.into()));
             }
             Effect::Print(pieces, values) => {
                 let (mut args, mut types) = (Vec::new(), Vec::new());
@@ -357,17 +370,18 @@ impl<'a> Flattener<'a> {
                     _ => "enum",
                 };
                 let site = self.site(cx, *kind, subject.into(), types);
+                let number = self.program.statement_sites.len() as u32;
                 self.program.statement_sites.push(site);
-                self.emit(cx, Code::Fault { site, operands });
+                self.emit(
+                    cx,
+                    Code::Fault {
+                        site,
+                        number,
+                        operands,
+                    },
+                );
             }
         }
         Ok(())
     }
-}
-
-/// Why the interpreter does not run a kernel that stays on a device.
-fn resident(what: &str) -> TypeError {
-    TypeError::Invalid(format!(
-        "`{what}` is for kernels that stay on a device, which the interpreter does not run: run it in batches"
-    ))
 }

@@ -13,6 +13,19 @@ struct Path {
     ty: Type,
 }
 
+impl Path {
+    /// A path to each scalar.
+    fn parts(&self) -> Vec<Path> {
+        let leaves = self.ty.leaves().into_iter();
+        let part = |(s, offset): (Scalar, u32)| Path {
+            offset: self.offset + offset,
+            steps: self.steps.clone(),
+            ty: s.into(),
+        };
+        leaves.map(part).collect()
+    }
+}
+
 /// Greatest power of two that divides sizes and offsets of all scalars of a type: what the race detector watches
 /// as one.
 fn grain(ty: &Type) -> u32 {
@@ -327,7 +340,62 @@ impl<'a> Flattener<'a> {
         Ok(())
     }
 
-    /// An atomic access; the register of the old value (of a store: one that nobody reads).
+    /// An atomic load. Of a vector of words the last one comes first: it is what readers compare, so all others are as new.
+    pub(super) fn atomic_load(
+        &mut self,
+        cx: &mut Context<'a>,
+        v: Value,
+        place: &Place,
+        sync: Sync,
+    ) -> Result<Vec<Reg>> {
+        let path = self.path(cx, place)?;
+        let parts = path.parts();
+        if parts.len() == 1 {
+            return Ok(vec![self.atomic_part(
+                cx,
+                v,
+                place.base,
+                path,
+                AtomicAct::Load,
+                sync,
+            )?]);
+        }
+        let sync = Sync {
+            order: MemOrder::Acquire,
+            ..sync
+        };
+        let mut regs = Vec::new();
+        for part in parts.into_iter().rev() {
+            regs.push(self.atomic_part(cx, v, place.base, part, AtomicAct::Load, sync)?);
+        }
+        regs.reverse();
+        Ok(regs)
+    }
+
+    /// An atomic store; of a vector the last word comes last.
+    pub(super) fn atomic_store(
+        &mut self,
+        cx: &mut Context<'a>,
+        place: &Place,
+        v: Value,
+        sync: Sync,
+    ) -> Result<()> {
+        let path = self.path(cx, place)?;
+        let parts = path.parts();
+        let sync = match parts.len() {
+            1 => sync,
+            _ => Sync {
+                order: MemOrder::Release,
+                ..sync
+            },
+        };
+        for (part, value) in parts.into_iter().zip(self.value(cx, v)?) {
+            self.atomic_part(cx, v, place.base, part, AtomicAct::Store { value }, sync)?;
+        }
+        Ok(())
+    }
+
+    /// An atomic access to a scalar; the register of the old value (of a store: one that nobody reads).
     pub(super) fn atomic(
         &mut self,
         cx: &mut Context<'a>,
@@ -337,6 +405,18 @@ impl<'a> Flattener<'a> {
         sync: Sync,
     ) -> Result<Reg> {
         let path = self.path(cx, place)?;
+        self.atomic_part(cx, v, place.base, path, act, sync)
+    }
+
+    fn atomic_part(
+        &mut self,
+        cx: &mut Context<'a>,
+        v: Value,
+        base: Base,
+        path: Path,
+        act: AtomicAct,
+        sync: Sync,
+    ) -> Result<Reg> {
         let s = path.ty.as_scalar();
         let s = s.ok_or_else(|| TypeError::Invalid(format!("atomic access to a {}", path.ty)))?;
         let out = match act {
@@ -344,7 +424,7 @@ impl<'a> Flattener<'a> {
             _ => self.fresh(cx, v, s.size()),
         };
         self.program.synchronises |= sync.order != MemOrder::Relaxed;
-        let access = self.access(place.base, path, &[out])?;
+        let access = self.access(base, path, &[out])?;
         self.emit(
             cx,
             Code::Atomic {

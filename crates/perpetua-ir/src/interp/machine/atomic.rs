@@ -1,4 +1,4 @@
-//! Atomic accesses: lane by lane, lowest first. On buffers they are the host's atomic instructions, for other
+//! Atomic accesses: lane by lane, lowest first; in kernels that stay each half word of lanes is first in turn. On buffers they are the host's atomic instructions, for other
 //! work-groups may run on other threads.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -113,11 +113,20 @@ impl Machine {
         let access = &launch.program.accesses[access as usize];
         let (ptr, size) = (self.views[access.region as usize].ptr, s.size());
         let mut result = std::mem::take(&mut self.regs[out as usize]);
-        for w in 0..self.active.len() {
+        self.accesses += usize::from(launch.program.stays);
+        let (turn, words) = (self.accesses, self.active.len());
+        for at in 0..words {
+            let w = (at + turn / 2) % words;
             if self.active[w] == 0 {
                 continue;
             }
-            for i in mask::bits(self.find(launch, access, w)) {
+            let found = self.find(launch, access, w);
+            let later = if turn.is_multiple_of(2) {
+                0
+            } else {
+                found & u64::from(u32::MAX)
+            };
+            for i in mask::bits(found & !later).chain(mask::bits(later)) {
                 let lane = w * WORD + i;
                 let operand = |reg: Reg| eval::get(&self.regs[reg as usize], size, lane);
                 let act = match act {

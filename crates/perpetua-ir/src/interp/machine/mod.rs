@@ -30,6 +30,8 @@ pub(super) enum Turn {
     Done,
     /// It has used its turn up and can go on.
     Paused,
+    /// It has left the rest of its turn to others, and can go on.
+    Napped,
 }
 
 /// A region as this work-group sees it.
@@ -71,6 +73,12 @@ pub(super) struct Machine {
     one_row: bool,
     /// The work-group's first fault.
     pub(super) fault: Option<Box<Fault>>,
+    /// For each lane, the number of the fault statement that it has met, plus one; empty while no lane has met any.
+    caught: Vec<u32>,
+    /// A lane has asked for its group's turn to end.
+    naps: bool,
+    /// Atomic accesses so far, in kernels that stay.
+    accesses: usize,
     shape: Shape,
 }
 
@@ -149,6 +157,9 @@ impl Machine {
             one_row: row == launch.shape.lanes(),
             row_heads,
             fault: None,
+            caught: Vec::new(),
+            naps: false,
+            accesses: 0,
             shape: launch.shape,
         };
         for (reg, fill) in &program.fills {
@@ -203,6 +214,8 @@ impl Machine {
         self.calls.clear();
         self.pc = launch.program.entry;
         self.fault = None;
+        self.caught.clear();
+        self.naps = false;
     }
 
     /// Number of the work-group in the grid.
@@ -235,6 +248,10 @@ impl Machine {
                 Next::Check => self.pc += 1,
                 Next::Back(start) => {
                     self.pc = start;
+                    if std::mem::take(&mut self.naps) {
+                        launch.charge(taken - charged)?;
+                        return Ok(Turn::Napped);
+                    }
                     // Whatever runs for long comes here again and again.
                     if taken - charged >= CHARGE {
                         launch.charge(taken - charged)?;
@@ -335,6 +352,27 @@ impl Machine {
                 }
                 self.put(*out, result);
             }
+            Code::Clock { out } => {
+                let mut result = self.take(*out);
+                eval::splat(&mut result, 8, launch.clock());
+                self.put(*out, result);
+            }
+            Code::CatchFault { out } => {
+                let mut result = self.take(*out);
+                for lane in mask::lanes(&self.active) {
+                    let number = self.caught.get_mut(lane).map_or(0, std::mem::take);
+                    let site = number.checked_add(launch.site_base).filter(|_| number != 0);
+                    eval::put(&mut result, 4, lane, site.unwrap_or(0).into());
+                    mask::remove(&mut self.dead, lane);
+                    if number != 0
+                        && let (Some(fault), Some(sink)) = (self.fault.take(), launch.caught)
+                    {
+                        sink(fault);
+                    }
+                }
+                self.put(*out, result);
+            }
+            Code::Nap => self.naps = true,
             Code::Barrier => self.barrier(launch, races)?,
             Code::Fence { scope } => {
                 std::sync::atomic::fence(Ordering::AcqRel);
@@ -344,7 +382,11 @@ impl Machine {
                 }
             }
             Code::Print { site, args } => self.print(launch, *site, args),
-            Code::Fault { site, operands } => {
+            Code::Fault {
+                site,
+                number,
+                operands,
+            } => {
                 let lanes: Vec<usize> = mask::lanes(&self.active).collect();
                 let types = &program.sites[*site as usize].operands;
                 for lane in lanes {
@@ -353,6 +395,12 @@ impl Machine {
                         Some(extended(s, eval::get(self.reg(operands[i]), s.size(), lane)))
                     };
                     let operands = [operand(0).unwrap_or(0), operand(1).unwrap_or(0)];
+                    if !mask::has(&self.dead, lane) {
+                        self.caught.resize(self.shape.lanes(), 0);
+                        if let Some(caught) = self.caught.get_mut(lane) {
+                            *caught = number + 1;
+                        }
+                    }
                     self.raise(program, *site, lane, operands);
                     // Explicit code says itself what a dead lane does next.
                     if program.checks == Checks::Explicit {

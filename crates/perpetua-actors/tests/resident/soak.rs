@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use perpetua::actors::{ActorError, Context, LaunchOptions, PerpetuaRuntime, RingMessage, ring_kernel};
-use perpetua::device::BackendKind;
 use perpetua::prelude::*;
 
 /// A number, to be added to the state; or to be passed on, or told to the host, as well.
@@ -67,10 +66,9 @@ pub(crate) fn soak() {
     let seconds = std::env::var("PERPETUA_SOAK_SECONDS").ok();
     let seconds: u64 = seconds.map_or(3, |text| text.parse().expect("a number of seconds"));
     const ACTORS: u32 = 64;
-    let builder = PerpetuaRuntime::builder()
-        .backend(BackendKind::Cuda)
-        .dead_letters(1 << 20);
-    let runtime = builder.build_blocking().unwrap();
+    // What goes wrong must go wrong in the interpreter, too, which handles few messages.
+    let (often, seldom) = if super::has_gpu() { (4096, 64) } else { (512, 2) };
+    let runtime = super::builder().dead_letters(1 << 20).build_blocking().unwrap();
     let options = LaunchOptions::new(enter::handler())
         .with_actors(ACTORS)
         .with_queue_capacity(64);
@@ -95,7 +93,7 @@ pub(crate) fn soak() {
     let mut number = 0;
     while Instant::now() < until {
         let at = below(u64::from(ACTORS)) as usize;
-        match below(4096) {
+        match below(often) {
             0 => {
                 let _ = perpetua::device::future::block_on(handles[at].deactivate());
                 moves += 1;
@@ -105,12 +103,12 @@ pub(crate) fn soak() {
                 moves += 1;
             }
             8 => receive(&mut told),
-            9 if below(64) == 0 => {
+            9 if below(seldom) == 0 => {
                 runtime.checkpoint_blocking(&path).unwrap();
                 checkpoints += 1;
             }
             // A home each, and there are not many.
-            10 if guests < 40 && below(128) == 0 => {
+            10 if guests < 40 && below(2 * seldom) == 0 => {
                 eprintln!("guest {guests} comes, {} sent", number);
                 let options = LaunchOptions::new(guest::handler()).with_queue_capacity(64);
                 let visitor = runtime
@@ -221,11 +219,8 @@ pub(crate) fn soak() {
     runtime.checkpoint_blocking(&path).unwrap();
     let before: Vec<Ledger> = handles.iter().map(|h| h.read_state().unwrap()).collect();
     runtime.shutdown_blocking().unwrap();
-    for backend in [BackendKind::Cuda, BackendKind::Cpu] {
-        let other = PerpetuaRuntime::builder()
-            .backend(backend)
-            .build_blocking()
-            .unwrap();
+    for builder in [super::builder(), PerpetuaRuntime::builder()] {
+        let other = builder.build_blocking().unwrap();
         other.register(enter::handler());
         other.register(guest::handler());
         let restored = other.restore_blocking(&path).unwrap();
@@ -233,7 +228,7 @@ pub(crate) fn soak() {
         let after: Vec<Ledger> = (0..ACTORS)
             .map(|i| all.actor(i).unwrap().read_state().unwrap())
             .collect();
-        assert_eq!(before, after, "restored on {backend}");
+        assert_eq!(before, after, "restored, {:?}", other.backend());
         other.shutdown_blocking().unwrap();
     }
     std::fs::remove_file(&path).unwrap();

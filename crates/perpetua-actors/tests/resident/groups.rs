@@ -6,7 +6,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use perpetua::actors::resident::{Commons, Grid, GridOptions, Shape};
 use perpetua::actors::{Context, Handler, Kind, RingMessage, ring_kernel};
 use perpetua::device::layout::with_bytes;
-use perpetua::device::{BackendKind, Device};
 use perpetua::prelude::*;
 
 use super::{active, ask, packet, receive, send};
@@ -71,7 +70,7 @@ fn add_up(ctx: &mut Context, state: &mut Table, message: Work) -> Found {
 }
 
 fn grid(handler: &Handler, state: &[u8], options: &GridOptions) -> (Arc<Commons>, Grid) {
-    let device = Device::new(BackendKind::Cuda, 0).unwrap();
+    let device = super::device();
     let commons = Arc::new(Commons::new(&device, Shape::new(options.homes, 16)).unwrap());
     let grid = active(Grid::new(&commons, handler, state, options).unwrap());
     (commons, grid)
@@ -101,12 +100,19 @@ pub(super) fn groups() {
             };
             assert_eq!(Found::from_payload(&back.payload), expected);
         }
-        assert_eq!(ask(&grid, 3, &Work { what: 3 }).header.kind, Kind::Reply);
+        // The interpreter's lanes go in step: one cannot wait elsewhere than the others.
+        if super::has_gpu() {
+            assert_eq!(ask(&grid, 3, &Work { what: 3 }).header.kind, Kind::Reply);
+        }
         for (actor, what) in [(4, if group_size > 3 { 1 } else { 2 }), (5, 2)] {
             let back = ask(&grid, actor, &Work { what });
             let why = grid.fault_text(back.header.deadline);
             assert_eq!(back.header.kind, Kind::Fault, "{why}");
-            let part = if what == 1 { "out of bounds" } else { "time" };
+            // The interpreter's lanes go in step: who has faulted cannot tell those that wait, until their time is over.
+            let part = match what {
+                1 if super::has_gpu() => "out of bounds",
+                _ => "time",
+            };
             assert!(why.contains(part), "{why}");
             assert_eq!(ask(&grid, 0, &Work { what: 0 }).header.kind, Kind::Reply);
         }
@@ -142,9 +148,11 @@ pub(super) fn loops_end() {
         let why = grid.fault_text(back.header.deadline);
         assert!(why.contains("time"), "{why}");
         let took = started.elapsed();
-        let right = Duration::from_millis(90)..Duration::from_millis(400);
-        assert!(right.contains(&took), "{took:?}");
-        assert!(grid.silence(grid.home_of(actor)) < Duration::from_millis(100));
+        assert!(took > Duration::from_millis(90), "{took:?}");
+        if super::has_gpu() {
+            assert!(took < Duration::from_millis(400), "{took:?}");
+            assert!(grid.silence(grid.home_of(actor)) < Duration::from_millis(100));
+        }
     }
     // The device is as usable as before.
     assert_eq!(grid.read_states().unwrap().len(), 32);
@@ -164,7 +172,9 @@ pub(super) fn latencies() {
     assert_eq!(grid.latencies(0).unwrap().count(), 0);
     let all = grid.latencies(1).unwrap();
     assert_eq!(all.count(), 1000);
-    assert!(all.p99() < Duration::from_millis(10), "{:?}", all.p99());
+    if super::has_gpu() {
+        assert!(all.p99() < Duration::from_millis(10), "{:?}", all.p99());
+    }
     println!(
         "latencies on the device: p50 {:?}, p99 {:?}",
         all.p50(),
