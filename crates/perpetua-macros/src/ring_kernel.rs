@@ -31,6 +31,7 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
         vectors,
         room,
         group,
+        lanes,
     } = handler;
     let facade = output::facade(None);
     let read = read_function(function, FunctionKind::Device, &file_of(&function.sig))?;
@@ -130,6 +131,10 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
             all
         }
     };
+    let stays = match lanes {
+        true => quote!(__resident_lanes_kernel!([#visibility] #resident, [#state], #program, [#arena])),
+        false => quote!(__resident_kernel!([#visibility] #resident, [#state], #program, #group, [#arena])),
+    };
     let sibling = describe::sibling(function, &definition, &members, &facade);
     let (quiet, dispatching) = (output::quiet(), handler.dispatch());
     Ok(quote! {
@@ -150,7 +155,7 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
             "handlers of one state are all run by a group of lanes (`#[ring_kernel(group)]`), or none is"
         );)*
 
-        #actors::__resident_kernel!([#visibility] #resident, [#state], #program, #group, [#arena]);
+        #actors::#stays;
         #actors::__batched_kernel!([#visibility] #batched, [#state], #program, [#arena]);
     })
 }

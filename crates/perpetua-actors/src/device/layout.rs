@@ -16,8 +16,8 @@ pub const ORDER_TAKEN: usize = 0;
 /// second: 1 when it has left the device, faults, packets that found no room, packets from other actors.
 pub const REPORT_VECTORS: usize = 4;
 
-/// Words that a home keeps while it is not on the device, in device memory; those at [`BOX_TAKEN`] and
-/// [`BOX_TICKET`] other homes read.
+/// Words that a home keeps while it is not on the device, in device memory; from
+/// [`BOX_TAKEN`] on other homes read.
 pub const HOME_WORDS: usize = 64;
 /// Number of the next packet from the host.
 pub const NEXT_IN: usize = 0;
@@ -37,6 +37,8 @@ pub const CLOCK_HIGH: usize = 6;
 pub const BOX_TAKEN: usize = 32;
 /// Tickets to the home's box that were given out.
 pub const BOX_TICKET: usize = 33;
+/// Room in the home's box that was taken, which comes before a ticket; while no home runs, as many as tickets.
+pub const BOX_RESERVED: usize = 34;
 
 /// Words of an actor's record, in device memory: its state of life, handlers run, faults, messages refused.
 pub const ACTOR_WORDS: usize = 4;

@@ -47,7 +47,6 @@ macro_rules! __resident_kernel {
             home_count: u32,
             ring_mask: u32,
             box_mask: u32,
-            box_room: u32,
             patience: u32,
             host_watchers: u32,
             time_offset: u64,
@@ -162,10 +161,12 @@ macro_rules! __resident_kernel {
                 }
                 // What another one did with the lock comes first: the fence pairs with that of who released it. One's own needs
                 // none, which spares most packets a wait.
-                if owner[0] != watcher {
+                if ::perpetua::prelude::atomic_load_explicit(&owner[0], ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup) != watcher {
                     ::perpetua::prelude::thread_fence_block();
                     ::perpetua::prelude::converge();
-                    owner[0] = watcher;
+                    if leads {
+                        ::perpetua::prelude::atomic_store_explicit(&mut owner[0], watcher, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup);
+                    }
                 }
                 let first = ::perpetua::prelude::atomic_load_explicit(&next[source], ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup) == number
                     && ::perpetua::prelude::atomic_load_explicit(&stays[0], ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup) != 0;
@@ -198,6 +199,7 @@ macro_rules! __resident_kernel {
                 let mut entries = 0u32;
                 let mut answer = ::perpetua::actors::context::Answer::none();
                 let mut runs = false;
+                let mut begun = 0u64;
                 let actor = mail[0];
                 let index = (actor - first_actor) as usize;
                 if leads {
@@ -206,6 +208,7 @@ macro_rules! __resident_kernel {
                     let mut last = stamp[0];
                     last = clock.max(last + 1).max(sent + 1);
                     stamp[0] = last;
+                    begun = last;
                     if kind == 5 {
                         if mail[2] == 1 {
                             ::perpetua::prelude::atomic_store_explicit(&mut stays[0], 0, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup);
@@ -231,9 +234,9 @@ macro_rules! __resident_kernel {
                     phases[lane as usize] = 0;
                     ::perpetua::prelude::converge();
                     runs = plan[1] != 0 && lane < group_size;
+                    begun = stamp[0];
                 }
                 let until = seen + run_limit;
-                let begun = stamp[0];
                 $(let mut $block = ::perpetua::actors::span::Block::of($arena, 0, 0, 0);)?
                 if runs {
                     ctx.begin(actor, mail[1], mail[3], begun as u32, (begun >> 32) as u32);
@@ -389,20 +392,18 @@ macro_rules! __resident_kernel {
                                 let their = their_home as usize;
                                 let mut tries = 0u32;
                                 while why == 4 && tries < 100_000 {
-                                    let tickets = ::perpetua::prelude::atomic_load(&homes[their * 64 + 33]);
-                                    let theirs_taken = ::perpetua::prelude::atomic_load(&homes[their * 64 + 32]);
-                                    // Each home may have looked before any took its ticket: there is room for all.
-                                    if tickets - theirs_taken < box_room {
+                                    // Room first, then a ticket: there are never more tickets than room.
+                                    let before = ::perpetua::prelude::atomic_add(&mut homes[their * 64 + 34], 1);
+                                    if before - ::perpetua::prelude::atomic_load(&homes[their * 64 + 32]) <= box_mask {
                                         let ticket = ::perpetua::prelude::atomic_add(&mut homes[their * 64 + 33], 1);
                                         slot = their_home * (box_mask + 1) + (ticket & box_mask);
                                         post[26] = ticket + 1;
                                         way = 2;
                                         why = 0;
-                                    } else if their == home {
-                                        // Nobody else takes packets out of its own box.
-                                        tries = 100_000;
                                     } else {
-                                        tries += 1;
+                                        ::perpetua::prelude::atomic_sub(&mut homes[their * 64 + 34], 1);
+                                        // Nobody else takes packets out of its own box.
+                                        tries = if their == home { 100_000 } else { tries + 1 };
                                     }
                                 }
                             }

@@ -1,7 +1,9 @@
 //! The text of what runs around a handler, for programs that print a handler's kernels without compiling it. Must not know them.
 
-/// The macro that writes the kernel which stays on a device.
+/// The macro that writes the kernel which stays on a device, for handlers that a group of lanes runs together.
 pub const RESIDENT: &str = include_str!("resident.rs");
+/// The same for handlers that lanes run side by side.
+pub const LANES: &str = include_str!("lanes.rs");
 /// The macro that writes the kernel which handles a batch of messages.
 pub const BATCHED: &str = include_str!("batched.rs");
 

@@ -11,8 +11,8 @@ use perpetua_ir::back::Capability;
 
 use super::port::{Port, Slots, moves_vectors_at_once};
 use crate::device::layout::{
-    ACTOR_WORDS, BOX_TAKEN, BOX_TICKET, HANDLED, HOME_WORDS, ORDER_WORDS, REFUSED, REPORT_VECTORS,
-    SLOT_VECTORS,
+    ACTOR_WORDS, BOX_RESERVED, BOX_TAKEN, BOX_TICKET, HANDLED, HOME_WORDS, ORDER_WORDS, REFUSED,
+    REPORT_VECTORS, SLOT_VECTORS,
 };
 use crate::error::{ActorError, Result};
 use crate::message::PACKET_WORDS;
@@ -24,9 +24,9 @@ pub struct Shape {
     pub homes: u32,
     /// Actors of all grids together.
     pub actors: u32,
-    /// Packets in each ring between the host and a home: a power of two.
+    /// Packets in each ring between the host and a home: a power of two, at least the lanes that may put one out at once, 32.
     pub ring: u32,
-    /// Packets in each home's box for other actors' packets: a power of two, at least twice the homes.
+    /// Packets in each home's box for other actors' packets: likewise.
     pub boxes: u32,
 }
 
@@ -42,18 +42,13 @@ impl Shape {
     }
 
     fn check(&self) -> Result<()> {
-        let wrong = |n: u32| !n.is_power_of_two() || !(2..=1 << 24).contains(&n);
+        let wrong = |n: u32| !n.is_power_of_two() || !(32..=1 << 24).contains(&n);
         for capacity in [self.ring, self.boxes] {
             if wrong(capacity) {
                 return Err(ActorError::Capacity {
                     capacity: capacity as usize,
                 });
             }
-        }
-        if self.boxes < 2 * self.homes {
-            return Err(ActorError::Capacity {
-                capacity: self.boxes as usize,
-            });
         }
         Ok(())
     }
@@ -299,6 +294,7 @@ impl Commons {
             let mut own = words.read()?;
             own[HANDLED..=REFUSED].fill(0);
             own[BOX_TAKEN] = own[BOX_TICKET];
+            own[BOX_RESERVED] = own[BOX_TICKET];
             self.copies.write(&words, &own)?;
         }
         self.copies.synchronize()?;

@@ -450,7 +450,6 @@ impl Resident for Homes {
             self.homes,
             shape.ring - 1,
             shape.boxes - 1,
-            shape.boxes - shape.homes,
             patience,
             if self.homes <= FEW_HOMES { WATCHERS } else { 1 },
             commons.time_offset,

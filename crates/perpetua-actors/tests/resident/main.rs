@@ -15,6 +15,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use perpetua::actors::resident::{Commons, Grid, GridOptions, Shape};
 use perpetua::actors::runtime::RuntimeBuilder;
 use perpetua::actors::{ActorId, Context, Header, Kind, Packet, PerpetuaRuntime, RingMessage, ring_kernel};
+use perpetua::device::cpu::CpuContext;
 use perpetua::device::{BackendKind, Device};
 use perpetua::prelude::*;
 
@@ -32,7 +33,7 @@ struct Sum {
 }
 
 /// Divides by the number: faults at zero, and by an index at 7.
-#[ring_kernel(also(forward))]
+#[ring_kernel(lanes, also(forward))]
 fn divide(_ctx: &mut Context, state: &mut Sum, message: Number) -> Number {
     state.handled += 1;
     state.sum += message.value;
@@ -118,7 +119,9 @@ fn receive(grid: &Grid) -> Packet {
                 grid.drain(home, 1, |p| found = Some(*p));
             }
         }
-        assert!(started.elapsed() < Duration::from_secs(5), "nothing comes");
+        if started.elapsed() > Duration::from_secs(5) {
+            panic!("nothing comes: {:?}", grid.take_fault());
+        }
     }
     Packet::from_words(&found.unwrap()).unwrap()
 }
@@ -150,8 +153,11 @@ fn builder() -> RuntimeBuilder {
 }
 
 fn grid(actors: u32, homes: u32) -> (Arc<Commons>, Grid) {
-    let device = device();
-    let commons = Arc::new(Commons::new(&device, Shape::new(homes + 1, actors + 8)).unwrap());
+    grid_on(&device(), actors, homes)
+}
+
+fn grid_on(device: &Device, actors: u32, homes: u32) -> (Arc<Commons>, Grid) {
+    let commons = Arc::new(Commons::new(device, Shape::new(homes + 1, actors + 8)).unwrap());
     let grid = active(
         Grid::new(
             &commons,
@@ -399,9 +405,52 @@ fn full_rings() {
     assert_eq!(received, sent);
 }
 
+/// Watched by the interpreter's race detector: what the subgroups of a home tell each other, and homes and grids.
+fn without_races() {
+    let device = Device::new(BackendKind::Cpu, 0).unwrap();
+    let cpu: &CpuContext = device.context().as_any().downcast_ref().unwrap();
+    cpu.detect_races(true);
+    let (commons, grid) = grid_on(&device, 4, 2);
+    let second = GridOptions {
+        actors: 4..6,
+        ..GridOptions::new(6, 1)
+    };
+    let second = active(Grid::new(&commons, &note::handler(), &[0; 4], &second).unwrap());
+    // Many at once, some to one actor, some on to the other grid, some that fault.
+    let values = [5, 8, 1, 2, 0, 3, 9, 4, 6, 2, 5, 1];
+    for (actor, value) in [0, 1, 0, 2, 3, 0, 1, 2, 1, 2, 0, 2].into_iter().zip(values) {
+        send(&grid, &packet(Kind::Ask, actor, &Number { value }, 7));
+        let to = 4 + value % 2;
+        send(&grid, &packet(Kind::Message, actor, &Forward { to, value }, 0));
+    }
+    let (mut kinds, mut noted) = ([0; 8], 0);
+    // The third actor faults at the first of its messages.
+    while kinds.iter().sum::<u32>() < 24 {
+        let started = Instant::now();
+        while !(0..2).any(|home| grid.drain_waits(home)) {
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "{kinds:?}, {:?}",
+                grid.take_fault()
+            );
+        }
+        kinds[receive(&grid).header.kind as usize] += 1;
+    }
+    assert_eq!(kinds[Kind::Fault as usize], 1);
+    assert_eq!(kinds[Kind::Undelivered as usize], 1);
+    assert_eq!(kinds[Kind::Reply as usize], 22);
+    while noted < 11 {
+        assert_eq!(receive(&second).header.kind, Kind::Message);
+        noted += 1;
+    }
+    grid.end().unwrap();
+    second.end().unwrap();
+}
+
 fn main() {
     let arguments = Arguments::from_args();
-    let tests: [(&str, fn()); 12] = [
+    let tests: [(&str, fn()); 13] = [
+        ("without_races", without_races),
         ("answers", answers),
         ("faults", faults),
         ("forwards", forwards),

@@ -276,6 +276,8 @@ pub(super) enum Code {
     CatchFault {
         out: Reg,
     },
+    /// Lanes of a subgroup see what they all have done. (They are never apart but by conditions.)
+    Converge,
     /// The group waits for others: its turn is over.
     Nap,
     Barrier,

@@ -335,8 +335,7 @@ impl<'a> Flattener<'a> {
                 self.program.synchronises = true;
                 self.emit(cx, Code::Fence { scope: *scope });
             }
-            // Lanes are never apart but by conditions.
-            Effect::Converge => {}
+            Effect::Converge => self.emit(cx, Code::Converge),
             Effect::Nap(_) => {
                 self.program.stays = true;
                 self.emit(cx, Code::Nap);

@@ -372,6 +372,13 @@ impl Machine {
                 }
                 self.put(*out, result);
             }
+            Code::Converge => {
+                if let Some(races) = races {
+                    let lanes: Vec<u32> = mask::lanes(&self.active).map(|lane| lane as u32).collect();
+                    let same = |a: &u32, b: &u32| a / launch.subgroup == b / launch.subgroup;
+                    lanes.chunk_by(same).for_each(|subgroup| races.converge(subgroup));
+                }
+            }
             Code::Nap => self.naps = true,
             Code::Barrier => self.barrier(launch, races)?,
             Code::Fence { scope } => {

@@ -15,6 +15,9 @@
 //!   lanes publish after it: that is how "write, fence, barrier, one lane counts" is meant, and a barrier orders
 //!   the accesses before it before those after it.
 //!
+//! - Lanes of a subgroup that converge tell each other what they know, and of their accesses; what one of them then publishes
+//!   wants a fence of its own behind that.
+//!
 //! What is published at workgroup scope reaches lanes of the same group alone.
 
 use std::collections::{BTreeMap, HashMap};
@@ -184,6 +187,15 @@ impl Clock {
         }
         self.now += 1;
         self.since = self.now;
+    }
+
+    pub(super) fn converge(&mut self, lanes: &[u32]) {
+        let mut view = Knowledge::default();
+        lanes.iter().for_each(|lane| view.join(&self.view(*lane)));
+        for lane in lanes {
+            self.lanes.entry(*lane).or_default().known.join(&view);
+        }
+        self.now += 1;
     }
 
     pub(super) fn fence(&mut self, scope: Scope, lane: u32) {

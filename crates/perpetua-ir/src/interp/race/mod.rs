@@ -226,6 +226,13 @@ impl Detector {
         }
     }
 
+    /// These lanes of a subgroup wait for each other.
+    pub(super) fn converge(&mut self, lanes: &[u32]) {
+        if let Some(group) = self.groups.get_mut(&self.current) {
+            group.clock.converge(lanes);
+        }
+    }
+
     /// These lanes execute a fence.
     pub(super) fn fence(&mut self, scope: Scope, lanes: impl Iterator<Item = u32>) {
         if let Some(group) = self.groups.get_mut(&self.current) {

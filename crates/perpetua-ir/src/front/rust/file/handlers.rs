@@ -22,6 +22,8 @@ pub struct HandlerLibrary<'a> {
     pub types: Vec<(&'static str, TypeDesc)>,
     /// Source text with the macro `__resident_kernel`.
     pub resident: &'a str,
+    /// Source text with the macro `__resident_lanes_kernel`.
+    pub lanes: &'a str,
     /// Source text with the macro `__batched_kernel`.
     pub batched: &'a str,
 }
@@ -47,11 +49,11 @@ pub fn handlers_in_file(
 ) -> Result<Vec<HandlerKernels>, SourceError> {
     let parse = |text, file| syn::parse_file(text).map_err(|e| SourceError::of(&e, file));
     let (own, below) = (parse(text, file)?, parse(library.items, "the library")?);
+    let template = |text, name| Template::find(text, name).map_err(|e| SourceError::of(&e, "the library"));
     let templates = Templates {
-        resident: Template::find(library.resident, "__resident_kernel")
-            .map_err(|e| SourceError::of(&e, "the library"))?,
-        batched: Template::find(library.batched, "__batched_kernel")
-            .map_err(|e| SourceError::of(&e, "the library"))?,
+        resident: template(library.resident, "__resident_kernel")?,
+        lanes: template(library.lanes, "__resident_lanes_kernel")?,
+        batched: template(library.batched, "__batched_kernel")?,
     };
     let items = Items::collect_handlers(&[&own, &below], file, templates, &library.types)?;
     let items = Arc::new(items);
@@ -82,6 +84,7 @@ pub(super) struct HandlerPaths {
 /// The macros around a handler.
 pub(super) struct Templates {
     resident: Template,
+    lanes: Template,
     batched: Template,
 }
 
@@ -226,7 +229,14 @@ impl Collector {
         };
         let paths = HandlerPaths {
             name: own.to_string(),
-            resident: kernel("resident", &templates.resident),
+            resident: kernel(
+                "resident",
+                if handler.lanes {
+                    &templates.lanes
+                } else {
+                    &templates.resident
+                },
+            ),
             batched: kernel("batched", &templates.batched),
         };
         self.items.handlers.push(paths);
