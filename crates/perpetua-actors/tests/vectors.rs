@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use perpetua::actors::runtime::RuntimeBuilder;
 use perpetua::actors::{
-    ActorError, ActorState, Borrowed, Context, DeadReason, KernelHandle, LaunchOptions, PerpetuaRuntime,
+    ActorError, ActorState, Borrowed, Context, DeadReason, Handler, KernelHandle, LaunchOptions, PerpetuaRuntime,
     RingMessage, ring_kernel,
 };
 use perpetua::device::future::block_on;
@@ -180,6 +180,24 @@ fn gather(ctx: &mut Context, state: &mut State, message: RelayView) -> RelayView
     message
 }
 
+/// For a handler that takes the others' messages beside it.
+#[derive(Clone, Copy, GpuType, RingMessage)]
+#[repr(C)]
+struct Nothing {
+    reserved: u32,
+}
+
+/// The same for lanes side by side.
+#[ring_kernel(lanes, room = 4, also(scale))]
+fn scale_in_lanes(_ctx: &mut Context, _state: &mut State, _message: Nothing) {}
+
+fn handler() -> Handler {
+    match engines::side_by_side() {
+        true => scale_in_lanes::handler(),
+        false => scale::handler(),
+    }
+}
+
 fn builder() -> RuntimeBuilder {
     PerpetuaRuntime::builder()
         .patience(Duration::from_millis(100))
@@ -194,7 +212,7 @@ fn runtimes() -> [PerpetuaRuntime; 2] {
 }
 
 fn launch(runtime: &PerpetuaRuntime, actors: u32) -> KernelHandle {
-    let options = LaunchOptions::new(scale::handler()).with_actors(actors);
+    let options = LaunchOptions::new(handler()).with_actors(actors);
     runtime.launch_blocking("scale", options).unwrap()
 }
 
@@ -363,7 +381,7 @@ fn blocks_are_freed_wherever_messages_end() {
             .arena_bytes(64 << 10)
             .build_blocking()
             .unwrap();
-        let options = LaunchOptions::new(scale::handler())
+        let options = LaunchOptions::new(handler())
             .with_actors(2)
             .with_queue_capacity(8)
             .without_auto_activate();
@@ -454,7 +472,7 @@ fn checkpoints_hold_vectors_that_wait() {
         drop((runtime, all, one, other));
 
         let small = builder.clone().arena_bytes(1024).build_blocking().unwrap();
-        small.register(scale::handler());
+        small.register(handler());
         let error = small.restore_blocking(&path).unwrap_err();
         assert!(matches!(error, ActorError::ArenaFull { .. }), "{error}");
         assert_eq!(small.arena().blocks, 0);
@@ -464,7 +482,7 @@ fn checkpoints_hold_vectors_that_wait() {
         assert_eq!(stranger.arena().blocks, 0);
 
         let runtime = builder.build_blocking().unwrap();
-        runtime.register(scale::handler());
+        runtime.register(handler());
         let all = runtime.restore_blocking(&path).unwrap().remove(0);
         assert_eq!(runtime.arena().blocks, 3);
         let (one, other) = (all.actor(0).unwrap(), all.actor(1).unwrap());
