@@ -8,8 +8,7 @@
 //! actor keep their order. What the lanes send leaves four packets at a time, eight lanes a slot.
 //!
 //! Only the worker touches actors, and only watchers the numbers of what comes: tags of the mail's slots and the count of what is done are
-//! all that they tell each other, by workgroup memory. Nobody waits for another subgroup without looking at its own work in between, for
-//! in the interpreter subgroups go in step.
+//! all that they tell each other, by workgroup memory.
 
 /// The resident kernel `$name` of the handler that `$dispatch` calls, with states of type `$state`.
 #[doc(hidden)]

@@ -136,29 +136,20 @@ macro_rules! __resident_kernel {
                     continue;
                 }
                 idle = 0;
-                // One watcher at a time handles a packet; another may have had this one first. Who waits too long looks again, for
-                // the interpreter's subgroups go in step, and who has the lock may be waiting for who wants it.
-                let mut has_lock = !leads;
+                // One watcher at a time handles a packet; another may have had this one first.
                 if leads {
-                    let mut tries = 0u32;
-                    while !has_lock && tries < 64 {
-                        has_lock = ::perpetua::prelude::atomic_exchange_explicit(
-                            &mut lock[0],
-                            1,
-                            ::perpetua::kernel::atomic::Ordering::Relaxed,
-                            ::perpetua::kernel::atomic::Scope::Workgroup,
-                        ) == 0;
-                        if !has_lock {
-                            // The handler's time begins when it can.
-                            seen = ::perpetua::prelude::clock_nanos();
-                            tries += 1;
-                        }
+                    while ::perpetua::prelude::atomic_exchange_explicit(
+                        &mut lock[0],
+                        1,
+                        ::perpetua::kernel::atomic::Ordering::Relaxed,
+                        ::perpetua::kernel::atomic::Scope::Workgroup,
+                    ) != 0
+                    {
+                        // The handler's time begins when it can.
+                        seen = ::perpetua::prelude::clock_nanos();
                     }
                 }
                 ::perpetua::prelude::converge();
-                if !::perpetua::prelude::subgroup_all(has_lock) {
-                    continue;
-                }
                 // What another one did with the lock comes first: the fence pairs with that of who released it. One's own needs
                 // none, which spares most packets a wait.
                 if ::perpetua::prelude::atomic_load_explicit(&owner[0], ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup) != watcher {

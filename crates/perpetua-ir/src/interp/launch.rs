@@ -4,14 +4,16 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::{AccessKind, InterpError, Race, RacingAccess, Space};
-use super::machine::{Machine, Turn};
+use super::machine::team::Team;
+use super::machine::{Machine, Part, Turn};
 use super::memory::BufferRef;
 use super::program::{ParameterKind, Program, RegionKind};
 use super::race::{Detector, Found, Stamp};
 use crate::fault::Fault;
+use crate::ops::eval::Line;
 
 /// Most lanes of a work-group.
 pub const MAX_LANES: u32 = 1 << 16;
@@ -304,6 +306,32 @@ impl<'a> Launch<'a> {
         self.dynamic_offset() + self.dynamic_bytes
     }
 
+    /// Lines of workgroup memory.
+    pub(super) fn shared_lines(&self) -> usize {
+        self.shared_bytes().div_ceil(size_of::<Line>())
+    }
+
+    /// Whether each subgroup has a machine of its own.
+    fn is_split(&self) -> bool {
+        self.program.stays && self.shape.lanes() > self.subgroup as usize
+    }
+
+    /// Machines for the subgroups of a work-group, ready to run.
+    fn team(&self, number: u64) -> impl Iterator<Item = Machine> {
+        let (lanes, subgroup) = (self.shape.lanes(), self.subgroup as usize);
+        let team = Arc::new(Team::new(lanes.div_ceil(subgroup), self.shared_lines()));
+        (0..lanes).step_by(subgroup).map(move |first| {
+            let part = Part {
+                first,
+                lanes: subgroup.min(lanes - first),
+                team: Some(Arc::clone(&team)),
+            };
+            let mut machine = Machine::new(self, part);
+            machine.start(self, number);
+            machine
+        })
+    }
+
     /// Takes operations off the budget.
     pub(super) fn charge(&self, steps: u64) -> Result<(), InterpError> {
         let kernel = || self.program.name.clone();
@@ -435,9 +463,15 @@ impl Queue<'_> {
             let fresh = (parked.len() < most)
                 .then(|| self.next.fetch_add(1, Ordering::Relaxed))
                 .filter(|number| *number < launch.groups);
+            if let Some(number) = fresh
+                && launch.is_split()
+            {
+                parked.extend(launch.team(number));
+                continue;
+            }
             let mut machine = match fresh {
                 Some(number) => {
-                    let mut machine = spare.pop().unwrap_or_else(|| Machine::new(launch));
+                    let mut machine = spare.pop().unwrap_or_else(|| Machine::new(launch, Part::whole(launch)));
                     machine.start(launch, number);
                     machine
                 }
@@ -466,10 +500,14 @@ impl Queue<'_> {
             }
             match turn {
                 Ok(Turn::Done) => {
-                    if let Some(races) = races.as_deref_mut() {
+                    let team = machine.part.team.take();
+                    let is_last = team.as_ref().is_none_or(|team| team.leave());
+                    if is_last && let Some(races) = races.as_deref_mut() {
                         races.leave(number);
                     }
-                    spare.push(machine);
+                    if team.is_none() {
+                        spare.push(machine);
+                    }
                 }
                 Ok(Turn::Paused | Turn::Napped) => {
                     most = (PARKED_BYTES / machine.bytes().max(1)).max(2);

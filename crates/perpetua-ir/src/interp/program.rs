@@ -58,7 +58,7 @@ pub(super) struct Program {
     pub(super) prints: Vec<PrintSite>,
     /// Whether lanes of different work-groups, or of one between barriers, may be ordered by atomics or fences.
     pub(super) synchronises: bool,
-    /// Whether it may stay: then subgroups take turns at being first, for one that always is would keep a lock from the others.
+    /// Whether it may stay: then subgroups go their own ways, for they wait for each other by what they write.
     pub(super) stays: bool,
 }
 

@@ -327,6 +327,7 @@ impl<'a> Flattener<'a> {
     }
 
     pub(super) fn effect(&mut self, cx: &mut Context<'a>, effect: &'a Effect) -> Result<()> {
+        self.program.stays |= matches!(effect, Effect::Converge | Effect::Nap(_) | Effect::Meet);
         match effect {
             Effect::Store(place, v, None) => self.store(cx, place, *v)?,
             Effect::Store(place, v, Some(sync)) => self.atomic_store(cx, place, *v, *sync)?,
@@ -336,14 +337,8 @@ impl<'a> Flattener<'a> {
                 self.emit(cx, Code::Fence { scope: *scope });
             }
             Effect::Converge => self.emit(cx, Code::Converge),
-            Effect::Nap(_) => {
-                self.program.stays = true;
-                self.emit(cx, Code::Nap);
-            }
-            Effect::Meet => {
-                let why = "`meet` orders subgroups that go different ways, which the interpreter does not have: run it in batches";
-                return Err(TypeError::Invalid(why.into()));
-            }
+            Effect::Nap(_) => self.emit(cx, Code::Nap),
+            Effect::Meet => self.emit(cx, Code::Barrier),
             Effect::Print(pieces, values) => {
                 let (mut args, mut types) = (Vec::new(), Vec::new());
                 for v in values {

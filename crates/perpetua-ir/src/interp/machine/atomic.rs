@@ -1,4 +1,4 @@
-//! Atomic accesses: lane by lane, lowest first; in kernels that stay each half word of lanes is first in turn. On buffers they are the host's atomic instructions, for other
+//! Atomic accesses: lane by lane, lowest first. On buffers they are the host's atomic instructions, for other
 //! work-groups may run on other threads.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -113,20 +113,11 @@ impl Machine {
         let access = &launch.program.accesses[access as usize];
         let (ptr, size) = (self.views[access.region as usize].ptr, s.size());
         let mut result = std::mem::take(&mut self.regs[out as usize]);
-        self.accesses += usize::from(launch.program.stays);
-        let (turn, words) = (self.accesses, self.active.len());
-        for at in 0..words {
-            let w = (at + turn / 2) % words;
+        for w in 0..self.active.len() {
             if self.active[w] == 0 {
                 continue;
             }
-            let found = self.find(launch, access, w);
-            let later = if turn.is_multiple_of(2) {
-                0
-            } else {
-                found & u64::from(u32::MAX)
-            };
-            for i in mask::bits(found & !later).chain(mask::bits(later)) {
+            for i in mask::bits(self.find(launch, access, w)) {
                 let lane = w * WORD + i;
                 let operand = |reg: Reg| eval::get(&self.regs[reg as usize], size, lane);
                 let act = match act {
@@ -154,7 +145,7 @@ impl Machine {
                         size,
                         kind,
                         scope: Some(sync.scope),
-                        lane: lane as u32,
+                        lane: (self.part.first + lane) as u32,
                         pc: self.pc,
                     };
                     let found = races.atomic(touch, sync, wrote);

@@ -208,7 +208,7 @@ impl Machine {
         &mut self,
         launch: &Launch<'_>,
         races: Option<&mut Detector>,
-    ) -> Result<(), InterpError> {
+    ) -> Result<Next, InterpError> {
         let absent = self.all.iter().zip(&self.active).zip(&self.dead);
         let absent: Vec<u64> = absent.map(|((all, here), dead)| all & !here & !dead).collect();
         if let Some(lane) = mask::lanes(&absent).next() {
@@ -216,7 +216,7 @@ impl Machine {
                 kernel: launch.program.name.clone(),
                 line: launch.program.lines[self.pc as usize],
                 block: self.block,
-                missing: self.shape.thread(lane),
+                missing: self.shape.thread(self.part.first + lane),
                 arrived: mask::count(&self.active),
                 lanes: mask::count(&self.active) + mask::count(&absent),
             });
@@ -224,9 +224,10 @@ impl Machine {
         // Lanes need none between them, this being one thread; but what a lane read atomically before the barrier
         // may be another group's word that its data is there.
         std::sync::atomic::fence(Ordering::AcqRel);
-        if let Some(races) = races {
+        let (barrier, met) = self.part.team.as_ref().map_or((0, true), |team| team.arrive());
+        if met && let Some(races) = races {
             races.barrier();
         }
-        Ok(())
+        Ok(if met { Next::On } else { Next::Wait(barrier) })
     }
 }

@@ -18,7 +18,7 @@ impl Machine {
                 text: &text,
                 line: site.line,
                 block: self.block,
-                thread: self.shape.thread(lane),
+                thread: self.shape.thread(self.part.first + lane),
             });
         }
     }

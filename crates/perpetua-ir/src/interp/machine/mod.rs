@@ -1,4 +1,4 @@
-//! Runs one work-group: all its lanes execute each operation together, under masks. Here: the lanes' state and the
+//! Runs one work-group, or one subgroup of it: all lanes execute each operation together, under masks. Here: the lanes' state and the
 //! loop over operations. Knows nothing of launches beyond their shape, and of races only where to ask.
 
 mod atomic;
@@ -7,8 +7,10 @@ mod locate;
 mod message;
 mod private;
 mod subgroup;
+pub(super) mod team;
 mod transfer;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::error::InterpError;
@@ -22,6 +24,7 @@ use crate::ir::{Builtin, Checks, FaultKind, Scalar};
 use crate::ops::BinaryOp;
 use crate::ops::eval::{self, Level, Line, WORD, division_fault};
 use locate::Located;
+use team::Team;
 
 /// Whether a work-group has run to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +45,32 @@ pub(super) struct View {
     pub(super) elements: u64,
 }
 
-/// One work-group.
+/// Which lanes of its work-group a machine runs.
+pub(super) struct Part {
+    /// The first lane's index.
+    pub(super) first: usize,
+    /// How many.
+    pub(super) lanes: usize,
+    /// What it shares with the machines of the others.
+    pub(super) team: Option<Arc<Team>>,
+}
+
+impl Part {
+    /// All of them.
+    pub(super) fn whole(launch: &Launch<'_>) -> Part {
+        Part {
+            first: 0,
+            lanes: launch.shape.lanes(),
+            team: None,
+        }
+    }
+}
+
+/// One work-group, or a part of it.
 pub(super) struct Machine {
+    pub(super) part: Part,
+    /// The barrier where it waits for its team.
+    waits: Option<u64>,
     level: Level,
     /// Storage of each register: as many words as lanes need.
     regs: Vec<Vec<Line>>,
@@ -77,8 +104,6 @@ pub(super) struct Machine {
     caught: Vec<u32>,
     /// A lane has asked for its group's turn to end.
     naps: bool,
-    /// Atomic accesses so far, in kernels that stay.
-    accesses: usize,
     shape: Shape,
 }
 
@@ -92,6 +117,8 @@ enum Next {
     Check,
     /// Back to the start of a loop.
     Back(Pc),
+    /// On with the next one when the team has met at this barrier.
+    Wait(u64),
     Done,
 }
 
@@ -102,21 +129,26 @@ const CHARGE: u64 = 1024;
 const ATOMIC_TURN: u64 = 64;
 
 impl Machine {
-    /// A machine for the work-groups of one launch.
-    pub(super) fn new(launch: &Launch<'_>) -> Machine {
+    /// A machine for the work-groups of one launch, or for a part of one work-group.
+    pub(super) fn new(launch: &Launch<'_>, part: Part) -> Machine {
         let program = launch.program;
-        let words = launch.shape.lanes().div_ceil(WORD);
+        let words = part.lanes.div_ceil(WORD);
         let mut constants = vec![Line::ZERO; program.constants.len().div_ceil(size_of::<Line>())];
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut constants);
         if let Some(start) = bytes.get_mut(..program.constants.len()) {
             start.copy_from_slice(&program.constants);
         }
-        let mut shared = vec![Line::ZERO; launch.shared_bytes().div_ceil(size_of::<Line>())];
+        let lines = match part.team {
+            Some(_) => 0,
+            None => launch.shared_lines(),
+        };
+        let mut shared = vec![Line::ZERO; lines];
         let dynamic = launch.dynamic_offset();
-        let (constant_ptr, shared_ptr) = (
-            constants.as_mut_ptr().cast::<u8>(),
-            shared.as_mut_ptr().cast::<u8>(),
-        );
+        let constant_ptr = constants.as_mut_ptr().cast::<u8>();
+        let shared_ptr = match &part.team {
+            Some(team) => team.memory(),
+            None => shared.as_mut_ptr().cast::<u8>(),
+        };
         let view = |region: &super::program::Region| match region.kind {
             RegionKind::Buffer { param, .. } => {
                 let BufferRef { ptr, len, .. } = launch.buffer(param);
@@ -136,13 +168,13 @@ impl Machine {
         let lines = |size: &u32| vec![Line::ZERO; words * *size as usize];
         let mut row_heads = vec![0; words];
         let row = launch.shape.block[0].max(1) as usize;
-        (0..launch.shape.lanes())
-            .step_by(row)
+        (0..part.lanes)
+            .filter(|lane| *lane == 0 || (part.first + lane).is_multiple_of(row))
             .for_each(|lane| mask::insert(&mut row_heads, lane));
         let mut machine = Machine {
             level: Level::detect(),
             regs: program.registers.iter().map(lines).collect(),
-            all: mask::first(launch.shape.lanes()),
+            all: mask::first(part.lanes),
             active: vec![0; words],
             dead: vec![0; words],
             masks: vec![0; words * program.masks as usize],
@@ -154,12 +186,13 @@ impl Machine {
             shared,
             _constants: constants,
             located: Located::default(),
-            one_row: row == launch.shape.lanes(),
+            one_row: mask::count(&row_heads) == 1,
             row_heads,
+            part,
+            waits: None,
             fault: None,
             caught: Vec::new(),
             naps: false,
-            accesses: 0,
             shape: launch.shape,
         };
         for (reg, fill) in &program.fills {
@@ -180,7 +213,7 @@ impl Machine {
             Fill::Bool { param, offset } => u64::from(launch.scalar(param, offset, 1) != 0),
             Fill::Len(region) => self.views.get(region as usize).map_or(0, |v| v.elements),
             Fill::Builtin(b) => u64::from(match b {
-                Builtin::ThreadIdx(axis) => shape.thread(lane)[axis as usize],
+                Builtin::ThreadIdx(axis) => shape.thread(self.part.first + lane)[axis as usize],
                 Builtin::BlockIdx(axis) => self.block[axis as usize],
                 Builtin::BlockDim(axis) => shape.block[axis as usize],
                 Builtin::GridDim(axis) => shape.grid[axis as usize],
@@ -191,7 +224,7 @@ impl Machine {
         let mut lines = std::mem::take(&mut self.regs[reg as usize]);
         let varies = matches!(fill, Fill::Builtin(Builtin::ThreadIdx(_) | Builtin::SubgroupLane));
         if varies {
-            (0..shape.lanes()).for_each(|lane| eval::put(&mut lines, size, lane, value(lane)));
+            (0..self.part.lanes).for_each(|lane| eval::put(&mut lines, size, lane, value(lane)));
         } else {
             eval::splat(&mut lines, size, value(0));
         }
@@ -216,6 +249,7 @@ impl Machine {
         self.fault = None;
         self.caught.clear();
         self.naps = false;
+        self.waits = None;
     }
 
     /// Number of the work-group in the grid.
@@ -238,6 +272,13 @@ impl Machine {
     ) -> Result<Turn, InterpError> {
         let program = launch.program;
         let (mut taken, mut charged, mut waited) = (0u64, 0u64, 0u64);
+        if let (Some(barrier), Some(team)) = (self.waits, &self.part.team) {
+            if !team.has_met(barrier) {
+                return Ok(Turn::Napped);
+            }
+            self.waits = None;
+            self.pc += 1;
+        }
         while let Some(code) = program.code.get(self.pc as usize) {
             taken += 1;
             waited += u64::from(matches!(code, Code::Atomic { .. }));
@@ -260,6 +301,11 @@ impl Machine {
                             return Ok(Turn::Paused);
                         }
                     }
+                }
+                Next::Wait(barrier) => {
+                    self.waits = Some(barrier);
+                    launch.charge(taken - charged)?;
+                    return Ok(Turn::Napped);
                 }
                 Next::Done => break,
             }
@@ -374,18 +420,17 @@ impl Machine {
             }
             Code::Converge => {
                 if let Some(races) = races {
-                    let lanes: Vec<u32> = mask::lanes(&self.active).map(|lane| lane as u32).collect();
+                    let lanes: Vec<u32> = self.numbers().collect();
                     let same = |a: &u32, b: &u32| a / launch.subgroup == b / launch.subgroup;
                     lanes.chunk_by(same).for_each(|subgroup| races.converge(subgroup));
                 }
             }
             Code::Nap => self.naps = true,
-            Code::Barrier => self.barrier(launch, races)?,
+            Code::Barrier => return self.barrier(launch, races),
             Code::Fence { scope } => {
                 std::sync::atomic::fence(Ordering::AcqRel);
                 if let Some(races) = races {
-                    let lanes = mask::lanes(&self.active);
-                    races.fence(*scope, lanes.map(|lane| lane as u32));
+                    races.fence(*scope, self.numbers());
                 }
             }
             Code::Print { site, args } => self.print(launch, *site, args),
@@ -403,7 +448,7 @@ impl Machine {
                     };
                     let operands = [operand(0).unwrap_or(0), operand(1).unwrap_or(0)];
                     if !mask::has(&self.dead, lane) {
-                        self.caught.resize(self.shape.lanes(), 0);
+                        self.caught.resize(self.part.lanes, 0);
                         if let Some(caught) = self.caught.get_mut(lane) {
                             *caught = number + 1;
                         }
@@ -420,6 +465,11 @@ impl Machine {
             code => return Ok(self.control(code)),
         }
         Ok(Next::On)
+    }
+
+    /// Indices of the active lanes in the work-group.
+    fn numbers(&self) -> impl Iterator<Item = u32> {
+        mask::lanes(&self.active).map(|lane| (self.part.first + lane) as u32)
     }
 
     fn reg(&self, reg: Reg) -> &[Line] {
@@ -471,7 +521,7 @@ impl Machine {
                 source: program.source.clone(),
                 site: site.clone(),
                 block: self.block,
-                thread: self.shape.thread(lane),
+                thread: self.shape.thread(self.part.first + lane),
                 operands,
             }));
         }

@@ -64,7 +64,7 @@ impl Machine {
         let ballot = op == SubgroupOp::Ballot;
         let size = if ballot { 4 } else { s.size() };
         let mut result = std::mem::take(&mut self.regs[out[0] as usize]);
-        let all = self.shape.lanes();
+        let all = self.part.lanes;
         let mut ballots: Vec<(usize, u128)> = Vec::new();
         for start in (0..all).step_by(lanes) {
             let group = Group {

@@ -262,7 +262,7 @@ impl Machine {
                         size: s.size(),
                         kind,
                         scope: None,
-                        lane: (w * WORD + i) as u32,
+                        lane: (self.part.first + w * WORD + i) as u32,
                         pc: self.pc,
                     })
                     .map_err(|found| InterpError::Race(Box::new(launch.race(*found))))?;
