@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use perpetua::actors::runtime::RuntimeBuilder;
 use perpetua::actors::{
-    ActorError, ActorState, Borrowed, Context, DeadReason, Handler, KernelHandle, LaunchOptions, PerpetuaRuntime,
-    RingMessage, ring_kernel,
+    ActorError, ActorState, Borrowed, Context, DeadReason, Handler, KernelHandle, LaunchOptions,
+    PerpetuaRuntime, RingMessage, ring_kernel,
 };
 use perpetua::device::future::block_on;
 use perpetua::prelude::*;

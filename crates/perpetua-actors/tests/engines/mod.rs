@@ -33,7 +33,11 @@ pub(crate) fn other(builder: RuntimeBuilder) -> RuntimeBuilder {
 /// A file of the test's own.
 pub(crate) fn file(name: &str) -> PathBuf {
     let engine = ENGINE.with_borrow(String::clone);
-    std::env::temp_dir().join(format!("{name}-{}-{}", engine.replace(' ', "-"), std::process::id()))
+    std::env::temp_dir().join(format!(
+        "{name}-{}-{}",
+        engine.replace(' ', "-"),
+        std::process::id()
+    ))
 }
 
 /// Whether handlers are to be those that lanes run side by side.

@@ -471,7 +471,9 @@ impl Queue<'_> {
             }
             let mut machine = match fresh {
                 Some(number) => {
-                    let mut machine = spare.pop().unwrap_or_else(|| Machine::new(launch, Part::whole(launch)));
+                    let mut machine = spare
+                        .pop()
+                        .unwrap_or_else(|| Machine::new(launch, Part::whole(launch)));
                     machine.start(launch, number);
                     machine
                 }

@@ -128,6 +128,9 @@ const CHARGE: u64 = 1024;
 /// How much of a turn an atomic access takes, in operations: whoever loops over atomics is likely to wait for others.
 const ATOMIC_TURN: u64 = 64;
 
+/// The same in kernels that stay, which wait for most of their lives.
+const WAITING_TURN: u64 = 4096;
+
 impl Machine {
     /// A machine for the work-groups of one launch, or for a part of one work-group.
     pub(super) fn new(launch: &Launch<'_>, part: Part) -> Machine {
@@ -294,6 +297,10 @@ impl Machine {
                         return Ok(Turn::Napped);
                     }
                     // Whatever runs for long comes here again and again.
+                    if program.stays && waited * WAITING_TURN >= turn {
+                        launch.charge(taken - charged)?;
+                        return Ok(Turn::Paused);
+                    }
                     if taken - charged >= CHARGE {
                         launch.charge(taken - charged)?;
                         charged = taken;

@@ -73,4 +73,6 @@ pub struct TileTuning {
     pub chunk: Option<u32>,
     /// On devices, such portions ahead of the slowest tile.
     pub ahead: Option<u32>,
+    /// On the CPU, tiles as on a device, in the interpreter: slow, and how these are tried without one.
+    pub resident: bool,
 }

@@ -95,6 +95,9 @@ fn check_apart(model: &Model) -> Result<()> {
     Ok(())
 }
 
+/// Tiles in the interpreter, at most.
+const INTERPRETED: u32 = 64;
+
 /// The cut of a model's grid for a device, which must have room for all tiles at once.
 pub(super) fn cut(device: &Device, model: &Model, tuning: TileTuning) -> Result<Cut> {
     let info = device.info();
@@ -106,7 +109,11 @@ pub(super) fn cut(device: &Device, model: &Model, tuning: TileTuning) -> Result<
     }
     let size = [model.size[0] as u32, model.size[1] as u32];
     // One is the conductor's.
-    let room = info.multiprocessors.unwrap_or(1).saturating_sub(1);
+    let room = match info.compute_capability {
+        Some(_) => info.multiprocessors.unwrap_or(1).saturating_sub(1),
+        // In the interpreter they take turns.
+        None => INTERPRETED,
+    };
     let fits = |cut: &Cut| cut.is_possible() && cut.count() <= room;
     let asked = |cut: &Cut| {
         tuning.rows.is_none_or(|n| n == cut.rows)

@@ -80,6 +80,7 @@ struct Tiles {
     cut: Cut,
     pace: Pace,
     edge: f32,
+    patience: u32,
     stream: Stream,
     copies: Stream,
     orders: MappedBuffer<U32x4>,
@@ -284,7 +285,7 @@ impl Resident for Tiles {
             DRIVES as u32 - 1,
             self.pace.chunk,
             self.pace.ahead,
-            PATIENCE,
+            self.patience,
         ];
         self.stream.launch(
             &self.kernel,
@@ -329,6 +330,11 @@ impl DeviceTiles {
             cut,
             pace: start.pace,
             edge: start.edge,
+            // In the interpreter who finds nothing gives its turn away.
+            patience: match device.info().compute_capability {
+                Some(_) => PATIENCE,
+                None => 0,
+            },
             stream: device.create_stream()?,
             copies: device.create_stream()?,
             orders: device.mapped((RING as usize) * VECTORS)?,

@@ -51,7 +51,9 @@ impl WaveActors {
         let (table, edge) = (kinds.table(&unsourced), Simulation::edge_of(&model));
         let drives = drives(&model, 0, DRIVES);
         let mut engine: Box<dyn Engine> = match device.backend() {
-            BackendKind::Cuda => {
+            BackendKind::Cpu | BackendKind::Cuda
+                if tuning.resident || device.backend() == BackendKind::Cuda =>
+            {
                 let start = Start {
                     cut: cut(device, &model, tuning)?,
                     pace: Pace {
@@ -98,7 +100,7 @@ impl WaveActors {
                 ));
             }
         };
-        if device.backend() == BackendKind::Cpu {
+        if device.backend() == BackendKind::Cpu && !tuning.resident {
             engine.supply(0, &drives)?;
         }
         let mut core = Core {
