@@ -97,6 +97,65 @@ macro_rules! cell {
 
 cell!(u8, AtomicU8; u16, AtomicU16; u32, AtomicU32; u64, AtomicU64);
 
+/// Reads four words at once.
+///
+/// # Safety
+/// `at` must be valid for reads of 16 bytes and aligned to as many; racing accesses must be atomic.
+pub(super) unsafe fn load_words(at: *mut u8) -> [u32; 4] {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let words: std::arch::x86_64::__m128i;
+        // SAFETY: reads the 16 bytes that the caller guarantees valid and aligned, and changes nothing but its register. To the compiler
+        // that is one access to each byte; processors with AVX, all that have kernels which stay, make it a single one.
+        unsafe {
+            std::arch::asm!(
+                "movaps {words}, xmmword ptr [{at}]",
+                words = out(xmm_reg) words,
+                at = in(reg) at,
+                options(nostack, preserves_flags),
+            );
+        }
+        // SAFETY: both are 16 bytes without invalid values.
+        unsafe { std::mem::transmute::<std::arch::x86_64::__m128i, [u32; 4]>(words) }
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    {
+        // The last one first: it is what readers compare.
+        let mut words = [0; 4];
+        for i in (0..4).rev() {
+            // SAFETY: one of the four words, aligned; validity is the caller's promise.
+            words[i] = unsafe { AtomicU32::from_ptr(at.cast::<u32>().add(i)) }.load(Ordering::Acquire);
+        }
+        words
+    }
+}
+
+/// Writes four words at once.
+///
+/// # Safety
+/// As for [`load_words`], with writes.
+pub(super) unsafe fn store_words(at: *mut u8, words: [u32; 4]) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        // SAFETY: both are 16 bytes without invalid values.
+        let words = unsafe { std::mem::transmute::<[u32; 4], std::arch::x86_64::__m128i>(words) };
+        // SAFETY: as in `load_words`, with a write.
+        unsafe {
+            std::arch::asm!(
+                "movaps xmmword ptr [{at}], {words}",
+                words = in(xmm_reg) words,
+                at = in(reg) at,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    for (i, word) in words.into_iter().enumerate() {
+        // SAFETY: as in `load_words`.
+        unsafe { AtomicU32::from_ptr(at.cast::<u32>().add(i)) }.store(word, Ordering::Release);
+    }
+}
+
 /// Copies `count` elements of type `C` from `from` to `to`.
 ///
 /// Bytes that another thread changes meanwhile have an unspecified value after it.

@@ -152,7 +152,6 @@ pub(super) enum Spread {
 }
 
 /// One index of a place.
-#[derive(Clone)]
 pub(super) struct IndexStep {
     pub(super) index: Reg,
     pub(super) ty: Scalar,
@@ -249,6 +248,16 @@ pub(super) enum Code {
         act: AtomicAct,
         sync: Sync,
         out: Reg,
+    },
+    /// Reads four words at once, each lane its own, in lane order.
+    LoadWords {
+        access: u32,
+        sync: Sync,
+    },
+    /// Writes four words at once, likewise.
+    StoreWords {
+        access: u32,
+        sync: Sync,
     },
     PrivateLoad {
         place: u32,

@@ -13,19 +13,6 @@ struct Path {
     ty: Type,
 }
 
-impl Path {
-    /// A path to each scalar.
-    fn parts(&self) -> Vec<Path> {
-        let leaves = self.ty.leaves().into_iter();
-        let part = |(s, offset): (Scalar, u32)| Path {
-            offset: self.offset + offset,
-            steps: self.steps.clone(),
-            ty: s.into(),
-        };
-        leaves.map(part).collect()
-    }
-}
-
 /// Greatest power of two that divides sizes and offsets of all scalars of a type: what the race detector watches
 /// as one.
 fn grain(ty: &Type) -> u32 {
@@ -340,7 +327,7 @@ impl<'a> Flattener<'a> {
         Ok(())
     }
 
-    /// An atomic load. Of a vector of words the last one comes first: it is what readers compare, so all others are as new.
+    /// An atomic load: of a scalar, or of four words at once.
     pub(super) fn atomic_load(
         &mut self,
         cx: &mut Context<'a>,
@@ -349,8 +336,8 @@ impl<'a> Flattener<'a> {
         sync: Sync,
     ) -> Result<Vec<Reg>> {
         let path = self.path(cx, place)?;
-        let parts = path.parts();
-        if parts.len() == 1 {
+        let leaves = path.ty.leaves();
+        if leaves.len() == 1 {
             return Ok(vec![self.atomic_part(
                 cx,
                 v,
@@ -360,19 +347,13 @@ impl<'a> Flattener<'a> {
                 sync,
             )?]);
         }
-        let sync = Sync {
-            order: MemOrder::Acquire,
-            ..sync
-        };
-        let mut regs = Vec::new();
-        for part in parts.into_iter().rev() {
-            regs.push(self.atomic_part(cx, v, place.base, part, AtomicAct::Load, sync)?);
-        }
-        regs.reverse();
+        let regs: Vec<Reg> = leaves.iter().map(|(s, _)| self.fresh(cx, v, s.size())).collect();
+        let access = self.access(place.base, path, &regs)?;
+        self.emit(cx, Code::LoadWords { access, sync });
         Ok(regs)
     }
 
-    /// An atomic store; of a vector the last word comes last.
+    /// An atomic store, likewise.
     pub(super) fn atomic_store(
         &mut self,
         cx: &mut Context<'a>,
@@ -381,17 +362,14 @@ impl<'a> Flattener<'a> {
         sync: Sync,
     ) -> Result<()> {
         let path = self.path(cx, place)?;
-        let parts = path.parts();
-        let sync = match parts.len() {
-            1 => sync,
-            _ => Sync {
-                order: MemOrder::Release,
-                ..sync
-            },
-        };
-        for (part, value) in parts.into_iter().zip(self.value(cx, v)?) {
-            self.atomic_part(cx, v, place.base, part, AtomicAct::Store { value }, sync)?;
+        let regs = self.value(cx, v)?;
+        if let [value] = regs[..] {
+            return self
+                .atomic_part(cx, v, place.base, path, AtomicAct::Store { value }, sync)
+                .map(drop);
         }
+        let access = self.access(place.base, path, &regs)?;
+        self.emit(cx, Code::StoreWords { access, sync });
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::super::error::{AccessKind, InterpError};
 use super::super::mask;
+use super::super::memory::{load_words, store_words};
 use super::super::program::{AtomicAct, Reg};
 use super::super::race::{Detector, Touch};
 use super::{Launch, Machine, Next};
@@ -99,6 +100,69 @@ unsafe fn perform(at: *mut u8, s: Scalar, act: Act, order: MemOrder) -> (u64, bo
 }
 
 impl Machine {
+    /// Moves four words at once, lane by lane.
+    pub(super) fn words(
+        &mut self,
+        launch: &Launch<'_>,
+        access: u32,
+        sync: Sync,
+        stores: bool,
+        mut races: Option<&mut Detector>,
+    ) -> Result<Next, InterpError> {
+        let access = &launch.program.accesses[access as usize];
+        let ptr = self.views[access.region as usize].ptr;
+        for w in 0..self.active.len() {
+            if self.active[w] == 0 {
+                continue;
+            }
+            for i in mask::bits(self.find(launch, access, w)) {
+                let lane = w * WORD + i;
+                let offset = self.located.offset(i);
+                let at = ptr.wrapping_add(offset as usize);
+                let parts = || {
+                    access
+                        .leaves
+                        .iter()
+                        .map(|(_, at, reg)| (*at as usize / 4 % 4, *reg))
+                };
+                if stores {
+                    let mut words = [0; 4];
+                    parts().for_each(|(at, reg)| {
+                        words[at] = eval::get(&self.regs[reg as usize], 4, lane) as u32
+                    });
+                    // SAFETY: as in `Machine::store`: lane `i` was found in bounds, and the verifier lets no other type move so than four
+                    // words that are aligned to 16 bytes, as buffers and workgroup memory are.
+                    unsafe { store_words(at, words) };
+                } else {
+                    // SAFETY: as above, for loads.
+                    let words = unsafe { load_words(at) };
+                    for (at, reg) in parts() {
+                        eval::put(&mut self.regs[reg as usize], 4, lane, words[at].into());
+                    }
+                }
+                if let Some(races) = races.as_deref_mut() {
+                    let kind = if stores {
+                        AccessKind::AtomicStore
+                    } else {
+                        AccessKind::AtomicLoad
+                    };
+                    let touch = Touch {
+                        region: access.region,
+                        offset,
+                        size: 16,
+                        kind,
+                        scope: Some(sync.scope),
+                        lane: (self.part.first + lane) as u32,
+                        pc: self.pc,
+                    };
+                    let found = races.atomic(touch, sync, stores);
+                    found.map_err(|found| InterpError::Race(Box::new(launch.race(*found))))?;
+                }
+            }
+        }
+        Ok(Next::Check)
+    }
+
     #[expect(clippy::too_many_arguments, reason = "the parts of one operation")]
     pub(super) fn atomic(
         &mut self,

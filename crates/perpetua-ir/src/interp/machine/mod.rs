@@ -393,6 +393,8 @@ impl Machine {
                 sync,
                 out,
             } => return self.atomic(launch, *access, *s, act, *sync, *out, races),
+            Code::LoadWords { access, sync } => return self.words(launch, *access, *sync, false, races),
+            Code::StoreWords { access, sync } => return self.words(launch, *access, *sync, true, races),
             Code::PrivateLoad { place } => return Ok(self.private_load(program, *place)),
             Code::PrivateStore { place } => return Ok(self.private_store(program, *place)),
             Code::Subgroup { op, s, a, arg, out } => {
