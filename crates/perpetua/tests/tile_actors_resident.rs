@@ -55,6 +55,7 @@ fn one_tile() -> Result<(), Failed> {
 fn all_shapes() -> Result<(), Failed> {
     let shapes = [
         ([80, 30], 2, 8, 4),
+        ([70, 60], 8, 16, 8),
         ([101, 67], 2, 8, 4),
         ([128, 96], 2, 8, 2),
         ([150, 101], 2, 16, 8),
@@ -63,7 +64,7 @@ fn all_shapes() -> Result<(), Failed> {
         ([170, 260], 8, 16, 4),
         ([171, 259], 8, 16, 8),
     ];
-    for (size, rows, strips, span) in shapes.into_iter().take(if has_gpu() { usize::MAX } else { 1 }) {
+    for (size, rows, strips, span) in shapes.into_iter().take(if has_gpu() { usize::MAX } else { 2 }) {
         script(&device()?, &cpu()?, size, shape(rows, strips, span))
             .map_err(|e| format!("{size:?}, {rows} rows, {strips} strips, {span} steps: {e}"))?;
     }

@@ -146,7 +146,7 @@ fn the_same_messages_give_the_same_answers() {
         let states: Vec<State> = (0..3)
             .map(|i| all.actor(i).unwrap().read_state().unwrap())
             .collect();
-        assert_eq!(all.metrics().messages_processed, 260);
+        eventually("all are counted", || all.metrics().messages_processed == 260);
         assert!(runtime.shutdown_blocking().unwrap().drained);
         (answers, states)
     });

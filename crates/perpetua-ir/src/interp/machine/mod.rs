@@ -284,7 +284,7 @@ impl Machine {
         }
         while let Some(code) = program.code.get(self.pc as usize) {
             taken += 1;
-            waited += u64::from(matches!(code, Code::Atomic { .. }));
+            waited += u64::from(matches!(code, Code::Atomic { .. } | Code::LoadWords { .. }));
             match self.execute(launch, code, races.as_deref_mut())? {
                 Next::On => self.pc += 1,
                 Next::To(pc) => self.pc = pc,

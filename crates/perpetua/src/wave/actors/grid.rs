@@ -14,7 +14,7 @@ use perpetua::prelude::*;
 use super::super::error::{Error, Result};
 use super::cut::Cut;
 use super::engine::{DRIVES, Engine, SOURCES, Taken};
-use super::kernels::resident;
+use super::kernels::tile;
 use super::order::{BEGIN, FREE, MEDIUM, ORDER_WORDS, Order, PARK, PAUSE, PROBE, RUN, SAVE, SOURCE, order};
 use crate::device::residency::Resident;
 use crate::device::{Buffer, Device, Kernel, MappedBuffer, Stream};
@@ -311,9 +311,9 @@ impl DeviceTiles {
     pub(super) fn start(device: &Device, start: Start<'_>) -> Result<DeviceTiles> {
         let cut = start.cut;
         let kernel = match cut.rows {
-            2 => resident::two::kernel(),
-            4 => resident::four::kernel(),
-            _ => resident::eight::kernel(),
+            2 => tile::two::kernel(),
+            4 => tile::four::kernel(),
+            _ => tile::eight::kernel(),
         };
         // SAFETY: `Cut` makes cells, board and fields as long as the kernel's indices reach: a patch exists only inside the grid,
         // fields and profile are read only inside it, private cells are `count * strips * 64 * rows`, the log, the rings and the

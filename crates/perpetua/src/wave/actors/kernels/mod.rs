@@ -1,8 +1,7 @@
-//! Tiles as kernels: that stay, or that end with their orders.
+//! Tiles as kernels that stay: `conductor` brings them orders, `tile` is what they do with these.
 
-#[cfg(test)]
-mod bounded;
-pub(in crate::wave) mod resident;
+pub(in crate::wave) mod conductor;
+pub(in crate::wave) mod tile;
 
 #[cfg(test)]
 mod tests;

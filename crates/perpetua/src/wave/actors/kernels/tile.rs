@@ -1,5 +1,5 @@
 //! A tile of the grid as an actor: a work-group that holds its part of the field in registers and works through a log of
-//! orders. One text for tiles that stay and for those that end with their orders: `super` says how orders and halos come.
+//! orders, which `conductor` brings.
 //!
 //! A subgroup is a strip 64 cells wide and as high as a lane has rows; a lane holds two cells of each row, a *patch*. Neighbours
 //! beside come by shuffles, those above and below through workgroup memory. A tile knows `span` cells more than it owns on
@@ -14,7 +14,7 @@ use perpetua::prelude::*;
 use crate::wave::actors::order::{FILL, MEDIUM, PAINT, PARK, PROBE, RUN, SAVE, SOURCE};
 use crate::wave::kernels::{leave, swing};
 
-use super::{await_orders, conduct, get, is_conductor, load_number, meet_all, order_word, put, tell};
+use super::conductor::{await_orders, conduct, get, load_number, order_word, put, tell};
 
 /// A word with the bits of two.
 #[device]
@@ -129,7 +129,7 @@ macro_rules! tiles {
             let strip = local_id_y() as u32 & 15;
             let strips = block_dim_y() as u32;
             let tile = block_idx_x() as u32;
-            if is_conductor(tile, count) {
+            if tile == count {
                 conduct(
                     orders, log, progress, reports, receipts, desk, strip, lane, count, first_step, first_entry,
                     first_order, log_mask, ring_mask, chunk, ahead, patience,
@@ -282,7 +282,7 @@ macro_rules! tiles {
                             let $wb = subgroup_shuffle($b, west_lane);
                             let $ea = subgroup_shuffle($a, east_lane);
                         )*
-                        meet_all();
+                        meet();
                         let $noa = edges[(half + above) as usize];
                         let $nob = edges[(half + above + 32) as usize];
                         let $soa = edges[(half + below) as usize];
@@ -367,7 +367,7 @@ macro_rules! tiles {
                         table[(w1 & 255) as usize] = f32::from_bits(w2);
                         table[(256 + (w1 & 255)) as usize] = f32::from_bits(w3);
                     }
-                    meet_all();
+                    meet();
                     walls = 0;
                     $(
                         let yy = y + $row;
@@ -436,7 +436,7 @@ macro_rules! tiles {
                         }
                     )*
                     thread_fence_system();
-                    meet_all();
+                    meet();
                     if kind == PARK {
                         stays = false;
                     }

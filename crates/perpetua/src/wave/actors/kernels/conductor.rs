@@ -1,4 +1,4 @@
-//! Tiles that stay on a device, and their conductor, a work-group more: it takes orders from the host's ring into the log that
+//! The conductor of the tiles, a work-group more: it takes orders from the host's ring into the log that
 //! all tiles read, adds steps of its own while they run freely, and tells the host how far all of them are.
 //!
 //! A vector of four words moves at once and carries the number of what it belongs to, so relaxed accesses do: the argument
@@ -10,26 +10,13 @@ use perpetua::prelude::*;
 
 use crate::wave::actors::order::{FREE, PARK, PAUSE, RUN};
 
-// One text for both ways in which orders come.
-#[allow(clippy::duplicate_mod)]
-#[path = "tile.rs"]
-mod tile;
-
-pub(in crate::wave) use tile::{eight, four, two};
-
-#[device]
-#[inline(always)]
-fn is_conductor(tile: u32, count: u32) -> bool {
-    tile == count
-}
-
 /// What the conductor's subgroups do. The first one reads the host's ring, eight orders at a time; the second one watches how far
 /// the tiles are, and tells the host; the third one writes the log. What they tell each other lies on the desk: orders in its
 /// first 192 words, sixteen of them, then (`READ` and so on) counters.
 #[device]
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "what a kernel was given")]
-fn conduct(
+pub(super) fn conduct(
     orders: &[U32x4],
     log: &mut [U32x4],
     progress: &mut [u32],
@@ -396,7 +383,7 @@ fn watch(
 #[device]
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "what a kernel was given")]
-fn await_orders(
+pub(super) fn await_orders(
     log: &mut [U32x4],
     desk: &mut [u32; 208],
     strip: u32,
@@ -443,38 +430,32 @@ fn await_orders(
 /// A word of the order that is being done.
 #[device]
 #[inline(always)]
-fn order_word(_orders: &[U32x4], desk: &mut [u32; 208], entry: u32, word: u32) -> u32 {
+pub(super) fn order_word(_orders: &[U32x4], desk: &mut [u32; 208], entry: u32, word: u32) -> u32 {
     desk[((entry & 15) * 12 + word) as usize]
 }
 
 #[device]
 #[inline(always)]
-fn get(board: &mut [U32x4], at: usize) -> U32x4 {
+pub(super) fn get(board: &mut [U32x4], at: usize) -> U32x4 {
     atomic_load_explicit(&board[at], Ordering::Relaxed, Scope::Device)
 }
 
 #[device]
 #[inline(always)]
-fn put(board: &mut [U32x4], at: usize, vector: U32x4) {
+pub(super) fn put(board: &mut [U32x4], at: usize, vector: U32x4) {
     atomic_store_explicit(&mut board[at], vector, Ordering::Relaxed, Scope::Device);
 }
 
 /// To the host.
 #[device]
 #[inline(always)]
-fn tell(to: &mut [U32x4], at: usize, vector: U32x4) {
+pub(super) fn tell(to: &mut [U32x4], at: usize, vector: U32x4) {
     atomic_store_explicit(&mut to[at], vector, Ordering::Relaxed, Scope::System);
 }
 
 /// What the host writes while tiles run.
 #[device]
 #[inline(always)]
-fn load_number(drive: &[u32], at: usize) -> u32 {
+pub(super) fn load_number(drive: &[u32], at: usize) -> u32 {
     atomic_load_explicit(&drive[at], Ordering::Relaxed, Scope::Device)
-}
-
-#[device]
-#[inline(always)]
-fn meet_all() {
-    meet();
 }
