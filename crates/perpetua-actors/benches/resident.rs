@@ -74,6 +74,21 @@ fn pass(ctx: &mut Context, state: &mut u32, message: Token) {
     }
 }
 
+/// For handlers that take another one's messages.
+#[derive(Clone, Copy, GpuType, RingMessage)]
+#[repr(C)]
+struct Nothing {
+    reserved: u32,
+}
+
+/// [`accumulate`] in lanes side by side.
+#[ring_kernel(lanes, also(accumulate))]
+fn accumulate_in_lanes(_ctx: &mut Context, _state: &mut Statistics, _message: Nothing) {}
+
+/// [`pass`] in lanes side by side.
+#[ring_kernel(lanes, also(pass))]
+fn pass_in_lanes(_ctx: &mut Context, _state: &mut u32, _message: Nothing) {}
+
 fn packet(kind: Kind, actor: u32, message: &impl Message, correlation: u32) -> [u32; 24] {
     message.packet(kind, actor, correlation)
 }
@@ -206,11 +221,11 @@ fn round_trips(
     Ok(())
 }
 
-fn asks(actors: u32) -> Result<(), Box<dyn std::error::Error>> {
+fn asks(handler: Handler, actors: u32) -> Result<(), Box<dyn std::error::Error>> {
     let runtime = PerpetuaRuntime::builder()
         .backend(Backend::Cuda)
         .build_blocking()?;
-    let options = LaunchOptions::new(accumulate::handler()).with_actors(actors);
+    let options = LaunchOptions::new(handler).with_actors(actors);
     let all = runtime.launch_blocking("accumulate", options)?;
     let handles = (0..actors).map(|i| all.actor(i)).collect::<Result<Vec<_>, _>>()?;
     let sample = Sample { values: [1.0; 16] };
@@ -248,22 +263,34 @@ fn asks(actors: u32) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn throughput(device: &Device, homes: u32) -> Result<(), Box<dyn std::error::Error>> {
-    let commons = Arc::new(Commons::new(device, Shape::new(homes, homes))?);
+fn throughput(
+    device: &Device,
+    handler: &Handler,
+    (actors, homes): (u32, u32),
+) -> Result<(), Box<dyn std::error::Error>> {
+    let commons = Arc::new(Commons::new(device, Shape::new(homes, actors))?);
     let state = vec![0u8; size_of::<Statistics>()];
     let grid = active(Grid::new(
         &commons,
-        &accumulate::handler(),
+        handler,
         &state,
-        &GridOptions::new(homes, homes),
+        &GridOptions::new(actors, homes),
     )?);
     let sample = Sample { values: [1.0; 16] };
+    // For each home, 32 messages to its actors in turn.
+    let batches: Vec<Vec<[u32; 24]>> = (0..homes)
+        .map(|home| {
+            let own = (actors / homes).max(1);
+            (0..32)
+                .map(|i| packet(Kind::Ask, home + i % own * homes, &sample, 1))
+                .collect()
+        })
+        .collect();
     let (mut sent, mut received) = (0u64, 0u64);
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(1) {
         for home in 0..homes {
-            let words = packet(Kind::Ask, home, &sample, 1);
-            sent += grid.push(home, std::iter::repeat_n(&words, 32)) as u64;
+            sent += grid.push(home, &batches[home as usize]) as u64;
             received += grid.drain(home, 64, |p| {
                 black_box(p);
             }) as u64;
@@ -271,7 +298,7 @@ fn throughput(device: &Device, homes: u32) -> Result<(), Box<dyn std::error::Err
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
-        "{homes:4} homes, one host thread: {:.2} M/s in and {:.2} M/s out",
+        "{actors:6} actors in {homes:4} homes, one host thread: {:.2} M/s in and {:.2} M/s out",
         sent as f64 / seconds / 1e6,
         received as f64 / seconds / 1e6
     );
@@ -281,6 +308,7 @@ fn throughput(device: &Device, homes: u32) -> Result<(), Box<dyn std::error::Err
 /// Tokens that each make so many hops, every one `stride` actors on; each actor counts them.
 fn hops(
     device: &Device,
+    handler: &Handler,
     actors: u32,
     homes: u32,
     tokens: u32,
@@ -289,7 +317,7 @@ fn hops(
     let commons = Arc::new(Commons::new(device, Shape::new(homes, actors))?);
     let grid = active(Grid::new(
         &commons,
-        &pass::handler(),
+        handler,
         &[0; 4],
         &GridOptions::new(actors, homes),
     )?);
@@ -360,26 +388,40 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     println!("{}", device.info().name);
-    println!("ask and answer, 64 bytes each way, a handler with state, checks on:");
-    for (actors, homes) in [(1, 1), (1000, 1), (1000, 32), (1000, 132)] {
-        round_trips(&device, &accumulate::handler(), actors, homes)?;
+    for (how, accumulates, passes) in [
+        ("a message at a time", accumulate::handler(), pass::handler()),
+        (
+            "in lanes side by side",
+            accumulate_in_lanes::handler(),
+            pass_in_lanes::handler(),
+        ),
+    ] {
+        println!("--- {how}");
+        println!("ask and answer, 64 bytes each way, a handler with state, checks on:");
+        for (actors, homes) in [(1, 1), (1000, 1), (1000, 32), (1000, 132)] {
+            round_trips(&device, &accumulates, actors, homes)?;
+        }
+        println!("by the runtime's `ask_blocking`:");
+        for actors in [1, 1000] {
+            asks(accumulates, actors)?;
+        }
+        println!("packets through the host's rings:");
+        for (actors, homes) in [(1, 1), (32, 1), (256, 8), (1024, 32), (132, 132), (4224, 132)] {
+            throughput(&device, &accumulates, (actors, homes))?;
+        }
+        println!("hops from actor to actor:");
+        let hops = |actors, homes, tokens, way| hops(&device, &passes, actors, homes, tokens, way);
+        hops(2, 2, 1, (20_000, 1))?;
+        hops(132, 132, 1, (20_000, 1))?;
+        hops(132, 132, 132, (20_000, 1))?;
+        hops(33_792, 132, 8448, (5_000, 1))?;
+        hops(135_168, 528, 16_896, (2_000, 1))?;
+        println!("a million actors: round the ring, and to and fro:");
+        hops(1_000_000, 132, 1000, (999, 1))?;
+        hops(1_000_000, 132, 1000, (20_000, 618_033))?;
+        hops(1_000_000, 132, 8192, (5_000, 618_033))?;
     }
-    println!("the same with a loop in the handler:");
+    println!("--- a message at a time, with a loop in the handler:");
     round_trips(&device, &accumulate_in_a_loop::handler(), 1, 1)?;
-    println!("by the runtime's `ask_blocking`:");
-    for actors in [1, 1000] {
-        asks(actors)?;
-    }
-    println!("packets through the host's rings:");
-    for homes in [1, 8, 32, 132] {
-        throughput(&device, homes)?;
-    }
-    println!("hops from actor to actor:");
-    hops(&device, 2, 2, 1, (20_000, 1))?;
-    hops(&device, 132, 132, 1, (20_000, 1))?;
-    hops(&device, 132, 132, 132, (20_000, 1))?;
-    println!("a million actors: round the ring, and to and fro:");
-    hops(&device, 1_000_000, 132, 1000, (999, 1))?;
-    hops(&device, 1_000_000, 132, 1000, (20_000, 618_033))?;
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! travels: `handle`, `arena` (where vectors lie), `asks` (who waits for which answer), `engine` (the contract of what runs actors), `threads` (it on the
 //! CPU), `resident` (it on CUDA) and `batched` (it where no kernel can stay), `host` (what engines call back to), `outputs`,
 //! `topics`; every engine uses `mailbox`, `outbox` and `vitals`; beside them `timer`, `core` and `persist`, and for those who look `reading` and `watched`. Nothing but
-//! `open_engine` names an engine by its type.
+//! `open` names an engine by its type.
 //!
 //! ```
 //! use perpetua::actors::{Backend, Context, LaunchOptions, PerpetuaRuntime, RingMessage, ring_kernel};
@@ -53,6 +53,7 @@ mod handle;
 mod host;
 pub(crate) mod lock;
 mod mailbox;
+mod open;
 mod options;
 mod outbox;
 mod output;
@@ -75,9 +76,9 @@ use perpetua_device::BackendKind;
 use perpetua_device::future::block_on;
 
 use self::core::Core;
-use self::engine::Engine;
 use self::host::Host;
 use self::lock::lock;
+use self::open::open_engine;
 use crate::broker::K2kBroker;
 use crate::checkpoint::Image;
 use crate::clock::HlcClock;
@@ -265,34 +266,6 @@ impl RuntimeBuilder {
     pub fn build_blocking(self) -> Result<PerpetuaRuntime> {
         block_on(self.build())
     }
-}
-
-fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
-    match settings.backend {
-        _ if settings.in_batches => batched::open(host, settings),
-        _ if settings.resident => open_resident(host, settings),
-        BackendKind::Wgpu => batched::open(host, settings),
-        BackendKind::Auto => open_resident(host, settings).or_else(|_| threads::open(host, settings)),
-        BackendKind::Cpu => threads::open(host, settings),
-        BackendKind::Cuda => open_resident(host, settings),
-        other => Err(ActorError::Unsupported {
-            backend: other.name(),
-            operation: "running actors",
-            remedy: "take `Backend::Cpu`, `Backend::Cuda` or `Backend::Wgpu`, or build it `in_batches`",
-        }),
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-use resident::open as open_resident;
-
-#[cfg(not(target_arch = "x86_64"))]
-fn open_resident(_: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
-    Err(ActorError::Unsupported {
-        backend: settings.backend.name(),
-        operation: "a resident handler",
-        remedy: "the host's processor must be an x86-64 one: take `Backend::Cpu`, or build the runtime `in_batches`",
-    })
 }
 
 /// Runs actors. Clones are the same runtime; it ends with the last clone and the last handle, or by

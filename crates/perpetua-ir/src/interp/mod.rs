@@ -2,7 +2,7 @@
 //! has no native Rust. A work-group's lanes execute each operation together, over arrays of lanes, under masks.
 //!
 //! In the order in which a kernel passes through: `program` is the flat form in which it runs, `flatten` makes it, `launch`
-//! checks arguments and hands out work-groups, `machine` runs one, through `memory`, watched by `race`.
+//! checks arguments, `turns` hands out work-groups, `machine` runs one, through `memory`, watched by `race`.
 //!
 //! ```
 //! use perpetua_ir::interp::{Arg, BufferRef, Interpreter, LaunchConfig};
@@ -45,6 +45,7 @@ mod mask;
 mod memory;
 mod program;
 mod race;
+mod turns;
 
 #[cfg(test)]
 mod tests;
@@ -105,7 +106,7 @@ impl Interpreter {
     /// Bad arguments or an impossible shape (nothing has run then); a fault, a race where races are looked for, a
     /// barrier that lanes did not all reach, a spent budget, or cancellation (buffers have been written to then).
     pub fn launch(&self, config: &LaunchConfig<'_>) -> Result<(), InterpError> {
-        launch::launch(&self.program, config)
+        turns::launch(&self.program, config)
     }
 }
 

@@ -1,0 +1,195 @@
+//! Work-groups in turns: handed to machines, on one thread or several, until none is left. Must not know what they do.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::InterpError;
+use super::launch::{Launch, LaunchConfig, Parallel, RaceMode};
+use super::machine::team::Team;
+use super::machine::{Machine, Part, Turn};
+use super::program::Program;
+use super::race::Detector;
+use crate::fault::Fault;
+
+/// Operations that a work-group executes before others get their turn, if it loops that long.
+const TURN: u64 = 1 << 16;
+
+/// How long a thread sleeps when all its work-groups wait for others.
+#[cfg(not(target_arch = "wasm32"))]
+const NAP: std::time::Duration = std::time::Duration::from_micros(20);
+
+/// Memory for work-groups that wait for their turn, in bytes.
+const PARKED_BYTES: usize = 256 << 20;
+
+impl Launch<'_> {
+    /// Whether each subgroup has a machine of its own.
+    fn is_split(&self) -> bool {
+        self.program.stays && self.shape.lanes() > self.subgroup as usize
+    }
+
+    /// Machines for the subgroups of a work-group, ready to run.
+    fn team(&self, number: u64) -> impl Iterator<Item = Machine> {
+        let (lanes, subgroup) = (self.shape.lanes(), self.subgroup as usize);
+        let team = Arc::new(Team::new(lanes.div_ceil(subgroup), self.shared_lines()));
+        (0..lanes).step_by(subgroup).map(move |first| {
+            let part = Part {
+                first,
+                lanes: subgroup.min(lanes - first),
+                team: Some(Arc::clone(&team)),
+            };
+            let mut machine = Machine::new(self, part);
+            machine.start(self, number);
+            machine
+        })
+    }
+}
+
+/// What work-groups came to, over all threads.
+#[derive(Default)]
+struct Outcome {
+    /// The fault of the lowest work-group.
+    fault: Option<(u64, Box<Fault>)>,
+    error: Option<InterpError>,
+}
+
+/// Work-groups waiting to run, shared by all threads.
+struct Queue<'l> {
+    launch: &'l Launch<'l>,
+    /// Number of the next work-group that nobody has started.
+    next: AtomicU64,
+    /// Somebody met an error.
+    stop: AtomicBool,
+    outcome: Mutex<Outcome>,
+}
+
+impl Queue<'_> {
+    fn outcome(&self) -> std::sync::MutexGuard<'_, Outcome> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs work-groups until none is left.
+    fn work(&self, mut races: Option<&mut Detector>) {
+        let launch = self.launch;
+        let (mut parked, mut spare) = (VecDeque::<Machine>::new(), Vec::<Machine>::new());
+        let mut most = usize::MAX;
+        // Work-groups that have napped one after another.
+        let mut naps = 0;
+        while !self.stop.load(Ordering::Relaxed) {
+            // New work-groups go before those that have had a turn: one may be waiting for them.
+            let fresh = (parked.len() < most)
+                .then(|| self.next.fetch_add(1, Ordering::Relaxed))
+                .filter(|number| *number < launch.groups);
+            if let Some(number) = fresh
+                && launch.is_split()
+            {
+                parked.extend(launch.team(number));
+                continue;
+            }
+            let mut machine = match fresh {
+                Some(number) => {
+                    let mut machine = spare
+                        .pop()
+                        .unwrap_or_else(|| Machine::new(launch, Part::whole(launch)));
+                    machine.start(launch, number);
+                    machine
+                }
+                None => match parked.pop_front() {
+                    Some(machine) => machine,
+                    None => break,
+                },
+            };
+            let number = machine.number();
+            if let Some(races) = races.as_deref_mut() {
+                races.enter(number);
+            }
+            let turn = machine.run(launch, races.as_deref_mut(), TURN);
+            naps = if matches!(turn, Ok(Turn::Napped)) {
+                naps + 1
+            } else {
+                0
+            };
+            if !matches!(turn, Ok(Turn::Paused | Turn::Napped))
+                && let Some(fault) = machine.fault.take()
+            {
+                let mut outcome = self.outcome();
+                if outcome.fault.as_ref().is_none_or(|(first, _)| number < *first) {
+                    outcome.fault = Some((number, fault));
+                }
+            }
+            match turn {
+                Ok(Turn::Done) => {
+                    let team = machine.part.team.take();
+                    let is_last = team.as_ref().is_none_or(|team| team.leave());
+                    if is_last && let Some(races) = races.as_deref_mut() {
+                        races.leave(number);
+                    }
+                    if team.is_none() {
+                        spare.push(machine);
+                    }
+                }
+                Ok(Turn::Paused | Turn::Napped) => {
+                    most = (PARKED_BYTES / machine.bytes().max(1)).max(2);
+                    parked.push_back(machine);
+                    if naps > parked.len() {
+                        // Nobody has anything to do.
+                        naps = 0;
+                        rest();
+                    }
+                }
+                Err(error) => {
+                    self.outcome().error.get_or_insert(error);
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+        // Those that an error stopped may have faulted before; it is the better explanation.
+        for mut machine in parked {
+            if let Some(fault) = machine.fault.take() {
+                self.outcome().fault.get_or_insert((machine.number(), fault));
+            }
+        }
+    }
+}
+
+/// Leaves the processor to others for a moment.
+fn rest() {
+    #[cfg(not(target_arch = "wasm32"))]
+    std::thread::sleep(NAP);
+}
+
+/// Runs a program.
+pub(super) fn launch(program: &Program, config: &LaunchConfig<'_>) -> Result<(), InterpError> {
+    let launch = Launch::new(program, config)?;
+    let queue = Queue {
+        launch: &launch,
+        next: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        outcome: Mutex::default(),
+    };
+    match config.parallel {
+        _ if config.races == RaceMode::Detect => queue.work(Some(&mut Detector::new(&launch))),
+        Parallel::Off => queue.work(None),
+        Parallel::Spread(spread) => {
+            spread(&|| queue.work(None));
+            // Nothing is left, or the pool never called.
+            queue.work(None);
+        }
+        Parallel::Threads(n) => std::thread::scope(|scope| {
+            for _ in 1..n.get().min(launch.groups.max(1) as usize) {
+                let thread = std::thread::Builder::new().name("perpetua-interp".into());
+                // A thread less is slower, and no error.
+                if thread.spawn_scoped(scope, || queue.work(None)).is_err() {
+                    break;
+                }
+            }
+            queue.work(None);
+        }),
+    }
+    let outcome = queue.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match (outcome.fault, outcome.error) {
+        (Some((_, fault)), _) => Err(InterpError::Fault(fault)),
+        (None, Some(error)) => Err(error),
+        (None, None) => Ok(()),
+    }
+}
