@@ -2,8 +2,10 @@
 
 use std::any::Any;
 use std::ptr::NonNull;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use perpetua_ir::back::Capability;
@@ -13,7 +15,9 @@ use perpetua_ir::pass::checks::make_explicit;
 use perpetua_ir::verify::{Verified, capabilities, verify};
 
 use super::device::{SUBGROUP, Shared};
-use super::stream::{CpuStream, Queue, Work};
+#[cfg(not(target_arch = "wasm32"))]
+use super::stream::Queue;
+use super::stream::{CpuStream, Work};
 use super::threads;
 use crate::backend::{GpuStream, KernelFunction};
 use crate::dim::Dim3;
@@ -187,6 +191,7 @@ pub(super) struct Launch {
     // Captured launches are made ready once.
     ready: OnceLock<Option<Arc<dyn PreparedLaunch>>>,
     // Whose work it is: there faults are told that it catches.
+    #[cfg(not(target_arch = "wasm32"))]
     queue: Weak<Queue>,
 }
 
@@ -318,6 +323,8 @@ impl Launch {
         let inner = &*self.function.0;
         let args: Vec<interp::Arg<'_>> = self.args.iter().map(Arg::interpreted).collect();
         let print = |line: &interp::Printed<'_>| println!("{}", line.text);
+        // Without threads no kernel stays, and memory is one thread's.
+        #[cfg(not(target_arch = "wasm32"))]
         let caught = |fault| {
             if let Some(queue) = self.queue.upgrade() {
                 queue.tell(Error::Fault(fault));
@@ -333,6 +340,7 @@ impl Launch {
                 false => interp::RaceMode::Off,
             },
             site_base: inner.resident.unwrap_or(0),
+            #[cfg(not(target_arch = "wasm32"))]
             caught: Some(&caught),
             ..interp::LaunchConfig::new(grid, block, &args)
         };
@@ -447,6 +455,7 @@ impl KernelFunction for CpuFunction {
             },
             args: args.iter().zip(self.0.signature.params()).map(own).collect(),
             ready: OnceLock::new(),
+            #[cfg(not(target_arch = "wasm32"))]
             queue: Arc::downgrade(stream.queue()),
         };
         stream.submit(Work::Launch(Arc::new(launch)))

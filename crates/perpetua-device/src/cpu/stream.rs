@@ -299,6 +299,7 @@ impl Queue {
     }
 
     /// An error of work that goes on.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn tell(&self, error: Error) {
         self.lock().error.get_or_insert(error);
     }

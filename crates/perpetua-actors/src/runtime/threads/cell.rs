@@ -171,13 +171,15 @@ impl Cell {
         }
     }
 
-    /// Moves a quarter of the way to a new figure.
-    pub(super) fn note_run_time(&self, each: u32) {
+    /// Moves a quarter of the way to a new figure; says whether it is the actor's first.
+    pub(super) fn note_run_time(&self, each: u32) -> bool {
         let old = self.run_time();
         let new = if old == 0 { each } else { old - old / 4 + each / 4 }.max(1);
-        if self.run_time.swap(new, Ordering::Relaxed) == 0 {
+        let is_first = self.run_time.swap(new, Ordering::Relaxed) == 0;
+        if is_first {
             self.group.telemetry.run_time.store(new, Ordering::Relaxed);
         }
+        is_first
     }
 }
 

@@ -10,6 +10,7 @@ mod queue;
 mod run;
 mod state;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -51,6 +52,8 @@ struct Shared {
     thaw: Condvar,
     watch: Watch,
     patience: Duration,
+    /// Nanoseconds that runs of each handler took last, by its name: what new actors are taken to need.
+    paces: Mutex<HashMap<&'static str, u32>>,
 }
 
 /// The engine.
@@ -70,6 +73,7 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
         thaw: Condvar::new(),
         watch: Watch::default(),
         patience: settings.patience,
+        paces: Mutex::default(),
     });
     let threads = match settings.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -197,6 +201,9 @@ impl Engine for Threads {
             .map(|id| Cell::new(id, group).map(|cell| Some(Arc::new(cell))))
             .collect::<Result<_>>()?;
         self.shared.watch.add(group);
+        if let Some(pace) = lock(&self.shared.paces).get(group.handler.name) {
+            group.telemetry.run_time.store(*pace, Ordering::Relaxed);
+        }
         let _structure = lock(&self.shared.structure);
         let mut all = write(&self.shared.cells);
         let first = group.first.0 as usize;

@@ -14,6 +14,7 @@ use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Header, Kind, Packet};
 use crate::runtime::arena::{BlockId, Lease};
 use crate::runtime::engine::Refusal;
+use crate::runtime::lock::lock;
 use crate::runtime::mailbox::Push;
 use crate::runtime::outbox;
 use crate::runtime::vitals::count;
@@ -68,7 +69,9 @@ impl Shared {
         };
         if handled > 0 {
             let each = began.elapsed().as_nanos() / u128::from(handled);
-            cell.note_run_time(u32::try_from(each).unwrap_or(u32::MAX));
+            if cell.note_run_time(u32::try_from(each).unwrap_or(u32::MAX)) {
+                lock(&self.paces).insert(cell.group.handler.name, cell.run_time());
+            }
             self.wake_waiting(&cell);
         }
         self.end(running, end == End::More);
