@@ -7,8 +7,9 @@ mod backend_argument;
 
 use std::time::Duration;
 
+use perpetua::actors::runtime::RuntimeBuilder;
 use perpetua::actors::{
-    Backend, Context, DeadReason, LaunchOptions, PerpetuaRuntime, RingMessage, SendOptions, ring_kernel,
+    Context, DeadReason, LaunchOptions, PerpetuaRuntime, RingMessage, SendOptions, ring_kernel,
 };
 use perpetua::device::future::block_on;
 use perpetua::prelude::*;
@@ -32,13 +33,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// The backend, and for how many seconds to work on so that somebody can watch.
-fn arguments() -> Result<(Backend, Option<u64>), String> {
-    let (mut backend, mut watch) = (Backend::Cpu, None);
+fn arguments() -> Result<(RuntimeBuilder, Option<u64>), String> {
+    let (mut builder, mut watch) = (PerpetuaRuntime::builder(), None);
     let mut words = std::env::args().skip(1);
     while let Some(option) = words.next() {
         let value = words.next().unwrap_or_default();
         match option.as_str() {
-            "--backend" => backend = backend_argument::named(&value)?,
+            "--backend" => builder = backend_argument::named(&value)?,
             "--watch" => {
                 let seconds = value.parse();
                 watch =
@@ -46,17 +47,18 @@ fn arguments() -> Result<(Backend, Option<u64>), String> {
             }
             _ => {
                 return Err(format!(
-                    "`{option}` is unknown: this takes `--backend cpu|cuda|wgpu|auto` and `--watch SECONDS`"
+                    "`{option}` is unknown: this takes `--backend {}` and `--watch SECONDS`",
+                    backend_argument::NAMES
                 ));
             }
         }
     }
-    Ok((backend, watch))
+    Ok((builder, watch))
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
-    let (backend, watch) = arguments()?;
-    let runtime = backend_argument::open(PerpetuaRuntime::builder().backend(backend)).await?;
+    let (builder, watch) = arguments()?;
+    let runtime = backend_argument::open(builder).await?;
     let light = runtime
         .launch("light", LaunchOptions::new(worker::handler()))
         .await?;

@@ -5,7 +5,7 @@ mod backend_argument;
 
 use std::time::Instant;
 
-use perpetua::actors::{Backend, Context, LaunchOptions, RingMessage, ring_kernel};
+use perpetua::actors::{Backend, Context, LaunchOptions, PerpetuaRuntime, RingMessage, ring_kernel};
 use perpetua::device::future::block_on;
 use perpetua::prelude::*;
 
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = backend_argument::runtime_or(Backend::Wgpu).await?;
+    let runtime = backend_argument::runtime_or(PerpetuaRuntime::builder().backend(Backend::Wgpu)).await?;
     let options = LaunchOptions::new(generator::handler())
         .with_actors(ACTORS)
         .with_queue_capacity(16);

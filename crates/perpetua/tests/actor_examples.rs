@@ -1,5 +1,5 @@
-//! The examples of actors: each runs to its end on the CPU's threads and in batches on wgpu, and says the same, the handler runs
-//! that were counted included.
+//! The examples of actors: each runs to its end on the CPU's threads, in kernels that stay in the interpreter, and in batches on
+//! wgpu, and says the same, the handler runs that were counted included.
 
 #![cfg(feature = "actors")]
 // Tests may unwrap: a failed expectation is the report.
@@ -31,6 +31,9 @@ fn program(name: &str) -> PathBuf {
 fn check(name: &str, expected: &[&str]) {
     let program = program(name);
     check_on("cpu", &program, expected);
+    if cfg!(target_arch = "x86_64") {
+        check_on("interpreter", &program, expected);
+    }
     if cfg!(feature = "wgpu") {
         check_on("wgpu", &program, expected);
     }
@@ -175,6 +178,9 @@ fn order_book() {
     let fills = "1946 fills of 169635 in all";
     check("cpu", 5_000, "1", &[fills]);
     check("cpu", 30_000, "1000", &[]);
+    if cfg!(target_arch = "x86_64") {
+        check("interpreter", 2_000, "1000", &[]);
+    }
     if cfg!(feature = "wgpu") {
         check("wgpu", 5_000, "1", &[fills]);
         check("wgpu", 2_000, "1000", &[]);

@@ -6,30 +6,39 @@ use perpetua::actors::{Backend, PerpetuaRuntime};
 /// A runtime on the backend that the command line asks for, on the CPU where it asks for none; says which it is.
 #[allow(dead_code, reason = "some examples prefer another backend")]
 pub(crate) async fn runtime() -> Result<PerpetuaRuntime, Box<dyn std::error::Error>> {
-    runtime_or(Backend::Cpu).await
+    runtime_or(PerpetuaRuntime::builder()).await
 }
 
-/// A runtime on the backend that the command line asks for, or else on this one; says which it is.
+/// A runtime on the backend that the command line asks for, or else this one; says which it is.
 #[allow(dead_code, reason = "some examples take more arguments")]
-pub(crate) async fn runtime_or(mut backend: Backend) -> Result<PerpetuaRuntime, Box<dyn std::error::Error>> {
+pub(crate) async fn runtime_or(
+    mut builder: RuntimeBuilder,
+) -> Result<PerpetuaRuntime, Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let name = match word.strip_prefix("--backend") {
             Some("") => words.next().unwrap_or_default(),
             Some(rest) if rest.starts_with('=') => rest[1..].to_owned(),
             _ => {
-                return Err(format!("`{word}` is unknown: this takes `--backend cpu|cuda|wgpu|auto`").into());
+                return Err(format!("`{word}` is unknown: this takes `--backend {NAMES}`").into());
             }
         };
-        backend = named(&name)?;
+        builder = named(&name)?;
     }
-    open(PerpetuaRuntime::builder().backend(backend)).await
+    open(builder).await
 }
 
-/// The backend of this name.
-pub(crate) fn named(name: &str) -> Result<Backend, String> {
-    Backend::from_name(name)
-        .ok_or_else(|| format!("there is no backend `{name}`: take cpu, cuda, wgpu or auto"))
+/// What there is to choose.
+pub(crate) const NAMES: &str = "cpu|cuda|wgpu|interpreter|auto";
+
+/// A builder for the backend of this name. `interpreter`: kernels that stay, as on CUDA, in the CPU's interpreter.
+pub(crate) fn named(name: &str) -> Result<RuntimeBuilder, String> {
+    let builder = PerpetuaRuntime::builder();
+    match Backend::from_name(name) {
+        Some(backend) => Ok(builder.backend(backend)),
+        None if name == "interpreter" => Ok(builder.resident()),
+        None => Err(format!("there is no backend `{name}`: take one of {NAMES}")),
+    }
 }
 
 /// The runtime; says which it is.

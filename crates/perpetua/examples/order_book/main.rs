@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use perpetua::actors::{ActorError, KernelHandle, LaunchOptions, PerpetuaRuntime};
+use perpetua::actors::{ActorError, KernelHandle, LaunchOptions};
 use perpetua::device::future::block_on;
 
 use self::book::{Book, Report};
@@ -35,7 +35,7 @@ const TEMPLATE: &str = "{msg:9} [{bar:40}] {human_pos}/{human_len} orders, {per_
 struct Args {
     /// Where the actors run: cpu, cuda, wgpu or auto
     #[arg(long, default_value = "cpu", value_parser = backend_argument::named)]
-    backend: perpetua::actors::Backend,
+    backend: perpetua::actors::runtime::RuntimeBuilder,
     /// How many limit orders, market orders and cancels
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     orders: u32,
@@ -83,9 +83,7 @@ async fn run(args: &Args) -> Result<(), Failure> {
     progress.finish_and_clear();
     println!("host reference: {}", rate(orders.len(), began.elapsed()));
 
-    let builder = PerpetuaRuntime::builder()
-        .backend(args.backend)
-        .device_actors(args.symbols.max(1024));
+    let builder = args.backend.clone().device_actors(args.symbols.max(1024));
     let runtime = backend_argument::open(builder).await?;
     let options = LaunchOptions::new(book::place::handler())
         .with_actors(args.symbols)
