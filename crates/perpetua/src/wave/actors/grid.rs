@@ -30,7 +30,7 @@ const PATIENCE: u32 = 1 << 20;
 /// How long an answer may take.
 const LONGEST: Duration = Duration::from_secs(600);
 /// How long parking may take.
-const LEAVE: Duration = Duration::from_secs(10);
+const LEAVE: Duration = Duration::from_secs(60);
 
 /// How tiles are made, on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
