@@ -207,14 +207,18 @@ fn a_fault_harms_its_own_actor_only() {
         block_on(all.activate()).unwrap();
         let faulty = all.actor(1).unwrap();
         eventually("the fault", || faulty.state() == ActorState::Faulted);
+        eventually("what is told of it", || faulty.last_fault().is_some());
         eventually("the others", || all.metrics().messages_processed == 7);
         let fault = faulty.last_fault().unwrap();
         assert!(
             fault.contains("index out of bounds") && fault.contains('4'),
             "{fault}"
         );
-        assert_eq!(faulty.metrics().queue_depth, 1);
-        assert_eq!(runtime.dead_letters().counts().of(DeadReason::Faulted), 1);
+        // What a device has had already comes back.
+        eventually("the message behind it", || faulty.metrics().queue_depth == 1);
+        eventually("the letter", || {
+            runtime.dead_letters().counts().of(DeadReason::Faulted) == 1
+        });
         block_on(faulty.restart()).unwrap();
         eventually("the third", || faulty.metrics().messages_processed == 2);
         assert_eq!(faulty.read_state::<State>().unwrap().count, 1);
