@@ -72,6 +72,25 @@ pub(in super::super) fn native(operation: &Operation) -> bool {
     }
 }
 
+/// To the nearest integer, of two to the even one. Lavapipe's own `round` of f64 was seen to go towards zero on processors without AVX-512.
+/// From 2^52 on there are integers only; what is one already keeps its sign.
+fn round_f64(a: &Expr) -> Expr {
+    let args = std::slice::from_ref(a);
+    let [x, size] = ["f64", "abs"].map(|name| Expr::call(name, args));
+    let (own, size) = (&x.text, &size.text);
+    let low = format!("floor({size})");
+    let odd = format!("({low} - 2.0lf * floor({low} * 0.5lf))");
+    let more =
+        format!("select(select(0.0lf, {odd}, {size} - {low} == 0.5lf), 1.0lf, {size} - {low} > 0.5lf)");
+    let near = format!("({low} + {more})");
+    let signed = format!("select({near}, -{near}, {own} < 0.0lf)");
+    let whole = format!("{size} >= 4503599627370496.0lf || {near} == {size}");
+    let [signed, whole] = [signed, whole].map(|text| Expr::new(text, Bind::Choice));
+    // What the operand reads goes along with `x`.
+    let parts = [signed, x, whole];
+    Expr::call("select", &parts)
+}
+
 impl Wgsl {
     pub(super) fn type_name_of(&self, m: &Module<'_>, ty: &Type) -> String {
         match ty {
@@ -248,6 +267,7 @@ impl Dialect for Wgsl {
             UnaryOp::TrailingZeros => count("countTrailingZeros"),
             UnaryOp::ReverseBits => Expr::call("reverseBits", args),
             UnaryOp::Abs => Expr::call("abs", args),
+            UnaryOp::RoundTiesEven if s == Scalar::F64 => round_f64(a),
             _ => match op.row().wgsl {
                 Spelling::Call(name) if is_float(s) => Expr::call(name, args),
                 _ => return None,
