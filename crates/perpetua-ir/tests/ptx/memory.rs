@@ -97,6 +97,33 @@ fn variables_live_in_registers_unless_indexed() {
     assert!(usage.is_none_or(|u| u.stack_bytes == 64));
 }
 
+/// Of a struct that is indexed in one field the others stay in registers, and a whole is moved field by field. An index's constant stands in
+/// the instruction.
+#[test]
+fn fields_live_in_registers_unless_indexed() {
+    golden(build("fields", |k| {
+        let y = k.buffer("y", Type::U32, Access::ReadWrite);
+        let ty = Type::tuple(vec![Type::U32, Type::array(Type::U32, 8), Type::U32]);
+        let both = k.local("both", ty.clone());
+        let empty = k.op(Op::Zero(ty.clone()))?;
+        k.store(Place::local(both), empty)?;
+        let i = k.global_id(Axis::X)?;
+        let field = |n| Place::local(both).step(Step::Field(n));
+        k.store(field(1).step(Step::Index(i)), i)?;
+        k.store(field(2), i)?;
+        let again = k.local("again", ty);
+        let whole = k.load(Place::local(both))?;
+        k.store(Place::local(again), whole)?;
+        let a = k.load(Place::local(again).step(Step::Field(2)))?;
+        let b = k.load(field(1).step(Step::Index(i)))?;
+        let sum = k.binary(Add, a, b)?;
+        let far = k.cast(Scalar::U64, i)?;
+        let three = k.op(Op::Const(Scalar::U64, 3))?;
+        let further = k.binary(Add, far, three)?;
+        k.store(Place::element(y, further), sum)
+    }));
+}
+
 #[test]
 fn workgroup_memory_and_tables() {
     golden(build("shared_and_tables", |k| {

@@ -4,6 +4,7 @@
 use super::Renderer;
 use super::emit::{Label, Leaf, emit};
 use super::integer::bits;
+use super::runs::variable_alignment;
 use crate::ir::{Base, Block, Body, Effect, Inst, LocalId, Op, Place, Scalar, Step, Type, Value};
 
 /// A run of leaves in [`Renderer::leaves`].
@@ -34,6 +35,17 @@ pub(super) enum Slot {
     Registers(Span),
     /// In local memory: the name of its declaration. So when it is indexed at run time.
     Memory(String),
+    /// Each field for itself, where some of them are indexed at run time and others are not.
+    Fields(Vec<Slot>),
+}
+
+/// What of a variable is indexed at run time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Indexed {
+    /// Only what lies in these fields; none.
+    Fields(Vec<u32>),
+    /// It itself.
+    Whole,
 }
 
 /// Where `break` and `continue` of a loop or labelled block go.
@@ -66,6 +78,17 @@ pub(super) struct Frame<'k> {
 }
 
 impl<'k> Renderer<'k> {
+    /// Declares a variable in local memory.
+    fn memory(&mut self, ty: &Type) -> Slot {
+        let name = format!("local_{}", self.variables.len());
+        self.variables.push(format!(
+            ".local .align {} .b8 {name}[{}]",
+            variable_alignment(ty),
+            ty.size().max(1)
+        ));
+        Slot::Memory(name)
+    }
+
     pub(super) fn span(&mut self, leaves: impl IntoIterator<Item = Leaf>) -> Span {
         let start = self.leaves.len();
         self.leaves.extend(leaves);
@@ -147,17 +170,17 @@ impl<'k> Renderer<'k> {
             .locals
             .iter()
             .zip(indexed)
-            .map(|(local, indexed)| {
-                if indexed {
-                    let name = format!("local_{}", self.variables.len());
-                    self.variables.push(format!(
-                        ".local .align {} .b8 {name}[{}]",
-                        local.ty.align(),
-                        local.ty.size().max(1)
-                    ));
-                    Slot::Memory(name)
-                } else {
-                    Slot::Registers(self.registers(&local.ty))
+            .map(|(local, indexed)| match indexed {
+                Indexed::Whole => self.memory(&local.ty),
+                Indexed::Fields(fields) if fields.is_empty() => Slot::Registers(self.registers(&local.ty)),
+                Indexed::Fields(fields) => {
+                    let parts =
+                        (0..local.ty.component_count()).filter_map(|i| Some((i, local.ty.component(i)?)));
+                    let slots = parts.map(|(i, ty)| match fields.contains(&i) {
+                        true => self.memory(&ty),
+                        false => Slot::Registers(self.registers(&ty)),
+                    });
+                    Slot::Fields(slots.collect())
                 }
             })
             .collect();
@@ -216,10 +239,10 @@ fn returns_last(block: &Block) -> bool {
     returns == 0 || returns == 1 && matches!(block.0.last().map(|s| &s.inst), Some(Inst::Return(_)))
 }
 
-/// For each variable of a body, whether some index into it is not a constant.
-fn indexed_at_run_time(body: &Body) -> Vec<bool> {
+/// For each variable of a body, in what of it some index is not a constant.
+fn indexed_at_run_time(body: &Body) -> Vec<Indexed> {
     let mut constant = vec![false; body.values.len()];
-    let mut indexed = vec![false; body.locals.len()];
+    let mut indexed = vec![Indexed::Fields(Vec::new()); body.locals.len()];
     body.block.walk(&mut |stmt| {
         let place = match &stmt.inst {
             Inst::Let(v, op) => {
@@ -238,9 +261,12 @@ fn indexed_at_run_time(body: &Body) -> Vec<bool> {
             && path
                 .iter()
                 .any(|step| matches!(step, Step::Index(v) if !constant.get(v.0 as usize).copied().unwrap_or(false)))
-            && let Some(i) = indexed.get_mut(*id as usize)
+            && let Some(indexed) = indexed.get_mut(*id as usize)
         {
-            *i = true;
+            match (path.first(), &mut *indexed) {
+                (Some(Step::Field(i)), Indexed::Fields(fields)) => fields.push(*i),
+                _ => *indexed = Indexed::Whole,
+            }
         }
     });
     indexed

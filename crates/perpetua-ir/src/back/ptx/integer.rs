@@ -27,6 +27,14 @@ pub(super) fn bits(s: Scalar) -> &'static str {
     }
 }
 
+/// Of which power of two an unsigned divisor is, where it is one.
+fn power_of_two(s: Scalar, divisor: Leaf) -> Option<u32> {
+    match divisor {
+        Leaf::Imm(n) if !s.is_signed_int() && n.is_power_of_two() => Some(n.trailing_zeros()),
+        _ => None,
+    }
+}
+
 impl Renderer<'_> {
     /// A register that holds `a`.
     pub(super) fn in_register(&mut self, a: Leaf, s: Scalar) -> Leaf {
@@ -239,11 +247,30 @@ impl Renderer<'_> {
         match op {
             BinaryOp::Add | BinaryOp::Sub => {
                 let d = self.three(&plain(op.row().ptx), s, a, b);
+                let known = match (op, a, b) {
+                    (BinaryOp::Add, of, Leaf::Imm(n)) | (BinaryOp::Add, Leaf::Imm(n), of) => {
+                        Some((of, n as i64))
+                    }
+                    (_, of, Leaf::Imm(n)) => Some((of, (n as i64).wrapping_neg())),
+                    _ => None,
+                };
+                if s.size() == 8
+                    && let Some(sum) = known
+                {
+                    self.sums.insert(d, sum);
+                }
                 self.extended(s, d)
             }
             BinaryOp::Mul => {
                 let d = self.three(&plain("mul.lo"), s, a, b);
                 self.extended(s, d)
+            }
+            // The assembler divides by any constant as by a number that it does not know.
+            BinaryOp::Div if let Some(power) = power_of_two(s, b) => {
+                self.shift(BinaryOp::Shr, s, a, Leaf::Imm(power.into()), Scalar::U32)
+            }
+            BinaryOp::Rem if let Some(power) = power_of_two(s, b) => {
+                self.three(&format!("and.{bit}"), s, a, Leaf::Imm((1 << power) - 1))
             }
             BinaryOp::Div | BinaryOp::Rem | BinaryOp::Min | BinaryOp::Max => {
                 self.three(&plain(op.row().ptx), s, a, b)

@@ -1,8 +1,11 @@
 //! Places, plain loads and stores, lengths. Scalars that lie side by side and aligned move as vectors.
 
+use std::slice::Iter;
+
 use super::Renderer;
 use super::emit::{Leaf, emit, emit_once};
 use super::frame::{Slot, Span};
+use super::runs::{alignment, memory_type, runs, variable_alignment};
 use crate::ir::{Base, ParamKind, Place, Scalar, Step, Type};
 
 /// A state space.
@@ -25,6 +28,9 @@ impl Space {
         }
     }
 }
+
+/// Offsets from sums are smaller, for they stand in the instruction.
+const FAR: u64 = 1 << 20;
 
 /// Base, index and stride of an element's address.
 pub(super) type AddressKey = (Leaf, Leaf, u32);
@@ -77,49 +83,6 @@ enum Target {
     Memory(Location),
 }
 
-/// The greatest power of two that divides `n`, up to `most`.
-fn alignment(n: u32, most: u32) -> u32 {
-    if n == 0 {
-        most
-    } else {
-        most.min(1 << n.trailing_zeros())
-    }
-}
-
-/// Type of a scalar in loads and stores.
-pub(super) fn memory_type(s: Scalar) -> &'static str {
-    match s {
-        Scalar::Bool | Scalar::U8 => "u8",
-        Scalar::I8 => "s8",
-        Scalar::I16 => "s16",
-        Scalar::U16 | Scalar::F16 | Scalar::BF16 => "u16",
-        _ if s.size() == 8 => "b64",
-        _ => "b32",
-    }
-}
-
-/// Splits scalars into runs that one instruction moves: first index and number.
-fn runs(leaves: &[(Scalar, u32)], align: u32) -> Vec<(usize, usize)> {
-    let mut out = Vec::new();
-    let mut at = 0;
-    while let Some(&(s, offset)) = leaves.get(at) {
-        let fits = |n: usize| {
-            let bytes = s.size() * n as u32;
-            let run = leaves.get(at..at + n).unwrap_or_default();
-            run.len() == n
-                && bytes <= 16
-                && alignment(offset, align) >= bytes
-                && run.iter().zip(0u32..).all(|((other, o), i)| {
-                    memory_type(*other) == memory_type(s) && *o == offset + i * s.size()
-                })
-        };
-        let n = [4, 2].into_iter().find(|n| fits(*n)).unwrap_or(1);
-        out.push((at, n));
-        at += n;
-    }
-    out
-}
-
 impl Renderer<'_> {
     /// The address of a buffer parameter's first element.
     fn pointer(&mut self, i: u32) -> Leaf {
@@ -164,7 +127,8 @@ impl Renderer<'_> {
         self.cast(from, s, leaf)
     }
 
-    fn start(&mut self, base: Base) -> Option<(Target, Type)> {
+    /// Where a place begins, and what is there. Takes the first step where it leads to a field that lies for itself.
+    fn start(&mut self, base: Base, steps: &mut Iter<'_, Step>) -> Option<(Target, Type)> {
         let memory = |space, base, align| {
             Target::Memory(Location {
                 space,
@@ -175,10 +139,21 @@ impl Renderer<'_> {
         };
         Some(match base {
             Base::Local(id) => {
-                let ty = self.frame.body.locals.get(id.0 as usize)?.ty.clone();
-                let target = match self.frame.locals.get(id.0 as usize)? {
+                let mut ty = self.frame.body.locals.get(id.0 as usize)?.ty.clone();
+                let mut slot = self.frame.locals.get(id.0 as usize)?;
+                if let Slot::Fields(slots) = slot {
+                    // Wholes are moved field by field.
+                    let Some(Step::Field(i)) = steps.next() else {
+                        return None;
+                    };
+                    (slot, ty) = (slots.get(*i as usize)?, ty.component(*i)?);
+                }
+                let target = match slot {
                     Slot::Registers(span) => Target::Registers(*span),
-                    Slot::Memory(name) => memory(Space::Local, Origin::Name(name.clone()), ty.align()),
+                    Slot::Memory(name) => {
+                        memory(Space::Local, Origin::Name(name.clone()), variable_alignment(&ty))
+                    }
+                    Slot::Fields(_) => return None,
                 };
                 (target, ty)
             }
@@ -192,7 +167,10 @@ impl Renderer<'_> {
             Base::Shared(i) => {
                 let var = self.kernel.shared.get(i as usize)?;
                 let name = Origin::Name(self.shared_name(i));
-                (memory(Space::Shared, name, var.ty.align()), var.ty.clone())
+                (
+                    memory(Space::Shared, name, variable_alignment(&var.ty)),
+                    var.ty.clone(),
+                )
             }
             Base::Constant(i) => {
                 let element = self.kernel.constants.get(i as usize)?.element;
@@ -203,8 +181,8 @@ impl Renderer<'_> {
     }
 
     fn resolve(&mut self, place: &Place) -> Option<Target> {
-        let (mut target, mut ty) = self.start(place.base)?;
         let mut steps = place.path.iter();
+        let (mut target, mut ty) = self.start(place.base, &mut steps)?;
         let runs_first = match place.base {
             Base::Buffer(_) | Base::Constant(_) => true,
             Base::Shared(i) => self.kernel.shared.get(i as usize)?.dynamic,
@@ -272,6 +250,18 @@ impl Renderer<'_> {
                 return;
             }
         }
+        // A sum's constant goes into the offset: base + (i + n) * stride = base + i * stride + n * stride, whatever wraps.
+        let mut index = index;
+        while let Some((of, more)) = self.sums.get(&index) {
+            let Some(offset) = more
+                .checked_mul(stride.into())
+                .and_then(|bytes| bytes.checked_add(at.offset))
+                .filter(|offset| offset.unsigned_abs() < FAR)
+            else {
+                break;
+            };
+            (index, at.offset) = (*of, offset);
+        }
         let base = self.base_of(at);
         let key = (base, index, stride);
         const NEAR: usize = 32;
@@ -332,8 +322,34 @@ impl Renderer<'_> {
         d
     }
 
+    /// The fields of a variable, where each lies for itself and all of them are meant.
+    fn fields(&self, place: &Place, ty: &Type) -> Vec<(Place, Type)> {
+        let Base::Local(id) = place.base else {
+            return Vec::new();
+        };
+        match self.frame.locals.get(id.0 as usize) {
+            Some(Slot::Fields(slots)) if place.path.is_empty() => (0..slots.len() as u32)
+                .filter_map(|i| {
+                    let path = vec![Step::Field(i)];
+                    let base = place.base;
+                    Some((Place { base, path }, ty.component(i)?))
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Reads a place of type `ty`.
     pub(super) fn load(&mut self, place: &Place, ty: &Type) -> Span {
+        let fields = self.fields(place, ty);
+        if !fields.is_empty() {
+            let mut leaves = Vec::new();
+            for (place, ty) in fields {
+                let span = self.load(&place, &ty);
+                leaves.extend(self.leaves_of(span));
+            }
+            return self.span(leaves);
+        }
         let scalars = ty.leaves();
         match self.resolve(place) {
             Some(Target::Registers(from)) => {
@@ -380,6 +396,14 @@ impl Renderer<'_> {
 
     /// Writes a value of type `ty` to a place.
     pub(super) fn store(&mut self, place: &Place, value: Span, ty: &Type) {
+        let fields = self.fields(place, ty);
+        if !fields.is_empty() {
+            for (i, (place, field)) in (0u32..).zip(fields) {
+                let part = value.part(ty.leaf_start(i), field.leaf_count());
+                self.store(&place, part, &field);
+            }
+            return;
+        }
         let scalars = ty.leaves();
         match self.resolve(place) {
             Some(Target::Registers(to)) => {
@@ -425,37 +449,5 @@ impl Renderer<'_> {
             // Runs have one, two or four scalars.
             _ => {}
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ir::StructType;
-    use std::sync::Arc;
-
-    fn check(ty: Type, align: u32, expected: &[(usize, usize)]) {
-        assert_eq!(runs(&ty.leaves(), align), expected, "{ty} at {align}");
-    }
-
-    #[test]
-    fn scalars_side_by_side_move_together() {
-        check(Type::F32, 4, &[(0, 1)]);
-        check(Type::Vector(Scalar::F32, 4), 16, &[(0, 4)]);
-        check(Type::Vector(Scalar::F32, 3), 16, &[(0, 2), (2, 1)]);
-        check(Type::Vector(Scalar::F64, 4), 32, &[(0, 2), (2, 2)]);
-        check(Type::Vector(Scalar::U8, 4), 4, &[(0, 4)]);
-        check(Type::array(Type::F32, 4), 4, &[(0, 1), (1, 1), (2, 1), (3, 1)]);
-        check(Type::array(Type::F32, 4), 16, &[(0, 4)]);
-        let mixed = StructType::repr_c(
-            "Mixed",
-            vec![
-                ("a".into(), Scalar::F32.into()),
-                ("b".into(), Scalar::U32.into()),
-                ("c".into(), Scalar::U64.into()),
-            ],
-            1,
-        );
-        check(Type::Struct(Arc::new(mixed)), 8, &[(0, 2), (2, 1)]);
     }
 }

@@ -16,6 +16,7 @@ mod frame;
 mod integer;
 mod memory;
 mod report;
+mod runs;
 mod signature;
 mod statement;
 mod subgroup;
@@ -79,6 +80,8 @@ struct Renderer<'k> {
     first_sites: Vec<(u32, u32)>,
     /// 64-bit registers that extend a word: the word and whether its sign was extended.
     widened_words: HashMap<Leaf, (Leaf, bool)>,
+    /// What 64-bit sums with a constant are made of.
+    sums: HashMap<Leaf, (Leaf, i64)>,
     builtins: HashMap<Builtin, Leaf>,
     /// Leaves of each value parameter in use.
     parameters: HashMap<u32, Span>,

@@ -8,6 +8,7 @@ use super::Renderer;
 use super::emit::{Emitter, Leaf, emit, emit_once};
 use super::frame::{Exit, Frame, Span};
 use super::report::{PRINT_RING, RECORD, SITE_BASE};
+use super::runs::variable_alignment;
 use super::subgroup::Mask;
 use crate::back::{Capability, RenderError};
 use crate::ir::{Effect, Inst, Kernel, Op, ParamKind, Scalar, Type};
@@ -33,6 +34,8 @@ const STATIC_SHARED: u64 = 48 << 10;
 const PARAMETERS: u64 = 4352;
 /// Most lanes in a group.
 const LANES: u64 = 1024;
+/// 32-bit registers of a multiprocessor, on all that there are.
+const REGISTERS: u32 = 65_536;
 
 /// That a kernel keeps the target's limits.
 pub(super) fn check_limits(kernel: &Kernel, sm: u32) -> Result<(), RenderError> {
@@ -101,6 +104,15 @@ fn element_directive(size: u32) -> &'static str {
 }
 
 impl<'k> Renderer<'k> {
+    /// Whether the kernel waits for something that comes while it runs.
+    fn stays(&self) -> bool {
+        let mut naps = false;
+        self.kernel.body.block.walk(&mut |stmt| {
+            naps |= matches!(stmt.inst, Inst::Do(Effect::Nap(_)));
+        });
+        naps
+    }
+
     pub(super) fn new(kernel: &'k Kernel, sm: u32, at_once: bool) -> Renderer<'k> {
         Renderer {
             kernel,
@@ -119,6 +131,7 @@ impl<'k> Renderer<'k> {
             leaves: Vec::new(),
             first_sites: first_sites(kernel),
             widened_words: HashMap::new(),
+            sums: HashMap::new(),
             builtins: HashMap::new(),
             parameters: HashMap::new(),
             pointers: HashMap::new(),
@@ -169,6 +182,11 @@ impl<'k> Renderer<'k> {
             self.parameter_list()
         );
         let _ = match self.kernel.block_size {
+            Some([x, y, z]) if self.stays() => {
+                // Left alone the assembler spills to fit more work-groups, which kernels that stay are few of.
+                let groups = (REGISTERS / 128 / (x * y * z).max(1)).max(1);
+                writeln!(text, ".reqntid {x}, {y}, {z}\n.minnctapersm {groups}")
+            }
             Some([x, y, z]) => writeln!(text, ".reqntid {x}, {y}, {z}"),
             None => writeln!(text, ".maxntid {LANES}"),
         };
@@ -179,7 +197,7 @@ impl<'k> Renderer<'k> {
                 let _ = writeln!(
                     text,
                     "\t.shared .align {} .b8 {name}[{}];",
-                    var.ty.align(),
+                    variable_alignment(&var.ty),
                     var.ty.size().max(1)
                 );
             }
@@ -294,7 +312,7 @@ impl<'k> Renderer<'k> {
             .map(|(s, offset)| {
                 let in_memory = if s == Scalar::Bool { Scalar::U8 } else { s };
                 let d = self.out.register(in_memory);
-                let load = super::memory::memory_type(s);
+                let load = super::runs::memory_type(s);
                 emit_once!(self, "ld.param.{load} {d}, [{name}+{offset}]");
                 if s == Scalar::Bool {
                     let p = self.out.pred();

@@ -22,8 +22,6 @@ pub struct HandlerLibrary<'a> {
     pub types: Vec<(&'static str, TypeDesc)>,
     /// Source text with the macro `__resident_kernel`.
     pub resident: &'a str,
-    /// Source text with the macro `__resident_lanes_kernel`.
-    pub lanes: &'a str,
     /// Source text with the macro `__batched_kernel`.
     pub batched: &'a str,
 }
@@ -52,7 +50,6 @@ pub fn handlers_in_file(
     let template = |text, name| Template::find(text, name).map_err(|e| SourceError::of(&e, "the library"));
     let templates = Templates {
         resident: template(library.resident, "__resident_kernel")?,
-        lanes: template(library.lanes, "__resident_lanes_kernel")?,
         batched: template(library.batched, "__batched_kernel")?,
     };
     let items = Items::collect_handlers(&[&own, &below], file, templates, &library.types)?;
@@ -84,7 +81,6 @@ pub(super) struct HandlerPaths {
 /// The macros around a handler.
 pub(super) struct Templates {
     resident: Template,
-    lanes: Template,
     batched: Template,
 }
 
@@ -229,14 +225,7 @@ impl Collector {
         };
         let paths = HandlerPaths {
             name: own.to_string(),
-            resident: kernel(
-                "resident",
-                if handler.lanes {
-                    &templates.lanes
-                } else {
-                    &templates.resident
-                },
-            ),
+            resident: kernel("resident", &templates.resident),
             batched: kernel("batched", &templates.batched),
         };
         self.items.handlers.push(paths);
