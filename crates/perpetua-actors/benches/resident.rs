@@ -4,9 +4,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use perpetua::actors::device::layout::{COMMAND_BECOME, COMMAND_RESTART};
 use perpetua::actors::resident::{Commons, Grid, GridOptions, Shape};
 use perpetua::actors::runtime::{Backend, LaunchOptions, PerpetuaRuntime};
-use perpetua::actors::{ActorId, Context, Handler, Header, Kind, Packet, RingMessage, ring_kernel};
+use perpetua::actors::{
+    ActorId, ActorState, Context, Handler, Header, Kind, Packet, RingMessage, ring_kernel,
+};
 use perpetua::device::{BackendKind, Device};
 use perpetua::prelude::*;
 
@@ -59,7 +62,8 @@ struct Token {
     actors: u32,
 }
 
-/// Hands a token to the next actor until it has made its hops; then it goes to the host.
+/// Hands a token to the next actor until it has made its hops; then it goes to the host. The next one is `stride` on; where that is 0,
+/// any.
 #[ring_kernel]
 fn pass(ctx: &mut Context, state: &mut u32, message: Token) {
     *state += 1;
@@ -67,27 +71,21 @@ fn pass(ctx: &mut Context, state: &mut u32, message: Token) {
     if token.hops == 0 {
         ctx.send(u32::MAX, token);
     } else {
-        let to = token.next;
         token.hops -= 1;
-        token.next = (to + token.stride) % token.actors;
+        let mut to = token.next;
+        if token.stride != 0 {
+            token.next = (to + token.stride) % token.actors;
+        } else {
+            // Marsaglia's xorshift.
+            to ^= to << 13;
+            to ^= to >> 17;
+            to ^= to << 5;
+            token.next = to;
+            to %= token.actors;
+        }
         ctx.send(to, token);
     }
 }
-
-/// For handlers that take another one's messages.
-#[derive(Clone, Copy, GpuType, RingMessage)]
-#[repr(C)]
-struct Nothing {
-    reserved: u32,
-}
-
-/// [`accumulate`] in lanes side by side.
-#[ring_kernel(lanes, also(accumulate))]
-fn accumulate_in_lanes(_ctx: &mut Context, _state: &mut Statistics, _message: Nothing) {}
-
-/// [`pass`] in lanes side by side.
-#[ring_kernel(lanes, also(pass))]
-fn pass_in_lanes(_ctx: &mut Context, _state: &mut u32, _message: Nothing) {}
 
 fn packet(kind: Kind, actor: u32, message: &impl Message, correlation: u32) -> [u32; 24] {
     message.packet(kind, actor, correlation)
@@ -117,28 +115,67 @@ impl<M: RingMessage> Message for M {
     }
 }
 
+/// A command to an actor's home; one with a correlation is answered when it is done.
+fn command(actor: u32, command: u32, word: u32, correlation: u32) -> [u32; 24] {
+    let mut payload = [0; 16];
+    payload[0] = word;
+    Packet {
+        header: Header {
+            destination: actor,
+            sender: ActorId::HOST,
+            type_id: command,
+            correlation,
+            sent: 0,
+            kind: Kind::Command,
+            priority: 0,
+            words: 1,
+            deadline: 0,
+        },
+        payload,
+    }
+    .to_words()
+}
+
 /// Makes all actors of a grid active.
 fn active(grid: Grid) -> Grid {
     for actor in grid.first_actor()..grid.first_actor() + grid.actors() {
-        let mut payload = [0; 16];
-        payload[0] = 2;
-        let command = Packet {
-            header: Header {
-                destination: actor,
-                sender: ActorId::HOST,
-                type_id: 2,
-                correlation: 0,
-                sent: 0,
-                kind: Kind::Command,
-                priority: 0,
-                words: 1,
-                deadline: 0,
-            },
-            payload,
-        };
-        while grid.push(grid.home_of(actor), [&command.to_words()]) == 0 {}
+        let words = command(actor, COMMAND_BECOME, ActorState::Active as u32, 0);
+        while grid.push(grid.home_of(actor), [&words]) == 0 {}
     }
     grid
+}
+
+/// Actors of a launch that come to life, begin anew and end, each change told by the device when it is done there.
+fn lives(device: &Device) -> Result<(), Box<dyn std::error::Error>> {
+    const ACTORS: u32 = 4096;
+    let homes = 32;
+    let commons = Arc::new(Commons::new(device, Shape::new(homes, ACTORS))?);
+    let state = vec![0u8; size_of::<Statistics>()];
+    let options = GridOptions::new(ACTORS, homes);
+    let grid = Grid::new(&commons, &accumulate::handler(), &state, &options)?;
+    for (what, number, word) in [
+        ("create", COMMAND_BECOME, ActorState::Active),
+        ("restart", COMMAND_RESTART, ActorState::Created),
+        ("destroy", COMMAND_BECOME, ActorState::Terminated),
+    ] {
+        let mut times = Vec::with_capacity(ACTORS as usize);
+        for actor in 0..ACTORS {
+            let home = grid.home_of(actor);
+            let started = Instant::now();
+            let words = command(actor, number, word as u32, actor + 1);
+            while grid.push(home, [&words]) == 0 {}
+            let back = answer(&grid, home);
+            times.push(started.elapsed().as_secs_f64() * 1e6);
+            assert_eq!((back[3], back[6] & 255), (actor + 1, Kind::Done as u32));
+        }
+        println!(
+            "{what:>8}: p50 {:.2} us, min {:.2}, p99 {:.2}",
+            percentile(&mut times, 0.5),
+            percentile(&mut times, 0.0),
+            percentile(&mut times, 0.99),
+        );
+    }
+    Ok(())
 }
 
 fn percentile(times: &mut [f64], p: f64) -> f64 {
@@ -263,10 +300,12 @@ fn asks(handler: Handler, actors: u32) -> Result<(), Box<dyn std::error::Error>>
     Ok(())
 }
 
+/// Packets both ways at once, by so many threads of the host, which share the homes.
 fn throughput(
     device: &Device,
     handler: &Handler,
     (actors, homes): (u32, u32),
+    threads: u32,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let commons = Arc::new(Commons::new(device, Shape::new(homes, actors))?);
     let state = vec![0u8; size_of::<Statistics>()];
@@ -278,34 +317,46 @@ fn throughput(
     )?);
     let sample = Sample { values: [1.0; 16] };
     // For each home, 32 messages to its actors in turn.
-    let batches: Vec<Vec<[u32; 24]>> = (0..homes)
-        .map(|home| {
-            let own = (actors / homes).max(1);
-            (0..32)
-                .map(|i| packet(Kind::Ask, home + i % own * homes, &sample, 1))
-                .collect()
-        })
-        .collect();
-    let (mut sent, mut received) = (0u64, 0u64);
-    let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(1) {
-        for home in 0..homes {
-            sent += grid.push(home, &batches[home as usize]) as u64;
-            received += grid.drain(home, 64, |p| {
-                black_box(p);
-            }) as u64;
+    let batch = |home: u32| -> Vec<[u32; 24]> {
+        let own = (actors / homes).max(1);
+        (0..32)
+            .map(|i| packet(Kind::Ask, home + i % own * homes, &sample, 1))
+            .collect()
+    };
+    let turn = |thread: u32| {
+        let own: Vec<(u32, Vec<[u32; 24]>)> = (0..homes)
+            .filter(|home| home % threads == thread)
+            .map(|home| (home, batch(home)))
+            .collect();
+        let (mut sent, mut received) = (0u64, 0u64);
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(1) {
+            for (home, batch) in &own {
+                sent += grid.push(*home, batch) as u64;
+                received += grid.drain(*home, 64, |p| {
+                    black_box(p);
+                }) as u64;
+            }
         }
-    }
-    let seconds = started.elapsed().as_secs_f64();
+        let seconds = started.elapsed().as_secs_f64();
+        [sent as f64 / seconds / 1e6, received as f64 / seconds / 1e6]
+    };
+    let turn = &turn;
+    let rates = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || turn(thread)))
+            .collect();
+        let rates = all.into_iter().map(|thread| thread.join().unwrap_or([0.0; 2]));
+        rates.fold([0.0; 2], |[a, b], [sent, received]| [a + sent, b + received])
+    });
     println!(
-        "{actors:6} actors in {homes:4} homes, one host thread: {:.2} M/s in and {:.2} M/s out",
-        sent as f64 / seconds / 1e6,
-        received as f64 / seconds / 1e6
+        "{actors:6} actors in {homes:4} homes, {threads} threads of the host: {:.2} M/s in and {:.2} M/s out",
+        rates[0], rates[1]
     );
     Ok(())
 }
 
-/// Tokens that each make so many hops, every one `stride` actors on; each actor counts them.
+/// Tokens that each make so many hops, every one `stride` actors on (0: to any); each actor counts them.
 fn hops(
     device: &Device,
     handler: &Handler,
@@ -314,7 +365,10 @@ fn hops(
     tokens: u32,
     (hops, stride): (u32, u32),
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let commons = Arc::new(Commons::new(device, Shape::new(homes, actors))?);
+    let mut shape = Shape::new(homes, actors);
+    // Room for all of them in any one home: who is late gets them all.
+    shape.boxes = shape.boxes.max((2 * tokens).next_power_of_two());
+    let commons = Arc::new(Commons::new(device, shape)?);
     let grid = active(Grid::new(
         &commons,
         handler,
@@ -326,7 +380,11 @@ fn hops(
         let first = token * (actors / tokens.max(1)) % actors;
         let message = Token {
             hops,
-            next: (first + stride) % actors,
+            next: if stride == 0 {
+                token + 1
+            } else {
+                (first + stride) % actors
+            },
             stride,
             actors,
         };
@@ -388,40 +446,37 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     println!("{}", device.info().name);
-    for (how, accumulates, passes) in [
-        ("a message at a time", accumulate::handler(), pass::handler()),
-        (
-            "in lanes side by side",
-            accumulate_in_lanes::handler(),
-            pass_in_lanes::handler(),
-        ),
-    ] {
-        println!("--- {how}");
-        println!("ask and answer, 64 bytes each way, a handler with state, checks on:");
-        for (actors, homes) in [(1, 1), (1000, 1), (1000, 32), (1000, 132)] {
-            round_trips(&device, &accumulates, actors, homes)?;
-        }
-        println!("by the runtime's `ask_blocking`:");
-        for actors in [1, 1000] {
-            asks(accumulates, actors)?;
-        }
-        println!("packets through the host's rings:");
-        for (actors, homes) in [(1, 1), (32, 1), (256, 8), (1024, 32), (132, 132), (4224, 132)] {
-            throughput(&device, &accumulates, (actors, homes))?;
-        }
-        println!("hops from actor to actor:");
-        let hops = |actors, homes, tokens, way| hops(&device, &passes, actors, homes, tokens, way);
-        hops(2, 2, 1, (20_000, 1))?;
-        hops(132, 132, 1, (20_000, 1))?;
-        hops(132, 132, 132, (20_000, 1))?;
-        hops(33_792, 132, 8448, (5_000, 1))?;
-        hops(135_168, 528, 16_896, (2_000, 1))?;
-        println!("a million actors: round the ring, and to and fro:");
-        hops(1_000_000, 132, 1000, (999, 1))?;
-        hops(1_000_000, 132, 1000, (20_000, 618_033))?;
-        hops(1_000_000, 132, 8192, (5_000, 618_033))?;
+    println!("ask and answer, 64 bytes each way, a handler with state, checks on:");
+    for (actors, homes) in [(1, 1), (1000, 1), (1000, 32), (1000, 132)] {
+        round_trips(&device, &accumulate::handler(), actors, homes)?;
     }
-    println!("--- a message at a time, with a loop in the handler:");
+    println!("by the runtime's `ask_blocking`:");
+    for actors in [1, 1000] {
+        asks(accumulate::handler(), actors)?;
+    }
+    println!("packets through the host's rings:");
+    for (actors, homes) in [(1, 1), (32, 1), (256, 8), (1024, 32), (4224, 132)] {
+        throughput(&device, &accumulate::handler(), (actors, homes), 1)?;
+    }
+    for threads in [2, 4, 8] {
+        throughput(&device, &accumulate::handler(), (4224, 132), threads)?;
+    }
+    println!("actors of a launch:");
+    lives(&device)?;
+    println!("hops from actor to actor:");
+    let hops = |actors, homes, tokens, way| hops(&device, &pass::handler(), actors, homes, tokens, way);
+    hops(2, 2, 1, (20_000, 1))?;
+    hops(132, 132, 1, (20_000, 1))?;
+    hops(132, 132, 132, (20_000, 1))?;
+    println!("the same at random:");
+    hops(33_792, 132, 8448, (5_000, 0))?;
+    hops(135_168, 528, 16_896, (2_000, 0))?;
+    hops(135_168, 528, 67_584, (1_000, 0))?;
+    println!("a million actors: round the ring, and at random:");
+    hops(1_000_000, 132, 1000, (999, 1))?;
+    hops(1_000_000, 132, 1000, (20_000, 0))?;
+    hops(1_000_000, 528, 65_536, (2_000, 0))?;
+    println!("ask and answer, with a loop in the handler:");
     round_trips(&device, &accumulate_in_a_loop::handler(), 1, 1)?;
     Ok(())
 }

@@ -53,6 +53,18 @@ impl Answer {
         }
     }
 
+    /// As an entry, to who asked.
+    #[must_use]
+    pub fn entry(&self, destination: u32, correlation: u32) -> Entry {
+        Entry {
+            destination,
+            type_id: self.type_id,
+            correlation,
+            flags: self.flags,
+            payload: self.payload,
+        }
+    }
+
     /// The handler gave back a message of this type.
     #[must_use]
     pub fn of(type_id: u32, words: u32, payload: [u32; PAYLOAD_WORDS]) -> Answer {
@@ -65,10 +77,28 @@ impl Answer {
     }
 }
 
+/// A packet that a handler sends, its answer included.
+#[derive(Clone, Copy, Debug, GpuType)]
+#[repr(C)]
+pub struct Entry {
+    /// An actor's number, `u32::MAX` for the host; a topic's number where it publishes.
+    pub destination: u32,
+    /// Its type.
+    pub type_id: u32,
+    /// The asker's number for what it answers, else 0.
+    pub correlation: u32,
+    /// Kind, priority and number of words, as in a header.
+    pub flags: u32,
+    /// Its words.
+    pub payload: [u32; PAYLOAD_WORDS],
+}
+
 /// A handler's view: who it is, whose message it handles and when, and what it sends.
 #[derive(Clone, Copy, Debug, GpuType)]
 #[repr(C)]
 pub struct Context {
+    // First, for entries are 16 bytes by 16 then.
+    outbox: [u32; OUTBOX_WORDS],
     actor: u32,
     sender: u32,
     correlation: u32,
@@ -78,7 +108,6 @@ pub struct Context {
     refused: u32,
     now_low: u32,
     now_high: u32,
-    outbox: [u32; OUTBOX_WORDS],
 }
 
 #[device]
@@ -87,6 +116,7 @@ impl Context {
     #[must_use]
     pub fn new(actor: u32, thread: u32, threads: u32) -> Context {
         Context {
+            outbox: [0; OUTBOX_WORDS],
             actor,
             sender: 0,
             correlation: 0,
@@ -96,7 +126,6 @@ impl Context {
             refused: 0,
             now_low: 0,
             now_high: 0,
-            outbox: [0; OUTBOX_WORDS],
         }
     }
 
@@ -178,6 +207,36 @@ impl Context {
     #[must_use]
     pub fn outbox_word(&self, entry: u32, word: u32) -> u32 {
         self.outbox[entry as usize * ENTRY_WORDS + word as usize]
+    }
+
+    /// Entry `entry` of the outbox.
+    #[must_use]
+    pub fn entry(&self, entry: u32) -> Entry {
+        let at = entry as usize * ENTRY_WORDS;
+        Entry {
+            destination: self.outbox[at],
+            type_id: self.outbox[at + 1],
+            correlation: self.outbox[at + 2],
+            flags: self.outbox[at + 3],
+            payload: [
+                self.outbox[at + 4],
+                self.outbox[at + 5],
+                self.outbox[at + 6],
+                self.outbox[at + 7],
+                self.outbox[at + 8],
+                self.outbox[at + 9],
+                self.outbox[at + 10],
+                self.outbox[at + 11],
+                self.outbox[at + 12],
+                self.outbox[at + 13],
+                self.outbox[at + 14],
+                self.outbox[at + 15],
+                self.outbox[at + 16],
+                self.outbox[at + 17],
+                self.outbox[at + 18],
+                self.outbox[at + 19],
+            ],
+        }
     }
 
     /// Counts a packet that is not sent.

@@ -61,8 +61,7 @@ pub fn derive_gpu_type(item: TokenStream) -> TokenStream {
 /// send more. Beside it appears `count::handler()`, which a runtime launches. Options: `also(f, g)`, further handlers of the
 /// same state, each for another type of message; `room = 64`, words that a message from the host brings for `ctx.alloc`; `group`, up to
 /// 32 lanes of a GPU run the handler together, know their index (`ctx.thread_index()` of `ctx.group_size()`), and wait for each other
-/// with `ctx.sync()`; or else `lanes`, 32 lanes of a GPU run the handler side by side, each with a message to another actor, which is for
-/// many actors with many messages (it works in the interpreter, and has not been measured on a GPU yet).
+/// with `ctx.sync()`. Without it each lane runs the handler for a message of its own, and for actors of their own.
 ///
 /// A handler of a message with vectors takes its view (`message: ScaleView`), and reaches elements by `ctx.get(message.values, i)`
 /// and `ctx.set(message.values, i, value)`; `ctx.alloc::<f32>(len)` makes a vector of the message's room (`ctx.room()` words), an

@@ -31,7 +31,6 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
         vectors,
         room,
         group,
-        lanes,
     } = handler;
     let facade = output::facade(None);
     let read = read_function(function, FunctionKind::Device, &file_of(&function.sig))?;
@@ -131,10 +130,6 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
             all
         }
     };
-    let stays = match lanes {
-        true => quote!(__resident_lanes_kernel!([#visibility] #resident, [#state], #program, [#arena])),
-        false => quote!(__resident_kernel!([#visibility] #resident, [#state], #program, #group, [#arena])),
-    };
     let sibling = describe::sibling(function, &definition, &members, &facade);
     let (quiet, dispatching) = (output::quiet(), handler.dispatch());
     Ok(quote! {
@@ -155,7 +150,7 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
             "handlers of one state are all run by a group of lanes (`#[ring_kernel(group)]`), or none is"
         );)*
 
-        #actors::#stays;
+        #actors::__resident_kernel!([#visibility] #resident, [#state], #program, #group, [#arena]);
         #actors::__batched_kernel!([#visibility] #batched, [#state], #program, [#arena]);
     })
 }

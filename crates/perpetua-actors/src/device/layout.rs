@@ -13,7 +13,8 @@ pub const ORDER_WORDS: usize = 16;
 pub const ORDER_TAKEN: usize = 0;
 
 /// Vectors of a home's reports, in host memory. The first: packets taken in, handlers run, packets put out, polls. The
-/// second: 1 when it has left the device, faults, packets that found no room, packets from other actors.
+/// second: 1 when it has left the device, faults, packets that found no room, packets from other actors. The third: polls, told now
+/// and then by a home that has nothing to do; what the first tells must not come from who has no lock, for it could be old.
 pub const REPORT_VECTORS: usize = 4;
 
 /// Words that a home keeps while it is not on the device, in device memory; from

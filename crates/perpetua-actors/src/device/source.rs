@@ -1,9 +1,7 @@
 //! The text of what runs around a handler, for programs that print a handler's kernels without compiling it. Must not know them.
 
-/// The macro that writes the kernel which stays on a device, for handlers that a group of lanes runs together.
+/// The macro that writes the kernel which stays on a device.
 pub const RESIDENT: &str = include_str!("resident.rs");
-/// The same for handlers that lanes run side by side.
-pub const LANES: &str = include_str!("lanes.rs");
 /// The macro that writes the kernel which handles a batch of messages.
 pub const BATCHED: &str = include_str!("batched.rs");
 
@@ -12,11 +10,12 @@ pub const FOUR_WORDS: &str = "perpetua::kernel::resident::U32x4";
 
 /// What handlers and these kernels name, under the paths by which they do.
 pub fn items() -> String {
-    let [context, message, span, tick] = [
+    let [context, message, span, tick, parts] = [
         include_str!("../context.rs"),
         include_str!("../message.rs"),
         include_str!("../span.rs"),
         include_str!("../tick.rs"),
+        include_str!("parts.rs"),
     ];
     format!(
         "mod perpetua {{ mod actors {{
@@ -27,6 +26,7 @@ pub fn items() -> String {
             mod message {{ {message} }}
             mod span {{ {span} }}
             mod tick {{ {tick} }}
+            pub mod device {{ pub mod parts {{ {parts} }} }}
         }} }}"
     )
 }

@@ -14,6 +14,7 @@ use perpetua_ir::ir::{ParamKind, Type};
 
 use super::commons::Commons;
 use super::port::{Port, report};
+use super::watch::Beat;
 use crate::context::GROUP_LANES;
 use crate::device::layout::{ACTOR_WORDS, COMMAND_PARK, LATENCY_BUCKETS, REPORT_VECTORS};
 use crate::error::Result;
@@ -101,8 +102,8 @@ pub(super) struct Homes {
     pub(super) stream: Stream,
     /// Whether the kernel has been launched and not ended.
     pub(super) running: AtomicBool,
-    /// What each home told when it was last looked at, and since when it has told just that.
-    pub(super) beats: Vec<Mutex<([u32; 4], Instant)>>,
+    /// What each home has told.
+    pub(super) beats: Vec<Mutex<Beat>>,
     /// It is to stay away from the device.
     ended: AtomicBool,
 }
@@ -176,7 +177,7 @@ impl Grid {
             stream: device.create_stream()?,
             running: AtomicBool::new(false),
             ended: AtomicBool::new(false),
-            beats: (0..homes).map(|_| Mutex::new(([0; 4], Instant::now()))).collect(),
+            beats: (0..homes).map(|_| Mutex::new(Beat::now())).collect(),
         });
         let resident: Arc<dyn Resident> = Arc::clone(&shared) as Arc<dyn Resident>;
         match device.context().residency() {
@@ -448,6 +449,7 @@ impl Resident for Homes {
             self.first_home,
             self.actors,
             self.homes,
+            u32::MAX / self.homes,
             shape.ring - 1,
             shape.boxes - 1,
             patience,

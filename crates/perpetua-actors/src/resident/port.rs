@@ -90,6 +90,9 @@ pub(super) unsafe fn report(at: *const u8) -> Report {
     Report(unsafe { std::mem::transmute::<__m128i, [u32; 4]>(vector) })
 }
 
+/// Which of its reports tells that a home lives though it has nothing to do.
+const PULSE: usize = 2;
+
 /// A home, as the host reaches it.
 pub(super) struct Port {
     ingress: Slots,
@@ -123,7 +126,7 @@ struct Out {
 
 impl Port {
     /// # Safety
-    /// `report` is aligned to 16 bytes; it and `taken` stay valid as long as the port.
+    /// `report` is aligned to 16 bytes; all reports from there on and `taken` stay valid as long as the port.
     pub(super) unsafe fn new(
         ingress: Slots,
         egress: Slots,
@@ -144,6 +147,13 @@ impl Port {
     pub(super) fn report(&self) -> Report {
         // SAFETY: by the promise of `new`.
         unsafe { report(self.report) }
+    }
+
+    /// What the home has told last to show that it lives.
+    pub(super) fn signs(&self) -> [Report; 2] {
+        // SAFETY: by the promise of `new`, which is of all reports.
+        let pulse = unsafe { report(self.report.add(PULSE * size_of::<Report>())) };
+        [self.report(), pulse]
     }
 
     /// Puts packets into the home's ring, as many as there is room for; says how many.

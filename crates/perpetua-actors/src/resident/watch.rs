@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use perpetua_device::fault::FaultRegistry;
 
 use super::grid::{Grid, OWN_LATENCIES, lock};
+use super::port::{Port, Report};
 use crate::device::layout::{ACTOR_WORDS, LATENCY_BUCKETS};
 use crate::error::Result;
 use crate::telemetry::{Latencies, LatencyHistogram};
@@ -19,6 +20,22 @@ pub struct GridReport {
     pub handled: u64,
     /// Packets put out to the host.
     pub put_out: u64,
+}
+
+/// What a home told when it was last looked at, and since when it has told just that.
+pub(super) struct Beat {
+    told: [Report; 2],
+    since: Instant,
+}
+
+impl Beat {
+    /// Nothing yet.
+    pub(super) fn now() -> Beat {
+        Beat {
+            told: Default::default(),
+            since: Instant::now(),
+        }
+    }
 }
 
 impl Grid {
@@ -93,12 +110,15 @@ impl Grid {
         let Some(beats) = self.shared.beats.get(home as usize) else {
             return Duration::ZERO;
         };
-        let now = self.shared.port(home).map(|p| p.report().0).unwrap_or_default();
+        let now = self.shared.port(home).map(Port::signs).unwrap_or_default();
         let mut last = lock(beats);
-        if last.0 != now || !self.shared.running.load(Ordering::Acquire) {
-            *last = (now, Instant::now());
+        if last.told != now || !self.shared.running.load(Ordering::Acquire) {
+            *last = Beat {
+                told: now,
+                ..Beat::now()
+            };
         }
-        last.1.elapsed()
+        last.since.elapsed()
     }
 
     /// How long a handler may run.

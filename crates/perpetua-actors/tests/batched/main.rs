@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use perpetua::actors::pubsub::SubscribeOptions;
 use perpetua::actors::{
-    ActorError, ActorState, Context, DeadReason, Handler, KernelHandle, Kind, LaunchOptions, PerpetuaRuntime,
+    ActorError, ActorState, Context, DeadReason, KernelHandle, Kind, LaunchOptions, PerpetuaRuntime,
     RingMessage, Supervision, Topic, ring_kernel,
 };
 use perpetua::device::future::block_on;
@@ -80,24 +80,6 @@ fn spread(ctx: &mut Context, state: &mut State, spread: Spread) {
     ctx.publish(spread.topic, add);
 }
 
-/// For a handler that takes the others' messages beside it.
-#[derive(Clone, Copy, GpuType, RingMessage)]
-#[repr(C)]
-struct Nothing {
-    reserved: u32,
-}
-
-/// The same for lanes side by side.
-#[ring_kernel(lanes, also(add))]
-fn add_in_lanes(_ctx: &mut Context, _state: &mut State, _message: Nothing) {}
-
-fn handler() -> Handler {
-    match engines::side_by_side() {
-        true => add_in_lanes::handler(),
-        false => add::handler(),
-    }
-}
-
 fn runtimes() -> [PerpetuaRuntime; 2] {
     let builder = PerpetuaRuntime::builder().patience(Duration::from_millis(100));
     let threads = builder.clone().threads(2).build_blocking().unwrap();
@@ -108,7 +90,7 @@ fn runtimes() -> [PerpetuaRuntime; 2] {
 
 fn launch(runtime: &PerpetuaRuntime, name: &str, options: LaunchOptions) -> KernelHandle {
     runtime
-        .launch_blocking(name, options.with_handler(handler()))
+        .launch_blocking(name, options.with_handler(add::handler()))
         .unwrap()
 }
 
@@ -260,7 +242,7 @@ fn supervision_lives_and_refusals_are_the_same() {
 
 fn what_batches_cannot_do_is_refused() {
     let [_, batches] = runtimes();
-    let options = LaunchOptions::new(handler()).with_run_limit(Duration::from_secs(1));
+    let options = LaunchOptions::new(add::handler()).with_run_limit(Duration::from_secs(1));
     let launched = batches.launch_blocking("limited", options);
     if batches.backend().is_resident() {
         // Resident handlers have a limit in any case.
@@ -287,7 +269,7 @@ fn a_checkpoint_of_threads_goes_on_in_batches() {
     kernel.send(&message(10)).unwrap();
     threads.checkpoint_blocking(&file).unwrap();
     block_on(kernel.activate()).unwrap();
-    batches.register(handler());
+    batches.register(add::handler());
     let moved = batches.restore_blocking(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
     assert_eq!(moved[0].state(), ActorState::Deactivated);
@@ -319,7 +301,7 @@ fn checkpoints_are_taken_between_batches_under_load() {
         while Instant::now() < until {
             batches.checkpoint_blocking(&file).unwrap();
             let again = PerpetuaRuntime::builder().threads(1).build_blocking().unwrap();
-            again.register(handler());
+            again.register(add::handler());
             let restored = again.restore_blocking(&file).unwrap();
             for i in 0..2 {
                 let kernel = restored[0].actor(i).unwrap();

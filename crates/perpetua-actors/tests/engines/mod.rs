@@ -1,6 +1,5 @@
 //! Tests that run once for each engine that is compared with threads: batches by the interpreter, and kernels that stay in the
-//! interpreter, which handle a message at a time or several in lanes side by side; or the backend that `PERPETUA_ACTORS_ON` names (on a
-//! GPU machine: `cuda`), both ways.
+//! interpreter; or the backend that `PERPETUA_ACTORS_ON` names (on a GPU machine: `cuda`).
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -12,8 +11,6 @@ use perpetua::actors::runtime::RuntimeBuilder;
 
 const BATCHES: &str = "batches";
 const RESIDENT: &str = "resident";
-/// Behind the engine's name where handlers run in lanes side by side.
-const LANES: &str = " in lanes";
 
 thread_local! {
     /// The engine of the test that runs on this thread.
@@ -22,7 +19,7 @@ thread_local! {
 
 /// The test's engine.
 pub(crate) fn other(builder: RuntimeBuilder) -> RuntimeBuilder {
-    ENGINE.with_borrow(|name| match name.trim_end_matches(LANES) {
+    ENGINE.with_borrow(|name| match name.as_str() {
         BATCHES => builder.in_batches(),
         // The interpreter's stays there, that of x86-64 processors alone.
         RESIDENT => builder.resident(),
@@ -40,16 +37,10 @@ pub(crate) fn file(name: &str) -> PathBuf {
     ))
 }
 
-/// Whether handlers are to be those that lanes run side by side.
-pub(crate) fn side_by_side() -> bool {
-    ENGINE.with_borrow(|name| name.ends_with(LANES))
-}
-
 pub(crate) fn run(tests: &[(&str, fn())]) -> ExitCode {
-    let both_ways = |name: &str| vec![name.to_owned(), format!("{name}{LANES}")];
     let engines = match std::env::var("PERPETUA_ACTORS_ON") {
-        Ok(name) => both_ways(&name),
-        Err(_) if cfg!(target_arch = "x86_64") => [vec![BATCHES.to_owned()], both_ways(RESIDENT)].concat(),
+        Ok(name) => vec![name],
+        Err(_) if cfg!(target_arch = "x86_64") => vec![BATCHES.to_owned(), RESIDENT.to_owned()],
         Err(_) => vec![BATCHES.to_owned()],
     };
     let trials = engines.iter().flat_map(|engine| {

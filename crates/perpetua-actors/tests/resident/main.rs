@@ -33,7 +33,7 @@ struct Sum {
 }
 
 /// Divides by the number: faults at zero, and by an index at 7.
-#[ring_kernel(lanes, also(forward))]
+#[ring_kernel(also(forward))]
 fn divide(_ctx: &mut Context, state: &mut Sum, message: Number) -> Number {
     state.handled += 1;
     state.sum += message.value;
@@ -397,7 +397,8 @@ fn full_rings() {
             (sent, last) = (sent + pushed, Instant::now());
         }
     }
-    assert!((2 * ring..2 * ring + 4).contains(&sent), "{sent} of {ring}");
+    // Up to four are taken in at once, and all are told of at the end.
+    assert!((2 * ring - 4..2 * ring + 4).contains(&sent), "{sent} of {ring}");
     // Parking it now must not hang.
     assert_eq!(grid.read_states().unwrap().len(), 16);
     let mut received = 0;

@@ -31,7 +31,7 @@ fn scramble(number: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-#[ring_kernel(lanes)]
+#[ring_kernel]
 fn enter(ctx: &mut Context, ledger: &mut Ledger, job: Job) {
     ledger.counts[0] += 1;
     ledger.sums[0] = ledger.sums[0].wrapping_add(scramble(job.number));

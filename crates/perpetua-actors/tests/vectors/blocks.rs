@@ -9,7 +9,7 @@ pub(super) fn blocks_are_freed_wherever_messages_end() {
             .arena_bytes(64 << 10)
             .build_blocking()
             .unwrap();
-        let options = LaunchOptions::new(handler())
+        let options = LaunchOptions::new(scale::handler())
             .with_actors(2)
             .with_queue_capacity(8)
             .without_auto_activate();
@@ -100,7 +100,7 @@ pub(super) fn checkpoints_hold_vectors_that_wait() {
         drop((runtime, all, one, other));
 
         let small = builder.clone().arena_bytes(1024).build_blocking().unwrap();
-        small.register(handler());
+        small.register(scale::handler());
         let error = small.restore_blocking(&path).unwrap_err();
         assert!(matches!(error, ActorError::ArenaFull { .. }), "{error}");
         assert_eq!(small.arena().blocks, 0);
@@ -110,7 +110,7 @@ pub(super) fn checkpoints_hold_vectors_that_wait() {
         assert_eq!(stranger.arena().blocks, 0);
 
         let runtime = builder.build_blocking().unwrap();
-        runtime.register(handler());
+        runtime.register(scale::handler());
         let all = runtime.restore_blocking(&path).unwrap().remove(0);
         assert_eq!(runtime.arena().blocks, 3);
         let (one, other) = (all.actor(0).unwrap(), all.actor(1).unwrap());

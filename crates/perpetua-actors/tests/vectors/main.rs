@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use perpetua::actors::runtime::RuntimeBuilder;
 use perpetua::actors::{
-    ActorError, ActorState, Borrowed, Context, DeadReason, Handler, KernelHandle, LaunchOptions,
-    PerpetuaRuntime, RingMessage, ring_kernel,
+    ActorError, ActorState, Borrowed, Context, DeadReason, KernelHandle, LaunchOptions, PerpetuaRuntime,
+    RingMessage, ring_kernel,
 };
 use perpetua::device::future::block_on;
 use perpetua::prelude::*;
@@ -182,24 +182,6 @@ fn gather(ctx: &mut Context, state: &mut State, message: RelayView) -> RelayView
     message
 }
 
-/// For a handler that takes the others' messages beside it.
-#[derive(Clone, Copy, GpuType, RingMessage)]
-#[repr(C)]
-struct Nothing {
-    reserved: u32,
-}
-
-/// The same for lanes side by side.
-#[ring_kernel(lanes, room = 4, also(scale))]
-fn scale_in_lanes(_ctx: &mut Context, _state: &mut State, _message: Nothing) {}
-
-fn handler() -> Handler {
-    match engines::side_by_side() {
-        true => scale_in_lanes::handler(),
-        false => scale::handler(),
-    }
-}
-
 fn builder() -> RuntimeBuilder {
     PerpetuaRuntime::builder()
         .patience(Duration::from_millis(100))
@@ -214,7 +196,7 @@ fn runtimes() -> [PerpetuaRuntime; 2] {
 }
 
 fn launch(runtime: &PerpetuaRuntime, actors: u32) -> KernelHandle {
-    let options = LaunchOptions::new(handler()).with_actors(actors);
+    let options = LaunchOptions::new(scale::handler()).with_actors(actors);
     runtime.launch_blocking("scale", options).unwrap()
 }
 

@@ -31,8 +31,6 @@ pub struct Handler {
     pub room: Option<syn::Expr>,
     /// Whether several lanes run it together (`group`).
     pub group: bool,
-    /// Whether lanes run it side by side, each for an actor of its own (`lanes`).
-    pub lanes: bool,
 }
 
 impl Handler {
@@ -41,12 +39,7 @@ impl Handler {
     /// # Errors
     /// It is not written as [`USAGE`] says, or the options are others.
     pub fn read(options: TokenStream, mut function: syn::ItemFn) -> syn::Result<Handler> {
-        let Options {
-            also,
-            room,
-            group,
-            lanes,
-        } = Options::read(options)?;
+        let Options { also, room, group } = Options::read(options)?;
         let Parts {
             context,
             state,
@@ -88,7 +81,6 @@ impl Handler {
             vectors,
             room,
             group,
-            lanes,
         })
     }
 
@@ -214,8 +206,6 @@ struct Options {
     room: Option<syn::Expr>,
     /// Several lanes run the handler together.
     group: bool,
-    /// Lanes run the handler side by side.
-    lanes: bool,
 }
 
 impl Options {
@@ -231,10 +221,9 @@ impl Options {
                 syn::Meta::NameValue(pair) if pair.path.is_ident("room") => {
                     read.room = Some(pair.value.clone())
                 }
-                syn::Meta::Path(path) if path.is_ident("group") && !read.lanes => read.group = true,
-                syn::Meta::Path(path) if path.is_ident("lanes") && !read.group => read.lanes = true,
+                syn::Meta::Path(path) if path.is_ident("group") => read.group = true,
                 other => {
-                    let message = "`#[ring_kernel]` takes `also(f, g)`: further handlers of the same state, for other messages; `room = 64`: words for `ctx.alloc` that a message from the host brings; `group`: several lanes run the handler together; or `lanes`: lanes run it side by side, each for another actor";
+                    let message = "`#[ring_kernel]` takes `also(f, g)`: further handlers of the same state, for other messages; `room = 64`: words for `ctx.alloc` that a message from the host brings; or `group`: several lanes run the handler together";
                     return Err(syn::Error::new_spanned(other, message));
                 }
             }

@@ -52,7 +52,6 @@ mod with_actors {
             items: &source::items(),
             types: vec![(source::FOUR_WORDS, U32x4::describe())],
             resident: source::RESIDENT,
-            lanes: source::LANES,
             batched: source::BATCHED,
         };
         let all = handlers_in_file(text, file, &library)?;

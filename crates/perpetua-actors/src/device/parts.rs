@@ -1,0 +1,309 @@
+//! What the kernel that stays is put together from: parts that know no handler, so that they need not be in its macro. Must not know who
+//! calls them in which order; `resident` does.
+
+use perpetua::kernel::atomic::{Ordering, Scope};
+use perpetua::prelude::*;
+
+use super::super::context::Entry;
+
+/// Words of a home's mail: room for 32 packets, 28 words each. Four words at a time, eight lanes find theirs in different banks.
+pub const MAIL_WORDS: usize = 896;
+/// For how many nanoseconds a sender waits for room in another home's box.
+const PATIENCE: u64 = 20_000_000;
+/// Words of an actor's record.
+const RECORD: usize = 4;
+
+/// A word of workgroup memory that others write meanwhile.
+#[device]
+pub fn peek<const N: usize>(words: &[u32; N], at: usize) -> u32 {
+    atomic_load_explicit(&words[at], Ordering::Relaxed, Scope::Workgroup)
+}
+
+/// Writes a word of workgroup memory that others read meanwhile.
+#[device]
+pub fn poke<const N: usize>(words: &mut [u32; N], at: usize, value: u32) {
+    atomic_store_explicit(&mut words[at], value, Ordering::Relaxed, Scope::Workgroup);
+}
+
+/// Waits for a lock of the work-group, in turn: `lock` holds how many have asked for it, and how many have had it. The fence pairs with
+/// that of who freed it; other lanes must meet this one behind it.
+#[device]
+pub fn acquire(lock: &mut [u32; 2]) {
+    let turn = atomic_add_explicit(&mut lock[0], 1, Ordering::Relaxed, Scope::Workgroup);
+    while peek(lock, 1) != turn {}
+    thread_fence_block();
+}
+
+/// Frees a lock of the work-group, where the other lanes have met this one behind what they did.
+#[device]
+pub fn release(lock: &mut [u32; 2]) {
+    let next = peek(lock, 1) + 1;
+    thread_fence_block();
+    poke(lock, 1, next);
+}
+
+/// A stamp's microseconds from nanoseconds since 1970. By a reciprocal: devices divide slowly. What is lost, a quarter of a microsecond,
+/// the clock does not promise.
+#[device]
+pub fn stamp_at(nanos: u64) -> u64 {
+    ((nanos as f64 * 0.001) as u64) << 12
+}
+
+/// How many slots are whole, from the first on, where each has eight lanes that say so.
+#[device]
+pub fn whole_slots(there: u32) -> u32 {
+    (!there).trailing_zeros() / 8
+}
+
+/// The home of an actor: of this grid's, or of another one's by the directory; `u32::MAX` where there is none. `inverse`: 2^32 by the number
+/// of homes, rounded down.
+#[device]
+pub fn home_of(
+    actor: u32,
+    first_actor: u32,
+    actor_count: u32,
+    first_home: u32,
+    home_count: u32,
+    inverse: u32,
+    directory: &[u32],
+) -> u32 {
+    let index = actor - first_actor;
+    let mut home = u32::MAX;
+    if index < actor_count {
+        // The quotient, or one less.
+        let quotient = ((index as u64 * inverse as u64) >> 32) as u32;
+        let mut rest = index - quotient * home_count;
+        if rest >= home_count {
+            rest -= home_count;
+        }
+        home = first_home + rest;
+    } else if (actor as usize) < directory.len() {
+        home = atomic_load(&directory[actor as usize]);
+    }
+    home
+}
+
+/// A ticket to a box, or why there is none.
+#[derive(Clone, Copy, Debug, GpuType)]
+#[repr(C)]
+pub struct Ticket {
+    /// 0, or that the box stayed full.
+    pub reason: u32,
+    /// The packet's number in the box.
+    pub number: u32,
+}
+
+/// Takes a ticket to another home's box, where it has room in time.
+#[device]
+pub fn ticket(homes: &mut [u32], home: u32, own: bool, mask: u32) -> Ticket {
+    let words = home as usize * 64;
+    let mut taken = Ticket { reason: 4, number: 0 };
+    let mut full = false;
+    let mut until = 0u64;
+    while taken.reason != 0 && !full {
+        // Room first, then a ticket: there are never more tickets than room.
+        let before = atomic_add(&mut homes[words + 34], 1);
+        if before - atomic_load(&homes[words + 32]) <= mask {
+            taken.number = atomic_add(&mut homes[words + 33], 1);
+            taken.reason = 0;
+        } else {
+            atomic_sub(&mut homes[words + 34], 1);
+            let now = clock_nanos();
+            if until == 0 {
+                until = now + PATIENCE;
+            }
+            // Nobody else takes packets out of one's own box.
+            full = own || now > until;
+        }
+    }
+    taken
+}
+
+/// The payload of the packet that lies in the mail from this word on.
+#[device]
+pub fn payload(mail: &[u32; MAIL_WORDS], at: usize) -> [u32; 16] {
+    [
+        mail[at + 8],
+        mail[at + 9],
+        mail[at + 10],
+        mail[at + 11],
+        mail[at + 12],
+        mail[at + 13],
+        mail[at + 14],
+        mail[at + 15],
+        mail[at + 16],
+        mail[at + 17],
+        mail[at + 18],
+        mail[at + 19],
+        mail[at + 20],
+        mail[at + 21],
+        mail[at + 22],
+        mail[at + 23],
+    ]
+}
+
+/// Writes a packet into a slot of a box, whose first vector is `at`: its words by threes, each three with the tag. (One after the other:
+/// indices that are constants cost a device nothing.)
+#[device]
+pub fn put_here(
+    inbox: &mut [::perpetua::kernel::resident::U32x4],
+    at: usize,
+    tag: u32,
+    from: u32,
+    note: u32,
+    stamp: u64,
+    entry: &Entry,
+) {
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.destination,
+        y: from,
+        z: entry.type_id,
+        w: tag,
+    };
+    atomic_store_explicit(&mut inbox[at], vector, Ordering::Relaxed, Scope::Device);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.correlation,
+        y: stamp as u32,
+        z: (stamp >> 32) as u32,
+        w: tag,
+    };
+    atomic_store_explicit(&mut inbox[at + 1], vector, Ordering::Relaxed, Scope::Device);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.flags,
+        y: note,
+        z: entry.payload[0],
+        w: tag,
+    };
+    atomic_store_explicit(&mut inbox[at + 2], vector, Ordering::Relaxed, Scope::Device);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.payload[1],
+        y: entry.payload[2],
+        z: entry.payload[3],
+        w: tag,
+    };
+    atomic_store_explicit(&mut inbox[at + 3], vector, Ordering::Relaxed, Scope::Device);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.payload[4],
+        y: entry.payload[5],
+        z: entry.payload[6],
+        w: tag,
+    };
+    atomic_store_explicit(&mut inbox[at + 4], vector, Ordering::Relaxed, Scope::Device);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.payload[7],
+        y: entry.payload[8],
+        z: entry.payload[9],
+        w: tag,
+    };
+    atomic_store_explicit(&mut inbox[at + 5], vector, Ordering::Relaxed, Scope::Device);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.payload[10],
+        y: entry.payload[11],
+        z: entry.payload[12],
+        w: tag,
+    };
+    atomic_store_explicit(&mut inbox[at + 6], vector, Ordering::Relaxed, Scope::Device);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.payload[13],
+        y: entry.payload[14],
+        z: entry.payload[15],
+        w: tag,
+    };
+    atomic_store_explicit(&mut inbox[at + 7], vector, Ordering::Relaxed, Scope::Device);
+}
+
+/// The same for a slot of the ring to the host.
+#[device]
+pub fn put_to_host(
+    egress: &mut [::perpetua::kernel::resident::U32x4],
+    at: usize,
+    tag: u32,
+    from: u32,
+    note: u32,
+    stamp: u64,
+    entry: &Entry,
+) {
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.destination,
+        y: from,
+        z: entry.type_id,
+        w: tag,
+    };
+    atomic_store_explicit(&mut egress[at], vector, Ordering::Relaxed, Scope::System);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.correlation,
+        y: stamp as u32,
+        z: (stamp >> 32) as u32,
+        w: tag,
+    };
+    atomic_store_explicit(&mut egress[at + 1], vector, Ordering::Relaxed, Scope::System);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.flags,
+        y: note,
+        z: entry.payload[0],
+        w: tag,
+    };
+    atomic_store_explicit(&mut egress[at + 2], vector, Ordering::Relaxed, Scope::System);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.payload[1],
+        y: entry.payload[2],
+        z: entry.payload[3],
+        w: tag,
+    };
+    atomic_store_explicit(&mut egress[at + 3], vector, Ordering::Relaxed, Scope::System);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.payload[4],
+        y: entry.payload[5],
+        z: entry.payload[6],
+        w: tag,
+    };
+    atomic_store_explicit(&mut egress[at + 4], vector, Ordering::Relaxed, Scope::System);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.payload[7],
+        y: entry.payload[8],
+        z: entry.payload[9],
+        w: tag,
+    };
+    atomic_store_explicit(&mut egress[at + 5], vector, Ordering::Relaxed, Scope::System);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.payload[10],
+        y: entry.payload[11],
+        z: entry.payload[12],
+        w: tag,
+    };
+    atomic_store_explicit(&mut egress[at + 6], vector, Ordering::Relaxed, Scope::System);
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: entry.payload[13],
+        y: entry.payload[14],
+        z: entry.payload[15],
+        w: tag,
+    };
+    atomic_store_explicit(&mut egress[at + 7], vector, Ordering::Relaxed, Scope::System);
+}
+
+/// Counts a handler's run, and how long its message was on its way, in microseconds: four buckets for each power of two.
+#[device]
+pub fn count_run(actors: &mut [u32], actor: u32, known: u32, latencies: &mut [u32], row: usize, waited: u64) {
+    if known != 0 {
+        actors[actor as usize * RECORD + 1] += 1;
+    }
+    let short = waited.min(0xff_ffff) as u32;
+    let power = 29 - (short | 4).leading_zeros();
+    let bucket = (power * 4 + (short >> power)) as usize;
+    atomic_add_explicit(
+        &mut latencies[row * 96 + bucket],
+        1,
+        Ordering::Relaxed,
+        Scope::Device,
+    );
+}
+
+/// Tells the host something.
+#[device]
+pub fn tell_host(
+    reports: &mut [::perpetua::kernel::resident::U32x4],
+    at: usize,
+    vector: ::perpetua::kernel::resident::U32x4,
+) {
+    atomic_store_explicit(&mut reports[at], vector, Ordering::Relaxed, Scope::System);
+}
