@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::future::{MaybeSend, MaybeSync};
 
 /// A kernel that stays on the device until told to stop.
@@ -15,6 +15,11 @@ pub trait Resident: MaybeSend + MaybeSync {
     fn park(&self) -> Result<()>;
     /// Starts it, without waiting. Called while it is parked. Must not call the gate.
     fn unpark(&self) -> Result<()>;
+    /// Whether its work-groups wait for each other: all of them must be on the device at once. Two such kernels, each with some of its
+    /// work-groups there, would wait for ever, so a device takes one.
+    fn is_whole(&self) -> bool {
+        false
+    }
 }
 
 /// The gate of one device.
@@ -31,12 +36,13 @@ struct State {
 }
 
 impl State {
+    fn alive(&self) -> impl Iterator<Item = Arc<dyn Resident>> {
+        self.residents.iter().filter_map(Weak::upgrade)
+    }
+
     fn unpark_all(&mut self) -> Result<()> {
         self.residents.retain(|r| r.strong_count() != 0);
-        self.residents
-            .iter()
-            .filter_map(Weak::upgrade)
-            .try_for_each(|r| r.unpark())
+        self.alive().try_for_each(|r| r.unpark())
     }
 }
 
@@ -47,8 +53,18 @@ impl ResidencyGate {
 
     /// Starts a parked resident, and parks it from now on around calls that need it. When a section is open, it
     /// starts at that section's end. Dropping the resident (after stopping it) removes it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidState`] for a second resident that [is whole](Resident::is_whole).
     pub fn admit(&self, resident: &Arc<dyn Resident>) -> Result<()> {
         let mut state = self.lock();
+        if resident.is_whole() && state.alive().any(|other| other.is_whole()) {
+            return Err(Error::InvalidState {
+                operation: "starting a resident kernel whose work-groups wait for each other",
+                cause: "another one is on this device, and each would keep the other's work-groups out",
+                remedy: "stop that one first, or launch the steps instead",
+            });
+        }
         if state.open == 0 {
             resident.unpark()?;
         }
@@ -129,6 +145,36 @@ mod tests {
             self.0.fetch_add(1, SeqCst);
             Ok(())
         }
+    }
+
+    /// Its work-groups wait for each other until it ends.
+    #[derive(Default)]
+    struct Whole(AtomicI32);
+    impl Resident for Whole {
+        fn park(&self) -> Result<()> {
+            Ok(())
+        }
+        fn unpark(&self) -> Result<()> {
+            Ok(())
+        }
+        fn is_whole(&self) -> bool {
+            self.0.load(SeqCst) == 0
+        }
+    }
+
+    #[test]
+    fn one_whole_resident_at_a_time() -> Result<()> {
+        let gate = ResidencyGate::default();
+        let whole: [Arc<dyn Resident>; 2] = [Arc::new(Whole::default()), Arc::new(Whole::default())];
+        let ended: Arc<dyn Resident> = Arc::new(Whole(AtomicI32::new(1)));
+        gate.admit(&ended)?;
+        gate.admit(&whole[0])?;
+        let refused = gate.admit(&whole[1]).map_err(|error| error.to_string());
+        assert!(refused.is_err_and(|error| error.contains("stop that one first")));
+        gate.admit(&(Arc::new(Running::default()) as Arc<dyn Resident>))?;
+        let [first, second] = whole;
+        drop(first);
+        gate.admit(&second)
     }
 
     #[test]

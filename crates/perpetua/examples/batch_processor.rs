@@ -85,9 +85,9 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     for i in 0..ACTORS {
         println!("workers[{i}] did {} jobs", workers.actor(i)?.read_state::<u32>()?);
     }
-    let runs = workers.metrics().messages_processed;
     let report = runtime.shutdown().await?;
     println!("dead letters: {}", report.dead_letters);
+    let runs = workers.metrics().messages_processed;
     println!("handler runs: {runs}");
     Ok(())
 }

@@ -54,13 +54,13 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let welcome: Welcome = kernel.receive().await?;
     println!("active again: {welcome:?}");
 
-    let runs = kernel.metrics().messages_processed;
     kernel.terminate().await?;
     println!("terminated: {:?}", kernel.state());
     if let Err(error) = kernel.send(&Hello { from: 10 }) {
         println!("as it should be: {error}");
     }
     runtime.shutdown().await?;
+    let runs = kernel.metrics().messages_processed;
     println!("handler runs: {runs}");
     Ok(())
 }

@@ -73,8 +73,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     println!("it is {:?} now; its messages wait", kernel.state());
     kernel.restart().await?;
     println!("restarted: {:?}", kernel.read_state::<Account>()?);
-    let mut runs = kernel.metrics().messages_processed;
     runtime.shutdown().await?;
+    let mut runs = kernel.metrics().messages_processed;
 
     let again = backend_argument::runtime().await?;
     again.register(account::handler());
@@ -85,8 +85,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let before = kernel.metrics().messages_processed;
     let balance: Balance = kernel.ask(&Booking { cents: -1, month: 2 }).await?;
     println!("and on: {balance:?}");
-    runs += kernel.metrics().messages_processed - before;
     again.shutdown().await?;
+    runs += kernel.metrics().messages_processed - before;
     println!("handler runs: {runs}");
     Ok(())
 }

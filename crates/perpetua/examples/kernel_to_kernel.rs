@@ -89,8 +89,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         receipt.message.0, receipt.destination, receipt.status
     );
     println!("dead letters: {}", runtime.dead_letters().len());
-    let runs = ring.metrics().messages_processed;
     runtime.shutdown().await?;
+    let runs = ring.metrics().messages_processed;
     println!("handler runs: {runs}");
     Ok(())
 }

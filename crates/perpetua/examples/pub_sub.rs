@@ -97,13 +97,13 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         std::thread::sleep(Duration::from_millis(1));
     }
     println!("the host got {host}");
-    let mut runs = sensors.metrics().messages_processed;
     for kernel in [&display, &alarm, &late] {
         println!("{} got {:?}", kernel.name(), kernel.read_state::<Seen>()?);
-        runs += kernel.metrics().messages_processed;
     }
     println!("{:?}", runtime.pubsub().stats());
     runtime.shutdown().await?;
+    let all = [&sensors, &display, &alarm, &late];
+    let runs: u64 = all.iter().map(|kernel| kernel.metrics().messages_processed).sum();
     println!("handler runs: {runs}");
     Ok(())
 }

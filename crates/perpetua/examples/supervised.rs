@@ -86,9 +86,9 @@ async fn child(generation: &Generation) -> Result<(), Box<dyn std::error::Error>
         std::process::abort();
     }
     println!("child {number} ends with {total:?}");
-    let runs = kernel.metrics().messages_processed;
     drop(keeper);
     runtime.shutdown().await?;
+    let runs = kernel.metrics().messages_processed;
     println!("handler runs: {runs}");
     Ok(())
 }

@@ -94,10 +94,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         "{:8} {:>9} {:>7} {:>8} {:>6} {:>12} {:>12}",
         "actor", "processed", "errors", "dropped", "queued", "p50", "p99"
     );
-    let mut runs = 0;
     for kernel in runtime.kernels() {
         let metrics = kernel.metrics();
-        runs += metrics.messages_processed;
         println!(
             "{:8} {:>9} {:>7} {:>8} {:>6} {:>12?} {:>12?}",
             kernel.name(),
@@ -119,11 +117,12 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
                 light.send_when_room(&Work { rounds: 10 }).await?;
             }
             heavy.send_when_room(&Work { rounds: 20_000 }).await?;
-            runs += 21;
             std::thread::sleep(Duration::from_millis(1));
         }
     }
     runtime.shutdown().await?;
+    let all = [&light, &heavy];
+    let runs: u64 = all.iter().map(|kernel| kernel.metrics().messages_processed).sum();
     println!("handler runs: {runs}");
     Ok(())
 }

@@ -62,8 +62,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("{} messages in {:?}", 4 * ACTORS, began.elapsed());
     println!("the sum of all numbers: {sum}");
-    let runs = all.metrics().messages_processed;
     runtime.shutdown().await?;
+    let runs = all.metrics().messages_processed;
     println!("handler runs: {runs}");
     Ok(())
 }

@@ -5,6 +5,7 @@
 mod tile_scenes;
 
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -150,23 +151,52 @@ fn what_does_not_fit() -> Result<(), Failed> {
     if told { Ok(()) } else { Err(error.into()) }
 }
 
+/// A GPU takes one wave of tile actors: two would keep each other's tiles out.
+fn one_at_a_time() -> Result<(), Failed> {
+    let device = device()?;
+    let scene = model([44, 40]);
+    let mut first = WaveActors::tuned(&device, scene.clone(), plain())?;
+    let second = WaveActors::tuned(&device, scene.clone(), plain());
+    match (has_gpu(), second) {
+        (true, Ok(_)) => return Err("two at once".into()),
+        (true, Err(error)) if !error.to_string().contains("stop that one first") => return Err(error.into()),
+        (false, Err(error)) => return Err(error.into()),
+        _ => {}
+    }
+    first.step(9)?;
+    first.stop()?;
+    let mut again = WaveActors::tuned(&device, scene, plain())?;
+    again.step(9)?;
+    Ok(again.stop()?)
+}
+
+/// Held by a test that has tiles on a GPU.
+static TURN: Mutex<()> = Mutex::new(());
+
 fn main() -> ExitCode {
     let args = Arguments::from_args();
     type Test = fn() -> Result<(), Failed>;
-    let tests: [(&str, Test); 6] = [
+    let tests: [(&str, Test); 7] = [
         ("one_tile", one_tile),
         ("all_shapes", all_shapes),
         ("sizes", sizes),
         ("run_freely", run_freely),
         ("beside_other_work", beside_other_work),
         ("what_does_not_fit", what_does_not_fit),
+        ("one_at_a_time", one_at_a_time),
     ];
     let trials = tests
         .into_iter()
         .map(|(name, test)| {
             // Its fields are too large for the interpreter.
             match (has_gpu(), name) {
-                (true, _) => Trial::test(name, test).with_kind("CUDA"),
+                (true, _) => {
+                    let in_turn = move || {
+                        let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+                        test()
+                    };
+                    Trial::test(name, in_turn).with_kind("CUDA")
+                }
                 (false, "sizes") => Trial::test(name, test)
                     .with_kind("needs CUDA")
                     .with_ignored_flag(true),

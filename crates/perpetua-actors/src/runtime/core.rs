@@ -236,7 +236,13 @@ impl Core {
         self.host.forget(actor);
         self.broker.unregister(actor);
         lock(&self.supervisor).forget(actor);
-        if group.actors().all(|actor| self.engine.life(actor).is_none()) {
+        // Relaxed: who is gone stays gone, so any value that was stored holds.
+        let mut gone = group.gone.load(Ordering::Relaxed);
+        while gone < group.count && self.engine.life(ActorId(group.first.0 + gone)).is_none() {
+            gone += 1;
+        }
+        group.gone.store(gone, Ordering::Relaxed);
+        if gone == group.count {
             lock(&self.names).remove(group);
         }
     }

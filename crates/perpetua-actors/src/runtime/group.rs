@@ -8,7 +8,7 @@ use crate::error::{ActorError, Result};
 use crate::handler::{Handler, Takes};
 use crate::message::ActorId;
 use crate::supervise::Supervision;
-use crate::telemetry::LatencyHistogram;
+use crate::telemetry::{ActorMetrics, LatencyHistogram};
 
 /// The actors of one launch: numbers in a row, one handler, one set of options.
 pub(crate) struct Group {
@@ -31,6 +31,8 @@ pub(crate) struct Group {
     pub(crate) supervision: Supervision,
     pub(crate) supervisor: Option<ActorId>,
     pub(crate) telemetry: GroupTelemetry,
+    /// So many from the first on are known to be gone.
+    pub(crate) gone: AtomicU32,
 }
 
 /// Groups of more actors have one histogram of latencies for all: each takes 9 KiB.
@@ -43,6 +45,8 @@ pub(crate) struct GroupTelemetry {
     pub(crate) run_time: AtomicU32,
     /// Of all actors, where [`Group::shares_latencies`].
     pub(crate) latency: OnceLock<Box<LatencyHistogram>>,
+    /// What they had done when all were terminated.
+    pub(crate) last: OnceLock<ActorMetrics>,
 }
 
 impl Group {

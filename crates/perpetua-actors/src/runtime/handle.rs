@@ -137,6 +137,9 @@ impl KernelHandle {
         }
         for actor in self.all() {
             self.core.settle(actor).await;
+        }
+        self.keep_metrics();
+        for actor in self.all() {
             self.core.remove(&self.group, actor);
         }
         Ok(())
@@ -149,15 +152,29 @@ impl KernelHandle {
 
     /// Terminates those that are not yet, without waiting for handlers that run.
     pub(super) fn terminate_rest(&self) {
-        for actor in self.all() {
-            if self.core.life(actor) != ActorState::Terminated
+        let ended = self.all().filter(|actor| {
+            self.core.life(*actor) != ActorState::Terminated
                 && self
                     .core
-                    .transition(&self.group, actor, ActorState::Terminated)
+                    .transition(&self.group, *actor, ActorState::Terminated)
                     .is_ok()
-            {
-                self.core.remove(&self.group, actor);
-            }
+        });
+        let ended: Vec<ActorId> = ended.collect();
+        self.keep_metrics();
+        for actor in ended {
+            self.core.remove(&self.group, actor);
+        }
+    }
+
+    // What is asked for later, when nobody is left who knows.
+    fn keep_metrics(&self) {
+        if self.count == self.group.count {
+            let last = ActorMetrics {
+                queue_depth: 0,
+                ..self.metrics()
+            };
+            // Where two terminate it, the first one saw it whole.
+            let _ = self.group.telemetry.last.set(last);
         }
     }
 
@@ -452,8 +469,9 @@ impl KernelHandle {
             .max()
     }
 
-    /// What these actors have done, all together, without stopping them. The actors of a launch of more than 4096 share one
-    /// histogram of latencies: each of them gives that of all.
+    /// What these actors have done, all together, without stopping them; of a launch that was terminated as a whole, or with the
+    /// runtime, what they had done then. A device counts a message behind its answer, so the last ones may be missing for some
+    /// microseconds. The actors of a launch of more than 4096 share one histogram of latencies: each of them gives that of all.
     pub fn metrics(&self) -> ActorMetrics {
         self.core.metrics(&self.group, self.first, self.count)
     }

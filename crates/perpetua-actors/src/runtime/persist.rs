@@ -321,6 +321,7 @@ fn named(names: &Names, image: &GroupImage, path: &Path) -> Result<Group> {
         supervision: image.supervision,
         supervisor: image.supervisor.map(ActorId),
         telemetry: GroupTelemetry::default(),
+        gone: Default::default(),
     };
     if state_type(&group) != image.state_type {
         let cause = format!("the state of `{}` is of another type there", image.handler);

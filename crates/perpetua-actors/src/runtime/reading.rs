@@ -72,6 +72,9 @@ impl Core {
     pub(super) fn metrics(&self, group: &Group, first: ActorId, count: u32) -> ActorMetrics {
         let mut all = ActorMetrics::default();
         if count == group.count {
+            if let Some(last) = group.telemetry.last.get() {
+                return last.clone();
+            }
             all = self.engine.metrics_of(group);
         } else {
             let actors = (first.0..first.0 + count).map(ActorId);

@@ -91,7 +91,7 @@ pub(super) fn each_accepted_message_is_handled_once_or_reported() {
             }
         });
     });
-    // Wait without a shutdown, which takes the figures with the actors.
+    // Somebody takes the outputs meanwhile.
     eventually("nothing waits", || {
         for i in 0..4 {
             let kernel = all.actor(i).unwrap();

@@ -222,6 +222,26 @@ fn a_shutdown_drains_full_queues() {
 }
 
 #[test]
+fn what_was_done_is_known_after_the_end() {
+    let runtime = runtime();
+    let many = launch(&runtime, "many", LaunchOptions::default().with_actors(50_000));
+    let one = tally(&runtime, "one");
+    for actor in [0, 1, 49_999] {
+        let actor = many.actor(actor).expect("it is launched");
+        actor.send(&Add::default()).expect("there is room");
+    }
+    let _: Total = one.ask_blocking(&Add::default()).expect("it answers");
+    block_on(one.terminate()).expect("it is active");
+    assert_eq!(one.metrics().messages_processed, 1);
+    // Its name is free.
+    let again = tally(&runtime, "one");
+    assert_eq!(again.metrics().messages_processed, 0);
+    runtime.shutdown_blocking().expect("it was open");
+    assert_eq!(many.metrics().messages_processed, 3);
+    assert_eq!(again.metrics().messages_processed, 0);
+}
+
+#[test]
 fn what_a_shutdown_cannot_drain_is_reported() {
     let runtime = runtime();
     let kernel = launch(

@@ -123,9 +123,9 @@ async fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     println!("every report and every book is the reference's; {resting} orders rest");
-    let runs = books.metrics().messages_processed;
     let report = runtime.shutdown().await?;
     println!("dead letters: {}", report.dead_letters);
+    let runs = books.metrics().messages_processed;
     println!("handler runs: {runs}, {handled} of them counted in the books");
     Ok(())
 }

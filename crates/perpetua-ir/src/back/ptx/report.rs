@@ -93,13 +93,14 @@ impl Renderer<'_> {
         }
     }
 
-    /// Claims the record and fills it in, or goes to `done`.
+    /// Claims the record and fills it in, or goes to `done`. The device alone contests the record, and the host clears it between
+    /// launches: device scope, since without PCIe's own atomics the system's gives no more on host memory.
     fn record(&mut self, site: Leaf, operands: [Leaf; 2], done: Label) {
         let at = self.hidden_pointer(RECORD);
         let (old, p) = (self.out.word(), self.out.pred());
         emit!(
             self,
-            "atom.relaxed.sys.global.cas.b32 {old}, [{at}+{}], 0, 1",
+            "atom.relaxed.gpu.global.cas.b32 {old}, [{at}+{}], 0, 1",
             byte(record::CLAIM)
         );
         emit!(self, "setp.ne.u32 {p}, {old}, 0");
@@ -144,7 +145,7 @@ impl Renderer<'_> {
         let (at, capacity) = (self.out.word(), self.out.word());
         emit!(
             self,
-            "atom.relaxed.sys.global.add.u32 {at}, [{ring}+{}], {words}",
+            "atom.relaxed.gpu.global.add.u32 {at}, [{ring}+{}], {words}",
             byte(ring::CURSOR)
         );
         emit!(
@@ -161,7 +162,7 @@ impl Renderer<'_> {
         emit!(self, "@!{full} bra {rest}");
         emit!(
             self,
-            "atom.relaxed.sys.global.add.u32 {dropped}, [{ring}+{}], 1",
+            "atom.relaxed.gpu.global.add.u32 {dropped}, [{ring}+{}], 1",
             byte(ring::DROPPED)
         );
         emit!(self, "bra {done}");

@@ -296,6 +296,11 @@ impl Resident for Tiles {
         state.running = true;
         Ok(())
     }
+
+    // In the interpreter each tile has a machine of its own.
+    fn is_whole(&self) -> bool {
+        self.patience != 0 && !self.lock().ended
+    }
 }
 
 /// Tiles on a device, as who gives orders sees them.
