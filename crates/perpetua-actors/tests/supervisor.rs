@@ -71,7 +71,8 @@ fn total(kernel: &KernelHandle) -> Result<Total, ActorError> {
 /// The program that is supervised.
 fn child(generation: &Generation, mode: &str) -> Result<(), Box<dyn Error>> {
     println!("child {} process {}", generation.number(), std::process::id());
-    let runtime = PerpetuaRuntime::builder().build_blocking()?;
+    let place = if mode == BROKEN { Backend::Cuda } else { Backend::Cpu };
+    let runtime = PerpetuaRuntime::builder().backend(place).build_blocking()?;
     runtime.register(add::handler());
     let kernel = match generation.restore(&runtime)? {
         Some(restored) => {
@@ -97,6 +98,9 @@ fn child(generation: &Generation, mode: &str) -> Result<(), Box<dyn Error>> {
     runtime.shutdown_blocking()?;
     Ok(())
 }
+
+/// The mode in which actors live on a GPU that is lost.
+const BROKEN: &str = "broken";
 
 /// What befalls the first child.
 fn first(mode: &str, kernel: &KernelHandle, keeper: &Keeper) -> Result<(), Box<dyn Error>> {
@@ -136,6 +140,11 @@ fn first(mode: &str, kernel: &KernelHandle, keeper: &Keeper) -> Result<(), Box<d
                 reason: "for a test".into(),
             };
             return Err(ActorError::from(lost).into());
+        }
+        BROKEN => {
+            perpetua_device::Device::new(Backend::Cuda, 0)?.lose_device_for_test()?;
+            // The keeper may tell it before.
+            return Err(total(kernel).expect_err("nobody is left to answer").into());
         }
         "fails" => return Err("no more luck".into()),
         _ => std::process::abort(),
@@ -276,6 +285,12 @@ fn lost() -> Result<(), Failed> {
     check("lost", nothing, true, &["restored 1000, whole: true", ended])
 }
 
+/// A kernel beside the actors writes where nothing is.
+fn broken() -> Result<(), Failed> {
+    let ended = "ended: its device was lost (CUDA device `";
+    check(BROKEN, nothing, true, &["restored 1000, whole: true", ended])
+}
+
 fn fails() -> Result<(), Failed> {
     check(
         "fails",
@@ -325,6 +340,10 @@ fn main() -> ExitCode {
             ("an_orphan_ends", orphaned),
         ];
         tests.extend(all.map(|(name, test)| Trial::test(name, test)));
+        let has_gpu = perpetua_device::Device::new(Backend::Cuda, 0).is_ok();
+        let kind = if has_gpu { "CUDA" } else { "needs CUDA" };
+        let broken = Trial::test("a_context_that_breaks_brings_its_actors_back", broken);
+        tests.push(broken.with_kind(kind).with_ignored_flag(!has_gpu));
     }
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }

@@ -127,6 +127,12 @@ impl Core {
         })
     }
 
+    /// The error of a lost device, where that is why nothing comes: batches tell who waits for them.
+    pub(super) fn lost(&self) -> Option<ActorError> {
+        let failed = self.engine.is_resident().then(|| self.engine.health().err())?;
+        failed.filter(ActorError::is_device_lost)
+    }
+
     /// Why the runtime failed, if it did.
     pub(super) fn failure(&self) -> Option<String> {
         lock(&self.failure).clone()

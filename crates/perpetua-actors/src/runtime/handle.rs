@@ -138,7 +138,7 @@ impl KernelHandle {
         for actor in self.all() {
             self.core.settle(actor).await;
         }
-        self.keep_metrics();
+        self.core.keep_metrics(&self.group, self.count);
         for actor in self.all() {
             self.core.remove(&self.group, actor);
         }
@@ -160,21 +160,9 @@ impl KernelHandle {
                     .is_ok()
         });
         let ended: Vec<ActorId> = ended.collect();
-        self.keep_metrics();
+        self.core.keep_metrics(&self.group, self.count);
         for actor in ended {
             self.core.remove(&self.group, actor);
-        }
-    }
-
-    // What is asked for later, when nobody is left who knows.
-    fn keep_metrics(&self) {
-        if self.count == self.group.count {
-            let last = ActorMetrics {
-                queue_depth: 0,
-                ..self.metrics()
-            };
-            // Where two terminate it, the first one saw it whole.
-            let _ = self.group.telemetry.last.set(last);
         }
     }
 
@@ -371,10 +359,8 @@ impl KernelHandle {
     }
 
     fn timed_out(&self, waited: Duration) -> ActorError {
-        ActorError::Timeout {
-            actor: self.group.title(self.first),
-            waited,
-        }
+        let actor = self.group.title(self.first);
+        self.core.lost().unwrap_or(ActorError::Timeout { actor, waited })
     }
 
     fn answer<Rep: Receive>(&self, outcome: Result<Received>) -> Result<Rep> {

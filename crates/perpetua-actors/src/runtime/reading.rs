@@ -86,4 +86,16 @@ impl Core {
         }
         all
     }
+
+    /// Keeps what a group has done for who asks later, when nobody is left who knows: all its `count` actors are terminated.
+    pub(super) fn keep_metrics(&self, group: &Group, count: u32) {
+        if count == group.count {
+            let last = ActorMetrics {
+                queue_depth: 0,
+                ..self.metrics(group, group.first, count)
+            };
+            // Where two terminate it, the first one saw it whole.
+            let _ = group.telemetry.last.set(last);
+        }
+    }
 }

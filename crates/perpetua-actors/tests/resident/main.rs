@@ -6,6 +6,7 @@
 
 mod groups;
 mod large;
+mod many;
 mod soak;
 
 use std::sync::Arc;
@@ -452,7 +453,7 @@ fn without_races() {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let tests: [(&str, fn()); 13] = [
+    let tests: [(&str, fn()); 14] = [
         ("without_races", without_races),
         ("answers", answers),
         ("faults", faults),
@@ -462,6 +463,7 @@ fn main() {
         ("large_states", large::large_states),
         ("many_grids", many_grids),
         ("come_and_go", large::come_and_go),
+        ("many_actors", many::many_actors),
         ("groups", groups::groups),
         ("loops_end", groups::loops_end),
         ("latencies", groups::latencies),
