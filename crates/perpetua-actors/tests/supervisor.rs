@@ -71,7 +71,11 @@ fn total(kernel: &KernelHandle) -> Result<Total, ActorError> {
 /// The program that is supervised.
 fn child(generation: &Generation, mode: &str) -> Result<(), Box<dyn Error>> {
     println!("child {} process {}", generation.number(), std::process::id());
-    let place = if mode == BROKEN { Backend::Cuda } else { Backend::Cpu };
+    let place = if mode == BROKEN {
+        Backend::Cuda
+    } else {
+        Backend::Cpu
+    };
     let runtime = PerpetuaRuntime::builder().backend(place).build_blocking()?;
     runtime.register(add::handler());
     let kernel = match generation.restore(&runtime)? {

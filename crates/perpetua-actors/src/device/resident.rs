@@ -131,10 +131,9 @@ macro_rules! __resident_kernel {
                         ::perpetua::kernel::atomic::Scope::Device,
                     );
                 }
-                let clock = ::perpetua::actors::device::parts::stamp_at(::perpetua::prelude::clock_nanos() + time_offset);
                 polls += 1;
                 ::perpetua::prelude::converge();
-                let mut count = ::perpetua::actors::device::parts::whole_slots(
+                let count = ::perpetua::actors::device::parts::whole_slots(
                     ::perpetua::prelude::subgroup_ballot(looks && vector.w == number + slot + 1)[0],
                 );
                 if count == 0 {
@@ -149,7 +148,7 @@ macro_rules! __resident_kernel {
                     if idle > patience {
                         ::perpetua::prelude::nap(500);
                     }
-                    running = ::perpetua::actors::device::parts::peek(&stays, 0) != 0;
+                    running = ::perpetua::prelude::subgroup_any(::perpetua::actors::device::parts::peek(&stays, 0) != 0);
                     continue;
                 }
                 idle = 0;
@@ -161,40 +160,38 @@ macro_rules! __resident_kernel {
                     ::perpetua::actors::device::parts::acquire(lock);
                 }
                 ::perpetua::prelude::converge();
-                if ::perpetua::actors::device::parts::peek(&next, source) != number {
-                    ::perpetua::prelude::converge();
+                if ::perpetua::prelude::subgroup_any(::perpetua::actors::device::parts::peek(&next, source) != number) {
                     if leads {
                         ::perpetua::actors::device::parts::release(lock);
                     }
-                    running = ::perpetua::actors::device::parts::peek(&stays, 0) != 0;
+                    running = ::perpetua::prelude::subgroup_any(::perpetua::actors::device::parts::peek(&stays, 0) != 0);
                     continue;
                 }
                 // Even where the home is to leave: one that is told so again and again would never get to what others send it.
-                let mut come = 0u32;
-                while count > 0 {
-                    if looks && slot < count {
-                        let at = (come + slot) as usize * 28 + part * 3;
-                        mail[at] = vector.x;
-                        mail[at + 1] = vector.y;
-                        mail[at + 2] = vector.z;
-                    }
-                    come += count;
-                    let full = count == 4 && come < 32 && !from_host;
-                    count = 0;
-                    if full {
-                        // There may be more: other homes are near.
-                        let behind = number + come + slot;
-                        vector = ::perpetua::prelude::atomic_load_explicit(
-                            &inbox[(boxes + (behind & box_mask) * 8) as usize],
-                            ::perpetua::kernel::atomic::Ordering::Relaxed,
-                            ::perpetua::kernel::atomic::Scope::Device,
-                        );
-                        ::perpetua::prelude::converge();
-                        count = ::perpetua::actors::device::parts::whole_slots(
-                            ::perpetua::prelude::subgroup_ballot(vector.w == behind + 1)[0],
-                        );
-                    }
+                let mut come = count;
+                if looks && slot < count {
+                    ::perpetua::actors::device::parts::post(mail, slot, part, &vector);
                 }
+                // There may be more: other homes are near.
+                let mut more = count == 4 && !from_host;
+                while ::perpetua::prelude::subgroup_any(more) {
+                    let behind = number + come + slot;
+                    vector = ::perpetua::prelude::atomic_load_explicit(
+                        &inbox[(boxes + (behind & box_mask) * 8) as usize],
+                        ::perpetua::kernel::atomic::Ordering::Relaxed,
+                        ::perpetua::kernel::atomic::Scope::Device,
+                    );
+                    ::perpetua::prelude::converge();
+                    let further = ::perpetua::actors::device::parts::whole_slots(
+                        ::perpetua::prelude::subgroup_ballot(vector.w == behind + 1)[0],
+                    );
+                    if slot < further {
+                        ::perpetua::actors::device::parts::post(mail, come + slot, part, &vector);
+                    }
+                    come += further;
+                    more = further == 4 && come < 32;
+                }
+                let clock = ::perpetua::actors::device::parts::stamp_at(::perpetua::prelude::clock_nanos() + time_offset);
                 ::perpetua::prelude::converge();
                 if leads {
                     ::perpetua::actors::device::parts::poke(next, source, number + come);
@@ -211,15 +208,18 @@ macro_rules! __resident_kernel {
                 let mut stamp = stamps[0];
                 // Packets that wait for their turn, by their place in the mail. Who finds no lower one for the same actor takes it.
                 let mut waiting = u32::MAX >> (32 - come);
-                while waiting != 0 {
+                while ::perpetua::prelude::subgroup_any(waiting != 0) {
                     let mut takes = ((waiting >> lane) & 1) != 0;
                     let at = if $group { 0usize } else { lane as usize * 28 };
                     let mut actor = first_actor;
+                    let mut life = 0u32;
                     if takes || $group {
                         actor = mail[at];
+                        // Early: it may be far away.
+                        life = actors[actor as usize * 4];
                     }
                     let index = (actor - first_actor) as usize;
-                    if (waiting & (waiting - 1)) != 0 {
+                    if ::perpetua::prelude::subgroup_any((waiting & (waiting - 1)) != 0) {
                         let claim = index & 511;
                         if takes {
                             ::perpetua::prelude::atomic_min_explicit(&mut claims[claim], lane, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup);
@@ -276,7 +276,7 @@ macro_rules! __resident_kernel {
                                 states[index] = first_states[0];
                                 actors[actor as usize * 4] = 2;
                             }
-                        } else if actors[actor as usize * 4] != 2 {
+                        } else if life != 2 {
                             reason = 1;
                         } else if deadline != 0 && begun > sent + ((deadline as u64) << 12) {
                             reason = 2;
@@ -455,7 +455,7 @@ macro_rules! __resident_kernel {
                     ::perpetua::actors::device::parts::tell_host(reports, home * 4, beat);
                     ::perpetua::actors::device::parts::release(lock);
                 }
-                running = ::perpetua::actors::device::parts::peek(&stays, 0) != 0;
+                running = ::perpetua::prelude::subgroup_any(::perpetua::actors::device::parts::peek(&stays, 0) != 0);
             }
             ::perpetua::prelude::sync_threads();
             if clears == 0 {

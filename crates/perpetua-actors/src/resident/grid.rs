@@ -368,9 +368,10 @@ impl Resident for Homes {
         if !self.running.load(Ordering::Acquire) {
             return Ok(());
         }
-        let park = Packet {
+        // To an actor of the home's own: the home looks at its record.
+        let park = |home: u32| Packet {
             header: Header {
-                destination: self.first_actor,
+                destination: self.first_actor + home,
                 sender: ActorId::HOST,
                 type_id: COMMAND_PARK,
                 correlation: 0,
@@ -381,8 +382,7 @@ impl Resident for Homes {
                 deadline: 0,
             },
             payload: [0; PAYLOAD_WORDS],
-        }
-        .to_words();
+        };
         let started = Instant::now();
         let hangs = || started.elapsed() > LEAVE + self.run_limit;
         let error = Error::InvalidState {
@@ -390,7 +390,8 @@ impl Resident for Homes {
             cause: "a home has not left the device ten seconds after its handler's time was over",
             remedy: "end the process; the device may have failed",
         };
-        for port in self.ports() {
+        for (home, port) in (0..).zip(self.ports()) {
+            let park = park(home).to_words();
             while port.push([&park]) == 0 {
                 // A home that waits for room in its outgoing ring takes nothing in.
                 self.ports().iter().for_each(Port::spill);

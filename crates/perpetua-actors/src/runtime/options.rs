@@ -185,7 +185,7 @@ impl LaunchOptions {
             supervision: self.supervision,
             supervisor: self.supervisor,
             telemetry: GroupTelemetry::default(),
-        gone: Default::default(),
+            gone: Default::default(),
         };
         if self.tick.is_some() {
             group.check_type(group.first, Tick::TYPE_ID, Tick::NAME)?;

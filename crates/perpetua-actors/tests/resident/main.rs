@@ -447,8 +447,10 @@ fn without_races() {
         assert_eq!(receive(&second).header.kind, Kind::Message);
         noted += 1;
     }
-    grid.end().unwrap();
-    second.end().unwrap();
+    for grid in [&grid, &second] {
+        grid.end()
+            .unwrap_or_else(|error| panic!("{error}: {:?}", grid.take_fault()));
+    }
 }
 
 fn main() {

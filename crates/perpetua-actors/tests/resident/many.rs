@@ -59,10 +59,7 @@ pub(crate) fn many_actors() {
     } else {
         (600, 20)
     };
-    let runtime = super::builder()
-        .device_actors(count)
-        .build_blocking()
-        .unwrap();
+    let runtime = super::builder().device_actors(count).build_blocking().unwrap();
     let options = LaunchOptions::new(walk::handler()).with_actors(count);
     let all = timed("launched", || runtime.launch_blocking("all", options).unwrap());
     let walk = Walk {

@@ -166,11 +166,17 @@ impl Renderer<'_> {
             }
             Base::Shared(i) => {
                 let var = self.kernel.shared.get(i as usize)?;
-                let name = Origin::Name(self.shared_name(i));
-                (
-                    memory(Space::Shared, name, variable_alignment(&var.ty)),
-                    var.ty.clone(),
-                )
+                let (base, offset) = match var.dynamic || !self.stays {
+                    true => (Origin::Name(self.shared_name(i)), 0),
+                    false => (Origin::Register(self.shared_block()), self.shared_offset(i)),
+                };
+                let target = Target::Memory(Location {
+                    space: Space::Shared,
+                    base,
+                    offset: offset.into(),
+                    align: variable_alignment(&var.ty),
+                });
+                (target, var.ty.clone())
             }
             Base::Constant(i) => {
                 let element = self.kernel.constants.get(i as usize)?.element;

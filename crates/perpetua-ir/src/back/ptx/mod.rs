@@ -21,7 +21,7 @@ mod signature;
 mod statement;
 mod subgroup;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Capability, RenderError, Source};
 use crate::ir::{Builtin, Kernel, Scalar};
@@ -98,12 +98,16 @@ struct Renderer<'k> {
     dead: Option<Leaf>,
     /// The number plus one of the site where the lane has faulted, in kernels that catch faults.
     caught: Option<Leaf>,
+    /// Whether the kernel waits for something that comes while it runs.
+    stays: bool,
     /// Whether the kernel catches faults.
     catches: bool,
     /// Registers of the common report of faults that end the lane: site, operands.
     report: Option<[Leaf; 3]>,
     /// The lanes that run together here, where subgroup operations need it.
     mask: Option<Mask>,
+    /// What is the same in all lanes that run together here.
+    uniform: HashSet<Leaf>,
 }
 
 impl Renderer<'_> {

@@ -1,7 +1,7 @@
 //! The module around the code: version, target, tables, entry point, parameters, and the limits that they must
 //! keep.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use super::Renderer;
@@ -9,7 +9,6 @@ use super::emit::{Emitter, Leaf, emit, emit_once};
 use super::frame::{Exit, Frame, Span};
 use super::report::{PRINT_RING, RECORD, SITE_BASE};
 use super::runs::variable_alignment;
-use super::subgroup::Mask;
 use crate::back::{Capability, RenderError};
 use crate::ir::{Effect, Inst, Kernel, Op, ParamKind, Scalar, Type};
 use crate::pass::checks::first_sites;
@@ -30,6 +29,8 @@ const TARGETS: [(u32, &str); 8] = [
 
 /// Most bytes of statically declared shared memory.
 const STATIC_SHARED: u64 = 48 << 10;
+/// All shared variables of a kernel that stays.
+const SHARED_BLOCK: &str = "shared_block";
 /// Most bytes of parameters that every version takes.
 const PARAMETERS: u64 = 4352;
 /// Most lanes in a group.
@@ -104,15 +105,6 @@ fn element_directive(size: u32) -> &'static str {
 }
 
 impl<'k> Renderer<'k> {
-    /// Whether the kernel waits for something that comes while it runs.
-    fn stays(&self) -> bool {
-        let mut naps = false;
-        self.kernel.body.block.walk(&mut |stmt| {
-            naps |= matches!(stmt.inst, Inst::Do(Effect::Nap(_)));
-        });
-        naps
-    }
-
     pub(super) fn new(kernel: &'k Kernel, sm: u32, at_once: bool) -> Renderer<'k> {
         Renderer {
             kernel,
@@ -141,9 +133,11 @@ impl<'k> Renderer<'k> {
             variables: Vec::new(),
             dead: None,
             caught: None,
+            stays: kernel.contains(|inst| matches!(inst, Inst::Do(Effect::Nap(_)))),
             catches: kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::CatchFault(_)))),
             report: None,
             mask: None,
+            uniform: HashSet::new(),
         }
     }
 
@@ -155,9 +149,7 @@ impl<'k> Renderer<'k> {
             .kernel
             .contains(|inst| matches!(inst, Inst::Let(_, Op::Subgroup(..))))
         {
-            let all = self.out.word();
-            emit_once!(self, "activemask.b32 {all}");
-            self.mask = Some(Mask::Known(all));
+            self.enter_warp();
         }
         if !self.at_once
             && self
@@ -182,7 +174,7 @@ impl<'k> Renderer<'k> {
             self.parameter_list()
         );
         let _ = match self.kernel.block_size {
-            Some([x, y, z]) if self.stays() => {
+            Some([x, y, z]) if self.stays => {
                 // Left alone the assembler spills to fit more work-groups, which kernels that stay are few of.
                 let groups = (REGISTERS / 128 / (x * y * z).max(1)).max(1);
                 writeln!(text, ".reqntid {x}, {y}, {z}\n.minnctapersm {groups}")
@@ -191,23 +183,48 @@ impl<'k> Renderer<'k> {
             None => writeln!(text, ".maxntid {LANES}"),
         };
         text.push_str("{\n");
-        for i in 0..self.kernel.shared.len() as u32 {
-            if let Some(var) = self.kernel.shared.get(i as usize).filter(|v| !v.dynamic) {
-                let name = self.shared_name(i);
-                let _ = writeln!(
-                    text,
-                    "\t.shared .align {} .b8 {name}[{}];",
-                    variable_alignment(&var.ty),
-                    var.ty.size().max(1)
-                );
-            }
-        }
+        self.shared_variables(&mut text);
         for variable in &self.variables {
             let _ = writeln!(text, "\t{variable};");
         }
         text.push_str(&self.out.finish());
         text.push_str("}\n");
         (text, self.entry)
+    }
+
+    fn shared_variables(&self, text: &mut String) {
+        let all = (0u32..).zip(&self.kernel.shared).filter(|(_, var)| !var.dynamic);
+        let mut end = 0;
+        for (i, var) in all {
+            let (name, size) = (self.shared_name(i), var.ty.size().max(1));
+            let _ = if self.stays {
+                let at = self.shared_offset(i);
+                end = at + size;
+                writeln!(text, "\t// {SHARED_BLOCK}+{at}: {name}[{size}]")
+            } else {
+                let align = variable_alignment(&var.ty);
+                writeln!(text, "\t.shared .align {align} .b8 {name}[{size}];")
+            };
+        }
+        if end > 0 {
+            let _ = writeln!(text, "\t.shared .align 16 .b8 {SHARED_BLOCK}[{end}];");
+        }
+    }
+
+    /// The address of all shared variables together. Where each is named by itself, the assembler makes its address up from the
+    /// block's place in the cluster before every access, which a kernel that stays waits for each time.
+    pub(super) fn shared_block(&mut self) -> Leaf {
+        self.symbol(SHARED_BLOCK, true)
+    }
+
+    /// Where a shared variable begins in the block of all.
+    pub(super) fn shared_offset(&self, i: u32) -> u32 {
+        let before = self.kernel.shared.iter().take(i as usize).filter(|v| !v.dynamic);
+        let end = before.fold(0u32, |at, var| {
+            at.next_multiple_of(variable_alignment(&var.ty)) + var.ty.size().max(1)
+        });
+        let own = self.kernel.shared.get(i as usize);
+        end.next_multiple_of(own.map_or(1, |var| variable_alignment(&var.ty)))
     }
 
     fn head(&self, text: &mut String) {

@@ -43,6 +43,7 @@ impl<'k> Renderer<'k> {
         match &stmt.inst {
             Inst::Let(v, op) => {
                 self.operation(*v, op);
+                self.note_uniform(*v, op);
                 false
             }
             Inst::Do(effect) => {

@@ -3,13 +3,13 @@
 //! A statement's active lanes are those that control flow brought there together. The hardware does not promise to
 //! keep them together, so a mask of them is carried along: all lanes of a mask name it in `shfl.sync` and `vote.sync`
 //! and so wait for each other. The mask starts with the lanes of the warp that exist; a condition divides it by a
-//! vote. Where that would need lanes to learn of each other's `break`s from nested conditions, the mask is
-//! unknown until the construct that they left ends, and `activemask` answers.
+//! vote, unless it is known to be the same in all of them. Where that would need lanes to learn of each other's `break`s from
+//! nested conditions, the mask is unknown until the construct that they left ends, and `activemask` answers.
 
 use super::Renderer;
-use super::emit::{Leaf, emit};
+use super::emit::{Leaf, emit, emit_once};
 use super::integer::arithmetic;
-use crate::ir::{Block, Builtin, Inst, Op, ReduceOp, Scalar, SubgroupOp};
+use crate::ir::{Block, Builtin, Effect, Inst, Op, ReduceOp, Scalar, SubgroupOp, Value};
 
 /// The lanes that run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,20 @@ fn ends(block: &Block) -> bool {
 }
 
 impl<'k> Renderer<'k> {
+    /// Whether lanes meet in a block, in functions that it calls too.
+    fn meets(&self, block: &Block) -> bool {
+        let mut found = false;
+        block.walk(&mut |stmt| match &stmt.inst {
+            Inst::Do(Effect::Converge | Effect::Meet) => found = true,
+            Inst::Let(_, Op::Call(f, _)) => {
+                let called = self.kernel.functions.get(*f as usize);
+                found |= called.is_some_and(|f| self.meets(&f.body.block));
+            }
+            _ => {}
+        });
+        found
+    }
+
     /// Whether a block exchanges values among lanes, in functions that it calls too.
     fn exchanges(&self, block: &Block) -> bool {
         exchanges(block, &|f| {
@@ -81,6 +95,62 @@ impl<'k> Renderer<'k> {
                 .get(f as usize)
                 .is_some_and(|f| self.exchanges(&f.body.block))
         })
+    }
+
+    /// The mask with which a kernel begins.
+    pub(super) fn enter_warp(&mut self) {
+        let size = self.kernel.block_size.map(|size| size.iter().product::<u32>());
+        let all = match size {
+            Some(lanes) if lanes.is_multiple_of(LANES) => Leaf::Imm(FULL),
+            _ => {
+                let all = self.out.word();
+                emit_once!(self, "activemask.b32 {all}");
+                all
+            }
+        };
+        self.mask = Some(Mask::Known(all));
+    }
+
+    /// Whether this is known to be the same in all lanes that run together.
+    fn is_uniform(&self, leaf: Leaf) -> bool {
+        matches!(leaf, Leaf::Imm(_)) || self.uniform.contains(&leaf)
+    }
+
+    /// Notes of what an operation gave whether it is the same in all lanes that run together. Variables never are: only what is
+    /// computed once from what is.
+    pub(super) fn note_uniform(&mut self, v: Value, op: &Op) {
+        let together = matches!(self.mask, Some(Mask::Known(_)));
+        let uniform = match op {
+            Op::Param(_) | Op::Builtin(Builtin::BlockIdx(_) | Builtin::BlockDim(_) | Builtin::GridDim(_)) => {
+                true
+            }
+            Op::Subgroup(op, ..) => {
+                together
+                    && matches!(
+                        op,
+                        SubgroupOp::Any
+                            | SubgroupOp::All
+                            | SubgroupOp::Ballot
+                            | SubgroupOp::Reduce(_)
+                            | SubgroupOp::BroadcastFirst
+                    )
+            }
+            Op::Unary(..) | Op::Binary(..) | Op::Ternary(..) | Op::Cast(..) | Op::Bitcast(..) => {
+                let mut all = true;
+                op.operands(&mut |v| {
+                    all &= self
+                        .leaves_of(self.value(v))
+                        .into_iter()
+                        .all(|leaf| self.is_uniform(leaf))
+                });
+                all
+            }
+            _ => false,
+        };
+        if uniform && self.mask.is_some() {
+            let leaves = self.leaves_of(self.value(v));
+            self.uniform.extend(leaves);
+        }
     }
 
     /// Divides the lanes by a condition.
@@ -98,6 +168,14 @@ impl<'k> Renderer<'k> {
         };
         if !exchange && !then_leaves && !other_leaves {
             return Some(all);
+        }
+        if self.is_uniform(p) {
+            // All go the same way.
+            return Some(Split {
+                then: mask,
+                otherwise: mask,
+                after: mask,
+            });
         }
         let (taken, rest) = (self.out.word(), self.out.word());
         emit!(self, "vote.sync.ballot.b32 {taken}, {p}, {lanes}");
@@ -135,7 +213,15 @@ impl<'k> Renderer<'k> {
     /// All lanes of the warp have come here.
     pub(super) fn met(&mut self) {
         if self.mask.is_some() {
+            self.widen();
             self.mask = Some(Mask::Known(Leaf::Imm(FULL)));
+        }
+    }
+
+    /// More lanes will be here than now: what is the same in these may differ in those.
+    fn widen(&mut self) {
+        if self.mask != Some(Mask::Known(Leaf::Imm(FULL))) {
+            self.uniform.clear();
         }
     }
 
@@ -153,6 +239,9 @@ impl<'k> Renderer<'k> {
             return (None, None);
         };
         let after = if escapes(body, 1) { Mask::Unknown } else { mask };
+        if self.meets(body) {
+            self.widen();
+        }
         let mut turn = None;
         self.mask = Some(Mask::Unknown);
         if let (Mask::Known(lanes), true, false) = (mask, self.exchanges(body), continues(body, 0)) {
