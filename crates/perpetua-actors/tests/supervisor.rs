@@ -148,7 +148,7 @@ fn first(mode: &str, kernel: &KernelHandle, keeper: &Keeper) -> Result<(), Box<d
         BROKEN => {
             perpetua_device::Device::new(Backend::Cuda, 0)?.lose_device_for_test()?;
             // The keeper may tell it before.
-            return Err(total(kernel).expect_err("nobody is left to answer").into());
+            return Err(total(kernel).unwrap_err().into());
         }
         "fails" => return Err("no more luck".into()),
         _ => std::process::abort(),
