@@ -12,18 +12,24 @@ use super::{Settings, batched, threads};
 use crate::error::{ActorError, Result};
 
 pub(super) fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
+    let refused = |remedy| {
+        Err(ActorError::Unsupported {
+            backend: settings.backend.name(),
+            operation: "running actors",
+            remedy,
+        })
+    };
     match settings.backend {
+        BackendKind::Null => {
+            refused("it runs no kernels: take `Backend::Cpu`, `Backend::Cuda` or `Backend::Wgpu`")
+        }
         _ if settings.in_batches => batched::open(host, settings),
         _ if settings.resident => open_resident(host, settings),
         BackendKind::Wgpu => batched::open(host, settings),
         BackendKind::Auto => open_resident(host, settings).or_else(|_| threads::open(host, settings)),
         BackendKind::Cpu => threads::open(host, settings),
         BackendKind::Cuda => open_resident(host, settings),
-        other => Err(ActorError::Unsupported {
-            backend: other.name(),
-            operation: "running actors",
-            remedy: "take `Backend::Cpu`, `Backend::Cuda` or `Backend::Wgpu`, or build it `in_batches`",
-        }),
+        _ => refused("take `Backend::Cpu`, `Backend::Cuda` or `Backend::Wgpu`, or build it `in_batches`"),
     }
 }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use perpetua_actors::ActorState::{self, *};
 use perpetua_actors::echo::Echo;
+use perpetua_actors::runtime::RuntimeBuilder;
 use perpetua_actors::{ActorError, Backend, CpuRuntime, LaunchOptions, PerpetuaRuntime, RingKernel, message};
+use perpetua_device::Device;
 use perpetua_device::future::block_on;
 
 use crate::handlers::{self, *};
@@ -34,6 +36,26 @@ fn the_backend_says_whether_handlers_stay() {
     let runtime = block_on(CpuRuntime::new()).expect("threads start");
     assert_eq!(runtime.backend().kind, Backend::Cpu);
     assert!(runtime.backend().is_resident());
+}
+
+#[test]
+fn devices_that_cannot_are_refused_by_name() {
+    let refused = |builder: RuntimeBuilder| {
+        let built = builder.build_blocking().map(drop);
+        built.expect_err("no actor can run there").to_string()
+    };
+    let null = || PerpetuaRuntime::builder().backend(Backend::Null);
+    for error in [
+        refused(null()),
+        refused(null().in_batches()),
+        refused(null().resident()),
+    ] {
+        assert!(error.contains("it runs no kernels"), "{error}");
+    }
+    if let Err(missing) = Device::new(Backend::Cuda, 0) {
+        let error = refused(PerpetuaRuntime::builder().backend(Backend::Cuda));
+        assert_eq!(error, missing.to_string());
+    }
 }
 
 #[test]
