@@ -163,74 +163,82 @@ pub fn payload(mail: &[u32; MAIL_WORDS], at: usize) -> [u32; 16] {
     ]
 }
 
-/// Writes a packet into a slot of a box, whose first vector is `at`: its words by threes, each three with the tag. (One after the other:
-/// indices that are constants cost a device nothing.)
+/// A packet as it lies in a slot: its words by threes, each three with the tag.
+#[device]
+pub fn packet_of(
+    entry: &Entry,
+    from: u32,
+    note: u32,
+    stamp: u64,
+    tag: u32,
+) -> [::perpetua::kernel::resident::U32x4; 8] {
+    [
+        ::perpetua::kernel::resident::U32x4 {
+            x: entry.destination,
+            y: from,
+            z: entry.type_id,
+            w: tag,
+        },
+        ::perpetua::kernel::resident::U32x4 {
+            x: entry.correlation,
+            y: stamp as u32,
+            z: (stamp >> 32) as u32,
+            w: tag,
+        },
+        ::perpetua::kernel::resident::U32x4 {
+            x: entry.flags,
+            y: note,
+            z: entry.payload[0],
+            w: tag,
+        },
+        ::perpetua::kernel::resident::U32x4 {
+            x: entry.payload[1],
+            y: entry.payload[2],
+            z: entry.payload[3],
+            w: tag,
+        },
+        ::perpetua::kernel::resident::U32x4 {
+            x: entry.payload[4],
+            y: entry.payload[5],
+            z: entry.payload[6],
+            w: tag,
+        },
+        ::perpetua::kernel::resident::U32x4 {
+            x: entry.payload[7],
+            y: entry.payload[8],
+            z: entry.payload[9],
+            w: tag,
+        },
+        ::perpetua::kernel::resident::U32x4 {
+            x: entry.payload[10],
+            y: entry.payload[11],
+            z: entry.payload[12],
+            w: tag,
+        },
+        ::perpetua::kernel::resident::U32x4 {
+            x: entry.payload[13],
+            y: entry.payload[14],
+            z: entry.payload[15],
+            w: tag,
+        },
+    ]
+}
+
+/// Writes a packet into a slot of a box, whose first vector is `at`. (One after the other: indices that are constants cost a device nothing.)
 #[device]
 pub fn put_here(
     inbox: &mut [::perpetua::kernel::resident::U32x4],
     at: usize,
-    tag: u32,
-    from: u32,
-    note: u32,
-    stamp: u64,
-    entry: &Entry,
+    packet: &[::perpetua::kernel::resident::U32x4; 8],
 ) {
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.destination,
-        y: from,
-        z: entry.type_id,
-        w: tag,
-    };
-    atomic_store_explicit(&mut inbox[at], vector, Ordering::Relaxed, Scope::Device);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.correlation,
-        y: stamp as u32,
-        z: (stamp >> 32) as u32,
-        w: tag,
-    };
-    atomic_store_explicit(&mut inbox[at + 1], vector, Ordering::Relaxed, Scope::Device);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.flags,
-        y: note,
-        z: entry.payload[0],
-        w: tag,
-    };
-    atomic_store_explicit(&mut inbox[at + 2], vector, Ordering::Relaxed, Scope::Device);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.payload[1],
-        y: entry.payload[2],
-        z: entry.payload[3],
-        w: tag,
-    };
-    atomic_store_explicit(&mut inbox[at + 3], vector, Ordering::Relaxed, Scope::Device);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.payload[4],
-        y: entry.payload[5],
-        z: entry.payload[6],
-        w: tag,
-    };
-    atomic_store_explicit(&mut inbox[at + 4], vector, Ordering::Relaxed, Scope::Device);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.payload[7],
-        y: entry.payload[8],
-        z: entry.payload[9],
-        w: tag,
-    };
-    atomic_store_explicit(&mut inbox[at + 5], vector, Ordering::Relaxed, Scope::Device);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.payload[10],
-        y: entry.payload[11],
-        z: entry.payload[12],
-        w: tag,
-    };
-    atomic_store_explicit(&mut inbox[at + 6], vector, Ordering::Relaxed, Scope::Device);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.payload[13],
-        y: entry.payload[14],
-        z: entry.payload[15],
-        w: tag,
-    };
-    atomic_store_explicit(&mut inbox[at + 7], vector, Ordering::Relaxed, Scope::Device);
+    atomic_store_explicit(&mut inbox[at], packet[0], Ordering::Relaxed, Scope::Device);
+    atomic_store_explicit(&mut inbox[at + 1], packet[1], Ordering::Relaxed, Scope::Device);
+    atomic_store_explicit(&mut inbox[at + 2], packet[2], Ordering::Relaxed, Scope::Device);
+    atomic_store_explicit(&mut inbox[at + 3], packet[3], Ordering::Relaxed, Scope::Device);
+    atomic_store_explicit(&mut inbox[at + 4], packet[4], Ordering::Relaxed, Scope::Device);
+    atomic_store_explicit(&mut inbox[at + 5], packet[5], Ordering::Relaxed, Scope::Device);
+    atomic_store_explicit(&mut inbox[at + 6], packet[6], Ordering::Relaxed, Scope::Device);
+    atomic_store_explicit(&mut inbox[at + 7], packet[7], Ordering::Relaxed, Scope::Device);
 }
 
 /// The same for a slot of the ring to the host.
@@ -238,68 +246,16 @@ pub fn put_here(
 pub fn put_to_host(
     egress: &mut [::perpetua::kernel::resident::U32x4],
     at: usize,
-    tag: u32,
-    from: u32,
-    note: u32,
-    stamp: u64,
-    entry: &Entry,
+    packet: &[::perpetua::kernel::resident::U32x4; 8],
 ) {
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.destination,
-        y: from,
-        z: entry.type_id,
-        w: tag,
-    };
-    atomic_store_explicit(&mut egress[at], vector, Ordering::Relaxed, Scope::System);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.correlation,
-        y: stamp as u32,
-        z: (stamp >> 32) as u32,
-        w: tag,
-    };
-    atomic_store_explicit(&mut egress[at + 1], vector, Ordering::Relaxed, Scope::System);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.flags,
-        y: note,
-        z: entry.payload[0],
-        w: tag,
-    };
-    atomic_store_explicit(&mut egress[at + 2], vector, Ordering::Relaxed, Scope::System);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.payload[1],
-        y: entry.payload[2],
-        z: entry.payload[3],
-        w: tag,
-    };
-    atomic_store_explicit(&mut egress[at + 3], vector, Ordering::Relaxed, Scope::System);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.payload[4],
-        y: entry.payload[5],
-        z: entry.payload[6],
-        w: tag,
-    };
-    atomic_store_explicit(&mut egress[at + 4], vector, Ordering::Relaxed, Scope::System);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.payload[7],
-        y: entry.payload[8],
-        z: entry.payload[9],
-        w: tag,
-    };
-    atomic_store_explicit(&mut egress[at + 5], vector, Ordering::Relaxed, Scope::System);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.payload[10],
-        y: entry.payload[11],
-        z: entry.payload[12],
-        w: tag,
-    };
-    atomic_store_explicit(&mut egress[at + 6], vector, Ordering::Relaxed, Scope::System);
-    let vector = ::perpetua::kernel::resident::U32x4 {
-        x: entry.payload[13],
-        y: entry.payload[14],
-        z: entry.payload[15],
-        w: tag,
-    };
-    atomic_store_explicit(&mut egress[at + 7], vector, Ordering::Relaxed, Scope::System);
+    atomic_store_explicit(&mut egress[at], packet[0], Ordering::Relaxed, Scope::System);
+    atomic_store_explicit(&mut egress[at + 1], packet[1], Ordering::Relaxed, Scope::System);
+    atomic_store_explicit(&mut egress[at + 2], packet[2], Ordering::Relaxed, Scope::System);
+    atomic_store_explicit(&mut egress[at + 3], packet[3], Ordering::Relaxed, Scope::System);
+    atomic_store_explicit(&mut egress[at + 4], packet[4], Ordering::Relaxed, Scope::System);
+    atomic_store_explicit(&mut egress[at + 5], packet[5], Ordering::Relaxed, Scope::System);
+    atomic_store_explicit(&mut egress[at + 6], packet[6], Ordering::Relaxed, Scope::System);
+    atomic_store_explicit(&mut egress[at + 7], packet[7], Ordering::Relaxed, Scope::System);
 }
 
 /// Counts a handler's run, and how long its message was on its way, in microseconds: four buckets for each power of two.

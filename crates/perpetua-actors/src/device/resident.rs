@@ -419,11 +419,11 @@ macro_rules! __resident_kernel {
                             out += more;
                         }
                         if sends {
-                            let stamped = begun + 1 + turn as u64;
+                            let packet = ::perpetua::actors::device::parts::packet_of(&entry, from, note, begun + 1 + turn as u64, tag);
                             if boxed {
-                                ::perpetua::actors::device::parts::put_here(inbox, slot as usize, tag, from, note, stamped, &entry);
+                                ::perpetua::actors::device::parts::put_here(inbox, slot as usize, &packet);
                             } else {
-                                ::perpetua::actors::device::parts::put_to_host(egress, slot as usize, tag, from, note, stamped, &entry);
+                                ::perpetua::actors::device::parts::put_to_host(egress, slot as usize, &packet);
                             }
                         }
                         turn += 1;
