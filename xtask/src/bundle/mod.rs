@@ -46,7 +46,7 @@ enum Kind {
 }
 
 /// What goes in: one row a package.
-const ROWS: [Row; 3] = [
+const ROWS: [Row; 4] = [
     Row {
         package: "perpetua-ir",
         kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
@@ -54,6 +54,11 @@ const ROWS: [Row; 3] = [
     },
     Row {
         package: "perpetua-device",
+        kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
+        leave_out: &[],
+    },
+    Row {
+        package: "perpetua-actors",
         kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
         leave_out: &[],
     },
