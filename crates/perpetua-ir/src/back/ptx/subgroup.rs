@@ -9,7 +9,8 @@
 use super::Renderer;
 use super::emit::{Leaf, emit, emit_once};
 use super::integer::arithmetic;
-use crate::ir::{Block, Builtin, Effect, Inst, Op, ReduceOp, Scalar, SubgroupOp, Value};
+use crate::ir::{Block, Builtin, Inst, Op, ReduceOp, Scalar, SubgroupOp, Value};
+use crate::ops::{Meeting, Same};
 
 /// The lanes that run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +34,8 @@ const LANES: u32 = 32;
 fn exchanges(block: &Block, calls: &dyn Fn(u32) -> bool) -> bool {
     let mut found = false;
     block.walk(&mut |stmt| match &stmt.inst {
-        Inst::Let(_, Op::Subgroup(..)) => found = true,
         Inst::Let(_, Op::Call(f, _)) => found |= calls(*f),
-        _ => {}
+        inst => found |= inst.meets(Meeting::Subgroup),
     });
     found
 }
@@ -77,12 +77,11 @@ impl<'k> Renderer<'k> {
     fn meets(&self, block: &Block) -> bool {
         let mut found = false;
         block.walk(&mut |stmt| match &stmt.inst {
-            Inst::Do(Effect::Converge | Effect::Meet) => found = true,
             Inst::Let(_, Op::Call(f, _)) => {
                 let called = self.kernel.functions.get(*f as usize);
                 found |= called.is_some_and(|f| self.meets(&f.body.block));
             }
-            _ => {}
+            inst => found |= inst.meets(Meeting::Unproven),
         });
         found
     }
@@ -124,17 +123,7 @@ impl<'k> Renderer<'k> {
             Op::Param(_) | Op::Builtin(Builtin::BlockIdx(_) | Builtin::BlockDim(_) | Builtin::GridDim(_)) => {
                 true
             }
-            Op::Subgroup(op, ..) => {
-                together
-                    && matches!(
-                        op,
-                        SubgroupOp::Any
-                            | SubgroupOp::All
-                            | SubgroupOp::Ballot
-                            | SubgroupOp::Reduce(_)
-                            | SubgroupOp::BroadcastFirst
-                    )
-            }
+            Op::Device(op, _) => together && matches!(op.row().same, Same::InSubgroup(_)),
             Op::Unary(..) | Op::Binary(..) | Op::Ternary(..) | Op::Cast(..) | Op::Bitcast(..) => {
                 let mut all = true;
                 op.operands(&mut |v| {
