@@ -141,7 +141,7 @@ fn tree_sum() -> Result<Bench> {
     let (t, i) = (k.builtin(Builtin::ThreadIdx(Axis::X)), k.global_id(Axis::X)?);
     let v = k.load(Place::element(data, i))?;
     k.store(Place::element(tile, t), v)?;
-    k.effect(Effect::Barrier)?;
+    k.effect(DeviceOp::Barrier.into())?;
     for half in [128, 64, 32, 16, 8, 4, 2, 1] {
         let h = k.u32(half);
         let adds = k.binary(BinaryOp::Lt, t, h)?;
@@ -154,7 +154,7 @@ fn tree_sum() -> Result<Bench> {
             let sum = k.binary(BinaryOp::Add, a, b)?;
             k.store(Place::element(tile, t), sum)
         })?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
     }
     let zero = k.u32(0);
     let first = k.binary(BinaryOp::Eq, t, zero)?;

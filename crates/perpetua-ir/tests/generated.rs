@@ -11,7 +11,7 @@ use perpetua_ir::ir::{Kernel, Op, ParamKind, Scalar};
 use perpetua_ir::pass::checks::make_explicit;
 use perpetua_ir::pass::expand_library;
 use perpetua_ir::testing::*;
-use perpetua_ir::verify::{capabilities, verify};
+use perpetua_ir::verify::{Facts, verify};
 
 fn make(config: &Config, seed: u64) -> Case {
     let tape = tape(seed, config.statements * 30);
@@ -69,8 +69,8 @@ fn they_print_and_read_back() {
 #[test]
 fn they_need_no_more_than_they_may() {
     for seed in 0..300 {
-        let needs = capabilities(&make(&Config::default(), seed).kernel);
-        assert_eq!(needs, BTreeMap::new(), "seed {seed}");
+        let facts = Facts::of(&make(&Config::default(), seed).kernel);
+        assert_eq!(facts.capabilities(), &BTreeMap::new(), "seed {seed}");
     }
 }
 

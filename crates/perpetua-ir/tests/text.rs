@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use perpetua_ir::ir::Kernel;
-use perpetua_ir::verify::{capabilities, verify};
+use perpetua_ir::verify::verify;
 
 /// What the library says of a text.
 fn answer(text: &str) -> String {
@@ -21,12 +21,12 @@ fn answer(text: &str) -> String {
         Ok(&kernel),
         "printed and read again:\n{kernel}"
     );
-    let needs = capabilities(&kernel)
-        .into_iter()
-        .map(|(capability, line)| format!(", needs {capability} (line {line})"))
-        .collect::<String>();
     match verify(kernel) {
-        Ok(_) => format!("ok{needs}"),
+        Ok(verified) => {
+            let needs = verified.facts().capabilities().iter();
+            let needs = needs.map(|(capability, line)| format!(", needs {capability} (line {line})"));
+            format!("ok{}", needs.collect::<String>())
+        }
         Err(errors) => errors.to_string(),
     }
 }

@@ -119,7 +119,7 @@ pub(super) fn reverse(device: &Device, dynamic: bool) -> Result<Compiled, Failur
         let t = k.builtin(Builtin::ThreadIdx(Axis::X));
         let v = k.load(Place::element(x, i))?;
         k.store(Place::element(tile, t), v)?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         let last = k.u32(63);
         let mirrored = k.binary(BinaryOp::Sub, last, t)?;
         let v = k.load(Place::element(tile, mirrored))?;
@@ -193,9 +193,9 @@ pub(super) fn fault_before_barrier(device: &Device) -> Result<Compiled, Failure>
             k.set_line(FAULT_LINE);
             k.store(Place::element(out, far), one)
         })?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         let v = k.load(Place::element(tile, zero))?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         k.store(Place::element(out, i), v)
     })
 }

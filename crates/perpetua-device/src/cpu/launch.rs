@@ -12,7 +12,7 @@ use perpetua_ir::back::Capability;
 use perpetua_ir::interp::{self, InterpError, Interpreter};
 use perpetua_ir::ir::{Param, ParamKind};
 use perpetua_ir::pass::checks::make_explicit;
-use perpetua_ir::verify::{Verified, capabilities, verify};
+use perpetua_ir::verify::{Verified, verify};
 
 use super::device::{SUBGROUP, Shared};
 #[cfg(not(target_arch = "wasm32"))]
@@ -112,7 +112,7 @@ impl CpuFunction {
             (None, Some(native)) => (native.signature)(),
             (None, None) => Signature::new("", Vec::new()),
         };
-        let stays = |v: &Arc<Verified>| capabilities(v.kernel()).contains_key(&Capability::Residency);
+        let stays = |v: &Arc<Verified>| v.facts().needs(Capability::Residency);
         let (interpreter, resident) = match &verified {
             Some(verified) if native.is_none() && stays(verified) => {
                 let (interpreter, base) = interpret_resident(verified)?;

@@ -7,6 +7,7 @@ use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, Weak};
 
 use perpetua_ir::back::{ArgsLayout, BROWSER_SUBGROUPS, Source, Target, render};
+use perpetua_ir::ops::Meeting;
 use perpetua_ir::verify::Verified;
 
 use super::core::StreamCore;
@@ -173,7 +174,7 @@ impl Compiler {
             args: ArgsLayout::of(ir),
             site_base,
             can_fault,
-            depends_on_overlaps: ir.has_barriers(),
+            depends_on_overlaps: kernel.facts().meets(Meeting::Workgroup),
             bindings: self.bindings(buffers),
             groups: Mutex::default(),
             kernel: Arc::clone(&kernel),

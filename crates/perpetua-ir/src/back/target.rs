@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::fault::FaultSite;
+use crate::ir::Scope;
 use crate::print::PrintSite;
 
 /// Something that not every target or device can do. (f16 and bf16 need nothing: both are computed by way of f32,
@@ -44,6 +45,14 @@ impl Capability {
         Capability::DynamicShared,
         Capability::Residency,
     ];
+
+    /// What ordering at a scope needs.
+    pub const fn ordering(scope: Scope) -> Capability {
+        match scope {
+            Scope::Workgroup => Capability::WorkgroupOrdering,
+            Scope::Device | Scope::System => Capability::DeviceOrdering,
+        }
+    }
 
     /// What to do without it, as the end of an error.
     pub const fn remedy(self) -> &'static str {

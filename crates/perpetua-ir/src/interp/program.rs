@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use crate::fault::FaultSite;
-use crate::ir::{AtomicOp, Builtin, Checks, Scalar, Scope, SubgroupOp, Sync};
+use crate::ir::{AtomicOp, Builtin, Checks, DeviceOp, Scalar, Sync};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::print::PrintSite;
 
@@ -265,33 +265,15 @@ pub(super) enum Code {
     PrivateStore {
         place: u32,
     },
-    Subgroup {
-        op: SubgroupOp,
+    /// What lanes ask of the device.
+    Device {
+        op: DeviceOp,
+        /// Type of the first operand.
         s: Scalar,
-        a: Reg,
-        /// The lane argument; `a` again where there is none.
-        arg: Reg,
-        /// The results: four for a ballot, else the first.
+        /// The operands; the first again where there are fewer.
+        args: [Reg; 2],
+        /// The results: as many as the operation gives, else the first again.
         out: [Reg; 4],
-    },
-    IsDead {
-        out: Reg,
-    },
-    /// Nanoseconds.
-    Clock {
-        out: Reg,
-    },
-    /// Where the lane has faulted, as its launch numbers sites, plus one; it has no longer faulted then. Zero: nowhere.
-    CatchFault {
-        out: Reg,
-    },
-    /// Lanes of a subgroup see what they all have done. (They are never apart but by conditions.)
-    Converge,
-    /// The group waits for others: its turn is over.
-    Nap,
-    Barrier,
-    Fence {
-        scope: Scope,
     },
     Print {
         site: u32,

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use super::types::{Scalar, Type};
-use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::ops::{BinaryOp, Meeting, TernaryOp, UnaryOp};
 
 /// Names an immutable value: an index into [`Body::values`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ pub enum Checks {
     /// The checks have been made explicit by `pass::checks`: accesses are unchecked, faults are
     /// [`Effect::Fault`] statements. Devices treat it as [`Checks::Off`], for nobody knows that none was left out.
     Explicit,
-    /// Only labelled blocks whose faults are caught ([`Op::CatchFault`]) are checked: for kernels that run other people's code
+    /// Only labelled blocks whose faults are caught ([`DeviceOp::CatchFault`]) are checked: for kernels that run other people's code
     /// in such a block. They exchange nothing among lanes there. Outside as [`Checks::Off`].
     Caught,
     /// Nothing is checked: a bad index is undefined behaviour. Devices compile such a kernel only when somebody answers for
@@ -268,6 +268,19 @@ pub enum Scope {
     System,
 }
 
+impl Scope {
+    /// All of them.
+    pub const ALL: [Scope; 3] = [Scope::Workgroup, Scope::Device, Scope::System];
+    /// Name in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scope::Workgroup => "workgroup",
+            Scope::Device => "device",
+            Scope::System => "system",
+        }
+    }
+}
+
 /// An atomic access's order and scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sync {
@@ -421,34 +434,6 @@ impl ReduceOp {
     }
 }
 
-/// An exchange among the lanes of a subgroup that are active at this statement. Element types: 32- and 64-bit
-/// integers and floats (others: cast first). The order in which floats combine is not specified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SubgroupOp {
-    /// Value of the lane given by a `u32` argument; an inactive or absent lane gives an unspecified value.
-    Shuffle,
-    /// Value of the lane `arg` below; lanes without one keep their own.
-    ShuffleUp,
-    /// Value of the lane `arg` above; lanes without one keep their own.
-    ShuffleDown,
-    /// Value of the lane whose index is this one's XOR `arg`.
-    ShuffleXor,
-    /// Value of the lowest active lane; no argument.
-    BroadcastFirst,
-    /// `bool`: whether any lane's `bool` is true.
-    Any,
-    /// `bool`: whether all lanes' `bool`s are true.
-    All,
-    /// `[u32; 4]`: bit `i` tells lane `i`'s `bool`; bits of inactive lanes are zero.
-    Ballot,
-    /// Combination over all active lanes.
-    Reduce(ReduceOp),
-    /// Combination of this lane and those below.
-    InclusiveScan(ReduceOp),
-    /// Combination of the lanes below; the operation's identity in the lowest.
-    ExclusiveScan(ReduceOp),
-}
-
 /// An operation that gives a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
@@ -494,19 +479,10 @@ pub enum Op {
         /// Order (of success; failure loads with the matching load order) and scope.
         sync: Sync,
     },
-    /// Exchange among the lanes of a subgroup; the second value is the lane argument where the operation has one.
-    Subgroup(SubgroupOp, Value, Option<Value>),
+    /// What the lane asks of its device, with the operands that its row ([`DeviceOp::row`]) says.
+    Device(DeviceOp, Vec<Value>),
     /// Calls the function with this index.
     Call(u32, Vec<Value>),
-    /// Whether this lane has faulted. Only in kernels whose checks are [`Checks::Explicit`].
-    IsDead,
-    /// The device's clock, in nanoseconds since a moment that stays the same while the device is in use; `u64`.
-    Clock,
-    /// Directly behind a labelled block: the fault that this lane met in it, as the number of its site in all
-    /// kernels (the launch's site base and its own) plus one, or zero. A loop in the block that still turns when the clock
-    /// ([`Op::Clock`]) is past the operand (`u64`) is a fault, too.
-    /// The lane is alive again. A lane that faults in such a block leaves it, and no other code; `u32`.
-    CatchFault(Value),
 }
 
 /// What went wrong in a lane.
@@ -561,6 +537,7 @@ impl FaultKind {
     }
 }
 
+pub use crate::ops::{DeviceOp, SubgroupOp};
 pub use perpetua_syntax::PrintFormat;
 
 /// One piece of a [`Effect::Print`] format.
@@ -577,23 +554,42 @@ pub enum PrintPiece {
 pub enum Effect {
     /// Writes memory; atomic if ordered (scalars, and aligned structs of four words, relaxed only).
     Store(Place, Value, Option<Sync>),
-    /// Waits for all lanes of the work-group and orders their workgroup and global accesses before it before
-    /// those after it. Must stand in control flow that is uniform over the work-group.
-    Barrier,
-    /// Orders this lane's accesses (acquire-release) at a scope.
-    Fence(Scope),
-    /// All lanes of the subgroup that have not ended come here, and go on together.
-    Converge,
-    /// Waits for all lanes of the work-group and orders accesses as a barrier does. That all come here nothing proves: whoever
-    /// writes a kernel whose control flow follows messages answers for it; lanes that nobody meets wait for ever.
-    Meet,
-    /// Lets others run for about so many nanoseconds (`u32`).
-    Nap(Value),
+    /// What the lane asks of its device, with the operands that its row ([`DeviceOp::row`]) says.
+    Device(DeviceOp, Vec<Value>),
     /// Prints a line. A target without printing refuses it by capability.
     Print(Vec<PrintPiece>, Vec<Value>),
     /// Reports a fault and marks the lane dead (a lane that is dead already reports nothing more). Up to two
     /// integer operands.
     Fault(FaultKind, Vec<Value>),
+}
+
+impl Op {
+    /// An exchange among the lanes of a subgroup; `arg`: the lane, where the operation takes one.
+    pub fn subgroup(op: SubgroupOp, v: Value, arg: Option<Value>) -> Op {
+        Op::Device(DeviceOp::Subgroup(op), [v].into_iter().chain(arg).collect())
+    }
+}
+
+impl From<DeviceOp> for Effect {
+    /// An operation of the device without operands.
+    fn from(op: DeviceOp) -> Effect {
+        Effect::Device(op, Vec::new())
+    }
+}
+
+impl Inst {
+    /// What the statement asks of the device, if it does.
+    pub fn device(&self) -> Option<DeviceOp> {
+        match self {
+            Inst::Let(_, Op::Device(op, _)) | Inst::Do(Effect::Device(op, _)) => Some(*op),
+            _ => None,
+        }
+    }
+
+    /// Whether the statement itself brings these lanes together.
+    pub fn meets(&self, whom: Meeting) -> bool {
+        self.device().is_some_and(|op| op.row().meeting == whom)
+    }
 }
 
 impl Block {
@@ -678,23 +674,5 @@ impl Kernel {
             .iter()
             .filter(|s| !s.dynamic)
             .fold(0, |at, s| at.next_multiple_of(s.ty.align()) + s.ty.size())
-    }
-
-    /// Whether an instruction is anywhere in the body or the functions.
-    pub fn contains(&self, what: impl Fn(&Inst) -> bool) -> bool {
-        let mut found = false;
-        for body in self.functions.iter().map(|f| &f.body).chain([&self.body]) {
-            body.block.walk(&mut |stmt| found |= what(&stmt.inst));
-        }
-        found
-    }
-
-    /// Whether lanes of a work-group wait for each other anywhere.
-    pub fn has_barriers(&self) -> bool {
-        let mut found = false;
-        self.body
-            .block
-            .walk(&mut |stmt| found |= matches!(stmt.inst, Inst::Do(Effect::Barrier)));
-        found
     }
 }

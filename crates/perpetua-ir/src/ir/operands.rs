@@ -20,8 +20,8 @@ macro_rules! visitors {
             /// Calls `visit` on every value that the operation reads, indices of places included, in order.
             pub fn $name(&$($mut)? self, visit: &mut dyn FnMut($value)) {
                 match self {
-                    Op::Const(..) | Op::Zero(_) | Op::Param(_) | Op::Builtin(_) | Op::Len(..) | Op::IsDead | Op::Clock => {}
-                    Op::Unary(_, a) | Op::Cast(_, a) | Op::Bitcast(_, a) | Op::Extract(a, _) | Op::CatchFault(a) => visit($pass!(a)),
+                    Op::Const(..) | Op::Zero(_) | Op::Param(_) | Op::Builtin(_) | Op::Len(..) => {}
+                    Op::Unary(_, a) | Op::Cast(_, a) | Op::Bitcast(_, a) | Op::Extract(a, _) => visit($pass!(a)),
                     Op::Binary(_, a, b) | Op::Insert(a, _, b) => {
                         visit($pass!(a));
                         visit($pass!(b));
@@ -31,7 +31,7 @@ macro_rules! visitors {
                         visit($pass!(b));
                         visit($pass!(c));
                     }
-                    Op::Compose(_, parts) | Op::Call(_, parts) => {
+                    Op::Compose(_, parts) | Op::Call(_, parts) | Op::Device(_, parts) => {
                         for v in parts {
                             visit($pass!(v));
                         }
@@ -46,12 +46,6 @@ macro_rules! visitors {
                         visit($pass!(expected));
                         visit($pass!(new));
                     }
-                    Op::Subgroup(_, v, arg) => {
-                        visit($pass!(v));
-                        if let Some(arg) = arg {
-                            visit($pass!(arg));
-                        }
-                    }
                 }
             }
         }
@@ -64,9 +58,7 @@ macro_rules! visitors {
                         place.$name(visit);
                         visit($pass!(v));
                     }
-                    Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet => {}
-                    Effect::Nap(v) => visit($pass!(v)),
-                    Effect::Print(_, args) | Effect::Fault(_, args) => {
+                    Effect::Device(_, args) | Effect::Print(_, args) | Effect::Fault(_, args) => {
                         for v in args {
                             visit($pass!(v));
                         }
@@ -117,6 +109,16 @@ impl Op {
     pub fn place_mut(&mut self) -> Option<&mut Place> {
         match self {
             Op::Load(place, _) | Op::Atomic(_, place, ..) | Op::CompareExchange { place, .. } => Some(place),
+            _ => None,
+        }
+    }
+}
+
+impl Effect {
+    /// The place that the effect changes, to change it.
+    pub fn place_mut(&mut self) -> Option<&mut Place> {
+        match self {
+            Effect::Store(place, ..) => Some(place),
             _ => None,
         }
     }

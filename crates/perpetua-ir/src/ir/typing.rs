@@ -3,7 +3,7 @@
 
 use super::kernel::*;
 use super::types::{Scalar, Type};
-use crate::ops::{Domain, Result as OpResult, Row, Second};
+use crate::ops::{Domain, Result as OpResult, Row, Second, Stands};
 
 /// Why an operation, effect or place is ill-typed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -379,7 +379,15 @@ impl<'a> Declarations<'a> {
                 self.expect(*new, &s.into(), "new value")?;
                 s.into()
             }
-            Op::Subgroup(op, v, arg) => self.subgroup(*op, *v, *arg)?,
+            Op::Device(op, args) => match self.device(*op, args)? {
+                Some(ty) => ty,
+                None => {
+                    return Err(TypeError::Invalid(format!(
+                        "`{}` gives no value",
+                        op.row().word()
+                    )));
+                }
+            },
             Op::Call(f, args) => {
                 let f = get(&self.kernel.functions, *f, "function")?;
                 if f.params.len() != args.len() {
@@ -394,22 +402,6 @@ impl<'a> Declarations<'a> {
                 }
                 return Ok(f.result.clone());
             }
-            Op::IsDead => {
-                if self.kernel.checks != Checks::Explicit {
-                    return Err(TypeError::Invalid("`is_dead` needs explicit checks".into()));
-                }
-                Type::BOOL
-            }
-            Op::Clock => Type::U64,
-            Op::CatchFault(until) => {
-                let found = self.value(*until)?;
-                if *found != Type::U64 {
-                    return Err(TypeError::Invalid(format!(
-                        "`catch_fault` takes a time in nanoseconds, `u64`, not {found}"
-                    )));
-                }
-                Type::U32
-            }
         }))
     }
 
@@ -422,54 +414,34 @@ impl<'a> Declarations<'a> {
         })
     }
 
-    fn subgroup(&self, op: SubgroupOp, v: Value, arg: Option<Value>) -> Result<Type> {
-        let s = self.scalar(v, "subgroup operand")?;
-        let takes_lane = matches!(
-            op,
-            SubgroupOp::Shuffle | SubgroupOp::ShuffleUp | SubgroupOp::ShuffleDown | SubgroupOp::ShuffleXor
-        );
-        if takes_lane != arg.is_some() {
+    /// Checks what is asked of the device against its row; gives the result's type.
+    fn device(&self, op: DeviceOp, args: &[Value]) -> Result<Option<Type>> {
+        let row = op.row();
+        if row.operands.len() != args.len() {
             return Err(TypeError::Arity {
-                what: format!("subgroup {op:?}"),
-                expected: 1 + usize::from(takes_lane),
-                found: 1 + usize::from(arg.is_some()),
+                what: format!("`{}{}`", row.name.0, row.name.1),
+                expected: row.operands.len(),
+                found: args.len(),
             });
         }
-        if let Some(arg) = arg {
-            self.expect(arg, &Type::U32, "lane of a subgroup shuffle")?;
-        }
-        match op {
-            SubgroupOp::Any | SubgroupOp::All | SubgroupOp::Ballot => {
-                self.expect(v, &Type::BOOL, "operand of a subgroup vote")?;
-                Ok(if op == SubgroupOp::Ballot {
-                    Type::array(Type::U32, 4)
-                } else {
-                    Type::BOOL
-                })
+        for ((takes, what), v) in row.operands.iter().zip(args) {
+            let ty = self.value(*v)?;
+            if !ty.as_scalar().is_some_and(|s| takes.contains(s)) {
+                let what = match row.name.1 {
+                    "" => (*what).into(),
+                    attribute => format!("{what} `{attribute}`"),
+                };
+                return mismatch(what, takes.describe(), ty);
             }
-            SubgroupOp::Reduce(r) | SubgroupOp::InclusiveScan(r) | SubgroupOp::ExclusiveScan(r) => {
-                let wide = s.size() >= 4;
-                let bits = matches!(r, ReduceOp::And | ReduceOp::Or | ReduceOp::Xor);
-                if !wide || bits && !s.is_int() {
-                    return mismatch(
-                        format!("operand of subgroup `{}`", r.name()),
-                        if bits {
-                            "a 32- or 64-bit integer"
-                        } else {
-                            "a 32- or 64-bit number"
-                        },
-                        &s.into(),
-                    );
-                }
-                Ok(s.into())
-            }
-            _ if s.size() >= 4 => Ok(s.into()),
-            _ => mismatch(
-                "operand of a subgroup shuffle",
-                "a 32- or 64-bit number",
-                &s.into(),
-            ),
         }
+        if row.stands == Stands::ExplicitChecks && self.kernel.checks != Checks::Explicit {
+            let needs = format!("`{}` needs explicit checks", row.word());
+            return Err(TypeError::Invalid(needs));
+        }
+        let first = args
+            .first()
+            .map_or(Ok(Scalar::U32), |v| self.scalar(*v, "operand"))?;
+        Ok(row.gives.ty(first))
     }
 
     /// Checks the operands of an effect.
@@ -488,8 +460,10 @@ impl<'a> Declarations<'a> {
                 }
                 self.expect(*v, &at.ty, "stored value")
             }
-            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet => Ok(()),
-            Effect::Nap(v) => self.expect(*v, &Type::U32, "time of a nap"),
+            Effect::Device(op, args) => match self.device(*op, args)? {
+                Some(_) => Err(TypeError::Invalid(format!("`{}` gives a value", op.row().word()))),
+                None => Ok(()),
+            },
             Effect::Print(pieces, args) => {
                 let wanted = pieces.iter().filter(|p| matches!(p, PrintPiece::Arg(_))).count();
                 if wanted != args.len() {

@@ -1,8 +1,6 @@
 //! Replaces calls of device functions by their code.
 
-use crate::ir::{
-    Base, Block, Body, Effect, Inst, Kernel, Local, LocalId, Op, Place, Step, Stmt, Type, Value,
-};
+use crate::ir::{Base, Block, Body, Effect, Inst, Kernel, Local, LocalId, Op, Place, Stmt, Type, Value};
 
 /// A copy of `kernel` in which every device function is inlined wherever it is called and then dropped.
 pub(crate) fn inline_functions(kernel: &Kernel) -> Kernel {
@@ -102,71 +100,14 @@ impl Renaming {
         self.values.get(v.0 as usize).copied().unwrap_or(v)
     }
 
-    fn place(&self, place: &Place) -> Place {
-        Place {
-            base: match place.base {
-                Base::Local(id) => Base::Local(LocalId(id.0 + self.first_local)),
-                other => other,
-            },
-            path: place
-                .path
-                .iter()
-                .map(|step| match step {
-                    Step::Index(v) => Step::Index(self.value(*v)),
-                    Step::Field(i) => Step::Field(*i),
-                })
-                .collect(),
-        }
-    }
-
-    fn all(&self, vs: &[Value]) -> Vec<Value> {
-        vs.iter().map(|v| self.value(*v)).collect()
-    }
-
-    fn op(&self, op: &Op) -> Op {
-        let v = |v: &Value| self.value(*v);
-        match op {
-            Op::Const(..)
-            | Op::Zero(_)
-            | Op::Param(_)
-            | Op::Builtin(_)
-            | Op::Len(..)
-            | Op::IsDead
-            | Op::Clock => op.clone(),
-            Op::CatchFault(a) => Op::CatchFault(v(a)),
-            Op::Unary(op, a) => Op::Unary(*op, v(a)),
-            Op::Binary(op, a, b) => Op::Binary(*op, v(a), v(b)),
-            Op::Ternary(op, a, b, c) => Op::Ternary(*op, v(a), v(b), v(c)),
-            Op::Cast(to, a) => Op::Cast(*to, v(a)),
-            Op::Bitcast(to, a) => Op::Bitcast(*to, v(a)),
-            Op::Compose(ty, parts) => Op::Compose(ty.clone(), self.all(parts)),
-            Op::Extract(a, i) => Op::Extract(v(a), *i),
-            Op::Insert(a, i, b) => Op::Insert(v(a), *i, v(b)),
-            Op::Load(place, sync) => Op::Load(self.place(place), *sync),
-            Op::Atomic(op, place, a, sync) => Op::Atomic(*op, self.place(place), v(a), *sync),
-            Op::CompareExchange {
-                place,
-                expected,
-                new,
-                sync,
-            } => Op::CompareExchange {
-                place: self.place(place),
-                expected: v(expected),
-                new: v(new),
-                sync: *sync,
-            },
-            Op::Subgroup(op, a, lane) => Op::Subgroup(*op, v(a), lane.as_ref().map(v)),
-            Op::Call(f, args) => Op::Call(*f, self.all(args)),
-        }
-    }
-
-    fn effect(&self, effect: &Effect) -> Effect {
-        match effect {
-            Effect::Store(place, v, sync) => Effect::Store(self.place(place), self.value(*v), *sync),
-            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet => effect.clone(),
-            Effect::Nap(v) => Effect::Nap(self.value(*v)),
-            Effect::Print(pieces, args) => Effect::Print(pieces.clone(), self.all(args)),
-            Effect::Fault(kind, operands) => Effect::Fault(*kind, self.all(operands)),
+    /// The callee's variables stand behind those of the body.
+    fn place(&self, place: Option<&mut Place>) {
+        if let Some(Place {
+            base: Base::Local(id),
+            ..
+        }) = place
+        {
+            id.0 += self.first_local;
         }
     }
 
@@ -175,8 +116,18 @@ impl Renaming {
         let mut out = Vec::with_capacity(block.0.len());
         for stmt in &block.0 {
             let inst = match &stmt.inst {
-                Inst::Let(v, op) => Inst::Let(self.value(*v), self.op(op)),
-                Inst::Do(effect) => Inst::Do(self.effect(effect)),
+                Inst::Let(v, op) => {
+                    let mut op = op.clone();
+                    op.operands_mut(&mut |v| *v = self.value(*v));
+                    self.place(op.place_mut());
+                    Inst::Let(self.value(*v), op)
+                }
+                Inst::Do(effect) => {
+                    let mut effect = effect.clone();
+                    effect.operands_mut(&mut |v| *v = self.value(*v));
+                    self.place(effect.place_mut());
+                    Inst::Do(effect)
+                }
                 Inst::If(c, a, b) => Inst::If(self.value(*c), self.block(a, depth), self.block(b, depth)),
                 Inst::Switch {
                     selector,

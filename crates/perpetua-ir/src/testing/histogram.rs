@@ -21,11 +21,7 @@ pub fn histogram(kernel: &Kernel) -> BTreeMap<&'static str, usize> {
                         Base::Shared(_) => "store workgroup",
                         Base::Local(_) | Base::Constant(_) => "store local",
                     },
-                    Effect::Barrier => "barrier",
-                    Effect::Fence(_) => "fence",
-                    Effect::Converge => "converge",
-                    Effect::Meet => "meet",
-                    Effect::Nap(_) => "nap",
+                    Effect::Device(op, _) => op.row().counted_as(),
                     Effect::Print(..) => "print",
                     Effect::Fault(..) => "fault",
                 },
@@ -75,19 +71,7 @@ fn operation(op: &Op) -> &'static str {
             AtomicOp::Exchange => "atomic exchange",
         },
         Op::CompareExchange { .. } => "compare exchange",
-        Op::Subgroup(op, ..) => match op {
-            SubgroupOp::Shuffle
-            | SubgroupOp::ShuffleUp
-            | SubgroupOp::ShuffleDown
-            | SubgroupOp::ShuffleXor
-            | SubgroupOp::BroadcastFirst => "subgroup shuffle",
-            SubgroupOp::Any | SubgroupOp::All | SubgroupOp::Ballot => "subgroup vote",
-            SubgroupOp::Reduce(_) => "subgroup reduce",
-            SubgroupOp::InclusiveScan(_) | SubgroupOp::ExclusiveScan(_) => "subgroup scan",
-        },
+        Op::Device(op, _) => op.row().counted_as(),
         Op::Call(..) => "call",
-        Op::IsDead => "is_dead",
-        Op::Clock => "clock",
-        Op::CatchFault(_) => "catch fault",
     }
 }

@@ -6,6 +6,7 @@ use super::compact::compact;
 use super::config::Config;
 use super::generator::generate;
 use crate::ir::*;
+use crate::ops::Meeting;
 use crate::verify::verify;
 
 /// Shortens a tape as long as the case that it makes still fails; gives the shortest one found, with its case.
@@ -244,9 +245,7 @@ impl Pinned {
                 };
                 (here, depth)
             }
-            Inst::Do(
-                Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet | Effect::Nap(_),
-            ) => (true, depth),
+            Inst::Do(Effect::Device(..)) => (true, depth),
             // What leaves only what is inside the statement goes with it.
             Inst::Break(to) => (*to >= depth, depth),
             Inst::Loop(_) | Inst::Labeled(_) => (false, depth + 1),
@@ -316,7 +315,8 @@ impl Pinned {
 
 fn shared_op(op: &Op) -> bool {
     match op {
-        Op::Atomic(..) | Op::CompareExchange { .. } | Op::Subgroup(..) => true,
+        Op::Atomic(..) | Op::CompareExchange { .. } => true,
+        Op::Device(op, _) => op.row().meeting != Meeting::Alone,
         // A function may have a barrier; whether it may go, the verifier cannot say.
         Op::Call(..) => true,
         Op::Load(place, sync) => sync.is_some() || matches!(place.base, Base::Shared(_)),

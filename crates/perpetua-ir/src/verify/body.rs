@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use super::error::{Cause, Site, VerifyErrors, type_text};
 use super::types::is_unit;
 use crate::ir::*;
+use crate::ops::{Meeting, Stands};
 
 /// Whether a value can be read here.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,13 +65,11 @@ pub(super) fn check(kernel: &Kernel, function: Option<(usize, &Function)>, error
 
 /// Whether lanes exchange values or wait for each other in a statement.
 fn exchanges_in(inst: &Inst) -> bool {
-    matches!(
-        inst,
-        Inst::Let(_, Op::Subgroup(..)) | Inst::Do(Effect::Barrier | Effect::Converge | Effect::Meet)
-    ) || inst
-        .blocks()
-        .into_iter()
-        .any(|b| b.0.iter().any(|stmt| exchanges_in(&stmt.inst)))
+    inst.device().is_some_and(|op| op.row().meeting != Meeting::Alone)
+        || inst
+            .blocks()
+            .into_iter()
+            .any(|b| b.0.iter().any(|stmt| exchanges_in(&stmt.inst)))
 }
 
 impl<'a> Check<'a, '_> {
@@ -87,13 +86,19 @@ impl<'a> Check<'a, '_> {
                 self.fail(number, stmt, Cause::AfterTerminator(by));
             }
             self.operands(number, stmt);
-            if matches!(stmt.inst, Inst::Let(_, Op::CatchFault(_))) && !after_label {
-                let misplaced =
-                    "`catch_fault` stands directly behind a labelled block: write `'name: { … }` before it";
-                self.fail(number, stmt, TypeError::Invalid(misplaced.into()));
+            let device = stmt.inst.device();
+            if let Some(row) = device.map(DeviceOp::row)
+                && row.stands == Stands::BehindBlock
+                && !after_label
+            {
+                let misplaced = format!(
+                    "`{}` stands directly behind a labelled block: write `'name: {{ … }}` before it",
+                    row.word()
+                );
+                self.fail(number, stmt, TypeError::Invalid(misplaced));
             }
             let caught = self.site.kernel.checks == Checks::Caught;
-            if caught && matches!(stmt.inst, Inst::Let(_, Op::CatchFault(_))) && exchanges {
+            if caught && device == Some(DeviceOp::CatchFault) && exchanges {
                 let together = "a block whose faults alone are checked must not exchange values among lanes, nor wait for them";
                 self.fail(number, stmt, TypeError::Invalid(together.into()));
             }
@@ -305,12 +310,7 @@ impl<'a> Check<'a, '_> {
                     });
                 }
             }
-            Effect::Barrier
-            | Effect::Fence(_)
-            | Effect::Converge
-            | Effect::Meet
-            | Effect::Nap(_)
-            | Effect::Print(..) => {}
+            Effect::Device(..) | Effect::Print(..) => {}
         }
         Ok(self.declarations.effect(effect)?)
     }

@@ -4,21 +4,25 @@
 //! In the order in which a kernel is checked: `declaration` checks types, names and tables, `body` each statement's
 //! types, scope and structure, `assign` that no variable is read before it is written, `uniform` that all lanes
 //! of a work-group meet at each barrier. Later checks assume what earlier ones established and run only when those
-//! found nothing. `capability` tells what a kernel needs of its target.
+//! found nothing. `facts` is what is handed on of all that.
 
 mod assign;
 mod body;
-mod capability;
 mod declaration;
 mod error;
+mod facts;
 mod types;
 mod uniform;
 
-use crate::ir::{Checks, Kernel};
+use std::sync::Arc;
 
-pub use capability::{capabilities, require};
+use crate::ir::{Checks, Kernel};
+use crate::ops::Meeting;
+
 pub use error::*;
+pub use facts::{Facts, require};
 pub use types::{MAX_PRIVATE_BYTES, MAX_SHARED_BYTES, MAX_TYPE_DEPTH};
+pub(crate) use uniform::Uniformity;
 
 /// Deepest nesting of blocks that the verifier accepts and the text form reads.
 pub const MAX_BLOCK_DEPTH: usize = 200;
@@ -30,6 +34,7 @@ pub const MAX_FUNCTION_PARAMS: usize = 127;
 #[derive(Clone, Debug)]
 pub struct Verified {
     kernel: Kernel,
+    facts: Arc<Facts>,
     trusted: bool,
 }
 
@@ -37,6 +42,11 @@ impl Verified {
     /// The kernel.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
+    }
+
+    /// What the verifier has found of it.
+    pub fn facts(&self) -> &Arc<Facts> {
+        &self.facts
     }
 
     /// Gives the kernel back, to change it.
@@ -53,8 +63,8 @@ impl Verified {
     /// enum is loaded that has no variant of that value, and all lanes of a work-group come to each barrier.
     pub unsafe fn trust(self) -> Verified {
         Verified {
-            kernel: self.kernel,
             trusted: true,
+            ..self
         }
     }
 
@@ -78,7 +88,9 @@ pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
         }
         body::check(&kernel, None, &mut errors);
     }
+    let mut facts = Facts::default();
     if errors.is_empty() {
+        facts = Facts::of(&kernel);
         for function in &kernel.functions {
             let site = error::Site {
                 kernel: &kernel,
@@ -94,13 +106,14 @@ pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
         };
         assign::check(site, &mut errors);
         // Where checks are explicit, lanes that have faulted walk on to the barriers by tests that look divergent.
-        if kernel.checks != Checks::Explicit {
-            uniform::check(&kernel, &mut errors);
+        if kernel.checks != Checks::Explicit && facts.meets(Meeting::Workgroup) {
+            facts.uniformity = Some(uniform::check(&kernel, &mut errors));
         }
     }
     if errors.is_empty() {
         Ok(Verified {
             kernel,
+            facts: Arc::new(facts),
             trusted: false,
         })
     } else {

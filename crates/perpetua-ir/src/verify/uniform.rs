@@ -7,6 +7,7 @@
 
 use super::error::{Cause, Divergence, Parting, Site, VerifyErrors};
 use crate::ir::*;
+use crate::ops::Meeting;
 
 /// How a value may differ between the lanes of a work-group.
 #[derive(Clone, Copy, Default)]
@@ -111,22 +112,49 @@ struct Analysis<'a, 'e> {
     exits: Vec<Flow>,
     /// By number of a statement: index of the reason that it gives, so that repetition adds none.
     sources: Vec<Option<usize>>,
+    /// By number of a statement: whether lanes may come to it apart for a reason that is no parameter.
+    flow: Vec<bool>,
     summary: Summary,
     number: u32,
     changed: bool,
     report: bool,
 }
 
+/// What of a kernel's own body is the same for all lanes of a work-group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Uniformity {
+    /// Whether each value may differ between the lanes of a work-group.
+    values: Vec<bool>,
+    /// Likewise each variable.
+    locals: Vec<bool>,
+    /// By number of the statement in pre-order: whether lanes may come to it apart.
+    flow: Vec<bool>,
+}
+
+impl Uniformity {
+    /// Looks at a kernel that has been verified, or was made of such a one.
+    pub(crate) fn of(kernel: &Kernel) -> Uniformity {
+        check(kernel, &mut VerifyErrors::of(kernel))
+    }
+
+    /// Whether a value is the same for all lanes that compute it together.
+    pub(crate) fn value(&self, v: Value) -> bool {
+        !self.values.get(v.0 as usize).copied().unwrap_or(false)
+    }
+
+    /// Whether a variable is the same for all lanes at all times.
+    pub(crate) fn local(&self, id: LocalId) -> bool {
+        !self.locals.get(id.0 as usize).copied().unwrap_or(false)
+    }
+
+    /// Whether all lanes of a group come to this statement together.
+    pub(crate) fn flow(&self, statement: usize) -> bool {
+        !self.flow.get(statement).copied().unwrap_or(false)
+    }
+}
+
 /// Checks all barriers of a kernel.
-pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) {
-    let mut has_barrier = false;
-    for body in kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]) {
-        body.block
-            .walk(&mut |stmt| has_barrier |= matches!(stmt.inst, Inst::Do(Effect::Barrier)));
-    }
-    if !has_barrier {
-        return;
-    }
+pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) -> Uniformity {
     let site = Site {
         kernel,
         function: None,
@@ -142,6 +170,7 @@ pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) {
         locals: Vec::new(),
         exits: Vec::new(),
         sources: Vec::new(),
+        flow: Vec::new(),
         summary: Summary::default(),
         number: 0,
         changed: false,
@@ -157,6 +186,12 @@ pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) {
         analysis.summaries.push(summary);
     }
     analysis.body(site, 0);
+    let apart = |taints: &[Taint]| taints.iter().map(|taint| taint.why.is_some()).collect();
+    Uniformity {
+        values: apart(&analysis.values),
+        locals: apart(&analysis.locals),
+        flow: analysis.flow,
+    }
 }
 
 impl<'a> Analysis<'a, '_> {
@@ -171,6 +206,7 @@ impl<'a> Analysis<'a, '_> {
         self.locals = vec![Taint::default(); site.body.locals.len()];
         self.exits = vec![Flow::default(); statements];
         self.sources = vec![None; statements];
+        self.flow = vec![false; statements];
         self.summary = Summary::default();
         self.report = false;
         loop {
@@ -190,6 +226,9 @@ impl<'a> Analysis<'a, '_> {
         for stmt in &block.0 {
             let number = self.number;
             self.number += 1;
+            if let Some(apart) = self.flow.get_mut(number as usize) {
+                *apart |= flow.parting.is_some();
+            }
             let left = self.statement(number, stmt, level, flow);
             // Where some lanes have left, the others go on without them.
             for escape in &left {
@@ -314,13 +353,6 @@ impl<'a> Analysis<'a, '_> {
             Op::Builtin(Builtin::SubgroupLane) => {
                 self.source(number, stmt, || "`subgroup_lane` is each lane's own".into())
             }
-            Op::IsDead | Op::CatchFault(_) => self.source(number, stmt, || "lanes fault one by one".into()),
-            Op::Clock => self.source(number, stmt, || {
-                "each lane reads the clock at its own time".into()
-            }),
-            Op::Subgroup(..) => self.source(number, stmt, || {
-                "a subgroup operation gives each subgroup its own result".into()
-            }),
             Op::Atomic(..) | Op::CompareExchange { .. } => self.source(number, stmt, || {
                 "an atomic operation gives each lane its own result".into()
             }),
@@ -355,6 +387,9 @@ impl<'a> Analysis<'a, '_> {
                 taint
             }
             Op::Call(f, args) => self.call(number, stmt, *f as usize, args, flow),
+            _ if let Some(why) = stmt.inst.device().and_then(|op| op.row().same.apart()) => {
+                self.source(number, stmt, || why.into())
+            }
             _ => {
                 let mut taint = Taint::default();
                 op.operands(&mut |v| {
@@ -379,17 +414,12 @@ impl<'a> Analysis<'a, '_> {
                     }
                 }
             }
-            Effect::Barrier => {
+            Effect::Device(op, _) if op.row().meeting == Meeting::Workgroup => {
                 self.summary.barrier.get_or_insert(stmt.line);
                 self.summary.needs |= flow.params;
                 self.divergent(number, stmt, flow, None);
             }
-            Effect::Fence(_)
-            | Effect::Converge
-            | Effect::Meet
-            | Effect::Nap(_)
-            | Effect::Print(..)
-            | Effect::Fault(..) => {}
+            Effect::Device(..) | Effect::Print(..) | Effect::Fault(..) => {}
         }
     }
 

@@ -319,10 +319,10 @@ fn subgroup_operations_compile_on_every_type() {
             let lane = buffers.input(k, Scalar::U32)?;
             let condition = buffers.input(k, Scalar::Bool)?;
             for op in [SubgroupOp::Any, SubgroupOp::All] {
-                let v = k.op(Op::Subgroup(op, condition, None))?;
+                let v = k.op(Op::subgroup(op, condition, None))?;
                 buffers.keep(k, v)?;
             }
-            let votes = k.op(Op::Subgroup(SubgroupOp::Ballot, condition, None))?;
+            let votes = k.op(Op::subgroup(SubgroupOp::Ballot, condition, None))?;
             let first = k.op(Op::Extract(votes, 0))?;
             buffers.keep(k, first)?;
             for b in [Builtin::SubgroupLane, Builtin::SubgroupSize] {
@@ -337,10 +337,10 @@ fn subgroup_operations_compile_on_every_type() {
                     SubgroupOp::ShuffleDown,
                     SubgroupOp::ShuffleXor,
                 ] {
-                    let v = k.op(Op::Subgroup(op, x, Some(lane)))?;
+                    let v = k.op(Op::subgroup(op, x, Some(lane)))?;
                     buffers.keep(k, v)?;
                 }
-                let v = k.op(Op::Subgroup(SubgroupOp::BroadcastFirst, x, None))?;
+                let v = k.op(Op::subgroup(SubgroupOp::BroadcastFirst, x, None))?;
                 buffers.keep(k, v)?;
                 for r in ReduceOp::ALL {
                     if !s.is_int() && matches!(r, ReduceOp::And | ReduceOp::Or | ReduceOp::Xor) {
@@ -351,7 +351,7 @@ fn subgroup_operations_compile_on_every_type() {
                         SubgroupOp::InclusiveScan(r),
                         SubgroupOp::ExclusiveScan(r),
                     ] {
-                        let v = k.op(Op::Subgroup(op, x, None))?;
+                        let v = k.op(Op::subgroup(op, x, None))?;
                         buffers.keep(k, v)?;
                     }
                 }

@@ -199,7 +199,7 @@ fn dead_lanes_walk_to_barriers() {
         let i = k.global_id(Axis::X)?;
         let v = k.load(Place::element(x, i))?;
         k.store(Place::element(tile, lane), v)?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         let stride = k.local("stride", Type::U32);
         let half = k.u32(128);
         k.store(Place::local(stride), half)?;
@@ -219,7 +219,7 @@ fn dead_lanes_walk_to_barriers() {
                 let v = k.binary(Add, u, v)?;
                 k.store(Place::element(tile, lane), v)
             })?;
-            k.effect(Effect::Barrier)?;
+            k.effect(DeviceOp::Barrier.into())?;
             let two = k.u32(2);
             let s = k.binary(Div, s, two)?;
             k.store(Place::local(stride), s)

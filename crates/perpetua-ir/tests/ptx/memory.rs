@@ -147,7 +147,7 @@ fn workgroup_memory_and_tables() {
         let n = k.op(Op::Len(more, Scalar::U32))?;
         let s = k.load(Place::element(Base::Constant(1), z))?;
         k.store(Place::element(more, s), w)?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         let far = k.load(Place::element(grid, z).step(Step::Index(x)))?;
         k.store(Place::element(y, n), far)
     }));

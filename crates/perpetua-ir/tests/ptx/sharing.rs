@@ -51,7 +51,9 @@ fn atomics_on(s: Scalar) -> Kernel {
                 }
             }
         }
-        SCOPES.iter().try_for_each(|s| k.effect(Effect::Fence(*s)))
+        SCOPES
+            .iter()
+            .try_for_each(|s| k.effect(DeviceOp::Fence(*s).into()))
     })
 }
 
@@ -114,7 +116,7 @@ fn subgroup_on(k: &mut KernelBuilder, s: Scalar) -> Built {
         }
     }
     for (op, arg) in all {
-        let r = k.op(Op::Subgroup(op, v, arg))?;
+        let r = k.op(Op::subgroup(op, v, arg))?;
         k.store(Place::element(y, i), r)?;
     }
     Ok(())
@@ -147,14 +149,14 @@ fn masks_follow_control_flow() {
         })?;
         let lane = k.builtin(Builtin::SubgroupLane);
         let sum = |k: &mut KernelBuilder| -> Built {
-            let v = k.op(Op::Subgroup(SubgroupOp::Reduce(ReduceOp::Add), lane, None))?;
+            let v = k.op(Op::subgroup(SubgroupOp::Reduce(ReduceOp::Add), lane, None))?;
             k.store(Place::element(y, i), v)
         };
         let one = k.u32(1);
         let bit = k.binary(And, lane, one)?;
         let odd = k.binary(Eq, bit, one)?;
         k.if_else(odd, sum, |k| {
-            let v = k.op(Op::Subgroup(SubgroupOp::Ballot, odd, None))?;
+            let v = k.op(Op::subgroup(SubgroupOp::Ballot, odd, None))?;
             let v = k.op(Op::Extract(v, 0))?;
             k.store(Place::element(y, i), v)
         })?;
@@ -170,7 +172,7 @@ fn masks_follow_control_flow() {
             })?;
             sum(k)?;
             let low = k.binary(Lt, at, lane)?;
-            let any = k.op(Op::Subgroup(SubgroupOp::Any, low, None))?;
+            let any = k.op(Op::subgroup(SubgroupOp::Any, low, None))?;
             k.if_(any, sum)?;
             let next = k.binary(Add, at, one)?;
             k.store(Place::local(j), next)

@@ -5,8 +5,8 @@ use super::dialect::Dialect;
 use super::expr::Expr;
 use super::module::Module;
 use super::writer::{Spot, Writer};
-use crate::ir::{AtomicOp, Base, Builtin, PrintPiece, Scalar, Scope, SubgroupOp, Sync, Type};
-use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::ir::{AtomicOp, Base, Builtin, DeviceOp, PrintPiece, Scalar, Sync, Type};
+use crate::ops::{BinaryOp, DeviceRow, TernaryOp, UnaryOp};
 
 /// A dialect of C. Methods called as those of [`Dialect`] mean what they mean there.
 pub(crate) trait CDialect: CNames {
@@ -28,8 +28,6 @@ pub(crate) trait CDialect: CNames {
 
     fn length(&self, w: &mut Writer<'_>, base: Base, s: Scalar) -> Expr;
 
-    fn dead(&self, m: &Module<'_>) -> Expr;
-
     fn load(&self, w: &mut Writer<'_>, spot: &Spot, sync: Option<Sync>) -> Expr;
 
     fn store(&self, w: &mut Writer<'_>, spot: &Spot, value: &Expr, sync: Option<Sync>);
@@ -45,37 +43,12 @@ pub(crate) trait CDialect: CNames {
         sync: Sync,
     ) -> Expr;
 
-    fn subgroup(
-        &self,
-        w: &mut Writer<'_>,
-        op: SubgroupOp,
-        s: Scalar,
-        value: &Expr,
-        arg: Option<&Expr>,
-    ) -> Expr;
+    fn words(&self, row: &DeviceRow) -> Option<&'static str>;
+
+    fn device(&self, w: &mut Writer<'_>, op: DeviceOp, s: Scalar, args: &[Expr]) -> Option<Expr>;
 
     /// What device function `f` is passed behind the scenes.
     fn hidden_arguments(&self, m: &Module<'_>, f: u32) -> Vec<String>;
-
-    fn barrier(&self, w: &mut Writer<'_>);
-
-    fn fence(&self, w: &mut Writer<'_>, scope: Scope);
-
-    fn clock(&self, _: &Module<'_>) -> Option<Expr> {
-        None
-    }
-
-    fn catch_fault(&self, _: &Module<'_>) -> Option<Expr> {
-        None
-    }
-
-    fn converge(&self, _: &mut Writer<'_>) -> bool {
-        false
-    }
-
-    fn nap(&self, _: &mut Writer<'_>, _: &Expr) -> bool {
-        false
-    }
 
     fn print(&self, w: &mut Writer<'_>, site: u32, pieces: &[PrintPiece], args: &[(Scalar, Expr)]);
 
@@ -179,10 +152,6 @@ impl<T: CDialect> Dialect for T {
         CDialect::length(self, w, base, s)
     }
 
-    fn dead(&self, m: &Module<'_>) -> Expr {
-        CDialect::dead(self, m)
-    }
-
     fn load(&self, w: &mut Writer<'_>, spot: &Spot, sync: Option<Sync>) -> Expr {
         CDialect::load(self, w, spot, sync)
     }
@@ -215,15 +184,12 @@ impl<T: CDialect> Dialect for T {
         CDialect::compare_exchange(self, w, spot, expected, new, sync)
     }
 
-    fn subgroup(
-        &self,
-        w: &mut Writer<'_>,
-        op: SubgroupOp,
-        s: Scalar,
-        value: &Expr,
-        arg: Option<&Expr>,
-    ) -> Expr {
-        CDialect::subgroup(self, w, op, s, value, arg)
+    fn words(&self, row: &DeviceRow) -> Option<&'static str> {
+        CDialect::words(self, row)
+    }
+
+    fn device(&self, w: &mut Writer<'_>, op: DeviceOp, s: Scalar, args: &[Expr]) -> Option<Expr> {
+        CDialect::device(self, w, op, s, args)
     }
 
     fn call(&self, m: &Module<'_>, f: u32, args: &[Expr]) -> Expr {
@@ -235,30 +201,6 @@ impl<T: CDialect> Dialect for T {
 
     fn discard(&self, _: &Type, value: &Expr) -> String {
         format!("{};", value.text)
-    }
-
-    fn barrier(&self, w: &mut Writer<'_>) {
-        CDialect::barrier(self, w);
-    }
-
-    fn fence(&self, w: &mut Writer<'_>, scope: Scope) {
-        CDialect::fence(self, w, scope);
-    }
-
-    fn clock(&self, m: &Module<'_>) -> Option<Expr> {
-        CDialect::clock(self, m)
-    }
-
-    fn catch_fault(&self, m: &Module<'_>) -> Option<Expr> {
-        CDialect::catch_fault(self, m)
-    }
-
-    fn converge(&self, w: &mut Writer<'_>) -> bool {
-        CDialect::converge(self, w)
-    }
-
-    fn nap(&self, w: &mut Writer<'_>, nanoseconds: &Expr) -> bool {
-        CDialect::nap(self, w, nanoseconds)
     }
 
     fn print(&self, w: &mut Writer<'_>, site: u32, pieces: &[PrintPiece], args: &[(Scalar, Expr)]) {

@@ -4,8 +4,8 @@
 use super::expr::Expr;
 use super::module::Module;
 use super::writer::{Spot, Writer};
-use crate::ir::{AtomicOp, Base, Builtin, PrintPiece, Scalar, Scope, SubgroupOp, Sync, Type};
-use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::ir::{AtomicOp, Base, Builtin, DeviceOp, PrintPiece, Scalar, Sync, Type};
+use crate::ops::{BinaryOp, DeviceRow, TernaryOp, UnaryOp};
 
 /// A C-like language.
 pub(crate) trait Dialect {
@@ -68,9 +68,6 @@ pub(crate) trait Dialect {
     /// Number of elements, as `u32` or `u64`.
     fn length(&self, w: &mut Writer<'_>, base: Base, s: Scalar) -> Expr;
 
-    /// Whether the lane has faulted.
-    fn dead(&self, m: &Module<'_>) -> Expr;
-
     /// An access to anything but a local variable.
     fn load(&self, w: &mut Writer<'_>, spot: &Spot, sync: Option<Sync>) -> Expr;
 
@@ -99,47 +96,18 @@ pub(crate) trait Dialect {
         used: bool,
     ) -> Expr;
 
-    /// An exchange among lanes of values of type `s`.
-    fn subgroup(
-        &self,
-        w: &mut Writer<'_>,
-        op: SubgroupOp,
-        s: Scalar,
-        value: &Expr,
-        arg: Option<&Expr>,
-    ) -> Expr;
+    /// The words for an operation of the device, if its row has them.
+    fn words(&self, row: &DeviceRow) -> Option<&'static str>;
+
+    /// An operation of the device for which the row has no words, with a first operand of type `s`: its value, or the statement for one
+    /// that gives none. `None` for what the target lacks a capability for.
+    fn device(&self, w: &mut Writer<'_>, op: DeviceOp, s: Scalar, args: &[Expr]) -> Option<Expr>;
 
     /// The call of device function `f`.
     fn call(&self, m: &Module<'_>, f: u32, args: &[Expr]) -> Expr;
 
     /// A statement for its effect alone.
     fn discard(&self, ty: &Type, value: &Expr) -> String;
-
-    /// Waits for the work-group.
-    fn barrier(&self, w: &mut Writer<'_>);
-
-    /// Orders this lane's accesses.
-    fn fence(&self, w: &mut Writer<'_>, scope: Scope);
-
-    /// The device's clock; `None` where kernels cannot stay.
-    fn clock(&self, _: &Module<'_>) -> Option<Expr> {
-        None
-    }
-
-    /// The fault that this lane has met, which ends with that; `None` where kernels cannot stay.
-    fn catch_fault(&self, _: &Module<'_>) -> Option<Expr> {
-        None
-    }
-
-    /// Brings the subgroup's lanes together; false where kernels cannot stay.
-    fn converge(&self, _: &mut Writer<'_>) -> bool {
-        false
-    }
-
-    /// Lets others run for about so many nanoseconds; false where kernels cannot stay.
-    fn nap(&self, _: &mut Writer<'_>, _: &Expr) -> bool {
-        false
-    }
 
     /// Prints.
     fn print(&self, w: &mut Writer<'_>, site: u32, pieces: &[PrintPiece], args: &[(Scalar, Expr)]);

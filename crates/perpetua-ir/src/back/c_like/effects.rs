@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::expr::Reads;
-use crate::ir::{Base, Block, Builtin, Effect, Inst, Kernel, MemOrder, Op, Place};
+use crate::back::Capability;
+use crate::ir::{Base, Block, Builtin, DeviceOp, Effect, Inst, Kernel, MemOrder, Op, Place};
+use crate::ops::Orders;
 
 /// What a function does to memory, calls included. Its own variables do not count.
 #[derive(Clone, Debug, Default)]
@@ -50,11 +52,23 @@ pub(crate) fn op_reads(op: &Op, functions: &[Effects]) -> Reads {
             .get(*f as usize)
             .map(|e| e.reads.clone())
             .unwrap_or_default(),
-        Op::IsDead | Op::CatchFault(_) => Reads {
-            dead: true,
+        Op::Device(op, _) => Reads {
+            dead: matches!(op.row().orders, Orders::ReadsFault | Orders::TakesFault),
             ..Reads::default()
         },
         _ => Reads::default(),
+    }
+}
+
+/// What an operation of the device writes, or orders so that reads must not pass it.
+fn device_writes(op: DeviceOp) -> Reads {
+    match op.row().orders {
+        Orders::Memory => all_shared_memory(),
+        Orders::TakesFault => Reads {
+            dead: true,
+            ..Reads::default()
+        },
+        Orders::Nothing | Orders::ReadsFault => Reads::default(),
     }
 }
 
@@ -73,12 +87,7 @@ pub(crate) fn op_writes(op: &Op, functions: &[Effects]) -> Reads {
             .get(*f as usize)
             .map(|e| e.writes.clone())
             .unwrap_or_default(),
-        Op::CatchFault(_) => Reads {
-            dead: true,
-            ..Reads::default()
-        },
-        // It is the time between what stands before it and what follows.
-        Op::Clock => all_shared_memory(),
+        Op::Device(op, _) => device_writes(*op),
         _ => Reads::default(),
     }
 }
@@ -89,9 +98,7 @@ fn effect_writes(effect: &Effect) -> Reads {
             Some(s) if s.order != MemOrder::Relaxed => all_shared_memory(),
             _ => base_reads(place.base),
         },
-        Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet | Effect::Nap(_) => {
-            all_shared_memory()
-        }
+        Effect::Device(op, _) => device_writes(*op),
         Effect::Print(..) => Reads::default(),
         Effect::Fault { .. } => Reads {
             dead: true,
@@ -104,9 +111,8 @@ fn effect_writes(effect: &Effect) -> Reads {
 pub(crate) fn is_pure(op: &Op, functions: &[Effects]) -> bool {
     match op {
         Op::Load(_, sync) => sync.is_none(),
-        Op::Atomic(..) | Op::CompareExchange { .. } | Op::Subgroup(..) | Op::Clock | Op::CatchFault(_) => {
-            false
-        }
+        Op::Atomic(..) | Op::CompareExchange { .. } => false,
+        Op::Device(op, _) => op.row().pure,
         Op::Call(f, _) => functions
             .get(*f as usize)
             .is_some_and(|e| !e.acts && e.writes.is_empty()),
@@ -142,7 +148,11 @@ pub(crate) fn of_functions(kernel: &Kernel) -> Vec<Effects> {
             match &stmt.inst {
                 Inst::Let(_, op) => {
                     e.reads.add(&op_reads(op, &all));
-                    e.acts |= matches!(op, Op::Subgroup(..) | Op::Load(_, Some(_)) | Op::Clock);
+                    e.acts |= match op {
+                        Op::Load(_, sync) => sync.is_some(),
+                        Op::Device(op, _) => !op.row().pure,
+                        _ => false,
+                    };
                     if let Op::Call(f, _) = op {
                         e.acts |= all.get(*f as usize).is_some_and(|e| e.acts);
                     }
@@ -158,21 +168,6 @@ pub(crate) fn of_functions(kernel: &Kernel) -> Vec<Effects> {
         all.push(e);
     }
     all
-}
-
-/// Whether the kernel catches faults of its own lanes.
-pub(crate) fn catches_faults(kernel: &Kernel) -> bool {
-    kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::CatchFault(_))))
-}
-
-/// Whether the kernel asks anywhere if the lane has faulted.
-pub(crate) fn asks_for_dead(kernel: &Kernel) -> bool {
-    let mut asked = false;
-    for body in kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]) {
-        body.block
-            .walk(&mut |stmt| asked |= matches!(stmt.inst, Inst::Let(_, Op::IsDead)));
-    }
-    asked
 }
 
 /// What code takes from its surroundings.
@@ -246,14 +241,19 @@ impl Needs {
                 Builtin::SubgroupLane => self.lane = true,
                 Builtin::SubgroupSize => self.subgroup_size = true,
             },
-            // Shuffles reckon with lanes; what they need beyond that is the dialect's.
-            Op::Subgroup(..) => {
-                self.lane = true;
-                self.subgroup_size = true;
-            }
-            Op::IsDead => self.dead = true,
+            Op::Device(op, _) => self.device(*op),
             _ => {}
         }
+    }
+
+    fn device(&mut self, op: DeviceOp) {
+        let row = op.row();
+        // Shuffles reckon with lanes; what they need beyond that is the dialect's.
+        if row.needs == Some(Capability::Subgroups) {
+            self.lane = true;
+            self.subgroup_size = true;
+        }
+        self.dead |= row.orders == Orders::ReadsFault;
     }
 
     fn effect(&mut self, effect: &Effect) {
@@ -265,7 +265,7 @@ impl Needs {
                 self.block_idx = true;
             }
             Effect::Print(..) => self.print = true,
-            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet | Effect::Nap(_) => {}
+            Effect::Device(op, _) => self.device(*op),
         }
     }
 

@@ -34,17 +34,21 @@ pub(super) use expr::{Bind, Expr};
 pub(super) use module::{COMPONENTS, Module, type_word};
 pub(super) use writer::{Spot, SpotStep, Writer, array_levels};
 
+use std::sync::Arc;
+
 use super::RenderError;
 use crate::fault::FaultSite;
 use crate::ir::{Body, Effect, Inst, Kernel, Scalar, Type};
 use crate::pass::checks::make_explicit;
 use crate::pass::{Operation, expand, expand_library, single_level};
 use crate::print::PrintSite;
-use crate::verify::Verified;
+use crate::verify::{Facts, Verified};
 
 /// A kernel ready to be written, with its sites. The `line` of fault and print statements is their site's number.
 pub(super) struct Prepared {
     pub(super) kernel: Kernel,
+    /// What is known of the kernel with its explicit checks; what the passes behind them add changes none of what is asked here.
+    pub(super) facts: Arc<Facts>,
     pub(super) faults: Vec<FaultSite>,
     pub(super) prints: Vec<PrintSite>,
 }
@@ -53,17 +57,22 @@ pub(super) struct Prepared {
 /// checked for as the kernel says, and library operators computed alike on every target, or neither.
 pub(super) fn prepare(verified: &Verified, native: &dyn Fn(&Operation) -> bool, checked: bool) -> Prepared {
     let explicit = make_explicit(verified);
-    let (mut kernel, faults, prints) = if checked {
-        explicit.into_parts()
+    let facts = Arc::clone(if checked {
+        explicit.facts()
     } else {
-        let (_, _, prints) = explicit.into_parts();
-        (verified.kernel().clone(), Vec::new(), prints)
-    };
+        verified.facts()
+    });
+    let (mut kernel, mut faults, prints) = explicit.into_parts();
+    if !checked {
+        kernel = verified.kernel().clone();
+        faults.clear();
+    }
     number_sites(&mut kernel);
     let kernel = if checked { expand_library(kernel) } else { kernel };
     let kernel = expand(kernel, native);
     Prepared {
         kernel: single_level(kernel),
+        facts,
         faults,
         prints,
     }

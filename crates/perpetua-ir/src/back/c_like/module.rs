@@ -4,11 +4,12 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use super::effects::{Effects, Needs, asks_for_dead};
+use super::Prepared;
+use super::effects::{Effects, Needs};
 use super::names::Names;
 use super::writer::array_levels;
 use crate::back::RenderError;
-use crate::ir::{Base, Effect, Inst, Kernel, Place, Type};
+use crate::ir::{Base, DeviceOp, Effect, Inst, Kernel, Place, Type};
 
 /// A kernel being written.
 pub(crate) struct Module<'a> {
@@ -52,7 +53,8 @@ struct State {
 }
 
 impl<'a> Module<'a> {
-    pub(crate) fn new(kernel: &'a Kernel, target: String, reserved: &[&[&'static str]]) -> Module<'a> {
+    pub(crate) fn new(prepared: &'a Prepared, target: String, reserved: &[&[&'static str]]) -> Module<'a> {
+        let kernel = &prepared.kernel;
         let reserved: HashSet<&'static str> = reserved.iter().copied().flatten().copied().collect();
         let mut names = Names::new(reserved.iter().copied());
         let entry = names.give(&kernel.name);
@@ -60,7 +62,7 @@ impl<'a> Module<'a> {
         let shared = kernel.shared.iter().map(|s| names.give(&s.name)).collect();
         let constants = kernel.constants.iter().map(|c| names.give(&c.name)).collect();
         let functions = kernel.functions.iter().map(|f| names.give(&f.name)).collect();
-        let asked = asks_for_dead(kernel);
+        let asked = prepared.facts.asks(DeviceOp::IsDead);
         let needs = Needs::of_functions(kernel, asked);
         let entry_needs = Needs::of(&kernel.body.block, &needs, asked);
         Module {
@@ -68,7 +70,7 @@ impl<'a> Module<'a> {
             effects: super::effects::of_functions(kernel),
             needs,
             entry_needs,
-            catches: super::effects::catches_faults(kernel),
+            catches: prepared.facts.asks(DeviceOp::CatchFault),
             entry,
             params,
             shared,

@@ -1,10 +1,10 @@
 //! Writes statements: operations, stores, choices, exits.
 
 use super::effects::writes;
-use super::expr::Expr;
+use super::expr::{Expr, Reads};
 use super::repeat::leaves_loop;
 use super::writer::{Frame, Spot, Writer, indent, is_whole};
-use crate::ir::{Base, Block, Effect, Inst, Op, Place, Scalar, Stmt, Sync, Value};
+use crate::ir::{Base, Block, DeviceOp, Effect, Inst, Op, Place, Scalar, Stmt, Sync, Value};
 use crate::ops::TernaryOp;
 
 impl<'m> Writer<'m> {
@@ -228,30 +228,10 @@ impl<'m> Writer<'m> {
         let written = writes(&stmt.inst, &self.m.effects);
         match effect {
             Effect::Store(place, v, sync) => self.store(stmt, place, *v, *sync),
-            Effect::Barrier => {
-                self.settle_reads(&written);
-                self.d.barrier(self);
-            }
-            Effect::Fence(scope) => {
-                self.settle_reads(&written);
-                self.d.fence(self, *scope);
-            }
-            // Targets without the capability never come here.
-            Effect::Meet => {
-                self.settle_reads(&written);
-                self.d.barrier(self);
-            }
-            Effect::Converge => {
-                self.settle_reads(&written);
-                if !self.d.converge(self) {
-                    self.m.unsupported(stmt.line, "what resident kernels need");
-                }
-            }
-            Effect::Nap(v) => {
-                let nanoseconds = self.take(*v);
-                self.settle_reads(&written);
-                if !self.d.nap(self, &nanoseconds) {
-                    self.m.unsupported(stmt.line, "what resident kernels need");
+            Effect::Device(op, args) => {
+                let statement = self.device(*op, args, &written).text;
+                if !statement.is_empty() {
+                    self.write(&format!("{statement};"));
                 }
             }
             Effect::Print(pieces, args) => {
@@ -439,11 +419,9 @@ impl<'m> Writer<'m> {
                 let used = self.uses.count_of(v.0) > 0;
                 self.d.compare_exchange(self, &spot, &expected, &new, *sync, used)
             }
-            Op::Subgroup(op, value, arg) => {
-                let s = self.scalar_of(*value);
-                let value = self.take(*value);
-                let arg = arg.map(|a| self.take(a));
-                self.d.subgroup(self, *op, s, &value, arg.as_ref())
+            Op::Device(op, args) => {
+                let written = writes(inst, &self.m.effects);
+                self.device(*op, args, &written)
             }
             Op::Call(f, args) => {
                 let args: Vec<Expr> = args.iter().map(|a| self.take(*a)).collect();
@@ -451,20 +429,30 @@ impl<'m> Writer<'m> {
                 self.settle_reads(&written);
                 self.d.call(self.m, *f, &args)
             }
-            Op::IsDead => self.d.dead(self.m),
-            Op::Clock | Op::CatchFault(_) => {
-                let written = writes(inst, &self.m.effects);
-                self.settle_reads(&written);
-                let e = match op {
-                    Op::Clock => self.d.clock(self.m),
-                    _ => self.d.catch_fault(self.m),
-                };
-                e.unwrap_or_else(|| {
-                    self.m.unsupported(self.line, "what resident kernels need");
-                    Expr::whole("unsupported")
-                })
-            }
         }
+    }
+
+    /// What is asked of the device: its value, or the statement for what gives none.
+    fn device(&mut self, op: DeviceOp, args: &'m [Value], written: &Reads) -> Expr {
+        let s = args.first().map_or(Scalar::U32, |v| self.scalar_of(*v));
+        let args: Vec<Expr> = args.iter().map(|v| self.take(*v)).collect();
+        self.settle_reads(written);
+        let row = op.row();
+        let e = match self.d.words(&row) {
+            Some(words) => {
+                let numbered = args.iter().enumerate();
+                let text = numbered.fold(words.to_owned(), |text, (i, a)| {
+                    text.replace(&format!("${i}"), &a.text)
+                });
+                Some(Expr::whole(text).reading(&args).at_run_time())
+            }
+            None => self.d.device(self, op, s, &args),
+        };
+        e.unwrap_or_else(|| {
+            // Targets without the capability never come here.
+            self.m.unsupported(self.line, format!("`{}`", row.word()));
+            Expr::whole("unsupported")
+        })
     }
 
     /// The expression, or the note that this dialect has none.

@@ -502,11 +502,7 @@ impl<'m> Writer<'m> {
             }
             Op::Cast(_, a) => self.hint(*a),
             Op::Atomic(..) | Op::CompareExchange { .. } => "old".into(),
-            Op::Subgroup(op, ..) => match op {
-                crate::ir::SubgroupOp::Reduce(_) => "total".into(),
-                crate::ir::SubgroupOp::Ballot => "votes".into(),
-                _ => "other".into(),
-            },
+            Op::Device(op, _) if !op.row().hint.is_empty() => op.row().hint.into(),
             _ if *self.type_of(v) == Type::BOOL => "test".into(),
             _ => "t".into(),
         }

@@ -3,8 +3,8 @@
 use super::super::c_like::c::{self, CNames};
 use super::super::c_like::{Bind, CDialect, Expr, Module, Spot, Writer};
 use super::{atomics, is_bits, report, resident, subgroup};
-use crate::ir::{AtomicOp, Axis, Base, Builtin, PrintPiece, Scalar, Scope, SubgroupOp, Sync, Type};
-use crate::ops::{BinaryOp, Spelling, TernaryOp, UnaryOp};
+use crate::ir::{AtomicOp, Axis, Base, Builtin, DeviceOp, PrintPiece, Scalar, Sync, Type};
+use crate::ops::{BinaryOp, DeviceRow, Spelling, TernaryOp, UnaryOp};
 use crate::pass::Operation;
 
 /// The dialect, with the names of what the kernel is passed behind the scenes.
@@ -328,15 +328,6 @@ impl CDialect for Cuda {
         }
     }
 
-    fn dead(&self, m: &Module<'_>) -> Expr {
-        if self.plain {
-            c::literal(self, Scalar::Bool, 0)
-        } else {
-            let _ = m;
-            Expr::whole(self.dead_name.clone())
-        }
-    }
-
     fn load(&self, w: &mut Writer<'_>, spot: &Spot, sync: Option<Sync>) -> Expr {
         let place = self.lvalue(w, spot);
         if let Some(sync) = sync {
@@ -376,51 +367,27 @@ impl CDialect for Cuda {
         atomics::compare_exchange(self, w, spot.scalar(), &place, expected, new, sync)
     }
 
-    fn subgroup(
-        &self,
-        w: &mut Writer<'_>,
-        op: SubgroupOp,
-        s: Scalar,
-        value: &Expr,
-        arg: Option<&Expr>,
-    ) -> Expr {
-        subgroup::operation(self, w, op, s, value, arg)
-    }
-
     fn hidden_arguments(&self, m: &Module<'_>, f: u32) -> Vec<String> {
         let needs = m.needs.get(f as usize);
         let hidden = needs.map(|n| super::hidden(m, self, n)).unwrap_or_default();
         hidden.into_iter().map(|(_, name)| name).collect()
     }
 
-    fn barrier(&self, w: &mut Writer<'_>) {
-        w.write("__syncthreads();");
+    fn words(&self, row: &DeviceRow) -> Option<&'static str> {
+        row.cuda
     }
 
-    fn fence(&self, w: &mut Writer<'_>, scope: Scope) {
-        w.write(match scope {
-            Scope::Workgroup => "__threadfence_block();",
-            Scope::Device => "__threadfence();",
-            Scope::System => "__threadfence_system();",
-        });
-    }
-
-    fn clock(&self, m: &Module<'_>) -> Option<Expr> {
-        Some(resident::clock(m))
-    }
-
-    fn catch_fault(&self, m: &Module<'_>) -> Option<Expr> {
-        Some(resident::catch_fault(self, m))
-    }
-
-    fn converge(&self, w: &mut Writer<'_>) -> bool {
-        w.write("__syncwarp();");
-        true
-    }
-
-    fn nap(&self, w: &mut Writer<'_>, nanoseconds: &Expr) -> bool {
-        w.write(&format!("__nanosleep({});", nanoseconds.text));
-        true
+    fn device(&self, w: &mut Writer<'_>, op: DeviceOp, s: Scalar, args: &[Expr]) -> Option<Expr> {
+        Some(match (op, args) {
+            (DeviceOp::Subgroup(op), [value, rest @ ..]) => {
+                subgroup::operation(self, w, op, s, value, rest.first())
+            }
+            (DeviceOp::Clock, _) => resident::clock(w.m),
+            (DeviceOp::CatchFault, _) => resident::catch_fault(self, w.m),
+            (DeviceOp::IsDead, _) if self.plain => c::literal(self, Scalar::Bool, 0),
+            (DeviceOp::IsDead, _) => Expr::whole(self.dead_name.clone()),
+            _ => return None,
+        })
     }
 
     fn print(&self, w: &mut Writer<'_>, site: u32, pieces: &[PrintPiece], args: &[(Scalar, Expr)]) {

@@ -36,7 +36,7 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
     let prepared = prepare(verified, &|operation| native(operation, plain), !plain);
     let kernel = &prepared.kernel;
     let target = if plain { "plain CUDA C" } else { "CUDA C" };
-    let m = Module::new(kernel, target.into(), &[CPP, words::CUDA]);
+    let m = Module::new(&prepared, target.into(), &[CPP, words::CUDA]);
     let d = Cuda::new(&m, plain);
 
     let mut functions = Vec::new();

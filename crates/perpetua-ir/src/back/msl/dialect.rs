@@ -3,8 +3,8 @@
 use super::super::c_like::c::{self, CNames};
 use super::super::c_like::{CDialect, Expr, Module, Spot, Writer};
 use super::{atomics, report, subgroup};
-use crate::ir::{AtomicOp, Axis, Base, Builtin, MemOrder, PrintPiece, Scalar, Scope, SubgroupOp, Sync, Type};
-use crate::ops::{BinaryOp, Spelling, TernaryOp, UnaryOp};
+use crate::ir::{AtomicOp, Axis, Base, Builtin, DeviceOp, MemOrder, PrintPiece, Scalar, Sync, Type};
+use crate::ops::{BinaryOp, DeviceRow, Spelling, TernaryOp, UnaryOp};
 use crate::pass::Operation;
 
 /// The dialect, with the names of what the kernel is passed behind the scenes.
@@ -238,10 +238,6 @@ impl CDialect for Msl {
         }
     }
 
-    fn dead(&self, _: &Module<'_>) -> Expr {
-        Expr::whole(self.dead_name.clone())
-    }
-
     fn load(&self, w: &mut Writer<'_>, spot: &Spot, sync: Option<Sync>) -> Expr {
         let place = self.lvalue(w, spot);
         if let Some(sync) = sync {
@@ -281,30 +277,29 @@ impl CDialect for Msl {
         atomics::compare_exchange(self, w, spot, &place, expected, new, sync)
     }
 
-    fn subgroup(
-        &self,
-        w: &mut Writer<'_>,
-        op: SubgroupOp,
-        s: Scalar,
-        value: &Expr,
-        arg: Option<&Expr>,
-    ) -> Expr {
-        subgroup::operation(self, w, op, s, value, arg)
-    }
-
     fn hidden_arguments(&self, m: &Module<'_>, f: u32) -> Vec<String> {
         let needs = m.needs.get(f as usize);
         let hidden = needs.map(|n| super::hidden(self, n)).unwrap_or_default();
         hidden.into_iter().map(|(_, name)| name).collect()
     }
 
-    fn barrier(&self, w: &mut Writer<'_>) {
-        w.write("threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);");
+    fn words(&self, row: &DeviceRow) -> Option<&'static str> {
+        row.msl
     }
 
-    fn fence(&self, w: &mut Writer<'_>, _: Scope) {
-        // The capability leaves none but those among a work-group's lanes.
-        atomics::fence(w, MemOrder::AcqRel);
+    fn device(&self, w: &mut Writer<'_>, op: DeviceOp, s: Scalar, args: &[Expr]) -> Option<Expr> {
+        Some(match (op, args) {
+            (DeviceOp::Subgroup(op), [value, rest @ ..]) => {
+                subgroup::operation(self, w, op, s, value, rest.first())
+            }
+            (DeviceOp::IsDead, _) => Expr::whole(self.dead_name.clone()),
+            (DeviceOp::Fence(_), _) => {
+                // The capability leaves none but those among a work-group's lanes.
+                atomics::fence(w, MemOrder::AcqRel);
+                Expr::whole("")
+            }
+            _ => return None,
+        })
     }
 
     fn print(&self, w: &mut Writer<'_>, _: u32, _: &[PrintPiece], _: &[(Scalar, Expr)]) {

@@ -52,7 +52,7 @@ pub(super) fn render(verified: &Verified) -> Result<Source, RenderError> {
     }
     let prepared = prepare(verified, &native, true);
     let kernel = &prepared.kernel;
-    let m = Module::new(kernel, "MSL".into(), &[CPP, words::METAL]);
+    let m = Module::new(&prepared, "MSL".into(), &[CPP, words::METAL]);
     let d = Msl::new(&m);
 
     let mut functions = Vec::new();

@@ -4,12 +4,13 @@
 //!
 //! In the order of the work: `signature` writes the module's head, parameters and tables; `frame` holds values
 //! and variables of the code being written; `statement` writes control flow; `integer`, `float` and `convert`
-//! operators; `memory` places, loads and stores, `copy` large values from one place to another; `atomic` what orders or changes memory atomically; `subgroup`
-//! exchanges among lanes; `report` faults and prints. `emit` is the text below them all.
+//! operators; `memory` places, loads and stores, `copy` large values from one place to another; `atomic` what orders or changes memory atomically; `device` what is asked of
+//! the device, `subgroup` exchanges among lanes; `report` faults and prints. `emit` is the text below them all.
 
 mod atomic;
 mod convert;
 mod copy;
+mod device;
 mod emit;
 mod float;
 mod frame;
@@ -22,12 +23,13 @@ mod statement;
 mod subgroup;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::{Capability, RenderError, Source};
 use crate::ir::{Builtin, Kernel, Scalar};
 use crate::pass::checks::make_explicit;
 use crate::pass::expand_library;
-use crate::verify::{Verified, require};
+use crate::verify::{Facts, Verified, require};
 use emit::{Emitter, Leaf};
 use frame::{Frame, Span};
 use memory::AddressKey;
@@ -51,11 +53,11 @@ pub fn render(verified: &Verified, sm: u32) -> Result<Source, RenderError> {
         .filter(|c| *c != Capability::Residency || sm >= RESIDENT);
     require(verified, &capabilities.collect(), &format!("PTX sm_{sm}"))?;
     let explicit = make_explicit(verified);
-    let at_once = explicit.dies_at_once();
+    let (at_once, facts) = (explicit.dies_at_once(), Arc::clone(explicit.facts()));
     let (kernel, faults, prints) = explicit.into_parts();
     let kernel = expand_library(kernel);
     signature::check_limits(&kernel, sm)?;
-    let (text, entry) = Renderer::new(&kernel, sm, at_once).run();
+    let (text, entry) = Renderer::new(&kernel, &facts, sm, at_once).run();
     Ok(Source {
         text,
         entry,
@@ -67,6 +69,7 @@ pub fn render(verified: &Verified, sm: u32) -> Result<Source, RenderError> {
 /// Renders one kernel.
 struct Renderer<'k> {
     kernel: &'k Kernel,
+    facts: &'k Facts,
     /// Name of the entry point.
     entry: String,
     sm: u32,
@@ -100,8 +103,6 @@ struct Renderer<'k> {
     caught: Option<Leaf>,
     /// Whether the kernel waits for something that comes while it runs.
     stays: bool,
-    /// Whether the kernel catches faults.
-    catches: bool,
     /// Registers of the common report of faults that end the lane: site, operands.
     report: Option<[Leaf; 3]>,
     /// The lanes that run together here, where subgroup operations need it.

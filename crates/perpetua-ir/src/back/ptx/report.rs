@@ -4,7 +4,7 @@ use super::Renderer;
 use super::emit::{Label, Leaf, emit, emit_once};
 use super::memory::Space;
 use crate::fault::record;
-use crate::ir::{Axis, Scalar, Value};
+use crate::ir::{Axis, DeviceOp, Scalar, Value};
 use crate::print::ring;
 
 /// Name of the parameter that holds the fault record's address.
@@ -55,7 +55,7 @@ impl Renderer<'_> {
         let done = self.out.label();
         // A lane that is dead already does not claim the record: it or another lane has.
         emit!(self, "mov.pred {dead}, 1");
-        if self.catches
+        if self.facts.asks(DeviceOp::CatchFault)
             && let Leaf::Imm(site) = site
         {
             let caught = self.caught_register();

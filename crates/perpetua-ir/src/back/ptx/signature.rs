@@ -10,9 +10,10 @@ use super::frame::{Exit, Frame, Span};
 use super::report::{PRINT_RING, RECORD, SITE_BASE};
 use super::runs::variable_alignment;
 use crate::back::{Capability, RenderError};
-use crate::ir::{Effect, Inst, Kernel, Op, ParamKind, Scalar, Type};
+use crate::ir::{DeviceOp, Kernel, ParamKind, Scalar, Type};
+use crate::ops::Meeting;
 use crate::pass::checks::first_sites;
-use crate::verify::capabilities;
+use crate::verify::Facts;
 
 /// Targets that PTX names, each with the PTX version that first did. A kernel for a newer device is rendered for
 /// the last one before it.
@@ -105,9 +106,10 @@ fn element_directive(size: u32) -> &'static str {
 }
 
 impl<'k> Renderer<'k> {
-    pub(super) fn new(kernel: &'k Kernel, sm: u32, at_once: bool) -> Renderer<'k> {
+    pub(super) fn new(kernel: &'k Kernel, facts: &'k Facts, sm: u32, at_once: bool) -> Renderer<'k> {
         Renderer {
             kernel,
+            facts,
             entry: identifier(&kernel.name),
             sm,
             at_once,
@@ -133,8 +135,7 @@ impl<'k> Renderer<'k> {
             variables: Vec::new(),
             dead: None,
             caught: None,
-            stays: kernel.contains(|inst| matches!(inst, Inst::Do(Effect::Nap(_)))),
-            catches: kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::CatchFault(_)))),
+            stays: facts.asks(DeviceOp::Nap),
             report: None,
             mask: None,
             uniform: HashSet::new(),
@@ -145,17 +146,10 @@ impl<'k> Renderer<'k> {
     pub(super) fn run(mut self) -> (String, String) {
         let next = self.first_sites.last().copied().unwrap_or_default();
         self.frame = self.frame(&self.kernel.body, &[], Exit::Kernel, next);
-        if self
-            .kernel
-            .contains(|inst| matches!(inst, Inst::Let(_, Op::Subgroup(..))))
-        {
+        if self.facts.meets(Meeting::Subgroup) {
             self.enter_warp();
         }
-        if !self.at_once
-            && self
-                .kernel
-                .contains(|inst| matches!(inst, Inst::Do(Effect::Fault(..))))
-        {
+        if !self.at_once && self.facts.faults() {
             self.dead_register();
         }
         if !self.block(&self.kernel.body.block) {
@@ -233,7 +227,7 @@ impl<'k> Renderer<'k> {
             .rev()
             .find(|(target, _)| *target <= self.sm)
             .unwrap_or(TARGETS[0]);
-        let resident = capabilities(self.kernel).contains_key(&Capability::Residency);
+        let resident = self.facts.needs(Capability::Residency);
         // The older targets' versions have no accesses of 16 bytes.
         let version = if resident && target < 100 { "8.4" } else { version };
         if !self.kernel.source.is_empty() {
@@ -285,10 +279,7 @@ impl<'k> Renderer<'k> {
         }
         list.push(format!("\t.param .u64 {RECORD}"));
         list.push(format!("\t.param .u32 {SITE_BASE}"));
-        if self
-            .kernel
-            .contains(|inst| matches!(inst, Inst::Do(Effect::Print(..))))
-        {
+        if self.facts.prints() {
             list.push(format!("\t.param .u64 {PRINT_RING}"));
         }
         list.join(",\n")

@@ -209,40 +209,14 @@ impl<'k> Renderer<'k> {
                 let d = self.compare_exchange(place, self.scalar_of(v), operands, *sync);
                 self.define_leaf(v, d);
             }
-            Op::Subgroup(op, a, lane) => {
-                let lane = lane.map(|l| self.leaf(l));
-                let leaves = self.subgroup(*op, self.scalar_of(*a), self.leaf(*a), lane);
+            Op::Device(op, args) => {
+                let leaves = self.device(*op, args);
                 let span = self.span(leaves);
                 self.define(v, span);
             }
             Op::Call(f, args) => {
                 let span = self.call(*f, args);
                 self.define(v, span);
-            }
-            Op::Clock => {
-                let d = self.out.wide();
-                emit!(self, "mov.u64 {d}, %globaltimer");
-                self.define_leaf(v, d);
-            }
-            Op::CatchFault(_) => {
-                let d = self.out.word();
-                let (caught, dead) = (self.caught_register(), self.dead_register());
-                emit!(self, "mov.u32 {d}, {caught}");
-                emit!(self, "mov.u32 {caught}, 0");
-                emit!(self, "mov.pred {dead}, 0");
-                self.define_leaf(v, d);
-            }
-            Op::IsDead => {
-                let d = match self.dead {
-                    Some(dead) => {
-                        let d = self.out.pred();
-                        self.copy(d, dead, Scalar::Bool);
-                        d
-                    }
-                    // A lane that faulted is not here.
-                    None => Leaf::Imm(0),
-                };
-                self.define_leaf(v, d);
             }
         }
     }
@@ -262,26 +236,8 @@ impl<'k> Renderer<'k> {
                 self.atomic_store(place, self.scalar_of(*v), self.leaf(*v), *sync);
                 false
             }
-            Effect::Barrier => {
-                emit!(self, "bar.sync 0");
-                false
-            }
-            Effect::Fence(scope) => {
-                emit!(self, "fence.acq_rel.{}", super::atomic::scope(*scope));
-                false
-            }
-            Effect::Converge => {
-                self.converge();
-                false
-            }
-            Effect::Meet => {
-                emit!(self, "barrier.sync 0");
-                self.met();
-                false
-            }
-            Effect::Nap(v) => {
-                let time = self.leaf(*v);
-                emit!(self, "nanosleep.u32 {time}");
+            Effect::Device(op, args) => {
+                self.device(*op, args);
                 false
             }
             Effect::Print(_, args) => {

@@ -9,7 +9,8 @@
 use super::Renderer;
 use super::emit::{Leaf, emit, emit_once};
 use super::integer::arithmetic;
-use crate::ir::{Block, Builtin, Effect, Inst, Op, ReduceOp, Scalar, SubgroupOp, Value};
+use crate::ir::{Block, Builtin, Inst, Op, ReduceOp, Scalar, SubgroupOp, Value};
+use crate::ops::{Meeting, Same};
 
 /// The lanes that run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +30,6 @@ pub(super) struct Split {
 
 const FULL: u64 = 0xffff_ffff;
 const LANES: u32 = 32;
-
-fn exchanges(block: &Block, calls: &dyn Fn(u32) -> bool) -> bool {
-    let mut found = false;
-    block.walk(&mut |stmt| match &stmt.inst {
-        Inst::Let(_, Op::Subgroup(..)) => found = true,
-        Inst::Let(_, Op::Call(f, _)) => found |= calls(*f),
-        _ => {}
-    });
-    found
-}
 
 /// Whether control can leave a block for somewhere beyond `depth` constructs around it, by `break`, `continue` or
 /// `return`.
@@ -73,28 +64,17 @@ fn ends(block: &Block) -> bool {
 }
 
 impl<'k> Renderer<'k> {
-    /// Whether lanes meet in a block, in functions that it calls too.
-    fn meets(&self, block: &Block) -> bool {
+    /// Whether a block brings these lanes together, in functions that it calls too.
+    fn meets(&self, block: &Block, whom: Meeting) -> bool {
         let mut found = false;
         block.walk(&mut |stmt| match &stmt.inst {
-            Inst::Do(Effect::Converge | Effect::Meet) => found = true,
             Inst::Let(_, Op::Call(f, _)) => {
                 let called = self.kernel.functions.get(*f as usize);
-                found |= called.is_some_and(|f| self.meets(&f.body.block));
+                found |= called.is_some_and(|f| self.meets(&f.body.block, whom));
             }
-            _ => {}
+            inst => found |= inst.meets(whom),
         });
         found
-    }
-
-    /// Whether a block exchanges values among lanes, in functions that it calls too.
-    fn exchanges(&self, block: &Block) -> bool {
-        exchanges(block, &|f| {
-            self.kernel
-                .functions
-                .get(f as usize)
-                .is_some_and(|f| self.exchanges(&f.body.block))
-        })
     }
 
     /// The mask with which a kernel begins.
@@ -124,17 +104,7 @@ impl<'k> Renderer<'k> {
             Op::Param(_) | Op::Builtin(Builtin::BlockIdx(_) | Builtin::BlockDim(_) | Builtin::GridDim(_)) => {
                 true
             }
-            Op::Subgroup(op, ..) => {
-                together
-                    && matches!(
-                        op,
-                        SubgroupOp::Any
-                            | SubgroupOp::All
-                            | SubgroupOp::Ballot
-                            | SubgroupOp::Reduce(_)
-                            | SubgroupOp::BroadcastFirst
-                    )
-            }
+            Op::Device(op, _) => together && matches!(op.row().same, Same::InSubgroup(_)),
             Op::Unary(..) | Op::Binary(..) | Op::Ternary(..) | Op::Cast(..) | Op::Bitcast(..) => {
                 let mut all = true;
                 op.operands(&mut |v| {
@@ -156,7 +126,7 @@ impl<'k> Renderer<'k> {
     /// Divides the lanes by a condition.
     pub(super) fn split(&mut self, p: Leaf, then: &Block, otherwise: &Block) -> Option<Split> {
         let mask = self.mask?;
-        let exchange = self.exchanges(then) || self.exchanges(otherwise);
+        let exchange = [then, otherwise].iter().any(|b| self.meets(b, Meeting::Subgroup));
         let (then_leaves, other_leaves) = (escapes(then, 0), escapes(otherwise, 0));
         let all = Split {
             then: Mask::Unknown,
@@ -239,12 +209,14 @@ impl<'k> Renderer<'k> {
             return (None, None);
         };
         let after = if escapes(body, 1) { Mask::Unknown } else { mask };
-        if self.meets(body) {
+        if self.meets(body, Meeting::Unproven) {
             self.widen();
         }
         let mut turn = None;
         self.mask = Some(Mask::Unknown);
-        if let (Mask::Known(lanes), true, false) = (mask, self.exchanges(body), continues(body, 0)) {
+        if let (Mask::Known(lanes), true, false) =
+            (mask, self.meets(body, Meeting::Subgroup), continues(body, 0))
+        {
             let register = self.out.word();
             self.copy(register, lanes, Scalar::U32);
             self.mask = Some(Mask::Known(register));
@@ -267,13 +239,14 @@ impl<'k> Renderer<'k> {
     /// The mask after a labelled block.
     pub(super) fn enter_labelled(&mut self, body: &Block) -> Option<Mask> {
         let mask = self.mask?;
-        if !self.exchanges(body) {
+        if !self.meets(body, Meeting::Subgroup) {
             self.mask = Some(Mask::Unknown);
         }
         Some(if escapes(body, 1) { Mask::Unknown } else { mask })
     }
 
-    fn lanes(&mut self) -> Leaf {
+    /// The lanes that run together here.
+    pub(super) fn lanes(&mut self) -> Leaf {
         if let Some(Mask::Known(lanes)) = self.mask {
             return lanes;
         }

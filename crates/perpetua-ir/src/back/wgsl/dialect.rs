@@ -5,9 +5,9 @@ use super::super::c_like::{Bind, Dialect, Expr, Module, Spot, Writer, type_word}
 use super::region::Regions;
 use super::{report, scalar, subgroup};
 use crate::ir::{
-    AtomicOp, Axis, Base, Builtin, MemOrder, ParamKind, PrintPiece, Scalar, Scope, SubgroupOp, Sync, Type,
+    AtomicOp, Axis, Base, Builtin, DeviceOp, MemOrder, ParamKind, PrintPiece, Scalar, Sync, Type,
 };
-use crate::ops::{BinaryOp, Spelling, TernaryOp, UnaryOp};
+use crate::ops::{BinaryOp, DeviceRow, Spelling, TernaryOp, UnaryOp};
 use crate::pass::Operation;
 
 /// The dialect, with the names of what the kernel is passed behind the scenes.
@@ -450,10 +450,6 @@ impl Dialect for Wgsl {
         }
     }
 
-    fn dead(&self, _: &Module<'_>) -> Expr {
-        Expr::whole(self.dead_name.clone())
-    }
-
     fn load(&self, w: &mut Writer<'_>, spot: &Spot, sync: Option<Sync>) -> Expr {
         if let Some(sync) = sync {
             self.relaxed(w, sync);
@@ -494,17 +490,6 @@ impl Dialect for Wgsl {
         self.exchange(w, spot, expected, new, used)
     }
 
-    fn subgroup(
-        &self,
-        w: &mut Writer<'_>,
-        op: SubgroupOp,
-        s: Scalar,
-        value: &Expr,
-        arg: Option<&Expr>,
-    ) -> Expr {
-        subgroup::operation(self, w, op, s, value, arg)
-    }
-
     fn call(&self, m: &Module<'_>, f: u32, args: &[Expr]) -> Expr {
         let mut all = args.to_vec();
         if let Some(needs) = m.needs.get(f as usize) {
@@ -527,15 +512,24 @@ impl Dialect for Wgsl {
         }
     }
 
-    fn barrier(&self, w: &mut Writer<'_>) {
-        if self.orders_buffers {
-            w.write("storageBarrier();");
-        }
-        w.write("workgroupBarrier();");
+    fn words(&self, row: &DeviceRow) -> Option<&'static str> {
+        row.wgsl
     }
 
-    fn fence(&self, w: &mut Writer<'_>, _: Scope) {
-        w.m.unsupported(w.line, "a fence: only its barriers order memory");
+    fn device(&self, w: &mut Writer<'_>, op: DeviceOp, s: Scalar, args: &[Expr]) -> Option<Expr> {
+        Some(match (op, args) {
+            (DeviceOp::Subgroup(op), [value, rest @ ..]) => {
+                subgroup::operation(self, w, op, s, value, rest.first())
+            }
+            (DeviceOp::IsDead, _) => Expr::whole(self.dead_name.clone()),
+            (DeviceOp::Barrier, _) => {
+                if self.orders_buffers {
+                    w.write("storageBarrier();");
+                }
+                Expr::whole("workgroupBarrier()")
+            }
+            _ => return None,
+        })
     }
 
     fn print(&self, w: &mut Writer<'_>, _: u32, _: &[PrintPiece], _: &[(Scalar, Expr)]) {

@@ -47,7 +47,7 @@ pub(super) fn render(
     require(verified, capabilities, "WGSL")?;
     let prepared = prepare(verified, &native, true);
     let kernel = &prepared.kernel;
-    let m = Module::new(kernel, "WGSL".into(), &[words::WGSL, words::PREDECLARED]);
+    let m = Module::new(&prepared, "WGSL".into(), &[words::WGSL, words::PREDECLARED]);
     let args = m.global_name("args");
     let args_type = m.global_name("Args");
     let fields = args_fields(&m);

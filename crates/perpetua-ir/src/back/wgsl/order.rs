@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::ir::{Base, Block, Effect, Inst, Kernel, Op};
+use crate::ir::{Base, Block, DeviceOp, Effect, Inst, Kernel, Op};
 
 /// What a body does, in the order of its text.
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl Events {
                     self.access(at, place.base, true);
                 }
                 Inst::Do(Effect::Store(place, ..)) => self.access(at, place.base, true),
-                Inst::Do(Effect::Barrier) => self.barriers.push(at..at + 1),
+                Inst::Do(Effect::Device(DeviceOp::Barrier, _)) => self.barriers.push(at..at + 1),
                 Inst::Loop(body) => {
                     let first = self.barriers.len();
                     self.block(body, true);
@@ -95,7 +95,7 @@ mod tests {
         check(
             |k, [x, y], i| {
                 let v = k.load(Place::element(x, i))?;
-                k.effect(Effect::Barrier)?;
+                k.effect(DeviceOp::Barrier.into())?;
                 k.store(Place::element(y, i), v)
             },
             [true, false],
@@ -104,7 +104,7 @@ mod tests {
         check(
             |k, [x, _], i| {
                 k.store(Place::element(x, i), i)?;
-                k.effect(Effect::Barrier)?;
+                k.effect(DeviceOp::Barrier.into())?;
                 k.load(Place::element(x, i)).map(|_| ())
             },
             [true, true],
@@ -113,7 +113,7 @@ mod tests {
         check(
             |k, [x, _], i| {
                 let v = k.load(Place::element(x, i))?;
-                k.effect(Effect::Barrier)?;
+                k.effect(DeviceOp::Barrier.into())?;
                 k.store(Place::element(x, i), v)
             },
             [true, true],
@@ -121,7 +121,7 @@ mod tests {
         // Nothing before, or nothing but loads.
         check(
             |k, [x, _], i| {
-                k.effect(Effect::Barrier)?;
+                k.effect(DeviceOp::Barrier.into())?;
                 k.store(Place::element(x, i), i)
             },
             [false, false],
@@ -129,7 +129,7 @@ mod tests {
         check(
             |k, [x, _], i| {
                 k.load(Place::element(x, i))?;
-                k.effect(Effect::Barrier)?;
+                k.effect(DeviceOp::Barrier.into())?;
                 k.load(Place::element(x, i)).map(|_| ())
             },
             [false, false],
@@ -138,7 +138,7 @@ mod tests {
         check(
             |k, [x, _], i| {
                 k.loop_(|k| {
-                    k.effect(Effect::Barrier)?;
+                    k.effect(DeviceOp::Barrier.into())?;
                     k.store(Place::element(x, i), i)
                 })
             },

@@ -147,46 +147,39 @@ impl<'a> Flattener<'a> {
                 let act = AtomicAct::CompareExchange { expected, new };
                 vec![self.atomic(cx, v, place, act, *sync)?]
             }
-            Op::Subgroup(op, a, arg) => {
-                let s = cx.declarations.scalar(*a, "subgroup operand")?;
-                let a = self.scalar(cx, *a)?;
-                let arg = arg.map_or(Ok(a), |arg| self.scalar(cx, arg))?;
-                let ballot = *op == SubgroupOp::Ballot;
-                let size = if ballot { 4 } else { s.size() };
-                let count = if ballot { 4 } else { 1 };
-                let regs: Vec<Reg> = (0..count).map(|_| self.fresh(cx, v, size)).collect();
-                let first = regs.first().copied().unwrap_or_default();
-                let mut out = [first; 4];
-                out.iter_mut().zip(&regs).for_each(|(out, reg)| *out = *reg);
-                self.emit(
-                    cx,
-                    Code::Subgroup {
-                        op: *op,
-                        s,
-                        a,
-                        arg,
-                        out,
-                    },
-                );
-                regs
-            }
+            Op::Device(op, args) => self.device(cx, *op, args, Some(v))?,
             Op::Call(f, args) => self.call(cx, v, *f, args)?,
-            Op::Clock => {
-                let out = self.fresh(cx, v, 8);
-                self.emit(cx, Code::Clock { out });
-                vec![out]
-            }
-            Op::CatchFault(_) => {
-                let out = self.fresh(cx, v, 4);
-                self.emit(cx, Code::CatchFault { out });
-                vec![out]
-            }
-            Op::IsDead => {
-                let out = self.fresh(cx, v, 1);
-                self.emit(cx, Code::IsDead { out });
-                vec![out]
-            }
         })
+    }
+
+    /// Asks the device, for a value or without one; gives its registers.
+    fn device(
+        &mut self,
+        cx: &Context<'a>,
+        op: DeviceOp,
+        args: &[Value],
+        v: Option<Value>,
+    ) -> Result<Vec<Reg>> {
+        let row = op.row();
+        self.program.stays |= row.waits;
+        self.program.synchronises |= matches!(op, DeviceOp::Fence(_));
+        let (mut s, mut regs) = (Scalar::U32, [0; 2]);
+        if let Some(first) = args.first() {
+            s = cx.declarations.scalar(*first, "operand 0")?;
+            regs = [self.scalar(cx, *first)?; 2];
+        }
+        if let Some(second) = args.get(1) {
+            regs[1] = self.scalar(cx, *second)?;
+        }
+        let sizes = row.gives.ty(s).map(|ty| leaf_sizes(&ty)).unwrap_or_default();
+        let results = v.map_or_else(Vec::new, |v| {
+            sizes.into_iter().map(|size| self.fresh(cx, v, size)).collect()
+        });
+        let mut out = [results.first().copied().unwrap_or_default(); 4];
+        out.iter_mut().zip(&results).for_each(|(out, reg)| *out = *reg);
+        let args = regs;
+        self.emit(cx, Code::Device { op, s, args, out });
+        Ok(results)
     }
 
     fn param(&mut self, param: u32) -> Result<Vec<Reg>> {
@@ -327,18 +320,12 @@ impl<'a> Flattener<'a> {
     }
 
     pub(super) fn effect(&mut self, cx: &mut Context<'a>, effect: &'a Effect) -> Result<()> {
-        self.program.stays |= matches!(effect, Effect::Converge | Effect::Nap(_) | Effect::Meet);
         match effect {
             Effect::Store(place, v, None) => self.store(cx, place, *v)?,
             Effect::Store(place, v, Some(sync)) => self.atomic_store(cx, place, *v, *sync)?,
-            Effect::Barrier => self.emit(cx, Code::Barrier),
-            Effect::Fence(scope) => {
-                self.program.synchronises = true;
-                self.emit(cx, Code::Fence { scope: *scope });
+            Effect::Device(op, args) => {
+                self.device(cx, *op, args, None)?;
             }
-            Effect::Converge => self.emit(cx, Code::Converge),
-            Effect::Nap(_) => self.emit(cx, Code::Nap),
-            Effect::Meet => self.emit(cx, Code::Barrier),
             Effect::Print(pieces, values) => {
                 let (mut args, mut types) = (Vec::new(), Vec::new());
                 for v in values {

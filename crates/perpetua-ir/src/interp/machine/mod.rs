@@ -4,6 +4,7 @@
 mod atomic;
 mod begin;
 mod control;
+mod device;
 mod locate;
 mod message;
 mod private;
@@ -12,7 +13,6 @@ pub(super) mod team;
 mod transfer;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::error::InterpError;
 use super::launch::{Launch, Shape};
@@ -274,50 +274,8 @@ impl Machine {
             Code::StoreWords { access, sync } => return self.words(launch, *access, *sync, true, races),
             Code::PrivateLoad { place } => return Ok(self.private_load(program, *place)),
             Code::PrivateStore { place } => return Ok(self.private_store(program, *place)),
-            Code::Subgroup { op, s, a, arg, out } => {
-                self.subgroup(launch.subgroup as usize, *op, *s, *a, *arg, *out);
-            }
-            Code::IsDead { out } => {
-                let mut result = self.take(*out);
-                for lane in mask::lanes(&self.active) {
-                    eval::put(&mut result, 1, lane, mask::has(&self.dead, lane).into());
-                }
-                self.put(*out, result);
-            }
-            Code::Clock { out } => {
-                let mut result = self.take(*out);
-                eval::splat(&mut result, 8, launch.clock());
-                self.put(*out, result);
-            }
-            Code::CatchFault { out } => {
-                let mut result = self.take(*out);
-                for lane in mask::lanes(&self.active) {
-                    let number = self.caught.get_mut(lane).map_or(0, std::mem::take);
-                    let site = number.checked_add(launch.site_base).filter(|_| number != 0);
-                    eval::put(&mut result, 4, lane, site.unwrap_or(0).into());
-                    mask::remove(&mut self.dead, lane);
-                    if number != 0
-                        && let (Some(fault), Some(sink)) = (self.fault.take(), launch.caught)
-                    {
-                        sink(fault);
-                    }
-                }
-                self.put(*out, result);
-            }
-            Code::Converge => {
-                if let Some(races) = races {
-                    let lanes: Vec<u32> = self.numbers().collect();
-                    let same = |a: &u32, b: &u32| a / launch.subgroup == b / launch.subgroup;
-                    lanes.chunk_by(same).for_each(|subgroup| races.converge(subgroup));
-                }
-            }
-            Code::Nap => self.naps = true,
-            Code::Barrier => return self.barrier(launch, races),
-            Code::Fence { scope } => {
-                std::sync::atomic::fence(Ordering::AcqRel);
-                if let Some(races) = races {
-                    races.fence(*scope, self.numbers());
-                }
+            Code::Device { op, s, args, out } => {
+                return self.device(launch, *op, *s, *args, *out, races);
             }
             Code::Print { site, args } => self.print(launch, *site, args),
             Code::Fault {

@@ -57,8 +57,7 @@ impl Machine {
         lanes: usize,
         op: SubgroupOp,
         s: Scalar,
-        a: Reg,
-        arg: Reg,
+        [a, arg]: [Reg; 2],
         out: [Reg; 4],
     ) {
         let ballot = op == SubgroupOp::Ballot;

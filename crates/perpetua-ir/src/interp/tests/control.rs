@@ -15,7 +15,7 @@ pub(super) fn tree_sum(dynamic: bool) -> Verified {
         let (t, i) = (thread(k), k.global_id(Axis::X)?);
         let v = k.load(Place::element(data, i))?;
         k.store(Place::element(tile, t), v)?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         let half = k.local("half", Type::U32);
         let dim = k.builtin(Builtin::BlockDim(Axis::X));
         let one = k.u32(1);
@@ -37,7 +37,7 @@ pub(super) fn tree_sum(dynamic: bool) -> Verified {
                 let sum = k.binary(BinaryOp::Add, a, b)?;
                 k.store(Place::element(tile, t), sum)
             })?;
-            k.effect(Effect::Barrier)?;
+            k.effect(DeviceOp::Barrier.into())?;
             let next = k.binary(BinaryOp::Shr, h, one)?;
             k.store(Place::local(half), next)
         })?;
@@ -87,7 +87,7 @@ fn a_barrier_that_some_lanes_miss_is_an_error() {
         let three = k.u32(3);
         let few = k.binary(BinaryOp::Lt, t, three)?;
         k.set_line(5);
-        k.if_(few, |k| k.effect(Effect::Barrier))
+        k.if_(few, |k| k.effect(DeviceOp::Barrier.into()))
     });
     let returned = unchecked(|k| {
         let t = thread(k);
@@ -96,7 +96,7 @@ fn a_barrier_that_some_lanes_miss_is_an_error() {
             Ok(())
         })?;
         k.set_line(9);
-        k.effect(Effect::Barrier)
+        k.effect(DeviceOp::Barrier.into())
     });
     for (kernel, line, missing, arrived) in [(&branch, 5, 3, 3), (&returned, 9, 7, 7)] {
         let error = Run::of(kernel, 2, 8).on(&mut []).unwrap_err();

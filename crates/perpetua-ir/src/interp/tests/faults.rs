@@ -130,14 +130,14 @@ fn exchange() -> Verified {
         k.loop_(|k| {
             let v = k.load(Place::element(data, t))?;
             k.store(Place::element(tile, t), v)?;
-            k.effect(Effect::Barrier)?;
+            k.effect(DeviceOp::Barrier.into())?;
             let seven = k.u32(7);
             let other = k.binary(BinaryOp::Sub, seven, t)?;
             let v = k.load(Place::element(tile, other))?;
             let hundred = k.u32(100);
             let v = k.binary(BinaryOp::Add, v, hundred)?;
             k.store(Place::element(out, t), v)?;
-            k.effect(Effect::Barrier)?;
+            k.effect(DeviceOp::Barrier.into())?;
             let n = k.load(Place::local(turn))?;
             let n = k.binary(BinaryOp::Add, n, one)?;
             k.store(Place::local(turn), n)?;

@@ -281,7 +281,7 @@ fn atomics_go_lane_by_lane() {
                     let one = k.u32(1);
                     let next = k.binary(BinaryOp::Add, t, one)?;
                     k.store(Place::element(data, next), old)?;
-                    k.effect(Effect::Barrier)?;
+                    k.effect(DeviceOp::Barrier.into())?;
                     if_eq(k, t, 0, |k| {
                         let last = k.op(Op::Load(at, Some(Sync::RELAXED)))?;
                         let six = k.u32(6);

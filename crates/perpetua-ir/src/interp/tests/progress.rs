@@ -73,7 +73,7 @@ fn a_grid_wide_barrier_can_be_built() {
                 })
             })
         })?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         // Every lane reads what the next group wrote before the barrier.
         let groups = k.u32(GROUPS);
         let next = k.binary(BinaryOp::Add, b, one)?;

@@ -96,7 +96,7 @@ fn one_of_many_is_enough() {
                 0 => drop(k.load(from)?),
                 _ => drop(add(k, from, Sync::RELAXED)?),
             }
-            k.effect(Effect::Barrier)?;
+            k.effect(DeviceOp::Barrier.into())?;
             let i = k.global_id(Axis::X)?;
             k.set_line(9);
             if_eq(k, i, 11, |k| {
@@ -110,7 +110,7 @@ fn one_of_many_is_enough() {
     let single = found(1, 4, |k, out, _| {
         let from = at(k, out, 0);
         k.load(from)?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         let t = thread(k);
         if_eq(k, t, 3, |k| {
             let (to, one) = (at(k, out, 0), k.u32(1));
@@ -128,7 +128,7 @@ fn exchange(barrier: bool, again: bool) -> String {
         k.set_line(2);
         k.store(Place::element(tile, t), t)?;
         if barrier {
-            k.effect(Effect::Barrier)?;
+            k.effect(DeviceOp::Barrier.into())?;
         }
         let seven = k.u32(7);
         let other = k.binary(BinaryOp::Sub, seven, t)?;
@@ -203,7 +203,7 @@ fn message(store: Sync, load: Sync, fences: (bool, bool)) -> String {
             k.set_line(1);
             k.store(data.clone(), one)?;
             if fences.0 {
-                k.effect(Effect::Fence(Scope::Device))?;
+                k.effect(DeviceOp::Fence(Scope::Device).into())?;
             }
             k.effect(Effect::Store(flag.clone(), one, Some(store)))
         })?;
@@ -217,7 +217,7 @@ fn message(store: Sync, load: Sync, fences: (bool, bool)) -> String {
                 })
             })?;
             if fences.1 {
-                k.effect(Effect::Fence(Scope::Device))?;
+                k.effect(DeviceOp::Fence(Scope::Device).into())?;
             }
             k.set_line(2);
             k.load(data).map(drop)
@@ -273,22 +273,22 @@ fn last_one_sums(fence: bool, add_order: Sync, lanes_write: bool) -> String {
         if lanes_write {
             k.store(Place::element(out, own), t)?;
             if fence {
-                k.effect(Effect::Fence(Scope::Device))?;
+                k.effect(DeviceOp::Fence(Scope::Device).into())?;
             }
-            k.effect(Effect::Barrier)?;
+            k.effect(DeviceOp::Barrier.into())?;
         }
         if_eq(k, t, 0, |k| {
             if !lanes_write {
                 k.store(Place::element(out, first), t)?;
                 if fence {
-                    k.effect(Effect::Fence(Scope::Device))?;
+                    k.effect(DeviceOp::Fence(Scope::Device).into())?;
                 }
             }
             let counter = at(k, aux, 0);
             let n = add(k, counter, add_order)?;
             k.store(whole.clone(), n)
         })?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         let n = k.load(whole)?;
         k.set_line(2);
         if_eq(k, n, 4, |k| {

@@ -35,7 +35,7 @@ fn one(op: SubgroupOp, s: Scalar, skip: Option<u32>) -> Verified {
         let never = k.u32(if skip.is_some() { 0 } else { 1 });
         let takes_part = k.binary(BinaryOp::Ne, rest, never)?;
         k.if_(takes_part, |k| {
-            let r = k.op(Op::Subgroup(op, v, lane_argument.then_some(arg)))?;
+            let r = k.op(Op::subgroup(op, v, lane_argument.then_some(arg)))?;
             let two = k.u32(2);
             let first = k.binary(BinaryOp::Mul, t, two)?;
             let one = k.u32(1);
@@ -168,7 +168,7 @@ fn ballots_have_128_bits() {
         let rest = k.binary(BinaryOp::Rem, t, three)?;
         let zero = k.u32(0);
         let vote = k.binary(BinaryOp::Eq, rest, zero)?;
-        let ballot = k.op(Op::Subgroup(SubgroupOp::Ballot, vote, None))?;
+        let ballot = k.op(Op::subgroup(SubgroupOp::Ballot, vote, None))?;
         let lane = k.builtin(Builtin::SubgroupLane);
         let size = k.builtin(Builtin::SubgroupSize);
         let v = k.binary(BinaryOp::Mul, lane, size)?;

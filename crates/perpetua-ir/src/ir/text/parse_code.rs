@@ -263,24 +263,16 @@ impl<'t> Parser<'t> {
                 let sync = self.sync()?;
                 self.simple(Inst::Do(Effect::Store(place, v, sync)))
             }
-            "barrier" => self.simple(Inst::Do(Effect::Barrier)),
-            "fence" => {
-                let scope = self.word("`workgroup`, `device` or `system`", words::scope_named)?;
-                self.simple(Inst::Do(Effect::Fence(scope)))
-            }
-            "converge" => self.simple(Inst::Do(Effect::Converge)),
-            "meet" => self.simple(Inst::Do(Effect::Meet)),
-            "nap" => {
-                let v = self.value()?;
-                self.simple(Inst::Do(Effect::Nap(v)))
-            }
             "print" => self.print(),
             "fault" => {
                 let kind = self.word("a fault's name, such as `division_by_zero`", words::fault_named)?;
                 let operands = self.values()?;
                 self.simple(Inst::Do(Effect::Fault(kind, operands)))
             }
-            _ => Err(start.expected("a statement or `}`")),
+            _ => match self.device(word, false)? {
+                Some((op, args)) => self.simple(Inst::Do(Effect::Device(op, args))),
+                None => Err(start.expected("a statement or `}`")),
+            },
         }
     }
 

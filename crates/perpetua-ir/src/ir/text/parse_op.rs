@@ -5,7 +5,7 @@ use super::parse::Parser;
 use super::parse_code::Scope;
 use super::words;
 use crate::ir::*;
-use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::ops::{BinaryOp, Gives, TernaryOp, UnaryOp};
 
 impl<'t> Parser<'t> {
     /// The type that an operation names itself, or else the one declared for its value.
@@ -75,12 +75,6 @@ impl<'t> Parser<'t> {
                 self.cursor.expect(")")?;
                 Op::Call(f, args)
             }
-            "is_dead" => Op::IsDead,
-            "clock" => Op::Clock,
-            "catch_fault" => {
-                self.cursor.space();
-                Op::CatchFault(self.value()?)
-            }
             _ => match self.named(scope, word)? {
                 Some(op) => op,
                 None => return Err(start.expected("an operation")),
@@ -120,7 +114,7 @@ impl<'t> Parser<'t> {
         }))
     }
 
-    /// Operations of tables: builtins, operators, atomics, subgroup operations.
+    /// Operations of tables: builtins, operators, atomics, operations of the device.
     fn named(&mut self, scope: &Scope<'t>, word: &str) -> Result<Option<Op>> {
         if let Some((builtin, has_axis)) = words::builtin_named(word, Axis::X) {
             if !has_axis {
@@ -137,14 +131,8 @@ impl<'t> Parser<'t> {
             let v = self.next_value()?;
             return Ok(Some(Op::Atomic(op, place, v, self.required_sync()?)));
         }
-        if let Some(op) = word.strip_prefix("subgroup_").and_then(words::subgroup_named) {
-            let v = self.value()?;
-            let arg = if self.separated() {
-                Some(self.value()?)
-            } else {
-                None
-            };
-            return Ok(Some(Op::Subgroup(op, v, arg)));
+        if let Some((op, args)) = self.device(word, true)? {
+            return Ok(Some(Op::Device(op, args)));
         }
         if let Some(op) = UnaryOp::from_name(word) {
             return Ok(Some(Op::Unary(op, self.value()?)));
@@ -159,6 +147,32 @@ impl<'t> Parser<'t> {
             return Ok(Some(Op::Ternary(op, a, b, self.next_value()?)));
         }
         Ok(None)
+    }
+
+    /// The rest of an operation of the device that begins with `word` and gives a value or, as an effect, none.
+    pub(super) fn device(&mut self, word: &str, gives: bool) -> Result<Option<(DeviceOp, Vec<Value>)>> {
+        let rows = DeviceOp::all().filter(|op| (op.row().gives != Gives::Nothing) == gives);
+        let mut attributes = Vec::new();
+        for op in rows {
+            let (stem, attribute) = op.row().name;
+            if word.strip_prefix(stem) == Some(attribute) {
+                return Ok(Some((op, self.values()?)));
+            }
+            if stem.strip_suffix(' ') == Some(word) {
+                attributes.push((attribute, op));
+            }
+        }
+        if attributes.is_empty() {
+            return Ok(None);
+        }
+        let expected: Vec<String> = attributes.iter().map(|(name, _)| format!("`{name}`")).collect();
+        let op = self.word(&expected.join(" or "), |word| {
+            attributes
+                .iter()
+                .find(|(name, _)| *name == word)
+                .map(|(_, op)| *op)
+        })?;
+        Ok(Some((op, self.values()?)))
     }
 
     /// `%3.x`: a value and one of its components.

@@ -257,18 +257,7 @@ impl<'a, 'w> Printer<'a, 'w> {
                 write!(self.out, ", %{}, %{}", expected.0, new.0)?;
                 self.sync(Some(sync))
             }
-            Op::Subgroup(op, v, arg) => {
-                let (name, combine) = words::subgroup(*op);
-                write!(self.out, "subgroup_{name}")?;
-                if let Some(combine) = combine {
-                    write!(self.out, "_{}", combine.name())?;
-                }
-                write!(self.out, " %{}", v.0)?;
-                match arg {
-                    Some(arg) => write!(self.out, ", %{}", arg.0),
-                    None => Ok(()),
-                }
-            }
+            Op::Device(op, args) => self.device(*op, args),
             Op::Call(f, args) => {
                 match self.kernel.functions.get(*f as usize) {
                     Some(f) => write!(self.out, "call {}(", f.name)?,
@@ -277,9 +266,6 @@ impl<'a, 'w> Printer<'a, 'w> {
                 self.values("", args)?;
                 self.word(")")
             }
-            Op::IsDead => self.word("is_dead"),
-            Op::Clock => self.word("clock"),
-            Op::CatchFault(until) => write!(self.out, "catch_fault %{}", until.0),
         }
     }
 
@@ -291,11 +277,7 @@ impl<'a, 'w> Printer<'a, 'w> {
                 write!(self.out, ", %{}", v.0)?;
                 self.sync(sync.as_ref())
             }
-            Effect::Barrier => self.word("barrier"),
-            Effect::Fence(scope) => write!(self.out, "fence {}", words::scope(*scope)),
-            Effect::Converge => self.word("converge"),
-            Effect::Meet => self.word("meet"),
-            Effect::Nap(v) => write!(self.out, "nap %{}", v.0),
+            Effect::Device(op, args) => self.device(*op, args),
             Effect::Print(pieces, args) => {
                 self.word("print")?;
                 let mut args = args.iter();
@@ -329,6 +311,12 @@ impl<'a, 'w> Printer<'a, 'w> {
         }
     }
 
+    fn device(&mut self, op: DeviceOp, args: &[Value]) -> fmt::Result {
+        let (stem, attribute) = op.row().name;
+        write!(self.out, "{stem}{attribute}")?;
+        self.values(" ", args)
+    }
+
     fn values(&mut self, before: &str, values: &[Value]) -> fmt::Result {
         let mut separator = before;
         for v in values {
@@ -340,7 +328,7 @@ impl<'a, 'w> Printer<'a, 'w> {
 
     fn sync(&mut self, sync: Option<&Sync>) -> fmt::Result {
         match sync {
-            Some(s) => write!(self.out, " {} {}", words::order(s.order), words::scope(s.scope)),
+            Some(s) => write!(self.out, " {} {}", words::order(s.order), s.scope.name()),
             None => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
-//! The words of the text form that stand for IR constants: builtins, orders, scopes, subgroup operations. Printer
-//! and parser both read them here; operators have theirs in the operator table.
+//! The words of the text form that stand for IR constants: builtins, orders, scopes. Printer
+//! and parser both read them here; operators and operations of the device have theirs in their tables.
 
-use crate::ir::{Access, AtomicOp, Axis, Builtin, Checks, FaultKind, MemOrder, ReduceOp, Scope, SubgroupOp};
+use crate::ir::{Access, AtomicOp, Axis, Builtin, Checks, FaultKind, MemOrder, Scope};
 
 /// Name of a builtin without its axis.
 pub(super) const fn builtin(b: Builtin) -> (&'static str, Option<Axis>) {
@@ -52,18 +52,8 @@ pub(super) fn order_named(name: &str) -> Option<MemOrder> {
     .find(|o| order(*o) == name)
 }
 
-pub(super) const fn scope(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Workgroup => "workgroup",
-        Scope::Device => "device",
-        Scope::System => "system",
-    }
-}
-
 pub(super) fn scope_named(name: &str) -> Option<Scope> {
-    [Scope::Workgroup, Scope::Device, Scope::System]
-        .into_iter()
-        .find(|s| scope(*s) == name)
+    Scope::ALL.into_iter().find(|s| s.name() == name)
 }
 
 pub(super) const fn access(access: Access) -> &'static str {
@@ -92,49 +82,6 @@ pub(super) fn checks_named(name: &str) -> Option<Checks> {
     [Checks::On, Checks::Explicit, Checks::Caught, Checks::Off]
         .into_iter()
         .find(|c| checks(*c) == name)
-}
-
-/// Name of a subgroup operation after `subgroup_`, without the combining operation that follows it.
-pub(super) const fn subgroup(op: SubgroupOp) -> (&'static str, Option<ReduceOp>) {
-    match op {
-        SubgroupOp::Shuffle => ("shuffle", None),
-        SubgroupOp::ShuffleUp => ("shuffle_up", None),
-        SubgroupOp::ShuffleDown => ("shuffle_down", None),
-        SubgroupOp::ShuffleXor => ("shuffle_xor", None),
-        SubgroupOp::BroadcastFirst => ("broadcast_first", None),
-        SubgroupOp::Any => ("any", None),
-        SubgroupOp::All => ("all", None),
-        SubgroupOp::Ballot => ("ballot", None),
-        SubgroupOp::Reduce(r) => ("reduce", Some(r)),
-        SubgroupOp::InclusiveScan(r) => ("inclusive", Some(r)),
-        SubgroupOp::ExclusiveScan(r) => ("exclusive", Some(r)),
-    }
-}
-
-/// The subgroup operation of this name, given without `subgroup_`.
-pub(super) fn subgroup_named(name: &str) -> Option<SubgroupOp> {
-    let plain = [
-        SubgroupOp::Shuffle,
-        SubgroupOp::ShuffleUp,
-        SubgroupOp::ShuffleDown,
-        SubgroupOp::ShuffleXor,
-        SubgroupOp::BroadcastFirst,
-        SubgroupOp::Any,
-        SubgroupOp::All,
-        SubgroupOp::Ballot,
-    ];
-    if let Some(op) = plain.into_iter().find(|op| subgroup(*op).0 == name) {
-        return Some(op);
-    }
-    let (stem, combine) = name.split_once('_')?;
-    let combine = ReduceOp::ALL.into_iter().find(|r| r.name() == combine)?;
-    [
-        SubgroupOp::Reduce(combine),
-        SubgroupOp::InclusiveScan(combine),
-        SubgroupOp::ExclusiveScan(combine),
-    ]
-    .into_iter()
-    .find(|op| subgroup(*op).0 == stem)
 }
 
 pub(super) fn atomic_named(name: &str) -> Option<AtomicOp> {

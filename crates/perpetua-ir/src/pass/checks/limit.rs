@@ -3,7 +3,8 @@
 
 use super::contains;
 use crate::ir::{
-    Block, Body, Effect, FaultKind, Inst, Kernel, Local, LocalId, Op, Place, Scalar, Stmt, Type, Value,
+    Block, Body, DeviceOp, Effect, FaultKind, Inst, Kernel, Local, LocalId, Op, Place, Scalar, Stmt, Type,
+    Value,
 };
 use crate::ops::BinaryOp;
 use crate::pass::inline::inline_functions;
@@ -30,7 +31,7 @@ fn outside(block: Block, body: &mut Body) -> Block {
     let mut rest = block.0.into_iter().peekable();
     while let Some(mut stmt) = rest.next() {
         let until = match rest.peek().map(|next| &next.inst) {
-            Some(Inst::Let(_, Op::CatchFault(until))) => Some(*until),
+            Some(Inst::Let(_, Op::Device(DeviceOp::CatchFault, args))) => args.first().copied(),
             _ => None,
         };
         match (&mut stmt.inst, until) {
@@ -102,7 +103,7 @@ impl Watch<'_> {
         let zero = code.constant(body, Scalar::U32, 0);
         let looks = code.let_(body, Op::Binary(BinaryOp::Eq, masked, zero), Type::BOOL);
         let mut look = Code(Vec::new(), line);
-        let now = look.let_(body, Op::Clock, Type::U64);
+        let now = look.let_(body, Op::Device(DeviceOp::Clock, Vec::new()), Type::U64);
         let over = look.let_(body, Op::Binary(BinaryOp::Gt, now, self.until), Type::BOOL);
         let fault = Stmt {
             line,

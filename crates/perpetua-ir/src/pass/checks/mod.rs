@@ -2,7 +2,7 @@
 //! IR, and renderers write accesses as they stand. Knows nothing of targets.
 //!
 //! In a kernel without barriers and subgroup operations a lane that faults reports it and returns (a device
-//! function returns zero, and its caller asks [`Op::IsDead`]). Otherwise a lane that faults goes dead and walks on:
+//! function returns zero, and its caller asks [`DeviceOp::IsDead`]). Otherwise a lane that faults goes dead and walks on:
 //!
 //! - a fault that all lanes of the group meet together (uniform operands, uniform flow) ends them all;
 //! - a faulting load gives zero; a dead lane's stores, atomics and prints do not happen;
@@ -20,21 +20,24 @@ mod limit;
 mod rewrite;
 #[cfg(test)]
 mod tests;
-mod uniformity;
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::fault::FaultSite;
-use crate::ir::{Block, Body, Checks, Effect, Inst, Kernel, Op, Scalar, Type};
+use crate::ir::{Block, Body, Checks, DeviceOp, Effect, Inst, Kernel, Op, Scalar, Type};
+use crate::ops::Meeting;
 use crate::pass::inline::inline_functions;
 use crate::print::PrintSite;
-use crate::verify::Verified;
+use crate::verify::{Facts, Uniformity, Verified};
 use limit::limit_loops;
 use rewrite::{Policy, Rewriter};
-use uniformity::Uniformity;
 
 /// A verified kernel whose checks are statements, with the sites where it can fault and print.
 #[derive(Clone, Debug)]
 pub struct Explicit {
     kernel: Kernel,
+    facts: Arc<Facts>,
     faults: Vec<FaultSite>,
     prints: Vec<PrintSite>,
     dies_at_once: bool,
@@ -44,6 +47,11 @@ impl Explicit {
     /// The kernel; its [`Kernel::checks`] are [`Checks::Explicit`].
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
+    }
+
+    /// What is known of that kernel.
+    pub fn facts(&self) -> &Arc<Facts> {
+        &self.facts
     }
 
     /// The fault sites, in the order of the [`Effect::Fault`] statements: functions first, then the body, each in
@@ -89,22 +97,26 @@ pub fn first_sites(kernel: &Kernel) -> Vec<(u32, u32)> {
 /// Makes the checks of a verified kernel explicit. With [`Checks::Off`] nothing is checked: only the sites that
 /// the source itself has are numbered.
 pub fn make_explicit(verified: &Verified) -> Explicit {
-    explicit(verified.kernel())
-}
-
-fn explicit(kernel: &Kernel) -> Explicit {
-    let (mut kernel, faults) = match kernel.checks {
-        Checks::Off | Checks::Explicit => (kernel.clone(), source_sites(kernel)),
-        Checks::On if synchronises(kernel) => walk_on(kernel),
-        Checks::On => return_at_once(kernel),
-        Checks::Caught => return_at_once(&limit_loops(kernel)),
+    let (kernel, facts) = (verified.kernel(), verified.facts());
+    let dies_at_once =
+        kernel.checks == Checks::On && !facts.synchronises() && !facts.asks(DeviceOp::CatchFault);
+    let (mut kernel, faults, facts) = match kernel.checks {
+        Checks::Off | Checks::Explicit => (kernel.clone(), source_sites(kernel), Arc::clone(facts)),
+        checks => {
+            let (kernel, faults) = match checks {
+                Checks::Caught => return_at_once(&limit_loops(kernel)),
+                _ if facts.synchronises() => walk_on(kernel, facts),
+                _ => return_at_once(kernel),
+            };
+            let facts = Arc::new(Facts::of(&kernel));
+            (kernel, faults, facts)
+        }
     };
-    let catches = kernel.contains(|inst| matches!(inst, Inst::Let(_, Op::CatchFault(_))));
-    let dies_at_once = kernel.checks == Checks::On && !synchronises(&kernel) && !catches;
     kernel.checks = Checks::Explicit;
     let prints = print_sites(&kernel);
     Explicit {
         kernel,
+        facts,
         faults,
         prints,
         dies_at_once,
@@ -115,16 +127,12 @@ fn bodies(kernel: &Kernel) -> impl Iterator<Item = &Body> {
     kernel.functions.iter().map(|f| &f.body).chain([&kernel.body])
 }
 
-fn synchronises(kernel: &Kernel) -> bool {
-    bodies(kernel).any(|body| contains(&body.block, &|inst| is_barrier(inst) || is_subgroup(inst)))
-}
-
 fn is_barrier(inst: &Inst) -> bool {
-    matches!(inst, Inst::Do(Effect::Barrier))
+    inst.meets(Meeting::Workgroup)
 }
 
 fn is_subgroup(inst: &Inst) -> bool {
-    matches!(inst, Inst::Let(_, Op::Subgroup(..)))
+    inst.meets(Meeting::Subgroup)
 }
 
 fn contains(block: &Block, what: &dyn Fn(&Inst) -> bool) -> bool {
@@ -190,10 +198,11 @@ fn return_at_once(kernel: &Kernel) -> (Kernel, Vec<FaultSite>) {
     (out, sites)
 }
 
-fn walk_on(kernel: &Kernel) -> (Kernel, Vec<FaultSite>) {
+fn walk_on(kernel: &Kernel, facts: &Facts) -> (Kernel, Vec<FaultSite>) {
+    let known = facts.uniformity.as_ref().filter(|_| kernel.functions.is_empty());
     // In one body, so that a dead lane's way is seen as a whole.
     let kernel = inline_functions(kernel);
-    let uniformity = Uniformity::of(&kernel, &kernel.body);
+    let uniformity = known.map_or_else(|| Cow::Owned(Uniformity::of(&kernel)), Cow::Borrowed);
     let mut sites = Vec::new();
     let rewriter = Rewriter::new(&kernel, &kernel.body, &[], Some(&uniformity), &mut sites);
     let body = rewriter.run(Policy::Walk);

@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use super::known::{Known, Number};
-use super::uniformity::Uniformity;
 use super::{contains, is_barrier, is_subgroup};
 use crate::fault::FaultSite;
 use crate::ir::{
-    Base, Block, Body, Checks, Effect, FaultKind, Inst, Kernel, Local, LocalId, Op, ParamKind, Place, Scalar,
-    Step, Stmt, Type, Value,
+    Base, Block, Body, Checks, DeviceOp, Effect, FaultKind, Inst, Kernel, Local, LocalId, Op, ParamKind,
+    Place, Scalar, Step, Stmt, Type, Value,
 };
 use crate::ops::{BinaryOp, TernaryOp};
+use crate::verify::Uniformity;
 
 /// Subject of faults that the front end wrote as statements.
 pub(super) const fn source_subject(kind: FaultKind) -> &'static str {
@@ -176,7 +176,7 @@ impl<'a> Rewriter<'a> {
     }
 
     fn dead(&mut self, line: u32, out: &mut Vec<Stmt>) -> Value {
-        self.let_(line, Op::IsDead, Type::BOOL, out)
+        self.let_(line, Op::Device(DeviceOp::IsDead, Vec::new()), Type::BOOL, out)
     }
 
     fn scalar(&self, v: Value) -> Option<Scalar> {
@@ -480,7 +480,7 @@ impl<'a> Rewriter<'a> {
                 self.unless_dead(Inst::Do(effect.clone()), here, out);
                 false
             }
-            Effect::Barrier | Effect::Fence(_) | Effect::Converge | Effect::Meet | Effect::Nap(_) => {
+            Effect::Device(..) => {
                 push(out, here.line, Inst::Do(effect.clone()));
                 false
             }
@@ -860,7 +860,7 @@ fn past_label(depth: u32, exit: Exit) -> u32 {
 
 /// Whether a statement catches the fault of the block before it.
 fn is_catch(stmt: &Stmt) -> bool {
-    matches!(stmt.inst, Inst::Let(_, Op::CatchFault(_)))
+    stmt.inst.device() == Some(DeviceOp::CatchFault)
 }
 
 /// Number of statements in pre-order, the statement itself included.

@@ -67,7 +67,7 @@ fn check_form(explicit: &Explicit) {
 fn built(f: impl FnOnce(&mut KernelBuilder) -> R) -> Explicit {
     let mut k = KernelBuilder::new("k");
     f(&mut k).expect("builds");
-    let explicit = explicit(&k.finish());
+    let explicit = make_explicit(&verify(k.finish()).expect("verifies"));
     check_form(&explicit);
     explicit
 }
@@ -382,7 +382,7 @@ fn is_return(inst: &Inst) -> bool {
 }
 
 fn is_dead(inst: &Inst) -> bool {
-    matches!(inst, Inst::Let(_, Op::IsDead))
+    inst.device() == Some(DeviceOp::IsDead)
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn dead_lanes_come_to_every_barrier() {
         let lane = k.builtin(Builtin::ThreadIdx(Axis::X));
         let v = k.load(Place::element(x, i))?;
         k.store(Place::element(t, lane), v)?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         let n = k.u32(32);
         let low = k.binary(Lt, lane, n)?;
         k.if_(low, |k| {
@@ -425,7 +425,7 @@ fn dead_lanes_come_to_every_barrier() {
             let v = k.load(Place::element(t, far))?;
             k.store(Place::element(t, lane), v)
         })?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         let v = k.load(Place::element(t, lane))?;
         k.store(Place::element(y, i), v)
     });
@@ -445,7 +445,7 @@ fn faults_that_all_lanes_meet_end_the_group() {
         let count = k.load(Place::element(x, n))?;
         let zero = k.f32(0.0);
         let go = k.binary(Lt, zero, count)?;
-        k.if_(go, |k| k.effect(Effect::Barrier))
+        k.if_(go, |k| k.effect(DeviceOp::Barrier.into()))
     });
     assert_eq!(e.faults().len(), 1);
     assert_eq!((count_of(&e, is_return), count_of(&e, is_dead)), (1, 0));
@@ -494,7 +494,7 @@ fn divergent_loops_are_left_and_uniform_variables_kept_in_step() {
         let at = k.load(Place::local(i))?;
         let n = k.u32(4);
         let go = k.binary(Ge, at, n)?;
-        k.if_(go, |k| k.effect(Effect::Barrier))
+        k.if_(go, |k| k.effect(DeviceOp::Barrier.into()))
     });
     assert_eq!(e.faults().len(), 2);
     let mut labels = Vec::new();
@@ -538,7 +538,7 @@ fn only_loops_whose_faults_are_caught_look_at_the_clock() {
     let limit = FaultKind::TimeLimit;
     assert_eq!(kinds, [limit, limit, FaultKind::IndexOutOfBounds]);
     assert_eq!(
-        count_of(&explicit, |inst| matches!(inst, Inst::Let(_, Op::Clock))),
+        count_of(&explicit, |inst| inst.device() == Some(DeviceOp::Clock)),
         3
     );
 }

@@ -83,7 +83,7 @@ impl Generator<'_, '_> {
             _ => match context.tile {
                 Some((base, lanes)) => self.read_tile(k, base, lanes)?,
                 None if self.config.ordering && self.choices.chance(1, 16) => {
-                    k.effect(Effect::Fence(Scope::Device))?;
+                    k.effect(DeviceOp::Fence(Scope::Device).into())?;
                 }
                 None => self.compute(k)?,
             },

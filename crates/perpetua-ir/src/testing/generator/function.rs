@@ -50,7 +50,7 @@ impl Generator<'_, '_> {
     /// Makes the function that has a barrier.
     pub(super) fn meeting_function(&mut self, k: &mut KernelBuilder) -> Result<()> {
         let index = k.function("meet", vec![("x".into(), Type::U32)], Some(Type::U32), |k| {
-            k.effect(Effect::Barrier)?;
+            k.effect(DeviceOp::Barrier.into())?;
             k.push(Inst::Return(Some(Value(0))));
             Ok::<(), TypeError>(())
         })?;

@@ -69,7 +69,7 @@ impl Generator<'_, '_> {
     fn is_uniform_op(&mut self, k: &mut KernelBuilder, op: &Op) -> bool {
         let source = match op {
             Op::Builtin(b) => !matches!(b, Builtin::ThreadIdx(_) | Builtin::SubgroupLane),
-            Op::Atomic(..) | Op::CompareExchange { .. } | Op::Subgroup(..) | Op::Call(..) => false,
+            Op::Atomic(..) | Op::CompareExchange { .. } | Op::Device(..) | Op::Call(..) => false,
             Op::Load(place, sync) => match place.base {
                 Base::Buffer(i) => {
                     let param = k.kernel_mut().params.get(i as usize);

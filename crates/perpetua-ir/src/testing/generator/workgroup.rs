@@ -44,7 +44,7 @@ impl Generator<'_, '_> {
         };
         let v = self.operand(k, ty)?;
         k.store(Place::element(base, entry.lane), v)?;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         let lanes = lanes(self.block) as usize;
         for _ in 0..1 + self.choices.below(2) {
             self.read_tile(k, base, lanes)?;
@@ -57,7 +57,7 @@ impl Generator<'_, '_> {
             self.branch(k)?;
             self.body.context = context;
         }
-        k.effect(Effect::Barrier)
+        k.effect(DeviceOp::Barrier.into())
     }
 
     /// Reads a workgroup variable that nobody writes before the next barrier.
@@ -101,7 +101,7 @@ impl Generator<'_, '_> {
         }
         let then = k.close_block();
         k.push(Inst::If(first, then, Block::default()));
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         let context = self.body.context;
         self.body.context.uniform = false;
         let c = self.operand(k, &Type::BOOL)?;
@@ -120,9 +120,9 @@ impl Generator<'_, '_> {
         self.reset(mark);
         k.push(Inst::If(c, then, Block::default()));
         self.body.context = context;
-        k.effect(Effect::Barrier)?;
+        k.effect(DeviceOp::Barrier.into())?;
         self.read_tile(k, base, 4)?;
-        k.effect(Effect::Barrier)
+        k.effect(DeviceOp::Barrier.into())
     }
 
     /// Subgroup operations combined so that the result is known whatever the subgroups are.
@@ -139,8 +139,8 @@ impl Generator<'_, '_> {
                     .pick(&[(ReduceOp::Add, BinaryOp::Sub), (ReduceOp::Xor, BinaryOp::Xor)])
                     .unwrap_or(&(ReduceOp::Add, BinaryOp::Sub));
                 let v = self.operand(k, &ty)?;
-                let with = self.emit(k, Op::Subgroup(SubgroupOp::InclusiveScan(combine), v, None))?;
-                let without = self.emit(k, Op::Subgroup(SubgroupOp::ExclusiveScan(combine), v, None))?;
+                let with = self.emit(k, Op::subgroup(SubgroupOp::InclusiveScan(combine), v, None))?;
+                let without = self.emit(k, Op::subgroup(SubgroupOp::ExclusiveScan(combine), v, None))?;
                 self.define(k, Op::Binary(undo, with, without))?;
             }
             // All lanes have the same: so have their minimum, maximum, conjunction, and the first of them.
@@ -158,12 +158,12 @@ impl Generator<'_, '_> {
                     .copied()
                     .unwrap_or(SubgroupOp::BroadcastFirst);
                 let v = self.uniform_operand(k, &ty)?;
-                self.define(k, Op::Subgroup(op, v, None))?;
+                self.define(k, Op::subgroup(op, v, None))?;
             }
             2 => {
                 let lane = self.emit(k, Op::Builtin(Builtin::SubgroupLane))?;
                 let v = self.operand(k, &ty)?;
-                self.define(k, Op::Subgroup(SubgroupOp::Shuffle, v, Some(lane)))?;
+                self.define(k, Op::subgroup(SubgroupOp::Shuffle, v, Some(lane)))?;
             }
             3 => {
                 let ops = [
@@ -174,7 +174,7 @@ impl Generator<'_, '_> {
                 let op = self.choices.pick(&ops).copied().unwrap_or(SubgroupOp::ShuffleXor);
                 let none = self.number(k, 0)?;
                 let v = self.operand(k, &ty)?;
-                self.define(k, Op::Subgroup(op, v, Some(none)))?;
+                self.define(k, Op::subgroup(op, v, Some(none)))?;
             }
             4 => {
                 let op = *self
@@ -182,12 +182,12 @@ impl Generator<'_, '_> {
                     .pick(&[SubgroupOp::Any, SubgroupOp::All])
                     .unwrap_or(&SubgroupOp::Any);
                 let c = self.uniform_operand(k, &Type::BOOL)?;
-                self.define(k, Op::Subgroup(op, c, None))?;
+                self.define(k, Op::subgroup(op, c, None))?;
             }
             // As many lanes as the sum of their ones.
             5 => {
                 let c = self.operand(k, &Type::BOOL)?;
-                let ballot = self.emit(k, Op::Subgroup(SubgroupOp::Ballot, c, None))?;
+                let ballot = self.emit(k, Op::subgroup(SubgroupOp::Ballot, c, None))?;
                 let mut count = self.number(k, 0)?;
                 for i in 0..4 {
                     let word = self.emit(k, Op::Extract(ballot, i))?;
@@ -195,7 +195,7 @@ impl Generator<'_, '_> {
                     count = self.emit(k, Op::Binary(BinaryOp::Add, count, ones))?;
                 }
                 let one = self.emit(k, Op::Cast(Scalar::U32, c))?;
-                let sum = self.emit(k, Op::Subgroup(SubgroupOp::Reduce(ReduceOp::Add), one, None))?;
+                let sum = self.emit(k, Op::subgroup(SubgroupOp::Reduce(ReduceOp::Add), one, None))?;
                 self.define(k, Op::Binary(BinaryOp::Eq, count, sum))?;
             }
             // A lane's index is below the number of lanes.

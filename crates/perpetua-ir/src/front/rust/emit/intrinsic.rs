@@ -7,10 +7,9 @@ use super::{Emitter, Result};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::Ty;
 use crate::ir::{
-    self, AtomicOp, Axis, Base, Builtin, Effect, FaultKind, Inst, Op, Place, ReduceOp, Scope, SubgroupOp,
-    Sync, Value,
+    self, AtomicOp, Axis, Base, Builtin, DeviceOp, Effect, FaultKind, Inst, Op, Place, Sync, Value,
 };
-use crate::ops::BinaryOp;
+use crate::ops::{BinaryOp, Gives};
 
 impl Emitter<'_> {
     /// A call of an intrinsic.
@@ -46,27 +45,6 @@ impl Emitter<'_> {
             I::GlobalSizeX => product(self, X, Builtin::GridDim, Builtin::BlockDim),
             I::GlobalSizeY => product(self, Y, Builtin::GridDim, Builtin::BlockDim),
             I::GlobalSizeZ => product(self, Z, Builtin::GridDim, Builtin::BlockDim),
-            I::SyncThreads => self.effect(Effect::Barrier, line),
-            I::ThreadFence => self.effect(Effect::Fence(Scope::Device), line),
-            I::ThreadFenceBlock => self.effect(Effect::Fence(Scope::Workgroup), line),
-            I::ThreadFenceSystem => self.effect(Effect::Fence(Scope::System), line),
-            I::ClockNanos => self.resident(Op::Clock, line),
-            I::CatchFault => match args {
-                [until] => {
-                    let until = self.value(until)?;
-                    self.resident(Op::CatchFault(until), line)
-                }
-                _ => Err(self.error(line, "`catch_fault` lacks its time", "")),
-            },
-            I::Converge => self.effect(Effect::Converge, line),
-            I::Meet => self.effect(Effect::Meet, line),
-            I::Nap => match args {
-                [time] => {
-                    let time = self.value(time)?;
-                    self.effect(Effect::Nap(time), line)
-                }
-                _ => Err(self.error(line, "`nap` lacks its time", "")),
-            },
             I::CheckIndex => match args {
                 [index, length] => self.check_index(index, length, line),
                 _ => Err(self.error(line, "`check_index` lacks its index", "")),
@@ -75,7 +53,17 @@ impl Emitter<'_> {
             _ if what.group() == perpetua_syntax::IntrinsicGroup::Atomic => {
                 self.atomic(what, args, sync, line)
             }
-            _ => self.subgroup(what, args, line).map(Val::Value),
+            I::SubgroupSize => Ok(Val::Value(self.k.builtin(Builtin::SubgroupSize))),
+            I::SubgroupLane => Ok(Val::Value(self.k.builtin(Builtin::SubgroupLane))),
+            I::SubgroupId => {
+                let lane = self.linear_thread(line)?;
+                let size = self.k.builtin(Builtin::SubgroupSize);
+                self.binary(BinaryOp::Div, lane, size, line).map(Val::Value)
+            }
+            _ => match DeviceOp::of_language(what.name()) {
+                Some(op) => self.device(op, args, line),
+                None => Err(self.error(line, format!("`{}` is not lowered", what.name()), "")),
+            },
         }
     }
 
@@ -99,9 +87,14 @@ impl Emitter<'_> {
         Ok(Val::unit())
     }
 
-    fn resident(&mut self, op: Op, line: u32) -> Result<Val> {
+    /// What a function asks of the device.
+    fn device(&mut self, op: DeviceOp, args: &[Expr], line: u32) -> Result<Val> {
+        let args = args.iter().map(|a| self.value(a)).collect::<Result<Vec<_>>>()?;
+        if op.row().gives == Gives::Nothing {
+            return self.effect(Effect::Device(op, args), line);
+        }
         self.at(line);
-        let done = self.k.op(op);
+        let done = self.k.op(Op::Device(op, args));
         Ok(Val::Value(self.typed(line, done)?))
     }
 
@@ -195,41 +188,6 @@ impl Emitter<'_> {
         free
     }
 
-    fn subgroup(&mut self, what: Intrinsic, args: &[Expr], line: u32) -> Result<Value> {
-        use Intrinsic as I;
-        match what {
-            I::SubgroupSize => return Ok(self.k.builtin(Builtin::SubgroupSize)),
-            I::SubgroupLane => return Ok(self.k.builtin(Builtin::SubgroupLane)),
-            I::SubgroupId => {
-                let lane = self.linear_thread(line)?;
-                let size = self.k.builtin(Builtin::SubgroupSize);
-                return self.binary(BinaryOp::Div, lane, size, line);
-            }
-            _ => {}
-        }
-        let values = args.iter().map(|a| self.value(a)).collect::<Result<Vec<_>>>()?;
-        self.at(line);
-        let op = match what {
-            I::SubgroupShuffle | I::SubgroupBroadcast => SubgroupOp::Shuffle,
-            I::SubgroupShuffleUp => SubgroupOp::ShuffleUp,
-            I::SubgroupShuffleDown => SubgroupOp::ShuffleDown,
-            I::SubgroupShuffleXor => SubgroupOp::ShuffleXor,
-            I::SubgroupAny => SubgroupOp::Any,
-            I::SubgroupAll => SubgroupOp::All,
-            I::SubgroupBallot => SubgroupOp::Ballot,
-            I::SubgroupBroadcastFirst => SubgroupOp::BroadcastFirst,
-            other => match combination(other.name()) {
-                Some(op) => op,
-                None => return Err(self.error(line, format!("`{}` is not lowered", other.name()), "")),
-            },
-        };
-        let Some((value, rest)) = values.split_first() else {
-            return Err(self.error(line, format!("`{}` lacks its value", what.name()), ""));
-        };
-        let done = self.k.op(Op::Subgroup(op, *value, rest.first().copied()));
-        self.typed(line, done)
-    }
-
     fn atomic(&mut self, what: Intrinsic, args: &[Expr], sync: Sync, line: u32) -> Result<Val> {
         use Intrinsic as I;
         let Some((place, rest)) = args.split_first() else {
@@ -281,18 +239,5 @@ impl Emitter<'_> {
         };
         let done = self.k.op(op);
         Ok(Val::Value(self.typed(line, done)?))
-    }
-}
-
-/// The reduction or scan of this name: `subgroup_add`, `subgroup_inclusive_max`.
-fn combination(name: &str) -> Option<SubgroupOp> {
-    let name = name.strip_prefix("subgroup_")?;
-    let op = |name: &str| ReduceOp::ALL.into_iter().find(|op| op.name() == name);
-    if let Some(name) = name.strip_prefix("inclusive_") {
-        op(name).map(SubgroupOp::InclusiveScan)
-    } else if let Some(name) = name.strip_prefix("exclusive_") {
-        op(name).map(SubgroupOp::ExclusiveScan)
-    } else {
-        op(name).map(SubgroupOp::Reduce)
     }
 }

@@ -12,7 +12,7 @@ use super::value::Val;
 use super::{Emitter, Result};
 use crate::front::rust::infer::ty::Ty;
 use crate::front::rust::stencil::{Edge, StencilConfig};
-use crate::ir::{self, Axis, Base, Builtin, Effect, Inst, ParamKind, Place, Scalar, Step, Type, Value};
+use crate::ir::{self, Axis, Base, Builtin, DeviceOp, Inst, ParamKind, Place, Scalar, Step, Type, Value};
 use crate::ops::BinaryOp;
 
 /// Lanes that a work-group may have on every target.
@@ -184,7 +184,7 @@ impl Emitter<'_> {
             this.copy_cell(i, extent, tile, &copies, line)
         })?;
         self.k.push(Inst::Loop(branch.block));
-        let done = self.k.effect(Effect::Barrier);
+        let done = self.k.effect(DeviceOp::Barrier.into());
         self.typed(line, done)
     }
 

@@ -8,7 +8,8 @@ use perpetua_syntax::{GenericArg, Intrinsic, IntrinsicGroup, MemoryArgs, MemoryO
 use super::tree::{Expr, ExprKind};
 use super::ty::{Len, Ty};
 use super::{Checker, Result};
-use crate::ir::{MemOrder, Scope, Sync};
+use crate::ir::{DeviceOp, MemOrder, Scalar, Scope, Sync};
+use crate::ops::{Gives, Meeting, Stands, Takes};
 
 /// The order and scope that an atomic operation has.
 fn sync_of(memory: Option<MemoryArgs>) -> Sync {
@@ -26,6 +27,11 @@ fn sync_of(memory: Option<MemoryArgs>) -> Sync {
             MemoryScope::System => Scope::System,
         },
     })
+}
+
+/// The kernel language's type of an IR scalar.
+fn scalar(s: Scalar) -> Ty {
+    syntax::Scalar::from_name(s.name()).map_or(Ty::U32, Ty::Scalar)
 }
 
 impl Checker<'_> {
@@ -53,10 +59,6 @@ impl Checker<'_> {
         let (ty, args) = match intrinsic.group() {
             IntrinsicGroup::CudaIndex => (Ty::I32, Vec::new()),
             IntrinsicGroup::Index => (Ty::USIZE, Vec::new()),
-            IntrinsicGroup::Sync => {
-                self.collective |= intrinsic == Intrinsic::SyncThreads;
-                (Ty::unit(), Vec::new())
-            }
             IntrinsicGroup::Workgroup => {
                 self.collective = true;
                 let [GenericArg::Type(ty)] = generics else {
@@ -81,23 +83,20 @@ impl Checker<'_> {
                 };
                 (Ty::Ref(true, Rc::new(target)), Vec::new())
             }
-            IntrinsicGroup::Subgroup => self.subgroup(intrinsic, args)?,
             IntrinsicGroup::Atomic => self.atomic(intrinsic, args)?,
-            IntrinsicGroup::Resident => {
-                // Faults are caught by the code whose lane it is, which a device function does not know.
-                self.collective |= intrinsic == Intrinsic::CatchFault;
-                let time = match intrinsic {
-                    Intrinsic::CatchFault => Ty::Scalar(perpetua_syntax::Scalar::U64),
-                    _ => Ty::U32,
-                };
-                let args = args.iter().map(|arg| self.expr_as(arg, &time));
-                let args = args.collect::<Result<Vec<_>>>()?;
-                let ty = match intrinsic {
-                    Intrinsic::ClockNanos => Ty::Scalar(perpetua_syntax::Scalar::U64),
-                    Intrinsic::CatchFault => Ty::U32,
-                    _ => Ty::unit(),
-                };
-                (ty, args)
+            IntrinsicGroup::Sync | IntrinsicGroup::Subgroup | IntrinsicGroup::Resident => {
+                match DeviceOp::of_language(name) {
+                    Some(op) => self.device(op, args)?,
+                    None if intrinsic == Intrinsic::CheckIndex => {
+                        let args = args.iter().map(|arg| self.expr_as(arg, &Ty::U32));
+                        (Ty::unit(), args.collect::<Result<Vec<_>>>()?)
+                    }
+                    // The subgroup's size, and where the lane is in it.
+                    None => {
+                        self.collective = true;
+                        (Ty::U32, Vec::new())
+                    }
+                }
             }
         };
         Ok(Expr {
@@ -107,28 +106,30 @@ impl Checker<'_> {
         })
     }
 
-    fn subgroup(&mut self, intrinsic: Intrinsic, args: &[syntax::Expr]) -> Result<(Ty, Vec<Expr>)> {
-        self.collective = true;
-        Ok(match (intrinsic, args) {
-            (_, []) => (Ty::U32, Vec::new()),
-            (Intrinsic::SubgroupAny | Intrinsic::SubgroupAll, [arg]) => {
-                (Ty::BOOL, vec![self.expr_as(arg, &Ty::BOOL)?])
-            }
-            (Intrinsic::SubgroupBallot, [arg]) => {
-                let words = Ty::Array(Rc::new(Ty::U32), Len::Known(4));
-                (words, vec![self.expr_as(arg, &Ty::BOOL)?])
-            }
-            (_, [value, rest @ ..]) => {
-                let value = self.expr(value, None)?;
-                let value = self.deref_all(value);
-                let ty = value.ty.clone();
-                let mut checked = vec![value];
-                for lane in rest {
-                    checked.push(self.expr_as(lane, &Ty::U32)?);
+    /// What a function asks of the device.
+    fn device(&mut self, op: DeviceOp, args: &[syntax::Expr]) -> Result<(Ty, Vec<Expr>)> {
+        let row = op.row();
+        // Lanes meet where control flow is seen as a whole, and faults are caught by the code whose lane it is: neither is
+        // known in a device function.
+        self.collective |= matches!(row.meeting, Meeting::Subgroup | Meeting::Workgroup)
+            || row.stands == Stands::BehindBlock;
+        let mut checked = Vec::with_capacity(args.len());
+        for (arg, (takes, _)) in args.iter().zip(row.operands) {
+            checked.push(match takes {
+                Takes::Exactly(s) => self.expr_as(arg, &scalar(*s))?,
+                Takes::Number | Takes::Integer => {
+                    let value = self.expr(arg, None)?;
+                    self.deref_all(value)
                 }
-                (ty, checked)
-            }
-        })
+            });
+        }
+        let ty = match row.gives {
+            Gives::Nothing => Ty::unit(),
+            Gives::Exactly(s) => scalar(s),
+            Gives::First => checked.first().map_or(Ty::U32, |value| value.ty.clone()),
+            Gives::Words(n) => Ty::Array(Rc::new(Ty::U32), Len::Known(u64::from(n))),
+        };
+        Ok((ty, checked))
     }
 
     fn atomic(&mut self, intrinsic: Intrinsic, args: &[syntax::Expr]) -> Result<(Ty, Vec<Expr>)> {

@@ -1,0 +1,75 @@
+//! What lanes ask of their device. Exchanges among the lanes of a subgroup are in `subgroup`.
+
+use std::sync::atomic::Ordering;
+
+use super::super::error::InterpError;
+use super::super::launch::Launch;
+use super::super::mask;
+use super::super::program::Reg;
+use super::super::race::Detector;
+use super::{Machine, Next};
+use crate::ir::{DeviceOp, Scalar};
+use crate::ops::eval;
+
+impl Machine {
+    /// `s`: type of the first operand; `args` and `out` as [`Code::Device`](super::Code::Device) has them.
+    pub(super) fn device(
+        &mut self,
+        launch: &Launch<'_>,
+        op: DeviceOp,
+        s: Scalar,
+        args: [Reg; 2],
+        out: [Reg; 4],
+        races: Option<&mut Detector>,
+    ) -> Result<Next, InterpError> {
+        match op {
+            DeviceOp::Subgroup(op) => self.subgroup(launch.subgroup as usize, op, s, args, out),
+            DeviceOp::IsDead => {
+                let mut result = self.take(out[0]);
+                for lane in mask::lanes(&self.active) {
+                    eval::put(&mut result, 1, lane, mask::has(&self.dead, lane).into());
+                }
+                self.put(out[0], result);
+            }
+            DeviceOp::Clock => {
+                let mut result = self.take(out[0]);
+                eval::splat(&mut result, 8, launch.clock());
+                self.put(out[0], result);
+            }
+            // Where the lane has faulted, as its launch numbers sites, plus one; it has no longer faulted then. Zero: nowhere.
+            DeviceOp::CatchFault => {
+                let mut result = self.take(out[0]);
+                for lane in mask::lanes(&self.active) {
+                    let number = self.caught.get_mut(lane).map_or(0, std::mem::take);
+                    let site = number.checked_add(launch.site_base).filter(|_| number != 0);
+                    eval::put(&mut result, 4, lane, site.unwrap_or(0).into());
+                    mask::remove(&mut self.dead, lane);
+                    if number != 0
+                        && let (Some(fault), Some(sink)) = (self.fault.take(), launch.caught)
+                    {
+                        sink(fault);
+                    }
+                }
+                self.put(out[0], result);
+            }
+            // Lanes of a subgroup see what they all have done. (They are never apart but by conditions.)
+            DeviceOp::Converge => {
+                if let Some(races) = races {
+                    let lanes: Vec<u32> = self.numbers().collect();
+                    let same = |a: &u32, b: &u32| a / launch.subgroup == b / launch.subgroup;
+                    lanes.chunk_by(same).for_each(|subgroup| races.converge(subgroup));
+                }
+            }
+            // The group waits for others: its turn is over.
+            DeviceOp::Nap => self.naps = true,
+            DeviceOp::Barrier | DeviceOp::Meet => return self.barrier(launch, races),
+            DeviceOp::Fence(scope) => {
+                std::sync::atomic::fence(Ordering::AcqRel);
+                if let Some(races) = races {
+                    races.fence(scope, self.numbers());
+                }
+            }
+        }
+        Ok(Next::On)
+    }
+}

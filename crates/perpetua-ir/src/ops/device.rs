@@ -1,0 +1,526 @@
+//! The table of what lanes ask of their device: clocks, fences, barriers, exchanges among lanes, faults that are caught.
+//!
+//! An operation is one row here. What is generic is done from the row: the text form, operands, types, the capability
+//! that a target must have, uniformity at barriers, what may move past it, the call in the kernel language, and the words of
+//! C-like targets where a call is all there is to it.
+//!
+//! Adding one, in this order:
+//!
+//! 1. its row in this file;
+//! 2. its function's name in `perpetua_syntax`'s table of intrinsics (`intrinsic.rs`), if the kernel language has it;
+//! 3. that function as plain Rust, in `perpetua-language/src/kernel`;
+//! 4. what it does in the interpreter: `interp/machine/device.rs`;
+//! 5. its instructions in PTX: `back/ptx/device.rs`;
+//! 6. `Dialect::device` of each C-like target that has no words for it in the row.
+//!
+//! The compiler asks for 4 and 5; a test renders every row for every target, so that 6 is either there or
+//! refused by the row's capability before anything is rendered.
+//!
+//! Operations on memory (loads, stores, atomics) have no rows: their places carry what is alike in none of the passes
+//! (bounds checks, definite assignment, races, which buffers they touch).
+
+use crate::back::Capability;
+use crate::ir::{ReduceOp, Scalar, Scope, Type};
+
+/// What an operand may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// A scalar of this type.
+    Exactly(Scalar),
+    /// An integer or float of 32 or 64 bits.
+    Number,
+    /// An integer of 32 or 64 bits.
+    Integer,
+}
+
+impl Takes {
+    /// Whether a scalar may be the operand.
+    pub const fn contains(self, s: Scalar) -> bool {
+        match self {
+            Takes::Exactly(t) => t as u32 == s as u32,
+            Takes::Number => s.size() >= 4,
+            Takes::Integer => s.size() >= 4 && s.is_int(),
+        }
+    }
+
+    /// In words, for errors.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Takes::Exactly(s) => s.name(),
+            Takes::Number => "a 32- or 64-bit number",
+            Takes::Integer => "a 32- or 64-bit integer",
+        }
+    }
+}
+
+/// What an operation gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gives {
+    /// No value: it is an effect.
+    Nothing,
+    /// A scalar of this type.
+    Exactly(Scalar),
+    /// A value of the first operand's type.
+    First,
+    /// An array of so many `u32`s.
+    Words(u32),
+}
+
+impl Gives {
+    /// The value's type for a first operand of type `first`; `None` for no value.
+    pub fn ty(self, first: Scalar) -> Option<Type> {
+        Some(match self {
+            Gives::Nothing => return None,
+            Gives::Exactly(s) => s.into(),
+            Gives::First => first.into(),
+            Gives::Words(n) => Type::array(Type::U32, n),
+        })
+    }
+}
+
+/// For which lanes the result is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Same {
+    /// For those for which the operands are.
+    AsOperands,
+    /// For the lanes of a subgroup that run it together; why not for others.
+    InSubgroup(&'static str),
+    /// For none; why.
+    Nowhere(&'static str),
+}
+
+impl Same {
+    /// Why lanes of a work-group may get different results from the same operands; `None` if they do not.
+    pub const fn apart(self) -> Option<&'static str> {
+        match self {
+            Same::AsOperands => None,
+            Same::InSubgroup(why) | Same::Nowhere(why) => Some(why),
+        }
+    }
+}
+
+/// Which lanes an operation brings together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meeting {
+    /// None: each lane does it by itself.
+    Alone,
+    /// The lanes of a subgroup that are active there.
+    Subgroup,
+    /// All lanes of the work-group, and the verifier proves that they all come.
+    Workgroup,
+    /// All of a subgroup or work-group, which nothing proves.
+    Unproven,
+}
+
+/// What must not be moved past an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Orders {
+    /// Anything may.
+    Nothing,
+    /// Accesses to memory that lanes share.
+    Memory,
+    /// It reads whether the lane has faulted.
+    ReadsFault,
+    /// It reads that and changes it.
+    TakesFault,
+}
+
+/// Where an operation may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stands {
+    /// Anywhere.
+    Anywhere,
+    /// Directly behind a labelled block, in the kernel's own code.
+    BehindBlock,
+    /// In kernels whose checks have been made explicit.
+    ExplicitChecks,
+}
+
+/// An operand: what it may be, and what it is called in errors (followed by the operation's attribute, if it has one).
+pub type Operand = (Takes, &'static str);
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceRow {
+    /// Name in the text form, and the attribute that follows it at once.
+    pub name: (&'static str, &'static str),
+    /// Functions of the kernel language that mean it; the attribute follows where a name ends in `_`.
+    pub language: &'static [&'static str],
+    /// Its operands.
+    pub operands: &'static [Operand],
+    /// Its result.
+    pub gives: Gives,
+    /// What the target must have.
+    pub needs: Option<Capability>,
+    /// For which lanes the result is the same.
+    pub same: Same,
+    /// Which lanes it brings together.
+    pub meeting: Meeting,
+    /// What must not be moved past it.
+    pub orders: Orders,
+    /// Whether it does nothing but give its value, so that it may be left out or repeated.
+    pub pure: bool,
+    /// Whether a lane that does it may be waiting for what others write.
+    pub waits: bool,
+    /// Where it may stand.
+    pub stands: Stands,
+    /// What generated code calls its value; empty where the type says enough.
+    pub hint: &'static str,
+    /// The kind that a kernel's histogram counts it as; empty for one of its own.
+    pub kind: &'static str,
+    /// What it is in CUDA C, where `$0`, `$1`, … are the operands; `None` where the dialect has code for it, or the target lacks
+    /// the capability.
+    pub cuda: Option<&'static str>,
+    /// In WGSL.
+    pub wgsl: Option<&'static str>,
+    /// In Metal.
+    pub msl: Option<&'static str>,
+}
+
+impl DeviceRow {
+    /// What most rows say.
+    const COMMON: DeviceRow = DeviceRow {
+        name: ("", ""),
+        language: &[],
+        operands: &[],
+        gives: Gives::Nothing,
+        needs: None,
+        same: Same::AsOperands,
+        meeting: Meeting::Alone,
+        orders: Orders::Memory,
+        pure: false,
+        waits: false,
+        stands: Stands::Anywhere,
+        hint: "",
+        kind: "",
+        cuda: None,
+        wgsl: None,
+        msl: None,
+    };
+
+    /// What exchanges among the lanes of a subgroup have in common.
+    const EXCHANGE: DeviceRow = DeviceRow {
+        needs: Some(Capability::Subgroups),
+        same: Same::InSubgroup(EXCHANGED),
+        meeting: Meeting::Subgroup,
+        orders: Orders::Nothing,
+        hint: "other",
+        ..DeviceRow::COMMON
+    };
+
+    /// Shuffles: each lane has another's value.
+    const SHUFFLE: DeviceRow = DeviceRow {
+        operands: &[
+            (Takes::Number, "operand of a subgroup shuffle"),
+            (Takes::Exactly(Scalar::U32), "lane of a subgroup shuffle"),
+        ],
+        gives: Gives::First,
+        same: Same::Nowhere(EXCHANGED),
+        kind: "subgroup shuffle",
+        ..DeviceRow::EXCHANGE
+    };
+
+    /// Votes.
+    const VOTE: DeviceRow = DeviceRow {
+        operands: &[(Takes::Exactly(Scalar::Bool), "operand of a subgroup vote")],
+        gives: Gives::Exactly(Scalar::Bool),
+        kind: "subgroup vote",
+        ..DeviceRow::EXCHANGE
+    };
+
+    /// Reductions and scans by an operation.
+    const fn combination(op: ReduceOp, stem: &'static str, language: &'static [&'static str]) -> DeviceRow {
+        const BITS: &[Operand] = &[(Takes::Integer, "operand of subgroup")];
+        const NUMBERS: &[Operand] = &[(Takes::Number, "operand of subgroup")];
+        DeviceRow {
+            name: (stem, op.name()),
+            language,
+            operands: match op {
+                ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => BITS,
+                ReduceOp::Add | ReduceOp::Mul | ReduceOp::Min | ReduceOp::Max => NUMBERS,
+            },
+            gives: Gives::First,
+            same: Same::Nowhere(EXCHANGED),
+            kind: "subgroup scan",
+            ..DeviceRow::EXCHANGE
+        }
+    }
+
+    /// Its name without the attribute.
+    pub fn word(&self) -> &'static str {
+        self.name.0.trim_end()
+    }
+
+    /// The kind that a histogram counts it as.
+    pub fn counted_as(&self) -> &'static str {
+        if self.kind.is_empty() {
+            self.word()
+        } else {
+            self.kind
+        }
+    }
+
+    /// Whether a function of the kernel language means it.
+    fn is_called(&self, function: &str) -> bool {
+        self.language.iter().any(|name| {
+            if name.ends_with('_') {
+                function.strip_prefix(name) == Some(self.name.1)
+            } else {
+                *name == function
+            }
+        })
+    }
+}
+
+const EXCHANGED: &str = "a subgroup operation gives each subgroup its own result";
+const FAULTS: &str = "lanes fault one by one";
+
+/// What an operation may be about: its values are known beforehand.
+trait Attribute: Sized {
+    fn each() -> impl Iterator<Item = Self>;
+}
+
+impl Attribute for Scope {
+    fn each() -> impl Iterator<Item = Scope> {
+        Scope::ALL.into_iter()
+    }
+}
+
+impl Attribute for ReduceOp {
+    fn each() -> impl Iterator<Item = ReduceOp> {
+        ReduceOp::ALL.into_iter()
+    }
+}
+
+impl Attribute for SubgroupOp {
+    fn each() -> impl Iterator<Item = SubgroupOp> {
+        SubgroupOp::all()
+    }
+}
+
+macro_rules! operations {
+    ($(#[$about:meta])* $enum:ident { $(
+        $(#[$meta:meta])* $variant:ident $(($attribute:ident: $of:ty))? { $($field:ident: $value:expr,)* .. $rest:expr }
+    )* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $enum { $( $(#[$meta])* $variant $(($of))?, )* }
+
+        impl $enum {
+            /// The operation's row.
+            pub const fn row(self) -> DeviceRow {
+                match self { $( $enum::$variant $(($attribute))? => DeviceRow { $($field: $value,)* ..$rest }, )* }
+            }
+
+            /// Every operation, with each of its attributes.
+            pub fn all() -> impl Iterator<Item = $enum> {
+                std::iter::empty()$(.chain(operations!(@each $enum $variant $($of)?)))*
+            }
+        }
+    };
+    (@each $enum:ident $variant:ident) => { [$enum::$variant] };
+    (@each $enum:ident $variant:ident $of:ty) => { <$of as Attribute>::each().map($enum::$variant) };
+}
+
+operations! {
+    /// An exchange among the lanes of a subgroup that are active at this statement. Element types: 32- and 64-bit
+    /// integers and floats (others: cast first). The order in which floats combine is not specified.
+    SubgroupOp {
+        /// Value of the lane given by a `u32` argument; an inactive or absent lane gives an unspecified value.
+        Shuffle {
+            name: ("subgroup_shuffle", ""),
+            language: &["subgroup_shuffle", "subgroup_broadcast"],
+            ..DeviceRow::SHUFFLE
+        }
+        /// Value of the lane `arg` below; lanes without one keep their own.
+        ShuffleUp { name: ("subgroup_shuffle_up", ""), language: &["subgroup_shuffle_up"], ..DeviceRow::SHUFFLE }
+        /// Value of the lane `arg` above; lanes without one keep their own.
+        ShuffleDown { name: ("subgroup_shuffle_down", ""), language: &["subgroup_shuffle_down"], ..DeviceRow::SHUFFLE }
+        /// Value of the lane whose index is this one's XOR `arg`.
+        ShuffleXor { name: ("subgroup_shuffle_xor", ""), language: &["subgroup_shuffle_xor"], ..DeviceRow::SHUFFLE }
+        /// Value of the lowest active lane; no argument.
+        BroadcastFirst {
+            name: ("subgroup_broadcast_first", ""),
+            language: &["subgroup_broadcast_first"],
+            operands: &[(Takes::Number, "operand of a subgroup shuffle")],
+            same: Same::InSubgroup(EXCHANGED),
+            ..DeviceRow::SHUFFLE
+        }
+        /// `bool`: whether any lane's `bool` is true.
+        Any { name: ("subgroup_any", ""), language: &["subgroup_any"], ..DeviceRow::VOTE }
+        /// `bool`: whether all lanes' `bool`s are true.
+        All { name: ("subgroup_all", ""), language: &["subgroup_all"], ..DeviceRow::VOTE }
+        /// `[u32; 4]`: bit `i` tells lane `i`'s `bool`; bits of inactive lanes are zero.
+        Ballot {
+            name: ("subgroup_ballot", ""),
+            language: &["subgroup_ballot"],
+            gives: Gives::Words(4),
+            hint: "votes",
+            ..DeviceRow::VOTE
+        }
+        /// Combination over all active lanes.
+        Reduce(op: ReduceOp) {
+            same: Same::InSubgroup(EXCHANGED),
+            hint: "total",
+            kind: "subgroup reduce",
+            ..DeviceRow::combination(op, "subgroup_reduce_", &["subgroup_"])
+        }
+        /// Combination of this lane and those below.
+        InclusiveScan(op: ReduceOp) {
+            ..DeviceRow::combination(op, "subgroup_inclusive_", &["subgroup_inclusive_"])
+        }
+        /// Combination of the lanes below; the operation's identity in the lowest.
+        ExclusiveScan(op: ReduceOp) {
+            ..DeviceRow::combination(op, "subgroup_exclusive_", &["subgroup_exclusive_"])
+        }
+    }
+}
+
+operations! {
+    /// Something that a lane asks of its device.
+    DeviceOp {
+        /// Waits for all lanes of the work-group and orders their workgroup and global accesses before it before
+        /// those after it. Must stand in control flow that is uniform over the work-group.
+        Barrier {
+            name: ("barrier", ""),
+            language: &["sync_threads"],
+            meeting: Meeting::Workgroup,
+            cuda: Some("__syncthreads()"),
+            msl: Some("threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup)"),
+            ..DeviceRow::COMMON
+        }
+        /// Orders this lane's accesses (acquire-release) at a scope.
+        Fence(scope: Scope) {
+            name: ("fence ", scope.name()),
+            language: match scope {
+                Scope::Workgroup => &["thread_fence_block"],
+                Scope::Device => &["thread_fence"],
+                Scope::System => &["thread_fence_system"],
+            },
+            needs: Some(Capability::ordering(scope)),
+            cuda: Some(match scope {
+                Scope::Workgroup => "__threadfence_block()",
+                Scope::Device => "__threadfence()",
+                Scope::System => "__threadfence_system()",
+            }),
+            ..DeviceRow::COMMON
+        }
+        /// All lanes of the subgroup that have not ended come here, and go on together.
+        Converge {
+            name: ("converge", ""),
+            language: &["converge"],
+            needs: Some(Capability::Residency),
+            meeting: Meeting::Unproven,
+            waits: true,
+            cuda: Some("__syncwarp()"),
+            ..DeviceRow::COMMON
+        }
+        /// Waits for all lanes of the work-group and orders accesses as a barrier does. That all come here nothing proves: whoever
+        /// writes a kernel whose control flow follows messages answers for it; lanes that nobody meets wait for ever.
+        Meet {
+            name: ("meet", ""),
+            language: &["meet"],
+            needs: Some(Capability::Residency),
+            meeting: Meeting::Unproven,
+            waits: true,
+            cuda: Some("__syncthreads()"),
+            ..DeviceRow::COMMON
+        }
+        /// Lets others run for about so many nanoseconds (`u32`).
+        Nap {
+            name: ("nap", ""),
+            language: &["nap"],
+            operands: &[(Takes::Exactly(Scalar::U32), "time of a nap")],
+            needs: Some(Capability::Residency),
+            waits: true,
+            cuda: Some("__nanosleep($0)"),
+            ..DeviceRow::COMMON
+        }
+        /// The device's clock, in nanoseconds since a moment that stays the same while the device is in use; `u64`. Nothing
+        /// moves past it, for it tells the time between what stands before it and what follows.
+        Clock {
+            name: ("clock", ""),
+            language: &["clock_nanos"],
+            gives: Gives::Exactly(Scalar::U64),
+            needs: Some(Capability::Residency),
+            same: Same::Nowhere("each lane reads the clock at its own time"),
+            ..DeviceRow::COMMON
+        }
+        /// Whether this lane has faulted. Only in kernels whose checks are [`Checks::Explicit`](crate::ir::Checks::Explicit).
+        IsDead {
+            name: ("is_dead", ""),
+            gives: Gives::Exactly(Scalar::Bool),
+            same: Same::Nowhere(FAULTS),
+            orders: Orders::ReadsFault,
+            pure: true,
+            stands: Stands::ExplicitChecks,
+            ..DeviceRow::COMMON
+        }
+        /// Directly behind a labelled block: the fault that this lane met in it, as the number of its site in all
+        /// kernels (the launch's site base and its own) plus one, or zero. A loop in the block that still turns when the clock
+        /// ([`DeviceOp::Clock`]) is past the operand (`u64`) is a fault, too.
+        /// The lane is alive again. A lane that faults in such a block leaves it, and no other code; `u32`.
+        CatchFault {
+            name: ("catch_fault", ""),
+            language: &["catch_fault"],
+            operands: &[(Takes::Exactly(Scalar::U64), "time of `catch_fault`, in nanoseconds,")],
+            gives: Gives::Exactly(Scalar::U32),
+            needs: Some(Capability::Residency),
+            same: Same::Nowhere(FAULTS),
+            orders: Orders::TakesFault,
+            stands: Stands::BehindBlock,
+            kind: "catch fault",
+            ..DeviceRow::COMMON
+        }
+        /// An exchange among the lanes of a subgroup.
+        Subgroup(op: SubgroupOp) { ..op.row() }
+    }
+}
+
+impl DeviceOp {
+    /// The operation that a function of the kernel language means.
+    pub fn of_language(function: &str) -> Option<DeviceOp> {
+        DeviceOp::all().find(|op| op.row().is_called(function))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perpetua_syntax::{Intrinsic, IntrinsicGroup};
+
+    #[test]
+    fn names_are_unique_and_functions_exist() {
+        let (mut names, mut functions) = (Vec::new(), Vec::new());
+        for op in DeviceOp::all() {
+            let row = op.row();
+            names.push(format!("{}{}", row.name.0, row.name.1));
+            let called = Intrinsic::ALL.iter().filter(|i| row.is_called(i.name()));
+            let called: Vec<Intrinsic> = called.copied().collect();
+            assert_eq!(called.len(), row.language.len(), "{op:?} is called by {called:?}");
+            for function in called {
+                let arguments = function.arg_count();
+                assert_eq!(arguments, row.operands.len(), "{function:?}");
+                functions.push(function);
+            }
+        }
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        // What the front end makes of several operations.
+        let own = ["subgroup_size", "subgroup_lane", "subgroup_id", "check_index"];
+        for intrinsic in Intrinsic::ALL {
+            let asks = matches!(
+                intrinsic.group(),
+                IntrinsicGroup::Sync | IntrinsicGroup::Subgroup | IntrinsicGroup::Resident
+            );
+            let rows = functions.iter().filter(|f| *f == intrinsic).count();
+            assert_eq!(
+                rows,
+                usize::from(asks && !own.contains(&intrinsic.name())),
+                "{intrinsic:?}"
+            );
+        }
+    }
+}
