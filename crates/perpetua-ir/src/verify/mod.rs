@@ -14,6 +14,9 @@ mod error;
 mod types;
 mod uniform;
 
+use std::sync::OnceLock;
+
+use crate::hash::StableHasher;
 use crate::ir::{Checks, Kernel};
 
 pub use capability::{capabilities, require};
@@ -31,12 +34,19 @@ pub const MAX_FUNCTION_PARAMS: usize = 127;
 pub struct Verified {
     kernel: Kernel,
     trusted: bool,
+    // Computed when first asked for.
+    id: OnceLock<u128>,
 }
 
 impl Verified {
     /// The kernel.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
+    }
+
+    /// A hash of the whole kernel ([`StableHasher`]), by which caches know it: the same in every process. Computed once.
+    pub fn id(&self) -> u128 {
+        *self.id.get_or_init(|| StableHasher::of(&self.kernel))
     }
 
     /// Gives the kernel back, to change it.
@@ -53,8 +63,8 @@ impl Verified {
     /// enum is loaded that has no variant of that value, and all lanes of a work-group come to each barrier.
     pub unsafe fn trust(self) -> Verified {
         Verified {
-            kernel: self.kernel,
             trusted: true,
+            ..self
         }
     }
 
@@ -102,6 +112,7 @@ pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
         Ok(Verified {
             kernel,
             trusted: false,
+            id: OnceLock::new(),
         })
     } else {
         Err(errors)
