@@ -98,7 +98,9 @@ pub use modules::DEFAULT_MODULES;
 pub use null::NullBackend;
 pub use perpetua_ir::front::rust::GpuType;
 pub use ptr::{DeviceMemory, DevicePtr, HostBytes, MemoryKind, PoolStats};
-pub use select::{open_backend, select_backend, select_backend_async};
+pub use select::{
+    BackendEntry, OpenBackend, backends, open_backend, register_backend, select_backend, select_backend_async,
+};
 pub use signature::{ArgType, BufferArg, KernelArg, Signature, ValueArg};
 pub use source::{CompileOptions, KernelId, KernelSource, KernelSpec};
 pub use stream::{Event, Graph, Stream};

@@ -85,6 +85,12 @@ struct Launched {
     replays: Vec<Arc<Replay>>,
 }
 
+impl Launched {
+    fn is_empty(&self) -> bool {
+        self.modules.all.is_empty() && self.replays.is_empty()
+    }
+}
+
 // SAFETY: a CUstream may be used from any thread; the driver synchronises its own calls; the rest is Send and Sync.
 unsafe impl Send for StreamCore {}
 // SAFETY: as above.
@@ -225,7 +231,9 @@ impl StreamCore {
         // SAFETY: the handle is alive.
         let code = unsafe { sys::cuStreamSynchronize(self.handle) };
         drop((recent, held));
-        lock(&self.ended).push(launched);
+        if !launched.is_empty() {
+            lock(&self.ended).push(launched);
+        }
         self.shared.check(code, || "cuStreamSynchronize".into())
     }
 

@@ -104,6 +104,8 @@ pub(super) fn info(device: sys::CUdevice, index: usize, driver_version: i32) -> 
         } else {
             AdapterType::Discrete
         },
+        computes: true,
+        on_host: false,
         compute_capability: Some(capability),
         multiprocessors: Some(get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?),
         memory_total: Some(total as u64),

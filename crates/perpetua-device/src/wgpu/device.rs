@@ -168,6 +168,8 @@ fn describe(
         vendor,
         driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
         adapter_type,
+        computes: true,
+        on_host: false,
         compute_capability: None,
         multiprocessors: None,
         memory_total: None,
