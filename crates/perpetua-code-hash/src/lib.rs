@@ -29,7 +29,10 @@ use std::path::Path;
 pub fn export() -> io::Result<()> {
     // Relative to the package's folder, where Cargo runs build scripts.
     println!("cargo:rerun-if-changed=src");
-    println!("cargo:rustc-env=PERPETUA_CODE_HASH={:032x}", hash(Path::new("src"))?);
+    println!(
+        "cargo:rustc-env=PERPETUA_CODE_HASH={:032x}",
+        hash(Path::new("src"))?
+    );
     Ok(())
 }
 
@@ -130,13 +133,31 @@ mod tests {
             seen.push(found);
             Ok(())
         };
-        check("a byte", &[("lib.rs", "mod a;"), ("a/mod.rs", "1"), ("a/b.rs", "3")])?;
-        check("a line ending", &[("lib.rs", "mod a;\r"), ("a/mod.rs", "1"), ("a/b.rs", "2")])?;
-        check("another name", &[("lib.rs", "mod a;"), ("a/mod.rs", "1"), ("a/c.rs", "2")])?;
-        check("another folder", &[("lib.rs", "mod a;"), ("a/mod.rs", "1"), ("b.rs", "2")])?;
+        check(
+            "a byte",
+            &[("lib.rs", "mod a;"), ("a/mod.rs", "1"), ("a/b.rs", "3")],
+        )?;
+        check(
+            "a line ending",
+            &[("lib.rs", "mod a;\r"), ("a/mod.rs", "1"), ("a/b.rs", "2")],
+        )?;
+        check(
+            "another name",
+            &[("lib.rs", "mod a;"), ("a/mod.rs", "1"), ("a/c.rs", "2")],
+        )?;
+        check(
+            "another folder",
+            &[("lib.rs", "mod a;"), ("a/mod.rs", "1"), ("b.rs", "2")],
+        )?;
         check("one file less", &[("lib.rs", "mod a;"), ("a/mod.rs", "1")])?;
-        check("two contents swapped", &[("lib.rs", "mod a;"), ("a/mod.rs", "2"), ("a/b.rs", "1")])?;
-        check("bytes moved", &[("lib.rs", "mod a;"), ("a/mod.rs", "12"), ("a/b.rs", "")])
+        check(
+            "two contents swapped",
+            &[("lib.rs", "mod a;"), ("a/mod.rs", "2"), ("a/b.rs", "1")],
+        )?;
+        check(
+            "bytes moved",
+            &[("lib.rs", "mod a;"), ("a/mod.rs", "12"), ("a/b.rs", "")],
+        )
     }
 
     #[test]

@@ -136,7 +136,11 @@ mod tests {
         drop(sender);
         let mut ran: Vec<usize> = receiver.into_iter().collect();
         ran.sort_unstable();
-        assert_eq!(ran, (0..100).collect::<Vec<_>>(), "those whose futures were dropped, too");
+        assert_eq!(
+            ran,
+            (0..100).collect::<Vec<_>>(),
+            "those whose futures were dropped, too"
+        );
     }
 
     #[test]

@@ -52,7 +52,11 @@ impl Drop for SiteRange {
         let mut inner = self.registry.write().unwrap_or_else(|e| e.into_inner());
         inner.kernels.remove(&self.base);
         // An equal table may have been registered since this one was the last.
-        if inner.shared.get(&self.sites).is_some_and(|known| known.strong_count() == 0) {
+        if inner
+            .shared
+            .get(&self.sites)
+            .is_some_and(|known| known.strong_count() == 0)
+        {
             inner.shared.remove(&self.sites);
         }
     }
@@ -199,7 +203,10 @@ mod tests {
         ];
         let [a, b, c] = [0, 1, 2].map(|i| ranges[i].base());
         let again = registry.register(sites("a", &[1, 2]))?;
-        assert!(Arc::ptr_eq(&again, &ranges[0]), "an equal table shares the numbers");
+        assert!(
+            Arc::ptr_eq(&again, &ranges[0]),
+            "an equal table shares the numbers"
+        );
         let check = |number: u32, expect: Option<(&str, u32)>| {
             let mut words = [0; record::WORDS];
             words[record::CLAIM] = 1;
@@ -223,12 +230,19 @@ mod tests {
         let mut last = 0;
         for n in 0..10_000 {
             let range = registry.register(sites("k", &[n, n]))?;
-            assert!(range.base() > last, "not the numbers of a kernel that is just gone");
+            assert!(
+                range.base() > last,
+                "not the numbers of a kernel that is just gone"
+            );
             last = range.base();
             assert_eq!(registry.len(), 2);
         }
         assert_eq!(registry.kernel(last), None, "a late record names no other kernel");
-        assert!(registry.kernel(kept.base()).is_some_and(|(k, site)| k.kernel == "kept" && site == 0));
+        assert!(
+            registry
+                .kernel(kept.base())
+                .is_some_and(|(k, site)| k.kernel == "kept" && site == 0)
+        );
         let held: usize = registry.inner.read().map_or(0, |inner| inner.shared.len());
         assert_eq!(held, 1);
         Ok(())
@@ -252,7 +266,12 @@ mod tests {
         }
         let narrow = registry.register(sites("narrow", &[7]))?;
         assert_eq!(narrow.base(), first.base() + 2, "the gap");
-        for (range, name) in [(&first, "first"), (&narrow, "narrow"), (&third, "third"), (&wide, "wide")] {
+        for (range, name) in [
+            (&first, "first"),
+            (&narrow, "narrow"),
+            (&third, "third"),
+            (&wide, "wide"),
+        ] {
             let found = registry.kernel(range.base()).map(|(k, _)| k.kernel.clone());
             assert_eq!(found.as_deref(), Some(name));
         }

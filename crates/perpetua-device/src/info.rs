@@ -178,7 +178,10 @@ pub struct DeviceInfo {
 impl DeviceInfo {
     /// Whether a kernel can stay on it and talk with the host meanwhile.
     pub fn can_stay(&self) -> bool {
-        self.computes && self.capabilities.contains(&perpetua_ir::back::Capability::Residency)
+        self.computes
+            && self
+                .capabilities
+                .contains(&perpetua_ir::back::Capability::Residency)
     }
 
     /// Width of `usize` in kernels for this device: 64 with 64-bit integers, else 32.

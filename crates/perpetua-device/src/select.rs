@@ -119,7 +119,10 @@ pub fn backends() -> Vec<BackendEntry> {
 pub fn register_backend(entry: BackendEntry) -> Result<()> {
     let mut registered = REGISTERED.write().unwrap_or_else(|e| e.into_inner());
     let name = entry.kind.name();
-    let is_taken = BUILT_IN.iter().chain(&*registered).any(|known| known.kind.name() == name);
+    let is_taken = BUILT_IN
+        .iter()
+        .chain(&*registered)
+        .any(|known| known.kind.name() == name);
     if is_taken || name == BackendKind::Auto.name() {
         return Err(Error::InvalidState {
             operation: "registering a backend",

@@ -52,9 +52,7 @@ impl Hasher for StableHasher {
 
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks();
-        words
-            .iter()
-            .for_each(|word| self.word(u64::from_le_bytes(*word)));
+        words.iter().for_each(|word| self.word(u64::from_le_bytes(*word)));
         // The rest has at most seven bytes; their number stands above them, so that padding is no content.
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
@@ -116,7 +114,10 @@ mod tests {
     #[test]
     fn the_hash_of_a_kernel_is_the_same_in_every_process() {
         // A number that changes only with the hasher or the IR's form, never with process, width of `usize` or machine.
-        let text = format!("{:032x}", StableHasher::of(&("a", [1u8, 2], 3usize, -1i32, Some(4u64))));
+        let text = format!(
+            "{:032x}",
+            StableHasher::of(&("a", [1u8, 2], 3usize, -1i32, Some(4u64)))
+        );
         assert_eq!(text, TOLD);
         let (a, b) = (verify(kernel()), verify(kernel()));
         assert_eq!(a.map(|v| v.id()), b.map(|v| v.id()));

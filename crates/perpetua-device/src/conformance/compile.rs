@@ -131,7 +131,9 @@ fn errors(device: &Device) -> Check {
     unchecked.checks = Checks::Off;
     let unchecked = verify(unchecked).map_err(|e| Failure(e.to_string()))?;
     let asked = block_on(device.compile_async(&KernelSource::Ir(&unchecked), &options));
-    fails("without checks", asked, |e| matches!(e, Error::ChecksLeftOut { .. }))
+    fails("without checks", asked, |e| {
+        matches!(e, Error::ChecksLeftOut { .. })
+    })
 }
 
 /// Compiles so many more kernels and lets them go, on a device that keeps one module.
@@ -156,7 +158,8 @@ fn many(device: &Device) -> Check {
     let after = FaultRegistry::global().len();
     // Others in this process compile, too.
     if after > before + COUNT as usize / 2 {
-        let told = format!("{before} kernels had site numbers before, {after} after {COUNT} more that nobody holds");
+        let told =
+            format!("{before} kernels had site numbers before, {after} after {COUNT} more that nobody holds");
         return Err(Failure(told));
     }
     // A kernel that somebody holds stays.
@@ -203,6 +206,8 @@ fn graphs_of_gone(device: &Device) -> Check {
     let device = open_again(device)?;
     device.set_module_limit(1);
     let out = device.zeros::<u32>(1)?;
+    // The zeros come from another stream.
+    device.synchronize()?;
     let stream = device.create_stream()?;
     let graph = |n: u32, d: u32| -> Result<_, Failure> {
         let kernel = device.compile_ir(&numbered(n)?)?;

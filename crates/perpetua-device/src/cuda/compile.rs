@@ -42,7 +42,7 @@ pub(super) struct Compiler {
 enum Job {
     Done(Arc<Compiled>),
     /// From disk.
-    Found(CacheKey, Entry),
+    Found(CacheKey, Box<Entry>),
     Ir(CacheKey, Arc<Verified>),
     Ptx(CacheKey, String),
     CudaC(CacheKey, String),
@@ -90,40 +90,44 @@ impl Compiler {
 
     /// All that compiling needs of the source, which is not lowered when it is found in memory or on disk.
     fn take(&self, source: &KernelSource<'_>, options: &CompileOptions) -> Result<Job> {
-        let found = |id: KernelId| {
+        // What is known of a kernel, else the job of compiling it.
+        let job = |id: KernelId, new: &dyn Fn(CacheKey) -> Result<Job>| {
             let key = self.key(id, options);
-            if let Some(compiled) = lock(&self.done).get(&key).and_then(Weak::upgrade) {
-                return Err(Job::Done(compiled));
-            }
-            let bytes = self.disk(options).and_then(|disk| disk.get(key));
-            match bytes.and_then(|bytes| Entry::decode(&bytes)) {
-                Some(entry) => Err(Job::Found(key, entry)),
-                None => Ok(key),
-            }
+            self.known(key, options).map_or_else(|| new(key), Ok)
         };
-        let job = match source {
-            KernelSource::Spec(spec) => match found(spec.id()) {
-                Ok(key) => Job::Ir(key, spec.verified(self.shared.info.pointer_width())?),
-                Err(job) => job,
-            },
-            KernelSource::Ir(kernel) | KernelSource::Native(_, Some(kernel)) => found(KernelId::of_ir(kernel))
-                .map_or_else(|job| job, |key| Job::Ir(key, Arc::new((*kernel).clone()))),
-            KernelSource::Ptx(text) => found(KernelId::of(&[b"ptx", text.as_bytes()]))
-                .map_or_else(|job| job, |key| Job::Ptx(key, (*text).to_owned())),
+        match source {
+            KernelSource::Spec(spec) => job(spec.id(), &|key| {
+                Ok(Job::Ir(key, spec.verified(self.shared.info.pointer_width())?))
+            }),
+            KernelSource::Ir(kernel) | KernelSource::Native(_, Some(kernel)) => {
+                job(KernelId::of_ir(kernel), &|key| {
+                    Ok(Job::Ir(key, Arc::new((*kernel).clone())))
+                })
+            }
+            KernelSource::Ptx(text) => job(KernelId::of(&[b"ptx", text.as_bytes()]), &|key| {
+                Ok(Job::Ptx(key, (*text).to_owned()))
+            }),
             KernelSource::CudaC(text) => {
                 let contract = [u8::from(options.contract)];
-                found(KernelId::of(&[b"cuda c", text.as_bytes(), &contract]))
-                    .map_or_else(|job| job, |key| Job::CudaC(key, (*text).to_owned()))
+                job(KernelId::of(&[b"cuda c", text.as_bytes(), &contract]), &|key| {
+                    Ok(Job::CudaC(key, (*text).to_owned()))
+                })
             }
-            other => {
-                return Err(Error::SourceUnsupported {
-                    backend: BackendKind::Cuda,
-                    given: other.kind(),
-                    takes: "kernel functions, IR, IR text, PTX and CUDA C",
-                });
-            }
-        };
-        Ok(job)
+            other => Err(Error::SourceUnsupported {
+                backend: BackendKind::Cuda,
+                given: other.kind(),
+                takes: "kernel functions, IR, IR text, PTX and CUDA C",
+            }),
+        }
+    }
+
+    /// What memory or disk has under a key.
+    fn known(&self, key: CacheKey, options: &CompileOptions) -> Option<Job> {
+        if let Some(compiled) = lock(&self.done).get(&key).and_then(Weak::upgrade) {
+            return Some(Job::Done(compiled));
+        }
+        let bytes = self.disk(options)?.get(key)?;
+        Some(Job::Found(key, Box::new(Entry::decode(&bytes)?)))
     }
 
     fn key(&self, id: KernelId, options: &CompileOptions) -> CacheKey {
@@ -138,7 +142,7 @@ impl Compiler {
     fn run(&self, job: Job, options: &CompileOptions) -> Result<Arc<dyn CompiledKernel>> {
         let (key, entry) = match job {
             Job::Done(compiled) => return Ok(compiled),
-            Job::Found(key, entry) => return Ok(self.share(key, self.load(entry)?)),
+            Job::Found(key, entry) => return Ok(self.share(key, self.load(*entry)?)),
             Job::Ir(key, kernel) => (key, self.entry_of(&kernel)?),
             Job::Ptx(key, text) => (key, Entry::plain(self.assemble("PTX text", &text)?)),
             Job::CudaC(key, text) => (key, Entry::plain(self.nvrtc(&text, options)?)),

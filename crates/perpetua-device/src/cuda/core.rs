@@ -243,7 +243,11 @@ impl StreamCore {
         let ended = std::mem::take(&mut *lock(&self.ended));
         let running = lock(&self.launched).replays.clone();
         let mut found = self.fault.take();
-        for replay in ended.iter().flat_map(|launched| &launched.replays).chain(&running) {
+        for replay in ended
+            .iter()
+            .flat_map(|launched| &launched.replays)
+            .chain(&running)
+        {
             if found.is_err() {
                 break;
             }

@@ -115,11 +115,7 @@ pub(super) struct PrintRing {
 
 impl PrintRing {
     /// The ring's address for a kernel with these sites; starts looking at it.
-    pub(super) fn address(
-        self: &Arc<Self>,
-        pool: &Arc<Pool>,
-        sites: Option<&Arc<SiteRange>>,
-    ) -> Result<u64> {
+    pub(super) fn address(self: &Arc<Self>, pool: &Arc<Pool>, sites: Option<&Arc<SiteRange>>) -> Result<u64> {
         if let Some(sites) = sites {
             let mut known = lock(&self.sites);
             if !known.iter().any(|k| Arc::ptr_eq(k, sites)) {

@@ -394,10 +394,8 @@ impl GpuStream for Stream {
             }
         }
         // SAFETY: both handles are alive and of this context; the graph keeps what its nodes use.
-        core.shared
-            .check(unsafe { sys::cuGraphLaunch(graph.exec, core.handle) }, || {
-                "cuGraphLaunch".into()
-            })?;
+        let code = unsafe { sys::cuGraphLaunch(graph.exec, core.handle) };
+        core.shared.check(code, || "cuGraphLaunch".into())?;
         core.replayed(&graph.replay);
         Ok(())
     }

@@ -33,8 +33,10 @@ pub(crate) const ENTRY: BackendEntry = BackendEntry {
     kind: BackendKind::Wgpu,
     order: Some(30),
     emulates: true,
-    open: |_| Box::pin(async {
-        let backend: Box<dyn GpuBackend> = Box::new(WgpuBackend::new().await?);
-        Ok(backend)
-    }),
+    open: |_| {
+        Box::pin(async {
+            let backend: Box<dyn GpuBackend> = Box::new(WgpuBackend::new().await?);
+            Ok(backend)
+        })
+    },
 };

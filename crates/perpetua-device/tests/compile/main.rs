@@ -43,12 +43,23 @@ fn compiled() -> usize {
 fn a_backend_from_outside_is_opened_by_its_name() {
     let (_, _guard) = slow_device();
     let kind = BackendKind::from_name("slow").expect("registered");
-    assert_eq!((kind, kind.name(), kind.to_string().as_str()), (slow::KIND, "slow", "slow"));
+    assert_eq!(
+        (kind, kind.name(), kind.to_string().as_str()),
+        (slow::KIND, "slow", "slow")
+    );
     let device = Device::new(kind, 0).unwrap();
     assert_eq!(device.backend(), slow::KIND);
     assert_eq!(format!("{device:?}"), "slow device 0: slow device");
-    assert!(backends().iter().any(|entry| entry.kind == kind && entry.order.is_none()));
-    assert_ne!(Device::new(BackendKind::Auto, 0).map(|d| d.backend()), Ok(kind), "by name only");
+    assert!(
+        backends()
+            .iter()
+            .any(|entry| entry.kind == kind && entry.order.is_none())
+    );
+    assert_ne!(
+        Device::new(BackendKind::Auto, 0).map(|d| d.backend()),
+        Ok(kind),
+        "by name only"
+    );
     let error = register_backend(slow::ENTRY).expect_err("it is there already");
     assert!(error.to_string().contains("there is one of this name"), "{error}");
     let null = BackendEntry {
@@ -71,7 +82,10 @@ fn a_future_does_not_hold_the_thread_and_its_kernel_is_compiled_once() {
     for future in &mut futures {
         assert!(matches!(future.as_mut().poll(&mut cx), Poll::Pending));
     }
-    assert!(begun.elapsed() < Duration::from_millis(40), "the compiler takes 50 ms");
+    assert!(
+        begun.elapsed() < Duration::from_millis(40),
+        "the compiler takes 50 ms"
+    );
     // The first, whose poll began it, goes: the others drive it.
     drop(futures.remove(0));
     let last = futures.pop().expect("three are left");
@@ -118,18 +132,23 @@ fn all_who_wait_are_told_of_an_error_and_the_next_tries_again() {
     let (source, options) = (KernelSource::Ptx("none"), CompileOptions::default());
     let futures = [0, 1].map(|_| device.compile_async(&source, &options));
     for future in futures {
-        let error = block_on(future).map(drop).expect_err("the null device takes no PTX");
+        let error = block_on(future)
+            .map(drop)
+            .expect_err("the null device takes no PTX");
         assert!(matches!(error, Error::SourceUnsupported { .. }), "{error}");
     }
     assert_eq!(compiled() - before, 1, "they waited for one");
-    device.compile(&source, &options).map(drop).expect_err("as before");
+    device
+        .compile(&source, &options)
+        .map(drop)
+        .expect_err("as before");
     assert_eq!(compiled() - before, 2);
 }
 
 #[test]
 fn a_compiler_that_panics_leaves_the_next_free_to_try() {
-    // SAFETY: nobody compiles it: each attempt ends in the panic.
     struct Panics;
+    // SAFETY: no kernel ever has its id, since each attempt to compile it ends in the panic.
     unsafe impl KernelSpec for Panics {
         fn name(&self) -> &str {
             "panics"

@@ -215,7 +215,11 @@ impl std::str::FromStr for Sm {
             _ => (bare, SmReach::Newer),
         };
         let is_number = number.bytes().all(|b| b.is_ascii_digit());
-        let sm = number.parse().ok().filter(|_| is_number).map(|number| Sm { number, reach });
+        let sm = number
+            .parse()
+            .ok()
+            .filter(|_| is_number)
+            .map(|number| Sm { number, reach });
         sm.filter(|sm| sm.named().is_some())
             .ok_or_else(|| SmError(text.to_owned()))
     }
@@ -364,7 +368,9 @@ mod tests {
         // Newer than all that PTX names, and between two.
         check("130", Some("sm_130"));
         check("87", Some("sm_87"));
-        for none in ["", "a", "sm_", "60", "75a", "90f", "80f", "90b", "+90", "9 0", "90aa", "sm_sm_90"] {
+        for none in [
+            "", "a", "sm_", "60", "75a", "90f", "80f", "90b", "+90", "9 0", "90aa", "sm_sm_90",
+        ] {
             check(none, None);
         }
     }
@@ -373,7 +379,11 @@ mod tests {
     fn a_generation_is_rendered_as_what_ptx_names() {
         let check = |sm: Sm, expect: Option<(&str, &str)>| {
             let named = sm.named().map(|(sm, version)| (sm.to_string(), version));
-            assert_eq!(named.as_ref().map(|(sm, version)| (&**sm, *version)), expect, "{sm}");
+            assert_eq!(
+                named.as_ref().map(|(sm, version)| (&**sm, *version)),
+                expect,
+                "{sm}"
+            );
         };
         check(90.into(), Some(("sm_90", "7.8")));
         check(Sm::of_device(9, 0), Some(("sm_90a", "8.0")));

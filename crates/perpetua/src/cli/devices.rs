@@ -8,7 +8,11 @@ use perpetua::device::{DeviceInfo, backends, open_backend};
 use super::Failure;
 
 pub(super) fn run() -> Result<(), Failure> {
-    for kind in backends().into_iter().filter(|b| b.order.is_some()).map(|b| b.kind) {
+    for kind in backends()
+        .into_iter()
+        .filter(|b| b.order.is_some())
+        .map(|b| b.kind)
+    {
         match block_on(open_backend(kind)) {
             Err(error) => writeln!(stdout(), "{kind}: none\n    {error}\n")?,
             Ok(backend) => {

@@ -226,14 +226,15 @@ impl<'k> Renderer<'k> {
         let (target, version) = self.sm.named().unwrap_or((self.sm, ""));
         let resident = capabilities(self.kernel).contains_key(&Capability::Residency);
         // The older targets' versions have no accesses of 16 bytes.
-        let version = if resident && target.number < 100 { "8.4" } else { version };
+        let version = if resident && target.number < 100 {
+            "8.4"
+        } else {
+            version
+        };
         if !self.kernel.source.is_empty() {
             let _ = writeln!(text, "// lines are of {}", self.kernel.source.replace('\n', " "));
         }
-        let _ = write!(
-            text,
-            ".version {version}\n.target {target}\n.address_size 64\n\n"
-        );
+        let _ = write!(text, ".version {version}\n.target {target}\n.address_size 64\n\n");
         for (i, table) in self.kernel.constants.iter().enumerate() {
             let size = table.element.size();
             let data: Vec<String> = table.data.iter().map(u64::to_string).collect();
