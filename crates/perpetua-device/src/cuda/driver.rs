@@ -171,7 +171,8 @@ impl Shared {
 
     /// Unloads modules that nobody uses any more; for sections in which residents are parked, with the context current.
     pub(super) fn unload_parked(&self) {
-        for module in std::mem::take(&mut *lock(&self.unused)) {
+        let unused = std::mem::take(&mut *lock(&self.unused));
+        for module in unused {
             // SAFETY: handed over by its only owner (`discard`), and taken from the list once.
             let _ = unsafe { sys::cuModuleUnload(module) };
         }
