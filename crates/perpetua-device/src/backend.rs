@@ -110,6 +110,18 @@ pub trait GpuContext: MaybeSend + MaybeSync + 'static {
     fn compile(&self, source: &KernelSource<'_>, options: &CompileOptions)
     -> Result<Arc<dyn CompiledKernel>>;
 
+    /// The same without holding the calling thread while the driver's compiler runs: it is begun by this call, on a thread of the
+    /// backend's where it may take long, and goes on when the future is dropped. What the future needs of the source has been
+    /// taken (and a [`KernelSource::Spec`] lowered) when this returns. Backends that compile nothing that takes long, and browsers, whose
+    /// pipelines wgpu offers no asynchronous way to make, have compiled when this returns.
+    fn compile_async(
+        &self,
+        source: &KernelSource<'_>,
+        options: &CompileOptions,
+    ) -> BoxFuture<'static, Result<Arc<dyn CompiledKernel>>> {
+        ready(self.compile(source, options))
+    }
+
     /// The stream that operations without a stream go to.
     fn default_stream(&self) -> &Arc<dyn GpuStream>;
 

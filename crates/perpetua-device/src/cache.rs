@@ -24,21 +24,31 @@ pub const DEFAULT_MAX_BYTES: u64 = 512 << 20;
 const MAGIC: [u8; 8] = *b"PERPCA01";
 const HEADER: usize = 8 + 16 + 8;
 
+/// Hashes of the sources that make machine code of a kernel: the syntax's, the IR's (lowering, passes, math library, renderers)
+/// and this crate's. What the macros make of a kernel is in the kernel's own id: its tree, those of the device functions that it
+/// calls, and what their names stand for. Libraries of others are not: of these only the driver's compiler makes code.
+pub const CODE_HASHES: [&str; 3] = [
+    perpetua_ir::CODE_HASHES[0],
+    perpetua_ir::CODE_HASHES[1],
+    env!("PERPETUA_CODE_HASH"),
+];
+
 /// The key of an entry: everything that the compiled form depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey(u128);
 
 impl CacheKey {
     /// The key of a kernel (`KernelId::of` its text, or a carried kernel's own), compiled for `target` (with all options) by
-    /// `driver` (with its version). This crate's version is part of it.
+    /// `driver` (with its version). [`CODE_HASHES`] are part of it.
     pub fn new(kernel: KernelId, target: &str, driver: &str) -> CacheKey {
-        let version = env!("CARGO_PKG_VERSION").as_bytes();
-        let parts = [
-            &kernel.0.to_le_bytes()[..],
-            target.as_bytes(),
-            driver.as_bytes(),
-            version,
-        ];
+        CacheKey::by(&CODE_HASHES, kernel, target, driver)
+    }
+
+    // The same for other sources.
+    fn by(code: &[&str], kernel: KernelId, target: &str, driver: &str) -> CacheKey {
+        let id = kernel.0.to_le_bytes();
+        let mut parts = vec![&id[..], target.as_bytes(), driver.as_bytes()];
+        parts.extend(code.iter().map(|hash| hash.as_bytes()));
         CacheKey(KernelId::of(&parts).0)
     }
 
@@ -229,6 +239,18 @@ mod tests {
             key(1),
             CacheKey::new(KernelId::of(&[&[1]]), "sm_90", "driver 581")
         );
+    }
+
+    #[test]
+    fn a_changed_source_is_another_key() {
+        let by = |code: &[&str]| CacheKey::by(code, KernelId::of(&[&[1]]), "sm_90", "driver 580");
+        assert_eq!(by(&CODE_HASHES), key(1));
+        for i in 0..CODE_HASHES.len() {
+            assert_eq!(CODE_HASHES[i].len(), 32, "the hash of a crate's sources");
+            let mut changed = CODE_HASHES;
+            changed[i] = "00000000000000000000000000000000";
+            assert_ne!(by(&changed), key(1), "crate {i}");
+        }
     }
 
     #[test]

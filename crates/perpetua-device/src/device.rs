@@ -1,16 +1,15 @@
 //! The device that a program holds: memory, kernels, launches and streams of any backend. Must not know backends
 //! ([`select`] does).
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use perpetua_ir::front::rust::GpuType;
 use perpetua_ir::ir::Kernel as IrKernel;
 use perpetua_ir::ir::text::ParseError;
 use perpetua_ir::verify::{Verified, verify};
 
-use crate::backend::GpuContext;
+use crate::backend::{GpuContext, failed};
 use crate::buffer::Buffer;
 use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
@@ -19,6 +18,7 @@ use crate::info::{BackendKind, DeviceInfo, MemoryInfo};
 use crate::kernel::{Kernel, Launchable, Module};
 use crate::launch::launch;
 use crate::layout;
+use crate::modules::{ModuleKey, Modules};
 use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
 use crate::select;
 use crate::signature::KernelArg;
@@ -41,18 +41,30 @@ pub struct Device(Arc<Inner>);
 
 struct Inner {
     context: Arc<dyn GpuContext>,
-    modules: Mutex<HashMap<ModuleKey, Arc<Slot>>>,
+    modules: Modules,
 }
 
-// A kernel is compiled while its slot is locked, so that two threads that want it compile it once.
-#[derive(Default)]
-struct Slot(Mutex<Option<Module>>);
-
-#[derive(PartialEq, Eq, Hash)]
-struct ModuleKey {
-    form: &'static str,
-    id: KernelId,
-    options: CompileOptions,
+/// What a source is known by, if it is safe. `None` for native kernels: their identity is their code, which has no bytes to hash.
+fn module_key(source: &KernelSource<'_>, options: &CompileOptions) -> Result<Option<ModuleKey>> {
+    let id = match source {
+        KernelSource::Ir(verified) => {
+            require_safe(verified)?;
+            KernelId::of_ir(verified)
+        }
+        KernelSource::IrText(t) | KernelSource::CudaC(t) | KernelSource::Ptx(t) | KernelSource::Wgsl(t) => {
+            KernelId::of(&[t.as_bytes()])
+        }
+        KernelSource::Spec(spec) => spec.id(),
+        KernelSource::Native(_, ir) => {
+            ir.map_or(Ok(()), require_safe)?;
+            return Ok(None);
+        }
+    };
+    Ok(Some(ModuleKey {
+        form: source.kind(),
+        id,
+        options: options.clone(),
+    }))
 }
 
 impl Device {
@@ -74,7 +86,7 @@ impl Device {
     pub fn from_context(context: Box<dyn GpuContext>) -> Device {
         Device(Arc::new(Inner {
             context: Arc::from(context),
-            modules: Mutex::default(),
+            modules: Modules::default(),
         }))
     }
 
@@ -171,48 +183,84 @@ impl Device {
     }
 
     /// Compiles a source, or finds it among those compiled on this device before. IR without fault checks is
-    /// [`Error::ChecksLeftOut`], unless somebody answers for it: [`Verified::trust`].
+    /// [`Error::ChecksLeftOut`], unless somebody answers for it: [`Verified::trust`]. The device keeps up to
+    /// [`DEFAULT_MODULES`](crate::DEFAULT_MODULES) modules ([`Device::set_module_limit`]).
     pub fn compile(&self, source: &KernelSource<'_>, options: &CompileOptions) -> Result<Module> {
-        let id = match source {
-            KernelSource::Ir(verified) => {
-                require_safe(verified)?;
-                KernelId::of_ir(verified)
-            }
-            KernelSource::IrText(text) => return self.compile(&KernelSource::Ir(&read_ir(text)?), options),
-            KernelSource::CudaC(t) | KernelSource::Ptx(t) | KernelSource::Wgsl(t) => {
-                KernelId::of(&[t.as_bytes()])
-            }
-            KernelSource::Spec(spec) => spec.id(),
-            // A native kernel's identity is its code, which has no bytes to hash.
-            KernelSource::Native(_, ir) => {
-                ir.map_or(Ok(()), require_safe)?;
-                let compiled = self.0.context.compile(source, options)?;
-                return Ok(Module::new(compiled, source.kind()));
-            }
-        };
-        let key = ModuleKey {
-            form: source.kind(),
-            id,
-            options: options.clone(),
-        };
-        let slot = {
-            let mut modules = self.0.modules.lock().unwrap_or_else(|e| e.into_inner());
-            Arc::clone(modules.entry(key).or_default())
-        };
-        let mut slot = slot.0.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(module) = &*slot {
-            return Ok(module.clone());
+        if let KernelSource::IrText(text) = source {
+            return self.compile(&KernelSource::Ir(&read_ir(text)?), options);
         }
-        let compiled = match source {
-            KernelSource::Spec(spec) => self
-                .0
-                .context
-                .compile(&KernelSource::Spec(&SafeSpec(*spec)), options)?,
-            _ => self.0.context.compile(source, options)?,
+        let make = || {
+            let compiled = match source {
+                KernelSource::Spec(spec) => {
+                    let safe = SafeSpec(*spec);
+                    self.0.context.compile(&KernelSource::Spec(&safe), options)?
+                }
+                _ => self.0.context.compile(source, options)?,
+            };
+            Ok(Module::new(compiled, source.kind()))
         };
-        let module = Module::new(compiled, source.kind());
-        *slot = Some(module.clone());
-        Ok(module)
+        match module_key(source, options)? {
+            Some(key) => self.0.modules.get(key, make),
+            None => make(),
+        }
+    }
+
+    /// The same without holding the calling thread while the driver's compiler runs: see
+    /// [`GpuContext::compile_async`](crate::backend::GpuContext::compile_async). Begun by the call. Tasks and threads that want one kernel
+    /// wait for one compilation, each may be dropped, and all are told its error. Where the block is part of the machine code (wgpu), name
+    /// it ([`CompileOptions::block`]), or the first launch compiles the rest; for a kernel of fixed block size that is done.
+    pub fn compile_async(
+        &self,
+        source: &KernelSource<'_>,
+        options: &CompileOptions,
+    ) -> BoxFuture<'static, Result<Module>> {
+        if let KernelSource::IrText(text) = source {
+            return match read_ir(text) {
+                Ok(verified) => self.compile_async(&KernelSource::Ir(&verified), options),
+                Err(error) => failed(error),
+            };
+        }
+        let begin = || {
+            let compiling = match source {
+                KernelSource::Spec(spec) => {
+                    let safe = SafeSpec(*spec);
+                    self.0.context.compile_async(&KernelSource::Spec(&safe), options)
+                }
+                _ => self.0.context.compile_async(source, options),
+            };
+            let form = source.kind();
+            let module: BoxFuture<'static, _> =
+                Box::pin(async move { Ok(Module::new(compiling.await?, form)) });
+            module
+        };
+        match module_key(source, options) {
+            Ok(Some(key)) => self.0.modules.get_async(key, begin),
+            Ok(None) => begin(),
+            Err(error) => failed(error),
+        }
+    }
+
+    /// [`Device::kernel`] without holding the calling thread: see [`Device::compile_async`].
+    pub fn kernel_async(&self, spec: &impl KernelSpec) -> BoxFuture<'static, Result<Kernel>> {
+        let module = self.compile_async(&KernelSource::Spec(spec), &CompileOptions::default());
+        Box::pin(async move { module.await?.only() })
+    }
+
+    /// [`Device::compile_ir`] without holding the calling thread: see [`Device::compile_async`].
+    pub fn compile_ir_async(&self, kernel: &Verified) -> BoxFuture<'static, Result<Kernel>> {
+        let module = self.compile_async(&KernelSource::Ir(kernel), &CompileOptions::default());
+        Box::pin(async move { module.await?.only() })
+    }
+
+    /// Keeps at most `most` compiled modules from now on (at least one). When there are more, the one used longest ago goes: it is compiled,
+    /// or found on disk, when it is wanted again. What somebody holds stays usable.
+    pub fn set_module_limit(&self, most: usize) {
+        self.0.modules.set_most(most);
+    }
+
+    /// How many compiled modules the device keeps.
+    pub fn module_count(&self) -> usize {
+        self.0.modules.len()
     }
 
     /// A kernel of the program, compiled for this device at first use.

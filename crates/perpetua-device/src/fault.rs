@@ -2,10 +2,11 @@
 //! record found after a graph's replay, or on another stream, still names its kernel and line. Must not know backends.
 //!
 //! A backend registers a kernel's tables when it compiles it ([`FaultRegistry::register`]), passes the base it gets to
-//! every launch, and looks up the numbers that come back ([`FaultRegistry::fault`], [`FaultRegistry::print_site`]).
+//! every launch, and looks up the numbers that come back ([`FaultRegistry::fault`], [`FaultRegistry::print_site`]). It holds the
+//! [`SiteRange`] as long as one of its numbers can come back; then the numbers are free for other kernels.
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, RwLock};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock, RwLock, Weak};
 
 use perpetua_ir::fault::{Fault, FaultSite, record};
 use perpetua_ir::print::PrintSite;
@@ -25,18 +26,81 @@ pub struct KernelSites {
     pub prints: Vec<PrintSite>,
 }
 
-/// All kernels' sites. Equal tables share one base, so compiling a kernel again takes no new numbers.
+/// A kernel's numbers, from [`base`](SiteRange::base) on. They are its own until the last clone of the [`Arc`] is gone: whatever can still
+/// report one (a module, a graph, a stream with a launch whose faults nobody has looked for) holds one.
+#[derive(Debug)]
+pub struct SiteRange {
+    base: u32,
+    sites: Arc<KernelSites>,
+    registry: Arc<RwLock<Inner>>,
+}
+
+impl SiteRange {
+    /// The kernel's site `i` has the global number `base + i`, and likewise its print `i`.
+    pub fn base(&self) -> u32 {
+        self.base
+    }
+
+    /// The kernel's sites.
+    pub fn sites(&self) -> &KernelSites {
+        &self.sites
+    }
+}
+
+impl Drop for SiteRange {
+    fn drop(&mut self) {
+        let mut inner = self.registry.write().unwrap_or_else(|e| e.into_inner());
+        inner.kernels.remove(&self.base);
+        // An equal table may have been registered since this one was the last.
+        if inner
+            .shared
+            .get(&self.sites)
+            .is_some_and(|known| known.strong_count() == 0)
+        {
+            inner.shared.remove(&self.sites);
+        }
+    }
+}
+
+/// All kernels' sites. Equal tables share their numbers. Those that nobody holds any more are given again, but only when
+/// all others have been: numbers go round in a circle of 2^32.
 #[derive(Debug, Default)]
 pub struct FaultRegistry {
-    inner: RwLock<Inner>,
+    inner: Arc<RwLock<Inner>>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    // Sorted by base, which only grows.
-    kernels: Vec<(u32, Arc<KernelSites>)>,
-    bases: HashMap<Arc<KernelSites>, u32>,
+    // By base; no two overlap.
+    kernels: BTreeMap<u32, Arc<KernelSites>>,
+    shared: HashMap<Arc<KernelSites>, Weak<SiteRange>>,
     next: u32,
+}
+
+impl Inner {
+    // The first `count` numbers from `next` on that are free, or from zero on.
+    fn find(&self, count: u32) -> Option<u32> {
+        self.find_from(self.next, count)
+            .or_else(|| self.find_from(0, count))
+    }
+
+    fn find_from(&self, mut base: u32, count: u32) -> Option<u32> {
+        loop {
+            let end = base.checked_add(count)?;
+            // The last range that begins before the end is the only one that can be in the way.
+            match self.kernels.range(..end).next_back() {
+                Some((taken, sites)) if taken + sites.count() > base => base = taken + sites.count(),
+                _ => return Some(base),
+            }
+        }
+    }
+}
+
+impl KernelSites {
+    // How many numbers they take: at least one, so that no two kernels have the same base.
+    fn count(&self) -> u32 {
+        self.faults.len().max(self.prints.len()).max(1) as u32
+    }
 }
 
 impl FaultRegistry {
@@ -46,33 +110,50 @@ impl FaultRegistry {
         GLOBAL.get_or_init(FaultRegistry::default)
     }
 
-    /// Gives a kernel its site base: its site `i` has the global number `base + i`, and likewise its print `i`.
-    pub fn register(&self, sites: KernelSites) -> Result<u32> {
+    /// Gives a kernel its numbers.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when so many kernels are held that no numbers are left.
+    pub fn register(&self, sites: KernelSites) -> Result<Arc<SiteRange>> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
-        if let Some(base) = inner.bases.get(&sites) {
-            return Ok(*base);
+        if let Some(range) = inner.shared.get(&sites).and_then(Weak::upgrade) {
+            return Ok(range);
         }
-        let base = inner.next;
-        let count = sites.faults.len().max(sites.prints.len()).max(1);
-        let next = u32::try_from(count).ok().and_then(|n| base.checked_add(n));
-        inner.next = next.ok_or_else(|| Error::Limit {
-            what: "fault sites of all kernels compiled in this process",
-            found: u64::from(base) + count as u64,
+        let count = sites.count();
+        let base = inner.find(count).ok_or(Error::Limit {
+            what: "fault sites of all kernels in use in this process",
+            found: 1 << 32,
             limit: u64::from(u32::MAX),
-            remedy: "compile fewer different kernels in one process",
+            remedy: "drop kernels that are no longer launched",
         })?;
         let sites = Arc::new(sites);
-        inner.kernels.push((base, Arc::clone(&sites)));
-        inner.bases.insert(sites, base);
-        Ok(base)
+        inner.next = base + count;
+        inner.kernels.insert(base, Arc::clone(&sites));
+        let range = Arc::new(SiteRange {
+            base,
+            sites: Arc::clone(&sites),
+            registry: Arc::clone(&self.inner),
+        });
+        inner.shared.insert(sites, Arc::downgrade(&range));
+        Ok(range)
+    }
+
+    /// How many kernels have numbers.
+    pub fn len(&self) -> usize {
+        let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());
+        inner.kernels.len()
+    }
+
+    /// Whether no kernel has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The kernel that a global site number belongs to, and the number within it.
     pub fn kernel(&self, number: u32) -> Option<(Arc<KernelSites>, u32)> {
         let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());
-        let after = inner.kernels.partition_point(|(base, _)| *base <= number);
-        let (base, sites) = inner.kernels.get(after.checked_sub(1)?)?;
-        Some((Arc::clone(sites), number - base))
+        let (base, sites) = inner.kernels.range(..=number).next_back()?;
+        (number - base < sites.count()).then(|| (Arc::clone(sites), number - base))
     }
 
     /// The fault in a device's record; `None` when the record holds none.
@@ -115,13 +196,16 @@ mod tests {
     #[test]
     fn global_numbers_lead_back_to_kernel_and_line() -> Result<()> {
         let registry = FaultRegistry::default();
-        let a = registry.register(sites("a", &[1, 2]))?;
-        let b = registry.register(sites("b", &[]))?;
-        let c = registry.register(sites("c", &[7, 8, 9]))?;
-        assert_eq!(
+        let ranges = [
             registry.register(sites("a", &[1, 2]))?,
-            a,
-            "an equal table shares the base"
+            registry.register(sites("b", &[]))?,
+            registry.register(sites("c", &[7, 8, 9]))?,
+        ];
+        let [a, b, c] = [0, 1, 2].map(|i| ranges[i].base());
+        let again = registry.register(sites("a", &[1, 2]))?;
+        assert!(
+            Arc::ptr_eq(&again, &ranges[0]),
+            "an equal table shares the numbers"
         );
         let check = |number: u32, expect: Option<(&str, u32)>| {
             let mut words = [0; record::WORDS];
@@ -136,6 +220,61 @@ mod tests {
         check(c + 2, Some(("c", 9)));
         check(c + 3, None);
         assert_eq!(registry.fault(&[0; record::WORDS]), None);
+        Ok(())
+    }
+
+    #[test]
+    fn numbers_that_nobody_holds_belong_to_nobody() -> Result<()> {
+        let registry = FaultRegistry::default();
+        let kept = registry.register(sites("kept", &[1]))?;
+        let mut last = 0;
+        for n in 0..10_000 {
+            let range = registry.register(sites("k", &[n, n]))?;
+            assert!(
+                range.base() > last,
+                "not the numbers of a kernel that is just gone"
+            );
+            last = range.base();
+            assert_eq!(registry.len(), 2);
+        }
+        assert_eq!(registry.kernel(last), None, "a late record names no other kernel");
+        assert!(
+            registry
+                .kernel(kept.base())
+                .is_some_and(|(k, site)| k.kernel == "kept" && site == 0)
+        );
+        let held: usize = registry.inner.read().map_or(0, |inner| inner.shared.len());
+        assert_eq!(held, 1);
+        Ok(())
+    }
+
+    #[test]
+    fn numbers_go_round_and_pass_over_those_in_use() -> Result<()> {
+        let registry = FaultRegistry::default();
+        let first = registry.register(sites("first", &[1, 2]))?;
+        let gap = registry.register(sites("gap", &[3]))?;
+        let third = registry.register(sites("third", &[4]))?;
+        drop(gap);
+        if let Ok(mut inner) = registry.inner.write() {
+            inner.next = u32::MAX - 1;
+        }
+        // One number is left before the end, which two sites do not fit in; nor in the gap.
+        let wide = registry.register(sites("wide", &[5, 6]))?;
+        assert_eq!(wide.base(), third.base() + 1);
+        if let Ok(mut inner) = registry.inner.write() {
+            inner.next = 1;
+        }
+        let narrow = registry.register(sites("narrow", &[7]))?;
+        assert_eq!(narrow.base(), first.base() + 2, "the gap");
+        for (range, name) in [
+            (&first, "first"),
+            (&narrow, "narrow"),
+            (&third, "third"),
+            (&wide, "wide"),
+        ] {
+            let found = registry.kernel(range.base()).map(|(k, _)| k.kernel.clone());
+            assert_eq!(found.as_deref(), Some(name));
+        }
         Ok(())
     }
 }

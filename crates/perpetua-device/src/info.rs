@@ -20,19 +20,12 @@ pub enum BackendKind {
     Cpu,
     /// No hardware: checks everything, computes nothing.
     Null,
+    /// A backend of another crate, by its name: see [`register_backend`](crate::register_backend).
+    Other(&'static str),
 }
 
 impl BackendKind {
-    /// Every backend, in the order in which `Auto` tries them; the null backend, which it never takes, last.
-    pub const ALL: [BackendKind; 5] = [
-        BackendKind::Cuda,
-        BackendKind::Metal,
-        BackendKind::Wgpu,
-        BackendKind::Cpu,
-        BackendKind::Null,
-    ];
-
-    /// Name on the command line: `auto`, `cuda`, `metal`, `wgpu`, `cpu`, `null`.
+    /// Name on the command line: `auto`, `cuda`, `metal`, `wgpu`, `cpu`, `null`, or another backend's own.
     pub const fn name(self) -> &'static str {
         match self {
             BackendKind::Auto => "auto",
@@ -41,15 +34,8 @@ impl BackendKind {
             BackendKind::Wgpu => "wgpu",
             BackendKind::Cpu => "cpu",
             BackendKind::Null => "null",
+            BackendKind::Other(name) => name,
         }
-    }
-
-    /// The kind called `name` (as [`BackendKind::name`]), if there is one.
-    pub fn from_name(name: &str) -> Option<BackendKind> {
-        BackendKind::ALL
-            .into_iter()
-            .chain([BackendKind::Auto])
-            .find(|k| k.name() == name)
     }
 }
 
@@ -62,6 +48,7 @@ impl fmt::Display for BackendKind {
             BackendKind::Wgpu => "wgpu",
             BackendKind::Cpu => "CPU",
             BackendKind::Null => "null",
+            BackendKind::Other(name) => name,
         })
     }
 }
@@ -156,6 +143,10 @@ pub struct DeviceInfo {
     pub driver: String,
     /// What sort of hardware it is.
     pub adapter_type: AdapterType,
+    /// Whether launches compute; else they are only checked (the null device).
+    pub computes: bool,
+    /// Whether kernels run on the host's own threads, at the cost of a call, instead of behind a driver.
+    pub on_host: bool,
     /// NVIDIA's compute capability, major and minor.
     pub compute_capability: Option<(u32, u32)>,
     /// Multiprocessors, or cores that the CPU backend uses.
@@ -185,6 +176,14 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
+    /// Whether a kernel can stay on it and talk with the host meanwhile.
+    pub fn can_stay(&self) -> bool {
+        self.computes
+            && self
+                .capabilities
+                .contains(&perpetua_ir::back::Capability::Residency)
+    }
+
     /// Width of `usize` in kernels for this device: 64 with 64-bit integers, else 32.
     pub fn pointer_width(&self) -> u32 {
         if self.capabilities.contains(&perpetua_ir::back::Capability::Int64) {

@@ -49,8 +49,13 @@ pub mod source;
 pub mod stream;
 
 mod launch;
+mod modules;
 
 pub mod error;
+
+#[cfg(not(target_arch = "wasm32"))]
+mod background;
+mod lru;
 
 pub mod backend;
 pub mod cache;
@@ -89,10 +94,13 @@ pub use future::{BoxFuture, MaybeSend, MaybeSync};
 pub use host_buffer::{MappedBuffer, PinnedBuffer, PinnedRead};
 pub use info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
 pub use kernel::{Kernel, Launchable, Module};
+pub use modules::DEFAULT_MODULES;
 pub use null::NullBackend;
 pub use perpetua_ir::front::rust::GpuType;
 pub use ptr::{DeviceMemory, DevicePtr, HostBytes, MemoryKind, PoolStats};
-pub use select::{open_backend, select_backend, select_backend_async};
+pub use select::{
+    BackendEntry, OpenBackend, backends, open_backend, register_backend, select_backend, select_backend_async,
+};
 pub use signature::{ArgType, BufferArg, KernelArg, Signature, ValueArg};
 pub use source::{CompileOptions, KernelId, KernelSource, KernelSpec};
 pub use stream::{Event, Graph, Stream};

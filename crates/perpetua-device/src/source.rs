@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use perpetua_ir::hash::StableHasher;
 use perpetua_ir::ir::Checks;
 use perpetua_ir::verify::Verified;
 
@@ -92,52 +93,19 @@ pub struct CompileOptions {
     pub interpret: bool,
 }
 
-/// Identity of a kernel: equal for equal content, stable across processes (FNV-1a, 128 bits).
+/// Identity of a kernel: equal for equal content, stable across processes ([`StableHasher`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelId(pub u128);
 
 impl KernelId {
     /// Identity of the concatenation of `parts`, each with its length, so that `["ab", "c"]` and `["a", "bc"]` differ.
     pub fn of(parts: &[&[u8]]) -> KernelId {
-        let mut hash = Fnv::default();
-        for part in parts {
-            hash.feed(&(part.len() as u64).to_le_bytes());
-            hash.feed(part);
-        }
-        KernelId(hash.0)
+        KernelId(StableHasher::of(parts))
     }
 
-    /// Identity of a verified kernel, by its content. Walks the whole kernel: keep the result.
+    /// Identity of a verified kernel, by its content. Computed once for each [`Verified`].
     pub fn of_ir(verified: &Verified) -> KernelId {
-        let mut hash = Fnv::default();
-        // The text form tells everything about a kernel, and the hash takes every piece of it without failing.
-        let _ = fmt::write(&mut hash, format_args!("{}", verified.kernel()));
-        KernelId(hash.0)
-    }
-}
-
-// FNV-1a with 128 bits.
-struct Fnv(u128);
-
-impl Default for Fnv {
-    fn default() -> Fnv {
-        Fnv(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
-    }
-}
-
-impl Fnv {
-    fn feed(&mut self, bytes: &[u8]) {
-        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-        for b in bytes {
-            self.0 = (self.0 ^ u128::from(*b)).wrapping_mul(PRIME);
-        }
-    }
-}
-
-impl fmt::Write for Fnv {
-    fn write_str(&mut self, s: &str) -> fmt::Result {
-        self.feed(s.as_bytes());
-        Ok(())
+        KernelId(verified.id())
     }
 }
 

@@ -9,6 +9,8 @@ pub mod ops;
 
 pub mod ir;
 
+pub mod hash;
+
 pub mod front;
 
 pub mod math;
@@ -30,3 +32,7 @@ pub mod print;
 
 #[cfg(feature = "testing")]
 pub mod testing;
+
+/// Hashes of the sources that make a kernel's text: the syntax's and this crate's. Equal hashes render equal kernels to equal
+/// texts, so a cache of what was compiled of them is keyed by it.
+pub const CODE_HASHES: [&str; 2] = [perpetua_syntax::CODE_HASH, env!("PERPETUA_CODE_HASH")];

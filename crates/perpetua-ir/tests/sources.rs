@@ -112,7 +112,7 @@ fn every_target_takes_every_kernel() {
             &render(&wide, &checked).unwrap_or_else(|e| panic!("{e}")).text,
         );
         for (sm, arch) in [(70, "sm_70"), (90, "sm_90a")] {
-            let ptx = render(&wide, &Target::Ptx { sm }).unwrap_or_else(|e| panic!("{e}"));
+            let ptx = render(&wide, &Target::Ptx { sm: sm.into() }).unwrap_or_else(|e| panic!("{e}"));
             ptxas(&ptx.text, arch)
                 .required(&name)
                 .unwrap_or_else(|e| panic!("{e}\n{}", ptx.text));
@@ -192,7 +192,7 @@ fn items_become_the_signatures_that_the_documents_show() {
     assert!(!text.contains("__global__"), "{text}");
     compile("smooth", &text);
 
-    let ptx = transpile(&kernel, &Target::Ptx { sm: 75 }).unwrap();
+    let ptx = transpile(&kernel, &Target::Ptx { sm: 75.into() }).unwrap();
     assert_eq!(ptx.entry, "vector_scale");
     ptxas(&ptx.text, "sm_75")
         .required("vector_scale")

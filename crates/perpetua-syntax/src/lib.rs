@@ -26,3 +26,6 @@ pub use ast::*;
 pub use encoding::{DecodeError, FORMAT_VERSION, decode, encode};
 pub use intrinsic::{INTRINSICS, Intrinsic, IntrinsicGroup};
 pub use nesting::MAX_NESTING;
+
+/// Hash of this crate's sources, for caches of what is made of trees.
+pub const CODE_HASH: &str = env!("PERPETUA_CODE_HASH");

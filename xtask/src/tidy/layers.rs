@@ -4,18 +4,19 @@ use super::Problem;
 use cargo_metadata::{DependencyKind, Metadata};
 
 /// Crates and their layers. Equal layers do not know each other.
-const LAYERS: [(&str, u32); 11] = [
-    ("perpetua-syntax", 0),
-    ("perpetua-ir", 1),
-    ("perpetua-macros", 1),
-    ("perpetua-device", 2),
-    ("perpetua-language", 3),
-    ("perpetua-kernels", 4),
-    ("perpetua-isa", 5),
-    ("perpetua-tensor", 5),
-    ("perpetua-actors", 5),
-    ("perpetua", 6),
-    ("wavesim", 7),
+const LAYERS: [(&str, u32); 12] = [
+    ("perpetua-code-hash", 0),
+    ("perpetua-syntax", 1),
+    ("perpetua-ir", 2),
+    ("perpetua-macros", 2),
+    ("perpetua-device", 3),
+    ("perpetua-language", 4),
+    ("perpetua-kernels", 5),
+    ("perpetua-isa", 6),
+    ("perpetua-tensor", 6),
+    ("perpetua-actors", 6),
+    ("perpetua", 7),
+    ("wavesim", 8),
 ];
 
 /// Development tools: other crates use them for tests and in nothing that ships.

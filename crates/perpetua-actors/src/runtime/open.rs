@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use perpetua_device::BackendKind;
+use perpetua_device::future::block_on;
+use perpetua_device::{BackendKind, DeviceInfo, open_backend};
 
 use super::engine::Engine;
 use super::host::Host;
@@ -12,25 +13,33 @@ use super::{Settings, batched, threads};
 use crate::error::{ActorError, Result};
 
 pub(super) fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
-    let refused = |remedy| {
-        Err(ActorError::Unsupported {
-            backend: settings.backend.name(),
-            operation: "running actors",
-            remedy,
-        })
-    };
     match settings.backend {
-        BackendKind::Null => {
-            refused("it runs no kernels: take `Backend::Cpu`, `Backend::Cuda` or `Backend::Wgpu`")
-        }
-        _ if settings.in_batches => batched::open(host, settings),
-        _ if settings.resident => open_resident(host, settings),
-        BackendKind::Wgpu => batched::open(host, settings),
+        _ if settings.in_batches => runs_kernels(settings).and_then(|_| batched::open(host, settings)),
+        _ if settings.resident => runs_kernels(settings).and_then(|_| open_resident(host, settings)),
         BackendKind::Auto => open_resident(host, settings).or_else(|_| threads::open(host, settings)),
+        // The actors' own threads need no device.
         BackendKind::Cpu => threads::open(host, settings),
-        BackendKind::Cuda => open_resident(host, settings),
-        _ => refused("take `Backend::Cpu`, `Backend::Cuda` or `Backend::Wgpu`, or build it `in_batches`"),
+        _ => match runs_kernels(settings)? {
+            Some(info) if info.can_stay() => open_resident(host, settings),
+            _ => batched::open(host, settings),
+        },
     }
+}
+
+/// The backend's first device, if it runs kernels; `None` for the one that is chosen when it is opened.
+fn runs_kernels(settings: &Settings) -> Result<Option<DeviceInfo>> {
+    if settings.backend == BackendKind::Auto {
+        return Ok(None);
+    }
+    let info = block_on(open_backend(settings.backend))?.device_info(0)?;
+    if info.computes {
+        return Ok(Some(info));
+    }
+    Err(ActorError::Unsupported {
+        backend: settings.backend.name(),
+        operation: "running actors",
+        remedy: "it runs no kernels: take `Backend::Cpu`, `Backend::Cuda` or `Backend::Wgpu`",
+    })
 }
 
 #[cfg(not(target_arch = "x86_64"))]

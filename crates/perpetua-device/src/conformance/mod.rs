@@ -12,6 +12,7 @@
 //! # Ok::<(), perpetua_device::Error>(())
 //! ```
 
+mod compile;
 mod control;
 mod errors;
 mod faults;
@@ -35,7 +36,6 @@ pub use report::{Outcome, Report};
 
 use crate::device::Device;
 use crate::error::Error;
-use crate::info::BackendKind;
 
 /// Why a cell failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub type Check = Result<(), Failure>;
 /// What a device must have for a cell to be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// It runs kernels: all but the null device.
+    /// It runs kernels.
     Compute,
     /// A capability of kernels.
     Capability(Capability),
@@ -76,7 +76,7 @@ impl Need {
     pub fn missing(self, device: &Device) -> Option<String> {
         let info = device.info();
         let (has, name) = match self {
-            Need::Compute => (info.backend != BackendKind::Null, "running kernels".to_owned()),
+            Need::Compute => (info.computes, "running kernels".to_owned()),
             Need::Capability(c) => (info.capabilities.contains(&c), c.to_string()),
             Need::MappedMemory => (info.mapped_memory, "mapped host memory".to_owned()),
             Need::Timestamps => (info.timestamps, "timestamps".to_owned()),
@@ -151,6 +151,7 @@ pub fn cells() -> Vec<Cell> {
     cells.extend(streams::cells());
     cells.extend(errors::cells());
     cells.extend(unchecked::cells());
+    cells.extend(compile::cells());
     cells.extend(launches::cells());
     cells.extend(operators::cells());
     cells.extend(faults::cells());

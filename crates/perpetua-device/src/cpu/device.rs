@@ -58,6 +58,8 @@ impl GpuBackend for CpuBackend {
             vendor: simd::vendor(),
             driver: String::new(),
             adapter_type: AdapterType::Cpu,
+            computes: true,
+            on_host: true,
             compute_capability: None,
             multiprocessors: u32::try_from(threads::count()).ok(),
             memory_total: memory.total,

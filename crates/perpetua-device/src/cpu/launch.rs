@@ -22,7 +22,7 @@ use super::threads;
 use crate::backend::{GpuStream, KernelFunction};
 use crate::dim::Dim3;
 use crate::error::{Error, Result};
-use crate::fault::{FaultRegistry, KernelSites};
+use crate::fault::{FaultRegistry, KernelSites, SiteRange};
 use crate::host::raw;
 use crate::info::BackendKind;
 use crate::native::{NativeArg, NativeKernel, NativeLaunch, PreparedLaunch};
@@ -57,8 +57,8 @@ struct Inner {
     ready: Mutex<Vec<Ready>>,
     // What a thousand lanes took lately, natively on one thread, in nanoseconds; 0 where that is not known.
     pace: AtomicU64,
-    // Of a kernel that may stay: what its fault sites' numbers begin with.
-    resident: Option<u32>,
+    // Of a kernel that may stay: the numbers of its fault sites.
+    resident: Option<Arc<SiteRange>>,
 }
 
 /// Launches of a kernel that are kept ready: programs mostly launch a kernel with the same few sets of arguments.
@@ -115,8 +115,8 @@ impl CpuFunction {
         let stays = |v: &Arc<Verified>| v.facts().needs(Capability::Residency);
         let (interpreter, resident) = match &verified {
             Some(verified) if native.is_none() && stays(verified) => {
-                let (interpreter, base) = interpret_resident(verified)?;
-                (OnceLock::from(Ok(interpreter)), Some(base))
+                let (interpreter, sites) = interpret_resident(verified)?;
+                (OnceLock::from(Ok(interpreter)), Some(sites))
             }
             _ => (OnceLock::new(), None),
         };
@@ -138,8 +138,8 @@ impl CpuFunction {
 }
 
 /// A kernel that may stay, ready to run: such a kernel looks at its own faults, so its checks are statements and its sites have
-/// numbers, which begin with the second part.
-fn interpret_resident(verified: &Verified) -> Result<(Interpreter, u32)> {
+/// numbers: the second part.
+fn interpret_resident(verified: &Verified) -> Result<(Interpreter, Arc<SiteRange>)> {
     let (kernel, faults, prints) = make_explicit(verified).into_parts();
     let name = kernel.name.clone();
     let failed = |message: String| Error::Driver {
@@ -147,7 +147,7 @@ fn interpret_resident(verified: &Verified) -> Result<(Interpreter, u32)> {
         operation: format!("preparing kernel `{name}` for the interpreter"),
         message,
     };
-    let base = FaultRegistry::global().register(KernelSites {
+    let range = FaultRegistry::global().register(KernelSites {
         kernel: kernel.name.clone(),
         source: Arc::clone(&kernel.source),
         faults: faults.clone(),
@@ -155,7 +155,7 @@ fn interpret_resident(verified: &Verified) -> Result<(Interpreter, u32)> {
     })?;
     let explicit = verify(kernel).map_err(|e| failed(e.to_string()))?;
     let interpreter = Interpreter::with_sites(&explicit, &faults).map_err(|e| failed(e.to_string()))?;
-    Ok((interpreter, base))
+    Ok((interpreter, range))
 }
 
 impl Inner {
@@ -339,7 +339,7 @@ impl Launch {
                 true => interp::RaceMode::Detect,
                 false => interp::RaceMode::Off,
             },
-            site_base: inner.resident.unwrap_or(0),
+            site_base: inner.resident.as_ref().map_or(0, |sites| sites.base()),
             #[cfg(not(target_arch = "wasm32"))]
             caught: Some(&caught),
             ..interp::LaunchConfig::new(grid, block, &args)

@@ -18,4 +18,20 @@ mod team;
 mod threads;
 mod wavefront;
 
+use crate::backend::GpuBackend;
+use crate::future::ready;
+use crate::info::BackendKind;
+use crate::select::BackendEntry;
+
 pub use device::{CpuBackend, CpuContext};
+
+/// Its place in the choice: behind all GPUs.
+pub(crate) const ENTRY: BackendEntry = BackendEntry {
+    kind: BackendKind::Cpu,
+    order: Some(40),
+    emulates: false,
+    open: |_| {
+        let backend: Box<dyn GpuBackend> = Box::new(CpuBackend::new());
+        ready(Ok(backend))
+    },
+};

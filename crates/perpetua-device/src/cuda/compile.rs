@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_void};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use cudarc::driver::sys::{self, CUjit_option, CUresult};
 use cudarc::nvrtc::sys as nvrtc;
+use perpetua_ir::back::Sm;
 use perpetua_ir::verify::Verified;
 
 use super::driver::{Shared, lock};
@@ -14,10 +15,11 @@ use super::entry::Entry;
 use super::launch::{Compiled, Convention, Module};
 use super::memory::Pool;
 use super::record::PrintRing;
-use crate::backend::CompiledKernel;
+use crate::backend::{CompiledKernel, failed};
 use crate::cache::{CacheKey, DiskCache};
 use crate::error::{Error, Result};
 use crate::fault::FaultRegistry;
+use crate::future::{BoxFuture, ready};
 use crate::info::BackendKind;
 use crate::signature::Signature;
 use crate::source::{CompileOptions, KernelId, KernelSource};
@@ -27,13 +29,23 @@ pub(super) struct Compiler {
     shared: Arc<Shared>,
     mapped: Arc<Pool>,
     ring: Arc<PrintRing>,
-    /// Compute capability times ten.
-    sm: u32,
+    /// The device's own generation: machine code is made for this device alone.
+    sm: Sm,
     disk: Option<DiskCache>,
-    /// What this context has compiled, by everything it depends on.
-    done: Mutex<HashMap<CacheKey, Arc<Compiled>>>,
+    /// What this context has compiled and somebody holds, by everything it depends on.
+    done: Mutex<HashMap<CacheKey, Weak<Compiled>>>,
     #[cfg(feature = "testing")]
     pub(super) rewrite: std::sync::OnceLock<crate::backend::TextRewrite>,
+}
+
+/// A source, as far as it has come on the caller's thread.
+enum Job {
+    Done(Arc<Compiled>),
+    /// From disk.
+    Found(CacheKey, Box<Entry>),
+    Ir(CacheKey, Arc<Verified>),
+    Ptx(CacheKey, String),
+    CudaC(CacheKey, String),
 }
 
 impl Compiler {
@@ -43,7 +55,8 @@ impl Compiler {
             shared: Arc::clone(shared),
             mapped: Arc::clone(mapped),
             ring: Arc::clone(ring),
-            sm: major * 10 + minor,
+            // A driver that runs a generation knows the PTX version that names it.
+            sm: Sm::of_device(major, minor),
             disk: DiskCache::open("cuda"),
             done: Mutex::default(),
             #[cfg(feature = "testing")]
@@ -56,83 +69,119 @@ impl Compiler {
         source: &KernelSource<'_>,
         options: &CompileOptions,
     ) -> Result<Arc<dyn CompiledKernel>> {
-        let compiled = match source {
-            KernelSource::Spec(spec) => self.cached(spec.id(), options, || {
-                self.entry_of(&*spec.verified(self.shared.info.pointer_width())?)
-            })?,
-            KernelSource::Ir(kernel) | KernelSource::Native(_, Some(kernel)) => {
-                self.cached(KernelId::of_ir(kernel), options, || self.entry_of(kernel))?
-            }
-            KernelSource::Ptx(text) => {
-                let id = KernelId::of(&[b"ptx", text.as_bytes()]);
-                self.cached(id, options, || Ok(Entry::plain(self.assemble("PTX text", text)?)))?
-            }
-            KernelSource::CudaC(text) => {
-                let id = KernelId::of(&[b"cuda c", text.as_bytes(), &[u8::from(options.contract)]]);
-                self.cached(id, options, || Ok(Entry::plain(self.nvrtc(text, options)?)))?
-            }
-            other => {
-                return Err(Error::SourceUnsupported {
-                    backend: BackendKind::Cuda,
-                    given: other.kind(),
-                    takes: "kernel functions, IR, IR text, PTX and CUDA C",
-                });
-            }
-        };
-        Ok(compiled)
+        self.run(self.take(source, options)?, options)
     }
 
-    /// The kernel from memory, else from disk, else from `build`.
-    fn cached(
-        &self,
-        id: KernelId,
+    /// The same with the driver's compiler, and the loading, on a thread of our own.
+    pub(super) fn compile_async(
+        self: &Arc<Self>,
+        source: &KernelSource<'_>,
         options: &CompileOptions,
-        build: impl FnOnce() -> Result<Entry>,
-    ) -> Result<Arc<Compiled>> {
-        let target = format!("sm_{}{}", self.sm, if options.debug { " lines" } else { "" });
-        let key = CacheKey::new(id, &target, &self.shared.info.driver);
-        if let Some(compiled) = lock(&self.done).get(&key) {
-            return Ok(Arc::clone(compiled));
-        }
-        let disk = self.disk.as_ref().filter(|_| !options.no_disk_cache);
-        let found = disk
-            .and_then(|d| d.get(key))
-            .and_then(|bytes| Entry::decode(&bytes));
-        let entry = match found {
-            Some(entry) => entry,
-            None => {
-                let entry = build()?;
-                if let Some(Err(error)) = disk.map(|d| d.put(key, &entry.encode())) {
-                    tracing::debug!(%error, "the compiled kernel was not kept on disk");
-                }
-                entry
+    ) -> BoxFuture<'static, Result<Arc<dyn CompiledKernel>>> {
+        match self.take(source, options) {
+            Ok(Job::Done(compiled)) => ready(Ok(compiled)),
+            Ok(job) => {
+                let (compiler, options) = (Arc::clone(self), options.clone());
+                crate::background::run(move || compiler.run(job, &options))
             }
+            Err(error) => failed(error),
+        }
+    }
+
+    /// All that compiling needs of the source, which is not lowered when it is found in memory or on disk.
+    fn take(&self, source: &KernelSource<'_>, options: &CompileOptions) -> Result<Job> {
+        // What is known of a kernel, else the job of compiling it.
+        let job = |id: KernelId, new: &dyn Fn(CacheKey) -> Result<Job>| {
+            let key = self.key(id, options);
+            self.known(key, options).map_or_else(|| new(key), Ok)
         };
-        let compiled = Arc::new(self.load(entry)?);
+        match source {
+            KernelSource::Spec(spec) => job(spec.id(), &|key| {
+                Ok(Job::Ir(key, spec.verified(self.shared.info.pointer_width())?))
+            }),
+            KernelSource::Ir(kernel) | KernelSource::Native(_, Some(kernel)) => {
+                job(KernelId::of_ir(kernel), &|key| {
+                    Ok(Job::Ir(key, Arc::new((*kernel).clone())))
+                })
+            }
+            KernelSource::Ptx(text) => job(KernelId::of(&[b"ptx", text.as_bytes()]), &|key| {
+                Ok(Job::Ptx(key, (*text).to_owned()))
+            }),
+            KernelSource::CudaC(text) => {
+                let contract = [u8::from(options.contract)];
+                job(KernelId::of(&[b"cuda c", text.as_bytes(), &contract]), &|key| {
+                    Ok(Job::CudaC(key, (*text).to_owned()))
+                })
+            }
+            other => Err(Error::SourceUnsupported {
+                backend: BackendKind::Cuda,
+                given: other.kind(),
+                takes: "kernel functions, IR, IR text, PTX and CUDA C",
+            }),
+        }
+    }
+
+    /// What memory or disk has under a key.
+    fn known(&self, key: CacheKey, options: &CompileOptions) -> Option<Job> {
+        if let Some(compiled) = lock(&self.done).get(&key).and_then(Weak::upgrade) {
+            return Some(Job::Done(compiled));
+        }
+        let bytes = self.disk(options)?.get(key)?;
+        Some(Job::Found(key, Box::new(Entry::decode(&bytes)?)))
+    }
+
+    fn key(&self, id: KernelId, options: &CompileOptions) -> CacheKey {
+        let target = format!("{}{}", self.sm, if options.debug { " lines" } else { "" });
+        CacheKey::new(id, &target, &self.shared.info.driver)
+    }
+
+    fn disk(&self, options: &CompileOptions) -> Option<&DiskCache> {
+        self.disk.as_ref().filter(|_| !options.no_disk_cache)
+    }
+
+    fn run(&self, job: Job, options: &CompileOptions) -> Result<Arc<dyn CompiledKernel>> {
+        let (key, entry) = match job {
+            Job::Done(compiled) => return Ok(compiled),
+            Job::Found(key, entry) => return Ok(self.share(key, self.load(*entry)?)),
+            Job::Ir(key, kernel) => (key, self.entry_of(&kernel)?),
+            Job::Ptx(key, text) => (key, Entry::plain(self.assemble("PTX text", &text)?)),
+            Job::CudaC(key, text) => (key, Entry::plain(self.nvrtc(&text, options)?)),
+        };
+        if let Some(Err(error)) = self.disk(options).map(|disk| disk.put(key, &entry.encode())) {
+            tracing::debug!(%error, "the compiled kernel was not kept on disk");
+        }
+        Ok(self.share(key, self.load(entry)?))
+    }
+
+    fn share(&self, key: CacheKey, compiled: Compiled) -> Arc<Compiled> {
+        let mut done = lock(&self.done);
         // Another thread may have been first: then its module is the one to share.
-        Ok(Arc::clone(lock(&self.done).entry(key).or_insert(compiled)))
+        if let Some(first) = done.get(&key).and_then(Weak::upgrade) {
+            return first;
+        }
+        done.retain(|_, compiled| compiled.strong_count() != 0);
+        let compiled = Arc::new(compiled);
+        done.insert(key, Arc::downgrade(&compiled));
+        compiled
     }
 
     fn load(&self, entry: Entry) -> Result<Compiled> {
-        let module = Module::load(&self.shared, &entry.cubin)?;
-        let (name, convention) = match entry.kernel {
-            None => (None, Convention::Plain),
+        let (name, convention, sites) = match entry.kernel {
+            None => (None, Convention::Plain, None),
             Some(kernel) => {
                 let signature = Arc::new(Signature::of(&kernel.header));
                 let prints = !kernel.sites.prints.is_empty();
-                let site_base = FaultRegistry::global().register(kernel.sites)?;
-                (
-                    Some(kernel.entry),
-                    Convention::Checked {
-                        signature,
-                        site_base,
-                        prints,
-                    },
-                )
+                let sites = FaultRegistry::global().register(kernel.sites)?;
+                let convention = Convention::Checked {
+                    signature,
+                    site_base: sites.base(),
+                    prints,
+                };
+                (Some(kernel.entry), convention, Some(sites))
             }
         };
         Ok(Compiled {
-            module,
+            module: Module::load(&self.shared, &entry.cubin, sites)?,
             entry: name,
             convention,
             ring: Arc::clone(&self.ring),
@@ -258,7 +307,7 @@ impl Compiler {
             log,
         };
         let source = CString::new(text).map_err(|_| failed("the text holds a NUL byte".into()))?;
-        let mut flags = vec![format!("--gpu-architecture=sm_{}", self.sm)];
+        let mut flags = vec![format!("--gpu-architecture={}", self.sm)];
         flags.push(format!("--fmad={}", options.contract));
         if options.debug {
             flags.push("--generate-line-info".into());

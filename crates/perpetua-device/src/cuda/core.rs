@@ -1,12 +1,13 @@
 //! What a stream is made of: the driver's handle, and what is kept alive until the work that uses it has ended.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys;
 
 use super::driver::{Event, Shared, lock};
+use super::launch::Module;
 use super::memory::{Memory, Pool};
 use super::record::FaultRecord;
 use crate::error::{Error, Result};
@@ -26,15 +27,68 @@ pub(super) struct StreamCore {
     recent: Mutex<Vec<DevicePtr>>,
     /// The record that this stream's launches write, and those of graphs launched on it.
     pub(super) fault: Arc<FaultRecord>,
-    pub(super) graph_faults: Mutex<Vec<Arc<FaultRecord>>>,
+    /// What was launched since the last wait.
+    launched: Mutex<Launched>,
+    /// What was launched before it: has ended, but its faults may not have been looked for.
+    ended: Mutex<Vec<Launched>>,
     pub(super) capture: Mutex<Option<Capture>>,
     pub(super) capturing: AtomicBool,
 }
 
 /// What a capture gathers.
 pub(super) struct Capture {
-    pub(super) fault: Arc<FaultRecord>,
+    pub(super) replay: Replay,
     pub(super) kept: Vec<DevicePtr>,
+}
+
+/// What launches of a graph need beyond memory, also after the graph was dropped.
+pub(super) struct Replay {
+    /// The record that its launches write.
+    pub(super) fault: Arc<FaultRecord>,
+    /// The code that they run.
+    modules: Modules,
+}
+
+impl Replay {
+    pub(super) fn new(fault: Arc<FaultRecord>) -> Replay {
+        Replay {
+            fault,
+            modules: Modules::default(),
+        }
+    }
+}
+
+/// Different modules, by address.
+#[derive(Default)]
+struct Modules {
+    all: HashMap<usize, Arc<Module>>,
+    last: usize,
+}
+
+impl Modules {
+    /// Adds one. Programs mostly launch the same few, and often one again and again.
+    #[inline]
+    fn add(&mut self, module: &Arc<Module>) {
+        let address = Arc::as_ptr(module).addr();
+        if self.last != address {
+            self.all.entry(address).or_insert_with(|| Arc::clone(module));
+            self.last = address;
+        }
+    }
+}
+
+/// Code that work of a stream runs, and records that it may have left a fault in.
+#[derive(Default)]
+struct Launched {
+    // Held and not read: while they are, nobody unloads the code or gives its fault sites' numbers to others.
+    modules: Modules,
+    replays: Vec<Arc<Replay>>,
+}
+
+impl Launched {
+    fn is_empty(&self) -> bool {
+        self.modules.all.is_empty() && self.replays.is_empty()
+    }
 }
 
 // SAFETY: a CUstream may be used from any thread; the driver synchronises its own calls; the rest is Send and Sync.
@@ -57,7 +111,8 @@ impl StreamCore {
             held: Mutex::default(),
             recent: Mutex::default(),
             fault: FaultRecord::new(pinned)?,
-            graph_faults: Mutex::default(),
+            launched: Mutex::default(),
+            ended: Mutex::default(),
             capture: Mutex::default(),
             capturing: AtomicBool::new(false),
         }))
@@ -139,31 +194,70 @@ impl StreamCore {
         if self.capturing.load(Ordering::Acquire)
             && let Some(capture) = lock(&self.capture).as_ref()
         {
-            return capture.fault.address();
+            return capture.replay.fault.address();
         }
         self.fault.address()
+    }
+
+    /// Holds the code of a launch that was just submitted. Behind the submission, since a wait that begins meanwhile need not cover it; the
+    /// caller holds the module until then.
+    #[inline]
+    pub(super) fn launched(&self, module: &Arc<Module>) {
+        if self.capturing.load(Ordering::Acquire)
+            && let Some(capture) = lock(&self.capture).as_mut()
+        {
+            return capture.replay.modules.add(module);
+        }
+        lock(&self.launched).modules.add(module);
+    }
+
+    /// The same of a graph's launch.
+    pub(super) fn replayed(&self, replay: &Arc<Replay>) {
+        let mut launched = lock(&self.launched);
+        if !launched.replays.iter().any(|known| Arc::ptr_eq(known, replay)) {
+            launched.replays.push(Arc::clone(replay));
+        }
     }
 
     /// Waits for all submitted work.
     pub(super) fn wait(&self) -> Result<()> {
         self.shared.enter()?;
         // Work submitted while waiting must keep what it uses.
-        let (recent, held) = (
+        let (recent, held, launched) = (
             std::mem::take(&mut *lock(&self.recent)),
             std::mem::take(&mut *lock(&self.held)),
+            std::mem::take(&mut *lock(&self.launched)),
         );
         // SAFETY: the handle is alive.
         let code = unsafe { sys::cuStreamSynchronize(self.handle) };
         drop((recent, held));
+        if !launched.is_empty() {
+            lock(&self.ended).push(launched);
+        }
         self.shared.check(code, || "cuStreamSynchronize".into())
     }
 
     /// The first fault not reported yet, of work that has ended.
     pub(super) fn fault(&self) -> Result<()> {
-        self.fault.take()?;
-        lock(&self.graph_faults)
+        // Taken before the records are read: whatever these have left in them is there.
+        let ended = std::mem::take(&mut *lock(&self.ended));
+        let running = lock(&self.launched).replays.clone();
+        let mut found = self.fault.take();
+        for replay in ended
             .iter()
-            .try_for_each(|record| record.take())
+            .flat_map(|launched| &launched.replays)
+            .chain(&running)
+        {
+            if found.is_err() {
+                break;
+            }
+            found = replay.fault.take();
+        }
+        if found.is_err() {
+            // The other records are for the next call.
+            lock(&self.ended).extend(ended);
+        }
+        found
     }
 
     pub(super) fn not_capturing(&self, operation: &'static str) -> Result<()> {

@@ -104,6 +104,8 @@ pub(super) fn info(device: sys::CUdevice, index: usize, driver_version: i32) -> 
         } else {
             AdapterType::Discrete
         },
+        computes: true,
+        on_host: false,
         compute_capability: Some(capability),
         multiprocessors: Some(get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?),
         memory_total: Some(total as u64),
@@ -144,7 +146,7 @@ pub(super) struct Context {
     pinned: Arc<Pool>,
     mapped: Arc<Pool>,
     prints: Arc<PrintRing>,
-    compiler: Compiler,
+    compiler: Arc<Compiler>,
     streams: Arc<Mutex<Vec<std::sync::Weak<StreamCore>>>>,
     all: Mutex<Vec<std::sync::Weak<Stream>>>,
     default_stream: Arc<dyn GpuStream>,
@@ -163,7 +165,7 @@ impl Context {
         let prints = Arc::new(PrintRing::default());
         let stream = Arc::new(Stream::new(&shared, &pinned, &mapped, &prints, &streams)?);
         Ok(Context {
-            compiler: Compiler::new(&shared, &mapped, &prints),
+            compiler: Arc::new(Compiler::new(&shared, &mapped, &prints)),
             all: Mutex::new(vec![Arc::downgrade(&stream)]),
             default_stream: stream,
             shared,
@@ -222,6 +224,7 @@ impl GpuContext for Context {
 
     fn trim(&self, keep: u64) -> Result<()> {
         self.shared.enter()?;
+        self.shared.unload()?;
         [&self.device, &self.pinned, &self.mapped]
             .into_iter()
             .try_for_each(|pool| pool.trim(keep))
@@ -233,6 +236,14 @@ impl GpuContext for Context {
         options: &CompileOptions,
     ) -> Result<Arc<dyn CompiledKernel>> {
         self.compiler.compile(source, options)
+    }
+
+    fn compile_async(
+        &self,
+        source: &KernelSource<'_>,
+        options: &CompileOptions,
+    ) -> BoxFuture<'static, Result<Arc<dyn CompiledKernel>>> {
+        self.compiler.compile_async(source, options)
     }
 
     fn default_stream(&self) -> &Arc<dyn GpuStream> {

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 
-use super::core::Capture;
+use super::core::Replay;
 use super::driver::Shared;
 use crate::backend::GpuGraph;
-use crate::ptr::ContextId;
+use crate::ptr::{ContextId, DevicePtr};
 
 /// What a capture became, and what its nodes use.
 pub(super) struct Graph {
     pub(super) exec: sys::CUgraphExec,
     pub(super) nodes: usize,
-    pub(super) capture: Capture,
+    pub(super) replay: Arc<Replay>,
+    pub(super) kept: Vec<DevicePtr>,
     pub(super) shared: Arc<Shared>,
 }
 

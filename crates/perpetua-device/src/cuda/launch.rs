@@ -13,16 +13,19 @@ use super::stream::Stream;
 use crate::backend::{CompiledKernel, GpuStream, KernelFunction};
 use crate::dim::Dim3;
 use crate::error::{Error, Result};
+use crate::fault::SiteRange;
 use crate::ptr::ContextId;
 use crate::signature::{KernelArg, Signature};
 
 /// Arguments that fit the stack buffer; more go to the heap.
 const INLINE: usize = 24;
 
-/// A loaded module.
+/// A loaded module. Functions, graphs, and streams with launches that may not have ended, or whose faults nobody has looked for, hold it.
 pub(super) struct Module {
     handle: sys::CUmodule,
     shared: Arc<Shared>,
+    /// The numbers that its launches report faults and prints by.
+    sites: Option<Arc<SiteRange>>,
 }
 
 // SAFETY: the driver's handle may be used from any thread.
@@ -31,11 +34,16 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Loads machine code. Waits for resident kernels, which are parked meanwhile.
-    pub(super) fn load(shared: &Arc<Shared>, cubin: &[u8]) -> Result<Arc<Module>> {
+    /// Loads machine code, and unloads what nobody uses any more. Waits for resident kernels, which are parked meanwhile.
+    pub(super) fn load(
+        shared: &Arc<Shared>,
+        cubin: &[u8],
+        sites: Option<Arc<SiteRange>>,
+    ) -> Result<Arc<Module>> {
         let mut handle = std::ptr::null_mut();
         let code = shared.gate.parked(|| {
             shared.enter()?;
+            shared.unload_parked();
             // SAFETY: the context is current; `cubin` is a whole image, as the linker or NVRTC made it (cached ones passed
             // their checksum).
             let code = unsafe { sys::cuModuleLoadData(&raw mut handle, cubin.as_ptr().cast()) };
@@ -48,7 +56,13 @@ impl Module {
         Ok(Arc::new(Module {
             handle,
             shared: Arc::clone(shared),
+            sites,
         }))
+    }
+
+    /// The numbers that its launches report faults and prints by.
+    pub(super) fn sites(&self) -> Option<&Arc<SiteRange>> {
+        self.sites.as_ref()
     }
 
     fn function(&self, name: &str) -> Option<sys::CUfunction> {
@@ -125,15 +139,7 @@ fn make_ready(handle: sys::CUmodule) {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        let unload = || {
-            if self.shared.enter().is_ok() {
-                // SAFETY: loaded once, unloaded once; functions hold the module, so none is left. Unloading waits for
-                // running kernels.
-                let _ = unsafe { sys::cuModuleUnload(self.handle) };
-            }
-        };
-        // An error means that residents could not be parked: then the code stays loaded, which harms nobody.
-        let _ = self.shared.gate.parked(unload);
+        self.shared.discard(self.handle);
     }
 }
 
@@ -186,7 +192,9 @@ impl CompiledKernel for Compiled {
                 .map(|()| value.max(0) as u32)
         };
         let ring = match &self.convention {
-            Convention::Checked { prints: true, .. } => Some(self.ring.address(&self.mapped)?),
+            Convention::Checked { prints: true, .. } => {
+                Some(self.ring.address(&self.mapped, self.module.sites())?)
+            }
             _ => None,
         };
         Ok(Arc::new(Function {
@@ -379,6 +387,8 @@ impl KernelFunction for Function {
         };
         shared.check(code, || {
             format!("launching `{}` with grid {grid}, block {block}", self.name)
-        })
+        })?;
+        core.launched(&self.module);
+        Ok(())
     }
 }

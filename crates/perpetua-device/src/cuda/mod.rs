@@ -19,10 +19,11 @@ mod stream;
 
 use cudarc::driver::sys;
 
-use crate::backend::{GpuBackend, GpuContext};
+use crate::backend::{GpuBackend, GpuContext, failed};
 use crate::error::{Error, Result};
 use crate::future::{BoxFuture, ready};
 use crate::info::{BackendKind, DeviceInfo};
+use crate::select::BackendEntry;
 
 /// The oldest driver interface that has everything used here (CUDA 12.0: stream-ordered pools, graphs by flags).
 const OLDEST_DRIVER: i32 = 12_000;
@@ -100,6 +101,17 @@ fn no_device(index: usize, count: usize) -> Error {
         remedy: "choose a lower index, or another backend".into(),
     }
 }
+
+/// Its place in the choice: the first.
+pub(crate) const ENTRY: BackendEntry = BackendEntry {
+    kind: BackendKind::Cuda,
+    order: Some(10),
+    emulates: false,
+    open: |_| match CudaBackend::new() {
+        Ok(backend) => ready(Ok(Box::new(backend) as Box<dyn GpuBackend>)),
+        Err(error) => failed(error),
+    },
+};
 
 impl GpuBackend for CudaBackend {
     fn kind(&self) -> BackendKind {

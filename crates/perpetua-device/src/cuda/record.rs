@@ -12,7 +12,7 @@ use perpetua_ir::print::ring;
 use super::driver::lock;
 use super::memory::{Memory, Pool};
 use crate::error::{Error, Result};
-use crate::fault::FaultRegistry;
+use crate::fault::{FaultRegistry, SiteRange};
 use crate::ptr::DeviceMemory;
 
 /// Words of the print ring.
@@ -109,11 +109,19 @@ impl FaultRecord {
 pub(super) struct PrintRing {
     ring: OnceLock<Words>,
     next: Mutex<usize>,
+    /// Sites of the kernels that may have left records in the ring.
+    sites: Mutex<Vec<Arc<SiteRange>>>,
 }
 
 impl PrintRing {
-    /// The ring's address for kernels; starts looking at it.
-    pub(super) fn address(self: &Arc<Self>, pool: &Arc<Pool>) -> Result<u64> {
+    /// The ring's address for a kernel with these sites; starts looking at it.
+    pub(super) fn address(self: &Arc<Self>, pool: &Arc<Pool>, sites: Option<&Arc<SiteRange>>) -> Result<u64> {
+        if let Some(sites) = sites {
+            let mut known = lock(&self.sites);
+            if !known.iter().any(|k| Arc::ptr_eq(k, sites)) {
+                known.push(Arc::clone(sites));
+            }
+        }
         if let Some(ring) = self.ring.get() {
             return Ok(ring.address());
         }
@@ -145,6 +153,13 @@ impl PrintRing {
     pub(super) fn drain(&self, idle: bool) {
         let Some(ring) = self.ring.get() else { return };
         let mut next = lock(&self.next);
+        // Of these no module is left: all that they will ever print is in the ring.
+        let gone = |sites: &Arc<SiteRange>| Arc::strong_count(sites) == 1;
+        let last: Vec<u32> = lock(&self.sites)
+            .iter()
+            .filter(|sites| gone(sites))
+            .map(|sites| sites.base())
+            .collect();
         let capacity = RING_WORDS - ring::RECORDS;
         loop {
             // Acquire: pairs with the device's release of the header, written last.
@@ -173,6 +188,7 @@ impl PrintRing {
         let cursor = ring.word(ring::CURSOR);
         let reserved = cursor.load(Ordering::Relaxed);
         let overflowed = reserved as usize > capacity;
+        let mut empty = reserved == 0;
         if reserved != 0 && (*next >= reserved as usize || overflowed && idle) {
             // Release: the cleared records must be seen before the room is given again.
             if cursor
@@ -180,7 +196,12 @@ impl PrintRing {
                 .is_ok()
             {
                 *next = 0;
+                empty = true;
             }
+        }
+        if empty && !last.is_empty() {
+            // One that was compiled again meanwhile stays.
+            lock(&self.sites).retain(|sites| !(last.contains(&sites.base()) && gone(sites)));
         }
         let dropped = ring.word(ring::DROPPED).swap(0, Ordering::Relaxed);
         if dropped != 0 {

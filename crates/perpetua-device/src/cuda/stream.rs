@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use cudarc::driver::sys::{self, CUresult};
 
-use super::core::{Capture, StreamCore};
+use super::core::{Capture, Replay, StreamCore};
 use super::driver::{Event, Shared, host, lock};
 use super::event::{Ended, TimedEvent};
 use super::graph::Graph;
@@ -335,7 +335,7 @@ impl GpuStream for Stream {
         let code = unsafe { sys::cuStreamBeginCapture_v2(core.handle, mode) };
         core.shared.check(code, || "cuStreamBeginCapture".into())?;
         *lock(&core.capture) = Some(Capture {
-            fault,
+            replay: Replay::new(fault),
             kept: Vec::new(),
         });
         // Release: pairs with the Acquire in `use_memory` and `fault_address`.
@@ -374,7 +374,8 @@ impl GpuStream for Stream {
         Ok(Arc::new(Graph {
             exec,
             nodes,
-            capture,
+            replay: Arc::new(capture.replay),
+            kept: capture.kept,
             shared: Arc::clone(&core.shared),
         }))
     }
@@ -387,22 +388,16 @@ impl GpuStream for Stream {
             return Err(foreign("launch a graph", "the graph"));
         };
         core.shared.enter()?;
-        for ptr in &graph.capture.kept {
+        for ptr in &graph.kept {
             if let Some(memory) = ptr.downcast::<Memory>() {
                 memory.use_on(core.slot, core.handle)?;
             }
         }
-        {
-            let mut records = lock(&core.graph_faults);
-            if !records.iter().any(|r| Arc::ptr_eq(r, &graph.capture.fault)) {
-                records.push(Arc::clone(&graph.capture.fault));
-            }
-        }
         // SAFETY: both handles are alive and of this context; the graph keeps what its nodes use.
-        core.shared
-            .check(unsafe { sys::cuGraphLaunch(graph.exec, core.handle) }, || {
-                "cuGraphLaunch".into()
-            })
+        let code = unsafe { sys::cuGraphLaunch(graph.exec, core.handle) };
+        core.shared.check(code, || "cuGraphLaunch".into())?;
+        core.replayed(&graph.replay);
+        Ok(())
     }
 }
 

@@ -54,6 +54,8 @@ impl GpuBackend for NullBackend {
             vendor: "Perpetua".into(),
             driver: String::new(),
             adapter_type: AdapterType::Other,
+            computes: false,
+            on_host: true,
             compute_capability: None,
             multiprocessors: None,
             memory_total: None,

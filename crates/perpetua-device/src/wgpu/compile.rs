@@ -2,7 +2,6 @@
 //! (and amount of dynamic workgroup memory) that it is launched with, made at the first such launch.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -14,12 +13,17 @@ use super::core::StreamCore;
 use super::launch::Function;
 use super::memory::Memory;
 use super::shared::{Shared, lock};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::backend::failed;
 use crate::backend::{CompiledKernel, KernelFunction};
 use crate::cache::{CacheKey, DiskCache};
 use crate::dim::Dim3;
 use crate::error::{Error, Result};
-use crate::fault::{FaultRegistry, KernelSites};
+use crate::fault::{FaultRegistry, KernelSites, SiteRange};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::future::BoxFuture;
 use crate::info::BackendKind;
+use crate::lru::Lru;
 use crate::ptr::DevicePtr;
 use crate::signature::Signature;
 use crate::source::{CompileOptions, KernelId, KernelSource};
@@ -27,8 +31,11 @@ use crate::source::{CompileOptions, KernelId, KernelSource};
 /// What a module of text is called in messages.
 const TEXT: &str = "WGSL text";
 
-/// Bind groups kept for each kernel; more distinct buffers than this start over.
+/// Bind groups kept for each kernel: those of the buffers used last.
 const GROUPS: usize = 256;
+
+/// Pipelines kept for each kernel: those of the work-group sizes and amounts of dynamic memory used last.
+const PIPELINES: usize = 64;
 
 /// One context's compiler.
 pub(super) struct Compiler {
@@ -36,6 +43,12 @@ pub(super) struct Compiler {
     /// The driver's pipelines from earlier processes, where the device can keep them.
     kept: Option<Arc<Kept>>,
     loaded: Mutex<Vec<Weak<Loaded>>>,
+}
+
+/// What compiling needs of a source.
+enum Taken {
+    Ir(Arc<Verified>),
+    Text(String),
 }
 
 /// The driver's pipeline cache, and where it is kept.
@@ -101,29 +114,62 @@ impl Compiler {
         source: &KernelSource<'_>,
         options: &CompileOptions,
     ) -> Result<Arc<dyn CompiledKernel>> {
-        let width = self.shared.info.pointer_width();
-        let (name, program) = match source {
-            KernelSource::Spec(spec) => self.checked(spec.verified(width)?)?,
+        self.make(self.take(source)?, options.block, options)
+    }
+
+    /// The same on a thread of our own; also the pipeline of a kernel whose block size is fixed.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn compile_async(
+        self: &Arc<Self>,
+        source: &KernelSource<'_>,
+        options: &CompileOptions,
+    ) -> BoxFuture<'static, Result<Arc<dyn CompiledKernel>>> {
+        let taken = match self.take(source) {
+            Ok(taken) => taken,
+            Err(error) => return failed(error),
+        };
+        let fixed = match &taken {
+            Taken::Ir(kernel) => kernel.kernel().block_size.map(|[x, y, z]| Dim3::new(x, y, z)),
+            Taken::Text(_) => None,
+        };
+        let (compiler, options) = (Arc::clone(self), options.clone());
+        crate::background::run(move || compiler.make(taken, options.block.or(fixed), &options))
+    }
+
+    /// All that compiling needs of the source.
+    fn take(&self, source: &KernelSource<'_>) -> Result<Taken> {
+        match source {
+            KernelSource::Spec(spec) => Ok(Taken::Ir(spec.verified(self.shared.info.pointer_width())?)),
             KernelSource::Ir(kernel) | KernelSource::Native(_, Some(kernel)) => {
-                self.checked(Arc::new((*kernel).clone()))?
+                Ok(Taken::Ir(Arc::new((*kernel).clone())))
             }
-            KernelSource::Wgsl(text) => (TEXT.to_owned(), self.text(text)?),
-            other => {
-                return Err(Error::SourceUnsupported {
-                    backend: BackendKind::Wgpu,
-                    given: other.kind(),
-                    takes: "kernel functions, IR, IR text and WGSL",
-                });
-            }
+            KernelSource::Wgsl(text) => Ok(Taken::Text((*text).to_owned())),
+            other => Err(Error::SourceUnsupported {
+                backend: BackendKind::Wgpu,
+                given: other.kind(),
+                takes: "kernel functions, IR, IR text and WGSL",
+            }),
+        }
+    }
+
+    fn make(
+        &self,
+        taken: Taken,
+        block: Option<Dim3>,
+        options: &CompileOptions,
+    ) -> Result<Arc<dyn CompiledKernel>> {
+        let (name, program) = match taken {
+            Taken::Ir(kernel) => self.checked(kernel)?,
+            Taken::Text(text) => (TEXT.to_owned(), self.text(text)?),
         };
         let loaded = Arc::new(Loaded {
             shared: Arc::clone(&self.shared),
             kept: self.kept.clone().filter(|_| !options.no_disk_cache),
             name,
             program,
-            pipelines: Mutex::default(),
+            pipelines: Mutex::new(Lru::new(PIPELINES)),
         });
-        if let (Some(block), Program::Checked(_)) = (options.block, &loaded.program) {
+        if let (Some(block), Program::Checked(_)) = (block, &loaded.program) {
             loaded.pipeline(&loaded.name, block, options.shared_bytes, true)?;
         }
         let mut all = lock(&self.loaded);
@@ -133,19 +179,16 @@ impl Compiler {
     }
 
     /// A module of WGSL text. Its entry points become pipelines when they are asked for.
-    fn text(&self, text: &str) -> Result<Program> {
+    fn text(&self, text: String) -> Result<Program> {
         let module = caught(&self.shared, TEXT, || {
             self.shared
                 .device
                 .create_shader_module(wgpu::ShaderModuleDescriptor {
                     label: Some(TEXT),
-                    source: wgpu::ShaderSource::Wgsl(text.into()),
+                    source: wgpu::ShaderSource::Wgsl(text.as_str().into()),
                 })
         })?;
-        Ok(Program::Text {
-            module,
-            text: text.to_owned(),
-        })
+        Ok(Program::Text { module, text })
     }
 
     fn checked(&self, kernel: Arc<Verified>) -> Result<(String, Program)> {
@@ -163,7 +206,7 @@ impl Compiler {
             });
         }
         let can_fault = !rendered.faults.is_empty();
-        let site_base = FaultRegistry::global().register(KernelSites {
+        let sites = FaultRegistry::global().register(KernelSites {
             kernel: ir.name.clone(),
             source: ir.source.clone(),
             faults: rendered.faults,
@@ -172,11 +215,11 @@ impl Compiler {
         let checked = Checked {
             signature: Signature::of(ir),
             args: ArgsLayout::of(ir),
-            site_base,
+            sites,
             can_fault,
             depends_on_overlaps: kernel.facts().meets(Meeting::Workgroup),
             bindings: self.bindings(buffers),
-            groups: Mutex::default(),
+            groups: Mutex::new(Lru::new(GROUPS)),
             kernel: Arc::clone(&kernel),
         };
         Ok((ir.name.clone(), Program::Checked(checked)))
@@ -247,12 +290,13 @@ pub(super) struct Checked {
     kernel: Arc<Verified>,
     pub(super) signature: Signature,
     pub(super) args: ArgsLayout,
-    pub(super) site_base: u32,
+    /// Its fault sites; recordings hold them until somebody has looked for faults.
+    pub(super) sites: Arc<SiteRange>,
     pub(super) can_fault: bool,
     /// Whether it matters to the program that two of a launch's buffers share bytes.
     pub(super) depends_on_overlaps: bool,
     bindings: wgpu::BindGroupLayout,
-    groups: Mutex<HashMap<Bound, wgpu::BindGroup>>,
+    groups: Mutex<Lru<Bound, wgpu::BindGroup>>,
 }
 
 /// Buffers bound: the kernel's, then the argument blocks' and the fault record's.
@@ -274,9 +318,6 @@ impl Checked {
         if let Some(group) = groups.get(&bound) {
             return group.clone();
         }
-        if groups.len() >= GROUPS {
-            groups.clear();
-        }
         let args_bytes = NonZeroU64::new(u64::from(self.args.words) * 4);
         let entries: Vec<_> = bound
             .iter()
@@ -295,7 +336,9 @@ impl Checked {
             layout: &self.bindings,
             entries: &entries,
         });
-        groups.insert(bound, group.clone());
+        let gone = groups.insert(bound, group.clone());
+        drop(groups);
+        drop(gone);
         group
     }
 }
@@ -309,7 +352,7 @@ pub(super) struct Loaded {
     kept: Option<Arc<Kept>>,
     name: String,
     pub(super) program: Program,
-    pipelines: Mutex<HashMap<Shape, wgpu::ComputePipeline>>,
+    pipelines: Mutex<Lru<Shape, wgpu::ComputePipeline>>,
 }
 
 impl Loaded {
@@ -329,7 +372,10 @@ impl Loaded {
             return Ok(pipeline.clone());
         }
         let pipeline = self.build(entry, block, dynamic_shared, distinct)?;
-        Ok(lock(&self.pipelines).entry(shape).or_insert(pipeline).clone())
+        // Another thread may have been first: then either is as good.
+        let gone = lock(&self.pipelines).insert(shape, pipeline.clone());
+        drop(gone);
+        Ok(pipeline)
     }
 
     fn build(

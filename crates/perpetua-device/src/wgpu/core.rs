@@ -94,7 +94,9 @@ impl StreamCore {
     ) -> Result<ReadBack> {
         let mut rec = self.running(operation)?;
         let before = rec.pending().to_vec();
-        let may_fault = std::mem::take(&mut rec.may_fault);
+        // Held until the record has been looked at: nobody else gets these numbers before.
+        let sites = std::mem::take(&mut rec.may_fault);
+        let may_fault = !sites.is_empty();
         let data_at = if may_fault { FAULT_BYTES } else { 0 };
         let device = src.and_then(|p| Some((p, p.downcast::<Memory>()?)));
         let (words, data) = device.map_or((0..0, data_at..data_at), |(p, _)| {
@@ -136,6 +138,7 @@ impl StreamCore {
                 {
                     core.note_fault(&source);
                 }
+                drop(sites);
                 signal.set(result.is_ok());
             });
         }

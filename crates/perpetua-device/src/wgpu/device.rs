@@ -168,6 +168,8 @@ fn describe(
         vendor,
         driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
         adapter_type,
+        computes: true,
+        on_host: false,
         compute_capability: None,
         multiprocessors: None,
         memory_total: None,
@@ -232,7 +234,7 @@ pub(super) struct Context {
     pool: Arc<Pool>,
     staging: Arc<Staging>,
     movers: Arc<Movers>,
-    compiler: Compiler,
+    compiler: Arc<Compiler>,
     streams: Mutex<Vec<Weak<StreamCore>>>,
     default_stream: Arc<dyn GpuStream>,
 }
@@ -275,7 +277,7 @@ impl Context {
         let movers = Arc::new(Movers::new(&shared)?);
         let stream = Arc::new(Stream::new(&shared, &pool, &staging, &movers)?);
         Ok(Context {
-            compiler: Compiler::new(&shared, adapter),
+            compiler: Arc::new(Compiler::new(&shared, adapter)),
             streams: Mutex::new(vec![Arc::downgrade(stream.core())]),
             default_stream: stream,
             shared,
@@ -348,6 +350,19 @@ impl GpuContext for Context {
     ) -> Result<Arc<dyn CompiledKernel>> {
         self.shared.check()?;
         self.compiler.compile(source, options)
+    }
+
+    // A browser's device belongs to one thread, and wgpu has no asynchronous way to make a pipeline: at once there.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn compile_async(
+        &self,
+        source: &KernelSource<'_>,
+        options: &CompileOptions,
+    ) -> BoxFuture<'static, Result<Arc<dyn CompiledKernel>>> {
+        if let Err(error) = self.shared.check() {
+            return crate::backend::failed(error);
+        }
+        self.compiler.compile_async(source, options)
     }
 
     fn default_stream(&self) -> &Arc<dyn GpuStream> {

@@ -40,7 +40,9 @@ impl Dispatch {
         };
         let (group, offsets) = match &self.kernel.program {
             Program::Checked(checked) => {
-                rec.may_fault |= checked.can_fault;
+                if checked.can_fault {
+                    rec.may_fault(&checked.sites);
+                }
                 (
                     checked.group(core, rec.args_buffer(), &self.buffers),
                     Some(offset),
@@ -225,7 +227,7 @@ impl Function {
         for (i, count) in grid.to_array().into_iter().enumerate() {
             put(ArgsLayout::GRID + i as u32, &count.to_le_bytes());
         }
-        put(ArgsLayout::SITE_BASE, &checked.site_base.to_le_bytes());
+        put(ArgsLayout::SITE_BASE, &checked.sites.base().to_le_bytes());
         for (i, ((param, arg), at)) in checked
             .signature
             .params()

@@ -22,4 +22,21 @@ mod signal;
 mod stream;
 mod transfer;
 
+use crate::backend::GpuBackend;
+use crate::info::BackendKind;
+use crate::select::BackendEntry;
+
 pub use device::WgpuBackend;
+
+/// Its place in the choice: behind the APIs of one vendor.
+pub(crate) const ENTRY: BackendEntry = BackendEntry {
+    kind: BackendKind::Wgpu,
+    order: Some(30),
+    emulates: true,
+    open: |_| {
+        Box::pin(async {
+            let backend: Box<dyn GpuBackend> = Box::new(WgpuBackend::new().await?);
+            Ok(backend)
+        })
+    },
+};

@@ -1,5 +1,6 @@
 //! Work that a stream has recorded and not submitted yet, with its block of kernel arguments.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use super::launch::Dispatch;
 use super::shared::Shared;
 use super::signal::Signal;
 use crate::error::{Error, Result};
+use crate::fault::SiteRange;
 use crate::ptr::DevicePtr;
 
 /// Bytes of kernel arguments in one submission; a full block is submitted.
@@ -42,8 +44,8 @@ pub(super) struct Recording {
     args: Vec<u8>,
     args_buffer: wgpu::Buffer,
     held: Vec<DevicePtr>,
-    /// A launch that can fault was recorded since faults were last looked for.
-    pub(super) may_fault: bool,
+    /// Sites of the launches that can fault and were recorded since faults were last looked for, by base.
+    pub(super) may_fault: BTreeMap<u32, Arc<SiteRange>>,
     /// The last submission, if there was one.
     pub(super) last: Option<wgpu::SubmissionIndex>,
     /// What the host does after submissions and had not done when last looked at.
@@ -65,7 +67,7 @@ impl Recording {
                 mapped_at_creation: false,
             }),
             held: Vec::new(),
-            may_fault: false,
+            may_fault: BTreeMap::new(),
             last: None,
             afterwards: Vec::new(),
             capture: None,
@@ -75,6 +77,12 @@ impl Recording {
     /// Keeps memory from being used for something else until the work recorded here is submitted.
     pub(super) fn hold(&mut self, ptr: &DevicePtr) {
         self.held.push(ptr.clone());
+    }
+
+    /// Tells that a launch with these sites is recorded.
+    pub(super) fn may_fault(&mut self, sites: &Arc<SiteRange>) {
+        let known = self.may_fault.entry(sites.base());
+        known.or_insert_with(|| Arc::clone(sites));
     }
 
     /// The encoder, outside any pass.

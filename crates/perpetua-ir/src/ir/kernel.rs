@@ -40,7 +40,7 @@ pub enum Checks {
 }
 
 /// A kernel: one entry point and the device functions that it calls.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel {
     /// Entry point's name: an identifier, unique in its module.
     pub name: String,
@@ -76,7 +76,7 @@ pub enum Access {
 }
 
 /// A parameter of a kernel.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Param {
     /// Name in the source.
     pub name: String,
@@ -85,7 +85,7 @@ pub struct Param {
 }
 
 /// What a kernel parameter is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ParamKind {
     /// A run of `element`s in device memory (or host memory mapped into the device); its length travels with it.
     Buffer {
@@ -100,7 +100,7 @@ pub enum ParamKind {
 
 /// A workgroup variable, shared by the lanes of one work-group; its content at the start is unspecified
 /// (the interpreter and WGSL give zeros).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SharedVar {
     /// Name in the source.
     pub name: String,
@@ -111,7 +111,7 @@ pub struct SharedVar {
 }
 
 /// A constant array, indexed at run time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConstTable {
     /// Name in the source.
     pub name: String,
@@ -123,7 +123,7 @@ pub struct ConstTable {
 
 /// A device function: takes and returns values; buffers and references are resolved by the front end. Its code
 /// reaches no parameter of the kernel, buffer or workgroup variable; constant tables, builtins and barriers it may.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Function {
     /// Name: an identifier, unique in the kernel.
     pub name: String,
@@ -136,7 +136,7 @@ pub struct Function {
 }
 
 /// Code with its values and variables.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Body {
     /// Type of each value, by [`Value`] index.
     pub values: Vec<Type>,
@@ -148,7 +148,7 @@ pub struct Body {
 
 /// A mutable variable private to a lane. Reading it, or storing to a part of it, before every path has written the
 /// whole is a verifier error.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Local {
     /// Name in the source; need not be unique.
     pub name: String,
@@ -157,11 +157,11 @@ pub struct Local {
 }
 
 /// A sequence of statements.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Block(pub Vec<Stmt>);
 
 /// A statement with the source line it came from (0: unknown).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stmt {
     /// Line in [`Kernel::source`].
     pub line: u32,
@@ -170,7 +170,7 @@ pub struct Stmt {
 }
 
 /// What a statement does.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Inst {
     /// Defines a value.
     Let(Value, Op),
@@ -435,7 +435,7 @@ impl ReduceOp {
 }
 
 /// An operation that gives a value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// A scalar constant: its bits, zero-extended (`bool`: 0 or 1).
     Const(Scalar, u64),
@@ -550,7 +550,7 @@ pub enum PrintPiece {
 }
 
 /// A statement's act that gives no value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Writes memory; atomic if ordered (scalars, and aligned structs of four words, relaxed only).
     Store(Place, Value, Option<Sync>),

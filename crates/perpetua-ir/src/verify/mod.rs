@@ -14,8 +14,9 @@ mod facts;
 mod types;
 mod uniform;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use crate::hash::StableHasher;
 use crate::ir::{Checks, Kernel};
 use crate::ops::Meeting;
 
@@ -36,6 +37,8 @@ pub struct Verified {
     kernel: Kernel,
     facts: Arc<Facts>,
     trusted: bool,
+    // Computed when first asked for.
+    id: OnceLock<u128>,
 }
 
 impl Verified {
@@ -47,6 +50,11 @@ impl Verified {
     /// What the verifier has found of it.
     pub fn facts(&self) -> &Arc<Facts> {
         &self.facts
+    }
+
+    /// A hash of the whole kernel ([`StableHasher`]), by which caches know it: the same in every process. Computed once.
+    pub fn id(&self) -> u128 {
+        *self.id.get_or_init(|| StableHasher::of(&self.kernel))
     }
 
     /// Gives the kernel back, to change it.
@@ -115,6 +123,7 @@ pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
             kernel,
             facts: Arc::new(facts),
             trusted: false,
+            id: OnceLock::new(),
         })
     } else {
         Err(errors)

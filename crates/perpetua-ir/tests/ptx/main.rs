@@ -10,6 +10,7 @@ mod operators;
 #[cfg(feature = "testing")]
 mod random;
 mod sharing;
+mod targets;
 
 use std::path::Path;
 

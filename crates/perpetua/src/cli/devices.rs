@@ -3,12 +3,16 @@
 use std::io::{Write, stdout};
 
 use perpetua::device::future::block_on;
-use perpetua::device::{BackendKind, DeviceInfo, open_backend};
+use perpetua::device::{DeviceInfo, backends, open_backend};
 
 use super::Failure;
 
 pub(super) fn run() -> Result<(), Failure> {
-    for kind in BackendKind::ALL.into_iter().filter(|k| *k != BackendKind::Null) {
+    for kind in backends()
+        .into_iter()
+        .filter(|b| b.order.is_some())
+        .map(|b| b.kind)
+    {
         match block_on(open_backend(kind)) {
             Err(error) => writeln!(stdout(), "{kind}: none\n    {error}\n")?,
             Ok(backend) => {

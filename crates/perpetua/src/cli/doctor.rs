@@ -61,10 +61,11 @@ fn on_path(name: &str) -> Option<std::path::PathBuf> {
 }
 
 pub(super) fn run() -> Result<(), Failure> {
-    use perpetua::device::BackendKind;
+    use perpetua::device::backends;
     let mut rows: Vec<(String, &str, String)> = Vec::new();
     let mut healthy = false;
-    for kind in [BackendKind::Cuda, BackendKind::Wgpu, BackendKind::Cpu] {
+    for entry in backends().into_iter().filter(|entry| entry.order.is_some()) {
+        let kind = entry.kind;
         let row = match Device::new(kind, 0) {
             Err(error) => ("absent", error.to_string()),
             Ok(device) => match check(&device) {

@@ -6,7 +6,7 @@ use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use perpetua_ir::back::{Capability, CudaAbi, Target, render};
+use perpetua_ir::back::{Capability, CudaAbi, Sm, Target, render};
 use perpetua_ir::front::rust::{FunctionDef, GenericValue, Instantiation, kernels_in_file, lower};
 use perpetua_ir::verify::verify;
 
@@ -27,9 +27,9 @@ pub(super) struct Args {
     /// What to print it as
     #[arg(long, value_enum, default_value_t = Form::Ptx)]
     target: Form,
-    /// Compute capability for PTX, times ten
-    #[arg(long, default_value_t = 75, value_name = "SM")]
-    sm: u32,
+    /// Compute capability for PTX, times ten: 75, or 90a with what that generation alone has
+    #[arg(long, default_value = "75", value_name = "SM")]
+    sm: Sm,
     /// Work-group size for WGSL, as X,Y,Z
     #[arg(long, value_delimiter = ',', num_args = 1..=3, default_values_t = [64u32], value_name = "N")]
     block: Vec<u32>,

@@ -23,7 +23,7 @@ impl Renderer<'_> {
     /// An f32 rounded to f16 or bf16.
     pub(super) fn rounded(&mut self, s: Scalar, a: Leaf) -> Leaf {
         let a = self.in_register(a, Scalar::F32);
-        if s == Scalar::BF16 && self.sm < 80 {
+        if s == Scalar::BF16 && self.sm.number < 80 {
             // Half of the last place, or just under it for an even result, carries into the upper half.
             let nan = self.compare("nan", "f32", Scalar::F32, a, a);
             let last = self.words("shr.u32", a, 16u32);

@@ -25,7 +25,7 @@ mod subgroup;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{Capability, RenderError, Source};
+use super::{Capability, RenderError, Sm, Source};
 use crate::ir::{Builtin, Kernel, Scalar};
 use crate::pass::checks::make_explicit;
 use crate::pass::expand_library;
@@ -38,20 +38,22 @@ use subgroup::Mask;
 /// The first target with atomic accesses of 16 bytes.
 const RESIDENT: u32 = 75;
 
-/// Renders a kernel for devices of compute capability `sm / 10` and newer ones.
+/// Renders a kernel for a generation of GPUs, which a number stands for as well: 75 is `sm_75`. What else the code runs on,
+/// [`SmReach`](super::SmReach) says.
 ///
 /// The text says the lowest PTX version that its target and instructions need. Parameters are those of
 /// [`CudaAbi::Checked`](super::CudaAbi::Checked); the entry point is called as the kernel, but for PTX's one reserved
 /// word.
 ///
 /// # Errors
-/// [`RenderError::Limit`] for a compute capability below 7.0, more than 48 KiB of static workgroup memory,
+/// [`RenderError::Unsupported`] for a generation that has no such target (`sm_75a`), [`RenderError::Limit`] for a compute capability below 7.0, more than 48 KiB of static workgroup memory,
 /// more than 4,352 bytes of parameters or a work-group of more than 1,024 lanes.
-pub fn render(verified: &Verified, sm: u32) -> Result<Source, RenderError> {
+pub fn render(verified: &Verified, sm: impl Into<Sm>) -> Result<Source, RenderError> {
+    let sm = sm.into();
     let capabilities = Capability::ALL
         .into_iter()
-        .filter(|c| *c != Capability::Residency || sm >= RESIDENT);
-    require(verified, &capabilities.collect(), &format!("PTX sm_{sm}"))?;
+        .filter(|c| *c != Capability::Residency || sm.number >= RESIDENT);
+    require(verified, &capabilities.collect(), &format!("PTX {sm}"))?;
     let explicit = make_explicit(verified);
     let (at_once, facts) = (explicit.dies_at_once(), Arc::clone(explicit.facts()));
     let (kernel, faults, prints) = explicit.into_parts();
@@ -72,7 +74,7 @@ struct Renderer<'k> {
     facts: &'k Facts,
     /// Name of the entry point.
     entry: String,
-    sm: u32,
+    sm: Sm,
     /// Whether a lane that faults ends there, so that nothing after a fault statement runs.
     at_once: bool,
     out: Emitter,

@@ -9,24 +9,11 @@ use super::emit::{Emitter, Leaf, emit, emit_once};
 use super::frame::{Exit, Frame, Span};
 use super::report::{PRINT_RING, RECORD, SITE_BASE};
 use super::runs::variable_alignment;
-use crate::back::{Capability, RenderError};
+use crate::back::{Capability, RenderError, Sm};
 use crate::ir::{DeviceOp, Kernel, ParamKind, Scalar, Type};
 use crate::ops::Meeting;
 use crate::pass::checks::first_sites;
 use crate::verify::Facts;
-
-/// Targets that PTX names, each with the PTX version that first did. A kernel for a newer device is rendered for
-/// the last one before it.
-const TARGETS: [(u32, &str); 8] = [
-    (70, "6.3"),
-    (75, "6.3"),
-    (80, "7.0"),
-    (86, "7.1"),
-    (89, "7.8"),
-    (90, "7.8"),
-    (100, "8.6"),
-    (120, "8.7"),
-];
 
 /// Most bytes of statically declared shared memory.
 const STATIC_SHARED: u64 = 48 << 10;
@@ -40,8 +27,8 @@ const LANES: u64 = 1024;
 const REGISTERS: u32 = 65_536;
 
 /// That a kernel keeps the target's limits.
-pub(super) fn check_limits(kernel: &Kernel, sm: u32) -> Result<(), RenderError> {
-    let target = format!("PTX sm_{sm}");
+pub(super) fn check_limits(kernel: &Kernel, sm: Sm) -> Result<(), RenderError> {
+    let target = format!("PTX {sm}");
     let limit = |what: &str, found: u64, limit: u64| RenderError::Limit {
         kernel: kernel.name.clone(),
         what: what.into(),
@@ -49,13 +36,20 @@ pub(super) fn check_limits(kernel: &Kernel, sm: u32) -> Result<(), RenderError> 
         limit,
         target: target.clone(),
     };
-    let oldest = TARGETS[0].0;
-    if sm < oldest {
+    if sm.number < Sm::OLDEST {
         return Err(limit(
             "the device's compute capability (times ten; the oldest is the limit)",
-            sm.into(),
-            oldest.into(),
+            sm.number.into(),
+            Sm::OLDEST.into(),
         ));
+    }
+    if sm.named().is_none() {
+        return Err(RenderError::Unsupported {
+            kernel: kernel.name.clone(),
+            line: 0,
+            what: "anything: there is no such target".into(),
+            target,
+        });
     }
     let shared = u64::from(kernel.shared_bytes());
     if shared > STATIC_SHARED {
@@ -106,7 +100,7 @@ fn element_directive(size: u32) -> &'static str {
 }
 
 impl<'k> Renderer<'k> {
-    pub(super) fn new(kernel: &'k Kernel, facts: &'k Facts, sm: u32, at_once: bool) -> Renderer<'k> {
+    pub(super) fn new(kernel: &'k Kernel, facts: &'k Facts, sm: Sm, at_once: bool) -> Renderer<'k> {
         Renderer {
             kernel,
             facts,
@@ -222,21 +216,19 @@ impl<'k> Renderer<'k> {
     }
 
     fn head(&self, text: &mut String) {
-        let (target, version) = TARGETS
-            .into_iter()
-            .rev()
-            .find(|(target, _)| *target <= self.sm)
-            .unwrap_or(TARGETS[0]);
+        // `check_limits` has refused what has no name.
+        let (target, version) = self.sm.named().unwrap_or((self.sm, ""));
         let resident = self.facts.needs(Capability::Residency);
         // The older targets' versions have no accesses of 16 bytes.
-        let version = if resident && target < 100 { "8.4" } else { version };
+        let version = if resident && target.number < 100 {
+            "8.4"
+        } else {
+            version
+        };
         if !self.kernel.source.is_empty() {
             let _ = writeln!(text, "// lines are of {}", self.kernel.source.replace('\n', " "));
         }
-        let _ = write!(
-            text,
-            ".version {version}\n.target sm_{target}\n.address_size 64\n\n"
-        );
+        let _ = write!(text, ".version {version}\n.target {target}\n.address_size 64\n\n");
         for (i, table) in self.kernel.constants.iter().enumerate() {
             let size = table.element.size();
             let data: Vec<String> = table.data.iter().map(u64::to_string).collect();

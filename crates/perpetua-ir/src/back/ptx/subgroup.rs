@@ -362,7 +362,7 @@ impl<'k> Renderer<'k> {
 
     /// The combination of all active lanes.
     fn reduce(&mut self, op: ReduceOp, s: Scalar, a: Leaf, lanes: Leaf) -> Leaf {
-        if self.sm >= 80 && matches!(s, Scalar::I32 | Scalar::U32) && op != ReduceOp::Mul {
+        if self.sm.number >= 80 && matches!(s, Scalar::I32 | Scalar::U32) && op != ReduceOp::Mul {
             let ty = match op {
                 ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => "b32",
                 _ => arithmetic(s),

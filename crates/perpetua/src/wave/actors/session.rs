@@ -15,7 +15,7 @@ use super::grid::{DeviceTiles, Pace, Start};
 use super::order::{BEGIN, SAVE};
 use super::strip::{Grid, Strip};
 use super::threads::Threads;
-use crate::device::{BackendKind, Device};
+use crate::device::Device;
 
 /// A wave simulation whose tiles are actors. See the [module](super).
 ///
@@ -50,10 +50,9 @@ impl WaveActors {
             .concat();
         let (table, edge) = (kinds.table(&unsourced), Simulation::edge_of(&model));
         let drives = drives(&model, 0, DRIVES);
+        let info = device.info();
         let mut engine: Box<dyn Engine> = match device.backend() {
-            BackendKind::Cpu | BackendKind::Cuda
-                if tuning.resident || device.backend() == BackendKind::Cuda =>
-            {
+            _ if info.can_stay() && (tuning.resident || !info.on_host) => {
                 let start = Start {
                     cut: cut(device, &model, tuning)?,
                     pace: Pace {
@@ -67,7 +66,7 @@ impl WaveActors {
                 };
                 Box::new(DeviceTiles::start(device, start)?)
             }
-            BackendKind::Cpu => {
+            _ if info.computes && info.on_host => {
                 let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
                 let span = tuning.span.unwrap_or(8).clamp(1, 64) as usize;
                 let height = model.size[1];
@@ -100,7 +99,7 @@ impl WaveActors {
                 ));
             }
         };
-        if device.backend() == BackendKind::Cpu && !tuning.resident {
+        if info.on_host && !tuning.resident {
             engine.supply(0, &drives)?;
         }
         let mut core = Core {

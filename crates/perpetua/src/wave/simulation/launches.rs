@@ -5,7 +5,7 @@ use super::super::kernels::{self, DRIVEN};
 use super::super::model::{Border, Medium, Model, Region};
 use super::super::slots::Slots;
 use super::{Fields, Simulation, Storage, Tuning};
-use crate::device::{BackendKind, Buffer, Device, Kernel, KernelArg, LaunchConfig, Stream};
+use crate::device::{Buffer, Device, Kernel, KernelArg, LaunchConfig, Stream};
 
 /// What only one of the two families of kernels needs.
 pub(super) enum Family {
@@ -52,7 +52,7 @@ impl Blocked {
         storage: Storage,
         tuning: Tuning,
     ) -> Result<Option<Blocked>> {
-        let on_gpu = matches!(device.backend(), BackendKind::Cuda | BackendKind::Wgpu);
+        let on_gpu = device.info().computes && !device.info().on_host;
         let open = matches!(family, Family::Open { .. }) && !model.is_deep() && model.probes.is_empty();
         let limits = &device.info().limits;
         let fits = limits.max_threads_per_block >= 512
@@ -140,7 +140,7 @@ impl Simulation {
     ) -> Result<(Kernel, LaunchConfig)> {
         use Storage::{F16, F32};
         let (deep, open) = (model.is_deep(), matches!(family, Family::Open { .. }));
-        let on_gpu = matches!(device.backend(), BackendKind::Cuda | BackendKind::Wgpu);
+        let on_gpu = device.info().computes && !device.info().on_host;
         // A small grid has lanes enough to keep a GPU busy only if each does one cell.
         let large = on_gpu && model.cells.len() >= 1 << 19;
         let each = match tuning.cells_per_lane {
