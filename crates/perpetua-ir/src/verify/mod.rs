@@ -31,12 +31,19 @@ pub const MAX_FUNCTION_PARAMS: usize = 127;
 pub struct Verified {
     kernel: Kernel,
     trusted: bool,
+    constant: Vec<u32>,
 }
 
 impl Verified {
     /// The kernel.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
+    }
+
+    /// Numbers of the `&[T]` parameters that must not change while the kernel runs: whether all lanes come to its barriers
+    /// depends on what they hold. A launch must not bind their memory to a parameter that is stored to.
+    pub fn constant_buffers(&self) -> &[u32] {
+        &self.constant
     }
 
     /// Gives the kernel back, to change it.
@@ -53,8 +60,8 @@ impl Verified {
     /// enum is loaded that has no variant of that value, and all lanes of a work-group come to each barrier.
     pub unsafe fn trust(self) -> Verified {
         Verified {
-            kernel: self.kernel,
             trusted: true,
+            ..self
         }
     }
 
@@ -71,6 +78,7 @@ impl Verified {
 /// about. Errors of declarations hide those of code, errors of types those of data flow.
 pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
     let mut errors = VerifyErrors::of(&kernel);
+    let mut constant = Vec::new();
     declaration::check(&kernel, &mut errors);
     if errors.is_empty() {
         for (i, function) in kernel.functions.iter().enumerate() {
@@ -95,13 +103,14 @@ pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
         assign::check(site, &mut errors);
         // Where checks are explicit, lanes that have faulted walk on to the barriers by tests that look divergent.
         if kernel.checks != Checks::Explicit {
-            uniform::check(&kernel, &mut errors);
+            constant = uniform::check(&kernel, &mut errors);
         }
     }
     if errors.is_empty() {
         Ok(Verified {
             kernel,
             trusted: false,
+            constant,
         })
     } else {
         Err(errors)

@@ -4,6 +4,9 @@
 //! Each value, variable and point of control flow carries a *taint*: why it may differ between lanes, or on which
 //! parameters of its function that depends. Taints only grow, so a body is walked until nothing changes. A function
 //! is analysed once, before its callers: its summary says on which parameters its barriers and its result depend.
+//!
+//! What `&[T]` holds is taken for constant during a launch. A launch may bind the same memory to a `&mut [T]`, so taints
+//! carry those buffers too, and the analysis tells on which of them its barriers rely: launches must keep them constant.
 
 use super::error::{Cause, Divergence, Parting, Site, VerifyErrors};
 use crate::ir::*;
@@ -13,6 +16,8 @@ use crate::ir::*;
 struct Taint {
     /// Parameters of the function on which it depends, as bits.
     params: u128,
+    /// Buffers of the kernel that must not change for it to be uniform, as bits: see [`buffer_bit`].
+    buffers: u128,
     /// The first reason that is no parameter, by index into [`Analysis::reasons`].
     why: Option<usize>,
 }
@@ -20,11 +25,17 @@ struct Taint {
 impl Taint {
     /// Adds another taint; gives whether that changed anything.
     fn join(&mut self, other: Taint) -> bool {
-        let before = (self.params, self.why.is_some());
+        let before = (self.params, self.buffers, self.why.is_some());
         self.params |= other.params;
+        self.buffers |= other.buffers;
         self.why = self.why.or(other.why);
-        before != (self.params, self.why.is_some())
+        before != (self.params, self.buffers, self.why.is_some())
     }
+}
+
+/// The bit of a kernel's parameter. Parameters from 128 on share bits with earlier ones: more is relied on then than need be.
+fn buffer_bit(param: u32) -> u128 {
+    1 << (param % 128)
 }
 
 /// How lanes came to be at different points.
@@ -32,6 +43,8 @@ impl Taint {
 struct Flow {
     /// Parameters of the function on which it depends, as bits.
     params: u128,
+    /// Buffers that must not change for it to be uniform, as in [`Taint`].
+    buffers: u128,
     /// Where lanes part for the first reason that is no parameter, by number of the statement and reason.
     parting: Option<(Point, usize)>,
 }
@@ -46,15 +59,17 @@ struct Point {
 
 impl Flow {
     fn join(&mut self, other: Flow) -> bool {
-        let before = (self.params, self.parting.is_some());
+        let before = (self.params, self.buffers, self.parting.is_some());
         self.params |= other.params;
+        self.buffers |= other.buffers;
         self.parting = self.parting.or(other.parting);
-        before != (self.params, self.parting.is_some())
+        before != (self.params, self.buffers, self.parting.is_some())
     }
 
     /// This flow where `taint` decides who goes on.
     fn split(mut self, taint: Taint, point: Point) -> Flow {
         self.params |= taint.params;
+        self.buffers |= taint.buffers;
         self.parting = self.parting.or(taint.why.map(|why| (point, why)));
         self
     }
@@ -63,6 +78,7 @@ impl Flow {
     fn taint(self) -> Taint {
         Taint {
             params: self.params,
+            buffers: self.buffers,
             why: self.parting.map(|(_, why)| why),
         }
     }
@@ -102,6 +118,8 @@ struct Analysis<'a, 'e> {
     kernel: &'a Kernel,
     site: Site<'a>,
     errors: &'e mut VerifyErrors,
+    /// Buffers that barriers rely on, as in [`Taint`].
+    relied: u128,
     reasons: Vec<Divergence>,
     summaries: Vec<Summary>,
     // For the body at hand:
@@ -117,15 +135,16 @@ struct Analysis<'a, 'e> {
     report: bool,
 }
 
-/// Checks all barriers of a kernel.
-pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) {
+/// Checks all barriers of a kernel. Gives the numbers of the parameters, all of them `&[T]`, that launches must keep constant
+/// for the barriers to be met by all lanes.
+pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) -> Vec<u32> {
     let mut has_barrier = false;
     for body in kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]) {
         body.block
             .walk(&mut |stmt| has_barrier |= matches!(stmt.inst, Inst::Do(Effect::Barrier)));
     }
     if !has_barrier {
-        return;
+        return Vec::new();
     }
     let site = Site {
         kernel,
@@ -136,6 +155,7 @@ pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) {
         kernel,
         site,
         errors,
+        relied: 0,
         reasons: Vec::new(),
         summaries: Vec::new(),
         values: Vec::new(),
@@ -157,6 +177,22 @@ pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) {
         analysis.summaries.push(summary);
     }
     analysis.body(site, 0);
+    let relied = analysis.relied;
+    (0u32..)
+        .zip(&kernel.params)
+        .filter(|(i, param)| is_read_only(param) && relied & buffer_bit(*i) != 0)
+        .map(|(i, _)| i)
+        .collect()
+}
+
+fn is_read_only(param: &Param) -> bool {
+    matches!(
+        param.kind,
+        ParamKind::Buffer {
+            access: Access::Read,
+            ..
+        }
+    )
 }
 
 impl<'a> Analysis<'a, '_> {
@@ -300,8 +336,8 @@ impl<'a> Analysis<'a, '_> {
             index
         });
         Taint {
-            params: 0,
             why: Some(why),
+            ..Taint::default()
         }
     }
 
@@ -328,13 +364,10 @@ impl<'a> Analysis<'a, '_> {
                 let mut taint = Taint::default();
                 let name = match place.base {
                     Base::Buffer(i) => match kernel.params.get(i as usize) {
-                        Some(Param {
-                            kind:
-                                ParamKind::Buffer {
-                                    access: Access::Read, ..
-                                },
-                            ..
-                        }) if sync.is_none() => None,
+                        Some(param) if sync.is_none() && is_read_only(param) => {
+                            taint.buffers = buffer_bit(i);
+                            None
+                        }
                         param => param.map(|p| p.name.as_str()),
                     },
                     Base::Shared(i) => kernel.shared.get(i as usize).map(|s| s.name.as_str()),
@@ -382,6 +415,7 @@ impl<'a> Analysis<'a, '_> {
             Effect::Barrier => {
                 self.summary.barrier.get_or_insert(stmt.line);
                 self.summary.needs |= flow.params;
+                self.relied |= flow.buffers;
                 self.divergent(number, stmt, flow, None);
             }
             Effect::Fence(_)
@@ -399,7 +433,7 @@ impl<'a> Analysis<'a, '_> {
         };
         let mut result = Taint {
             params: 0,
-            why: summary.result.why,
+            ..summary.result
         };
         let mut need = Taint::default();
         let mut blamed = None;
@@ -418,6 +452,7 @@ impl<'a> Analysis<'a, '_> {
         if let Some(line) = summary.barrier {
             self.summary.barrier.get_or_insert(line);
             self.summary.needs |= flow.params | need.params;
+            self.relied |= flow.buffers | need.buffers;
             let function = self.kernel.functions.get(f);
             let name = function.map_or("", |f| f.name.as_str());
             self.divergent(number, stmt, flow, Some((name, line)));

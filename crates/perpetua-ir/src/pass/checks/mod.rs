@@ -89,13 +89,13 @@ pub fn first_sites(kernel: &Kernel) -> Vec<(u32, u32)> {
 /// Makes the checks of a verified kernel explicit. With [`Checks::Off`] nothing is checked: only the sites that
 /// the source itself has are numbered.
 pub fn make_explicit(verified: &Verified) -> Explicit {
-    explicit(verified.kernel())
+    explicit(verified.kernel(), verified.constant_buffers())
 }
 
-fn explicit(kernel: &Kernel) -> Explicit {
+fn explicit(kernel: &Kernel, constant: &[u32]) -> Explicit {
     let (mut kernel, faults) = match kernel.checks {
         Checks::Off | Checks::Explicit => (kernel.clone(), source_sites(kernel)),
-        Checks::On if synchronises(kernel) => walk_on(kernel),
+        Checks::On if synchronises(kernel) => walk_on(kernel, constant),
         Checks::On => return_at_once(kernel),
         Checks::Caught => return_at_once(&limit_loops(kernel)),
     };
@@ -190,10 +190,10 @@ fn return_at_once(kernel: &Kernel) -> (Kernel, Vec<FaultSite>) {
     (out, sites)
 }
 
-fn walk_on(kernel: &Kernel) -> (Kernel, Vec<FaultSite>) {
+fn walk_on(kernel: &Kernel, constant: &[u32]) -> (Kernel, Vec<FaultSite>) {
     // In one body, so that a dead lane's way is seen as a whole.
     let kernel = inline_functions(kernel);
-    let uniformity = Uniformity::of(&kernel, &kernel.body);
+    let uniformity = Uniformity::of(constant, &kernel.body);
     let mut sites = Vec::new();
     let rewriter = Rewriter::new(&kernel, &kernel.body, &[], Some(&uniformity), &mut sites);
     let body = rewriter.run(Policy::Walk);

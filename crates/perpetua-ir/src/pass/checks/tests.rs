@@ -67,7 +67,7 @@ fn check_form(explicit: &Explicit) {
 fn built(f: impl FnOnce(&mut KernelBuilder) -> R) -> Explicit {
     let mut k = KernelBuilder::new("k");
     f(&mut k).expect("builds");
-    let explicit = explicit(&k.finish());
+    let explicit = explicit(&k.finish(), &[]);
     check_form(&explicit);
     explicit
 }

@@ -1,10 +1,8 @@
 //! Which values, variables and statements are the same for all lanes of a work-group. A may-analysis without regard
-//! to order within one body, by the verifier's rules: what the verifier takes to be uniform is so here. Knows
-//! nothing of faults.
+//! to order within one body, by the verifier's rules: what barriers need to be uniform is so here. Of buffers only those
+//! are constant that every launch keeps so, which the verifier has told. Knows nothing of faults.
 
-use crate::ir::{
-    Access, Base, Block, Body, Builtin, Effect, Inst, Kernel, LocalId, Op, Param, ParamKind, Place, Value,
-};
+use crate::ir::{Base, Block, Body, Builtin, Effect, Inst, LocalId, Op, Place, Value};
 
 /// The analysis's result for one body.
 pub(super) struct Uniformity {
@@ -23,7 +21,8 @@ pub(super) struct Uniformity {
 type Escape = (usize, bool, bool);
 
 impl Uniformity {
-    pub(super) fn of(kernel: &Kernel, body: &Body) -> Uniformity {
+    /// `constant`: [`Verified::constant_buffers`](crate::verify::Verified::constant_buffers).
+    pub(super) fn of(constant: &[u32], body: &Body) -> Uniformity {
         let mut count = 0;
         body.block.walk(&mut |_| count += 1);
         let mut this = Uniformity {
@@ -34,7 +33,7 @@ impl Uniformity {
         };
         loop {
             let mut walk = Walk {
-                params: &kernel.params,
+                constant,
                 state: &mut this,
                 at: 0,
                 changed: false,
@@ -63,7 +62,7 @@ impl Uniformity {
 }
 
 struct Walk<'a> {
-    params: &'a [Param],
+    constant: &'a [u32],
     state: &'a mut Uniformity,
     at: usize,
     changed: bool,
@@ -81,13 +80,7 @@ impl Walk<'_> {
         let base = match place.base {
             Base::Local(id) => self.state.locals.get(id.0 as usize).copied().unwrap_or(false),
             Base::Shared(_) => true,
-            Base::Buffer(i) => !matches!(
-                self.params.get(i as usize).map(|p| &p.kind),
-                Some(ParamKind::Buffer {
-                    access: Access::Read,
-                    ..
-                })
-            ),
+            Base::Buffer(i) => !self.constant.contains(&i),
             Base::Constant(_) => false,
         };
         let mut flags = base;
