@@ -49,6 +49,7 @@ pub mod source;
 pub mod stream;
 
 mod launch;
+pub mod overlap;
 
 pub mod error;
 
@@ -75,7 +76,9 @@ pub mod wgpu;
 #[cfg(all(feature = "conformance", not(target_arch = "wasm32")))]
 pub mod conformance;
 
-pub use backend::{CompiledKernel, GpuBackend, GpuContext, GpuEvent, GpuGraph, GpuStream, KernelFunction};
+pub use backend::{
+    CompiledKernel, GpuBackend, GpuContext, GpuEvent, GpuGraph, GpuStream, KernelFunction, Launch,
+};
 pub use buffer::Buffer;
 #[cfg(feature = "cpu")]
 pub use cpu::CpuBackend;
@@ -90,6 +93,7 @@ pub use host_buffer::{MappedBuffer, PinnedBuffer, PinnedRead};
 pub use info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
 pub use kernel::{Kernel, Launchable, Module};
 pub use null::NullBackend;
+pub use overlap::Overlap;
 pub use perpetua_ir::front::rust::GpuType;
 pub use ptr::{DeviceMemory, DevicePtr, HostBytes, MemoryKind, PoolStats};
 pub use select::{open_backend, select_backend, select_backend_async};

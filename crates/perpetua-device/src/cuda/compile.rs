@@ -118,7 +118,7 @@ impl Compiler {
         let (name, convention) = match entry.kernel {
             None => (None, Convention::Plain),
             Some(kernel) => {
-                let signature = Arc::new(Signature::of(&kernel.header));
+                let signature = Arc::new(Signature::described(&kernel.header, kernel.constant));
                 let prints = !kernel.sites.prints.is_empty();
                 let site_base = FaultRegistry::global().register(kernel.sites)?;
                 (
@@ -153,7 +153,7 @@ impl Compiler {
             None => source,
         };
         let cubin = self.assemble(&kernel.kernel().name, &source.text)?;
-        Ok(Entry::checked(kernel.kernel(), source, cubin))
+        Ok(Entry::checked(kernel, source, cubin))
     }
 
     /// Turns PTX into machine code with the driver's linker.

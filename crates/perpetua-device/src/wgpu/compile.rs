@@ -169,7 +169,7 @@ impl Compiler {
             prints: rendered.prints,
         })?;
         let checked = Checked {
-            signature: Signature::of(ir),
+            signature: Signature::of(&kernel),
             args: ArgsLayout::of(ir),
             site_base,
             can_fault,
