@@ -575,6 +575,7 @@ impl<'a> Probe<'a> {
         let halo = i64::from(grid.halo);
         let mut index = Some(Form::constant(0));
         let mut row = 1i64;
+        let mut outside = false;
         for (axis, by) in offset.into_iter().enumerate().take(grid.axes()) {
             let size = i64::try_from(grid.size[axis]).unwrap_or(i64::MAX);
             let to = by
@@ -594,13 +595,21 @@ impl<'a> Probe<'a> {
                 Some(past) => inside.both(self.negative(past)?),
                 None => Truth::Perhaps,
             };
+            let mut at = Some(to);
             if inside != Truth::Always {
+                // The lane asks the edge's rule; where that leads is an access, too.
                 self.proven = false;
+                let range = to.range(&self.space);
+                at = range.and_then(|range| grid.at_edge(axis, &to, range));
+                outside |= range.is_some() && at.is_none();
             }
             index = index
-                .zip(to.scaled_by(row))
-                .and_then(|(index, to)| index.plus(&to));
+                .zip(at.and_then(|at| at.scaled_by(row)))
+                .and_then(|(index, at)| index.plus(&at));
             row = row.saturating_mul(size);
+        }
+        if outside {
+            return Ok(());
         }
         self.access(view, Affine::of(index), false)
     }
