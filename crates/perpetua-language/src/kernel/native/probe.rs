@@ -205,14 +205,15 @@ impl<'a> Probe<'a> {
         Affine::of(exact(value).map(Form::constant))
     }
 
-    /// A literal without a suffix, whose type the function may know better.
-    pub fn literal<T: Known>(&self, value: T) -> Affine<T> {
-        self.uniform(value).trusted(Trust::Literal)
+    /// A literal without a suffix, whose type the function may know better. The probe's type is that of `_like`, where
+    /// inference finds one; the number need not fit it.
+    pub fn literal<T: Known>(&self, _like: T, value: i128) -> Affine<T> {
+        Affine::of(i64::try_from(value).ok().map(Form::constant)).trusted(Trust::Literal)
     }
 
     /// The same with a sign.
-    pub fn negative_literal<T: Known>(&self, value: T) -> Affine<T> {
-        self.uniform(value).trusted(Trust::Signed)
+    pub fn negative_literal<T: Known>(&self, like: T, value: i128) -> Affine<T> {
+        self.literal(like, value).trusted(Trust::Signed)
     }
 
     /// A lane's index in a space that counts lanes of the grid; `axis` of the grid.
