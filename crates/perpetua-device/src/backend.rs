@@ -34,10 +34,11 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::dim::Dim3;
+use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::future::{BoxFuture, MaybeSend, MaybeSync, ready};
 use crate::info::{BackendKind, DeviceInfo, MemoryInfo};
+use crate::overlap::Overlap;
 use crate::ptr::{ContextId, DevicePtr, HostBytes, MemoryKind, PoolStats};
 use crate::residency::ResidencyGate;
 use crate::signature::{KernelArg, Signature};
@@ -201,6 +202,15 @@ pub trait CompiledKernel: MaybeSend + MaybeSync + 'static {
     fn get_function(&self, name: &str) -> Result<Arc<dyn KernelFunction>>;
 }
 
+/// What a launch is, beside its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// Its shape.
+    pub config: LaunchConfig,
+    /// Which of its arguments share bytes: all pairs.
+    pub overlaps: &'a [Overlap],
+}
+
 /// An entry point that can be launched.
 pub trait KernelFunction: MaybeSend + MaybeSync + 'static {
     /// For the backend to find its own type again.
@@ -224,14 +234,16 @@ pub trait KernelFunction: MaybeSend + MaybeSync + 'static {
     /// - With a signature: `args` have passed [`Signature::check`]. Without: they are what the kernel's text expects, and the
     ///   text accesses memory only inside the buffers given to it.
     /// - Buffers, function and `stream` belong to one context.
-    /// - `grid`, `block` and `shared_mem` are inside the limits of device and kernel; `block` has no zero, and
-    ///   equals the signature's block size if there is one.
+    /// - The configuration is inside the limits of device and kernel; `block` has no zero, and equals the signature's block
+    ///   size if there is one; `cluster` divides the grid, and is one work-group where the device has no clusters;
+    ///   `cooperative` is asked of devices only that say they can. The backend itself checks that all work-groups of a
+    ///   cooperative launch have room.
+    /// - `overlaps` has every pair of buffers in `args` that share bytes, and
+    ///   [`Signature::check_overlaps`] has passed.
     /// - The IR it was compiled from, if any, [is safe](perpetua_ir::verify::Verified::is_safe).
     unsafe fn launch(
         &self,
-        grid: Dim3,
-        block: Dim3,
-        shared_mem: usize,
+        launch: &Launch<'_>,
         stream: &dyn GpuStream,
         args: &[KernelArg<'_>],
     ) -> Result<()>;

@@ -76,7 +76,8 @@ impl fmt::Display for Dim3 {
     }
 }
 
-/// Shape of a launch: how many work-groups, how many lanes in each, and how much dynamic workgroup memory.
+/// Shape of a launch: how many work-groups, how many lanes in each, how much dynamic workgroup memory, and which work-groups
+/// run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct LaunchConfig {
     /// Work-groups.
@@ -85,6 +86,10 @@ pub struct LaunchConfig {
     pub block: Dim3,
     /// Bytes of dynamic workgroup (shared) memory for each work-group.
     pub shared_bytes: u32,
+    /// Work-groups of a cluster: they run at the same time, side by side. One work-group is a cluster by itself.
+    pub cluster: Dim3,
+    /// Whether all work-groups run at the same time, so that they may wait for each other.
+    pub cooperative: bool,
 }
 
 impl LaunchConfig {
@@ -93,7 +98,7 @@ impl LaunchConfig {
         LaunchConfig {
             grid: grid.into(),
             block: block.into(),
-            shared_bytes: 0,
+            ..LaunchConfig::default()
         }
     }
 
@@ -123,6 +128,20 @@ impl LaunchConfig {
     /// The same with `bytes` of dynamic workgroup memory for each work-group.
     pub fn with_shared_bytes(mut self, bytes: u32) -> LaunchConfig {
         self.shared_bytes = bytes;
+        self
+    }
+
+    /// The same in clusters of `cluster` work-groups, which must divide the grid. A device that has no clusters refuses the launch
+    /// ([`DeviceLimits::max_cluster`](crate::DeviceLimits::max_cluster) says how large they may be).
+    pub fn with_cluster(mut self, cluster: impl Into<Dim3>) -> LaunchConfig {
+        self.cluster = cluster.into();
+        self
+    }
+
+    /// The same with all work-groups on the device at the same time. A device that cannot promise it
+    /// ([`DeviceLimits::cooperative`](crate::DeviceLimits::cooperative)), or that has no room for all, refuses the launch.
+    pub fn cooperative(mut self) -> LaunchConfig {
+        self.cooperative = true;
         self
     }
 

@@ -167,6 +167,34 @@ pub enum Error {
         /// The launch's block.
         found: [u32; 3],
     },
+    /// The grid cannot be divided into clusters.
+    #[error(
+        "kernel `{kernel}`: clusters of {cluster:?} blocks do not divide a grid of {grid:?}; make each extent of the grid a multiple of the cluster's, which must be at least 1"
+    )]
+    Cluster {
+        /// The kernel.
+        kernel: String,
+        /// The launch's grid.
+        grid: [u32; 3],
+        /// The launch's cluster.
+        cluster: [u32; 3],
+    },
+    /// Memory that must not change during a launch is bound to a parameter that is stored to, too.
+    #[error(
+        "kernel `{kernel}`: argument {constant} (`{constant_parameter}`) shares bytes with argument {stored} (`{stored_parameter}`), which the kernel may store to; whether all lanes come to its barriers depends on what argument {constant} holds, so it must not change during the launch: pass a copy of it"
+    )]
+    ConstantOverlaps {
+        /// The kernel.
+        kernel: String,
+        /// Position of the argument that must not change, from 0.
+        constant: usize,
+        /// Its parameter, as in Rust.
+        constant_parameter: String,
+        /// Position of the argument that is stored to.
+        stored: usize,
+        /// Its parameter.
+        stored_parameter: String,
+    },
     /// Something is not aligned.
     #[error("{operation}: {subject} is at byte offset {found}, which is not a multiple of {needed}")]
     Alignment {

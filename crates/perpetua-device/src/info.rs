@@ -91,6 +91,10 @@ pub struct DeviceLimits {
     pub max_grid: [u32; 3],
     /// Workgroup memory per work-group, in bytes, static and dynamic together.
     pub shared_bytes_per_block: u32,
+    /// Work-groups per cluster, all dimensions together; 1 where there are no clusters.
+    pub max_cluster: u32,
+    /// Whether a launch can have all its work-groups on the device at the same time.
+    pub cooperative: bool,
     /// Buffer parameters of one kernel.
     pub max_buffers: u32,
     /// Size of one buffer in bytes.

@@ -1,10 +1,11 @@
 //! What is checked of a launch, once, in front of every backend. Must not know backends.
 
-use crate::backend::{GpuStream, check_owner};
+use crate::backend::{GpuStream, Launch, check_owner};
 use crate::device::Device;
-use crate::dim::LaunchConfig;
+use crate::dim::{Dim3, LaunchConfig};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use crate::overlap::overlaps;
 use crate::signature::{KernelArg, Signature};
 
 /// Checks a launch and submits it.
@@ -24,14 +25,15 @@ pub(crate) fn launch(
     signature.check(args)?;
     check_owners(device, stream, kernel, args)?;
     check_shape(device, kernel, Some(signature), config)?;
-    let (grid, block) = (config.grid, config.block);
-    // SAFETY: the arguments passed the signature's check, `check_owners` established that all belong to one context,
-    // and `check_shape` that the launch is inside the limits and of the block size that the kernel demands.
-    unsafe {
-        kernel
-            .function()
-            .launch(grid, block, config.shared_bytes as usize, stream, args)
-    }
+    let overlaps = overlaps(args);
+    signature.check_overlaps(&overlaps)?;
+    let launch = Launch {
+        config: *config,
+        overlaps: &overlaps,
+    };
+    // SAFETY: the arguments passed the signature's checks, of what they share, too; `check_owners` established that all belong
+    // to one context, and `check_shape` that the launch is inside the limits and of the block size that the kernel demands.
+    unsafe { kernel.function().launch(&launch, stream, args) }
 }
 
 /// Checks what can be checked without a signature, and submits the launch.
@@ -50,13 +52,12 @@ pub(crate) unsafe fn launch_unchecked(
     }
     check_owners(device, stream, kernel, args)?;
     check_shape(device, kernel, None, config)?;
-    let (grid, block) = (config.grid, config.block);
+    let launch = Launch {
+        config: *config,
+        overlaps: &overlaps(args),
+    };
     // SAFETY: the caller vouches for arguments and text; owners and limits were checked above.
-    unsafe {
-        kernel
-            .function()
-            .launch(grid, block, config.shared_bytes as usize, stream, args)
-    }
+    unsafe { kernel.function().launch(&launch, stream, args) }
 }
 
 fn check_owners(
@@ -140,6 +141,54 @@ fn check_shape(
             shared,
             limit,
         ));
+    }
+    if config.cluster != Dim3::ONE || config.cooperative {
+        check_together(device, kernel, config)?;
+    }
+    Ok(())
+}
+
+/// Checks what a launch asks for of work-groups that run at the same time.
+#[cold]
+fn check_together(device: &Device, kernel: &Kernel, config: &LaunchConfig) -> Result<()> {
+    let (backend, limits) = (device.backend(), &device.info().limits);
+    if config.cooperative && !limits.cooperative {
+        return Err(Error::Unsupported {
+            backend,
+            operation: "have all blocks of a launch on the device at the same time",
+            remedy: "divide the kernel where its blocks wait for each other, and launch the parts without `cooperative`",
+        });
+    }
+    if config.cluster == Dim3::ONE {
+        return Ok(());
+    }
+    if limits.max_cluster <= 1 {
+        return Err(Error::Unsupported {
+            backend,
+            operation: "launch clusters of blocks",
+            remedy: "launch without `with_cluster`, or on an NVIDIA GPU of compute capability 9.0 or later",
+        });
+    }
+    let (grid, cluster) = (config.grid.to_array(), config.cluster.to_array());
+    if grid
+        .iter()
+        .zip(cluster)
+        .any(|(grid, cluster)| cluster == 0 || grid % cluster != 0)
+    {
+        return Err(Error::Cluster {
+            kernel: kernel.name().to_owned(),
+            grid,
+            cluster,
+        });
+    }
+    if config.cluster.count() > u64::from(limits.max_cluster) {
+        return Err(Error::LaunchLimit {
+            backend,
+            kernel: kernel.name().to_owned(),
+            what: "cluster size (x * y * z)",
+            found: config.cluster.count(),
+            limit: limits.max_cluster.into(),
+        });
     }
     Ok(())
 }

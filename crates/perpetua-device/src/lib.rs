@@ -50,6 +50,7 @@ pub mod stream;
 
 mod launch;
 mod modules;
+pub mod overlap;
 
 pub mod error;
 
@@ -80,7 +81,9 @@ pub mod wgpu;
 #[cfg(all(feature = "conformance", not(target_arch = "wasm32")))]
 pub mod conformance;
 
-pub use backend::{CompiledKernel, GpuBackend, GpuContext, GpuEvent, GpuGraph, GpuStream, KernelFunction};
+pub use backend::{
+    CompiledKernel, GpuBackend, GpuContext, GpuEvent, GpuGraph, GpuStream, KernelFunction, Launch,
+};
 pub use buffer::Buffer;
 #[cfg(feature = "cpu")]
 pub use cpu::CpuBackend;
@@ -96,6 +99,7 @@ pub use info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, N
 pub use kernel::{Kernel, Launchable, Module};
 pub use modules::DEFAULT_MODULES;
 pub use null::NullBackend;
+pub use overlap::Overlap;
 pub use perpetua_ir::front::rust::GpuType;
 pub use ptr::{DeviceMemory, DevicePtr, HostBytes, MemoryKind, PoolStats};
 pub use select::{

@@ -10,10 +10,11 @@ use perpetua_ir::front::rust::GpuType;
 
 use crate::dim::Dim3;
 use crate::layout::check_values;
+use crate::overlap::Overlap;
 use crate::signature::Signature;
 
 /// What makes a launch ready: [`NativeKernel::prepare`].
-pub type NativePrepare = fn(&NativeLaunch, &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>>;
+pub type NativePrepare = fn(&NativeLaunch<'_>, &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>>;
 
 /// A kernel as native code: plain function pointers, so that it can stand in a `const`.
 #[derive(Clone, Copy)]
@@ -41,7 +42,7 @@ pub unsafe trait PreparedLaunch: Send + Sync {
     ///
     /// # Safety
     /// The caller guarantees that the arguments that the launch was made ready with match the signature (order, kinds,
-    /// element layouts), and that each buffer's memory is valid and initialised for the call. Each slab is run once for a
+    /// element layouts), that no two of them share bytes but those of which it was told, and that each buffer's memory is valid and initialised for the call. Each slab is run once for a
     /// launch, in any order, possibly by several threads at the same time. Other threads may access the same buffers
     /// at the same time (other slabs of this launch, other streams): the body must not make references to elements
     /// that others may write, and accesses that can race must be relaxed atomic ones.
@@ -75,15 +76,17 @@ impl fmt::Debug for NativeKernel {
     }
 }
 
-/// The shape of a launch, as native code sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NativeLaunch {
+/// A launch, as native code sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct NativeLaunch<'a> {
     /// Work-groups.
     pub grid: Dim3,
     /// Lanes per work-group.
     pub block: Dim3,
     /// Bytes of dynamic workgroup memory per work-group.
     pub shared_bytes: u32,
+    /// Which arguments share bytes: all pairs.
+    pub overlaps: &'a [Overlap],
 }
 
 /// One argument of a native kernel.

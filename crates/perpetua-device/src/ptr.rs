@@ -160,11 +160,24 @@ impl DevicePtr {
 
     /// Whether the two share bytes.
     pub fn overlaps(&self, other: &DevicePtr) -> bool {
-        Arc::ptr_eq(&self.memory, &other.memory)
-            && self.len != 0
-            && other.len != 0
-            && self.offset < other.offset + other.len
-            && other.offset < self.offset + self.len
+        let Some((own, others)) = self.places(other) else {
+            return false;
+        };
+        self.len != 0 && other.len != 0 && own < others + other.len && others < own + self.len
+    }
+
+    /// Whether both begin at the same byte.
+    pub fn starts_with(&self, other: &DevicePtr) -> bool {
+        self.places(other).is_some_and(|(own, others)| own == others)
+    }
+
+    /// Where the two begin, counted from one place; `None` where they lie in different memory. Two allocations may be one
+    /// memory that was adopted twice: then their addresses tell.
+    fn places(&self, other: &DevicePtr) -> Option<(u64, u64)> {
+        if Arc::ptr_eq(&self.memory, &other.memory) {
+            return Some((self.offset, other.offset));
+        }
+        self.address().zip(other.address())
     }
 
     /// Whether nobody else holds the allocation: no clone, no sub-buffer, no submitted copy.

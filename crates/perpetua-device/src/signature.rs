@@ -7,9 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use perpetua_ir::front::rust::{GpuType, TypeDesc};
 use perpetua_ir::ir::{Access, Kernel, Param, ParamKind, Scalar, Type};
+use perpetua_ir::verify::Verified;
 
 use crate::error::{Error, Result};
 use crate::layout::{self, same_layout};
+use crate::overlap::Overlap;
 use crate::ptr::{DevicePtr, MemoryKind};
 
 /// The type of an argument.
@@ -263,6 +265,7 @@ pub struct Signature {
     block_size: Option<[u32; 3]>,
     shared_bytes: u32,
     dynamic_shared: bool,
+    constant: Vec<u32>,
 }
 
 impl Signature {
@@ -274,12 +277,19 @@ impl Signature {
             block_size: None,
             shared_bytes: 0,
             dynamic_shared: false,
+            constant: Vec::new(),
         }
     }
 
     /// The signature of a kernel in IR.
-    pub fn of(kernel: &Kernel) -> Signature {
+    pub fn of(verified: &Verified) -> Signature {
+        Signature::described(verified.kernel(), verified.constant_buffers().to_vec())
+    }
+
+    /// The signature of a kernel whose code is not at hand; `constant`: what [`Verified::constant_buffers`] said of it.
+    pub(crate) fn described(kernel: &Kernel, constant: Vec<u32>) -> Signature {
         Signature {
+            constant,
             block_size: kernel.block_size,
             shared_bytes: kernel.shared_bytes(),
             dynamic_shared: kernel.shared.iter().any(|s| s.dynamic),
@@ -333,6 +343,39 @@ impl Signature {
             }
             if let KernelArg::Buffer(b) = arg {
                 self.check_memory(i, param, b, expected.align())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that what the kernel takes for constant is not bound to a parameter that is stored to, too.
+    pub fn check_overlaps(&self, overlaps: &[Overlap]) -> Result<()> {
+        // Most launches end here.
+        if overlaps.is_empty() || self.constant.is_empty() {
+            return Ok(());
+        }
+        let param = |i: usize| self.params.get(i).map(|(param, _)| param);
+        for (constant, stored) in overlaps
+            .iter()
+            .flat_map(|o| [(o.first, o.second), (o.second, o.first)])
+        {
+            let relied = self.constant.iter().any(|c| *c as usize == constant);
+            if let (true, Some(read), Some(written)) = (relied, param(constant), param(stored))
+                && matches!(
+                    written.kind,
+                    ParamKind::Buffer {
+                        access: Access::ReadWrite,
+                        ..
+                    }
+                )
+            {
+                return Err(Error::ConstantOverlaps {
+                    kernel: self.name.clone(),
+                    constant,
+                    constant_parameter: describe(read),
+                    stored,
+                    stored_parameter: describe(written),
+                });
             }
         }
         Ok(())

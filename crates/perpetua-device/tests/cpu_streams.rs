@@ -27,14 +27,15 @@ fn signature() -> Signature {
 struct Step {
     x: usize,
     len: usize,
-    launch: NativeLaunch,
+    grid: Dim3,
+    block: Dim3,
     before: fn(),
 }
 
 // SAFETY: it says nothing of what it accesses.
 unsafe impl PreparedLaunch for Step {
     fn slabs(&self) -> u64 {
-        self.launch.grid.count()
+        self.grid.count()
     }
 
     fn footprints(&self) -> Option<&[Footprint]> {
@@ -43,7 +44,7 @@ unsafe impl PreparedLaunch for Step {
 
     unsafe fn run(&self, blocks: Range<u64>) -> Result<(), Box<Fault>> {
         (self.before)();
-        let lanes = self.launch.block.count();
+        let lanes = self.block.count();
         let x = std::ptr::with_exposed_provenance_mut::<u32>(self.x);
         for i in blocks.start * lanes..(blocks.end * lanes).min(self.len as u64) {
             // SAFETY: the index is inside the buffer, and each lane has its own.
@@ -53,17 +54,18 @@ unsafe impl PreparedLaunch for Step {
     }
 }
 
-fn after(before: fn(), launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+fn after(before: fn(), launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
     let (x, len) = args[0].as_buffer()?;
     Some(Arc::new(Step {
         x: x.expose_provenance(),
         len,
-        launch: *launch,
+        grid: launch.grid,
+        block: launch.block,
         before,
     }))
 }
 
-fn step(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+fn step(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
     after(|| {}, launch, args)
 }
 
@@ -72,7 +74,7 @@ fn planted() {
     panic!("planted");
 }
 
-fn broken(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+fn broken(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
     after(planted, launch, args)
 }
 
@@ -178,7 +180,7 @@ fn submission_does_not_wait_for_large_work() -> Result<()> {
             std::thread::yield_now();
         }
     }
-    fn gated(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+    fn gated(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
         after(gate, launch, args)
     }
     within_a_minute(|| {

@@ -32,13 +32,14 @@ struct Scale {
     x: usize,
     len: usize,
     scale: f32,
-    launch: NativeLaunch,
+    grid: Dim3,
+    block: Dim3,
 }
 
 // SAFETY: it says nothing of what it accesses.
 unsafe impl PreparedLaunch for Scale {
     fn slabs(&self) -> u64 {
-        self.launch.grid.count()
+        self.grid.count()
     }
 
     fn footprints(&self) -> Option<&[Footprint]> {
@@ -47,12 +48,9 @@ unsafe impl PreparedLaunch for Scale {
 
     unsafe fn run(&self, blocks: Range<u64>) -> Result<(), Box<Fault>> {
         let Scale {
-            x,
-            len,
-            scale,
-            launch,
+            x, len, scale, block, ..
         } = *self;
-        let lanes = launch.block.count();
+        let lanes = block.count();
         for i in blocks.start * lanes..blocks.end * lanes {
             if (i as usize) < len {
                 let x = std::ptr::with_exposed_provenance_mut::<f32>(x);
@@ -78,13 +76,14 @@ unsafe impl PreparedLaunch for Scale {
     }
 }
 
-fn prepare(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+fn prepare(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
     let (x, len) = args[0].as_buffer()?;
     Some(Arc::new(Scale {
         x: x.expose_provenance(),
         len,
         scale: args[1].as_value::<f32>()?,
-        launch: *launch,
+        grid: launch.grid,
+        block: launch.block,
     }))
 }
 

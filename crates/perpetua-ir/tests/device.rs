@@ -64,8 +64,8 @@ fn targets() -> Vec<Target> {
         Capability::DynamicShared,
     ];
     vec![
-        Target::Ptx { sm: 70 },
-        Target::Ptx { sm: 90 },
+        Target::Ptx { sm: 70.into() },
+        Target::Ptx { sm: 90.into() },
         Target::CudaC {
             abi: CudaAbi::Checked,
         },

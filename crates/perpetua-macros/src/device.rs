@@ -78,7 +78,7 @@ fn free(item: &syn::ItemFn, facade: &TokenStream) -> TokenStream {
     let native = native.items(facade);
     match read {
         Ok(read) => {
-            let definition = describe::definition(&read, &item.block, None, facade);
+            let definition = describe::definition(&read, &item.sig, &item.block, None, facade);
             let sibling = describe::sibling(item, &definition, &native, facade);
             quote! { #[allow(dead_code)] #item #sibling }
         }
@@ -104,7 +104,10 @@ fn method(item: &syn::ImplItemFn, own: &TokenStream, facade: &TokenStream) -> To
     };
     let native = native.items(facade);
     let (definition, error) = match read {
-        Ok(read) => (describe::definition(&read, &item.block, Some(own), facade), None),
+        Ok(read) => (
+            describe::definition(&read, &item.sig, &item.block, Some(own), facade),
+            None,
+        ),
         Err(error) => (quote!(#facade::refused()), Some(error)),
     };
     let sibling = quote! {

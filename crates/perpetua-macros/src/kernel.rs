@@ -89,7 +89,7 @@ fn accepted(
     options: &Options,
     facade: &TokenStream,
 ) -> TokenStream {
-    let definition = describe::definition(read, &function.block, None, facade);
+    let definition = describe::definition(read, &function.sig, &function.block, None, facade);
     let members = handle(function, read, options, facade);
     let sibling = describe::sibling(function, &definition, &members, facade);
     quote! { #[allow(dead_code)] #function #sibling }

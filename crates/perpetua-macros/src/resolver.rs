@@ -15,6 +15,7 @@ use syn::visit::Visit;
 /// `own` is what `Self` is, where it is anything; `also` are further types whose methods it may call.
 pub(crate) fn closure(
     read: &Read<Function>,
+    sig: &syn::Signature,
     body: &syn::Block,
     own: Option<&TokenStream>,
     also: &[TokenStream],
@@ -43,9 +44,38 @@ pub(crate) fn closure(
             },
         });
     }
+    entries.extend(primitives(sig, body));
     let own = own.map(|own| quote!(#r.self_type::<#own>();));
     let methods = methods(body, &types, facade);
     quote!(|#r: &mut #facade::Resolver| { #own #(#entries)* #methods })
+}
+
+/// Statements that compile only where the primitive types that a function names are what they are called: the reader knows
+/// them by name.
+fn primitives(sig: &syn::Signature, body: &syn::Block) -> impl Iterator<Item = TokenStream> {
+    #[derive(Default)]
+    struct Named(BTreeMap<String, syn::Ident>);
+    impl Visit<'_> for Named {
+        fn visit_path(&mut self, path: &syn::Path) {
+            const PRIMITIVES: [&str; 13] = [
+                "bool", "i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize", "f32", "f64",
+            ];
+            let first = path.segments.first().map(|segment| &segment.ident);
+            if let Some(name) = first.filter(|name| PRIMITIVES.iter().any(|known| name == known)) {
+                self.0.entry(name.to_string()).or_insert_with(|| name.clone());
+            }
+            syn::visit::visit_path(self, path);
+        }
+    }
+    let mut named = Named::default();
+    sig.inputs.iter().for_each(|input| named.visit_fn_arg(input));
+    named.visit_return_type(&sig.output);
+    named.visit_block(body);
+    named.0.into_values().map(|name| {
+        let span = name.span();
+        let marker = quote_spanned!(span=> ::core::marker::PhantomData);
+        quote_spanned!(span=> let _: #marker<::core::primitive::#name> = #marker::<#name>;)
+    })
 }
 
 /// The types that a function names, and its own: those whose methods it may call.

@@ -45,7 +45,8 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
     };
     let native = native.items(&facade);
     let own_types = handler.own_types();
-    let definition = describe::definition_with(&read, &function.block, None, &own_types, &facade);
+    let definition =
+        describe::definition_with(&read, &function.sig, &function.block, None, &own_types, &facade);
     let (own, visibility) = (&function.sig.ident, &function.vis);
     let text = own.to_string();
     let state_text = quote!(#state).to_string();

@@ -19,6 +19,8 @@ pub(super) fn cells() -> Vec<Cell> {
         Cell::new("errors/things of another device", other_device),
         Cell::new("errors/arguments", arguments),
         Cell::new("errors/shapes", shapes),
+        Cell::new("errors/clusters", clusters),
+        Cell::new("errors/buffers that must not change", constant_buffers),
         Cell::new("errors/sources", sources),
         Cell::new("errors/invalid values read back", invalid_values),
     ]
@@ -191,6 +193,64 @@ fn sources(device: &Device) -> Check {
         module.kernel("full").map(drop),
         |e| matches!(e, Error::FunctionNotFound { name, available } if name == "full" && available == &["empty"]),
     )
+}
+
+fn clusters(device: &Device) -> Check {
+    let (kernel, out) = (kernels::index(device)?, device.zeros::<u32>(4)?);
+    let limits = device.info().limits;
+    let launch = |grid: u32, cluster: (u32, u32, u32)| {
+        device.launch(
+            &kernel,
+            LaunchConfig::new(grid, 1).with_cluster(cluster),
+            args![&out],
+        )
+    };
+    if limits.max_cluster <= 1 {
+        return fails(
+            "a device without clusters",
+            launch(2, (2, 1, 1)),
+            |e| matches!(e, Error::Unsupported { backend, .. } if *backend == device.backend()),
+        );
+    }
+    let is_cluster = |e: &Error| matches!(e, Error::Cluster { kernel, .. } if kernel == "index");
+    fails("half a cluster", launch(3, (2, 1, 1)), is_cluster)?;
+    fails("a cluster with nothing in it", launch(2, (1, 0, 1)), is_cluster)?;
+    let beyond = limits.max_cluster + 1;
+    fails(
+        "too large a cluster",
+        launch(beyond, (beyond, 1, 1)),
+        |e| matches!(e, Error::LaunchLimit { limit, .. } if *limit == u64::from(limits.max_cluster)),
+    )
+}
+
+fn constant_buffers(device: &Device) -> Check {
+    let kernel = kernels::gated_barrier(device)?;
+    let x = device.zeros::<u32>(96)?;
+    let (low, high, middle) = (x.slice(..32)?, x.slice(64..)?, x.slice(16..48)?);
+    let one = LaunchConfig::new(1, 32);
+    for (what, on, out) in [("the same", &low, &low), ("in part", &low, &middle)] {
+        fails(what, device.launch(&kernel, one, args![on, out]), |e| {
+            let text = e.to_string();
+            let named = [
+                "`gated_barrier`",
+                "argument 0 (`on: &[u32]`)",
+                "argument 1 (`out: &mut [u32]`)",
+            ];
+            matches!(
+                e,
+                Error::ConstantOverlaps {
+                    constant: 0,
+                    stored: 1,
+                    ..
+                }
+            ) && named.iter().all(|part| text.contains(part))
+        })?;
+    }
+    device.launch(&kernel, one, args![&low, &high])?;
+    let computes = super::Need::Compute.missing(device).is_none();
+    let expect = if computes { (0..32).collect() } else { vec![0; 32] };
+    same("apart", high.read()?, expect)?;
+    same("untouched", low.read()?, vec![0; 32])
 }
 
 fn invalid_values(device: &Device) -> Check {

@@ -127,6 +127,39 @@ pub(super) fn reverse(device: &Device, dynamic: bool) -> Result<Compiled, Failur
     })
 }
 
+/// `out[t] = a[t] * 3 + b[63 - t]` for a work-group of 64 lanes, each of which loads before any stores.
+pub(super) fn three_buffers(device: &Device) -> Result<Compiled, Failure> {
+    compile(device, "three_buffers", |k| {
+        let a = k.buffer("a", Type::U32, Access::Read);
+        let b = k.buffer("b", Type::U32, Access::Read);
+        let out = k.buffer("out", Type::U32, Access::ReadWrite);
+        let t = k.builtin(Builtin::ThreadIdx(Axis::X));
+        let (three, last) = (k.u32(3), k.u32(63));
+        let mirrored = k.binary(BinaryOp::Sub, last, t)?;
+        let (a, b) = (
+            k.load(Place::element(a, t))?,
+            k.load(Place::element(b, mirrored))?,
+        );
+        k.effect(DeviceOp::Barrier.into())?;
+        let v = k.binary(BinaryOp::Mul, a, three)?;
+        let v = k.binary(BinaryOp::Add, v, b)?;
+        k.store(Place::element(out, t), v)
+    })
+}
+
+/// `out[t] = t`, after a barrier where `on[0]` is 0.
+pub(super) fn gated_barrier(device: &Device) -> Result<Compiled, Failure> {
+    compile(device, "gated_barrier", |k| {
+        let on = k.buffer("on", Type::U32, Access::Read);
+        let out = k.buffer("out", Type::U32, Access::ReadWrite);
+        let (t, zero) = (k.builtin(Builtin::ThreadIdx(Axis::X)), k.u32(0));
+        let v = k.load(Place::element(on, zero))?;
+        let open = k.binary(BinaryOp::Eq, v, zero)?;
+        k.if_(open, |k| k.effect(DeviceOp::Barrier.into()))?;
+        k.store(Place::element(out, t), t)
+    })
+}
+
 /// Line of the statement that faults in the kernels below.
 pub(super) const FAULT_LINE: u32 = 42;
 

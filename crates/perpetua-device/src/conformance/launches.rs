@@ -4,10 +4,11 @@ use perpetua_ir::back::Capability;
 use perpetua_ir::ir::{Access, Place, Scalar, Type};
 
 use super::kernels::{self, compile, guarded};
-use super::{Cell, Check, Need, same, same_all};
+use super::{Cell, Check, Need, fails, same, same_all};
 use crate::args;
 use crate::device::Device;
 use crate::dim::{Dim3, LaunchConfig};
+use crate::error::Error;
 use crate::kernel::Module;
 use crate::source::{CompileOptions, KernelSource};
 
@@ -19,6 +20,9 @@ pub(super) fn cells() -> Vec<Cell> {
         Cell::new("launches/more groups than 65535", many_groups),
         Cell::new("launches/parts of buffers as arguments", parts_as_arguments),
         Cell::new("launches/one buffer twice", one_buffer_twice),
+        Cell::new("launches/one buffer three times", |d| three_of(d, [0, 0, 0])),
+        Cell::new("launches/buffers that overlap in part", overlaps_in_part),
+        Cell::new("launches/clusters and all blocks at the same time", together),
         Cell::new("launches/value arguments", values),
         Cell::new("launches/wide value arguments", wide_values)
             .needs(Need::Capability(Capability::Int64))
@@ -135,6 +139,60 @@ fn one_buffer_twice(device: &Device) -> Check {
     )?;
     let expect: Vec<u32> = (0..50).map(|i| 2 * i).chain((0..50).map(|i| 2 * i + 1)).collect();
     same_all("content", &x.read()?, &expect)
+}
+
+/// Three buffers of 64 elements that begin at these elements of one.
+fn three_of(device: &Device, starts: [usize; 3]) -> Check {
+    let kernel = kernels::three_buffers(device)?;
+    let before: Vec<u32> = (0..192).map(|i| i * i).collect();
+    let x = device.upload(&before)?;
+    let part = |start: usize| x.slice(start..start + 64);
+    let (a, b, out) = (part(starts[0])?, part(starts[1])?, part(starts[2])?);
+    device.launch(&kernel, LaunchConfig::new(1, 64), args![&a, &b, &out])?;
+    let mut expect = before.clone();
+    for t in 0..64 {
+        expect[starts[2] + t] = before[starts[0] + t] * 3 + before[starts[1] + 63 - t];
+    }
+    same_all(&format!("from {starts:?}"), &x.read()?, &expect)
+}
+
+fn overlaps_in_part(device: &Device) -> Check {
+    // Of the three each pair, each pair but one, and none.
+    for starts in [[0, 16, 32], [0, 0, 16], [32, 0, 0], [0, 40, 80], [0, 64, 128]] {
+        three_of(device, starts)?;
+    }
+    Ok(())
+}
+
+fn together(device: &Device) -> Check {
+    let (volume, limits) = (kernels::volume(device)?, device.info().limits);
+    let grid = LaunchConfig::new((4, 2, 1), 32);
+    let largest = grid.with_cluster((limits.max_cluster.min(4), 1, 1));
+    for (config, can) in [
+        (grid.with_cluster((2, 1, 1)), limits.max_cluster >= 2),
+        (grid.with_cluster((2, 2, 1)), limits.max_cluster >= 4),
+        (largest, true),
+        (grid.cooperative(), limits.cooperative),
+    ] {
+        let out = device.full(256, 7u32)?;
+        let launched = device.launch(&volume, config, args![&out, 128u32, 2u32, 1u32]);
+        if can {
+            launched?;
+            same_all(
+                &format!("{config:?}"),
+                &out.read()?,
+                &(0..256).collect::<Vec<u32>>(),
+            )?;
+        } else {
+            fails(
+                &format!("{config:?}"),
+                launched,
+                |e| matches!(e, Error::Unsupported { backend, .. } if *backend == device.backend()),
+            )?;
+            same("untouched", out.read()?, vec![7; 256])?;
+        }
+    }
+    Ok(())
 }
 
 fn values(device: &Device) -> Check {

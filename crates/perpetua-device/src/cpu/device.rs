@@ -73,6 +73,8 @@ impl GpuBackend for CpuBackend {
                 max_block: [1024; 3],
                 max_grid: [u32::MAX; 3],
                 shared_bytes_per_block: 256 << 10,
+                max_cluster: 1,
+                cooperative: false,
                 max_buffers: u32::MAX,
                 max_buffer_bytes: isize::MAX as u64,
             },

@@ -19,13 +19,14 @@ use super::device::{SUBGROUP, Shared};
 use super::stream::Queue;
 use super::stream::{CpuStream, Work};
 use super::threads;
-use crate::backend::{GpuStream, KernelFunction};
-use crate::dim::Dim3;
+use crate::backend::{GpuStream, KernelFunction, Launch as Configured};
+use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::fault::{FaultRegistry, KernelSites, SiteRange};
 use crate::host::raw;
 use crate::info::BackendKind;
 use crate::native::{NativeArg, NativeKernel, NativeLaunch, PreparedLaunch};
+use crate::overlap::Overlap;
 use crate::ptr::{ContextId, DevicePtr};
 use crate::signature::{KernelArg, Signature, ValueArg};
 
@@ -66,7 +67,8 @@ const KEPT: usize = 4;
 
 /// A launch that was made ready, and what it was made of. It says where buffers lie, and keeps none alive.
 struct Ready {
-    shape: NativeLaunch,
+    // What overlaps what follows of the arguments.
+    shape: LaunchConfig,
     args: Vec<ReadyArg>,
     prepared: Arc<dyn PreparedLaunch>,
 }
@@ -108,7 +110,7 @@ impl CpuFunction {
         verified: Option<Arc<Verified>>,
     ) -> Result<CpuFunction> {
         let signature = match (&verified, &native) {
-            (Some(verified), _) => Signature::of(verified.kernel()),
+            (Some(verified), _) => Signature::of(verified),
             (None, Some(native)) => (native.signature)(),
             (None, None) => Signature::new("", Vec::new()),
         };
@@ -186,8 +188,9 @@ impl Inner {
 /// A submitted launch: what it needs, kept alive until it has run.
 pub(super) struct Launch {
     function: CpuFunction,
-    shape: NativeLaunch,
+    shape: LaunchConfig,
     args: Vec<Arg>,
+    overlaps: Vec<Overlap>,
     // Captured launches are made ready once.
     ready: OnceLock<Option<Arc<dyn PreparedLaunch>>>,
     // Whose work it is: there faults are told that it catches.
@@ -240,7 +243,7 @@ fn cut(value: &ValueArg, size: usize) -> &[u8] {
 
 impl Launch {
     pub(super) fn lanes(&self) -> u64 {
-        self.shape.grid.count().saturating_mul(self.shape.block.count())
+        self.shape.lanes()
     }
 
     /// Whether it may run for ever, beside all others.
@@ -310,7 +313,13 @@ impl Launch {
             return Some(Arc::clone(&known.prepared));
         }
         let args: Vec<NativeArg<'_>> = self.args.iter().map(Arg::native).collect();
-        let prepared = (native.prepare)(&self.shape, &args)?;
+        let launch = NativeLaunch {
+            grid: self.shape.grid,
+            block: self.shape.block,
+            shared_bytes: self.shape.shared_bytes,
+            overlaps: &self.overlaps,
+        };
+        let prepared = (native.prepare)(&launch, &args)?;
         let mut kept = kept();
         if kept.len() == KEPT {
             kept.remove(0);
@@ -358,8 +367,8 @@ impl Launch {
     fn run_native(&self, prepared: &dyn PreparedLaunch) -> Result<()> {
         let slabs = prepared.slabs();
         let run = |from: u64, to: u64| {
-            // SAFETY: the launch's arguments passed the signature's check (`KernelFunction::launch`'s contract), their
-            // memory is kept alive by `self.args` and initialised (host pools give such).
+            // SAFETY: the launch's arguments passed the signature's check, and it was told which share bytes
+            // (`KernelFunction::launch`'s contract), their memory is kept alive by `self.args` and initialised (host pools give such).
             unsafe { prepared.run(from..to) }
         };
         let tells = TELLING.contains(&self.lanes());
@@ -431,9 +440,7 @@ impl KernelFunction for CpuFunction {
 
     unsafe fn launch(
         &self,
-        grid: Dim3,
-        block: Dim3,
-        shared_mem: usize,
+        launch: &Configured<'_>,
         stream: &dyn GpuStream,
         args: &[KernelArg<'_>],
     ) -> Result<()> {
@@ -448,11 +455,8 @@ impl KernelFunction for CpuFunction {
         };
         let launch = Launch {
             function: self.clone(),
-            shape: NativeLaunch {
-                grid,
-                block,
-                shared_bytes: shared_mem as u32,
-            },
+            shape: launch.config,
+            overlaps: launch.overlaps.to_vec(),
             args: args.iter().zip(self.0.signature.params()).map(own).collect(),
             ready: OnceLock::new(),
             #[cfg(not(target_arch = "wasm32"))]

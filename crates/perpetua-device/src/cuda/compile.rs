@@ -169,7 +169,7 @@ impl Compiler {
         let (name, convention, sites) = match entry.kernel {
             None => (None, Convention::Plain, None),
             Some(kernel) => {
-                let signature = Arc::new(Signature::of(&kernel.header));
+                let signature = Arc::new(Signature::described(&kernel.header, kernel.constant));
                 let prints = !kernel.sites.prints.is_empty();
                 let sites = FaultRegistry::global().register(kernel.sites)?;
                 let convention = Convention::Checked {
@@ -202,7 +202,7 @@ impl Compiler {
             None => source,
         };
         let cubin = self.assemble(&kernel.kernel().name, &source.text)?;
-        Ok(Entry::checked(kernel.kernel(), source, cubin))
+        Ok(Entry::checked(kernel, source, cubin))
     }
 
     /// Turns PTX into machine code with the driver's linker.

@@ -13,7 +13,11 @@ use super::driver::{Shared, call, lock};
 use super::memory::{Pool, free_and_total};
 use super::record::PrintRing;
 use super::stream::Stream;
+#[cfg(feature = "testing")]
+use crate::backend::Launch;
 use crate::backend::{CompiledKernel, GpuContext, GpuStream};
+#[cfg(feature = "testing")]
+use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::future::BoxFuture;
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
@@ -23,6 +27,12 @@ use crate::source::{CompileOptions, KernelSource};
 
 /// The oldest compute capability that has independent thread scheduling and scoped memory order.
 const OLDEST: (u32, u32) = (7, 0);
+
+/// The oldest compute capability that has clusters of blocks.
+const CLUSTERS: (u32, u32) = (9, 0);
+
+/// Blocks per cluster that every device with clusters takes without being asked twice.
+const PORTABLE_CLUSTER: u32 = 8;
 
 fn attribute(device: sys::CUdevice, which: Attribute) -> Result<u32> {
     let mut value = 0;
@@ -64,6 +74,7 @@ pub(super) fn info(device: sys::CUdevice, index: usize, driver_version: i32) -> 
             needed: format!("compute capability {}.{}", OLDEST.0, OLDEST.1),
         });
     }
+    let clusters = capability >= CLUSTERS && get(Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)? != 0;
     let mut total = 0;
     // SAFETY: the pointer is writable.
     let code = unsafe { sys::cuDeviceTotalMem_v2(&raw mut total, device) };
@@ -82,6 +93,8 @@ pub(super) fn info(device: sys::CUdevice, index: usize, driver_version: i32) -> 
             get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
         ],
         shared_bytes_per_block: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        max_cluster: if clusters { PORTABLE_CLUSTER } else { 1 },
+        cooperative: get(Attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
         // 4 KiB of parameters, two words a buffer.
         max_buffers: 250,
         max_buffer_bytes: total as u64,
@@ -296,9 +309,12 @@ impl GpuContext for Context {
             .reg .b64 %a;\nmov.b64 %a, 16;\nst.global.u32 [%a], 1;\nret;\n}\n";
         let module = self.compile(&KernelSource::Ptx(PTX), &CompileOptions::default())?;
         let function = module.get_function("lose")?;
-        let one = crate::dim::Dim3::ONE;
+        let launch = Launch {
+            config: LaunchConfig::default(),
+            overlaps: &[],
+        };
         // SAFETY: the kernel takes no arguments; that it destroys the context is what the caller asks for.
-        unsafe { function.launch(one, one, 0, &*self.default_stream, &[])? };
+        unsafe { function.launch(&launch, &*self.default_stream, &[])? };
         match self.default_stream.synchronize_blocking() {
             Err(error) if error.is_device_lost() => Ok(()),
             Err(error) => Err(error),

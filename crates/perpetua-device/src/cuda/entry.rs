@@ -5,6 +5,7 @@ use perpetua_ir::back::Source;
 use perpetua_ir::fault::FaultSite;
 use perpetua_ir::ir::{FaultKind, Kernel, PrintPiece, Scalar};
 use perpetua_ir::print::PrintSite;
+use perpetua_ir::verify::Verified;
 
 use crate::fault::KernelSites;
 
@@ -19,6 +20,8 @@ pub(super) struct Entry {
 pub(super) struct Described {
     /// The kernel without its code: parameters, workgroup memory, block size.
     pub(super) header: Kernel,
+    /// [`Verified::constant_buffers`].
+    pub(super) constant: Vec<u32>,
     pub(super) entry: String,
     pub(super) sites: KernelSites,
 }
@@ -28,7 +31,8 @@ impl Entry {
         Entry { cubin, kernel: None }
     }
 
-    pub(super) fn checked(kernel: &Kernel, source: Source, cubin: Vec<u8>) -> Entry {
+    pub(super) fn checked(verified: &Verified, source: Source, cubin: Vec<u8>) -> Entry {
+        let kernel = verified.kernel();
         let header = Kernel {
             params: kernel.params.clone(),
             shared: kernel.shared.clone(),
@@ -47,6 +51,7 @@ impl Entry {
             cubin,
             kernel: Some(Described {
                 header,
+                constant: verified.constant_buffers().to_vec(),
                 entry: source.entry,
                 sites,
             }),
@@ -58,6 +63,8 @@ impl Entry {
         out.u32(u32::from(self.kernel.is_some()));
         if let Some(k) = &self.kernel {
             out.text(&k.header.to_string());
+            out.u32(k.constant.len() as u32);
+            k.constant.iter().for_each(|i| out.u32(*i));
             out.text(&k.entry);
             out.u32(k.sites.faults.len() as u32);
             for site in &k.sites.faults {
@@ -100,6 +107,7 @@ impl Entry {
             return Some(Entry::plain(read.0.to_vec()));
         }
         let header: Kernel = read.text()?.parse().ok()?;
+        let constant = read.list(Reader::u32)?;
         let entry = read.text()?.to_owned();
         let faults = read.list(|r| {
             Some(FaultSite {
@@ -127,7 +135,12 @@ impl Entry {
         };
         Some(Entry {
             cubin: read.0.to_vec(),
-            kernel: Some(Described { header, entry, sites }),
+            kernel: Some(Described {
+                header,
+                constant,
+                entry,
+                sites,
+            }),
         })
     }
 }
@@ -211,7 +224,10 @@ mod tests {
             faults: vec![site],
             prints: vec![print],
         };
-        Entry::checked(&kernel, source, vec![1, 2, 3])
+        let verified = perpetua_ir::verify::verify(kernel).unwrap();
+        let mut entry = Entry::checked(&verified, source, vec![1, 2, 3]);
+        entry.kernel.as_mut().unwrap().constant = vec![0];
+        entry
     }
 
     #[test]
@@ -221,8 +237,8 @@ mod tests {
         assert_eq!(after.cubin, before.cubin);
         let (before, after) = (before.kernel.unwrap(), after.kernel.unwrap());
         assert_eq!(
-            (after.header, after.entry, after.sites),
-            (before.header, before.entry, before.sites)
+            (after.header, after.constant, after.entry, after.sites),
+            (before.header, before.constant, before.entry, before.sites)
         );
     }
 

@@ -10,10 +10,11 @@ use super::driver::{Shared, lock};
 use super::memory::Pool;
 use super::record::PrintRing;
 use super::stream::Stream;
-use crate::backend::{CompiledKernel, GpuStream, KernelFunction};
-use crate::dim::Dim3;
+use crate::backend::{CompiledKernel, GpuStream, KernelFunction, Launch};
+use crate::dim::{Dim3, LaunchConfig};
 use crate::error::{Error, Result};
 use crate::fault::SiteRange;
+use crate::info::BackendKind;
 use crate::ptr::ContextId;
 use crate::signature::{KernelArg, Signature};
 
@@ -247,6 +248,101 @@ impl Function {
     }
 }
 
+impl Function {
+    /// Launches work-groups of which several, or all, run at the same time.
+    ///
+    /// # Safety
+    /// As for `cuLaunchKernel`: `params` points to the kernel's parameters, `stream` is alive, and the context current.
+    #[cold]
+    unsafe fn launch_together(
+        &self,
+        config: &LaunchConfig,
+        stream: sys::CUstream,
+        params: *mut *mut c_void,
+    ) -> Result<()> {
+        use sys::CUlaunchAttributeID_enum as Id;
+        use sys::CUlaunchAttributeValue_union as Value;
+        let LaunchConfig {
+            grid,
+            block,
+            shared_bytes,
+            cluster,
+            cooperative,
+        } = *config;
+        if cooperative {
+            self.check_room(config)?;
+        }
+        // Every byte is said, so that the driver reads no stray one.
+        let attribute = |id| sys::CUlaunchAttribute_st {
+            id,
+            pad: [0; 4],
+            value: Value { pad: [0; 64] },
+        };
+        let (mut attributes, mut count) = ([attribute(Id::CU_LAUNCH_ATTRIBUTE_IGNORE); 2], 0);
+        if cooperative {
+            attributes[count].id = Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+            attributes[count].value.cooperative = 1;
+            count += 1;
+        }
+        if cluster != Dim3::ONE {
+            attributes[count].id = Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+            attributes[count].value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 {
+                x: cluster.x,
+                y: cluster.y,
+                z: cluster.z,
+            };
+            count += 1;
+        }
+        let driver = sys::CUlaunchConfig_st {
+            gridDimX: grid.x,
+            gridDimY: grid.y,
+            gridDimZ: grid.z,
+            blockDimX: block.x,
+            blockDimY: block.y,
+            blockDimZ: block.z,
+            sharedMemBytes: shared_bytes,
+            hStream: stream,
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: count as u32,
+        };
+        // SAFETY: by the caller's promise; `driver` and the attributes, of which `count` are set, outlive the call.
+        let code =
+            unsafe { sys::cuLaunchKernelEx(&raw const driver, self.handle, params, std::ptr::null_mut()) };
+        self.module.shared.check(code, || {
+            let together = if cooperative { ", all together" } else { "" };
+            format!(
+                "launching `{}` with grid {grid}, block {block}, cluster {cluster}{together}",
+                self.name
+            )
+        })
+    }
+
+    /// Checks that all work-groups of a launch have room on the device at the same time.
+    fn check_room(&self, config: &LaunchConfig) -> Result<()> {
+        let shared = &self.module.shared;
+        let (lanes, bytes) = (config.block.count() as i32, config.shared_bytes as usize);
+        let mut resident = 0;
+        // SAFETY: the function is loaded; the pointer is writable.
+        let code = unsafe {
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut resident, self.handle, lanes, bytes)
+        };
+        shared.check(code, || {
+            format!("asking how many work-groups of `{}` have room", self.name)
+        })?;
+        let limit = resident.max(0) as u64 * u64::from(shared.info.multiprocessors.unwrap_or(1));
+        if config.grid.count() > limit {
+            return Err(Error::LaunchLimit {
+                backend: BackendKind::Cuda,
+                kernel: self.name.clone(),
+                what: "number of work-groups on the device at the same time",
+                found: config.grid.count(),
+                limit,
+            });
+        }
+        Ok(())
+    }
+}
+
 /// Arguments as `cuLaunchKernel` takes them: pointers to values, most of which stand in words of ours.
 struct Packed<'a> {
     /// Room for as many words as `params` has pointers.
@@ -313,12 +409,16 @@ impl KernelFunction for Function {
 
     unsafe fn launch(
         &self,
-        grid: Dim3,
-        block: Dim3,
-        shared_mem: usize,
+        launch: &Launch<'_>,
         stream: &dyn GpuStream,
         args: &[KernelArg<'_>],
     ) -> Result<()> {
+        let LaunchConfig {
+            grid,
+            block,
+            shared_bytes,
+            ..
+        } = launch.config;
         if grid.count() == 0 {
             return Ok(());
         }
@@ -331,7 +431,6 @@ impl KernelFunction for Function {
         let shared = &self.module.shared;
         shared.enter()?;
         let core = stream.core();
-        let shared_bytes = shared_mem as u32;
         if shared_bytes > self.plain_shared {
             self.raise_shared(shared_bytes)?;
         }
@@ -368,6 +467,10 @@ impl KernelFunction for Function {
             }
         }
         let params = packed.params.as_mut_ptr();
+        if launch.config.cooperative || launch.config.cluster != Dim3::ONE {
+            // SAFETY: as below.
+            return unsafe { self.launch_together(&launch.config, core.handle(), params) };
+        }
         // SAFETY: the caller vouches for arguments and limits; each pointer in `params` is valid for the call, which copies what
         // they point to; function and stream are alive and of the current context.
         let code = unsafe {

@@ -13,8 +13,8 @@ use crate::source::KernelSource;
 
 pub(super) fn compile(shared: &Arc<Shared>, source: &KernelSource<'_>) -> Result<Arc<dyn CompiledKernel>> {
     let signature = match source {
-        KernelSource::Ir(verified) => Signature::of(verified.kernel()),
-        KernelSource::Spec(spec) => Signature::of(spec.verified(shared.info.pointer_width())?.kernel()),
+        KernelSource::Ir(verified) => Signature::of(verified),
+        KernelSource::Spec(spec) => Signature::of(&*spec.verified(shared.info.pointer_width())?),
         KernelSource::Native(native, _) => (native.signature)(),
         KernelSource::IrText(_) | KernelSource::CudaC(_) | KernelSource::Ptx(_) | KernelSource::Wgsl(_) => {
             return Err(Error::SourceUnsupported {

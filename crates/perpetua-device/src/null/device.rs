@@ -69,6 +69,8 @@ impl GpuBackend for NullBackend {
                 max_block: [1024; 3],
                 max_grid: [u32::MAX; 3],
                 shared_bytes_per_block: 48 << 10,
+                max_cluster: 8,
+                cooperative: true,
                 max_buffers: u32::MAX,
                 max_buffer_bytes: isize::MAX as u64,
             },

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::device::Shared;
 use super::stream::{NullStream, Work};
-use crate::backend::{GpuStream, KernelFunction};
-use crate::dim::{Dim3, LaunchConfig};
+use crate::backend::{GpuStream, KernelFunction, Launch};
+use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::ptr::ContextId;
 use crate::signature::{KernelArg, Signature};
@@ -56,9 +56,7 @@ impl KernelFunction for NullFunction {
 
     unsafe fn launch(
         &self,
-        grid: Dim3,
-        block: Dim3,
-        shared_mem: usize,
+        launch: &Launch<'_>,
         stream: &dyn GpuStream,
         args: &[KernelArg<'_>],
     ) -> Result<()> {
@@ -70,10 +68,9 @@ impl KernelFunction for NullFunction {
             KernelArg::Buffer(b) => Some(b.ptr.clone()),
             KernelArg::Value(_) => None,
         });
-        let config = LaunchConfig::new(grid, block).with_shared_bytes(shared_mem as u32);
         let launch = NullLaunch {
             kernel: self.name().to_owned(),
-            config,
+            config: launch.config,
             args: args.iter().map(|a| a.to_string()).collect(),
         };
         stream.submit(Work::Launch(launch, keep.collect()))

@@ -213,7 +213,7 @@ impl Compiler {
             prints: rendered.prints,
         })?;
         let checked = Checked {
-            signature: Signature::of(ir),
+            signature: Signature::of(&kernel),
             args: ArgsLayout::of(ir),
             sites,
             can_fault,

@@ -187,6 +187,8 @@ fn describe(
             ],
             max_grid: [folded; 3],
             shared_bytes_per_block: limits.max_compute_workgroup_storage_size,
+            max_cluster: 1,
+            cooperative: false,
             // One binding is the fault record's.
             max_buffers: limits.max_storage_buffers_per_shader_stage.saturating_sub(1),
             max_buffer_bytes: limits.max_buffer_size.min(limits.max_storage_buffer_binding_size),

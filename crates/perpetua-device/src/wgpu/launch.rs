@@ -13,8 +13,8 @@ use super::memory::Memory;
 use super::recording::{Command, Recording};
 use super::shared::driver;
 use super::stream::Stream;
-use crate::backend::{GpuStream, KernelFunction};
-use crate::dim::Dim3;
+use crate::backend::{GpuStream, KernelFunction, Launch};
+use crate::dim::{Dim3, LaunchConfig};
 use crate::error::{Error, Result};
 use crate::info::BackendKind;
 use crate::ptr::{ContextId, DevicePtr};
@@ -103,15 +103,6 @@ pub(super) struct Function {
     pub(super) name: String,
 }
 
-/// Whether two of the buffers share bytes.
-fn overlap(buffers: &[DevicePtr]) -> bool {
-    let rest = |i: usize| buffers.iter().skip(i + 1);
-    buffers
-        .iter()
-        .enumerate()
-        .any(|(i, a)| rest(i).any(|b| a.overlaps(b)))
-}
-
 impl KernelFunction for Function {
     fn as_any(&self) -> &dyn Any {
         self
@@ -138,12 +129,16 @@ impl KernelFunction for Function {
 
     unsafe fn launch(
         &self,
-        grid: Dim3,
-        block: Dim3,
-        shared_mem: usize,
+        launch: &Launch<'_>,
         stream: &dyn GpuStream,
         args: &[KernelArg<'_>],
     ) -> Result<()> {
+        let LaunchConfig {
+            grid,
+            block,
+            shared_bytes,
+            ..
+        } = launch.config;
         if grid.count() == 0 {
             return Ok(());
         }
@@ -181,12 +176,10 @@ impl KernelFunction for Function {
             }
         };
         let distinct = match &self.kernel.program {
-            Program::Checked(checked) => !(checked.depends_on_overlaps && overlap(&buffers)),
+            Program::Checked(checked) => !checked.depends_on_overlaps || launch.overlaps.is_empty(),
             Program::Text { .. } => false,
         };
-        let pipeline = self
-            .kernel
-            .pipeline(&self.name, block, shared_mem as u32, distinct)?;
+        let pipeline = self.kernel.pipeline(&self.name, block, shared_bytes, distinct)?;
         stream.core().submit(Command::Launch(Dispatch {
             pipeline,
             kernel: Arc::clone(&self.kernel),

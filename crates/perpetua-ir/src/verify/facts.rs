@@ -87,6 +87,11 @@ impl Facts {
         self.faults
     }
 
+    /// Parameters that launches must keep constant: see [`Verified::constant_buffers`].
+    pub(crate) fn constant_buffers(&self) -> &[u32] {
+        self.uniformity.as_ref().map_or(&[], Uniformity::constant_buffers)
+    }
+
     /// Whether the kernel prints.
     pub fn prints(&self) -> bool {
         self.prints

@@ -57,6 +57,12 @@ impl Verified {
         *self.id.get_or_init(|| StableHasher::of(&self.kernel))
     }
 
+    /// Numbers of the `&[T]` parameters that must not change while the kernel runs: whether all lanes come to its barriers
+    /// depends on what they hold. A launch must not bind their memory to a parameter that is stored to.
+    pub fn constant_buffers(&self) -> &[u32] {
+        self.facts.constant_buffers()
+    }
+
     /// Gives the kernel back, to change it.
     pub fn into_kernel(self) -> Kernel {
         self.kernel

@@ -217,3 +217,62 @@ fn nonsense_is_refused_without_panic() {
          kernel `k`, line 4, `%1: ? = len<u32> param#4`: value %1 does not exist",
     );
 }
+
+#[test]
+fn barriers_tell_which_buffers_they_rely_on() -> Result<(), TypeError> {
+    type Build = fn(&mut KernelBuilder, Value, Value, u32) -> Result<(), TypeError>;
+    // `on[0] == 0` and `other[0] == 0`, and a function that meets the others where its argument holds.
+    let check = |build: Build, expect: &[u32]| -> Result<(), TypeError> {
+        let mut k = KernelBuilder::new("k");
+        let out = k.buffer("out", Type::U32, Access::ReadWrite);
+        let (other, on) = (
+            k.buffer("other", Type::U32, Access::Read),
+            k.buffer("on", Type::U32, Access::Read),
+        );
+        let meet = k.function("meet", vec![("open".into(), Type::BOOL)], None, |k| {
+            k.if_(Value(0), |k| k.effect(DeviceOp::Barrier.into()))
+        })?;
+        let zero = k.u32(0);
+        let mut is_zero = |base| {
+            let v = k.load(Place::element(base, zero))?;
+            k.binary(BinaryOp::Eq, v, zero)
+        };
+        let (on, other) = (is_zero(on)?, is_zero(other)?);
+        build(&mut k, on, other, meet)?;
+        let held = k.cast(Scalar::U32, other)?;
+        k.store(Place::element(out, zero), held)?;
+        let verified = verify(k.finish()).map_err(|e| panic!("{e}"));
+        assert_eq!(
+            verified.map(|v| v.constant_buffers().to_vec()),
+            Ok::<_, ()>(expect.to_vec())
+        );
+        Ok(())
+    };
+    check(|k, _, _, _| k.effect(DeviceOp::Barrier.into()), &[])?;
+    check(|k, on, _, _| k.if_(on, |k| k.effect(DeviceOp::Barrier.into())), &[2])?;
+    check(|k, on, _, meet| k.call(meet, vec![on]).map(|_| ()), &[2])?;
+    check(
+        |k, on, other, _| {
+            let both = k.binary(BinaryOp::And, on, other)?;
+            k.if_(both, |k| k.effect(DeviceOp::Barrier.into()))
+        },
+        &[1, 2],
+    )?;
+    // By way of a variable, and of the turns of a loop.
+    check(
+        |k, on, _, _| {
+            let again = k.local("again", Type::BOOL);
+            k.store(Place::local(again), on)?;
+            k.loop_(|k| {
+                k.effect(DeviceOp::Barrier.into())?;
+                let v = k.load(Place::local(again))?;
+                k.if_(v, |k| {
+                    k.break_(0);
+                    Ok(())
+                })
+            })
+        },
+        &[2],
+    )?;
+    Ok(())
+}

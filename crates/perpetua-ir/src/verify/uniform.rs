@@ -4,6 +4,9 @@
 //! Each value, variable and point of control flow carries a *taint*: why it may differ between lanes, or on which
 //! parameters of its function that depends. Taints only grow, so a body is walked until nothing changes. A function
 //! is analysed once, before its callers: its summary says on which parameters its barriers and its result depend.
+//!
+//! What `&[T]` holds is taken for constant during a launch. A launch may bind the same memory to a `&mut [T]`, so taints
+//! carry those buffers too, and the analysis tells on which of them its barriers rely: launches must keep them constant.
 
 use super::error::{Cause, Divergence, Parting, Site, VerifyErrors};
 use crate::ir::*;
@@ -14,6 +17,8 @@ use crate::ops::Meeting;
 struct Taint {
     /// Parameters of the function on which it depends, as bits.
     params: u128,
+    /// Buffers of the kernel that must not change for it to be uniform, as bits: see [`buffer_bit`].
+    buffers: u128,
     /// The first reason that is no parameter, by index into [`Analysis::reasons`].
     why: Option<usize>,
 }
@@ -21,11 +26,17 @@ struct Taint {
 impl Taint {
     /// Adds another taint; gives whether that changed anything.
     fn join(&mut self, other: Taint) -> bool {
-        let before = (self.params, self.why.is_some());
+        let before = (self.params, self.buffers, self.why.is_some());
         self.params |= other.params;
+        self.buffers |= other.buffers;
         self.why = self.why.or(other.why);
-        before != (self.params, self.why.is_some())
+        before != (self.params, self.buffers, self.why.is_some())
     }
+}
+
+/// The bit of a kernel's parameter. Parameters from 128 on share bits with earlier ones: more is relied on then than need be.
+fn buffer_bit(param: u32) -> u128 {
+    1 << (param % 128)
 }
 
 /// How lanes came to be at different points.
@@ -33,6 +44,8 @@ impl Taint {
 struct Flow {
     /// Parameters of the function on which it depends, as bits.
     params: u128,
+    /// Buffers that must not change for it to be uniform, as in [`Taint`].
+    buffers: u128,
     /// Where lanes part for the first reason that is no parameter, by number of the statement and reason.
     parting: Option<(Point, usize)>,
 }
@@ -47,15 +60,17 @@ struct Point {
 
 impl Flow {
     fn join(&mut self, other: Flow) -> bool {
-        let before = (self.params, self.parting.is_some());
+        let before = (self.params, self.buffers, self.parting.is_some());
         self.params |= other.params;
+        self.buffers |= other.buffers;
         self.parting = self.parting.or(other.parting);
-        before != (self.params, self.parting.is_some())
+        before != (self.params, self.buffers, self.parting.is_some())
     }
 
     /// This flow where `taint` decides who goes on.
     fn split(mut self, taint: Taint, point: Point) -> Flow {
         self.params |= taint.params;
+        self.buffers |= taint.buffers;
         self.parting = self.parting.or(taint.why.map(|why| (point, why)));
         self
     }
@@ -64,6 +79,7 @@ impl Flow {
     fn taint(self) -> Taint {
         Taint {
             params: self.params,
+            buffers: self.buffers,
             why: self.parting.map(|(_, why)| why),
         }
     }
@@ -103,6 +119,8 @@ struct Analysis<'a, 'e> {
     kernel: &'a Kernel,
     site: Site<'a>,
     errors: &'e mut VerifyErrors,
+    /// Buffers that barriers rely on, as in [`Taint`].
+    relied: u128,
     reasons: Vec<Divergence>,
     summaries: Vec<Summary>,
     // For the body at hand:
@@ -112,29 +130,38 @@ struct Analysis<'a, 'e> {
     exits: Vec<Flow>,
     /// By number of a statement: index of the reason that it gives, so that repetition adds none.
     sources: Vec<Option<usize>>,
-    /// By number of a statement: whether lanes may come to it apart for a reason that is no parameter.
-    flow: Vec<bool>,
+    /// By number of a statement: whether lanes may come to it apart for a reason that is no parameter, and the buffers that
+    /// must not change for them to come together, as in [`Taint`].
+    flow: Vec<(bool, u128)>,
     summary: Summary,
     number: u32,
     changed: bool,
     report: bool,
 }
 
-/// What of a kernel's own body is the same for all lanes of a work-group.
+/// What of a kernel's own body is the same for all lanes of a block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Uniformity {
-    /// Whether each value may differ between the lanes of a work-group.
+    /// Whether each value may differ between the lanes of a block.
     values: Vec<bool>,
     /// Likewise each variable.
     locals: Vec<bool>,
     /// By number of the statement in pre-order: whether lanes may come to it apart.
     flow: Vec<bool>,
+    /// Numbers of the parameters, all of them `&[T]`, that launches must keep constant for the barriers to be met by all
+    /// lanes. What depends on other buffers counts as different.
+    constant: Vec<u32>,
 }
 
 impl Uniformity {
-    /// Looks at a kernel that has been verified, or was made of such a one.
-    pub(crate) fn of(kernel: &Kernel) -> Uniformity {
-        check(kernel, &mut VerifyErrors::of(kernel))
+    /// Looks at a kernel that was made of a verified one. Launches keep the buffers `constant` as they are.
+    pub(crate) fn of(kernel: &Kernel, constant: &[u32]) -> Uniformity {
+        analyse(kernel, &mut VerifyErrors::of(kernel), Some(constant))
+    }
+
+    /// Buffers whose constancy barriers rely on.
+    pub(super) fn constant_buffers(&self) -> &[u32] {
+        &self.constant
     }
 
     /// Whether a value is the same for all lanes that compute it together.
@@ -147,7 +174,7 @@ impl Uniformity {
         !self.locals.get(id.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Whether all lanes of a group come to this statement together.
+    /// Whether all lanes of a block come to this statement together.
     pub(crate) fn flow(&self, statement: usize) -> bool {
         !self.flow.get(statement).copied().unwrap_or(false)
     }
@@ -155,6 +182,11 @@ impl Uniformity {
 
 /// Checks all barriers of a kernel.
 pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) -> Uniformity {
+    analyse(kernel, errors, None)
+}
+
+/// Without `constant`, launches keep constant what barriers rely on.
+fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>) -> Uniformity {
     let site = Site {
         kernel,
         function: None,
@@ -164,6 +196,7 @@ pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) -> Uniformity {
         kernel,
         site,
         errors,
+        relied: 0,
         reasons: Vec::new(),
         summaries: Vec::new(),
         values: Vec::new(),
@@ -186,12 +219,43 @@ pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) -> Uniformity {
         analysis.summaries.push(summary);
     }
     analysis.body(site, 0);
-    let apart = |taints: &[Taint]| taints.iter().map(|taint| taint.why.is_some()).collect();
+    let constant = constant.map_or_else(|| relied_on(kernel, analysis.relied), <[u32]>::to_vec);
+    let trusted = constant.iter().fold(0, |bits, i| bits | buffer_bit(*i));
+    let apart = |why: bool, buffers: u128| why || buffers & !trusted != 0;
+    let taints = |taints: &[Taint]| {
+        let each = taints.iter();
+        each.map(|taint| apart(taint.why.is_some(), taint.buffers))
+            .collect()
+    };
     Uniformity {
-        values: apart(&analysis.values),
-        locals: apart(&analysis.locals),
-        flow: analysis.flow,
+        values: taints(&analysis.values),
+        locals: taints(&analysis.locals),
+        flow: analysis
+            .flow
+            .iter()
+            .map(|(why, buffers)| apart(*why, *buffers))
+            .collect(),
+        constant,
     }
+}
+
+/// The parameters that these bits stand for.
+fn relied_on(kernel: &Kernel, relied: u128) -> Vec<u32> {
+    (0u32..)
+        .zip(&kernel.params)
+        .filter(|(i, param)| is_read_only(param) && relied & buffer_bit(*i) != 0)
+        .map(|(i, _)| i)
+        .collect()
+}
+
+fn is_read_only(param: &Param) -> bool {
+    matches!(
+        param.kind,
+        ParamKind::Buffer {
+            access: Access::Read,
+            ..
+        }
+    )
 }
 
 impl<'a> Analysis<'a, '_> {
@@ -206,7 +270,7 @@ impl<'a> Analysis<'a, '_> {
         self.locals = vec![Taint::default(); site.body.locals.len()];
         self.exits = vec![Flow::default(); statements];
         self.sources = vec![None; statements];
-        self.flow = vec![false; statements];
+        self.flow = vec![(false, 0); statements];
         self.summary = Summary::default();
         self.report = false;
         loop {
@@ -226,8 +290,9 @@ impl<'a> Analysis<'a, '_> {
         for stmt in &block.0 {
             let number = self.number;
             self.number += 1;
-            if let Some(apart) = self.flow.get_mut(number as usize) {
+            if let Some((apart, buffers)) = self.flow.get_mut(number as usize) {
                 *apart |= flow.parting.is_some();
+                *buffers |= flow.buffers;
             }
             let left = self.statement(number, stmt, level, flow);
             // Where some lanes have left, the others go on without them.
@@ -339,8 +404,8 @@ impl<'a> Analysis<'a, '_> {
             index
         });
         Taint {
-            params: 0,
             why: Some(why),
+            ..Taint::default()
         }
     }
 
@@ -360,13 +425,10 @@ impl<'a> Analysis<'a, '_> {
                 let mut taint = Taint::default();
                 let name = match place.base {
                     Base::Buffer(i) => match kernel.params.get(i as usize) {
-                        Some(Param {
-                            kind:
-                                ParamKind::Buffer {
-                                    access: Access::Read, ..
-                                },
-                            ..
-                        }) if sync.is_none() => None,
+                        Some(param) if sync.is_none() && is_read_only(param) => {
+                            taint.buffers = buffer_bit(i);
+                            None
+                        }
                         param => param.map(|p| p.name.as_str()),
                     },
                     Base::Shared(i) => kernel.shared.get(i as usize).map(|s| s.name.as_str()),
@@ -417,6 +479,7 @@ impl<'a> Analysis<'a, '_> {
             Effect::Device(op, _) if op.row().meeting == Meeting::Workgroup => {
                 self.summary.barrier.get_or_insert(stmt.line);
                 self.summary.needs |= flow.params;
+                self.relied |= flow.buffers;
                 self.divergent(number, stmt, flow, None);
             }
             Effect::Device(..) | Effect::Print(..) | Effect::Fault(..) => {}
@@ -429,7 +492,7 @@ impl<'a> Analysis<'a, '_> {
         };
         let mut result = Taint {
             params: 0,
-            why: summary.result.why,
+            ..summary.result
         };
         let mut need = Taint::default();
         let mut blamed = None;
@@ -448,6 +511,7 @@ impl<'a> Analysis<'a, '_> {
         if let Some(line) = summary.barrier {
             self.summary.barrier.get_or_insert(line);
             self.summary.needs |= flow.params | need.params;
+            self.relied |= flow.buffers | need.buffers;
             let function = self.kernel.functions.get(f);
             let name = function.map_or("", |f| f.name.as_str());
             self.divergent(number, stmt, flow, Some((name, line)));

@@ -3,6 +3,9 @@
 use std::sync::atomic::{Ordering, fence};
 
 /// Waits until all lanes of the work-group are here; orders their accesses to workgroup and global memory.
+///
+/// All lanes must come here, or none: conditions around it are the same for all of them. They may depend on what a `&[T]`
+/// parameter holds; then a launch whose arguments bind that memory to a `&mut [T]`, too, is refused.
 pub fn sync_threads() {
     fence(Ordering::SeqCst);
 }

@@ -185,7 +185,7 @@ impl KernelFn {
 
     /// How many lanes of a launch native code runs without checks, because they are proven; `None` without native code.
     #[doc(hidden)]
-    pub fn proven(self, launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<u64> {
+    pub fn proven(self, launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<u64> {
         (self.0.native?.proven)(launch, args)
     }
 

@@ -51,7 +51,7 @@ impl Follow<'_> {
         match peel(expr) {
             syn::Expr::Lit(lit) => match &lit.lit {
                 syn::Lit::Int(int) if int.suffix().is_empty() => Some(Known {
-                    tokens: quote!(#p.literal(#lit)),
+                    tokens: quote!(#p.literal(0, #lit)),
                     soft: true,
                     loose: false,
                 }),
@@ -62,7 +62,7 @@ impl Follow<'_> {
             syn::Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Neg(_)) => match peel(&unary.expr) {
                 syn::Expr::Lit(lit) => match &lit.lit {
                     syn::Lit::Int(int) if int.suffix().is_empty() => Some(Known {
-                        tokens: quote!(#p.negative_literal(#unary)),
+                        tokens: quote!(#p.negative_literal(0, #unary)),
                         soft: true,
                         loose: false,
                     }),
@@ -164,7 +164,7 @@ impl Follow<'_> {
         Some(Known {
             tokens,
             soft: left.soft && (shift || right.soft),
-            loose: false,
+            loose: left.loose && right.loose,
         })
     }
 

@@ -55,8 +55,7 @@ pub(super) fn intrinsic_of(path: &syn::Path) -> Option<Intrinsic> {
 pub(super) fn scalar_of(ty: &syn::Type) -> Option<Scalar> {
     match ty {
         syn::Type::Path(path) if path.qself.is_none() => {
-            let last = path.path.segments.last()?;
-            Scalar::from_name(&last.ident.to_string())
+            Scalar::from_name(&path.path.get_ident()?.to_string())
         }
         syn::Type::Paren(paren) => scalar_of(&paren.elem),
         syn::Type::Group(group) => scalar_of(&group.elem),

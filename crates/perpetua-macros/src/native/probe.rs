@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 use syn::Token;
 use syn::ext::IdentExt;
@@ -189,10 +189,10 @@ impl<'a> Follow<'a> {
                 tokens = quote!(#native::affine::typed::<#ty>(#tokens));
                 (soft, loose) = (false, false);
             }
-            // An alias says a type that is not seen here.
+            // An alias says a type that is not seen here. Conditions within are followed all the same.
             Some(_) if soft => {
                 self.scope.declare_pattern(pattern, Name::Value);
-                return TokenStream::new();
+                return quote!(let _ = #tokens;);
             }
             _ => {}
         }
@@ -471,11 +471,15 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// `a && b && …` or `a || b || …` of conditions without accesses.
+    /// `a && b && …` or `a || b || …` of conditions without accesses, and without conditions within: of those each must be met
+    /// that a lane meets.
     fn in_any_order(&mut self, expr: &syn::Expr) -> Option<TokenStream> {
         let syn::Expr::Binary(binary) = peel(expr) else {
             return None;
         };
+        if has_branch(expr) {
+            return None;
+        }
         let method = match binary.op {
             syn::BinOp::And(_) => quote!(all),
             syn::BinOp::Or(_) => quote!(any),
@@ -613,7 +617,11 @@ impl<'a> Follow<'a> {
                 quote!(if let ::core::option::Option::Some(#count) = #p.counted(#from, #to, #inclusive) #body)
             }
             (from, to) => {
-                let visits = [from, to].into_iter().filter_map(Result::err);
+                // What is followed of one end may have conditions, too.
+                let visits = [from, to].map(|end| match end {
+                    Ok(Known { tokens, .. }) => quote!(let _ = #tokens;),
+                    Err(visit) => visit,
+                });
                 let visits = quote!(#(#visits)*);
                 self.scope.declare_pattern(&expr.pat, Name::Value);
                 let body = self.block(&expr.body);
@@ -643,6 +651,38 @@ fn is_assignment(op: &syn::BinOp) -> bool {
             | BinOp::ShlAssign(_)
             | BinOp::ShrAssign(_)
     )
+}
+
+/// Whether some `if` stands in an expression.
+fn has_branch(expr: &syn::Expr) -> bool {
+    struct Finder(bool);
+    impl syn::visit::Visit<'_> for Finder {
+        fn visit_expr_if(&mut self, _: &syn::ExprIf) {
+            self.0 = true;
+        }
+    }
+    let mut finder = Finder(false);
+    syn::visit::Visit::visit_expr(&mut finder, expr);
+    finder.0
+}
+
+/// The numbers of the conditions that a probe's body asks for: each as the first argument of `guard`.
+pub(super) fn asked(body: TokenStream, numbers: &mut HashSet<u32>) {
+    let mut tokens = body.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Ident(name) if name == "guard" => {
+                if let Some(TokenTree::Group(args)) = tokens.peek()
+                    && let Some(TokenTree::Literal(number)) = args.stream().into_iter().next()
+                    && let Ok(number) = syn::LitInt::from(number).base10_parse()
+                {
+                    numbers.insert(number);
+                }
+            }
+            TokenTree::Group(group) => asked(group.stream(), numbers),
+            _ => {}
+        }
+    }
 }
 
 /// Whether an expression may reach memory.

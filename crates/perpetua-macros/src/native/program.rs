@@ -1,5 +1,7 @@
 //! A kernel's native program: its arguments, its lane, its probe.
 
+use std::collections::HashSet;
+
 use perpetua_syntax::parse::Read;
 use perpetua_syntax::{Function, FunctionKind};
 use proc_macro2::TokenStream;
@@ -10,7 +12,7 @@ use super::generics::bounded;
 use super::guess::{Guess, usual};
 use super::lane::{Guards, Lane, Setting, internal};
 use super::language::{is_integer, scalar_of};
-use super::probe::{COMPUTED, Follow};
+use super::probe::{COMPUTED, Follow, asked};
 use super::scope::Name;
 use crate::options::{EdgeOption, Options};
 use crate::resolver;
@@ -392,10 +394,17 @@ fn probe(
         }
     });
     let body = follow.body(&function.block);
+    let body = quote!(#(#start)* #computed #body);
+    // The fast body may take a condition for what it mostly is only where the probe looks at it: one whose number did not come
+    // into the body is never met there.
+    let mut numbers = HashSet::new();
+    asked(body.clone(), &mut numbers);
+    let mut guards = follow.guards;
+    guards.retain(|_, number| numbers.contains(number));
     Probe {
         lost: follow.lost,
-        body: quote!(#(#start)* #computed #body),
-        guards: follow.guards,
+        body,
+        guards,
         guesses: follow.guesses,
     }
 }

@@ -53,6 +53,24 @@ fn flip(x: &[f32], y: &mut [f32], width: u32, height: u32) {
     }
 }
 
+/// A step in which the first row's neighbours are the last's.
+#[kernel(edge = wrap, halo = 2)]
+fn around(x: &[f32], y: &mut [f32], pos: GridPos) {
+    y[pos.idx()] = 0.5 * pos.north(x) + 0.25 * pos.at(x, 0, 2) + 0.25 * pos.west(x);
+}
+
+/// A step that asks for cells beyond the edge.
+#[kernel(edge = clamp, halo = 3)]
+fn pressed(x: &[f32], y: &mut [f32], pos: GridPos) {
+    y[pos.idx()] = 0.5 * pos.at(x, -3, 3) + 0.25 * pos.south(x) + 0.25 * pos.at(x, 2, -2);
+}
+
+/// A step with zeros around it.
+#[kernel(edge = constant(0.0))]
+fn walled(x: &[f32], y: &mut [f32], pos: GridPos) {
+    y[pos.idx()] = 0.5 * pos.north(x) + 0.25 * pos.south(x) + 0.25 * pos.east(x);
+}
+
 /// Something that data leads to.
 #[kernel]
 fn gather(x: &[f32], at: &[u32], y: &mut [f32], width: u32) {
@@ -81,6 +99,9 @@ fn launch(stream: &Stream, fields: &[Buffer<f32>], at: &Buffer<u32>, step: Step,
         0 | 1 if apart => stream.launch(&form(blur::kernel()), config, args![x, y, w, h, n % 4]),
         2 if apart => stream.launch(&form(lower::kernel()), config, args![x, y, w, h, n % 5]),
         3 if apart => stream.launch(&form(flip::kernel()), config, args![x, y, w, h]),
+        5 if apart => stream.launch(&form(around::kernel()), config, args![x, y, w, h]),
+        6 if apart => stream.launch(&form(pressed::kernel()), config, args![x, y, w, h]),
+        7 if apart => stream.launch(&form(walled::kernel()), config, args![x, y, w, h]),
         4 if apart => stream.launch(&form(gather::kernel()), config, args![x, at, y, w]),
         _ => stream.launch(&form(grow::kernel()), config, args![y, w, h, n as f32]),
     }
@@ -143,10 +164,25 @@ fn any_launches() {
         let steps: Vec<Step> = (0..1 + random[99] % 24)
             .map(|i| {
                 let r = &random[4 * i..];
-                ((r[0] % 8) as u8, r[1] % 4, r[2] % 4, (r[3] % 20) as u32)
+                ((r[0] % 9) as u8, r[1] % 4, r[2] % 4, (r[3] % 20) as u32)
             })
             .collect();
         check(&steps);
+    }
+}
+
+/// What an edge's rule leads to is reached, too: by the first rows in the last, or past the buffer's end in it.
+#[test]
+fn time_steps_with_edges() {
+    for what in [5, 6, 7] {
+        let step = |i: u32| {
+            if i.is_multiple_of(2) {
+                (what, 0, 3, 0)
+            } else {
+                (what, 3, 0, 0)
+            }
+        };
+        check(&(0..40).map(step).collect::<Vec<_>>());
     }
 }
 

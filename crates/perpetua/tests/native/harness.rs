@@ -104,6 +104,7 @@ pub(crate) fn proves(kernel: KernelFn, config: LaunchConfig, args: &[&dyn Argume
         grid: config.grid,
         block: config.block,
         shared_bytes: 0,
+        overlaps: &[],
     };
     let native: Vec<_> = args.iter().map(|arg| arg.native()).collect();
     let lanes = kernel

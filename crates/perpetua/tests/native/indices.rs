@@ -295,22 +295,70 @@ fn in_place(x: &[f32], y: &mut [f32]) {
 
 #[test]
 fn one_buffer_under_two_names() {
+    use perpetua::device::Overlap;
     use perpetua::device::native::{NativeArg, NativeLaunch};
     let mut data = floats(64, 13);
-    let launch = NativeLaunch {
-        grid: 2.into(),
-        block: 16.into(),
-        shared_bytes: 0,
-    };
     let start = data.as_mut_ptr();
     let part = |from: usize, len: usize| NativeArg::Buffer {
         ptr: start.wrapping_add(from).cast(),
         len,
     };
-    let proven = |x, y| in_place::kernel().proven(&launch, &[x, y]);
-    assert_eq!(proven(part(0, 32), part(32, 32)), Some(32), "side by side");
-    assert_eq!(proven(part(0, 32), part(0, 32)), Some(32), "the same");
-    assert_eq!(proven(part(0, 32), part(1, 32)), Some(0), "one beside the other");
+    let proven = |x, y, overlaps: &[Overlap]| {
+        let launch = NativeLaunch {
+            grid: 2.into(),
+            block: 16.into(),
+            shared_bytes: 0,
+            overlaps,
+        };
+        in_place::kernel().proven(&launch, &[x, y])
+    };
+    let overlap = |same| Overlap {
+        first: 0,
+        second: 1,
+        same,
+    };
+    assert_eq!(proven(part(0, 32), part(32, 32), &[]), Some(32), "side by side");
+    assert_eq!(
+        proven(part(0, 32), part(0, 32), &[overlap(true)]),
+        Some(32),
+        "the same"
+    );
+    assert_eq!(
+        proven(part(0, 32), part(1, 32), &[overlap(false)]),
+        Some(0),
+        "one beside the other"
+    );
+}
+
+#[kernel]
+fn sum_of_neighbours(x: &[f32], y: &[f32], z: &mut [f32]) {
+    let i = global_id_x();
+    z[i] = x[i] + y[i + 1];
+}
+
+/// Lanes read by the second name what others store to by the third.
+#[test]
+fn one_buffer_under_three_names() {
+    use perpetua::device::Overlap;
+    use perpetua::device::native::{NativeArg, NativeLaunch};
+    let mut data = floats(33, 14);
+    let buffer = NativeArg::Buffer {
+        ptr: data.as_mut_ptr().cast(),
+        len: data.len(),
+    };
+    let pair = |first, second| Overlap {
+        first,
+        second,
+        same: true,
+    };
+    let launch = NativeLaunch {
+        grid: 2.into(),
+        block: 16.into(),
+        shared_bytes: 0,
+        overlaps: &[pair(0, 1), pair(0, 2), pair(1, 2)],
+    };
+    let proven = sum_of_neighbours::kernel().proven(&launch, &[buffer; 3]);
+    assert_eq!(proven, Some(0));
 }
 
 #[kernel]

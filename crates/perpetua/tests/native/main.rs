@@ -6,6 +6,7 @@ mod adversary;
 mod arithmetic;
 mod batches;
 mod faults;
+mod guesses;
 mod harness;
 mod indices;
 mod overlaps;

@@ -202,7 +202,10 @@ fn walk_on(kernel: &Kernel, facts: &Facts) -> (Kernel, Vec<FaultSite>) {
     let known = facts.uniformity.as_ref().filter(|_| kernel.functions.is_empty());
     // In one body, so that a dead lane's way is seen as a whole.
     let kernel = inline_functions(kernel);
-    let uniformity = known.map_or_else(|| Cow::Owned(Uniformity::of(&kernel)), Cow::Borrowed);
+    let uniformity = known.map_or_else(
+        || Cow::Owned(Uniformity::of(&kernel, facts.constant_buffers())),
+        Cow::Borrowed,
+    );
     let mut sites = Vec::new();
     let rewriter = Rewriter::new(&kernel, &kernel.body, &[], Some(&uniformity), &mut sites);
     let body = rewriter.run(Policy::Walk);

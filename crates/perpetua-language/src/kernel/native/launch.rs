@@ -45,7 +45,7 @@ pub(super) struct Slabs {
 
 impl<P: Program> Prepared<P> {
     /// `None` where the arguments do not fit.
-    pub(super) fn new(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Prepared<P>> {
+    pub(super) fn new(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Prepared<P>> {
         let mut arguments = Arguments::new(args);
         let args = P::decode(&mut arguments)?;
         let extents = arguments.extents()?;
@@ -67,7 +67,7 @@ impl<P: Program> Prepared<P> {
             footprints: None,
         };
         if let Some(whole) = prepared.whole {
-            let plan = plan::<P>(&prepared.args, &prepared.extents, &shape, whole);
+            let plan = plan::<P>(&prepared.args, &prepared.extents, launch.overlaps, &shape, whole);
             prepared.slabs = Slabs::of(&whole, P::MERGED);
             prepared.footprints = plan.footprints(&prepared.extents, &prepared.slabs);
             prepared.parts = plan.parts;

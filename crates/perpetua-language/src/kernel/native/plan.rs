@@ -1,6 +1,7 @@
 //! A launch cut into boxes of lanes, each with what was proven of it, and the proof for the launch as a whole: that no
 //! two lanes touch an element that one of them stores to.
 
+use perpetua_device::Overlap;
 use perpetua_device::native::Footprint;
 
 use super::affine::AXES;
@@ -46,6 +47,7 @@ pub(super) struct Plan {
 pub(super) fn plan<P: Program>(
     args: &P::Args<'_>,
     extents: &[Option<Extent>],
+    overlaps: &[Overlap],
     shape: &Shape,
     whole: Space,
 ) -> Plan {
@@ -91,7 +93,7 @@ pub(super) fn plan<P: Program>(
             }
         }
     }
-    match standing(&reaches, extents) {
+    match standing(&reaches, extents, overlaps) {
         Standing::Shared => {
             for part in parts.iter_mut().filter(|part| part.how != How::Idle) {
                 part.how = How::Checked;
@@ -125,32 +127,34 @@ enum Standing {
 }
 
 /// Whether each element that a lane stores to is reached by that lane only.
-fn standing(reaches: &[Reach], extents: &[Option<Extent>]) -> Standing {
-    let mut all: Vec<Option<Reach>> = vec![None; extents.len()];
+fn standing(reaches: &[Reach], extents: &[Option<Extent>], overlaps: &[Overlap]) -> Standing {
+    let slots = extents.len();
+    let (mut reached, mut stored) = (vec![false; slots], vec![false; slots]);
     for reach in reaches {
-        if let Some(known) = all.get_mut(reach.slot) {
-            *known = Some(known.map_or(*reach, |known| known.with(*reach)));
-        }
+        reached[reach.slot] = true;
+        stored[reach.slot] |= reach.stores;
     }
     let mut found = Standing::Apart;
-    // The same buffer under two names is one.
-    for second in 1..extents.len() {
-        for first in 0..second {
-            let (Some(a), Some(b)) = (&extents[first], &extents[second]) else {
-                continue;
-            };
-            if let (Some(x), Some(y)) = (all[first], all[second])
-                && (x.stores || y.stores)
-                && a.meets(b)
-            {
-                if a != b {
-                    return Standing::Shared;
-                }
-                found = Standing::Overlapping;
-                all[first] = Some(x.with(y));
-                all[second] = None;
-            }
+    // A buffer under several names is one, that of its first.
+    let mut name: Vec<usize> = (0..slots).collect();
+    for Overlap { first, second, same } in overlaps.iter().copied() {
+        let element = |slot: usize| extents[slot].map(|extent| extent.element);
+        let one = same && element(first) == element(second);
+        if one {
+            // Overlaps come in order, so that a buffer's first name is met first.
+            name[second] = name[first].min(name[second]);
         }
+        if reached[first] && reached[second] && (stored[first] || stored[second]) {
+            if !one {
+                return Standing::Shared;
+            }
+            found = Standing::Overlapping;
+        }
+    }
+    let mut all: Vec<Option<Reach>> = vec![None; slots];
+    for reach in reaches {
+        let known = &mut all[name[reach.slot]];
+        *known = Some(known.map_or(*reach, |known| known.with(*reach)));
     }
     let mut stored = all.iter().flatten().filter(|reach| reach.stores);
     if stored.all(is_injective) {
@@ -256,6 +260,65 @@ mod tests {
                 to: wide(counts, 1),
             },
         }
+    }
+
+    #[test]
+    fn names_of_one_buffer_are_compared_with_all_others() {
+        let buffer = |start: usize| {
+            Some(Extent {
+                start,
+                bytes: 400,
+                element: 4,
+            })
+        };
+        let load = |slot: usize, low: i64| Reach {
+            slot,
+            stores: false,
+            ..reach(low, low, [1, 0, 0], [50, 1, 1])
+        };
+        let store = |slot: usize| Reach {
+            stores: true,
+            ..load(slot, 0)
+        };
+        let overlap = |first, second, same| Overlap { first, second, same };
+        let three = |same| [overlap(0, 1, true), overlap(0, 2, same), overlap(1, 2, same)];
+        let check = |reaches: &[Reach], overlaps: &[Overlap], expect: Standing| {
+            let extents = [buffer(0), buffer(0), buffer(0)];
+            assert_eq!(
+                standing(reaches, &extents, overlaps),
+                expect,
+                "{reaches:?} {overlaps:?}"
+            );
+        };
+        check(&[load(0, 0), load(1, 1), store(2)], &[], Standing::Apart);
+        check(
+            &[load(0, 0), load(1, 0), store(2)],
+            &three(true),
+            Standing::Overlapping,
+        );
+        // The second name's neighbour is what the third stores to.
+        check(
+            &[load(0, 0), load(1, 1), store(2)],
+            &three(true),
+            Standing::Shared,
+        );
+        check(
+            &[load(0, 1), load(1, 0), store(2)],
+            &three(true),
+            Standing::Shared,
+        );
+        check(
+            &[load(0, 0), load(1, 0), store(2)],
+            &three(false),
+            Standing::Shared,
+        );
+        // What is not reached does not matter, nor what is not stored to.
+        check(&[load(0, 0), store(1)], &[overlap(0, 2, false)], Standing::Apart);
+        check(
+            &[load(0, 0), load(1, 1), load(2, 2)],
+            &three(false),
+            Standing::Apart,
+        );
     }
 
     #[test]

@@ -205,14 +205,15 @@ impl<'a> Probe<'a> {
         Affine::of(exact(value).map(Form::constant))
     }
 
-    /// A literal without a suffix, whose type the function may know better.
-    pub fn literal<T: Known>(&self, value: T) -> Affine<T> {
-        self.uniform(value).trusted(Trust::Literal)
+    /// A literal without a suffix, whose type the function may know better. The probe's type is that of `_like`, where
+    /// inference finds one; the number need not fit it.
+    pub fn literal<T: Known>(&self, _like: T, value: i128) -> Affine<T> {
+        Affine::of(i64::try_from(value).ok().map(Form::constant)).trusted(Trust::Literal)
     }
 
     /// The same with a sign.
-    pub fn negative_literal<T: Known>(&self, value: T) -> Affine<T> {
-        self.uniform(value).trusted(Trust::Signed)
+    pub fn negative_literal<T: Known>(&self, like: T, value: i128) -> Affine<T> {
+        self.literal(like, value).trusted(Trust::Signed)
     }
 
     /// A lane's index in a space that counts lanes of the grid; `axis` of the grid.
@@ -575,6 +576,7 @@ impl<'a> Probe<'a> {
         let halo = i64::from(grid.halo);
         let mut index = Some(Form::constant(0));
         let mut row = 1i64;
+        let mut outside = false;
         for (axis, by) in offset.into_iter().enumerate().take(grid.axes()) {
             let size = i64::try_from(grid.size[axis]).unwrap_or(i64::MAX);
             let to = by
@@ -594,13 +596,21 @@ impl<'a> Probe<'a> {
                 Some(past) => inside.both(self.negative(past)?),
                 None => Truth::Perhaps,
             };
+            let mut at = Some(to);
             if inside != Truth::Always {
+                // The lane asks the edge's rule; where that leads is an access, too.
                 self.proven = false;
+                let range = to.range(&self.space);
+                at = range.and_then(|range| grid.at_edge(axis, &to, range));
+                outside |= range.is_some() && at.is_none();
             }
             index = index
-                .zip(to.scaled_by(row))
-                .and_then(|(index, to)| index.plus(&to));
+                .zip(at.and_then(|at| at.scaled_by(row)))
+                .and_then(|(index, at)| index.plus(&at));
             row = row.saturating_mul(size);
+        }
+        if outside {
+            return Ok(());
         }
         self.access(view, Affine::of(index), false)
     }

@@ -94,7 +94,7 @@ pub struct Native {
     /// What the CPU backend runs.
     pub kernel: NativeKernel,
     /// How many of a launch's lanes are proven, so that they run fast; `None` where the arguments do not fit.
-    pub proven: fn(&NativeLaunch, &[NativeArg<'_>]) -> Option<u64>,
+    pub proven: fn(&NativeLaunch<'_>, &[NativeArg<'_>]) -> Option<u64>,
 }
 
 /// The native code of a program, where all that it calls has native code.
@@ -114,17 +114,17 @@ pub const fn available<P: Program>() -> Option<Native> {
 
 fn signature<P: Program>() -> Signature {
     match P::kernel().verified(usize::BITS) {
-        Ok(verified) => Signature::of(verified.kernel()),
+        Ok(verified) => Signature::of(&verified),
         // Compiling the kernel says what is wrong with it; nothing is launched without.
         Err(_) => Signature::new(P::NAME, Vec::new()),
     }
 }
 
-fn prepare<P: Program>(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+fn prepare<P: Program>(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
     let prepared = Prepared::<P>::new(launch, args)?;
     Some(Arc::new(prepared))
 }
 
-fn proven<P: Program>(launch: &NativeLaunch, args: &[NativeArg<'_>]) -> Option<u64> {
+fn proven<P: Program>(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<u64> {
     Some(Prepared::<P>::new(launch, args)?.proven())
 }

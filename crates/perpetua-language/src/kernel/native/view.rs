@@ -66,16 +66,6 @@ pub(super) struct Extent {
     pub(super) element: usize,
 }
 
-impl Extent {
-    /// Whether they have bytes in common.
-    pub(super) fn meets(&self, other: &Extent) -> bool {
-        self.bytes != 0
-            && other.bytes != 0
-            && self.start < other.start + other.bytes
-            && other.start < self.start + self.bytes
-    }
-}
-
 /// A launch's arguments, taken one after another.
 pub struct Arguments<'a> {
     args: &'a [NativeArg<'a>],

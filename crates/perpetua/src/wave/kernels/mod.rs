@@ -85,6 +85,7 @@ mod tests {
             grid,
             block,
             shared_bytes: 0,
+            overlaps: &[],
         };
         lanes.lanes() - kernel.proven(&launch, &args).unwrap_or(0)
     }
