@@ -3,7 +3,7 @@
 //! `perpetua_ir::ops::eval`. Operands that fault are left out. Knows nothing of how operators are rendered.
 
 use perpetua_ir::back::Capability;
-use perpetua_ir::ir::{Access, Op, Place, Scalar, Type};
+use perpetua_ir::ir::{Access, Axis, Builtin, KernelBuilder, Op, Place, Scalar, Type, TypeError, Value};
 use perpetua_ir::ops::eval::{eval_binary, eval_cast, eval_ternary, eval_unary, result_scalar};
 use perpetua_ir::ops::{BinaryOp, Domain, Exactness, TernaryOp, UnaryOp};
 use perpetua_ir::testing::{Random, edge_values, random_bytes};
@@ -90,46 +90,69 @@ impl Map {
 pub(super) fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     for s in Scalar::ALL {
-        let mut maps = Vec::new();
-        let takes = |domain: Domain| domain.contains(s);
-        maps.extend(
-            UnaryOp::ALL
-                .iter()
-                .filter(|op| takes(op.row().domain))
-                .map(|op| Map::Unary(*op)),
-        );
-        maps.extend(
-            BinaryOp::ALL
-                .iter()
-                .filter(|op| takes(op.row().domain))
-                .map(|op| Map::Binary(*op)),
-        );
-        let ternary = |op: &&TernaryOp| **op == TernaryOp::Select || takes(op.row().domain);
-        maps.extend(TernaryOp::ALL.iter().filter(ternary).map(|op| Map::Ternary(*op)));
-        for to in Scalar::ALL.into_iter().filter(|to| *to != s) {
-            if to != Scalar::Bool && (s != Scalar::Bool || to.is_int()) {
-                maps.push(Map::Cast(to));
-            }
-            if to.bits() == s.bits() {
-                maps.push(Map::Bitcast(to));
-            }
-        }
-        cells.extend(maps.into_iter().map(|map| cell(map, s)));
+        cells.extend(maps(s).into_iter().map(|map| cell(map, s)));
     }
+    cells.extend(Scalar::ALL.into_iter().map(|s| together(s, false)));
+    cells.extend([Scalar::I64, Scalar::U64].map(|s| together(s, true)));
+    let lowest = Cell::new("operators/lowest bit of a 64-bit sum", lowest_bit).needs(Need::Compute);
+    cells.push(needs(&[Scalar::U64]).into_iter().fold(lowest, Cell::needs));
     cells
+}
+
+// What there is for operands of a type.
+fn maps(s: Scalar) -> Vec<Map> {
+    let mut maps = Vec::new();
+    let takes = |domain: Domain| domain.contains(s);
+    maps.extend(
+        UnaryOp::ALL
+            .iter()
+            .filter(|op| takes(op.row().domain))
+            .map(|op| Map::Unary(*op)),
+    );
+    maps.extend(
+        BinaryOp::ALL
+            .iter()
+            .filter(|op| takes(op.row().domain))
+            .map(|op| Map::Binary(*op)),
+    );
+    let ternary = |op: &&TernaryOp| **op == TernaryOp::Select || takes(op.row().domain);
+    maps.extend(TernaryOp::ALL.iter().filter(ternary).map(|op| Map::Ternary(*op)));
+    for to in Scalar::ALL.into_iter().filter(|to| *to != s) {
+        if to != Scalar::Bool && (s != Scalar::Bool || to.is_int()) {
+            maps.push(Map::Cast(to));
+        }
+        if to.bits() == s.bits() {
+            maps.push(Map::Bitcast(to));
+        }
+    }
+    maps
 }
 
 fn cell(map: Map, s: Scalar) -> Cell {
     let name = format!("operators/{} of {s}", map.name());
-    let mut cell = Cell::new(name, move |device| check(device, map, s)).needs(Need::Compute);
-    let types = [s, map.result(s)];
+    let cell = Cell::new(name, move |device| check(device, map, s)).needs(Need::Compute);
+    needs(&[s, map.result(s)]).into_iter().fold(cell, Cell::needs)
+}
+
+// What a device must have for values of these types.
+fn needs(types: &[Scalar]) -> Vec<Need> {
+    let mut needs = Vec::new();
     if types.iter().any(|t| matches!(t, Scalar::I64 | Scalar::U64)) {
-        cell = cell.needs(Need::Capability(Capability::Int64));
+        needs.push(Need::Capability(Capability::Int64));
     }
     if types.contains(&Scalar::F64) {
-        cell = cell.needs(Need::Capability(Capability::Float64));
+        needs.push(Need::Capability(Capability::Float64));
     }
-    cell
+    needs
+}
+
+// All exact operators of a type in one kernel: what a compiler makes of an operator may depend on those beside it. `alone`: the first
+// lane does all rows, else each lane one.
+fn together(s: Scalar, alone: bool) -> Cell {
+    let who = if alone { ", by one lane" } else { "" };
+    let name = format!("operators/all of {s} in one kernel{who}");
+    let cell = Cell::new(name, move |device| check_together(device, s, alone)).needs(Need::Compute);
+    needs(&[s]).into_iter().fold(cell, Cell::needs)
 }
 
 fn check(device: &Device, map: Map, s: Scalar) -> Check {
@@ -137,6 +160,189 @@ fn check(device: &Device, map: Map, s: Scalar) -> Check {
     let mut rows = rows(&operands);
     rows.retain(|row| map.eval(s, row).is_some());
     let found = run(device, map, s, &rows)?;
+    judged(device, map, s, &rows, &found)
+}
+
+// Operands of one map among those of all: two or three of its type, or first a condition.
+fn own(map: Map, row: &[u64]) -> Vec<u64> {
+    match (map, row) {
+        (Map::Ternary(TernaryOp::Select), &[a, b, _, c]) => vec![c, a, b],
+        (Map::Ternary(_), &[a, b, c, _]) => vec![a, b, c],
+        (Map::Binary(_), &[a, b, ..]) => vec![a, b],
+        _ => row.iter().take(1).copied().collect(),
+    }
+}
+
+fn check_together(device: &Device, s: Scalar, alone: bool) -> Check {
+    let maps: Vec<Map> = maps(s)
+        .into_iter()
+        .filter(|map| map.exactness() == Exactness::Exact)
+        .filter(|map| {
+            needs(&[map.result(s)])
+                .iter()
+                .all(|need| need.missing(device).is_none())
+        })
+        .collect();
+    let columns = [s, s, s, Scalar::Bool];
+    let mut random = Random::new(2);
+    let mut rows: Vec<Vec<u64>> = rows(&[s, s])
+        .into_iter()
+        .map(|mut row| {
+            let third = row.iter().fold(random.bits() & 1, |v, operand| v ^ operand);
+            row.extend([third, random.bits() & 1]);
+            row
+        })
+        .collect();
+    rows.retain(|row| maps.iter().all(|map| map.eval(s, &own(*map, row)).is_some()));
+    // Every result as its bits, in words as wide as the widest type here.
+    let word = match maps.iter().any(|map| map.result(s).bits() == 64) {
+        true => Scalar::U64,
+        false => Scalar::U32,
+    };
+    let kernel = compile(device, "operators", |k| {
+        let out = k.buffer("out", Type::Scalar(word), Access::ReadWrite);
+        let inputs: Vec<_> = (0..columns.len())
+            .zip(&columns)
+            .map(|(i, s)| k.buffer(format!("x{i}"), Type::Scalar(*s), Access::Read))
+            .collect();
+        let Some(first) = inputs.first().copied() else {
+            return Ok(());
+        };
+        let all = |k: &mut KernelBuilder, i: Value| {
+            let mut row = Vec::new();
+            for input in &inputs {
+                row.push(k.load(Place::element(*input, i))?);
+            }
+            let width = k.u32(maps.len() as u32);
+            let start = k.binary(BinaryOp::Mul, i, width)?;
+            for (n, map) in (0u32..).zip(&maps) {
+                let operands: Vec<Value> = own(*map, &[0, 1, 2, 3])
+                    .into_iter()
+                    .filter_map(|i| row.get(i as usize).copied())
+                    .collect();
+                let Some(v) = apply(k, *map, &operands)? else {
+                    continue;
+                };
+                let v = bits(k, map.result(s), v)?;
+                let v = match map.result(s).to_unsigned() == word {
+                    true => v,
+                    false => k.cast(word, v)?,
+                };
+                let at = k.u32(n);
+                let at = k.binary(BinaryOp::Add, start, at)?;
+                k.store(Place::element(out, at), v)?;
+            }
+            Ok(())
+        };
+        match alone {
+            false => guarded(k, first, all),
+            true => by_first_lane(k, rows.len() as u32, all),
+        }
+    })?;
+    let size = word.size() as usize;
+    let out = DynBuffer::upload(
+        device,
+        &Type::Scalar(word),
+        &vec![0; rows.len() * maps.len() * size],
+    )?;
+    let mut inputs = Vec::new();
+    for (i, s) in columns.iter().enumerate() {
+        let column = rows.iter().filter_map(|row| row.get(i).copied());
+        inputs.push(DynBuffer::upload(
+            device,
+            &Type::Scalar(*s),
+            &to_bytes(*s, column),
+        )?);
+    }
+    let mut args = vec![out.arg()];
+    args.extend(inputs.iter().map(DynBuffer::arg));
+    device.launch(&kernel, LaunchConfig::linear(rows.len(), 64), &args)?;
+    let found = from_bytes(word, &out.read()?);
+    for (n, map) in maps.iter().enumerate() {
+        let own_rows: Vec<Vec<u64>> = rows.iter().map(|row| own(*map, row)).collect();
+        let results: Vec<u64> = found.iter().skip(n).step_by(maps.len()).copied().collect();
+        judged(device, *map, s, &own_rows, &results)?;
+    }
+    Ok(())
+}
+
+// `out[(i & 1) * 3 + i % 3 + 6 * i] = 1`, where `i` is the lane's number in 64 bits.
+fn lowest_bit(device: &Device) -> Check {
+    const LANES: usize = 200;
+    let kernel = compile(device, "lowest_bit", |k| {
+        let out = k.buffer("out", Type::U32, Access::ReadWrite);
+        let number = |k: &mut KernelBuilder, b: Builtin| {
+            let v = k.builtin(b);
+            k.cast(Scalar::U64, v)
+        };
+        let (block, lanes) = (
+            number(k, Builtin::BlockIdx(Axis::X))?,
+            number(k, Builtin::BlockDim(Axis::X))?,
+        );
+        let before = k.binary(BinaryOp::Mul, block, lanes)?;
+        let lane = number(k, Builtin::ThreadIdx(Axis::X))?;
+        let i = k.binary(BinaryOp::Add, before, lane)?;
+        let [one, three, six, all] = [1, 3, 6, LANES as u64].map(|n| k.constant(Scalar::U64, n));
+        let inside = k.binary(BinaryOp::Lt, i, all)?;
+        k.if_(inside, |k| {
+            let odd = k.binary(BinaryOp::And, i, one)?;
+            let row = k.binary(BinaryOp::Mul, odd, three)?;
+            let column = k.binary(BinaryOp::Rem, i, three)?;
+            let start = k.binary(BinaryOp::Mul, i, six)?;
+            let at = k.binary(BinaryOp::Add, row, column)?;
+            let at = k.binary(BinaryOp::Add, start, at)?;
+            let mark = k.u32(1);
+            k.store(Place::element(out, at), mark)
+        })
+    })?;
+    let out = DynBuffer::upload(device, &Type::U32, &[0; LANES * 6 * 4])?;
+    device.launch(&kernel, LaunchConfig::linear(LANES, 64), &[out.arg()])?;
+    let found = from_bytes(Scalar::U32, &out.read()?);
+    let mut expect = vec![0; LANES * 6];
+    for i in 0..LANES {
+        expect[i * 6 + i % 2 * 3 + i % 3] = 1;
+    }
+    super::same_all("marks", &found, &expect)
+}
+
+// `then` for each of `rows` rows, in the first lane.
+fn by_first_lane(
+    k: &mut KernelBuilder,
+    rows: u32,
+    then: impl FnOnce(&mut KernelBuilder, Value) -> Result<(), TypeError>,
+) -> Result<(), TypeError> {
+    let i = k.global_id(Axis::X)?;
+    let zero = k.u32(0);
+    let is_first = k.binary(BinaryOp::Eq, i, zero)?;
+    k.if_(is_first, |k| {
+        let row = Place::local(k.local("row", Type::U32));
+        k.store(row.clone(), zero)?;
+        k.loop_(|k| {
+            let at = k.load(row.clone())?;
+            let rows = k.u32(rows);
+            let done = k.binary(BinaryOp::Ge, at, rows)?;
+            k.if_(done, |k| {
+                k.break_(0);
+                Ok(())
+            })?;
+            then(k, at)?;
+            let one = k.u32(1);
+            let next = k.binary(BinaryOp::Add, at, one)?;
+            k.store(row, next)
+        })
+    })
+}
+
+// A value's bits as an unsigned integer of its width; `bool` as a `u32`.
+fn bits(k: &mut KernelBuilder, s: Scalar, v: Value) -> Result<Value, TypeError> {
+    match s {
+        Scalar::Bool => k.cast(Scalar::U32, v),
+        _ if s == s.to_unsigned() => Ok(v),
+        _ => k.op(Op::Bitcast(s.to_unsigned(), v)),
+    }
+}
+
+fn judged(device: &Device, map: Map, s: Scalar, rows: &[Vec<u64>], found: &[u64]) -> Check {
     let judge = Judge {
         map,
         s,
@@ -144,7 +350,7 @@ fn check(device: &Device, map: Map, s: Scalar) -> Check {
     };
     let wrong: Vec<_> = rows
         .iter()
-        .zip(&found)
+        .zip(found)
         .filter(|(row, found)| !judge.accepts(row, **found))
         .collect();
     let Some((row, found)) = wrong.first() else {
@@ -198,6 +404,18 @@ fn from_bytes(s: Scalar, bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(s.size() as usize).map(one).collect()
 }
 
+// A map's result; `None` for too few operands.
+fn apply(k: &mut KernelBuilder, map: Map, operands: &[Value]) -> Result<Option<Value>, TypeError> {
+    Ok(Some(match (map, operands) {
+        (Map::Unary(op), &[a]) => k.unary(op, a)?,
+        (Map::Binary(op), &[a, b]) => k.binary(op, a, b)?,
+        (Map::Ternary(op), &[a, b, c]) => k.ternary(op, a, b, c)?,
+        (Map::Cast(to), &[a, ..]) => k.cast(to, a)?,
+        (Map::Bitcast(to), &[a, ..]) => k.op(Op::Bitcast(to, a))?,
+        _ => return Ok(None),
+    }))
+}
+
 fn run(device: &Device, map: Map, s: Scalar, rows: &[Vec<u64>]) -> Result<Vec<u64>, Failure> {
     let (operands, result) = (map.operands(s), map.result(s));
     let kernel = compile(device, "operator", |k| {
@@ -211,16 +429,10 @@ fn run(device: &Device, map: Map, s: Scalar, rows: &[Vec<u64>]) -> Result<Vec<u6
             for column in columns {
                 values.push(k.load(Place::element(column, i))?);
             }
-            let v = match (map, &values[..]) {
-                (Map::Unary(op), &[a]) => k.unary(op, a)?,
-                (Map::Binary(op), &[a, b]) => k.binary(op, a, b)?,
-                (Map::Ternary(op), &[a, b, c]) => k.ternary(op, a, b, c)?,
-                (Map::Cast(to), &[a, ..]) => k.cast(to, a)?,
-                (Map::Bitcast(to), &[a, ..]) => k.op(Op::Bitcast(to, a))?,
-                // The columns were made from the same operands.
-                _ => return Ok(()),
-            };
-            k.store(Place::element(out, i), v)
+            match apply(k, map, &values)? {
+                Some(v) => k.store(Place::element(out, i), v),
+                None => Ok(()),
+            }
         })
     })?;
     let bytes = vec![0; rows.len() * result.size() as usize];

@@ -53,11 +53,15 @@ pub fn edge_values(s: Scalar) -> Vec<u64> {
         infinity,
     ];
     let nan = infinity | 1 << (mantissa - 1);
-    positive
+    // Where integers of 32 and 64 bits end, for casts: 2^31, 2^32, 2^63, 2^64, and the numbers just below.
+    let ends = [31u64, 32, 63, 64]
+        .map(|power| one + (power << mantissa))
         .into_iter()
-        .chain(positive.into_iter().map(|v| v | top))
-        .chain([nan])
-        .collect()
+        .filter(|end| *end < infinity)
+        .flat_map(|end| [end, end - 1]);
+    let positive: Vec<u64> = positive.into_iter().chain(ends).collect();
+    let negative = positive.iter().map(|v| v | top);
+    positive.iter().copied().chain(negative).chain([nan]).collect()
 }
 
 /// A random value: an edge, something small, or any bits.

@@ -13,6 +13,8 @@ use crate::pass::Operation;
 /// The dialect, with the names of what the kernel is passed behind the scenes.
 pub(super) struct Wgsl {
     pub(super) regions: Regions,
+    /// Whether the kernel has 64-bit integers.
+    pub(super) wide: bool,
     pub(super) block: [u32; 3],
     /// Elements of dynamic workgroup memory.
     pub(super) dynamic: u32,
@@ -26,6 +28,11 @@ pub(super) struct Wgsl {
     pub(super) first: Vec<String>,
     pub(super) fault_record: String,
     pub(super) dead_name: String,
+}
+
+/// Whether a scalar is an integer of a word, or of two.
+const fn has_words(s: Scalar) -> bool {
+    matches!(s, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64)
 }
 
 const fn is_float(s: Scalar) -> bool {
@@ -181,6 +188,33 @@ fn quotient(m: &Module<'_>) -> String {
     })
 }
 
+/// `a` compared with `b` for order, half by half. NVIDIA's Vulkan driver (580.159) takes a comparison with a sum or difference of the
+/// same numbers for that one's carry, and mixes up halves of both.
+fn ordered_u64(m: &Module<'_>, op: BinaryOp, a: &Expr, b: &Expr) -> Expr {
+    let name = m.helper("less_u64", |name| {
+        format!(
+            "fn {name}(x: u64, y: u64) -> bool {{\n    let high = vec2<u32>(u32(x >> 32u), u32(y >> 32u));\n    return select(high.x < high.y, u32(x & 0xfffffffflu) < u32(y & 0xfffffffflu), high.x == high.y);\n}}\n"
+        )
+    });
+    let (first, second) = match op {
+        BinaryOp::Lt | BinaryOp::Ge => (a, b),
+        _ => (b, a),
+    };
+    let less = Expr::call(&name, &[first.clone(), second.clone()]).at_run_time();
+    match op {
+        BinaryOp::Lt | BinaryOp::Gt => less,
+        _ => less.negated(),
+    }
+}
+
+/// The lowest bit of `a`, whose type is `s`. NVIDIA's Vulkan driver (580.159) gets products of `x & 1` and of `x % 2` wrong where `x` is, or
+/// was, a 64-bit sum.
+fn lowest_bit(m: &Module<'_>, s: Scalar, a: &Expr) -> Expr {
+    let word = scalar::cast_integer(m, s, Scalar::U32, a);
+    let bit = Expr::whole(format!("extractBits({}, 0u, 1u)", word.text)).reading([&word]);
+    scalar::cast_integer(m, Scalar::U32, s, &bit)
+}
+
 /// The name of a function that casts a float as Rust does: to the nearest end of the range, NaN to 0.
 fn saturating(m: &Module<'_>, from: Scalar, to: Scalar) -> String {
     let (source, target) = (scalar::name(from), scalar::name(to));
@@ -289,11 +323,15 @@ impl Dialect for Wgsl {
             if let Some(e) = checked_index(w.m, op, a, b) {
                 return Some(e);
             }
+            let is_wide = before_widening(w.m, a).is_none() || before_widening(w.m, b).is_none();
             let (a, b) = narrowed(w.m, a, b);
             if s.is_float() && op == BinaryOp::Ne {
                 // NaN differs from everything; `!=` is written as an ordered comparison by some compilers.
                 let equal = Expr::infix("==", Bind::Compare, &a, &b);
                 return Some(equal.negated());
+            }
+            if s == Scalar::U64 && is_wide && !matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
+                return Some(ordered_u64(w.m, op, &a, &b));
             }
             let e = Expr::infix(sign, Bind::Compare, &a, &b);
             return Some(if s.is_float() {
@@ -320,6 +358,11 @@ impl Dialect for Wgsl {
             BinaryOp::Mul => arithmetic("*", Bind::Product),
             BinaryOp::Div if s == Scalar::F32 && b.literal.is_none_or(|b| !has_normal_inverse(b)) => {
                 Expr::call(&quotient(w.m), &[a.clone(), b.clone()]).at_run_time()
+            }
+            BinaryOp::And if self.wide && has_words(s) && b.literal == Some(1) => lowest_bit(w.m, s, a),
+            BinaryOp::And if self.wide && has_words(s) && a.literal == Some(1) => lowest_bit(w.m, s, b),
+            BinaryOp::Rem if self.wide && s.is_unsigned_int() && has_words(s) && b.literal == Some(2) => {
+                lowest_bit(w.m, s, a)
             }
             BinaryOp::Div | BinaryOp::Rem => {
                 let sign = if op == BinaryOp::Div { "/" } else { "%" };

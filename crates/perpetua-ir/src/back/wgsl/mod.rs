@@ -57,6 +57,7 @@ pub(super) fn render(
     };
     let d = Wgsl {
         regions: Regions::of(kernel),
+        wide: has_int64(kernel),
         block: kernel.block_size.unwrap_or(block),
         dynamic: dynamic_elements(kernel, dynamic),
         orders_buffers: order::orders_buffers(kernel, distinct),
@@ -117,6 +118,14 @@ pub(super) fn render(
         faults: prepared.faults,
         prints: prepared.prints,
     })
+}
+
+/// Whether a body computes with 64-bit integers.
+fn has_int64(kernel: &Kernel) -> bool {
+    let bodies = kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]);
+    bodies
+        .flat_map(|body| &body.values)
+        .any(|ty| matches!(ty, Type::Scalar(Scalar::I64 | Scalar::U64)))
 }
 
 /// Whether a text has 64-bit integers.

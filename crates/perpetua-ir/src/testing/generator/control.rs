@@ -62,7 +62,8 @@ impl Generator<'_, '_> {
                     self.mix(k, v, &ty)?;
                 }
             }
-            9..=12 if entry => self.buffer(k)?,
+            9..=11 if entry => self.buffer(k)?,
+            12 if entry => self.rework(k)?,
             13 | 14 => self.variable(k)?,
             15 | 16 if context.depth < MOST_DEPTH => self.branch(k)?,
             17 | 18 if context.depth < MOST_DEPTH => self.repeat(k)?,
@@ -283,6 +284,47 @@ impl Generator<'_, '_> {
             }
         })?;
         self.reset(mark);
+        k.push(Inst::Loop(block));
+        Ok(())
+    }
+
+    /// The variable's innermost elements, each through loops that count over the arrays around it, get something else.
+    pub(super) fn each_element(&mut self, k: &mut KernelBuilder, place: Place, ty: &Type) -> Result<()> {
+        let Type::Array(element, n) = ty else {
+            let v = self.operand(k, ty)?;
+            let v = match ty.as_scalar().is_some_and(Scalar::is_int) {
+                true => {
+                    let old = self.emit(k, Op::Load(place.clone(), None))?;
+                    let op = *self
+                        .choices
+                        .pick(&[BinaryOp::Add, BinaryOp::Mul, BinaryOp::Xor])
+                        .unwrap_or(&BinaryOp::Add);
+                    self.emit(k, Op::Binary(op, old, v))?
+                }
+                false => v,
+            };
+            return k.store(place, v);
+        };
+        let zero = self.number(k, 0)?;
+        let end = self.number(k, *n)?;
+        let one = self.number(k, 1)?;
+        let counter = Place::local(k.local("each", Type::U32));
+        k.store(counter.clone(), zero)?;
+        let frame = Frame {
+            continues: false,
+            meets: false,
+        };
+        let block = self.framed(k, frame, u64::from(*n), |this, k| {
+            let at = this.emit(k, Op::Load(counter.clone(), None))?;
+            let done = this.emit(k, Op::Binary(BinaryOp::Ge, at, end))?;
+            k.open_block();
+            k.break_(0);
+            let then = k.close_block();
+            k.push(Inst::If(done, then, Block::default()));
+            this.each_element(k, place.clone().step(Step::Index(at)), element)?;
+            let next = this.emit(k, Op::Binary(BinaryOp::Add, at, one))?;
+            k.store(counter.clone(), next)
+        })?;
         k.push(Inst::Loop(block));
         Ok(())
     }

@@ -153,6 +153,50 @@ impl Generator<'_, '_> {
         }
     }
 
+    /// Changes one scalar deep in an aggregate of the lane's, then a copy of the aggregate array by array, and stores that back.
+    pub(super) fn rework(&mut self, k: &mut KernelBuilder) -> Result<()> {
+        let mut ty = self.any_type();
+        for _ in 0..3 {
+            if matches!(ty, Type::Struct(_) | Type::Array(..)) {
+                break;
+            }
+            ty = self.any_type();
+        }
+        let cost = ty.leaf_count() as u64 + 1;
+        if !self.affords(cost * 4) {
+            return Ok(());
+        }
+        let Some(memory) = self.own_memory(k, &ty) else {
+            return Ok(());
+        };
+        let Some(whole) = self.own_place(k, memory)? else {
+            return Ok(());
+        };
+        let (part, inner) = self.descend(k, whole.clone(), ty.clone())?;
+        if let Some(s) = inner.as_scalar().filter(|s| s.is_int()) {
+            let old = self.emit(k, Op::Load(part.clone(), None))?;
+            let seven = self.emit(k, Op::Const(s, 7))?;
+            let new = self.emit(k, Op::Binary(crate::ops::BinaryOp::Add, old, seven))?;
+            k.store(part, new)?;
+        }
+        let v = self.emit(k, Op::Load(whole.clone(), None))?;
+        let copy = self.declare(k, ty.clone(), false);
+        k.store(Place::local(copy), v)?;
+        let arrays: Vec<(Place, Type)> = match &ty {
+            Type::Struct(_) => (0..ty.component_count())
+                .filter_map(|i| Some((Place::local(copy).step(Step::Field(i)), ty.component(i)?)))
+                .collect(),
+            _ => vec![(Place::local(copy), ty.clone())],
+        };
+        for (place, ty) in arrays {
+            if matches!(ty, Type::Array(..)) {
+                self.each_element(k, place, &ty)?;
+            }
+        }
+        let v = self.emit(k, Op::Load(Place::local(copy), None))?;
+        k.store(whole, v)
+    }
+
     /// Loads from, or asks the length of, a buffer that nobody writes.
     fn load_input(&mut self, k: &mut KernelBuilder) -> Result<()> {
         let ty = self.any_type();

@@ -24,7 +24,13 @@ impl Generator<'_, '_> {
         let s = self.any_scalar();
         match self.choices.below(8) {
             5 if s != Scalar::Bool => Type::Vector(s, 2 + self.choices.below(3) as u8),
-            6 => Type::array(s.into(), 1 + self.choices.below(8) as u32),
+            6 => {
+                let row = Type::array(s.into(), 1 + self.choices.below(8) as u32);
+                match self.choices.below(3) {
+                    2 => Type::array(row, 1 + self.choices.below(3) as u32),
+                    _ => row,
+                }
+            }
             7 => self.choices.pick(&self.structs).cloned().unwrap_or(s.into()),
             _ => s.into(),
         }
