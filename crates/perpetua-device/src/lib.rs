@@ -37,6 +37,7 @@ pub mod device;
 pub mod dim;
 pub mod info;
 
+mod adopt;
 pub mod buffer;
 pub mod dynamic;
 pub mod host_buffer;
@@ -91,7 +92,7 @@ pub use info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, N
 pub use kernel::{Kernel, Launchable, Module};
 pub use null::NullBackend;
 pub use perpetua_ir::front::rust::GpuType;
-pub use ptr::{DeviceMemory, DevicePtr, HostBytes, MemoryKind, PoolStats};
+pub use ptr::{DeviceMemory, DevicePtr, HostBytes, MemoryKind, Owner, PoolStats};
 pub use select::{open_backend, select_backend, select_backend_async};
 pub use signature::{ArgType, BufferArg, KernelArg, Signature, ValueArg};
 pub use source::{CompileOptions, KernelId, KernelSource, KernelSpec};

@@ -73,6 +73,11 @@ pub unsafe trait DeviceMemory: MaybeSend + MaybeSync + 'static {
     fn host_ptr(&self) -> Option<NonNull<u8>>;
 }
 
+/// Who owns memory or a stream that a device has [adopted](crate::Device::adopt): dropping it gives that back.
+pub trait Owner: MaybeSend + MaybeSync + 'static {}
+
+impl<T: MaybeSend + MaybeSync + 'static> Owner for T {}
+
 /// A run of bytes in device memory, which it keeps alive. Cheap to clone.
 #[derive(Clone)]
 pub struct DevicePtr {
@@ -158,13 +163,23 @@ impl DevicePtr {
         })
     }
 
-    /// Whether the two share bytes.
+    /// What the alignment of the first byte can be told from: its address, or, where devices have none, its offset in the
+    /// allocation, which is aligned to 256.
+    pub fn place(&self) -> u64 {
+        self.address().unwrap_or(self.offset)
+    }
+
+    /// Whether the two share bytes. Memory that was adopted twice, or that is part of other memory, is found by its address.
     pub fn overlaps(&self, other: &DevicePtr) -> bool {
-        Arc::ptr_eq(&self.memory, &other.memory)
+        let comparable = match (self.address(), other.address()) {
+            (Some(_), Some(_)) => self.context_id() == other.context_id(),
+            _ => Arc::ptr_eq(&self.memory, &other.memory),
+        };
+        comparable
             && self.len != 0
             && other.len != 0
-            && self.offset < other.offset + other.len
-            && other.offset < self.offset + self.len
+            && self.place() < other.place() + other.len
+            && other.place() < self.place() + self.len
     }
 
     /// Whether nobody else holds the allocation: no clone, no sub-buffer, no submitted copy.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::future::{BoxFuture, ready};
 use crate::host::{self, HostPools};
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
-use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
+use crate::ptr::{ContextId, DevicePtr, MemoryKind, Owner, PoolStats};
 use crate::residency::ResidencyGate;
 use crate::source::{CompileOptions, KernelSource};
 
@@ -238,6 +238,12 @@ impl GpuContext for CpuContext {
     fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<DevicePtr> {
         self.shared.alive()?;
         self.pools.of(kind).allocate(bytes)
+    }
+
+    unsafe fn adopt(&self, address: u64, bytes: u64, owner: Box<dyn Owner>) -> Result<DevicePtr> {
+        self.shared.alive()?;
+        // SAFETY: the caller promises the same.
+        unsafe { self.pools.of(MemoryKind::Device).adopt(address, bytes, owner) }
     }
 
     fn pool_stats(&self, kind: MemoryKind) -> PoolStats {
