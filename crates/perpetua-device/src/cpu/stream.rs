@@ -76,30 +76,29 @@ impl Queue {
         let must_claim = !work.ends_by_itself() || self.shared.must_claim();
         (state.running, state.unclaimed) = (true, !must_claim);
         drop(state);
-        let run = || {
-            let (sharing, claim) = work.claim(&self.shared, must_claim, patient)?;
-            let result = work.run(self.shared.id, sharing);
-            drop(claim);
-            Some(result)
+        let mut has_run = true;
+        let run = || match work.claim(&self.shared, must_claim, patient) {
+            Some((sharing, _claim)) => work.run(self.shared.id, sharing),
+            None => {
+                has_run = false;
+                Ok(())
+            }
         };
         // A panic here is a kernel's (native code that breaks its contract): it must not leave the queue running for ever.
-        let result = self.shared.alive().map_or_else(
-            |lost| Some(Err(lost)),
-            |()| {
-                catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|cause| {
-                    Some(Err(Error::Driver {
-                        backend: BackendKind::Cpu,
-                        operation: "running a kernel".into(),
-                        message: format!("it panicked: {}", panic_text(&*cause)),
-                    }))
+        let result = self.shared.alive().and_then(|()| {
+            catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|cause| {
+                Err(Error::Driver {
+                    backend: BackendKind::Cpu,
+                    operation: "running a kernel".into(),
+                    message: format!("it panicked: {}", panic_text(&*cause)),
                 })
-            },
-        );
-        let Some(result) = result else {
+            })
+        });
+        if !has_run {
             let mut state = self.lock();
             state.running = false;
             return (state, false);
-        };
+        }
         if let (Err(_), Work::Mark(mark)) = (&result, work) {
             // A lost device reaches no mark by running, but nobody may wait for it for ever.
             mark.reach();

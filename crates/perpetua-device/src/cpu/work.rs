@@ -88,6 +88,7 @@ impl Work {
 
     /// Claims the memory that it touches, if it `must`; unless `patient`, only where nobody has to be waited for. Gives the way in
     /// which that memory may be accessed while the claim lives.
+    #[inline]
     pub(super) fn claim<'a>(
         &self,
         shared: &'a Shared,
@@ -101,9 +102,15 @@ impl Work {
             Work::Batch(batch) => batch.make_ready(),
             Work::Transfer(_) | Work::Read(_) | Work::Fetch(_) => {}
         }
-        if !must {
-            return Some((Sharing::Alone, None));
+        match must {
+            true => self.claim_spans(shared, patient),
+            false => Some((Sharing::Alone, None)),
         }
+    }
+
+    // Apart, so that what need not claim does nothing more.
+    #[inline(never)]
+    fn claim_spans<'a>(&self, shared: &'a Shared, patient: bool) -> Option<(Sharing, Option<Claim<'a>>)> {
         let spans = |add: &mut dyn FnMut(Span)| self.spans(add);
         let claim = match patient {
             true => Some(shared.claims.take(spans)),
