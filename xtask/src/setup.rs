@@ -31,6 +31,8 @@ pub(crate) enum Component {
     Naga,
     /// A toolchain that can build for wasm32, Apple and Windows.
     Targets,
+    /// ThreadSanitizer.
+    Sanitizer,
     /// Chromium with what it draws to and what drives it, and the program that makes a wasm page: for the simulation's page.
     Browser,
     /// tint, for rendered WGSL. No package carries it: only looked for.
@@ -93,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     install_debian(&shell, &packages)?;
     for component in selected {
         match component {
-            Component::Vulkan | Component::Cxx | Component::Targets => {}
+            Component::Vulkan | Component::Cxx | Component::Targets | Component::Sanitizer => {}
             Component::Cuda => PYTHON_PACKAGES
                 .iter()
                 .try_for_each(|packages| install_python(&shell, packages))?,
@@ -163,6 +165,7 @@ fn absent(component: Component) -> Vec<String> {
             .collect(),
         Component::Naga => program("naga").into_iter().collect(),
         Component::Targets => toolchain::absent_targets(),
+        Component::Sanitizer => toolchain::absent_sanitizer(),
         Component::Browser => {
             let driver = (!driver_entry().is_file()).then(|| DRIVER.to_owned());
             let programs = BROWSER.iter().filter_map(|(name, _)| program(name));
@@ -182,6 +185,7 @@ fn debian_packages(component: Component) -> Vec<&'static str> {
         Component::Cxx => vec!["g++"],
         Component::Cuda if !has_pip() => vec!["python3", "python3-pip"],
         Component::Targets => toolchain::DEBIAN_PACKAGES.to_vec(),
+        Component::Sanitizer => toolchain::SANITIZER_PACKAGES.to_vec(),
         Component::Browser => BROWSER
             .iter()
             .filter(|(name, _)| locate::cargo_program(name, &mut Search::new()).is_none())

@@ -31,6 +31,8 @@ enum Stage {
     Unit,
     /// The lock-free parts of the actors in loom's models: every interleaving of a few steps.
     Loom,
+    /// Streams, copies, rings and brokers under ThreadSanitizer.
+    Tsan,
     /// Examples in documentation.
     DocTests,
     /// Documentation without broken links.
@@ -122,6 +124,7 @@ impl Stage {
                         .env("RUSTFLAGS", "--cfg perpetua_loom"),
                 );
             }
+            Stage::Tsan => return sanitized(shell),
             Stage::DocTests => {
                 return counted(cmd!(
                     shell,
@@ -142,6 +145,37 @@ impl Stage {
         };
         Ok(command.quiet().run()?)
     }
+}
+
+/// Runs under ThreadSanitizer what threads meet in. Every report of it is a failure.
+fn sanitized(shell: &Shell) -> Result<()> {
+    let tests: [&[&str]; 2] = [
+        &[
+            "--package",
+            "perpetua-device",
+            "--package",
+            "perpetua-language",
+            "--test",
+            "cpu_streams",
+            "--test",
+            "racing",
+            "--test",
+            "native_racing",
+        ],
+        &[
+            "--package",
+            "perpetua-actors",
+            "--lib",
+            "--",
+            "ring",
+            "clock",
+            "broker",
+            "pubsub",
+        ],
+    ];
+    tests
+        .into_iter()
+        .try_for_each(|arguments| counted(toolchain::cargo_test_sanitized(shell)?.args(arguments)))
 }
 
 /// Checks what is built with few features, where nothing may be left over.

@@ -1,5 +1,5 @@
-//! A cargo that can build for a target whose standard library the running toolchain lacks: Debian's second toolchain
-//! with the standard library's sources. A machine with `rustup target add` done needs none of it.
+//! A cargo that can build for a target whose standard library the running toolchain lacks, and with ThreadSanitizer:
+//! Debian's second toolchain with the standard library's sources. For targets, a machine with `rustup target add` done needs none of it.
 
 use crate::workspace::{cargo, metadata, root};
 use anyhow::{Result, bail};
@@ -23,6 +23,13 @@ const DEBIAN_SOURCES: &str = "/usr/lib/rustlib/src/rust/library/std/Cargo.toml";
 const SECOND_FOLDER: &str = "target/second-toolchain";
 const WASM_LINKER: &str = "wasm-ld-19";
 
+/// What Debian calls the compiler that links programs with ThreadSanitizer, and the sanitizer itself.
+pub(crate) const SANITIZER_PACKAGES: [&str; 2] = ["clang-19", "libclang-rt-19-dev"];
+const SANITIZER_LINKER: &str = "clang-19";
+const SANITIZER_RUNTIMES: &str = "/usr/lib/llvm-19/lib/clang/19/lib/linux";
+/// What is built with ThreadSanitizer.
+const SANITIZED_FOLDER: &str = "target/tsan";
+
 /// What would have to be there for every target; empty when each can be built.
 pub(crate) fn absent_targets() -> Vec<String> {
     let Ok(shell) = Shell::new() else {
@@ -34,6 +41,11 @@ pub(crate) fn absent_targets() -> Vec<String> {
     if lacking.count() == 0 {
         return Vec::new();
     }
+    absent_second(&shell)
+}
+
+/// What of the second toolchain is missing.
+fn absent_second(shell: &Shell) -> Vec<String> {
     let needed = [DEBIAN_RUSTC, DEBIAN_CARGO, DEBIAN_SOURCES];
     let absent: Vec<String> = needed
         .iter()
@@ -43,7 +55,20 @@ pub(crate) fn absent_targets() -> Vec<String> {
     if !absent.is_empty() {
         return absent;
     }
-    too_old(&shell).into_iter().collect()
+    too_old(shell).into_iter().collect()
+}
+
+/// What ThreadSanitizer's own packages lack.
+pub(crate) fn absent_sanitizer() -> Vec<String> {
+    let runtime = format!(
+        "{SANITIZER_RUNTIMES}/libclang_rt.tsan-{}.a",
+        std::env::consts::ARCH
+    );
+    let linker = format!("/usr/bin/{SANITIZER_LINKER}");
+    [linker, runtime]
+        .into_iter()
+        .filter(|path| !Path::new(path).exists())
+        .collect()
 }
 
 /// What is wrong with the second compiler's version: Debian's first one for a release stays, newer ones come with its
@@ -94,17 +119,38 @@ pub(crate) fn cargo_for<'a>(shell: &'a Shell, verb: &str, target: &str) -> Resul
             absent.join(", ")
         );
     }
+    let command = second(shell, verb, "std,panic_abort", target, SECOND_FOLDER);
+    Ok(command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", WASM_LINKER))
+}
+
+/// `cargo test …` with ThreadSanitizer, which sees the standard library, too, and knows itself as `cfg(perpetua_tsan)`.
+pub(crate) fn cargo_test_sanitized(shell: &Shell) -> Result<Cmd<'_>> {
+    let absent = [absent_second(shell), absent_sanitizer()].concat();
+    if !absent.is_empty() {
+        bail!(
+            "no toolchain for ThreadSanitizer: {} missing; run `cargo xtask setup --only targets,sanitizer` (Debian)",
+            absent.join(", ")
+        );
+    }
+    let flags = format!(
+        "--cfg perpetua_tsan -Zsanitizer=thread -Zexternal-clangrt -Clinker={SANITIZER_LINKER} -Clink-arg=-fsanitize=thread"
+    );
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    Ok(second(shell, "test", "std,panic_unwind,test", &target, SANITIZED_FOLDER).env("RUSTFLAGS", flags))
+}
+
+/// The second toolchain's cargo, which builds the standard library's `parts` as well.
+fn second<'a>(shell: &'a Shell, verb: &str, parts: &str, target: &str, folder: &str) -> Cmd<'a> {
     // What rustup's proxy sets for its own toolchain must not reach the other one. Artifacts lie apart, since two
     // compilers in one folder rebuild each other's.
     let cargo = DEBIAN_CARGO;
     let command = cmd!(
         shell,
-        "{cargo} {verb} -Zbuild-std=std,panic_abort --target {target} --target-dir {SECOND_FOLDER}"
+        "{cargo} {verb} -Zbuild-std={parts} --target {target} --target-dir {folder}"
     )
     .quiet()
     .env("RUSTC", DEBIAN_RUSTC)
-    .env("RUSTC_BOOTSTRAP", "1")
-    .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", WASM_LINKER);
+    .env("RUSTC_BOOTSTRAP", "1");
     let foreign = [
         "CARGO",
         "RUSTDOC",
@@ -113,7 +159,7 @@ pub(crate) fn cargo_for<'a>(shell: &'a Shell, verb: &str, target: &str) -> Resul
         "LD_LIBRARY_PATH",
         "CARGO_TARGET_DIR",
     ];
-    Ok(foreign
+    foreign
         .iter()
-        .fold(command, |command, name| command.env_remove(name)))
+        .fold(command, |command, name| command.env_remove(name))
 }

@@ -16,8 +16,8 @@
 //! The CPU and null backends may do work within the submitting call.
 //!
 //! **Memory in flight.** A stream keeps what submitted work uses usable until that work has ended, whatever is dropped
-//! meanwhile. For pinned and mapped memory it holds clones of the [`DevicePtr`]s, and has dropped them when a
-//! synchronisation that covers the work returns.
+//! meanwhile. For pinned, mapped and [adopted](GpuContext::adopt) memory it holds clones of the [`DevicePtr`]s, and has
+//! dropped them when a synchronisation that covers the work returns.
 //!
 //! **Checks.** Copies, fills and reads check sizes and ownership themselves ([`check_copy`], [`check_owner`]) and are
 //! safe. [`KernelFunction::launch`] is unsafe: its caller ([`Device::launch`](crate::Device::launch)) has checked
@@ -39,7 +39,7 @@ use crate::error::{Error, Result};
 use crate::future::{BoxFuture, MaybeSend, MaybeSync, ready};
 use crate::info::{BackendKind, DeviceInfo, MemoryInfo};
 use crate::overlap::Overlap;
-use crate::ptr::{ContextId, DevicePtr, HostBytes, MemoryKind, PoolStats};
+use crate::ptr::{ContextId, DevicePtr, HostBytes, MemoryKind, Owner, PoolStats};
 use crate::residency::ResidencyGate;
 use crate::signature::{KernelArg, Signature};
 use crate::source::{CompileOptions, KernelSource};
@@ -92,6 +92,37 @@ pub trait GpuContext: MaybeSend + MaybeSync + 'static {
     /// lacks are [`Error::Unsupported`]. Device memory that other work
     /// used before is handed out only so that that work's accesses come first.
     fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<DevicePtr>;
+
+    /// Takes `bytes` bytes at `address`, in kernels' address space, that `owner` owns, as device memory. No pool ever has them;
+    /// `owner` is dropped when the last clone is gone and submitted work no longer uses them, by whatever thread finds
+    /// that, or at once on an error: [`Error::WrongDevice`] for another device's memory, [`Error::InvalidState`] for what
+    /// cannot be memory, [`Error::Unsupported`] where kernels know no addresses.
+    ///
+    /// # Safety
+    /// As [`Device::adopt`](crate::Device::adopt).
+    unsafe fn adopt(&self, address: u64, bytes: u64, owner: Box<dyn Owner>) -> Result<DevicePtr> {
+        let _ = (address, bytes, owner);
+        Err(Error::Unsupported {
+            backend: self.info().backend,
+            operation: "adopt memory by its address",
+            remedy: "copy the data into memory of the device's own",
+        })
+    }
+
+    /// Takes the driver's stream `handle`, which `owner` owns, as a stream, so that work here and work of others is
+    /// ordered. `owner` is dropped when the last clone is gone and work submitted here has ended, or at once on an error:
+    /// [`Error::WrongDevice`] for another device's stream, [`Error::Unsupported`] where the driver has no streams.
+    ///
+    /// # Safety
+    /// As [`Device::adopt_stream`](crate::Device::adopt_stream).
+    unsafe fn adopt_stream(&self, handle: u64, owner: Box<dyn Owner>) -> Result<Arc<dyn GpuStream>> {
+        let _ = (handle, owner);
+        Err(Error::Unsupported {
+            backend: self.info().backend,
+            operation: "use another program part's stream",
+            remedy: "use a stream of the device's own, and wait where the two meet",
+        })
+    }
 
     /// Gives memory back, once every clone is gone: the same as dropping it.
     fn free(&self, ptr: DevicePtr) -> Result<()> {

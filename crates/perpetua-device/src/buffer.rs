@@ -86,8 +86,8 @@ impl<T: GpuType> Buffer<T> {
         if !self.ptr.len().is_multiple_of(size) {
             return Err(unfit("its end, counted from its start,", self.ptr.len(), size));
         }
-        if !self.ptr.offset().is_multiple_of(align_of::<U>() as u64) {
-            return Err(unfit("its start", self.ptr.offset(), align_of::<U>() as u64));
+        if !self.ptr.place().is_multiple_of(align_of::<U>() as u64) {
+            return Err(unfit("its start", self.ptr.place(), align_of::<U>() as u64));
         }
         let len = (self.ptr.len() / size) as usize;
         Ok(Buffer::from_ptr(self.ptr.clone(), len, self.device.clone()))

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use perpetua_ir::front::rust::GpuType;
 
@@ -278,6 +278,10 @@ macro_rules! by_words {
         } else if at.is_multiple_of(4) {
             type $word = u32;
             type $atomic = AtomicU32;
+            $each
+        } else if at.is_multiple_of(2) {
+            type $word = u16;
+            type $atomic = AtomicU16;
             $each
         } else {
             type $word = u8;

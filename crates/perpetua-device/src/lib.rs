@@ -37,6 +37,7 @@ pub mod device;
 pub mod dim;
 pub mod info;
 
+mod adopt;
 pub mod buffer;
 pub mod dynamic;
 pub mod host_buffer;
@@ -101,7 +102,7 @@ pub use modules::DEFAULT_MODULES;
 pub use null::NullBackend;
 pub use overlap::Overlap;
 pub use perpetua_ir::front::rust::GpuType;
-pub use ptr::{DeviceMemory, DevicePtr, HostBytes, MemoryKind, PoolStats};
+pub use ptr::{DeviceMemory, DevicePtr, HostBytes, MemoryKind, Owner, PoolStats};
 pub use select::{
     BackendEntry, OpenBackend, backends, open_backend, register_backend, select_backend, select_backend_async,
 };

@@ -29,6 +29,15 @@ pub struct NativeKernel {
     pub prepare: NativePrepare,
 }
 
+/// Who else may access the buffers of a launch while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Nobody stores to them, and nobody reaches those that the launch may store to.
+    Alone,
+    /// Anybody, by relaxed atomic accesses.
+    Shared,
+}
+
 /// A launch that was made ready: its lanes, divided into slabs.
 ///
 /// # Safety
@@ -42,11 +51,14 @@ pub unsafe trait PreparedLaunch: Send + Sync {
     ///
     /// # Safety
     /// The caller guarantees that the arguments that the launch was made ready with match the signature (order, kinds,
-    /// element layouts), that no two of them share bytes but those of which it was told, and that each buffer's memory is valid and initialised for the call. Each slab is run once for a
-    /// launch, in any order, possibly by several threads at the same time. Other threads may access the same buffers
-    /// at the same time (other slabs of this launch, other streams): the body must not make references to elements
-    /// that others may write, and accesses that can race must be relaxed atomic ones.
-    unsafe fn run(&self, slabs: Range<u64>) -> Result<(), Box<Fault>>;
+    /// element layouts), that no two of them share bytes but those of which it was told, and that each buffer's memory is valid
+    /// and initialised for the call. Each slab is run once for a launch, in any order, possibly by several threads at the same
+    /// time, all with the same `sharing`, which is true. Other threads may run other slabs of this launch at the same time, and
+    /// may do what `sharing` says: the body must not make references to elements that others may write, and accesses that can
+    /// race must be relaxed atomic ones.
+    ///
+    /// It ends by itself: the body waits for no other work, since that may wait until this has ended.
+    unsafe fn run(&self, slabs: Range<u64>, sharing: Sharing) -> Result<(), Box<Fault>>;
 
     /// What the slabs access; `None` where that is not known.
     fn footprints(&self) -> Option<&[Footprint]>;

@@ -73,6 +73,11 @@ pub unsafe trait DeviceMemory: MaybeSend + MaybeSync + 'static {
     fn host_ptr(&self) -> Option<NonNull<u8>>;
 }
 
+/// Who owns memory or a stream that a device has [adopted](crate::Device::adopt): dropping it gives that back.
+pub trait Owner: MaybeSend + MaybeSync + 'static {}
+
+impl<T: MaybeSend + MaybeSync + 'static> Owner for T {}
+
 /// A run of bytes in device memory, which it keeps alive. Cheap to clone.
 #[derive(Clone)]
 pub struct DevicePtr {
@@ -158,7 +163,13 @@ impl DevicePtr {
         })
     }
 
-    /// Whether the two share bytes.
+    /// What the alignment of the first byte can be told from: its address, or, where devices have none, its offset in the
+    /// allocation, which is aligned to 256.
+    pub fn place(&self) -> u64 {
+        self.address().unwrap_or(self.offset)
+    }
+
+    /// Whether the two share bytes. Memory that was adopted twice, or that is part of other memory, is found by its address.
     pub fn overlaps(&self, other: &DevicePtr) -> bool {
         let Some((own, others)) = self.places(other) else {
             return false;

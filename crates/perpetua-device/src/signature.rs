@@ -392,11 +392,11 @@ impl Signature {
             });
         }
         let align = u64::from(align.max(1));
-        if !arg.ptr.offset().is_multiple_of(align) && arg.len != 0 {
+        if !arg.ptr.place().is_multiple_of(align) && arg.len != 0 {
             return Err(Error::Alignment {
                 operation: "launch",
                 subject: format!("argument {index} of kernel `{}`", self.name),
-                found: arg.ptr.offset(),
+                found: arg.ptr.place(),
                 needed: align,
             });
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use perpetua_device::future::block_on;
 use perpetua_device::native::{
-    Footprint, NativeArg, NativeKernel, NativeLaunch, NativePrepare, PreparedLaunch,
+    Footprint, NativeArg, NativeKernel, NativeLaunch, NativePrepare, PreparedLaunch, Sharing,
 };
 use perpetua_device::*;
 use perpetua_ir::fault::Fault;
@@ -42,7 +42,7 @@ unsafe impl PreparedLaunch for Step {
         None
     }
 
-    unsafe fn run(&self, blocks: Range<u64>) -> Result<(), Box<Fault>> {
+    unsafe fn run(&self, blocks: Range<u64>, _: Sharing) -> Result<(), Box<Fault>> {
         (self.before)();
         let lanes = self.block.count();
         let x = std::ptr::with_exposed_provenance_mut::<u32>(self.x);
@@ -98,7 +98,8 @@ fn within_a_minute(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result
 }
 
 const SMALL: usize = 100;
-const LARGE: usize = 200_000;
+// ThreadSanitizer takes a hundred times as long.
+const LARGE: usize = if cfg!(perpetua_tsan) { 17_000 } else { 200_000 };
 
 #[test]
 fn many_threads_share_one_stream() -> Result<()> {

@@ -3,10 +3,14 @@
 
 use std::error::Error;
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use cudarc::driver::sys;
 use libtest_mimic::{Arguments, Failed, Trial};
-use perpetua_device::{AdapterType, BackendKind, Device, LaunchConfig, conformance};
-use perpetua_ir::ir::{Effect, KernelBuilder, PrintFormat, PrintPiece, Scalar};
+use perpetua_device::{AdapterType, BackendKind, Device, LaunchConfig, MemoryKind, args, conformance};
+use perpetua_ir::ir::{Access, Axis, Effect, KernelBuilder, Place, PrintFormat, PrintPiece, Scalar, Type};
+use perpetua_ir::ops::BinaryOp;
 use perpetua_ir::testing::Config;
 use perpetua_ir::verify::verify;
 
@@ -103,6 +107,135 @@ impl Bug {
             Err(other) => Err(format!("failed in another way: {}", other.0).into()),
         }
     }
+}
+
+/// What the raw driver gave, and whether it has it back.
+struct Theirs {
+    address: u64,
+    stream: sys::CUstream,
+    freed: Arc<AtomicBool>,
+}
+
+// SAFETY: the driver's handles may be used from any thread.
+unsafe impl Send for Theirs {}
+// SAFETY: as above.
+unsafe impl Sync for Theirs {}
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        // SAFETY: both came from the driver and are given back once; nobody uses them any more.
+        let codes = unsafe {
+            [
+                sys::cuMemFree_v2(self.address),
+                sys::cuStreamDestroy_v2(self.stream),
+            ]
+        };
+        let is_freed = codes == [sys::CUresult::CUDA_SUCCESS; 2];
+        // Relaxed: the test reads it on the same thread, or after waiting.
+        self.freed.store(is_freed, Ordering::Relaxed);
+    }
+}
+
+fn driver(code: sys::CUresult) -> Result<(), Failed> {
+    match code {
+        sys::CUresult::CUDA_SUCCESS => Ok(()),
+        other => Err(format!("the driver says {other:?}").into()),
+    }
+}
+
+/// Memory and a stream of the raw driver's: a kernel of ours runs on them, between copies of the driver's, in order.
+fn adopts() -> Result<(), Failed> {
+    const LEN: usize = 1 << 20;
+    let device = Device::new(BackendKind::Cuda, 0)?;
+    let (mut handle, mut context) = (0, std::ptr::null_mut());
+    let mut theirs = Theirs {
+        address: 0,
+        stream: std::ptr::null_mut(),
+        freed: Arc::default(),
+    };
+    let mut values: Vec<u32> = (0..LEN as u32).collect();
+    // SAFETY: pointers are writable; the context, which the device keeps, is made current before what needs it; memory and
+    // vector have `LEN` words.
+    unsafe {
+        driver(sys::cuDeviceGet(&raw mut handle, 0))?;
+        driver(sys::cuDevicePrimaryCtxRetain(&raw mut context, handle))?;
+        driver(sys::cuCtxSetCurrent(context))?;
+        driver(sys::cuMemAlloc_v2(&raw mut theirs.address, LEN * 4))?;
+        driver(sys::cuStreamCreate(&raw mut theirs.stream, 1))?;
+        driver(sys::cuMemcpyHtoDAsync_v2(
+            theirs.address,
+            values.as_ptr().cast(),
+            LEN * 4,
+            theirs.stream,
+        ))?;
+    }
+    let (address, stream, freed) = (theirs.address, theirs.stream, Arc::clone(&theirs.freed));
+    let theirs = Arc::new(theirs);
+    let mut k = KernelBuilder::new("double");
+    let x = k.buffer("x", Type::U32, Access::ReadWrite);
+    let i = k.global_id(Axis::X)?;
+    let v = k.load(Place::element(x, i))?;
+    let v = k.binary(BinaryOp::Add, v, v)?;
+    k.store(Place::element(x, i), v)?;
+    let double = device.compile_ir(&verify(k.finish())?)?;
+    // SAFETY: `theirs` keeps both; all work goes to their stream.
+    let (buffer, ours) = unsafe {
+        (
+            device.adopt::<u32>(address, LEN, Arc::clone(&theirs))?,
+            device.adopt_stream(stream.expose_provenance() as u64, theirs)?,
+        )
+    };
+    let before = device.pool_stats(MemoryKind::Device);
+    ours.launch(&double, LaunchConfig::linear(LEN, 256), args![&buffer])?;
+    let graph =
+        ours.capture(|stream| stream.launch(&double, LaunchConfig::linear(LEN, 256), args![&buffer]))?;
+    graph.launch(&ours)?;
+    // SAFETY: as above. The copy is behind our work, since the stream is one.
+    unsafe {
+        driver(sys::cuMemcpyDtoHAsync_v2(
+            values.as_mut_ptr().cast(),
+            address,
+            LEN * 4,
+            stream,
+        ))?;
+        driver(sys::cuStreamSynchronize(stream))?;
+    }
+    let wrong = values.iter().enumerate().find(|(i, v)| **v != 4 * *i as u32);
+    if let Some((i, value)) = wrong {
+        return Err(format!("element {i} is {value}").into());
+    }
+    if device.pool_stats(MemoryKind::Device).in_use != before.in_use {
+        return Err("the pool counts adopted memory".into());
+    }
+    // Both leave while work is in flight, which keeps the memory.
+    for _ in 0..100 {
+        graph.launch(&ours)?;
+    }
+    drop((buffer, graph));
+    ours.synchronize()?;
+    if freed.load(Ordering::Relaxed) {
+        return Err("the stream, which is adopted too, keeps the owner".into());
+    }
+    drop(ours);
+    if !freed.load(Ordering::Relaxed) {
+        return Err("the owner was not dropped, or could not free".into());
+    }
+    // SAFETY: each of these fails.
+    let errors = unsafe {
+        [
+            device
+                .adopt::<u32>(values.as_ptr().expose_provenance() as u64, LEN, ())
+                .map(drop),
+            device.adopt_stream(2, ()).map(drop),
+        ]
+    };
+    for error in errors {
+        if !matches!(error, Err(perpetua_device::Error::InvalidState { .. })) {
+            return Err(format!("expected an error of state: {error:?}").into());
+        }
+    }
+    // SAFETY: retained above.
+    unsafe { driver(sys::cuDevicePrimaryCtxRelease_v2(handle)) }
 }
 
 /// Names the backend on which this program, started by itself, is to print and do nothing else.
@@ -204,6 +337,7 @@ fn main() -> ExitCode {
         |n| passes(BackendKind::Cuda, n),
         0,
     ));
+    trials.push(trial("adopts: cuda".into(), BackendKind::Cuda, |_| adopts(), 0));
     for (name, kind) in [
         ("prints: cpu", BackendKind::Cpu),
         ("prints: cuda", BackendKind::Cuda),

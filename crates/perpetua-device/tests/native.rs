@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use perpetua_device::native::{Footprint, NativeArg, NativeKernel, NativeLaunch, PreparedLaunch};
+use perpetua_device::native::{Footprint, NativeArg, NativeKernel, NativeLaunch, PreparedLaunch, Sharing};
 use perpetua_device::*;
 use perpetua_ir::fault::{Fault, FaultSite};
 use perpetua_ir::ir::{Access, FaultKind, Param, ParamKind, Scalar, Type};
@@ -46,7 +46,7 @@ unsafe impl PreparedLaunch for Scale {
         None
     }
 
-    unsafe fn run(&self, blocks: Range<u64>) -> Result<(), Box<Fault>> {
+    unsafe fn run(&self, blocks: Range<u64>, _: Sharing) -> Result<(), Box<Fault>> {
         let Scale {
             x, len, scale, block, ..
         } = *self;

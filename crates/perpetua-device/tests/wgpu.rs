@@ -3,6 +3,8 @@
 
 use std::error::Error as StdError;
 
+use perpetua_device::future::block_on;
+use perpetua_device::wgpu::interop;
 use perpetua_device::{
     BackendKind, CompileOptions, Device, Error, GpuBackend, Kernel, KernelSource, LaunchConfig, MemoryKind,
     WgpuBackend, args,
@@ -41,6 +43,56 @@ fn adapters_are_listed_and_described() -> Outcome {
     }
     let missing = backend.device_info(99).map(drop);
     assert!(matches!(missing, Err(Error::DeviceNotFound { index: 99, .. })));
+    Ok(())
+}
+
+#[test]
+fn a_buffer_of_somebody_elses_is_used_as_it_is() -> Outcome {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+    let adapter = block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()))?;
+    let open = || block_on(adapter.request_device(&interop::device_descriptor(&adapter)));
+    let (wgpu_device, queue) = open()?;
+    let device = block_on(interop::adopt(&adapter, &wgpu_device, &queue))?;
+    let all = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+    let create = |on: &wgpu::Device, size: u64, usage| {
+        on.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size,
+            usage,
+            mapped_at_creation: false,
+        })
+    };
+    let theirs = create(&wgpu_device, 400, all);
+    queue.write_buffer(&theirs, 0, &[1; 400]);
+    let before = device.pool_stats(MemoryKind::Device);
+    let ours = interop::adopt_buffer::<u32>(&device, &theirs)?;
+    assert_eq!(device.pool_stats(MemoryKind::Device), before);
+    assert_eq!(ours.read()?, [0x0101_0101; 100]);
+    let x = device.full(100, 3u32)?;
+    let affine = text(&device, "affine")?;
+    // SAFETY: the text has these two buffers and values.
+    unsafe {
+        device.default_stream().launch_unchecked(
+            &affine,
+            LaunchConfig::linear(100, 64),
+            args![&x, &ours, 2u32, 1u32],
+        )?;
+    }
+    assert_eq!(ours.read()?, [7; 100]);
+    drop(ours);
+    queue.write_buffer(&theirs, 0, &[2; 400]);
+    assert_eq!(interop::adopt_buffer::<u8>(&device, &theirs)?.read()?, [2; 400]);
+    let (other, _) = open()?;
+    let refused = |buffer: wgpu::Buffer| interop::adopt_buffer::<u32>(&device, &buffer).map(drop);
+    let wrong = refused(create(&other, 400, all));
+    assert!(matches!(wrong, Err(Error::WrongDevice { .. })), "{wrong:?}");
+    let unusable = refused(create(&wgpu_device, 400, wgpu::BufferUsages::STORAGE));
+    assert!(
+        matches!(unusable, Err(Error::InvalidState { .. })),
+        "{unusable:?}"
+    );
+    let foreign = interop::adopt_buffer::<u32>(&Device::new(BackendKind::Null, 0)?, &theirs).map(drop);
+    assert!(matches!(foreign, Err(Error::WrongDevice { .. })), "{foreign:?}");
     Ok(())
 }
 

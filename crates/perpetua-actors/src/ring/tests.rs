@@ -120,7 +120,7 @@ proptest! {
 
 #[test]
 fn one_to_one_keeps_order_across_threads() {
-    const MESSAGES: u64 = 300_000;
+    const MESSAGES: u64 = if cfg!(perpetua_tsan) { 20_000 } else { 300_000 };
     let (mut producer, mut consumer) = spsc::ring::<[u64; 3]>(64).unwrap();
     let sender = thread::spawn(move || {
         let mut next = 0;
@@ -155,7 +155,7 @@ fn one_to_one_keeps_order_across_threads() {
 
 #[test]
 fn many_to_one_keeps_each_senders_order_and_loses_nothing_when_closed() {
-    const MESSAGES: u64 = 60_000;
+    const MESSAGES: u64 = if cfg!(perpetua_tsan) { 6_000 } else { 60_000 };
     let (producer, mut consumer) = mpsc::ring::<(u64, u64)>(32).unwrap();
     let senders: Vec<_> = (0..4)
         .map(|sender| {

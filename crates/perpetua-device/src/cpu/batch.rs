@@ -1,15 +1,17 @@
 //! Launches of one graph that follow one another: run by one team of threads, without handing work over in between.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use perpetua_ir::fault::Fault;
 
+use super::claims::Span;
 use super::launch::Launch;
 use super::team::{self, Member, Progress};
 use super::threads;
 use super::wavefront::Wavefront;
 use crate::error::{Error, Result};
-use crate::native::PreparedLaunch;
+use crate::native::{PreparedLaunch, Sharing};
 
 /// Lanes of a launch for which one thread is faster than two that wait for each other.
 const ALONE: u64 = 4 << 10;
@@ -21,6 +23,9 @@ pub(super) struct Batch {
     cache: u64,
     // Made at the first run; `None` where each launch waits for the one before.
     wavefront: OnceLock<Option<Wavefront>>,
+    native: bool,
+    // The memory that its launches touch, each part once.
+    spans: OnceLock<Vec<Span>>,
 }
 
 /// The fault of the earliest launch that had one.
@@ -46,9 +51,11 @@ impl First {
 impl Batch {
     pub(super) fn new(launches: Vec<Arc<Launch>>, cache: u64) -> Batch {
         Batch {
+            native: launches.iter().all(|launch| launch.is_native()),
             launches,
             cache,
             wavefront: OnceLock::new(),
+            spans: OnceLock::new(),
         }
     }
 
@@ -57,21 +64,46 @@ impl Batch {
         self.launches.len()
     }
 
+    /// Whether all have native code.
+    pub(super) fn is_native(&self) -> bool {
+        self.native
+    }
+
     pub(super) fn is_small(&self) -> bool {
         Launch::are_small(&self.launches)
     }
 
+    /// Finds out what [`spans`](Batch::spans) has to say.
+    pub(super) fn make_ready(&self) {
+        self.spans.get_or_init(|| {
+            let mut all = HashSet::new();
+            for launch in &self.launches {
+                launch.make_ready();
+                launch.spans(&mut |span| {
+                    all.insert(span);
+                });
+            }
+            all.into_iter().collect()
+        });
+    }
+
+    /// What memory it touches.
+    pub(super) fn spans(&self) -> &[Span] {
+        self.spans.get().map_or(&[], Vec::as_slice)
+    }
+
     /// Runs all launches, whatever becomes of some; gives the first error.
-    pub(super) fn run(&self) -> Result<()> {
+    pub(super) fn run(&self, sharing: Sharing) -> Result<()> {
+        let together = |launch: &Arc<Launch>| launch.lanes() > 0 && !launch.reaches_host();
         let prepared: Option<Vec<&Arc<dyn PreparedLaunch>>> = self
             .launches
             .iter()
-            .map(|launch| launch.prepared().filter(|_| launch.lanes() > 0))
+            .map(|launch| launch.prepared().filter(|_| together(launch)))
             .collect();
-        let Some(prepared) = prepared else {
+        let Some(prepared) = prepared.filter(|_| sharing == Sharing::Alone) else {
             let mut first = Ok(());
             for launch in &self.launches {
-                first = first.and(launch.run());
+                first = first.and(launch.run(sharing));
             }
             return first;
         };
@@ -81,7 +113,7 @@ impl Batch {
         if alone || self.launches.iter().all(is_alone) {
             for (i, launch) in prepared.iter().enumerate() {
                 // SAFETY: as in `shares`.
-                first.note(i, unsafe { launch.run(0..launch.slabs()) });
+                first.note(i, unsafe { launch.run(0..launch.slabs(), sharing) });
             }
             return first.result();
         }
@@ -110,9 +142,9 @@ fn shares(launches: &[&Arc<dyn PreparedLaunch>], member: &Member<'_>, first: &Fi
         let slabs = u128::from(launch.slabs());
         let bound = |number: usize| (slabs * number as u128 / member.count as u128) as u64;
         // SAFETY: the launch's arguments passed the signature's check (`KernelFunction::launch`'s contract), their memory is
-        // kept alive by the batch and initialised (host pools give such). Members' shares have nothing in common, and a
+        // kept alive by the batch and initialised (host pools give such), and claimed for it alone. Members' shares have nothing in common, and a
         // launch begins when all have ended the one before.
-        let result = unsafe { launch.run(bound(member.number)..bound(member.number + 1)) };
+        let result = unsafe { launch.run(bound(member.number)..bound(member.number + 1), Sharing::Alone) };
         first.note(i, result);
         if !member.meet() {
             return;
@@ -149,7 +181,7 @@ fn waves(
                     // SAFETY: as in `shares`; the ticks' slabs of a launch have nothing in common and are all, and slabs
                     // that conflict with those of earlier launches run after them, as `wavefront` argues: earlier groups
                     // have ended this tick, and launches of this one run in order.
-                    first.note(i, unsafe { launches[i].run(slabs) });
+                    first.note(i, unsafe { launches[i].run(slabs, Sharing::Alone) });
                 }
             }
             if let Some(own) = progress.get(number) {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use perpetua_ir::back::Capability;
 
+use super::claims::Claims;
 use super::stream::{CpuStream, Queue};
 use super::{compile, simd, threads};
 use crate::backend::{CompiledKernel, GpuBackend, GpuContext, GpuStream};
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::future::{BoxFuture, ready};
 use crate::host::{self, HostPools};
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
-use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
+use crate::ptr::{ContextId, DevicePtr, MemoryKind, Owner, PoolStats};
 use crate::residency::ResidencyGate;
 use crate::source::{CompileOptions, KernelSource};
 
@@ -112,6 +113,9 @@ pub(super) struct Shared {
     races: AtomicBool,
     cache: AtomicU64,
     queues: Mutex<Vec<Weak<Queue>>>,
+    pub(super) claims: Claims,
+    // Whether there were ever two streams at the same time.
+    several: AtomicBool,
 }
 
 impl Shared {
@@ -140,6 +144,12 @@ impl Shared {
         self.cache.load(Ordering::Relaxed)
     }
 
+    /// Whether work of several streams may meet, so that it must claim its memory. Asked under a queue's lock.
+    pub(super) fn must_claim(&self) -> bool {
+        // Relaxed: the queue's lock orders it, as `new_stream` says.
+        self.several.load(Ordering::Relaxed)
+    }
+
     fn queues(&self) -> Vec<Arc<Queue>> {
         let mut queues = self.queues.lock().unwrap_or_else(|e| e.into_inner());
         queues.retain(|q| q.strong_count() != 0);
@@ -150,6 +160,12 @@ impl Shared {
         let stream = CpuStream::new(Arc::clone(self));
         let mut queues = self.queues.lock().unwrap_or_else(|e| e.into_inner());
         queues.retain(|q| q.strong_count() != 0);
+        // Relaxed: what a queue begins from here on is claimed, for it asks under its lock, which `finish_unclaimed` takes
+        // after this. What has begun before ends first.
+        if !queues.is_empty() && !self.several.swap(true, Ordering::Relaxed) {
+            let before = queues.iter().filter_map(Weak::upgrade);
+            before.for_each(|queue| queue.finish_unclaimed());
+        }
         queues.push(Arc::downgrade(stream.queue()));
         Arc::new(stream)
     }
@@ -193,6 +209,8 @@ impl CpuContext {
             races: AtomicBool::new(false),
             cache: AtomicU64::new(simd::cache()),
             queues: Mutex::default(),
+            claims: Claims::default(),
+            several: AtomicBool::new(false),
         });
         CpuContext {
             pools: HostPools::new(id, BackendKind::Cpu),
@@ -224,6 +242,12 @@ impl GpuContext for CpuContext {
     fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<DevicePtr> {
         self.shared.alive()?;
         self.pools.of(kind).allocate(bytes)
+    }
+
+    unsafe fn adopt(&self, address: u64, bytes: u64, owner: Box<dyn Owner>) -> Result<DevicePtr> {
+        self.shared.alive()?;
+        // SAFETY: the caller promises the same.
+        unsafe { self.pools.of(MemoryKind::Device).adopt(address, bytes, owner) }
     }
 
     fn pool_stats(&self, kind: MemoryKind) -> PoolStats {

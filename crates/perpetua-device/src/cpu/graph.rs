@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::batch::Batch;
 use super::launch::Launch;
-use super::stream::Work;
+use super::work::Work;
 use crate::backend::GpuGraph;
 use crate::ptr::ContextId;
 
@@ -66,7 +66,7 @@ impl GpuGraph for CpuGraph {
         let count = |w: &Work| match w {
             Work::Transfer(_) | Work::Launch(_) => 1,
             Work::Batch(batch) => batch.len(),
-            Work::Read(_) | Work::Mark(_) | Work::Wait(_) => 0,
+            Work::Read(_) | Work::Fetch(_) | Work::Mark(_) | Work::Wait(_) => 0,
         };
         self.work.iter().map(count).sum()
     }

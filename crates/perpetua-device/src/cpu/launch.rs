@@ -10,24 +10,26 @@ use std::time::Instant;
 
 use perpetua_ir::back::Capability;
 use perpetua_ir::interp::{self, InterpError, Interpreter};
-use perpetua_ir::ir::{Param, ParamKind};
+use perpetua_ir::ir::{Access, Param, ParamKind};
 use perpetua_ir::pass::checks::make_explicit;
 use perpetua_ir::verify::{Verified, verify};
 
+use super::claims::Span;
 use super::device::{SUBGROUP, Shared};
+use super::stream::CpuStream;
 #[cfg(not(target_arch = "wasm32"))]
 use super::stream::Queue;
-use super::stream::{CpuStream, Work};
 use super::threads;
+use super::work::Work;
 use crate::backend::{GpuStream, KernelFunction, Launch as Configured};
 use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::fault::{FaultRegistry, KernelSites, SiteRange};
 use crate::host::raw;
 use crate::info::BackendKind;
-use crate::native::{NativeArg, NativeKernel, NativeLaunch, PreparedLaunch};
+use crate::native::{NativeArg, NativeKernel, NativeLaunch, PreparedLaunch, Sharing};
 use crate::overlap::Overlap;
-use crate::ptr::{ContextId, DevicePtr};
+use crate::ptr::{ContextId, DevicePtr, MemoryKind};
 use crate::signature::{KernelArg, Signature, ValueArg};
 
 /// Launches of up to this many lanes run at once on an idle stream, on the calling thread alone: handing work to other
@@ -220,8 +222,8 @@ impl Arg {
         match self {
             Arg::Buffer(ptr, _) => {
                 // SAFETY: the memory is kept alive by `self`, initialised (host pools give such), and as long as the
-                // pointer says. Accesses beside launches are copies, which are ordered with launches by their stream;
-                // what other streams do meanwhile leaves unspecified bytes, as `Transfer::run` tells.
+                // pointer says. What other streams and the host do with it meanwhile is atomic: copies are
+                // (`host::racing`), and native launches that are not wait (`claims`).
                 let buffer = unsafe { interp::BufferRef::from_raw(start(ptr), ptr.len() as usize) };
                 interp::Arg::Buffer(buffer)
             }
@@ -249,6 +251,11 @@ impl Launch {
     /// Whether it may run for ever, beside all others.
     pub(super) fn stays(&self) -> bool {
         self.function.0.resident.is_some()
+    }
+
+    /// Whether it has native code, which waits for no other work.
+    pub(super) fn is_native(&self) -> bool {
+        self.function.0.native.is_some()
     }
 
     /// Whether it is done sooner than handed to other threads.
@@ -287,24 +294,52 @@ impl Launch {
         }
     }
 
-    pub(super) fn run(&self) -> Result<()> {
+    pub(super) fn run(&self, sharing: Sharing) -> Result<()> {
         if self.lanes() == 0 {
             return Ok(());
         }
         match self.prepared() {
-            Some(prepared) => self.run_native(&**prepared),
+            Some(prepared) if self.reaches_host() => self.run_native(&**prepared, Sharing::Shared),
+            Some(prepared) => self.run_native(&**prepared, sharing),
             None => self.interpret(),
         }
     }
 
-    /// The launch made ready as native code; `None` where it runs in the interpreter.
-    pub(super) fn prepared(&self) -> Option<&Arc<dyn PreparedLaunch>> {
-        let inner = &*self.function.0;
-        let native = inner.native.as_ref()?;
-        if inner.verified.is_some() && inner.shared.detects_races() {
-            return None;
+    /// What memory it touches, once it is ready.
+    pub(super) fn spans(&self, add: &mut dyn FnMut(Span)) {
+        let plain = self.ready.get().is_some_and(Option::is_some) && !self.reaches_host();
+        for (arg, param) in self.args.iter().zip(self.function.0.signature.params()) {
+            if let (Arg::Buffer(ptr, _), ParamKind::Buffer { access, .. }) = (arg, &param.kind) {
+                let stores = *access != Access::Read;
+                Span::new(ptr, stores, plain).into_iter().for_each(&mut *add);
+            }
         }
-        self.ready.get_or_init(|| self.prepare(native)).as_ref()
+    }
+
+    /// Whether some of its memory is the host's too, which accesses it when it likes.
+    pub(super) fn reaches_host(&self) -> bool {
+        let is_host = |arg: &Arg| matches!(arg, Arg::Buffer(ptr, _) if ptr.kind() != MemoryKind::Device);
+        self.args.iter().any(is_host)
+    }
+
+    /// The launch made ready as native code; `None` where it runs in the interpreter, and before
+    /// [`make_ready`](Launch::make_ready).
+    pub(super) fn prepared(&self) -> Option<&Arc<dyn PreparedLaunch>> {
+        self.ready.get()?.as_ref().filter(|_| !self.is_watched())
+    }
+
+    // Whether it runs in the interpreter that looks for races.
+    fn is_watched(&self) -> bool {
+        self.function.0.verified.is_some() && self.function.0.shared.detects_races()
+    }
+
+    /// Makes it ready as native code, where it has such and none else is asked for.
+    pub(super) fn make_ready(&self) {
+        if let Some(native) = &self.function.0.native
+            && !self.is_watched()
+        {
+            self.ready.get_or_init(|| self.prepare(native));
+        }
     }
 
     fn prepare(&self, native: &NativeKernel) -> Option<Arc<dyn PreparedLaunch>> {
@@ -364,12 +399,13 @@ impl Launch {
         inner.interpreter()?.launch(&config).map_err(|e| inner.error(e))
     }
 
-    fn run_native(&self, prepared: &dyn PreparedLaunch) -> Result<()> {
+    fn run_native(&self, prepared: &dyn PreparedLaunch, sharing: Sharing) -> Result<()> {
         let slabs = prepared.slabs();
         let run = |from: u64, to: u64| {
             // SAFETY: the launch's arguments passed the signature's check, and it was told which share bytes
-            // (`KernelFunction::launch`'s contract), their memory is kept alive by `self.args` and initialised (host pools give such).
-            unsafe { prepared.run(from..to) }
+            // (`KernelFunction::launch`'s contract), their memory is kept alive by `self.args` and initialised (host pools give
+            // such). `sharing` is what the claim on that memory says.
+            unsafe { prepared.run(from..to, sharing) }
         };
         let tells = TELLING.contains(&self.lanes());
         let spent = AtomicU64::new(0);

@@ -7,6 +7,7 @@
 //! In a browser there are no threads: all work runs within the call that submits it.
 
 mod batch;
+mod claims;
 mod compile;
 mod device;
 mod event;
@@ -17,6 +18,7 @@ mod stream;
 mod team;
 mod threads;
 mod wavefront;
+mod work;
 
 use crate::backend::GpuBackend;
 use crate::future::ready;

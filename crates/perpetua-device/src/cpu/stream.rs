@@ -5,6 +5,8 @@
 //! deferred), or a thread that waits for the queue. Each notifies the condition variable when it stops running, so a waiter
 //! either helps or sleeps until there is something to see. Work can be counted, not found: number `n` has ended
 //! when `finished >= n`.
+//!
+//! Queues run beside each other. What work of several accesses at the same time is claimed (`claims`).
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -13,87 +15,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
-use super::batch::Batch;
 use super::device::Shared;
 use super::event::{CpuEvent, Mark};
 use super::graph::CpuGraph;
-use super::launch::Launch;
-use super::threads;
-use crate::backend::{GpuEvent, GpuGraph, GpuStream, check_owner};
+use super::work::{Fetching, Reading, Work};
+use crate::backend::{GpuEvent, GpuGraph, GpuStream, check_owner, check_sizes};
 use crate::error::{Error, Result};
 use crate::future::BoxFuture;
-use crate::host::{self, Transfer};
+use crate::host::Transfer;
 use crate::info::BackendKind;
 use crate::ptr::{ContextId, DevicePtr, HostBytes};
-
-/// Transfers of up to this many bytes run at once on an idle stream (some 20 us).
-const INLINE_BYTES: u64 = 256 << 10;
-
-/// Submitted or captured work.
-#[derive(Clone)]
-pub(super) enum Work {
-    Transfer(Transfer),
-    Launch(Arc<Launch>),
-    Batch(Arc<Batch>),
-    Read(Arc<Reading>),
-    Mark(Arc<Mark>),
-    Wait(Arc<Mark>),
-}
-
-impl Work {
-    // Whether it is done sooner than handed to another thread.
-    fn is_small(&self) -> bool {
-        match self {
-            // Without threads all work runs at once.
-            _ if cfg!(target_arch = "wasm32") => true,
-            Work::Transfer(t) => t.len() <= INLINE_BYTES,
-            Work::Launch(launch) => launch.is_small(),
-            Work::Batch(batch) => batch.is_small(),
-            Work::Read(reading) => reading.src.len() <= INLINE_BYTES,
-            Work::Mark(_) => true,
-            Work::Wait(mark) => mark.is_reached(),
-        }
-    }
-
-    // Whether this thread may run it.
-    fn may_run_here(&self) -> bool {
-        if let Work::Launch(launch) = self
-            && launch.stays()
-        {
-            return false;
-        }
-        matches!(self, Work::Transfer(_) | Work::Read(_) | Work::Mark(_))
-            || self.is_small()
-            || threads::may_spread()
-    }
-
-    fn run(&self, own: ContextId) -> Result<()> {
-        match self {
-            Work::Transfer(transfer) => transfer.run(),
-            Work::Launch(launch) => launch.run()?,
-            Work::Batch(batch) => batch.run()?,
-            Work::Read(reading) => reading.run(own)?,
-            Work::Mark(mark) => mark.reach(),
-            Work::Wait(mark) => mark.wait(),
-        }
-        Ok(())
-    }
-}
-
-/// A copy to the host for a future to take.
-pub(super) struct Reading {
-    src: DevicePtr,
-    bytes: Mutex<Vec<u8>>,
-}
-
-impl Reading {
-    fn run(&self, own: ContextId) -> Result<()> {
-        let mut bytes = vec![0; self.src.len() as usize];
-        host::read(own, &self.src, &mut bytes)?;
-        *self.bytes.lock().unwrap_or_else(|e| e.into_inner()) = bytes;
-        Ok(())
-    }
-}
 
 /// A stream's work.
 pub(super) struct Queue {
@@ -106,6 +37,8 @@ pub(super) struct Queue {
 struct State {
     pending: VecDeque<Work>,
     running: bool,
+    // Whether what runs has claimed no memory.
+    unclaimed: bool,
     submitted: u64,
     finished: u64,
     // The first unreported error of finished work.
@@ -134,12 +67,26 @@ impl Queue {
     }
 
     // Runs one piece of work, already taken off the queue, with `running` set and the lock open meanwhile.
-    fn execute<'a>(&'a self, mut state: Guard<'a>, work: &Work) -> Guard<'a> {
-        state.running = true;
+    fn execute<'a>(&'a self, state: Guard<'a>, work: &Work) -> Guard<'a> {
+        self.try_execute(state, work, true).0
+    }
+
+    // The same; unless `patient`, it is not run (and the second part is false) where other streams' work has to be waited for.
+    fn try_execute<'a>(&'a self, mut state: Guard<'a>, work: &Work, patient: bool) -> (Guard<'a>, bool) {
+        let must_claim = !work.ends_by_itself() || self.shared.must_claim();
+        (state.running, state.unclaimed) = (true, !must_claim);
         drop(state);
+        let mut has_run = true;
+        let run = || match work.claim(&self.shared, must_claim, patient) {
+            Some((sharing, _claim)) => work.run(self.shared.id, sharing),
+            None => {
+                has_run = false;
+                Ok(())
+            }
+        };
         // A panic here is a kernel's (native code that breaks its contract): it must not leave the queue running for ever.
         let result = self.shared.alive().and_then(|()| {
-            catch_unwind(AssertUnwindSafe(|| work.run(self.shared.id))).unwrap_or_else(|cause| {
+            catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|cause| {
                 Err(Error::Driver {
                     backend: BackendKind::Cpu,
                     operation: "running a kernel".into(),
@@ -147,6 +94,11 @@ impl Queue {
                 })
             })
         });
+        if !has_run {
+            let mut state = self.lock();
+            state.running = false;
+            return (state, false);
+        }
         if let (Err(_), Work::Mark(mark)) = (&result, work) {
             // A lost device reaches no mark by running, but nobody may wait for it for ever.
             mark.reach();
@@ -161,13 +113,13 @@ impl Queue {
             self.changed.notify_all();
         }
         if state.wakers.is_empty() {
-            return state;
+            return (state, true);
         }
         let wakers = std::mem::take(&mut state.wakers);
         // An executor may do anything when woken, so not under the lock.
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
-        self.lock()
+        (self.lock(), true)
     }
 
     fn submit(self: &Arc<Self>, work: Work) -> Result<u64> {
@@ -180,10 +132,17 @@ impl Queue {
         state.submitted += 1;
         let number = state.submitted;
         if !state.running && state.pending.is_empty() && work.is_small() {
-            drop(self.execute(state, &work));
-            return Ok(number);
+            // Submitting does not wait for other streams' work.
+            let (guard, has_run) = self.try_execute(state, &work, false);
+            if has_run {
+                return Ok(number);
+            }
+            state = guard;
+            // Others' may have come behind it meanwhile.
+            state.pending.push_front(work);
+        } else {
+            state.pending.push_back(work);
         }
-        state.pending.push_back(work);
         if state.sleepers != 0 {
             self.changed.notify_all();
         }
@@ -193,6 +152,35 @@ impl Queue {
         // Work must not depend on somebody waiting for it: where no thread can be had, this one does it.
         while !has_thread && self.help() {}
         Ok(number)
+    }
+
+    /// Waits until nothing runs that has claimed no memory.
+    pub(super) fn finish_unclaimed(&self) {
+        let mut state = self.lock();
+        while state.running && state.unclaimed {
+            state = self.sleep(state);
+        }
+    }
+
+    // Copies `src` to `dst`, of equal length, after all work submitted so far; waits for it.
+    fn fetch(&self, src: &DevicePtr, dst: &mut [u8]) -> Result<()> {
+        check_owner(self.shared.id, src.context_id(), "read", "the buffer")?;
+        check_sizes("read", src.len(), dst.len() as u64)?;
+        self.shared.alive()?;
+        // SAFETY: the queue runs each piece of work once, and this returns when it has: `dst` is borrowed until then.
+        let work = Work::Fetch(unsafe { Fetching::new(src, dst) });
+        let mut state = self.lock();
+        Queue::refuse_capture(&state, "read")?;
+        state.submitted += 1;
+        let number = state.submitted;
+        if !state.running && state.pending.is_empty() {
+            drop(self.execute(state, &work));
+        } else {
+            // What this thread may not run has started the queue's when it was submitted.
+            state.pending.push_back(work);
+            drop(self.wait_for(state, number));
+        }
+        self.take_error()
     }
 
     #[cfg(not(target_arch = "wasm32"))]
@@ -367,26 +355,19 @@ impl GpuStream for CpuStream {
 
     fn read(&self, src: &DevicePtr) -> BoxFuture<'static, Result<HostBytes>> {
         let queue = Arc::clone(&self.0);
-        let reading = Arc::new(Reading {
-            src: src.clone(),
-            bytes: Mutex::default(),
-        });
+        let reading = Reading::new(src);
         let submitted = check_owner(queue.shared.id, src.context_id(), "read", "the buffer")
             .and_then(|()| Queue::refuse_capture(&queue.lock(), "read"))
             .and_then(|()| queue.submit(Work::Read(Arc::clone(&reading))));
         Box::pin(async move {
             queue.finished_number(submitted?).await;
             queue.take_error()?;
-            let bytes = std::mem::take(&mut *reading.bytes.lock().unwrap_or_else(|e| e.into_inner()));
-            Ok(HostBytes::new(bytes))
+            Ok(HostBytes::new(reading.take()))
         })
     }
 
     fn read_blocking(&self, src: &DevicePtr, dst: &mut [u8]) -> Result<()> {
-        self.0.wait()?;
-        self.0.take_error()?;
-        // All earlier work has ended. Later work of other threads on this stream is in no order with this read.
-        host::read(self.0.shared.id, src, dst)
+        self.0.fetch(src, dst)
     }
 
     fn record(&self) -> Result<Arc<dyn GpuEvent>> {

@@ -11,10 +11,13 @@ use super::launch::Module;
 use super::memory::{Memory, Pool};
 use super::record::FaultRecord;
 use crate::error::{Error, Result};
-use crate::ptr::{DevicePtr, MemoryKind};
+use crate::ptr::{DevicePtr, MemoryKind, Owner};
 
 /// Host memory held for submitted work beyond this many pieces makes the stream look for work that has ended.
 const HELD: usize = 64;
+
+/// The number that means the calling thread's default stream (`CU_STREAM_PER_THREAD`).
+const PER_THREAD: u64 = 2;
 
 /// The stream itself, and what it keeps alive.
 pub(super) struct StreamCore {
@@ -33,6 +36,8 @@ pub(super) struct StreamCore {
     ended: Mutex<Vec<Launched>>,
     pub(super) capture: Mutex<Option<Capture>>,
     pub(super) capturing: AtomicBool,
+    /// Who owns the handle, where it is somebody else's.
+    owner: Option<Box<dyn Owner>>,
 }
 
 /// What a capture gathers.
@@ -104,6 +109,48 @@ impl StreamCore {
         // SAFETY: the context is current; the pointer is writable.
         let code = unsafe { sys::cuStreamCreate(&raw mut handle, flags) };
         shared.check(code, || "cuStreamCreate".into())?;
+        StreamCore::of(shared, pinned, handle, None)
+    }
+
+    /// A stream of somebody else's.
+    ///
+    /// # Safety
+    /// The handle is a stream until `owner` is dropped.
+    pub(super) unsafe fn adopt(
+        shared: &Arc<Shared>,
+        pinned: &Arc<Pool>,
+        handle: u64,
+        owner: Box<dyn Owner>,
+    ) -> Result<Arc<StreamCore>> {
+        const OPERATION: &str = "adoption of a stream";
+        if handle == PER_THREAD {
+            return Err(Error::InvalidState {
+                operation: OPERATION,
+                cause: "the per-thread default stream is a different one on each thread",
+                remedy: "give a stream that was created, or the legacy default stream",
+            });
+        }
+        shared.enter()?;
+        let handle = std::ptr::with_exposed_provenance_mut(handle as usize);
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the caller vouches for the handle; the context is current, for the legacy stream; the pointer is writable.
+        let code = unsafe { sys::cuStreamGetCtx(handle, &raw mut context) };
+        shared.check(code, || "cuStreamGetCtx".into())?;
+        if context != shared.context {
+            return Err(Error::WrongDevice {
+                operation: OPERATION,
+                subject: "the stream".into(),
+            });
+        }
+        StreamCore::of(shared, pinned, handle, Some(owner))
+    }
+
+    fn of(
+        shared: &Arc<Shared>,
+        pinned: &Arc<Pool>,
+        handle: sys::CUstream,
+        owner: Option<Box<dyn Owner>>,
+    ) -> Result<Arc<StreamCore>> {
         Ok(Arc::new(StreamCore {
             handle,
             slot: shared.take_slot(),
@@ -115,6 +162,7 @@ impl StreamCore {
             ended: Mutex::default(),
             capture: Mutex::default(),
             capturing: AtomicBool::new(false),
+            owner,
         }))
     }
 
@@ -137,21 +185,31 @@ impl StreamCore {
         Ok(event)
     }
 
-    /// Notes that submitted work uses `ptr`: orders it behind earlier users, and keeps it alive where the host reaches it.
+    /// Notes that submitted work uses `ptr`: orders it behind earlier users, and keeps it alive where the host reaches it or
+    /// somebody else owns it.
     #[inline]
     pub(super) fn use_memory(&self, ptr: &DevicePtr) -> Result<()> {
-        if let Some(memory) = ptr.downcast::<Memory>() {
-            memory.use_on(self.slot, self.handle)?;
-        }
+        let adopted = self.use_held(ptr)?;
         // Acquire: pairs with the Release in `begin_capture`.
-        if ptr.kind() != MemoryKind::Device || self.capturing.load(Ordering::Acquire) {
+        if adopted || ptr.kind() != MemoryKind::Device || self.capturing.load(Ordering::Acquire) {
             self.hold(ptr)?;
         }
         Ok(())
     }
 
+    /// The same for memory that something else keeps alive. Gives whether it is somebody else's, who must not have it back
+    /// before the work has ended.
+    #[inline]
+    pub(super) fn use_held(&self, ptr: &DevicePtr) -> Result<bool> {
+        let Some(memory) = ptr.downcast::<Memory>() else {
+            return Ok(false);
+        };
+        memory.use_on(self.slot, self.handle)?;
+        Ok(memory.is_adopted())
+    }
+
     #[cold]
-    fn hold(&self, ptr: &DevicePtr) -> Result<()> {
+    pub(super) fn hold(&self, ptr: &DevicePtr) -> Result<()> {
         if let Some(capture) = lock(&self.capture).as_mut() {
             capture.kept.push(ptr.clone());
             return Ok(());
@@ -281,10 +339,12 @@ impl Drop for StreamCore {
     fn drop(&mut self) {
         if self.shared.enter().is_ok() {
             // SAFETY: created in `new`, destroyed once; the driver finishes submitted work first. What that work uses is
-            // held until here, so wait before letting go of it.
+            // held until here, so wait before letting go of it. An adopted one lives until `owner` is dropped.
             unsafe {
                 let _ = sys::cuStreamSynchronize(self.handle);
-                let _ = sys::cuStreamDestroy_v2(self.handle);
+                if self.owner.is_none() {
+                    let _ = sys::cuStreamDestroy_v2(self.handle);
+                }
             }
         }
         self.shared.return_slot(self.slot);

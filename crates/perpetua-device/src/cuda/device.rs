@@ -21,7 +21,7 @@ use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::future::BoxFuture;
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
-use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
+use crate::ptr::{ContextId, DevicePtr, MemoryKind, Owner, PoolStats};
 use crate::residency::ResidencyGate;
 use crate::source::{CompileOptions, KernelSource};
 
@@ -176,7 +176,8 @@ impl Context {
             pool(MemoryKind::Mapped),
         );
         let prints = Arc::new(PrintRing::default());
-        let stream = Arc::new(Stream::new(&shared, &pinned, &mapped, &prints, &streams)?);
+        let core = StreamCore::new(&shared, &mapped)?;
+        let stream = Arc::new(Stream::new(core, &pinned, &prints, &streams));
         Ok(Context {
             compiler: Arc::new(Compiler::new(&shared, &mapped, &prints)),
             all: Mutex::new(vec![Arc::downgrade(&stream)]),
@@ -196,6 +197,15 @@ impl Context {
             MemoryKind::Pinned => &self.pinned,
             MemoryKind::Mapped => &self.mapped,
         }
+    }
+
+    /// A stream over a core, known to the context from here on.
+    fn stream(&self, core: Arc<StreamCore>) -> Arc<dyn GpuStream> {
+        let stream = Arc::new(Stream::new(core, &self.pinned, &self.prints, &self.streams));
+        let mut all = lock(&self.all);
+        all.retain(|s| s.strong_count() != 0);
+        all.push(Arc::downgrade(&stream));
+        stream
     }
 
     fn streams(&self) -> Vec<Arc<Stream>> {
@@ -231,6 +241,17 @@ impl GpuContext for Context {
         Ok(DevicePtr::new(Arc::new(self.pool(kind).allocate(bytes)?), bytes))
     }
 
+    unsafe fn adopt(&self, address: u64, bytes: u64, owner: Box<dyn Owner>) -> Result<DevicePtr> {
+        let memory = self.device.adopt(address, bytes, owner)?;
+        Ok(DevicePtr::new(Arc::new(memory), bytes))
+    }
+
+    unsafe fn adopt_stream(&self, handle: u64, owner: Box<dyn Owner>) -> Result<Arc<dyn GpuStream>> {
+        // SAFETY: the caller promises the same.
+        let core = unsafe { StreamCore::adopt(&self.shared, &self.mapped, handle, owner)? };
+        Ok(self.stream(core))
+    }
+
     fn pool_stats(&self, kind: MemoryKind) -> PoolStats {
         self.pool(kind).stats()
     }
@@ -264,17 +285,7 @@ impl GpuContext for Context {
     }
 
     fn create_stream(&self) -> Result<Arc<dyn GpuStream>> {
-        let stream = Arc::new(Stream::new(
-            &self.shared,
-            &self.pinned,
-            &self.mapped,
-            &self.prints,
-            &self.streams,
-        )?);
-        let mut all = lock(&self.all);
-        all.retain(|s| s.strong_count() != 0);
-        all.push(Arc::downgrade(&stream));
-        Ok(stream)
+        Ok(self.stream(StreamCore::new(&self.shared, &self.mapped)?))
     }
 
     fn synchronize(&self) -> BoxFuture<'_, Result<()>> {

@@ -69,8 +69,8 @@ pub(super) struct Shared {
     pub(super) id: ContextId,
     pub(super) info: DeviceInfo,
     pub(super) gate: Arc<ResidencyGate>,
-    device: sys::CUdevice,
-    context: sys::CUcontext,
+    pub(super) device: sys::CUdevice,
+    pub(super) context: sys::CUcontext,
     lost: OnceLock<String>,
     /// One bit for each stream slot in use; see [`Shared::take_slot`].
     slots: AtomicU64,

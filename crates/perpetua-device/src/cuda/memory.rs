@@ -13,13 +13,15 @@ use super::core::StreamCore;
 use super::driver::{Event, Shared, lock};
 use crate::error::{Error, Result};
 use crate::info::BackendKind;
-use crate::ptr::{ContextId, DeviceMemory, MemoryKind, PoolStats};
+use crate::ptr::{ContextId, DeviceMemory, MemoryKind, Owner, PoolStats};
 
 /// An event that must have happened before memory is touched again, and the slot of the stream it was recorded on.
 struct Guard {
     slot: u32,
     event: Event,
 }
+
+const ADOPTION: &str = "adoption of memory";
 
 /// A piece of memory from the driver.
 struct Block {
@@ -101,6 +103,40 @@ impl Pool {
             guarded: AtomicBool::new(!block.guards.is_empty()),
             guards: Mutex::new(block.guards),
             users: AtomicU64::new(0),
+            owner: None,
+        })
+    }
+
+    /// Memory of somebody else's: streams hold it while work uses it, and the pool never has it.
+    pub(super) fn adopt(self: &Arc<Self>, address: u64, size: u64, owner: Box<dyn Owner>) -> Result<Memory> {
+        self.shared.enter()?;
+        let mut ordinal: sys::CUdevice = -1;
+        let which = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        // SAFETY: the context is current; the attribute is an int, as `ordinal` is; a bad address gives an error code.
+        let code = unsafe { sys::cuPointerGetAttribute((&raw mut ordinal).cast(), which, address) };
+        if code == CUresult::CUDA_ERROR_INVALID_VALUE {
+            return Err(Error::InvalidState {
+                operation: ADOPTION,
+                cause: "the driver knows no memory at its address",
+                remedy: "give the device's address of memory that the driver has allocated or registered",
+            });
+        }
+        self.shared.check(code, || "cuPointerGetAttribute".into())?;
+        if ordinal != self.shared.device {
+            return Err(Error::WrongDevice {
+                operation: ADOPTION,
+                subject: "the memory".into(),
+            });
+        }
+        Ok(Memory {
+            pool: Arc::clone(self),
+            address,
+            host: None,
+            size,
+            guarded: AtomicBool::new(false),
+            guards: Mutex::default(),
+            users: AtomicU64::new(0),
+            owner: Some(owner),
         })
     }
 
@@ -278,6 +314,8 @@ pub(super) struct Memory {
     guards: Mutex<Vec<Guard>>,
     /// Slots of the streams that used it.
     users: AtomicU64,
+    /// Who owns it, where the pool does not.
+    owner: Option<Box<dyn Owner>>,
 }
 
 // SAFETY: the addresses are used only by submitted work and, for host memory, by whoever the contract of
@@ -287,6 +325,11 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
+    /// Whether it is somebody else's, who must not have it back before work that uses it has ended.
+    pub(super) fn is_adopted(&self) -> bool {
+        self.owner.is_some()
+    }
+
     /// Notes that `stream` is about to use this memory, and makes it wait for the work that used it before.
     #[inline]
     pub(super) fn use_on(&self, slot: u32, stream: sys::CUstream) -> Result<()> {
@@ -319,6 +362,10 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        // Its owner's drop, which follows, is all: streams have held it until now, as `is_adopted` asks.
+        if self.is_adopted() {
+            return;
+        }
         let guards = std::mem::take(&mut *lock(&self.guards));
         let block = Block {
             address: self.address,
@@ -330,7 +377,7 @@ impl Drop for Memory {
     }
 }
 
-// SAFETY: host memory comes from cuMemHostAlloc (page-aligned), is zeroed when taken from the driver, holds `size`
+// SAFETY: what is adopted is not the host's. Host memory comes from cuMemHostAlloc (page-aligned), is zeroed when taken from the driver, holds `size`
 // bytes, and goes back to the pool only when this value is dropped.
 unsafe impl DeviceMemory for Memory {
     fn as_any(&self) -> &dyn Any {

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use cudarc::driver::sys::{self, CUresult};
 
 use super::core::{Capture, Replay, StreamCore};
-use super::driver::{Event, Shared, host, lock};
+use super::driver::{Event, host, lock};
 use super::event::{Ended, TimedEvent};
 use super::graph::Graph;
-use super::memory::{Memory, Pool};
+use super::memory::Pool;
 use super::record::{FaultRecord, PrintRing};
 use crate::backend::{
     GpuEvent, GpuGraph, GpuStream, check_copy, check_fill, check_owner, check_sizes, failed,
@@ -32,21 +32,19 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn new(
-        shared: &Arc<Shared>,
+        core: Arc<StreamCore>,
         pinned: &Arc<Pool>,
-        mapped: &Arc<Pool>,
         prints: &Arc<PrintRing>,
         streams: &Mutex<Vec<Weak<StreamCore>>>,
-    ) -> Result<Stream> {
-        let core = StreamCore::new(shared, mapped)?;
+    ) -> Stream {
         let mut streams: MutexGuard<'_, _> = lock(streams);
         streams.retain(|s| s.strong_count() != 0);
         streams.push(Arc::downgrade(&core));
-        Ok(Stream {
+        Stream {
             core,
             pinned: Arc::clone(pinned),
             prints: Arc::clone(prints),
-        })
+        }
     }
 
     pub(super) fn core(&self) -> &StreamCore {
@@ -389,8 +387,9 @@ impl GpuStream for Stream {
         };
         core.shared.enter()?;
         for ptr in &graph.kept {
-            if let Some(memory) = ptr.downcast::<Memory>() {
-                memory.use_on(core.slot, core.handle)?;
+            // The graph keeps what is ours, which comes back behind the work in any case.
+            if core.use_held(ptr)? {
+                core.hold(ptr)?;
             }
         }
         // SAFETY: both handles are alive and of this context; the graph keeps what its nodes use.

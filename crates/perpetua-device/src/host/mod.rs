@@ -2,6 +2,7 @@
 //! page-locked memory of their own use for it. Must not know any backend.
 
 mod pool;
+pub mod racing;
 mod transfer;
 
 pub use pool::{HostMemory, HostPool, HostPools, memory_info, raw};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
 use crate::info::{BackendKind, MemoryInfo};
-use crate::ptr::{ContextId, DeviceMemory, DevicePtr, MemoryKind, PoolStats};
+use crate::ptr::{ContextId, DeviceMemory, DevicePtr, MemoryKind, Owner, PoolStats};
 
 const ALIGN: usize = 256;
 
@@ -122,9 +122,33 @@ impl HostPool {
         state.stats.peak = state.stats.peak.max(state.stats.in_use);
         drop(state);
         let memory = HostMemory {
-            block: Some(block),
+            at: block.ptr,
+            held: Held::Pooled(Some(block)),
             pool: Arc::clone(&self.0),
             bytes: size as u64,
+        };
+        Ok(DevicePtr::new(Arc::new(memory), bytes))
+    }
+
+    /// Takes memory of somebody else's, which never comes into the pool: see
+    /// [`GpuContext::adopt`](crate::backend::GpuContext::adopt).
+    ///
+    /// # Safety
+    /// As [`Device::adopt`](crate::Device::adopt).
+    pub unsafe fn adopt(&self, address: u64, bytes: u64, owner: Box<dyn Owner>) -> Result<DevicePtr> {
+        let refused = |cause| Error::InvalidState {
+            operation: "adoption of memory",
+            cause,
+            remedy: "give the address of its first byte in this process",
+        };
+        let place = usize::try_from(address).map_err(|_| refused("the address is not the host's"))?;
+        let at = NonNull::new(std::ptr::with_exposed_provenance_mut(place))
+            .ok_or_else(|| refused("the address is null"))?;
+        let memory = HostMemory {
+            at,
+            held: Held::Adopted(owner),
+            pool: Arc::clone(&self.0),
+            bytes,
         };
         Ok(DevicePtr::new(Arc::new(memory), bytes))
     }
@@ -187,17 +211,33 @@ impl HostPools {
     }
 }
 
-/// A run of host memory from a [`HostPool`].
+/// A run of host memory from a [`HostPool`], or adopted by it.
 pub struct HostMemory {
-    // `None` only during drop.
-    block: Option<Block>,
+    at: NonNull<u8>,
+    held: Held,
     pool: Arc<Inner>,
     bytes: u64,
 }
 
+// Whose the memory is.
+enum Held {
+    // `None` only during drop.
+    Pooled(Option<Block>),
+    Adopted(#[expect(dead_code, reason = "dropping it gives the memory back")] Box<dyn Owner>),
+}
+
+// SAFETY: all but the address is Send, and the address may be used from any thread, as a block's.
+#[cfg(not(target_arch = "wasm32"))]
+unsafe impl Send for HostMemory {}
+// SAFETY: as above.
+#[cfg(not(target_arch = "wasm32"))]
+unsafe impl Sync for HostMemory {}
+
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        let Some(block) = self.block.take() else { return };
+        let Held::Pooled(Some(block)) = std::mem::replace(&mut self.held, Held::Pooled(None)) else {
+            return;
+        };
         let mut state = self.pool.lock();
         state.stats.in_use -= self.bytes;
         state.idle.entry(block.layout.size()).or_default().push(block);
@@ -205,8 +245,8 @@ impl Drop for HostMemory {
     }
 }
 
-// SAFETY: the block holds `bytes` initialised bytes (zeroed by the allocator, only ever overwritten since), aligned to 256,
-// at an address that stays until the value is dropped.
+// SAFETY: memory that the host reaches is a block: `bytes` initialised bytes (zeroed by the allocator, only ever overwritten
+// since), aligned to 256, at an address that stays until the value is dropped. What is adopted is device memory.
 unsafe impl DeviceMemory for HostMemory {
     fn as_any(&self) -> &dyn Any {
         self
@@ -225,28 +265,28 @@ unsafe impl DeviceMemory for HostMemory {
     }
 
     fn address(&self) -> Option<u64> {
-        self.block.as_ref().map(|b| b.ptr.addr().get() as u64)
+        Some(self.at.addr().get() as u64)
     }
 
     fn host_ptr(&self) -> Option<NonNull<u8>> {
         // The host may not reach memory that stands for a device's, though it could.
         match self.pool.kind {
             MemoryKind::Device => None,
-            MemoryKind::Pinned | MemoryKind::Mapped => self.raw(),
+            MemoryKind::Pinned | MemoryKind::Mapped => Some(self.at),
         }
     }
 }
 
 impl HostMemory {
     /// Address of the first byte, of device memory too: for the backend itself.
-    pub fn raw(&self) -> Option<NonNull<u8>> {
-        self.block.as_ref().map(|b| b.ptr)
+    pub fn raw(&self) -> NonNull<u8> {
+        self.at
     }
 }
 
 /// Address of a pointer's first byte, when its memory is a [`HostMemory`].
 pub fn raw(ptr: &DevicePtr) -> Option<NonNull<u8>> {
-    let base = ptr.downcast::<HostMemory>()?.raw()?;
+    let base = ptr.downcast::<HostMemory>()?.raw();
     // SAFETY: a `DevicePtr`'s offset is at most its allocation's size.
     Some(unsafe { base.add(ptr.offset() as usize) })
 }

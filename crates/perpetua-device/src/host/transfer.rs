@@ -4,6 +4,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::pool::raw;
+use super::racing;
 use crate::backend::{check_copy, check_fill, check_owner, check_sizes};
 use crate::error::Result;
 use crate::ptr::{ContextId, DevicePtr};
@@ -41,6 +42,15 @@ impl Transfer {
         Ok(Transfer(Kind::Fill(dst.clone(), bytes, pattern.len() as u8)))
     }
 
+    /// The memory that it accesses, and whether it writes there.
+    pub fn touches(&self) -> impl Iterator<Item = (&DevicePtr, bool)> {
+        let (src, dst) = match &self.0 {
+            Kind::Copy(src, dst) => (Some((src, false)), dst),
+            Kind::Write(_, dst) | Kind::Fill(dst, ..) => (None, dst),
+        };
+        src.into_iter().chain([(dst, true)])
+    }
+
     /// Number of bytes written.
     pub fn len(&self) -> u64 {
         match &self.0 {
@@ -55,21 +65,20 @@ impl Transfer {
 
     /// Does it. Memory that is not [`HostMemory`](super::HostMemory) is left alone: the checks exclude it.
     ///
-    /// Other streams may access the same memory meanwhile; then the bytes are unspecified. All such accesses are by raw
-    /// pointer, none through references.
+    /// Other streams may access the same memory meanwhile, by [`racing`] too or by atomics; then the bytes are unspecified.
     pub fn run(&self) {
         match &self.0 {
             Kind::Write(bytes, dst) => {
                 if let Some(to) = raw(dst) {
                     // SAFETY: `write` checked that `dst` has `bytes.len()` bytes, which `to` points to; `bytes` is an
                     // allocation of its own.
-                    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
+                    unsafe { racing::copy(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
                 }
             }
             Kind::Copy(src, dst) => {
                 if let (Some(from), Some(to)) = (raw(src), raw(dst)) {
                     // SAFETY: `copy` checked equal lengths and that the two do not overlap.
-                    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), src.len() as usize) };
+                    unsafe { racing::copy(from.as_ptr(), to.as_ptr(), src.len() as usize) };
                 }
             }
             Kind::Fill(dst, pattern, len) => {
@@ -88,7 +97,7 @@ pub fn read(own: ContextId, src: &DevicePtr, dst: &mut [u8]) -> Result<()> {
     check_sizes("read", src.len(), dst.len() as u64)?;
     if let Some(from) = raw(src) {
         // SAFETY: `from` points to `src.len()` initialised bytes, `dst` is as long and borrowed for writing.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), dst.as_mut_ptr(), dst.len()) };
+        unsafe { racing::copy(from.as_ptr(), dst.as_mut_ptr(), dst.len()) };
     }
     Ok(())
 }
@@ -103,7 +112,7 @@ unsafe fn fill(at: NonNull<u8>, len: usize, pattern: &[u8]) {
     }
     if let [byte] = *pattern {
         // SAFETY: the caller vouches for the bytes.
-        return unsafe { std::ptr::write_bytes(at.as_ptr(), byte, len) };
+        return unsafe { racing::set(at.as_ptr(), byte, len) };
     }
     // One block of the pattern, copied block by block: large copies, and what was written is not read back.
     let block = pattern.repeat(4096 / pattern.len());
@@ -111,7 +120,7 @@ unsafe fn fill(at: NonNull<u8>, len: usize, pattern: &[u8]) {
     while done < len {
         let n = block.len().min(len - done);
         // SAFETY: `done + n <= len`, inside what the caller vouches for; `block` is this function's own.
-        unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), at.as_ptr().add(done), n) };
+        unsafe { racing::copy(block.as_ptr(), at.as_ptr().add(done), n) };
         done += n;
     }
 }

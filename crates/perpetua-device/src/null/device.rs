@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::future::{BoxFuture, ready};
 use crate::host::HostPools;
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo};
-use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
+use crate::ptr::{ContextId, DevicePtr, MemoryKind, Owner, PoolStats};
 use crate::source::{CompileOptions, KernelSource};
 
 /// The null backend. It has one device.
@@ -184,6 +184,12 @@ impl GpuContext for NullContext {
     fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<DevicePtr> {
         self.shared.alive()?;
         self.pools.of(kind).allocate(bytes)
+    }
+
+    unsafe fn adopt(&self, address: u64, bytes: u64, owner: Box<dyn Owner>) -> Result<DevicePtr> {
+        self.shared.alive()?;
+        // SAFETY: the caller promises the same.
+        unsafe { self.pools.of(MemoryKind::Device).adopt(address, bytes, owner) }
     }
 
     fn pool_stats(&self, kind: MemoryKind) -> PoolStats {

@@ -16,7 +16,7 @@ use crate::backend::{CompiledKernel, GpuBackend, GpuContext, GpuStream};
 use crate::error::{Error, Result};
 use crate::future::BoxFuture;
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
-use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
+use crate::ptr::{ContextId, DevicePtr, MemoryKind, Owner, PoolStats};
 use crate::source::{CompileOptions, KernelSource};
 
 /// The wgpu backend.
@@ -289,6 +289,12 @@ impl Context {
         })
     }
 
+    /// A buffer of somebody else's as memory.
+    pub(super) fn adopt_buffer(&self, buffer: wgpu::Buffer) -> Result<DevicePtr> {
+        self.shared.check()?;
+        self.pool.adopt(buffer)
+    }
+
     /// What its streams and buffers share.
     pub(super) fn shared(&self) -> &Shared {
         &self.shared
@@ -328,6 +334,14 @@ impl GpuContext for Context {
                 remedy: "copy between host and device, or use CUDA or the CPU",
             }),
         }
+    }
+
+    unsafe fn adopt(&self, _: u64, _: u64, _: Box<dyn Owner>) -> Result<DevicePtr> {
+        Err(Error::Unsupported {
+            backend: BackendKind::Wgpu,
+            operation: "adopt memory by its address",
+            remedy: "adopt a wgpu buffer: `wgpu::interop::adopt_buffer`",
+        })
     }
 
     fn pool_stats(&self, kind: MemoryKind) -> PoolStats {

@@ -4,9 +4,11 @@
 
 use super::device::Context;
 use super::memory::Memory;
+use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::ptr::DevicePtr;
+use perpetua_ir::front::rust::GpuType;
 
 /// What to ask of an adapter so that [`adopt`] finds all that kernels can use.
 pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'static> {
@@ -48,6 +50,28 @@ pub async fn adopt(adapter: &wgpu::Adapter, device: &wgpu::Device, queue: &wgpu:
 pub fn buffer(ptr: &DevicePtr) -> Option<(&wgpu::Buffer, u64)> {
     ptr.downcast::<Memory>()
         .map(|memory| (&memory.buffer, ptr.offset()))
+}
+
+/// The elements of a wgpu buffer as a buffer of a device that was [adopted](adopt) from the same wgpu device, without a copy.
+/// It was created for `STORAGE`, `COPY_SRC` and `COPY_DST`, and is not mapped while submitted work uses it. It keeps the
+/// wgpu buffer alive, and gives it to no pool.
+///
+/// # Errors
+/// [`Error::WrongDevice`] when the device is another backend's or the buffer another device's, [`Error::InvalidState`] for a buffer without these usages,
+/// [`Error::Alignment`] when its size is no multiple of 4 or of the element's, [`Error::Limit`] when it is too large to
+/// be bound.
+///
+/// # Panics
+/// wgpu may panic for a buffer of another instance, which it cannot tell from its own.
+pub fn adopt_buffer<T: GpuType>(device: &Device, buffer: &wgpu::Buffer) -> Result<Buffer<T>> {
+    let context = device.context().as_any().downcast_ref::<Context>();
+    let context = context.ok_or_else(|| Error::WrongDevice {
+        operation: "adoption of a wgpu buffer",
+        subject: "the device".into(),
+    })?;
+    let ptr = context.adopt_buffer(buffer.clone())?;
+    let len = ptr.len() as usize;
+    Buffer::<u8>::from_ptr(ptr, len, device.clone()).cast()
 }
 
 /// Bytes of buffers that a device has copied to the host so far; `None` when it is another backend's.

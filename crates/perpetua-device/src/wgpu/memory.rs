@@ -23,6 +23,11 @@ fn class(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(step).unwrap_or(bytes)
 }
 
+/// What storage buffers are created for.
+const USAGES: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE
+    .union(wgpu::BufferUsages::COPY_SRC)
+    .union(wgpu::BufferUsages::COPY_DST);
+
 /// The pool of device memory.
 pub(super) struct Pool {
     shared: Arc<Shared>,
@@ -86,8 +91,61 @@ impl Pool {
             buffer,
             size,
             pool: Arc::clone(self),
+            adopted: false,
         };
         Ok(DevicePtr::new(Arc::new(memory), bytes))
+    }
+
+    /// A buffer of somebody else's, which the pool never has.
+    pub(super) fn adopt(self: &Arc<Self>, buffer: wgpu::Buffer) -> Result<DevicePtr> {
+        const OPERATION: &str = "adoption of a wgpu buffer";
+        let size = buffer.size();
+        if !buffer.usage().contains(USAGES) {
+            return Err(Error::InvalidState {
+                operation: OPERATION,
+                cause: "it was created without STORAGE, COPY_SRC or COPY_DST",
+                remedy: "create it with these usages",
+            });
+        }
+        if !size.is_multiple_of(4) {
+            return Err(Error::Alignment {
+                operation: OPERATION,
+                subject: "its end".into(),
+                found: size,
+                needed: 4,
+            });
+        }
+        let limit = self.shared.limits.max_storage_buffer_binding_size;
+        if size > limit {
+            return Err(Error::Limit {
+                what: "bytes in one buffer",
+                found: size,
+                limit,
+                remedy: "split the data over several buffers",
+            });
+        }
+        // wgpu tells of a buffer's device only by refusing those of others. What is recorded here is never submitted.
+        let (_, error) = self.shared.scoped(wgpu::ErrorFilter::Validation, || {
+            let mut encoder = self
+                .shared
+                .device
+                .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            encoder.clear_buffer(&buffer, 0, None);
+            encoder.finish()
+        });
+        if error.is_some() {
+            return Err(Error::WrongDevice {
+                operation: OPERATION,
+                subject: "the buffer".into(),
+            });
+        }
+        let memory = Memory {
+            buffer,
+            size,
+            pool: Arc::clone(self),
+            adopted: true,
+        };
+        Ok(DevicePtr::new(Arc::new(memory), size))
     }
 
     /// A new buffer, unless memory is short.
@@ -96,9 +154,7 @@ impl Pool {
             self.shared.device.create_buffer(&wgpu::BufferDescriptor {
                 label: None,
                 size,
-                usage: wgpu::BufferUsages::STORAGE
-                    | wgpu::BufferUsages::COPY_SRC
-                    | wgpu::BufferUsages::COPY_DST,
+                usage: USAGES,
                 mapped_at_creation: false,
             })
         });
@@ -127,10 +183,15 @@ pub(super) struct Memory {
     pub(super) buffer: wgpu::Buffer,
     size: u64,
     pool: Arc<Pool>,
+    /// Whether it is somebody else's.
+    adopted: bool,
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        if self.adopted {
+            return;
+        }
         let mut state = lock(&self.pool.state);
         state.stats.in_use -= self.size;
         state.idle.entry(self.size).or_default().push(self.buffer.clone());

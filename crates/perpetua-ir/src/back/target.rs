@@ -2,6 +2,7 @@
 //! before anything is rendered.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use crate::fault::FaultSite;
 pub use crate::ops::Capability;

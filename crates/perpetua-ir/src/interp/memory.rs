@@ -102,7 +102,7 @@ cell!(u8, AtomicU8; u16, AtomicU16; u32, AtomicU32; u64, AtomicU64);
 /// # Safety
 /// `at` must be valid for reads of 16 bytes and aligned to as many; racing accesses must be atomic.
 pub(super) unsafe fn load_words(at: *mut u8) -> [u32; 4] {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[cfg(all(target_arch = "x86_64", not(any(miri, perpetua_tsan))))]
     {
         let words: std::arch::x86_64::__m128i;
         // SAFETY: reads the 16 bytes that the caller guarantees valid and aligned, and changes nothing but its register. To the compiler
@@ -118,7 +118,7 @@ pub(super) unsafe fn load_words(at: *mut u8) -> [u32; 4] {
         // SAFETY: both are 16 bytes without invalid values.
         unsafe { std::mem::transmute::<std::arch::x86_64::__m128i, [u32; 4]>(words) }
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(not(all(target_arch = "x86_64", not(any(miri, perpetua_tsan)))))]
     {
         // The last one first: it is what readers compare.
         let mut words = [0; 4];
@@ -135,7 +135,7 @@ pub(super) unsafe fn load_words(at: *mut u8) -> [u32; 4] {
 /// # Safety
 /// As for [`load_words`], with writes.
 pub(super) unsafe fn store_words(at: *mut u8, words: [u32; 4]) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[cfg(all(target_arch = "x86_64", not(any(miri, perpetua_tsan))))]
     {
         // SAFETY: both are 16 bytes without invalid values.
         let words = unsafe { std::mem::transmute::<[u32; 4], std::arch::x86_64::__m128i>(words) };
@@ -149,7 +149,7 @@ pub(super) unsafe fn store_words(at: *mut u8, words: [u32; 4]) {
             );
         }
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(not(all(target_arch = "x86_64", not(any(miri, perpetua_tsan)))))]
     for (i, word) in words.into_iter().enumerate() {
         // SAFETY: as in `load_words`.
         unsafe { AtomicU32::from_ptr(at.cast::<u32>().add(i)) }.store(word, Ordering::Release);
@@ -167,7 +167,7 @@ pub(super) unsafe fn store_words(at: *mut u8, words: [u32; 4]) {
 pub(super) unsafe fn copy_run<C: Cell>(from: *mut u8, to: *mut u8, count: usize) {
     let bytes = count * size_of::<C>();
     // Vector copies of the whole 16-byte pieces; what is left goes element by element.
-    let done = if cfg!(all(target_arch = "x86_64", not(miri))) && bytes >= 16 {
+    let done = if cfg!(all(target_arch = "x86_64", not(any(miri, perpetua_tsan)))) && bytes >= 16 {
         let whole = bytes & !15;
         // SAFETY: `whole` is positive, a multiple of 16 and no more than the ranges' size.
         unsafe { copy_vectors(from, to, whole) };
@@ -190,7 +190,7 @@ pub(super) unsafe fn copy_run<C: Cell>(from: *mut u8, to: *mut u8, count: usize)
 /// racing accesses to the ranges must be atomic.
 #[inline(always)]
 unsafe fn copy_vectors(from: *mut u8, to: *mut u8, bytes: usize) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[cfg(all(target_arch = "x86_64", not(any(miri, perpetua_tsan))))]
     // SAFETY: the loop reads [from, from + bytes) and writes [to, to + bytes), which the caller guarantees valid, and
     // clobbers only what it declares. To the compiler an `asm!` block may do what Rust code could: here that is one
     // relaxed atomic access to each byte, so another thread's atomic access to the same bytes is no data race; the
@@ -211,7 +211,7 @@ unsafe fn copy_vectors(from: *mut u8, to: *mut u8, bytes: usize) {
             options(nostack),
         );
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(not(all(target_arch = "x86_64", not(any(miri, perpetua_tsan)))))]
     let _ = (from, to, bytes);
 }
 

@@ -249,7 +249,10 @@ fn barriers_tell_which_buffers_they_rely_on() -> Result<(), TypeError> {
         Ok(())
     };
     check(|k, _, _, _| k.effect(DeviceOp::Barrier.into()), &[])?;
-    check(|k, on, _, _| k.if_(on, |k| k.effect(DeviceOp::Barrier.into())), &[2])?;
+    check(
+        |k, on, _, _| k.if_(on, |k| k.effect(DeviceOp::Barrier.into())),
+        &[2],
+    )?;
     check(|k, on, _, meet| k.call(meet, vec![on]).map(|_| ()), &[2])?;
     check(
         |k, on, other, _| {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use perpetua_device::native::{Footprint, NativeArg, NativeLaunch, PreparedLaunch};
+use perpetua_device::native::{Footprint, NativeArg, NativeLaunch, PreparedLaunch, Sharing};
 use perpetua_ir::fault::{Fault, FaultSite};
 
 use super::affine::AXES;
@@ -82,7 +82,7 @@ impl<P: Program> Prepared<P> {
     }
 
     /// Runs a box of a part.
-    fn part(&self, part: &Part, space: &Space) -> Found {
+    fn part(&self, part: &Part, space: &Space, sharing: Sharing) -> Found {
         let lanes = Lanes::<P> {
             args: &self.args,
             shape: &self.shape,
@@ -91,6 +91,8 @@ impl<P: Program> Prepared<P> {
         match part.how {
             How::Idle => None,
             How::Checked => checked(&lanes),
+            // What is proven of lanes says nothing of other streams.
+            _ if sharing == Sharing::Shared => checked(&lanes),
             // SAFETY: `plan` has proven the box under these conditions.
             How::Fast => unsafe { fast(&lanes, part.conditions) },
             How::Settled(which) => {
@@ -121,7 +123,7 @@ unsafe impl<P: Program> PreparedLaunch for Prepared<P> {
         self.footprints.as_deref()
     }
 
-    unsafe fn run(&self, slabs: Range<u64>) -> Result<(), Box<Fault>> {
+    unsafe fn run(&self, slabs: Range<u64>, sharing: Sharing) -> Result<(), Box<Fault>> {
         let Some(mut asked) = self.whole else {
             return Ok(());
         };
@@ -132,7 +134,7 @@ unsafe impl<P: Program> PreparedLaunch for Prepared<P> {
         let mut found = None;
         for part in &self.parts {
             if let Some(space) = part.space.common(&asked) {
-                found = found.or(self.part(part, &space));
+                found = found.or(self.part(part, &space, sharing));
             }
         }
         found.map_or(Ok(()), |(stop, position)| {
