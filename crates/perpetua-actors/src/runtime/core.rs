@@ -84,16 +84,19 @@ impl Core {
             settings,
             host: Arc::clone(&host),
             door: Arc::new(Door(Arc::clone(&engine))),
+            feeds: Feeds::new(&host, &engine),
             engine,
             names: Mutex::default(),
             broker: Arc::new(broker),
-            feeds: Feeds::default(),
             closed: AtomicBool::new(false),
             failure: Mutex::default(),
             supervisor: Mutex::default(),
             watched: Mutex::default(),
         });
-        *lock(&core.watched) = Some(Watched::begin(&core)?);
+        *lock(&core.watched) = Some(Watched::begin(&core.settings, {
+            let weak = Arc::downgrade(&core);
+            move || Some(weak.upgrade()?.reading())
+        })?);
         host.timer.add(Instant::now(), Job::Redeliver);
         let weak = Arc::downgrade(&core);
         std::thread::Builder::new()
@@ -238,7 +241,7 @@ impl Core {
             };
             self.host.undelivered(group, &packet, reason);
         }
-        self.unsubscribe(group, actor);
+        self.feeds.unsubscribe(group, actor);
         self.host.forget(actor);
         self.broker.unregister(actor);
         lock(&self.supervisor).forget(actor);
@@ -347,8 +350,8 @@ impl Core {
                     self.host.timer.add(Instant::now() + after, Job::Limits);
                 }
             }
-            Job::Feed(feed) => feed.run(),
-            Job::Redeliver => self.redeliver(),
+            Job::Do(what) => what(),
+            Job::Redeliver => self.host.redeliver(),
             Job::Resume(actor) => self.engine.resume(actor),
             Job::Wake(waker) => waker.wake(),
         }

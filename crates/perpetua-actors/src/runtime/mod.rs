@@ -48,6 +48,8 @@ mod asks;
 mod batched;
 mod core;
 mod engine;
+#[cfg(target_arch = "x86_64")]
+mod grids;
 mod group;
 mod handle;
 mod host;
@@ -60,8 +62,7 @@ mod output;
 mod outputs;
 mod persist;
 mod reading;
-#[cfg(target_arch = "x86_64")]
-mod resident;
+mod stream;
 mod threads;
 mod timer;
 mod topics;
@@ -94,7 +95,8 @@ pub use self::about::{BackendInfo, CpuRuntime, ShutdownReport};
 pub use self::arena::ArenaUsage;
 pub use self::handle::{KernelHandle, SendOptions};
 pub use self::options::{LaunchOptions, QUEUE_CAPACITY};
-pub use self::output::{Borrowed, Brought, OutputStream, Receive, Received};
+pub use self::output::{Borrowed, Brought, Receive, Received};
+pub use self::stream::OutputStream;
 
 /// Where actors run.
 pub type Backend = BackendKind;
@@ -436,7 +438,7 @@ impl PerpetuaRuntime {
     /// Where Prometheus is told, while it is.
     #[cfg(feature = "prometheus")]
     pub fn prometheus_address(&self) -> Option<std::net::SocketAddr> {
-        self.core.prometheus_address()
+        lock(&self.core.watched).as_ref()?.prometheus_address()
     }
 
     /// Why an actor without supervisor stopped all others ([`Supervision::Escalate`](crate::supervise::Supervision)), if one did.

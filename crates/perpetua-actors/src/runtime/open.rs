@@ -5,9 +5,9 @@ use std::sync::Arc;
 use perpetua_device::BackendKind;
 
 use super::engine::Engine;
-use super::host::Host;
 #[cfg(target_arch = "x86_64")]
-use super::resident::open as open_resident;
+use super::grids::open as open_grids;
+use super::host::Host;
 use super::{Settings, batched, threads};
 use crate::error::{ActorError, Result};
 
@@ -24,17 +24,17 @@ pub(super) fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<d
             refused("it runs no kernels: take `Backend::Cpu`, `Backend::Cuda` or `Backend::Wgpu`")
         }
         _ if settings.in_batches => batched::open(host, settings),
-        _ if settings.resident => open_resident(host, settings),
+        _ if settings.resident => open_grids(host, settings),
         BackendKind::Wgpu => batched::open(host, settings),
-        BackendKind::Auto => open_resident(host, settings).or_else(|_| threads::open(host, settings)),
+        BackendKind::Auto => open_grids(host, settings).or_else(|_| threads::open(host, settings)),
         BackendKind::Cpu => threads::open(host, settings),
-        BackendKind::Cuda => open_resident(host, settings),
+        BackendKind::Cuda => open_grids(host, settings),
         _ => refused("take `Backend::Cpu`, `Backend::Cuda` or `Backend::Wgpu`, or build it `in_batches`"),
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn open_resident(_: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
+fn open_grids(_: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
     Err(ActorError::Unsupported {
         backend: settings.backend.name(),
         operation: "a resident handler",

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use super::group::Group;
 use super::lock::lock;
-use super::topics::Feed;
 use crate::message::ActorId;
 
 /// Something to do.
@@ -25,8 +24,8 @@ pub(crate) enum Job {
     Asks,
     /// Look for handlers that run for too long.
     Limits,
-    /// Bring to an actor what was published.
-    Feed(Arc<Feed>),
+    /// Do this.
+    Do(Box<dyn FnOnce() + Send>),
     /// Deliver again what was not acknowledged.
     Redeliver,
     /// Let an actor look again whether what it has sent finds room.

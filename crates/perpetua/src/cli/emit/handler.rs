@@ -17,7 +17,7 @@ pub(super) use with_actors::run;
 mod with_actors {
     use std::io::{Write, stdout};
 
-    use perpetua::actors::device::source;
+    use perpetua::actors::kernels::source;
     use perpetua::kernel::resident::U32x4;
     use perpetua_ir::front::rust::{GpuType, HandlerLibrary, Instantiation, handlers_in_file};
     use perpetua_ir::ir::Checks;

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use perpetua_device::fault::FaultRegistry;
 
-use super::grid::{Grid, OWN_LATENCIES, lock};
+use super::homes::{Grid, OWN_LATENCIES, lock};
 use super::port::{Port, Report};
-use crate::device::layout::{ACTOR_WORDS, LATENCY_BUCKETS};
 use crate::error::Result;
+use crate::kernels::layout::{ACTOR_WORDS, LATENCY_BUCKETS};
 use crate::telemetry::{Latencies, LatencyHistogram};
 
 /// What a home has told.

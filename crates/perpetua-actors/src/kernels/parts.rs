@@ -10,6 +10,8 @@ use super::super::context::Entry;
 pub const MAIL_WORDS: usize = 896;
 /// For how many nanoseconds a sender waits for room in another home's box.
 const PATIENCE: u64 = 20_000_000;
+/// Which three of a packet's words begin with its flags.
+const MARK_PART: usize = 2;
 /// Words of an actor's record.
 const RECORD: usize = 4;
 
@@ -57,6 +59,9 @@ pub fn stamp_at(nanos: u64) -> u64 {
 }
 
 /// Puts three words of a packet into the mail, which are the `part`th.
+///
+/// Where they tell of a block, the lane, which has seen their tag, fences: behind the next place where the lanes converge all of them
+/// know what the sender has written there (`ring/README.md`).
 #[device]
 pub fn post(
     mail: &mut [u32; MAIL_WORDS],
@@ -68,6 +73,15 @@ pub fn post(
     mail[at] = vector.x;
     mail[at + 1] = vector.y;
     mail[at + 2] = vector.z;
+    if part == MARK_PART && brings_block(vector.x) {
+        thread_fence_system();
+    }
+}
+
+/// Whether a packet with these flags (its seventh word) brings a block.
+#[device]
+pub fn brings_block(flags: u32) -> bool {
+    (flags & 0x0080_0000) != 0
 }
 
 /// How many slots are whole, from the first on, where each has eight lanes that say so.

@@ -2,10 +2,10 @@
 //! handler's actors, `port` the host's end of a home's rings. Must not know runtimes.
 
 mod commons;
-mod grid;
+mod homes;
 mod port;
 mod watch;
 
 pub use commons::{Commons, Shape};
-pub use grid::{Grid, GridImage, GridOptions};
+pub use homes::{Grid, GridImage, GridOptions};
 pub use watch::GridReport;
