@@ -132,4 +132,29 @@ impl Vector {
         // Release: pairs with the Acquire above.
         self.high.store(half(c, d), Ordering::Release);
     }
+
+    /// Zeros.
+    #[cfg(perpetua_loom)]
+    pub(crate) fn zero() -> Vector {
+        Vector {
+            low: AtomicU64::new(0),
+            high: AtomicU64::new(0),
+        }
+    }
+
+    /// Reads it as a device does: fences order it.
+    #[cfg(perpetua_loom)]
+    pub(crate) fn load_relaxed(&self) -> [u32; 4] {
+        let high = self.high.load(Ordering::Relaxed);
+        let low = self.low.load(Ordering::Relaxed);
+        [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32]
+    }
+
+    /// Writes it as a device does: fences order it.
+    #[cfg(perpetua_loom)]
+    pub(crate) fn store_relaxed(&self, [a, b, c, d]: [u32; 4]) {
+        let half = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        self.low.store(half(a, b), Ordering::Relaxed);
+        self.high.store(half(c, d), Ordering::Relaxed);
+    }
 }

@@ -12,9 +12,9 @@ use perpetua_device::{
 };
 use perpetua_ir::ir::{ParamKind, Type};
 
+use super::beat::Beat;
 use super::commons::Commons;
 use super::port::Port;
-use super::watch::Beat;
 use crate::context::GROUP_LANES;
 use crate::error::Result;
 use crate::handler::Handler;
@@ -57,7 +57,7 @@ pub struct GridImage {
 pub struct GridOptions {
     /// Their numbers.
     pub actors: Range<u32>,
-    /// Work-groups that host them.
+    /// Blocks that host them.
     pub homes: u32,
     /// How long a handler may run: one that still loops then is faulted. `None`: five seconds.
     pub run_limit: Option<Duration>,

@@ -1,8 +1,12 @@
-//! Handlers that stay on a device: the host's side. [`Commons`] is what all grids of a device share, [`Grid`] the homes of one
-//! handler's actors, `port` the host's end of a home's rings. Must not know runtimes.
+//! Grids: the host's side of resident kernels. A [`Grid`] is a launch of one handler's resident kernel (`kernels/resident.rs`), a block for
+//! each *home* of its actors; [`Commons`] is what all grids of a device share, `port` the host's end of a home's rings, `watch` what the
+//! host learns without stopping a grid. Must not know runtimes.
 
+mod beat;
 mod commons;
 mod homes;
+#[cfg(all(test, perpetua_loom))]
+mod loom_models;
 mod port;
 mod watch;
 

@@ -15,19 +15,19 @@ const MARK_PART: usize = 2;
 /// Words of an actor's record.
 const RECORD: usize = 4;
 
-/// A word of workgroup memory that others write meanwhile.
+/// A word of the block's shared memory that other lanes write meanwhile.
 #[device]
 pub fn peek<const N: usize>(words: &[u32; N], at: usize) -> u32 {
     atomic_load_explicit(&words[at], Ordering::Relaxed, Scope::Workgroup)
 }
 
-/// Writes a word of workgroup memory that others read meanwhile.
+/// Writes a word of the block's shared memory that other lanes read meanwhile.
 #[device]
 pub fn poke<const N: usize>(words: &mut [u32; N], at: usize, value: u32) {
     atomic_store_explicit(&mut words[at], value, Ordering::Relaxed, Scope::Workgroup);
 }
 
-/// Waits for a lock of the work-group, in turn: `lock` holds how many have asked for it, and how many have had it. The fence pairs with
+/// Waits for a lock of the block, in turn: `lock` holds how many have asked for it, and how many have had it. The fence pairs with
 /// that of who freed it; other lanes must meet this one behind it.
 #[device]
 pub fn acquire(lock: &mut [u32; 2]) {
@@ -39,7 +39,7 @@ pub fn acquire(lock: &mut [u32; 2]) {
     thread_fence_block();
 }
 
-/// Frees a lock of the work-group, where the other lanes have met this one behind what they did.
+/// Frees a lock of the block, where the other lanes have met this one behind what they did.
 #[device]
 pub fn release(lock: &mut [u32; 2]) {
     let next = peek(lock, 1) + 1;

@@ -1,12 +1,11 @@
-//! The kernel that stays on a device: a work-group for each home. Takes packets from the host and from other homes, runs the
-//! handler, delivers what it sent. Must not know the handler: the macro is given its state's type and the function that
-//! calls it.
+//! The resident kernel of a handler: a block for each home. Takes packets from the host and from other homes, runs the handler, delivers
+//! what it sent. Must not know the handler: the macro is given its state's type and the function that calls it.
 //!
-//! Each subgroup of the home watches one source, for loads of one subgroup wait for each other: one or several the host's ring
-//! (the bus takes a microsecond to bring a slot; two that look at different times see a packet sooner), one the home's box.
-//! Who sees packets takes the home's lock and handles them: lanes run the handler side by side, each with a message to another
-//! actor, or the first lanes together (a group). Packets move eight lanes a slot, which the bus carries as one access. What lanes tell
-//! each other goes through workgroup memory.
+//! Each subgroup of the home watches one source, since loads of one subgroup wait for each other: one or several watch the host's ring
+//! (the bus takes a microsecond to bring a slot; two that look at different times see a packet sooner), one watches the home's box.
+//! The first subgroup that sees packets takes the home's lock and handles them: its lanes run the handler side by side, each with a message to
+//! another actor, or the first lanes run it together (a group). Eight lanes move one slot, which the bus carries as one access. Lanes
+//! exchange values through the block's shared memory. Which fences that takes, and in which lanes they stand, `ring/README.md` argues.
 
 /// The resident kernel `$name` of the handler that `$dispatch` calls, with states of type `$state`; `$group` says whether
 /// several lanes run the handler together.

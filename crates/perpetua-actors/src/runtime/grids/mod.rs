@@ -1,4 +1,4 @@
-//! Actors that live on a GPU: the engine over resident grids. Must not know names, askers or topics.
+//! Actors in resident kernels: the engine over grids (`crate::grid`). Must not know names, askers or topics.
 //!
 //! A launch makes a grid; its homes take packets from rings. `cell` is what the host knows of an actor, `pump` takes out
 //! what comes. A message to an actor that is not active waits here; one that is on its way when its actor stops comes
