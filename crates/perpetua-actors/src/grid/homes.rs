@@ -34,7 +34,8 @@ const FEW_HOMES: u32 = 16;
 const LEAVE: Duration = Duration::from_secs(10);
 /// Words for vectors where nobody has said how many.
 const ARENA_WORDS: usize = 4 << 20;
-/// How long a handler may run unless it is said otherwise: what loops for ever would hold its home, and all who want the device.
+/// How long a handler may run unless its options say otherwise: one that loops for ever would hold its home, and all kernels that wait for
+/// the device.
 const RUN_LIMIT: Duration = Duration::from_secs(5);
 /// Launches of more actors have a row of latencies for each home.
 pub(super) const OWN_LATENCIES: u32 = 4096;
@@ -330,7 +331,7 @@ impl Grid {
 
 impl Drop for Grid {
     fn drop(&mut self) {
-        // A home that hangs stays; the error was told to whoever called `end`.
+        // A home that hangs stays; the caller of `end` got the error.
         if let Err(error) = self.end() {
             tracing::error!(%error, "a resident grid does not leave its device");
         }
@@ -426,7 +427,7 @@ impl Parkable for Homes {
         }
         let states = lock(&self.states).clone();
         let shape = commons.shape;
-        // In the interpreter homes take turns, and who finds nothing gives its own away.
+        // In the interpreter homes take turns, and one that finds nothing gives its turn away.
         let patience = match commons.device.info().compute_capability {
             Some(_) => PATIENCE,
             None => 0,

@@ -41,8 +41,8 @@ impl Slots {
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), SLOT_VECTORS) }
     }
 
-    /// Puts a packet into the slot of this number. Whoever sees one of its tags and acquires knows what this thread did before: the
-    /// packet's block is written.
+    /// Puts a packet into the slot of this number. A thread or lane that sees one of its tags and acquires knows what this
+    /// thread did before: the packet's block is written.
     pub(super) fn write(&self, number: u32, words: &[u32; PACKET_WORDS]) {
         let tag = number.wrapping_add(1);
         for (vector, w) in self.slot(number).iter().zip(words.chunks_exact(3)) {

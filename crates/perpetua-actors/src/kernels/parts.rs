@@ -28,7 +28,7 @@ pub fn poke<const N: usize>(words: &mut [u32; N], at: usize, value: u32) {
 }
 
 /// Waits for a lock of the block, in turn: `lock` holds how many have asked for it, and how many have had it. The fence pairs with
-/// that of who freed it; other lanes must meet this one behind it.
+/// that of the lane that freed it; the other lanes must meet this one behind it.
 #[device]
 pub fn acquire(lock: &mut [u32; 2]) {
     let mut had = peek(lock, 1);

@@ -61,8 +61,8 @@ macro_rules! __resident_kernel {
             let claims = ::perpetua::prelude::workgroup_array::<[u32; 512]>();
             // How often each lane of a group has waited for the others.
             let phases = ::perpetua::prelude::workgroup_array::<[u32; 32]>();
-            // What the home knows: who has the lock may touch it. The numbers of the next packets of both sources are read without, and
-            // whether the home stays.
+            // What the home knows; only the lock's holder touches it. The numbers of the next packets of both sources are read without the
+            // lock, and whether the home stays.
             let lock = ::perpetua::prelude::workgroup_array::<[u32; 2]>();
             let next = ::perpetua::prelude::workgroup_array::<[u32; 2]>();
             let stays = ::perpetua::prelude::workgroup_array::<[u32; 1]>();
@@ -308,7 +308,7 @@ macro_rules! __resident_kernel {
                     }
                     if $group {
                         if runs {
-                            // Nobody waits for who has ended.
+                            // No lane waits for one that has ended.
                             ::perpetua::actors::kernels::parts::poke(phases, lane as usize, u32::MAX);
                         }
                         ::perpetua::prelude::converge();
@@ -319,8 +319,8 @@ macro_rules! __resident_kernel {
                             $block.take_back();
                         })?
                     }
-                    // What was written into the block, by this handler or by whoever sent it here, is there before anybody is told: the host
-                    // that the block is free, or who gets the packet that it goes on with. This lane stores both; those of a group have met.
+                    // What this handler, or the sender of the packet, wrote into the block is ordered before what this lane stores from here on: that
+                    // the block is free, or the packet that takes it along. The lanes of a group have converged.
                     if takes && ::perpetua::actors::kernels::parts::brings_block(mark) {
                         ::perpetua::prelude::thread_fence_system();
                     }

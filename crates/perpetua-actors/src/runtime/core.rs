@@ -111,7 +111,7 @@ impl Core {
 
     /// Nobody looks any more.
     pub(super) fn end_watch(&self) {
-        // Whoever looks may be reading now, under no lock.
+        // An observer may be reading now, under no lock.
         let watched = lock(&self.watched).take();
         drop(watched);
     }
@@ -130,7 +130,7 @@ impl Core {
         })
     }
 
-    /// The error of a lost device, where that is why nothing comes: batches tell who waits for them.
+    /// The error of a lost device, where that is why nothing comes: batches tell their callers themselves.
     pub(super) fn lost(&self) -> Option<ActorError> {
         let failed = self.engine.is_resident().then(|| self.engine.health().err())?;
         failed.filter(ActorError::is_device_lost)
@@ -245,7 +245,7 @@ impl Core {
         self.host.forget(actor);
         self.broker.unregister(actor);
         lock(&self.supervisor).forget(actor);
-        // Relaxed: who is gone stays gone, so any value that was stored holds.
+        // Relaxed: an actor that is gone stays gone, so any value that was stored holds.
         let mut gone = group.gone.load(Ordering::Relaxed);
         while gone < group.count && self.engine.life(ActorId(group.first.0 + gone)).is_none() {
             gone += 1;
