@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use perpetua::actors::device::layout::{COMMAND_BECOME, COMMAND_RESTART};
-use perpetua::actors::resident::{Commons, Grid, GridOptions, Shape};
+use perpetua::actors::grid::{Commons, Grid, GridOptions, Shape};
+use perpetua::actors::kernels::layout::{COMMAND_BECOME, COMMAND_RESTART};
 use perpetua::actors::runtime::{Backend, LaunchOptions, PerpetuaRuntime};
 use perpetua::actors::{
     ActorId, ActorState, Context, Handler, Header, Kind, Packet, RingMessage, ring_kernel,

@@ -175,7 +175,7 @@ impl Context {
     /// Waits until all lanes of the group have come here as often; each then sees what the others have written before. Handlers
     /// write `ctx.sync()`, which becomes this. A lane that has ended, by a fault or otherwise, is waited for by nobody; where
     /// lanes come here differently often, those that wait are faulted when the handler's time is over. `phases`: how often each
-    /// lane has come, in workgroup memory.
+    /// lane has come, in the block's shared memory.
     pub fn sync_group(&mut self, phases: &mut [u32; GROUP_LANES]) {
         if self.threads > 1 {
             thread_fence_block();

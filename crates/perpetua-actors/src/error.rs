@@ -219,3 +219,17 @@ impl ActorError {
         matches!(self, ActorError::Device(error) if error.is_device_lost())
     }
 }
+
+impl ActorState {
+    /// An error that names the move, unless the actor `actor` may make it.
+    pub fn check_move(self, next: ActorState, actor: &str) -> Result<()> {
+        if self.may_become(next) {
+            return Ok(());
+        }
+        Err(ActorError::IllegalMove {
+            actor: actor.into(),
+            from: self,
+            to: next,
+        })
+    }
+}

@@ -2,7 +2,18 @@
 //! (`#[ring_kernel]`) that runs on the CPU's threads, or inside a kernel that stays on a GPU and takes messages there.
 //!
 //! [`message`] is what travels, [`context`] what a handler sees of the world, [`handler`] what the macro makes of it,
-//! [`lifecycle`] through which states an actor goes, [`runtime`] what users hold, [`supervise`] what becomes of faulted actors, [`supervisor`] of crashed processes. Must not know any backend by its type.
+//! [`lifecycle`] through which states an actor goes, [`kernels`] the code that devices run around a handler, `grid` the host's side of it,
+//! [`runtime`] what users hold, [`supervise`] what becomes of faulted actors, [`supervisor`] of crashed processes. Must not know any backend by its type.
+//!
+//! # Words
+//! - *Resident kernel*: a kernel that stays on its device until it is parked. The word resident means that alone: a runtime that is
+//!   `builder().resident()` runs handlers in resident kernels.
+//! - *Grid*: one launch of a handler's resident kernel. *Home*: one block of it, which hosts some of the launch's actors.
+//! - *Block*, *subgroup*, *lane*: the parts of a launch, as everywhere in Perpetua. A *group* is the lanes of one subgroup that run a handler
+//!   together (`#[ring_kernel(group)]`).
+//! - *Arena block*: the memory in which one message's vectors lie ([`span`]).
+//! - *Box*: the ring of packets that other homes have sent to a home. *Mail*: the packets that a home has taken in and not handled.
+//! - *Engine*: what runs actors: `threads`, `grids` or `batched` in [`runtime`].
 
 // What the macros write names the facade; so they can be used here, too.
 #[doc(hidden)]
@@ -17,15 +28,15 @@ mod checkpoint;
 pub mod clock;
 pub mod context;
 pub mod dead_letters;
-pub mod device;
 pub mod echo;
 pub mod error;
+#[cfg(target_arch = "x86_64")]
+pub mod grid;
 pub mod handler;
+pub mod kernels;
 pub mod lifecycle;
 pub mod message;
 pub mod pubsub;
-#[cfg(target_arch = "x86_64")]
-pub mod resident;
 pub mod ring;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod runtime;

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::error::{ActorError, Result};
-
 /// Where an actor is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -48,18 +46,6 @@ impl ActorState {
                 | (Faulted, Launched | Active)
                 | (Created | Launched | Active | Deactivated | Faulted, Terminated)
         )
-    }
-
-    /// An error that names the move, unless the actor `actor` may make it.
-    pub fn check_move(self, next: ActorState, actor: &str) -> Result<()> {
-        if self.may_become(next) {
-            return Ok(());
-        }
-        Err(ActorError::IllegalMove {
-            actor: actor.into(),
-            from: self,
-            to: next,
-        })
     }
 }
 

@@ -37,10 +37,10 @@ use std::time::Duration;
 use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::future::{BoxFuture, MaybeSend, MaybeSync, ready};
+use crate::gate::Gate;
 use crate::info::{BackendKind, DeviceInfo, MemoryInfo};
 use crate::overlap::Overlap;
 use crate::ptr::{ContextId, DevicePtr, HostBytes, MemoryKind, Owner, PoolStats};
-use crate::residency::ResidencyGate;
 use crate::signature::{KernelArg, Signature};
 use crate::source::{CompileOptions, KernelSource};
 
@@ -188,7 +188,7 @@ pub trait GpuContext: MaybeSend + MaybeSync + 'static {
     fn synchronize_blocking(&self) -> Result<()>;
 
     /// The gate around calls that would wait for resident kernels, where the device can have such; `None` elsewhere.
-    fn residency(&self) -> Option<&ResidencyGate> {
+    fn gate(&self) -> Option<&Gate> {
         None
     }
 

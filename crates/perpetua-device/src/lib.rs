@@ -63,10 +63,10 @@ pub mod backend;
 pub mod cache;
 pub mod fault;
 pub mod future;
+pub mod gate;
 pub mod host;
 pub mod native;
 pub mod ptr;
-pub mod residency;
 
 pub mod null;
 

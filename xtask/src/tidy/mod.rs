@@ -2,11 +2,13 @@
 //!
 //! - `layers`: which crate may depend on which.
 //! - `modules`: which module inside a crate may name which.
+//! - `circles`: that modules of a folder do not import each other.
 //! - `files`: how a source file opens, how long it may be, what stands above `unsafe`.
 //! - `documents`: paths, crates and links that documents name exist.
 //!
 //! Each rule is a function from what it reads to a list of problems, so that its own tests can plant some.
 
+mod circles;
 mod documents;
 mod files;
 mod layers;
@@ -69,6 +71,7 @@ fn problems() -> Result<Vec<Problem>> {
     let found = [
         layers::check(&packages),
         modules::check(&tree),
+        circles::check(&tree),
         files::check(&tree),
         documents::check(&tree, &names),
     ];

@@ -74,7 +74,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         if module.iter().any(|part| part == "tests") {
             continue;
         }
-        for (line, named) in named_modules(&module, text) {
+        for (line, named) in named_paths(&module, text) {
+            let Some(named) = named.first() else { continue };
             let broken = RULES
                 .iter()
                 .filter(|rule| rule.sources == rule_source)
@@ -89,7 +90,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
 }
 
 /// `front/rust/lower.rs` is `front::rust::lower`; `front/mod.rs` is `front`; `lib.rs` is `lib`.
-fn module_of(path: &str) -> Vec<String> {
+pub(super) fn module_of(path: &str) -> Vec<String> {
     let stem = path.trim_end_matches(".rs");
     let mut parts: Vec<String> = stem.split('/').map(str::to_owned).collect();
     if parts.len() > 1 && parts.last().is_some_and(|last| last == "mod") {
@@ -98,54 +99,70 @@ fn module_of(path: &str) -> Vec<String> {
     parts
 }
 
-/// Each top-level module of the crate that a path names, with its line. Paths begin with `crate::` or with as many
-/// `super::` as lead to the crate's root; inline modules are not counted, so a `super` in them may lead one too far up.
-fn named_modules(module: &[String], text: &str) -> Vec<(usize, String)> {
+/// Each path from the crate's root that a file names, with its line. Paths begin with `crate::` or with some `super::`; inline
+/// modules are not counted, so a `super` in them may lead one too far up.
+pub(super) fn named_paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
     let code = code_only(text);
-    let to_root = "super::".repeat(module.len());
     let mut found = Vec::new();
-    for prefix in ["crate::", &to_root] {
+    for prefix in ["crate::", "super::"] {
         for (at, _) in code.match_indices(prefix) {
             let before = code[..at].chars().next_back();
             if before.is_some_and(|c| c.is_alphanumeric() || "_:$".contains(c)) {
                 continue;
             }
             let line = code[..at].matches('\n').count() + 1;
-            let tree = &code[at + prefix.len()..];
-            found.extend(first_segments(tree).into_iter().map(|segment| (line, segment)));
+            let mut tree = &code[at..];
+            let mut base = match prefix {
+                "crate::" => &[],
+                _ => module,
+            };
+            tree = tree.strip_prefix("crate::").unwrap_or(tree);
+            while let Some(above) = tree.strip_prefix("super::") {
+                (tree, base) = (
+                    above,
+                    base.get(..base.len().saturating_sub(1)).unwrap_or_default(),
+                );
+            }
+            let mut paths = Vec::new();
+            use_tree(tree, base, &mut paths);
+            found.extend(paths.into_iter().map(|path| (line, path)));
         }
     }
     found
 }
 
-/// The first segments of a use tree: `a::b` has `a`, `{a::b, c}` has `a` and `c`.
-fn first_segments(tree: &str) -> Vec<String> {
-    let word = |text: &str| -> String {
-        text.trim_start()
-            .chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect()
-    };
-    let Some(group) = tree.strip_prefix('{') else {
-        return vec![word(tree)];
-    };
-    let (mut depth, mut start, mut segments) = (0i32, 0, Vec::new());
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            ',' if depth == 0 => {
-                segments.push(word(&group[start..at]));
-                start = at + 1;
+/// The paths of a use tree below `base`: `{a::b, c}` has `a::b` and `c`. Gives what stands behind it.
+fn use_tree<'a>(tree: &'a str, base: &[String], paths: &mut Vec<Vec<String>>) -> &'a str {
+    let tree = tree.trim_start();
+    if let Some(mut rest) = tree.strip_prefix('{') {
+        loop {
+            rest = use_tree(rest, base, paths).trim_start();
+            // An alias, or a comma.
+            let end = rest.find([',', '}']).unwrap_or(rest.len());
+            match rest.get(end..end + 1) {
+                Some(",") => rest = rest[end + 1..].trim_start(),
+                Some(_) => return &rest[end + 1..],
+                None => return "",
             }
-            '}' if depth == 0 => {
-                segments.push(word(&group[start..at]));
-                break;
+            if let Some(behind) = rest.strip_prefix('}') {
+                return behind;
             }
-            '}' => depth -= 1,
-            _ => {}
         }
     }
-    segments
+    let end = tree
+        .find(|c: char| !c.is_alphanumeric() && c != '_')
+        .unwrap_or(tree.len());
+    let (word, rest) = tree.split_at(end);
+    let path = [base, &[word.to_owned()]].concat();
+    match rest.strip_prefix("::") {
+        Some(below) if below.starts_with(|c: char| c.is_alphabetic() || "_{".contains(c)) => {
+            use_tree(below, &path, paths)
+        }
+        _ => {
+            paths.push(path);
+            rest
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! machine either is. One atomic, no locks. Must not know messages, nor how the physical time is come by ([`physical`]).
 
 pub mod physical;
+mod system;
 mod tsc;
 
 #[cfg(all(test, perpetua_loom))]

@@ -1,9 +1,8 @@
 //! Physical time in microseconds since 1970, come by as fast as the machine allows. Must not know logical clocks; time may go
 //! backwards here.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use super::COUNTER_BITS;
+use super::system::{coarse_nanos, system_nanos};
 use super::tsc::Tsc;
 use crate::sync::{Arc, AtomicU64, Ordering};
 
@@ -45,30 +44,4 @@ impl PhysicalClock {
             PhysicalClock::Manual(micros) => micros.load(Ordering::Relaxed) << COUNTER_BITS,
         }
     }
-}
-
-/// Nanoseconds since 1970 by the operating system's clock; zero where that stands before 1970.
-pub(super) fn system_nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    // 64 bits of nanoseconds last until the year 2554.
-    since.map_or(0, |since| since.as_nanos() as u64)
-}
-
-#[cfg(target_os = "linux")]
-fn coarse_nanos() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer is to a `timespec` of ours.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut time) } != 0;
-    match u64::try_from(time.tv_sec) {
-        Ok(seconds) if !failed => seconds * 1_000_000_000 + time.tv_nsec as u64,
-        _ => system_nanos(),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn coarse_nanos() -> u64 {
-    system_nanos()
 }

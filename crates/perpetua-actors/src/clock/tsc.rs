@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use super::COUNTER_BITS;
-use super::physical::system_nanos;
+use super::system::system_nanos;
 use crate::sync::{AtomicU64, CachePadded, Ordering, fence};
 
 /// For how long the rate is measured before first use.

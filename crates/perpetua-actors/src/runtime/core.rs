@@ -84,16 +84,19 @@ impl Core {
             settings,
             host: Arc::clone(&host),
             door: Arc::new(Door(Arc::clone(&engine))),
+            feeds: Feeds::new(&host, &engine),
             engine,
             names: Mutex::default(),
             broker: Arc::new(broker),
-            feeds: Feeds::default(),
             closed: AtomicBool::new(false),
             failure: Mutex::default(),
             supervisor: Mutex::default(),
             watched: Mutex::default(),
         });
-        *lock(&core.watched) = Some(Watched::begin(&core)?);
+        *lock(&core.watched) = Some(Watched::begin(&core.settings, {
+            let weak = Arc::downgrade(&core);
+            move || Some(weak.upgrade()?.reading())
+        })?);
         host.timer.add(Instant::now(), Job::Redeliver);
         let weak = Arc::downgrade(&core);
         std::thread::Builder::new()
@@ -108,7 +111,7 @@ impl Core {
 
     /// Nobody looks any more.
     pub(super) fn end_watch(&self) {
-        // Whoever looks may be reading now, under no lock.
+        // An observer may be reading now, under no lock.
         let watched = lock(&self.watched).take();
         drop(watched);
     }
@@ -127,7 +130,7 @@ impl Core {
         })
     }
 
-    /// The error of a lost device, where that is why nothing comes: batches tell who waits for them.
+    /// The error of a lost device, where that is why nothing comes: batches tell their callers themselves.
     pub(super) fn lost(&self) -> Option<ActorError> {
         let failed = self.engine.is_resident().then(|| self.engine.health().err())?;
         failed.filter(ActorError::is_device_lost)
@@ -238,11 +241,11 @@ impl Core {
             };
             self.host.undelivered(group, &packet, reason);
         }
-        self.unsubscribe(group, actor);
+        self.feeds.unsubscribe(group, actor);
         self.host.forget(actor);
         self.broker.unregister(actor);
         lock(&self.supervisor).forget(actor);
-        // Relaxed: who is gone stays gone, so any value that was stored holds.
+        // Relaxed: an actor that is gone stays gone, so any value that was stored holds.
         let mut gone = group.gone.load(Ordering::Relaxed);
         while gone < group.count && self.engine.life(ActorId(group.first.0 + gone)).is_none() {
             gone += 1;
@@ -347,8 +350,8 @@ impl Core {
                     self.host.timer.add(Instant::now() + after, Job::Limits);
                 }
             }
-            Job::Feed(feed) => feed.run(),
-            Job::Redeliver => self.redeliver(),
+            Job::Do(what) => what(),
+            Job::Redeliver => self.host.redeliver(),
             Job::Resume(actor) => self.engine.resume(actor),
             Job::Wake(waker) => waker.wake(),
         }

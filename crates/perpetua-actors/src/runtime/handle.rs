@@ -14,8 +14,9 @@ use super::asks::Pending;
 use super::core::{Core, deadline_micros};
 use super::engine::Refusal;
 use super::group::Group;
-use super::output::{OutputStream, Receive, Received};
+use super::output::{Receive, Received};
 use super::outputs::Output;
+use super::stream::OutputStream;
 use crate::checkpoint::Image;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
@@ -374,7 +375,8 @@ impl KernelHandle {
     /// [`ActorError::WrongReply`] where the next is of another type (it is gone then: [`KernelHandle::outputs`] has all
     /// types), [`ActorError::Terminated`] where no more will come.
     pub async fn receive<M: Receive>(&self) -> Result<M> {
-        let received = std::future::poll_fn(|cx| self.poll_output(cx)).await;
+        let outputs = self.outputs();
+        let received = std::future::poll_fn(|cx| outputs.poll(cx)).await;
         received.ok_or_else(|| self.gone())?.get()
     }
 
@@ -384,7 +386,7 @@ impl KernelHandle {
     /// As [`KernelHandle::receive`].
     pub fn try_receive<M: Receive>(&self) -> Result<Option<M>> {
         let output = self.core.host.outputs(self.first).poll(None);
-        match self.received(output) {
+        match self.core.received(self.first, output) {
             Some(received) => received.get().map(Some),
             None if self.state() == ActorState::Terminated => Err(self.gone()),
             None => Ok(None),
@@ -403,7 +405,7 @@ impl KernelHandle {
         }
         let output = outputs.wait(Some(deadline));
         let late = matches!(output, Output::Empty);
-        match self.received(output) {
+        match self.core.received(self.first, output) {
             Some(received) => received.get(),
             None if late => Err(self.timed_out(timeout)),
             None => Err(self.gone()),
@@ -412,26 +414,7 @@ impl KernelHandle {
 
     /// All messages that it sends to the host without being asked, as a stream that ends when the actor is terminated.
     pub fn outputs(&self) -> OutputStream {
-        OutputStream::new(self.clone())
-    }
-
-    pub(super) fn poll_output(&self, cx: &mut std::task::Context<'_>) -> Poll<Option<Received>> {
-        let outputs = self.core.host.outputs(self.first);
-        match outputs.poll(Some(cx.waker())) {
-            Output::Empty if self.state() == ActorState::Terminated => Poll::Ready(None),
-            Output::Empty => Poll::Pending,
-            other => Poll::Ready(self.received(other)),
-        }
-    }
-
-    fn received(&self, output: Output) -> Option<Received> {
-        let Output::Packet(packet, waits) = output else {
-            return None;
-        };
-        if waits {
-            self.core.engine.resume(self.first);
-        }
-        Some(Received::new(packet, &self.core.host.arena))
+        OutputStream::new(&self.core, self.first)
     }
 
     fn gone(&self) -> ActorError {
@@ -444,7 +427,8 @@ impl KernelHandle {
     /// # Errors
     /// [`ActorError::Topic`].
     pub fn subscribe(&self, pattern: Topic, options: SubscribeOptions) -> Result<Subscription> {
-        self.core.subscribe(self.first, pattern, options)
+        self.core.check_open()?;
+        self.core.feeds.subscribe(self.first, pattern, options)
     }
 
     /// How long ago the device gave the last sign of life of what hosts these actors, the longest of them: it gives one every few

@@ -2,8 +2,8 @@
 //!
 //! [`PerpetuaRuntime`] launches actors as [`LaunchOptions`] say and gives [`KernelHandle`]s. Below it, in the order in which a message
 //! travels: `handle`, `arena` (where vectors lie), `asks` (who waits for which answer), `engine` (the contract of what runs actors), `threads` (it on the
-//! CPU), `resident` (it on CUDA) and `batched` (it where no kernel can stay), `host` (what engines call back to), `outputs`,
-//! `topics`; every engine uses `mailbox`, `outbox` and `vitals`; beside them `timer`, `core` and `persist`, and for those who look `reading` and `watched`. Nothing but
+//! CPU), `grids` (it in resident kernels) and `batched` (it where no kernel can stay), `host` (what engines call back to), `outputs` and
+//! `stream`, `topics`; every engine uses `mailbox`, `outbox` and `vitals`; beside them `timer`, `core` and `persist`, and for those who look `reading` and `watched`. Nothing but
 //! `open` names an engine by its type.
 //!
 //! ```
@@ -48,6 +48,8 @@ mod asks;
 mod batched;
 mod core;
 mod engine;
+#[cfg(target_arch = "x86_64")]
+mod grids;
 mod group;
 mod handle;
 mod host;
@@ -60,8 +62,7 @@ mod output;
 mod outputs;
 mod persist;
 mod reading;
-#[cfg(target_arch = "x86_64")]
-mod resident;
+mod stream;
 mod threads;
 mod timer;
 mod topics;
@@ -94,7 +95,8 @@ pub use self::about::{BackendInfo, CpuRuntime, ShutdownReport};
 pub use self::arena::ArenaUsage;
 pub use self::handle::{KernelHandle, SendOptions};
 pub use self::options::{LaunchOptions, QUEUE_CAPACITY};
-pub use self::output::{Borrowed, Brought, OutputStream, Receive, Received};
+pub use self::output::{Borrowed, Brought, Receive, Received};
+pub use self::stream::OutputStream;
 
 /// Where actors run.
 pub type Backend = BackendKind;
@@ -436,7 +438,7 @@ impl PerpetuaRuntime {
     /// Where Prometheus is told, while it is.
     #[cfg(feature = "prometheus")]
     pub fn prometheus_address(&self) -> Option<std::net::SocketAddr> {
-        self.core.prometheus_address()
+        lock(&self.core.watched).as_ref()?.prometheus_address()
     }
 
     /// Why an actor without supervisor stopped all others ([`Supervision::Escalate`](crate::supervise::Supervision)), if one did.

@@ -6,21 +6,21 @@ use perpetua_device::future::block_on;
 use perpetua_device::{BackendKind, DeviceInfo, open_backend};
 
 use super::engine::Engine;
-use super::host::Host;
 #[cfg(target_arch = "x86_64")]
-use super::resident::open as open_resident;
+use super::grids::open as open_grids;
+use super::host::Host;
 use super::{Settings, batched, threads};
 use crate::error::{ActorError, Result};
 
 pub(super) fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
     match settings.backend {
         _ if settings.in_batches => runs_kernels(settings).and_then(|_| batched::open(host, settings)),
-        _ if settings.resident => runs_kernels(settings).and_then(|_| open_resident(host, settings)),
-        BackendKind::Auto => open_resident(host, settings).or_else(|_| threads::open(host, settings)),
+        _ if settings.resident => runs_kernels(settings).and_then(|_| open_grids(host, settings)),
+        BackendKind::Auto => open_grids(host, settings).or_else(|_| threads::open(host, settings)),
         // The actors' own threads need no device.
         BackendKind::Cpu => threads::open(host, settings),
         _ => match runs_kernels(settings)? {
-            Some(info) if info.can_stay() => open_resident(host, settings),
+            Some(info) if info.can_stay() => open_grids(host, settings),
             _ => batched::open(host, settings),
         },
     }
@@ -43,7 +43,7 @@ fn runs_kernels(settings: &Settings) -> Result<Option<DeviceInfo>> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn open_resident(_: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
+fn open_grids(_: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
     Err(ActorError::Unsupported {
         backend: settings.backend.name(),
         operation: "a resident handler",

@@ -1,13 +1,8 @@
 //! Messages from actors to the host, as users get them. Must not know engines.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-
-use futures_core::Stream;
 
 use super::arena::{Arena, Lease};
-use super::handle::KernelHandle;
 use crate::error::{ActorError, Result};
 use crate::message::{ActorId, Packet, RingMessage};
 use crate::vectors::{BlockReader, Message};
@@ -167,24 +162,5 @@ impl<M: Message> Borrowed<M> {
             actor: "an actor".into(),
             message: <M::View as RingMessage>::NAME,
         }
-    }
-}
-
-/// All that an actor sends to the host without being asked.
-pub struct OutputStream {
-    handle: KernelHandle,
-}
-
-impl OutputStream {
-    pub(super) fn new(handle: KernelHandle) -> OutputStream {
-        OutputStream { handle }
-    }
-}
-
-impl Stream for OutputStream {
-    type Item = Received;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Received>> {
-        self.handle.poll_output(cx)
     }
 }

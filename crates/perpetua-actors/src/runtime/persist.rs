@@ -128,7 +128,7 @@ impl Core {
             life: image.life,
             state: image.state,
             // Restored mailboxes take all.
-            mailbox: [image.mailbox, self.fed(actor)].concat(),
+            mailbox: [image.mailbox, self.feeds.fed(actor)].concat(),
             unsent: image.unsent,
             subscriptions: self
                 .host
@@ -182,7 +182,7 @@ impl Core {
             if let Err(error) = self.fill(&group, image) {
                 for group in launched {
                     for actor in group.actors() {
-                        self.unsubscribe(&group, actor);
+                        self.feeds.unsubscribe(&group, actor);
                         drop(self.engine.remove(actor));
                     }
                 }
@@ -249,7 +249,7 @@ impl Core {
             };
             self.engine.restore(id, &engine_image)?;
             for (pattern, options) in &actor.subscriptions {
-                self.subscribe(id, pattern.clone(), options.clone())?;
+                self.feeds.subscribe(id, pattern.clone(), options.clone())?;
             }
             if !actor.outputs.is_empty() {
                 let outputs = self.host.outputs(id);

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use super::group::Group;
 use super::lock::lock;
-use super::topics::Feed;
 use crate::message::ActorId;
 
 /// Something to do.
@@ -25,8 +24,8 @@ pub(crate) enum Job {
     Asks,
     /// Look for handlers that run for too long.
     Limits,
-    /// Bring to an actor what was published.
-    Feed(Arc<Feed>),
+    /// Do this.
+    Do(Box<dyn FnOnce() + Send>),
     /// Deliver again what was not acknowledged.
     Redeliver,
     /// Let an actor look again whether what it has sent finds room.
@@ -70,7 +69,7 @@ struct Inner {
     entries: BinaryHeap<Reverse<Entry>>,
     number: u64,
     stopped: bool,
-    // When the next look at those who wait for answers is.
+    // When callers that wait for answers are looked at next.
     asks: Option<Instant>,
     sleeps_until: Option<Instant>,
 }
@@ -90,7 +89,7 @@ impl Timer {
         self.tell(&inner, at);
     }
 
-    /// Has those looked at who wait for answers, not later than `at`.
+    /// Has callers that wait for answers looked at, not later than `at`.
     pub(crate) fn look_at_asks(&self, at: Instant) {
         let mut inner = lock(&self.inner);
         if inner.asks.is_none_or(|planned| at < planned) {
@@ -100,7 +99,7 @@ impl Timer {
         }
     }
 
-    /// The look at those who wait for answers has been taken.
+    /// Callers that wait for answers have been looked at.
     pub(crate) fn looked_at_asks(&self, next: Option<Instant>) {
         lock(&self.inner).asks = None;
         if let Some(next) = next {
@@ -140,7 +139,7 @@ impl Timer {
         lock(&self.inner).stopped
     }
 
-    /// Nothing more is done; who waits is woken.
+    /// Nothing more is done; all that sleep are woken.
     pub(crate) fn stop(&self) {
         let mut inner = lock(&self.inner);
         inner.stopped = true;

@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use super::core::Core;
 use super::engine::{Engine, Refusal};
 use super::group::Group;
 use super::host::Host;
@@ -22,10 +21,14 @@ const AGAIN: Duration = Duration::from_micros(200);
 const REDELIVER: Duration = Duration::from_millis(100);
 
 /// All feeds, by actor.
-pub(super) type Feeds = Mutex<HashMap<ActorId, Vec<Arc<Feed>>>>;
+pub(super) struct Feeds {
+    host: Arc<Host>,
+    engine: Weak<dyn Engine>,
+    by_actor: Mutex<HashMap<ActorId, Vec<Arc<Feed>>>>,
+}
 
 /// Brings what one subscription gets to its actor.
-pub(crate) struct Feed {
+struct Feed {
     host: Arc<Host>,
     engine: Weak<dyn Engine>,
     subscription: Subscription,
@@ -35,7 +38,7 @@ pub(crate) struct Feed {
 
 impl Feed {
     /// Moves all that waits into the mailbox, as far as there is room; the rest a little later.
-    pub(super) fn run(self: &Arc<Self>) {
+    fn run(self: &Arc<Self>) {
         let Some(engine) = self.engine.upgrade() else {
             return;
         };
@@ -50,7 +53,8 @@ impl Feed {
                 }
                 Err(Refusal::Full) => {
                     held.push_front(publication);
-                    let again = Job::Feed(Arc::clone(self));
+                    let feed = Arc::clone(self);
+                    let again = Job::Do(Box::new(move || feed.run()));
                     return self.host.timer.add(Instant::now() + AGAIN, again);
                 }
                 Err(Refusal::Gone) => {
@@ -70,7 +74,7 @@ impl Feed {
     }
 
     /// What waits for room in the mailbox, in order.
-    pub(super) fn waiting(&self) -> Vec<Packet> {
+    fn waiting(&self) -> Vec<Packet> {
         let mut held = lock(&self.held);
         held.extend(std::iter::from_fn(|| self.subscription.try_receive()));
         held.iter().map(|publication| self.packet(publication)).collect()
@@ -88,7 +92,15 @@ impl Feed {
     }
 }
 
-impl Core {
+impl Feeds {
+    pub(super) fn new(host: &Arc<Host>, engine: &Arc<dyn Engine>) -> Feeds {
+        Feeds {
+            host: Arc::clone(host),
+            engine: Arc::downgrade(engine),
+            by_actor: Mutex::default(),
+        }
+    }
+
     /// Subscribes an actor: what is published to topics that `pattern` stands for goes into its mailbox.
     pub(super) fn subscribe(
         &self,
@@ -96,16 +108,15 @@ impl Core {
         pattern: Topic,
         options: SubscribeOptions,
     ) -> Result<Subscription> {
-        self.check_open()?;
         let subscription = self.host.pubsub.subscribe_with(actor, pattern, options)?;
         let feed = Arc::new(Feed {
             host: Arc::clone(&self.host),
-            engine: Arc::downgrade(&self.engine),
+            engine: Weak::clone(&self.engine),
             subscription: subscription.clone(),
             held: Mutex::default(),
         });
         let weak = Arc::downgrade(&feed);
-        lock(&self.feeds).entry(actor).or_default().push(feed);
+        lock(&self.by_actor).entry(actor).or_default().push(feed);
         subscription.on_arrival(move || {
             if let Some(feed) = weak.upgrade() {
                 feed.run();
@@ -116,7 +127,7 @@ impl Core {
 
     /// Ends an actor's subscriptions; what waited for it is reported.
     pub(super) fn unsubscribe(&self, group: &Group, actor: ActorId) {
-        let Some(feeds) = lock(&self.feeds).remove(&actor) else {
+        let Some(feeds) = lock(&self.by_actor).remove(&actor) else {
             return;
         };
         for feed in feeds {
@@ -128,23 +139,19 @@ impl Core {
 
     /// What waits outside an actor's mailbox because that is full.
     pub(super) fn fed(&self, actor: ActorId) -> Vec<Packet> {
-        let feeds = lock(&self.feeds).get(&actor).cloned().unwrap_or_default();
+        let feeds = lock(&self.by_actor).get(&actor).cloned().unwrap_or_default();
         feeds.iter().flat_map(|feed| feed.waiting()).collect()
-    }
-
-    /// Delivers again what subscribers have not acknowledged.
-    pub(super) fn redeliver(&self) {
-        let latest = Instant::now() + REDELIVER;
-        let next = self
-            .host
-            .pubsub
-            .redeliver()
-            .map_or(latest, |next| next.min(latest));
-        self.host.timer.add(next, Job::Redeliver);
     }
 }
 
 impl Host {
+    /// Delivers again what subscribers have not acknowledged.
+    pub(super) fn redeliver(&self) {
+        let latest = Instant::now() + REDELIVER;
+        let next = self.pubsub.redeliver().map_or(latest, |next| next.min(latest));
+        self.timer.add(next, Job::Redeliver);
+    }
+
     /// Publishes what a handler has.
     pub(crate) fn publish(&self, group: &Group, packet: &Packet) -> std::result::Result<(), Refusal> {
         let head = &packet.header;

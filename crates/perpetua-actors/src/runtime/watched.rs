@@ -1,15 +1,11 @@
 //! What lets others look at a runtime while it lives. Must not know what they see.
 
-use std::sync::Arc;
-
-use super::core::Core;
-#[cfg(feature = "prometheus")]
-use super::lock::lock;
+use super::Settings;
 use crate::error::Result;
 #[cfg(feature = "prometheus")]
 use crate::telemetry::PrometheusEndpoint;
 use crate::telemetry::observe::{Observer, asked_by_environment, observe};
-use crate::telemetry::{Registration, register};
+use crate::telemetry::{Reading, Registration, register};
 
 /// Others may look while this lives.
 pub(super) struct Watched {
@@ -20,9 +16,11 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// As the runtime's settings and the environment ask.
-    pub(super) fn begin(core: &Arc<Core>) -> Result<Watched> {
-        let settings = &core.settings;
+    /// As the runtime's settings and the environment ask; `read` reads the runtime, while it lives.
+    pub(super) fn begin(
+        settings: &Settings,
+        read: impl Fn() -> Option<Reading> + Send + Sync + 'static,
+    ) -> Result<Watched> {
         let name = settings.observable.clone().or_else(asked_by_environment);
         let observer = name.as_deref().map(observe).transpose()?;
         #[cfg(feature = "prometheus")]
@@ -30,10 +28,9 @@ impl Watched {
             Some(address) => Some(PrometheusEndpoint::open(address)?),
             None => None,
         };
-        let weak = Arc::downgrade(core);
         let name = settings.observable.clone().unwrap_or_else(|| "runtime".into());
         Ok(Watched {
-            _registration: register(name, move || Some(weak.upgrade()?.reading())),
+            _registration: register(name, read),
             _observer: observer,
             #[cfg(feature = "prometheus")]
             endpoint,
@@ -42,14 +39,9 @@ impl Watched {
 }
 
 #[cfg(feature = "prometheus")]
-impl Core {
+impl Watched {
     /// Where Prometheus is told.
     pub(super) fn prometheus_address(&self) -> Option<std::net::SocketAddr> {
-        let watched = lock(&self.watched);
-        watched
-            .as_ref()?
-            .endpoint
-            .as_ref()
-            .map(PrometheusEndpoint::address)
+        self.endpoint.as_ref().map(PrometheusEndpoint::address)
     }
 }

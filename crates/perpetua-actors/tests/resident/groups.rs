@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use perpetua::actors::resident::{Commons, Grid, GridOptions, Shape};
+use perpetua::actors::grid::{Commons, Grid, GridOptions, Shape};
 use perpetua::actors::{Context, Handler, Kind, RingMessage, ring_kernel};
 use perpetua::device::layout::with_bytes;
 use perpetua::prelude::*;

@@ -4,6 +4,7 @@
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod blocks;
 mod groups;
 mod large;
 mod many;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use perpetua::actors::resident::{Commons, Grid, GridOptions, Shape};
+use perpetua::actors::grid::{Commons, Grid, GridOptions, Shape};
 use perpetua::actors::runtime::RuntimeBuilder;
 use perpetua::actors::{ActorId, Context, Header, Kind, Packet, PerpetuaRuntime, RingMessage, ring_kernel};
 use perpetua::device::cpu::CpuContext;
@@ -455,8 +456,9 @@ fn without_races() {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let tests: [(&str, fn()); 14] = [
+    let tests: [(&str, fn()); 15] = [
         ("without_races", without_races),
+        ("blocks_without_races", blocks::blocks_without_races),
         ("answers", answers),
         ("faults", faults),
         ("forwards", forwards),

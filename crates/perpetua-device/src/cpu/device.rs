@@ -12,10 +12,10 @@ use super::{compile, simd, threads};
 use crate::backend::{CompiledKernel, GpuBackend, GpuContext, GpuStream};
 use crate::error::{Error, Result};
 use crate::future::{BoxFuture, ready};
+use crate::gate::Gate;
 use crate::host::{self, HostPools};
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
 use crate::ptr::{ContextId, DevicePtr, MemoryKind, Owner, PoolStats};
-use crate::residency::ResidencyGate;
 use crate::source::{CompileOptions, KernelSource};
 
 /// Lanes in a subgroup of the interpreter.
@@ -101,7 +101,7 @@ impl GpuBackend for CpuBackend {
 pub struct CpuContext {
     shared: Arc<Shared>,
     pools: HostPools,
-    gate: ResidencyGate,
+    gate: Gate,
     default_stream: Arc<dyn GpuStream>,
 }
 
@@ -214,7 +214,7 @@ impl CpuContext {
         });
         CpuContext {
             pools: HostPools::new(id, BackendKind::Cpu),
-            gate: ResidencyGate::default(),
+            gate: Gate::default(),
             default_stream: shared.new_stream(),
             shared,
         }
@@ -295,7 +295,7 @@ impl GpuContext for CpuContext {
         queues.iter().try_for_each(|queue| queue.take_error())
     }
 
-    fn residency(&self) -> Option<&ResidencyGate> {
+    fn gate(&self) -> Option<&Gate> {
         Some(&self.gate)
     }
 

@@ -20,9 +20,9 @@ use crate::backend::{CompiledKernel, GpuContext, GpuStream};
 use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::future::BoxFuture;
+use crate::gate::Gate;
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
 use crate::ptr::{ContextId, DevicePtr, MemoryKind, Owner, PoolStats};
-use crate::residency::ResidencyGate;
 use crate::source::{CompileOptions, KernelSource};
 
 /// The oldest compute capability that has independent thread scheduling and scoped memory order.
@@ -309,7 +309,7 @@ impl GpuContext for Context {
         first
     }
 
-    fn residency(&self) -> Option<&ResidencyGate> {
+    fn gate(&self) -> Option<&Gate> {
         Some(&self.shared.gate)
     }
 

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use cudarc::driver::sys::{self, CUresult};
 
 use crate::error::{Error, Result};
+use crate::gate::Gate;
 use crate::info::{BackendKind, DeviceInfo};
 use crate::ptr::ContextId;
-use crate::residency::ResidencyGate;
 
 /// Locks, also after a panic elsewhere: every guarded value is valid between any two statements.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -68,7 +68,7 @@ pub(super) fn call(code: CUresult, operation: impl FnOnce() -> String) -> Result
 pub(super) struct Shared {
     pub(super) id: ContextId,
     pub(super) info: DeviceInfo,
-    pub(super) gate: Arc<ResidencyGate>,
+    pub(super) gate: Arc<Gate>,
     pub(super) device: sys::CUdevice,
     pub(super) context: sys::CUcontext,
     lost: OnceLock<String>,
@@ -86,8 +86,8 @@ unsafe impl Sync for Shared {}
 
 /// The gate of a device: one for all that this process opens of it, since they share its primary context, where one's call
 /// waits for another's resident kernel.
-fn gate_of(device: sys::CUdevice) -> Arc<ResidencyGate> {
-    static GATES: Mutex<BTreeMap<sys::CUdevice, Arc<ResidencyGate>>> = Mutex::new(BTreeMap::new());
+fn gate_of(device: sys::CUdevice) -> Arc<Gate> {
+    static GATES: Mutex<BTreeMap<sys::CUdevice, Arc<Gate>>> = Mutex::new(BTreeMap::new());
     let mut gates = GATES.lock().unwrap_or_else(|e| e.into_inner());
     Arc::clone(gates.entry(device).or_default())
 }

@@ -179,7 +179,7 @@ mod tests {
             handler: None,
             batched: false,
             target: Form::Ir,
-            sm: 75,
+            sm: 75.into(),
             block: vec![64],
         };
         let found = match text_of(name, function, &generics, &args) {

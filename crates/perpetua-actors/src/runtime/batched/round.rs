@@ -12,8 +12,8 @@ use perpetua_ir::ir::{ParamKind, Type};
 use super::{Outcome, Shared, World, first_stall};
 use crate::context::ENTRY_WORDS;
 use crate::dead_letters::DeadReason;
-use crate::device::batched::OUT_WORDS;
 use crate::error::{ActorError, Result};
+use crate::kernels::batched::OUT_WORDS;
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Header, Kind, PACKET_WORDS, Packet};
 use crate::runtime::arena::{BlockId, Lease};
@@ -29,7 +29,7 @@ use crate::span::{BLOCK_WORD, HEAD_WORDS};
 const OF_ONE: usize = 64;
 /// Messages of a batch.
 const OF_ALL: usize = 4096;
-/// Lanes of a work-group.
+/// Lanes of a block.
 const LANES: u32 = 64;
 
 /// One actor.

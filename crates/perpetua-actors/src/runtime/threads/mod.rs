@@ -18,9 +18,8 @@ use std::time::Duration;
 use perpetua_device::BackendKind;
 
 use self::cell::{Cell, Running};
-use self::overrun::Watch;
+use self::overrun::{Until, Watch};
 use self::queue::RunQueue;
-use self::run::Until;
 use super::Settings;
 use super::engine::{ActorImage, Engine, Frozen, Refusal};
 use super::group::Group;

@@ -1,14 +1,13 @@
 //! Worker threads, and handlers that do not return: nothing can stop native code, so the thread is given up, and the actor goes on
 //! (faulted) in a cell of its own. Must not know what a run does.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::cell::Cell;
-use super::run::Until;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::Packet;
@@ -19,6 +18,15 @@ use crate::runtime::vitals::count;
 
 /// How long [`Watch::join`] waits for handlers that run.
 const LAST_RUN: Duration = Duration::from_secs(5);
+
+/// For how long a run goes on.
+#[derive(Clone, Copy)]
+pub(super) enum Until<'a> {
+    /// A turn, of the worker that has this slot.
+    Turn(&'a Slot),
+    /// This is true, but no longer than a turn.
+    Answered(&'a AtomicBool),
+}
 
 /// The worker threads, and what those run that have a limit.
 #[derive(Default)]

@@ -2,12 +2,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::Shared;
 use super::cell::{Cell, Inside, Running};
-use super::overrun::Slot;
+use super::overrun::Until;
 use crate::context::Context;
 use crate::dead_letters::DeadReason;
 use crate::lifecycle::ActorState;
@@ -21,15 +21,6 @@ use crate::runtime::vitals::count;
 
 /// Messages of one actor that are handled before others have their turn.
 pub(super) const TURN: u32 = 64;
-
-/// For how long a run goes on.
-#[derive(Clone, Copy)]
-pub(super) enum Until<'a> {
-    /// A turn, of the worker that has this slot.
-    Turn(&'a Slot),
-    /// This is true, but no longer than a turn.
-    Answered(&'a AtomicBool),
-}
 
 /// Why a run ends.
 #[derive(PartialEq, Eq)]

@@ -17,7 +17,7 @@ pub(super) use with_actors::run;
 mod with_actors {
     use std::io::{Write, stdout};
 
-    use perpetua::actors::device::source;
+    use perpetua::actors::kernels::source;
     use perpetua::kernel::resident::U32x4;
     use perpetua_ir::front::rust::{GpuType, HandlerLibrary, Instantiation, handlers_in_file};
     use perpetua_ir::ir::Checks;
@@ -133,7 +133,7 @@ mod with_actors {
                 handler: Some(handler.into()),
                 batched,
                 target,
-                sm: 75,
+                sm: 75.into(),
                 block: vec![64],
             };
             let found = match text_of(FILE, "a.rs", handler, &args) {

@@ -16,7 +16,7 @@ use super::cut::Cut;
 use super::engine::{DRIVES, Engine, SOURCES, Taken};
 use super::kernels::tile;
 use super::order::{BEGIN, FREE, MEDIUM, ORDER_WORDS, Order, PARK, PAUSE, PROBE, RUN, SAVE, SOURCE, order};
-use crate::device::residency::Resident;
+use crate::device::gate::Parkable;
 use crate::device::{Buffer, Device, Kernel, MappedBuffer, Stream};
 
 /// Orders in the host's ring: a power of two.
@@ -218,7 +218,7 @@ impl Tiles {
     }
 }
 
-impl Resident for Tiles {
+impl Parkable for Tiles {
     fn park(&self) -> crate::device::Result<()> {
         let mut state = self.lock();
         if !state.running {
@@ -308,7 +308,7 @@ pub(super) struct DeviceTiles {
     tiles: Arc<Tiles>,
     device: Device,
     /// What the gate holds, weakly.
-    resident: Arc<dyn Resident>,
+    resident: Arc<dyn Parkable>,
 }
 
 impl DeviceTiles {
@@ -368,8 +368,8 @@ impl DeviceTiles {
         };
         device.default_stream().synchronize()?;
         let tiles = Arc::new(tiles);
-        let resident: Arc<dyn Resident> = Arc::clone(&tiles) as Arc<dyn Resident>;
-        match device.context().residency() {
+        let resident: Arc<dyn Parkable> = Arc::clone(&tiles) as Arc<dyn Parkable>;
+        match device.context().gate() {
             Some(gate) => gate.admit(&resident)?,
             None => tiles.unpark()?,
         }
@@ -448,7 +448,7 @@ impl Engine for DeviceTiles {
 
     fn stop(&mut self) -> Result<()> {
         let end = || self.tiles.lock().ended = true;
-        match self.device.context().residency() {
+        match self.device.context().gate() {
             Some(gate) => gate.parked(end)?,
             None => {
                 self.tiles.park()?;

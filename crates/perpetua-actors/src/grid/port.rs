@@ -1,75 +1,66 @@
 //! The host's end of a home's two rings in host memory. Must not know what packets mean.
 //!
-//! A slot is eight vectors of 16 bytes, each with the packet's number plus one behind its three words (`device::slots`): a
+//! A slot is eight vectors of 16 bytes, each with the packet's number plus one behind its three words (`kernels::layout`): a
 //! vector moves at once, so a packet is there when all eight carry the tag. Which orderings that takes, and why they
 //! suffice, says `ring/README.md`.
 
-use std::arch::x86_64::{__m128i, _mm_set_epi32};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::device::layout::SLOT_VECTORS;
+use crate::kernels::layout::{REPORT_VECTORS, SLOT_VECTORS};
 use crate::message::PACKET_WORDS;
-
-/// Whether aligned accesses of 16 bytes are single ones, as Intel and AMD promise for processors with AVX.
-pub(super) fn moves_vectors_at_once() -> bool {
-    std::arch::is_x86_feature_detected!("avx")
-}
+use crate::sync::Vector;
 
 /// A ring's slots in host memory.
 #[derive(Clone, Copy)]
 pub(super) struct Slots {
-    base: NonNull<__m128i>,
+    base: NonNull<Vector>,
     mask: u32,
 }
 
-// SAFETY: an address; who reaches the memory through it holds a lock, and the device accesses whole vectors.
+// SAFETY: an address of vectors, which any thread may reach at any time.
 unsafe impl Send for Slots {}
 // SAFETY: as above.
 unsafe impl Sync for Slots {}
 
 impl Slots {
     /// # Safety
-    /// `base` is aligned to 16 bytes, and from there on are `capacity` (a power of two) slots, as long as this is used.
-    pub(super) unsafe fn new(base: NonNull<u8>, capacity: u32) -> Slots {
+    /// From `base` on are `capacity` (a power of two) slots, as long as this is used.
+    pub(super) unsafe fn new(base: NonNull<Vector>, capacity: u32) -> Slots {
         Slots {
-            base: base.cast(),
+            base,
             mask: capacity - 1,
         }
     }
 
-    fn slot(self, number: u32) -> *mut __m128i {
+    fn slot(&self, number: u32) -> &[Vector] {
         let at = (number & self.mask) as usize * SLOT_VECTORS;
-        // SAFETY: the slot's number is below the capacity, so it lies in what `new` was promised.
-        unsafe { self.base.as_ptr().add(at) }
+        // SAFETY: the slot's number is below the capacity, so its vectors lie in what `new` was promised.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), SLOT_VECTORS) }
     }
 
-    fn write(self, number: u32, words: &[u32; PACKET_WORDS]) {
-        let (at, tag) = (self.slot(number), number.wrapping_add(1));
-        for (i, w) in words.chunks_exact(3).enumerate() {
-            // SAFETY: SSE2 is part of x86-64.
-            let vector = unsafe { _mm_set_epi32(tag as i32, w[2] as i32, w[1] as i32, w[0] as i32) };
-            // SAFETY: one of the slot's eight vectors, aligned. Volatile: the device looks at it. It reads whole vectors, and one
-            // store of 16 aligned bytes is whole (`moves_vectors_at_once`).
-            unsafe { at.add(i).write_volatile(vector) };
+    /// Puts a packet into the slot of this number. A thread or lane that sees one of its tags and acquires knows what this
+    /// thread did before: the packet's block is written.
+    pub(super) fn write(&self, number: u32, words: &[u32; PACKET_WORDS]) {
+        let tag = number.wrapping_add(1);
+        for (vector, w) in self.slot(number).iter().zip(words.chunks_exact(3)) {
+            vector.store_release([w[0], w[1], w[2], tag]);
         }
     }
 
-    fn read(self, number: u32) -> Option<[u32; PACKET_WORDS]> {
-        let (at, tag) = (self.slot(number), number.wrapping_add(1));
+    /// The packet of this number, where it is there; then what its sender did before it fenced is known to this thread.
+    pub(super) fn read(&self, number: u32) -> Option<[u32; PACKET_WORDS]> {
+        let tag = number.wrapping_add(1);
         let mut words = [0; PACKET_WORDS];
         // The last one first: the device writes it last, so while nothing is there this is one load.
-        for i in (0..SLOT_VECTORS).rev() {
-            // SAFETY: as in `write`, with a load.
-            let vector = unsafe { at.add(i).read_volatile() };
-            // SAFETY: both are 16 bytes without invalid values.
-            let lanes: [u32; 4] = unsafe { std::mem::transmute(vector) };
-            if lanes[3] != tag {
+        for (i, vector) in self.slot(number).iter().enumerate().rev() {
+            let [a, b, c, found] = vector.load_acquire();
+            if found != tag {
                 return None;
             }
-            words[3 * i..3 * i + 3].copy_from_slice(&lanes[..3]);
+            words[3 * i..3 * i + 3].copy_from_slice(&[a, b, c]);
         }
         Some(words)
     }
@@ -79,17 +70,6 @@ impl Slots {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Report(pub(super) [u32; 4]);
 
-/// Reads a vector that the device writes.
-///
-/// # Safety
-/// `at` is aligned to 16 bytes and readable.
-pub(super) unsafe fn report(at: *const u8) -> Report {
-    // SAFETY: by the caller's promise; whole, as in `Slots::read`.
-    let vector = unsafe { at.cast::<__m128i>().read_volatile() };
-    // SAFETY: both are 16 bytes without invalid values.
-    Report(unsafe { std::mem::transmute::<__m128i, [u32; 4]>(vector) })
-}
-
 /// Which of its reports tells that a home lives though it has nothing to do.
 const PULSE: usize = 2;
 
@@ -97,8 +77,8 @@ const PULSE: usize = 2;
 pub(super) struct Port {
     ingress: Slots,
     egress: Slots,
-    /// Where the home tells how many packets it has taken in.
-    report: *const u8,
+    /// What the home tells: first how many packets it has taken in.
+    reports: NonNull<Vector>,
     /// Where the host tells how many packets it has taken out.
     taken: NonNull<AtomicU32>,
     into: Mutex<Into>,
@@ -126,34 +106,38 @@ struct Out {
 
 impl Port {
     /// # Safety
-    /// `report` is aligned to 16 bytes; all reports from there on and `taken` stay valid as long as the port.
+    /// `reports` are as many vectors as a home's reports; they and `taken` stay valid as long as the port.
     pub(super) unsafe fn new(
         ingress: Slots,
         egress: Slots,
-        report: *const u8,
+        reports: NonNull<Vector>,
         taken: NonNull<AtomicU32>,
     ) -> Port {
         Port {
             ingress,
             egress,
-            report,
+            reports,
             taken,
             into: Mutex::default(),
             out: Mutex::default(),
         }
     }
 
+    /// One of the home's reports, as it was told last.
+    pub(super) fn report_at(&self, which: usize) -> Report {
+        debug_assert!(which < REPORT_VECTORS);
+        // SAFETY: by the promise of `new`, which is of all reports.
+        Report(unsafe { self.reports.add(which).as_ref() }.load_acquire())
+    }
+
     /// What the home has told last.
     pub(super) fn report(&self) -> Report {
-        // SAFETY: by the promise of `new`.
-        unsafe { report(self.report) }
+        self.report_at(0)
     }
 
     /// What the home has told last to show that it lives.
     pub(super) fn signs(&self) -> [Report; 2] {
-        // SAFETY: by the promise of `new`, which is of all reports.
-        let pulse = unsafe { report(self.report.add(PULSE * size_of::<Report>())) };
-        [self.report(), pulse]
+        [self.report(), self.report_at(PULSE)]
     }
 
     /// Puts packets into the home's ring, as many as there is room for; says how many.

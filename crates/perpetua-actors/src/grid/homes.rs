@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use perpetua::kernel::resident::U32x4;
-use perpetua_device::residency::Resident;
+use perpetua_device::gate::Parkable;
 use perpetua_device::{
     Buffer, DynBuffer, Error, Kernel, KernelArg, LaunchConfig, MappedBuffer, Stream, args,
 };
 use perpetua_ir::ir::{ParamKind, Type};
 
+use super::beat::Beat;
 use super::commons::Commons;
-use super::port::{Port, report};
-use super::watch::Beat;
+use super::port::Port;
 use crate::context::GROUP_LANES;
-use crate::device::layout::{ACTOR_WORDS, COMMAND_PARK, LATENCY_BUCKETS, REPORT_VECTORS};
 use crate::error::Result;
 use crate::handler::Handler;
+use crate::kernels::layout::{ACTOR_WORDS, COMMAND_PARK, LATENCY_BUCKETS, REPORT_VECTORS};
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Header, Kind, PACKET_WORDS, PAYLOAD_WORDS, Packet};
 
@@ -34,7 +34,8 @@ const FEW_HOMES: u32 = 16;
 const LEAVE: Duration = Duration::from_secs(10);
 /// Words for vectors where nobody has said how many.
 const ARENA_WORDS: usize = 4 << 20;
-/// How long a handler may run unless it is said otherwise: what loops for ever would hold its home, and all who want the device.
+/// How long a handler may run unless its options say otherwise: one that loops for ever would hold its home, and all kernels that wait for
+/// the device.
 const RUN_LIMIT: Duration = Duration::from_secs(5);
 /// Launches of more actors have a row of latencies for each home.
 pub(super) const OWN_LATENCIES: u32 = 4096;
@@ -57,7 +58,7 @@ pub struct GridImage {
 pub struct GridOptions {
     /// Their numbers.
     pub actors: Range<u32>,
-    /// Work-groups that host them.
+    /// Blocks that host them.
     pub homes: u32,
     /// How long a handler may run: one that still loops then is faulted. `None`: five seconds.
     pub run_limit: Option<Duration>,
@@ -81,7 +82,7 @@ impl GridOptions {
 pub struct Grid {
     pub(super) shared: Arc<Homes>,
     /// What the device's gate holds, weakly.
-    resident: Arc<dyn Resident>,
+    resident: Arc<dyn Parkable>,
 }
 
 /// What the gate parks and unparks.
@@ -179,8 +180,8 @@ impl Grid {
             ended: AtomicBool::new(false),
             beats: (0..homes).map(|_| Mutex::new(Beat::now())).collect(),
         });
-        let resident: Arc<dyn Resident> = Arc::clone(&shared) as Arc<dyn Resident>;
-        match device.context().residency() {
+        let resident: Arc<dyn Parkable> = Arc::clone(&shared) as Arc<dyn Parkable>;
+        match device.context().gate() {
             Some(gate) => gate.admit(&resident)?,
             None => shared.unpark()?,
         }
@@ -232,7 +233,7 @@ impl Grid {
     /// # Errors
     /// A home that does not leave ten seconds after its handler's time was over.
     pub fn parked<R>(&self, act: impl FnOnce() -> R) -> Result<R> {
-        match self.shared.commons.device().context().residency() {
+        match self.shared.commons.device().context().gate() {
             Some(gate) => Ok(gate.parked(act)?),
             None => {
                 self.shared.park()?;
@@ -315,7 +316,7 @@ impl Grid {
     /// # Errors
     /// As [`Grid::parked`].
     pub fn end(&self) -> Result<()> {
-        let gate = self.shared.commons.device().context().residency();
+        let gate = self.shared.commons.device().context().gate();
         let end = || self.shared.ended.store(true, Ordering::Relaxed);
         match gate {
             Some(gate) => gate.parked(end)?,
@@ -330,7 +331,7 @@ impl Grid {
 
 impl Drop for Grid {
     fn drop(&mut self) {
-        // A home that hangs stays; the error was told to whoever called `end`.
+        // A home that hangs stays; the caller of `end` got the error.
         if let Err(error) = self.end() {
             tracing::error!(%error, "a resident grid does not leave its device");
         }
@@ -354,16 +355,13 @@ impl Homes {
             .unwrap_or_default()
     }
 
-    /// Where a home tells that it has left.
+    /// Whether a home has told that it has left.
     fn left(&self, home: u32) -> bool {
-        let at = (self.first_home + home) as usize * REPORT_VECTORS + 1;
-        // SAFETY: the second vector of this home's reports, inside the buffer that `Commons` made for all homes.
-        let report = unsafe { report(self.commons.reports.host_ptr().as_ptr().add(at).cast()) };
-        report.0[0] == 1
+        self.port(home).is_none_or(|port| port.report_at(1).0[0] == 1)
     }
 }
 
-impl Resident for Homes {
+impl Parkable for Homes {
     fn park(&self) -> perpetua_device::Result<()> {
         if !self.running.load(Ordering::Acquire) {
             return Ok(());
@@ -429,7 +427,7 @@ impl Resident for Homes {
         }
         let states = lock(&self.states).clone();
         let shape = commons.shape;
-        // In the interpreter homes take turns, and who finds nothing gives its own away.
+        // In the interpreter homes take turns, and one that finds nothing gives its turn away.
         let patience = match commons.device.info().compute_capability {
             Some(_) => PATIENCE,
             None => 0,

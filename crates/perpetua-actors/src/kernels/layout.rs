@@ -1,7 +1,7 @@
-//! Where what lies in the buffers that a host and its resident kernels share. Must not know who writes when: `ring/README.md`
+//! Where what lies in the buffers that a host and its resident kernels share. Must not know which side writes when: `ring/README.md`
 //! says that.
 //!
-//! A *home* is a work-group that stays on the device and hosts actors. Each home has two rings in the host's memory, one in
+//! A *home* is a block that stays on the device and hosts actors. Each home has two rings in the host's memory, one in
 //! and one out, and one in the device's memory for packets of other actors.
 
 /// Vectors of 16 bytes in a slot: a packet's 24 words by threes, each with the slot's tag behind them.
@@ -14,7 +14,7 @@ pub const ORDER_TAKEN: usize = 0;
 
 /// Vectors of a home's reports, in host memory. The first: packets taken in, handlers run, packets put out, polls. The
 /// second: 1 when it has left the device, faults, packets that found no room, packets from other actors. The third: polls, told now
-/// and then by a home that has nothing to do; what the first tells must not come from who has no lock, for it could be old.
+/// and then by a home that has nothing to do; what the first tells comes from the lock's holder alone, since another's could be old.
 pub const REPORT_VECTORS: usize = 4;
 
 /// Words that a home keeps while it is not on the device, in device memory; from

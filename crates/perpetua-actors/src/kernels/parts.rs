@@ -10,23 +10,25 @@ use super::super::context::Entry;
 pub const MAIL_WORDS: usize = 896;
 /// For how many nanoseconds a sender waits for room in another home's box.
 const PATIENCE: u64 = 20_000_000;
+/// Which three of a packet's words begin with its flags.
+const MARK_PART: usize = 2;
 /// Words of an actor's record.
 const RECORD: usize = 4;
 
-/// A word of workgroup memory that others write meanwhile.
+/// A word of the block's shared memory that other lanes write meanwhile.
 #[device]
 pub fn peek<const N: usize>(words: &[u32; N], at: usize) -> u32 {
     atomic_load_explicit(&words[at], Ordering::Relaxed, Scope::Workgroup)
 }
 
-/// Writes a word of workgroup memory that others read meanwhile.
+/// Writes a word of the block's shared memory that other lanes read meanwhile.
 #[device]
 pub fn poke<const N: usize>(words: &mut [u32; N], at: usize, value: u32) {
     atomic_store_explicit(&mut words[at], value, Ordering::Relaxed, Scope::Workgroup);
 }
 
-/// Waits for a lock of the work-group, in turn: `lock` holds how many have asked for it, and how many have had it. The fence pairs with
-/// that of who freed it; other lanes must meet this one behind it.
+/// Waits for a lock of the block, in turn: `lock` holds how many have asked for it, and how many have had it. The fence pairs with
+/// that of the lane that freed it; the other lanes must meet this one behind it.
 #[device]
 pub fn acquire(lock: &mut [u32; 2]) {
     let mut had = peek(lock, 1);
@@ -37,7 +39,7 @@ pub fn acquire(lock: &mut [u32; 2]) {
     thread_fence_block();
 }
 
-/// Frees a lock of the work-group, where the other lanes have met this one behind what they did.
+/// Frees a lock of the block, where the other lanes have met this one behind what they did.
 #[device]
 pub fn release(lock: &mut [u32; 2]) {
     let next = peek(lock, 1) + 1;
@@ -57,6 +59,9 @@ pub fn stamp_at(nanos: u64) -> u64 {
 }
 
 /// Puts three words of a packet into the mail, which are the `part`th.
+///
+/// Where they tell of a block, the lane, which has seen their tag, fences: behind the next place where the lanes converge all of them
+/// know what the sender has written there (`ring/README.md`).
 #[device]
 pub fn post(
     mail: &mut [u32; MAIL_WORDS],
@@ -68,6 +73,15 @@ pub fn post(
     mail[at] = vector.x;
     mail[at + 1] = vector.y;
     mail[at + 2] = vector.z;
+    if part == MARK_PART && brings_block(vector.x) {
+        thread_fence_system();
+    }
+}
+
+/// Whether a packet with these flags (its seventh word) brings a block.
+#[device]
+pub fn brings_block(flags: u32) -> bool {
+    (flags & 0x0080_0000) != 0
 }
 
 /// How many slots are whole, from the first on, where each has eight lanes that say so.

@@ -1,4 +1,4 @@
-//! Actors that live on a GPU: the engine over resident grids. Must not know names, askers or topics.
+//! Actors in resident kernels: the engine over grids (`crate::grid`). Must not know names, askers or topics.
 //!
 //! A launch makes a grid; its homes take packets from rings. `cell` is what the host knows of an actor, `pump` takes out
 //! what comes. A message to an actor that is not active waits here; one that is on its way when its actor stops comes
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use perpetua_device::residency::{ResidencyGate, Section};
+use perpetua_device::gate::{Gate, Section};
 use perpetua_device::{BackendKind, Device};
 
 use self::cell::Cell;
@@ -29,11 +29,11 @@ use super::group::Group;
 use super::host::Host;
 use super::lock::{lock, read, write};
 use crate::dead_letters::DeadReason;
-use crate::device::layout::{COMMAND_BECOME, COMMAND_RESTART};
 use crate::error::{ActorError, Result};
+use crate::grid::{Commons, Grid, GridOptions, Shape};
+use crate::kernels::layout::{COMMAND_BECOME, COMMAND_RESTART};
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Kind, Packet};
-use crate::resident::{Commons, Grid, GridOptions, Shape};
 use crate::telemetry::ActorMetrics;
 
 /// Homes of all launches together.
@@ -57,7 +57,7 @@ struct Shared {
 }
 
 /// The engine.
-pub(crate) struct Resident {
+pub(crate) struct Grids {
     shared: Arc<Shared>,
     pump: Mutex<Option<JoinHandle<()>>>,
 }
@@ -90,7 +90,7 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
         stopped: AtomicBool::new(false),
     });
     let pump = pump::start(&shared)?;
-    Ok(Arc::new(Resident {
+    Ok(Arc::new(Grids {
         shared,
         pump: Mutex::new(Some(pump)),
     }))
@@ -137,7 +137,7 @@ impl Shared {
     }
 }
 
-impl Engine for Resident {
+impl Engine for Grids {
     fn kind(&self) -> BackendKind {
         self.shared.commons.device.backend()
     }
@@ -343,8 +343,8 @@ impl Engine for Resident {
 
     fn freeze(&self) -> Result<Box<dyn Frozen + '_>> {
         let still = write(&self.shared.still);
-        let gate = self.shared.commons.device().context().residency();
-        let section = gate.map(ResidencyGate::section).transpose()?;
+        let gate = self.shared.commons.device().context().gate();
+        let section = gate.map(Gate::section).transpose()?;
         let all: Vec<Arc<Deployed>> = read(&self.shared.deployed).clone();
         // What has come out is the host's.
         for deployed in &all {
@@ -378,7 +378,7 @@ impl Engine for Resident {
     }
 }
 
-impl Resident {
+impl Grids {
     /// Takes a launch off the device whose actors are all gone. What still came to them is undeliverable.
     fn retire(&self, deployed: &Arc<Deployed>) -> Result<()> {
         let _still = read(&self.shared.still);
@@ -422,7 +422,7 @@ impl Frozen for Standstill<'_> {
     }
 }
 
-impl Drop for Resident {
+impl Drop for Grids {
     fn drop(&mut self) {
         self.stop();
     }

@@ -9,13 +9,14 @@ use perpetua::prelude::*;
 use perpetua_device::{Buffer, Device, Error, MappedBuffer, Stream};
 use perpetua_ir::back::Capability;
 
-use super::port::{Port, Slots, moves_vectors_at_once};
-use crate::device::layout::{
+use super::port::{Port, Slots};
+use crate::error::{ActorError, Result};
+use crate::kernels::layout::{
     ACTOR_WORDS, BOX_RESERVED, BOX_TAKEN, BOX_TICKET, HANDLED, HOME_WORDS, ORDER_WORDS, REFUSED,
     REPORT_VECTORS, SLOT_VECTORS,
 };
-use crate::error::{ActorError, Result};
 use crate::message::PACKET_WORDS;
+use crate::sync::Vector;
 
 /// How much there is of everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +142,7 @@ impl Commons {
                 ));
             }
         }
-        if !moves_vectors_at_once() {
+        if !Vector::moves_at_once() {
             return Err(unable(
                 "the host's processor must move 16 bytes at once (x86-64 with AVX): use another backend",
             ));
@@ -152,27 +153,27 @@ impl Commons {
         let egress = device.mapped::<U32x4>(slots)?;
         let orders = device.mapped::<u32>(homes * ORDER_WORDS)?;
         let reports = device.mapped::<U32x4>(homes * REPORT_VECTORS)?;
-        let ring_bytes = shape.ring as usize * SLOT_VECTORS * size_of::<U32x4>();
-        let at = |base: NonNull<U32x4>, bytes: usize| {
+        let ring_vectors = shape.ring as usize * SLOT_VECTORS;
+        let at = |base: NonNull<U32x4>, vector: usize| {
             // SAFETY: below the end of the buffer, for each home below `homes`.
-            unsafe { base.cast::<u8>().add(bytes) }
+            unsafe { base.cast::<Vector>().add(vector) }
         };
         let ports = (0..homes)
             .map(|home| {
-                let report = at(reports.host_ptr(), home * REPORT_VECTORS * size_of::<U32x4>());
+                let reports = at(reports.host_ptr(), home * REPORT_VECTORS);
                 let taken = orders.atomics().get(home * ORDER_WORDS).map(NonNull::from);
                 let taken = taken.ok_or(Error::InvalidState {
                     operation: "making room for a home",
                     cause: "its orders lie outside their buffer",
                     remedy: "report this",
                 })?;
-                // SAFETY: mapped buffers are aligned to 64 bytes, slots and reports to 16 in them; all lie inside their buffers, which
-                // live as long as the ports.
+                // SAFETY: mapped buffers are aligned to 64 bytes, so slots and reports are to 16; all lie inside their buffers, which live
+                // as long as the ports.
                 Ok(unsafe {
                     Port::new(
-                        Slots::new(at(ingress.host_ptr(), home * ring_bytes), shape.ring),
-                        Slots::new(at(egress.host_ptr(), home * ring_bytes), shape.ring),
-                        report.as_ptr(),
+                        Slots::new(at(ingress.host_ptr(), home * ring_vectors), shape.ring),
+                        Slots::new(at(egress.host_ptr(), home * ring_vectors), shape.ring),
+                        reports,
                         taken,
                     )
                 })

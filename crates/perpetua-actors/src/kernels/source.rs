@@ -26,7 +26,7 @@ pub fn items() -> String {
             mod message {{ {message} }}
             mod span {{ {span} }}
             mod tick {{ {tick} }}
-            pub mod device {{ pub mod parts {{ {parts} }} }}
+            pub mod kernels {{ pub mod parts {{ {parts} }} }}
         }} }}"
     )
 }

@@ -1,12 +1,11 @@
-//! The kernel that stays on a device: a work-group for each home. Takes packets from the host and from other homes, runs the
-//! handler, delivers what it sent. Must not know the handler: the macro is given its state's type and the function that
-//! calls it.
+//! The resident kernel of a handler: a block for each home. Takes packets from the host and from other homes, runs the handler, delivers
+//! what it sent. Must not know the handler: the macro is given its state's type and the function that calls it.
 //!
-//! Each subgroup of the home watches one source, for loads of one subgroup wait for each other: one or several the host's ring
-//! (the bus takes a microsecond to bring a slot; two that look at different times see a packet sooner), one the home's box.
-//! Who sees packets takes the home's lock and handles them: lanes run the handler side by side, each with a message to another
-//! actor, or the first lanes together (a group). Packets move eight lanes a slot, which the bus carries as one access. What lanes tell
-//! each other goes through workgroup memory.
+//! Each subgroup of the home watches one source, since loads of one subgroup wait for each other: one or several watch the host's ring
+//! (the bus takes a microsecond to bring a slot; two that look at different times see a packet sooner), one watches the home's box.
+//! The first subgroup that sees packets takes the home's lock and handles them: its lanes run the handler side by side, each with a message to
+//! another actor, or the first lanes run it together (a group). Eight lanes move one slot, which the bus carries as one access. Lanes
+//! exchange values through the block's shared memory. Which fences that takes, and in which lanes they stand, `ring/README.md` argues.
 
 /// The resident kernel `$name` of the handler that `$dispatch` calls, with states of type `$state`; `$group` says whether
 /// several lanes run the handler together.
@@ -62,8 +61,8 @@ macro_rules! __resident_kernel {
             let claims = ::perpetua::prelude::workgroup_array::<[u32; 512]>();
             // How often each lane of a group has waited for the others.
             let phases = ::perpetua::prelude::workgroup_array::<[u32; 32]>();
-            // What the home knows: who has the lock may touch it. The numbers of the next packets of both sources are read without, and
-            // whether the home stays.
+            // What the home knows; only the lock's holder touches it. The numbers of the next packets of both sources are read without the
+            // lock, and whether the home stays.
             let lock = ::perpetua::prelude::workgroup_array::<[u32; 2]>();
             let next = ::perpetua::prelude::workgroup_array::<[u32; 2]>();
             let stays = ::perpetua::prelude::workgroup_array::<[u32; 1]>();
@@ -111,7 +110,7 @@ macro_rules! __resident_kernel {
             let mut ctx = ::perpetua::actors::Context::new(0, lane, if $group { group_size } else { 1 });
             while running {
                 ::perpetua::prelude::converge();
-                let number = ::perpetua::actors::device::parts::peek(&next, source);
+                let number = ::perpetua::actors::kernels::parts::peek(&next, source);
                 let mut slot = lane / 8;
                 let looks = slot < span;
                 if !looks {
@@ -133,7 +132,7 @@ macro_rules! __resident_kernel {
                 }
                 polls += 1;
                 ::perpetua::prelude::converge();
-                let count = ::perpetua::actors::device::parts::whole_slots(
+                let count = ::perpetua::actors::kernels::parts::whole_slots(
                     ::perpetua::prelude::subgroup_ballot(looks && vector.w == number + slot + 1)[0],
                 );
                 if count == 0 {
@@ -143,12 +142,12 @@ macro_rules! __resident_kernel {
                     }
                     if (polls & 1023) == 0 && watcher == 0 && leads {
                         let pulse = ::perpetua::kernel::resident::U32x4 { x: polls, y: 0, z: 0, w: 0 };
-                        ::perpetua::actors::device::parts::tell_host(reports, home * 4 + 2, pulse);
+                        ::perpetua::actors::kernels::parts::tell_host(reports, home * 4 + 2, pulse);
                     }
                     if idle > patience {
                         ::perpetua::prelude::nap(500);
                     }
-                    running = ::perpetua::prelude::subgroup_any(::perpetua::actors::device::parts::peek(&stays, 0) != 0);
+                    running = ::perpetua::prelude::subgroup_any(::perpetua::actors::kernels::parts::peek(&stays, 0) != 0);
                     continue;
                 }
                 idle = 0;
@@ -157,20 +156,20 @@ macro_rules! __resident_kernel {
                 }
                 // One watcher at a time handles packets; another may have had these first.
                 if leads {
-                    ::perpetua::actors::device::parts::acquire(lock);
+                    ::perpetua::actors::kernels::parts::acquire(lock);
                 }
                 ::perpetua::prelude::converge();
-                if ::perpetua::prelude::subgroup_any(::perpetua::actors::device::parts::peek(&next, source) != number) {
+                if ::perpetua::prelude::subgroup_any(::perpetua::actors::kernels::parts::peek(&next, source) != number) {
                     if leads {
-                        ::perpetua::actors::device::parts::release(lock);
+                        ::perpetua::actors::kernels::parts::release(lock);
                     }
-                    running = ::perpetua::prelude::subgroup_any(::perpetua::actors::device::parts::peek(&stays, 0) != 0);
+                    running = ::perpetua::prelude::subgroup_any(::perpetua::actors::kernels::parts::peek(&stays, 0) != 0);
                     continue;
                 }
                 // Even where the home is to leave: one that is told so again and again would never get to what others send it.
                 let mut come = count;
                 if looks && slot < count {
-                    ::perpetua::actors::device::parts::post(mail, slot, part, &vector);
+                    ::perpetua::actors::kernels::parts::post(mail, slot, part, &vector);
                 }
                 // There may be more: other homes are near.
                 let mut more = count == 4 && !from_host;
@@ -182,19 +181,19 @@ macro_rules! __resident_kernel {
                         ::perpetua::kernel::atomic::Scope::Device,
                     );
                     ::perpetua::prelude::converge();
-                    let further = ::perpetua::actors::device::parts::whole_slots(
+                    let further = ::perpetua::actors::kernels::parts::whole_slots(
                         ::perpetua::prelude::subgroup_ballot(vector.w == behind + 1)[0],
                     );
                     if slot < further {
-                        ::perpetua::actors::device::parts::post(mail, come + slot, part, &vector);
+                        ::perpetua::actors::kernels::parts::post(mail, come + slot, part, &vector);
                     }
                     come += further;
                     more = further == 4 && come < 32;
                 }
-                let clock = ::perpetua::actors::device::parts::stamp_at(::perpetua::prelude::clock_nanos() + time_offset);
+                let clock = ::perpetua::actors::kernels::parts::stamp_at(::perpetua::prelude::clock_nanos() + time_offset);
                 ::perpetua::prelude::converge();
                 if leads {
-                    ::perpetua::actors::device::parts::poke(next, source, number + come);
+                    ::perpetua::actors::kernels::parts::poke(next, source, number + come);
                     if !from_host {
                         // Their words are here: their tags were compared.
                         ::perpetua::prelude::atomic_store(&mut homes[words + 32], number + come);
@@ -225,10 +224,10 @@ macro_rules! __resident_kernel {
                             ::perpetua::prelude::atomic_min_explicit(&mut claims[claim], lane, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup);
                         }
                         ::perpetua::prelude::converge();
-                        let first = takes && ::perpetua::actors::device::parts::peek(&claims, claim) == lane;
+                        let first = takes && ::perpetua::actors::kernels::parts::peek(&claims, claim) == lane;
                         ::perpetua::prelude::converge();
                         if takes {
-                            ::perpetua::actors::device::parts::poke(claims, claim, u32::MAX);
+                            ::perpetua::actors::kernels::parts::poke(claims, claim, u32::MAX);
                         }
                         takes = first;
                     }
@@ -269,7 +268,7 @@ macro_rules! __resident_kernel {
                     if takes {
                         if kind == 5 {
                             if type_id == 1 {
-                                ::perpetua::actors::device::parts::poke(stays, 0, 0);
+                                ::perpetua::actors::kernels::parts::poke(stays, 0, 0);
                             } else if type_id == 2 {
                                 actors[actor as usize * 4] = mail[at + 8];
                             } else {
@@ -293,12 +292,8 @@ macro_rules! __resident_kernel {
                     $(let mut $block = ::perpetua::actors::span::Block::of($arena, 0, 0, 0);)?
                     if runs {
                         ctx.begin(actor, sender, correlation, begun as u32, (begun >> 32) as u32);
-                        $(
-                            // What was written into the block before the packet was sent is read behind this.
-                            ::perpetua::prelude::thread_fence_system();
-                            $block = ::perpetua::actors::span::Block::of($arena, mark, mail[at + 22], mail[at + 23]);
-                        )?
-                        let payload = ::perpetua::actors::device::parts::payload(&mail, at);
+                        $($block = ::perpetua::actors::span::Block::of($arena, mark, mail[at + 22], mail[at + 23]);)?
+                        let payload = ::perpetua::actors::kernels::parts::payload(&mail, at);
                         'handled: {
                             answer = $dispatch(
                                 &mut ctx,
@@ -313,8 +308,8 @@ macro_rules! __resident_kernel {
                     }
                     if $group {
                         if runs {
-                            // Nobody waits for who has ended.
-                            ::perpetua::actors::device::parts::poke(phases, lane as usize, u32::MAX);
+                            // No lane waits for one that has ended.
+                            ::perpetua::actors::kernels::parts::poke(phases, lane as usize, u32::MAX);
                         }
                         ::perpetua::prelude::converge();
                         fault = ::perpetua::prelude::subgroup_max(fault);
@@ -323,6 +318,11 @@ macro_rules! __resident_kernel {
                         $(if runs && fault != 0 && (answer.flags & 0x0080_0000) != 0 {
                             $block.take_back();
                         })?
+                    }
+                    // What this handler, or the sender of the packet, wrote into the block is ordered before what this lane stores from here on: that
+                    // the block is free, or the packet that takes it along. The lanes of a group have converged.
+                    if takes && ::perpetua::actors::kernels::parts::brings_block(mark) {
+                        ::perpetua::prelude::thread_fence_system();
                     }
                     if runs {
                         if fault != 0 {
@@ -334,9 +334,7 @@ macro_rules! __resident_kernel {
                             reason = 3;
                         }
                         $(
-                            // What was written into the block is there before anybody is told (lanes of a group have come together, and the
-                            // first one's part of each slot is stored behind this). Then a block that went nowhere is the host's.
-                            ::perpetua::prelude::thread_fence_system();
+                            // A block that went nowhere is the host's.
                             if $block.is_given() {
                                 mark &= 0xff7f_ffff;
                             } else if $block.is_here() && fault == 0 && reason == 0 {
@@ -370,7 +368,7 @@ macro_rules! __resident_kernel {
                                     type_id,
                                     correlation,
                                     flags: 6,
-                                    payload: ::perpetua::actors::device::parts::payload(&mail, at),
+                                    payload: ::perpetua::actors::kernels::parts::payload(&mail, at),
                                 };
                                 if fault != 0 {
                                     entry.flags = 4 | (mark & 0xffff_ff00);
@@ -389,10 +387,10 @@ macro_rules! __resident_kernel {
                         let mut tag = 0u32;
                         let what = entry.flags & 255;
                         if sends && entry.destination != u32::MAX && (what == 0 || what == 2) {
-                            let their = ::perpetua::actors::device::parts::home_of(entry.destination, first_actor, actor_count, first_home, home_count, home_inverse, directory);
+                            let their = ::perpetua::actors::kernels::parts::home_of(entry.destination, first_actor, actor_count, first_home, home_count, home_inverse, directory);
                             let mut why = 5u32;
                             if their != u32::MAX {
-                                let ticket = ::perpetua::actors::device::parts::ticket(homes, their, their as usize == home, box_mask);
+                                let ticket = ::perpetua::actors::kernels::parts::ticket(homes, their, their as usize == home, box_mask);
                                 why = ticket.reason;
                                 slot = (their * (box_mask + 1) + (ticket.number & box_mask)) * 8;
                                 tag = ticket.number + 1;
@@ -419,11 +417,11 @@ macro_rules! __resident_kernel {
                             out += more;
                         }
                         if sends {
-                            let packet = ::perpetua::actors::device::parts::packet_of(&entry, from, note, begun + 1 + turn as u64, tag);
+                            let packet = ::perpetua::actors::kernels::parts::packet_of(&entry, from, note, begun + 1 + turn as u64, tag);
                             if boxed {
-                                ::perpetua::actors::device::parts::put_here(inbox, slot as usize, &packet);
+                                ::perpetua::actors::kernels::parts::put_here(inbox, slot as usize, &packet);
                             } else {
-                                ::perpetua::actors::device::parts::put_to_host(egress, slot as usize, &packet);
+                                ::perpetua::actors::kernels::parts::put_to_host(egress, slot as usize, &packet);
                             }
                         }
                         turn += 1;
@@ -431,7 +429,7 @@ macro_rules! __resident_kernel {
                     // What nobody waits for comes behind the delivery.
                     if runs {
                         let row = if latencies_each != 0 { index } else { home - first_home as usize };
-                        ::perpetua::actors::device::parts::count_run(actors, actor, answer.known, latencies, row, (begun - sent) >> 12);
+                        ::perpetua::actors::kernels::parts::count_run(actors, actor, answer.known, latencies, row, (begun - sent) >> 12);
                     }
                     ::perpetua::prelude::converge();
                     handled += ::perpetua::prelude::subgroup_ballot(runs)[0].count_ones();
@@ -447,15 +445,15 @@ macro_rules! __resident_kernel {
                     known[4] = refused;
                     stamps[0] = stamp;
                     let beat = ::perpetua::kernel::resident::U32x4 {
-                        x: ::perpetua::actors::device::parts::peek(&next, 0),
+                        x: ::perpetua::actors::kernels::parts::peek(&next, 0),
                         y: handled,
                         z: out,
                         w: polls,
                     };
-                    ::perpetua::actors::device::parts::tell_host(reports, home * 4, beat);
-                    ::perpetua::actors::device::parts::release(lock);
+                    ::perpetua::actors::kernels::parts::tell_host(reports, home * 4, beat);
+                    ::perpetua::actors::kernels::parts::release(lock);
                 }
-                running = ::perpetua::prelude::subgroup_any(::perpetua::actors::device::parts::peek(&stays, 0) != 0);
+                running = ::perpetua::prelude::subgroup_any(::perpetua::actors::kernels::parts::peek(&stays, 0) != 0);
             }
             ::perpetua::prelude::sync_threads();
             if clears == 0 {
@@ -467,7 +465,7 @@ macro_rules! __resident_kernel {
                 homes[words + 5] = stamps[0] as u32;
                 homes[words + 6] = (stamps[0] >> 32) as u32;
                 let end = ::perpetua::kernel::resident::U32x4 { x: 1, y: known[3], z: known[4], w: next[1] };
-                ::perpetua::actors::device::parts::tell_host(reports, home * 4 + 1, end);
+                ::perpetua::actors::kernels::parts::tell_host(reports, home * 4 + 1, end);
             }
         }
     };

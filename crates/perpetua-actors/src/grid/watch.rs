@@ -1,14 +1,15 @@
 //! What the host learns of a grid without stopping it: counters, latencies, signs of life, faults. Must not know runtimes.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use perpetua_device::fault::FaultRegistry;
 
-use super::grid::{Grid, OWN_LATENCIES, lock};
-use super::port::{Port, Report};
-use crate::device::layout::{ACTOR_WORDS, LATENCY_BUCKETS};
+use super::beat::Beat;
+use super::homes::{Grid, OWN_LATENCIES, lock};
+use super::port::Port;
 use crate::error::Result;
+use crate::kernels::layout::{ACTOR_WORDS, LATENCY_BUCKETS};
 use crate::telemetry::{Latencies, LatencyHistogram};
 
 /// What a home has told.
@@ -20,22 +21,6 @@ pub struct GridReport {
     pub handled: u64,
     /// Packets put out to the host.
     pub put_out: u64,
-}
-
-/// What a home told when it was last looked at, and since when it has told just that.
-pub(super) struct Beat {
-    told: [Report; 2],
-    since: Instant,
-}
-
-impl Beat {
-    /// Nothing yet.
-    pub(super) fn now() -> Beat {
-        Beat {
-            told: Default::default(),
-            since: Instant::now(),
-        }
-    }
 }
 
 impl Grid {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::{Deployed, Shared};
 use crate::clock::HlcTimestamp;
 use crate::dead_letters::DeadReason;
-use crate::device::layout::{REASON_EXPIRED, REASON_FOREIGN, REASON_FULL, REASON_INACTIVE};
 use crate::error::{ActorError, Result};
+use crate::kernels::layout::{REASON_EXPIRED, REASON_FOREIGN, REASON_FULL, REASON_INACTIVE};
 use crate::message::{ActorId, Kind, PACKET_WORDS, Packet};
 use crate::runtime::lock::{lock, read};
 

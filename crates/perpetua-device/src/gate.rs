@@ -1,7 +1,7 @@
 //! The gate between resident kernels and driver calls that would wait for them for ever (CUDA: loading and unloading
 //! modules, `cuMemFree`, `cuMemFreeHost`, `cuCtxSetLimit`, `cuCtxSynchronize`, a first launch with a bigger stack).
 //!
-//! A backend wraps such calls in [`ResidencyGate::parked`]; whoever runs a resident kernel admits it here and can stop
+//! A backend wraps such calls in [`Gate::parked`]; whoever runs a resident kernel admits it here and can stop
 //! and start it. Without residents the gate costs one uncontended lock. Must not know what is resident.
 
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::future::{MaybeSend, MaybeSync};
 
 /// A kernel that stays on the device until told to stop.
-pub trait Resident: MaybeSend + MaybeSync {
+pub trait Parkable: MaybeSend + MaybeSync {
     /// Stops it and returns when it has left the device; its state stays in device memory. Called while it runs.
     fn park(&self) -> Result<()>;
     /// Starts it, without waiting. Called while it is parked. Must not call the gate.
@@ -24,7 +24,7 @@ pub trait Resident: MaybeSend + MaybeSync {
 
 /// The gate of one device.
 #[derive(Default)]
-pub struct ResidencyGate {
+pub struct Gate {
     state: Mutex<State>,
 }
 
@@ -32,11 +32,11 @@ pub struct ResidencyGate {
 struct State {
     // How many `parked` sections are open; residents run only while there are none.
     open: usize,
-    residents: Vec<Weak<dyn Resident>>,
+    residents: Vec<Weak<dyn Parkable>>,
 }
 
 impl State {
-    fn alive(&self) -> impl Iterator<Item = Arc<dyn Resident>> {
+    fn alive(&self) -> impl Iterator<Item = Arc<dyn Parkable>> {
         self.residents.iter().filter_map(Weak::upgrade)
     }
 
@@ -46,7 +46,7 @@ impl State {
     }
 }
 
-impl ResidencyGate {
+impl Gate {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
@@ -55,8 +55,8 @@ impl ResidencyGate {
     /// starts at that section's end. Dropping the resident (after stopping it) removes it.
     ///
     /// # Errors
-    /// [`Error::InvalidState`] for a second resident that [is whole](Resident::is_whole).
-    pub fn admit(&self, resident: &Arc<dyn Resident>) -> Result<()> {
+    /// [`Error::InvalidState`] for a second resident that [is whole](Parkable::is_whole).
+    pub fn admit(&self, resident: &Arc<dyn Parkable>) -> Result<()> {
         let mut state = self.lock();
         if resident.is_whole() && state.alive().any(|other| other.is_whole()) {
             return Err(Error::InvalidState {
@@ -101,7 +101,7 @@ impl ResidencyGate {
 }
 
 /// While it is open, residents are parked.
-pub struct Section<'a>(Option<&'a ResidencyGate>);
+pub struct Section<'a>(Option<&'a Gate>);
 
 impl Section<'_> {
     /// Ends it: the last one starts the residents.
@@ -136,7 +136,7 @@ mod tests {
     // SeqCst throughout: a counter in a test, read after the fact.
     #[derive(Default)]
     struct Running(AtomicI32);
-    impl Resident for Running {
+    impl Parkable for Running {
         fn park(&self) -> Result<()> {
             self.0.fetch_sub(1, SeqCst);
             Ok(())
@@ -150,7 +150,7 @@ mod tests {
     /// Its work-groups wait for each other until it ends.
     #[derive(Default)]
     struct Whole(AtomicI32);
-    impl Resident for Whole {
+    impl Parkable for Whole {
         fn park(&self) -> Result<()> {
             Ok(())
         }
@@ -164,14 +164,14 @@ mod tests {
 
     #[test]
     fn one_whole_resident_at_a_time() -> Result<()> {
-        let gate = ResidencyGate::default();
-        let whole: [Arc<dyn Resident>; 2] = [Arc::new(Whole::default()), Arc::new(Whole::default())];
-        let ended: Arc<dyn Resident> = Arc::new(Whole(AtomicI32::new(1)));
+        let gate = Gate::default();
+        let whole: [Arc<dyn Parkable>; 2] = [Arc::new(Whole::default()), Arc::new(Whole::default())];
+        let ended: Arc<dyn Parkable> = Arc::new(Whole(AtomicI32::new(1)));
         gate.admit(&ended)?;
         gate.admit(&whole[0])?;
         let refused = gate.admit(&whole[1]).map_err(|error| error.to_string());
         assert!(refused.is_err_and(|error| error.contains("stop that one first")));
-        gate.admit(&(Arc::new(Running::default()) as Arc<dyn Resident>))?;
+        gate.admit(&(Arc::new(Running::default()) as Arc<dyn Parkable>))?;
         let [first, second] = whole;
         drop(first);
         gate.admit(&second)
@@ -179,16 +179,16 @@ mod tests {
 
     #[test]
     fn residents_run_only_outside_sections() -> Result<()> {
-        let gate = ResidencyGate::default();
+        let gate = Gate::default();
         let early = Arc::new(Running::default());
         let late = Arc::new(Running::default());
         let check = |e: i32, l: i32| assert_eq!((early.0.load(SeqCst), late.0.load(SeqCst)), (e, l));
-        gate.admit(&(Arc::clone(&early) as Arc<dyn Resident>))?;
+        gate.admit(&(Arc::clone(&early) as Arc<dyn Parkable>))?;
         check(1, 0);
         gate.parked(|| -> Result<()> {
             check(0, 0);
             gate.parked(|| check(0, 0))?;
-            gate.admit(&(Arc::clone(&late) as Arc<dyn Resident>))?;
+            gate.admit(&(Arc::clone(&late) as Arc<dyn Parkable>))?;
             check(0, 0);
             Ok(())
         })??;

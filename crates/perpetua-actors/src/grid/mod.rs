@@ -1,0 +1,15 @@
+//! Grids: the host's side of resident kernels. A [`Grid`] is a launch of one handler's resident kernel (`kernels/resident.rs`), a block for
+//! each *home* of its actors; [`Commons`] is what all grids of a device share, `port` the host's end of a home's rings, `watch` what the
+//! host learns without stopping a grid. Must not know runtimes.
+
+mod beat;
+mod commons;
+mod homes;
+#[cfg(all(test, perpetua_loom))]
+mod loom_models;
+mod port;
+mod watch;
+
+pub use commons::{Commons, Shape};
+pub use homes::{Grid, GridImage, GridOptions};
+pub use watch::GridReport;
