@@ -16,6 +16,7 @@ use perpetua_ir::verify::{Verified, verify};
 
 use super::claims::Span;
 use super::device::{SUBGROUP, Shared};
+use super::ready::{KEPT, Ready};
 use super::stream::CpuStream;
 #[cfg(not(target_arch = "wasm32"))]
 use super::stream::Queue;
@@ -62,46 +63,6 @@ struct Inner {
     pace: AtomicU64,
     // Of a kernel that may stay: the numbers of its fault sites.
     resident: Option<Arc<SiteRange>>,
-}
-
-/// Launches of a kernel that are kept ready: programs mostly launch a kernel with the same few sets of arguments.
-const KEPT: usize = 4;
-
-/// A launch that was made ready, and what it was made of. It says where buffers lie, and keeps none alive.
-struct Ready {
-    // What overlaps what follows of the arguments.
-    shape: LaunchConfig,
-    args: Vec<ReadyArg>,
-    prepared: Arc<dyn PreparedLaunch>,
-}
-
-enum ReadyArg {
-    // Address and length.
-    Buffer(usize, usize),
-    Value(ValueArg),
-}
-
-impl Ready {
-    fn is_for(&self, launch: &Launch) -> bool {
-        let same = |(known, arg): (&ReadyArg, &Arg)| match (known, arg) {
-            (ReadyArg::Buffer(at, count), Arg::Buffer(ptr, len)) => *at == start(ptr).addr() && count == len,
-            (ReadyArg::Value(known), Arg::Value(value, _)) => known.bytes() == value.bytes(),
-            _ => false,
-        };
-        self.shape == launch.shape && self.args.iter().zip(&launch.args).all(same)
-    }
-
-    fn of(launch: &Launch, prepared: Arc<dyn PreparedLaunch>) -> Ready {
-        let arg = |arg: &Arg| match arg {
-            Arg::Buffer(ptr, len) => ReadyArg::Buffer(start(ptr).addr(), *len),
-            Arg::Value(value, _) => ReadyArg::Value(value.clone()),
-        };
-        Ready {
-            shape: launch.shape,
-            args: launch.args.iter().map(arg).collect(),
-            prepared,
-        }
-    }
 }
 
 impl CpuFunction {
@@ -190,8 +151,8 @@ impl Inner {
 /// A submitted launch: what it needs, kept alive until it has run.
 pub(super) struct Launch {
     function: CpuFunction,
-    shape: LaunchConfig,
-    args: Vec<Arg>,
+    pub(super) shape: LaunchConfig,
+    pub(super) args: Vec<Arg>,
     overlaps: Vec<Overlap>,
     // Captured launches are made ready once.
     ready: OnceLock<Option<Arc<dyn PreparedLaunch>>>,
@@ -200,7 +161,7 @@ pub(super) struct Launch {
     queue: Weak<Queue>,
 }
 
-enum Arg {
+pub(super) enum Arg {
     // The memory, and the number of elements.
     Buffer(DevicePtr, usize),
     // The value, and the parameter's size in bytes.
@@ -233,7 +194,7 @@ impl Arg {
 }
 
 // Address of a pointer's first byte. Memory of this context is host memory, and the owner's check precedes every launch.
-fn start(ptr: &DevicePtr) -> *mut u8 {
+pub(super) fn start(ptr: &DevicePtr) -> *mut u8 {
     raw(ptr).map_or(std::ptr::null_mut(), NonNull::as_ptr)
 }
 

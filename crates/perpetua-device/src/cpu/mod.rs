@@ -13,6 +13,7 @@ mod device;
 mod event;
 mod graph;
 mod launch;
+mod ready;
 mod simd;
 mod stream;
 mod team;

@@ -10,13 +10,13 @@ use perpetua_ir::ops::Meeting;
 use perpetua_ir::verify::Verified;
 
 use super::core::StreamCore;
+use super::kept::Kept;
 use super::launch::Function;
 use super::memory::Memory;
 use super::shared::{Shared, lock};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::backend::failed;
 use crate::backend::{CompiledKernel, KernelFunction};
-use crate::cache::{CacheKey, DiskCache};
 use crate::dim::Dim3;
 use crate::error::{Error, Result};
 use crate::fault::{FaultRegistry, KernelSites, SiteRange};
@@ -26,7 +26,7 @@ use crate::info::BackendKind;
 use crate::lru::Lru;
 use crate::ptr::DevicePtr;
 use crate::signature::Signature;
-use crate::source::{CompileOptions, KernelId, KernelSource};
+use crate::source::{CompileOptions, KernelSource};
 
 /// What a module of text is called in messages.
 const TEXT: &str = "WGSL text";
@@ -49,46 +49,6 @@ pub(super) struct Compiler {
 enum Taken {
     Ir(Arc<Verified>),
     Text(String),
-}
-
-/// The driver's pipeline cache, and where it is kept.
-struct Kept {
-    cache: wgpu::PipelineCache,
-    disk: DiskCache,
-    key: CacheKey,
-}
-
-impl Kept {
-    fn open(shared: &Shared, adapter: &wgpu::Adapter) -> Option<Kept> {
-        if !shared.features.contains(wgpu::Features::PIPELINE_CACHE) {
-            return None;
-        }
-        let name = wgpu::util::pipeline_cache_key(&adapter.get_info())?;
-        let disk = DiskCache::open("wgpu")?;
-        let key = CacheKey::new(KernelId::of(&[name.as_bytes()]), "pipelines", &shared.info.driver);
-        let data = disk.get(key);
-        // SAFETY: the data came from `get_data` of a cache with the same key (adapter and driver), and passed its
-        // checksum; `fallback` lets the driver start over when it does not know it.
-        let cache = unsafe {
-            shared
-                .device
-                .create_pipeline_cache(&wgpu::PipelineCacheDescriptor {
-                    label: None,
-                    data: data.as_deref(),
-                    fallback: true,
-                })
-        };
-        Some(Kept { cache, disk, key })
-    }
-
-    /// Writes the driver's pipelines to disk.
-    fn store(&self) {
-        if let Some(data) = self.cache.get_data()
-            && let Err(error) = self.disk.put(self.key, &data)
-        {
-            tracing::debug!(%error, "the driver's pipelines were not kept on disk");
-        }
-    }
 }
 
 impl Compiler {
@@ -222,7 +182,7 @@ impl Compiler {
             groups: Mutex::new(Lru::new(GROUPS)),
             kernel: Arc::clone(&kernel),
         };
-        Ok((ir.name.clone(), Program::Checked(checked)))
+        Ok((ir.name.clone(), Program::Checked(Box::new(checked))))
     }
 
     /// Buffers, argument block, fault record.
@@ -277,7 +237,7 @@ fn render_for(
 /// What is compiled, and how it wants its arguments.
 pub(super) enum Program {
     /// From IR: as `perpetua_ir::back` documents it.
-    Checked(Checked),
+    Checked(Box<Checked>),
     /// WGSL text: buffers, then values in a uniform.
     Text {
         module: wgpu::ShaderModule,

@@ -13,6 +13,7 @@ mod core;
 mod device;
 mod event;
 pub mod interop;
+mod kept;
 mod launch;
 mod memory;
 mod probe;

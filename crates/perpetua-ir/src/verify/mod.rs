@@ -11,6 +11,7 @@ mod body;
 mod declaration;
 mod error;
 mod facts;
+mod taint;
 mod types;
 mod uniform;
 

@@ -9,93 +9,9 @@
 //! carry those buffers too, and the analysis tells on which of them its barriers rely: launches must keep them constant.
 
 use super::error::{Cause, Divergence, Parting, Site, VerifyErrors};
+use super::taint::{Flow, Point, Taint, buffer_bit};
 use crate::ir::*;
 use crate::ops::Meeting;
-
-/// How a value may differ between the lanes of a work-group.
-#[derive(Clone, Copy, Default)]
-struct Taint {
-    /// Parameters of the function on which it depends, as bits.
-    params: u128,
-    /// Buffers of the kernel that must not change for it to be uniform, as bits: see [`buffer_bit`].
-    buffers: u128,
-    /// The first reason that is no parameter, by index into [`Analysis::reasons`].
-    why: Option<usize>,
-}
-
-impl Taint {
-    /// Adds another taint; gives whether that changed anything.
-    fn join(&mut self, other: Taint) -> bool {
-        let before = (self.params, self.buffers, self.why.is_some());
-        self.params |= other.params;
-        self.buffers |= other.buffers;
-        self.why = self.why.or(other.why);
-        before != (self.params, self.buffers, self.why.is_some())
-    }
-}
-
-/// The bit of a kernel's parameter. Parameters from 128 on share bits with earlier ones: more is relied on then than need be.
-fn buffer_bit(param: u32) -> u128 {
-    1 << (param % 128)
-}
-
-/// How lanes came to be at different points.
-#[derive(Clone, Copy, Default)]
-struct Flow {
-    /// Parameters of the function on which it depends, as bits.
-    params: u128,
-    /// Buffers that must not change for it to be uniform, as in [`Taint`].
-    buffers: u128,
-    /// Where lanes part for the first reason that is no parameter, by number of the statement and reason.
-    parting: Option<(Point, usize)>,
-}
-
-/// A statement where lanes part.
-#[derive(Clone, Copy)]
-struct Point {
-    how: Parting,
-    line: u32,
-    number: u32,
-}
-
-impl Flow {
-    fn join(&mut self, other: Flow) -> bool {
-        let before = (self.params, self.buffers, self.parting.is_some());
-        self.params |= other.params;
-        self.buffers |= other.buffers;
-        self.parting = self.parting.or(other.parting);
-        before != (self.params, self.buffers, self.parting.is_some())
-    }
-
-    /// This flow where `taint` decides who goes on.
-    fn split(mut self, taint: Taint, point: Point) -> Flow {
-        self.params |= taint.params;
-        self.buffers |= taint.buffers;
-        self.parting = self.parting.or(taint.why.map(|why| (point, why)));
-        self
-    }
-
-    /// The taint of what is written here.
-    fn taint(self) -> Taint {
-        Taint {
-            params: self.params,
-            buffers: self.buffers,
-            why: self.parting.map(|(_, why)| why),
-        }
-    }
-
-    /// The same flow, named after the statement by which lanes leave.
-    fn leaving(mut self, how: Parting, stmt: &Stmt, number: u32) -> Flow {
-        if let Some((point, _)) = &mut self.parting {
-            *point = Point {
-                how,
-                line: stmt.line,
-                number,
-            };
-        }
-        self
-    }
-}
 
 /// What callers need to know of a function.
 #[derive(Clone, Default)]
