@@ -180,12 +180,10 @@ impl Context {
         if self.threads > 1 {
             thread_fence_block();
             let own = self.thread as usize;
-            let phase = atomic_load_explicit(&phases[own], Ordering::Relaxed, Scope::Workgroup) + 1;
-            atomic_store_explicit(&mut phases[own], phase, Ordering::Relaxed, Scope::Workgroup);
+            let phase = atomic_load_explicit(&phases[own], Ordering::Relaxed, Scope::Block) + 1;
+            atomic_store_explicit(&mut phases[own], phase, Ordering::Relaxed, Scope::Block);
             for lane in 0..self.threads {
-                while atomic_load_explicit(&phases[lane as usize], Ordering::Relaxed, Scope::Workgroup)
-                    < phase
-                {}
+                while atomic_load_explicit(&phases[lane as usize], Ordering::Relaxed, Scope::Block) < phase {}
             }
             thread_fence_block();
         }

@@ -18,13 +18,13 @@ const RECORD: usize = 4;
 /// A word of the block's shared memory that other lanes write meanwhile.
 #[device]
 pub fn peek<const N: usize>(words: &[u32; N], at: usize) -> u32 {
-    atomic_load_explicit(&words[at], Ordering::Relaxed, Scope::Workgroup)
+    atomic_load_explicit(&words[at], Ordering::Relaxed, Scope::Block)
 }
 
 /// Writes a word of the block's shared memory that other lanes read meanwhile.
 #[device]
 pub fn poke<const N: usize>(words: &mut [u32; N], at: usize, value: u32) {
-    atomic_store_explicit(&mut words[at], value, Ordering::Relaxed, Scope::Workgroup);
+    atomic_store_explicit(&mut words[at], value, Ordering::Relaxed, Scope::Block);
 }
 
 /// Waits for a lock of the block, in turn: `lock` holds how many have asked for it, and how many have had it. The fence pairs with
@@ -32,7 +32,7 @@ pub fn poke<const N: usize>(words: &mut [u32; N], at: usize, value: u32) {
 #[device]
 pub fn acquire(lock: &mut [u32; 2]) {
     let mut had = peek(lock, 1);
-    let turn = atomic_add_explicit(&mut lock[0], 1, Ordering::Relaxed, Scope::Workgroup);
+    let turn = atomic_add_explicit(&mut lock[0], 1, Ordering::Relaxed, Scope::Block);
     while had != turn {
         had = peek(lock, 1);
     }

@@ -56,19 +56,19 @@ macro_rules! __resident_kernel {
             $($arena: &mut [u32],)?
         ) {
             // Packets that have come.
-            let mail = ::perpetua::prelude::workgroup_array::<[u32; 896]>();
+            let mail = ::perpetua::prelude::shared_array::<[u32; 896]>();
             // The lowest lane that wants an actor with this remainder.
-            let claims = ::perpetua::prelude::workgroup_array::<[u32; 512]>();
+            let claims = ::perpetua::prelude::shared_array::<[u32; 512]>();
             // How often each lane of a group has waited for the others.
-            let phases = ::perpetua::prelude::workgroup_array::<[u32; 32]>();
+            let phases = ::perpetua::prelude::shared_array::<[u32; 32]>();
             // What the home knows; only the lock's holder touches it. The numbers of the next packets of both sources are read without the
             // lock, and whether the home stays.
-            let lock = ::perpetua::prelude::workgroup_array::<[u32; 2]>();
-            let next = ::perpetua::prelude::workgroup_array::<[u32; 2]>();
-            let stays = ::perpetua::prelude::workgroup_array::<[u32; 1]>();
+            let lock = ::perpetua::prelude::shared_array::<[u32; 2]>();
+            let next = ::perpetua::prelude::shared_array::<[u32; 2]>();
+            let stays = ::perpetua::prelude::shared_array::<[u32; 1]>();
             // Packets put out and taken out by the host, handlers run, faults, packets refused.
-            let known = ::perpetua::prelude::workgroup_array::<[u32; 5]>();
-            let stamps = ::perpetua::prelude::workgroup_array::<[u64; 1]>();
+            let known = ::perpetua::prelude::shared_array::<[u32; 5]>();
+            let stamps = ::perpetua::prelude::shared_array::<[u64; 1]>();
             let home = first_home as usize + ::perpetua::prelude::block_idx_x() as usize;
             let lane = ::perpetua::prelude::subgroup_lane();
             let below = (1u32 << lane) - 1;
@@ -221,7 +221,7 @@ macro_rules! __resident_kernel {
                     if ::perpetua::prelude::subgroup_any((waiting & (waiting - 1)) != 0) {
                         let claim = index & 511;
                         if takes {
-                            ::perpetua::prelude::atomic_min_explicit(&mut claims[claim], lane, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup);
+                            ::perpetua::prelude::atomic_min_explicit(&mut claims[claim], lane, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Block);
                         }
                         ::perpetua::prelude::converge();
                         let first = takes && ::perpetua::actors::kernels::parts::peek(&claims, claim) == lane;

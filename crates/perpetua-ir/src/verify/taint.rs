@@ -3,7 +3,7 @@
 use super::error::Parting;
 use crate::ir::Stmt;
 
-/// How a value may differ between the lanes of a work-group.
+/// How a value may differ between the lanes of a block.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Taint {
     /// Parameters of the function on which it depends, as bits.
