@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[cfg(feature = "testing")]
+mod names;
+#[cfg(feature = "testing")]
 mod numbers;
 mod operators;
 #[cfg(feature = "testing")]
@@ -124,7 +126,7 @@ fn naga_and_tint(subject: &str, text: &str) {
         .required(subject)
         .unwrap_or_else(|e| panic!("{e}\n{text}"));
     let wide = ["i64", "u64", "f64"];
-    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     if words.any(|w| wide.contains(&w)) {
         eprintln!("ignored: tint has no 64-bit types ({subject})");
         return;
