@@ -1,7 +1,7 @@
 //! Things of the user's called what else stands in a text: words of the language, functions of its library, variables of
 //! the renderer. Every word is tried as the name of everything that has one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::random::make;
 use crate::{kernels, metal, naga_and_tint, nvrtc, verified, wgsl_targets};
@@ -81,20 +81,20 @@ __syncthreads __shfl_sync __ldg __device__ __global__ __shared__ __constant__ __
 ";
 
 /// Names that differ in underscores and numbers alone, or start as those of implementations do.
-const NEIGHBOURS: &str = "a a_ a1 a1_ a_1 a__1 _a __a a11 a1_1 a_len a_first a_bytes a_i _ __ ___ _1 v v1 v_";
+const NEIGHBOURS: &str = "a a_ a1 a1_ a_1 a__1 _a __a a11 a1_1 a_len a_first a_bytes a_i __ ___ _1 v v1 v_";
 
 /// How many things of each kind a kernel has. Metal has no more buffers.
 const COUNT: usize = 24;
 
 fn identifiers(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && *word != "_")
 }
 
-/// Words of a text that are nobody's name where names end in an underscore.
+/// Words of a text that are nobody's name where names start with a letter and end in an underscore.
 fn own(text: &str) -> BTreeSet<&str> {
     identifiers(text)
-        .filter(|word| *word == "_" || !word.ends_with('_'))
+        .filter(|word| word.starts_with('_') || !word.ends_with('_'))
         .collect()
 }
 
@@ -121,7 +121,7 @@ fn everything(name: &dyn Fn(usize) -> String, lengths: bool) -> Result<Kernel, T
             (format!("{}_", name(n)), Scalar::U16.into()),
             (name(COUNT + n), Type::array(Type::F32, 2)),
         ];
-        let pair = Type::Struct(StructType::repr_c(name(n), fields, 1).into());
+        let pair = Type::Struct(StructType::repr_c(type_name(name(n)), fields, 1).into());
         let parameters = vec![(name(n), Type::U32), (name(n + 1), pair.clone())];
         let function = k.function(name(n), parameters, Some(Type::U32), |k| {
             let local = Place::local(k.local(name(n), Type::U32));
@@ -202,6 +202,18 @@ fn everything(name: &dyn Fn(usize) -> String, lengths: bool) -> Result<Kernel, T
     Ok(k.finish())
 }
 
+/// `word` as a struct's name, which must not be that of a type of the IR.
+fn type_name(word: String) -> String {
+    let vectors = Scalar::ALL
+        .into_iter()
+        .flat_map(|s| (2..=4).map(move |n| format!("{s}x{n}")));
+    let mut types = Scalar::ALL.into_iter().map(|s| s.to_string()).chain(vectors);
+    match types.any(|ty| ty == word) {
+        true => format!("{word}_type"),
+        false => word,
+    }
+}
+
 /// A target, a check of its text by the vendor's tool, where its entry points begin, and words of its language.
 struct Subject {
     target: Target,
@@ -247,7 +259,8 @@ fn subjects() -> [Subject; 5] {
             target: Target::CudaC { abi: CudaAbi::Plain },
             check: nvcc,
             entry: "extern \"C\"",
-            words: &[CPP, CUDA],
+            // Whose names stay is clear of C++'s words and of what texts call, but not of all of CUDA's library.
+            words: &[CPP],
             marked: false,
             lengths: false,
         },
@@ -289,10 +302,20 @@ impl Subject {
         let texts: Vec<String> = texts.chain([self.source(&neutral).text]).collect();
         let listed = self.words.iter().flat_map(|words| words.split_whitespace());
         let mut seen = BTreeSet::new();
+        let mut stems: BTreeMap<&str, u32> = BTreeMap::new();
+        // Of words that differ in a number alone, the first few do for all.
+        let found = texts.iter().flat_map(|text| identifiers(text)).filter(|word| {
+            let stem = word.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
+            let number = stems.entry(stem).or_default();
+            *number += u32::from(seen.insert(*word));
+            *number <= 3
+        });
+        let found: Vec<&str> = found.collect();
+        let mut seen = BTreeSet::new();
         NEIGHBOURS
             .split_whitespace()
             .chain(listed)
-            .chain(texts.iter().flat_map(|text| identifiers(text)))
+            .chain(found)
             .filter(|word| seen.insert(*word))
             .map(str::to_owned)
             .collect()
