@@ -149,6 +149,32 @@ fn wgsl() {
     });
 }
 
+/// naga looks at a function's last statement alone, and takes no loop for one that never ends.
+#[test]
+fn wgsl_functions_end_in_a_return() {
+    let switch = "switch %0 { default { return %1 } }";
+    let endless = "loop { if %2 { return %1 } else { return %0 } }";
+    let branches = "if %2 { loop { return %1 } } else { return %0 }";
+    let [_, naga] = wgsl_targets();
+    for body in [switch, endless, branches] {
+        let text = format!(
+            "fn f(x: u64, y: u64) -> u64 {{
+              %2: bool = lt %0, %1
+              {body}
+            }}
+            kernel k(out: buffer<u64, read_write>, x: u64) {{
+              %0: u64 = param x
+              %1: u64 = call f(%0, %0)
+              %2: u32 = const 0
+              store out[%2], %1
+            }}"
+        );
+        let kernel = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let source = render(&verified(kernel), &naga).unwrap();
+        naga_and_tint(body, &source.text);
+    }
+}
+
 #[test]
 fn msl() {
     goldens(&[Target::Msl], "msl", "metal", |subject, entry, text| {

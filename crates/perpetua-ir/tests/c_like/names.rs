@@ -116,10 +116,17 @@ fn everything(name: &dyn Fn(usize) -> String, lengths: bool) -> Result<Kernel, T
     let total = k.local(name(COUNT), Type::U32);
     k.store(Place::local(total), first)?;
     for n in 0..COUNT {
+        let [first, second] = [name(n), format!("{}_", name(n))];
+        let third = name(COUNT + n);
+        let third = if third == second {
+            format!("{third}_")
+        } else {
+            third
+        };
         let fields = vec![
-            (name(n), Type::U32),
-            (format!("{}_", name(n)), Scalar::U16.into()),
-            (name(COUNT + n), Type::array(Type::F32, 2)),
+            (first, Type::U32),
+            (second, Scalar::U16.into()),
+            (third, Type::array(Type::F32, 2)),
         ];
         let pair = Type::Struct(StructType::repr_c(type_name(name(n)), fields, 1).into());
         let parameters = vec![(name(n), Type::U32), (name(n + 1), pair.clone())];

@@ -12,7 +12,6 @@
 
 pub(super) mod c;
 mod c_dialect;
-mod cpp_words;
 mod dialect;
 mod effects;
 mod expr;
@@ -27,7 +26,6 @@ mod uses;
 mod writer;
 
 pub(super) use c_dialect::CDialect;
-pub(super) use cpp_words::CPP;
 pub(super) use dialect::Dialect;
 pub(super) use effects::Needs;
 pub(super) use expr::{Bind, Expr};

@@ -3,6 +3,7 @@
 //! it.
 
 mod atomics;
+mod cpp_words;
 mod dialect;
 mod report;
 mod resident;
@@ -10,7 +11,7 @@ mod subgroup;
 mod words;
 
 use super::c_like::c::{base_of, declarator, literal, type_name};
-use super::c_like::{CPP, DEAD, Module, Names, Needs, body_text, check_shared, prepare};
+use super::c_like::{DEAD, Module, Names, Needs, body_text, check_shared, prepare};
 use super::{Capability, CudaAbi, RenderError, Source};
 use crate::ir::{Access, ConstTable, Kernel, ParamKind, Scalar, Type};
 use crate::verify::{Verified, require};
@@ -38,7 +39,7 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
     let target = if plain { "plain CUDA C" } else { "CUDA C" };
     // Text for people keeps their names.
     let names = match plain {
-        true => Names::bare(CPP.iter().chain(words::CUDA).copied()),
+        true => Names::bare(cpp_words::CPP.iter().chain(words::CUDA).copied()),
         false => Names::marked(),
     };
     let m = Module::new(&prepared, target.into(), names);
