@@ -175,17 +175,15 @@ impl Context {
     /// Waits until all lanes of the group have come here as often; each then sees what the others have written before. Handlers
     /// write `ctx.sync()`, which becomes this. A lane that has ended, by a fault or otherwise, is waited for by nobody; where
     /// lanes come here differently often, those that wait are faulted when the handler's time is over. `phases`: how often each
-    /// lane has come, in workgroup memory.
+    /// lane has come, in shared memory.
     pub fn sync_group(&mut self, phases: &mut [u32; GROUP_LANES]) {
         if self.threads > 1 {
             thread_fence_block();
             let own = self.thread as usize;
-            let phase = atomic_load_explicit(&phases[own], Ordering::Relaxed, Scope::Workgroup) + 1;
-            atomic_store_explicit(&mut phases[own], phase, Ordering::Relaxed, Scope::Workgroup);
+            let phase = atomic_load_explicit(&phases[own], Ordering::Relaxed, Scope::Block) + 1;
+            atomic_store_explicit(&mut phases[own], phase, Ordering::Relaxed, Scope::Block);
             for lane in 0..self.threads {
-                while atomic_load_explicit(&phases[lane as usize], Ordering::Relaxed, Scope::Workgroup)
-                    < phase
-                {}
+                while atomic_load_explicit(&phases[lane as usize], Ordering::Relaxed, Scope::Block) < phase {}
             }
             thread_fence_block();
         }

@@ -256,18 +256,18 @@ pub trait KernelFunction: MaybeSend + MaybeSync + 'static {
     /// Its parameters, for kernels from IR and native code; `None` for text, whose arguments nobody can check.
     fn signature(&self) -> Option<&Signature>;
 
-    /// The largest work-group that this kernel can be launched with (registers may make it smaller than the device's).
+    /// The largest block that this kernel can be launched with (registers may make it smaller than the device's).
     fn max_threads_per_block(&self) -> u32;
 
-    /// Submits a launch to `stream`. A grid with no work-groups is legal and does nothing.
+    /// Submits a launch to `stream`. A grid with no blocks is legal and does nothing.
     ///
     /// # Safety
     /// - With a signature: `args` have passed [`Signature::check`]. Without: they are what the kernel's text expects, and the
     ///   text accesses memory only inside the buffers given to it.
     /// - Buffers, function and `stream` belong to one context.
     /// - The configuration is inside the limits of device and kernel; `block` has no zero, and equals the signature's block
-    ///   size if there is one; `cluster` divides the grid, and is one work-group where the device has no clusters;
-    ///   `cooperative` is asked of devices only that say they can. The backend itself checks that all work-groups of a
+    ///   size if there is one; `cluster` divides the grid, and is one block where the device has no clusters;
+    ///   `cooperative` is asked of devices only that say they can. The backend itself checks that all blocks of a
     ///   cooperative launch have room.
     /// - `overlaps` has every pair of buffers in `args` that share bytes, and
     ///   [`Signature::check_overlaps`] has passed.

@@ -1,4 +1,4 @@
-//! Sizes of grids and work-groups, and how a launch is shaped. Must not know kernels or devices.
+//! Sizes of grids and blocks, and how a launch is shaped. Must not know kernels or devices.
 
 use std::fmt;
 
@@ -76,24 +76,24 @@ impl fmt::Display for Dim3 {
     }
 }
 
-/// Shape of a launch: how many work-groups, how many lanes in each, how much dynamic workgroup memory, and which work-groups
+/// Shape of a launch: how many blocks, how many lanes in each, how much dynamic shared memory, and which blocks
 /// run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct LaunchConfig {
-    /// Work-groups.
+    /// Blocks.
     pub grid: Dim3,
-    /// Lanes per work-group.
+    /// Lanes per block.
     pub block: Dim3,
-    /// Bytes of dynamic workgroup (shared) memory for each work-group.
+    /// Bytes of dynamic shared memory for each block.
     pub shared_bytes: u32,
-    /// Work-groups of a cluster: they run at the same time, side by side. One work-group is a cluster by itself.
+    /// Blocks of a cluster: they run at the same time, side by side. One block is a cluster by itself.
     pub cluster: Dim3,
-    /// Whether all work-groups run at the same time, so that they may wait for each other.
+    /// Whether all blocks run at the same time, so that they may wait for each other.
     pub cooperative: bool,
 }
 
 impl LaunchConfig {
-    /// `grid` work-groups of `block` lanes.
+    /// `grid` blocks of `block` lanes.
     pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> LaunchConfig {
         LaunchConfig {
             grid: grid.into(),
@@ -102,20 +102,20 @@ impl LaunchConfig {
         }
     }
 
-    /// At least `n` lanes in one dimension, in work-groups of `block` (which must not be zero: the launch says so). A
+    /// At least `n` lanes in one dimension, in blocks of `block` (which must not be zero: the launch says so). A
     /// grid too large for x alone is an error of the launch; use a loop with the grid's stride in the kernel instead.
     pub fn linear(n: usize, block: u32) -> LaunchConfig {
         let groups = n.div_ceil(block.max(1) as usize);
         LaunchConfig::new(u32::try_from(groups).unwrap_or(u32::MAX), block)
     }
 
-    /// At least `width` × `height` lanes, in work-groups of `block`.
+    /// At least `width` × `height` lanes, in blocks of `block`.
     pub fn tiled(width: u32, height: u32, block: (u32, u32)) -> LaunchConfig {
         let grid = (width.div_ceil(block.0.max(1)), height.div_ceil(block.1.max(1)));
         LaunchConfig::new(grid, block)
     }
 
-    /// At least as many lanes as `extent` has in each direction, in work-groups of `block`.
+    /// At least as many lanes as `extent` has in each direction, in blocks of `block`.
     pub fn volume(extent: Dim3, block: Dim3) -> LaunchConfig {
         let grid = Dim3::new(
             extent.x.div_ceil(block.x.max(1)),
@@ -125,20 +125,20 @@ impl LaunchConfig {
         LaunchConfig::new(grid, block)
     }
 
-    /// The same with `bytes` of dynamic workgroup memory for each work-group.
+    /// The same with `bytes` of dynamic shared memory for each block.
     pub fn with_shared_bytes(mut self, bytes: u32) -> LaunchConfig {
         self.shared_bytes = bytes;
         self
     }
 
-    /// The same in clusters of `cluster` work-groups, which must divide the grid. A device that has no clusters refuses the launch
+    /// The same in clusters of `cluster` blocks, which must divide the grid. A device that has no clusters refuses the launch
     /// ([`DeviceLimits::max_cluster`](crate::DeviceLimits::max_cluster) says how large they may be).
     pub fn with_cluster(mut self, cluster: impl Into<Dim3>) -> LaunchConfig {
         self.cluster = cluster.into();
         self
     }
 
-    /// The same with all work-groups on the device at the same time. A device that cannot promise it
+    /// The same with all blocks on the device at the same time. A device that cannot promise it
     /// ([`DeviceLimits::cooperative`](crate::DeviceLimits::cooperative)), or that has no room for all, refuses the launch.
     pub fn cooperative(mut self) -> LaunchConfig {
         self.cooperative = true;

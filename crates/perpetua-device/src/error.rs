@@ -149,7 +149,7 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
-    /// The work-group size is not the one that the kernel demands.
+    /// The block size is not the one that the kernel demands.
     #[error("kernel `{kernel}` is compiled for blocks of {needed:?} lanes, the launch has {found:?}")]
     BlockSize {
         /// The kernel.
@@ -159,7 +159,7 @@ pub enum Error {
         /// The launch's.
         found: [u32; 3],
     },
-    /// A work-group without lanes.
+    /// A block without lanes.
     #[error("kernel `{kernel}`: a block of {found:?} lanes has none; each extent must be at least 1")]
     EmptyBlock {
         /// The kernel.

@@ -83,17 +83,17 @@ impl fmt::Display for AdapterType {
 /// What a launch may ask of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceLimits {
-    /// Lanes per work-group, all dimensions together.
+    /// Lanes per block, all dimensions together.
     pub max_threads_per_block: u32,
-    /// Lanes per work-group in x, y, z.
+    /// Lanes per block in x, y, z.
     pub max_block: [u32; 3],
-    /// Work-groups in x, y, z (of the logical grid: a backend that folds large grids gives the folded limit).
+    /// Blocks in x, y, z (of the logical grid: a backend that folds large grids gives the folded limit).
     pub max_grid: [u32; 3],
-    /// Workgroup memory per work-group, in bytes, static and dynamic together.
+    /// Shared memory per block, in bytes, static and dynamic together.
     pub shared_bytes_per_block: u32,
-    /// Work-groups per cluster, all dimensions together; 1 where there are no clusters.
+    /// Blocks per cluster, all dimensions together; 1 where there are no clusters.
     pub max_cluster: u32,
-    /// Whether a launch can have all its work-groups on the device at the same time.
+    /// Whether a launch can have all its blocks on the device at the same time.
     pub cooperative: bool,
     /// Buffer parameters of one kernel.
     pub max_buffers: u32,

@@ -27,7 +27,7 @@ impl Kernel {
         self.function.signature()
     }
 
-    /// The largest number of lanes per work-group that it can be launched with.
+    /// The largest number of lanes per block that it can be launched with.
     pub fn max_threads_per_block(&self) -> u32 {
         self.function.max_threads_per_block()
     }

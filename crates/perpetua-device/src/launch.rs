@@ -137,7 +137,7 @@ fn check_shape(
     if shared > u64::from(limits.shared_bytes_per_block) {
         let limit = limits.shared_bytes_per_block.into();
         return Err(exceeds(
-            "workgroup memory in bytes (fixed and dynamic)",
+            "shared memory in bytes (fixed and dynamic)",
             shared,
             limit,
         ));
@@ -148,7 +148,7 @@ fn check_shape(
     Ok(())
 }
 
-/// Checks what a launch asks for of work-groups that run at the same time.
+/// Checks what a launch asks for of blocks that run at the same time.
 #[cold]
 fn check_together(device: &Device, kernel: &Kernel, config: &LaunchConfig) -> Result<()> {
     let (backend, limits) = (device.backend(), &device.info().limits);

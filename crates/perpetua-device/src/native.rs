@@ -91,11 +91,11 @@ impl fmt::Debug for NativeKernel {
 /// A launch, as native code sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeLaunch<'a> {
-    /// Work-groups.
+    /// Blocks.
     pub grid: Dim3,
-    /// Lanes per work-group.
+    /// Lanes per block.
     pub block: Dim3,
-    /// Bytes of dynamic workgroup memory per work-group.
+    /// Bytes of dynamic shared memory per block.
     pub shared_bytes: u32,
     /// Which arguments share bytes: all pairs.
     pub overlaps: &'a [Overlap],

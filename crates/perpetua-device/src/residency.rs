@@ -15,8 +15,8 @@ pub trait Resident: MaybeSend + MaybeSync {
     fn park(&self) -> Result<()>;
     /// Starts it, without waiting. Called while it is parked. Must not call the gate.
     fn unpark(&self) -> Result<()>;
-    /// Whether its work-groups wait for each other: all of them must be on the device at once. Two such kernels, each with some of its
-    /// work-groups there, would wait for ever, so a device takes one.
+    /// Whether its blocks wait for each other: all of them must be on the device at once. Two such kernels, each with some of its
+    /// blocks there, would wait for ever, so a device takes one.
     fn is_whole(&self) -> bool {
         false
     }
@@ -60,8 +60,8 @@ impl ResidencyGate {
         let mut state = self.lock();
         if resident.is_whole() && state.alive().any(|other| other.is_whole()) {
             return Err(Error::InvalidState {
-                operation: "starting a resident kernel whose work-groups wait for each other",
-                cause: "another one is on this device, and each would keep the other's work-groups out",
+                operation: "starting a resident kernel whose blocks wait for each other",
+                cause: "another one is on this device, and each would keep the other's blocks out",
                 remedy: "stop that one first, or launch the steps instead",
             });
         }
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Its work-groups wait for each other until it ends.
+    /// Its blocks wait for each other until it ends.
     #[derive(Default)]
     struct Whole(AtomicI32);
     impl Resident for Whole {

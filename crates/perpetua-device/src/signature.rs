@@ -269,7 +269,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// A signature with no fixed work-group size and no workgroup memory.
+    /// A signature with no fixed block size and no shared memory.
     pub fn new(name: impl Into<String>, params: Vec<Param>) -> Signature {
         Signature {
             name: name.into(),
@@ -307,17 +307,17 @@ impl Signature {
         self.params.iter().map(|(p, _)| p)
     }
 
-    /// The work-group size that the kernel demands, if it demands one.
+    /// The block size that the kernel demands, if it demands one.
     pub fn block_size(&self) -> Option<[u32; 3]> {
         self.block_size
     }
 
-    /// Bytes of workgroup memory of fixed size.
+    /// Bytes of shared memory of fixed size.
     pub fn shared_bytes(&self) -> u32 {
         self.shared_bytes
     }
 
-    /// Whether the kernel uses dynamic workgroup memory.
+    /// Whether the kernel uses dynamic shared memory.
     pub fn dynamic_shared(&self) -> bool {
         self.dynamic_shared
     }

@@ -78,10 +78,10 @@ impl fmt::Debug for KernelSource<'_> {
 /// How to compile.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct CompileOptions {
-    /// Work-group size to specialise for at once. Backends whose work-group size is a compile-time constant (wgpu)
+    /// Block size to specialise for at once. Backends whose block size is a compile-time constant (wgpu)
     /// otherwise specialise at the first launch of each size.
     pub block: Option<Dim3>,
-    /// Bytes of dynamic workgroup memory to specialise for at once, likewise.
+    /// Bytes of dynamic shared memory to specialise for at once, likewise.
     pub shared_bytes: u32,
     /// Allow multiplications and additions to be contracted into fused ones (text kernels; IR carries its own choice).
     pub contract: bool,

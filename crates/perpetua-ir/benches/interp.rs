@@ -132,7 +132,7 @@ fn mandelbrot(width: u32) -> Result<Bench> {
     })
 }
 
-/// A work-group sums its elements by halves in workgroup memory.
+/// A block sums its elements by halves in shared memory.
 fn tree_sum() -> Result<Bench> {
     let mut k = KernelBuilder::new("tree_sum");
     let out = k.buffer("out", Type::F32, Access::ReadWrite);

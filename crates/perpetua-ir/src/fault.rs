@@ -28,9 +28,9 @@ pub mod record {
     pub const CLAIM: usize = 0;
     /// Site number plus the launch's site base.
     pub const SITE: usize = 1;
-    /// Index of the work-group, x, y, z.
+    /// Index of the block, x, y, z.
     pub const BLOCK: usize = 2;
-    /// Index of the lane in its work-group, x, y, z.
+    /// Index of the lane in its block, x, y, z.
     pub const THREAD: usize = 5;
     /// First operand, zero- or sign-extended to 64 bits by its type, low word first.
     pub const FIRST: usize = 8;
@@ -47,9 +47,9 @@ pub struct Fault {
     pub source: Arc<str>,
     /// Where in the kernel.
     pub site: FaultSite,
-    /// Work-group index.
+    /// Block index.
     pub block: [u32; 3],
-    /// Lane index in the work-group.
+    /// Lane index in the block.
     pub thread: [u32; 3],
     /// Operands' 64-bit values, as [`FaultSite::operands`] types them.
     pub operands: [u64; 2],

@@ -29,7 +29,7 @@ fn configs() -> [Config; 4] {
         Config {
             floats: false,
             small: false,
-            workgroup: false,
+            shared: false,
             atomics: false,
             buffers: 1,
             ..Config::default()
@@ -122,12 +122,12 @@ fn wanted() -> impl Iterator<Item = &'static str> {
         "insert",
         "len",
         "load buffer",
-        "load workgroup",
+        "load shared",
         "load local",
         "load constant",
         "load atomic",
         "store buffer",
-        "store workgroup",
+        "store shared",
         "store local",
         "store atomic",
         "atomic add",

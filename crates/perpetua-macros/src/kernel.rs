@@ -46,7 +46,7 @@ fn check(tree: &Function, options: &Options, function: &syn::ItemFn) -> syn::Res
     if options.block_size.is_some()
         && let Some((_, at)) = &options.stencil.tile
     {
-        let message = "a stencil's `tile` is its work-group size: remove `block_size` or `tile`";
+        let message = "a stencil's `tile` is its block size: remove `block_size` or `tile`";
         return Err(syn::Error::new(*at, message));
     }
     let references = tree

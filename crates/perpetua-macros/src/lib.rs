@@ -26,7 +26,7 @@ use proc_macro::TokenStream;
 /// parameter of type `GridPos` makes the function a stencil.
 ///
 /// Options, separated by commas:
-/// - `block_size = (16, 16)`: the work-group size that the kernel requires.
+/// - `block_size = (16, 16)`: the block size that the kernel requires.
 /// - `contract`: multiplications and additions may be fused.
 /// - `tile = (16, 16)`, `halo = 1`, `edge = clamp`: how a stencil runs, see `StencilConfig`. Edges are `interior`,
 ///   `clamp`, `wrap` and `constant(0.0)`.

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 pub enum IntrinsicGroup {
     /// A thread or block index under CUDA's names: no arguments, an `i32`.
     CudaIndex,
-    /// A work-item or work-group index: no arguments, a `usize`.
+    /// A work-item or block index: no arguments, a `usize`.
     Index,
     /// A barrier or a fence: no arguments, no value.
     Sync,
     /// An operation over the subgroup's lanes.
     Subgroup,
-    /// A workgroup allocation: the turbofish is its type, the value a `&mut` to it.
-    Workgroup,
+    /// A shared allocation: the turbofish is its type, the value a `&mut` to it.
+    Shared,
     /// What a kernel that hosts actors asks of its device.
     Resident,
     /// An atomic operation: the first argument is `&mut place` (`&place` for a load). Each has a twin with the
@@ -27,7 +27,7 @@ impl Intrinsic {
     /// The number of generic arguments that it requires.
     #[must_use]
     pub fn generic_count(self) -> usize {
-        usize::from(self.group() == IntrinsicGroup::Workgroup)
+        usize::from(self.group() == IntrinsicGroup::Shared)
     }
 
     /// The number of arguments, without order and scope.
@@ -88,40 +88,40 @@ macro_rules! intrinsics {
 }
 
 intrinsics! {
-    ThreadIdxX = "thread_idx_x", CudaIndex, "()", "The lane's index in its work-group, first dimension, `i32`.";
-    ThreadIdxY = "thread_idx_y", CudaIndex, "()", "The lane's index in its work-group, second dimension, `i32`.";
-    ThreadIdxZ = "thread_idx_z", CudaIndex, "()", "The lane's index in its work-group, third dimension, `i32`.";
-    BlockIdxX = "block_idx_x", CudaIndex, "()", "The work-group's index, first dimension, `i32`.";
-    BlockIdxY = "block_idx_y", CudaIndex, "()", "The work-group's index, second dimension, `i32`.";
-    BlockIdxZ = "block_idx_z", CudaIndex, "()", "The work-group's index, third dimension, `i32`.";
-    BlockDimX = "block_dim_x", CudaIndex, "()", "The work-group's size, first dimension, `i32`.";
-    BlockDimY = "block_dim_y", CudaIndex, "()", "The work-group's size, second dimension, `i32`.";
-    BlockDimZ = "block_dim_z", CudaIndex, "()", "The work-group's size, third dimension, `i32`.";
-    GridDimX = "grid_dim_x", CudaIndex, "()", "The number of work-groups, first dimension, `i32`.";
-    GridDimY = "grid_dim_y", CudaIndex, "()", "The number of work-groups, second dimension, `i32`.";
-    GridDimZ = "grid_dim_z", CudaIndex, "()", "The number of work-groups, third dimension, `i32`.";
+    ThreadIdxX = "thread_idx_x", CudaIndex, "()", "The lane's index in its block, first dimension, `i32`.";
+    ThreadIdxY = "thread_idx_y", CudaIndex, "()", "The lane's index in its block, second dimension, `i32`.";
+    ThreadIdxZ = "thread_idx_z", CudaIndex, "()", "The lane's index in its block, third dimension, `i32`.";
+    BlockIdxX = "block_idx_x", CudaIndex, "()", "The block's index, first dimension, `i32`.";
+    BlockIdxY = "block_idx_y", CudaIndex, "()", "The block's index, second dimension, `i32`.";
+    BlockIdxZ = "block_idx_z", CudaIndex, "()", "The block's index, third dimension, `i32`.";
+    BlockDimX = "block_dim_x", CudaIndex, "()", "The block's size, first dimension, `i32`.";
+    BlockDimY = "block_dim_y", CudaIndex, "()", "The block's size, second dimension, `i32`.";
+    BlockDimZ = "block_dim_z", CudaIndex, "()", "The block's size, third dimension, `i32`.";
+    GridDimX = "grid_dim_x", CudaIndex, "()", "The number of blocks, first dimension, `i32`.";
+    GridDimY = "grid_dim_y", CudaIndex, "()", "The number of blocks, second dimension, `i32`.";
+    GridDimZ = "grid_dim_z", CudaIndex, "()", "The number of blocks, third dimension, `i32`.";
 
     GlobalIdX = "global_id_x", Index, "()", "The lane's index in the grid, first dimension, `usize`.";
     GlobalIdY = "global_id_y", Index, "()", "The lane's index in the grid, second dimension, `usize`.";
     GlobalIdZ = "global_id_z", Index, "()", "The lane's index in the grid, third dimension, `usize`.";
-    LocalIdX = "local_id_x", Index, "()", "The lane's index in its work-group, first dimension, `usize`.";
-    LocalIdY = "local_id_y", Index, "()", "The lane's index in its work-group, second dimension, `usize`.";
-    LocalIdZ = "local_id_z", Index, "()", "The lane's index in its work-group, third dimension, `usize`.";
-    GroupIdX = "group_id_x", Index, "()", "The work-group's index, first dimension, `usize`.";
-    GroupIdY = "group_id_y", Index, "()", "The work-group's index, second dimension, `usize`.";
-    GroupIdZ = "group_id_z", Index, "()", "The work-group's index, third dimension, `usize`.";
+    LocalIdX = "local_id_x", Index, "()", "The lane's index in its block, first dimension, `usize`.";
+    LocalIdY = "local_id_y", Index, "()", "The lane's index in its block, second dimension, `usize`.";
+    LocalIdZ = "local_id_z", Index, "()", "The lane's index in its block, third dimension, `usize`.";
+    GroupIdX = "group_id_x", Index, "()", "The block's index, first dimension, `usize`.";
+    GroupIdY = "group_id_y", Index, "()", "The block's index, second dimension, `usize`.";
+    GroupIdZ = "group_id_z", Index, "()", "The block's index, third dimension, `usize`.";
     GlobalSizeX = "global_size_x", Index, "()", "The number of lanes in the grid, first dimension, `usize`.";
     GlobalSizeY = "global_size_y", Index, "()", "The number of lanes in the grid, second dimension, `usize`.";
     GlobalSizeZ = "global_size_z", Index, "()", "The number of lanes in the grid, third dimension, `usize`.";
 
-    SyncThreads = "sync_threads", Sync, "()", "The work-group's barrier; orders its workgroup and global memory.";
+    SyncThreads = "sync_threads", Sync, "()", "The block's barrier; orders its shared and global memory.";
     ThreadFence = "thread_fence", Sync, "()", "A sequentially consistent fence of the device.";
-    ThreadFenceBlock = "thread_fence_block", Sync, "()", "A sequentially consistent fence of the work-group.";
+    ThreadFenceBlock = "thread_fence_block", Sync, "()", "A sequentially consistent fence of the block.";
     ThreadFenceSystem = "thread_fence_system", Sync, "()", "A sequentially consistent fence of the system.";
 
     SubgroupSize = "subgroup_size", Subgroup, "()", "The number of lanes in a subgroup, `u32`.";
     SubgroupLane = "subgroup_lane", Subgroup, "()", "The lane's index in its subgroup, `u32`.";
-    SubgroupId = "subgroup_id", Subgroup, "()", "The subgroup's index in its work-group, `u32`.";
+    SubgroupId = "subgroup_id", Subgroup, "()", "The subgroup's index in its block, `u32`.";
     SubgroupShuffle = "subgroup_shuffle", Subgroup, "(value, lane: u32)", "The value of another lane.";
     SubgroupShuffleUp = "subgroup_shuffle_up", Subgroup, "(value, delta: u32)", "The value of lane - delta.";
     SubgroupShuffleDown = "subgroup_shuffle_down", Subgroup, "(value, delta: u32)", "The value of lane + delta.";
@@ -153,15 +153,15 @@ intrinsics! {
     SubgroupExclusiveOr = "subgroup_exclusive_or", Subgroup, "(value)", "The bitwise or over the lanes before this one.";
     SubgroupExclusiveXor = "subgroup_exclusive_xor", Subgroup, "(value)", "The bitwise exclusive or over the lanes before this one.";
 
-    WorkgroupArray = "workgroup_array", Workgroup, "()", "`workgroup_array::<[T; N]>()`: an array that the work-group shares, `&mut [T; N]`.";
-    WorkgroupSlice = "workgroup_slice", Workgroup, "()", "`workgroup_slice::<T>()`: the launch's dynamic workgroup memory, `&mut [T]`.";
+    SharedArray = "shared_array", Shared, "()", "`shared_array::<[T; N]>()`: an array that the block shares, `&mut [T; N]`.";
+    SharedSlice = "shared_slice", Shared, "()", "`shared_slice::<T>()`: the launch's dynamic shared memory, `&mut [T]`.";
 
     ClockNanos = "clock_nanos", Resident, "()", "The device's clock in nanoseconds, `u64`.";
     CheckIndex = "check_index", Resident, "(index: u32, length: u32)", "A fault, as of an index out of bounds, unless the index is below the length.";
     Nap = "nap", Resident, "(nanoseconds: u32)", "Lets others run for about so long.";
     Converge = "converge", Resident, "()", "All lanes of the subgroup that have not ended come here, and go on together.";
     CatchFault = "catch_fault", Resident, "(until: u64)", "Directly behind a labelled block: the fault met in it, as a number, or 0; `u32`. The lane goes on. Loops in it that run on when `clock_nanos()` is past `until` are faults.";
-    Meet = "meet", Resident, "()", "All lanes of the work-group come here and go on together, as at `sync_threads`; that they do nobody checks.";
+    Meet = "meet", Resident, "()", "All lanes of the block come here and go on together, as at `sync_threads`; that they do nobody checks.";
 
     AtomicLoad = "atomic_load", Atomic, "(&x[i])", "Its value.";
     AtomicStore = "atomic_store", Atomic, "(&mut x[i], value)", "Stores.";
@@ -196,7 +196,7 @@ mod tests {
     fn signatures_count_their_arguments() {
         for (intrinsic, generics, args) in [
             (Intrinsic::ThreadIdxX, 0, 0),
-            (Intrinsic::WorkgroupArray, 1, 0),
+            (Intrinsic::SharedArray, 1, 0),
             (Intrinsic::SubgroupAdd, 0, 1),
             (Intrinsic::SubgroupShuffle, 0, 2),
             (Intrinsic::AtomicLoad, 0, 1),

@@ -106,7 +106,7 @@ fn stream_scale_structs(x: &[Four], y: &mut [Four], a: f32) {
     }
 }
 
-/// Lanes per work-group in x.
+/// Lanes per block in x.
 #[device]
 fn local_size() -> usize {
     block_dim_x() as usize

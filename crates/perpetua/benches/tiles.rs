@@ -175,7 +175,7 @@ fn bare_step(
     given_probe: u32,
     given_tag: u32,
 ) {
-    let words = workgroup_array::<[u32; 4]>();
+    let words = shared_array::<[u32; 4]>();
     let thread = (local_id_y() * 64 + local_id_x()) as u32;
     if thread == 0 {
         words[0] = given_source;

@@ -22,7 +22,7 @@ fn device(detects_races: bool) -> Device {
 /// Each subgroup in its turn writes its number, and hands the turn on to the next one.
 #[kernel(block_size = (96), interpret)]
 fn in_turn(out: &mut [u32], rounds: u32) {
-    let turn = workgroup_array::<[u32; 1]>();
+    let turn = shared_array::<[u32; 1]>();
     if local_id_x() == 0 {
         turn[0] = 0;
     }
@@ -31,11 +31,11 @@ fn in_turn(out: &mut [u32], rounds: u32) {
     let mut next = own;
     while next < rounds * 3 {
         converge();
-        let now = atomic_load_explicit(&turn[0], Ordering::Acquire, Scope::Workgroup);
+        let now = atomic_load_explicit(&turn[0], Ordering::Acquire, Scope::Block);
         if now == next {
             if subgroup_lane() == 5 {
                 out[next as usize] = own;
-                atomic_store_explicit(&mut turn[0], next + 1, Ordering::Release, Scope::Workgroup);
+                atomic_store_explicit(&mut turn[0], next + 1, Ordering::Release, Scope::Block);
             }
             next += 3;
         } else {
@@ -57,7 +57,7 @@ fn subgroups_wait_for_each_other() {
         device
             .launch(&in_turn::kernel(), LaunchConfig::new(2, 96), args![&out, 20u32])
             .unwrap();
-        // Both work-groups do the same, in workgroup memory of their own; with races looked for, one of them is enough.
+        // Both blocks do the same, in shared memory of their own; with races looked for, one of them is enough.
         let _ = out.read();
         let out = device.zeros::<u32>(96).unwrap();
         device
@@ -68,7 +68,7 @@ fn subgroups_wait_for_each_other() {
     }
 }
 
-/// The first work-group writes vectors, the second one reads them: the last word says when.
+/// The first block writes vectors, the second one reads them: the last word says when.
 #[kernel(block_size = (32), interpret)]
 fn vectors(slots: &mut [U32x4], torn: &mut [u32], rounds: u32) {
     let lane = subgroup_lane();
@@ -181,7 +181,7 @@ fn faults_are_caught_and_told() {
 /// One lane writes, another one reads: in order only if they come together in between.
 #[kernel(block_size = (64), interpret)]
 fn hands_over(out: &mut [u32], comes_together: u32) {
-    let word = workgroup_array::<[u32; 1]>();
+    let word = shared_array::<[u32; 1]>();
     if local_id_x() == 3 {
         word[0] = 42;
     }

@@ -39,7 +39,7 @@ macro_rules! __batched_kernel {
             $($arena: &mut [u32],)?
         ) {
             // A group of one lane waits for nobody.
-            let phases = ::perpetua::prelude::workgroup_array::<[u32; 32]>();
+            let phases = ::perpetua::prelude::shared_array::<[u32; 32]>();
             let lane = ::perpetua::prelude::global_id_x();
             if lane >= total as usize {
                 return;

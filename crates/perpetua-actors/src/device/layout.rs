@@ -1,7 +1,7 @@
 //! Where what lies in the buffers that a host and its resident kernels share. Must not know who writes when: `ring/README.md`
 //! says that.
 //!
-//! A *home* is a work-group that stays on the device and hosts actors. Each home has two rings in the host's memory, one in
+//! A *home* is a block that stays on the device and hosts actors. Each home has two rings in the host's memory, one in
 //! and one out, and one in the device's memory for packets of other actors.
 
 /// Vectors of 16 bytes in a slot: a packet's 24 words by threes, each with the slot's tag behind them.

@@ -13,31 +13,31 @@ const PATIENCE: u64 = 20_000_000;
 /// Words of an actor's record.
 const RECORD: usize = 4;
 
-/// A word of workgroup memory that others write meanwhile.
+/// A word of shared memory that others write meanwhile.
 #[device]
 pub fn peek<const N: usize>(words: &[u32; N], at: usize) -> u32 {
-    atomic_load_explicit(&words[at], Ordering::Relaxed, Scope::Workgroup)
+    atomic_load_explicit(&words[at], Ordering::Relaxed, Scope::Block)
 }
 
-/// Writes a word of workgroup memory that others read meanwhile.
+/// Writes a word of shared memory that others read meanwhile.
 #[device]
 pub fn poke<const N: usize>(words: &mut [u32; N], at: usize, value: u32) {
-    atomic_store_explicit(&mut words[at], value, Ordering::Relaxed, Scope::Workgroup);
+    atomic_store_explicit(&mut words[at], value, Ordering::Relaxed, Scope::Block);
 }
 
-/// Waits for a lock of the work-group, in turn: `lock` holds how many have asked for it, and how many have had it. The fence pairs with
+/// Waits for a lock of the block, in turn: `lock` holds how many have asked for it, and how many have had it. The fence pairs with
 /// that of who freed it; other lanes must meet this one behind it.
 #[device]
 pub fn acquire(lock: &mut [u32; 2]) {
     let mut had = peek(lock, 1);
-    let turn = atomic_add_explicit(&mut lock[0], 1, Ordering::Relaxed, Scope::Workgroup);
+    let turn = atomic_add_explicit(&mut lock[0], 1, Ordering::Relaxed, Scope::Block);
     while had != turn {
         had = peek(lock, 1);
     }
     thread_fence_block();
 }
 
-/// Frees a lock of the work-group, where the other lanes have met this one behind what they did.
+/// Frees a lock of the block, where the other lanes have met this one behind what they did.
 #[device]
 pub fn release(lock: &mut [u32; 2]) {
     let next = peek(lock, 1) + 1;

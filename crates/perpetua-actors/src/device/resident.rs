@@ -1,4 +1,4 @@
-//! The kernel that stays on a device: a work-group for each home. Takes packets from the host and from other homes, runs the
+//! The kernel that stays on a device: a block for each home. Takes packets from the host and from other homes, runs the
 //! handler, delivers what it sent. Must not know the handler: the macro is given its state's type and the function that
 //! calls it.
 //!
@@ -6,7 +6,7 @@
 //! (the bus takes a microsecond to bring a slot; two that look at different times see a packet sooner), one the home's box.
 //! Who sees packets takes the home's lock and handles them: lanes run the handler side by side, each with a message to another
 //! actor, or the first lanes together (a group). Packets move eight lanes a slot, which the bus carries as one access. What lanes tell
-//! each other goes through workgroup memory.
+//! each other goes through shared memory.
 
 /// The resident kernel `$name` of the handler that `$dispatch` calls, with states of type `$state`; `$group` says whether
 /// several lanes run the handler together.
@@ -57,19 +57,19 @@ macro_rules! __resident_kernel {
             $($arena: &mut [u32],)?
         ) {
             // Packets that have come.
-            let mail = ::perpetua::prelude::workgroup_array::<[u32; 896]>();
+            let mail = ::perpetua::prelude::shared_array::<[u32; 896]>();
             // The lowest lane that wants an actor with this remainder.
-            let claims = ::perpetua::prelude::workgroup_array::<[u32; 512]>();
+            let claims = ::perpetua::prelude::shared_array::<[u32; 512]>();
             // How often each lane of a group has waited for the others.
-            let phases = ::perpetua::prelude::workgroup_array::<[u32; 32]>();
+            let phases = ::perpetua::prelude::shared_array::<[u32; 32]>();
             // What the home knows: who has the lock may touch it. The numbers of the next packets of both sources are read without, and
             // whether the home stays.
-            let lock = ::perpetua::prelude::workgroup_array::<[u32; 2]>();
-            let next = ::perpetua::prelude::workgroup_array::<[u32; 2]>();
-            let stays = ::perpetua::prelude::workgroup_array::<[u32; 1]>();
+            let lock = ::perpetua::prelude::shared_array::<[u32; 2]>();
+            let next = ::perpetua::prelude::shared_array::<[u32; 2]>();
+            let stays = ::perpetua::prelude::shared_array::<[u32; 1]>();
             // Packets put out and taken out by the host, handlers run, faults, packets refused.
-            let known = ::perpetua::prelude::workgroup_array::<[u32; 5]>();
-            let stamps = ::perpetua::prelude::workgroup_array::<[u64; 1]>();
+            let known = ::perpetua::prelude::shared_array::<[u32; 5]>();
+            let stamps = ::perpetua::prelude::shared_array::<[u64; 1]>();
             let home = first_home as usize + ::perpetua::prelude::block_idx_x() as usize;
             let lane = ::perpetua::prelude::subgroup_lane();
             let below = (1u32 << lane) - 1;
@@ -222,7 +222,7 @@ macro_rules! __resident_kernel {
                     if ::perpetua::prelude::subgroup_any((waiting & (waiting - 1)) != 0) {
                         let claim = index & 511;
                         if takes {
-                            ::perpetua::prelude::atomic_min_explicit(&mut claims[claim], lane, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Workgroup);
+                            ::perpetua::prelude::atomic_min_explicit(&mut claims[claim], lane, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Block);
                         }
                         ::perpetua::prelude::converge();
                         let first = takes && ::perpetua::actors::device::parts::peek(&claims, claim) == lane;

@@ -57,7 +57,7 @@ pub struct GridImage {
 pub struct GridOptions {
     /// Their numbers.
     pub actors: Range<u32>,
-    /// Work-groups that host them.
+    /// Blocks that host them.
     pub homes: u32,
     /// How long a handler may run: one that still loops then is faulted. `None`: five seconds.
     pub run_limit: Option<Duration>,

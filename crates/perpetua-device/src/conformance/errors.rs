@@ -132,7 +132,7 @@ fn shapes(device: &Device) -> Check {
         fails("too large a grid", launch(LaunchConfig::new(grid, 1)), is_limit)?;
     }
     let shared = LaunchConfig::new(1, 1).with_shared_bytes(limits.shared_bytes_per_block + 1);
-    fails("too much workgroup memory", launch(shared), is_limit)?;
+    fails("too much shared memory", launch(shared), is_limit)?;
     let fixed = compile(device, "fixed_block", |k| {
         k.kernel_mut().block_size = Some([8, 2, 1]);
         let out = k.buffer("out", Type::U32, Access::ReadWrite);

@@ -82,7 +82,7 @@ const FAMILIES: &[Family] = &[
             "barrier",
             "atomic add",
             "compare exchange",
-            "load workgroup",
+            "load shared",
         ],
     },
     Family {
@@ -134,7 +134,7 @@ const FAMILIES: &[Family] = &[
     Family {
         name: "orders and fences",
         needs: &[
-            Need::Capability(Capability::WorkgroupOrdering),
+            Need::Capability(Capability::BlockOrdering),
             Need::Capability(Capability::DeviceOrdering),
         ],
         config: || Config {
@@ -158,13 +158,13 @@ const FAMILIES: &[Family] = &[
         ],
     },
     Family {
-        name: "dynamic workgroup memory",
+        name: "dynamic shared memory",
         needs: &[Need::Capability(Capability::DynamicShared)],
         config: || Config {
-            dynamic_workgroup: true,
+            dynamic_shared: true,
             ..integers()
         },
-        wanted: &["barrier", "load workgroup", "store workgroup"],
+        wanted: &["barrier", "load shared", "store shared"],
     },
     Family {
         name: "faults",
@@ -268,7 +268,7 @@ pub fn fuzz(device: &Device, config: &Config, seeds: Range<u64>) -> std::result:
     Ok(contents)
 }
 
-// Of kernels for one lane, only one work-group is launched, so that a fault can be the first lane's only.
+// Of kernels for one lane, only one block is launched, so that a fault can be the first lane's only.
 fn alone(case: Case, config: &Config) -> Case {
     match config.lanes {
         1 => Case { grid: [1; 3], ..case },

@@ -107,7 +107,7 @@ pub(super) fn volume(device: &Device) -> Result<Compiled, Failure> {
     })
 }
 
-/// Each work-group of 64 lanes reverses its elements through workgroup memory, fixed or dynamic.
+/// Each block of 64 lanes reverses its elements through shared memory, fixed or dynamic.
 pub(super) fn reverse(device: &Device, dynamic: bool) -> Result<Compiled, Failure> {
     compile(device, if dynamic { "reverse_dynamic" } else { "reverse" }, |k| {
         let x = k.buffer("x", Type::U32, Access::ReadWrite);
@@ -127,7 +127,7 @@ pub(super) fn reverse(device: &Device, dynamic: bool) -> Result<Compiled, Failur
     })
 }
 
-/// `out[t] = a[t] * 3 + b[63 - t]` for a work-group of 64 lanes, each of which loads before any stores.
+/// `out[t] = a[t] * 3 + b[63 - t]` for a block of 64 lanes, each of which loads before any stores.
 pub(super) fn three_buffers(device: &Device) -> Result<Compiled, Failure> {
     compile(device, "three_buffers", |k| {
         let a = k.buffer("a", Type::U32, Access::Read);
@@ -210,7 +210,7 @@ pub(super) fn unreachable_enum(device: &Device) -> Result<Compiled, Failure> {
     })
 }
 
-/// Work-groups of 64: odd lanes fault, then all meet at a barrier, then even lanes write what lane 0 left in workgroup memory.
+/// Blocks of 64: odd lanes fault, then all meet at a barrier, then even lanes write what lane 0 left in shared memory.
 pub(super) fn fault_before_barrier(device: &Device) -> Result<Compiled, Failure> {
     compile(device, "fault_before_barrier", |k| {
         let out = k.buffer("out", Type::U32, Access::ReadWrite);

@@ -1,4 +1,4 @@
-//! Cells of launches: arguments, shapes, workgroup memory, order. What operators compute is other cells' business.
+//! Cells of launches: arguments, shapes, shared memory, order. What operators compute is other cells' business.
 
 use perpetua_ir::back::Capability;
 use perpetua_ir::ir::{Access, Place, Scalar, Type};
@@ -28,8 +28,8 @@ pub(super) fn cells() -> Vec<Cell> {
             .needs(Need::Capability(Capability::Int64))
             .needs(Need::Capability(Capability::Float64)),
         Cell::new("launches/small elements", small_elements),
-        Cell::new("launches/workgroup memory and barriers", |d| reverse(d, false)),
-        Cell::new("launches/dynamic workgroup memory", |d| reverse(d, true))
+        Cell::new("launches/shared memory and barriers", |d| reverse(d, false)),
+        Cell::new("launches/dynamic shared memory", |d| reverse(d, true))
             .needs(Need::Capability(Capability::DynamicShared)),
         Cell::new("launches/in order with copies", in_order),
         Cell::new("launches/buffers dropped in flight", dropped_in_flight),

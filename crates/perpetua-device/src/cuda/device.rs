@@ -138,7 +138,7 @@ pub(super) fn info(device: sys::CUdevice, index: usize, driver_version: i32) -> 
                 kib(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
             ),
             (
-                "workgroup memory per multiprocessor".into(),
+                "shared memory per multiprocessor".into(),
                 kib(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
             ),
             (

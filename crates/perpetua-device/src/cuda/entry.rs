@@ -18,7 +18,7 @@ pub(super) struct Entry {
 
 /// What launches of a kernel from IR need.
 pub(super) struct Described {
-    /// The kernel without its code: parameters, workgroup memory, block size.
+    /// The kernel without its code: parameters, shared memory, block size.
     pub(super) header: Kernel,
     /// [`Verified::constant_buffers`].
     pub(super) constant: Vec<u32>,

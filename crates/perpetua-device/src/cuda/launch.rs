@@ -230,7 +230,7 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
-    /// Allows `bytes` of dynamic workgroup memory.
+    /// Allows `bytes` of dynamic shared memory.
     #[cold]
     fn raise_shared(&self, bytes: u32) -> Result<()> {
         let mut raised = lock(&self.raised_shared);
@@ -241,7 +241,7 @@ impl Function {
         // SAFETY: the function is loaded.
         let code = unsafe { sys::cuFuncSetAttribute(self.handle, which, bytes as i32) };
         self.module.shared.check(code, || {
-            format!("asking for {bytes} bytes of dynamic workgroup memory")
+            format!("asking for {bytes} bytes of dynamic shared memory")
         })?;
         *raised = bytes;
         Ok(())
@@ -249,7 +249,7 @@ impl Function {
 }
 
 impl Function {
-    /// Launches work-groups of which several, or all, run at the same time.
+    /// Launches blocks of which several, or all, run at the same time.
     ///
     /// # Safety
     /// As for `cuLaunchKernel`: `params` points to the kernel's parameters, `stream` is alive, and the context current.
@@ -317,7 +317,7 @@ impl Function {
         })
     }
 
-    /// Checks that all work-groups of a launch have room on the device at the same time.
+    /// Checks that all blocks of a launch have room on the device at the same time.
     fn check_room(&self, config: &LaunchConfig) -> Result<()> {
         let shared = &self.module.shared;
         let (lanes, bytes) = (config.block.count() as i32, config.shared_bytes as usize);
@@ -327,14 +327,14 @@ impl Function {
             sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut resident, self.handle, lanes, bytes)
         };
         shared.check(code, || {
-            format!("asking how many work-groups of `{}` have room", self.name)
+            format!("asking how many blocks of `{}` have room", self.name)
         })?;
         let limit = resident.max(0) as u64 * u64::from(shared.info.multiprocessors.unwrap_or(1));
         if config.grid.count() > limit {
             return Err(Error::LaunchLimit {
                 backend: BackendKind::Cuda,
                 kernel: self.name.clone(),
-                what: "number of work-groups on the device at the same time",
+                what: "number of blocks on the device at the same time",
                 found: config.grid.count(),
                 limit,
             });

@@ -217,7 +217,7 @@ impl Compiler {
             args: ArgsLayout::of(ir),
             sites,
             can_fault,
-            depends_on_overlaps: kernel.facts().meets(Meeting::Workgroup),
+            depends_on_overlaps: kernel.facts().meets(Meeting::Block),
             bindings: self.bindings(buffers),
             groups: Mutex::new(Lru::new(GROUPS)),
             kernel: Arc::clone(&kernel),

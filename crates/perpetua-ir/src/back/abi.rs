@@ -14,16 +14,16 @@ use crate::ir::{Kernel, ParamKind, Type};
 
 /// Where things stand in the argument block of WGSL and MSL, in `u32` words.
 ///
-/// Words 0 to 2: the logical grid size in work-groups (a dispatch may be folded: group `(x, y, z)` of a folded
+/// Words 0 to 2: the logical grid size in blocks (a dispatch may be folded: group `(x, y, z)` of a folded
 /// dispatch has the linear index `x + y * dispatch.x`, compared with the logical count; word 3: the launch's site base.
 /// Then, for each parameter in order, two words for a buffer (length in elements; index of its first element in the
-/// binding) or a value's bytes, starting on a word; then, if the kernel has dynamic workgroup memory, its size in
+/// binding) or a value's bytes, starting on a word; then, if the kernel has dynamic shared memory, its size in
 /// bytes (WGSL, where that is fixed when the kernel is rendered, does not read it).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgsLayout {
     /// For each parameter, its first word.
     pub params: Vec<u32>,
-    /// The word that holds the size of dynamic workgroup memory in bytes, if the kernel has any.
+    /// The word that holds the size of dynamic shared memory in bytes, if the kernel has any.
     pub dynamic_shared: Option<u32>,
     /// Size of the block in words, a multiple of four.
     pub words: u32,

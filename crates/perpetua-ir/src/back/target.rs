@@ -171,9 +171,9 @@ pub enum Target {
     Wgsl {
         /// What the device has.
         capabilities: Capabilities,
-        /// Lanes per work-group.
+        /// Lanes per block.
         block: [u32; 3],
-        /// Bytes of dynamic workgroup memory.
+        /// Bytes of dynamic shared memory.
         dynamic_shared: u32,
         /// Whether no two buffers of a launch share bytes: barriers may then cost less.
         distinct: bool,

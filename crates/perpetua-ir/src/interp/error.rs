@@ -9,13 +9,13 @@ use crate::ir::TypeError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InterpError {
-    /// A lane faulted; the others ran to their end. Of several faults, the first of the lowest work-group.
+    /// A lane faulted; the others ran to their end. Of several faults, the first of the lowest block.
     #[error(transparent)]
     Fault(Box<Fault>),
     /// Two lanes raced; the launch stopped there. Only where races are looked for.
     #[error(transparent)]
     Race(Box<Race>),
-    /// A barrier that some lanes of a work-group reached and others did not.
+    /// A barrier that some lanes of a block reached and others did not.
     #[error(
         "kernel `{kernel}`{}: in block {} thread {} is not among the {arrived} of {lanes} lanes at the barrier; \
          move the barrier to where all lanes come", at_line(*.line), Triple(*.block), Triple(*.missing)
@@ -25,7 +25,7 @@ pub enum InterpError {
         kernel: String,
         /// Source line of the barrier, 0 when unknown.
         line: u32,
-        /// Work-group index.
+        /// Block index.
         block: [u32; 3],
         /// A lane that is not there.
         missing: [u32; 3],
@@ -101,8 +101,8 @@ impl fmt::Display for Triple {
 pub enum Space {
     /// Buffers.
     Global,
-    /// Workgroup variables.
-    Workgroup,
+    /// Shared variables.
+    Shared,
 }
 
 /// What an access does.
@@ -139,9 +139,9 @@ pub struct RacingAccess {
     pub kind: AccessKind,
     /// Source line, 0 when unknown.
     pub line: u32,
-    /// Work-group index.
+    /// Block index.
     pub block: [u32; 3],
-    /// Lane index in the work-group.
+    /// Lane index in the block.
     pub thread: [u32; 3],
 }
 
@@ -165,7 +165,7 @@ pub struct Race {
     pub kernel: String,
     /// Which memory.
     pub space: Space,
-    /// The buffer or workgroup variable that the second access names.
+    /// The buffer or shared variable that the second access names.
     pub subject: String,
     /// The element raced for, from the start of the subject. Elements as declared: of an array its elements.
     pub element: u64,
@@ -181,7 +181,7 @@ impl fmt::Display for Race {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let space = match self.space {
             Space::Global => "",
-            Space::Workgroup => " (workgroup memory)",
+            Space::Shared => " (shared memory)",
         };
         write!(
             f,

@@ -11,7 +11,7 @@ use super::race::{Found, Stamp};
 use crate::fault::Fault;
 use crate::ops::eval::Line;
 
-/// Most lanes of a work-group.
+/// Most lanes of a block.
 pub const MAX_LANES: u32 = 1 << 16;
 
 /// One argument of a kernel.
@@ -29,7 +29,7 @@ pub enum RaceMode {
     /// No.
     #[default]
     Off,
-    /// Yes: the launch stops at the first race, with [`InterpError::Race`]. Work-groups run on one thread then, and an
+    /// Yes: the launch stops at the first race, with [`InterpError::Race`]. Blocks run on one thread then, and an
     /// access costs some hundred nanoseconds.
     Detect,
 }
@@ -41,9 +41,9 @@ pub struct Printed<'a> {
     pub text: &'a str,
     /// Source line, 0 when unknown.
     pub line: u32,
-    /// Work-group index.
+    /// Block index.
     pub block: [u32; 3],
-    /// Lane index in the work-group.
+    /// Lane index in the block.
     pub thread: [u32; 3],
 }
 
@@ -57,7 +57,7 @@ pub type FaultSink<'a> = &'a (dyn Fn(Box<Fault>) + Sync);
 /// all calls have returned: for example rayon's `broadcast`.
 pub type Spread<'a> = &'a (dyn Fn(&(dyn Fn() + Sync)) + Sync);
 
-/// On which threads work-groups run.
+/// On which threads blocks run.
 #[derive(Clone, Copy, Default)]
 pub enum Parallel<'a> {
     /// On the caller's, one after another.
@@ -82,11 +82,11 @@ impl fmt::Debug for Parallel<'_> {
 /// What a launch is given.
 #[derive(Clone, Copy)]
 pub struct LaunchConfig<'a> {
-    /// Work-groups, x, y, z. None along an axis: nothing runs.
+    /// Blocks, x, y, z. None along an axis: nothing runs.
     pub grid: [u32; 3],
-    /// Lanes per work-group, x, y, z.
+    /// Lanes per block, x, y, z.
     pub block: [u32; 3],
-    /// Bytes of dynamic workgroup memory.
+    /// Bytes of dynamic shared memory.
     pub dynamic_shared_bytes: u32,
     /// Lanes of a subgroup: a power of two, 128 at most.
     pub subgroup_size: u32,
@@ -96,11 +96,11 @@ pub struct LaunchConfig<'a> {
     pub races: RaceMode,
     /// Where prints go; nowhere if there is none.
     pub print: Option<PrintSink<'a>>,
-    /// Most operations that all work-groups together may execute, looked at every thousand or so.
+    /// Most operations that all blocks together may execute, looked at every thousand or so.
     pub step_budget: Option<u64>,
     /// Stops the launch soon after it turns true.
     pub cancel: Option<&'a AtomicBool>,
-    /// On which threads work-groups run.
+    /// On which threads blocks run.
     pub parallel: Parallel<'a>,
     /// What the numbers of fault sites begin with that the kernel itself gets to see.
     pub site_base: u32,
@@ -143,7 +143,7 @@ impl fmt::Debug for LaunchConfig<'_> {
     }
 }
 
-/// Grid and work-group.
+/// Grid and block.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) grid: [u32; 3],
@@ -151,12 +151,12 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Lanes of a work-group.
+    /// Lanes of a block.
     pub(super) fn lanes(&self) -> usize {
         self.block.iter().map(|n| *n as usize).product()
     }
 
-    /// Index of a lane in its work-group.
+    /// Index of a lane in its block.
     pub(super) fn thread(&self, lane: usize) -> [u32; 3] {
         let [x, y, _] = self.block.map(|n| n.max(1) as usize);
         [(lane % x) as u32, (lane / x % y) as u32, (lane / (x * y)) as u32]
@@ -167,7 +167,7 @@ impl Shape {
         (x * y).checked_mul(z)
     }
 
-    /// Index of the work-group with a number.
+    /// Index of the block with a number.
     pub(super) fn position(&self, number: u64) -> [u32; 3] {
         let [x, y, _] = self.grid.map(|n| u64::from(n.max(1)));
         [
@@ -209,12 +209,12 @@ impl<'a> Launch<'a> {
         if lanes == 0 || lanes > u64::from(MAX_LANES) {
             let block = config.block;
             return Err(wrong(format!(
-                "a work-group of {block:?} has {lanes} lanes, at least 1 and at most {MAX_LANES} are possible"
+                "a block of {block:?} has {lanes} lanes, at least 1 and at most {MAX_LANES} are possible"
             )));
         }
         if let Some(fixed) = program.block_size.filter(|fixed| *fixed != config.block) {
             return Err(wrong(format!(
-                "the work-group is {:?}, the kernel fixes it at {fixed:?}",
+                "the block is {:?}, the kernel fixes it at {fixed:?}",
                 config.block
             )));
         }
@@ -228,7 +228,7 @@ impl<'a> Launch<'a> {
             .groups()
             .filter(|n| config.races == RaceMode::Off || *n <= u64::from(u32::MAX));
         let groups =
-            groups.ok_or_else(|| wrong(format!("a grid of {:?} has too many work-groups", config.grid)))?;
+            groups.ok_or_else(|| wrong(format!("a grid of {:?} has too many blocks", config.grid)))?;
         check_args(program, config.args)?;
         Ok(Launch {
             program,
@@ -281,18 +281,18 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Where dynamic workgroup memory starts.
+    /// Where dynamic shared memory starts.
     pub(super) fn dynamic_offset(&self) -> usize {
         let align = self.program.dynamic_align.max(1);
         self.program.shared_bytes.next_multiple_of(align) as usize
     }
 
-    /// Bytes of workgroup memory.
+    /// Bytes of shared memory.
     pub(super) fn shared_bytes(&self) -> usize {
         self.dynamic_offset() + self.dynamic_bytes
     }
 
-    /// Lines of workgroup memory.
+    /// Lines of shared memory.
     pub(super) fn shared_lines(&self) -> usize {
         self.shared_bytes().div_ceil(size_of::<Line>())
     }
@@ -336,7 +336,7 @@ impl<'a> Launch<'a> {
             kernel: self.program.name.clone(),
             space: match region.kind {
                 RegionKind::Buffer { .. } | RegionKind::Constant { .. } => Space::Global,
-                RegionKind::Shared { .. } | RegionKind::Dynamic => Space::Workgroup,
+                RegionKind::Shared { .. } | RegionKind::Dynamic => Space::Shared,
             },
             subject: region.name.clone(),
             element: found.byte / u64::from(region.element.max(1)),

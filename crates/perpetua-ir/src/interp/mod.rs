@@ -1,8 +1,8 @@
 //! The lockstep interpreter: the meaning of the IR, which every target is measured against, and the CPU's way to run what
-//! has no native Rust. A work-group's lanes execute each operation together, over arrays of lanes, under masks.
+//! has no native Rust. A block's lanes execute each operation together, over arrays of lanes, under masks.
 //!
 //! In the order in which a kernel passes through: `program` is the flat form in which it runs, `flatten` makes it, `launch`
-//! checks arguments, `turns` hands out work-groups, `machine` runs one, through `memory`, watched by `race`.
+//! checks arguments, `turns` hands out blocks, `machine` runs one, through `memory`, watched by `race`.
 //!
 //! ```
 //! use perpetua_ir::interp::{Arg, BufferRef, Interpreter, LaunchConfig};
@@ -29,12 +29,12 @@
 //! contracted, also where a kernel would allow it.
 //!
 //! **Faults.** A faulting load gives zero, a faulting store or atomic does not happen, and the lane goes dead: it executes
-//! nothing more and counts as arrived at barriers. The other lanes and work-groups run on; the launch then gives the
-//! first fault of the lowest work-group that had one. A kernel whose checks are off is checked all the same: what is
+//! nothing more and counts as arrived at barriers. The other lanes and blocks run on; the launch then gives the
+//! first fault of the lowest block that had one. A kernel whose checks are off is checked all the same: what is
 //! undefined elsewhere is a fault here. One whose checks are explicit does what its statements say.
 //!
-//! **Progress.** Work-groups run one after another, but one that loops for long gives others their turn, so
-//! work-groups that wait for each other by atomics make progress. Lanes of one work-group run in lockstep: one that
+//! **Progress.** Blocks run one after another, but one that loops for long gives others their turn, so
+//! blocks that wait for each other by atomics make progress. Lanes of one block run in lockstep: one that
 //! waits in a loop for another lane of its group may wait for ever. A step budget ends that.
 
 mod error;
@@ -100,7 +100,7 @@ impl Interpreter {
         &self.program.name
     }
 
-    /// Runs the kernel over a grid; returns when all its work-groups are done.
+    /// Runs the kernel over a grid; returns when all its blocks are done.
     ///
     /// # Errors
     /// Bad arguments or an impossible shape (nothing has run then); a fault, a race where races are looked for, a

@@ -46,9 +46,9 @@ pub(super) struct Program {
     pub(super) regions: Vec<Region>,
     /// Bytes of the constant tables, laid out as their regions say.
     pub(super) constants: Vec<u8>,
-    /// Bytes of workgroup memory of fixed size.
+    /// Bytes of shared memory of fixed size.
     pub(super) shared_bytes: u32,
-    /// Alignment of dynamic workgroup memory.
+    /// Alignment of dynamic shared memory.
     pub(super) dynamic_align: u32,
     pub(super) accesses: Vec<SharedPlace>,
     pub(super) privates: Vec<PrivatePlace>,
@@ -56,7 +56,7 @@ pub(super) struct Program {
     /// Those of fault statements, by their indices into `sites`, in order of the text.
     pub(super) statement_sites: Vec<u32>,
     pub(super) prints: Vec<PrintSite>,
-    /// Whether lanes of different work-groups, or of one between barriers, may be ordered by atomics or fences.
+    /// Whether lanes of different blocks, or of one between barriers, may be ordered by atomics or fences.
     pub(super) synchronises: bool,
     /// Whether it may stay: then subgroups go their own ways, for they wait for each other by what they write.
     pub(super) stays: bool,
@@ -100,7 +100,7 @@ pub(super) struct Region {
     pub(super) kind: RegionKind,
     /// Name in the source.
     pub(super) name: String,
-    /// Size of an element in bytes: what an index steps over (a workgroup variable that is no array: its size).
+    /// Size of an element in bytes: what an index steps over (a shared variable that is no array: its size).
     pub(super) element: u32,
     /// Greatest power of two that divides sizes and offsets of all scalars in an element: what the race detector
     /// watches as one.
@@ -111,9 +111,9 @@ pub(super) struct Region {
 pub(super) enum RegionKind {
     /// Buffer parameter; whether the kernel may write it.
     Buffer { param: u32, writable: bool },
-    /// Workgroup variable of fixed size: offset and size.
+    /// Shared variable of fixed size: offset and size.
     Shared { offset: u32, size: u32 },
-    /// Dynamic workgroup memory: all of it, after the rest.
+    /// Dynamic shared memory: all of it, after the rest.
     Dynamic,
     /// Constant table: offset and size in [`Program::constants`].
     Constant { offset: u32, size: u32 },
@@ -137,7 +137,7 @@ impl Length {
     }
 }
 
-/// How a value differs from lane to lane, as far as the text tells. A row is the lanes of a work-group that differ in
+/// How a value differs from lane to lane, as far as the text tells. A row is the lanes of a block that differ in
 /// x alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {

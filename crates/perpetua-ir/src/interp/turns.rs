@@ -1,4 +1,4 @@
-//! Work-groups in turns: handed to machines, on one thread or several, until none is left. Must not know what they do.
+//! Blocks in turns: handed to machines, on one thread or several, until none is left. Must not know what they do.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,14 +12,14 @@ use super::program::Program;
 use super::race::Detector;
 use crate::fault::Fault;
 
-/// Operations that a work-group executes before others get their turn, if it loops that long.
+/// Operations that a block executes before others get their turn, if it loops that long.
 const TURN: u64 = 1 << 16;
 
-/// How long a thread sleeps when all its work-groups wait for others.
+/// How long a thread sleeps when all its blocks wait for others.
 #[cfg(not(target_arch = "wasm32"))]
 const NAP: std::time::Duration = std::time::Duration::from_micros(20);
 
-/// Memory for work-groups that wait for their turn, in bytes.
+/// Memory for blocks that wait for their turn, in bytes.
 const PARKED_BYTES: usize = 256 << 20;
 
 impl Launch<'_> {
@@ -28,7 +28,7 @@ impl Launch<'_> {
         self.program.stays && self.shape.lanes() > self.subgroup as usize
     }
 
-    /// Machines for the subgroups of a work-group, ready to run.
+    /// Machines for the subgroups of a block, ready to run.
     fn team(&self, number: u64) -> impl Iterator<Item = Machine> {
         let (lanes, subgroup) = (self.shape.lanes(), self.subgroup as usize);
         let team = Arc::new(Team::new(lanes.div_ceil(subgroup), self.shared_lines()));
@@ -45,18 +45,18 @@ impl Launch<'_> {
     }
 }
 
-/// What work-groups came to, over all threads.
+/// What blocks came to, over all threads.
 #[derive(Default)]
 struct Outcome {
-    /// The fault of the lowest work-group.
+    /// The fault of the lowest block.
     fault: Option<(u64, Box<Fault>)>,
     error: Option<InterpError>,
 }
 
-/// Work-groups waiting to run, shared by all threads.
+/// Blocks waiting to run, shared by all threads.
 struct Queue<'l> {
     launch: &'l Launch<'l>,
-    /// Number of the next work-group that nobody has started.
+    /// Number of the next block that nobody has started.
     next: AtomicU64,
     /// Somebody met an error.
     stop: AtomicBool,
@@ -68,15 +68,15 @@ impl Queue<'_> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs work-groups until none is left.
+    /// Runs blocks until none is left.
     fn work(&self, mut races: Option<&mut Detector>) {
         let launch = self.launch;
         let (mut parked, mut spare) = (VecDeque::<Machine>::new(), Vec::<Machine>::new());
         let mut most = usize::MAX;
-        // Work-groups that have napped one after another.
+        // Blocks that have napped one after another.
         let mut naps = 0;
         while !self.stop.load(Ordering::Relaxed) {
-            // New work-groups go before those that have had a turn: one may be waiting for them.
+            // New blocks go before those that have had a turn: one may be waiting for them.
             let fresh = (parked.len() < most)
                 .then(|| self.next.fetch_add(1, Ordering::Relaxed))
                 .filter(|number| *number < launch.groups);

@@ -96,7 +96,7 @@ impl KernelBuilder {
         self.define(ty, Op::Param(index))
     }
 
-    /// Declares a workgroup variable.
+    /// Declares a shared variable.
     pub fn shared(&mut self, name: impl Into<String>, ty: Type) -> Base {
         self.kernel.shared.push(SharedVar {
             name: name.into(),
@@ -106,7 +106,7 @@ impl KernelBuilder {
         Base::Shared(self.kernel.shared.len() as u32 - 1)
     }
 
-    /// Declares dynamic workgroup memory of `element`s.
+    /// Declares dynamic shared memory of `element`s.
     pub fn dynamic_shared(&mut self, name: impl Into<String>, element: Type) -> Base {
         self.kernel.shared.push(SharedVar {
             name: name.into(),

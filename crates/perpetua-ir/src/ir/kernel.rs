@@ -4,7 +4,7 @@
 //! of its block and in nested blocks. What control flow joins goes through [`Local`] variables; there are no phis.
 //! Control flow is structured: `if`, `switch`, `loop`, labelled block, `break`/`continue` by depth, `return`.
 //! Nothing follows a `break`, `continue` or `return` in its block. Memory is reached only through a [`Place`] (a base
-//! and a path), so no target needs pointers. Parameters, workgroup variables and constant tables have different
+//! and a path), so no target needs pointers. Parameters, shared variables and constant tables have different
 //! names, all of them ASCII identifiers; the verifier (`crate::verify`) has the complete list of rules.
 //!
 //! Meaning, as in Rust: integer arithmetic wraps, shift amounts are masked, float-to-integer casts saturate (NaN
@@ -48,7 +48,7 @@ pub struct Kernel {
     pub source: Arc<str>,
     /// Parameters, in order.
     pub params: Vec<Param>,
-    /// Workgroup (shared) variables.
+    /// Shared variables.
     pub shared: Vec<SharedVar>,
     /// Constant tables: read-only data known at compile time.
     pub constants: Vec<ConstTable>,
@@ -56,7 +56,7 @@ pub struct Kernel {
     pub functions: Vec<Function>,
     /// The code of the entry point.
     pub body: Body,
-    /// Fixed work-group size, if the kernel needs one; else the launch chooses.
+    /// Fixed block size, if the kernel needs one; else the launch chooses.
     pub block_size: Option<[u32; 3]>,
     /// Whether faults are checked.
     pub checks: Checks,
@@ -98,7 +98,7 @@ pub enum ParamKind {
     Value(Type),
 }
 
-/// A workgroup variable, shared by the lanes of one work-group; its content at the start is unspecified
+/// A shared variable, shared by the lanes of one block; its content at the start is unspecified
 /// (the interpreter and WGSL give zeros).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SharedVar {
@@ -122,7 +122,7 @@ pub struct ConstTable {
 }
 
 /// A device function: takes and returns values; buffers and references are resolved by the front end. Its code
-/// reaches no parameter of the kernel, buffer or workgroup variable; constant tables, builtins and barriers it may.
+/// reaches no parameter of the kernel, buffer or shared variable; constant tables, builtins and barriers it may.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Function {
     /// Name: an identifier, unique in the kernel.
@@ -201,7 +201,7 @@ pub enum Inst {
     Return(Option<Value>),
 }
 
-/// An axis of a grid or work-group.
+/// An axis of a grid or block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Axis {
     /// Fastest varying.
@@ -228,13 +228,13 @@ impl Axis {
 /// A value that the launch supplies; all are `u32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Builtin {
-    /// Index of the lane in its work-group.
+    /// Index of the lane in its block.
     ThreadIdx(Axis),
-    /// Index of the work-group in the grid.
+    /// Index of the block in the grid.
     BlockIdx(Axis),
-    /// Lanes per work-group.
+    /// Lanes per block.
     BlockDim(Axis),
-    /// Work-groups in the grid.
+    /// Blocks in the grid.
     GridDim(Axis),
     /// Lanes per subgroup (warp, wave, SIMD-group).
     SubgroupSize,
@@ -260,8 +260,8 @@ pub enum MemOrder {
 /// Whom an ordering or a fence is between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// Lanes of one work-group.
-    Workgroup,
+    /// Lanes of one block.
+    Block,
     /// All lanes on one device.
     Device,
     /// The device, other devices and the host.
@@ -270,11 +270,11 @@ pub enum Scope {
 
 impl Scope {
     /// All of them.
-    pub const ALL: [Scope; 3] = [Scope::Workgroup, Scope::Device, Scope::System];
+    pub const ALL: [Scope; 3] = [Scope::Block, Scope::Device, Scope::System];
     /// Name in the text form.
     pub const fn name(self) -> &'static str {
         match self {
-            Scope::Workgroup => "workgroup",
+            Scope::Block => "block",
             Scope::Device => "device",
             Scope::System => "system",
         }
@@ -303,7 +303,7 @@ impl Sync {
 pub enum Base {
     /// Buffer parameter by its index in [`Kernel::params`]; the path must begin with [`Step::Index`].
     Buffer(u32),
-    /// Workgroup variable by index; a dynamic one's path must begin with [`Step::Index`].
+    /// Shared variable by index; a dynamic one's path must begin with [`Step::Index`].
     Shared(u32),
     /// Local variable of this body.
     Local(LocalId),
@@ -668,7 +668,7 @@ impl Kernel {
         }
     }
 
-    /// Bytes of statically sized workgroup memory, each variable aligned.
+    /// Bytes of statically sized shared memory, each variable aligned.
     pub fn shared_bytes(&self) -> u32 {
         self.shared
             .iter()

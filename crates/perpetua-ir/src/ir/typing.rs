@@ -120,9 +120,9 @@ impl<'a> Declarations<'a> {
         let (mut ty, writable) = match place.base {
             Base::Local(id) => (get(&self.body.locals, id.0, "local")?.ty.clone(), true),
             Base::Shared(i) => {
-                let var = get(&self.kernel.shared, i, "workgroup variable")?;
+                let var = get(&self.kernel.shared, i, "shared variable")?;
                 if var.dynamic {
-                    self.index_step(steps.next(), "dynamic workgroup memory")?;
+                    self.index_step(steps.next(), "dynamic shared memory")?;
                 }
                 (var.ty.clone(), true)
             }
@@ -345,12 +345,12 @@ impl<'a> Declarations<'a> {
                             ParamKind::Buffer { .. }
                         )
                     }
-                    Base::Shared(i) => get(&self.kernel.shared, *i, "workgroup variable")?.dynamic,
+                    Base::Shared(i) => get(&self.kernel.shared, *i, "shared variable")?.dynamic,
                     _ => false,
                 };
                 if !ok || !matches!(s, Scalar::U32 | Scalar::U64) {
                     return Err(TypeError::Invalid(
-                        "`len` takes a buffer or dynamic workgroup memory and gives u32 or u64".into(),
+                        "`len` takes a buffer or dynamic shared memory and gives u32 or u64".into(),
                     ));
                 }
                 (*s).into()

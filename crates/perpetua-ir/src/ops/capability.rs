@@ -16,13 +16,13 @@ pub enum Capability {
     Subgroups,
     /// Atomic accesses of 64 bits.
     Atomic64,
-    /// Acquire, release and sequentially consistent atomics, and fences, at workgroup scope. (Barriers need nothing.)
-    WorkgroupOrdering,
+    /// Acquire, release and sequentially consistent atomics, and fences, at block scope. (Barriers need nothing.)
+    BlockOrdering,
     /// Acquire, release and sequentially consistent atomics, and fences, at device or system scope.
     DeviceOrdering,
     /// `gpu_println!`.
     Print,
-    /// Dynamic workgroup memory.
+    /// Dynamic shared memory.
     DynamicShared,
     /// What kernels need that stay on a device: its clock, naps, atomic accesses of 16 bytes, faults that are caught.
     Residency,
@@ -35,7 +35,7 @@ impl Capability {
         Capability::Float64,
         Capability::Subgroups,
         Capability::Atomic64,
-        Capability::WorkgroupOrdering,
+        Capability::BlockOrdering,
         Capability::DeviceOrdering,
         Capability::Print,
         Capability::DynamicShared,
@@ -45,7 +45,7 @@ impl Capability {
     /// What ordering at a scope needs.
     pub const fn ordering(scope: Scope) -> Capability {
         match scope {
-            Scope::Workgroup => Capability::WorkgroupOrdering,
+            Scope::Block => Capability::BlockOrdering,
             Scope::Device | Scope::System => Capability::DeviceOrdering,
         }
     }
@@ -55,12 +55,12 @@ impl Capability {
         match self {
             Capability::Int64 => "use 32-bit integers, or a device with 64-bit ones",
             Capability::Float64 => "use f32, or a device with f64",
-            Capability::Subgroups => "use workgroup memory and barriers, or a device with subgroups",
+            Capability::Subgroups => "use shared memory and barriers, or a device with subgroups",
             Capability::Atomic64 => "use 32-bit atomics, or a device with 64-bit ones",
-            Capability::WorkgroupOrdering => "use relaxed atomics and sync_threads, or CUDA or the CPU",
+            Capability::BlockOrdering => "use relaxed atomics and sync_threads, or CUDA or the CPU",
             Capability::DeviceOrdering => "use relaxed atomics and separate launches, or CUDA or the CPU",
             Capability::Print => "remove gpu_println!, or use CUDA or the CPU",
-            Capability::DynamicShared => "give the workgroup array a fixed size",
+            Capability::DynamicShared => "give the shared array a fixed size",
             Capability::Residency => "run it in batches, or on CUDA with compute capability 7.5 or higher",
         }
     }
@@ -73,10 +73,10 @@ impl fmt::Display for Capability {
             Capability::Float64 => "f64",
             Capability::Subgroups => "subgroup operations",
             Capability::Atomic64 => "64-bit atomics",
-            Capability::WorkgroupOrdering => "ordered atomics and fences at workgroup scope",
+            Capability::BlockOrdering => "ordered atomics and fences at block scope",
             Capability::DeviceOrdering => "ordered atomics at device scope",
             Capability::Print => "printing",
-            Capability::DynamicShared => "dynamic workgroup memory",
+            Capability::DynamicShared => "dynamic shared memory",
             Capability::Residency => {
                 "what resident kernels need (clock, naps, 16-byte atomics, caught faults)"
             }

@@ -199,12 +199,12 @@ operations! {
 operations! {
     /// Something that a lane asks of its device.
     DeviceOp {
-        /// Waits for all lanes of the work-group and orders their workgroup and global accesses before it before
-        /// those after it. Must stand in control flow that is uniform over the work-group.
+        /// Waits for all lanes of the block and orders their shared and global accesses before it before
+        /// those after it. Must stand in control flow that is uniform over the block.
         Barrier {
             name: ("barrier", ""),
             language: &["sync_threads"],
-            meeting: Meeting::Workgroup,
+            meeting: Meeting::Block,
             cuda: Some("__syncthreads()"),
             msl: Some("threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup)"),
             ..DeviceRow::COMMON
@@ -213,13 +213,13 @@ operations! {
         Fence(scope: Scope) {
             name: ("fence ", scope.name()),
             language: match scope {
-                Scope::Workgroup => &["thread_fence_block"],
+                Scope::Block => &["thread_fence_block"],
                 Scope::Device => &["thread_fence"],
                 Scope::System => &["thread_fence_system"],
             },
             needs: Some(Capability::ordering(scope)),
             cuda: Some(match scope {
-                Scope::Workgroup => "__threadfence_block()",
+                Scope::Block => "__threadfence_block()",
                 Scope::Device => "__threadfence()",
                 Scope::System => "__threadfence_system()",
             }),
@@ -235,7 +235,7 @@ operations! {
             cuda: Some("__syncwarp()"),
             ..DeviceRow::COMMON
         }
-        /// Waits for all lanes of the work-group and orders accesses as a barrier does. That all come here nothing proves: whoever
+        /// Waits for all lanes of the block and orders accesses as a barrier does. That all come here nothing proves: whoever
         /// writes a kernel whose control flow follows messages answers for it; lanes that nobody meets wait for ever.
         Meet {
             name: ("meet", ""),

@@ -71,7 +71,7 @@ pub enum Same {
 }
 
 impl Same {
-    /// Why lanes of a work-group may get different results from the same operands; `None` if they do not.
+    /// Why lanes of a block may get different results from the same operands; `None` if they do not.
     pub const fn apart(self) -> Option<&'static str> {
         match self {
             Same::AsOperands => None,
@@ -87,9 +87,9 @@ pub enum Meeting {
     Alone,
     /// The lanes of a subgroup that are active there.
     Subgroup,
-    /// All lanes of the work-group, and the verifier proves that they all come.
-    Workgroup,
-    /// All of a subgroup or work-group, which nothing proves.
+    /// All lanes of the block, and the verifier proves that they all come.
+    Block,
+    /// All of a subgroup or block, which nothing proves.
     Unproven,
 }
 

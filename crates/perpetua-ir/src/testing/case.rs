@@ -7,11 +7,11 @@ use crate::ir::{Kernel, ParamKind, Scalar, Type};
 pub struct Case {
     /// The kernel; it verifies.
     pub kernel: Kernel,
-    /// Work-groups.
+    /// Blocks.
     pub grid: [u32; 3],
-    /// Lanes per work-group.
+    /// Lanes per block.
     pub block: [u32; 3],
-    /// Bytes of dynamic workgroup memory.
+    /// Bytes of dynamic shared memory.
     pub dynamic_shared: u32,
     /// One for each parameter, in order: a buffer's or a value's bytes, laid out as in memory.
     pub args: Vec<Vec<u8>>,

@@ -18,10 +18,10 @@ pub struct Config {
     pub int64: bool,
     /// `f64`.
     pub float64: bool,
-    /// Workgroup memory and barriers.
-    pub workgroup: bool,
-    /// Dynamic workgroup memory.
-    pub dynamic_workgroup: bool,
+    /// Shared memory and barriers.
+    pub shared: bool,
+    /// Dynamic shared memory.
+    pub dynamic_shared: bool,
     /// Atomics of 32 bits, and of 64 with [`Config::atomic64`].
     pub atomics: bool,
     /// Atomics of 64 bits.
@@ -34,7 +34,7 @@ pub struct Config {
     pub faults: bool,
     /// Most buffers; at least 1.
     pub buffers: usize,
-    /// Most lanes of a work-group.
+    /// Most lanes of a block.
     pub lanes: u32,
 }
 
@@ -47,8 +47,8 @@ impl Default for Config {
             small: true,
             int64: false,
             float64: false,
-            workgroup: true,
-            dynamic_workgroup: false,
+            shared: true,
+            dynamic_shared: false,
             atomics: true,
             atomic64: false,
             ordering: false,
@@ -68,7 +68,7 @@ impl Config {
             library: true,
             int64: true,
             float64: true,
-            dynamic_workgroup: true,
+            dynamic_shared: true,
             atomic64: true,
             ordering: true,
             subgroups: true,

@@ -18,7 +18,7 @@ pub fn histogram(kernel: &Kernel) -> BTreeMap<&'static str, usize> {
                     Effect::Store(_, _, Some(_)) => "store atomic",
                     Effect::Store(place, ..) => match place.base {
                         Base::Buffer(_) => "store buffer",
-                        Base::Shared(_) => "store workgroup",
+                        Base::Shared(_) => "store shared",
                         Base::Local(_) | Base::Constant(_) => "store local",
                     },
                     Effect::Device(op, _) => op.row().counted_as(),
@@ -55,7 +55,7 @@ fn operation(op: &Op) -> &'static str {
         Op::Load(_, Some(_)) => "load atomic",
         Op::Load(place, None) => match place.base {
             Base::Buffer(_) => "load buffer",
-            Base::Shared(_) => "load workgroup",
+            Base::Shared(_) => "load shared",
             Base::Local(_) => "load local",
             Base::Constant(_) => "load constant",
         },

@@ -65,7 +65,7 @@ pub fn minimise_tape(
     Some(best)
 }
 
-/// Takes statements out of a case's kernel as long as it verifies and still fails. Barriers, workgroup memory and
+/// Takes statements out of a case's kernel as long as it verifies and still fails. Barriers, shared memory and
 /// atomics stay as they are, and so does what indices and the ends of loops are computed from, so that no race and
 /// no endless loop comes in. `fails` is asked at most `tries` times.
 pub fn minimise_kernel(case: &Case, tries: usize, mut fails: impl FnMut(&Case) -> bool) -> Case {

@@ -287,10 +287,7 @@ impl<'a> Check<'a, '_> {
         let (what, name) = match base {
             _ if self.function.is_none() => return Ok(()),
             Base::Buffer(i) => ("buffer", kernel.params.get(i as usize).map(|p| &p.name)),
-            Base::Shared(i) => (
-                "workgroup variable",
-                kernel.shared.get(i as usize).map(|s| &s.name),
-            ),
+            Base::Shared(i) => ("shared variable", kernel.shared.get(i as usize).map(|s| &s.name)),
             Base::Local(_) | Base::Constant(_) => return Ok(()),
         };
         let name = name.map_or_else(String::new, |name| format!(" `{name}`"));

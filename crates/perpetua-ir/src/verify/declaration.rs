@@ -8,7 +8,7 @@ use super::{MAX_BLOCK_DEPTH, MAX_FUNCTION_PARAMS};
 use crate::ir::{Block, Body, Kernel, Op, ParamKind, Type};
 use crate::ir::{Inst, Stmt};
 
-/// Lanes of the largest work-group.
+/// Lanes of the largest block.
 const MAX_BLOCK_LANES: u64 = 1024;
 
 struct Check<'a, 'e> {
@@ -72,11 +72,11 @@ impl<'a> Check<'a, '_> {
                 .fold(1u64, |n, d| n.saturating_mul(d.into()));
             if lanes == 0 {
                 self.fail(Cause::Declaration(format!(
-                    "the work-group size {x} x {y} x {z} has no lanes: each dimension is at least 1"
+                    "the block size {x} x {y} x {z} has no lanes: each dimension is at least 1"
                 )));
             } else if lanes > MAX_BLOCK_LANES {
                 self.fail(Cause::TooLarge {
-                    what: format!("the work-group size {x} x {y} x {z}"),
+                    what: format!("the block size {x} x {y} x {z}"),
                     found: lanes,
                     limit: MAX_BLOCK_LANES,
                 });
@@ -139,8 +139,8 @@ impl<'a> Check<'a, '_> {
     fn shared(&mut self, kernel: &'a Kernel, names: &mut HashSet<&'a str>) {
         let mut total = 0u64;
         for var in &kernel.shared {
-            self.unique("workgroup variable", &var.name, names);
-            let what = || format!("workgroup variable `{}`", var.name);
+            self.unique("shared variable", &var.name, names);
+            let what = || format!("shared variable `{}`", var.name);
             if var.dynamic {
                 self.check_type(what, &var.ty, MAX_PRIVATE_BYTES);
             } else {
@@ -152,7 +152,7 @@ impl<'a> Check<'a, '_> {
         }
         if total > MAX_SHARED_BYTES {
             self.fail(Cause::TooLarge {
-                what: "the size in bytes of all workgroup variables together".into(),
+                what: "the size in bytes of all shared variables together".into(),
                 found: total,
                 limit: MAX_SHARED_BYTES,
             });
@@ -160,7 +160,7 @@ impl<'a> Check<'a, '_> {
         let dynamic = kernel.shared.iter().filter(|v| v.dynamic).count();
         if dynamic > 1 {
             self.fail(Cause::TooLarge {
-                what: "the number of dynamic workgroup variables".into(),
+                what: "the number of dynamic shared variables".into(),
                 found: dynamic as u64,
                 limit: 1,
             });

@@ -187,7 +187,7 @@ pub enum Cause {
     /// A call whose argument decides about a barrier and differs between lanes.
     #[error(
         "whether lanes reach the barrier of `{function}`{} depends on its parameter `{param}`, and the argument \
-         differs between them, because {why}: pass a value that is the same for the work-group",
+         differs between them, because {why}: pass a value that is the same for the block",
         in_line(*.barrier)
     )]
     BarrierArgument {
@@ -205,7 +205,7 @@ pub enum Cause {
     TooDeep(usize),
 }
 
-/// How the lanes of a work-group part.
+/// How the lanes of a block part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parting {
     /// By an `if`.
@@ -232,7 +232,7 @@ impl Parting {
     }
 }
 
-/// Why a value differs between the lanes of a work-group.
+/// Why a value differs between the lanes of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
     /// The reason, as a clause.
@@ -280,7 +280,7 @@ fn divergent_text(
         }
     };
     format!(
-        "{what} is not reached by all lanes of a work-group together: they part at the `{}` in {place}, because {why}; {remedy}",
+        "{what} is not reached by all lanes of a block together: they part at the `{}` in {place}, because {why}; {remedy}",
         parting.name()
     )
 }

@@ -79,7 +79,7 @@ impl Facts {
 
     /// Whether lanes that have faulted must come along: to barriers, or where lanes of a subgroup exchange values.
     pub fn synchronises(&self) -> bool {
-        self.meets(Meeting::Workgroup) || self.meets(Meeting::Subgroup)
+        self.meets(Meeting::Block) || self.meets(Meeting::Subgroup)
     }
 
     /// Whether the kernel has fault statements.

@@ -3,7 +3,7 @@
 //!
 //! In the order in which a kernel is checked: `declaration` checks types, names and tables, `body` each statement's
 //! types, scope and structure, `assign` that no variable is read before it is written, `uniform` that all lanes
-//! of a work-group meet at each barrier. Later checks assume what earlier ones established and run only when those
+//! of a block meet at each barrier. Later checks assume what earlier ones established and run only when those
 //! found nothing. `facts` is what is handed on of all that.
 
 mod assign;
@@ -74,7 +74,7 @@ impl Verified {
     ///
     /// # Safety
     /// In every launch, each index lies inside what it indexes, no integer is divided by zero, no `MIN` by -1, no
-    /// enum is loaded that has no variant of that value, and all lanes of a work-group come to each barrier.
+    /// enum is loaded that has no variant of that value, and all lanes of a block come to each barrier.
     pub unsafe fn trust(self) -> Verified {
         Verified {
             trusted: true,
@@ -120,7 +120,7 @@ pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
         };
         assign::check(site, &mut errors);
         // Where checks are explicit, lanes that have faulted walk on to the barriers by tests that look divergent.
-        if kernel.checks != Checks::Explicit && facts.meets(Meeting::Workgroup) {
+        if kernel.checks != Checks::Explicit && facts.meets(Meeting::Block) {
             facts.uniformity = Some(uniform::check(&kernel, &mut errors));
         }
     }

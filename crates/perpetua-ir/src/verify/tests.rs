@@ -114,7 +114,7 @@ fn names_are_identifiers() {
         k.finish(),
         "kernel `a-b`: the name `a-b` of the kernel is not an identifier: use ASCII letters, digits and `_`, no digit first\n\
          kernel `a-b`: parameter `x` has the name of another one: rename it\n\
-         kernel `a-b`: the name `` of a workgroup variable is not an identifier: use ASCII letters, digits and `_`, no digit first\n\
+         kernel `a-b`: the name `` of a shared variable is not an identifier: use ASCII letters, digits and `_`, no digit first\n\
          kernel `a-b`: the name `größe` of a local variable is not an identifier: use ASCII letters, digits and `_`, no digit first",
     );
 }

@@ -9,7 +9,7 @@ use crate::ir::{Scalar, StructType, Type};
 /// Largest value, local variable or buffer element, in bytes.
 pub const MAX_PRIVATE_BYTES: u64 = 64 << 10;
 
-/// Most workgroup memory of fixed size, in bytes, all variables together; also the most for one constant table.
+/// Most shared memory of fixed size, in bytes, all variables together; also the most for one constant table.
 pub const MAX_SHARED_BYTES: u64 = 1 << 20;
 
 /// Deepest nesting of a type: a scalar has depth 1.

@@ -1,4 +1,4 @@
-//! Uniformity: every barrier stands in control flow that is the same for all lanes of its work-group. Relies on
+//! Uniformity: every barrier stands in control flow that is the same for all lanes of its block. Relies on
 //! right types and structure.
 //!
 //! Each value, variable and point of control flow carries a *taint*: why it may differ between lanes, or on which
@@ -12,7 +12,7 @@ use super::error::{Cause, Divergence, Parting, Site, VerifyErrors};
 use crate::ir::*;
 use crate::ops::Meeting;
 
-/// How a value may differ between the lanes of a work-group.
+/// How a value may differ between the lanes of a block.
 #[derive(Clone, Copy, Default)]
 struct Taint {
     /// Parameters of the function on which it depends, as bits.
@@ -476,7 +476,7 @@ impl<'a> Analysis<'a, '_> {
                     }
                 }
             }
-            Effect::Device(op, _) if op.row().meeting == Meeting::Workgroup => {
+            Effect::Device(op, _) if op.row().meeting == Meeting::Block => {
                 self.summary.barrier.get_or_insert(stmt.line);
                 self.summary.needs |= flow.params;
                 self.relied |= flow.buffers;

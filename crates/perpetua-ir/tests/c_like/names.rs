@@ -104,7 +104,7 @@ fn everything(name: &dyn Fn(usize) -> String, lengths: bool) -> Result<Kernel, T
     let mut k = KernelBuilder::new(name(COUNT));
     k.kernel_mut().pointer_width = 32;
     let order = MemOrder::Relaxed;
-    let [device, group] = [Scope::Device, Scope::Workgroup].map(|scope| Sync { order, scope });
+    let [device, group] = [Scope::Device, Scope::Block].map(|scope| Sync { order, scope });
     let whole = |base| Place {
         base,
         path: Vec::new(),

@@ -10,7 +10,7 @@ use perpetua_ir::ops::eval::{
 use perpetua_ir::ops::{BinaryOp, Domain, Second, Spelling, TernaryOp, UnaryOp};
 use perpetua_ir::testing::edge_values;
 
-/// Lanes of a work-group.
+/// Lanes of a block.
 const BLOCK: u32 = 64;
 
 /// What one lane computes from its operands, as the bits of its result; `None` where a check says that it faults.

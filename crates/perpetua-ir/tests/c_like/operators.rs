@@ -222,20 +222,20 @@ fn casts_compile_between_all_types() {
     });
 }
 
-/// Every atomic operation on global and workgroup memory, in arrays and inside structs.
+/// Every atomic operation on global and shared memory, in arrays and inside structs.
 fn atomics(types: Types, relaxed: bool) -> Kernel {
     build("atomics", types, |k| {
         let buffers = Buffers::new(k, types)?;
         let orders: &[(MemOrder, Scope)] = if relaxed {
             &[
                 (MemOrder::Relaxed, Scope::Device),
-                (MemOrder::Relaxed, Scope::Workgroup),
+                (MemOrder::Relaxed, Scope::Block),
             ]
         } else {
             &[
                 (MemOrder::Relaxed, Scope::Device),
-                (MemOrder::AcqRel, Scope::Workgroup),
-                (MemOrder::SeqCst, Scope::Workgroup),
+                (MemOrder::AcqRel, Scope::Block),
+                (MemOrder::SeqCst, Scope::Block),
             ]
         };
         for s in types.all().filter(|s| s.size() >= 4) {

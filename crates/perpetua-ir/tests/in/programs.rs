@@ -93,10 +93,10 @@ fn advance(particles: &mut [Particle], speeds: &mut [f32], dt: f32) {
     speeds[i] = p.speed();
 }
 
-/// A reduction in workgroup memory.
+/// A reduction in shared memory.
 #[kernel]
 fn sum(x: &[f32], out: &mut [f32]) {
-    let tile = workgroup_array::<[f32; 256]>();
+    let tile = shared_array::<[f32; 256]>();
     let lane = local_id_x();
     let i = global_id_x();
     tile[lane] = if i < x.len() { x[i] } else { 0.0 };

@@ -1,9 +1,9 @@
-//! The language's functions for programs that run as ordinary Rust, one lane after another in work-groups of
+//! The language's functions for programs that run as ordinary Rust, one lane after another in blocks of
 //! [`BLOCK`] lanes.
 
 use std::cell::Cell;
 
-/// Lanes per work-group.
+/// Lanes per block.
 pub(crate) const BLOCK: usize = 32;
 
 thread_local! {

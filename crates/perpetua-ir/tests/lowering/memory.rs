@@ -1,4 +1,4 @@
-//! What only a launch shows: workgroup memory, atomics, subgroups, printing, faults with their lines, generic
+//! What only a launch shows: shared memory, atomics, subgroups, printing, faults with their lines, generic
 //! kernels, types of memory. Against expected numbers.
 
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ fn default() -> Instantiation {
 }
 
 #[test]
-fn work_groups_share_memory_and_meet_at_barriers() {
+fn blocks_share_memory_and_meet_at_barriers() {
     let text = "
         #[device]
         fn reduce(tile: &mut [u32; 64], lane: usize) -> u32 {
@@ -30,8 +30,8 @@ fn work_groups_share_memory_and_meet_at_barriers() {
         #[kernel]
         fn sums(x: &[u32], out: &mut [u32], all: &mut [u32]) {
             let lane = local_id_x();
-            let tile = workgroup_array::<[u32; 64]>();
-            let extra = workgroup_slice::<u32>();
+            let tile = shared_array::<[u32; 64]>();
+            let extra = shared_slice::<u32>();
             tile[lane] = x[global_id_x()];
             extra[lane] = lane as u32;
             let sum = reduce(tile, lane);
@@ -63,11 +63,11 @@ fn work_groups_share_memory_and_meet_at_barriers() {
 }
 
 #[test]
-fn a_workgroup_array_of_an_inlined_function_is_one_variable() {
+fn a_shared_array_of_an_inlined_function_is_one_variable() {
     let text = "
         #[device]
         fn shared_sum(x: u32) -> u32 {
-            let tile = workgroup_array::<[u32; 32]>();
+            let tile = shared_array::<[u32; 32]>();
             sync_threads();
             tile[local_id_x()] = x;
             sync_threads();

@@ -111,7 +111,7 @@ fn places_must_be_stored_to_rightly() {
     );
     check(
         "let mut a = 1u32; atomic_add(&mut a, 1);",
-        "program.rs:1: `atomic_add` works on memory that only one lane sees: use a buffer parameter or a workgroup array",
+        "program.rs:1: `atomic_add` works on memory that only one lane sees: use a buffer parameter or a shared array",
     );
     check(
         "let mut r = &y[0]; r = &y[1];",

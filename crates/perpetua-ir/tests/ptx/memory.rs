@@ -1,4 +1,4 @@
-//! Places, aggregates, workgroup memory, tables, parameters, limits.
+//! Places, aggregates, shared memory, tables, parameters, limits.
 
 use std::sync::Arc;
 
@@ -125,7 +125,7 @@ fn fields_live_in_registers_unless_indexed() {
 }
 
 #[test]
-fn workgroup_memory_and_tables() {
+fn shared_memory_and_tables() {
     golden(build("shared_and_tables", |k| {
         let y = k.buffer("y", Type::F32, Access::ReadWrite);
         let grid = k.shared("grid", Type::array(Type::array(Type::F32, 18), 18));
@@ -204,7 +204,7 @@ fn limits_are_errors() {
     );
     check(
         80,
-        "kernel `k`: static workgroup memory in bytes (use dynamic memory for more) is 49156, PTX sm_80 allows 49152",
+        "kernel `k`: static shared memory in bytes (use dynamic memory for more) is 49156, PTX sm_80 allows 49152",
         |k| {
             k.shared("t", Type::array(Type::U32, 12289));
         },

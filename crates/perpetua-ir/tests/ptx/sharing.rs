@@ -11,7 +11,7 @@ const ORDERS: [MemOrder; 5] = [
     MemOrder::AcqRel,
     MemOrder::SeqCst,
 ];
-const SCOPES: [Scope; 3] = [Scope::Workgroup, Scope::Device, Scope::System];
+const SCOPES: [Scope; 3] = [Scope::Block, Scope::Device, Scope::System];
 
 /// Every atomic operation on global and shared memory of one type, with all orders and scopes.
 fn atomics_on(s: Scalar) -> Kernel {

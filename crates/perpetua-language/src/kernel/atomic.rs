@@ -8,8 +8,8 @@ pub use std::sync::atomic::Ordering;
 /// Between whom an atomic operation orders memory accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// The lanes of one work-group.
-    Workgroup,
+    /// The lanes of one block.
+    Block,
     /// All lanes of the device.
     Device,
     /// The device, its peers and the host.

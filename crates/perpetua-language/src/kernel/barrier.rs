@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-/// Waits until all lanes of the work-group are here; orders their accesses to workgroup and global memory.
+/// Waits until all lanes of the block are here; orders their accesses to shared and global memory.
 ///
 /// All lanes must come here, or none: conditions around it are the same for all of them. They may depend on what a `&[T]`
 /// parameter holds; then a launch whose arguments bind that memory to a `&mut [T]`, too, is refused.
@@ -15,7 +15,7 @@ pub fn thread_fence() {
     fence(Ordering::SeqCst);
 }
 
-/// A sequentially consistent fence between the lanes of the work-group.
+/// A sequentially consistent fence between the lanes of the block.
 pub fn thread_fence_block() {
     fence(Ordering::SeqCst);
 }

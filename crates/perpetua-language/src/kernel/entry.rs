@@ -189,7 +189,7 @@ impl KernelFn {
         (self.0.native?.proven)(launch, args)
     }
 
-    /// The kernel for work-groups of this size only.
+    /// The kernel for blocks of this size only.
     pub fn with_block_size(self, x: u32, y: u32, z: u32) -> KernelFn {
         self.changed(self.0.native, |how| how.block_size = Some([x, y, z]))
     }

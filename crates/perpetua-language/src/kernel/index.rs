@@ -1,4 +1,4 @@
-//! Where a lane stands: indices of lanes and work-groups, under CUDA's names (`i32`) and under neutral ones (`usize`).
+//! Where a lane stands: indices of lanes and blocks, under CUDA's names (`i32`) and under neutral ones (`usize`).
 //!
 //! In plain Rust these are those of the only lane of a launch, or of the lane that [`Lane::run`] says.
 
@@ -7,13 +7,13 @@ use std::cell::Cell;
 /// A lane of a launch, and the launch's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// Index of the lane in its work-group, x, y, z.
+    /// Index of the lane in its block, x, y, z.
     pub thread: [u32; 3],
-    /// Index of the work-group in the grid.
+    /// Index of the block in the grid.
     pub block: [u32; 3],
-    /// Lanes per work-group.
+    /// Lanes per block.
     pub block_dim: [u32; 3],
-    /// Work-groups.
+    /// Blocks.
     pub grid_dim: [u32; 3],
 }
 
@@ -68,18 +68,18 @@ macro_rules! indices {
 }
 
 indices! {
-    "The lane's index in its work-group in x" thread_idx_x = |l| l.thread[0];
-    "The lane's index in its work-group in y" thread_idx_y = |l| l.thread[1];
-    "The lane's index in its work-group in z" thread_idx_z = |l| l.thread[2];
-    "The work-group's index in x" block_idx_x = |l| l.block[0];
-    "The work-group's index in y" block_idx_y = |l| l.block[1];
-    "The work-group's index in z" block_idx_z = |l| l.block[2];
-    "The lanes per work-group in x" block_dim_x = |l| l.block_dim[0];
-    "The lanes per work-group in y" block_dim_y = |l| l.block_dim[1];
-    "The lanes per work-group in z" block_dim_z = |l| l.block_dim[2];
-    "The number of work-groups in x" grid_dim_x = |l| l.grid_dim[0];
-    "The number of work-groups in y" grid_dim_y = |l| l.grid_dim[1];
-    "The number of work-groups in z" grid_dim_z = |l| l.grid_dim[2];
+    "The lane's index in its block in x" thread_idx_x = |l| l.thread[0];
+    "The lane's index in its block in y" thread_idx_y = |l| l.thread[1];
+    "The lane's index in its block in z" thread_idx_z = |l| l.thread[2];
+    "The block's index in x" block_idx_x = |l| l.block[0];
+    "The block's index in y" block_idx_y = |l| l.block[1];
+    "The block's index in z" block_idx_z = |l| l.block[2];
+    "The lanes per block in x" block_dim_x = |l| l.block_dim[0];
+    "The lanes per block in y" block_dim_y = |l| l.block_dim[1];
+    "The lanes per block in z" block_dim_z = |l| l.block_dim[2];
+    "The number of blocks in x" grid_dim_x = |l| l.grid_dim[0];
+    "The number of blocks in y" grid_dim_y = |l| l.grid_dim[1];
+    "The number of blocks in z" grid_dim_z = |l| l.grid_dim[2];
 }
 
 macro_rules! wide_indices {
@@ -91,13 +91,13 @@ macro_rules! wide_indices {
             l.block[$axis] as usize * l.block_dim[$axis] as usize + l.thread[$axis] as usize
         }
 
-        #[doc = concat!("The lane's index in its work-group in ", $letter, ".")]
+        #[doc = concat!("The lane's index in its block in ", $letter, ".")]
         #[inline]
         pub fn $local() -> usize {
             Lane::current().thread[$axis] as usize
         }
 
-        #[doc = concat!("The work-group's index in ", $letter, ".")]
+        #[doc = concat!("The block's index in ", $letter, ".")]
         #[inline]
         pub fn $group() -> usize {
             Lane::current().block[$axis] as usize

@@ -1,7 +1,7 @@
 //! The kernel language as plain Rust, and what the macros' output calls.
 //!
 //! In the order in which one meets them: [`KernelFn`] is what `#[kernel]` makes of a function, [`index`] where a lane
-//! stands in its launch, [`grid`] where in a stencil's grid, [`barrier`], [`workgroup`], [`subgroup`] and [`atomic`]
+//! stands in its launch, [`grid`] where in a stencil's grid, [`barrier`], [`shared`], [`subgroup`] and [`atomic`]
 //! what lanes do together, [`resident`] what kernels need that stay on a device. A function with `#[kernel]` or `#[device]` that is called as plain Rust is the only lane
 //! of a launch of one lane.
 
@@ -11,7 +11,7 @@ pub mod element;
 pub mod grid;
 
 pub mod barrier;
-pub mod workgroup;
+pub mod shared;
 
 pub mod subgroup;
 

@@ -76,7 +76,7 @@ pub fn nap(nanoseconds: u32) {
 /// condition that some of them took wants it. The only lane of a launch waits for nobody.
 pub fn converge() {}
 
-/// All lanes of the work-group come here, and go on together; what they wrote before, all of them see behind it. Other than
+/// All lanes of the block come here, and go on together; what they wrote before, all of them see behind it. Other than
 /// `sync_threads` it may stand behind conditions that come from messages, which nothing can prove to be the same for all lanes:
 /// whoever writes it answers for that. Lanes that nobody meets wait for ever. The only lane of a launch waits for nobody.
 pub fn meet() {}

@@ -66,7 +66,7 @@ pub fn subgroup_lane() -> u32 {
     0
 }
 
-/// The subgroup's index in its work-group.
+/// The subgroup's index in its block.
 pub fn subgroup_id() -> u32 {
     0
 }

@@ -39,7 +39,7 @@ pub(super) struct Lane<'a> {
     pub(super) mode: syn::Ident,
     /// The stencil's grid.
     pub(super) grid: syn::Ident,
-    /// Whether indices of lanes and work-groups are asked for, and not only those in the grid.
+    /// Whether indices of lanes and blocks are asked for, and not only those in the grid.
     pub(super) local: bool,
     /// Whether something was met that native code cannot do.
     pub(super) unsupported: bool,

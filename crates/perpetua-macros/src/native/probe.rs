@@ -30,7 +30,7 @@ pub(super) struct Follow<'a> {
     pub(super) probe: syn::Ident,
     /// The stencil's grid.
     pub(super) grid: syn::Ident,
-    /// Whether work-groups are not told apart.
+    /// Whether blocks are not told apart.
     pub(super) merged: bool,
     /// Uniform parameters of type `bool`.
     pub(super) flags: HashSet<String>,

@@ -98,7 +98,7 @@ pub(crate) fn program(
     let native = setting.native();
     let stencil = (read.tree.kind == FunctionKind::Stencil).then(|| is_deep(function, options, volume));
 
-    // Without a use of the lanes' places in their work-groups these need not be told apart.
+    // Without a use of the lanes' places in their blocks these need not be told apart.
     let none = Guards::new();
     let mut first = lane(&params, &setting, &none);
     first.block(&function.block);

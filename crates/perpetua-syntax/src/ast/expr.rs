@@ -128,7 +128,7 @@ pub enum ExprKind {
     },
     /// `base[index]`.
     Index {
-        /// A slice, an array, or a workgroup array.
+        /// A slice, an array, or a shared array.
         base: Box<Expr>,
         /// The index.
         index: Box<Expr>,

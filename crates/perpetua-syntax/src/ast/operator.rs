@@ -117,8 +117,8 @@ pub enum MemoryOrder {
 /// `Scope::…`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum MemoryScope {
-    /// The lanes of one work-group.
-    Workgroup,
+    /// The lanes of one block.
+    Block,
     /// The device.
     Device,
     /// The device, its peers and the host.

@@ -178,7 +178,7 @@ impl Reader {
         call: &syn::ExprCall,
     ) {
         match intrinsic.group() {
-            IntrinsicGroup::Workgroup => {
+            IntrinsicGroup::Shared => {
                 if let Some(GenericArg::Const(_)) = generics.first() {
                     let (name, usage) = (intrinsic.name(), usage_of(intrinsic, false));
                     self.error(&call.func, format!("`{name}` takes a type: write `{usage}`"));
@@ -218,7 +218,7 @@ impl Reader {
             _ => None,
         };
         let read_scope = match variant_of(scope, "Scope").as_deref() {
-            Some("Workgroup") => Some(MemoryScope::Workgroup),
+            Some("Block") => Some(MemoryScope::Block),
             Some("Device") => Some(MemoryScope::Device),
             Some("System") => Some(MemoryScope::System),
             _ => None,
@@ -229,7 +229,7 @@ impl Reader {
             self.error(order, message);
         }
         if read_scope.is_none() {
-            let message = "the scope of an atomic is part of its code: write `Scope::Workgroup`, `Device` or \
+            let message = "the scope of an atomic is part of its code: write `Scope::Block`, `Device` or \
                            `System`";
             self.error(scope, message);
         }
@@ -265,8 +265,8 @@ fn variant_of(expr: &syn::Expr, enum_name: &str) -> Option<String> {
 fn usage_of(intrinsic: Intrinsic, explicit: bool) -> String {
     let (name, signature) = (intrinsic.name(), intrinsic.signature());
     match intrinsic {
-        Intrinsic::WorkgroupArray => format!("{name}::<[f32; 256]>()"),
-        Intrinsic::WorkgroupSlice => format!("{name}::<f32>()"),
+        Intrinsic::SharedArray => format!("{name}::<[f32; 256]>()"),
+        Intrinsic::SharedSlice => format!("{name}::<f32>()"),
         _ if explicit => {
             let stem = signature.trim_end_matches(')');
             format!("{name}_explicit{stem}, Ordering::Relaxed, Scope::Device)")

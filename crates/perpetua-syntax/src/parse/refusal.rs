@@ -103,7 +103,7 @@ refusals! {
     UnderscoreValue: "`_` as a value" => "write `let _ = …;`, or the value itself";
     LocalCall: "calling a variable" => "call a `#[device]` function by its name";
     CalleeExpr: "calling the value of an expression" => "call a `#[device]` function by its name";
-    HeapCall: "`{}`, which allocates," => "use an array `[T; N]` or a workgroup array";
+    HeapCall: "`{}`, which allocates," => "use an array `[T; N]` or a shared array";
     OptionCall: "`{}`" => "use a `bool` beside the value, or an enum without data";
     StdCall: "the library function `{}`" => "use the method (`a.min(b)`, `x.sqrt()`), or a `#[device]` function of your own";
     VariantData: "the enum variant `{}` with data" => "use an enum without data and a struct beside it";

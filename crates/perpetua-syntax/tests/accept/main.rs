@@ -204,7 +204,7 @@ const PATHS: &[(&str, &str)] = &[
         "Pattern A 2 A\nPattern m::B 2 m::B\nPattern C 3 C\nPattern ::D 3 ::D",
     ),
     (
-        "fn f(a: [f32; ROWS * 2]) { [0; ROWS]; Self::K; x as Alias; \n workgroup_array::<[Cell; 4]>(); }",
+        "fn f(a: [f32; ROWS * 2]) { [0; ROWS]; Self::K; x as Alias; \n shared_array::<[Cell; 4]>(); }",
         "Value ROWS 1 ROWS\nValue Self::K 1 Self::K\nValue x 1 x\nType Alias 1 Alias\nType Cell 2 Cell",
     ),
     // Capitals alone as a generic argument mean a constant; a known type parameter does not.

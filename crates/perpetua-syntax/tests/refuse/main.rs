@@ -252,12 +252,12 @@ const USES: &[(&str, &str)] = &[
          `atomic_add_explicit(&mut x[i], value, Ordering::Relaxed, Scope::Device)`",
     ),
     (
-        "let t = §workgroup_array();",
-        "`workgroup_array` is called with 0 generic arguments: write `workgroup_array::<[f32; 256]>()`",
+        "let t = §shared_array();",
+        "`shared_array` is called with 0 generic arguments: write `shared_array::<[f32; 256]>()`",
     ),
     (
-        "let t = §workgroup_slice::<4>();",
-        "`workgroup_slice` takes a type: write `workgroup_slice::<f32>()`",
+        "let t = §shared_slice::<4>();",
+        "`shared_slice` takes a type: write `shared_slice::<f32>()`",
     ),
     (
         "atomic_add_explicit(&mut x[0], 1.0, §order, Scope::Device);",
@@ -266,7 +266,7 @@ const USES: &[(&str, &str)] = &[
     ),
     (
         "atomic_add_explicit(&mut x[0], 1.0, Ordering::SeqCst, §Scope::Galaxy);",
-        "the scope of an atomic is part of its code: write `Scope::Workgroup`, `Device` or `System`",
+        "the scope of an atomic is part of its code: write `Scope::Block`, `Device` or `System`",
     ),
     (
         "§gpu_println!(n);",

@@ -69,7 +69,7 @@ fn describe(info: &DeviceInfo) -> String {
         "largest block",
         format!("{} lanes, {:?}", limits.max_threads_per_block, limits.max_block),
     );
-    line("workgroup memory", bytes(limits.shared_bytes_per_block.into()));
+    line("shared memory", bytes(limits.shared_bytes_per_block.into()));
     // What exceeds the memory is no limit.
     if limits.max_buffer_bytes <= info.memory_total.unwrap_or(i64::MAX as u64 - 1) {
         line("largest buffer", bytes(limits.max_buffer_bytes));

@@ -30,7 +30,7 @@ pub(super) struct Args {
     /// Compute capability for PTX, times ten: 75, or 90a with what that generation alone has
     #[arg(long, default_value = "75", value_name = "SM")]
     sm: Sm,
-    /// Work-group size for WGSL, as X,Y,Z
+    /// Block size for WGSL, as X,Y,Z
     #[arg(long, value_delimiter = ',', num_args = 1..=3, default_values_t = [64u32], value_name = "N")]
     block: Vec<u32>,
 }

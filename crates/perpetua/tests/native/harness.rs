@@ -139,7 +139,7 @@ fn compare(
         (None, None) | (Some(Error::Fault(_)), Some(Error::Fault(_))) => {}
         other => panic!("`{name}`: natively and interpreted {other:?}"),
     }
-    // Beside a fault, what lanes of other work-groups did is unspecified.
+    // Beside a fault, what lanes of other blocks did is unspecified.
     if fault.is_none() || config.grid.count() == 1 {
         for (i, (native, interpreted)) in bytes.iter().zip(&expected).enumerate() {
             if let Some(at) = native.iter().zip(interpreted).position(|(a, b)| a != b) {

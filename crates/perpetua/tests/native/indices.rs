@@ -1,4 +1,4 @@
-//! Which lanes are proven: guards, edges, rows, loops, work-groups.
+//! Which lanes are proven: guards, edges, rows, loops, blocks.
 
 use perpetua::prelude::*;
 
@@ -200,7 +200,7 @@ fn in_three_axes(y: &mut [u32], w: u32, h: u32) {
 }
 
 #[test]
-fn work_groups_and_axes_are_told_apart() {
+fn blocks_and_axes_are_told_apart() {
     let y = vec![7u32; 96];
     agree(
         within_groups::kernel(),

@@ -29,7 +29,7 @@ use crate::span::{BLOCK_WORD, HEAD_WORDS};
 const OF_ONE: usize = 64;
 /// Messages of a batch.
 const OF_ALL: usize = 4096;
-/// Lanes of a work-group.
+/// Lanes of a block.
 const LANES: u32 = 64;
 
 /// One actor.

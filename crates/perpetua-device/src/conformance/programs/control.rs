@@ -301,7 +301,7 @@ fn wrapping(x: &[u32], out: &mut [u32]) {
 /// Barriers under uniform conditions and in uniform loops, with divergent flow in between.
 #[kernel]
 fn barriers(x: &[u32], out: &mut [u32]) {
-    let tile = workgroup_array::<[u32; 64]>();
+    let tile = shared_array::<[u32; 64]>();
     let t = local_id_x();
     let i = global_id_x();
     let group = group_id_x() as u32;
@@ -343,7 +343,7 @@ fn barriers(x: &[u32], out: &mut [u32]) {
 /// Lanes that return early once no barrier is ahead, and whole groups that return before one.
 #[kernel]
 fn returns(x: &[u32], out: &mut [u32]) {
-    let tile = workgroup_array::<[u32; 64]>();
+    let tile = shared_array::<[u32; 64]>();
     let t = local_id_x();
     let i = global_id_x();
     if group_id_x() == 1 {

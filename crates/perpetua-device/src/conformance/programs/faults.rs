@@ -52,7 +52,7 @@ fn long_loop(x: &[u32], e: &[Turn], out: &mut [u32], only: u32) {
 /// Before a barrier that all lanes must reach.
 #[kernel]
 fn before_barrier(x: &[u32], e: &[Turn], out: &mut [u32], only: u32) {
-    let tile = workgroup_array::<[u32; 64]>();
+    let tile = shared_array::<[u32; 64]>();
     let t = local_id_x() as u32;
     let bad = faults(only);
     tile[t as usize] = FAULT;
@@ -67,7 +67,7 @@ fn before_barrier(x: &[u32], e: &[Turn], out: &mut [u32], only: u32) {
 /// In a loop with barriers.
 #[kernel]
 fn loop_with_barriers(x: &[u32], e: &[Turn], out: &mut [u32], only: u32) {
-    let tile = workgroup_array::<[u32; 64]>();
+    let tile = shared_array::<[u32; 64]>();
     let t = local_id_x() as u32;
     let mut s = t;
     for k in 0..6u32 {
@@ -88,7 +88,7 @@ fn loop_with_barriers(x: &[u32], e: &[Turn], out: &mut [u32], only: u32) {
 /// In a loop with barriers whose length nobody knows before.
 #[kernel]
 fn open_loop_with_barriers(x: &[u32], e: &[Turn], out: &mut [u32], only: u32) {
-    let tile = workgroup_array::<[u32; 64]>();
+    let tile = shared_array::<[u32; 64]>();
     let t = local_id_x() as u32;
     let mut k = 0u32;
     let mut n = x.len() as u32 % 100 - 65;

@@ -34,7 +34,7 @@ pub(crate) struct Reads {
     pub(crate) locals: Vec<u32>,
     /// Any buffer.
     pub(crate) buffers: bool,
-    /// Any workgroup variable.
+    /// Any shared variable.
     pub(crate) shared: bool,
     /// The lane's fault flag.
     pub(crate) dead: bool,

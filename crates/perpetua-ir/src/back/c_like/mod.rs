@@ -77,7 +77,7 @@ pub(super) fn prepare(verified: &Verified, native: &dyn Fn(&Operation) -> bool, 
     }
 }
 
-/// Checks the size of static workgroup memory.
+/// Checks the size of static shared memory.
 pub(super) fn check_shared(kernel: &Kernel, limit: u32, target: &str) -> Result<(), RenderError> {
     let found = kernel.shared_bytes();
     if found <= limit {
@@ -85,7 +85,7 @@ pub(super) fn check_shared(kernel: &Kernel, limit: u32, target: &str) -> Result<
     }
     Err(RenderError::Limit {
         kernel: kernel.name.clone(),
-        what: "the size in bytes of its workgroup variables".into(),
+        what: "the size in bytes of its shared variables".into(),
         found: found.into(),
         limit: limit.into(),
         target: target.into(),

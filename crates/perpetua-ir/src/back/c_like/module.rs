@@ -26,7 +26,7 @@ pub(crate) struct Module<'a> {
     pub(crate) entry: String,
     /// Names of the kernel's parameters.
     pub(crate) params: Vec<String>,
-    /// Names of the workgroup variables.
+    /// Names of the shared variables.
     pub(crate) shared: Vec<String>,
     /// Names of the constant tables.
     pub(crate) constants: Vec<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Module<'a> {
     pub(crate) functions: Vec<String>,
     /// Name of the target, for errors.
     pub(crate) target: String,
-    /// Of each workgroup variable's array levels, how many every access steps through.
+    /// Of each shared variable's array levels, how many every access steps through.
     pub(crate) shared_flat: Vec<u32>,
     /// Before any name was given.
     no_names: Names,

@@ -10,7 +10,7 @@ use crate::ops::BinaryOp;
 
 const fn scope_ptx(scope: Scope) -> &'static str {
     match scope {
-        Scope::Workgroup => "cta",
+        Scope::Block => "cta",
         Scope::Device => "gpu",
         Scope::System => "sys",
     }
@@ -18,7 +18,7 @@ const fn scope_ptx(scope: Scope) -> &'static str {
 
 const fn scope_word(scope: Scope) -> &'static str {
     match scope {
-        Scope::Workgroup => "block",
+        Scope::Block => "block",
         Scope::Device => "device",
         Scope::System => "system",
     }

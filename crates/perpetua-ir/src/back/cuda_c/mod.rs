@@ -18,14 +18,14 @@ use crate::verify::{Verified, require};
 use dialect::Cuda;
 pub(super) use dialect::native;
 
-/// Most static workgroup memory of a kernel.
+/// Most static shared memory of a kernel.
 const SHARED_BYTES: u32 = 48 << 10;
 
 /// Renders a kernel.
 ///
 /// # Errors
 /// [`RenderError::Unsupported`] for what the plain convention has no parameter for: lengths of buffers.
-/// [`RenderError::Limit`] for more than 48 KiB of static workgroup memory.
+/// [`RenderError::Limit`] for more than 48 KiB of static shared memory.
 pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, RenderError> {
     let plain = abi == CudaAbi::Plain;
     // What catches faults has to be told where they are numbered from.
@@ -93,7 +93,7 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
     })
 }
 
-/// What a function is passed behind the scenes: declaration and argument. (It cannot reach buffers or workgroup
+/// What a function is passed behind the scenes: declaration and argument. (It cannot reach buffers or shared
 /// variables.)
 fn hidden(m: &Module<'_>, d: &Cuda, needs: &Needs) -> Vec<(String, String)> {
     let mut out = Vec::new();
@@ -174,7 +174,7 @@ fn entry(m: &Module<'_>, d: &Cuda, body: &str) -> String {
     )
 }
 
-/// The declaration of dynamic workgroup memory, which stands outside the kernel.
+/// The declaration of dynamic shared memory, which stands outside the kernel.
 fn dynamic_shared(m: &Module<'_>, d: &Cuda) -> Option<String> {
     let i = m.kernel.shared.iter().position(|s| s.dynamic)?;
     let (name, ty, ..) = base_of(m, crate::ir::Base::Shared(i as u32));

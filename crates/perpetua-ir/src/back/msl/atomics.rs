@@ -1,4 +1,4 @@
-//! Atomic accesses. Metal's are relaxed and 32 bits wide; orders among the lanes of a work-group come from fences
+//! Atomic accesses. Metal's are relaxed and 32 bits wide; orders among the lanes of a block come from fences
 //! before and after (MSL 3.2). Floats in threadgroup memory, and smaller and larger floats anywhere, go by way of
 //! compare-and-exchange on their bits.
 
@@ -7,7 +7,7 @@ use super::super::c_like::{Expr, Spot, Writer};
 use super::dialect::Msl;
 use crate::ir::{AtomicOp, Base, MemOrder, Scalar, Sync, Type};
 
-/// Writes a fence among the lanes of the work-group.
+/// Writes a fence among the lanes of the block.
 pub(super) fn fence(w: &mut Writer<'_>, order: MemOrder) {
     let order = match order {
         MemOrder::Relaxed => return,

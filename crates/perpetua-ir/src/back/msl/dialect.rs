@@ -286,7 +286,7 @@ impl CDialect for Msl {
             }
             (DeviceOp::IsDead, _) => Expr::whole(DEAD),
             (DeviceOp::Fence(_), _) => {
-                // The capability leaves none but those among a work-group's lanes.
+                // The capability leaves none but those among a block's lanes.
                 atomics::fence(w, MemOrder::AcqRel);
                 Expr::whole("")
             }

@@ -1,8 +1,8 @@
-//! Metal Shading Language 3.1 (3.2 where a kernel orders memory among the lanes of a work-group other than by
+//! Metal Shading Language 3.1 (3.2 where a kernel orders memory among the lanes of a block other than by
 //! barriers). Compile without fast math; contraction is off in the text unless the kernel allows it.
 //!
 //! Buffers come first, `[[buffer(0)]]` on, as pointers to the start of their bindings; then the argument block as words
-//! ([`ArgsLayout`]), then the fault record. Dynamic workgroup memory is `[[threadgroup(0)]]`.
+//! ([`ArgsLayout`]), then the fault record. Dynamic shared memory is `[[threadgroup(0)]]`.
 
 mod atomics;
 mod dialect;
@@ -22,12 +22,12 @@ pub(super) fn capabilities() -> Capabilities {
     Capabilities::from([
         Capability::Int64,
         Capability::Subgroups,
-        Capability::WorkgroupOrdering,
+        Capability::BlockOrdering,
         Capability::DynamicShared,
     ])
 }
 
-/// Most static workgroup memory of a kernel on every device.
+/// Most static shared memory of a kernel on every device.
 const SHARED_BYTES: u32 = 32 << 10;
 /// Buffers that a kernel may be given, the two hidden ones included.
 const BUFFERS: u32 = 31;
@@ -35,7 +35,7 @@ const BUFFERS: u32 = 31;
 /// Renders a kernel.
 ///
 /// # Errors
-/// [`RenderError::Limit`] for more than 32 KiB of static workgroup memory, or more than 29 buffers.
+/// [`RenderError::Limit`] for more than 32 KiB of static shared memory, or more than 29 buffers.
 pub(super) fn render(verified: &Verified) -> Result<Source, RenderError> {
     require(verified, &capabilities(), "MSL")?;
     check_shared(verified.kernel(), SHARED_BYTES, "MSL")?;
@@ -137,7 +137,7 @@ fn positions(needs: &Needs) -> impl Iterator<Item = (&'static str, &'static str,
     .map(|(_, ty, name, attribute)| (ty, name, attribute))
 }
 
-/// What a function is passed behind the scenes: declaration and argument. (It cannot reach buffers or workgroup
+/// What a function is passed behind the scenes: declaration and argument. (It cannot reach buffers or shared
 /// variables.)
 fn hidden(needs: &Needs) -> Vec<(String, String)> {
     let mut out = Vec::new();

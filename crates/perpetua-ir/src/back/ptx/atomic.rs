@@ -11,7 +11,7 @@ use crate::ops::{BinaryOp, UnaryOp};
 /// A scope's name.
 pub(super) fn scope(scope: Scope) -> &'static str {
     match scope {
-        Scope::Workgroup => "cta",
+        Scope::Block => "cta",
         Scope::Device => "gpu",
         Scope::System => "sys",
     }

@@ -46,8 +46,8 @@ const RESIDENT: u32 = 75;
 /// word.
 ///
 /// # Errors
-/// [`RenderError::Unsupported`] for a generation that has no such target (`sm_75a`), [`RenderError::Limit`] for a compute capability below 7.0, more than 48 KiB of static workgroup memory,
-/// more than 4,352 bytes of parameters or a work-group of more than 1,024 lanes.
+/// [`RenderError::Unsupported`] for a generation that has no such target (`sm_75a`), [`RenderError::Limit`] for a compute capability below 7.0, more than 48 KiB of static shared memory,
+/// more than 4,352 bytes of parameters or a block of more than 1,024 lanes.
 pub fn render(verified: &Verified, sm: impl Into<Sm>) -> Result<Source, RenderError> {
     let sm = sm.into();
     let capabilities = Capability::ALL

@@ -54,7 +54,7 @@ pub(super) fn check_limits(kernel: &Kernel, sm: Sm) -> Result<(), RenderError> {
     let shared = u64::from(kernel.shared_bytes());
     if shared > STATIC_SHARED {
         return Err(limit(
-            "static workgroup memory in bytes (use dynamic memory for more)",
+            "static shared memory in bytes (use dynamic memory for more)",
             shared,
             STATIC_SHARED,
         ));
@@ -74,7 +74,7 @@ pub(super) fn check_limits(kernel: &Kernel, sm: Sm) -> Result<(), RenderError> {
     if let Some([x, y, z]) = kernel.block_size {
         let lanes = u64::from(x) * u64::from(y) * u64::from(z);
         if lanes > LANES {
-            return Err(limit("the number of lanes in a work-group", lanes, LANES));
+            return Err(limit("the number of lanes in a block", lanes, LANES));
         }
     }
     Ok(())
@@ -163,7 +163,7 @@ impl<'k> Renderer<'k> {
         );
         let _ = match self.kernel.block_size {
             Some([x, y, z]) if self.stays => {
-                // Left alone the assembler spills to fit more work-groups, which kernels that stay are few of.
+                // Left alone the assembler spills to fit more blocks, which kernels that stay are few of.
                 let groups = (REGISTERS / 128 / (x * y * z).max(1)).max(1);
                 writeln!(text, ".reqntid {x}, {y}, {z}\n.minnctapersm {groups}")
             }

@@ -17,7 +17,7 @@ pub struct Instantiation {
     pub contract: bool,
     /// Whether faults are checked for.
     pub checks: Checks,
-    /// The work-group size that the kernel requires, where it requires one. A stencil's tile sets it too.
+    /// The block size that the kernel requires, where it requires one. A stencil's tile sets it too.
     pub block_size: Option<[u32; 3]>,
     /// How a stencil runs; ignored for other kernels.
     pub stencil: StencilConfig,

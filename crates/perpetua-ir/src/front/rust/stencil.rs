@@ -32,8 +32,8 @@ pub enum Edge {
 pub struct StencilConfig {
     /// The kernel's name; empty for the function's.
     pub name: String,
-    /// Cells per work-group in x, y and z. With it each work-group first copies its cells and their halo to
-    /// workgroup memory; without it neighbours are loaded from global memory.
+    /// Cells per block in x, y and z. With it each block first copies its cells and their halo to
+    /// shared memory; without it neighbours are loaded from global memory.
     pub tile: Option<[u32; 3]>,
     /// How far a neighbour may be, in cells, along each axis.
     pub halo: u32,
@@ -61,14 +61,14 @@ impl StencilConfig {
         }
     }
 
-    /// Copies tiles of `x` × `y` cells to workgroup memory; work-groups then have that size.
+    /// Copies tiles of `x` × `y` cells to shared memory; blocks then have that size.
     #[must_use]
     pub fn with_tile_size(mut self, x: u32, y: u32) -> StencilConfig {
         self.tile = Some([x, y, 1]);
         self
     }
 
-    /// Copies tiles of `x` × `y` × `z` cells to workgroup memory; work-groups then have that size.
+    /// Copies tiles of `x` × `y` × `z` cells to shared memory; blocks then have that size.
     #[must_use]
     pub fn with_tile_size_3d(mut self, x: u32, y: u32, z: u32) -> StencilConfig {
         self.tile = Some([x, y, z]);

@@ -62,7 +62,7 @@ pub(super) struct Flattener<'a> {
     labels: Vec<Pc>,
     /// Masks in use at this point.
     masks: Mask,
-    /// Region of each parameter, workgroup variable and constant table.
+    /// Region of each parameter, shared variable and constant table.
     regions: Regions,
 }
 

@@ -24,7 +24,7 @@ fn grain(ty: &Type) -> u32 {
 }
 
 impl<'a> Flattener<'a> {
-    /// Lays out parameters, workgroup variables and constant tables.
+    /// Lays out parameters, shared variables and constant tables.
     pub(super) fn declare(&mut self) {
         let kernel = self.kernel;
         for (i, param) in kernel.params.iter().enumerate() {
@@ -102,7 +102,7 @@ impl<'a> Flattener<'a> {
     pub(super) fn region(&self, base: Base) -> Result<u32> {
         let (table, index, what) = match base {
             Base::Buffer(i) => (&self.regions.params, i, "parameter"),
-            Base::Shared(i) => (&self.regions.shared, i, "workgroup variable"),
+            Base::Shared(i) => (&self.regions.shared, i, "shared variable"),
             Base::Constant(i) => (&self.regions.constants, i, "constant table"),
             Base::Local(_) => return Err(TypeError::Invalid("a local variable has no region".into())),
         };
@@ -177,7 +177,7 @@ impl<'a> Flattener<'a> {
             }
             Base::Shared(i) => {
                 let var = kernel.shared.get(i as usize);
-                let var = var.ok_or_else(|| none("workgroup variable", i, kernel.shared.len()))?;
+                let var = var.ok_or_else(|| none("shared variable", i, kernel.shared.len()))?;
                 (var.ty.clone(), var.dynamic.then_some(Length::Region))
             }
             Base::Buffer(i) => match kernel.params.get(i as usize).map(|p| &p.kind) {

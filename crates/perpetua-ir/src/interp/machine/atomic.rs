@@ -1,5 +1,5 @@
 //! Atomic accesses: lane by lane, lowest first. On buffers they are the host's atomic instructions, for other
-//! work-groups may run on other threads.
+//! blocks may run on other threads.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -131,7 +131,7 @@ impl Machine {
                         words[at] = eval::get(&self.regs[reg as usize], 4, lane) as u32
                     });
                     // SAFETY: as in `Machine::store`: lane `i` was found in bounds, and the verifier lets no other type move so than four
-                    // words that are aligned to 16 bytes, as buffers and workgroup memory are.
+                    // words that are aligned to 16 bytes, as buffers and shared memory are.
                     unsafe { store_words(at, words) };
                 } else {
                     // SAFETY: as above, for loads.

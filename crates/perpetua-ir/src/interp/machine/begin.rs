@@ -10,7 +10,7 @@ use crate::ir::Builtin;
 use crate::ops::eval::{self, Level, Line, WORD};
 
 impl Machine {
-    /// A machine for the work-groups of one launch, or for a part of one work-group.
+    /// A machine for the blocks of one launch, or for a part of one block.
     pub(in super::super) fn new(launch: &Launch<'_>, part: Part) -> Machine {
         let program = launch.program;
         let words = part.lanes.div_ceil(WORD);
@@ -112,7 +112,7 @@ impl Machine {
         self.regs[reg as usize] = lines;
     }
 
-    /// Gets ready for work-group `number`.
+    /// Gets ready for block `number`.
     pub(in super::super) fn start(&mut self, launch: &Launch<'_>, number: u64) {
         self.number = number;
         self.block = launch.shape.position(number);

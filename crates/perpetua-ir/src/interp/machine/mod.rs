@@ -1,4 +1,4 @@
-//! Runs one work-group, or one subgroup of it: all lanes execute each operation together, under masks. Here: the lanes' state and the
+//! Runs one block, or one subgroup of it: all lanes execute each operation together, under masks. Here: the lanes' state and the
 //! loop over operations. Knows nothing of launches beyond their shape, and of races only where to ask.
 
 mod atomic;
@@ -26,7 +26,7 @@ use crate::ops::eval::{self, Level, Line, WORD, division_fault};
 use locate::Located;
 use team::Team;
 
-/// Whether a work-group has run to its end.
+/// Whether a block has run to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// All its lanes are done.
@@ -37,7 +37,7 @@ pub(super) enum Turn {
     Napped,
 }
 
-/// A region as this work-group sees it.
+/// A region as this block sees it.
 #[derive(Clone, Copy)]
 pub(super) struct View {
     pub(super) ptr: *mut u8,
@@ -45,7 +45,7 @@ pub(super) struct View {
     pub(super) elements: u64,
 }
 
-/// Which lanes of its work-group a machine runs.
+/// Which lanes of its block a machine runs.
 pub(super) struct Part {
     /// The first lane's index.
     pub(super) first: usize,
@@ -66,7 +66,7 @@ impl Part {
     }
 }
 
-/// One work-group, or a part of it.
+/// One block, or a part of it.
 pub(super) struct Machine {
     pub(super) part: Part,
     /// The barrier where it waits for its team.
@@ -74,7 +74,7 @@ pub(super) struct Machine {
     level: Level,
     /// Storage of each register: as many words as lanes need.
     regs: Vec<Vec<Line>>,
-    /// All lanes of the work-group.
+    /// All lanes of the block.
     all: Vec<u64>,
     /// Lanes that execute the current operation.
     active: Vec<u64>,
@@ -85,7 +85,7 @@ pub(super) struct Machine {
     /// Where functions return to.
     calls: Vec<Pc>,
     pc: Pc,
-    /// Index of the work-group.
+    /// Index of the block.
     block: [u32; 3],
     /// Its number in the grid.
     number: u64,
@@ -96,9 +96,9 @@ pub(super) struct Machine {
     located: Located,
     /// The first lanes of rows.
     row_heads: Vec<u64>,
-    /// Whether the work-group is one row.
+    /// Whether the block is one row.
     one_row: bool,
-    /// The work-group's first fault.
+    /// The block's first fault.
     pub(super) fault: Option<Box<Fault>>,
     /// For each lane, the number of the fault statement that it has met, plus one; empty while no lane has met any.
     caught: Vec<u32>,
@@ -132,7 +132,7 @@ const ATOMIC_TURN: u64 = 64;
 const WAITING_TURN: u64 = 4096;
 
 impl Machine {
-    /// Number of the work-group in the grid.
+    /// Number of the block in the grid.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
@@ -311,7 +311,7 @@ impl Machine {
         Ok(Next::On)
     }
 
-    /// Indices of the active lanes in the work-group.
+    /// Indices of the active lanes in the block.
     fn numbers(&self) -> impl Iterator<Item = u32> {
         mask::lanes(&self.active).map(|lane| (self.part.first + lane) as u32)
     }

@@ -1,4 +1,4 @@
-//! Exchanges among the lanes of a subgroup: consecutive lanes of the work-group, the last subgroup perhaps short.
+//! Exchanges among the lanes of a subgroup: consecutive lanes of the block, the last subgroup perhaps short.
 
 use std::ops::Range;
 

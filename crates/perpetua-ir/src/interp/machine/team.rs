@@ -1,12 +1,12 @@
-//! The machines of one work-group, where each subgroup has its own: in kernels that stay, subgroups wait for each other by what they
-//! write, and must not go in step. They share workgroup memory and meet at barriers. Knows nothing of operations.
+//! The machines of one block, where each subgroup has its own: in kernels that stay, subgroups wait for each other by what they
+//! write, and must not go in step. They share shared memory and meet at barriers. Knows nothing of operations.
 
 use std::cell::UnsafeCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::ops::eval::Line;
 
-/// What the machines of a work-group have in common.
+/// What the machines of a block have in common.
 pub(in super::super) struct Team {
     shared: UnsafeCell<Vec<Line>>,
     state: Mutex<State>,
@@ -25,7 +25,7 @@ struct State {
 }
 
 impl Team {
-    /// Of so many machines, with so many lines of workgroup memory, all zero.
+    /// Of so many machines, with so many lines of shared memory, all zero.
     pub(in super::super) fn new(machines: usize, lines: usize) -> Team {
         Team {
             shared: UnsafeCell::new(vec![Line::ZERO; lines]),
@@ -41,7 +41,7 @@ impl Team {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where workgroup memory begins.
+    /// Where shared memory begins.
     pub(super) fn memory(&self) -> *mut u8 {
         // SAFETY: nobody holds a reference to the vector beyond this line, here or elsewhere.
         unsafe { (*self.shared.get()).as_mut_ptr().cast() }

@@ -1,8 +1,8 @@
-//! Who knows of whose accesses: vector clocks of lanes, kept short because most lanes of a work-group know the same.
+//! Who knows of whose accesses: vector clocks of lanes, kept short because most lanes of a block know the same.
 //! Knows nothing of memory.
 //!
-//! Each work-group has a time, which grows with its barriers, releases and fences; an access carries the time at
-//! which it was made. A [`Knowledge`] says, for each work-group, up to which time its accesses are known to have
+//! Each block has a time, which grows with its barriers, releases and fences; an access carries the time at
+//! which it was made. A [`Knowledge`] says, for each block, up to which time its accesses are known to have
 //! happened: those of all its lanes, and for single lanes further. An access happens before another one if the lane that
 //! makes the other one knows of it.
 //!
@@ -18,16 +18,16 @@
 //! - Lanes of a subgroup that converge tell each other what they know, and of their accesses; what one of them then publishes
 //!   wants a fence of its own behind that.
 //!
-//! What is published at workgroup scope reaches lanes of the same group alone.
+//! What is published at block scope reaches lanes of the same group alone.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::ir::{MemOrder, Scope, Sync};
 
-/// Point in a work-group's time.
+/// Point in a block's time.
 pub(super) type Time = u32;
 
-/// Up to where the accesses of one work-group are known: those made before the time given.
+/// Up to where the accesses of one block are known: those made before the time given.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Known {
     all: Time,
@@ -47,7 +47,7 @@ impl Known {
     }
 }
 
-/// Up to where the accesses of work-groups are known.
+/// Up to where the accesses of blocks are known.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Knowledge(HashMap<u32, Known>);
 
@@ -71,9 +71,9 @@ impl Knowledge {
 pub(super) struct Published {
     /// Changes with the content, and is no other place's; 0: nothing was ever published.
     version: u64,
-    /// To lanes of any work-group.
+    /// To lanes of any block.
     device: Knowledge,
-    /// To lanes of this work-group alone.
+    /// To lanes of this block alone.
     group: Option<(u32, Knowledge)>,
 }
 
@@ -95,7 +95,7 @@ impl Published {
         if let Some((_, known)) = group {
             taken.join(known);
         }
-        if scope != Scope::Workgroup || group.is_some() {
+        if scope != Scope::Block || group.is_some() {
             taken.join(&self.device);
         }
         taken
@@ -115,7 +115,7 @@ struct Lane {
     pending_device: Knowledge,
 }
 
-/// The time of one work-group, and what its lanes know.
+/// The time of one block, and what its lanes know.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
     block: u32,
@@ -171,7 +171,7 @@ impl Clock {
         Published {
             version: 0,
             device: match scope {
-                Scope::Workgroup => Knowledge::default(),
+                Scope::Block => Knowledge::default(),
                 Scope::Device | Scope::System => view.clone(),
             },
             group: Some((self.block, view)),
@@ -202,7 +202,7 @@ impl Clock {
         let l = self.lanes.entry(lane).or_default();
         let pending = std::mem::take(&mut l.pending);
         l.known.join(&pending);
-        if scope != Scope::Workgroup {
+        if scope != Scope::Block {
             let pending = std::mem::take(&mut l.pending_device);
             l.known.join(&pending);
         }
@@ -239,7 +239,7 @@ impl Clock {
             if acquires {
                 l.known.join(&device);
             } else {
-                l.pending.join(&place.taken(self.block, Scope::Workgroup));
+                l.pending.join(&place.taken(self.block, Scope::Block));
                 l.pending_device.join(&device);
             }
         }
@@ -248,7 +248,7 @@ impl Clock {
             if let Some(l) = self.lanes.get(&lane) {
                 out.join(&l.fenced);
             }
-            if sync.scope == Scope::Workgroup {
+            if sync.scope == Scope::Block {
                 out.device = Knowledge::default();
             }
             if releases {

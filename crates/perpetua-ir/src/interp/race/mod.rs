@@ -1,7 +1,7 @@
 //! The race detector: sees every access, barrier, fence and ordering atomic of a launch, and finds two conflicting accesses
 //! that nothing orders. Exact for the accesses that it sees: it reports races of this run, and nothing that is ordered.
 //!
-//! Races are looked for among lanes, of one work-group and of different ones, in workgroup and in global memory. In
+//! Races are looked for among lanes, of one block and of different ones, in shared and in global memory. In
 //! lockstep two lanes that write one place in one statement race, also if they write the same value.
 
 mod clock;
@@ -17,7 +17,7 @@ use clock::{Clock, Published};
 use shadow::Shadow;
 pub(super) use shadow::Stamp;
 
-/// One access of one lane of the current work-group.
+/// One access of one lane of the current block.
 #[derive(Clone, Copy)]
 pub(super) struct Touch {
     pub(super) region: u32,
@@ -46,11 +46,11 @@ enum Watched {
     No,
     /// In this stretch of global memory, this far from its start.
     Global(usize, u64),
-    /// In the group's workgroup memory, this far from its start.
+    /// In the group's shared memory, this far from its start.
     Group(u64),
 }
 
-/// A work-group in progress.
+/// A block in progress.
 struct Group {
     clock: Clock,
     shadow: Shadow,
@@ -142,7 +142,7 @@ impl Detector {
         }
     }
 
-    /// What follows is done by this work-group.
+    /// What follows is done by this block.
     pub(super) fn enter(&mut self, block: u64) {
         self.current = block as u32;
         let (bytes, grain) = (self.group_bytes, self.group_grain);
@@ -153,7 +153,7 @@ impl Detector {
         });
     }
 
-    /// This work-group is done.
+    /// This block is done.
     pub(super) fn leave(&mut self, block: u64) {
         self.groups.remove(&(block as u32));
     }
@@ -219,7 +219,7 @@ impl Detector {
         Ok(())
     }
 
-    /// All lanes of the current work-group are at a barrier.
+    /// All lanes of the current block are at a barrier.
     pub(super) fn barrier(&mut self) {
         if let Some(group) = self.groups.get_mut(&self.current) {
             group.clock.barrier();

@@ -31,9 +31,7 @@ impl Stamp {
             return false;
         }
         match (self.scope, other.scope) {
-            (Some(a), Some(b)) => {
-                self.block != other.block && (a == Scope::Workgroup || b == Scope::Workgroup)
-            }
+            (Some(a), Some(b)) => self.block != other.block && (a == Scope::Block || b == Scope::Block),
             _ => true,
         }
     }
@@ -51,7 +49,7 @@ pub(super) struct Cell {
     store: Option<Stamp>,
     loads: Vec<Stamp>,
     atomics: Vec<Stamp>,
-    /// Whether one of the atomics is atomic to its own work-group alone.
+    /// Whether one of the atomics is atomic to its own block alone.
     narrow: bool,
 }
 
@@ -73,7 +71,7 @@ impl Cell {
         {
             return Some(*race);
         }
-        let narrow = new.scope == Some(Scope::Workgroup);
+        let narrow = new.scope == Some(Scope::Block);
         if (new.scope.is_none() || narrow || self.narrow)
             && let Some(race) = self.atomics.iter().find(races)
         {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Sums `data` by halves in workgroup memory: `out[block]` of each work-group.
+/// Sums `data` by halves in shared memory: `out[block]` of each block.
 pub(super) fn tree_sum(dynamic: bool) -> Verified {
     kernel("tree_sum", |k| {
         let out = k.buffer("out", Type::U32, Access::ReadWrite);
@@ -51,7 +51,7 @@ pub(super) fn tree_sum(dynamic: bool) -> Verified {
 }
 
 #[test]
-fn work_groups_sum_across_barriers() {
+fn blocks_sum_across_barriers() {
     for dynamic in [false, true] {
         let kernel = tree_sum(dynamic);
         for block in [1u32, 2, 32, 64, 128, 256] {

@@ -284,10 +284,10 @@ fn an_unknown_enum_value_ends_the_lane() {
     assert_eq!((fault.thread, fault.operands), ([2, 0, 0], [2, 0]));
 }
 
-/// Every lane of work-groups 2 and up faults; the lowest is reported, and the rest of the grid runs, on one thread
+/// Every lane of blocks 2 and up faults; the lowest is reported, and the rest of the grid runs, on one thread
 /// and on several.
 #[test]
-fn the_lowest_work_group_reports() {
+fn the_lowest_block_reports() {
     let kernel = kernel("groups", |k| {
         let out = k.buffer("out", Type::U32, Access::ReadWrite);
         let few = k.buffer("few", Type::U32, Access::ReadWrite);

@@ -113,7 +113,7 @@ fn what_does_not_fit_is_refused_in_words() {
     check(
         &[data, scale],
         &|c| c.block = [4, 1, 1],
-        "the work-group is [4, 1, 1], the kernel fixes it at [8, 1, 1]",
+        "the block is [4, 1, 1], the kernel fixes it at [8, 1, 1]",
     );
     check(&[data, scale], &|c| c.block = [0, 1, 1], "has 0 lanes");
     check(&[data, scale], &|c| c.block = [u32::MAX; 3], "at most 65536");
@@ -122,11 +122,7 @@ fn what_does_not_fit_is_refused_in_words() {
         &|c| c.subgroup_size = 12,
         "subgroups of 12 lanes are not possible",
     );
-    check(
-        &[data, scale],
-        &|c| c.grid = [u32::MAX; 3],
-        "too many work-groups",
-    );
+    check(&[data, scale], &|c| c.grid = [u32::MAX; 3], "too many blocks");
     check(&[data, scale], same, "");
 }
 

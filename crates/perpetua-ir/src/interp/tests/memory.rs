@@ -1,4 +1,4 @@
-//! Memory: every type through buffers, workgroup variables and private arrays, at all kinds of indices.
+//! Memory: every type through buffers, shared variables and private arrays, at all kinds of indices.
 
 use proptest::prelude::*;
 
@@ -175,7 +175,7 @@ fn bytes_in_memory_are_bools_by_being_zero() {
     assert_eq!(out, [0, 1, 1, 1]);
 }
 
-/// Parts of one allocation as several buffers: one writes what the other reads in the next work-group.
+/// Parts of one allocation as several buffers: one writes what the other reads in the next block.
 #[test]
 fn parts_of_one_allocation_may_overlap() {
     let kernel = kernel("overlap", |k| {
@@ -240,7 +240,7 @@ fn constant_tables_and_lengths() {
     assert_eq!(run.gives(9).unwrap(), [0, -2i32 as u32, 7, 9, 5, 0, 0, 0, 0]);
 }
 
-/// Each lane in turn, lowest first, for every operation and type, in buffers and workgroup memory.
+/// Each lane in turn, lowest first, for every operation and type, in buffers and shared memory.
 #[test]
 fn atomics_go_lane_by_lane() {
     for op in AtomicOp::ALL {
@@ -276,7 +276,7 @@ fn atomics_go_lane_by_lane() {
                         op,
                         at.clone(),
                         v,
-                        sync(MemOrder::AcqRel, Scope::Workgroup),
+                        sync(MemOrder::AcqRel, Scope::Block),
                     ))?;
                     let one = k.u32(1);
                     let next = k.binary(BinaryOp::Add, t, one)?;
@@ -310,7 +310,7 @@ fn atomics_go_lane_by_lane() {
     }
 }
 
-/// Exactly one lane of each work-group wins, the lowest; the others see its word.
+/// Exactly one lane of each block wins, the lowest; the others see its word.
 #[test]
 fn compare_and_exchange_is_won_once() {
     let kernel = kernel("claim", |k| {

@@ -86,7 +86,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Index of the lane in its work-group.
+/// Index of the lane in its block.
 fn thread(k: &mut KernelBuilder) -> Value {
     k.builtin(Builtin::ThreadIdx(Axis::X))
 }

@@ -1,10 +1,10 @@
-//! Work-groups that wait for each other get on, and what hangs is ended by its budget.
+//! Blocks that wait for each other get on, and what hangs is ended by its budget.
 
 use super::*;
 
-/// The first work-group waits for the last one to raise a flag, twice as long as any turn.
+/// The first block waits for the last one to raise a flag, twice as long as any turn.
 #[test]
-fn a_work_group_may_wait_for_a_later_one() {
+fn a_block_may_wait_for_a_later_one() {
     let kernel = kernel("relay", |k| {
         let out = k.buffer("out", Type::U32, Access::ReadWrite);
         let (b, zero, one) = (block(k), k.u32(0), k.u32(1));
@@ -47,7 +47,7 @@ fn a_work_group_may_wait_for_a_later_one() {
     }
 }
 
-/// A barrier over the whole grid, made of one counter: all work-groups must be in progress together.
+/// A barrier over the whole grid, made of one counter: all blocks must be in progress together.
 #[test]
 fn a_grid_wide_barrier_can_be_built() {
     const GROUPS: u32 = 40;

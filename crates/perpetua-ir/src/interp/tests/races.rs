@@ -120,7 +120,7 @@ fn one_of_many_is_enough() {
     assert_eq!(single, "");
 }
 
-/// Neighbours exchange through workgroup memory, with and without the barrier.
+/// Neighbours exchange through shared memory, with and without the barrier.
 fn exchange(barrier: bool, again: bool) -> String {
     found(2, 8, |k, out, _| {
         let tile = k.shared("tile", Type::array(Type::U32, 8));
@@ -145,7 +145,7 @@ fn exchange(barrier: bool, again: bool) -> String {
 }
 
 #[test]
-fn workgroup_memory_needs_its_barriers() {
+fn shared_memory_needs_its_barriers() {
     assert_eq!(exchange(true, false), "");
     assert_eq!(
         exchange(false, false),
@@ -228,7 +228,7 @@ fn message(store: Sync, load: Sync, fences: (bool, bool)) -> String {
 #[test]
 fn messages_pass_by_release_and_acquire() {
     const R: Sync = Sync::RELAXED;
-    let narrow = |order| sync(order, Scope::Workgroup);
+    let narrow = |order| sync(order, Scope::Block);
     let race = "out[0]: store 0:0 line 1, load 1:0 line 2";
     for (store, load, fences, expect) in [
         (RELEASE, ACQUIRE, (false, false), ""),
@@ -318,7 +318,7 @@ fn the_last_group_may_read_what_all_have_fenced_and_counted() {
         );
         // Released to its own group alone.
         assert_eq!(
-            last_one_sums(false, sync(MemOrder::AcqRel, Scope::Workgroup), lanes_write)
+            last_one_sums(false, sync(MemOrder::AcqRel, Scope::Block), lanes_write)
                 .split(':')
                 .next(),
             Some("aux[0]")
@@ -425,10 +425,10 @@ fn lanes_of_a_group_may_release_to_each_other() {
             if_eq(k, t, 0, |k| {
                 k.set_line(1);
                 k.store(data.clone(), one)?;
-                add(k, flag.clone(), sync(order, Scope::Workgroup)).map(drop)
+                add(k, flag.clone(), sync(order, Scope::Block)).map(drop)
             })?;
             if_eq(k, t, 1, |k| {
-                let n = add(k, flag, sync(order, Scope::Workgroup))?;
+                let n = add(k, flag, sync(order, Scope::Block))?;
                 k.set_line(2);
                 if_eq(k, n, 1, |k| k.load(data).map(drop))
             })

@@ -257,7 +257,7 @@ impl<'t> Parser<'t> {
 
     fn shared(&mut self) -> Result<()> {
         let start = self.cursor;
-        let name = self.cursor.identifier("the workgroup variable's name")?;
+        let name = self.cursor.identifier("the shared variable's name")?;
         self.token(":")?;
         // `[T]` is dynamic, `[T; n]` an array.
         let before = self.cursor;

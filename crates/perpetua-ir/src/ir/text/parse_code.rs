@@ -365,7 +365,7 @@ impl<'t> Parser<'t> {
                     words::order_named,
                 )?;
                 self.cursor.space();
-                let scope = self.word("`workgroup`, `device` or `system`", words::scope_named)?;
+                let scope = self.word("`block`, `device` or `system`", words::scope_named)?;
                 Ok(Some(Sync { order, scope }))
             }
             _ => Ok(None),
@@ -381,7 +381,7 @@ impl<'t> Parser<'t> {
     }
 
     pub(super) fn base(&mut self, scope: &Scope<'t>) -> Result<Base> {
-        const WANTED: &str = "a buffer, workgroup variable, constant table or `$local`";
+        const WANTED: &str = "a buffer, shared variable, constant table or `$local`";
         let start = self.cursor;
         if self.cursor.eat("$") {
             let name = self.local_name()?;

@@ -128,7 +128,7 @@ fn bodies(kernel: &Kernel) -> impl Iterator<Item = &Body> {
 }
 
 fn is_barrier(inst: &Inst) -> bool {
-    inst.meets(Meeting::Workgroup)
+    inst.meets(Meeting::Block)
 }
 
 fn is_subgroup(inst: &Inst) -> bool {

@@ -92,7 +92,7 @@ impl Generator<'_, '_> {
         Ok(false)
     }
 
-    /// A condition; the same for all lanes of a work-group, if `uniform` is wished.
+    /// A condition; the same for all lanes of a block, if `uniform` is wished.
     fn condition(&mut self, k: &mut KernelBuilder, uniform: bool) -> Result<Value> {
         // Something known, compared: constants alone would make most branches the same for all lanes.
         let known: Vec<(Value, Scalar)> = self

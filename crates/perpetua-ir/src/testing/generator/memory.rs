@@ -237,7 +237,7 @@ impl Generator<'_, '_> {
             order: self.choices.pick(&orders).copied().unwrap_or(MemOrder::Relaxed),
             scope: *self
                 .choices
-                .pick(&[Scope::Device, Scope::System, Scope::Workgroup])
+                .pick(&[Scope::Device, Scope::System, Scope::Block])
                 .unwrap_or(&Scope::Device),
         }
     }
@@ -264,7 +264,7 @@ impl Generator<'_, '_> {
         let sync = self.order();
         // The order between groups is not fixed, so the scope must reach them all.
         let sync = match sync.scope {
-            Scope::Workgroup => Sync::RELAXED,
+            Scope::Block => Sync::RELAXED,
             _ => sync,
         };
         self.emit(k, Op::Atomic(op, Place::element(base, at), v, sync))?;

@@ -1,5 +1,5 @@
 //! Makes a kernel from a tape of decisions. The kernel as a whole here; operands and operators in `value`,
-//! statements with blocks in `control`, memory in `memory`, workgroup memory in `workgroup`, device functions in
+//! statements with blocks in `control`, memory in `memory`, shared memory in `shared`, device functions in
 //! `function`.
 //!
 //! A kernel has two parts. In the first one control flow is mostly uniform and barriers are possible; in the second
@@ -8,8 +8,8 @@
 mod control;
 mod function;
 mod memory;
+mod shared;
 mod value;
-mod workgroup;
 
 use std::sync::Arc;
 
@@ -135,7 +135,7 @@ struct Context {
     depth: usize,
     /// How often a statement here runs, at most.
     work: u64,
-    /// Workgroup variable that all lanes may read here, and its type.
+    /// Shared variable that all lanes may read here, and its type.
     tile: Option<(Base, usize)>,
 }
 
@@ -144,7 +144,7 @@ struct Context {
 struct Body {
     values: Vec<Known>,
     variables: Vec<Variable>,
-    /// By number of a value: whether it is the same for all lanes of a work-group.
+    /// By number of a value: whether it is the same for all lanes of a block.
     uniform: Vec<bool>,
     frames: Vec<Frame>,
     context: Context,
@@ -157,7 +157,7 @@ struct Body {
 /// Values that the kernel computes at its start.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// Index of the lane in its work-group.
+    /// Index of the lane in its block.
     lane: Value,
     /// Index of the lane in the whole launch.
     slot: Value,
@@ -187,7 +187,7 @@ struct Generator<'c, 't> {
     memories: Vec<Memory>,
     /// For each parameter, the number of elements that its argument has.
     counts: Vec<usize>,
-    /// Workgroup variables: one element a lane.
+    /// Shared variables: one element a lane.
     tiles: Vec<(Base, Type)>,
     dynamic: Option<Base>,
     block: [u32; 3],
@@ -205,7 +205,7 @@ impl Generator<'_, '_> {
         for i in 0..self.choices.below(3) {
             self.function(k, i)?;
         }
-        if self.config.workgroup && self.choices.chance(1, 3) {
+        if self.config.shared && self.choices.chance(1, 3) {
             self.meeting_function(k)?;
         }
         self.body = Body::default();
@@ -213,7 +213,7 @@ impl Generator<'_, '_> {
         self.prelude(k)?;
         self.budget = self.config.statements;
         let mut ended = false;
-        if self.config.workgroup && self.choices.chance(2, 3) {
+        if self.config.shared && self.choices.chance(2, 3) {
             self.body.context.uniform = true;
             ended = self.statements(k, self.config.statements / 2)?;
         }

@@ -117,7 +117,7 @@ impl Generator<'_, '_> {
         self.choose_operand(k, ty, false)
     }
 
-    /// A value of a type that is the same for all lanes of a work-group.
+    /// A value of a type that is the same for all lanes of a block.
     pub(super) fn uniform_operand(&mut self, k: &mut KernelBuilder, ty: &Type) -> Result<Value> {
         self.choose_operand(k, ty, true)
     }

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use super::number::Integer;
 use super::probe::Space;
 
-/// Coordinates of a lane: three in the grid, or three in the work-group and three of the work-group.
+/// Coordinates of a lane: three in the grid, or three in the block and three of the block.
 pub(super) const AXES: usize = 6;
 
 /// A type of which something may be known: an integer's range, and its value. Constants of kernels may have any type;

@@ -13,18 +13,18 @@ use crate::kernel::element::Element;
 pub struct Position {
     /// Index in the grid.
     pub global: [usize; 3],
-    /// Index in the work-group; meaningless where the kernel asks for global indices only.
+    /// Index in the block; meaningless where the kernel asks for global indices only.
     pub thread: [usize; 3],
-    /// The work-group's index; meaningless likewise.
+    /// The block's index; meaningless likewise.
     pub block: [usize; 3],
 }
 
 /// A launch's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Lanes per work-group.
+    /// Lanes per block.
     pub block: [usize; 3],
-    /// Work-groups.
+    /// Blocks.
     pub grid: [usize; 3],
 }
 

@@ -221,7 +221,7 @@ impl<'a> Probe<'a> {
         Affine::of(Some(Form::coordinate(axis, 1)))
     }
 
-    /// The index in the grid, in a space of work-groups and lanes.
+    /// The index in the grid, in a space of blocks and lanes.
     pub fn global_of_group(&self, axis: usize) -> Affine<usize> {
         let form = i64::try_from(self.shape.block[axis])
             .ok()
@@ -229,22 +229,22 @@ impl<'a> Probe<'a> {
         Affine::of(form)
     }
 
-    /// The lane's index in its work-group.
+    /// The lane's index in its block.
     pub fn thread(&self, axis: usize) -> Affine<usize> {
         Affine::of(Some(Form::coordinate(axis, 1)))
     }
 
-    /// The work-group's index.
+    /// The block's index.
     pub fn block(&self, axis: usize) -> Affine<usize> {
         Affine::of(Some(Form::coordinate(axis + 3, 1)))
     }
 
-    /// Lanes per work-group.
+    /// Lanes per block.
     pub fn block_dim(&self, axis: usize) -> Affine<usize> {
         self.uniform(self.shape.block[axis])
     }
 
-    /// Work-groups.
+    /// Blocks.
     pub fn grid_dim(&self, axis: usize) -> Affine<usize> {
         self.uniform(self.shape.grid[axis])
     }

@@ -50,7 +50,7 @@ pub unsafe trait Program: Sized + 'static {
     const NAME: &'static str;
     /// The source file.
     const FILE: &'static str;
-    /// Whether the body asks for indices in the grid only, so that work-groups need not be told apart.
+    /// Whether the body asks for indices in the grid only, so that blocks need not be told apart.
     const MERGED: bool;
     /// Whether there is a probe.
     const FAST: bool;

@@ -32,7 +32,7 @@ pub(super) struct Args {
     /// Cells that a lane does: 1 or 4, of cubes 8, 16 and 32 too (the default depends on the size)
     #[arg(long)]
     cells_per_lane: Option<u32>,
-    /// Lanes of a work-group in x, y and z
+    /// Lanes of a block in x, y and z
     #[arg(long, value_delimiter = ',', num_args = 1..=3)]
     block: Vec<u32>,
     /// Steps in the longest graph, up to 1024

@@ -140,9 +140,9 @@ pub(super) fn cut(device: &Device, model: &Model, tuning: TileTuning) -> Result<
         };
         let side = f64::from(room * (64 - 8) * (largest.high() - 8)).sqrt() as u32;
         let tiles = if tuning == TileTuning::default() {
-            "work-groups"
+            "blocks"
         } else {
-            "work-groups of the shape asked for"
+            "blocks of the shape asked for"
         };
         range(
             "the grid",

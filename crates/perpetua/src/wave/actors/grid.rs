@@ -323,7 +323,7 @@ impl DeviceTiles {
         // SAFETY: `Cut` makes cells, board and fields as long as the kernel's indices reach: a patch exists only inside the grid,
         // fields and profile are read only inside it, private cells are `count * strips * 64 * rows`, the log, the rings and the
         // drives are indexed through masks of their lengths, slots are below 256, sources below `SOURCES` (`WaveActors`), whose
-        // amounts of a round lie below 64. Work-groups have at most 16 strips, the number for which edges have room. Divisors
+        // amounts of a round lie below 64. Blocks have at most 16 strips, the number for which edges have room. Divisors
         // are constants and `across`, which is not 0.
         let kernel = unsafe { kernel.with_block_size(32, cut.strips, 1).unchecked() };
         let kernel = device.kernel(&kernel)?;
@@ -465,7 +465,7 @@ impl Engine for DeviceTiles {
     fn form(&self) -> String {
         let cut = self.tiles.cut;
         format!(
-            "tile actors: {} resident work-groups, 64 x {} cells with halos of {}",
+            "tile actors: {} resident blocks, 64 x {} cells with halos of {}",
             cut.count(),
             cut.high(),
             cut.span

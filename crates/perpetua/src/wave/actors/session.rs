@@ -26,7 +26,7 @@ pub struct WaveActors {
 }
 
 impl WaveActors {
-    /// Puts the tiles of `model`, at rest, on a device: on CUDA as resident work-groups, on the CPU as threads.
+    /// Puts the tiles of `model`, at rest, on a device: on CUDA as resident blocks, on the CPU as threads.
     ///
     /// # Errors
     /// What is wrong with the model; what tile actors cannot do: volumes, more than four sources, sources that overlap, grids

@@ -1,5 +1,5 @@
 //! Several steps in the plane in one launch (blocking in time; M. Wolf, M. Lam, PLDI 1991; with overlapping tiles as
-//! J. Holewinski, L.-N. Pouchet, P. Sadayappan, ICS 2012): a work-group keeps a tile in registers and steps it, while what
+//! J. Holewinski, L.-N. Pouchet, P. Sadayappan, ICS 2012): a block keeps a tile in registers and steps it, while what
 //! it knows shrinks by a cell a step from the tile's edge inwards. What is left it writes, to buffers of their own, for
 //! its neighbours read the old field. For one medium, without probes; the same numbers to the bit as a step a launch.
 //!
@@ -42,7 +42,7 @@ fn inwards(at: i32, cells: i32, stride: i32) -> i32 {
     }
 }
 
-/// A kernel that does `STEPS` steps in the plane, one medium, in work-groups of 64 x 8 lanes: a tile as wide as 64 cells and
+/// A kernel that does `STEPS` steps in the plane, one medium, in blocks of 64 x 8 lanes: a tile as wide as 64 cells and
 /// as high as 8 times the rows of a lane, of which all but `STEPS` cells on each side are written.
 macro_rules! tiles {
     (
@@ -76,7 +76,7 @@ macro_rules! tiles {
             to_y: u32,
         ) {
             // The tile's field, of odd steps and of even ones.
-            let tile = workgroup_array::<[f32; $both]>();
+            let tile = shared_array::<[f32; $both]>();
             let w = width as usize;
             let (right, bottom) = (width as i32 - 1, height as i32 - 1);
             let lane_x = local_id_x() as u32 & 63;

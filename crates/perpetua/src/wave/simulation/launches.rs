@@ -84,7 +84,7 @@ impl Blocked {
         let kernel = if on_gpu {
             // SAFETY: as in `Simulation::launcher`; the second pair of buffers is as long as the first, cells are clamped into
             // the grid before they are loaded and stored only where they lie in it, and the tile's indices are sums of numbers
-            // whose greatest is below its length: the launch is of work-groups of 64 x 8 lanes.
+            // whose greatest is below its length: the launch is of blocks of 64 x 8 lanes.
             unsafe { kernel.unchecked() }
         } else {
             kernel

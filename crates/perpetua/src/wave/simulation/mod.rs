@@ -29,7 +29,7 @@ pub enum Storage {
 pub struct Tuning {
     /// Cells that a lane does: 1 or, where one medium fills the grid, 4 in the plane, and 4, 8, 16 or 32 in space.
     pub cells_per_lane: Option<u32>,
-    /// Lanes of a work-group in x, y and z.
+    /// Lanes of a block in x, y and z.
     pub block: Option<[u32; 3]>,
     /// Steps in the longest graph.
     pub graph: Option<u64>,

@@ -21,9 +21,9 @@ pub(super) struct Grid {
     pub(super) halo: u32,
     pub(super) edge: Edge,
     pub(super) deep: bool,
-    /// Cells per work-group, where neighbours are read from workgroup memory.
+    /// Cells per block, where neighbours are read from shared memory.
     pub(super) tile: Option<[u32; 3]>,
-    /// The lane's index in its work-group along each axis, `u32`, with the halo added.
+    /// The lane's index in its block along each axis, `u32`, with the halo added.
     pub(super) inner: [Value; 3],
     /// The copies that the body reads, by buffer.
     pub(super) copies: HashMap<u32, Base>,
@@ -120,7 +120,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The workgroup copy of a grid: of a buffer that is only read, where tiles are copied.
+    /// The shared copy of a grid: of a buffer that is only read, where tiles are copied.
     fn copy_of(&mut self, src: &Src) -> Option<Base> {
         let Src::Place(Place {
             base: Base::Buffer(buffer),

@@ -1,4 +1,4 @@
-//! The language's own functions: indices, barriers, subgroups, workgroup memory, atomics.
+//! The language's own functions: indices, barriers, subgroups, shared memory, atomics.
 
 use perpetua_syntax::Intrinsic;
 
@@ -49,7 +49,7 @@ impl Emitter<'_> {
                 [index, length] => self.check_index(index, length, line),
                 _ => Err(self.error(line, "`check_index` lacks its index", "")),
             },
-            I::WorkgroupArray | I::WorkgroupSlice => self.workgroup(what, e),
+            I::SharedArray | I::SharedSlice => self.shared(what, e),
             _ if what.group() == perpetua_syntax::IntrinsicGroup::Atomic => {
                 self.atomic(what, args, sync, line)
             }
@@ -117,7 +117,7 @@ impl Emitter<'_> {
         self.binary(BinaryOp::Add, start, thread, line)
     }
 
-    /// The lane's index in its work-group, all dimensions counted, as `u32`.
+    /// The lane's index in its block, all dimensions counted, as `u32`.
     pub(super) fn linear_thread(&mut self, line: u32) -> Result<Value> {
         let mut linear = self.k.builtin(Builtin::ThreadIdx(Axis::Z));
         for axis in [Axis::Y, Axis::X] {
@@ -129,11 +129,11 @@ impl Emitter<'_> {
         Ok(linear)
     }
 
-    fn workgroup(&mut self, what: Intrinsic, e: &Expr) -> Result<Val> {
+    fn shared(&mut self, what: Intrinsic, e: &Expr) -> Result<Val> {
         let line = e.line;
         let target = match self.ty(&e.ty) {
             Ty::Ref(_, target) => target,
-            _ => return Err(self.error(line, "workgroup memory has no type", "")),
+            _ => return Err(self.error(line, "shared memory has no type", "")),
         };
         let whole = |base| {
             Val::Ref(Src::Place(Place {
@@ -142,13 +142,13 @@ impl Emitter<'_> {
             }))
         };
         match (&*target, what) {
-            (Ty::Slice(element), Intrinsic::WorkgroupSlice) => {
+            (Ty::Slice(element), Intrinsic::SharedSlice) => {
                 let element = self.ir_type(element, line)?;
                 match &self.dynamic {
                     Some((declared, base)) if *declared == element => Ok(whole(*base)),
                     Some((declared, _)) => Err(self.error(
                         line,
-                        format!("the dynamic workgroup memory is used as `{element}` and as `{declared}`"),
+                        format!("the dynamic shared memory is used as `{element}` and as `{declared}`"),
                         "use one element type, and `to_bits` and `from_bits`",
                     )),
                     None => {
@@ -176,7 +176,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A name that no workgroup variable has.
+    /// A name that no shared variable has.
     fn shared_name(&mut self, name: &str) -> String {
         let stem = super::types::identifier(name);
         let mut free = stem.clone();
@@ -199,7 +199,7 @@ impl Emitter<'_> {
                 return Err(self.error(
                     line,
                     format!("`{}` works on memory that only one lane sees", what.name()),
-                    "use a buffer parameter or a workgroup array",
+                    "use a buffer parameter or a shared array",
                 ));
             }
         };

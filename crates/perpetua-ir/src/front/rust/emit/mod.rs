@@ -92,10 +92,10 @@ struct Emitter<'p> {
     names: HashSet<String>,
     /// Instances whose code is being emitted.
     active: Vec<InstanceKey>,
-    /// Workgroup variables by the call that declares them.
+    /// Shared variables by the call that declares them.
     shared: HashMap<(InstanceKey, usize), Base>,
     dynamic: Option<(Type, Base)>,
-    /// The local that the expression being emitted becomes: names workgroup variables.
+    /// The local that the expression being emitted becomes: names shared variables.
     declared: Option<String>,
     grid: Option<Grid>,
     /// Expressions that are open.

@@ -1,4 +1,4 @@
-//! From a stencil function to a kernel over a grid: one lane a cell, with the copy to workgroup memory where a tile
+//! From a stencil function to a kernel over a grid: one lane a cell, with the copy to shared memory where a tile
 //! is asked for.
 //!
 //! With a tile the body is emitted first, into a block of its own, to learn which grids it reads neighbours of; the
@@ -15,7 +15,7 @@ use crate::front::rust::stencil::{Edge, StencilConfig};
 use crate::ir::{self, Axis, Base, Builtin, DeviceOp, Inst, ParamKind, Place, Scalar, Step, Type, Value};
 use crate::ops::BinaryOp;
 
-/// Lanes that a work-group may have on every target.
+/// Lanes that a block may have on every target.
 const MAX_LANES: u64 = 1024;
 
 impl Emitter<'_> {
@@ -30,7 +30,7 @@ impl Emitter<'_> {
                 return Err(self.error(
                     line,
                     format!("a tile of {} x {} x {} cells", tile[0], tile[1], tile[2]),
-                    format!("a work-group has 1 to {MAX_LANES} lanes"),
+                    format!("a block has 1 to {MAX_LANES} lanes"),
                 ));
             }
         }
@@ -188,7 +188,7 @@ impl Emitter<'_> {
         self.typed(line, done)
     }
 
-    /// The lane's number in a work-group of this size.
+    /// The lane's number in a block of this size.
     fn lane_of(&mut self, size: [u32; 3], line: u32) -> Result<Value> {
         let mut lane = None;
         for (axis, n) in Axis::ALL.into_iter().zip(size).rev() {

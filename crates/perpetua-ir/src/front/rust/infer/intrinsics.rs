@@ -22,7 +22,7 @@ fn sync_of(memory: Option<MemoryArgs>) -> Sync {
             MemoryOrder::SeqCst => MemOrder::SeqCst,
         },
         scope: match m.scope {
-            MemoryScope::Workgroup => Scope::Workgroup,
+            MemoryScope::Block => Scope::Block,
             MemoryScope::Device => Scope::Device,
             MemoryScope::System => Scope::System,
         },
@@ -59,7 +59,7 @@ impl Checker<'_> {
         let (ty, args) = match intrinsic.group() {
             IntrinsicGroup::CudaIndex => (Ty::I32, Vec::new()),
             IntrinsicGroup::Index => (Ty::USIZE, Vec::new()),
-            IntrinsicGroup::Workgroup => {
+            IntrinsicGroup::Shared => {
                 self.collective = true;
                 let [GenericArg::Type(ty)] = generics else {
                     return Err(self.error(
@@ -70,7 +70,7 @@ impl Checker<'_> {
                 };
                 let ty = self.ty(ty, line)?;
                 let target = match (intrinsic, &ty) {
-                    (Intrinsic::WorkgroupSlice, _) => Ty::Slice(Rc::new(ty)),
+                    (Intrinsic::SharedSlice, _) => Ty::Slice(Rc::new(ty)),
                     (_, Ty::Array(..)) => ty,
                     _ => {
                         let shown = self.show(&ty);
@@ -111,8 +111,8 @@ impl Checker<'_> {
         let row = op.row();
         // Lanes meet where control flow is seen as a whole, and faults are caught by the code whose lane it is: neither is
         // known in a device function.
-        self.collective |= matches!(row.meeting, Meeting::Subgroup | Meeting::Workgroup)
-            || row.stands == Stands::BehindBlock;
+        self.collective |=
+            matches!(row.meeting, Meeting::Subgroup | Meeting::Block) || row.stands == Stands::BehindBlock;
         let mut checked = Vec::with_capacity(args.len());
         for (arg, (takes, _)) in args.iter().zip(row.operands) {
             checked.push(match takes {

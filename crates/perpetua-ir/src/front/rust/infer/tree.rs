@@ -56,7 +56,7 @@ pub(crate) struct Checked {
     pub(crate) types: Unifier,
     /// Whether a `return` stands anywhere but at the body's end.
     pub(crate) early_return: bool,
-    /// Whether it synchronises, talks to its subgroup, or declares workgroup memory: then it is inlined.
+    /// Whether it synchronises, talks to its subgroup, or declares shared memory: then it is inlined.
     pub(crate) collective: bool,
     /// Whether it looks at a third dimension of a grid.
     pub(crate) deep: bool,

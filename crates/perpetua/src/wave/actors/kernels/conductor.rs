@@ -1,4 +1,4 @@
-//! The conductor of the tiles, a work-group more: it takes orders from the host's ring into the log that
+//! The conductor of the tiles, a block more: it takes orders from the host's ring into the log that
 //! all tiles read, adds steps of its own while they run freely, and tells the host how far all of them are.
 //!
 //! A vector of four words moves at once and carries the number of what it belongs to, so relaxed accesses do: the argument
@@ -108,8 +108,8 @@ fn read_orders(
             Scope::System,
         );
         // Acquire: pairs with the Release of who takes orders off, whose places are written to again.
-        let taken = atomic_load_explicit(&desk[TAKEN], Ordering::Acquire, Scope::Workgroup);
-        let ends = atomic_load_explicit(&desk[LEAVES], Ordering::Relaxed, Scope::Workgroup);
+        let taken = atomic_load_explicit(&desk[TAKEN], Ordering::Acquire, Scope::Block);
+        let ends = atomic_load_explicit(&desk[LEAVES], Ordering::Relaxed, Scope::Block);
         converge();
         let came = subgroup_ballot(mine.w == number + which + 1);
         let free = 16 - (number - subgroup_shuffle(taken, 0));
@@ -132,7 +132,7 @@ fn read_orders(
             converge();
             number += whole;
             if lane == 0 {
-                atomic_store_explicit(&mut desk[READ], number, Ordering::Release, Scope::Workgroup);
+                atomic_store_explicit(&mut desk[READ], number, Ordering::Release, Scope::Block);
             }
         } else {
             idle += 1;
@@ -169,8 +169,8 @@ fn write_log(
     while stays {
         converge();
         // Acquire: pairs with the Release behind the orders' words.
-        let there = atomic_load_explicit(&desk[READ], Ordering::Acquire, Scope::Workgroup);
-        let through = atomic_load_explicit(&desk[DONE], Ordering::Relaxed, Scope::Workgroup);
+        let there = atomic_load_explicit(&desk[READ], Ordering::Acquire, Scope::Block);
+        let through = atomic_load_explicit(&desk[DONE], Ordering::Relaxed, Scope::Block);
         converge();
         // The lanes must not go different ways.
         let read = subgroup_shuffle(there, 0);
@@ -229,7 +229,7 @@ fn write_log(
             number += waiting;
             if lane == 0 {
                 // Release: their words have been read.
-                atomic_store_explicit(&mut desk[TAKEN], number, Ordering::Release, Scope::Workgroup);
+                atomic_store_explicit(&mut desk[TAKEN], number, Ordering::Release, Scope::Block);
             }
         } else if room && number != read {
             let at = (number & 15) * 12;
@@ -275,7 +275,7 @@ fn write_log(
             converge();
             if lane == 0 {
                 // Release: its words have been read.
-                atomic_store_explicit(&mut desk[TAKEN], number, Ordering::Release, Scope::Workgroup);
+                atomic_store_explicit(&mut desk[TAKEN], number, Ordering::Release, Scope::Block);
             }
         } else if room && target != steps && entry - done <= ahead {
             let turns = chunk.min(target - steps);
@@ -299,11 +299,11 @@ fn write_log(
     }
     converge();
     if lane == 0 {
-        atomic_store_explicit(&mut desk[ENTRIES], entry, Ordering::Relaxed, Scope::Workgroup);
-        atomic_store_explicit(&mut desk[STEPS], steps, Ordering::Relaxed, Scope::Workgroup);
-        atomic_store_explicit(&mut desk[ORDERS], number, Ordering::Relaxed, Scope::Workgroup);
+        atomic_store_explicit(&mut desk[ENTRIES], entry, Ordering::Relaxed, Scope::Block);
+        atomic_store_explicit(&mut desk[STEPS], steps, Ordering::Relaxed, Scope::Block);
+        atomic_store_explicit(&mut desk[ORDERS], number, Ordering::Relaxed, Scope::Block);
         // Release: pairs with the Acquire of who watches.
-        atomic_store_explicit(&mut desk[LEAVES], 1, Ordering::Release, Scope::Workgroup);
+        atomic_store_explicit(&mut desk[LEAVES], 1, Ordering::Release, Scope::Block);
     }
 }
 
@@ -332,7 +332,7 @@ fn watch(
             Ordering::Relaxed,
             Scope::Device,
         );
-        let ends = atomic_load_explicit(&desk[LEAVES], Ordering::Acquire, Scope::Workgroup);
+        let ends = atomic_load_explicit(&desk[LEAVES], Ordering::Acquire, Scope::Block);
         let expected = count * ((entry - first_entry) / (log_mask + 1) + 1);
         converge();
         let all = subgroup_ballot(through == expected);
@@ -352,7 +352,7 @@ fn watch(
                     w: 1,
                 };
                 atomic_store_explicit(&mut reports[0], report, Ordering::Relaxed, Scope::System);
-                atomic_store_explicit(&mut desk[DONE], done, Ordering::Relaxed, Scope::Workgroup);
+                atomic_store_explicit(&mut desk[DONE], done, Ordering::Relaxed, Scope::Block);
             }
         } else {
             idle += 1;
@@ -362,16 +362,16 @@ fn watch(
         }
         // All that is known then was told before.
         if subgroup_shuffle(ends, 0) == 1
-            && atomic_load_explicit(&desk[ENTRIES], Ordering::Relaxed, Scope::Workgroup) == done
+            && atomic_load_explicit(&desk[ENTRIES], Ordering::Relaxed, Scope::Block) == done
         {
             stays = false;
         }
     }
     if lane == 0 {
         let left = U32x4 {
-            x: atomic_load_explicit(&desk[ENTRIES], Ordering::Relaxed, Scope::Workgroup),
-            y: atomic_load_explicit(&desk[STEPS], Ordering::Relaxed, Scope::Workgroup),
-            z: atomic_load_explicit(&desk[ORDERS], Ordering::Relaxed, Scope::Workgroup),
+            x: atomic_load_explicit(&desk[ENTRIES], Ordering::Relaxed, Scope::Block),
+            y: atomic_load_explicit(&desk[STEPS], Ordering::Relaxed, Scope::Block),
+            z: atomic_load_explicit(&desk[ORDERS], Ordering::Relaxed, Scope::Block),
             w: 1,
         };
         atomic_store_explicit(&mut reports[1], left, Ordering::Relaxed, Scope::System);

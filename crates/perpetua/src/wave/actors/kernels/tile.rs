@@ -1,8 +1,8 @@
-//! A tile of the grid as an actor: a work-group that holds its part of the field in registers and works through a log of
+//! A tile of the grid as an actor: a block that holds its part of the field in registers and works through a log of
 //! orders, which `conductor` brings.
 //!
 //! A subgroup is a strip 64 cells wide and as high as a lane has rows; a lane holds two cells of each row, a *patch*. Neighbours
-//! beside come by shuffles, those above and below through workgroup memory. A tile knows `span` cells more than it owns on
+//! beside come by shuffles, those above and below through shared memory. A tile knows `span` cells more than it owns on
 //! each side; each step what it knows shrinks by one, and after `span` steps it gets its halo anew from those who own it:
 //! patches lie on a board, twice, each of its vectors with the number of the exchange as its tag. A tile that sends exchange
 //! n + 2 has received n + 1 from all its neighbours, who by then had taken n: so two of each are enough.
@@ -118,13 +118,13 @@ macro_rules! tiles {
             patience: u32,
         ) {
             // The first and the last row of each strip, of odd steps and of even ones; its cells of even columns, then of odd.
-            let edges = workgroup_array::<[f32; 4096]>();
+            let edges = shared_array::<[f32; 4096]>();
             // Stiffnesses of 256 slots, then what is kept in each.
-            let table = workgroup_array::<[f32; 512]>();
+            let table = shared_array::<[f32; 512]>();
             // What sources add in the steps of a round: two rounds of 8 steps, of 8 numbers each: nothing, then 4 sources.
-            let drives = workgroup_array::<[f32; 128]>();
+            let drives = shared_array::<[f32; 128]>();
             // Sixteen orders, and how many came, of even looks and of odd ones.
-            let desk = workgroup_array::<[u32; 208]>();
+            let desk = shared_array::<[u32; 208]>();
             let lane = local_id_x() as u32 & 31;
             let strip = local_id_y() as u32 & 15;
             let strips = block_dim_y() as u32;

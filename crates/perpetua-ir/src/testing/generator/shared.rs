@@ -1,17 +1,17 @@
-//! Workgroup memory between barriers, and subgroup operations: patterns whose result does not depend on the order in
+//! Shared memory between barriers, and subgroup operations: patterns whose result does not depend on the order in
 //! which lanes run, nor on how they are grouped.
 
 use super::{Generator, Result, lanes};
 use crate::ir::*;
 use crate::ops::BinaryOp;
 
-/// Most workgroup memory of a generated kernel, in bytes: WGSL's default limit is 16 KiB.
+/// Most shared memory of a generated kernel, in bytes: WGSL's default limit is 16 KiB.
 const MOST_BYTES: u32 = 12 << 10;
 
 impl Generator<'_, '_> {
-    /// Lanes write to workgroup memory, meet, read what others wrote, and meet again.
+    /// Lanes write to shared memory, meet, read what others wrote, and meet again.
     pub(super) fn exchange(&mut self, k: &mut KernelBuilder) -> Result<()> {
-        if self.config.dynamic_workgroup && self.choices.chance(1, 6) {
+        if self.config.dynamic_shared && self.choices.chance(1, 6) {
             let base = match self.dynamic {
                 Some(base) => base,
                 None => k.dynamic_shared("dynamic", Type::U32),
@@ -60,14 +60,14 @@ impl Generator<'_, '_> {
         k.effect(DeviceOp::Barrier.into())
     }
 
-    /// Reads a workgroup variable that nobody writes before the next barrier.
+    /// Reads a shared variable that nobody writes before the next barrier.
     pub(super) fn read_tile(&mut self, k: &mut KernelBuilder, base: Base, lanes: usize) -> Result<()> {
         let at = self.index(k, lanes)?;
         self.define(k, Op::Load(Place::element(base, at), None))?;
         Ok(())
     }
 
-    /// Lanes change workgroup memory by atomics that commute, between barriers.
+    /// Lanes change shared memory by atomics that commute, between barriers.
     pub(super) fn tally(&mut self, k: &mut KernelBuilder) -> Result<()> {
         let Some(entry) = self.body.entry else {
             return Ok(());
@@ -113,7 +113,7 @@ impl Generator<'_, '_> {
         let at = self.emit(k, Op::Binary(BinaryOp::And, at, three))?;
         let sync = Sync {
             order: MemOrder::Relaxed,
-            scope: Scope::Workgroup,
+            scope: Scope::Block,
         };
         self.emit(k, Op::Atomic(op, Place::element(base, at), v, sync))?;
         let then = k.close_block();
