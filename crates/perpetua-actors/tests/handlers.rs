@@ -281,7 +281,7 @@ fn resident_kernels_are_cuda_c_too() {
             "__nanosleep(500u);",
             "__syncwarp();",
             "ld.relaxed.sys.b128",
-            "catch_fault(",
+            "catch_fault_(",
         ] {
             assert!(text.contains(part), "no {part} in {text}");
         }

@@ -209,7 +209,7 @@ impl Target {
 pub struct Source {
     /// The program.
     pub text: String,
-    /// Name of the entry point in it.
+    /// Name of the entry point in it: the kernel's, perhaps changed so that it is clear of the language's words.
     pub entry: String,
     /// Where it can fault: the index is the number that a device reports, less the launch's site base.
     pub faults: Vec<FaultSite>,

@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[cfg(feature = "testing")]
+mod names;
+#[cfg(feature = "testing")]
 mod numbers;
 mod operators;
 #[cfg(feature = "testing")]
@@ -124,7 +126,7 @@ fn naga_and_tint(subject: &str, text: &str) {
         .required(subject)
         .unwrap_or_else(|e| panic!("{e}\n{text}"));
     let wide = ["i64", "u64", "f64"];
-    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     if words.any(|w| wide.contains(&w)) {
         eprintln!("ignored: tint has no 64-bit types ({subject})");
         return;
@@ -145,6 +147,32 @@ fn wgsl() {
     goldens(&wgsl_targets(), "wgsl", "wgsl", |subject, _, text| {
         naga_and_tint(subject, text)
     });
+}
+
+/// naga looks at a function's last statement alone, and takes no loop for one that never ends.
+#[test]
+fn wgsl_functions_end_in_a_return() {
+    let switch = "switch %0 { default { return %1 } }";
+    let endless = "loop { if %2 { return %1 } else { return %0 } }";
+    let branches = "if %2 { loop { return %1 } } else { return %0 }";
+    let [_, naga] = wgsl_targets();
+    for body in [switch, endless, branches] {
+        let text = format!(
+            "fn f(x: u64, y: u64) -> u64 {{
+              %2: bool = lt %0, %1
+              {body}
+            }}
+            kernel k(out: buffer<u64, read_write>, x: u64) {{
+              %0: u64 = param x
+              %1: u64 = call f(%0, %0)
+              %2: u32 = const 0
+              store out[%2], %1
+            }}"
+        );
+        let kernel = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let source = render(&verified(kernel), &naga).unwrap();
+        naga_and_tint(body, &source.text);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use perpetua_vendor_tools::msl::{LaneOrder, MslLaunch};
 /// Kernels of each kind.
 const COUNT: u64 = 100;
 
-fn make(config: &Config, seed: u64) -> Case {
+pub(crate) fn make(config: &Config, seed: u64) -> Case {
     let tape = tape(seed, config.statements * 30);
     generate(config, &mut Choices::new(&tape)).unwrap()
 }
@@ -201,4 +201,28 @@ fn difference(case: &Case, order: LaneOrder) -> Option<String> {
     let wrong = mismatches(&case.kernel, &expected, &found, 5);
     let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
     (!wrong.is_empty()).then(|| wrong.join("\n"))
+}
+
+/// Kernels whose functions once ended in a choice that WGSL did not see to be one.
+#[test]
+fn wgsl_sees_every_return() {
+    let integers = Config {
+        floats: false,
+        ..Config::default()
+    };
+    let wide = Config {
+        int64: true,
+        ..integers.clone()
+    };
+    let lone = Config {
+        faults: true,
+        lanes: 1,
+        ..integers
+    };
+    let [_, naga] = wgsl_targets();
+    for (config, seed) in [(lone, 10_000_156), (wide, 3_000_369)] {
+        let case = make(&config, seed);
+        let source = render(&verified(case.kernel.clone()), &wgsl(&case, &naga)).unwrap();
+        naga_and_tint(&format!("seed {seed}"), &source.text);
+    }
 }

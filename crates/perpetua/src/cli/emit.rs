@@ -39,7 +39,7 @@ pub(super) struct Args {
 enum Form {
     /// PTX, as the CUDA driver takes it
     Ptx,
-    /// CUDA C++
+    /// CUDA C++; as in WGSL and MSL, names end in an underscore, that of the kernel too
     Cuda,
     /// WGSL, for wgpu
     Wgsl,

@@ -47,7 +47,8 @@ pub(crate) fn type_name(names: &dyn CNames, m: &Module<'_>, ty: &Type) -> String
             let fields: String = s
                 .fields
                 .iter()
-                .map(|f| format!("    {} {};\n", type_name(names, m, &f.ty), m.field(&f.name)))
+                .zip(m.fields(s))
+                .map(|(f, name)| format!("    {} {name};\n", type_name(names, m, &f.ty)))
                 .collect();
             let natural = s.fields.iter().map(|f| f.ty.align()).max().unwrap_or(1);
             let align = if s.align > natural {
@@ -452,10 +453,7 @@ pub(crate) fn compose(names: &dyn CNames, m: &Module<'_>, ty: &Type, parts: &[Ex
 pub(crate) fn component(m: &Module<'_>, ty: &Type, flat: bool, i: u32) -> String {
     match ty {
         Type::Vector(..) => format!(".{}", COMPONENTS.get(i as usize).copied().unwrap_or("x")),
-        Type::Struct(s) => s
-            .fields
-            .get(i as usize)
-            .map_or(String::new(), |f| format!(".{}", m.field(&f.name))),
+        Type::Struct(s) => m.field(s, i),
         _ if flat => format!("[{i}]"),
         _ => format!(".at[{i}]"),
     }

@@ -12,7 +12,6 @@
 
 pub(super) mod c;
 mod c_dialect;
-mod cpp_words;
 mod dialect;
 mod effects;
 mod expr;
@@ -27,18 +26,18 @@ mod uses;
 mod writer;
 
 pub(super) use c_dialect::CDialect;
-pub(super) use cpp_words::CPP;
 pub(super) use dialect::Dialect;
 pub(super) use effects::Needs;
 pub(super) use expr::{Bind, Expr};
 pub(super) use module::{COMPONENTS, Module, type_word};
+pub(super) use names::Names;
 pub(super) use writer::{Spot, SpotStep, Writer, array_levels};
 
 use std::sync::Arc;
 
 use super::RenderError;
 use crate::fault::FaultSite;
-use crate::ir::{Body, Effect, Inst, Kernel, Scalar, Type};
+use crate::ir::{Block, Body, Effect, Inst, Kernel, Scalar, Type};
 use crate::pass::checks::make_explicit;
 use crate::pass::{Operation, expand, expand_library, single_level};
 use crate::print::PrintSite;
@@ -96,7 +95,7 @@ pub(super) fn check_shared(kernel: &Kernel, limit: u32, target: &str) -> Result<
 /// Later passes may move statements: what a device reports is fixed before, in place of the line, which the site
 /// itself keeps.
 fn number_sites(kernel: &mut Kernel) {
-    fn number(block: &mut crate::ir::Block, next: &mut (u32, u32)) {
+    fn number(block: &mut Block, next: &mut (u32, u32)) {
         for stmt in &mut block.0 {
             let count = match &stmt.inst {
                 Inst::Do(Effect::Fault(..)) => Some(&mut next.0),
@@ -129,13 +128,28 @@ pub(super) fn body_text(
     let names = w.parameters(params);
     w.run();
     if let Some(ty) = result
-        && crate::pass::falls_through(&body.block)
+        && !ends_in_return(&body.block)
     {
         // Never reached, but the target cannot see that.
         let zero = d.zero(m, ty).text;
         w.write(&format!("return {zero};"));
     }
     (names, w.text())
+}
+
+/// Whether a compiler that looks at nothing but the last statement sees that `block` returns. naga does so, and takes no
+/// loop for one that never ends.
+fn ends_in_return(block: &Block) -> bool {
+    match block.0.last().map(|stmt| &stmt.inst) {
+        Some(Inst::Return(_)) => true,
+        Some(Inst::If(_, then, otherwise)) => ends_in_return(then) && ends_in_return(otherwise),
+        Some(Inst::Switch { cases, default, .. }) => cases
+            .iter()
+            .map(|(_, block)| block)
+            .chain([default])
+            .all(ends_in_return),
+        _ => false,
+    }
 }
 
 /// The bits of an integer or `bool` constant after Rust's `as`.
@@ -171,9 +185,12 @@ pub(super) fn wrapped(elements: &[String]) -> String {
     out
 }
 
+/// The name of the flag that says whether the lane has faulted.
+pub(super) const DEAD: &str = "dead";
+
 /// Marks the lane dead, if anybody asks.
-pub(super) fn mark_dead(w: &mut Writer<'_>, flag: &str) {
+pub(super) fn mark_dead(w: &mut Writer<'_>) {
     if w.m.entry_needs.dead {
-        w.write(&format!("{flag} = true;"));
+        w.write(&format!("{DEAD} = true;"));
     }
 }

@@ -9,7 +9,7 @@ use super::effects::{Effects, Needs};
 use super::names::Names;
 use super::writer::array_levels;
 use crate::back::RenderError;
-use crate::ir::{Base, DeviceOp, Effect, Inst, Kernel, Place, Type};
+use crate::ir::{Base, DeviceOp, Effect, Field, Inst, Kernel, Place, StructType, Type};
 
 /// A kernel being written.
 pub(crate) struct Module<'a> {
@@ -36,7 +36,8 @@ pub(crate) struct Module<'a> {
     pub(crate) target: String,
     /// Of each shared variable's array levels, how many every access steps through.
     pub(crate) shared_flat: Vec<u32>,
-    reserved: HashSet<&'static str>,
+    /// Before any name was given.
+    no_names: Names,
     state: RefCell<State>,
 }
 
@@ -45,6 +46,8 @@ struct State {
     global: Names,
     /// Names that some body gave to something of its own: later globals avoid them.
     local: HashSet<String>,
+    /// Names that some struct gave to a field.
+    fields: HashSet<String>,
     types: Vec<String>,
     type_names: HashMap<Type, String>,
     helpers: Vec<String>,
@@ -53,10 +56,9 @@ struct State {
 }
 
 impl<'a> Module<'a> {
-    pub(crate) fn new(prepared: &'a Prepared, target: String, reserved: &[&[&'static str]]) -> Module<'a> {
+    pub(crate) fn new(prepared: &'a Prepared, target: String, no_names: Names) -> Module<'a> {
         let kernel = &prepared.kernel;
-        let reserved: HashSet<&'static str> = reserved.iter().copied().flatten().copied().collect();
-        let mut names = Names::new(reserved.iter().copied());
+        let mut names = no_names.clone();
         let entry = names.give(&kernel.name);
         let params = kernel.params.iter().map(|p| names.give(&p.name)).collect();
         let shared = kernel.shared.iter().map(|s| names.give(&s.name)).collect();
@@ -78,7 +80,7 @@ impl<'a> Module<'a> {
             functions,
             target,
             shared_flat: shared_flat(kernel),
-            reserved,
+            no_names,
             state: RefCell::new(State {
                 global: names,
                 ..State::default()
@@ -86,16 +88,22 @@ impl<'a> Module<'a> {
         }
     }
 
-    /// The name of a struct's field: the source's, or `f0`, `f1`, … for tuples, clear of the target's words.
-    pub(crate) fn field(&self, name: &str) -> String {
-        if name.starts_with(|c: char| c.is_ascii_digit()) {
-            return format!("f{name}");
-        }
-        let mut name = name.trim_matches('_').replace("__", "_");
-        if name.is_empty() || self.reserved.contains(name.as_str()) {
-            name.push('_');
-        }
-        name
+    /// The names of a struct's fields: the source's, or `f0`, `f1`, … for tuples.
+    pub(crate) fn fields(&self, of: &StructType) -> Vec<String> {
+        let mut names = self.no_names.clone();
+        let give = |field: &Field| match field.name.starts_with(|c: char| c.is_ascii_digit()) {
+            true => names.give(&format!("f{}", field.name)),
+            false => names.give(&field.name),
+        };
+        let fields: Vec<String> = of.fields.iter().map(give).collect();
+        self.state.borrow_mut().fields.extend(fields.iter().cloned());
+        fields
+    }
+
+    /// What follows a struct to reach a field.
+    pub(crate) fn field(&self, of: &StructType, i: u32) -> String {
+        let fields = self.fields(of);
+        fields.get(i as usize).map_or(String::new(), |f| format!(".{f}"))
     }
 
     /// A name for the whole module.
@@ -183,6 +191,22 @@ impl<'a> Module<'a> {
             what: what.into(),
             target: self.target.clone(),
         });
+    }
+
+    /// The whole text, in its parts.
+    pub(crate) fn text(&self, parts: &[String]) -> String {
+        let text = parts.join("\n");
+        debug_assert_eq!(self.marked_by_chance(&text), None, "{text}");
+        text
+    }
+
+    /// A word that looks like a marked name and has not been given to anything.
+    fn marked_by_chance<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let state = self.state.borrow();
+        let given =
+            |word: &str| state.global.has(word) || state.local.contains(word) || state.fields.contains(word);
+        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.find(|word| self.no_names.are_like(word) && !given(word))
     }
 
     /// The first error noted.

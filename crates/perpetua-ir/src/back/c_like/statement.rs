@@ -209,7 +209,7 @@ impl<'m> Writer<'m> {
             return;
         }
         if cases.is_empty() {
-            return self.braced("if (true)", default);
+            return self.block(default);
         }
         self.reopen();
         let start = self.out.len();

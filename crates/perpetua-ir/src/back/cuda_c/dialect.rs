@@ -1,7 +1,7 @@
 //! CUDA C as a dialect: its names for types, operators and accesses.
 
 use super::super::c_like::c::{self, CNames};
-use super::super::c_like::{Bind, CDialect, Expr, Module, Spot, Writer};
+use super::super::c_like::{Bind, CDialect, DEAD, Expr, Module, Spot, Writer};
 use super::{atomics, is_bits, report, resident, subgroup};
 use crate::ir::{AtomicOp, Axis, Base, Builtin, DeviceOp, PrintPiece, Scalar, Sync, Type};
 use crate::ops::{BinaryOp, DeviceRow, Spelling, TernaryOp, UnaryOp};
@@ -12,12 +12,6 @@ pub(super) struct Cuda {
     pub(super) plain: bool,
     /// For each parameter, the name of its length.
     pub(super) lengths: Vec<String>,
-    pub(super) fault_record: String,
-    pub(super) site_base: String,
-    pub(super) print_ring: String,
-    pub(super) dead_name: String,
-    /// The number plus one of the site where the lane has faulted, in kernels that ask.
-    pub(super) caught_name: String,
 }
 
 impl Cuda {
@@ -29,11 +23,6 @@ impl Cuda {
                 .iter()
                 .map(|p| m.global_name(&format!("{p}_len")))
                 .collect(),
-            fault_record: m.global_name("fault_record"),
-            site_base: m.global_name("site_base"),
-            print_ring: m.global_name("print_ring"),
-            dead_name: m.global_name("dead"),
-            caught_name: m.global_name("caught"),
         }
     }
 
@@ -383,9 +372,9 @@ impl CDialect for Cuda {
                 subgroup::operation(self, w, op, s, value, rest.first())
             }
             (DeviceOp::Clock, _) => resident::clock(w.m),
-            (DeviceOp::CatchFault, _) => resident::catch_fault(self, w.m),
+            (DeviceOp::CatchFault, _) => resident::catch_fault(w.m),
             (DeviceOp::IsDead, _) if self.plain => c::literal(self, Scalar::Bool, 0),
-            (DeviceOp::IsDead, _) => Expr::whole(self.dead_name.clone()),
+            (DeviceOp::IsDead, _) => Expr::whole(DEAD),
             _ => return None,
         })
     }

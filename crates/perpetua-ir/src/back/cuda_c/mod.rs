@@ -3,6 +3,7 @@
 //! it.
 
 mod atomics;
+mod cpp_words;
 mod dialect;
 mod report;
 mod resident;
@@ -10,7 +11,7 @@ mod subgroup;
 mod words;
 
 use super::c_like::c::{base_of, declarator, literal, type_name};
-use super::c_like::{CPP, Module, Needs, body_text, check_shared, prepare};
+use super::c_like::{DEAD, Module, Names, Needs, body_text, check_shared, prepare};
 use super::{Capability, CudaAbi, RenderError, Source};
 use crate::ir::{Access, ConstTable, Kernel, ParamKind, Scalar, Type};
 use crate::verify::{Verified, require};
@@ -36,7 +37,12 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
     let prepared = prepare(verified, &|operation| native(operation, plain), !plain);
     let kernel = &prepared.kernel;
     let target = if plain { "plain CUDA C" } else { "CUDA C" };
-    let m = Module::new(&prepared, target.into(), &[CPP, words::CUDA]);
+    // Text for people keeps their names.
+    let names = match plain {
+        true => Names::bare(cpp_words::CPP.iter().chain(words::CUDA).copied()),
+        false => Names::marked(),
+    };
+    let m = Module::new(&prepared, target.into(), names);
     let d = Cuda::new(&m, plain);
 
     let mut functions = Vec::new();
@@ -80,7 +86,7 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
     parts.extend(functions);
     parts.push(entry);
     Ok(Source {
-        text: parts.join("\n"),
+        text: m.text(&parts),
         entry: m.entry.clone(),
         faults: prepared.faults,
         prints: if plain { Vec::new() } else { prepared.prints },
@@ -96,19 +102,19 @@ fn hidden(m: &Module<'_>, d: &Cuda, needs: &Needs) -> Vec<(String, String)> {
     }
     let mut add = |ty: &str, name: &str| out.push((format!("{ty} {name}"), name.to_owned()));
     if needs.dead {
-        add("bool&", &d.dead_name);
+        add("bool&", DEAD);
     }
     if needs.fault && m.catches {
-        add("unsigned int&", &d.caught_name);
+        add("unsigned int&", "caught");
     }
     if needs.fault {
-        add("unsigned int*", &d.fault_record);
+        add("unsigned int*", "fault_record");
     }
     if needs.fault || needs.print {
-        add("unsigned int", &d.site_base);
+        add("unsigned int", "site_base");
     }
     if needs.print {
-        add("unsigned int*", &d.print_ring);
+        add("unsigned int*", "print_ring");
     }
     out
 }
@@ -134,10 +140,10 @@ fn entry(m: &Module<'_>, d: &Cuda, body: &str) -> String {
         }
     }
     if !d.plain {
-        params.push(format!("unsigned int* {}", d.fault_record));
-        params.push(format!("unsigned int {}", d.site_base));
+        params.push("unsigned int* fault_record".to_owned());
+        params.push("unsigned int site_base".to_owned());
         if m.entry_needs.print {
-            params.push(format!("unsigned int* {}", d.print_ring));
+            params.push("unsigned int* print_ring".to_owned());
         }
     }
     let bounds = match m.kernel.block_size {
@@ -156,10 +162,10 @@ fn entry(m: &Module<'_>, d: &Cuda, body: &str) -> String {
         }
     }
     if m.entry_needs.dead && !d.plain {
-        start.push_str(&format!("    bool {} = false;\n", d.dead_name));
+        start.push_str(&format!("    bool {DEAD} = false;\n"));
     }
     if m.catches {
-        start.push_str(&format!("    unsigned int {} = 0u;\n", d.caught_name));
+        start.push_str("    unsigned int caught = 0u;\n");
     }
     format!(
         "extern \"C\" __global__ void {bounds}{}({})\n{{\n{start}{body}}}\n",

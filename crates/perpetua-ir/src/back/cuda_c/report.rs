@@ -55,13 +55,13 @@ pub(super) fn fault(d: &Cuda, w: &mut Writer<'_>, site: u32, operands: &[(Scalar
     let mut operands = operands.iter().map(|(s, e)| extended(d, *s, e));
     let first = operands.next().unwrap_or_else(|| zero.clone());
     let second = operands.next().unwrap_or(zero);
-    mark_dead(w, &d.dead_name);
+    mark_dead(w);
     if w.m.catches {
-        w.write(&format!("{} = {} + {}u;", d.caught_name, d.site_base, site + 1));
+        w.write(&format!("caught = site_base + {}u;", site + 1));
     }
     w.write(&format!(
-        "{name}({}, {} + {site}u, {}, {});",
-        d.fault_record, d.site_base, first.text, second.text
+        "{name}(fault_record, site_base + {site}u, {}, {});",
+        first.text, second.text
     ));
 }
 
@@ -114,17 +114,12 @@ pub(super) fn print(d: &Cuda, w: &mut Writer<'_>, site: u32, args: &[(Scalar, Ex
         .collect();
     let words = 1 + 2 * args.len();
     w.write(&format!(
-        "if (unsigned int* {record} = {begin}({}, {words}u)) {{",
-        d.print_ring
+        "if (unsigned int* {record} = {begin}(print_ring, {words}u)) {{"
     ));
     for line in values {
         w.write(&line);
     }
-    w.write(&format!(
-        "    {end}({record}, {} + {}u);\n}}",
-        d.site_base,
-        site + 1
-    ));
+    w.write(&format!("    {end}({record}, site_base + {}u);\n}}", site + 1));
 }
 
 /// Prints with CUDA's own `printf`.

@@ -1,7 +1,7 @@
 //! What kernels need that stay on a device: its clock, faults that are caught, four words that move at once. Must not know what
 //! they do with it.
 
-use super::super::c_like::{Expr, Module, Spot, Writer};
+use super::super::c_like::{DEAD, Expr, Module, Spot, Writer};
 use super::dialect::Cuda;
 
 /// The device's clock in nanoseconds.
@@ -15,7 +15,7 @@ pub(super) fn clock(m: &Module<'_>) -> Expr {
 }
 
 /// The number plus one of the site where the lane has faulted; the lane lives again.
-pub(super) fn catch_fault(d: &Cuda, m: &Module<'_>) -> Expr {
+pub(super) fn catch_fault(m: &Module<'_>) -> Expr {
     let dead = m.entry_needs.dead;
     let (param, line) = match dead {
         true => (", bool& dead", "    dead = false;\n"),
@@ -27,10 +27,10 @@ pub(super) fn catch_fault(d: &Cuda, m: &Module<'_>) -> Expr {
         )
     });
     let argument = match dead {
-        true => format!(", {}", d.dead_name),
+        true => format!(", {DEAD}"),
         false => String::new(),
     };
-    Expr::whole(format!("{name}({}{argument})", d.caught_name)).at_run_time()
+    Expr::whole(format!("{name}(caught{argument})")).at_run_time()
 }
 
 /// Reads four words at once.

@@ -1,4 +1,4 @@
-//! Words that generated CUDA C must not use for its own things besides C++'s: CUDA's, and the functions that we call.
+//! Words that CUDA C with bare names must not use for its own things besides C++'s: CUDA's, and the functions that we call.
 
 /// CUDA's own.
 pub(super) const CUDA: &[&str] = &[

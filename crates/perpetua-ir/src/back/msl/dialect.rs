@@ -1,7 +1,7 @@
 //! MSL as a dialect of C: its names for types, operators and accesses.
 
 use super::super::c_like::c::{self, CNames};
-use super::super::c_like::{CDialect, Expr, Module, Spot, Writer};
+use super::super::c_like::{CDialect, DEAD, Expr, Module, Spot, Writer};
 use super::{atomics, report, subgroup};
 use crate::ir::{AtomicOp, Axis, Base, Builtin, DeviceOp, MemOrder, PrintPiece, Scalar, Sync, Type};
 use crate::ops::{BinaryOp, DeviceRow, Spelling, TernaryOp, UnaryOp};
@@ -11,10 +11,6 @@ use crate::pass::Operation;
 pub(super) struct Msl {
     /// For each parameter, the name of its length.
     pub(super) lengths: Vec<String>,
-    pub(super) shared_length: String,
-    pub(super) fault_record: String,
-    pub(super) site_base: String,
-    pub(super) dead_name: String,
 }
 
 impl Msl {
@@ -25,10 +21,6 @@ impl Msl {
                 .iter()
                 .map(|p| m.global_name(&format!("{p}_len")))
                 .collect(),
-            shared_length: m.global_name("shared_len"),
-            fault_record: m.global_name("fault_record"),
-            site_base: m.global_name("site_base"),
-            dead_name: m.global_name("dead"),
         }
     }
 
@@ -228,7 +220,7 @@ impl CDialect for Msl {
     fn length(&self, _: &mut Writer<'_>, base: Base, s: Scalar) -> Expr {
         let n = match base {
             Base::Buffer(i) => self.lengths.get(i as usize).map_or("", String::as_str),
-            _ => &self.shared_length,
+            _ => "shared_len",
         };
         let n = Expr::whole(n);
         if s == Scalar::U32 {
@@ -279,7 +271,7 @@ impl CDialect for Msl {
 
     fn hidden_arguments(&self, m: &Module<'_>, f: u32) -> Vec<String> {
         let needs = m.needs.get(f as usize);
-        let hidden = needs.map(|n| super::hidden(self, n)).unwrap_or_default();
+        let hidden = needs.map(super::hidden).unwrap_or_default();
         hidden.into_iter().map(|(_, name)| name).collect()
     }
 
@@ -292,7 +284,7 @@ impl CDialect for Msl {
             (DeviceOp::Subgroup(op), [value, rest @ ..]) => {
                 subgroup::operation(self, w, op, s, value, rest.first())
             }
-            (DeviceOp::IsDead, _) => Expr::whole(self.dead_name.clone()),
+            (DeviceOp::IsDead, _) => Expr::whole(DEAD),
             (DeviceOp::Fence(_), _) => {
                 // The capability leaves none but those among a block's lanes.
                 atomics::fence(w, MemOrder::AcqRel);

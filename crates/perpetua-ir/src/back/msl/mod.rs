@@ -8,10 +8,9 @@ mod atomics;
 mod dialect;
 mod report;
 mod subgroup;
-mod words;
 
 use super::c_like::c::{base_of, declarator, literal, type_name};
-use super::c_like::{CPP, Module, Needs, body_text, check_shared, prepare, wrapped};
+use super::c_like::{DEAD, Module, Names, Needs, body_text, check_shared, prepare, wrapped};
 use super::{ArgsLayout, Capabilities, Capability, RenderError, Source};
 use crate::ir::{Access, Base, ConstTable, ParamKind, Scalar, Type};
 use crate::verify::{Verified, require};
@@ -52,7 +51,7 @@ pub(super) fn render(verified: &Verified) -> Result<Source, RenderError> {
     }
     let prepared = prepare(verified, &native, true);
     let kernel = &prepared.kernel;
-    let m = Module::new(&prepared, "MSL".into(), &[CPP, words::METAL]);
+    let m = Module::new(&prepared, "MSL".into(), Names::marked());
     let d = Msl::new(&m);
 
     let mut functions = Vec::new();
@@ -65,7 +64,7 @@ pub(super) fn render(verified: &Verified) -> Result<Source, RenderError> {
             .map(|((_, ty), name)| format!("{} {name}", d.type_name_of(&m, ty)))
             .collect();
         if let Some(needs) = m.needs.get(i) {
-            params.extend(hidden(&d, needs).into_iter().map(|(declared, _)| declared));
+            params.extend(hidden(needs).into_iter().map(|(declared, _)| declared));
         }
         let result = f
             .result
@@ -99,7 +98,7 @@ pub(super) fn render(verified: &Verified) -> Result<Source, RenderError> {
     parts.extend(functions);
     parts.push(entry);
     Ok(Source {
-        text: parts.join("\n"),
+        text: m.text(&parts),
         entry: m.entry.clone(),
         faults: prepared.faults,
         prints: prepared.prints,
@@ -140,15 +139,15 @@ fn positions(needs: &Needs) -> impl Iterator<Item = (&'static str, &'static str,
 
 /// What a function is passed behind the scenes: declaration and argument. (It cannot reach buffers or shared
 /// variables.)
-fn hidden(d: &Msl, needs: &Needs) -> Vec<(String, String)> {
+fn hidden(needs: &Needs) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let mut add = |ty: &str, name: &str| out.push((format!("{ty} {name}"), name.to_owned()));
     if needs.dead {
-        add("thread bool&", &d.dead_name);
+        add("thread bool&", DEAD);
     }
     if needs.fault {
-        add("device atomic_uint*", &d.fault_record);
-        add("uint", &d.site_base);
+        add("device atomic_uint*", "fault_record");
+        add("uint", "site_base");
     }
     for (ty, name, _) in positions(needs) {
         add(ty, name);
@@ -237,24 +236,23 @@ fn entry(m: &Module<'_>, d: &Msl, body: &str) -> String {
     let slot = params.len();
     params.push(format!("constant uint* args [[buffer({slot})]]"));
     params.push(format!(
-        "device atomic_uint* {} [[buffer({})]]",
-        d.fault_record,
+        "device atomic_uint* fault_record [[buffer({})]]",
         slot + 1
     ));
     for (i, var) in m.kernel.shared.iter().enumerate() {
         let (name, ty, _, flat) = base_of(m, Base::Shared(i as u32));
         if var.dynamic {
-            params.push(format!("threadgroup uchar* {name}_bytes [[threadgroup(0)]]"));
+            let bytes = m.global_name(&format!("{name}_bytes"));
+            params.push(format!("threadgroup uchar* {bytes} [[threadgroup(0)]]"));
             let ty_name = type_name(d, m, &ty);
             start.push_str(&format!(
-                "    threadgroup {ty_name}* {name} = (threadgroup {ty_name}*){name}_bytes;\n"
+                "    threadgroup {ty_name}* {name} = (threadgroup {ty_name}*){bytes};\n"
             ));
             if needs.shared_length
                 && let Some(word) = layout.dynamic_shared
             {
                 start.push_str(&format!(
-                    "    const uint {} = args[{word}] / {}u;\n",
-                    d.shared_length,
+                    "    const uint shared_len = args[{word}] / {}u;\n",
                     ty.size()
                 ));
             }
@@ -267,13 +265,12 @@ fn entry(m: &Module<'_>, d: &Msl, body: &str) -> String {
     }
     if needs.fault {
         start.push_str(&format!(
-            "    const uint {} = args[{}];\n",
-            d.site_base,
+            "    const uint site_base = args[{}];\n",
             ArgsLayout::SITE_BASE
         ));
     }
     if needs.dead {
-        start.push_str(&format!("    bool {} = false;\n", d.dead_name));
+        start.push_str(&format!("    bool {DEAD} = false;\n"));
     }
     for (ty, name, attribute) in positions(needs) {
         params.push(format!("{ty} {name} [[{attribute}]]"));

@@ -44,9 +44,9 @@ pub(super) fn fault(d: &Msl, w: &mut Writer<'_>, site: u32, operands: &[(Scalar,
     let mut operands = operands.iter().map(|(s, e)| extended(d, *s, e));
     let first = operands.next().unwrap_or_else(|| zero.clone());
     let second = operands.next().unwrap_or(zero);
-    mark_dead(w, &d.dead_name);
+    mark_dead(w);
     w.write(&format!(
-        "{name}({}, {} + {site}u, tid, bid, {}, {});",
-        d.fault_record, d.site_base, first.text, second.text
+        "{name}(fault_record, site_base + {site}u, tid, bid, {}, {});",
+        first.text, second.text
     ));
 }

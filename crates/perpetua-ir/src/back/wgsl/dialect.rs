@@ -1,7 +1,7 @@
 //! WGSL as a dialect: its names for types, operators and accesses.
 
 use super::super::c_like::c::{self, comparison};
-use super::super::c_like::{Bind, Dialect, Expr, Module, Spot, Writer, type_word};
+use super::super::c_like::{Bind, DEAD, Dialect, Expr, Module, Spot, Writer, type_word};
 use super::region::Regions;
 use super::{report, scalar, subgroup};
 use crate::ir::{
@@ -18,7 +18,6 @@ pub(super) struct Wgsl {
     pub(super) block: [u32; 3],
     /// Elements of dynamic workgroup memory.
     pub(super) dynamic: u32,
-    pub(super) args: String,
     /// Whether barriers order accesses to buffers too.
     pub(super) orders_buffers: bool,
     /// For each parameter, its fields in the argument block.
@@ -26,8 +25,6 @@ pub(super) struct Wgsl {
     /// For each parameter that is a buffer, its length and the number of its first element.
     pub(super) length: Vec<String>,
     pub(super) first: Vec<String>,
-    pub(super) fault_record: String,
-    pub(super) dead_name: String,
 }
 
 /// Whether a scalar is an integer of a word, or of two.
@@ -108,7 +105,8 @@ impl Wgsl {
                 let fields: String = s
                     .fields
                     .iter()
-                    .map(|f| format!("    {}: {},\n", m.field(&f.name), self.type_name_of(m, &f.ty)))
+                    .zip(m.fields(s))
+                    .map(|(f, name)| format!("    {name}: {},\n", self.type_name_of(m, &f.ty)))
                     .collect();
                 m.declared_type(ty, &type_word(ty), |name| {
                     format!("struct {name} {{\n{fields}}}\n")
@@ -467,7 +465,7 @@ impl Dialect for Wgsl {
                 let n = self.block.get(axis(a)).copied().unwrap_or(1);
                 return scalar::literal(m, Scalar::U32, n.into());
             }
-            Builtin::GridDim(a) => format!("{}.grid.{}", self.args, a.name()),
+            Builtin::GridDim(a) => format!("args.grid.{}", a.name()),
             Builtin::SubgroupSize => subgroup::SIZE.to_owned(),
             Builtin::SubgroupLane => subgroup::LANE.to_owned(),
         })
@@ -564,7 +562,7 @@ impl Dialect for Wgsl {
             (DeviceOp::Subgroup(op), [value, rest @ ..]) => {
                 subgroup::operation(self, w, op, s, value, rest.first())
             }
-            (DeviceOp::IsDead, _) => Expr::whole(self.dead_name.clone()),
+            (DeviceOp::IsDead, _) => Expr::whole(DEAD),
             (DeviceOp::Barrier, _) => {
                 if self.orders_buffers {
                     w.write("storageBarrier();");
@@ -580,7 +578,7 @@ impl Dialect for Wgsl {
     }
 
     fn fault(&self, w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]) {
-        report::fault(self, w, site, operands);
+        report::fault(w, site, operands);
     }
 
     fn endless(&self) -> &'static str {

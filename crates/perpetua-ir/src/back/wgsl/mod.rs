@@ -17,10 +17,9 @@ mod region;
 mod report;
 mod scalar;
 mod subgroup;
-mod words;
 mod words_memory;
 
-use super::c_like::{Expr, Module, Needs, body_text, prepare, wrapped};
+use super::c_like::{Expr, Module, Names, Needs, body_text, prepare, wrapped};
 use super::{ArgsLayout, Capabilities, Capability, RenderError, Source};
 use crate::ir::{Base, ConstTable, Kernel, ParamKind, Scalar, Type};
 use crate::verify::{Verified, require};
@@ -47,12 +46,10 @@ pub(super) fn render(
     require(verified, capabilities, "WGSL")?;
     let prepared = prepare(verified, &native, true);
     let kernel = &prepared.kernel;
-    let m = Module::new(&prepared, "WGSL".into(), &[words::WGSL, words::PREDECLARED]);
-    let args = m.global_name("args");
-    let args_type = m.global_name("Args");
+    let m = Module::new(&prepared, "WGSL".into(), Names::marked());
     let fields = args_fields(&m);
     let in_args = |n: usize| {
-        let field = |f: &Vec<String>| f.get(n).map_or(String::new(), |f| format!("{args}.{f}"));
+        let field = |f: &Vec<String>| f.get(n).map_or(String::new(), |f| format!("args.{f}"));
         fields.iter().map(field).collect::<Vec<_>>()
     };
     let d = Wgsl {
@@ -64,9 +61,6 @@ pub(super) fn render(
         length: in_args(0),
         first: in_args(1),
         fields,
-        fault_record: m.global_name("fault_record"),
-        dead_name: m.global_name("dead"),
-        args,
     };
 
     let mut functions = Vec::new();
@@ -94,15 +88,15 @@ pub(super) fn render(
         return Err(error);
     }
 
-    let bindings = bindings(&m, &d, &args_type);
+    let bindings = bindings(&m, &d);
     let mut parts = m.types();
-    parts.push(args_struct(&m, &d, &args_type));
+    parts.push(args_struct(&m, &d));
     parts.push(bindings);
     parts.extend(kernel.constants.iter().enumerate().map(|(i, c)| table(&m, i, c)));
     parts.extend(m.helpers());
     parts.extend(functions);
     parts.push(entry);
-    let text = parts.join("\n");
+    let text = m.text(&parts);
     // Checks and expansions may have brought in types that the kernel itself does not need.
     if !capabilities.contains(&Capability::Int64) && mentions_int64(&text) {
         return Err(RenderError::Lacks {
@@ -182,7 +176,7 @@ fn args_fields(m: &Module<'_>) -> Vec<Vec<String>> {
 }
 
 /// The argument block, laid out as [`ArgsLayout`] says.
-fn args_struct(m: &Module<'_>, d: &Wgsl, name: &str) -> String {
+fn args_struct(m: &Module<'_>, d: &Wgsl) -> String {
     let mut text = String::from("    grid: vec3<u32>,\n    site_base: u32,\n");
     for (p, fields) in m.kernel.params.iter().zip(&d.fields) {
         let ty = match &p.kind {
@@ -194,9 +188,9 @@ fn args_struct(m: &Module<'_>, d: &Wgsl, name: &str) -> String {
         }
     }
     if m.kernel.shared.iter().any(|s| s.dynamic) {
-        text.push_str(&format!("    {}: u32,\n", m.global_name("dynamic_bytes")));
+        text.push_str("    dynamic_bytes: u32,\n");
     }
-    format!("struct {name} {{\n{text}}}\n")
+    format!("struct Args {{\n{text}}}\n")
 }
 
 /// A value parameter out of the argument block.
@@ -204,7 +198,7 @@ fn param_value(d: &Wgsl, m: &Module<'_>, index: u32, ty: &Type) -> Expr {
     let fields = d.fields.get(index as usize).map_or(&[][..], Vec::as_slice);
     let word = |at: u32| {
         let field = fields.get(at as usize).map_or("", String::as_str);
-        format!("{}.{field}", d.args)
+        format!("args.{field}")
     };
     if let Type::Scalar(Scalar::F32 | Scalar::I32 | Scalar::U32) = ty {
         return Expr::whole(word(0));
@@ -245,7 +239,7 @@ fn value_at(d: &Wgsl, m: &Module<'_>, ty: &Type, offset: u32, word: &dyn Fn(u32)
 }
 
 /// Buffers, argument block, fault record, workgroup variables and the lane's flag.
-fn bindings(m: &Module<'_>, d: &Wgsl, args_type: &str) -> String {
+fn bindings(m: &Module<'_>, d: &Wgsl) -> String {
     let mut out = String::new();
     let mut binding = 0;
     for (i, p) in m.kernel.params.iter().enumerate() {
@@ -266,13 +260,11 @@ fn bindings(m: &Module<'_>, d: &Wgsl, args_type: &str) -> String {
     }
     debug_assert_eq!(binding, ArgsLayout::binding(m.kernel));
     out.push_str(&format!(
-        "@group(0) @binding({binding}) var<uniform> {}: {args_type};\n",
-        d.args
+        "@group(0) @binding({binding}) var<uniform> args: Args;\n"
     ));
     out.push_str(&format!(
-        "@group(0) @binding({}) var<storage, read_write> {}: array<atomic<u32>, {}>;\n",
+        "@group(0) @binding({}) var<storage, read_write> fault_record: array<atomic<u32>, {}>;\n",
         binding + 1,
-        d.fault_record,
         crate::fault::record::WORDS
     ));
     for (i, var) in m.kernel.shared.iter().enumerate() {
@@ -296,10 +288,7 @@ fn bindings(m: &Module<'_>, d: &Wgsl, args_type: &str) -> String {
         out.push_str(&format!("var<workgroup> {name}: {ty};\n"));
     }
     if m.entry_needs.dead {
-        out.push_str(&format!(
-            "// Whether this lane has faulted.\nvar<private> {}: bool;\n",
-            d.dead_name
-        ));
+        out.push_str("// Whether this lane has faulted.\nvar<private> dead: bool;\n");
     }
     out
 }
@@ -380,7 +369,7 @@ fn entry(m: &Module<'_>, d: &Wgsl, body: &str) -> String {
     if needs.subgroup_size {
         params.push_str("    @builtin(subgroup_size) subgroup_size: u32,\n");
     }
-    let grid = format!("{}.grid", d.args);
+    let grid = "args.grid";
     start.push_str(&format!(
         "    let number = group.x + groups.x * (group.y + groups.y * group.z);\n    if (number >= {grid}.x * {grid}.y * {grid}.z) {{\n        return;\n    }}\n"
     ));

@@ -18,7 +18,8 @@ struct Events {
 }
 
 impl Events {
-    fn block(&mut self, block: &Block, in_loop: bool) {
+    /// Goes through `block`, and through what it calls where it calls it.
+    fn block(&mut self, kernel: &Kernel, block: &Block, in_loop: bool) {
         for stmt in &block.0 {
             let at = self.next;
             self.next += 1;
@@ -29,9 +30,14 @@ impl Events {
                 }
                 Inst::Do(Effect::Store(place, ..)) => self.access(at, place.base, true),
                 Inst::Do(Effect::Device(DeviceOp::Barrier, _)) => self.barriers.push(at..at + 1),
+                Inst::Let(_, Op::Call(f, _)) => {
+                    if let Some(function) = kernel.functions.get(*f as usize) {
+                        self.block(kernel, &function.body.block, in_loop);
+                    }
+                }
                 Inst::Loop(body) => {
                     let first = self.barriers.len();
-                    self.block(body, true);
+                    self.block(kernel, body, true);
                     if !in_loop {
                         let turns = at..self.next;
                         self.barriers
@@ -40,7 +46,10 @@ impl Events {
                             .for_each(|b| *b = turns.clone());
                     }
                 }
-                inst => inst.blocks().into_iter().for_each(|b| self.block(b, in_loop)),
+                inst => inst
+                    .blocks()
+                    .into_iter()
+                    .for_each(|b| self.block(kernel, b, in_loop)),
             }
         }
     }
@@ -66,7 +75,7 @@ impl Events {
 /// Whether some barrier of the kernel must order accesses to buffers. With `distinct`, no two buffers share bytes.
 pub(super) fn orders_buffers(kernel: &Kernel, distinct: bool) -> bool {
     let mut events = Events::default();
-    events.block(&kernel.body.block, false);
+    events.block(kernel, &kernel.body.block, false);
     events.barriers.iter().any(|b| events.conflict(b, distinct))
 }
 
@@ -133,6 +142,16 @@ mod tests {
                 k.load(Place::element(x, i)).map(|_| ())
             },
             [false, false],
+        );
+        // The barrier in a function that the kernel calls.
+        check(
+            |k, [x, _], i| {
+                let wait = k.function("wait", vec![], None, |k| k.effect(DeviceOp::Barrier.into()))?;
+                k.store(Place::element(x, i), i)?;
+                k.call(wait, vec![])?;
+                k.load(Place::element(x, i)).map(|_| ())
+            },
+            [true, true],
         );
         // A loop comes round: what stands behind the barrier runs before its next turn.
         check(

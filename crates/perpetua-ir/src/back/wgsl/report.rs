@@ -1,7 +1,6 @@
 //! What a kernel tells the host of faults, as `crate::fault` lays it out.
 
 use super::super::c_like::{Expr, Writer, mark_dead};
-use super::dialect::Wgsl;
 use super::scalar;
 use crate::fault::record;
 use crate::ir::Scalar;
@@ -37,8 +36,7 @@ fn words(w: &Writer<'_>, s: Scalar, e: &Expr) -> [Expr; 2] {
 }
 
 /// Reports a fault and marks the lane dead where somebody asks for that.
-pub(super) fn fault(d: &Wgsl, w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]) {
-    let record_name = &d.fault_record;
+pub(super) fn fault(w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]) {
     let name = w.m.helper("report_fault", |name| {
         let lines: String = [
             (record::BLOCK, "bid.x"),
@@ -54,10 +52,10 @@ pub(super) fn fault(d: &Wgsl, w: &mut Writer<'_>, site: u32, operands: &[(Scalar
             (record::SITE, "site"),
         ]
         .iter()
-        .map(|(word, value)| format!("    atomicStore(&{record_name}[{word}], {value});\n"))
+        .map(|(word, value)| format!("    atomicStore(&fault_record[{word}], {value});\n"))
         .collect();
         format!(
-            "// The first lane that faults in a launch claims the record. The exchange may fail for no reason.\nfn {name}(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {{\n    loop {{\n        let r = atomicCompareExchangeWeak(&{record_name}[{claim}], 0u, 1u);\n        if (r.exchanged) {{\n            break;\n        }}\n        if (r.old_value != 0u) {{\n            return;\n        }}\n    }}\n{lines}}}\n",
+            "// The first lane that faults in a launch claims the record. The exchange may fail for no reason.\nfn {name}(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {{\n    loop {{\n        let r = atomicCompareExchangeWeak(&fault_record[{claim}], 0u, 1u);\n        if (r.exchanged) {{\n            break;\n        }}\n        if (r.old_value != 0u) {{\n            return;\n        }}\n    }}\n{lines}}}\n",
             claim = record::CLAIM,
         )
     });
@@ -67,9 +65,8 @@ pub(super) fn fault(d: &Wgsl, w: &mut Writer<'_>, site: u32, operands: &[(Scalar
     });
     let first = pairs.next().unwrap_or_else(|| "vec2<u32>()".to_owned());
     let second = pairs.next().unwrap_or_else(|| "vec2<u32>()".to_owned());
-    mark_dead(w, &d.dead_name);
+    mark_dead(w);
     w.write(&format!(
-        "{name}({}.site_base + {site}u, tid, bid, {first}, {second});",
-        d.args
+        "{name}(args.site_base + {site}u, tid, bid, {first}, {second});"
     ));
 }

@@ -207,10 +207,7 @@ impl Wgsl {
     pub(super) fn component_of(&self, m: &Module<'_>, ty: &Type, i: u32) -> String {
         match ty {
             Type::Vector(..) => format!(".{}", COMPONENTS.get(i as usize).copied().unwrap_or("x")),
-            Type::Struct(s) => s
-                .fields
-                .get(i as usize)
-                .map_or(String::new(), |f| format!(".{}", m.field(&f.name))),
+            Type::Struct(s) => m.field(s, i),
             _ => format!("[{i}]"),
         }
     }

@@ -1,5 +1,5 @@
 // The first lane that faults in a launch claims the record.
-__device__ void report_fault(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+__device__ void report_fault_(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
 {
     if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
         return;
@@ -17,64 +17,64 @@ __device__ void report_fault(unsigned int* record, unsigned int site, unsigned l
     record[1] = site;
 }
 
-extern "C" __global__ void loops(const unsigned int* x, unsigned long long x_len, unsigned int* out, unsigned long long out_len, unsigned int n, unsigned int* fault_record, unsigned int site_base)
+extern "C" __global__ void loops_(const unsigned int* x_, unsigned long long x_len_, unsigned int* out_, unsigned long long out_len_, unsigned int n_, unsigned int* fault_record, unsigned int site_base)
 {
-    unsigned int sum = 0u;
-    unsigned int i = 0u;
-    while (i < n) {
-        unsigned int j = 0u;
-        bool leave = false;
-        bool next = false;
-        for (; j < n; j += 1u) {
-            if (i == j) {
+    unsigned int sum_ = 0u;
+    unsigned int i_ = 0u;
+    while (i_ < n_) {
+        unsigned int j_ = 0u;
+        bool leave_ = false;
+        bool next_ = false;
+        for (; j_ < n_; j_ += 1u) {
+            if (i_ == j_) {
                 continue;
             }
-            const unsigned int t = i + j;
-            if ((unsigned long long)t >= x_len) {
-                report_fault(fault_record, site_base + 0u, (unsigned long long)t, x_len);
+            const unsigned int t_ = i_ + j_;
+            if ((unsigned long long)t_ >= x_len_) {
+                report_fault_(fault_record, site_base + 0u, (unsigned long long)t_, x_len_);
                 return;
             }
-            const unsigned int x_i = x[t];
-            if (x_i == 99u) {
-                leave = true;
+            const unsigned int x_i_ = x_[t_];
+            if (x_i_ == 99u) {
+                leave_ = true;
                 break;
             }
-            if (x_i == 7u) {
-                next = true;
+            if (x_i_ == 7u) {
+                next_ = true;
                 break;
             }
-            if (x_i == 1u || x_i == 2u) {
+            if (x_i_ == 1u || x_i_ == 2u) {
                 continue;
-            } else if (x_i == 3u) {
+            } else if (x_i_ == 3u) {
                 break;
             }
-            sum += x_i;
+            sum_ += x_i_;
         }
-        if (leave) {
+        if (leave_) {
             break;
         }
-        if (next) {
+        if (next_) {
             continue;
         }
-        i += 1u;
+        i_ += 1u;
     }
-    unsigned int k = sum;
-    while (k > n) {
-        k /= 2u;
+    unsigned int k_ = sum_;
+    while (k_ > n_) {
+        k_ /= 2u;
     }
-    switch (n) {
+    switch (n_) {
         case 1u: {
-            k = 0u;
+            k_ = 0u;
             break;
         }
         case 2u: case 3u: {
-            k = 1u;
+            k_ = 1u;
             break;
         }
     }
-    if ((unsigned long long)threadIdx.x >= out_len) {
-        report_fault(fault_record, site_base + 1u, (unsigned long long)threadIdx.x, out_len);
+    if ((unsigned long long)threadIdx.x >= out_len_) {
+        report_fault_(fault_record, site_base + 1u, (unsigned long long)threadIdx.x, out_len_);
         return;
     }
-    out[threadIdx.x] = k;
+    out_[threadIdx.x] = k_;
 }

@@ -1,11 +1,11 @@
-struct u32_array_4 {
+struct u32_array_4_ {
     unsigned int at[4];
 };
 
-extern __shared__ __align__(16) unsigned int scratch[];
+extern __shared__ __align__(16) unsigned int scratch_[];
 
 // The first lane that faults in a launch claims the record.
-__device__ void report_fault(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+__device__ void report_fault_(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
 {
     if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
         return;
@@ -23,32 +23,32 @@ __device__ void report_fault(unsigned int* record, unsigned int site, unsigned l
     record[1] = site;
 }
 
-__device__ unsigned int atomic_max_acq_rel_block_u32(unsigned int* p, unsigned int value)
+__device__ unsigned int atomic_max_acq_rel_block_u32_(unsigned int* p, unsigned int value)
 {
     unsigned int old;
     asm volatile("atom.acq_rel.cta.max.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(value) : "memory");
     return old;
 }
 
-__device__ int atomic_min_seq_cst_system_i32(int* p, int value)
+__device__ int atomic_min_seq_cst_system_i32_(int* p, int value)
 {
     int old;
     asm volatile("fence.sc.sys; atom.acq_rel.sys.min.s32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(value) : "memory");
     return old;
 }
 
-__device__ unsigned int compare_exchange_release_device_u32(unsigned int* p, unsigned int expected, unsigned int value)
+__device__ unsigned int compare_exchange_release_device_u32_(unsigned int* p, unsigned int expected, unsigned int value)
 {
     unsigned int old;
     asm volatile("atom.release.gpu.cas.b32 %0, [%1], %2, %3;" : "=r"(old) : "l"(p), "r"(expected), "r"(value) : "memory");
     return old;
 }
 
-__device__ float atomic_max_release_device_f32(float* p, float value)
+__device__ float atomic_max_release_device_f32_(float* p, float value)
 {
     unsigned int old = *(volatile unsigned int*)p;
     for (;;) {
-        const unsigned int seen = compare_exchange_release_device_u32((unsigned int*)p, old, __float_as_uint(fmaxf(__uint_as_float(old), value)));
+        const unsigned int seen = compare_exchange_release_device_u32_((unsigned int*)p, old, __float_as_uint(fmaxf(__uint_as_float(old), value)));
         if (seen == old) {
             return __uint_as_float(seen);
         }
@@ -56,47 +56,47 @@ __device__ float atomic_max_release_device_f32(float* p, float value)
     }
 }
 
-__device__ float atomic_exchange_acq_rel_device_f32(float* p, float value)
+__device__ float atomic_exchange_acq_rel_device_f32_(float* p, float value)
 {
     unsigned int old;
     asm volatile("atom.acq_rel.gpu.exch.b32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(__float_as_uint(value)) : "memory");
     return __uint_as_float(old);
 }
 
-__device__ unsigned int compare_exchange_acq_rel_device_u32(unsigned int* p, unsigned int expected, unsigned int value)
+__device__ unsigned int compare_exchange_acq_rel_device_u32_(unsigned int* p, unsigned int expected, unsigned int value)
 {
     unsigned int old;
     asm volatile("atom.acq_rel.gpu.cas.b32 %0, [%1], %2, %3;" : "=r"(old) : "l"(p), "r"(expected), "r"(value) : "memory");
     return old;
 }
 
-__device__ unsigned int load_acquire_system_u32(const unsigned int* p)
+__device__ unsigned int load_acquire_system_u32_(const unsigned int* p)
 {
     unsigned int value;
     asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
     return value;
 }
 
-__device__ void store_release_device_u32(unsigned int* p, unsigned int value)
+__device__ void store_release_device_u32_(unsigned int* p, unsigned int value)
 {
     asm volatile("st.release.gpu.u32 [%0], %1;" :: "l"(p), "r"(value) : "memory");
 }
 
-__device__ unsigned int dynamic_shared_bytes()
+__device__ unsigned int dynamic_shared_bytes_()
 {
     unsigned int bytes;
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
     return bytes;
 }
 
-__device__ unsigned int atomic_add_relaxed_block_u32(unsigned int* p, unsigned int value)
+__device__ unsigned int atomic_add_relaxed_block_u32_(unsigned int* p, unsigned int value)
 {
     unsigned int old;
     asm volatile("atom.relaxed.cta.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(value) : "memory");
     return old;
 }
 
-__device__ unsigned int subgroup_add_u32(unsigned int value)
+__device__ unsigned int subgroup_add_u32_(unsigned int value)
 {
     const unsigned int active = __activemask();
     unsigned int total = value;
@@ -113,17 +113,17 @@ __device__ unsigned int subgroup_add_u32(unsigned int value)
     return total;
 }
 
-__device__ unsigned int lane_index()
+__device__ unsigned int lane_index_()
 {
     unsigned int lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
 }
 
-__device__ float exclusive_max_f32(float value)
+__device__ float exclusive_max_f32_(float value)
 {
     const unsigned int active = __activemask();
-    const unsigned int lane = lane_index();
+    const unsigned int lane = lane_index_();
     if (active == 0xffffffffu) {
         float total = value;
         for (unsigned int by = 1u; by < 32u; by *= 2u) {
@@ -147,7 +147,7 @@ __device__ float exclusive_max_f32(float value)
 }
 
 // Room for a record of so many words in the ring, or null.
-__device__ unsigned int* print_begin(unsigned int* ring, unsigned int words)
+__device__ unsigned int* print_begin_(unsigned int* ring, unsigned int words)
 {
     unsigned int at;
     asm volatile("atom.relaxed.sys.add.u32 %0, [%1], %2;" : "=r"(at) : "l"(ring + 0), "r"(words) : "memory");
@@ -159,90 +159,90 @@ __device__ unsigned int* print_begin(unsigned int* ring, unsigned int words)
     return ring + 4 + at;
 }
 
-__device__ void print_value(unsigned int* at, unsigned long long bits)
+__device__ void print_value_(unsigned int* at, unsigned long long bits)
 {
     at[0] = (unsigned int)bits;
     at[1] = (unsigned int)(bits >> 32);
 }
 
 // Pairs with the host's acquire of a record's first word.
-__device__ void print_end(unsigned int* record, unsigned int number)
+__device__ void print_end_(unsigned int* record, unsigned int number)
 {
     asm volatile("st.release.sys.u32 [%0], %1;" :: "l"(record), "r"(number) : "memory");
 }
 
-extern "C" __global__ void memory(unsigned int* x, unsigned long long x_len, int* s, unsigned long long s_len, float* f, unsigned long long f_len, unsigned long long* w, unsigned long long w_len, unsigned int* fault_record, unsigned int site_base, unsigned int* print_ring)
+extern "C" __global__ void memory_(unsigned int* x_, unsigned long long x_len_, int* s_, unsigned long long s_len_, float* f_, unsigned long long f_len_, unsigned long long* w_, unsigned long long w_len_, unsigned int* fault_record, unsigned int site_base, unsigned int* print_ring)
 {
-    __shared__ unsigned int flags[4];
+    __shared__ unsigned int flags_[4];
     bool dead = false;
-    if (0ull >= x_len) {
+    if (0ull >= x_len_) {
         dead = true;
-        report_fault(fault_record, site_base + 0u, 0ull, x_len);
+        report_fault_(fault_record, site_base + 0u, 0ull, x_len_);
         return;
     }
-    const unsigned int old = atomicAdd(&x[0], threadIdx.x);
-    const unsigned int old1 = atomic_max_acq_rel_block_u32(&x[0], threadIdx.x);
-    if (0ull >= s_len) {
+    const unsigned int old_ = atomicAdd(&x_[0], threadIdx.x);
+    const unsigned int old1_ = atomic_max_acq_rel_block_u32_(&x_[0], threadIdx.x);
+    if (0ull >= s_len_) {
         dead = true;
-        report_fault(fault_record, site_base + 1u, 0ull, s_len);
+        report_fault_(fault_record, site_base + 1u, 0ull, s_len_);
         return;
     }
-    atomicSub(&s[0], (int)threadIdx.x);
-    atomic_min_seq_cst_system_i32(&s[0], (int)threadIdx.x);
-    const float tx = (float)threadIdx.x;
-    if (0ull >= f_len) {
+    atomicSub(&s_[0], (int)threadIdx.x);
+    atomic_min_seq_cst_system_i32_(&s_[0], (int)threadIdx.x);
+    const float tx_ = (float)threadIdx.x;
+    if (0ull >= f_len_) {
         dead = true;
-        report_fault(fault_record, site_base + 2u, 0ull, f_len);
+        report_fault_(fault_record, site_base + 2u, 0ull, f_len_);
         return;
     }
-    atomicAdd(&f[0], tx);
-    atomic_max_release_device_f32(&f[0], tx);
-    atomic_exchange_acq_rel_device_f32(&f[0], tx);
-    if (0ull >= w_len) {
+    atomicAdd(&f_[0], tx_);
+    atomic_max_release_device_f32_(&f_[0], tx_);
+    atomic_exchange_acq_rel_device_f32_(&f_[0], tx_);
+    if (0ull >= w_len_) {
         dead = true;
-        report_fault(fault_record, site_base + 3u, 0ull, w_len);
+        report_fault_(fault_record, site_base + 3u, 0ull, w_len_);
         return;
     }
-    atomicOr(&w[0], (unsigned long long)threadIdx.x);
-    const unsigned int old2 = compare_exchange_acq_rel_device_u32(&x[0], old, old1);
-    const bool test = (unsigned long long)threadIdx.x >= x_len;
-    if (test) {
+    atomicOr(&w_[0], (unsigned long long)threadIdx.x);
+    const unsigned int old2_ = compare_exchange_acq_rel_device_u32_(&x_[0], old_, old1_);
+    const bool test_ = (unsigned long long)threadIdx.x >= x_len_;
+    if (test_) {
         dead = true;
-        report_fault(fault_record, site_base + 4u, (unsigned long long)threadIdx.x, x_len);
+        report_fault_(fault_record, site_base + 4u, (unsigned long long)threadIdx.x, x_len_);
     }
-    unsigned int guarded = 0u;
-    if (!test) {
-        guarded = load_acquire_system_u32((const unsigned int*)&x[threadIdx.x]);
+    unsigned int guarded_ = 0u;
+    if (!test_) {
+        guarded_ = load_acquire_system_u32_((const unsigned int*)&x_[threadIdx.x]);
     }
     if (!dead) {
-        store_release_device_u32((unsigned int*)&x[threadIdx.x], guarded);
+        store_release_device_u32_((unsigned int*)&x_[threadIdx.x], guarded_);
     }
     __threadfence();
-    const unsigned long long t = (unsigned long long)(dynamic_shared_bytes() / 4u);
-    if ((unsigned long long)threadIdx.x >= t) {
+    const unsigned long long t_ = (unsigned long long)(dynamic_shared_bytes_() / 4u);
+    if ((unsigned long long)threadIdx.x >= t_) {
         dead = true;
-        report_fault(fault_record, site_base + 5u, (unsigned long long)threadIdx.x, t);
+        report_fault_(fault_record, site_base + 5u, (unsigned long long)threadIdx.x, t_);
     }
     if (!dead) {
-        scratch[threadIdx.x] = old2;
+        scratch_[threadIdx.x] = old2_;
     }
     __syncthreads();
-    unsigned int guarded1 = 0u;
+    unsigned int guarded1_ = 0u;
     if (!dead) {
-        guarded1 = atomic_add_relaxed_block_u32(&flags[0], dynamic_shared_bytes() / 4u);
+        guarded1_ = atomic_add_relaxed_block_u32_(&flags_[0], dynamic_shared_bytes_() / 4u);
     }
-    const u32_array_4 votes = u32_array_4{{__ballot_sync(__activemask(), threadIdx.x < guarded1), 0u, 0u, 0u}};
-    const unsigned int total = subgroup_add_u32(votes.at[0]);
-    const float other = exclusive_max_f32(tx);
-    const unsigned int other1 = __shfl_xor_sync(__activemask(), total, 0u);
+    const u32_array_4_ votes_ = u32_array_4_{{__ballot_sync(__activemask(), threadIdx.x < guarded1_), 0u, 0u, 0u}};
+    const unsigned int total_ = subgroup_add_u32_(votes_.at[0]);
+    const float other_ = exclusive_max_f32_(tx_);
+    const unsigned int other1_ = __shfl_xor_sync(__activemask(), total_, 0u);
     if (dead) {
         return;
     }
-    if (unsigned int* record = print_begin(print_ring, 7u)) {
-        print_value(record + 1, (unsigned long long)threadIdx.x);
-        print_value(record + 3, (unsigned long long)__float_as_uint(other));
-        print_value(record + 5, (unsigned long long)other1);
-        print_end(record, site_base + 1u);
+    if (unsigned int* record_ = print_begin_(print_ring, 7u)) {
+        print_value_(record_ + 1, (unsigned long long)threadIdx.x);
+        print_value_(record_ + 3, (unsigned long long)__float_as_uint(other_));
+        print_value_(record_ + 5, (unsigned long long)other1_);
+        print_end_(record_, site_base + 1u);
     }
-    x[threadIdx.x] = other1;
+    x_[threadIdx.x] = other1_;
 }

@@ -1,5 +1,5 @@
 // The first lane that faults in a launch claims the record.
-__device__ void report_fault(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+__device__ void report_fault_(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
 {
     if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
         return;
@@ -17,27 +17,27 @@ __device__ void report_fault(unsigned int* record, unsigned int site, unsigned l
     record[1] = site;
 }
 
-extern "C" __global__ void __launch_bounds__(64) reduce(const float* x, unsigned long long x_len, float* total, unsigned long long total_len, unsigned int* fault_record, unsigned int site_base)
+extern "C" __global__ void __launch_bounds__(64) reduce_(const float* x_, unsigned long long x_len_, float* total_, unsigned long long total_len_, unsigned int* fault_record, unsigned int site_base)
 {
-    __shared__ float tile[64];
+    __shared__ float tile_[64];
     bool dead = false;
-    const unsigned int idx = blockIdx.x * blockDim.x + threadIdx.x;
-    float v = 0.0f;
-    if (idx < (unsigned int)x_len) {
-        v = x[idx];
+    const unsigned int idx_ = blockIdx.x * blockDim.x + threadIdx.x;
+    float v_ = 0.0f;
+    if (idx_ < (unsigned int)x_len_) {
+        v_ = x_[idx_];
     }
-    tile[threadIdx.x] = v;
+    tile_[threadIdx.x] = v_;
     __syncthreads();
-    for (unsigned int half = 32u; half > 0u; half = half >> 1) {
+    for (unsigned int half_ = 32u; half_ > 0u; half_ = half_ >> 1) {
         if (!dead) {
-            if (threadIdx.x < half) {
-                const unsigned int t = threadIdx.x + half;
-                const float tile_i = tile[threadIdx.x];
-                if (t >= 64u) {
+            if (threadIdx.x < half_) {
+                const unsigned int t_ = threadIdx.x + half_;
+                const float tile_i_ = tile_[threadIdx.x];
+                if (t_ >= 64u) {
                     dead = true;
-                    report_fault(fault_record, site_base + 0u, (unsigned long long)t, 64ull);
+                    report_fault_(fault_record, site_base + 0u, (unsigned long long)t_, 64ull);
                 } else {
-                    tile[threadIdx.x] = tile_i + tile[t];
+                    tile_[threadIdx.x] = tile_i_ + tile_[t_];
                 }
             }
         }
@@ -47,11 +47,11 @@ extern "C" __global__ void __launch_bounds__(64) reduce(const float* x, unsigned
         return;
     }
     if (threadIdx.x == 0u) {
-        if (0ull >= total_len) {
+        if (0ull >= total_len_) {
             dead = true;
-            report_fault(fault_record, site_base + 1u, 0ull, total_len);
+            report_fault_(fault_record, site_base + 1u, 0ull, total_len_);
             return;
         }
-        atomicAdd(&total[0], tile[0]);
+        atomicAdd(&total_[0], tile_[0]);
     }
 }

@@ -1,5 +1,5 @@
 // The first lane that faults in a launch claims the record.
-__device__ void report_fault(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+__device__ void report_fault_(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
 {
     if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
         return;
@@ -17,19 +17,19 @@ __device__ void report_fault(unsigned int* record, unsigned int site, unsigned l
     record[1] = site;
 }
 
-extern "C" __global__ void saxpy(float a, const float* x, unsigned long long x_len, float* y, unsigned long long y_len, int n, unsigned int* fault_record, unsigned int site_base)
+extern "C" __global__ void saxpy_(float a_, const float* x_, unsigned long long x_len_, float* y_, unsigned long long y_len_, int n_, unsigned int* fault_record, unsigned int site_base)
 {
-    const int idx = blockIdx.x * blockDim.x + threadIdx.x;
-    if (idx >= n) {
+    const int idx_ = blockIdx.x * blockDim.x + threadIdx.x;
+    if (idx_ >= n_) {
         return;
     }
-    if ((unsigned long long)idx >= x_len) {
-        report_fault(fault_record, site_base + 0u, (unsigned long long)idx, x_len);
+    if ((unsigned long long)idx_ >= x_len_) {
+        report_fault_(fault_record, site_base + 0u, (unsigned long long)idx_, x_len_);
         return;
     }
-    if ((unsigned long long)idx >= y_len) {
-        report_fault(fault_record, site_base + 1u, (unsigned long long)idx, y_len);
+    if ((unsigned long long)idx_ >= y_len_) {
+        report_fault_(fault_record, site_base + 1u, (unsigned long long)idx_, y_len_);
         return;
     }
-    y[idx] = a * x[idx] + y[idx];
+    y_[idx_] = a_ * x_[idx_] + y_[idx_];
 }

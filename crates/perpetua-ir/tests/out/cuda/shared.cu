@@ -1,10 +1,10 @@
-struct u32_array_4 {
+struct u32_array_4_ {
     unsigned int at[4];
 };
 
-extern __shared__ __align__(16) unsigned int scratch[];
+extern __shared__ __align__(16) unsigned int scratch_[];
 
-__device__ unsigned int dynamic_shared_bytes()
+__device__ unsigned int dynamic_shared_bytes_()
 {
     unsigned int bytes;
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
@@ -12,7 +12,7 @@ __device__ unsigned int dynamic_shared_bytes()
 }
 
 // The first lane that faults in a launch claims the record.
-__device__ void report_fault(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+__device__ void report_fault_(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
 {
     if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
         return;
@@ -30,14 +30,14 @@ __device__ void report_fault(unsigned int* record, unsigned int site, unsigned l
     record[1] = site;
 }
 
-__device__ unsigned int atomic_add_relaxed_block_u32(unsigned int* p, unsigned int value)
+__device__ unsigned int atomic_add_relaxed_block_u32_(unsigned int* p, unsigned int value)
 {
     unsigned int old;
     asm volatile("atom.relaxed.cta.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(value) : "memory");
     return old;
 }
 
-__device__ float atomic_min_relaxed_device_f32(float* p, float value)
+__device__ float atomic_min_relaxed_device_f32_(float* p, float value)
 {
     unsigned int old = *(volatile unsigned int*)p;
     for (;;) {
@@ -49,14 +49,14 @@ __device__ float atomic_min_relaxed_device_f32(float* p, float value)
     }
 }
 
-__device__ float atomic_add_relaxed_block_f32(float* p, float value)
+__device__ float atomic_add_relaxed_block_f32_(float* p, float value)
 {
     float old;
     asm volatile("atom.relaxed.cta.add.f32 %0, [%1], %2;" : "=f"(old) : "l"(p), "f"(value) : "memory");
     return old;
 }
 
-__device__ unsigned int subgroup_add_u32(unsigned int value)
+__device__ unsigned int subgroup_add_u32_(unsigned int value)
 {
     const unsigned int active = __activemask();
     unsigned int total = value;
@@ -73,17 +73,17 @@ __device__ unsigned int subgroup_add_u32(unsigned int value)
     return total;
 }
 
-__device__ unsigned int lane_index()
+__device__ unsigned int lane_index_()
 {
     unsigned int lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
 }
 
-__device__ float exclusive_max_f32(float value)
+__device__ float exclusive_max_f32_(float value)
 {
     const unsigned int active = __activemask();
-    const unsigned int lane = lane_index();
+    const unsigned int lane = lane_index_();
     if (active == 0xffffffffu) {
         float total = value;
         for (unsigned int by = 1u; by < 32u; by *= 2u) {
@@ -106,85 +106,85 @@ __device__ float exclusive_max_f32(float value)
     return total;
 }
 
-__device__ unsigned int shuffle_down_u32(unsigned int value, unsigned int by)
+__device__ unsigned int shuffle_down_u32_(unsigned int value, unsigned int by)
 {
     const unsigned int other = __shfl_down_sync(__activemask(), value, by & 31u);
     return by < 32u ? other : value;
 }
 
-extern "C" __global__ void shared_work(unsigned int* x, unsigned long long x_len, int* s, unsigned long long s_len, float* f, unsigned long long f_len, unsigned int n, signed char wide, unsigned int* fault_record, unsigned int site_base)
+extern "C" __global__ void shared_work_(unsigned int* x_, unsigned long long x_len_, int* s_, unsigned long long s_len_, float* f_, unsigned long long f_len_, unsigned int n_, signed char wide_, unsigned int* fault_record, unsigned int site_base)
 {
-    __shared__ unsigned int bins[16];
-    __shared__ float peak;
+    __shared__ unsigned int bins_[16];
+    __shared__ float peak_;
     bool dead = false;
-    unsigned int result = 0u;
-    bins[0] = 0u;
-    const unsigned long long t = (unsigned long long)(dynamic_shared_bytes() / 4u);
-    if ((unsigned long long)threadIdx.x >= t) {
+    unsigned int result_ = 0u;
+    bins_[0] = 0u;
+    const unsigned long long t_ = (unsigned long long)(dynamic_shared_bytes_() / 4u);
+    if ((unsigned long long)threadIdx.x >= t_) {
         dead = true;
-        report_fault(fault_record, site_base + 0u, (unsigned long long)threadIdx.x, t);
+        report_fault_(fault_record, site_base + 0u, (unsigned long long)threadIdx.x, t_);
     }
     if (!dead) {
-        scratch[threadIdx.x] = dynamic_shared_bytes() / 4u;
+        scratch_[threadIdx.x] = dynamic_shared_bytes_() / 4u;
     }
     __syncthreads();
     if (!dead) {
-        if (n == 0u) {
+        if (n_ == 0u) {
             dead = true;
-            report_fault(fault_record, site_base + 1u, (unsigned long long)threadIdx.x, 0ull);
+            report_fault_(fault_record, site_base + 1u, (unsigned long long)threadIdx.x, 0ull);
         } else {
-            result = threadIdx.x / n + threadIdx.x;
+            result_ = threadIdx.x / n_ + threadIdx.x;
         }
     }
-    unsigned int guarded = 0u;
+    unsigned int guarded_ = 0u;
     if (!dead) {
-        guarded = atomic_add_relaxed_block_u32(&bins[0], result);
+        guarded_ = atomic_add_relaxed_block_u32_(&bins_[0], result_);
     }
-    const int guarded5 = guarded;
-    if (0ull >= s_len) {
+    const int guarded5_ = guarded_;
+    if (0ull >= s_len_) {
         dead = true;
-        report_fault(fault_record, site_base + 2u, 0ull, s_len);
+        report_fault_(fault_record, site_base + 2u, 0ull, s_len_);
         return;
     }
-    int guarded1 = 0;
+    int guarded1_ = 0;
     if (!dead) {
-        guarded1 = atomicMax(&s[0], guarded5);
+        guarded1_ = atomicMax(&s_[0], guarded5_);
     }
-    const float guarded6 = (float)guarded5;
-    if (0ull >= f_len) {
+    const float guarded6_ = (float)guarded5_;
+    if (0ull >= f_len_) {
         dead = true;
-        report_fault(fault_record, site_base + 3u, 0ull, f_len);
+        report_fault_(fault_record, site_base + 3u, 0ull, f_len_);
         return;
     }
-    float guarded2 = 0.0f;
+    float guarded2_ = 0.0f;
     if (!dead) {
-        guarded2 = atomic_min_relaxed_device_f32(&f[0], guarded6);
+        guarded2_ = atomic_min_relaxed_device_f32_(&f_[0], guarded6_);
     }
-    float guarded3 = 0.0f;
+    float guarded3_ = 0.0f;
     if (!dead) {
-        guarded3 = atomic_add_relaxed_block_f32(&peak, guarded6);
+        guarded3_ = atomic_add_relaxed_block_f32_(&peak_, guarded6_);
     }
-    if (0ull >= x_len) {
+    if (0ull >= x_len_) {
         dead = true;
-        report_fault(fault_record, site_base + 4u, 0ull, x_len);
+        report_fault_(fault_record, site_base + 4u, 0ull, x_len_);
         return;
     }
-    unsigned int guarded4 = 0u;
+    unsigned int guarded4_ = 0u;
     if (!dead) {
-        guarded4 = atomicCAS(&x[0], result, n);
+        guarded4_ = atomicCAS(&x_[0], result_, n_);
     }
-    const unsigned int total = subgroup_add_u32(guarded4);
-    const float other = exclusive_max_f32(guarded2);
-    const unsigned int other1 = shuffle_down_u32(total, n);
-    const u32_array_4 votes = u32_array_4{{__ballot_sync(__activemask(), other < guarded3), 0u, 0u, 0u}};
+    const unsigned int total_ = subgroup_add_u32_(guarded4_);
+    const float other_ = exclusive_max_f32_(guarded2_);
+    const unsigned int other1_ = shuffle_down_u32_(total_, n_);
+    const u32_array_4_ votes_ = u32_array_4_{{__ballot_sync(__activemask(), other_ < guarded3_), 0u, 0u, 0u}};
     __syncthreads();
     if (dead) {
         return;
     }
-    if ((unsigned long long)threadIdx.x >= x_len) {
+    if ((unsigned long long)threadIdx.x >= x_len_) {
         dead = true;
-        report_fault(fault_record, site_base + 5u, (unsigned long long)threadIdx.x, x_len);
+        report_fault_(fault_record, site_base + 5u, (unsigned long long)threadIdx.x, x_len_);
         return;
     }
-    x[threadIdx.x] = other1 + votes.at[1] + (unsigned int)wide;
+    x_[threadIdx.x] = other1_ + votes_.at[1] + (unsigned int)wide_;
 }

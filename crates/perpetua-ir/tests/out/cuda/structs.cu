@@ -1,28 +1,28 @@
-struct tuple_f32_i32 {
-    float f0;
-    int f1;
+struct tuple_f32_i32_ {
+    float f0_;
+    int f1_;
 };
 
-struct f32_array_3 {
+struct f32_array_3_ {
     float at[3];
 };
 
-struct Particle {
-    f32_array_3 pos;
-    unsigned short mass;
-    unsigned char kind;
-    bool alive;
+struct Particle_ {
+    f32_array_3_ pos_;
+    unsigned short mass_;
+    unsigned char kind_;
+    bool alive_;
 };
 
-struct __align__(16) f32x4 {
+struct __align__(16) f32x4_ {
     float x, y, z, w;
 };
 
-__constant__ unsigned int WEIGHTS[4] = {
+__constant__ unsigned int WEIGHTS_[4] = {
     1056964608u, 1065353216u, 2139095040u, 2147483648u,
 };
 
-__device__ float f16_to_f32(unsigned short x)
+__device__ float f16_to_f32_(unsigned short x)
 {
     float y;
     asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
@@ -30,7 +30,7 @@ __device__ float f16_to_f32(unsigned short x)
 }
 
 // The first lane that faults in a launch claims the record.
-__device__ void report_fault(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
+__device__ void report_fault_(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)
 {
     if (atomicCAS_system(&record[0], 0u, 1u) != 0u) {
         return;
@@ -48,43 +48,43 @@ __device__ void report_fault(unsigned int* record, unsigned int site, unsigned l
     record[1] = site;
 }
 
-__device__ tuple_f32_i32 weigh(Particle p1, float factor)
+__device__ tuple_f32_i32_ weigh_(Particle_ p1_, float factor_)
 {
-    const float t = f16_to_f32(p1.mass) * factor * __uint_as_float(WEIGHTS[p1.kind & 3]);
-    return tuple_f32_i32{t, (int)p1.kind};
+    const float t_ = f16_to_f32_(p1_.mass_) * factor_ * __uint_as_float(WEIGHTS_[p1_.kind_ & 3]);
+    return tuple_f32_i32_{t_, (int)p1_.kind_};
 }
 
-extern "C" __global__ void structs(Particle* p, unsigned long long p_len, f32x4* v, unsigned long long v_len, unsigned char* b, unsigned long long b_len, Particle start, bool flag, unsigned int* fault_record, unsigned int site_base)
+extern "C" __global__ void structs_(Particle_* p_, unsigned long long p_len_, f32x4_* v_, unsigned long long v_len_, unsigned char* b_, unsigned long long b_len_, Particle_ start_, bool flag_, unsigned int* fault_record, unsigned int site_base)
 {
-    if ((unsigned long long)threadIdx.x >= p_len) {
-        report_fault(fault_record, site_base + 0u, (unsigned long long)threadIdx.x, p_len);
+    if ((unsigned long long)threadIdx.x >= p_len_) {
+        report_fault_(fault_record, site_base + 0u, (unsigned long long)threadIdx.x, p_len_);
         return;
     }
-    const Particle p_i = p[threadIdx.x];
-    float acc[3] = {};
-    unsigned int i = 0u;
-    const tuple_f32_i32 t = weigh(p_i, 2.5f);
-    for (; i < 3u; i += 1u) {
-        acc[i] = p[threadIdx.x].pos.at[i] + t.f0;
+    const Particle_ p_i_ = p_[threadIdx.x];
+    float acc_[3] = {};
+    unsigned int i_ = 0u;
+    const tuple_f32_i32_ t_ = weigh_(p_i_, 2.5f);
+    for (; i_ < 3u; i_ += 1u) {
+        acc_[i_] = p_[threadIdx.x].pos_.at[i_] + t_.f0_;
     }
-    if ((unsigned long long)threadIdx.x >= v_len) {
-        report_fault(fault_record, site_base + 1u, (unsigned long long)threadIdx.x, v_len);
+    if ((unsigned long long)threadIdx.x >= v_len_) {
+        report_fault_(fault_record, site_base + 1u, (unsigned long long)threadIdx.x, v_len_);
         return;
     }
-    const f32x4 v_i = v[threadIdx.x];
-    f32x4 changed = v_i;
-    changed.z = v_i.w + acc[1];
-    v[threadIdx.x] = changed;
-    v[threadIdx.x].x = v_i.w;
-    Particle q = p_i;
-    if ((unsigned long long)threadIdx.x >= b_len) {
-        report_fault(fault_record, site_base + 2u, (unsigned long long)threadIdx.x, b_len);
+    const f32x4_ v_i_ = v_[threadIdx.x];
+    f32x4_ changed_ = v_i_;
+    changed_.z = v_i_.w + acc_[1];
+    v_[threadIdx.x] = changed_;
+    v_[threadIdx.x].x = v_i_.w;
+    Particle_ q_ = p_i_;
+    if ((unsigned long long)threadIdx.x >= b_len_) {
+        report_fault_(fault_record, site_base + 2u, (unsigned long long)threadIdx.x, b_len_);
         return;
     }
-    const unsigned char t1 = (unsigned char)(b[threadIdx.x] + 200);
-    q.kind = t1;
-    b[threadIdx.x] = t1;
-    q.alive = flag;
-    p[threadIdx.x] = q;
-    p[threadIdx.x].kind = start.kind;
+    const unsigned char t1_ = (unsigned char)(b_[threadIdx.x] + 200);
+    q_.kind_ = t1_;
+    b_[threadIdx.x] = t1_;
+    q_.alive_ = flag_;
+    p_[threadIdx.x] = q_;
+    p_[threadIdx.x].kind_ = start_.kind_;
 }

@@ -3,7 +3,7 @@ using namespace metal;
 #pragma METAL fp contract(off)
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
-static inline void report_fault(device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
+static inline void report_fault_(device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
 {
     uint claimed = 0u;
     while (!atomic_compare_exchange_weak_explicit(&record[0], &claimed, 1u, memory_order_relaxed, memory_order_relaxed)) {
@@ -24,39 +24,39 @@ static inline void report_fault(device atomic_uint* record, uint site, uint3 tid
     atomic_store_explicit(&record[1], site, memory_order_relaxed);
 }
 
-kernel void reduce(
-    device const float* x [[buffer(0)]],
-    device float* total [[buffer(1)]],
+kernel void reduce_(
+    device const float* x_ [[buffer(0)]],
+    device float* total_ [[buffer(1)]],
     constant uint* args [[buffer(2)]],
     device atomic_uint* fault_record [[buffer(3)]],
     uint3 tid [[thread_position_in_threadgroup]],
     uint3 bid [[threadgroup_position_in_grid]],
     uint3 bdim [[threads_per_threadgroup]])
 {
-    const uint x_len = args[4];
-    x += args[5];
-    const uint total_len = args[6];
-    total += args[7];
-    threadgroup float tile[64];
+    const uint x_len_ = args[4];
+    x_ += args[5];
+    const uint total_len_ = args[6];
+    total_ += args[7];
+    threadgroup float tile_[64];
     const uint site_base = args[3];
     bool dead = false;
-    const uint idx = bid.x * bdim.x + tid.x;
-    float v = 0.0f;
-    if (idx < x_len) {
-        v = x[idx];
+    const uint idx_ = bid.x * bdim.x + tid.x;
+    float v_ = 0.0f;
+    if (idx_ < x_len_) {
+        v_ = x_[idx_];
     }
-    tile[tid.x] = v;
+    tile_[tid.x] = v_;
     threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-    for (uint half1 = 32u; half1 > 0u; half1 = half1 >> 1) {
+    for (uint half_ = 32u; half_ > 0u; half_ = half_ >> 1) {
         if (!dead) {
-            if (tid.x < half1) {
-                const uint t = tid.x + half1;
-                const float tile_i = tile[tid.x];
-                if (t >= 64u) {
+            if (tid.x < half_) {
+                const uint t_ = tid.x + half_;
+                const float tile_i_ = tile_[tid.x];
+                if (t_ >= 64u) {
                     dead = true;
-                    report_fault(fault_record, site_base + 0u, tid, bid, (ulong)t, 64ul);
+                    report_fault_(fault_record, site_base + 0u, tid, bid, (ulong)t_, 64ul);
                 } else {
-                    tile[tid.x] = tile_i + tile[t];
+                    tile_[tid.x] = tile_i_ + tile_[t_];
                 }
             }
         }
@@ -66,11 +66,11 @@ kernel void reduce(
         return;
     }
     if (tid.x == 0u) {
-        if (0u >= total_len) {
+        if (0u >= total_len_) {
             dead = true;
-            report_fault(fault_record, site_base + 1u, tid, bid, 0ul, (ulong)total_len);
+            report_fault_(fault_record, site_base + 1u, tid, bid, 0ul, (ulong)total_len_);
             return;
         }
-        atomic_fetch_add_explicit((device atomic_float*)&total[0], tile[0], memory_order_relaxed);
+        atomic_fetch_add_explicit((device atomic_float*)&total_[0], tile_[0], memory_order_relaxed);
     }
 }

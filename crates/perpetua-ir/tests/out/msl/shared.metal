@@ -2,12 +2,12 @@
 using namespace metal;
 #pragma METAL fp contract(off)
 
-struct u32_array_4 {
+struct u32_array_4_ {
     uint at[4];
 };
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
-static inline void report_fault(device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
+static inline void report_fault_(device atomic_uint* record, uint site, uint3 tid, uint3 bid, ulong first, ulong second)
 {
     uint claimed = 0u;
     while (!atomic_compare_exchange_weak_explicit(&record[0], &claimed, 1u, memory_order_relaxed, memory_order_relaxed)) {
@@ -28,7 +28,7 @@ static inline void report_fault(device atomic_uint* record, uint site, uint3 tid
     atomic_store_explicit(&record[1], site, memory_order_relaxed);
 }
 
-static inline float atomic_min_device_f32(device atomic_uint* p, float value)
+static inline float atomic_min_device_f32_(device atomic_uint* p, float value)
 {
     uint old = atomic_load_explicit(p, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(p, &old, as_type<uint>(fmin(as_type<float>(old), value)), memory_order_relaxed, memory_order_relaxed)) {
@@ -36,7 +36,7 @@ static inline float atomic_min_device_f32(device atomic_uint* p, float value)
     return as_type<float>(old);
 }
 
-static inline float atomic_add_threadgroup_f32(threadgroup atomic_uint* p, float value)
+static inline float atomic_add_threadgroup_f32_(threadgroup atomic_uint* p, float value)
 {
     uint old = atomic_load_explicit(p, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(p, &old, as_type<uint>(as_type<float>(old) + value), memory_order_relaxed, memory_order_relaxed)) {
@@ -45,7 +45,7 @@ static inline float atomic_add_threadgroup_f32(threadgroup atomic_uint* p, float
 }
 
 // The weak exchange may fail for no reason: then the old value is the expected one.
-static inline uint compare_exchange_device_u32(device atomic_uint* p, uint expected, uint value)
+static inline uint compare_exchange_device_u32_(device atomic_uint* p, uint expected, uint value)
 {
     uint old = expected;
     while (!atomic_compare_exchange_weak_explicit(p, &old, value, memory_order_relaxed, memory_order_relaxed)) {
@@ -56,7 +56,7 @@ static inline uint compare_exchange_device_u32(device atomic_uint* p, uint expec
     return old;
 }
 
-static inline float exclusive_max_f32(float value, uint simd_lane, uint simd_size)
+static inline float exclusive_max_f32_(float value, uint simd_lane, uint simd_size)
 {
     const ulong votes = (ulong)(simd_vote::vote_t)simd_ballot(true);
     float total = as_type<float>(0xff800000u);
@@ -69,100 +69,100 @@ static inline float exclusive_max_f32(float value, uint simd_lane, uint simd_siz
     return total;
 }
 
-kernel void shared_work(
-    device uint* x [[buffer(0)]],
-    device int* s [[buffer(1)]],
-    device float* f [[buffer(2)]],
+kernel void shared_work_(
+    device uint* x_ [[buffer(0)]],
+    device int* s_ [[buffer(1)]],
+    device float* f_ [[buffer(2)]],
     constant uint* args [[buffer(3)]],
     device atomic_uint* fault_record [[buffer(4)]],
-    threadgroup uchar* scratch_bytes [[threadgroup(0)]],
+    threadgroup uchar* scratch_bytes_ [[threadgroup(0)]],
     uint3 tid [[thread_position_in_threadgroup]],
     uint3 bid [[threadgroup_position_in_grid]],
     uint simd_lane [[thread_index_in_simdgroup]],
     uint simd_size [[threads_per_simdgroup]])
 {
-    const uint x_len = args[4];
-    x += args[5];
-    const uint s_len = args[6];
-    s += args[7];
-    const uint f_len = args[8];
-    f += args[9];
-    const uint n = args[10];
-    const char wide = (char)args[11];
-    threadgroup uint* scratch = (threadgroup uint*)scratch_bytes;
+    const uint x_len_ = args[4];
+    x_ += args[5];
+    const uint s_len_ = args[6];
+    s_ += args[7];
+    const uint f_len_ = args[8];
+    f_ += args[9];
+    const uint n_ = args[10];
+    const char wide_ = (char)args[11];
+    threadgroup uint* scratch_ = (threadgroup uint*)scratch_bytes_;
     const uint shared_len = args[12] / 4u;
-    threadgroup uint bins[16];
-    threadgroup float peak;
+    threadgroup uint bins_[16];
+    threadgroup float peak_;
     const uint site_base = args[3];
     bool dead = false;
-    uint result = 0u;
-    bins[0] = 0u;
+    uint result_ = 0u;
+    bins_[0] = 0u;
     if (tid.x >= shared_len) {
         dead = true;
-        report_fault(fault_record, site_base + 0u, tid, bid, (ulong)tid.x, (ulong)shared_len);
+        report_fault_(fault_record, site_base + 0u, tid, bid, (ulong)tid.x, (ulong)shared_len);
     }
     if (!dead) {
-        scratch[tid.x] = shared_len;
+        scratch_[tid.x] = shared_len;
     }
     threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
     if (!dead) {
-        if (n == 0u) {
+        if (n_ == 0u) {
             dead = true;
-            report_fault(fault_record, site_base + 1u, tid, bid, (ulong)tid.x, 0ul);
+            report_fault_(fault_record, site_base + 1u, tid, bid, (ulong)tid.x, 0ul);
         } else {
-            result = tid.x / n + tid.x;
+            result_ = tid.x / n_ + tid.x;
         }
     }
-    uint guarded = 0u;
+    uint guarded_ = 0u;
     if (!dead) {
-        guarded = atomic_fetch_add_explicit((threadgroup atomic_uint*)&bins[0], result, memory_order_relaxed);
+        guarded_ = atomic_fetch_add_explicit((threadgroup atomic_uint*)&bins_[0], result_, memory_order_relaxed);
     }
-    const int guarded5 = guarded;
-    if (0u >= s_len) {
+    const int guarded5_ = guarded_;
+    if (0u >= s_len_) {
         dead = true;
-        report_fault(fault_record, site_base + 2u, tid, bid, 0ul, (ulong)s_len);
+        report_fault_(fault_record, site_base + 2u, tid, bid, 0ul, (ulong)s_len_);
         return;
     }
-    int guarded1 = 0;
+    int guarded1_ = 0;
     if (!dead) {
-        guarded1 = atomic_fetch_max_explicit((device atomic_int*)&s[0], guarded5, memory_order_relaxed);
+        guarded1_ = atomic_fetch_max_explicit((device atomic_int*)&s_[0], guarded5_, memory_order_relaxed);
     }
-    const float guarded6 = (float)guarded5;
-    if (0u >= f_len) {
+    const float guarded6_ = (float)guarded5_;
+    if (0u >= f_len_) {
         dead = true;
-        report_fault(fault_record, site_base + 3u, tid, bid, 0ul, (ulong)f_len);
+        report_fault_(fault_record, site_base + 3u, tid, bid, 0ul, (ulong)f_len_);
         return;
     }
-    float guarded2 = 0.0f;
+    float guarded2_ = 0.0f;
     if (!dead) {
-        guarded2 = atomic_min_device_f32((device atomic_uint*)&f[0], guarded6);
+        guarded2_ = atomic_min_device_f32_((device atomic_uint*)&f_[0], guarded6_);
     }
-    float guarded3 = 0.0f;
+    float guarded3_ = 0.0f;
     if (!dead) {
-        guarded3 = atomic_add_threadgroup_f32((threadgroup atomic_uint*)&peak, guarded6);
+        guarded3_ = atomic_add_threadgroup_f32_((threadgroup atomic_uint*)&peak_, guarded6_);
     }
-    if (0u >= x_len) {
+    if (0u >= x_len_) {
         dead = true;
-        report_fault(fault_record, site_base + 4u, tid, bid, 0ul, (ulong)x_len);
+        report_fault_(fault_record, site_base + 4u, tid, bid, 0ul, (ulong)x_len_);
         return;
     }
-    uint guarded4 = 0u;
+    uint guarded4_ = 0u;
     if (!dead) {
-        guarded4 = compare_exchange_device_u32((device atomic_uint*)&x[0], result, n);
+        guarded4_ = compare_exchange_device_u32_((device atomic_uint*)&x_[0], result_, n_);
     }
-    const uint total = simd_sum(guarded4);
-    const float other = exclusive_max_f32(guarded2, simd_lane, simd_size);
-    const uint other1 = simd_shuffle(total, ushort(n < simd_size - simd_lane ? simd_lane + n : simd_lane));
-    const ulong votes = (ulong)(simd_vote::vote_t)simd_ballot(other < guarded3);
-    const u32_array_4 votes1 = u32_array_4{{uint(votes), uint(votes >> 32), 0u, 0u}};
+    const uint total_ = simd_sum(guarded4_);
+    const float other_ = exclusive_max_f32_(guarded2_, simd_lane, simd_size);
+    const uint other1_ = simd_shuffle(total_, ushort(n_ < simd_size - simd_lane ? simd_lane + n_ : simd_lane));
+    const ulong votes_ = (ulong)(simd_vote::vote_t)simd_ballot(other_ < guarded3_);
+    const u32_array_4_ votes1_ = u32_array_4_{{uint(votes_), uint(votes_ >> 32), 0u, 0u}};
     threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
     if (dead) {
         return;
     }
-    if (tid.x >= x_len) {
+    if (tid.x >= x_len_) {
         dead = true;
-        report_fault(fault_record, site_base + 5u, tid, bid, (ulong)tid.x, (ulong)x_len);
+        report_fault_(fault_record, site_base + 5u, tid, bid, (ulong)tid.x, (ulong)x_len_);
         return;
     }
-    x[tid.x] = other1 + votes1.at[1] + (uint)wide;
+    x_[tid.x] = other1_ + votes1_.at[1] + (uint)wide_;
 }

@@ -1,20 +1,20 @@
 struct Args {
     grid: vec3<u32>,
     site_base: u32,
-    x_len: u32,
-    x_first: u32,
-    out_len: u32,
-    out_first: u32,
-    n: u32,
+    x_len_: u32,
+    x_first_: u32,
+    out_len_: u32,
+    out_first_: u32,
+    n_: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> x: array<u32>;
-@group(0) @binding(1) var<storage, read_write> out: array<u32>;
+@group(0) @binding(0) var<storage, read_write> x_: array<u32>;
+@group(0) @binding(1) var<storage, read_write> out_: array<u32>;
 @group(0) @binding(2) var<uniform> args: Args;
 @group(0) @binding(3) var<storage, read_write> fault_record: array<atomic<u32>, 16>;
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
-fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
+fn report_fault_(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
     loop {
         let r = atomicCompareExchangeWeak(&fault_record[0], 0u, 1u);
         if (r.exchanged) {
@@ -38,7 +38,7 @@ fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, sec
 }
 
 @compute @workgroup_size(64, 1, 1)
-fn loops(
+fn loops_(
     @builtin(local_invocation_id) tid: vec3<u32>,
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -48,62 +48,62 @@ fn loops(
         return;
     }
     let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
-    var sum = 0u;
-    var i = 0u;
-    while (i < args.n) {
-        var j = 0u;
-        var leave = false;
-        var next = false;
-        for (; j < args.n; j += 1u) {
-            if (i == j) {
+    var sum_ = 0u;
+    var i_ = 0u;
+    while (i_ < args.n_) {
+        var j_ = 0u;
+        var leave_ = false;
+        var next_ = false;
+        for (; j_ < args.n_; j_ += 1u) {
+            if (i_ == j_) {
                 continue;
             }
-            let t = i + j;
-            if (t >= args.x_len) {
-                report_fault(args.site_base + 0u, tid, bid, vec2<u32>(t, 0u), vec2<u32>(args.x_len, 0u));
+            let t_ = i_ + j_;
+            if (t_ >= args.x_len_) {
+                report_fault_(args.site_base + 0u, tid, bid, vec2<u32>(t_, 0u), vec2<u32>(args.x_len_, 0u));
                 return;
             }
-            let x_i = x[args.x_first + t];
-            if (x_i == 99u) {
-                leave = true;
+            let x_i_ = x_[args.x_first_ + t_];
+            if (x_i_ == 99u) {
+                leave_ = true;
                 break;
             }
-            if (x_i == 7u) {
-                next = true;
+            if (x_i_ == 7u) {
+                next_ = true;
                 break;
             }
-            if (x_i == 1u || x_i == 2u) {
+            if (x_i_ == 1u || x_i_ == 2u) {
                 continue;
-            } else if (x_i == 3u) {
+            } else if (x_i_ == 3u) {
                 break;
             }
-            sum += x_i;
+            sum_ += x_i_;
         }
-        if (leave) {
+        if (leave_) {
             break;
         }
-        if (next) {
+        if (next_) {
             continue;
         }
-        i += 1u;
+        i_ += 1u;
     }
-    var k = sum;
-    while (k > args.n) {
-        k /= 2u;
+    var k_ = sum_;
+    while (k_ > args.n_) {
+        k_ /= 2u;
     }
-    switch (args.n) {
+    switch (args.n_) {
         case 1u: {
-            k = 0u;
+            k_ = 0u;
         }
         case 2u, 3u: {
-            k = 1u;
+            k_ = 1u;
         }
         default: {
         }
     }
-    if (tid.x >= args.out_len) {
-        report_fault(args.site_base + 1u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.out_len, 0u));
+    if (tid.x >= args.out_len_) {
+        report_fault_(args.site_base + 1u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.out_len_, 0u));
         return;
     }
-    out[args.out_first + tid.x] = k;
+    out_[args.out_first_ + tid.x] = k_;
 }

@@ -1,22 +1,22 @@
 struct Args {
     grid: vec3<u32>,
     site_base: u32,
-    x_len: u32,
-    x_first: u32,
-    total_len: u32,
-    total_first: u32,
+    x_len_: u32,
+    x_first_: u32,
+    total_len_: u32,
+    total_first_: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> x: array<f32>;
-@group(0) @binding(1) var<storage, read_write> total: array<atomic<u32>>;
+@group(0) @binding(0) var<storage, read_write> x_: array<f32>;
+@group(0) @binding(1) var<storage, read_write> total_: array<atomic<u32>>;
 @group(0) @binding(2) var<uniform> args: Args;
 @group(0) @binding(3) var<storage, read_write> fault_record: array<atomic<u32>, 16>;
-var<workgroup> tile: array<f32, 64>;
+var<workgroup> tile_: array<f32, 64>;
 // Whether this lane has faulted.
 var<private> dead: bool;
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
-fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
+fn report_fault_(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
     loop {
         let r = atomicCompareExchangeWeak(&fault_record[0], 0u, 1u);
         if (r.exchanged) {
@@ -40,7 +40,7 @@ fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, sec
 }
 
 @compute @workgroup_size(64, 1, 1)
-fn reduce(
+fn reduce_(
     @builtin(local_invocation_id) tid: vec3<u32>,
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -50,24 +50,24 @@ fn reduce(
         return;
     }
     let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
-    let idx = bid.x * 64u + tid.x;
-    var v = 0.0f;
-    if (idx < args.x_len) {
-        v = x[args.x_first + idx];
+    let idx_ = bid.x * 64u + tid.x;
+    var v_ = 0.0f;
+    if (idx_ < args.x_len_) {
+        v_ = x_[args.x_first_ + idx_];
     }
-    tile[tid.x] = v;
+    tile_[tid.x] = v_;
     storageBarrier();
     workgroupBarrier();
-    for (var half = 32u; half > 0u; half = half >> 1u) {
+    for (var half_ = 32u; half_ > 0u; half_ = half_ >> 1u) {
         if (!dead) {
-            if (tid.x < half) {
-                let t = tid.x + half;
-                let tile_i = tile[tid.x];
-                if (t >= 64u) {
+            if (tid.x < half_) {
+                let t_ = tid.x + half_;
+                let tile_i_ = tile_[tid.x];
+                if (t_ >= 64u) {
                     dead = true;
-                    report_fault(args.site_base + 0u, tid, bid, vec2<u32>(t, 0u), vec2<u32>(64u, 0u));
+                    report_fault_(args.site_base + 0u, tid, bid, vec2<u32>(t_, 0u), vec2<u32>(64u, 0u));
                 } else {
-                    tile[tid.x] = tile_i + tile[t];
+                    tile_[tid.x] = tile_i_ + tile_[t_];
                 }
             }
         }
@@ -78,19 +78,19 @@ fn reduce(
         return;
     }
     if (tid.x == 0u) {
-        if (0u >= args.total_len) {
+        if (0u >= args.total_len_) {
             dead = true;
-            report_fault(args.site_base + 1u, tid, bid, vec2<u32>(0u, 0u), vec2<u32>(args.total_len, 0u));
+            report_fault_(args.site_base + 1u, tid, bid, vec2<u32>(0u, 0u), vec2<u32>(args.total_len_, 0u));
             return;
         }
-        let operand = tile[0u];
-        var old = atomicLoad(&total[args.total_first]);
+        let operand_ = tile_[0u];
+        var old_ = atomicLoad(&total_[args.total_first_]);
         loop {
-            let r = atomicCompareExchangeWeak(&total[args.total_first], old, bitcast<u32>(bitcast<f32>(old) + operand));
-            if (r.exchanged) {
+            let r_ = atomicCompareExchangeWeak(&total_[args.total_first_], old_, bitcast<u32>(bitcast<f32>(old_) + operand_));
+            if (r_.exchanged) {
                 break;
             }
-            old = r.old_value;
+            old_ = r_.old_value;
         }
     }
 }

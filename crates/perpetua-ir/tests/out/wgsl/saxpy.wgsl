@@ -1,21 +1,21 @@
 struct Args {
     grid: vec3<u32>,
     site_base: u32,
-    a: f32,
-    x_len: u32,
-    x_first: u32,
-    y_len: u32,
-    y_first: u32,
-    n: i32,
+    a_: f32,
+    x_len_: u32,
+    x_first_: u32,
+    y_len_: u32,
+    y_first_: u32,
+    n_: i32,
 }
 
-@group(0) @binding(0) var<storage, read_write> x: array<f32>;
-@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(0) var<storage, read_write> x_: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y_: array<f32>;
 @group(0) @binding(2) var<uniform> args: Args;
 @group(0) @binding(3) var<storage, read_write> fault_record: array<atomic<u32>, 16>;
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
-fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
+fn report_fault_(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
     loop {
         let r = atomicCompareExchangeWeak(&fault_record[0], 0u, 1u);
         if (r.exchanged) {
@@ -39,7 +39,7 @@ fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, sec
 }
 
 @compute @workgroup_size(64, 1, 1)
-fn saxpy(
+fn saxpy_(
     @builtin(local_invocation_id) tid: vec3<u32>,
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -49,17 +49,18 @@ fn saxpy(
         return;
     }
     let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
-    let idx = i32(bid.x * 64u + tid.x);
-    if (idx >= args.n) {
+    let idx_ = i32(bid.x * 64u + tid.x);
+    if (idx_ >= args.n_) {
         return;
     }
-    if (idx < 0i || u32(idx) >= args.x_len) {
-        report_fault(args.site_base + 0u, tid, bid, vec2<u32>(u32(idx), u32(idx >> 31u)), vec2<u32>(args.x_len, 0u));
+    if (idx_ < 0i || u32(idx_) >= args.x_len_) {
+        report_fault_(args.site_base + 0u, tid, bid, vec2<u32>(u32(idx_), u32(idx_ >> 31u)), vec2<u32>(args.x_len_, 0u));
         return;
     }
-    if (idx < 0i || u32(idx) >= args.y_len) {
-        report_fault(args.site_base + 1u, tid, bid, vec2<u32>(u32(idx), u32(idx >> 31u)), vec2<u32>(args.y_len, 0u));
+    if (idx_ < 0i || u32(idx_) >= args.y_len_) {
+        report_fault_(args.site_base + 1u, tid, bid, vec2<u32>(u32(idx_), u32(idx_ >> 31u)), vec2<u32>(args.y_len_, 0u));
         return;
     }
-    y[args.y_first + u32(idx)] = args.a * x[args.x_first + u32(idx)] + y[args.y_first + u32(idx)];
+    let t_ = args.a_ * x_[args.x_first_ + u32(idx_)] + y_[args.y_first_ + u32(idx_)];
+    y_[args.y_first_ + u32(idx_)] = t_;
 }

@@ -1,43 +1,43 @@
-struct tuple_f32_i32 {
-    f0: f32,
-    f1: i32,
+struct tuple_f32_i32_ {
+    f0_: f32,
+    f1_: i32,
 }
 
-struct Particle {
-    pos: array<f32, 3>,
-    mass: u32,
-    kind: u32,
-    alive: bool,
+struct Particle_ {
+    pos_: array<f32, 3>,
+    mass_: u32,
+    kind_: u32,
+    alive_: bool,
 }
 
 struct Args {
     grid: vec3<u32>,
     site_base: u32,
-    p_len: u32,
-    p_first: u32,
-    v_len: u32,
-    v_first: u32,
-    b_len: u32,
-    b_first: u32,
-    start_word0: u32,
-    start_word1: u32,
-    start_word2: u32,
-    start_word3: u32,
-    flag: u32,
+    p_len_: u32,
+    p_first_: u32,
+    v_len_: u32,
+    v_first_: u32,
+    b_len_: u32,
+    b_first_: u32,
+    start_word0_: u32,
+    start_word1_: u32,
+    start_word2_: u32,
+    start_word3_: u32,
+    flag_: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> p: array<atomic<u32>>;
-@group(0) @binding(1) var<storage, read_write> v: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> b: array<atomic<u32>>;
+@group(0) @binding(0) var<storage, read_write> p_: array<atomic<u32>>;
+@group(0) @binding(1) var<storage, read_write> v_: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> b_: array<atomic<u32>>;
 @group(0) @binding(3) var<uniform> args: Args;
 @group(0) @binding(4) var<storage, read_write> fault_record: array<atomic<u32>, 16>;
 
-const WEIGHTS = array<u32, 4>(
+const WEIGHTS_ = array<u32, 4>(
     1056964608u, 1065353216u, 2139095040u, 2147483648u,
 );
 
 // The first lane that faults in a launch claims the record. The exchange may fail for no reason.
-fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
+fn report_fault_(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
     loop {
         let r = atomicCompareExchangeWeak(&fault_record[0], 0u, 1u);
         if (r.exchanged) {
@@ -60,40 +60,40 @@ fn report_fault(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, sec
     atomicStore(&fault_record[1], site);
 }
 
-fn p_load_f32(at: u32) -> f32 {
-    return bitcast<f32>(atomicLoad(&p[at >> 2u]));
+fn p_load_f32_(at: u32) -> f32 {
+    return bitcast<f32>(atomicLoad(&p_[at >> 2u]));
 }
 
-fn p_load_f32_array_3(at: u32) -> array<f32, 3> {
-    return array<f32, 3>(p_load_f32(at), p_load_f32(at + 4u), p_load_f32(at + 8u));
+fn p_load_f32_array_3_(at: u32) -> array<f32, 3> {
+    return array<f32, 3>(p_load_f32_(at), p_load_f32_(at + 4u), p_load_f32_(at + 8u));
 }
 
-fn p_load_f16(at: u32) -> u32 {
-    return (atomicLoad(&p[at >> 2u]) >> ((at & 3u) * 8u)) & 0xffffu;
+fn p_load_f16_(at: u32) -> u32 {
+    return (atomicLoad(&p_[at >> 2u]) >> ((at & 3u) * 8u)) & 0xffffu;
 }
 
-fn p_load_u8(at: u32) -> u32 {
-    return (atomicLoad(&p[at >> 2u]) >> ((at & 3u) * 8u)) & 0xffu;
+fn p_load_u8_(at: u32) -> u32 {
+    return (atomicLoad(&p_[at >> 2u]) >> ((at & 3u) * 8u)) & 0xffu;
 }
 
-fn p_load_bool(at: u32) -> bool {
-    return ((atomicLoad(&p[at >> 2u]) >> ((at & 3u) * 8u)) & 0xffu) != 0u;
+fn p_load_bool_(at: u32) -> bool {
+    return ((atomicLoad(&p_[at >> 2u]) >> ((at & 3u) * 8u)) & 0xffu) != 0u;
 }
 
-fn p_load_Particle(at: u32) -> Particle {
-    return Particle(p_load_f32_array_3(at), p_load_f16(at + 12u), p_load_u8(at + 14u), p_load_bool(at + 15u));
+fn p_load_Particle_(at: u32) -> Particle_ {
+    return Particle_(p_load_f32_array_3_(at), p_load_f16_(at + 12u), p_load_u8_(at + 14u), p_load_bool_(at + 15u));
 }
 
-fn b_load_u8(at: u32) -> u32 {
-    return (atomicLoad(&b[at >> 2u]) >> ((at & 3u) * 8u)) & 0xffu;
+fn b_load_u8_(at: u32) -> u32 {
+    return (atomicLoad(&b_[at >> 2u]) >> ((at & 3u) * 8u)) & 0xffu;
 }
 
-fn b_store_u8(at: u32, value: u32) {
+fn b_store_u8_(at: u32, value: u32) {
     let shift = (at & 3u) * 8u;
     let bits = value << shift;
-    var old = atomicLoad(&b[at >> 2u]);
+    var old = atomicLoad(&b_[at >> 2u]);
     loop {
-        let r = atomicCompareExchangeWeak(&b[at >> 2u], old, (old & ~(0xffu << shift)) | bits);
+        let r = atomicCompareExchangeWeak(&b_[at >> 2u], old, (old & ~(0xffu << shift)) | bits);
         if (r.exchanged) {
             break;
         }
@@ -101,19 +101,19 @@ fn b_store_u8(at: u32, value: u32) {
     }
 }
 
-fn p_store_words_Particle(at: u32, value: Particle) {
-    atomicStore(&p[at >> 2u], bitcast<u32>(value.pos[0]));
-    atomicStore(&p[(at >> 2u) + 1u], bitcast<u32>(value.pos[1]));
-    atomicStore(&p[(at >> 2u) + 2u], bitcast<u32>(value.pos[2]));
-    atomicStore(&p[(at >> 2u) + 3u], value.mass | (value.kind << 16u) | (u32(value.alive) << 24u));
+fn p_store_words_Particle_(at: u32, value: Particle_) {
+    atomicStore(&p_[at >> 2u], bitcast<u32>(value.pos_[0]));
+    atomicStore(&p_[(at >> 2u) + 1u], bitcast<u32>(value.pos_[1]));
+    atomicStore(&p_[(at >> 2u) + 2u], bitcast<u32>(value.pos_[2]));
+    atomicStore(&p_[(at >> 2u) + 3u], value.mass_ | (value.kind_ << 16u) | (u32(value.alive_) << 24u));
 }
 
-fn p_store_u8(at: u32, value: u32) {
+fn p_store_u8_(at: u32, value: u32) {
     let shift = (at & 3u) * 8u;
     let bits = value << shift;
-    var old = atomicLoad(&p[at >> 2u]);
+    var old = atomicLoad(&p_[at >> 2u]);
     loop {
-        let r = atomicCompareExchangeWeak(&p[at >> 2u], old, (old & ~(0xffu << shift)) | bits);
+        let r = atomicCompareExchangeWeak(&p_[at >> 2u], old, (old & ~(0xffu << shift)) | bits);
         if (r.exchanged) {
             break;
         }
@@ -121,21 +121,21 @@ fn p_store_u8(at: u32, value: u32) {
     }
 }
 
-fn f16_to_f32(x: u32) -> f32 {
-    let t = x & 32767u;
-    let t1 = t << 13u;
-    let t2 = select(t1 + 939524096u, bitcast<u32>(f32(t) * 5.9604645e-8f), t < 1024u);
-    let t3 = select(t2, t1 + 1879048192u, t >= 31744u) | ((x & 32768u) << 16u);
-    return bitcast<f32>(t3);
+fn f16_to_f32_(x_: u32) -> f32 {
+    let t_ = x_ & 32767u;
+    let t1_ = t_ << 13u;
+    let t2_ = select(t1_ + 939524096u, bitcast<u32>(f32(t_) * 5.9604645e-8f), t_ < 1024u);
+    let t3_ = select(t2_, t1_ + 1879048192u, t_ >= 31744u) | ((x_ & 32768u) << 16u);
+    return bitcast<f32>(t3_);
 }
 
-fn weigh(p1: Particle, factor: f32) -> tuple_f32_i32 {
-    let t = f16_to_f32(p1.mass) * factor * bitcast<f32>(WEIGHTS[p1.kind & 3u]);
-    return tuple_f32_i32(t, i32(p1.kind));
+fn weigh_(p1_: Particle_, factor_: f32) -> tuple_f32_i32_ {
+    let t_ = f16_to_f32_(p1_.mass_) * factor_ * bitcast<f32>(WEIGHTS_[p1_.kind_ & 3u]);
+    return tuple_f32_i32_(t_, i32(p1_.kind_));
 }
 
 @compute @workgroup_size(64, 1, 1)
-fn structs(
+fn structs_(
     @builtin(local_invocation_id) tid: vec3<u32>,
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -145,36 +145,36 @@ fn structs(
         return;
     }
     let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
-    if (tid.x >= args.p_len) {
-        report_fault(args.site_base + 0u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.p_len, 0u));
+    if (tid.x >= args.p_len_) {
+        report_fault_(args.site_base + 0u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.p_len_, 0u));
         return;
     }
-    let p_i = p_load_Particle((args.p_first + tid.x) * 16u);
-    var acc = array<f32, 3>();
-    var i = 0u;
-    let t = weigh(p_i, 2.5f);
-    for (; i < 3u; i += 1u) {
-        acc[i] = p_load_f32((args.p_first + tid.x) * 16u + i * 4u) + t.f0;
+    let p_i_ = p_load_Particle_((args.p_first_ + tid.x) * 16u);
+    var acc_ = array<f32, 3>();
+    var i_ = 0u;
+    let t_ = weigh_(p_i_, 2.5f);
+    for (; i_ < 3u; i_ += 1u) {
+        acc_[i_] = p_load_f32_((args.p_first_ + tid.x) * 16u + i_ * 4u) + t_.f0_;
     }
-    if (tid.x >= args.v_len) {
-        report_fault(args.site_base + 1u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.v_len, 0u));
+    if (tid.x >= args.v_len_) {
+        report_fault_(args.site_base + 1u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.v_len_, 0u));
         return;
     }
-    let v_i = v[args.v_first + tid.x];
-    var changed = v_i;
-    changed.z = v_i.w + acc[1];
-    v[args.v_first + tid.x] = changed;
-    v[args.v_first + tid.x].x = v_i.w;
-    var q = p_i;
-    if (tid.x >= args.b_len) {
-        report_fault(args.site_base + 2u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.b_len, 0u));
+    let v_i_ = v_[args.v_first_ + tid.x];
+    var changed_ = v_i_;
+    changed_.z = v_i_.w + acc_[1];
+    v_[args.v_first_ + tid.x] = changed_;
+    v_[args.v_first_ + tid.x].x = v_i_.w;
+    var q_ = p_i_;
+    if (tid.x >= args.b_len_) {
+        report_fault_(args.site_base + 2u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.b_len_, 0u));
         return;
     }
-    let t1 = (b_load_u8(args.b_first + tid.x) + 200u) & 0xffu;
-    q.kind = t1;
-    b_store_u8(args.b_first + tid.x, t1);
-    q.alive = (args.flag & 0xffu) != 0u;
-    p_store_words_Particle((args.p_first + tid.x) * 16u, q);
-    let t2 = Particle(array<f32, 3>(bitcast<f32>(args.start_word0), bitcast<f32>(args.start_word1), bitcast<f32>(args.start_word2)), args.start_word3 & 0xffffu, (args.start_word3 >> 16u) & 0xffu, ((args.start_word3 >> 24u) & 0xffu) != 0u);
-    p_store_u8((args.p_first + tid.x) * 16u + 14u, t2.kind);
+    let t1_ = (b_load_u8_(args.b_first_ + tid.x) + 200u) & 0xffu;
+    q_.kind_ = t1_;
+    b_store_u8_(args.b_first_ + tid.x, t1_);
+    q_.alive_ = (args.flag_ & 0xffu) != 0u;
+    p_store_words_Particle_((args.p_first_ + tid.x) * 16u, q_);
+    let t2_ = Particle_(array<f32, 3>(bitcast<f32>(args.start_word0_), bitcast<f32>(args.start_word1_), bitcast<f32>(args.start_word2_)), args.start_word3_ & 0xffffu, (args.start_word3_ >> 16u) & 0xffu, ((args.start_word3_ >> 24u) & 0xffu) != 0u);
+    p_store_u8_((args.p_first_ + tid.x) * 16u + 14u, t2_.kind_);
 }

@@ -1,7 +1,7 @@
-//! Words that code in any C++ dialect must not use for its own things.
+//! Words of C++ that code with bare names must not use for its own things.
 
 /// C++ keywords, and names of its preprocessor.
-pub(crate) const CPP: &[&str] = &[
+pub(super) const CPP: &[&str] = &[
     "alignas",
     "alignof",
     "and",
