@@ -104,7 +104,8 @@ fn work() {
             return;
         };
         drop(pool);
-        job();
+        // A waker may panic: that must not cost the pool a thread.
+        let _ = catch_unwind(AssertUnwindSafe(job));
     }
 }
 

@@ -148,22 +148,30 @@ impl Device {
         self.0.context.allocate(bytes, kind)
     }
 
+    // Fills new memory with zeros, at once handed to the driver: other streams' work may follow.
+    fn fill_first(&self, ptr: &DevicePtr) -> Result<()> {
+        let stream = self.context().default_stream();
+        stream.fill(ptr, &[0])?;
+        stream.flush()
+    }
+
     /// A buffer of `len` elements. Its content is unspecified; for types that have invalid bit patterns (`bool`, enums) it is
     /// zeros, and an error where that is no value.
     pub fn alloc<T: GpuType>(&self, len: usize) -> Result<Buffer<T>> {
         let buffer = Buffer::from_ptr(self.allocate::<T>(len, MemoryKind::Device)?, len, self.clone());
         if !T::describe().any_bits() {
             layout::check_values::<T>(&vec![0; size_of::<T>()])?;
-            self.context().default_stream().fill(buffer.ptr(), &[0])?;
+            self.fill_first(buffer.ptr())?;
         }
         Ok(buffer)
     }
 
-    /// A buffer of `len` elements whose bytes are all zero.
+    /// A buffer of `len` elements whose bytes are all zero. The default stream fills it, as it does in [`Device::full`] and
+    /// [`Device::upload`]: while that stream is busy, work of another stream must wait for an event of it.
     pub fn zeros<T: GpuType>(&self, len: usize) -> Result<Buffer<T>> {
         layout::check_values::<T>(&vec![0; size_of::<T>()])?;
         let buffer = Buffer::from_ptr(self.allocate::<T>(len, MemoryKind::Device)?, len, self.clone());
-        self.context().default_stream().fill(buffer.ptr(), &[0])?;
+        self.fill_first(buffer.ptr())?;
         Ok(buffer)
     }
 
@@ -171,6 +179,7 @@ impl Device {
     pub fn full<T: GpuType>(&self, len: usize, value: T) -> Result<Buffer<T>> {
         let buffer = Buffer::from_ptr(self.allocate::<T>(len, MemoryKind::Device)?, len, self.clone());
         buffer.fill(value)?;
+        self.context().default_stream().flush()?;
         Ok(buffer)
     }
 

@@ -2,6 +2,7 @@
 //! it: as a future, or sleeping. Must not know backends.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
@@ -204,13 +205,24 @@ impl Future for Asked {
         let polled = match &mut *state {
             State::Running(Some(future), outcome) if Arc::ptr_eq(outcome, &self.outcome) => {
                 let waker = Waker::from(Arc::clone(&self.slot.waiting));
-                future.as_mut().poll(&mut Context::from_waker(&waker))
+                let cx = &mut Context::from_waker(&waker);
+                catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)))
             }
-            _ => Poll::Pending,
+            _ => Ok(Poll::Pending),
         };
         drop(state);
-        if let Poll::Ready(made) = polled {
-            self.end(made);
+        match polled {
+            Ok(Poll::Ready(made)) => self.end(made),
+            Ok(Poll::Pending) => {}
+            // A compiler's panic is its asker's; all others are told, and the next one may try again.
+            Err(panic) => {
+                self.end(Err(Error::InvalidState {
+                    operation: "compile",
+                    cause: "the compiler panicked",
+                    remedy: "look for its message in the program's output",
+                }));
+                resume_unwind(panic);
+            }
         }
         self.outcome.get().cloned().map_or(Poll::Pending, Poll::Ready)
     }

@@ -69,6 +69,10 @@ pub unsafe trait DeviceMemory: MaybeSend + MaybeSync + 'static {
     fn bytes(&self) -> u64;
     /// Address in kernels' address space, where devices have one (CUDA, CPU).
     fn address(&self) -> Option<u64>;
+    /// Whether `other` is the same memory under another handle. Asked where memory has no address.
+    fn is_same(&self, _other: &dyn DeviceMemory) -> bool {
+        false
+    }
     /// Address in the host's address space, for memory that the host reaches.
     fn host_ptr(&self) -> Option<NonNull<u8>>;
 }
@@ -185,7 +189,7 @@ impl DevicePtr {
     /// Where the two begin, counted from one place; `None` where they lie in different memory. Two allocations may be one
     /// memory that was adopted twice: then their addresses tell.
     fn places(&self, other: &DevicePtr) -> Option<(u64, u64)> {
-        if Arc::ptr_eq(&self.memory, &other.memory) {
+        if Arc::ptr_eq(&self.memory, &other.memory) || self.memory.is_same(&*other.memory) {
             return Some((self.offset, other.offset));
         }
         self.address().zip(other.address())

@@ -343,6 +343,15 @@ impl Signature {
             }
             if let KernelArg::Buffer(b) = arg {
                 self.check_memory(i, param, b, expected.align())?;
+                if b.ptr.kind() == MemoryKind::Mapped && self.constant.iter().any(|c| *c as usize == i) {
+                    return Err(Error::ArgumentMismatch {
+                        kernel: self.name.clone(),
+                        index: i,
+                        parameter: describe(param),
+                        given: "a buffer in mapped memory, which the host may change while lanes wait for each other".into(),
+                        remedy: "copy it to the device: whether all lanes come to a barrier depends on what it holds",
+                    });
+                }
             }
         }
         Ok(())

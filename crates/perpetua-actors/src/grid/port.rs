@@ -35,32 +35,35 @@ impl Slots {
         }
     }
 
-    fn slot(&self, number: u32) -> &[Vector] {
+    fn slot(&self, number: u32) -> &[Vector; SLOT_VECTORS] {
         let at = (number & self.mask) as usize * SLOT_VECTORS;
         // SAFETY: the slot's number is below the capacity, so its vectors lie in what `new` was promised.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), SLOT_VECTORS) }
+        unsafe { self.base.add(at).cast().as_ref() }
     }
 
     /// Puts a packet into the slot of this number. A thread or lane that sees one of its tags and acquires knows what this
     /// thread did before: the packet's block is written.
+    #[inline]
     pub(super) fn write(&self, number: u32, words: &[u32; PACKET_WORDS]) {
-        let tag = number.wrapping_add(1);
-        for (vector, w) in self.slot(number).iter().zip(words.chunks_exact(3)) {
-            vector.store_release([w[0], w[1], w[2], tag]);
+        let (slot, tag) = (self.slot(number), number.wrapping_add(1));
+        // By index: iterators that are not inlined cost more than the stores.
+        for i in 0..SLOT_VECTORS {
+            slot[i].store_release([words[3 * i], words[3 * i + 1], words[3 * i + 2], tag]);
         }
     }
 
     /// The packet of this number, where it is there; then what its sender did before it fenced is known to this thread.
+    #[inline]
     pub(super) fn read(&self, number: u32) -> Option<[u32; PACKET_WORDS]> {
-        let tag = number.wrapping_add(1);
+        let (slot, tag) = (self.slot(number), number.wrapping_add(1));
         let mut words = [0; PACKET_WORDS];
         // The last one first: the device writes it last, so while nothing is there this is one load.
-        for (i, vector) in self.slot(number).iter().enumerate().rev() {
-            let [a, b, c, found] = vector.load_acquire();
+        for i in (0..SLOT_VECTORS).rev() {
+            let [a, b, c, found] = slot[i].load_acquire();
             if found != tag {
                 return None;
             }
-            words[3 * i..3 * i + 3].copy_from_slice(&[a, b, c]);
+            (words[3 * i], words[3 * i + 1], words[3 * i + 2]) = (a, b, c);
         }
         Some(words)
     }

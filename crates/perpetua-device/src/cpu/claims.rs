@@ -59,7 +59,8 @@ struct State {
     // With the number of the claim.
     spans: Vec<(u64, Span)>,
     next: u64,
-    waiting: usize,
+    // What those that wait want, with a number for each: newcomers that meet it make no plain claim, so that they get their turn.
+    waiting: Vec<(u64, Span)>,
 }
 
 /// Claimed memory; dropping it gives it back.
@@ -76,19 +77,24 @@ impl Claims {
 
     /// Claims spans, at once; `None` where that would mean to wait.
     pub(super) fn take_now(&self, spans: impl Fn(&mut dyn FnMut(Span))) -> Option<Claim<'_>> {
-        self.lock().add(&spans).map(|claimed| self.claim(claimed))
+        self.lock().add(&spans, None).map(|claimed| self.claim(claimed))
     }
 
     /// Claims spans, and waits where somebody accesses them plainly.
     pub(super) fn take(&self, spans: impl Fn(&mut dyn FnMut(Span))) -> Claim<'_> {
         let mut state = self.lock();
+        if let Some(claimed) = state.add(&spans, None) {
+            return self.claim(claimed);
+        }
+        let waiter = state.next;
+        state.next += 1;
+        spans(&mut |span| state.waiting.push((waiter, span)));
         loop {
-            if let Some(claimed) = state.add(&spans) {
+            state = self.given_back.wait(state).unwrap_or_else(|e| e.into_inner());
+            if let Some(claimed) = state.add(&spans, Some(waiter)) {
+                state.waiting.retain(|(number, _)| *number != waiter);
                 return self.claim(claimed);
             }
-            state.waiting += 1;
-            state = self.given_back.wait(state).unwrap_or_else(|e| e.into_inner());
-            state.waiting -= 1;
         }
     }
 
@@ -102,8 +108,8 @@ impl Claims {
 }
 
 impl State {
-    // The claim's number, and how its memory may be accessed; `None` where it meets a plain claim.
-    fn add(&mut self, spans: &impl Fn(&mut dyn FnMut(Span))) -> Option<(u64, Sharing)> {
+    // The claim's number, and how its memory may be accessed; `None` where it meets a plain claim. `waiter`: who asks again.
+    fn add(&mut self, spans: &impl Fn(&mut dyn FnMut(Span)), waiter: Option<u64>) -> Option<(u64, Sharing)> {
         let (number, before) = (self.next, self.spans.len());
         self.next += 1;
         spans(&mut |span| self.spans.push((number, span)));
@@ -117,6 +123,10 @@ impl State {
                 }
                 sharing = Sharing::Shared;
             }
+        }
+        let mut others = self.waiting.iter().filter(|(number, _)| Some(*number) != waiter);
+        if others.any(|(_, wanted)| own.iter().any(|(_, span)| span.meets(wanted))) {
+            sharing = Sharing::Shared;
         }
         if sharing == Sharing::Shared {
             own.iter_mut().for_each(|(_, span)| span.plain = false);
@@ -136,9 +146,9 @@ impl Drop for Claim<'_> {
     fn drop(&mut self) {
         let mut state = self.claims.lock();
         state.spans.retain(|(number, _)| *number != self.number);
-        let waiting = state.waiting;
+        let waits = !state.waiting.is_empty();
         drop(state);
-        if waiting != 0 {
+        if waits {
             self.claims.given_back.notify_all();
         }
     }

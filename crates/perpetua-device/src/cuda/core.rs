@@ -12,6 +12,7 @@ use super::memory::{Memory, Pool};
 use super::record::FaultRecord;
 use crate::error::{Error, Result};
 use crate::ptr::{DevicePtr, MemoryKind, Owner};
+use crate::signature::KernelArg;
 
 /// Host memory held for submitted work beyond this many pieces makes the stream look for work that has ended.
 const HELD: usize = 64;
@@ -91,6 +92,12 @@ struct Launched {
 }
 
 impl Launched {
+    /// Adds what other launches need.
+    fn join(&mut self, other: Launched) {
+        self.modules.all.extend(other.modules.all);
+        self.replays.extend(other.replays);
+    }
+
     fn is_empty(&self) -> bool {
         self.modules.all.is_empty() && self.replays.is_empty()
     }
@@ -185,14 +192,25 @@ impl StreamCore {
         Ok(event)
     }
 
-    /// Notes that submitted work uses `ptr`: orders it behind earlier users, and keeps it alive where the host reaches it or
-    /// somebody else owns it.
+    /// Orders work that is about to be submitted behind earlier users of `ptr`. Gives whether [`hold`](StreamCore::hold) must follow
+    /// the submission, which keeps memory alive that the host reaches or somebody else owns.
     #[inline]
-    pub(super) fn use_memory(&self, ptr: &DevicePtr) -> Result<()> {
+    pub(super) fn use_memory(&self, ptr: &DevicePtr) -> Result<bool> {
         let adopted = self.use_held(ptr)?;
         // Acquire: pairs with the Release in `begin_capture`.
-        if adopted || ptr.kind() != MemoryKind::Device || self.capturing.load(Ordering::Acquire) {
-            self.hold(ptr)?;
+        Ok(adopted || ptr.kind() != MemoryKind::Device || self.capturing.load(Ordering::Acquire))
+    }
+
+    /// A launch was submitted: holds its code, and what [`use_memory`](StreamCore::use_memory) asked for.
+    #[inline]
+    pub(super) fn submitted(&self, module: &Arc<Module>, args: &[KernelArg<'_>], holds: bool) -> Result<()> {
+        self.launched(module);
+        if holds {
+            for arg in args {
+                if let KernelArg::Buffer(buffer) = arg {
+                    self.hold(buffer.ptr)?;
+                }
+            }
         }
         Ok(())
     }
@@ -208,6 +226,8 @@ impl StreamCore {
         Ok(memory.is_adopted())
     }
 
+    /// Keeps `ptr` alive until the work submitted so far has ended. Behind the submission, so that no mark of before covers it; the
+    /// caller holds it until then.
     #[cold]
     pub(super) fn hold(&self, ptr: &DevicePtr) -> Result<()> {
         if let Some(capture) = lock(&self.capture).as_mut() {
@@ -223,6 +243,15 @@ impl StreamCore {
         self.seal()?;
         self.release();
         Ok(())
+    }
+
+    /// [`hold`](StreamCore::hold)s where [`use_memory`](StreamCore::use_memory) asked for it.
+    #[inline]
+    pub(super) fn hold_if(&self, holds: bool, memory: &[&DevicePtr]) -> Result<()> {
+        match holds {
+            true => memory.iter().try_for_each(|ptr| self.hold(ptr)),
+            false => Ok(()),
+        }
     }
 
     /// Puts a mark behind what is held for the work submitted so far.
@@ -288,11 +317,21 @@ impl StreamCore {
         );
         // SAFETY: the handle is alive.
         let code = unsafe { sys::cuStreamSynchronize(self.handle) };
+        let waited = self.shared.check(code, || "cuStreamSynchronize".into());
+        if waited.is_err() && !self.shared.is_lost() {
+            // The work may still run (a capture forbids waiting): it keeps what it uses.
+            lock(&self.recent).extend(recent);
+            let mut now = lock(&self.held);
+            held.into_iter().rev().for_each(|batch| now.push_front(batch));
+            drop(now);
+            lock(&self.launched).join(launched);
+            return waited;
+        }
         drop((recent, held));
         if !launched.is_empty() {
             lock(&self.ended).push(launched);
         }
-        self.shared.check(code, || "cuStreamSynchronize".into())
+        waited
     }
 
     /// The first fault not reported yet, of work that has ended.

@@ -447,10 +447,11 @@ impl KernelFunction for Function {
             Packed::new(&mut more_words, &mut more_params)
         };
         let checked = matches!(self.convention, Convention::Checked { .. });
+        let mut holds = false;
         for arg in args {
             match arg {
                 KernelArg::Buffer(buffer) => {
-                    core.use_memory(buffer.ptr)?;
+                    holds |= core.use_memory(buffer.ptr)?;
                     packed.word(buffer.ptr.address().unwrap_or(0));
                     if checked {
                         packed.word(buffer.len);
@@ -469,7 +470,8 @@ impl KernelFunction for Function {
         let params = packed.params.as_mut_ptr();
         if launch.config.cooperative || launch.config.cluster != Dim3::ONE {
             // SAFETY: as below.
-            return unsafe { self.launch_together(&launch.config, core.handle(), params) };
+            unsafe { self.launch_together(&launch.config, core.handle(), params)? };
+            return core.submitted(&self.module, args, holds);
         }
         // SAFETY: the caller vouches for arguments and limits; each pointer in `params` is valid for the call, which copies what
         // they point to; function and stream are alive and of the current context.
@@ -491,7 +493,6 @@ impl KernelFunction for Function {
         shared.check(code, || {
             format!("launching `{}` with grid {grid}, block {block}", self.name)
         })?;
-        core.launched(&self.module);
-        Ok(())
+        core.submitted(&self.module, args, holds)
     }
 }

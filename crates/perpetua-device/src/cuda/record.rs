@@ -92,7 +92,10 @@ impl FaultRecord {
             return Ok(());
         }
         let words: [u32; record::WORDS] = std::array::from_fn(|i| self.words.word(i).load(Ordering::Relaxed));
-        (0..record::WORDS).for_each(|i| self.words.word(i).store(0, Ordering::Relaxed));
+        let rest = (0..record::WORDS).filter(|i| *i != record::CLAIM);
+        rest.for_each(|i| self.words.word(i).store(0, Ordering::Relaxed));
+        // Last, and Release: a lane that claims the record next writes behind it.
+        self.words.word(record::CLAIM).store(0, Ordering::Release);
         match FaultRegistry::global().fault(&words) {
             Some(fault) => Err(Error::from(fault)),
             None => Err(Error::InvalidState {

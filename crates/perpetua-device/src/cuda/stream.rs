@@ -123,11 +123,12 @@ impl GpuStream for Stream {
             return self.copy(&staging, dst);
         }
         self.core.shared.enter()?;
-        self.core.use_memory(dst)?;
+        let holds = self.core.use_memory(dst)?;
         // SAFETY: `dst` is alive and `src.len()` bytes long; pageable memory has been read when the call returns.
         let code =
             unsafe { sys::cuMemcpyHtoDAsync_v2(address, src.as_ptr().cast(), src.len(), self.core.handle) };
-        self.check(code, "copying to the device", dst.len())
+        self.check(code, "copying to the device", dst.len())?;
+        self.core.hold_if(holds, &[dst])
     }
 
     fn copy(&self, src: &DevicePtr, dst: &DevicePtr) -> Result<()> {
@@ -137,8 +138,7 @@ impl GpuStream for Stream {
             return Ok(());
         }
         core.shared.enter()?;
-        core.use_memory(src)?;
-        core.use_memory(dst)?;
+        let holds = core.use_memory(src)? | core.use_memory(dst)?;
         let len = src.len() as usize;
         // The driver's unified addresses tell which side is which.
         let side = |p: &DevicePtr| {
@@ -157,7 +157,8 @@ impl GpuStream for Stream {
                 (Some(_), Some(_)) => sys::cuMemcpyAsync(to, from, len, core.handle),
             }
         };
-        self.check(code, "copying", src.len())
+        self.check(code, "copying", src.len())?;
+        core.hold_if(holds, &[src, dst])
     }
 
     fn fill(&self, dst: &DevicePtr, pattern: &[u8]) -> Result<()> {
@@ -174,7 +175,7 @@ impl GpuStream for Stream {
         }
         let len = dst.len() as usize;
         let aligned = address.is_multiple_of(unit.len() as u64);
-        core.use_memory(dst)?;
+        let holds = core.use_memory(dst)?;
         // SAFETY: `dst` is alive and `len` bytes long; the address is a multiple of the element where that is needed.
         let code = unsafe {
             match (unit, aligned) {
@@ -210,7 +211,8 @@ impl GpuStream for Stream {
                 }
             }
         };
-        self.check(code, "filling", dst.len())
+        self.check(code, "filling", dst.len())?;
+        core.hold_if(holds, &[dst])
     }
 
     fn read(&self, src: &DevicePtr) -> BoxFuture<'static, Result<HostBytes>> {
@@ -247,6 +249,7 @@ impl GpuStream for Stream {
         self.core.not_capturing("reading back")?;
         check_owner(self.core.shared.id, src.context_id(), "read", "the buffer")?;
         self.core.shared.enter()?;
+        // The wait below holds what the copy uses: the caller's.
         self.core.use_memory(src)?;
         let from = src
             .host_ptr()
@@ -386,17 +389,18 @@ impl GpuStream for Stream {
             return Err(foreign("launch a graph", "the graph"));
         };
         core.shared.enter()?;
+        // The graph keeps what is ours, which comes back behind the work in any case.
+        let mut adopted = Vec::new();
         for ptr in &graph.kept {
-            // The graph keeps what is ours, which comes back behind the work in any case.
             if core.use_held(ptr)? {
-                core.hold(ptr)?;
+                adopted.push(ptr);
             }
         }
         // SAFETY: both handles are alive and of this context; the graph keeps what its nodes use.
         let code = unsafe { sys::cuGraphLaunch(graph.exec, core.handle) };
         core.shared.check(code, || "cuGraphLaunch".into())?;
         core.replayed(&graph.replay);
-        Ok(())
+        core.hold_if(true, &adopted)
     }
 }
 

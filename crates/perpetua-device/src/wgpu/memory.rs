@@ -215,6 +215,10 @@ unsafe impl DeviceMemory for Memory {
     fn address(&self) -> Option<u64> {
         None
     }
+    fn is_same(&self, other: &dyn DeviceMemory) -> bool {
+        let other = other.as_any().downcast_ref::<Memory>();
+        other.is_some_and(|other| other.buffer == self.buffer)
+    }
     fn host_ptr(&self) -> Option<NonNull<u8>> {
         None
     }

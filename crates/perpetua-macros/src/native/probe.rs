@@ -533,7 +533,7 @@ impl<'a> Follow<'a> {
             });
         }
         let (p, known) = (&self.probe, internal("truth"));
-        quote!({ let #known = #truth; #p.guard(#number, #known) })
+        quote!({ let #known = #truth; #p.__guard(#number, #known) })
     }
 
     /// Whether the probe may find a condition true or false.
@@ -666,12 +666,12 @@ fn has_branch(expr: &syn::Expr) -> bool {
     finder.0
 }
 
-/// The numbers of the conditions that a probe's body asks for: each as the first argument of `guard`.
+/// The numbers of the conditions that a probe's body asks for: each as the first argument of `__guard`.
 pub(super) fn asked(body: TokenStream, numbers: &mut HashSet<u32>) {
     let mut tokens = body.into_iter().peekable();
     while let Some(token) = tokens.next() {
         match token {
-            TokenTree::Ident(name) if name == "guard" => {
+            TokenTree::Ident(name) if name == "__guard" => {
                 if let Some(TokenTree::Group(args)) = tokens.peek()
                     && let Some(TokenTree::Literal(number)) = args.stream().into_iter().next()
                     && let Ok(number) = syn::LitInt::from(number).base10_parse()

@@ -387,7 +387,7 @@ fn probe(
     let computed = stencil.map(|_| {
         quote! {
             let truth = #p.computes(&#grid)?;
-            if !#p.guard(#COMPUTED, truth).may_hold() {
+            if !#p.__guard(#COMPUTED, truth).may_hold() {
                 return ::core::result::Result::Ok(());
             }
             #p.enter(truth);

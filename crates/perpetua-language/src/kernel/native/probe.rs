@@ -438,7 +438,7 @@ impl<'a> Probe<'a> {
     }
 
     /// The condition number `number`, as the fast body may take it for known.
-    pub fn guard(&self, number: u32, truth: Truth) -> Truth {
+    pub fn __guard(&self, number: u32, truth: Truth) -> Truth {
         self.met.set(self.met.get() | 1 << number);
         if truth != Truth::Perhaps {
             self.known.set(self.known.get() | 1 << number);
