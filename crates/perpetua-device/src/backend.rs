@@ -229,6 +229,11 @@ pub trait CompiledKernel: MaybeSend + MaybeSync + 'static {
     /// Entry points' names; empty when the backend cannot list them.
     fn function_names(&self) -> Vec<String>;
 
+    /// Why the kernel runs in an interpreter, if it does.
+    fn interpreted(&self) -> Option<String> {
+        None
+    }
+
     /// The entry point called `name`; [`Error::FunctionNotFound`] otherwise.
     fn get_function(&self, name: &str) -> Result<Arc<dyn KernelFunction>>;
 }

@@ -89,7 +89,7 @@ pub struct CompileOptions {
     pub debug: bool,
     /// Leave the on-disk cache of compiled kernels alone, as `PERPETUA_CACHE=off` does for the whole process.
     pub no_disk_cache: bool,
-    /// On the CPU: run IR in the interpreter although native code exists.
+    /// On the CPU: run IR in the interpreter although a native body or machine code could run.
     pub interpret: bool,
 }
 

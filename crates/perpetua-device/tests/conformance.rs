@@ -34,3 +34,41 @@ fn cpu_without_races() -> Result<()> {
     context.expect("the CPU backend's own context").detect_races(true);
     report(&device)
 }
+
+/// Kernels that come as IR run as machine code where the processor has the instructions; else the reason has a name.
+#[cfg(all(feature = "cpu", target_arch = "x86_64"))]
+#[test]
+fn what_stays_in_the_interpreter_says_why() -> Result<()> {
+    use perpetua_device::{CompileOptions, KernelSource};
+    use perpetua_ir::interp::{Refusal, Width};
+
+    fn verified(text: &str) -> perpetua_ir::verify::Verified {
+        let kernel = text
+            .parse::<perpetua_ir::ir::Kernel>()
+            .expect("the text is a kernel's");
+        perpetua_ir::verify::verify(kernel).expect("it verifies")
+    }
+
+    let device = Device::new(BackendKind::Cpu, 0)?;
+    let why = |text: &str, options: &CompileOptions| -> Result<Option<String>> {
+        let kernel = device
+            .context()
+            .compile(&KernelSource::Ir(&verified(text)), options)?;
+        Ok(kernel.interpreted())
+    };
+    let plain = "kernel k(x: buffer<u32, read_write>) {\n  %0: u32 = const 0\n  store x[%0], %0\n}\n";
+    let votes = "kernel v(x: buffer<u32, read_write>) {\n  %0: u32 = const 0\n  %1: u32 = subgroup_reduce_add %0\n  store x[%0], %1\n}\n";
+    let options = CompileOptions::default();
+    if Width::detect().is_empty() {
+        assert_eq!(why(plain, &options)?, Some(Refusal::Processor.to_string()));
+        return Ok(());
+    }
+    assert_eq!(why(plain, &options)?, None);
+    assert_eq!(why(votes, &options)?, Some(Refusal::Subgroups.to_string()));
+    let interpret = CompileOptions {
+        interpret: true,
+        ..options
+    };
+    assert_eq!(why(plain, &interpret)?, Some("it was asked for".to_owned()));
+    Ok(())
+}

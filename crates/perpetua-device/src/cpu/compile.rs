@@ -1,4 +1,4 @@
-//! The CPU backend's compiler: takes the native body where there is one, and prepares the interpreter for the rest.
+//! The CPU backend's compiler: takes the native body where there is one, and prepares machine code or the interpreter for the rest.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) fn compile(
         }
     };
     let native = native.filter(|_| !(options.interpret && verified.is_some()));
-    let function = CpuFunction::new(Arc::clone(shared), native, verified)?;
+    let function = CpuFunction::new(Arc::clone(shared), native, verified, options.interpret)?;
     Ok(Arc::new(CpuModule(function)))
 }
 
@@ -46,6 +46,10 @@ impl CompiledKernel for CpuModule {
 
     fn function_names(&self) -> Vec<String> {
         vec![self.0.name().to_owned()]
+    }
+
+    fn interpreted(&self) -> Option<String> {
+        self.0.refusal().map(str::to_owned)
     }
 
     fn get_function(&self, name: &str) -> Result<Arc<dyn KernelFunction>> {

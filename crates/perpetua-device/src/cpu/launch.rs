@@ -15,6 +15,7 @@ use perpetua_ir::pass::checks::make_explicit;
 use perpetua_ir::verify::{Verified, verify};
 
 use super::claims::Span;
+use super::code;
 use super::device::{SUBGROUP, Shared};
 use super::ready::{KEPT, Ready};
 use super::stream::CpuStream;
@@ -57,6 +58,10 @@ struct Inner {
     verified: Option<Arc<Verified>>,
     // Made when first needed: most native kernels never need it.
     interpreter: OnceLock<Result<Interpreter>>,
+    // Why it has no machine code, once that has been tried.
+    refusal: OnceLock<String>,
+    // Whether machine code is not wanted.
+    interpret: bool,
     // The last launches that were made ready, newest last.
     ready: Mutex<Vec<Ready>>,
     // What a thousand lanes took lately, natively on one thread, in nanoseconds; 0 where that is not known.
@@ -71,6 +76,7 @@ impl CpuFunction {
         shared: Arc<Shared>,
         native: Option<NativeKernel>,
         verified: Option<Arc<Verified>>,
+        interpret: bool,
     ) -> Result<CpuFunction> {
         let signature = match (&verified, &native) {
             (Some(verified), _) => Signature::of(verified),
@@ -91,6 +97,8 @@ impl CpuFunction {
             native,
             verified,
             interpreter,
+            refusal: OnceLock::new(),
+            interpret,
             ready: Mutex::default(),
             pace: AtomicU64::new(0),
             resident,
@@ -99,6 +107,25 @@ impl CpuFunction {
             function.0.interpreter()?;
         }
         Ok(function)
+    }
+}
+
+impl CpuFunction {
+    /// Whether what is not native runs as machine code.
+    fn has_code(&self) -> bool {
+        let made = self.0.interpreter.get().and_then(|made| made.as_ref().ok());
+        made.is_some_and(Interpreter::has_code)
+    }
+
+    /// Why its launches are interpreted, where it has neither a native body nor machine code.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        let inner = &*self.0;
+        match () {
+            _ if inner.native.is_some() => None,
+            _ if inner.resident.is_some() => Some("it may stay"),
+            _ if inner.interpret => Some("it was asked for"),
+            _ => inner.refusal.get().map(String::as_str),
+        }
     }
 }
 
@@ -131,7 +158,13 @@ impl Inner {
                 operation: "run this launch of a native kernel natively",
                 remedy: "give the kernel's IR too",
             })?;
-            Interpreter::new(verified).map_err(|e| self.error(e))
+            let mut interpreter = Interpreter::new(verified).map_err(|e| self.error(e))?;
+            if !self.interpret
+                && let Err(refusal) = code::install(&mut interpreter, verified)
+            {
+                let _ = self.refusal.set(refusal);
+            }
+            Ok(interpreter)
         });
         made.as_ref().map_err(Error::clone)
     }
@@ -224,6 +257,7 @@ impl Launch {
         match self.function.0.native {
             _ if self.stays() => false,
             Some(_) => self.lanes() <= INLINE_NATIVE || self.nanoseconds() <= INLINE_TIME,
+            None if self.function.has_code() => self.lanes() <= INLINE_NATIVE / 4,
             None => self.lanes() <= INLINE_INTERPRETED,
         }
     }

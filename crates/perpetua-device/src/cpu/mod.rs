@@ -1,4 +1,5 @@
-//! The CPU backend: kernels run on the host's processor, as the native Rust behind them or in the lockstep interpreter.
+//! The CPU backend: kernels run on the host's processor, as the native Rust behind them, as machine code generated from IR, or in the
+//! lockstep interpreter.
 //! Memory is the host's ([`crate::host`]).
 //!
 //! **Where work runs.** Submission to an idle stream runs small work (below bounds in `stream` and `launch`) at once, on the calling
@@ -8,6 +9,7 @@
 
 mod batch;
 mod claims;
+mod code;
 mod compile;
 mod device;
 mod event;

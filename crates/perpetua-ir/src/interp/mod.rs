@@ -2,7 +2,8 @@
 //! has no native Rust. A block's lanes execute each operation together, over arrays of lanes, under masks.
 //!
 //! In the order in which a kernel passes through: `program` is the flat form in which it runs, `flatten` makes it, `launch`
-//! checks arguments, `turns` hands out blocks, `machine` runs one, through `memory`, watched by `race`.
+//! checks arguments, `turns` hands out blocks, `machine` runs one, through `memory`, watched by `race`; `gangs` runs them
+//! by machine code where there is some, which `code` generates.
 //!
 //! ```
 //! use perpetua_ir::interp::{Arg, BufferRef, Interpreter, LaunchConfig};
@@ -32,13 +33,18 @@
 //! nothing more and counts as arrived at barriers. The other lanes and blocks run on; the launch then gives the
 //! first fault of the lowest block that had one. A kernel whose checks are off is checked all the same: what is
 //! undefined elsewhere is a fault here. One whose checks are explicit does what its statements say.
+//! Machine code, which runs a block's lanes in gangs one after another, tells "first" by barriers passed and turns of loops made.
 //!
 //! **Progress.** Blocks run one after another, but one that loops for long gives others their turn, so
 //! blocks that wait for each other by atomics make progress. Lanes of one block run in lockstep: one that
 //! waits in a loop for another lane of its group may wait for ever. A step budget ends that.
 
+#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+mod code;
 mod error;
 mod flatten;
+#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+mod gangs;
 mod launch;
 mod machine;
 mod mask;
@@ -58,11 +64,17 @@ pub use memory::BufferRef;
 
 use crate::fault::FaultSite;
 use crate::verify::Verified;
+#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+pub use code::{Refusal, Width};
+#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+pub use gangs::MachineCode;
 use program::Program;
 
 /// A kernel made ready to run. May be launched many times, from several threads at once.
 pub struct Interpreter {
     program: Program,
+    #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+    code: Option<gangs::Installed>,
 }
 
 impl Interpreter {
@@ -76,7 +88,35 @@ impl Interpreter {
             kernel: kernel.name.clone(),
             cause,
         })?;
-        Ok(Interpreter { program })
+        Ok(Interpreter {
+            program,
+            #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+            code: None,
+        })
+    }
+
+    /// Takes machine code, which launches then run instead; those that look for races, and those whose sizes the code does not
+    /// allow for (2³¹ lanes along an axis, buffers whose offsets do not fit), are interpreted as before.
+    ///
+    /// # Safety
+    /// `entry` must be the address of a copy of the code's bytes in memory that stays executable and unchanged while `keep`
+    /// lives, and the code must have been made of the same kernel on a processor that has its width.
+    #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+    pub unsafe fn install(
+        &mut self,
+        code: MachineCode,
+        entry: *const u8,
+        keep: Box<dyn std::any::Any + Send + Sync>,
+    ) {
+        self.code = Some(gangs::Installed::new(code, entry, keep));
+    }
+
+    /// Whether launches run machine code.
+    pub fn has_code(&self) -> bool {
+        #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+        return self.code.is_some();
+        #[cfg(not(all(feature = "machine-code", target_arch = "x86_64")))]
+        false
     }
 
     /// Prepares a kernel whose checks have been made explicit, with the names of its fault sites: those of its fault
@@ -106,6 +146,12 @@ impl Interpreter {
     /// Bad arguments or an impossible shape (nothing has run then); a fault, a race where races are looked for, a
     /// barrier that lanes did not all reach, a spent budget, or cancellation (buffers have been written to then).
     pub fn launch(&self, config: &LaunchConfig<'_>) -> Result<(), InterpError> {
+        #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+        if let Some(code) = &self.code
+            && code.allows(config)
+        {
+            return code.launch(config);
+        }
         turns::launch(&self.program, config)
     }
 }

@@ -47,10 +47,33 @@ impl Launch<'_> {
 
 /// What blocks came to, over all threads.
 #[derive(Default)]
-struct Outcome {
+pub(super) struct Outcome {
     /// The fault of the lowest block.
     fault: Option<(u64, Box<Fault>)>,
     error: Option<InterpError>,
+}
+
+impl Outcome {
+    /// A block has faulted.
+    pub(super) fn add(&mut self, number: u64, fault: Box<Fault>) {
+        if self.fault.as_ref().is_none_or(|(first, _)| number < *first) {
+            self.fault = Some((number, fault));
+        }
+    }
+
+    /// A block has met an error.
+    pub(super) fn fail(&mut self, error: InterpError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// A fault is the better explanation.
+    pub(super) fn into_result(self) -> Result<(), InterpError> {
+        match (self.fault, self.error) {
+            (Some((_, fault)), _) => Err(InterpError::Fault(fault)),
+            (None, Some(error)) => Err(error),
+            (None, None) => Ok(()),
+        }
+    }
 }
 
 /// Blocks waiting to run, shared by all threads.
@@ -112,10 +135,7 @@ impl Queue<'_> {
             if !matches!(turn, Ok(Turn::Paused | Turn::Napped))
                 && let Some(fault) = machine.fault.take()
             {
-                let mut outcome = self.outcome();
-                if outcome.fault.as_ref().is_none_or(|(first, _)| number < *first) {
-                    outcome.fault = Some((number, fault));
-                }
+                self.outcome().add(number, fault);
             }
             match turn {
                 Ok(Turn::Done) => {
@@ -138,7 +158,7 @@ impl Queue<'_> {
                     }
                 }
                 Err(error) => {
-                    self.outcome().error.get_or_insert(error);
+                    self.outcome().fail(error);
                     self.stop.store(true, Ordering::Relaxed);
                 }
             }
@@ -187,9 +207,5 @@ pub(super) fn launch(program: &Program, config: &LaunchConfig<'_>) -> Result<(),
         }),
     }
     let outcome = queue.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match (outcome.fault, outcome.error) {
-        (Some((_, fault)), _) => Err(InterpError::Fault(fault)),
-        (None, Some(error)) => Err(error),
-        (None, None) => Ok(()),
-    }
+    outcome.into_result()
 }

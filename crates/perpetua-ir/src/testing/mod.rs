@@ -24,5 +24,5 @@ pub use generator::generate;
 pub use histogram::histogram;
 pub use inputs::{edge_values, random_bytes};
 pub use minimise::*;
-pub use reference::interpret;
+pub use reference::{interpret, run_case};
 pub use strategy::cases;

@@ -45,7 +45,16 @@ pub fn interpret(
     subgroup_size: u32,
     races: RaceMode,
 ) -> Result<Vec<Vec<u8>>, InterpError> {
-    let interpreter = Interpreter::new(kernel)?;
+    run_case(&Interpreter::new(kernel)?, case, subgroup_size, races)
+}
+
+/// Runs a case in an interpreter of its kernel, as [`interpret`] does.
+pub fn run_case(
+    interpreter: &Interpreter,
+    case: &Case,
+    subgroup_size: u32,
+    races: RaceMode,
+) -> Result<Vec<Vec<u8>>, InterpError> {
     let mut memories: Vec<Memory> = case.args.iter().map(|bytes| Memory::of(bytes)).collect();
     let args: Vec<Arg<'_>> = memories
         .iter_mut()

@@ -99,6 +99,29 @@ unsafe fn perform(at: *mut u8, s: Scalar, act: Act, order: MemOrder) -> (u64, bo
     }
 }
 
+/// The same for machine code: the operand, or the expected value and the new one; gives the old value.
+///
+/// # Safety
+/// As for [`perform`].
+#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+pub(in super::super) unsafe fn perform_access(
+    at: *mut u8,
+    s: Scalar,
+    kind: crate::interp::code::tree::AtomicKind,
+    [first, second]: [u64; 2],
+    order: MemOrder,
+) -> u64 {
+    use crate::interp::code::tree::AtomicKind;
+    let act = match kind {
+        AtomicKind::Load => Act::Load,
+        AtomicKind::Store => Act::Store(first),
+        AtomicKind::Update(op) => Act::Update(op, first),
+        AtomicKind::CompareExchange => Act::CompareExchange(first, second),
+    };
+    // SAFETY: passed on.
+    unsafe { perform(at, s, act, order) }.0
+}
+
 impl Machine {
     /// Moves four words at once, lane by lane.
     pub(super) fn words(

@@ -14,6 +14,9 @@ mod transfer;
 
 use std::sync::Arc;
 
+#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+pub(super) use atomic::perform_access;
+
 use super::error::InterpError;
 use super::launch::{Launch, Shape};
 use super::mask;

@@ -1,0 +1,180 @@
+//! Registers for virtual ones, by one scan over their extents in order of the text. What finds no register lies in the gang's
+//! frame. Knows of instructions only what they read and write.
+
+use super::lir::*;
+
+/// Where a virtual register lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    Nowhere,
+    Register(u8),
+    /// At this offset in the frame.
+    Frame(i32),
+}
+
+/// From the first to the last instruction that touches a register.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    weight: f32,
+}
+
+pub(super) struct Allocation {
+    pub(super) homes: Vec<Home>,
+    pub(super) extents: Vec<Extent>,
+    /// A place in the frame for each register that must be saved somewhere; made when asked for.
+    saved: Vec<Option<i32>>,
+    classes: Vec<Class>,
+    /// Bytes of the frame.
+    pub(super) frame: usize,
+    vector: usize,
+}
+
+/// General registers that are handed out; the rest is pinned, or scratch of the emitter.
+const GENERAL: [u8; 10] = [3, 5, 12, 13, 6, 7, 8, 9, 10, 11];
+/// Mask registers: the first is the active lanes', the last two are scratch.
+const MASKS: [u8; 4] = [2, 3, 4, 5];
+/// Vector registers; four are scratch.
+const VECTORS: u8 = 28;
+
+impl Allocation {
+    pub(super) fn home(&self, r: R) -> Home {
+        self.homes.get(r.0 as usize).copied().unwrap_or(Home::Nowhere)
+    }
+
+    pub(super) fn class(&self, r: R) -> Class {
+        self.classes.get(r.0 as usize).copied().unwrap_or(Class::General)
+    }
+
+    /// Where a register is kept over a call.
+    pub(super) fn save_slot(&mut self, r: R) -> i32 {
+        if let Some(at) = self.saved[r.0 as usize] {
+            return at;
+        }
+        let at = self.room(r);
+        self.saved[r.0 as usize] = Some(at);
+        at
+    }
+
+    fn room(&mut self, r: R) -> i32 {
+        let bytes = match self.class(r) {
+            Class::Vector => self.vector,
+            _ => 8,
+        };
+        self.frame = self.frame.next_multiple_of(bytes) + bytes;
+        (self.frame - bytes) as i32
+    }
+
+    /// Registers that hold something before and after the instruction.
+    pub(super) fn live(&self, at: usize) -> Vec<R> {
+        (1..self.homes.len())
+            .filter(|i| {
+                let extent = &self.extents[*i];
+                matches!(self.homes[*i], Home::Register(_)) && extent.start < at && at < extent.end
+            })
+            .map(|i| R(i as u32))
+            .collect()
+    }
+}
+
+/// Places all registers. `frame` bytes of the frame are taken; vectors have so many `bytes`.
+pub(super) fn allocate(
+    code: &[I],
+    classes: &[Class],
+    loops: &[(usize, usize)],
+    frame: usize,
+    bytes: usize,
+) -> Allocation {
+    let none = Extent {
+        start: usize::MAX,
+        end: 0,
+        weight: 0.0,
+    };
+    let mut extents = vec![none; classes.len()];
+    let mut edges: Vec<(usize, i32)> = loops.iter().flat_map(|(s, e)| [(*s, 1), (*e, -1)]).collect();
+    edges.sort_unstable();
+    let (mut depth, mut next) = (0, 0);
+    for (at, i) in code.iter().enumerate() {
+        while let Some((edge, by)) = edges.get(next).filter(|(edge, _)| *edge <= at) {
+            let _ = edge;
+            depth += by;
+            next += 1;
+        }
+        let weight = 10f32.powi(depth.min(6));
+        i.registers(&mut |r, _| {
+            let e = &mut extents[r.0 as usize];
+            e.start = e.start.min(at);
+            e.end = e.end.max(at);
+            e.weight += weight;
+        });
+    }
+    // What a loop finds it keeps to its end; and what is read behind a loop it keeps from its start, for lanes that have left it
+    // wait with theirs while the others turn. Inner loops come first in the list.
+    for (start, end) in loops {
+        for e in &mut extents {
+            if e.start < *start && e.end >= *start && e.end < *end {
+                e.end = *end;
+            }
+            if e.start > *start && e.start < *end && e.end > *end {
+                e.start = *start;
+            }
+        }
+    }
+    let mut order: Vec<u32> = (1..classes.len() as u32)
+        .filter(|i| extents[*i as usize].start != usize::MAX)
+        .collect();
+    order.sort_by_key(|i| extents[*i as usize].start);
+    let mut allocation = Allocation {
+        homes: vec![Home::Nowhere; classes.len()],
+        extents,
+        saved: vec![None; classes.len()],
+        classes: classes.to_vec(),
+        frame,
+        vector: bytes,
+    };
+    allocation.homes[0] = Home::Register(1);
+    let mut free = [GENERAL.to_vec(), (0..VECTORS).collect(), MASKS.to_vec()];
+    let mut active: [Vec<u32>; 3] = Default::default();
+    for i in order {
+        let class = classes[i as usize] as usize;
+        let extent = allocation.extents[i as usize];
+        let (free, active) = (&mut free[class], &mut active[class]);
+        active.retain(|a| {
+            let over = allocation.extents[*a as usize].end < extent.start;
+            if over && let Home::Register(r) = allocation.homes[*a as usize] {
+                free.push(r);
+            }
+            !over
+        });
+        if let Some(r) = free.pop() {
+            allocation.homes[i as usize] = Home::Register(r);
+            active.push(i);
+            continue;
+        }
+        // The one that is touched least for its length gives way.
+        let worth = |i: u32| {
+            let e = &allocation.extents[i as usize];
+            e.weight / (e.end - e.start + 1) as f32
+        };
+        let least = active
+            .iter()
+            .copied()
+            .min_by(|a, b| worth(*a).total_cmp(&worth(*b)));
+        match least.filter(|least| worth(*least) < worth(i)) {
+            Some(least) => {
+                let home = allocation.homes[least as usize];
+                let room = allocation.room(R(least));
+                allocation.homes[least as usize] = Home::Frame(room);
+                allocation.homes[i as usize] = home;
+                active.retain(|a| *a != least);
+                active.push(i);
+            }
+            None => {
+                let room = allocation.room(R(i));
+                allocation.homes[i as usize] = Home::Frame(room);
+            }
+        }
+    }
+    allocation
+}

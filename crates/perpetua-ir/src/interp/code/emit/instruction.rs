@@ -1,0 +1,413 @@
+//! One instruction after the other. What reaches memory that lanes share stands in `access`.
+
+use super::*;
+
+impl Emitter<'_> {
+    pub(super) fn instruction(&mut self, at: usize, i: &I, layout: &Layout) {
+        match i {
+            I::Label(l) => self.asm.place(*l),
+            I::Jump(l) => self.asm.jmp(*l),
+            I::GMov { w, d, s } => {
+                let s = self.g_in(*s, RAX);
+                if *w {
+                    self.g_out(*d, s);
+                } else {
+                    self.asm.mov(false, RAX, Rm::Reg(s));
+                    self.g_out(*d, RAX);
+                }
+            }
+            I::GBin { op, w, d, a, b } => self.g_bin(*op, *w, *d, *a, *b),
+            I::GUnary { which, w, d, a } => {
+                self.g_copy(*a, RAX);
+                self.asm.unary(*which, *w, Rm::Reg(RAX));
+                self.g_out(*d, RAX);
+            }
+            I::GCompare { w, cc, d, a, b } => {
+                let a = self.g_in(*a, RAX);
+                self.g_alu(0x3B, *w, a, *b);
+                self.asm.setcc(*cc, RAX);
+                self.g_out(*d, RAX);
+            }
+            I::GSelect { d, c, a, b } => {
+                self.g_copy(*b, RAX);
+                let a = self.g_rm(*a, RCX);
+                let c = self.g_in(*c, RDX);
+                self.asm.test(false, c);
+                self.asm.cmov(Cc::Ne, RAX, a);
+                self.g_out(*d, RAX);
+            }
+            I::GExtend { signed, d, a } => {
+                let a = self.g_in(*a, RAX);
+                if *signed {
+                    self.asm.movsxd(RAX, Rm::Reg(a));
+                } else {
+                    self.asm.mov(false, RAX, Rm::Reg(a));
+                }
+                self.g_out(*d, RAX);
+            }
+            I::GJump { cc, a, to } => {
+                let a = self.g_in(*a, RAX);
+                self.asm.test(false, a);
+                self.asm.jcc(*cc, *to);
+            }
+            I::GCompareJump { w, cc, a, b, to } => {
+                let a = self.g_in(*a, RAX);
+                self.g_alu(0x3B, *w, a, *b);
+                self.asm.jcc(*cc, *to);
+            }
+            I::MLogic { op, d, a, b } => {
+                let (a, b) = (self.m_in(*a, K6), self.m_in(*b, K7));
+                let to = self.m_to(*d);
+                self.asm.klogic(*op as u8, to, a, b);
+                self.m_done(*d, to);
+            }
+            I::MMov { d, s } => {
+                let s = self.m_in(*s, K7);
+                self.m_done(*d, s);
+            }
+            I::MConst { d, ones } => {
+                let to = self.m_to(*d);
+                self.asm.klogic(if *ones { 0x46 } else { 0x47 }, to, to, to);
+                self.m_done(*d, to);
+            }
+            I::MFromG { d, a } => {
+                self.g_copy(*a, RAX);
+                self.asm.alu_imm(0x23, false, Rm::Reg(RAX), 1);
+                self.asm.unary(3, false, Rm::Reg(RAX));
+                let to = self.m_to(*d);
+                self.asm.kmov_from(to, RAX);
+                self.m_done(*d, to);
+            }
+            I::MFromX { d, a } => {
+                let (a, to) = (self.x_in(*a, X0), self.m_to(*d));
+                self.evex(Vop(Pp::P66, 2, false, 0x27), to, a, Rm::Reg(a));
+                self.m_done(*d, to);
+            }
+            I::MPair { d, low, high } => {
+                let (low, high) = (self.m_in(*low, K6), self.m_in(*high, K7));
+                let half = self.half();
+                self.asm.kshift(0x32, K7, high, half);
+                let to = self.m_to(*d);
+                self.asm.klogic(0x45, to, low, K7);
+                self.m_done(*d, to);
+            }
+            I::MBelow { signed, d, base, n } => {
+                self.g_copy(*n, RAX);
+                let asm = &mut self.asm;
+                asm.mov_imm(RCX, 0);
+                self.g_alu(0x2B, true, RAX, *base);
+                let asm = &mut self.asm;
+                asm.cmov(if *signed { Cc::L } else { Cc::B }, RAX, Rm::Reg(RCX));
+                asm.mov_imm(RCX, u64::from(self.lanes));
+                asm.alu(0x3B, true, RAX, Rm::Reg(RCX));
+                asm.cmov(Cc::A, RAX, Rm::Reg(RCX));
+                asm.mov_imm(RCX, u64::from(u32::MAX));
+                // bzhi: the low bits of all ones.
+                asm.vex(Vop(Pp::None, 2, false, 0xF5), false, RAX, RAX, Rm::Reg(RCX));
+                let to = self.m_to(*d);
+                self.asm.kmov_from(to, RAX);
+                self.m_done(*d, to);
+            }
+            I::MJumpNone { m, to } => {
+                let m = self.m_in(*m, K7);
+                self.asm.kortest(m);
+                self.asm.jcc(Cc::E, *to);
+            }
+            I::XBin { op, d, a, b, imm } => {
+                let a = self.x_in(*a, X0);
+                let (rm, b) = self.x_rm(*b);
+                let to = self.x_to(*d, X0);
+                self.asm.evex(*op, to, a, rm, Ev { b, ..Ev::default() });
+                if let Some(imm) = imm {
+                    self.asm.immediate8(*imm);
+                }
+                self.x_done(*d, to);
+            }
+            I::XUnary { op, d, a, imm } => {
+                let (rm, b) = self.x_rm(*a);
+                let to = self.x_to(*d, X0);
+                self.asm.evex(*op, to, 0, rm, Ev { b, ..Ev::default() });
+                if let Some(imm) = imm {
+                    self.asm.immediate8(*imm);
+                }
+                self.x_done(*d, to);
+            }
+            I::XShift { op, which, d, a, by } => {
+                let (a, to) = (self.x_in(*a, X0), self.x_to(*d, X0));
+                self.evex(*op, *which, to, Rm::Reg(a));
+                self.asm.immediate8(*by);
+                self.x_done(*d, to);
+            }
+            I::XWiden { op, d, a, half } => {
+                let mut a = self.x_in(*a, X0);
+                if *half == 1 {
+                    self.extract(X1, a);
+                    a = X1;
+                }
+                let to = self.x_to(*d, X0);
+                self.evex(*op, to, 0, Rm::Reg(a));
+                self.x_done(*d, to);
+            }
+            I::XNarrow {
+                op,
+                reversed,
+                d,
+                low,
+                high,
+            } => {
+                for (from, to) in [(*low, X0), (*high, X1)] {
+                    let from = self.x_in(from, to);
+                    if *reversed {
+                        self.evex(*op, from, 0, Rm::Reg(to));
+                    } else {
+                        self.evex(*op, to, 0, Rm::Reg(from));
+                    }
+                }
+                let to = self.x_to(*d, X0);
+                self.insert(to, X0, X1);
+                self.x_done(*d, to);
+            }
+            I::XMov { d, s, masked } => {
+                let s = self.x_in(*s, X0);
+                match (masked, self.homes.home(*d)) {
+                    (false, _) => self.x_done(*d, s),
+                    (true, Home::Register(d)) => self.evex_k(MOVAPS, d, 0, Rm::Reg(s), K, false),
+                    (true, Home::Frame(at)) => {
+                        self.evex_k(MOVAPS_STORE, s, 0, Rm::Mem(Mem::at(LOCAL, at)), K, false);
+                    }
+                    (true, Home::Nowhere) => {}
+                }
+            }
+            I::XSplat { wide, d, a } => {
+                let (a, to) = (self.g_in(*a, RAX), self.x_to(*d, X0));
+                self.evex(Vop(Pp::P66, 2, *wide, 0x7C), to, 0, Rm::Reg(a));
+                self.x_done(*d, to);
+            }
+            I::XLoad { d, a, wide } => {
+                let to = self.x_to(*d, X0);
+                let (rm, splat) = self.x_rm(*a);
+                if splat {
+                    self.splat(to, rm, *wide);
+                } else {
+                    self.evex(MOVUPS, to, 0, rm);
+                }
+                self.x_done(*d, to);
+            }
+            I::XCompare {
+                op,
+                d,
+                a,
+                b,
+                predicate,
+            } => {
+                let a = self.x_in(*a, X0);
+                let (rm, b) = self.x_rm(*b);
+                let to = self.m_to(*d);
+                self.asm.evex(*op, to, a, rm, Ev { b, ..Ev::default() });
+                self.asm.immediate8(*predicate);
+                self.m_done(*d, to);
+            }
+            I::XBlend {
+                wide,
+                high,
+                d,
+                m,
+                a,
+                b,
+            } => {
+                let mut k = self.m_in(*m, K7);
+                if *high {
+                    self.high(K7, k);
+                    k = K7;
+                }
+                let (a, b) = (self.x_in(*a, X0), self.x_in(*b, X1));
+                let to = self.x_to(*d, X0);
+                self.evex_k(Vop(Pp::P66, 2, *wide, 0x64), to, a, Rm::Reg(b), k, false);
+                self.x_done(*d, to);
+            }
+            I::XFma { wide, d, a, b, c } => {
+                let (a, b, c) = (self.x_in(*a, X0), self.x_in(*b, X1), self.x_in(*c, X2));
+                let to = self.x_to(*d, X2);
+                let (form213, form231) = (Vop(Pp::P66, 2, *wide, 0xA8), Vop(Pp::P66, 2, *wide, 0xB8));
+                if to == a {
+                    self.evex(form213, to, b, Rm::Reg(c));
+                } else if to == b {
+                    self.evex(form213, to, a, Rm::Reg(c));
+                } else {
+                    if to != c {
+                        self.evex(MOVAPS, to, 0, Rm::Reg(c));
+                    }
+                    self.evex(form231, to, a, Rm::Reg(b));
+                }
+                self.x_done(*d, to);
+            }
+            I::XFromM { d, m, one } => {
+                let (k, to) = (self.m_in(*m, K7), self.x_to(*d, X0));
+                let rm = Rm::Mem(Mem::at(STATE, *one));
+                self.evex_k(Vop(Pp::P66, 2, false, 0x58), to, 0, rm, k, true);
+                self.x_done(*d, to);
+            }
+            I::XFrameLoad { d, at } => {
+                let to = self.x_to(*d, X0);
+                self.evex(MOVUPS, to, 0, Rm::Mem(Mem::at(LOCAL, *at)));
+                self.x_done(*d, to);
+            }
+            I::XFrameStore {
+                at,
+                s,
+                masked,
+                high,
+                wide,
+            } => {
+                let s = self.x_in(*s, X0);
+                let mut k = if *masked { K } else { 0 };
+                if *masked && *high {
+                    self.high(K7, K);
+                    k = K7;
+                }
+                let op = if *wide { MOVUPD_STORE } else { MOVUPS_STORE };
+                self.evex_k(op, s, 0, Rm::Mem(Mem::at(LOCAL, *at)), k, false);
+            }
+            I::Call {
+                site,
+                ins,
+                outs,
+                skip,
+            } => {
+                self.call(at, *site, ins, outs);
+                if let Some(skip) = skip {
+                    self.asm.kortest(K);
+                    self.asm.jcc(Cc::E, *skip);
+                }
+            }
+            I::Access {
+                site,
+                shape,
+                ins,
+                outs,
+                steps,
+                skip,
+            } => {
+                let (start, back) = (self.asm.label(), self.asm.label());
+                self.access(*site, *shape, ins, outs, *steps, start);
+                self.asm.place(back);
+                self.cold.push(Cold {
+                    at,
+                    start,
+                    back,
+                    site: *site,
+                    ins: ins.clone(),
+                    outs: outs.clone(),
+                    skip: Some(*skip),
+                });
+            }
+            I::GDivide {
+                site,
+                signed,
+                w,
+                remainder,
+                d,
+                a,
+                b,
+                skip,
+            } => {
+                let (start, back) = (self.asm.label(), self.asm.label());
+                self.g_copy(*b, RCX);
+                self.g_copy(*a, RAX);
+                let asm = &mut self.asm;
+                asm.test(*w, RCX);
+                asm.jcc(Cc::E, start);
+                if *signed {
+                    asm.alu_imm(0x3B, *w, Rm::Reg(RCX), -1);
+                    asm.jcc(Cc::E, start);
+                    asm.cdq(*w);
+                } else {
+                    asm.alu(0x33, false, RDX, Rm::Reg(RDX));
+                }
+                asm.unary(if *signed { 7 } else { 6 }, *w, Rm::Reg(RCX));
+                self.g_out(*d, if *remainder { RDX } else { RAX });
+                self.asm.place(back);
+                self.cold.push(Cold {
+                    at,
+                    start,
+                    back,
+                    site: *site,
+                    ins: vec![Operand::One(*a), Operand::One(*b)],
+                    outs: vec![Operand::One(G::R(*d))],
+                    skip: Some(*skip),
+                });
+            }
+            I::Barrier { id } => {
+                self.suspend(at, *id, layout);
+                self.asm.jmp(self.next);
+                self.resume(at, *id, layout);
+            }
+            I::Poll { id } => {
+                let (start, back) = (self.asm.label(), self.asm.label());
+                self.asm.alu_imm(0x2B, true, Rm::Mem(Mem::at(STATE, BUDGET)), 1);
+                self.asm.jcc(Cc::S, start);
+                self.asm.place(back);
+                self.polls.push((at, start, back, *id));
+            }
+        }
+    }
+
+    pub(super) fn g_bin(&mut self, op: GOp, w: bool, d: R, a: G, b: G) {
+        match op {
+            GOp::Add | GOp::Sub | GOp::And | GOp::Or | GOp::Xor => {
+                let opcode = match op {
+                    GOp::Add => 0x03,
+                    GOp::Sub => 0x2B,
+                    GOp::And => 0x23,
+                    GOp::Or => 0x0B,
+                    _ => 0x33,
+                };
+                self.g_copy(a, RAX);
+                self.g_alu(opcode, w, RAX, b);
+            }
+            GOp::Mul => {
+                self.g_copy(a, RAX);
+                let b = self.g_rm(b, RCX);
+                self.asm.imul(w, RAX, b);
+            }
+            GOp::Shl | GOp::Shr | GOp::Sar => {
+                let (pp, which) = match op {
+                    GOp::Shl => (Pp::P66, 4),
+                    GOp::Shr => (Pp::PF2, 5),
+                    _ => (Pp::PF3, 7),
+                };
+                if let G::Imm(by) = b {
+                    self.g_copy(a, RAX);
+                    let by = by as u8 & if w { 63 } else { 31 };
+                    self.asm.shift_imm(which, w, RAX, by);
+                } else {
+                    let b = self.g_in(b, RCX);
+                    let a = self.g_rm(a, RAX);
+                    self.asm.shift(pp, w, RAX, a, b);
+                }
+            }
+            GOp::Choose(cc) => {
+                let not = match cc {
+                    Cc::L => Cc::Ge,
+                    Cc::B => Cc::Ae,
+                    Cc::G => Cc::Le,
+                    _ => Cc::Be,
+                };
+                self.g_copy(a, RAX);
+                self.g_copy(b, RCX);
+                self.asm.alu(0x3B, w, RAX, Rm::Reg(RCX));
+                self.asm.cmov(not, RAX, Rm::Reg(RCX));
+            }
+        }
+        self.g_out(d, RAX);
+    }
+
+    pub(super) fn splat(&mut self, to: u8, rm: Rm, wide: bool) {
+        let op = if wide {
+            Vop(Pp::P66, 2, true, 0x59)
+        } else {
+            Vop(Pp::P66, 2, false, 0x58)
+        };
+        self.evex(op, to, 0, rm);
+    }
+}

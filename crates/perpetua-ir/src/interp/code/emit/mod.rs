@@ -1,0 +1,311 @@
+//! From instructions over placed registers to bytes. What lies in the frame passes through scratch registers, which no
+//! virtual register has: rax, rcx, rdx, k6, k7 and the last four vector registers.
+
+mod access;
+mod instruction;
+mod operand;
+
+use super::Refusal;
+use super::allocate::{Allocation, Home};
+use super::assemble::*;
+use super::layout::*;
+use super::lir::*;
+use super::lower::Lowered;
+use super::lower::op;
+use super::lower::scale;
+use super::tree::{AccessKind, AtomicKind};
+use crate::interp::program::{Fill, Length, Program, RegionKind};
+use crate::ir::{AtomicOp, Axis, Builtin, Scalar};
+
+/// Register of the state.
+const STATE: Gpr = 15;
+/// Register of the frame.
+const LOCAL: Gpr = 14;
+/// Mask register of the active lanes.
+const K: u8 = 1;
+const K6: u8 = 6;
+const K7: u8 = 7;
+/// Scratch vectors.
+const X0: u8 = 28;
+const X1: u8 = 29;
+const X2: u8 = 30;
+const X3: u8 = 31;
+
+const MOVAPS: Vop = Vop(Pp::P66, 1, false, 0x6F);
+const MOVAPS_STORE: Vop = Vop(Pp::P66, 1, false, 0x7F);
+const MOVUPS: Vop = Vop(Pp::PF3, 1, false, 0x6F);
+const MOVUPS_STORE: Vop = Vop(Pp::PF3, 1, false, 0x7F);
+const MOVUPD: Vop = Vop(Pp::PF3, 1, true, 0x6F);
+const MOVUPD_STORE: Vop = Vop(Pp::PF3, 1, true, 0x7F);
+
+/// A call that stands behind the rest of the code.
+struct Cold {
+    at: usize,
+    start: Label,
+    back: Label,
+    site: u32,
+    ins: Vec<Operand>,
+    outs: Vec<Operand>,
+    skip: Option<Label>,
+}
+
+struct Emitter<'a> {
+    asm: Assembler,
+    program: &'a Program,
+    lowered: &'a Lowered,
+    homes: Allocation,
+    lanes: u32,
+    /// 2 for 512 bits, 1 for 256.
+    length: u8,
+    cold: Vec<Cold>,
+    polls: Vec<(usize, Label, Label, u32)>,
+    /// Where gangs go on, by the number of the wait.
+    resumes: Vec<Label>,
+    leave: Label,
+    /// On to the next gang.
+    next: Label,
+    has_barriers: bool,
+    slots: i32,
+}
+
+/// Gives the code, and completes the layout.
+pub(super) fn emit(
+    program: &Program,
+    lowered: &mut Lowered,
+    homes: Allocation,
+    lanes: u32,
+) -> Result<Vec<u8>, Refusal> {
+    let mut layout = std::mem::take(&mut lowered.layout);
+    let slots = (layout.constants + layout.data.len()).next_multiple_of(64);
+    let most = lowered.sites.iter().map(|s| s.ins.len() + s.outs.len()).max();
+    layout.slots = slots;
+    layout.bytes = slots + SLOT * most.unwrap_or(0);
+    let length = if lanes == 16 { 2 } else { 1 };
+    let mut asm = Assembler::new(length);
+    for _ in 0..lowered.labels {
+        asm.label();
+    }
+    let resumes = (0..=lowered.waits).map(|_| asm.label()).collect();
+    let (leave, next) = (asm.label(), asm.label());
+    let has_barriers = lowered.code.iter().any(|i| matches!(i, I::Barrier { .. }));
+    let mut emitter = Emitter {
+        asm,
+        program,
+        lowered,
+        homes,
+        lanes,
+        length,
+        cold: Vec::new(),
+        polls: Vec::new(),
+        resumes,
+        leave,
+        next,
+        has_barriers,
+        slots: slots as i32,
+    };
+    emitter.all(&layout);
+    layout.frame = emitter.homes.frame.next_multiple_of(64);
+    let bytes = emitter
+        .asm
+        .finish()
+        .ok_or(Refusal::Unknown("a jump to nowhere"))?;
+    lowered.layout = layout;
+    Ok(bytes)
+}
+
+impl Emitter<'_> {
+    fn all(&mut self, layout: &Layout) {
+        let lowered = self.lowered;
+        let asm = &mut self.asm;
+        let (top, finished, dispatch) = (asm.label(), asm.label(), asm.label());
+        for r in [RBX, RBP, 12, 13, 14, 15, RAX] {
+            asm.push(r);
+        }
+        asm.mov(true, STATE, Rm::Reg(RDI));
+        asm.place(top);
+        asm.mov(true, RCX, Rm::Mem(Mem::at(STATE, GANG)));
+        asm.alu(0x3B, true, RCX, Rm::Mem(Mem::at(STATE, GANG_END)));
+        asm.jcc(Cc::Ae, finished);
+        asm.mov(true, LOCAL, Rm::Mem(Mem::at(RCX, GANG_FRAME)));
+        for (number, (_, fill)) in self.program.fills.iter().enumerate() {
+            let at = match fill {
+                Fill::Builtin(Builtin::ThreadIdx(Axis::X)) => 0,
+                Fill::Builtin(Builtin::ThreadIdx(Axis::Y)) => 4,
+                Fill::Builtin(Builtin::ThreadIdx(Axis::Z)) => 8,
+                _ => continue,
+            };
+            asm.load(4, RAX, Mem::at(RCX, at));
+            asm.store(8, Mem::at(STATE, (layout.fills + 8 * number) as i32), RAX);
+        }
+        asm.load(4, RAX, Mem::at(RCX, GANG_FIRST));
+        asm.store(8, Mem::at(STATE, FIRST_LANE), RAX);
+        asm.mov(true, RAX, Rm::Mem(Mem::at(STATE, BUDGET)));
+        asm.store(8, Mem::at(STATE, BUDGET_BEFORE), RAX);
+        asm.load(4, RAX, Mem::at(RCX, GANG_MASK));
+        asm.kmov_from(K, RAX);
+        if lowered.waits > 0 {
+            asm.load(4, RAX, Mem::at(RCX, GANG_RESUME));
+            asm.test(false, RAX);
+            asm.jcc(Cc::Ne, dispatch);
+        }
+        for (at, i) in lowered.code.iter().enumerate() {
+            self.instruction(at, i, layout);
+        }
+        if self.has_barriers {
+            self.resume_at(GANG_DONE);
+        }
+        let (next, asm) = (self.next, &mut self.asm);
+        asm.place(next);
+        asm.alu_imm(0x03, true, Rm::Mem(Mem::at(STATE, GANG)), GANG_BYTES);
+        asm.jmp(top);
+        asm.place(finished);
+        asm.alu(0x33, false, RAX, Rm::Reg(RAX));
+        asm.place(self.leave);
+        asm.vzeroupper();
+        asm.pop(RCX);
+        for r in [15, 14, 13, 12, RBP, RBX] {
+            asm.pop(r);
+        }
+        asm.ret();
+        asm.place(dispatch);
+        for (id, resume) in self.resumes.iter().enumerate().skip(1) {
+            asm.alu_imm(0x3B, false, Rm::Reg(RAX), id as i32);
+            asm.jcc(Cc::E, *resume);
+        }
+        // It is done.
+        asm.jmp(next);
+        for cold in std::mem::take(&mut self.cold) {
+            self.asm.place(cold.start);
+            self.call(cold.at, cold.site, &cold.ins, &cold.outs);
+            if let Some(skip) = cold.skip {
+                self.asm.kortest(K);
+                self.asm.jcc(Cc::E, skip);
+            }
+            self.asm.jmp(cold.back);
+        }
+        for (at, start, back, id) in std::mem::take(&mut self.polls) {
+            self.asm.place(start);
+            self.suspend(at, id, layout);
+            let asm = &mut self.asm;
+            asm.mov(true, RDI, Rm::Reg(STATE));
+            asm.vzeroupper();
+            asm.call(Mem::at(STATE, POLL));
+            asm.test(false, RAX);
+            asm.jcc(Cc::Ne, self.leave);
+            self.resume(at, id, layout);
+            self.asm.jmp(back);
+        }
+    }
+
+    fn save(&mut self, at: usize) {
+        for r in self.homes.live(at) {
+            let (slot, home) = (self.homes.save_slot(r), self.homes.home(r));
+            let (Home::Register(reg), to) = (home, Mem::at(LOCAL, slot)) else {
+                continue;
+            };
+            match self.homes.class(r) {
+                Class::General => self.asm.store(8, to, reg),
+                Class::Vector => self.evex(MOVAPS_STORE, reg, 0, Rm::Mem(to)),
+                Class::Mask => self.asm.kstore(to, reg),
+            }
+        }
+    }
+
+    fn restore(&mut self, at: usize) {
+        for r in self.homes.live(at) {
+            let (slot, home) = (self.homes.save_slot(r), self.homes.home(r));
+            let (Home::Register(reg), from) = (home, Rm::Mem(Mem::at(LOCAL, slot))) else {
+                continue;
+            };
+            match self.homes.class(r) {
+                Class::General => self.asm.mov(true, reg, from),
+                Class::Vector => self.evex(MOVAPS, reg, 0, from),
+                Class::Mask => self.asm.kmov(reg, from),
+            }
+        }
+    }
+
+    fn suspend(&mut self, at: usize, id: u32, layout: &Layout) {
+        self.save(at);
+        self.asm.kstore(Mem::at(LOCAL, layout.waiting as i32), K);
+        self.resume_at(id);
+    }
+
+    /// Where the gang goes on when it is its turn again.
+    fn resume_at(&mut self, id: u32) {
+        let asm = &mut self.asm;
+        asm.mov(true, RCX, Rm::Mem(Mem::at(STATE, GANG)));
+        asm.mov_imm(RAX, u64::from(id));
+        asm.store(4, Mem::at(RCX, GANG_RESUME), RAX);
+    }
+
+    fn resume(&mut self, at: usize, id: u32, layout: &Layout) {
+        self.asm.place(self.resumes[id as usize]);
+        self.restore(at);
+        self.asm.kmov(K, Rm::Mem(Mem::at(LOCAL, layout.waiting as i32)));
+        self.resume_at(0);
+    }
+
+    fn slot(&self, number: usize) -> i32 {
+        self.slots + (number * SLOT) as i32
+    }
+
+    fn call(&mut self, at: usize, site: u32, ins: &[Operand], outs: &[Operand]) {
+        let bytes = self.lanes as i32 * 4;
+        for (number, operand) in ins.iter().enumerate() {
+            let to = self.slot(number);
+            match operand {
+                Operand::One(g) | Operand::Affine(g, _) => {
+                    let r = self.g_in(*g, RAX);
+                    self.asm.store(8, Mem::at(STATE, to), r);
+                }
+                Operand::Lanes(regs, parts) => {
+                    for (part, r) in regs.iter().enumerate().take(*parts as usize) {
+                        let x = self.x_in(*r, X0);
+                        let to = Mem::at(STATE, to + part as i32 * bytes);
+                        self.evex(MOVUPS_STORE, x, 0, Rm::Mem(to));
+                    }
+                }
+                Operand::Mask(m) => {
+                    let k = self.m_in(*m, K7);
+                    self.asm.kstore(Mem::at(STATE, to), k);
+                }
+            }
+        }
+        self.save(at);
+        let asm = &mut self.asm;
+        asm.kmov_to(RAX, K);
+        asm.store(8, Mem::at(STATE, MASK), RAX);
+        asm.mov(true, RDI, Rm::Reg(STATE));
+        asm.mov_imm(RSI, u64::from(site));
+        asm.vzeroupper();
+        asm.call(Mem::at(STATE, CALL));
+        asm.kmov_from(K, RAX);
+        self.restore(at);
+        for (number, operand) in outs.iter().enumerate() {
+            let from = self.slot(ins.len() + number);
+            match operand {
+                Operand::One(G::R(r)) => {
+                    self.asm.load(8, RAX, Mem::at(STATE, from));
+                    self.g_out(*r, RAX);
+                }
+                Operand::Lanes(regs, parts) => {
+                    for (part, r) in regs.iter().enumerate().take(*parts as usize) {
+                        let from = Mem::at(STATE, from + part as i32 * bytes);
+                        let x = self.x_to(*r, X0);
+                        self.evex(MOVUPS, x, 0, Rm::Mem(from));
+                        self.x_done(*r, x);
+                    }
+                }
+                Operand::Mask(m) => {
+                    self.asm.kmov(K7, Rm::Mem(Mem::at(STATE, from)));
+                    self.m_done(*m, K7);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// No register.
+const RSI_FREE: Gpr = 0xFF;

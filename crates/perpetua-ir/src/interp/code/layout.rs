@@ -1,0 +1,165 @@
+//! What machine code and host share: the state that code reaches through one register, the table of gangs, and the sites where
+//! code calls the host. The only file that both sides read.
+
+use super::tree::{AccessKind, V};
+use crate::ir::Scalar;
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+
+/// The beginning of the state, at fixed offsets. Behind it lie views, fills, constants and the operands of calls.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Header {
+    /// The function that code calls: with this state and a site's number; gives the lanes that are left.
+    pub(crate) call: usize,
+    /// Asked when the count is used up: zero to go on, one to pause, two to stop.
+    pub(crate) poll: usize,
+    /// The next gang, and the end of the table.
+    pub(crate) gang: usize,
+    pub(crate) gang_end: usize,
+    /// Turns of loops until somebody asks.
+    pub(crate) budget: i64,
+    /// Lanes that are active at a call.
+    pub(crate) mask: u64,
+    /// The host's own: what it needs in a call.
+    pub(crate) host: usize,
+    /// Lane of the gang's first lane in its block.
+    pub(crate) first_lane: u64,
+    /// Lanes of a subgroup less one.
+    pub(crate) subgroup_mask: u64,
+    /// The budget when the gang started, or went on.
+    pub(crate) budget_before: i64,
+}
+
+macro_rules! offsets {
+    ($($name:ident $field:ident;)*) => {
+        $(pub(super) const $name: i32 = std::mem::offset_of!(Header, $field) as i32;)*
+    };
+}
+
+offsets! {
+    CALL call;
+    POLL poll;
+    GANG gang;
+    GANG_END gang_end;
+    BUDGET budget;
+    MASK mask;
+    FIRST_LANE first_lane;
+    SUBGROUP_MASK subgroup_mask;
+    BUDGET_BEFORE budget_before;
+}
+
+/// Where views begin.
+pub(crate) const VIEWS: usize = 128;
+
+/// A region as code sees it.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct CodeView {
+    pub(crate) ptr: usize,
+    /// Elements of an indexable run.
+    pub(crate) elements: u64,
+    /// From which index on a whole gang no longer fits.
+    pub(crate) whole: u64,
+    pub(crate) unused: u64,
+}
+
+pub(crate) const VIEW_BYTES: usize = size_of::<CodeView>();
+
+/// A run of lanes of one row.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Gang {
+    pub(crate) x: u32,
+    pub(crate) y: u32,
+    pub(crate) z: u32,
+    /// Index of the first lane in the block.
+    pub(crate) first: u32,
+    /// Lanes that there are.
+    pub(crate) mask: u32,
+    /// Where it goes on; 0: at the start, [`GANG_DONE`]: nowhere.
+    pub(crate) resume: u32,
+    /// Spilled registers and arrays of its lanes.
+    pub(crate) frame: usize,
+}
+
+/// A gang of a kernel with barriers that is done.
+pub(crate) const GANG_DONE: u32 = u32::MAX;
+
+/// Where things lie in a gang's entry.
+pub(super) const GANG_FIRST: i32 = std::mem::offset_of!(Gang, first) as i32;
+pub(super) const GANG_MASK: i32 = std::mem::offset_of!(Gang, mask) as i32;
+pub(super) const GANG_RESUME: i32 = std::mem::offset_of!(Gang, resume) as i32;
+pub(super) const GANG_FRAME: i32 = std::mem::offset_of!(Gang, frame) as i32;
+
+pub(crate) const GANG_BYTES: i32 = size_of::<Gang>() as i32;
+
+/// Bytes of one operand of a call: sixteen lanes of 64 bits.
+pub(crate) const SLOT: usize = 128;
+
+/// How an operand of a call is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// One value.
+    One,
+    /// The first lane's, and the step.
+    Affine(i32),
+    /// Each lane's: 32 bits wide, or 64.
+    Lanes,
+    /// A bit for each lane.
+    Mask,
+}
+
+/// What a call is about.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Unary(UnaryOp, Scalar),
+    Binary(BinaryOp, Scalar),
+    Divide(BinaryOp, Scalar, u32),
+    Ternary(TernaryOp, Scalar),
+    Cast(Scalar, Scalar),
+    Access(u32, AccessKind),
+    /// A lane's array: the place, where the array lies in the frame, bytes of an element there.
+    PrivateLoad(u32, u32, u32),
+    PrivateStore(u32, u32, u32),
+    Clock,
+    Print(u32),
+    Fault(u32),
+}
+
+/// A place in the code that calls the host.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) what: What,
+    /// Index of the operation in the flat program.
+    pub(crate) pc: u32,
+    /// Whether code always calls, and not in rare cases alone.
+    pub(crate) always: bool,
+    /// Operands, with the size of their scalars, in order of their slots.
+    pub(crate) ins: Vec<(Given, u32)>,
+    /// Results, in the slots behind them.
+    pub(crate) outs: Vec<(Given, u32)>,
+}
+
+/// Where things lie in the state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layout {
+    /// Of each fill, eight bytes.
+    pub(crate) fills: usize,
+    /// Constants that code brings: their place, and what they are.
+    pub(crate) constants: usize,
+    pub(crate) data: Vec<u8>,
+    /// Operands of calls.
+    pub(crate) slots: usize,
+    /// Size of the state.
+    pub(crate) bytes: usize,
+    /// Bytes of a gang's frame.
+    pub(crate) frame: usize,
+    /// Where the mask of a gang that waits lies in its frame.
+    pub(crate) waiting: usize,
+}
+
+impl V {
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}

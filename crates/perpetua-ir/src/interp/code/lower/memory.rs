@@ -1,0 +1,141 @@
+//! Accesses to memory that lanes share: which of the fast shapes an access has.
+
+use super::super::Refusal;
+use super::super::assemble::Label;
+use super::super::layout::What;
+use super::super::lir::*;
+use super::super::spread::Kind;
+use super::super::tree::{AccessKind, AtomicKind, V};
+use super::Lower;
+use crate::interp::program::Length;
+use crate::ir::AtomicOp;
+
+/// What scales a gather can have: the greatest one that divides all strides.
+pub(in super::super) fn scale(strides: impl Iterator<Item = u32>) -> u32 {
+    let bits = strides.fold(8, |bits, stride| bits | stride);
+    1 << bits.trailing_zeros()
+}
+
+impl Lower<'_> {
+    #[expect(clippy::too_many_arguments, reason = "the parts of one access")]
+    pub(super) fn access(
+        &mut self,
+        pc: u32,
+        access: u32,
+        kind: AccessKind,
+        index: &[V],
+        values: &[V],
+        outs: &[V],
+        skip: Label,
+    ) -> Result<(), Refusal> {
+        let program = self.program;
+        let place = &program.accesses[access as usize];
+        let what = What::Access(access, kind);
+        let all: Vec<V> = index.iter().chain(values).copied().collect();
+        let narrow = place.steps.iter().any(|s| s.ty.size() < 4);
+        if let AccessKind::Atomic(s, act, _) = kind
+            && !narrow
+            && match act {
+                AtomicKind::Load | AtomicKind::Store | AtomicKind::Update(AtomicOp::Exchange) => true,
+                AtomicKind::Update(AtomicOp::Add | AtomicOp::Sub) => s.is_int(),
+                _ => false,
+            }
+        {
+            let mut ins = Vec::new();
+            for v in &all {
+                ins.push((Operand::Lanes(self.x(*v)?, self.parts(*v) as u32), self.size(*v)));
+            }
+            let mut results = Vec::new();
+            for v in outs {
+                let result = Operand::Lanes(self.vectors_for(*v), self.parts(*v) as u32);
+                results.push((result, self.size(*v)));
+            }
+            self.fast(what, pc, Shape::Each, ins, results, index.len(), skip);
+            return Ok(());
+        }
+        let plain = matches!(kind, AccessKind::Load | AccessKind::Store);
+        if !plain || narrow {
+            return self.call(what, pc, &all, outs, Some(skip));
+        }
+        let kinds: Vec<Kind> = index.iter().map(|v| self.spreads.kind(*v)).collect();
+        let varying: Vec<usize> = (0..kinds.len()).filter(|i| kinds[*i] != Kind::Uniform).collect();
+        let single = match place.leaves.as_slice() {
+            [(s, ..)] => Some(*s),
+            _ => None,
+        };
+        let loads = kind == AccessKind::Load;
+        // What is stored by all lanes to one place is that of the last one.
+        let one = varying.is_empty()
+            && place.leaves.iter().all(|(s, ..)| s.size() >= 4)
+            && (loads || values.iter().all(|v| self.spreads.kind(*v) == Kind::Uniform));
+        let run = match (varying.as_slice(), single) {
+            ([step], Some(s)) => {
+                let at = &place.steps[*step];
+                let fits = match at.length {
+                    Length::Fixed(n) => n >= self.lanes,
+                    Length::Region => true,
+                };
+                let straight = kinds[*step] == Kind::Affine(1) && at.stride == s.size() && fits;
+                straight.then_some(*step)
+            }
+            _ => None,
+        };
+        let words = place.leaves.iter().all(|(s, ..)| s.size() >= 4);
+        let shape = if one {
+            Shape::One
+        } else if let Some(step) = run {
+            Shape::Run(step)
+        } else if words && !varying.is_empty() {
+            Shape::Each
+        } else {
+            return self.call(what, pc, &all, outs, Some(skip));
+        };
+        let mut ins = Vec::new();
+        for (i, v) in index.iter().enumerate() {
+            let operand = match shape {
+                Shape::Each if varying.contains(&i) => Operand::Lanes(self.x(*v)?, self.parts(*v) as u32),
+                _ => self.operand(*v)?,
+            };
+            ins.push((operand, self.size(*v)));
+        }
+        for v in values {
+            let operand = match shape {
+                Shape::One => self.operand(*v)?,
+                _ => Operand::Lanes(self.x(*v)?, self.parts(*v) as u32),
+            };
+            ins.push((operand, self.size(*v)));
+        }
+        let mut results = Vec::new();
+        for v in outs {
+            let result = match self.scalar_for(*v) {
+                Some(d) => Operand::One(G::R(d)),
+                None => Operand::Lanes(self.vectors_for(*v), self.parts(*v) as u32),
+            };
+            results.push((result, self.size(*v)));
+        }
+        self.fast(what, pc, shape, ins, results, index.len(), skip);
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one access")]
+    fn fast(
+        &mut self,
+        what: What,
+        pc: u32,
+        shape: Shape,
+        ins: Vec<(Operand, u32)>,
+        outs: Vec<(Operand, u32)>,
+        steps: usize,
+        skip: Label,
+    ) {
+        let site = self.site(what, pc, &ins, &outs);
+        self.put(I::Access {
+            site,
+            shape,
+            ins: ins.into_iter().map(|(o, _)| o).collect(),
+            outs: outs.into_iter().map(|(o, _)| o).collect(),
+            steps,
+            skip,
+        });
+    }
+}

@@ -1,0 +1,252 @@
+//! Values: where each lies, and how it gets from there to where an instruction wants it.
+
+use super::*;
+
+impl Lower<'_> {
+    /// Where a value lies, or is to lie.
+    pub(super) fn place(&mut self, v: V) -> Place {
+        let known = self.places[v.index()];
+        if known != Place::Nowhere {
+            return known;
+        }
+        let info = &self.tree.values[v.index()];
+        let place = match (info.fill, self.spreads.kind(v)) {
+            (Some(fill), kind) => {
+                let at = (self.out.layout.fills + 8 * fill as usize) as i32;
+                match (self.program.fills.get(fill as usize), kind) {
+                    (Some((_, Fill::Builtin(Builtin::SubgroupLane))), _) => Place::SubgroupLane,
+                    (_, Kind::Affine(step)) => Place::Affine(G::State(at), step),
+                    _ => Place::Fill(at),
+                }
+            }
+            (None, Kind::Uniform) => Place::General(self.general()),
+            (None, Kind::Affine(step)) => Place::Affine(G::R(self.general()), step),
+            (None, _) if info.bool => Place::Mask(self.mask()),
+            (None, _) => {
+                let first = self.vector();
+                let second = if self.parts(v) == 2 { self.vector() } else { first };
+                Place::Vector([first, second])
+            }
+        };
+        self.places[v.index()] = place;
+        place
+    }
+
+    /// A value that is one for all lanes; of an affine one the first lane's.
+    pub(super) fn g(&mut self, v: V) -> Result<G, Refusal> {
+        match self.place(v) {
+            Place::General(r) => Ok(G::R(r)),
+            Place::Affine(g, _) => Ok(g),
+            Place::Fill(at) => {
+                let constant = self.spreads.constant(v);
+                let small = constant.and_then(|bits| match self.size(v) {
+                    8 => i32::try_from(bits as i64).ok(),
+                    4 => Some(bits as u32 as i32),
+                    _ => Some(bits as i32),
+                });
+                Ok(small.map_or(G::State(at), G::Imm))
+            }
+            _ => Err(Refusal::Unknown("a uniform value that lanes have")),
+        }
+    }
+
+    /// The register that a uniform or affine result goes to.
+    pub(super) fn scalar_for(&mut self, v: V) -> Option<R> {
+        match self.place(v) {
+            Place::General(r) | Place::Affine(G::R(r), _) => Some(r),
+            _ => None,
+        }
+    }
+
+    /// A value in vectors, a `bool` as zero or one.
+    pub(super) fn x(&mut self, v: V) -> Result<[R; 2], Refusal> {
+        let parts = self.parts(v);
+        let wide = parts == 2;
+        let mut d = [R(0); 2];
+        match self.place(v) {
+            Place::Vector(regs) => return Ok(regs),
+            Place::Mask(m) => {
+                let one = self.constant(&1u64.to_le_bytes(), 8);
+                d = [self.vector(); 2];
+                self.put(I::XFromM { d: d[0], m, one });
+            }
+            Place::Fill(at) => {
+                d = [self.vector(); 2];
+                let a = X::Splat(at);
+                self.put(I::XLoad { d: d[0], a, wide });
+            }
+            Place::General(r) => {
+                d = [self.vector(); 2];
+                self.put(I::XSplat {
+                    wide,
+                    d: d[0],
+                    a: G::R(r),
+                });
+            }
+            Place::Affine(a, step) => {
+                let base = self.vector();
+                self.put(I::XSplat { wide, d: base, a });
+                for (part, d) in d.iter_mut().enumerate().take(parts) {
+                    *d = self.vector();
+                    let b = self.iota(step, wide, part);
+                    let op = if wide { op::PADDQ } else { op::PADDD };
+                    self.put(I::XBin {
+                        op,
+                        d: *d,
+                        a: base,
+                        b,
+                        imm: None,
+                    });
+                }
+                if !wide {
+                    d[1] = d[0];
+                }
+            }
+            Place::Frame(at) => {
+                for (part, d) in d.iter_mut().enumerate().take(parts) {
+                    *d = self.vector();
+                    let at = at + (part as u32 * self.bytes()) as i32;
+                    self.put(I::XFrameLoad { d: *d, at });
+                }
+                if !wide {
+                    d[1] = d[0];
+                }
+            }
+            Place::SubgroupLane => {
+                let (base, sum) = (self.vector(), self.vector());
+                d = [self.vector(); 2];
+                self.put(I::XSplat {
+                    wide: false,
+                    d: base,
+                    a: G::State(FIRST_LANE),
+                });
+                let b = self.iota(1, false, 0);
+                self.put(I::XBin {
+                    op: op::PADDD,
+                    d: sum,
+                    a: base,
+                    b,
+                    imm: None,
+                });
+                let b = X::Splat(SUBGROUP_MASK);
+                self.put(I::XBin {
+                    op: op::PAND,
+                    d: d[0],
+                    a: sum,
+                    b,
+                    imm: None,
+                });
+            }
+            Place::Nowhere => return Err(Refusal::Unknown("a value that lies nowhere")),
+        }
+        Ok(d)
+    }
+
+    /// The same as the second operand of an operation, which may lie in memory.
+    pub(super) fn xo(&mut self, v: V, part: usize) -> Result<X, Refusal> {
+        match self.place(v) {
+            Place::Fill(at) => Ok(X::Splat(at)),
+            _ => Ok(X::R(self.x(v)?[part])),
+        }
+    }
+
+    /// A `bool` as a mask.
+    pub(super) fn m(&mut self, v: V) -> Result<R, Refusal> {
+        match self.place(v) {
+            Place::Mask(m) => Ok(m),
+            Place::General(_) | Place::Fill(_) => {
+                let d = self.mask();
+                match self.g(v)? {
+                    G::Imm(bits) => self.put(I::MConst {
+                        d,
+                        ones: bits & 1 == 1,
+                    }),
+                    a => self.put(I::MFromG { d, a }),
+                }
+                Ok(d)
+            }
+            _ => {
+                let ([a, _], d) = (self.x(v)?, self.mask());
+                self.put(I::MFromX { d, a });
+                Ok(d)
+            }
+        }
+    }
+
+    /// Where the result of an operation on lanes goes: to a register of its own, from which [`Lower::settle`] takes it.
+    pub(super) fn vectors_for(&mut self, v: V) -> [R; 2] {
+        match self.place(v) {
+            Place::Vector(regs) => regs,
+            _ => {
+                let first = self.vector();
+                let second = if self.parts(v) == 2 { self.vector() } else { first };
+                [first, second]
+            }
+        }
+    }
+
+    /// Puts what lies in vectors where the value is to lie.
+    pub(super) fn settle(&mut self, v: V, from: [R; 2], masked: bool) -> Result<(), Refusal> {
+        match self.place(v) {
+            Place::Vector(regs) => {
+                let wide = self.parts(v) == 2;
+                for part in 0..self.parts(v) {
+                    if regs[part] != from[part] {
+                        self.mov(regs[part], from[part], masked, wide, part == 1);
+                    }
+                }
+                Ok(())
+            }
+            Place::Frame(at) => {
+                let wide = self.parts(v) == 2;
+                for (part, s) in from.into_iter().enumerate().take(self.parts(v)) {
+                    let at = at + (part as u32 * self.bytes()) as i32;
+                    self.put(I::XFrameStore {
+                        at,
+                        s,
+                        masked,
+                        high: part == 1,
+                        wide,
+                    });
+                }
+                Ok(())
+            }
+            Place::Mask(d) => {
+                let m = self.mask();
+                self.put(I::MFromX { d: m, a: from[0] });
+                self.settle_mask(d, m, masked);
+                Ok(())
+            }
+            _ => Err(Refusal::Unknown("a result of lanes that is uniform")),
+        }
+    }
+
+    pub(super) fn mov(&mut self, d: R, s: R, masked: bool, wide: bool, high: bool) {
+        if !masked {
+            self.put(I::XMov { d, s, masked });
+        } else if wide {
+            let m = CURRENT;
+            self.put(I::XBlend {
+                wide,
+                high,
+                d,
+                m,
+                a: d,
+                b: s,
+            });
+        } else {
+            self.put(I::XMov { d, s, masked });
+        }
+    }
+
+    pub(super) fn settle_mask(&mut self, d: R, m: R, masked: bool) {
+        if masked {
+            let (old, new) = (self.mask(), self.mask());
+            self.logic(MOp::AndNot, old, CURRENT, d);
+            self.logic(MOp::And, new, CURRENT, m);
+            self.logic(MOp::Or, d, old, new);
+        } else {
+            self.put(I::MMov { d, s: m });
+        }
+    }
+}

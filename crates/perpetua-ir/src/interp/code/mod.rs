@@ -1,0 +1,135 @@
+//! Machine code for x86-64 with AVX-512: a kernel's lanes side by side in vector registers. A pure function of a verified kernel: it gives
+//! bytes and tables, and knows neither memory that may be executed nor launches.
+//!
+//! In the order in which a kernel passes through: `tree` reads the interpreter's flat program back as constructs over values, `spread`
+//! says which values all lanes of a gang share and where lanes part, `lower` writes instructions over virtual registers (`lir`),
+//! `allocate` places these, `emit` writes bytes with `assemble`. `layout` is what code and host share.
+//!
+//! A *gang* is a run of 16 lanes (or 8) of one row of a block. Code runs gang after gang; the lanes that execute are one mask
+//! register. At a barrier a gang puts what it holds into its frame and returns; the host runs the others up to there, and then it goes on.
+//! What has no instructions of its own, and what is rare, calls the host, which evaluates it as the interpreter does.
+
+mod allocate;
+mod assemble;
+mod emit;
+pub(crate) mod layout;
+mod lir;
+mod lower;
+mod spread;
+pub(crate) mod tree;
+
+use crate::interp::program::{Program, RegionKind};
+use layout::{Layout, Site};
+
+/// Why a kernel stays in the interpreter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It exchanges values among the lanes of a subgroup.
+    #[error("it has subgroup operations")]
+    Subgroups,
+    /// Its faults are statements of its own.
+    #[error("its checks are statements")]
+    ChecksInStatements,
+    /// It may stay on the device and wait.
+    #[error("it may stay")]
+    Stays,
+    /// With its functions written out it has too many operations.
+    #[error("it is too large")]
+    TooLarge,
+    /// The processor lacks the instructions.
+    #[error("the processor has no AVX-512 with the extensions BW, CD, DQ and VL")]
+    Processor,
+    /// Its flat form has something that no front end makes.
+    #[error("it contains {0}, which is not expected there")]
+    Unknown(&'static str),
+}
+
+/// How many lanes run side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Width {
+    /// In vectors of 256 bits.
+    Eight,
+    /// In vectors of 512 bits.
+    Sixteen,
+}
+
+impl Width {
+    /// The widths that this processor can run, the fastest one last.
+    pub fn detect() -> &'static [Width] {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let has = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512cd")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("bmi2");
+            if has {
+                return &[Width::Eight, Width::Sixteen];
+            }
+        }
+        &[]
+    }
+
+    /// Lanes of a gang.
+    pub fn lanes(self) -> u32 {
+        match self {
+            Width::Eight => 8,
+            Width::Sixteen => 16,
+        }
+    }
+}
+
+/// A kernel's code, not yet where it can run.
+pub(crate) struct Generated {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) layout: Layout,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) has_barriers: bool,
+    pub(crate) lanes: u32,
+    /// Of each region, most bytes that offsets of 32 bits reach.
+    pub(crate) limits: Vec<u64>,
+}
+
+/// Generates code.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Refusal> {
+    let lanes = width.lanes();
+    let tree = tree::read(program)?;
+    let spreads = spread::analyse(&tree, program);
+    let mut lowered = lower::lower(program, &tree, &spreads, lanes)?;
+    let homes = allocate::allocate(
+        &lowered.code,
+        &lowered.classes,
+        &lowered.loops,
+        lowered.layout.frame,
+        lanes as usize * 4,
+    );
+    let bytes = emit::emit(program, &mut lowered, homes, lanes)?;
+    let limit = |number: usize| {
+        let accesses = program.accesses.iter().filter(|a| a.region as usize == number);
+        let scale = accesses.fold(8, |least, a| {
+            least.min(lower::scale(a.steps.iter().map(|s| s.stride)))
+        });
+        u64::from(scale) << 31
+    };
+    Ok(Generated {
+        bytes,
+        sites: lowered.sites,
+        has_barriers: tree.has_barriers,
+        lanes,
+        limits: program
+            .regions
+            .iter()
+            .enumerate()
+            .map(|(number, region)| match region.kind {
+                RegionKind::Buffer { .. } => limit(number),
+                _ => u64::MAX,
+            })
+            .collect(),
+        layout: lowered.layout,
+    })
+}

@@ -1,0 +1,309 @@
+//! Runs blocks by machine code: makes the state that the code works on, enters it gang by gang, and answers its calls as the
+//! interpreter's own operations would. Generates no code, and knows nothing of where it lies.
+
+mod group;
+mod serve;
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use group::{Group, Host};
+
+use super::error::InterpError;
+use super::flatten;
+use super::launch::{Launch, LaunchConfig, Parallel, Printed, RaceMode};
+use super::machine::{Turn, perform_access};
+use super::memory::{BufferRef, Cell};
+use super::program::{Code, Fill, Program, RegionKind};
+use super::turns::Outcome;
+use crate::fault::Fault;
+use crate::interp::code::layout::*;
+use crate::interp::code::tree::{AccessKind, AtomicKind};
+use crate::interp::code::{Generated, Refusal, Width, generate};
+use crate::ir::{Builtin, FaultKind, Scalar};
+use crate::ops::Second;
+use crate::ops::eval::{self, Level, Line, WordLines, division_fault, result_scalar};
+use crate::verify::Verified;
+
+/// Turns of loops between two looks at budget and clock.
+const TURNS: i64 = 1 << 12;
+
+/// Turns of loops after which a block that may wait for others lets them run.
+const PATIENCE: u64 = 1 << 16;
+
+/// What a turn of a loop counts for in a step budget.
+const STEPS_A_TURN: u64 = 8;
+
+/// Most blocks that a thread takes at once.
+const CHUNK: u64 = 32;
+
+/// Memory for blocks that wait for their turn, in bytes.
+const PARKED_BYTES: usize = 256 << 20;
+
+/// A kernel's machine code, not yet where it can run.
+pub struct MachineCode {
+    program: Program,
+    code: Generated,
+}
+
+impl MachineCode {
+    /// Generates code of a kernel, for a processor that has vectors of this width.
+    ///
+    /// # Errors
+    /// Why the kernel stays in the interpreter.
+    pub fn generate(kernel: &Verified, width: Width) -> Result<MachineCode, Refusal> {
+        let expanded = crate::pass::expand_library(kernel.kernel().clone());
+        let program = flatten::flatten(&expanded).map_err(|_| Refusal::Unknown("an ill-typed operation"))?;
+        let code = generate(&program, width)?;
+        Ok(MachineCode { program, code })
+    }
+
+    /// What the code leaves to the host, by source line: operators without instructions of their own, and accesses of rare shapes.
+    pub fn calls(&self) -> Vec<(u32, String)> {
+        let name = |site: &Site| match &site.what {
+            What::Unary(op, s) => format!("{} of {s}", op.name()),
+            What::Binary(op, s) | What::Divide(op, s, _) => format!("{} of {s}", op.name()),
+            What::Ternary(op, s) => format!("{} of {s}", op.name()),
+            What::Cast(from, to) => format!("{from} as {to}"),
+            What::Access(access, _) => {
+                let place = self.program.accesses.get(*access as usize);
+                let region = place.and_then(|p| self.program.regions.get(p.region as usize));
+                format!("access to `{}`", region.map_or("", |r| &r.name))
+            }
+            What::PrivateLoad(..) | What::PrivateStore(..) => "a lane's array".to_owned(),
+            What::Clock => "the clock".to_owned(),
+            What::Print(_) => "printing".to_owned(),
+            What::Fault(_) => "a fault".to_owned(),
+        };
+        let line = |site: &Site| self.program.lines.get(site.pc as usize).copied().unwrap_or(0);
+        let always = self.code.sites.iter().filter(|site| site.always);
+        always.map(|site| (line(site), name(site))).collect()
+    }
+
+    /// The instructions. They may lie anywhere.
+    pub fn bytes(&self) -> &[u8] {
+        &self.code.bytes
+    }
+}
+
+/// The code's signature: takes the state, gives what became of the gangs.
+type Entry = unsafe extern "sysv64" fn(*mut u8) -> u32;
+
+/// All gangs are done, or wait at a barrier.
+const DONE: u32 = 0;
+/// The host wished to go on later.
+const PAUSED: u32 = 2;
+/// The host wished to stop.
+const STOPPED: u32 = 3;
+
+/// Code that can run.
+pub(super) struct Installed {
+    program: Program,
+    code: Generated,
+    entry: Entry,
+    /// Whether its blocks may wait for each other.
+    may_wait: bool,
+    _keep: Box<dyn Any + Send + Sync>,
+}
+
+impl Installed {
+    /// See [`Interpreter::install`](super::Interpreter::install), which passes its contract on.
+    pub(super) fn new(code: MachineCode, entry: *const u8, keep: Box<dyn Any + Send + Sync>) -> Installed {
+        let MachineCode { program, code } = code;
+        let may_wait = program.synchronises || program.code.iter().any(|c| matches!(c, Code::Atomic { .. }));
+        Installed {
+            program,
+            code,
+            // SAFETY: the caller of `install` guarantees that the address is that of the generated code, which has this signature.
+            entry: unsafe { std::mem::transmute::<*const u8, Entry>(entry) },
+            may_wait,
+            _keep: keep,
+        }
+    }
+
+    /// Whether the code's assumptions hold for a launch.
+    pub(super) fn allows(&self, config: &LaunchConfig<'_>) -> bool {
+        let axes = config.grid.iter().zip(config.block);
+        let small = |(grid, block): (&u32, u32)| u64::from(*grid) * u64::from(block) < (1 << 31) - (1 << 16);
+        let mut buffers = self.program.regions.iter().zip(&self.code.limits);
+        config.races == RaceMode::Off
+            && axes.into_iter().all(small)
+            && buffers.all(|(region, limit)| match region.kind {
+                RegionKind::Buffer { param, .. } => match config.args.get(param as usize) {
+                    Some(super::Arg::Buffer(buffer)) => (buffer.len() as u64) < *limit,
+                    _ => true,
+                },
+                _ => true,
+            })
+    }
+
+    pub(super) fn launch(&self, config: &LaunchConfig<'_>) -> Result<(), InterpError> {
+        let launch = Launch::new(&self.program, config)?;
+        let queue = Queue {
+            installed: self,
+            launch: &launch,
+            next: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            outcome: Mutex::default(),
+        };
+        match config.parallel {
+            Parallel::Off => queue.work(),
+            Parallel::Spread(spread) => {
+                spread(&|| queue.work());
+                // Nothing is left, or the pool never called.
+                queue.work();
+            }
+            Parallel::Threads(n) => std::thread::scope(|scope| {
+                for _ in 1..n.get().min(launch.groups.max(1) as usize) {
+                    let thread = std::thread::Builder::new().name("perpetua-interp".into());
+                    // A thread less is slower, and no error.
+                    if thread.spawn_scoped(scope, || queue.work()).is_err() {
+                        break;
+                    }
+                }
+                queue.work();
+            }),
+        }
+        let outcome = queue.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+        outcome.into_result()
+    }
+}
+
+/// Blocks waiting to run, shared by all threads.
+struct Queue<'l> {
+    installed: &'l Installed,
+    launch: &'l Launch<'l>,
+    next: AtomicU64,
+    stop: AtomicBool,
+    outcome: Mutex<Outcome>,
+}
+
+impl Queue<'_> {
+    fn outcome(&self) -> std::sync::MutexGuard<'_, Outcome> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs blocks until none is left.
+    fn work(&self) {
+        let (launch, installed) = (self.launch, self.installed);
+        let (mut parked, mut spare) = (VecDeque::<Box<Group>>::new(), Vec::<Box<Group>>::new());
+        let mut most = usize::MAX;
+        let chunk = match installed.may_wait {
+            true => 1,
+            false => (launch.groups / 64).clamp(1, CHUNK),
+        };
+        let mut mine = 0..0;
+        while !self.stop.load(Ordering::Relaxed) {
+            if mine.is_empty() && parked.len() < most {
+                // Relaxed: only the number matters.
+                let first = self.next.fetch_add(chunk, Ordering::Relaxed);
+                mine = first.min(launch.groups)..first.saturating_add(chunk).min(launch.groups);
+            }
+            let mut group = match mine.next().filter(|_| parked.len() < most) {
+                Some(number) => {
+                    let mut group = spare.pop().unwrap_or_else(|| Group::new(installed, launch));
+                    group.start(installed, launch, number);
+                    group
+                }
+                None => match parked.pop_front() {
+                    Some(group) => group,
+                    None => break,
+                },
+            };
+            let turn = group.run(installed, launch);
+            if !matches!(turn, Ok(Turn::Paused | Turn::Napped))
+                && let Some((_, fault)) = group.fault.take()
+            {
+                self.outcome().add(group.number, fault);
+            }
+            match turn {
+                Ok(Turn::Done) => spare.push(group),
+                Ok(Turn::Paused | Turn::Napped) => {
+                    most = (PARKED_BYTES / group.bytes().max(1)).max(2);
+                    parked.push_back(group);
+                }
+                Err(error) => {
+                    self.outcome().fail(error);
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+        for mut group in parked {
+            if let Some((_, fault)) = group.fault.take() {
+                self.outcome().add(group.number, fault);
+            }
+        }
+    }
+}
+
+/// The gangs of a block: rows in runs of `lanes`.
+fn gangs(launch: &Launch<'_>, lanes: u32) -> Vec<Gang> {
+    let [width, height, depth] = launch.shape.block;
+    let mut gangs = Vec::new();
+    for z in 0..depth {
+        for y in 0..height {
+            for x in (0..width).step_by(lanes as usize) {
+                let count = (width - x).min(lanes);
+                gangs.push(Gang {
+                    x,
+                    y,
+                    z,
+                    first: x + width * (y + height * z),
+                    mask: u32::MAX >> (32 - count),
+                    resume: 0,
+                    frame: 0,
+                });
+            }
+        }
+    }
+    gangs
+}
+
+/// What code calls about a site.
+unsafe extern "sysv64" fn call(state: *mut u8, site: u64) -> u64 {
+    // SAFETY: code passes the state that `enter` gave it, whose `host` outlives the run; code waits meanwhile, and touches the group
+    // through the state alone, so this is the only reference to it.
+    let (host, mask) = unsafe {
+        let header = &*state.cast::<Header>();
+        (&*(header.host as *const Host<'_>), header.mask)
+    };
+    // SAFETY: as above.
+    let group = unsafe { &mut *host.group };
+    let Some(site) = host.installed.code.sites.get(site as usize) else {
+        return mask;
+    };
+    // Code has no frames that unwinding could pass: what a printer panics with goes on when the code has come to its end.
+    let serve = AssertUnwindSafe(|| group.serve(host.installed, host.launch, site, mask));
+    match std::panic::catch_unwind(serve) {
+        Ok(left) => left,
+        Err(panic) => {
+            // SAFETY: as above; the closure's reference is gone.
+            unsafe { (*host.group).panic = Some(panic) };
+            0
+        }
+    }
+}
+
+/// What code asks when its loops have turned for long.
+unsafe extern "sysv64" fn poll(state: *mut u8) -> u64 {
+    // SAFETY: as in `call`.
+    let host = unsafe { &*((*state.cast::<Header>()).host as *const Host<'_>) };
+    // SAFETY: as in `call`.
+    let group = unsafe { &mut *host.group };
+    let header = group.header();
+    let done = TURNS - header.budget;
+    header.budget = TURNS;
+    header.budget_before += done;
+    group.since += done as u64;
+    if let Err(error) = host.launch.charge(done as u64 * STEPS_A_TURN) {
+        group.error = Some(error);
+        return STOPPED.into();
+    }
+    if host.installed.may_wait && group.since >= PATIENCE {
+        return PAUSED.into();
+    }
+    0
+}
