@@ -215,7 +215,7 @@ impl Device {
     }
 
     /// The same without holding the calling thread while the driver's compiler runs: see
-    /// [`GpuContext::compile_async`](crate::backend::GpuContext::compile_async). Begun by the call. Tasks and threads that want one kernel
+    /// [`GpuContext::compile_async`]. Begun by the call. Tasks and threads that want one kernel
     /// wait for one compilation, each may be dropped, and all are told its error. Where the block is part of the machine code (wgpu), name
     /// it ([`CompileOptions::block`]), or the first launch compiles the rest; for a kernel of fixed block size that is done.
     pub fn compile_async(

@@ -24,6 +24,7 @@ use crate::ops::Meeting;
 pub use error::*;
 pub use facts::{Facts, require};
 pub use types::{MAX_PRIVATE_BYTES, MAX_SHARED_BYTES, MAX_TYPE_DEPTH};
+#[cfg(feature = "pass")]
 pub(crate) use uniform::Uniformity;
 
 /// Deepest nesting of blocks that the verifier accepts and the text form reads.

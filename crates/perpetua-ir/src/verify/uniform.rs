@@ -57,6 +57,8 @@ struct Analysis<'a, 'e> {
 
 /// What of a kernel's own body is the same for all lanes of a block.
 #[derive(Clone, Debug, Default)]
+// Passes read it; without them the verifier alone fills it.
+#[cfg_attr(not(feature = "pass"), allow(dead_code))]
 pub(crate) struct Uniformity {
     /// Whether each value may differ between the lanes of a block.
     values: Vec<bool>,
@@ -69,6 +71,7 @@ pub(crate) struct Uniformity {
     constant: Vec<u32>,
 }
 
+#[cfg_attr(not(feature = "pass"), allow(dead_code))]
 impl Uniformity {
     /// Looks at a kernel that was made of a verified one. Launches keep the buffers `constant` as they are.
     pub(crate) fn of(kernel: &Kernel, constant: &[u32]) -> Uniformity {
