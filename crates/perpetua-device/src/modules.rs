@@ -210,6 +210,12 @@ impl Future for Asked {
             }
             _ => Ok(Poll::Pending),
         };
+        // Under the lock: a future that has ended is polled by nobody else.
+        if !matches!(polled, Ok(Poll::Pending))
+            && let State::Running(future, _) = &mut *state
+        {
+            *future = None;
+        }
         drop(state);
         match polled {
             Ok(Poll::Ready(made)) => self.end(made),
