@@ -56,6 +56,7 @@ pub mod overlap;
 pub mod error;
 
 #[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "cuda", feature = "wgpu", test))]
 mod background;
 mod lru;
 

@@ -227,10 +227,10 @@ enum Held {
 }
 
 // SAFETY: all but the address is Send, and the address may be used from any thread, as a block's.
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(not(target_arch = "wasm32"), feature = "wasm-send"))]
 unsafe impl Send for HostMemory {}
 // SAFETY: as above.
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(not(target_arch = "wasm32"), feature = "wasm-send"))]
 unsafe impl Sync for HostMemory {}
 
 impl Drop for HostMemory {
