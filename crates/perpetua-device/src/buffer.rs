@@ -142,7 +142,7 @@ fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)>
     };
     if start > end || end > len {
         return Err(Error::OutOfRange {
-            operation: "sub-buffer",
+            operation: "slice of a buffer",
             start: start as u64,
             end: end as u64,
             len: len as u64,

@@ -218,6 +218,19 @@ impl Device {
     /// [`GpuContext::compile_async`]. Begun by the call. Tasks and threads that want one kernel
     /// wait for one compilation, each may be dropped, and all are told its error. Where the block is part of the machine code (wgpu), name
     /// it ([`CompileOptions::block`]), or the first launch compiles the rest; for a kernel of fixed block size that is done.
+    ///
+    /// ```
+    /// # use perpetua_device::{BackendKind, CompileOptions, Device, KernelSource};
+    /// # fn main() -> perpetua_device::Result<()> {
+    /// let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let text = "kernel count(x: buffer<u32, read_write>) {\n  %0: u32 = thread_idx.x\n  store x[%0], %0\n}\n";
+    /// let compiling = device.compile_async(&KernelSource::IrText(text), &CompileOptions::default());
+    /// // Other work here, and other kernels begun. Any executor will do; this one needs none:
+    /// let kernel = perpetua_device::future::block_on(compiling)?.only()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    /// A `#[kernel]` is `KernelSource::Spec(&saxpy::kernel())`, or shorter [`Device::kernel_async`].
     pub fn compile_async(
         &self,
         source: &KernelSource<'_>,

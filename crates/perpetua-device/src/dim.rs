@@ -103,7 +103,8 @@ impl LaunchConfig {
     }
 
     /// At least `n` lanes in one dimension, in blocks of `block` (which must not be zero: the launch says so). A
-    /// grid too large for x alone is an error of the launch; use a loop with the grid's stride in the kernel instead.
+    /// grid too large for x alone is refused by every launch (more than `u32::MAX` blocks stay `u32::MAX`, which is past each
+    /// device's limit); use a loop with the grid's stride in the kernel instead.
     pub fn linear(n: usize, block: u32) -> LaunchConfig {
         let groups = n.div_ceil(block.max(1) as usize);
         LaunchConfig::new(u32::try_from(groups).unwrap_or(u32::MAX), block)

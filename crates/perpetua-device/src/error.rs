@@ -136,7 +136,9 @@ pub enum Error {
         subject: String,
     },
     /// A launch exceeds a limit of the device or contradicts the kernel.
-    #[error("{backend} launch of kernel `{kernel}`: {what} is {found}, the limit is {limit}")]
+    #[error(
+        "{backend} launch of kernel `{kernel}`: {what} is {found}, the limit is {limit}: choose a smaller one"
+    )]
     LaunchLimit {
         /// The backend.
         backend: BackendKind,
@@ -150,7 +152,9 @@ pub enum Error {
         limit: u64,
     },
     /// The block size is not the one that the kernel demands.
-    #[error("kernel `{kernel}` is compiled for blocks of {needed:?} lanes, the launch has {found:?}")]
+    #[error(
+        "kernel `{kernel}` is compiled for blocks of {needed:?} lanes, the launch has {found:?}: launch it with blocks of its own size"
+    )]
     BlockSize {
         /// The kernel.
         kernel: String,
@@ -208,7 +212,9 @@ pub enum Error {
         needed: u64,
     },
     /// Source and destination differ in size.
-    #[error("{operation}: the source has {source_len} {unit}, the destination {destination_len}")]
+    #[error(
+        "{operation}: the source has {source_len} {unit}, the destination {destination_len}: give both the same length, `slice` takes a part"
+    )]
     SizeMismatch {
         /// What was tried.
         operation: &'static str,

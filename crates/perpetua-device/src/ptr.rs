@@ -153,7 +153,7 @@ impl DevicePtr {
     pub fn slice(&self, range: Range<u64>) -> Result<DevicePtr> {
         if range.start > range.end || range.end > self.len {
             return Err(Error::OutOfRange {
-                operation: "sub-buffer",
+                operation: "slice of a buffer",
                 start: range.start,
                 end: range.end,
                 len: self.len,

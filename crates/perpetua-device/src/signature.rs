@@ -250,6 +250,9 @@ impl fmt::Display for KernelArg<'_> {
 
 /// The arguments of a launch, in order: `args![&x, &mut y, 2.0f32]`. Buffers by reference (`&` or `&mut`, both are
 /// handles to the same memory), values as they are; a number needs its type (`2.0f32`, `n as u32`).
+///
+/// One buffer, or parts that overlap, may stand for several parameters, which Rust would refuse of a function: each lane then
+/// reads what is there, and lanes that write and read one word race for it (its value is one of those written).
 #[macro_export]
 macro_rules! args {
     ($($arg:expr),* $(,)?) => {

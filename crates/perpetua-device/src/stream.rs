@@ -125,6 +125,20 @@ impl Stream {
     }
 
     /// Makes later work of this stream wait for a mark, which may be another stream's.
+    ///
+    /// ```
+    /// # use perpetua_device::{BackendKind, Device};
+    /// # fn main() -> perpetua_device::Result<()> {
+    /// let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let (makes, takes) = (device.create_stream()?, device.create_stream()?);
+    /// let (x, y) = (device.zeros::<f32>(1000)?, device.zeros::<f32>(1000)?);
+    /// makes.fill(&x, 2.0)?;
+    /// takes.wait(&makes.record()?)?;
+    /// takes.copy(&x, &y)?;
+    /// assert_eq!(takes.read(&y)?[999], 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn wait(&self, event: &Event) -> Result<()> {
         self.inner.wait(&*event.0)
     }
@@ -149,7 +163,22 @@ impl Stream {
         self.inner.synchronize()
     }
 
-    /// Captures what `work` submits to this stream, without running it.
+    /// Captures what `work` submits to this stream, without running it. Only what goes to *this* stream: [`Buffer`](crate::Buffer)'s
+    /// methods and [`Device::launch`](crate::Device::launch) use the default stream and run at once. Reading results, waiting and
+    /// recording events are errors meanwhile.
+    ///
+    /// ```
+    /// # use perpetua_device::{BackendKind, Device};
+    /// # fn main() -> perpetua_device::Result<()> {
+    /// let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let (stream, x) = (device.create_stream()?, device.zeros::<f32>(1000)?);
+    /// let graph = stream.capture(|stream| stream.fill(&x, 1.0))?;
+    /// stream.launch_graph(&graph)?;
+    /// stream.synchronize()?;
+    /// assert_eq!(x.read()?[999], 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
         self.inner.begin_capture()?;
         let done = work(self);

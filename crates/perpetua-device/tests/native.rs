@@ -151,7 +151,7 @@ fn a_fault_comes_with_the_next_read_and_only_once() -> Result<()> {
         device.launch(&kernel, LaunchConfig::linear(len + 1, 8), args![&x, f32::NAN])?;
         let error = x.read().expect_err("the launch faulted");
         let text = format!(
-            "index out of bounds: the length of `x` is {len} but the index is {len} (kernel `scale`, native.rs:7, block ({}, 0, 0), thread (0, 0, 0))",
+            "index out of bounds: the length of `x` is {len} but the index is {len} (kernel `scale`, native.rs:7, block ({}, 0, 0), lane (0, 0, 0))",
             len / 8
         );
         assert_eq!(error.to_string(), text);

@@ -125,7 +125,7 @@ impl fmt::Display for Fault {
         }
         let [bx, by, bz] = self.block;
         let [tx, ty, tz] = self.thread;
-        write!(f, ", block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz}))")
+        write!(f, ", block ({bx}, {by}, {bz}), lane ({tx}, {ty}, {tz}))")
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(
             fault.map(|f| f.to_string()).as_deref(),
             Some(
-                "index out of bounds: the length of `x` is 10 but the index is -1 (kernel `k`, a.rs:12, block (3, 0, 0), thread (0, 2, 0))"
+                "index out of bounds: the length of `x` is 10 but the index is -1 (kernel `k`, a.rs:12, block (3, 0, 0), lane (0, 2, 0))"
             )
         );
     }

@@ -20,10 +20,13 @@ use proc_macro::TokenStream;
 
 /// Makes a function a kernel: `#[kernel] fn saxpy(a: f32, x: &[f32], y: &mut [f32]) { … }`.
 ///
-/// The function stays as it is. Beside it appears `saxpy::kernel()`, which
-/// [`Device::launch`](https://docs.rs/perpetua) takes (for a generic function `scale::kernel::<f32, 16>()`), and
-/// `saxpy::launch(&device, config, a, &x, &y)`, which checks the arguments' types when the program is compiled. A
-/// parameter of type `GridPos` makes the function a stencil.
+/// The function stays as it is. Beside it appears `saxpy::kernel()`, which `Device::launch` takes (for a generic function
+/// `scale::kernel::<f32, 16>()`): `device.launch(&saxpy::kernel(), LaunchConfig::linear(n, 256), args![a, &x, &y])`, where
+/// the launch checks number, types and lengths of the arguments. Functions that a kernel calls carry `#[device]`.
+///
+/// A parameter of type `GridPos` makes the function a stencil. In the launch the position is left out, and the grid's extent
+/// comes last: `fn blur(at: GridPos, a: &[f32], b: &mut [f32])` takes `args![&a, &b, width, height]` (in space also the
+/// depth), as `u32`, with lanes for each cell: `LaunchConfig::tiled(width, height, (16, 16))`.
 ///
 /// Options, separated by commas:
 /// - `block_size = (16, 16)`: the block size that the kernel requires.

@@ -8,14 +8,14 @@ use crate::error::Result;
 pub struct BackendInfo {
     /// Which.
     pub kind: Backend,
-    pub(super) resident: bool,
+    pub(super) stays: bool,
 }
 
 impl BackendInfo {
     /// Whether handlers stay where they run and wait for messages there; else batches of messages are launched until all are
     /// handled.
-    pub fn is_resident(&self) -> bool {
-        self.resident
+    pub fn stays(&self) -> bool {
+        self.stays
     }
 }
 

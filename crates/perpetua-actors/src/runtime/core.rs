@@ -132,7 +132,7 @@ impl Core {
 
     /// The error of a lost device, where that is why nothing comes: batches tell their callers themselves.
     pub(super) fn lost(&self) -> Option<ActorError> {
-        let failed = self.engine.is_resident().then(|| self.engine.health().err())?;
+        let failed = self.engine.stays().then(|| self.engine.health().err())?;
         failed.filter(ActorError::is_device_lost)
     }
 

@@ -60,7 +60,7 @@ pub(crate) trait Engine: Send + Sync {
     }
 
     /// Whether handlers stay where they run and wait for messages there.
-    fn is_resident(&self) -> bool;
+    fn stays(&self) -> bool;
 
     /// Makes the actors of a group, in [`ActorState::Launched`].
     fn launch(&self, group: &Arc<Group>) -> Result<()>;

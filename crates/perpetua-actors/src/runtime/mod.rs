@@ -255,7 +255,7 @@ impl RuntimeBuilder {
         let core = Core::new(self.settings, host, engine)?;
         tracing::info!(
             backend = %core.engine.kind(),
-            resident = core.engine.is_resident(),
+            stays = core.engine.stays(),
             "engine started"
         );
         Ok(PerpetuaRuntime { core })
@@ -290,7 +290,7 @@ impl PerpetuaRuntime {
     pub fn backend(&self) -> BackendInfo {
         BackendInfo {
             kind: self.core.engine.kind(),
-            resident: self.core.engine.is_resident(),
+            stays: self.core.engine.stays(),
         }
     }
 

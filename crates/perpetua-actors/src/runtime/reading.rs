@@ -22,7 +22,7 @@ impl Core {
     pub(super) fn reading(&self) -> Reading {
         let groups: Vec<Arc<Group>> = lock(&self.names).numbers.values().cloned().collect();
         let mut reading = Reading {
-            resident: self.engine.is_resident(),
+            stays: self.engine.stays(),
             dead_letters: self.host.dead.counts().total(),
             failure: self.failure(),
             ..Reading::new(self.engine.kind().to_string())

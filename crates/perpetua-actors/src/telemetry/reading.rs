@@ -58,7 +58,7 @@ pub struct Reading {
     /// On what its actors run: `CPU`, `CUDA` …
     pub backend: String,
     /// Whether handlers stay there and wait for messages.
-    pub resident: bool,
+    pub stays: bool,
     /// Messages that nobody handled.
     pub dead_letters: u64,
     /// Why it stands still, where it failed.
@@ -72,7 +72,7 @@ impl Reading {
     pub fn new(backend: impl Into<String>) -> Reading {
         Reading {
             backend: backend.into(),
-            resident: true,
+            stays: true,
             ..Reading::default()
         }
     }

@@ -97,7 +97,7 @@ pub struct SourceReport {
     /// On what its actors run.
     pub backend: String,
     /// Whether handlers stay there and wait for messages.
-    pub resident: bool,
+    pub stays: bool,
     /// Messages that nobody handled.
     pub dead_letters: u64,
     /// Why it stands still, where it failed.
@@ -116,7 +116,7 @@ impl SourceReport {
         SourceReport {
             name,
             backend: reading.backend.clone(),
-            resident: reading.resident,
+            stays: reading.stays,
             dead_letters: reading.dead_letters,
             failure: reading.failure.clone(),
             totals: (&totals).into(),

@@ -84,7 +84,7 @@ fn runtimes() -> [PerpetuaRuntime; 2] {
     let builder = PerpetuaRuntime::builder().patience(Duration::from_millis(100));
     let threads = builder.clone().threads(2).build_blocking().unwrap();
     let others = engines::other(builder).build_blocking().unwrap();
-    assert!(threads.backend().is_resident());
+    assert!(threads.backend().stays());
     [threads, others]
 }
 
@@ -244,7 +244,7 @@ fn what_batches_cannot_do_is_refused() {
     let [_, batches] = runtimes();
     let options = LaunchOptions::new(add::handler()).with_run_limit(Duration::from_secs(1));
     let launched = batches.launch_blocking("limited", options);
-    if batches.backend().is_resident() {
+    if batches.backend().stays() {
         // Resident handlers have a limit in any case.
         return assert!(launched.is_ok());
     }

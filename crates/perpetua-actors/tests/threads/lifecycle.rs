@@ -35,7 +35,7 @@ fn the_first_example_runs() {
 fn the_backend_says_whether_handlers_stay() {
     let runtime = block_on(CpuRuntime::new()).expect("threads start");
     assert_eq!(runtime.backend().kind, Backend::Cpu);
-    assert!(runtime.backend().is_resident());
+    assert!(runtime.backend().stays());
 }
 
 #[test]

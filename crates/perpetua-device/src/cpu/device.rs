@@ -72,7 +72,7 @@ impl GpuBackend for CpuBackend {
             limits: DeviceLimits {
                 max_threads_per_block: 1024,
                 max_block: [1024; 3],
-                max_grid: [u32::MAX; 3],
+                max_grid: [i32::MAX as u32, u32::MAX, u32::MAX],
                 shared_bytes_per_block: 256 << 10,
                 max_cluster: 1,
                 cooperative: false,

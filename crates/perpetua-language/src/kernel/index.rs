@@ -58,7 +58,7 @@ thread_local! {
 
 macro_rules! indices {
     ($($doc:literal $cuda:ident = $value:expr;)*) => { $(
-        #[doc = concat!($doc, ", `i32` as in CUDA.")]
+        #[doc = concat!($doc, ", as an `i32` (CUDA's is unsigned); `usize` comes from the functions that end in `_id_x` and the like.")]
         #[inline]
         pub fn $cuda() -> i32 {
             let of: fn(Lane) -> u32 = $value;

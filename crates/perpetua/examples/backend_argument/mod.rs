@@ -44,7 +44,7 @@ pub(crate) fn named(name: &str) -> Result<RuntimeBuilder, String> {
 /// The runtime; says which it is.
 pub(crate) async fn open(builder: RuntimeBuilder) -> Result<PerpetuaRuntime, Box<dyn std::error::Error>> {
     let runtime = builder.build().await?;
-    let how = match runtime.backend().is_resident() {
+    let how = match runtime.backend().stays() {
         true => "handlers stay there and wait for messages",
         false => "the host launches batches of messages until all are handled",
     };

@@ -80,7 +80,7 @@ fn faults_are_the_interpreters() {
     assert!(
         fault.starts_with(
             "index out of bounds: the length of `x` is 64 but the index is 64 (kernel `half_beyond`, "
-        ) && fault.ends_with("faults.rs:11, block (0, 0, 0), thread (32, 0, 0))"),
+        ) && fault.ends_with("faults.rs:11, block (0, 0, 0), lane (32, 0, 0))"),
         "{fault}"
     );
     check(below_zero::kernel(), one, &[&B(&zeros), &V(1usize)], Proven::None);

@@ -194,7 +194,7 @@ impl Engine for Batched {
         look_after(&self.shared.device)
     }
 
-    fn is_resident(&self) -> bool {
+    fn stays(&self) -> bool {
         false
     }
 

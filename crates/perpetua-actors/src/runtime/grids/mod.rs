@@ -146,7 +146,7 @@ impl Engine for Grids {
         look_after(&self.shared.commons.device)
     }
 
-    fn is_resident(&self) -> bool {
+    fn stays(&self) -> bool {
         true
     }
 

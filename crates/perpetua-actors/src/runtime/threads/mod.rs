@@ -190,7 +190,7 @@ impl Engine for Threads {
         BackendKind::Cpu
     }
 
-    fn is_resident(&self) -> bool {
+    fn stays(&self) -> bool {
         true
     }
 

@@ -69,7 +69,7 @@ fn negative_indices_read_as_such() {
     assert_eq!(
         fault.to_string(),
         "index out of bounds: the length of `out` is 4 but the index is -2 (kernel `negative`, test.rs:3, block (0, 0, \
-         0), thread (0, 0, 0))"
+         0), lane (0, 0, 0))"
     );
 }
 

@@ -61,7 +61,7 @@ pub(super) fn title(view: &View) -> String {
 /// What a source does in all.
 pub(super) fn summary(view: &View, source: &SourceReport) -> String {
     let all = &source.totals;
-    let how = match source.resident {
+    let how = match source.stays {
         true => "",
         false => " in batches",
     };

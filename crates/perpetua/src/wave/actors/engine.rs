@@ -32,7 +32,7 @@ pub(super) trait Engine: Send {
     /// Ends the tiles.
     fn stop(&mut self) -> Result<()>;
     /// Whether they stay where they run.
-    fn is_resident(&self) -> bool;
+    fn stays(&self) -> bool;
     /// How the grid is cut, for people.
     fn form(&self) -> String;
     /// Steps of a run that nobody has asked for by number, given out at once, at most.

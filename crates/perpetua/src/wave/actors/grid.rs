@@ -458,7 +458,7 @@ impl Engine for DeviceTiles {
         Ok(())
     }
 
-    fn is_resident(&self) -> bool {
+    fn stays(&self) -> bool {
         true
     }
 

@@ -138,8 +138,8 @@ impl WaveActors {
     }
 
     /// Whether tiles stay where they run, between two orders too.
-    pub fn is_resident(&self) -> bool {
-        self.core().engine.is_resident()
+    pub fn stays(&self) -> bool {
+        self.core().engine.stays()
     }
 
     /// How the grid is cut, for people.

@@ -358,7 +358,7 @@ impl Engine for Threads {
         Ok(())
     }
 
-    fn is_resident(&self) -> bool {
+    fn stays(&self) -> bool {
         true
     }
 

@@ -64,7 +64,7 @@ fn report(seconds: u64) -> ProcessReport {
             SourceReport {
                 name: "market".into(),
                 backend: "CUDA".into(),
-                resident: true,
+                stays: true,
                 dead_letters: 5,
                 failure: None,
                 totals,
@@ -73,7 +73,7 @@ fn report(seconds: u64) -> ProcessReport {
             SourceReport {
                 name: "wave".into(),
                 backend: "CPU".into(),
-                resident: false,
+                stays: false,
                 totals: row("wave", 0, "", 77, 0),
                 actors: vec![row("tile", 0, "Paused", 77, 0)],
                 ..SourceReport::default()
