@@ -1,5 +1,5 @@
 //! The wave as tile actors beside launched steps: steps a second, one step, a command, and a workload of both and of probes.
-//! `cargo bench --bench tiles -- --backend cuda`; `--sweep` tries all shapes of tiles.
+//! `cargo bench -p perpetua-wave --bench tiles -- --backend cuda`; `--sweep` tries all shapes of tiles.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
