@@ -37,15 +37,15 @@ enum Stage {
     DocTests,
     /// Documentation without broken links.
     Docs,
-    /// The facade without default features: the CPU alone; the IR with each renderer alone.
+    /// Facade and program without default features: the CPU alone; the IR with each renderer alone.
     Minimal,
     /// The facade type-checks for the browser.
     Wasm,
     /// The wave simulation's page in Chromium, on WebGPU and without; its numbers are a program's.
     Web,
-    /// The facade type-checks for Apple's machines.
+    /// The facade with the wave type-checks for Apple's machines.
     Apple,
-    /// The facade type-checks for Windows.
+    /// The facade with the wave type-checks for Windows.
     Windows,
 }
 
@@ -135,13 +135,13 @@ impl Stage {
                 .env("RUSTDOCFLAGS", "-D warnings"),
             Stage::Minimal => return minimal(shell),
             // A browser has neither the CUDA driver nor a command line.
-            Stage::Wasm => facade(toolchain::cargo_for(shell, "check", toolchain::WASM)?).args([
-                "--no-default-features",
-                "--features",
-                "wgpu",
-            ]),
-            Stage::Apple => facade(toolchain::cargo_for(shell, "check", toolchain::APPLE)?),
-            Stage::Windows => facade(toolchain::cargo_for(shell, "check", toolchain::WINDOWS)?),
+            Stage::Wasm => facade(
+                shell,
+                toolchain::WASM,
+                &["--no-default-features", "--features", "wgpu"],
+            )?,
+            Stage::Apple => facade(shell, toolchain::APPLE, &["--features", "wave"])?,
+            Stage::Windows => facade(shell, toolchain::WINDOWS, &["--features", "wave"])?,
         };
         Ok(command.quiet().run()?)
     }
@@ -196,7 +196,7 @@ fn minimal(shell: &Shell) -> Result<()> {
     for backend in ["", "cuda", "wgpu"] {
         check("perpetua", backend).with_context(|| format!("perpetua with `{backend}`"))?;
     }
-    Ok(())
+    check("perpetua-cli", "").context("the program without features")
 }
 
 /// Runs tests, passing their output on, and closes with the sums of what each test program counted.
@@ -246,7 +246,10 @@ fn count_of(counts: &str, unit: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// The library that users depend on, with its default features.
-fn facade(command: Cmd<'_>) -> Cmd<'_> {
-    command.args(["--package", "perpetua", "--lib", "--quiet"])
+/// Checks the library that users depend on.
+fn facade<'a>(shell: &'a Shell, target: &str, features: &[&str]) -> Result<Cmd<'a>> {
+    let command = toolchain::cargo_for(shell, "check", target)?;
+    Ok(command
+        .args(["--package", "perpetua", "--lib", "--quiet"])
+        .args(features))
 }

@@ -6,12 +6,13 @@
 // What the macros write names this crate; so it can be written here, too.
 extern crate self as perpetua;
 
-#[cfg(feature = "wave")]
-pub mod wave;
-
 /// Actors: handlers in Rust, on threads or resident on a GPU.
 #[cfg(feature = "actors")]
 pub use perpetua_actors as actors;
+
+/// Waves in the plane and in space, by finite differences, on any backend.
+#[cfg(feature = "wave")]
+pub use perpetua_wave as wave;
 
 /// The device layer: backends, memory, streams, launches.
 pub use perpetua_device as device;

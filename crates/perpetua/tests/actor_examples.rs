@@ -161,7 +161,6 @@ fn batch_processor() {
 }
 
 #[test]
-#[cfg(feature = "cli")]
 fn order_book() {
     let program = program("order_book");
     let check = |backend, orders: u32, symbols, further: &[&str]| {

@@ -46,7 +46,7 @@ enum Kind {
 }
 
 /// What goes in: one row a package.
-const ROWS: [Row; 4] = [
+const ROWS: [Row; 6] = [
     Row {
         package: "perpetua-ir",
         kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
@@ -63,9 +63,20 @@ const ROWS: [Row; 4] = [
         leave_out: &[],
     },
     Row {
+        package: "perpetua-wave",
+        kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
+        leave_out: &[],
+    },
+    Row {
         package: "perpetua",
-        kinds: &[Kind::Unit, Kind::Tests, Kind::Benches, Kind::Programs],
+        kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
         leave_out: &["refusals"],
+    },
+    Row {
+        package: "perpetua-cli",
+        // Its tests start the program where it was built.
+        kinds: &[Kind::Programs],
+        leave_out: &[],
     },
 ];
 

@@ -10,6 +10,10 @@ use super::tree::Tree;
 /// Folders among whose modules there are circles, and why. All others have none, and no folder goes on this list again.
 const OPEN: [(&str, &str); 20] = [
     (
+        "apps/perpetua/src/top",
+        "columns are read from samples, which name their column",
+    ),
+    (
         "crates/perpetua-device/src",
         "a device makes kernels, streams and buffers, which lead back to it",
     ),
@@ -72,14 +76,10 @@ const OPEN: [(&str, &str); 20] = [
         "messages have vectors, whose views are messages",
     ),
     (
-        "crates/perpetua/src/cli/top",
-        "columns are read from samples, which name their column",
-    ),
-    (
-        "crates/perpetua/src/wave/actors",
+        "crates/perpetua-wave/src/actors",
         "strips of threads, threads of strips",
     ),
-    ("crates/perpetua/src/wave/window", "one window in several files"),
+    ("crates/perpetua-wave/src/window", "one window in several files"),
 ];
 
 /// Which modules of one folder each of them names, and in which file it does so first.

@@ -4,7 +4,7 @@ use super::Problem;
 use cargo_metadata::{DependencyKind, Metadata};
 
 /// Crates and their layers. Equal layers do not know each other.
-const LAYERS: [(&str, u32); 12] = [
+const LAYERS: [(&str, u32); 14] = [
     ("perpetua-code-hash", 0),
     ("perpetua-syntax", 1),
     ("perpetua-ir", 2),
@@ -15,7 +15,9 @@ const LAYERS: [(&str, u32); 12] = [
     ("perpetua-isa", 6),
     ("perpetua-tensor", 6),
     ("perpetua-actors", 6),
+    ("perpetua-wave", 6),
     ("perpetua", 7),
+    ("perpetua-cli", 8),
     ("wavesim", 8),
 ];
 
@@ -119,6 +121,7 @@ mod tests {
         check("xtask", "perpetua-vendor-tools", None);
         check("perpetua-ir", "perpetua-device", Some("not below it"));
         check("perpetua-tensor", "perpetua-isa", Some("not below it"));
+        check("perpetua-wave", "perpetua", Some("not below it"));
         check("perpetua-ir", "perpetua-vendor-tools", Some("dev-dependency"));
         check("xtask", "perpetua-ir", Some("no crate that ships"));
         check("perpetua-novel", "perpetua-ir", Some("has no layer"));

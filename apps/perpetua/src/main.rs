@@ -1,0 +1,135 @@
+//! The `perpetua` program: what there is to say on its command line, and who does it. It knows Perpetua by the facade, as every
+//! program does; only `emit` reaches into the IR.
+
+mod devices;
+mod doctor;
+mod emit;
+#[cfg(feature = "actors")]
+mod top;
+mod wave;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use perpetua::device::BackendKind;
+
+/// Why a command failed, in the words for the user.
+pub(crate) type Failure = Box<dyn std::error::Error>;
+
+#[derive(Parser)]
+#[command(
+    name = "perpetua",
+    version,
+    about = "Write a kernel once in Rust; run it on any GPU or on the CPU",
+    long_about = "Write a kernel once in Rust; run it on any GPU or on the CPU.\n\n\
+        Without a command, simulates a wave that meets a double slit on the best device there is, and draws it to wave.png.",
+    after_help = "Examples:\n  \
+        perpetua                                      draw the double slit to wave.png\n  \
+        perpetua wave --backend cpu --size 1024       the same, larger, on the CPU\n  \
+        perpetua wave --scene lens --animate lens.png another scene, animated\n  \
+        perpetua wave bench                           steps a second by size, on every backend\n  \
+        perpetua devices                              what there is, and what was looked for\n  \
+        perpetua emit saxpy.rs saxpy --target ptx     a kernel as PTX\n  \
+        perpetua top                                  programs whose actors can be watched"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List devices; for what is missing, what was looked for
+    Devices,
+    /// Check drivers and tools, and run one kernel on each backend
+    Doctor,
+    /// Print a file's kernels as PTX, CUDA C, WGSL, MSL or IR
+    Emit(emit::Args),
+    /// Watch the actors of a running program, as `top` watches processes
+    #[cfg(feature = "actors")]
+    Top(top::Args),
+    /// Simulate waves in a scene, draw them, measure (the default: a double slit)
+    Wave(Box<wave::Args>),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// A backend as the command line names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// The best there is: CUDA, Metal, wgpu, CPU, in this order
+    Auto,
+    /// The host's processor
+    Cpu,
+    /// NVIDIA GPUs through the CUDA driver
+    Cuda,
+    /// Vulkan, Metal, DX12 and GL through wgpu
+    Wgpu,
+}
+
+impl From<Backend> for BackendKind {
+    fn from(backend: Backend) -> BackendKind {
+        match backend {
+            Backend::Auto => BackendKind::Auto,
+            Backend::Cpu => BackendKind::Cpu,
+            Backend::Cuda => BackendKind::Cuda,
+            Backend::Wgpu => BackendKind::Wgpu,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        None => wave::run(&wave::Args::default()),
+        Some(Command::Wave(args)) => wave::run(&args),
+        Some(Command::Devices) => devices::run(),
+        Some(Command::Doctor) => doctor::run(),
+        Some(Command::Emit(args)) => emit::run(&args),
+        #[cfg(feature = "actors")]
+        Some(Command::Top(args)) => top::run(&args),
+        Some(Command::Completions { shell }) => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "perpetua", &mut script);
+            std::io::stdout().write_all(&script).map_err(Failure::from)
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // Who reads the output has enough of it.
+        Err(error) if is_closed_pipe(&*error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    let error = error.downcast_ref::<std::io::Error>();
+    error.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_default_is_the_wave_command_without_arguments() {
+        let Ok(Cli {
+            command: Some(Command::Wave(args)),
+        }) = Cli::try_parse_from(["perpetua", "wave"])
+        else {
+            panic!("`perpetua wave` parses");
+        };
+        assert_eq!(*args, wave::Args::default());
+    }
+}

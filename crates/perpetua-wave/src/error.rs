@@ -1,0 +1,86 @@
+//! What can be wrong with a scene, a model or a checkpoint, as data. Must not know how it came from a file.
+
+/// Why a wave simulation cannot be.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The time step is too long for the fastest medium.
+    #[error(
+        "a time step of {time_step:.4e} s is unstable with cells of {spacing:.4e} m and waves of {speed} m/s; \
+         the largest stable one is {largest:.4e} s: leave it out, or take finer steps"
+    )]
+    Unstable {
+        /// What was asked for, in seconds.
+        time_step: f64,
+        /// The largest stable time step, in seconds.
+        largest: f64,
+        /// Width of a cell in metres.
+        spacing: f64,
+        /// The fastest medium's speed in m/s.
+        speed: f64,
+    },
+    /// Something is outside of what is allowed.
+    #[error("{subject} is {found}; {needed}")]
+    Range {
+        /// What.
+        subject: String,
+        /// Its value.
+        found: String,
+        /// What is allowed.
+        needed: String,
+    },
+    /// A name that stands for nothing.
+    #[error("there is no {kind} `{name}`; there are: {known}")]
+    Unknown {
+        /// What sort of thing.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// A scene's text is wrong.
+    #[error("line {line}: {message}")]
+    Text {
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong there, with the key.
+        message: String,
+    },
+    /// A picture cannot be a scene.
+    #[error("the picture {0}")]
+    Picture(String),
+    /// A checkpoint does not fit.
+    #[error("the checkpoint {0}")]
+    Checkpoint(String),
+    /// The field has grown beyond all bounds.
+    #[error(
+        "the field is no longer finite after {step} steps: the simulation is unstable; take finer time steps"
+    )]
+    Diverged {
+        /// Steps done when it was found.
+        step: u64,
+    },
+    /// Tile actors cannot do something.
+    #[error("tile actors cannot {cannot}; {instead}")]
+    Actors {
+        /// What.
+        cannot: String,
+        /// What to do instead.
+        instead: &'static str,
+    },
+    /// What the device says.
+    #[error(transparent)]
+    Device(#[from] perpetua_device::Error),
+}
+
+/// What a wave simulation gives.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+pub(super) fn range(subject: impl Into<String>, found: impl ToString, needed: impl Into<String>) -> Error {
+    Error::Range {
+        subject: subject.into(),
+        found: found.to_string(),
+        needed: needed.into(),
+    }
+}

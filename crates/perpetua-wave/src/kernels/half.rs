@@ -1,0 +1,40 @@
+//! The kernels for fields stored in 16 bits and computed in 32.
+
+use perpetua::prelude::*;
+
+// One text for both ways in which the field is stored.
+#[allow(clippy::duplicate_mod)]
+#[path = "step.rs"]
+mod step;
+
+// As above.
+#[allow(clippy::duplicate_mod)]
+#[path = "blocked.rs"]
+pub(crate) mod blocked;
+
+// As above.
+#[allow(clippy::duplicate_mod)]
+#[path = "column.rs"]
+pub(crate) mod column;
+
+// As above.
+#[allow(clippy::duplicate_mod)]
+#[path = "four.rs"]
+pub(crate) mod four;
+
+pub(crate) use step::{media_2d, media_3d, open_2d, open_3d};
+
+/// How the field is stored.
+type Stored = f16;
+
+#[device]
+#[inline(always)]
+fn load(x: f16) -> f32 {
+    x.to_f32()
+}
+
+#[device]
+#[inline(always)]
+fn store(x: f32) -> f16 {
+    f16::from_f32(x)
+}

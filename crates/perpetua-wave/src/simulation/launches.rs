@@ -1,0 +1,285 @@
+//! How steps are launched: which kernel, in which shape, with which arguments.
+
+use super::super::error::{Result, range};
+use super::super::kernels::{self, DRIVEN};
+use super::super::model::{Border, Medium, Model, Region};
+use super::super::slots::Slots;
+use super::{Fields, Simulation, Storage, Tuning};
+use perpetua_device::{Buffer, Device, Kernel, KernelArg, LaunchConfig, Stream};
+
+/// What only one of the two families of kernels needs.
+pub(super) enum Family {
+    /// One medium; sources in one box.
+    Open {
+        profile: Buffer<f32>,
+        stiffness: f32,
+        source: Region,
+    },
+    /// A byte a cell.
+    Media {
+        cells: Buffer<u8>,
+        table: Buffer<f32>,
+        slots: Slots,
+    },
+}
+
+/// Launches that do several steps, from one pair of buffers to the other.
+pub(super) struct Blocked {
+    pub(super) kernel: Kernel,
+    pub(super) config: LaunchConfig,
+    pub(super) steps: u64,
+    pub(super) scratch: Fields,
+}
+
+/// Whether a model needs no byte a cell: one medium, and sources that are one.
+fn is_open(model: &Model) -> bool {
+    let first = model.cells.first().copied().unwrap_or(0);
+    let calm = |m: &Medium| !m.reflects && m.damping == 0.0;
+    model.sources.len() <= 1
+        && model.media.get(usize::from(first)).is_some_and(calm)
+        && model.cells.iter().all(|m| *m == first)
+}
+
+/// Cells of a grid below which it is cut into low tiles.
+const LOW_TILES_BELOW: usize = 1 << 17;
+
+impl Blocked {
+    /// `None` where steps are done one by one.
+    pub(super) fn new(
+        device: &Device,
+        family: &Family,
+        model: &Model,
+        storage: Storage,
+        tuning: Tuning,
+    ) -> Result<Option<Blocked>> {
+        let on_gpu = device.info().computes && !device.info().on_host;
+        let open = matches!(family, Family::Open { .. }) && !model.is_deep() && model.probes.is_empty();
+        let limits = &device.info().limits;
+        let fits = limits.max_threads_per_block >= 512
+            && limits.shared_bytes_per_block >= 32_768
+            && limits.max_buffers >= 6;
+        // Native code on the CPU has no use for tiles: asked for, they are interpreted.
+        let steps = tuning.steps_per_launch.unwrap_or(if on_gpu { 8 } else { 1 });
+        if !(open && fits) || steps == 1 {
+            return Ok(None);
+        }
+        use kernels::{full, half};
+        // Tall tiles lose less; of low ones a small grid has enough to keep a GPU busy.
+        let low = tuning.low_tiles.unwrap_or(model.cells.len() < LOW_TILES_BELOW);
+        let kernel = match (storage, low, steps) {
+            (Storage::F32, false, 2) => full::blocked::open_2d::kernel::<2>(),
+            (Storage::F32, false, 4) => full::blocked::open_2d::kernel::<4>(),
+            (Storage::F32, false, 8) => full::blocked::open_2d::kernel::<8>(),
+            (Storage::F32, true, 2) => full::blocked::low_2d::kernel::<2>(),
+            (Storage::F32, true, 4) => full::blocked::low_2d::kernel::<4>(),
+            (Storage::F32, true, 8) => full::blocked::low_2d::kernel::<8>(),
+            (Storage::F16, false, 2) => half::blocked::open_2d::kernel::<2>(),
+            (Storage::F16, false, 4) => half::blocked::open_2d::kernel::<4>(),
+            (Storage::F16, false, 8) => half::blocked::open_2d::kernel::<8>(),
+            (Storage::F16, true, 2) => half::blocked::low_2d::kernel::<2>(),
+            (Storage::F16, true, 4) => half::blocked::low_2d::kernel::<4>(),
+            (Storage::F16, true, 8) => half::blocked::low_2d::kernel::<8>(),
+            _ => return Err(range("steps a launch", steps, "1, 2, 4 or 8 are possible")),
+        };
+        let kernel = if on_gpu {
+            // SAFETY: as in `Simulation::launcher`; the second pair of buffers is as long as the first, cells are clamped into
+            // the grid before they are loaded and stored only where they lie in it, and the tile's indices are sums of numbers
+            // whose greatest is below its length: the launch is of blocks of 64 x 8 lanes.
+            unsafe { kernel.unchecked() }
+        } else {
+            kernel
+        };
+        let tile = [64, if low { 32 } else { 64 }];
+        let groups = [0, 1].map(|axis: usize| (model.size[axis] as u32).div_ceil(tile[axis] - 2 * steps));
+        Ok(Some(Blocked {
+            kernel: device.kernel(&kernel)?,
+            config: LaunchConfig::new([groups[0], groups[1], 1], [64, 8, 1]),
+            steps: steps.into(),
+            scratch: Fields::zeros(device, storage, model.cells.len())?,
+        }))
+    }
+}
+
+impl Simulation {
+    pub(super) fn family(device: &Device, model: &Model) -> Result<Family> {
+        if is_open(model) {
+            let medium = model.media[usize::from(model.cells[0])];
+            let courant = medium.speed * model.time_step / model.spacing;
+            let nowhere = Region {
+                from: [0; 3],
+                to: [0; 3],
+            };
+            return Ok(Family::Open {
+                profile: device.upload(&model.profile())?,
+                stiffness: (courant * courant) as f32,
+                source: model.sources.first().map_or(nowhere, |s| s.region),
+            });
+        }
+        let mut slots = Slots::default();
+        let [width, height, depth] = model.size;
+        let mut bytes = Vec::with_capacity(model.cells.len());
+        for z in 0..depth {
+            for y in 0..height {
+                bytes.extend(slots.row(model, [0, y, z], width)?);
+            }
+        }
+        Ok(Family::Media {
+            cells: device.upload(&bytes)?,
+            table: device.upload(&slots.table(model))?,
+            slots,
+        })
+    }
+
+    /// The kernel and the shape of its launches.
+    pub(super) fn launcher(
+        device: &Device,
+        family: &Family,
+        model: &Model,
+        storage: Storage,
+        tuning: Tuning,
+    ) -> Result<(Kernel, LaunchConfig)> {
+        use Storage::{F16, F32};
+        let (deep, open) = (model.is_deep(), matches!(family, Family::Open { .. }));
+        let on_gpu = device.info().computes && !device.info().on_host;
+        // A small grid has lanes enough to keep a GPU busy only if each does one cell.
+        let large = on_gpu && model.cells.len() >= 1 << 19;
+        let each = match tuning.cells_per_lane {
+            _ if !open => 1,
+            Some(cells) => cells,
+            None if !large => 1,
+            None if deep => 16,
+            None => 4,
+        };
+        let kernel = match (deep, open, storage, each) {
+            (false, true, F32, 1) => kernels::full::open_2d::kernel(),
+            (false, true, F32, 4) => kernels::full::four::open_2d::kernel(),
+            (false, false, F32, _) => kernels::full::media_2d::kernel(),
+            (true, true, F32, 1) => kernels::full::open_3d::kernel(),
+            (true, true, F32, 4) => kernels::full::column::open_3d::kernel::<4>(),
+            (true, true, F32, 8) => kernels::full::column::open_3d::kernel::<8>(),
+            (true, true, F32, 16) => kernels::full::column::open_3d::kernel::<16>(),
+            (true, true, F32, 32) => kernels::full::column::open_3d::kernel::<32>(),
+            (true, false, F32, _) => kernels::full::media_3d::kernel(),
+            (false, true, F16, 1) => kernels::half::open_2d::kernel(),
+            (false, true, F16, 4) => kernels::half::four::open_2d::kernel(),
+            (false, false, F16, _) => kernels::half::media_2d::kernel(),
+            (true, true, F16, 1) => kernels::half::open_3d::kernel(),
+            (true, true, F16, 4) => kernels::half::column::open_3d::kernel::<4>(),
+            (true, true, F16, 8) => kernels::half::column::open_3d::kernel::<8>(),
+            (true, true, F16, 16) => kernels::half::column::open_3d::kernel::<16>(),
+            (true, true, F16, 32) => kernels::half::column::open_3d::kernel::<32>(),
+            (true, false, F16, _) => kernels::half::media_3d::kernel(),
+            (deep, ..) => {
+                let possible = if deep {
+                    "1, 4, 8, 16 or 32 are possible"
+                } else {
+                    "1 or 4 are possible"
+                };
+                return Err(range("cells a lane", each, possible));
+            }
+        };
+        let kernel = if on_gpu {
+            // SAFETY: every launch comes from `launch`, with buffers as long as the model's sizes say: the fields and the
+            // bytes have a cell each, the profile a number a column, row and layer, the table that and 256 slots of two
+            // numbers, the drives 16 numbers a turn and the record one a probe and turn for `longest` turns, which no
+            // batch exceeds. Lanes outside the grid touch nothing; a lane on the border reads inwards, every other one
+            // has its neighbours inside; bytes are below 256; `Model::check` has seen that probes lie in the grid. The
+            // kernels divide no integers.
+            unsafe { kernel.unchecked() }
+        } else {
+            kernel
+        };
+        let [width, height, depth] = model.size.map(|n| n as u32);
+        let (extent, block) = if deep {
+            ([width, height, depth.div_ceil(each) + 1], [32, 8, 1])
+        } else {
+            ([width, height.div_ceil(each) + 1, 1], [64, 4, 1])
+        };
+        let config = LaunchConfig::volume(extent.into(), tuning.block.unwrap_or(block).into());
+        Ok((device.kernel(&kernel)?, config))
+    }
+
+    /// How much of what comes from inside leaves at the border in a step.
+    pub(crate) fn edge_of(model: &Model) -> f32 {
+        match model.border {
+            Border::Reflect => 0.0,
+            Border::Absorb(_) => (model.fastest() * model.time_step / model.spacing) as f32,
+        }
+    }
+
+    pub(super) fn drives(&self, step: u64) -> [f32; DRIVEN] {
+        match &self.family {
+            Family::Open { .. } => {
+                let mut row = [0.0; DRIVEN];
+                if let Some(source) = self.model.sources.first() {
+                    row[0] = self.model.drive(source, step) as f32;
+                }
+                row
+            }
+            Family::Media { slots, .. } => slots.drives(&self.model, step),
+        }
+    }
+
+    /// Submits the step that is `turn` after the present one.
+    pub(super) fn launch(&self, stream: &Stream, turn: u64) -> perpetua_device::Result<()> {
+        let parity = ((self.step + turn) % 2) as usize;
+        let [w, h, d] = self.model.size.map(|n| n as u32);
+        let (deep, probes, turn) = (self.model.is_deep(), self.model.probes.len() as u32, turn as u32);
+        let mut args: Vec<KernelArg<'_>> = Vec::with_capacity(20);
+        args.extend(self.fields.args(parity));
+        match &self.family {
+            Family::Open { profile, .. } => args.push(profile.arg()),
+            Family::Media { cells, table, .. } => args.extend([cells.arg(), table.arg()]),
+        }
+        args.extend([
+            self.drive.arg(),
+            self.positions.arg(),
+            self.record.arg(),
+            w.into(),
+            h.into(),
+        ]);
+        if deep {
+            args.push(d.into());
+        }
+        if let Family::Open { stiffness, .. } = self.family {
+            args.push(stiffness.into());
+        }
+        args.extend([self.edge.into(), turn.into(), probes.into()]);
+        if let Family::Open { source, .. } = self.family {
+            for axis in 0..if deep { 3 } else { 2 } {
+                args.extend([(source.from[axis] as u32).into(), (source.to[axis] as u32).into()]);
+            }
+        }
+        stream.launch(&self.kernel, self.config, &args)
+    }
+
+    /// Submits the `launch`th launch of several steps after the present one; the step is even.
+    pub(super) fn launch_blocked(
+        &self,
+        stream: &Stream,
+        blocked: &Blocked,
+        launch: u64,
+    ) -> perpetua_device::Result<()> {
+        let Family::Open {
+            profile,
+            stiffness,
+            source,
+        } = &self.family
+        else {
+            return Ok(());
+        };
+        let pairs = [&self.fields, &blocked.scratch];
+        let [from, to] = if launch.is_multiple_of(2) { [0, 1] } else { [1, 0] };
+        let [w, h, _] = self.model.size.map(|n| n as u32);
+        let mut args: Vec<KernelArg<'_>> = Vec::with_capacity(15);
+        args.extend(pairs[from].args(0));
+        args.extend(pairs[to].args(0));
+        args.extend([profile.arg(), self.drive.arg(), w.into(), h.into()]);
+        args.extend([(*stiffness).into(), self.edge.into()]);
+        args.push(((launch * blocked.steps) as u32).into());
+        for axis in 0..2 {
+            args.extend([(source.from[axis] as u32).into(), (source.to[axis] as u32).into()]);
+        }
+        stream.launch(&blocked.kernel, blocked.config, &args)
+    }
+}
