@@ -281,8 +281,8 @@ fn check(row: &Row, side: &str, got: &[f32], expected: &[f32]) -> Fallible<()> {
     let mean = expected.iter().map(|e| e.abs()).sum::<f32>() / expected.len() as f32;
     let is_off = |(got, expected): &(&f32, &f32)| {
         let allowed = 1e-4 * (expected.abs() + mean);
-        // So that NaN is off, too.
-        !((*got - *expected).abs() <= allowed)
+        // NaN is off, too.
+        !(0.0..=allowed).contains(&(*got - *expected).abs())
     };
     let strays = got.iter().zip(expected).filter(is_off).count();
     if strays as f64 <= row.strays * expected.len() as f64 {
