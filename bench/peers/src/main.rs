@@ -1,8 +1,9 @@
-//! Perpetua beside other crates that do the same job, on the same machine and in the same run. Each subcommand is a job; the
+//! Perpetua beside other crates and programs that do the same job, on the same machine and in the same run. Each subcommand is a job; the
 //! two sides take turns, and the best turn of each counts.
 
 mod actors;
 mod clock;
+mod cpu_kernels;
 mod pin;
 mod rings;
 mod wave;
@@ -68,6 +69,20 @@ enum Job {
         #[arg(long, default_value_t = 20)]
         turns: u32,
     },
+    /// Twelve kernels on the CPU from their IR, beside OpenCL C on POCL and beside loops in plain Rust with rayon
+    ///
+    /// Each kernel is written three times: in Perpetua's language, where `interpret` makes it reach the CPU device as IR alone; in
+    /// OpenCL C; and in plain Rust with rayon, with which both results are compared before anything is timed. All sides use all
+    /// processors (RAYON_NUM_THREADS and POCL_MAX_PTHREAD_COUNT say otherwise), start from memory that they own, and are timed from the
+    /// launch until it has been waited for. They take turns, and the best launch of each counts.
+    ///
+    /// GB/s count what must come from memory or go there, once; GFLOP/s count operations as written. Plain Rust is a peer only
+    /// where memory is the bound; it is built as cargo builds it, so RUSTFLAGS="-C target-cpu=native" gives it wider vectors.
+    /// A ratio above 1 says that Perpetua is faster; the last column is the interpreter's part of Perpetua's speed.
+    ///
+    /// Debian's POCL: apt-get install pocl-opencl-icd ocl-icd-libopencl1. Without it its column stays empty, and a line says why.
+    #[command(verbatim_doc_comment)]
+    CpuKernels(cpu_kernels::Options),
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -88,5 +103,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             clock::compare(ticks, turns);
             Ok(())
         }
+        Job::CpuKernels(options) => cpu_kernels::compare(&options),
     }
 }
