@@ -207,6 +207,20 @@ pub enum Error {
         /// The alignment needed, in bytes.
         needed: u64,
     },
+    /// Elements cannot begin at an address.
+    #[error(
+        "{operation}: the address {address:#x} is not a multiple of {needed}, the alignment of `{element}`"
+    )]
+    AddressAlignment {
+        /// What was tried.
+        operation: &'static str,
+        /// The address.
+        address: u64,
+        /// The alignment needed, in bytes.
+        needed: u64,
+        /// The elements' type.
+        element: &'static str,
+    },
     /// Source and destination differ in size.
     #[error("{operation}: the source has {source_len} {unit}, the destination {destination_len}")]
     SizeMismatch {
