@@ -57,6 +57,7 @@ pub mod error;
 
 #[cfg(not(target_arch = "wasm32"))]
 mod background;
+mod lock;
 mod lru;
 
 pub mod backend;

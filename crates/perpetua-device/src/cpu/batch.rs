@@ -70,10 +70,10 @@ impl Batch {
     /// waits for no other work.
     pub(super) fn make_ready(&self) -> bool {
         // Each time: a launch that looks for races is not made ready, and may no longer have to look the next time.
-        let native = self
-            .launches
-            .iter()
-            .fold(true, |native, launch| launch.make_ready() && native);
+        let mut native = true;
+        for launch in &self.launches {
+            native &= launch.make_ready();
+        }
         self.spans.get_or_init(|| {
             let mut all = HashSet::new();
             for launch in &self.launches {
