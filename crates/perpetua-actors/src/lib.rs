@@ -35,6 +35,7 @@ pub mod grid;
 pub mod handler;
 pub mod kernels;
 pub mod lifecycle;
+mod lock;
 pub mod message;
 pub mod pubsub;
 pub mod ring;

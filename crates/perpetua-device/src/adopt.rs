@@ -5,7 +5,7 @@ use perpetua_ir::front::rust::GpuType;
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::ptr::Owner;
+use crate::ptr::{MemoryKind, Owner};
 use crate::stream::Stream;
 
 const OPERATION: &str = "adoption of memory";
@@ -14,7 +14,8 @@ impl Device {
     /// `len` elements at `address` as a buffer, without a copy: a host address on the CPU, a device address on CUDA (both
     /// as kernels see them: [`DevicePtr::address`](crate::DevicePtr::address)). `owner` keeps the memory: it is dropped when no
     /// handle to the buffer is left and submitted work no longer uses it, by whatever thread finds that; on an error at once.
-    /// No pool ever has the memory, and no statistics count it.
+    /// No pool ever has the memory, and no statistics count it. Where `len` is 0, nothing lies at the address, which may be
+    /// any, null too; `owner` is dropped at once.
     ///
     /// ```
     /// use perpetua_device::{BackendKind, Device};
@@ -30,7 +31,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::InvalidState`] for an address that is null or that no memory of this length can begin at,
-    /// [`Error::Alignment`] when it is no multiple of the alignment of `T`, [`Error::Limit`] for more bytes than a buffer can
+    /// [`Error::AddressAlignment`] when it is no multiple of the alignment of `T`, [`Error::Limit`] for more bytes than a buffer can
     /// have, [`Error::WrongDevice`] when the driver says that the memory is another device's, [`Error::Unsupported`]
     /// on backends whose kernels know no addresses.
     ///
@@ -51,13 +52,18 @@ impl Device {
             limit,
             remedy: "use several buffers",
         })?;
+        if bytes == 0 {
+            drop(owner);
+            let ptr = self.context().allocate(0, MemoryKind::Device)?;
+            return Ok(Buffer::from_ptr(ptr, len, self.clone()));
+        }
         let align = align_of::<T>() as u64;
         if !address.is_multiple_of(align) {
-            return Err(Error::Alignment {
+            return Err(Error::AddressAlignment {
                 operation: OPERATION,
-                subject: "its address".into(),
-                found: address,
+                address,
                 needed: align,
+                element: std::any::type_name::<T>(),
             });
         }
         if address == 0 || address.checked_add(bytes).is_none() {

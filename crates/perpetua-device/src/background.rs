@@ -6,10 +6,11 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use crate::future::BoxFuture;
+use crate::lock::lock;
 
 /// Runs `job` on a thread of the pool; begins by the call, whether or not the future is polled. Dropping the future
 /// leaves the job to end by itself. A job's panic comes out of the future.
@@ -71,11 +72,6 @@ static POOL: Mutex<Pool> = Mutex::new(Pool {
     jobs: VecDeque::new(),
     threads: 0,
 });
-
-/// Locks, also after a panic elsewhere: every guarded value is valid between any two statements.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
 
 // Threads are made as they are needed, as many as the host has cores, and end when there is nothing left to do.
 fn submit(job: Job) {

@@ -199,6 +199,22 @@ pub enum Error {
         /// Its parameter.
         stored_parameter: String,
     },
+    /// A backend cannot be registered under its name.
+    #[error("registering a backend as `{name}`: {cause}; give it another name (`BackendKind::Other`)")]
+    BackendName {
+        /// The name.
+        name: &'static str,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// Nobody has registered a backend.
+    #[error("there is no backend `{}`; there are {known}, and what `register_backend` adds", .backend.name())]
+    UnknownBackend {
+        /// What was asked for.
+        backend: BackendKind,
+        /// The names of those that there are.
+        known: String,
+    },
     /// Something is not aligned.
     #[error("{operation}: {subject} is at byte offset {found}, which is not a multiple of {needed}")]
     Alignment {
@@ -210,6 +226,20 @@ pub enum Error {
         found: u64,
         /// The alignment needed, in bytes.
         needed: u64,
+    },
+    /// Elements cannot begin at an address.
+    #[error(
+        "{operation}: the address {address:#x} is not a multiple of {needed}, the alignment of `{element}`"
+    )]
+    AddressAlignment {
+        /// What was tried.
+        operation: &'static str,
+        /// The address.
+        address: u64,
+        /// The alignment needed, in bytes.
+        needed: u64,
+        /// The elements' type.
+        element: &'static str,
     },
     /// Source and destination differ in size.
     #[error(

@@ -57,11 +57,11 @@ fn host_base<T>(ptr: &DevicePtr, len: usize) -> Result<NonNull<T>> {
     })?;
     let fits = ptr.len() >= (len * size_of::<T>()) as u64 && base.cast::<T>().is_aligned();
     if !fits {
-        return Err(Error::Alignment {
+        return Err(Error::AddressAlignment {
             operation: "allocation of host memory",
-            subject: "the memory".into(),
-            found: base.addr().get() as u64,
+            address: base.addr().get() as u64,
             needed: align_of::<T>() as u64,
+            element: std::any::type_name::<T>(),
         });
     }
     Ok(base.cast())

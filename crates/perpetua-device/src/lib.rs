@@ -58,6 +58,7 @@ pub mod error;
 #[cfg(not(target_arch = "wasm32"))]
 #[cfg(any(feature = "cuda", feature = "wgpu", test))]
 mod background;
+mod lock;
 mod lru;
 
 pub mod backend;

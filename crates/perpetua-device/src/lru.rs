@@ -37,6 +37,12 @@ impl<K: Hash + Eq + Clone, V> Lru<K, V> {
         gone
     }
 
+    /// Takes the entry out, if it is as `is` asks.
+    pub(crate) fn remove(&mut self, key: &K, is: impl FnOnce(&V) -> bool) -> Option<V> {
+        let (_, value) = self.entries.get(key)?;
+        is(value).then(|| self.entries.remove(key).map(|(_, value)| value))?
+    }
+
     /// Changes the bound (at least one). Gives what had to go.
     #[must_use]
     pub(crate) fn set_most(&mut self, most: usize) -> Vec<V> {

@@ -4,12 +4,13 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::error::{Error, Result};
 use crate::future::{BoxFuture, ready};
 use crate::kernel::Module;
+use crate::lock::lock;
 use crate::lru::Lru;
 use crate::source::{CompileOptions, KernelId};
 
@@ -25,19 +26,21 @@ pub(crate) struct ModuleKey {
 }
 
 /// A device's modules. One that falls out of the map lives on with whoever holds it.
-pub(crate) struct Modules(Mutex<Lru<ModuleKey, Arc<Slot>>>);
+pub(crate) struct Modules(Arc<Map>);
+
+type Map = Mutex<Lru<ModuleKey, Arc<Slot>>>;
 
 impl Default for Modules {
     fn default() -> Modules {
-        Modules(Mutex::new(Lru::new(DEFAULT_MODULES)))
+        Modules(Arc::new(Mutex::new(Lru::new(DEFAULT_MODULES))))
     }
 }
 
 impl Modules {
     /// The module, compiled by `make` on this thread, unless somebody has or is at it.
     pub(crate) fn get(&self, key: ModuleKey, make: impl FnOnce() -> Result<Module>) -> Result<Module> {
-        match self.slot(key).enter() {
-            Entered::Done(module) => Ok(module),
+        match self.enter(key) {
+            Entered::Ended(outcome) => outcome,
             Entered::Waiting(asked) => wait(asked),
             Entered::Turn(turn) => {
                 let made = make();
@@ -52,8 +55,8 @@ impl Modules {
         key: ModuleKey,
         begin: impl FnOnce() -> BoxFuture<'static, Result<Module>>,
     ) -> BoxFuture<'static, Result<Module>> {
-        match self.slot(key).enter() {
-            Entered::Done(module) => ready(Ok(module)),
+        match self.enter(key) {
+            Entered::Ended(outcome) => ready(outcome),
             Entered::Waiting(asked) => Box::pin(asked),
             Entered::Turn(turn) => {
                 let future = begin();
@@ -74,17 +77,28 @@ impl Modules {
         drop(gone);
     }
 
-    fn slot(&self, key: ModuleKey) -> Arc<Slot> {
+    /// Whoever finds no slot makes one, and has the turn.
+    fn enter(&self, key: ModuleKey) -> Entered {
         let mut slots = lock(&self.0);
-        if let Some(slot) = slots.get(&key) {
-            return Arc::clone(slot);
+        if let Some(slot) = slots.get(&key).map(Arc::clone) {
+            drop(slots);
+            return match slot.outcome.get() {
+                Some(outcome) => Entered::Ended(outcome.clone()),
+                None => Entered::Waiting(Asked(slot)),
+            };
         }
-        let slot = Arc::new(Slot::default());
+        let slot = Arc::new(Slot {
+            outcome: OnceLock::new(),
+            future: Mutex::default(),
+            waiting: Arc::default(),
+            map: Arc::downgrade(&self.0),
+            key: key.clone(),
+        });
         let gone = slots.insert(key, Arc::clone(&slot));
         drop(slots);
         // Outside the lock, as above.
         drop(gone);
-        slot
+        Entered::Turn(Turn(Some(Asked(slot))))
     }
 }
 
@@ -98,40 +112,37 @@ fn wait(asked: Asked) -> Result<Module> {
     crate::future::now_or_cannot_block(asked, "waiting for a kernel that is being compiled")
 }
 
-/// Locks, also after a panic elsewhere: every guarded value is valid between any two statements.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-/// What an attempt to compile gave, for all who wait for it.
-type Outcome = Arc<OnceLock<Result<Module>>>;
-
-/// One module's place.
-#[derive(Default)]
+/// An attempt to compile one module, and what came of it. One that has failed is in no map.
 struct Slot {
-    state: Mutex<State>,
+    outcome: OnceLock<Result<Module>>,
+    /// What compiles it, where that is a future, which whoever waits polls.
+    future: Mutex<Option<BoxFuture<'static, Result<Module>>>>,
     waiting: Arc<Waiting>,
+    map: Weak<Map>,
+    key: ModuleKey,
 }
 
-#[derive(Default)]
-enum State {
-    #[default]
-    Free,
-    /// Somebody compiles it: in a future, which whoever waits polls, or on a thread.
-    Running(Option<BoxFuture<'static, Result<Module>>>, Outcome),
-    Done(Module),
-}
+/// Those to wake when the attempt may go on; `None` when it has ended, and nobody is kept any more.
+struct Waiting(Mutex<Option<Vec<Waker>>>);
 
-/// Those to wake when the attempt may go on, or has ended.
-#[derive(Default)]
-struct Waiting(Mutex<Vec<Waker>>);
+impl Default for Waiting {
+    fn default() -> Waiting {
+        Waiting(Mutex::new(Some(Vec::new())))
+    }
+}
 
 impl Waiting {
     fn add(&self, waker: &Waker) {
-        let mut wakers = lock(&self.0);
-        if !wakers.iter().any(|w| w.will_wake(waker)) {
+        if let Some(wakers) = &mut *lock(&self.0)
+            && !wakers.iter().any(|w| w.will_wake(waker))
+        {
             wakers.push(waker.clone());
         }
+    }
+
+    fn end(&self) {
+        let wakers = lock(&self.0).take();
+        wakers.into_iter().flatten().for_each(Waker::wake);
     }
 }
 
@@ -141,88 +152,69 @@ impl Wake for Waiting {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let wakers = std::mem::take(&mut *lock(&self.0));
-        wakers.into_iter().for_each(Waker::wake);
+        let wakers = lock(&self.0).as_mut().map(std::mem::take);
+        wakers.into_iter().flatten().for_each(Waker::wake);
     }
 }
 
 enum Entered {
-    Done(Module),
+    Ended(Result<Module>),
     Waiting(Asked),
     Turn(Turn),
 }
 
 impl Slot {
-    fn enter(self: Arc<Slot>) -> Entered {
-        let mut state = lock(&self.state);
-        let outcome = match &*state {
-            State::Done(module) => return Entered::Done(module.clone()),
-            State::Running(_, outcome) => Some(Arc::clone(outcome)),
-            State::Free => None,
-        };
-        if let Some(outcome) = outcome {
-            drop(state);
-            return Entered::Waiting(Asked { slot: self, outcome });
+    // Ends once: by the turn, or by the one future that it was given to.
+    fn end(self: &Arc<Self>, made: Result<Module>) {
+        if made.is_err()
+            && let Some(map) = self.map.upgrade()
+        {
+            // Before anybody is told, so that whoever is and tries again makes an attempt of its own.
+            let gone = lock(&map).remove(&self.key, |slot| Arc::ptr_eq(slot, self));
+            // Outside the lock.
+            drop(gone);
         }
-        let outcome = Outcome::default();
-        *state = State::Running(None, Arc::clone(&outcome));
-        drop(state);
-        Entered::Turn(Turn(Some(Asked { slot: self, outcome })))
+        let _ = self.outcome.set(made);
+        self.waiting.end();
     }
 }
 
 /// Somebody's wait for a module that is being compiled.
-struct Asked {
-    slot: Arc<Slot>,
-    outcome: Outcome,
-}
-
-impl Asked {
-    fn end(&self, made: Result<Module>) {
-        let mut state = lock(&self.slot.state);
-        *state = match &made {
-            Ok(module) => State::Done(module.clone()),
-            Err(_) => State::Free,
-        };
-        // Ends once: by the turn, or by the one future that it was given to.
-        let _ = self.outcome.set(made);
-        drop(state);
-        self.slot.waiting.wake_by_ref();
-    }
-}
+struct Asked(Arc<Slot>);
 
 impl Future for Asked {
     type Output = Result<Module>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Module>> {
+        let slot = &self.0;
         // First, so that an end after this look wakes us.
-        self.slot.waiting.add(cx.waker());
-        if let Some(outcome) = self.outcome.get() {
+        slot.waiting.add(cx.waker());
+        if let Some(outcome) = slot.outcome.get() {
             return Poll::Ready(outcome.clone());
         }
-        let mut state = lock(&self.slot.state);
+        let mut future = lock(&slot.future);
         // Polling is quick: the compiler runs elsewhere. Its waker wakes all who wait, so any of them may be dropped.
-        let polled = match &mut *state {
-            State::Running(Some(future), outcome) if Arc::ptr_eq(outcome, &self.outcome) => {
-                let waker = Waker::from(Arc::clone(&self.slot.waiting));
+        let polled = match &mut *future {
+            Some(future) => {
+                let waker = Waker::from(Arc::clone(&slot.waiting));
                 let cx = &mut Context::from_waker(&waker);
                 catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)))
             }
-            _ => Ok(Poll::Pending),
+            None => Ok(Poll::Pending),
         };
         // Under the lock: a future that has ended is polled by nobody else.
-        if !matches!(polled, Ok(Poll::Pending))
-            && let State::Running(future, _) = &mut *state
-        {
-            *future = None;
-        }
-        drop(state);
+        let ended = match polled {
+            Ok(Poll::Pending) => None,
+            _ => future.take(),
+        };
+        drop(future);
+        drop(ended);
         match polled {
-            Ok(Poll::Ready(made)) => self.end(made),
+            Ok(Poll::Ready(made)) => slot.end(made),
             Ok(Poll::Pending) => {}
             // A compiler's panic is its asker's; all others are told, and the next one may try again.
             Err(panic) => {
-                self.end(Err(Error::InvalidState {
+                slot.end(Err(Error::InvalidState {
                     operation: "compile",
                     cause: "the compiler panicked",
                     remedy: "look for its message in the program's output",
@@ -230,7 +222,7 @@ impl Future for Asked {
                 resume_unwind(panic);
             }
         }
-        self.outcome.get().cloned().map_or(Poll::Pending, Poll::Ready)
+        slot.outcome.get().cloned().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
@@ -239,8 +231,8 @@ struct Turn(Option<Asked>);
 
 impl Turn {
     fn end(mut self, made: Result<Module>) -> Result<Module> {
-        if let Some(asked) = self.0.take() {
-            asked.end(made.clone());
+        if let Some(Asked(slot)) = self.0.take() {
+            slot.end(made.clone());
         }
         made
     }
@@ -248,17 +240,17 @@ impl Turn {
     /// Hands it on to a future, which whoever waits polls.
     fn share(mut self, future: BoxFuture<'static, Result<Module>>) -> BoxFuture<'static, Result<Module>> {
         let Some(asked) = self.0.take() else { return future };
-        *lock(&asked.slot.state) = State::Running(Some(future), Arc::clone(&asked.outcome));
+        *lock(&asked.0.future) = Some(future);
         // Others who came meanwhile may be the first to poll.
-        asked.slot.waiting.wake_by_ref();
+        asked.0.waiting.wake_by_ref();
         Box::pin(asked)
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if let Some(asked) = self.0.take() {
-            asked.end(Err(Error::InvalidState {
+        if let Some(Asked(slot)) = self.0.take() {
+            slot.end(Err(Error::InvalidState {
                 operation: "compiling a kernel",
                 cause: "the compiler panicked",
                 remedy: "see the panic's message",

@@ -33,7 +33,7 @@ pub struct NativeKernel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// Nobody stores to them, and nobody reaches those that the launch may store to.
-    Alone,
+    ConflictFree,
     /// Anybody, by relaxed atomic accesses.
     Shared,
 }

@@ -115,23 +115,32 @@ pub fn backends() -> Vec<BackendEntry> {
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidState`] when there is a backend of this name, or the name is `auto`.
+/// [`Error::BackendName`] when the name is not one, or is another's but for upper and lower case; `auto` is.
 pub fn register_backend(entry: BackendEntry) -> Result<()> {
     let mut registered = REGISTERED.write().unwrap_or_else(|e| e.into_inner());
     let name = entry.kind.name();
-    let is_taken = BUILT_IN
-        .iter()
-        .chain(&*registered)
-        .any(|known| known.kind.name() == name);
-    if is_taken || name == BackendKind::Auto.name() {
-        return Err(Error::InvalidState {
-            operation: "registering a backend",
-            cause: "there is one of this name",
-            remedy: "give it another name (`BackendKind::Other`)",
-        });
+    let refused = |cause: String| Err(Error::BackendName { name, cause });
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if name.is_empty() || !name.chars().all(is_of_name) {
+        return refused("a name is made of ASCII letters, digits, `-` and `_`".into());
     }
-    registered.push(entry);
-    Ok(())
+    let known = BUILT_IN.iter().chain(&*registered).map(|known| known.kind);
+    match known
+        .chain([BackendKind::Auto])
+        .find(|known| known.name().eq_ignore_ascii_case(name))
+    {
+        Some(known) => refused(format!("there is one of this name, `{}`", known.name())),
+        None => {
+            registered.push(entry);
+            Ok(())
+        }
+    }
+}
+
+/// The names of all backends, for people.
+fn names() -> String {
+    let quoted = |entry: BackendEntry| format!("`{}`", entry.kind.name());
+    backends().into_iter().map(quoted).collect::<Vec<_>>().join(", ")
 }
 
 impl BackendKind {
@@ -153,10 +162,9 @@ pub async fn open_backend(kind: BackendKind) -> Result<Box<dyn GpuBackend>> {
     }
     match backends().into_iter().find(|entry| entry.kind == kind) {
         Some(entry) => (entry.open)(kind).await,
-        None => Err(Error::Unsupported {
+        None => Err(Error::UnknownBackend {
             backend: kind,
-            operation: "open a backend that nobody has registered",
-            remedy: "call `register_backend` first",
+            known: names(),
         }),
     }
 }

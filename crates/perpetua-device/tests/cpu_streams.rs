@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use perpetua_device::future::block_on;
@@ -13,6 +14,7 @@ use perpetua_device::native::{
 use perpetua_device::*;
 use perpetua_ir::fault::Fault;
 use perpetua_ir::ir::{Access, Param, ParamKind, Type};
+use perpetua_ir::verify::verify;
 
 fn signature() -> Signature {
     let kind = ParamKind::Buffer {
@@ -252,5 +254,126 @@ fn a_kernel_that_panics_in_a_graph_leaves_nobody_waiting() -> Result<()> {
         );
         stream.launch(&good, config, args![&x])?;
         stream.synchronize()
+    })
+}
+
+fn compile_text(device: &Device, text: &str) -> Result<Kernel> {
+    let source = KernelSource::IrText(text);
+    device.compile(&source, &CompileOptions::default())?.only()
+}
+
+#[test]
+fn whoever_an_event_wakes_may_make_streams() -> Result<()> {
+    struct Inline {
+        device: Device,
+        done: mpsc::Sender<Result<()>>,
+    }
+    impl Wake for Inline {
+        // As executors do that poll where they are woken.
+        fn wake(self: Arc<Self>) {
+            let _ = self.done.send(self.device.create_stream().map(drop));
+        }
+    }
+    fn pause() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    fn slow(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+        after(pause, launch, args)
+    }
+    within_a_minute(|| {
+        let device = Device::new(BackendKind::Cpu, 0)?;
+        let slow = compile(&device, slow)?;
+        let x = device.zeros::<u32>(LARGE)?;
+        // There is one stream so far, whose work claims nothing.
+        device.launch(&slow, LaunchConfig::linear(LARGE, 64), args![&x])?;
+        let event = device.default_stream().record()?;
+        let (done, woken) = mpsc::channel();
+        let waker = Waker::from(Arc::new(Inline {
+            device: device.clone(),
+            done,
+        }));
+        let mut waiting = event.synchronize_async();
+        while waiting
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+        {
+            woken.recv().unwrap_or(Ok(()))?;
+        }
+        device.synchronize()
+    })
+}
+
+#[test]
+fn a_graph_that_once_looked_for_races_runs_natively_again() -> Result<()> {
+    // What is interpreted adds 100, what is native 1.
+    const HUNDRED: &str = "\
+kernel step(x: buffer<u32, read_write>) {
+  %0: u32 = thread_idx.x
+  %1: u32 = load x[%0]
+  %2: u32 = const 100
+  %3: u32 = add %1, %2
+  store x[%0], %3
+}
+";
+    let device = Device::new(BackendKind::Cpu, 0)?;
+    let native = NativeKernel {
+        name: "step",
+        signature,
+        prepare: step,
+    };
+    let verified = HUNDRED.parse().ok().and_then(|kernel| verify(kernel).ok());
+    let source = KernelSource::Native(&native, verified.as_ref());
+    let kernel = device.compile(&source, &CompileOptions::default())?.only()?;
+    let x = device.zeros::<u32>(64)?;
+    let stream = device.create_stream()?;
+    device.synchronize()?;
+    let graph = stream.capture(|stream| {
+        (0..2).try_for_each(|_| stream.launch(&kernel, LaunchConfig::new(1, 64), args![&x]))
+    })?;
+    let cpu = device.context().as_any().downcast_ref::<cpu::CpuContext>();
+    for (watched, expect) in [(true, 200), (false, 202), (true, 402), (false, 404)] {
+        cpu.into_iter().for_each(|cpu| cpu.detect_races(watched));
+        graph.launch(&stream)?;
+        assert_eq!(stream.read(&x)?, [expect; 64]);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_graphs_kernel_that_waits_for_another_stream_holds_no_buffer_of_its_neighbours() -> Result<()> {
+    const UNTIL: &str = "\
+kernel until(y: buffer<u32, read_write>) {
+  %0: u32 = const 0
+  loop {
+    %1: u32 = load y[%0]
+    %2: bool = ne %1, %0
+    if %2 {
+      break 0
+    }
+  }
+}
+";
+    within_a_minute(|| {
+        let device = Device::new(BackendKind::Cpu, 0)?;
+        let (step, until) = (compile(&device, step)?, compile_text(&device, UNTIL)?);
+        let (x, y) = (device.zeros::<u32>(LARGE)?, device.zeros::<u32>(1)?);
+        let (waits, tells) = (device.create_stream()?, device.create_stream()?);
+        device.synchronize()?;
+        let graph = waits.capture(|stream| {
+            stream.launch(&step, LaunchConfig::linear(LARGE, 64), args![&x])?;
+            stream.launch(&until, LaunchConfig::new(1, 1), args![&y])
+        })?;
+        std::thread::scope(|scope| {
+            let launched = scope.spawn(|| graph.launch(&waits).and_then(|()| waits.synchronize()));
+            while tells.read(&x)?[0] == 0 {
+                std::thread::yield_now();
+            }
+            tells.fill(&x, 7)?;
+            tells.fill(&y, 1)?;
+            tells.synchronize()?;
+            assert_eq!(launched.join().ok(), Some(Ok(())));
+            Ok(())
+        })
     })
 }

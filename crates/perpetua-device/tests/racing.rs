@@ -2,13 +2,14 @@
 //! by itself it sees values; under ThreadSanitizer, which `cargo xtask test` runs it under, every access.
 #![cfg(feature = "cpu")]
 
-use std::thread::scope;
+mod at_once;
 
 use perpetua_device::*;
 
+use at_once::{ROUNDS, at_once};
+
 /// Bytes of a small buffer, whose copies run on the thread that submits them, and of a large one, whose do not.
 const SIZES: [usize; 2] = [4 << 10, 300 << 10];
-const ROUNDS: u8 = 8;
 
 const ADD: &str = "\
 kernel add(x: buffer<u32, read_write>) {
@@ -23,29 +24,6 @@ kernel add(x: buffer<u32, read_write>) {
   store x[%4], %7
 }
 ";
-
-/// What a stream is given to do, again and again.
-type Work<'a> = &'a (dyn Fn(&Stream, u8) -> Result<()> + Sync);
-
-/// Runs each of `work` on a thread and a stream of its own, all at the same time.
-fn at_once(device: &Device, work: &[Work<'_>]) -> Result<()> {
-    scope(|scope| {
-        let threads: Vec<_> = work
-            .iter()
-            .map(|work| {
-                scope.spawn(move || -> Result<()> {
-                    let stream = device.create_stream()?;
-                    (0..ROUNDS).try_for_each(|round| work(&stream, round))?;
-                    stream.synchronize()
-                })
-            })
-            .collect();
-        threads.into_iter().try_for_each(|thread| match thread.join() {
-            Ok(ended) => ended,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
-    })
-}
 
 /// Copies, fills and reads of one buffer at the same time.
 fn transfers(device: &Device) -> Result<()> {

@@ -2,14 +2,16 @@
 //! unspecified within the values that were stored, and nothing else goes wrong. ThreadSanitizer, under which
 //! `cargo xtask test` runs this, sees every access.
 
-use std::thread::scope;
+#[path = "../../perpetua-device/tests/at_once/mod.rs"]
+mod at_once;
 
 use perpetua::device::{BackendKind, Device, LaunchConfig, Result, Stream, args};
 use perpetua::prelude::*;
 
+use at_once::{ROUNDS, at_once};
+
 /// Elements of a small buffer, whose launches run on the thread that submits them, and of a large one, whose do not.
 const SIZES: [usize; 2] = [1 << 10, if cfg!(perpetua_tsan) { 20 << 10 } else { 200 << 10 }];
-const ROUNDS: usize = 8;
 
 #[kernel]
 fn spread(x: &[u32], y: &mut [u32]) {
@@ -17,29 +19,6 @@ fn spread(x: &[u32], y: &mut [u32]) {
     if i < y.len() && i < x.len() {
         y[i] = y[i] / 2 + x[i] / 2;
     }
-}
-
-/// What a stream is given to do, again and again.
-type Work<'a> = &'a (dyn Fn(&Stream) -> Result<()> + Sync);
-
-/// Runs each of `work` on a thread and a stream of its own, all at the same time.
-fn at_once(device: &Device, work: &[Work<'_>]) -> Result<()> {
-    scope(|scope| {
-        let threads: Vec<_> = work
-            .iter()
-            .map(|work| {
-                scope.spawn(move || -> Result<()> {
-                    let stream = device.create_stream()?;
-                    (0..ROUNDS).try_for_each(|_| work(&stream))?;
-                    stream.synchronize()
-                })
-            })
-            .collect();
-        threads.into_iter().try_for_each(|thread| match thread.join() {
-            Ok(ended) => ended,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
-    })
 }
 
 #[test]
@@ -60,12 +39,12 @@ fn kernels_of_streams_race_with_each_other_and_with_transfers() -> Result<()> {
         at_once(
             &device,
             &[
-                &|stream| stream.launch(&spread::kernel(), config, args![&x, &y]),
-                &|stream| stream.launch(&spread::kernel(), config, args![&y, &x]),
-                &|stream| graph.launch(stream),
-                &|stream| stream.fill(&x, 90),
-                &|stream| stream.copy(&x, &y),
-                &|stream| stream.read(&y).map(check),
+                &|stream, _| stream.launch(&spread::kernel(), config, args![&x, &y]),
+                &|stream, _| stream.launch(&spread::kernel(), config, args![&y, &x]),
+                &|stream, _| graph.launch(stream),
+                &|stream, _| stream.fill(&x, 90),
+                &|stream, _| stream.copy(&x, &y),
+                &|stream, _| stream.read(&y).map(check),
             ],
         )?;
     }
@@ -85,7 +64,7 @@ fn kernels_of_streams_that_only_read_one_buffer_or_divide_it_are_right() -> Resu
         };
         at_once(
             &device,
-            &[&|stream| launch(stream, 0), &|stream| launch(stream, 1)],
+            &[&|stream, _| launch(stream, 0), &|stream, _| launch(stream, 1)],
         )?;
         let expect = (0..ROUNDS).fold(0, |y, _| y / 2 + 32);
         assert_eq!(y.read()?, vec![expect; len]);
@@ -103,9 +82,9 @@ fn the_host_races_with_kernels_for_mapped_memory() -> Result<()> {
         at_once(
             &device,
             &[
-                &|stream| stream.launch(&spread::kernel(), config, args![&x, &y]),
-                &|stream| stream.launch(&spread::kernel(), config, args![&y, &x]),
-                &|_| (0..len).try_for_each(|i| x.store(i, x.load(i)? / 2 + 40)),
+                &|stream, _| stream.launch(&spread::kernel(), config, args![&x, &y]),
+                &|stream, _| stream.launch(&spread::kernel(), config, args![&y, &x]),
+                &|_, _| (0..len).try_for_each(|i| x.store(i, x.load(i)? / 2 + 40)),
             ],
         )?;
     }

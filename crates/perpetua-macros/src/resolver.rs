@@ -44,7 +44,7 @@ pub(crate) fn closure(
             },
         });
     }
-    entries.extend(primitives(sig, body));
+    entries.extend(primitives(sig, body, facade));
     let own = own.map(|own| quote!(#r.self_type::<#own>();));
     let methods = methods(body, &types, facade);
     quote!(|#r: &mut #facade::Resolver| { #own #(#entries)* #methods })
@@ -52,7 +52,11 @@ pub(crate) fn closure(
 
 /// Statements that compile only where the primitive types that a function names are what they are called: the reader knows
 /// them by name.
-fn primitives(sig: &syn::Signature, body: &syn::Block) -> impl Iterator<Item = TokenStream> {
+fn primitives(
+    sig: &syn::Signature,
+    body: &syn::Block,
+    facade: &TokenStream,
+) -> impl Iterator<Item = TokenStream> {
     #[derive(Default)]
     struct Named(BTreeMap<String, syn::Ident>);
     impl Visit<'_> for Named {
@@ -71,10 +75,9 @@ fn primitives(sig: &syn::Signature, body: &syn::Block) -> impl Iterator<Item = T
     sig.inputs.iter().for_each(|input| named.visit_fn_arg(input));
     named.visit_return_type(&sig.output);
     named.visit_block(body);
-    named.0.into_values().map(|name| {
+    named.0.into_values().map(move |name| {
         let span = name.span();
-        let marker = quote_spanned!(span=> ::core::marker::PhantomData);
-        quote_spanned!(span=> let _: #marker<::core::primitive::#name> = #marker::<#name>;)
+        quote_spanned!(span=> #facade::primitive::<#name, ::core::primitive::#name>();)
     })
 }
 

@@ -20,6 +20,7 @@ use crate::error::Result;
 use crate::handler::Handler;
 use crate::kernels::layout::{ACTOR_WORDS, COMMAND_PARK, LATENCY_BUCKETS, REPORT_VECTORS};
 use crate::lifecycle::ActorState;
+use crate::lock::lock;
 use crate::message::{ActorId, Header, Kind, PACKET_WORDS, PAYLOAD_WORDS, Packet};
 
 /// Polls without a packet after which a home naps between two.
@@ -491,8 +492,4 @@ fn state_type(kernel: &Kernel) -> Result<Type> {
         }
         .into()),
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }

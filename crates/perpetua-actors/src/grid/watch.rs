@@ -6,10 +6,11 @@ use std::time::Duration;
 use perpetua_device::fault::FaultRegistry;
 
 use super::beat::Beat;
-use super::homes::{Grid, OWN_LATENCIES, lock};
+use super::homes::{Grid, OWN_LATENCIES};
 use super::port::Port;
 use crate::error::Result;
 use crate::kernels::layout::{ACTOR_WORDS, LATENCY_BUCKETS};
+use crate::lock::lock;
 use crate::telemetry::{Latencies, LatencyHistogram};
 
 /// What a home has told.

@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use perpetua_device::MappedBuffer;
 
-use super::lock::lock;
 use crate::error::{ActorError, Result};
+use crate::lock::lock;
 use crate::message::Packet;
 use crate::span::{BLOCK_FLAG, BLOCK_WORD, HEAD_LENT, HEAD_WORDS};
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Instant;
 
-use super::lock::lock;
 use super::output::Received;
 use crate::error::Result;
+use crate::lock::lock;
 use crate::message::ActorId;
 
 const SHARDS: usize = 16;

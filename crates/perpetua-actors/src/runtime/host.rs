@@ -10,13 +10,13 @@ use super::arena::Arena;
 use super::asks::Asks;
 use super::engine::Refusal;
 use super::group::Group;
-use super::lock::{lock, read, write};
 use super::output::Received;
 use super::outputs::Outputs;
 use super::timer::{Job, Timer};
 use crate::clock::{COUNTER_BITS, HlcClock, HlcTimestamp};
 use crate::dead_letters::{DeadLetters, DeadReason};
 use crate::error::ActorError;
+use crate::lock::{lock, read, write};
 use crate::message::{ActorId, Kind, Packet};
 use crate::pubsub::PubSubBroker;
 

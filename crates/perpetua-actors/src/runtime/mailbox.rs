@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::lock::lock;
+use crate::lock::lock;
 use crate::message::Packet;
 
 /// What became of a packet.

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
-use super::lock::lock;
+use crate::lock::lock;
 use crate::message::Packet;
 
 /// One actor's outputs.

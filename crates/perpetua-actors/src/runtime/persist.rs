@@ -9,10 +9,10 @@ use super::arena::BlockId;
 use super::core::{Core, Names};
 use super::engine::ActorImage;
 use super::group::{Group, GroupTelemetry};
-use super::lock::lock;
 use crate::checkpoint::{self, BlockImage, GroupImage, Image, unusable};
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
+use crate::lock::lock;
 use crate::message::ActorId;
 
 impl Core {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::core::Core;
 use super::group::Group;
-use super::lock::lock;
 use crate::lifecycle::ActorState;
+use crate::lock::lock;
 use crate::message::ActorId;
 use crate::telemetry::{ActorMetrics, ActorReading, Reading};
 

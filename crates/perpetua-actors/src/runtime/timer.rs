@@ -7,7 +7,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::group::Group;
-use super::lock::lock;
+use crate::lock::lock;
 use crate::message::ActorId;
 
 /// Something to do.

@@ -13,8 +13,8 @@ pub use super::saved::Restored;
 use super::saved::Saved;
 use super::{BEAT, EXIT_DEVICE_LOST, EXIT_ORPHANED, MARK, SupervisorOptions, WORDS};
 use crate::error::{ActorError, Result};
+use crate::lock::lock;
 use crate::runtime::PerpetuaRuntime;
-use crate::runtime::lock::lock;
 
 /// Which child this process is, if it is one: a child's own children have the mark, too, and another parent.
 pub(super) fn marked() -> Option<u32> {

@@ -483,10 +483,14 @@ fn adoption_errors(device: &Device) -> Check {
         matches!(e, Error::InvalidState { .. })
     })?;
     fails("an odd address", adopt(address + 2, 1), |e| {
-        matches!(e, Error::Alignment { needed: 4, .. })
+        matches!(e, Error::AddressAlignment { needed: 4, .. })
     })?;
     fails("too many bytes", adopt(address, usize::MAX), |e| {
         matches!(e, Error::Limit { .. })
     })?;
-    same("owners are dropped on errors", Arc::strong_count(&flag), 1)
+    same("owners are dropped on errors", Arc::strong_count(&flag), 1)?;
+    // SAFETY: nothing lies there.
+    let empty = unsafe { device.adopt::<u32>(0, 0, Flag::clone(&flag))? };
+    same_all("nothing at the null address", &empty.read()?, &[])?;
+    same("of nothing, too", Arc::strong_count(&flag), 1)
 }

@@ -1,4 +1,4 @@
-//! Launches of one graph that follow one another: run by one team of threads, without handing work over in between.
+//! Native launches of one graph that follow one another: run by one team of threads, without handing work over in between.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -16,14 +16,13 @@ use crate::native::{PreparedLaunch, Sharing};
 /// Lanes of a launch for which one thread is faster than two that wait for each other.
 const ALONE: u64 = 4 << 10;
 
-/// Launches in succession.
+/// Native launches in succession.
 pub(super) struct Batch {
     launches: Vec<Arc<Launch>>,
     // Bytes that a core has in its cache.
     cache: u64,
     // Made at the first run; `None` where each launch waits for the one before.
     wavefront: OnceLock<Option<Wavefront>>,
-    native: bool,
     // The memory that its launches touch, each part once.
     spans: OnceLock<Vec<Span>>,
 }
@@ -51,7 +50,6 @@ impl First {
 impl Batch {
     pub(super) fn new(launches: Vec<Arc<Launch>>, cache: u64) -> Batch {
         Batch {
-            native: launches.iter().all(|launch| launch.is_native()),
             launches,
             cache,
             wavefront: OnceLock::new(),
@@ -64,30 +62,31 @@ impl Batch {
         self.launches.len()
     }
 
-    /// Whether all have native code.
-    pub(super) fn is_native(&self) -> bool {
-        self.native
-    }
-
     pub(super) fn is_small(&self) -> bool {
         Launch::are_small(&self.launches)
     }
 
-    /// Finds out what [`spans`](Batch::spans) has to say.
-    pub(super) fn make_ready(&self) {
+    /// Makes its launches ready, and finds out what [`spans`](Batch::spans) has to say. Whether all are native code now, which
+    /// waits for no other work.
+    pub(super) fn make_ready(&self) -> bool {
+        // Each time: a launch that looks for races is not made ready, and may no longer have to look the next time.
+        let mut native = true;
+        for launch in &self.launches {
+            native &= launch.make_ready();
+        }
         self.spans.get_or_init(|| {
             let mut all = HashSet::new();
             for launch in &self.launches {
-                launch.make_ready();
                 launch.spans(&mut |span| {
                     all.insert(span);
                 });
             }
             all.into_iter().collect()
         });
+        native
     }
 
-    /// What memory it touches.
+    /// What memory it touches; native launches of it plainly.
     pub(super) fn spans(&self) -> &[Span] {
         self.spans.get().map_or(&[], Vec::as_slice)
     }
@@ -100,7 +99,7 @@ impl Batch {
             .iter()
             .map(|launch| launch.prepared().filter(|_| together(launch)))
             .collect();
-        let Some(prepared) = prepared.filter(|_| sharing == Sharing::Alone) else {
+        let Some(prepared) = prepared.filter(|_| sharing == Sharing::ConflictFree) else {
             let mut first = Ok(());
             for launch in &self.launches {
                 first = first.and(launch.run(sharing));
@@ -144,7 +143,12 @@ fn shares(launches: &[&Arc<dyn PreparedLaunch>], member: &Member<'_>, first: &Fi
         // SAFETY: the launch's arguments passed the signature's check (`KernelFunction::launch`'s contract), their memory is
         // kept alive by the batch and initialised (host pools give such), and claimed for it alone. Members' shares have nothing in common, and a
         // launch begins when all have ended the one before.
-        let result = unsafe { launch.run(bound(member.number)..bound(member.number + 1), Sharing::Alone) };
+        let result = unsafe {
+            launch.run(
+                bound(member.number)..bound(member.number + 1),
+                Sharing::ConflictFree,
+            )
+        };
         first.note(i, result);
         if !member.meet() {
             return;
@@ -181,7 +185,7 @@ fn waves(
                     // SAFETY: as in `shares`; the ticks' slabs of a launch have nothing in common and are all, and slabs
                     // that conflict with those of earlier launches run after them, as `wavefront` argues: earlier groups
                     // have ended this tick, and launches of this one run in order.
-                    first.note(i, unsafe { launches[i].run(slabs, Sharing::Alone) });
+                    first.note(i, unsafe { launches[i].run(slabs, Sharing::ConflictFree) });
                 }
             }
             if let Some(own) = progress.get(number) {

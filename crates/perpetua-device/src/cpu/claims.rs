@@ -40,6 +40,11 @@ impl Span {
         })
     }
 
+    /// The same memory, accessed by atomics.
+    pub(super) fn atomic(self) -> Span {
+        Span { plain: false, ..self }
+    }
+
     fn meets(&self, other: &Span) -> bool {
         (self.stores || other.stores)
             && self.bytes.start < other.bytes.end
@@ -114,7 +119,7 @@ impl State {
         self.next += 1;
         spans(&mut |span| self.spans.push((number, span)));
         let (others, own) = self.spans.split_at_mut(before);
-        let mut sharing = Sharing::Alone;
+        let mut sharing = Sharing::ConflictFree;
         for (_, span) in own.iter() {
             for (_, other) in others.iter().filter(|(_, other)| other.meets(span)) {
                 if other.plain {
@@ -174,11 +179,15 @@ mod tests {
             take(read.clone()),
             take(span(4..9, false, false)),
         ];
-        assert!(readers.iter().all(|claim| sharing(claim) == Some(Sharing::Alone)));
+        assert!(
+            readers
+                .iter()
+                .all(|claim| sharing(claim) == Some(Sharing::ConflictFree))
+        );
         assert_eq!(sharing(&take(write.clone())), None);
         assert_eq!(sharing(&take(span(0..1, true, false))), None);
         let beside = take(span(9..12, true, true));
-        assert_eq!(sharing(&beside), Some(Sharing::Alone));
+        assert_eq!(sharing(&beside), Some(Sharing::ConflictFree));
         let [a, b, atomic] = readers;
         drop((a, b));
         // One that reads atomically is left: who writes does as well, and then others need not wait.
@@ -186,7 +195,7 @@ mod tests {
         assert_eq!(sharing(&shared), Some(Sharing::Shared));
         assert_eq!(sharing(&take(read)), Some(Sharing::Shared));
         drop((shared, atomic));
-        assert_eq!(sharing(&take(write)), Some(Sharing::Alone));
+        assert_eq!(sharing(&take(write)), Some(Sharing::ConflictFree));
         drop(beside);
         assert!(claims.lock().spans.is_empty());
     }

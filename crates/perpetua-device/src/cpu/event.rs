@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::future::poll_fn;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
-use std::task::{Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
 use super::device::Shared;
@@ -26,42 +26,34 @@ fn now() -> Reached {
 
 /// A point in a stream's work.
 pub(super) struct Mark {
-    state: Mutex<State>,
+    reached: Mutex<Option<Reached>>,
     changed: Condvar,
     // Whose work reaches it; gone when the stream has ended, and then it was reached.
     queue: Weak<Queue>,
 }
 
-#[derive(Default)]
-struct State {
-    reached: Option<Reached>,
-    wakers: Vec<Waker>,
-}
-
 impl Mark {
     pub(super) fn new(queue: &Arc<Queue>) -> Arc<Mark> {
         Arc::new(Mark {
-            state: Mutex::default(),
+            reached: Mutex::default(),
             changed: Condvar::new(),
             queue: Arc::downgrade(queue),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    fn lock(&self) -> MutexGuard<'_, Option<Reached>> {
+        self.reached.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Tells threads that wait. Futures are woken by the queue, when it no longer runs: an executor may do anything when
+    /// woken, and may wait for this queue.
     pub(super) fn reach(&self) {
-        let mut state = self.lock();
-        state.reached = Some(now());
-        let wakers = std::mem::take(&mut state.wakers);
-        drop(state);
+        *self.lock() = Some(now());
         self.changed.notify_all();
-        wakers.into_iter().for_each(Waker::wake);
     }
 
     pub(super) fn is_reached(&self) -> bool {
-        self.lock().reached.is_some()
+        self.lock().is_some()
     }
 
     /// Waits until it is reached, and helps with the work before it.
@@ -71,7 +63,7 @@ impl Mark {
                 continue;
             }
             let state = self.lock();
-            if state.reached.is_none() {
+            if state.is_none() {
                 // The stream's thread, or another that helps, is at it, and notifies when done.
                 drop(self.changed.wait(state));
             }
@@ -100,12 +92,16 @@ impl GpuEvent for CpuEvent {
 
     fn synchronize(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(poll_fn(|cx| {
-            let mut state = self.mark.lock();
-            if state.reached.is_some() {
-                return Poll::Ready(self.shared.alive());
+            if !self.mark.is_reached()
+                && let Some(queue) = self.mark.queue.upgrade()
+            {
+                queue.wake_later(cx.waker());
             }
-            state.wakers.push(cx.waker().clone());
-            Poll::Pending
+            // Looked at once more: the queue wakes those that it knew of when the mark was reached.
+            match self.mark.is_reached() {
+                true => Poll::Ready(self.shared.alive()),
+                false => Poll::Pending,
+            }
         }))
     }
 
@@ -125,7 +121,7 @@ impl GpuEvent for CpuEvent {
                 subject: "the event".into(),
             })?;
         let reached = |event: &CpuEvent| {
-            event.mark.lock().reached.ok_or(Error::InvalidState {
+            event.mark.lock().ok_or(Error::InvalidState {
                 operation: "elapsed time",
                 cause: "an event is not complete",
                 remedy: "synchronise it first",

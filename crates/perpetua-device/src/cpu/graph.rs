@@ -1,4 +1,4 @@
-//! The CPU backend's graphs: captured work, launches that follow one another put together.
+//! The CPU backend's graphs: captured work, native launches that follow one another put together.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use super::work::Work;
 use crate::backend::GpuGraph;
 use crate::ptr::ContextId;
 
-// The same work with launches that follow one another put together.
+// The same work with native launches that follow one another put together. Others may wait for other streams' work, and meanwhile
+// must hold no claim of a native one's.
 fn batches(work: Vec<Work>, cache: u64) -> Vec<Work> {
     let (mut all, mut launches) = (Vec::new(), Vec::new());
     let put = |launches: &mut Vec<Arc<Launch>>, all: &mut Vec<Work>| {
@@ -22,7 +23,7 @@ fn batches(work: Vec<Work>, cache: u64) -> Vec<Work> {
     };
     for work in work {
         match work {
-            Work::Launch(launch) => launches.push(launch),
+            Work::Launch(launch) if launch.is_native() => launches.push(launch),
             other => {
                 put(&mut launches, &mut all);
                 all.push(other);
@@ -69,5 +70,28 @@ impl GpuGraph for CpuGraph {
             Work::Read(_) | Work::Fetch(_) | Work::Mark(_) | Work::Wait(_) => 0,
         };
         self.work.iter().map(count).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BackendKind, CompileOptions, Device, KernelSource, LaunchConfig, Result, args};
+
+    #[test]
+    fn no_waiting_thread_runs_a_captured_kernel_that_stays() -> Result<()> {
+        let device = Device::new(BackendKind::Cpu, 0)?;
+        let text = "kernel stays(x: buffer<u32, read_write>) {\n  %0: u32 = const 1\n  nap %0\n}\n";
+        let kernel = device.compile(&KernelSource::IrText(text), &CompileOptions::default())?;
+        let (kernel, x) = (kernel.only()?, device.zeros::<u32>(1)?);
+        let stream = device.create_stream()?;
+        let graph = stream.capture(|stream| {
+            (0..2).try_for_each(|_| stream.launch(&kernel, LaunchConfig::new(1, 1), args![&x]))
+        })?;
+        assert_eq!(graph.node_count(), 2);
+        let captured = graph.inner().as_any().downcast_ref::<CpuGraph>();
+        let work = captured.map_or(&[][..], CpuGraph::work);
+        assert!(!work.is_empty() && work.iter().all(|work| !work.may_run_here()));
+        Ok(())
     }
 }

@@ -300,9 +300,9 @@ impl Launch {
         }
     }
 
-    /// What memory it touches, once it is ready.
+    /// What memory it touches; plainly, where it is native code and no memory of the host's.
     pub(super) fn spans(&self, add: &mut dyn FnMut(Span)) {
-        let plain = self.ready.get().is_some_and(Option::is_some) && !self.reaches_host();
+        let plain = !self.reaches_host();
         for (arg, param) in self.args.iter().zip(self.function.0.signature.params()) {
             if let (Arg::Buffer(ptr, _), ParamKind::Buffer { access, .. }) = (arg, &param.kind) {
                 let stores = *access != Access::Read;
@@ -328,12 +328,11 @@ impl Launch {
         self.function.0.verified.is_some() && self.function.0.shared.detects_races()
     }
 
-    /// Makes it ready as native code, where it has such and none else is asked for.
-    pub(super) fn make_ready(&self) {
-        if let Some(native) = &self.function.0.native
-            && !self.is_watched()
-        {
-            self.ready.get_or_init(|| self.prepare(native));
+    /// Makes it ready as native code, where it has such and none else is asked for. Whether it runs as such.
+    pub(super) fn make_ready(&self) -> bool {
+        match &self.function.0.native {
+            Some(native) if !self.is_watched() => self.ready.get_or_init(|| self.prepare(native)).is_some(),
+            _ => false,
         }
     }
 

@@ -73,7 +73,7 @@ impl Queue {
 
     // The same; unless `patient`, it is not run (and the second part is false) where other streams' work has to be waited for.
     fn try_execute<'a>(&'a self, mut state: Guard<'a>, work: &Work, patient: bool) -> (Guard<'a>, bool) {
-        let must_claim = !work.ends_by_itself() || self.shared.must_claim();
+        let must_claim = !work.waits_for_nobody() || self.shared.must_claim();
         (state.running, state.unclaimed) = (true, !must_claim);
         drop(state);
         let mut has_run = true;
@@ -272,6 +272,14 @@ impl Queue {
         };
         self.finished_number(number).await;
         self.shared.alive()
+    }
+
+    /// Wakes `waker` when the next piece of work has ended, and holds nothing meanwhile.
+    pub(super) fn wake_later(&self, waker: &Waker) {
+        let mut state = self.lock();
+        if !state.wakers.iter().any(|w| w.will_wake(waker)) {
+            state.wakers.push(waker.clone());
+        }
     }
 
     async fn finished_number(&self, number: u64) {

@@ -48,16 +48,11 @@ impl Work {
 
     /// Whether this thread may run it.
     pub(super) fn may_run_here(&self) -> bool {
-        if let Work::Launch(launch) = self
-            && launch.stays()
-        {
-            return false;
+        match self {
+            Work::Launch(launch) if launch.stays() => false,
+            Work::Transfer(_) | Work::Read(_) | Work::Fetch(_) | Work::Mark(_) => true,
+            _ => self.is_small() || threads::may_spread(),
         }
-        matches!(
-            self,
-            Work::Transfer(_) | Work::Read(_) | Work::Fetch(_) | Work::Mark(_)
-        ) || self.is_small()
-            || threads::may_spread()
     }
 
     // What memory it touches.
@@ -76,12 +71,11 @@ impl Work {
         }
     }
 
-    /// Whether it ends without other work's doing.
-    pub(super) fn ends_by_itself(&self) -> bool {
+    /// Whether it ends whatever other work does, so that others may wait for it.
+    pub(super) fn waits_for_nobody(&self) -> bool {
         match self {
-            Work::Transfer(_) | Work::Read(_) | Work::Fetch(_) | Work::Mark(_) => true,
+            Work::Transfer(_) | Work::Read(_) | Work::Fetch(_) | Work::Mark(_) | Work::Batch(_) => true,
             Work::Launch(launch) => launch.is_native(),
-            Work::Batch(batch) => batch.is_native(),
             Work::Wait(_) => false,
         }
     }
@@ -95,28 +89,37 @@ impl Work {
         must: bool,
         patient: bool,
     ) -> Option<(Sharing, Option<Claim<'a>>)> {
-        match self {
+        let plain = match self {
             // They touch none, and may wait for long.
-            Work::Mark(_) | Work::Wait(_) => return Some((Sharing::Alone, None)),
+            Work::Mark(_) | Work::Wait(_) => return Some((Sharing::ConflictFree, None)),
             Work::Launch(launch) => launch.make_ready(),
             Work::Batch(batch) => batch.make_ready(),
-            Work::Transfer(_) | Work::Read(_) | Work::Fetch(_) => {}
-        }
+            Work::Transfer(_) | Work::Read(_) | Work::Fetch(_) => false,
+        };
         match must {
-            true => self.claim_spans(shared, patient),
-            false => Some((Sharing::Alone, None)),
+            true => self.claim_spans(shared, plain, patient),
+            false => Some((Sharing::ConflictFree, None)),
         }
     }
 
-    // Apart, so that what need not claim does nothing more.
+    // Apart, so that what need not claim does nothing more. `plain`: whether all of it is native code that ends by itself; else
+    // no claim is plain, and what is native of it accesses nothing plainly.
     #[inline(never)]
-    fn claim_spans<'a>(&self, shared: &'a Shared, patient: bool) -> Option<(Sharing, Option<Claim<'a>>)> {
-        let spans = |add: &mut dyn FnMut(Span)| self.spans(add);
+    fn claim_spans<'a>(
+        &self,
+        shared: &'a Shared,
+        plain: bool,
+        patient: bool,
+    ) -> Option<(Sharing, Option<Claim<'a>>)> {
+        let spans = |add: &mut dyn FnMut(Span)| {
+            self.spans(&mut |span| add(if plain { span } else { span.atomic() }));
+        };
         let claim = match patient {
             true => Some(shared.claims.take(spans)),
             false => shared.claims.take_now(spans),
         }?;
-        Some((claim.sharing(), Some(claim)))
+        let sharing = if plain { claim.sharing() } else { Sharing::Shared };
+        Some((sharing, Some(claim)))
     }
 
     /// Does it.

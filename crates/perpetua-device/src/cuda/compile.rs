@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_void};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use cudarc::driver::sys::{self, CUjit_option, CUresult};
 use cudarc::nvrtc::sys as nvrtc;
@@ -108,10 +108,8 @@ impl Compiler {
                 Ok(Job::Ptx(key, (*text).to_owned()))
             }),
             KernelSource::CudaC(text) => {
-                let contract = [u8::from(options.contract)];
-                job(KernelId::of(&[b"cuda c", text.as_bytes(), &contract]), &|key| {
-                    Ok(Job::CudaC(key, (*text).to_owned()))
-                })
+                let id = cuda_c_id(text, options.contract, nvrtc_version()?);
+                job(id, &|key| Ok(Job::CudaC(key, (*text).to_owned())))
             }
             other => Err(Error::SourceUnsupported {
                 backend: BackendKind::Cuda,
@@ -290,17 +288,8 @@ impl Compiler {
         }
     }
 
-    /// Compiles CUDA C++ to machine code with NVRTC, if it is installed.
+    /// Compiles CUDA C++ to machine code with NVRTC, which is there (`nvrtc_version`).
     fn nvrtc(&self, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
-        // SAFETY: looks for the library by name; loading it runs its initialisers only.
-        if !unsafe { nvrtc::is_culib_present() } {
-            return Err(Error::DriverNotFound {
-                backend: BackendKind::Cuda,
-                looked_for: "NVRTC (libnvrtc.so, nvrtc64_*.dll)".into(),
-                remedy: "install the CUDA toolkit or its NVRTC package, or use IR or PTX, which need the driver alone"
-                    .into(),
-            });
-        }
         let failed = |log: String| Error::Compile {
             backend: BackendKind::Cuda,
             kernel: "CUDA C text".into(),
@@ -357,5 +346,60 @@ impl Compiler {
             nvrtc::nvrtcDestroyProgram(&raw mut program);
             result
         }
+    }
+}
+
+/// The version of the NVRTC that is installed: major, minor.
+fn nvrtc_version() -> Result<[i32; 2]> {
+    // Once found it stays loaded.
+    static FOUND: OnceLock<[i32; 2]> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Ok(*found);
+    }
+    // SAFETY: looks for the library by name; loading it runs its initialisers only.
+    if !unsafe { nvrtc::is_culib_present() } {
+        return Err(Error::DriverNotFound {
+            backend: BackendKind::Cuda,
+            looked_for: "NVRTC (libnvrtc.so, nvrtc64_*.dll)".into(),
+            remedy:
+                "install the CUDA toolkit or its NVRTC package, or use IR or PTX, which need the driver alone"
+                    .into(),
+        });
+    }
+    let [mut major, mut minor] = [0; 2];
+    // SAFETY: the library is there; both pointers are writable.
+    match unsafe { nvrtc::nvrtcVersion(&raw mut major, &raw mut minor) } {
+        nvrtc::nvrtcResult::NVRTC_SUCCESS => Ok(*FOUND.get_or_init(|| [major, minor])),
+        code => Err(Error::Driver {
+            backend: BackendKind::Cuda,
+            operation: "nvrtcVersion".into(),
+            message: format!("{code:?}"),
+        }),
+    }
+}
+
+/// What a text is kept under. NVRTC makes the machine code, and comes with the toolkit: the driver's version, which every key has,
+/// says nothing of it.
+fn cuda_c_id(text: &str, contract: bool, [major, minor]: [i32; 2]) -> KernelId {
+    let version = [major.to_le_bytes(), minor.to_le_bytes()];
+    KernelId::of(&[
+        b"cuda c",
+        text.as_bytes(),
+        &[u8::from(contract)],
+        version.as_flattened(),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_nvrtc_has_entries_of_its_own() {
+        let text = "extern \"C\" __global__ void k() {}";
+        let ids = [[12, 8], [12, 9], [13, 8]].map(|version| cuda_c_id(text, false, version));
+        assert!(ids[0] != ids[1] && ids[0] != ids[2] && ids[1] != ids[2]);
+        assert!(cuda_c_id(text, true, [12, 8]) != ids[0]);
+        assert!(cuda_c_id(text, false, [12, 8]) == ids[0]);
     }
 }

@@ -4,19 +4,15 @@
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use cudarc::driver::sys::{self, CUresult};
 
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::info::{BackendKind, DeviceInfo};
+pub(super) use crate::lock::lock;
 use crate::ptr::ContextId;
-
-/// Locks, also after a panic elsewhere: every guarded value is valid between any two statements.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
 
 /// A driver code in words.
 pub(super) fn describe(code: CUresult) -> String {

@@ -2,10 +2,20 @@
 //! race: bytes that somebody else writes meanwhile come out unspecified, and that is all. Knows addresses only.
 //!
 //! Rust's own copies are plain accesses, and relaxed atomic ones, word by word, reach half of a large copy's bandwidth. So
-//! the C library does the work, called through an address that the compiler cannot see through: machine code made
-//! without Rust lies outside Rust's memory model, and the compiler must allow it all that Rust code could do there,
-//! accesses to each byte by relaxed atomics among it. The tools that check Rust's model (Miri, ThreadSanitizer) and
-//! processors on which none of this was tried get those atomics. A browser's one thread races with nobody.
+//! the C library does the work, called through an address that the compiler cannot see through. To the compiler the call may
+//! be any function that Rust code could be, among them one that makes relaxed atomic accesses, each to just the bytes that
+//! the other threads' atomics are of; so it must allow for that one, and machine code that no compiler of Rust has seen has no
+//! other meaning than its processor's. The tools that check Rust's model (Miri, ThreadSanitizer) and processors on which none of
+//! this was tried get relaxed atomics, byte by byte. A browser's one thread races with nobody.
+//!
+//! **Accesses of different sizes** to the same bytes, without an order between them, Rust's documentation forbids to its atomics,
+//! as C++ has no words for them. Here they happen: between those bytes and the elements that a kernel or the host
+//! (`MappedBuffer`) accesses, and wherever two streams, or a stream and the host, take the same bytes for elements of different
+//! sizes (`Buffer::cast`, fields of a struct). There we rely on what stands below Rust: LLVM, which defines an atomic load byte by byte,
+//! each the byte of one of the atomic stores that it may see, whatever their sizes; and processors, which write each byte whole
+//! (x86-64, aarch64: memory is coherent byte by byte). So such an element comes out torn, with bytes of either store, which is an
+//! unspecified value and nothing worse. It must not be taken for a value that its type does not have: whoever reads `bool`s or enums
+//! checks what was read (`layout::check_values`, `Element::load`). Elements of one size are not torn.
 
 pub use imp::{copy, set};
 

@@ -1,17 +1,13 @@
 //! What everything made from one context shares: the device, its queue and facts, its health, and waiting.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::signal::Signal;
 use crate::error::{Error, Result};
 use crate::info::{BackendKind, DeviceInfo};
+pub(super) use crate::lock::lock;
 use crate::ptr::{ContextId, MemoryKind};
-
-/// Locks, also after a panic elsewhere: every guarded value is valid between any two statements.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
 
 /// A driver error.
 pub(super) fn driver(operation: impl Into<String>, message: impl Into<String>) -> Error {

@@ -7,8 +7,8 @@ mod slow;
 
 use std::pin::pin;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, Once};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use perpetua_device::fault::FaultRegistry;
@@ -60,15 +60,60 @@ fn a_backend_from_outside_is_opened_by_its_name() {
         Ok(kind),
         "by name only"
     );
-    let error = register_backend(slow::ENTRY).expect_err("it is there already");
-    assert!(error.to_string().contains("there is one of this name"), "{error}");
-    let null = BackendEntry {
-        kind: BackendKind::Other("null"),
-        ..slow::ENTRY
-    };
-    register_backend(null).expect_err("null is built in");
+    let taken = "there is one of this name";
+    let no_name = "a name is made of ASCII letters";
+    for (name, cause) in [
+        ("slow", taken),
+        ("Slow", taken),
+        ("null", taken),
+        ("CPU", taken),
+        ("Auto", taken),
+        ("", no_name),
+        ("my backend", no_name),
+    ] {
+        let kind = BackendKind::Other(name);
+        let entry = BackendEntry { kind, ..slow::ENTRY };
+        let error = register_backend(entry).expect_err(name).to_string();
+        let expect = format!("registering a backend as `{name}`: {cause}");
+        assert!(error.starts_with(&expect), "{error}");
+    }
     let error = Device::new(BackendKind::Other("nobody's"), 0).expect_err("not registered");
-    assert!(error.to_string().contains("register_backend"), "{error}");
+    let error = error.to_string();
+    assert!(
+        error.starts_with("there is no backend `nobody's`; there are `cuda`, "),
+        "{error}"
+    );
+    assert!(error.contains("`cpu`, ") && error.contains("`slow`"), "{error}");
+}
+
+#[test]
+fn what_failed_or_has_ended_keeps_nothing() {
+    struct Counted;
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {}
+    }
+    let (device, _guard) = slow_device();
+    let (source, options) = (KernelSource::Ptx("none"), CompileOptions::default());
+    let failed = device.compile(&source, &options).map(drop);
+    failed.expect_err("the null device takes no PTX");
+    let failed = block_on(device.compile_async(&source, &options)).map(drop);
+    failed.expect_err("as before");
+    assert_eq!(device.module_count(), 0, "what cannot be compiled is not kept");
+    let counted = Arc::new(Counted);
+    let waker = Waker::from(Arc::clone(&counted));
+    let mut future = device.compile_ir_async(&numbered(5));
+    let mut poll = || future.as_mut().poll(&mut Context::from_waker(&waker));
+    while poll().is_pending() {
+        std::thread::yield_now();
+    }
+    drop((future, waker));
+    // The compiler's own thread drops its clones when it has woken them.
+    let begun = Instant::now();
+    while Arc::strong_count(&counted) > 1 && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::yield_now();
+    }
+    assert_eq!(Arc::strong_count(&counted), 1, "nobody is to be woken any more");
+    assert_eq!(device.module_count(), 1);
 }
 
 #[test]

@@ -193,7 +193,7 @@ unsafe fn copy_vectors(from: *mut u8, to: *mut u8, bytes: usize) {
     #[cfg(all(target_arch = "x86_64", not(any(miri, perpetua_tsan))))]
     // SAFETY: the loop reads [from, from + bytes) and writes [to, to + bytes), which the caller guarantees valid, and
     // clobbers only what it declares. To the compiler an `asm!` block may do what Rust code could: here that is one
-    // relaxed atomic access to each byte, so another thread's atomic access to the same bytes is no data race; the
+    // relaxed atomic access to each element, as other threads make, which is no data race with theirs; the
     // processor makes each byte of a vector access whole. No stack is used, flags are clobbered by default.
     unsafe {
         std::arch::asm!(

@@ -1,6 +1,7 @@
 //! Blocks in turns: handed to machines, on one thread or several, until none is left. Must not know what they do.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,7 +48,7 @@ impl Launch<'_> {
 
 /// What blocks came to, over all threads.
 #[derive(Default)]
-pub(super) struct Outcome {
+struct Outcome {
     /// The fault of the lowest block.
     fault: Option<(u64, Box<Fault>)>,
     error: Option<InterpError>,
@@ -55,19 +56,19 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// A block has faulted.
-    pub(super) fn add(&mut self, number: u64, fault: Box<Fault>) {
+    fn add(&mut self, number: u64, fault: Box<Fault>) {
         if self.fault.as_ref().is_none_or(|(first, _)| number < *first) {
             self.fault = Some((number, fault));
         }
     }
 
     /// A block has met an error.
-    pub(super) fn fail(&mut self, error: InterpError) {
+    fn fail(&mut self, error: InterpError) {
         self.error.get_or_insert(error);
     }
 
     /// A fault is the better explanation.
-    pub(super) fn into_result(self) -> Result<(), InterpError> {
+    fn into_result(self) -> Result<(), InterpError> {
         match (self.fault, self.error) {
             (Some((_, fault)), _) => Err(InterpError::Fault(fault)),
             (None, Some(error)) => Err(error),
@@ -76,98 +77,156 @@ impl Outcome {
     }
 }
 
-/// Blocks waiting to run, shared by all threads.
-struct Queue<'l> {
-    launch: &'l Launch<'l>,
-    /// Number of the next block that nobody has started.
+/// The blocks of a launch that nobody has started yet, shared by all threads that run them, and what came of the others.
+pub(super) struct Blocks<'l> {
+    pub(super) launch: &'l Launch<'l>,
+    /// Number of the next one.
     next: AtomicU64,
     /// Somebody met an error.
     stop: AtomicBool,
     outcome: Mutex<Outcome>,
 }
 
-impl Queue<'_> {
+impl<'l> Blocks<'l> {
+    /// All blocks of a launch.
+    pub(super) fn of(launch: &'l Launch<'l>) -> Blocks<'l> {
+        Blocks {
+            launch,
+            next: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            outcome: Mutex::default(),
+        }
+    }
+
+    /// Calls `work`, which runs blocks until none is left, on as many threads as `parallel` says. Gives what came of the blocks.
+    pub(super) fn run(self, parallel: Parallel<'_>, work: impl Fn(&Self) + Sync) -> Result<(), InterpError> {
+        match parallel {
+            Parallel::Off => work(&self),
+            Parallel::Spread(spread) => {
+                spread(&|| work(&self));
+                // Nothing is left, or the pool never called.
+                work(&self);
+            }
+            Parallel::Threads(n) => std::thread::scope(|scope| {
+                for _ in 1..n.get().min(self.launch.groups.max(1) as usize) {
+                    let thread = std::thread::Builder::new().name("perpetua-interp".into());
+                    // A thread less is slower, and no error.
+                    if thread.spawn_scoped(scope, || work(&self)).is_err() {
+                        break;
+                    }
+                }
+                work(&self);
+            }),
+        }
+        self.end()
+    }
+
+    /// What came of the blocks, when nobody runs any more.
+    fn end(self) -> Result<(), InterpError> {
+        let outcome = self.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+        outcome.into_result()
+    }
+
+    /// Takes so many blocks, or what is left of them.
+    pub(super) fn take(&self, count: u64) -> Range<u64> {
+        // Relaxed: only the number matters.
+        let first = self.next.fetch_add(count, Ordering::Relaxed);
+        first.min(self.launch.groups)..first.saturating_add(count).min(self.launch.groups)
+    }
+
+    /// Whether somebody has met an error.
+    pub(super) fn has_failed(&self) -> bool {
+        // Relaxed: those that see it late do more than they need to.
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// A block has faulted.
+    pub(super) fn add(&self, number: u64, fault: Box<Fault>) {
+        self.outcome().add(number, fault);
+    }
+
+    /// A block has met an error.
+    pub(super) fn fail(&self, error: InterpError) {
+        self.outcome().fail(error);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
     fn outcome(&self) -> std::sync::MutexGuard<'_, Outcome> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Runs blocks until none is left.
-    fn work(&self, mut races: Option<&mut Detector>) {
-        let launch = self.launch;
-        let (mut parked, mut spare) = (VecDeque::<Machine>::new(), Vec::<Machine>::new());
-        let mut most = usize::MAX;
-        // Blocks that have napped one after another.
-        let mut naps = 0;
-        while !self.stop.load(Ordering::Relaxed) {
-            // New blocks go before those that have had a turn: one may be waiting for them.
-            let fresh = (parked.len() < most)
-                .then(|| self.next.fetch_add(1, Ordering::Relaxed))
-                .filter(|number| *number < launch.groups);
-            if let Some(number) = fresh
-                && launch.is_split()
-            {
-                parked.extend(launch.team(number));
-                continue;
-            }
-            let mut machine = match fresh {
-                Some(number) => {
-                    let mut machine = spare
-                        .pop()
-                        .unwrap_or_else(|| Machine::new(launch, Part::whole(launch)));
-                    machine.start(launch, number);
-                    machine
-                }
-                None => match parked.pop_front() {
-                    Some(machine) => machine,
-                    None => break,
-                },
-            };
-            let number = machine.number();
-            if let Some(races) = races.as_deref_mut() {
-                races.enter(number);
-            }
-            let turn = machine.run(launch, races.as_deref_mut(), TURN);
-            naps = if matches!(turn, Ok(Turn::Napped)) {
-                naps + 1
-            } else {
-                0
-            };
-            if !matches!(turn, Ok(Turn::Paused | Turn::Napped))
-                && let Some(fault) = machine.fault.take()
-            {
-                self.outcome().add(number, fault);
-            }
-            match turn {
-                Ok(Turn::Done) => {
-                    let team = machine.part.team.take();
-                    let is_last = team.as_ref().is_none_or(|team| team.leave());
-                    if is_last && let Some(races) = races.as_deref_mut() {
-                        races.leave(number);
-                    }
-                    if team.is_none() {
-                        spare.push(machine);
-                    }
-                }
-                Ok(Turn::Paused | Turn::Napped) => {
-                    most = (PARKED_BYTES / machine.bytes().max(1)).max(2);
-                    parked.push_back(machine);
-                    if naps > parked.len() {
-                        // Nobody has anything to do.
-                        naps = 0;
-                        rest();
-                    }
-                }
-                Err(error) => {
-                    self.outcome().fail(error);
-                    self.stop.store(true, Ordering::Relaxed);
-                }
-            }
+/// Runs blocks until none is left.
+fn work(blocks: &Blocks<'_>, mut races: Option<&mut Detector>) {
+    let launch = blocks.launch;
+    let (mut parked, mut spare) = (VecDeque::<Machine>::new(), Vec::<Machine>::new());
+    let mut most = usize::MAX;
+    // Blocks that have napped one after another.
+    let mut naps = 0;
+    while !blocks.has_failed() {
+        // New blocks go before those that have had a turn: one may be waiting for them.
+        let fresh = (parked.len() < most).then(|| blocks.take(1).next()).flatten();
+        if let Some(number) = fresh
+            && launch.is_split()
+        {
+            parked.extend(launch.team(number));
+            continue;
         }
-        // Those that an error stopped may have faulted before; it is the better explanation.
-        for mut machine in parked {
-            if let Some(fault) = machine.fault.take() {
-                self.outcome().fault.get_or_insert((machine.number(), fault));
+        let mut machine = match fresh {
+            Some(number) => {
+                let mut machine = spare
+                    .pop()
+                    .unwrap_or_else(|| Machine::new(launch, Part::whole(launch)));
+                machine.start(launch, number);
+                machine
             }
+            None => match parked.pop_front() {
+                Some(machine) => machine,
+                None => break,
+            },
+        };
+        let number = machine.number();
+        if let Some(races) = races.as_deref_mut() {
+            races.enter(number);
+        }
+        let turn = machine.run(launch, races.as_deref_mut(), TURN);
+        naps = if matches!(turn, Ok(Turn::Napped)) {
+            naps + 1
+        } else {
+            0
+        };
+        if !matches!(turn, Ok(Turn::Paused | Turn::Napped))
+            && let Some(fault) = machine.fault.take()
+        {
+            blocks.add(number, fault);
+        }
+        match turn {
+            Ok(Turn::Done) => {
+                let team = machine.part.team.take();
+                let is_last = team.as_ref().is_none_or(|team| team.leave());
+                if is_last && let Some(races) = races.as_deref_mut() {
+                    races.leave(number);
+                }
+                if team.is_none() {
+                    spare.push(machine);
+                }
+            }
+            Ok(Turn::Paused | Turn::Napped) => {
+                most = (PARKED_BYTES / machine.bytes().max(1)).max(2);
+                parked.push_back(machine);
+                if naps > parked.len() {
+                    // Nobody has anything to do.
+                    naps = 0;
+                    rest();
+                }
+            }
+            Err(error) => blocks.fail(error),
+        }
+    }
+    // Those that an error stopped may have faulted before; it is the better explanation.
+    for mut machine in parked {
+        if let Some(fault) = machine.fault.take() {
+            blocks.add(machine.number(), fault);
         }
     }
 }
@@ -181,31 +240,10 @@ fn rest() {
 /// Runs a program.
 pub(super) fn launch(program: &Program, config: &LaunchConfig<'_>) -> Result<(), InterpError> {
     let launch = Launch::new(program, config)?;
-    let queue = Queue {
-        launch: &launch,
-        next: AtomicU64::new(0),
-        stop: AtomicBool::new(false),
-        outcome: Mutex::default(),
-    };
-    match config.parallel {
-        _ if config.races == RaceMode::Detect => queue.work(Some(&mut Detector::new(&launch))),
-        Parallel::Off => queue.work(None),
-        Parallel::Spread(spread) => {
-            spread(&|| queue.work(None));
-            // Nothing is left, or the pool never called.
-            queue.work(None);
-        }
-        Parallel::Threads(n) => std::thread::scope(|scope| {
-            for _ in 1..n.get().min(launch.groups.max(1) as usize) {
-                let thread = std::thread::Builder::new().name("perpetua-interp".into());
-                // A thread less is slower, and no error.
-                if thread.spawn_scoped(scope, || queue.work(None)).is_err() {
-                    break;
-                }
-            }
-            queue.work(None);
-        }),
+    let blocks = Blocks::of(&launch);
+    if config.races == RaceMode::Detect {
+        work(&blocks, Some(&mut Detector::new(&launch)));
+        return blocks.end();
     }
-    let outcome = queue.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
-    outcome.into_result()
+    blocks.run(config.parallel, |blocks| work(blocks, None))
 }

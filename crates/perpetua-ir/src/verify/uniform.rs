@@ -61,14 +61,14 @@ struct Analysis<'a, 'e> {
 #[cfg_attr(not(feature = "pass"), allow(dead_code))]
 pub(crate) struct Uniformity {
     /// Whether each value may differ between the lanes of a block.
-    values: Vec<bool>,
+    differing_values: Vec<bool>,
     /// Likewise each variable.
-    locals: Vec<bool>,
+    differing_locals: Vec<bool>,
     /// By number of the statement in pre-order: whether lanes may come to it apart.
-    flow: Vec<bool>,
+    parted_flow: Vec<bool>,
     /// Numbers of the parameters, all of them `&[T]`, that launches must keep constant for the barriers to be met by all
     /// lanes. What depends on other buffers counts as different.
-    constant: Vec<u32>,
+    constant_buffers: Vec<u32>,
 }
 
 #[cfg_attr(not(feature = "pass"), allow(dead_code))]
@@ -80,22 +80,22 @@ impl Uniformity {
 
     /// Buffers whose constancy barriers rely on.
     pub(super) fn constant_buffers(&self) -> &[u32] {
-        &self.constant
+        &self.constant_buffers
     }
 
     /// Whether a value is the same for all lanes that compute it together.
     pub(crate) fn value(&self, v: Value) -> bool {
-        !self.values.get(v.0 as usize).copied().unwrap_or(false)
+        !self.differing_values.get(v.0 as usize).copied().unwrap_or(false)
     }
 
     /// Whether a variable is the same for all lanes at all times.
     pub(crate) fn local(&self, id: LocalId) -> bool {
-        !self.locals.get(id.0 as usize).copied().unwrap_or(false)
+        !self.differing_locals.get(id.0 as usize).copied().unwrap_or(false)
     }
 
     /// Whether all lanes of a block come to this statement together.
     pub(crate) fn flow(&self, statement: usize) -> bool {
-        !self.flow.get(statement).copied().unwrap_or(false)
+        !self.parted_flow.get(statement).copied().unwrap_or(false)
     }
 }
 
@@ -147,14 +147,14 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
             .collect()
     };
     Uniformity {
-        values: taints(&analysis.values),
-        locals: taints(&analysis.locals),
-        flow: analysis
+        differing_values: taints(&analysis.values),
+        differing_locals: taints(&analysis.locals),
+        parted_flow: analysis
             .flow
             .iter()
             .map(|(why, buffers)| apart(*why, *buffers))
             .collect(),
-        constant,
+        constant_buffers: constant,
     }
 }
 

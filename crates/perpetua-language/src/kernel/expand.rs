@@ -13,3 +13,16 @@ pub use perpetua_syntax::Scalar;
 pub const fn refused() -> FunctionDef {
     FunctionDef::new(&[], |_| {})
 }
+
+/// That a type which is called like the primitive type `P` is `P`.
+#[diagnostic::on_unimplemented(
+    message = "a type is called `{P}` here and is `{Self}`",
+    label = "kernels take this name for Rust's own `{P}`",
+    note = "give the type a name that no primitive type has"
+)]
+pub trait IsPrimitive<P> {}
+
+impl<P> IsPrimitive<P> for P {}
+
+/// Compiles only where `T`, which is called like it, is `P`.
+pub const fn primitive<T: IsPrimitive<P>, P>() {}

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::error::Result;
 use crate::lifecycle::ActorState;
+use crate::lock::lock;
 use crate::message::Packet;
 use crate::runtime::engine::{ActorImage, Refusal};
-use crate::runtime::lock::lock;
 use crate::telemetry::ActorMetrics;
 
 /// An actor.

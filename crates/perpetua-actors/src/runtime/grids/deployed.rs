@@ -8,10 +8,10 @@ use super::cell::Cell;
 use super::queue::{Home, Queue, is_command};
 use crate::error::Result;
 use crate::grid::Grid;
+use crate::lock::lock;
 use crate::message::{ActorId, Header, Kind, PACKET_WORDS, PAYLOAD_WORDS, Packet};
 use crate::runtime::engine::ActorImage;
 use crate::runtime::group::Group;
-use crate::runtime::lock::lock;
 
 /// A launch on the device.
 pub(super) struct Deployed {

@@ -27,12 +27,12 @@ use super::arena::Memory;
 use super::engine::{ActorImage, Engine, Frozen, Refusal, look_after};
 use super::group::Group;
 use super::host::Host;
-use super::lock::{lock, read, write};
 use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
 use crate::grid::{Commons, Grid, GridOptions, Shape};
 use crate::kernels::layout::{COMMAND_BECOME, COMMAND_RESTART};
 use crate::lifecycle::ActorState;
+use crate::lock::{lock, read, write};
 use crate::message::{ActorId, Kind, Packet};
 use crate::telemetry::ActorMetrics;
 

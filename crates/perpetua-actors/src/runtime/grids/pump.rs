@@ -10,8 +10,8 @@ use crate::clock::HlcTimestamp;
 use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
 use crate::kernels::layout::{REASON_EXPIRED, REASON_FOREIGN, REASON_FULL, REASON_INACTIVE};
+use crate::lock::{lock, read};
 use crate::message::{ActorId, Kind, PACKET_WORDS, Packet};
-use crate::runtime::lock::{lock, read};
 
 /// Packets taken out of a home at once.
 const BATCH: usize = 64;

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use super::state::StateMemory;
 use crate::error::{ActorError, Result};
+use crate::lock::lock;
 use crate::message::{ActorId, Packet};
 use crate::runtime::group::Group;
-use crate::runtime::lock::lock;
 use crate::runtime::mailbox::Mailbox;
 use crate::runtime::vitals::Vitals;
 

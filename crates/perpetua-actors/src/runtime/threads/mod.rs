@@ -24,11 +24,11 @@ use super::Settings;
 use super::engine::{ActorImage, Engine, Frozen, Refusal};
 use super::group::Group;
 use super::host::Host;
-use super::lock::{lock, read, write};
 use super::mailbox::Push;
 use super::vitals::count;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
+use crate::lock::{lock, read, write};
 use crate::message::{ActorId, Packet};
 use crate::telemetry::ActorMetrics;
 

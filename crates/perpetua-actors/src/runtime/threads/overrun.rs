@@ -10,10 +10,10 @@ use super::Shared;
 use super::cell::Cell;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
+use crate::lock::{lock, write};
 use crate::message::Packet;
 use crate::runtime::arena::BlockId;
 use crate::runtime::group::Group;
-use crate::runtime::lock::{lock, write};
 use crate::runtime::vitals::count;
 
 /// How long [`Watch::join`] waits for handlers that run.

@@ -6,8 +6,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use crossbeam_queue::SegQueue;
 
+use crate::lock::lock;
 use crate::message::priority;
-use crate::runtime::lock::lock;
 
 /// Looks for work before sleeping: some ten microseconds.
 const SPINS: u32 = 300;

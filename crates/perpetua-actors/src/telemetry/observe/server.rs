@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use super::stream::{Listener, Stream};
 use super::wire::{self, Answer, Broken, Request};
 use super::{ObserveError, place, program};
+use crate::lock::lock;
 use crate::telemetry::{ProcessInfo, ProcessReport, SourceReport, readings};
 
 /// Connections at once: one thread each.
@@ -75,10 +76,6 @@ struct Open {
 }
 
 static OPEN: Mutex<Option<Open>> = Mutex::new(None);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Lets this process be looked at, under a name for people. Where it can be already, it keeps the name that it has.
 ///

@@ -1,5 +1,7 @@
 //! A block that machine code runs: the state that the code works on, and how its gangs are entered and meet.
 
+use std::sync::atomic::Ordering;
+
 use super::*;
 use crate::ir::DeviceOp;
 

@@ -7,18 +7,16 @@ mod serve;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use group::{Group, Host};
 
 use super::error::InterpError;
 use super::flatten;
-use super::launch::{Launch, LaunchConfig, Parallel, Printed, RaceMode};
+use super::launch::{Launch, LaunchConfig, Printed, RaceMode};
 use super::machine::{Turn, perform_access};
 use super::memory::{BufferRef, Cell};
 use super::program::{Code, Fill, Program, RegionKind};
-use super::turns::Outcome;
+use super::turns::Blocks;
 use crate::fault::Fault;
 use crate::interp::code::layout::*;
 use crate::interp::code::tree::{AccessKind, AtomicKind};
@@ -142,99 +140,53 @@ impl Installed {
 
     pub(super) fn launch(&self, config: &LaunchConfig<'_>) -> Result<(), InterpError> {
         let launch = Launch::new(&self.program, config)?;
-        let queue = Queue {
-            installed: self,
-            launch: &launch,
-            next: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
-            outcome: Mutex::default(),
-        };
-        match config.parallel {
-            Parallel::Off => queue.work(),
-            Parallel::Spread(spread) => {
-                spread(&|| queue.work());
-                // Nothing is left, or the pool never called.
-                queue.work();
-            }
-            Parallel::Threads(n) => std::thread::scope(|scope| {
-                for _ in 1..n.get().min(launch.groups.max(1) as usize) {
-                    let thread = std::thread::Builder::new().name("perpetua-interp".into());
-                    // A thread less is slower, and no error.
-                    if thread.spawn_scoped(scope, || queue.work()).is_err() {
-                        break;
-                    }
-                }
-                queue.work();
-            }),
-        }
-        let outcome = queue.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
-        outcome.into_result()
+        Blocks::of(&launch).run(config.parallel, |blocks| work(self, blocks))
     }
 }
 
-/// Blocks waiting to run, shared by all threads.
-struct Queue<'l> {
-    installed: &'l Installed,
-    launch: &'l Launch<'l>,
-    next: AtomicU64,
-    stop: AtomicBool,
-    outcome: Mutex<Outcome>,
-}
-
-impl Queue<'_> {
-    fn outcome(&self) -> std::sync::MutexGuard<'_, Outcome> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Runs blocks until none is left.
-    fn work(&self) {
-        let (launch, installed) = (self.launch, self.installed);
-        let (mut parked, mut spare) = (VecDeque::<Box<Group>>::new(), Vec::<Box<Group>>::new());
-        let mut most = usize::MAX;
-        let chunk = match installed.may_wait {
-            true => 1,
-            false => (launch.groups / 64).clamp(1, CHUNK),
-        };
-        let mut mine = 0..0;
-        while !self.stop.load(Ordering::Relaxed) {
-            if mine.is_empty() && parked.len() < most {
-                // Relaxed: only the number matters.
-                let first = self.next.fetch_add(chunk, Ordering::Relaxed);
-                mine = first.min(launch.groups)..first.saturating_add(chunk).min(launch.groups);
-            }
-            let mut group = match mine.next().filter(|_| parked.len() < most) {
-                Some(number) => {
-                    let mut group = spare.pop().unwrap_or_else(|| Group::new(installed, launch));
-                    group.start(installed, launch, number);
-                    group
-                }
-                None => match parked.pop_front() {
-                    Some(group) => group,
-                    None => break,
-                },
-            };
-            let turn = group.run(installed, launch);
-            if !matches!(turn, Ok(Turn::Paused | Turn::Napped))
-                && let Some((_, fault)) = group.fault.take()
-            {
-                self.outcome().add(group.number, fault);
-            }
-            match turn {
-                Ok(Turn::Done) => spare.push(group),
-                Ok(Turn::Paused | Turn::Napped) => {
-                    most = (PARKED_BYTES / group.bytes().max(1)).max(2);
-                    parked.push_back(group);
-                }
-                Err(error) => {
-                    self.outcome().fail(error);
-                    self.stop.store(true, Ordering::Relaxed);
-                }
-            }
+/// Runs blocks until none is left.
+fn work(installed: &Installed, blocks: &Blocks<'_>) {
+    let launch = blocks.launch;
+    let (mut parked, mut spare) = (VecDeque::<Box<Group>>::new(), Vec::<Box<Group>>::new());
+    let mut most = usize::MAX;
+    let chunk = match installed.may_wait {
+        true => 1,
+        false => (launch.groups / 64).clamp(1, CHUNK),
+    };
+    let mut mine = 0..0;
+    while !blocks.has_failed() {
+        if mine.is_empty() && parked.len() < most {
+            mine = blocks.take(chunk);
         }
-        for mut group in parked {
-            if let Some((_, fault)) = group.fault.take() {
-                self.outcome().add(group.number, fault);
+        let mut group = match (parked.len() < most).then(|| mine.next()).flatten() {
+            Some(number) => {
+                let mut group = spare.pop().unwrap_or_else(|| Group::new(installed, launch));
+                group.start(installed, launch, number);
+                group
             }
+            None => match parked.pop_front() {
+                Some(group) => group,
+                None => break,
+            },
+        };
+        let turn = group.run(installed, launch);
+        if !matches!(turn, Ok(Turn::Paused | Turn::Napped))
+            && let Some((_, fault)) = group.fault.take()
+        {
+            blocks.add(group.number, fault);
+        }
+        match turn {
+            Ok(Turn::Done) => spare.push(group),
+            Ok(Turn::Paused | Turn::Napped) => {
+                most = (PARKED_BYTES / group.bytes().max(1)).max(2);
+                parked.push_back(group);
+            }
+            Err(error) => blocks.fail(error),
+        }
+    }
+    for mut group in parked {
+        if let Some((_, fault)) = group.fault.take() {
+            blocks.add(group.number, fault);
         }
     }
 }
