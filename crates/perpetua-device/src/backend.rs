@@ -7,7 +7,8 @@
 //! values may be dropped in any order.
 //!
 //! **Order.** Work submitted to one stream runs in order of submission. Streams run independently, but for
-//! [`GpuStream::wait`]. Memory may be used on any stream as soon as it is allocated.
+//! [`GpuStream::wait`]. Memory may be used on any stream as soon as it is allocated, and as soon as
+//! [`GpuContext::initialise`] has given it its content.
 //!
 //! **Blocking.** Submission never waits for the device and needs no executor. Only what returns a future waits; such a
 //! future may be polled by any executor, is woken by the backend, and may be dropped at any time. Work is submitted by the call, not by
@@ -32,6 +33,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use crate::dim::LaunchConfig;
@@ -73,6 +75,25 @@ pub trait GpuBackend: MaybeSend + MaybeSync + 'static {
     }
 }
 
+/// What memory is to hold.
+#[derive(Clone, Copy, Debug)]
+pub enum Content<'a> {
+    /// These bytes, of which there are as many as the memory has.
+    Bytes(&'a [u8]),
+    /// A pattern of 1, 2, 4, 8 or 16 bytes, again and again.
+    Pattern(&'a [u8]),
+}
+
+impl Content<'_> {
+    /// Submits the copy or fill that makes `dst` hold it.
+    pub fn submit(&self, stream: &dyn GpuStream, dst: &DevicePtr) -> Result<()> {
+        match self {
+            Content::Bytes(bytes) => stream.copy_to_device(bytes, dst),
+            Content::Pattern(pattern) => stream.fill(dst, pattern),
+        }
+    }
+}
+
 /// An opened device.
 pub trait GpuContext: MaybeSend + MaybeSync + 'static {
     /// For the backend to find its own type again.
@@ -92,6 +113,10 @@ pub trait GpuContext: MaybeSend + MaybeSync + 'static {
     /// lacks are [`Error::Unsupported`]. Device memory that other work
     /// used before is handed out only so that that work's accesses come first.
     fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<DevicePtr>;
+
+    /// Gives memory that was just allocated, and that no work uses yet, its content. Work that is submitted afterwards comes behind
+    /// that, whatever its stream; no capture records it. Fails as the copy or fill does.
+    fn initialise(&self, dst: &DevicePtr, content: &Content<'_>) -> Result<()>;
 
     /// Takes `bytes` bytes at `address`, in kernels' address space, that `owner` owns, as device memory. No pool ever has them;
     /// `owner` is dropped when the last clone is gone and submitted work no longer uses them, by whatever thread finds
@@ -331,11 +356,11 @@ pub trait GpuStream: MaybeSend + MaybeSync + 'static {
     /// of faults only with a read-back reports what came with the last one.
     fn take_fault(&self) -> Result<()>;
 
-    /// From here on, records launches, copies and fills submitted to this stream instead of running them. Reading back,
-    /// synchronising and recording events while capturing are [`Error::InvalidState`].
+    /// From here on, records launches, copies and fills that this thread submits to this stream instead of running them. Reading back,
+    /// synchronising and recording events while capturing are [`Error::InvalidState`], and so is what other threads submit.
     fn begin_capture(&self) -> Result<()>;
 
-    /// Ends the capture. Bytes from the host are part of the graph; device memory is used where it lies, and kept alive.
+    /// Ends the capture, on the thread that began it. Bytes from the host are part of the graph; device memory is used where it lies, and kept alive.
     fn end_capture(&self) -> Result<Arc<dyn GpuGraph>>;
 
     /// Submits all work of a graph, as often as wanted, on any stream of its context.
@@ -386,6 +411,62 @@ pub fn check_owner(own: ContextId, other: ContextId, operation: &'static str, su
         operation,
         subject: subject.to_owned(),
     })
+}
+
+/// The error of a thread that submits to a stream, or ends its capture, while another thread captures.
+pub fn capture_of_another() -> Error {
+    Error::InvalidState {
+        operation: "submission to a stream",
+        cause: "another thread captures a graph of what it submits to this stream",
+        remedy: "end the capture first, or use another stream",
+    }
+}
+
+/// Work that a stream captures: one thread's, as [`GpuStream::begin_capture`] says. For backends whose streams keep it in a lock.
+pub struct Captured<W> {
+    thread: ThreadId,
+    work: Vec<W>,
+}
+
+impl<W> Default for Captured<W> {
+    /// Nothing yet, of the calling thread.
+    fn default() -> Captured<W> {
+        Captured {
+            thread: std::thread::current().id(),
+            work: Vec::new(),
+        }
+    }
+}
+
+impl<W> Captured<W> {
+    fn of_this_thread(&self) -> Result<()> {
+        match std::thread::current().id() == self.thread {
+            true => Ok(()),
+            false => Err(capture_of_another()),
+        }
+    }
+
+    /// Adds what the calling thread submits.
+    pub fn push(&mut self, work: W) -> Result<()> {
+        self.of_this_thread()?;
+        self.work.push(work);
+        Ok(())
+    }
+
+    /// Ends the capture that a stream has. Gives its work.
+    pub fn end(capture: &mut Option<Captured<W>>) -> Result<Vec<W>> {
+        if let Some(captured) = capture {
+            captured.of_this_thread()?;
+        }
+        capture
+            .take()
+            .map(|captured| captured.work)
+            .ok_or(Error::InvalidState {
+                operation: "end a capture",
+                cause: "the stream is not capturing",
+                remedy: "begin the capture first",
+            })
+    }
 }
 
 /// Checks that source and destination are equally long.

@@ -83,7 +83,7 @@ pub mod wgpu;
 pub mod conformance;
 
 pub use backend::{
-    CompiledKernel, GpuBackend, GpuContext, GpuEvent, GpuGraph, GpuStream, KernelFunction, Launch,
+    CompiledKernel, Content, GpuBackend, GpuContext, GpuEvent, GpuGraph, GpuStream, KernelFunction, Launch,
 };
 pub use buffer::Buffer;
 #[cfg(feature = "cpu")]

@@ -106,16 +106,8 @@ impl Stream {
 
     /// Sets every element of `buffer`.
     pub fn fill<T: GpuType>(&self, buffer: &Buffer<T>, value: T) -> Result<()> {
-        layout::with_bytes(&[value], |bytes| {
-            let uniform = bytes.iter().all(|b| Some(b) == bytes.first());
-            match bytes.len() {
-                0 => Ok(()),
-                _ if uniform => self.inner.fill(buffer.ptr(), &bytes[..1]),
-                1 | 2 | 4 | 8 | 16 => self.inner.fill(buffer.ptr(), bytes),
-                _ => self
-                    .inner
-                    .copy_to_device(&bytes.repeat(buffer.len()), buffer.ptr()),
-            }
+        layout::with_repeated(value, buffer.len(), |content| {
+            content.map_or(Ok(()), |content| content.submit(&*self.inner, buffer.ptr()))
         })
     }
 
@@ -149,10 +141,22 @@ impl Stream {
         self.inner.synchronize()
     }
 
-    /// Captures what `work` submits to this stream, without running it.
+    /// Captures what `work` submits to this stream on the calling thread, without running it. What other threads submit to this stream
+    /// meanwhile is an error of theirs.
     pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
+        /// Ends a capture whose work panicked: the stream is of use afterwards.
+        struct Capturing<'a>(Option<&'a dyn GpuStream>);
+        impl Drop for Capturing<'_> {
+            fn drop(&mut self) {
+                if let Some(stream) = self.0.take() {
+                    let _ = stream.end_capture();
+                }
+            }
+        }
         self.inner.begin_capture()?;
+        let mut capturing = Capturing(Some(&*self.inner));
         let done = work(self);
+        capturing.0 = None;
         let graph = self.inner.end_capture();
         done?;
         Ok(Graph(graph?))

@@ -29,6 +29,7 @@ pub(super) fn cells() -> Vec<Cell> {
         Cell::new("memory/parts of parts", parts),
         Cell::new("memory/casts", casts),
         Cell::new("memory/zeros and full", zeros_and_full),
+        Cell::new("memory/new memory has its content on every stream", new_memory),
         Cell::new("memory/many reads in flight", reads_in_flight),
         Cell::new("memory/drops in flight", drops_in_flight),
         Cell::new("memory/many small buffers", small_buffers),
@@ -411,6 +412,60 @@ fn threads(device: &Device) -> Check {
                 .unwrap_or_else(|_| Err(Failure("a thread panicked".into())))
         })
     })
+}
+
+/// What is made while the default stream is busy, or captures, has its content for a stream that waits for nothing.
+fn new_memory(device: &Device) -> Check {
+    const LEN: usize = 20_000;
+    let device = super::open_again(device)?;
+    let (default, other) = (device.default_stream(), device.create_stream()?);
+    let busy = device.alloc::<u32>(16 << 20)?;
+    let values: Vec<u32> = (0..LEN as u32).collect();
+    let make = || {
+        Ok::<_, Error>((
+            device.alloc::<bool>(LEN)?,
+            device.zeros::<u32>(LEN)?,
+            device.full(LEN, 7u64)?,
+            device.full(LEN, [1u32, 2, 3])?,
+            device.upload(&values)?,
+        ))
+    };
+    let mut kept = Vec::new();
+    for captures in [false, true] {
+        for _ in 0..3 {
+            // The pool gives memory next that holds other bytes, which are no `bool`s.
+            let used = [1, 4, 8, 12, 4].map(|size| device.full(LEN * size, 0xeeu8));
+            used.into_iter().try_for_each(|used| used.map(drop))?;
+            device.synchronize()?;
+            (0..12).try_for_each(|i| busy.fill(i))?;
+            let made = match captures {
+                false => make()?,
+                true => {
+                    let mut made = None;
+                    let graph = default.capture(|_| {
+                        made = Some(make()?);
+                        Ok(())
+                    })?;
+                    same("captured", graph.node_count(), 0)?;
+                    made.ok_or_else(|| Failure("nothing was captured".into()))?
+                }
+            };
+            let (flags, zeros, sevens, wide, uploaded) = &made;
+            same_all("alloc of bool", &other.read(flags)?, &[false; LEN])?;
+            same_all("zeros", &other.read(zeros)?, &[0; LEN])?;
+            same_all("full", &other.read(sevens)?, &[7; LEN])?;
+            same_all("full of 12 bytes", &other.read(wide)?, &[[1, 2, 3]; LEN])?;
+            same_all("upload", &other.read(uploaded)?, &values)?;
+            // And nothing comes behind what the other stream does next.
+            other.fill(zeros, 9)?;
+            kept.push(made);
+        }
+    }
+    device.synchronize()?;
+    for (_, zeros, ..) in &kept {
+        same_all("written by the other stream", &zeros.read()?, &[9; LEN])?;
+    }
+    Ok(())
 }
 
 /// Tells by its last clone that the owner was dropped.

@@ -10,7 +10,7 @@ use super::device::Shared;
 use super::stream::Queue;
 use crate::backend::{GpuEvent, check_owner};
 use crate::error::{Error, Result};
-use crate::future::BoxFuture;
+use crate::future::{BoxFuture, wake_all};
 use crate::ptr::ContextId;
 
 // Browsers' `Instant` does not work on wasm32-unknown-unknown.
@@ -57,7 +57,7 @@ impl Mark {
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
         self.changed.notify_all();
-        wakers.into_iter().for_each(Waker::wake);
+        wake_all(wakers);
     }
 
     pub(super) fn is_reached(&self) -> bool {
