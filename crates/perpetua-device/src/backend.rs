@@ -7,7 +7,8 @@
 //! values may be dropped in any order.
 //!
 //! **Order.** Work submitted to one stream runs in order of submission. Streams run independently, but for
-//! [`GpuStream::wait`]. Memory may be used on any stream as soon as it is allocated.
+//! [`GpuStream::wait`]. Memory may be used on any stream as soon as it is allocated, and as soon as
+//! [`GpuContext::initialise`] has given it its content.
 //!
 //! **Blocking.** Submission never waits for the device and needs no executor. Only what returns a future waits; such a
 //! future may be polled by any executor, is woken by the backend, and may be dropped at any time. Work is submitted by the call, not by
@@ -34,6 +35,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::captured::{Captured, capture_of_another};
 use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::future::{BoxFuture, MaybeSend, MaybeSync, ready};
@@ -73,6 +75,25 @@ pub trait GpuBackend: MaybeSend + MaybeSync + 'static {
     }
 }
 
+/// What memory is to hold.
+#[derive(Clone, Copy, Debug)]
+pub enum Content<'a> {
+    /// These bytes, of which there are as many as the memory has.
+    Bytes(&'a [u8]),
+    /// A pattern of 1, 2, 4, 8 or 16 bytes, again and again.
+    Pattern(&'a [u8]),
+}
+
+impl Content<'_> {
+    /// Submits the copy or fill that makes `dst` hold it.
+    pub fn submit(&self, stream: &dyn GpuStream, dst: &DevicePtr) -> Result<()> {
+        match self {
+            Content::Bytes(bytes) => stream.copy_to_device(bytes, dst),
+            Content::Pattern(pattern) => stream.fill(dst, pattern),
+        }
+    }
+}
+
 /// An opened device.
 pub trait GpuContext: MaybeSend + MaybeSync + 'static {
     /// For the backend to find its own type again.
@@ -92,6 +113,10 @@ pub trait GpuContext: MaybeSend + MaybeSync + 'static {
     /// lacks are [`Error::Unsupported`]. Device memory that other work
     /// used before is handed out only so that that work's accesses come first.
     fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<DevicePtr>;
+
+    /// Gives memory that was just allocated, and that no work uses yet, its content. Work that is submitted afterwards comes behind
+    /// that, whatever its stream; no capture records it. Fails as the copy or fill does.
+    fn initialise(&self, dst: &DevicePtr, content: &Content<'_>) -> Result<()>;
 
     /// Takes `bytes` bytes at `address`, in kernels' address space, that `owner` owns, as device memory. No pool ever has them;
     /// `owner` is dropped when the last clone is gone and submitted work no longer uses them, by whatever thread finds
@@ -331,11 +356,11 @@ pub trait GpuStream: MaybeSend + MaybeSync + 'static {
     /// of faults only with a read-back reports what came with the last one.
     fn take_fault(&self) -> Result<()>;
 
-    /// From here on, records launches, copies and fills submitted to this stream instead of running them. Reading back,
-    /// synchronising and recording events while capturing are [`Error::InvalidState`].
+    /// From here on, records launches, copies and fills that this thread submits to this stream instead of running them. Reading back,
+    /// synchronising and recording events while capturing are [`Error::InvalidState`], and so is what other threads submit.
     fn begin_capture(&self) -> Result<()>;
 
-    /// Ends the capture. Bytes from the host are part of the graph; device memory is used where it lies, and kept alive.
+    /// Ends the capture, on the thread that began it. Bytes from the host are part of the graph; device memory is used where it lies, and kept alive.
     fn end_capture(&self) -> Result<Arc<dyn GpuGraph>>;
 
     /// Submits all work of a graph, as often as wanted, on any stream of its context.

@@ -9,7 +9,7 @@ use perpetua_ir::ir::Kernel as IrKernel;
 use perpetua_ir::ir::text::ParseError;
 use perpetua_ir::verify::{Verified, verify};
 
-use crate::backend::{GpuContext, failed};
+use crate::backend::{Content, GpuContext, failed};
 use crate::buffer::Buffer;
 use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
@@ -148,47 +148,42 @@ impl Device {
         self.0.context.allocate(bytes, kind)
     }
 
-    // Fills new memory with zeros, at once handed to the driver: other streams' work may follow.
-    fn fill_first(&self, ptr: &DevicePtr) -> Result<()> {
-        let stream = self.context().default_stream();
-        stream.fill(ptr, &[0])?;
-        stream.flush()
+    // A buffer whose content is `content`, for all work that follows; or unspecified.
+    fn buffer<T: GpuType>(&self, len: usize, content: Option<Content<'_>>) -> Result<Buffer<T>> {
+        let ptr = self.allocate::<T>(len, MemoryKind::Device)?;
+        if let Some(content) = content {
+            self.0.context.initialise(&ptr, &content)?;
+        }
+        Ok(Buffer::from_ptr(ptr, len, self.clone()))
     }
 
     /// A buffer of `len` elements. Its content is unspecified; for types that have invalid bit patterns (`bool`, enums) it is
     /// zeros, and an error where that is no value.
     pub fn alloc<T: GpuType>(&self, len: usize) -> Result<Buffer<T>> {
-        let buffer = Buffer::from_ptr(self.allocate::<T>(len, MemoryKind::Device)?, len, self.clone());
-        if !T::describe().any_bits() {
-            layout::check_values::<T>(&vec![0; size_of::<T>()])?;
-            self.fill_first(buffer.ptr())?;
+        match T::describe().any_bits() {
+            true => self.buffer(len, None),
+            false => self.zeros(len),
         }
-        Ok(buffer)
     }
 
-    /// A buffer of `len` elements whose bytes are all zero. The default stream fills it, as it does in [`Device::full`] and
-    /// [`Device::upload`]: while that stream is busy, work of another stream must wait for an event of it.
+    /// A buffer of `len` elements whose bytes are all zero. As for [`Device::full`] and [`Device::upload`], all work that is submitted
+    /// afterwards sees that, whatever its stream. Where streams run beside each other on the device, the default stream fills the
+    /// buffer, and others that use it wait for that, but not for the default stream's later work. It is never part of a graph.
     pub fn zeros<T: GpuType>(&self, len: usize) -> Result<Buffer<T>> {
         layout::check_values::<T>(&vec![0; size_of::<T>()])?;
-        let buffer = Buffer::from_ptr(self.allocate::<T>(len, MemoryKind::Device)?, len, self.clone());
-        self.fill_first(buffer.ptr())?;
-        Ok(buffer)
+        self.buffer(len, Some(Content::Pattern(&[0])))
     }
 
     /// A buffer of `len` elements equal to `value`.
     pub fn full<T: GpuType>(&self, len: usize, value: T) -> Result<Buffer<T>> {
-        let buffer = Buffer::from_ptr(self.allocate::<T>(len, MemoryKind::Device)?, len, self.clone());
-        buffer.fill(value)?;
-        self.context().default_stream().flush()?;
-        Ok(buffer)
+        layout::with_repeated(value, len, |content| self.buffer(len, content))
     }
 
     /// A buffer that holds a copy of `values`.
     pub fn upload<T: GpuType>(&self, values: &[T]) -> Result<Buffer<T>> {
-        let len = values.len();
-        let buffer = Buffer::from_ptr(self.allocate::<T>(len, MemoryKind::Device)?, len, self.clone());
-        buffer.write(values)?;
-        Ok(buffer)
+        layout::with_bytes(values, |bytes| {
+            self.buffer(values.len(), Some(Content::Bytes(bytes)))
+        })
     }
 
     /// Compiles a source, or finds it among those compiled on this device before. IR without fault checks is

@@ -5,7 +5,9 @@
 //! `Send` and `Sync` everywhere else. Must not know any backend.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::task::Waker;
 
 #[cfg(any(not(target_arch = "wasm32"), feature = "wasm-send"))]
 mod bounds {
@@ -38,11 +40,19 @@ pub fn ready<'a, T: MaybeSend + 'a>(value: T) -> BoxFuture<'a, T> {
     Box::pin(std::future::ready(value))
 }
 
+/// Wakes them all. An executor may do anything when woken: so not under a lock; and one that panics (the panic's hook has told of
+/// it) takes neither the others' turn nor the calling thread with it.
+pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
+    for waker in wakers {
+        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    }
+}
+
 /// Runs a future to its end on the calling thread, which sleeps while the future waits.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     use std::sync::Arc;
-    use std::task::{Context, Poll, Wake, Waker};
+    use std::task::{Context, Poll, Wake};
 
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {

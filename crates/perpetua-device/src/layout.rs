@@ -6,6 +6,7 @@ use std::mem::{MaybeUninit, size_of};
 use perpetua_ir::front::rust::{GpuType, TypeDesc};
 use perpetua_ir::ir::{Scalar, Type};
 
+use crate::backend::Content;
 use crate::error::{Error, Result};
 
 /// A scalar inside a value: its type, and its offset in bytes.
@@ -78,6 +79,23 @@ pub fn has_padding<T: GpuType>() -> bool {
     }
     let scalars: usize = leaves(&desc).iter().map(|l| l.scalar.size() as usize).sum();
     scalars != size_of::<T>()
+}
+
+/// What `len` elements equal to `value` are in memory, given to `use_content`; `None` where they have no bytes.
+pub fn with_repeated<T: GpuType, R>(
+    value: T,
+    len: usize,
+    use_content: impl FnOnce(Option<Content<'_>>) -> R,
+) -> R {
+    with_bytes(&[value], |bytes| {
+        let is_uniform = bytes.iter().all(|b| Some(b) == bytes.first());
+        match bytes.len() {
+            0 => use_content(None),
+            _ if is_uniform => use_content(Some(Content::Pattern(&bytes[..1]))),
+            1 | 2 | 4 | 8 | 16 => use_content(Some(Content::Pattern(bytes))),
+            _ => use_content(Some(Content::Bytes(&bytes.repeat(len)))),
+        }
+    })
 }
 
 /// The bytes of `values`, padding as zeros, given to `use_bytes`. Types without padding are not copied.

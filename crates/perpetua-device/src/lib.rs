@@ -63,6 +63,7 @@ mod lru;
 
 pub mod backend;
 pub mod cache;
+mod captured;
 pub mod fault;
 pub mod future;
 pub mod gate;
@@ -85,7 +86,7 @@ pub mod wgpu;
 pub mod conformance;
 
 pub use backend::{
-    CompiledKernel, GpuBackend, GpuContext, GpuEvent, GpuGraph, GpuStream, KernelFunction, Launch,
+    CompiledKernel, Content, GpuBackend, GpuContext, GpuEvent, GpuGraph, GpuStream, KernelFunction, Launch,
 };
 pub use buffer::Buffer;
 #[cfg(feature = "cpu")]

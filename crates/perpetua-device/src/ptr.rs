@@ -189,10 +189,15 @@ impl DevicePtr {
     /// Where the two begin, counted from one place; `None` where they lie in different memory. Two allocations may be one
     /// memory that was adopted twice: then their addresses tell.
     fn places(&self, other: &DevicePtr) -> Option<(u64, u64)> {
-        if Arc::ptr_eq(&self.memory, &other.memory) || self.memory.is_same(&*other.memory) {
-            return Some((self.offset, other.offset));
+        if !Arc::ptr_eq(&self.memory, &other.memory) {
+            if let (Some(own), Some(others)) = (self.address(), other.address()) {
+                return Some((own, others));
+            }
+            if !self.memory.is_same(&*other.memory) {
+                return None;
+            }
         }
-        self.address().zip(other.address())
+        Some((self.offset, other.offset))
     }
 
     /// Whether nobody else holds the allocation: no clone, no sub-buffer, no submitted copy.

@@ -346,7 +346,7 @@ impl Signature {
             }
             if let KernelArg::Buffer(b) = arg {
                 self.check_memory(i, param, b, expected.align())?;
-                if b.ptr.kind() == MemoryKind::Mapped && self.constant.iter().any(|c| *c as usize == i) {
+                if self.constant.iter().any(|c| *c as usize == i) && b.ptr.kind() == MemoryKind::Mapped {
                     return Err(Error::ArgumentMismatch {
                         kernel: self.name.clone(),
                         index: i,

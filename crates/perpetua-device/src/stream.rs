@@ -106,16 +106,8 @@ impl Stream {
 
     /// Sets every element of `buffer`.
     pub fn fill<T: GpuType>(&self, buffer: &Buffer<T>, value: T) -> Result<()> {
-        layout::with_bytes(&[value], |bytes| {
-            let uniform = bytes.iter().all(|b| Some(b) == bytes.first());
-            match bytes.len() {
-                0 => Ok(()),
-                _ if uniform => self.inner.fill(buffer.ptr(), &bytes[..1]),
-                1 | 2 | 4 | 8 | 16 => self.inner.fill(buffer.ptr(), bytes),
-                _ => self
-                    .inner
-                    .copy_to_device(&bytes.repeat(buffer.len()), buffer.ptr()),
-            }
+        layout::with_repeated(value, buffer.len(), |content| {
+            content.map_or(Ok(()), |content| content.submit(&*self.inner, buffer.ptr()))
         })
     }
 
@@ -163,7 +155,8 @@ impl Stream {
         self.inner.synchronize()
     }
 
-    /// Captures what `work` submits to this stream, without running it. Only what goes to *this* stream: [`Buffer`](crate::Buffer)'s
+    /// Captures what `work` submits to this stream on the calling thread, without running it; what other threads submit to it
+    /// meanwhile is an error of theirs. Only what goes to *this* stream: [`Buffer`](crate::Buffer)'s
     /// methods and [`Device::launch`](crate::Device::launch) use the default stream and run at once. Reading results, waiting and
     /// recording events are errors meanwhile.
     ///
@@ -180,8 +173,19 @@ impl Stream {
     /// # }
     /// ```
     pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
+        /// Ends a capture whose work panicked: the stream is of use afterwards.
+        struct Capturing<'a>(Option<&'a dyn GpuStream>);
+        impl Drop for Capturing<'_> {
+            fn drop(&mut self) {
+                if let Some(stream) = self.0.take() {
+                    let _ = stream.end_capture();
+                }
+            }
+        }
         self.inner.begin_capture()?;
+        let mut capturing = Capturing(Some(&*self.inner));
         let done = work(self);
+        capturing.0 = None;
         let graph = self.inner.end_capture();
         done?;
         Ok(Graph(graph?))

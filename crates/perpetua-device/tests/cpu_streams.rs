@@ -2,9 +2,11 @@
 #![cfg(feature = "cpu")]
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake, Waker};
+use std::thread;
 use std::time::Duration;
 
 use perpetua_device::future::block_on;
@@ -376,4 +378,99 @@ kernel until(y: buffer<u32, read_write>) {
             Ok(())
         })
     })
+}
+
+// Panics when it is woken, and counts.
+struct Planted(AtomicUsize);
+
+impl Wake for Planted {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        planted();
+    }
+}
+
+#[test]
+fn a_waker_that_panics_takes_nobody_with_it() -> Result<()> {
+    static GATE: AtomicBool = AtomicBool::new(false);
+    fn gate() {
+        // Relaxed: the flag carries nothing.
+        while !GATE.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+    }
+    fn gated(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
+        after(gate, launch, args)
+    }
+    within_a_minute(|| {
+        let device = Device::new(BackendKind::Cpu, 0)?;
+        let (gated, step) = (compile(&device, gated)?, compile(&device, step)?);
+        let x = device.zeros::<u32>(LARGE)?;
+        let stream = device.create_stream()?;
+        stream.launch(&gated, LaunchConfig::linear(LARGE, 64), args![&x])?;
+        let event = stream.record()?;
+        let planted = Arc::new(Planted(AtomicUsize::new(0)));
+        let (waker, ours) = (Waker::from(Arc::clone(&planted)), thread::current());
+        let mut bad = [stream.synchronize_async(), event.synchronize_async()];
+        for future in &mut bad {
+            assert!(
+                future
+                    .as_mut()
+                    .poll(&mut Context::from_waker(&waker))
+                    .is_pending()
+            );
+        }
+        // Behind those whose waker panics.
+        let mut good = [stream.synchronize_async(), event.synchronize_async()];
+        let unpark = Waker::from(Arc::new(Unpark(ours)));
+        for future in &mut good {
+            assert!(
+                future
+                    .as_mut()
+                    .poll(&mut Context::from_waker(&unpark))
+                    .is_pending()
+            );
+        }
+        GATE.store(true, Ordering::Relaxed);
+        for future in &mut good {
+            while future
+                .as_mut()
+                .poll(&mut Context::from_waker(&unpark))
+                .is_pending()
+            {
+                thread::park();
+            }
+        }
+        assert!(planted.0.load(Ordering::SeqCst) > 0);
+        // The stream's thread is there, and no error was made up.
+        stream.launch(&step, LaunchConfig::linear(LARGE, 64), args![&x])?;
+        assert_eq!(block_on(stream.read_async(&x))?, vec![2; LARGE]);
+        Ok(())
+    })
+}
+
+struct Unpark(thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[test]
+fn a_capture_that_panics_ends() -> Result<()> {
+    let device = Device::new(BackendKind::Cpu, 0)?;
+    let stream = device.create_stream()?;
+    let x = device.zeros::<u32>(SMALL)?;
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        stream.capture(|stream| {
+            stream.fill(&x, 1)?;
+            planted();
+            Ok(())
+        })
+    }));
+    assert!(caught.is_err());
+    stream.fill(&x, 2)?;
+    assert_eq!(stream.read(&x)?, [2; SMALL]);
+    Ok(())
 }

@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::future::block_on;
 
 use crate::ptr::MemoryKind;
-use std::sync::Arc;
 
 const SIZES: [usize; 12] = [1, 2, 3, 4, 5, 7, 255, 256, 257, 4097, 65_537, (1 << 20) + 3];
 const OFFSETS: [usize; 6] = [0, 1, 3, 4, 17, 256];
@@ -29,6 +28,7 @@ pub(super) fn cells() -> Vec<Cell> {
         Cell::new("memory/parts of parts", parts),
         Cell::new("memory/casts", casts),
         Cell::new("memory/zeros and full", zeros_and_full),
+        Cell::new("memory/new memory has its content on every stream", new_memory),
         Cell::new("memory/many reads in flight", reads_in_flight),
         Cell::new("memory/drops in flight", drops_in_flight),
         Cell::new("memory/many small buffers", small_buffers),
@@ -37,8 +37,6 @@ pub(super) fn cells() -> Vec<Cell> {
         Cell::new("memory/pinned buffers", pinned),
         Cell::new("memory/mapped buffers", mapped).needs(Need::MappedMemory),
         Cell::new("memory/several threads", threads),
-        Cell::new("memory/adopted memory", adopted),
-        Cell::new("memory/errors of adoption", adoption_errors),
     ]
 }
 
@@ -413,84 +411,56 @@ fn threads(device: &Device) -> Check {
     })
 }
 
-/// Tells by its last clone that the owner was dropped.
-type Flag = Arc<()>;
-
-/// Buffers of ours stand for memory of somebody else's, where they have addresses.
-fn adopted(device: &Device) -> Check {
+/// What is made while the default stream is busy, or captures, has its content for a stream that waits for nothing.
+fn new_memory(device: &Device) -> Check {
+    const LEN: usize = 20_000;
     let device = super::open_again(device)?;
-    let theirs = device.upload(&(0..1000u32).collect::<Vec<_>>())?;
-    device.synchronize()?;
-    let Some(address) = theirs.ptr().address() else {
-        // SAFETY: nothing is adopted where there are no addresses.
-        let refused = unsafe { device.adopt::<u32>(1 << 20, 10, ()) };
-        return fails("adopted by an address", refused, |e| {
-            matches!(e, Error::Unsupported { .. })
-        });
+    let (default, other) = (device.default_stream(), device.create_stream()?);
+    let busy = device.alloc::<u32>(16 << 20)?;
+    let values: Vec<u32> = (0..LEN as u32).collect();
+    let make = || {
+        Ok::<_, Error>((
+            device.alloc::<bool>(LEN)?,
+            device.zeros::<u32>(LEN)?,
+            device.full(LEN, 7u64)?,
+            device.full(LEN, [1u32, 2, 3])?,
+            device.upload(&values)?,
+        ))
     };
-    let (held, flag) = (Arc::strong_count, Flag::default());
-    let before = device.pool_stats(MemoryKind::Device);
-    // SAFETY: the owner keeps the buffer, whose elements from 100 on these are; nobody uses it meanwhile.
-    let ours = unsafe { device.adopt::<u32>(address + 400, 900, (theirs, Flag::clone(&flag)))? };
-    same(
-        "its pool is not asked",
-        device.pool_stats(MemoryKind::Device),
-        before,
-    )?;
-    same("its address", ours.ptr().address(), Some(address + 400))?;
-    same_all("adopted", &ours.read()?, &(100..1000).collect::<Vec<_>>())?;
-    let (part, copy) = (ours.slice(7..107)?, device.alloc::<u32>(100)?);
-    part.fill(3)?;
-    copy.copy_from(&part)?;
-    // SAFETY: as above; `ours` keeps the memory.
-    let again = unsafe { device.adopt::<u32>(address + 404, 900, ours.clone())? };
-    fails(
-        "overlapping, by another way",
-        again.slice(..100)?.copy_from(&ours.slice(..100)?),
-        |e| matches!(e, Error::InvalidState { .. }),
-    )?;
-    drop((ours, again));
-    same_all("copied", &copy.read()?, &[3; 100])?;
-    same("a part keeps the owner", held(&flag), 2)?;
-    let graph = device.create_stream()?.capture(|stream| stream.fill(&part, 8))?;
-    drop(part);
-    same("a graph keeps the owner", held(&flag), 2)?;
-    device.default_stream().launch_graph(&graph)?;
-    drop(graph);
+    let mut kept = Vec::new();
+    for captures in [false, true] {
+        for _ in 0..3 {
+            // The pool gives memory next that holds other bytes, which are no `bool`s.
+            let used = [1, 4, 8, 12, 4].map(|size| device.full(LEN * size, 0xeeu8));
+            used.into_iter().try_for_each(|used| used.map(drop))?;
+            device.synchronize()?;
+            (0..12).try_for_each(|i| busy.fill(i))?;
+            let made = match captures {
+                false => make()?,
+                true => {
+                    let mut made = None;
+                    let graph = default.capture(|_| {
+                        made = Some(make()?);
+                        Ok(())
+                    })?;
+                    same("captured", graph.node_count(), 0)?;
+                    made.ok_or_else(|| Failure("nothing was captured".into()))?
+                }
+            };
+            let (flags, zeros, sevens, wide, uploaded) = &made;
+            same_all("alloc of bool", &other.read(flags)?, &[false; LEN])?;
+            same_all("zeros", &other.read(zeros)?, &[0; LEN])?;
+            same_all("full", &other.read(sevens)?, &[7; LEN])?;
+            same_all("full of 12 bytes", &other.read(wide)?, &[[1, 2, 3]; LEN])?;
+            same_all("upload", &other.read(uploaded)?, &values)?;
+            // And nothing comes behind what the other stream does next.
+            other.fill(zeros, 9)?;
+            kept.push(made);
+        }
+    }
     device.synchronize()?;
-    drop(copy);
-    // What holds memory for submitted work lets go of it when that is waited for.
-    device.default_stream().record()?.synchronize()?;
-    device.synchronize()?;
-    same("nobody keeps the owner", held(&flag), 1)?;
-    let after = device.pool_stats(MemoryKind::Device);
-    same("the owner has given back", after.in_use, 0)
-}
-
-fn adoption_errors(device: &Device) -> Check {
-    let theirs = device.upload(&[1u32, 2, 3, 4])?;
-    let address = theirs.ptr().address().unwrap_or(1 << 20);
-    let flag = Flag::default();
-    let adopt = |address: u64, len: usize| {
-        // SAFETY: each of these fails, so nothing is adopted.
-        let refused = unsafe { device.adopt::<u32>(address, len, Flag::clone(&flag)) };
-        refused.map(drop)
-    };
-    fails("a null address", adopt(0, 4), |e| {
-        matches!(e, Error::InvalidState { .. })
-    })?;
-    fails("beyond the address space", adopt(u64::MAX - 3, 4), |e| {
-        matches!(e, Error::InvalidState { .. })
-    })?;
-    fails("an odd address", adopt(address + 2, 1), |e| {
-        matches!(e, Error::AddressAlignment { needed: 4, .. })
-    })?;
-    fails("too many bytes", adopt(address, usize::MAX), |e| {
-        matches!(e, Error::Limit { .. })
-    })?;
-    same("owners are dropped on errors", Arc::strong_count(&flag), 1)?;
-    // SAFETY: nothing lies there.
-    let empty = unsafe { device.adopt::<u32>(0, 0, Flag::clone(&flag))? };
-    same_all("nothing at the null address", &empty.read()?, &[])?;
-    same("of nothing, too", Arc::strong_count(&flag), 1)
+    for (_, zeros, ..) in &kept {
+        same_all("written by the other stream", &zeros.read()?, &[9; LEN])?;
+    }
+    Ok(())
 }

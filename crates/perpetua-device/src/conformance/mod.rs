@@ -12,6 +12,7 @@
 //! # Ok::<(), perpetua_device::Error>(())
 //! ```
 
+mod adoption;
 mod compile;
 mod control;
 mod errors;
@@ -148,6 +149,7 @@ impl Cell {
 pub fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     cells.extend(memory::cells());
+    cells.extend(adoption::cells());
     cells.extend(streams::cells());
     cells.extend(errors::cells());
     cells.extend(unchecked::cells());

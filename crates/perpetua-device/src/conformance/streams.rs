@@ -1,7 +1,9 @@
 //! Cells of streams: order, events, time, graphs.
 
 use super::{Cell, Check, Failure, Need, fails, pattern, same, same_all};
+use crate::args;
 use crate::device::Device;
+use crate::dim::LaunchConfig;
 use crate::error::Error;
 use crate::future::block_on;
 use crate::stream::Event;
@@ -19,6 +21,7 @@ pub(super) fn cells() -> Vec<Cell> {
         Cell::new("graphs/replay", replay),
         Cell::new("graphs/keep memory alive", keeps_alive),
         Cell::new("graphs/misuse", misuse),
+        Cell::new("graphs/a capture is one thread's", one_threads),
     ]
 }
 
@@ -286,4 +289,69 @@ fn misuse(device: &Device) -> Check {
     same("nodes", captured.node_count(), 0)?;
     stream.fill(&buffer, 1)?;
     same("the stream works on", stream.read(&buffer)?, vec![1; 10])
+}
+
+fn one_threads(device: &Device) -> Check {
+    let stream = device.create_stream()?;
+    let (a, b) = (device.zeros::<u8>(1000)?, device.zeros::<u8>(1000)?);
+    let is_state = |e: &Error| matches!(e, Error::InvalidState { .. });
+    let mut refused = Ok(());
+    let graph = stream.capture(|s| {
+        s.fill(&a, 1)?;
+        refused = std::thread::scope(|scope| {
+            let other = scope.spawn(|| -> Check {
+                fails("another thread's fill", s.fill(&a, 2), is_state)?;
+                fails("another thread's write", s.write(&a, &[3; 1000]), is_state)?;
+                fails("another thread's copy", s.copy(&a, &b), is_state)?;
+                fails("another thread's end", s.inner().end_capture(), is_state)
+            });
+            let panicked = |_| Err(Failure("a thread panicked".into()));
+            other.join().unwrap_or_else(panicked)
+        });
+        s.copy(&a, &b)
+    })?;
+    refused?;
+    same("nodes", graph.node_count(), 2)?;
+    stream.launch_graph(&graph)?;
+    same_all("replayed", &stream.read(&b)?, &[1; 1000])?;
+    // While one thread captures, again and again, another's work is run or refused, never captured.
+    let (launched, ended) = (
+        &std::sync::atomic::AtomicU32::new(0),
+        &std::sync::atomic::AtomicBool::new(false),
+    );
+    // Relaxed: the scope's end orders what is read afterwards.
+    let order = std::sync::atomic::Ordering::Relaxed;
+    let counter = device.zeros::<u32>(1)?;
+    let count = match Need::Compute.missing(device) {
+        None => Some(super::kernels::count(device)?),
+        Some(_) => None,
+    };
+    let graphs = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(order) {
+                let submitted = match &count {
+                    Some(count) => stream.launch(count, LaunchConfig::new(1, 1), args![&counter]),
+                    None => stream.fill(&a, 4),
+                };
+                if submitted.is_ok() {
+                    launched.fetch_add(1, order);
+                }
+            }
+        });
+        let graphs = (0..200).map(|_| stream.capture(|s| (0..3).try_for_each(|_| s.fill(&b, 5))));
+        let graphs: Result<Vec<_>, Error> = graphs.collect();
+        ended.store(true, order);
+        graphs
+    })?;
+    for graph in &graphs {
+        same("nodes of each capture", graph.node_count(), 3)?;
+    }
+    if count.is_some() {
+        same(
+            "what was not refused has run",
+            stream.read(&counter)?,
+            vec![launched.load(order)],
+        )?;
+    }
+    Ok(())
 }

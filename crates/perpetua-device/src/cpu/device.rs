@@ -9,11 +9,11 @@ use perpetua_ir::back::Capability;
 use super::claims::Claims;
 use super::stream::{CpuStream, Queue};
 use super::{compile, simd, threads};
-use crate::backend::{CompiledKernel, GpuBackend, GpuContext, GpuStream};
+use crate::backend::{CompiledKernel, Content, GpuBackend, GpuContext, GpuStream};
 use crate::error::{Error, Result};
 use crate::future::{BoxFuture, ready};
 use crate::gate::Gate;
-use crate::host::{self, HostPools};
+use crate::host::{self, HostPools, Transfer};
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
 use crate::ptr::{ContextId, DevicePtr, MemoryKind, Owner, PoolStats};
 use crate::source::{CompileOptions, KernelSource};
@@ -242,6 +242,12 @@ impl GpuContext for CpuContext {
     fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<DevicePtr> {
         self.shared.alive()?;
         self.pools.of(kind).allocate(bytes)
+    }
+
+    fn initialise(&self, dst: &DevicePtr, content: &Content<'_>) -> Result<()> {
+        self.shared.alive()?;
+        // At once: streams hold memory until its work has ended, so nobody uses what the pool gives.
+        Transfer::now(self.shared.id, dst, content)
     }
 
     unsafe fn adopt(&self, address: u64, bytes: u64, owner: Box<dyn Owner>) -> Result<DevicePtr> {

@@ -19,9 +19,9 @@ use super::device::Shared;
 use super::event::{CpuEvent, Mark};
 use super::graph::CpuGraph;
 use super::work::{Fetching, Reading, Work};
-use crate::backend::{GpuEvent, GpuGraph, GpuStream, check_owner, check_sizes};
+use crate::backend::{Captured, GpuEvent, GpuGraph, GpuStream, check_owner, check_sizes};
 use crate::error::{Error, Result};
-use crate::future::BoxFuture;
+use crate::future::{BoxFuture, wake_all};
 use crate::host::Transfer;
 use crate::info::BackendKind;
 use crate::ptr::{ContextId, DevicePtr, HostBytes};
@@ -44,7 +44,7 @@ struct State {
     // The first unreported error of finished work.
     error: Option<Error>,
     wakers: Vec<Waker>,
-    capture: Option<Vec<Work>>,
+    capture: Option<Captured<Work>>,
     has_thread: bool,
     // Threads asleep on the condition variable: waking nobody costs a system call, too.
     sleepers: usize,
@@ -116,9 +116,8 @@ impl Queue {
             return (state, true);
         }
         let wakers = std::mem::take(&mut state.wakers);
-        // An executor may do anything when woken, so not under the lock.
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        wake_all(wakers);
         (self.lock(), true)
     }
 
@@ -126,7 +125,7 @@ impl Queue {
         self.shared.alive()?;
         let mut state = self.lock();
         if let Some(captured) = &mut state.capture {
-            captured.push(work);
+            captured.push(work)?;
             return Ok(state.submitted);
         }
         state.submitted += 1;
@@ -427,18 +426,13 @@ impl GpuStream for CpuStream {
         self.0.shared.alive()?;
         let mut state = self.0.lock();
         Queue::refuse_capture(&state, "begin a capture")?;
-        state.capture = Some(Vec::new());
+        state.capture = Some(Captured::default());
         Ok(())
     }
 
     fn end_capture(&self) -> Result<Arc<dyn GpuGraph>> {
         self.0.shared.alive()?;
-        let captured = self.0.lock().capture.take();
-        let work = captured.ok_or(Error::InvalidState {
-            operation: "end a capture",
-            cause: "the stream is not capturing",
-            remedy: "begin the capture first",
-        })?;
+        let work = Captured::end(&mut self.0.lock().capture)?;
         let shared = &self.0.shared;
         Ok(Arc::new(CpuGraph::new(shared.id, work, shared.cache())))
     }

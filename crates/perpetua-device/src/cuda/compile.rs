@@ -12,8 +12,9 @@ use perpetua_ir::verify::Verified;
 
 use super::driver::{Shared, lock};
 use super::entry::Entry;
-use super::launch::{Compiled, Convention, Module};
+use super::launch::{Compiled, Convention};
 use super::memory::Pool;
+use super::module::Loader;
 use super::record::PrintRing;
 use crate::backend::{CompiledKernel, failed};
 use crate::cache::{CacheKey, DiskCache};
@@ -27,6 +28,7 @@ use crate::source::{CompileOptions, KernelId, KernelSource};
 /// One context's compiler.
 pub(super) struct Compiler {
     shared: Arc<Shared>,
+    loader: Arc<Loader>,
     mapped: Arc<Pool>,
     ring: Arc<PrintRing>,
     /// The device's own generation: machine code is made for this device alone.
@@ -53,6 +55,7 @@ impl Compiler {
         let (major, minor) = shared.info.compute_capability.unwrap_or((7, 0));
         Compiler {
             shared: Arc::clone(shared),
+            loader: Loader::new(shared),
             mapped: Arc::clone(mapped),
             ring: Arc::clone(ring),
             // A driver that runs a generation knows the PTX version that names it.
@@ -62,6 +65,11 @@ impl Compiler {
             #[cfg(feature = "testing")]
             rewrite: std::sync::OnceLock::new(),
         }
+    }
+
+    /// Unloads code that nobody uses any more.
+    pub(super) fn unload(&self) -> Result<()> {
+        self.loader.unload()
     }
 
     pub(super) fn compile(
@@ -179,7 +187,7 @@ impl Compiler {
             }
         };
         Ok(Compiled {
-            module: Module::load(&self.shared, &entry.cubin, sites)?,
+            module: self.loader.load(&entry.cubin, sites)?,
             entry: name,
             convention,
             ring: Arc::clone(&self.ring),

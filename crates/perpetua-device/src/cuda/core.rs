@@ -1,17 +1,19 @@
 //! What a stream is made of: the driver's handle, and what is kept alive until the work that uses it has ended.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys;
 
+use super::capture::{Capture, Replay};
 use super::driver::{Event, Shared, lock};
-use super::launch::Module;
 use super::memory::{Memory, Pool};
-use super::record::FaultRecord;
+use super::module::Module;
+use super::record::Faults;
+use super::streams::{Guard, Slot};
 use crate::error::{Error, Result};
-use crate::ptr::{DevicePtr, MemoryKind, Owner};
+use crate::ptr::{DevicePtr, Owner};
 use crate::signature::KernelArg;
 
 /// Host memory held for submitted work beyond this many pieces makes the stream look for work that has ended.
@@ -21,86 +23,31 @@ const HELD: usize = 64;
 const PER_THREAD: u64 = 2;
 
 /// The stream itself, and what it keeps alive.
+///
+/// The driver never captures its handle: a capture has a stream of its own (`capture`), to which its thread's submissions go. So
+/// marks and fills of new memory go on meanwhile, and a submission of another thread is never half captured.
 pub(super) struct StreamCore {
     pub(super) handle: sys::CUstream,
-    pub(super) slot: u32,
+    slot: Slot,
     pub(super) shared: Arc<Shared>,
-    /// Marks made when memory was dropped, to be used again.
-    held: Mutex<VecDeque<(Event, Vec<DevicePtr>)>>,
+    /// Marks behind work, and what it uses.
+    held: Mutex<VecDeque<(Event, Vec<Kept>)>>,
     /// Held for work submitted since the last mark.
-    recent: Mutex<Vec<DevicePtr>>,
-    /// The record that this stream's launches write, and those of graphs launched on it.
-    pub(super) fault: Arc<FaultRecord>,
-    /// What was launched since the last wait.
-    launched: Mutex<Launched>,
-    /// What was launched before it: has ended, but its faults may not have been looked for.
-    ended: Mutex<Vec<Launched>>,
+    recent: Mutex<Vec<Kept>>,
+    faults: Arc<Faults>,
+    /// The record that its launches write.
+    fault_address: u64,
     pub(super) capture: Mutex<Option<Capture>>,
+    /// Whether there is a capture.
     pub(super) capturing: AtomicBool,
     /// Who owns the handle, where it is somebody else's.
     owner: Option<Box<dyn Owner>>,
 }
 
-/// What a capture gathers.
-pub(super) struct Capture {
-    pub(super) replay: Replay,
-    pub(super) kept: Vec<DevicePtr>,
-}
-
-/// What launches of a graph need beyond memory, also after the graph was dropped.
-pub(super) struct Replay {
-    /// The record that its launches write.
-    pub(super) fault: Arc<FaultRecord>,
-    /// The code that they run.
-    modules: Modules,
-}
-
-impl Replay {
-    pub(super) fn new(fault: Arc<FaultRecord>) -> Replay {
-        Replay {
-            fault,
-            modules: Modules::default(),
-        }
-    }
-}
-
-/// Different modules, by address.
-#[derive(Default)]
-struct Modules {
-    all: HashMap<usize, Arc<Module>>,
-    last: usize,
-}
-
-impl Modules {
-    /// Adds one. Programs mostly launch the same few, and often one again and again.
-    #[inline]
-    fn add(&mut self, module: &Arc<Module>) {
-        let address = Arc::as_ptr(module).addr();
-        if self.last != address {
-            self.all.entry(address).or_insert_with(|| Arc::clone(module));
-            self.last = address;
-        }
-    }
-}
-
-/// Code that work of a stream runs, and records that it may have left a fault in.
-#[derive(Default)]
-struct Launched {
-    // Held and not read: while they are, nobody unloads the code or gives its fault sites' numbers to others.
-    modules: Modules,
-    replays: Vec<Arc<Replay>>,
-}
-
-impl Launched {
-    /// Adds what other launches need.
-    fn join(&mut self, other: Launched) {
-        self.modules.all.extend(other.modules.all);
-        self.replays.extend(other.replays);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.modules.all.is_empty() && self.replays.is_empty()
-    }
+/// What work uses, beside memory of ours, which comes back behind it in any case, and modules, which do as well.
+enum Kept {
+    Memory(DevicePtr),
+    Replay(Arc<Replay>),
 }
 
 // SAFETY: a CUstream may be used from any thread; the driver synchronises its own calls; the rest is Send and Sync.
@@ -108,15 +55,83 @@ unsafe impl Send for StreamCore {}
 // SAFETY: as above.
 unsafe impl Sync for StreamCore {}
 
+/// Where the work goes that a thread submits: to a stream, or to its capture.
+pub(super) struct Target<'a> {
+    pub(super) core: &'a StreamCore,
+    pub(super) handle: sys::CUstream,
+    /// The record that launches write.
+    pub(super) fault_address: u64,
+    /// Whether nothing runs now, and the graph keeps what is used. The thread whose capture it is holds the target, so it does not end meanwhile.
+    pub(super) captured: bool,
+}
+
+impl Target<'_> {
+    /// Orders work that is about to be submitted behind earlier users of `ptr`. Gives whether [`hold`](Target::hold) must follow
+    /// the submission, which keeps memory alive that the host reaches or somebody else owns.
+    #[inline]
+    pub(super) fn use_memory(&self, ptr: &DevicePtr) -> Result<bool> {
+        ptr.downcast::<Memory>()
+            .map_or(Ok(false), |memory| self.use_of(memory))
+    }
+
+    /// The same of what `ptr` points into.
+    #[inline]
+    pub(super) fn use_of(&self, memory: &Memory) -> Result<bool> {
+        // Captured work waits when it is launched (`StreamCore::replay`).
+        if !self.captured {
+            memory.use_on(self.core.slot, self.handle)?;
+        }
+        Ok(self.captured || memory.is_held())
+    }
+
+    /// Keeps `ptr` alive until the work submitted so far has ended. Behind the submission, so that no mark of before covers it; the
+    /// caller holds it until then.
+    #[cold]
+    pub(super) fn hold(&self, ptr: &DevicePtr) -> Result<()> {
+        if self.captured {
+            if let Some(capture) = lock(&self.core.capture).as_mut() {
+                capture.kept.push(ptr.clone());
+            }
+            return Ok(());
+        }
+        self.core.keep(Kept::Memory(ptr.clone()))
+    }
+
+    /// [`hold`](Target::hold)s where [`use_memory`](Target::use_memory) asked for it.
+    #[inline]
+    pub(super) fn hold_if(&self, holds: bool, ptr: &DevicePtr) -> Result<()> {
+        if holds { self.hold(ptr) } else { Ok(()) }
+    }
+
+    /// Notes that a launch of `module` is about to be submitted.
+    #[inline]
+    pub(super) fn use_module(&self, module: &Arc<Module>) {
+        if !self.captured {
+            return module.use_on(self.core.slot);
+        }
+        if let Some(capture) = lock(&self.core.capture).as_mut() {
+            capture.add(module);
+        }
+    }
+
+    /// [`hold`](Target::hold)s a launch's memory.
+    #[cold]
+    pub(super) fn hold_all(&self, args: &[KernelArg<'_>]) -> Result<()> {
+        for arg in args {
+            if let KernelArg::Buffer(buffer) = arg
+                && (self.captured || buffer.ptr.downcast::<Memory>().is_some_and(Memory::is_held))
+            {
+                self.hold(buffer.ptr)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl StreamCore {
-    pub(super) fn new(shared: &Arc<Shared>, pinned: &Arc<Pool>) -> Result<Arc<StreamCore>> {
-        shared.enter()?;
-        let mut handle = std::ptr::null_mut();
-        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: the context is current; the pointer is writable.
-        let code = unsafe { sys::cuStreamCreate(&raw mut handle, flags) };
-        shared.check(code, || "cuStreamCreate".into())?;
-        StreamCore::of(shared, pinned, handle, None)
+    pub(super) fn new(shared: &Arc<Shared>, mapped: &Arc<Pool>) -> Result<Arc<StreamCore>> {
+        let faults = Faults::new(mapped)?;
+        Ok(StreamCore::of(shared, faults, create(shared)?, None))
     }
 
     /// A stream of somebody else's.
@@ -125,7 +140,7 @@ impl StreamCore {
     /// The handle is a stream until `owner` is dropped.
     pub(super) unsafe fn adopt(
         shared: &Arc<Shared>,
-        pinned: &Arc<Pool>,
+        mapped: &Arc<Pool>,
         handle: u64,
         owner: Box<dyn Owner>,
     ) -> Result<Arc<StreamCore>> {
@@ -149,93 +164,87 @@ impl StreamCore {
                 subject: "the stream".into(),
             });
         }
-        StreamCore::of(shared, pinned, handle, Some(owner))
+        let faults = Faults::new(mapped)?;
+        Ok(StreamCore::of(shared, faults, handle, Some(owner)))
     }
 
     fn of(
         shared: &Arc<Shared>,
-        pinned: &Arc<Pool>,
+        faults: Arc<Faults>,
         handle: sys::CUstream,
         owner: Option<Box<dyn Owner>>,
-    ) -> Result<Arc<StreamCore>> {
-        Ok(Arc::new(StreamCore {
+    ) -> Arc<StreamCore> {
+        Arc::new(StreamCore {
             handle,
-            slot: shared.take_slot(),
+            slot: shared.streams.open(handle, &faults),
             shared: Arc::clone(shared),
             held: Mutex::default(),
             recent: Mutex::default(),
-            fault: FaultRecord::new(pinned)?,
-            launched: Mutex::default(),
-            ended: Mutex::default(),
+            fault_address: faults.record().address(),
+            faults,
             capture: Mutex::default(),
             capturing: AtomicBool::new(false),
             owner,
-        }))
+        })
     }
 
-    pub(super) fn slot(&self) -> u32 {
-        self.slot
+    /// Where the pool of fault records is.
+    pub(super) fn records(&self) -> &Arc<Pool> {
+        self.faults.record().pool()
     }
 
-    pub(super) fn handle(&self) -> sys::CUstream {
-        self.handle
+    /// Where the calling thread's work goes now; an error while another thread captures.
+    #[inline]
+    pub(super) fn target(&self) -> Result<Target<'_>> {
+        // Relaxed: a thread knows what it began itself, and for others it only matters that a capture's work is its own: what they submit
+        // beside it goes to the stream, or is refused.
+        if self.capturing.load(Ordering::Relaxed) {
+            return self.capture_target();
+        }
+        Ok(self.uncaptured())
+    }
+
+    /// The stream, whether or not it captures.
+    #[inline]
+    pub(super) fn uncaptured(&self) -> Target<'_> {
+        Target {
+            core: self,
+            handle: self.handle,
+            fault_address: self.fault_address,
+            captured: false,
+        }
+    }
+
+    #[cold]
+    fn capture_target(&self) -> Result<Target<'_>> {
+        match lock(&self.capture).as_ref() {
+            None => Ok(self.uncaptured()),
+            Some(capture) => Ok(Target {
+                core: self,
+                handle: capture.stream()?,
+                fault_address: capture.fault_address(),
+                captured: true,
+            }),
+        }
     }
 
     /// An event behind all work submitted so far.
     pub(super) fn mark(&self) -> Result<Event> {
-        if self.capturing.load(Ordering::Acquire) {
-            // Recording would become part of the capture. What it uses, the graph keeps.
-            return Err(capture_forbids("marking a stream"));
-        }
-        let event = Event::new(&self.shared, false)?;
-        event.record(self.handle)?;
-        Ok(event)
+        Event::behind(&self.shared, self.handle)
     }
 
-    /// Orders work that is about to be submitted behind earlier users of `ptr`. Gives whether [`hold`](StreamCore::hold) must follow
-    /// the submission, which keeps memory alive that the host reaches or somebody else owns.
-    #[inline]
-    pub(super) fn use_memory(&self, ptr: &DevicePtr) -> Result<bool> {
-        let adopted = self.use_held(ptr)?;
-        // Acquire: pairs with the Release in `begin_capture`.
-        Ok(adopted || ptr.kind() != MemoryKind::Device || self.capturing.load(Ordering::Acquire))
-    }
-
-    /// A launch was submitted: holds its code, and what [`use_memory`](StreamCore::use_memory) asked for.
-    #[inline]
-    pub(super) fn submitted(&self, module: &Arc<Module>, args: &[KernelArg<'_>], holds: bool) -> Result<()> {
-        self.launched(module);
-        if holds {
-            for arg in args {
-                if let KernelArg::Buffer(buffer) = arg {
-                    self.hold(buffer.ptr)?;
-                }
-            }
+    /// Makes first users of `ptr`, new memory that work of this stream gives its content, wait for that work.
+    pub(super) fn guard(&self, ptr: &DevicePtr) -> Result<()> {
+        if let Some(memory) = ptr.downcast::<Memory>() {
+            memory.guard(Guard::new(self.slot, self.mark()?));
         }
         Ok(())
     }
 
-    /// The same for memory that something else keeps alive. Gives whether it is somebody else's, who must not have it back
-    /// before the work has ended.
-    #[inline]
-    pub(super) fn use_held(&self, ptr: &DevicePtr) -> Result<bool> {
-        let Some(memory) = ptr.downcast::<Memory>() else {
-            return Ok(false);
-        };
-        memory.use_on(self.slot, self.handle)?;
-        Ok(memory.is_adopted())
-    }
-
-    /// Keeps `ptr` alive until the work submitted so far has ended. Behind the submission, so that no mark of before covers it; the
-    /// caller holds it until then.
-    #[cold]
-    pub(super) fn hold(&self, ptr: &DevicePtr) -> Result<()> {
-        if let Some(capture) = lock(&self.capture).as_mut() {
-            capture.kept.push(ptr.clone());
-            return Ok(());
-        }
+    /// Keeps something until the work submitted so far has ended.
+    fn keep(&self, kept: Kept) -> Result<()> {
         let mut recent = lock(&self.recent);
-        recent.push(ptr.clone());
+        recent.push(kept);
         if recent.len() < HELD {
             return Ok(());
         }
@@ -243,15 +252,6 @@ impl StreamCore {
         self.seal()?;
         self.release();
         Ok(())
-    }
-
-    /// [`hold`](StreamCore::hold)s where [`use_memory`](StreamCore::use_memory) asked for it.
-    #[inline]
-    pub(super) fn hold_if(&self, holds: bool, memory: &[&DevicePtr]) -> Result<()> {
-        match holds {
-            true => memory.iter().try_for_each(|ptr| self.hold(ptr)),
-            false => Ok(()),
-        }
     }
 
     /// Puts a mark behind what is held for the work submitted so far.
@@ -266,126 +266,134 @@ impl StreamCore {
 
     /// Lets go of what is held for work that has ended.
     pub(super) fn release(&self) {
+        let mut ended = Vec::new();
         let mut held = lock(&self.held);
-        while held
-            .front()
-            .is_some_and(|(mark, _)| mark.is_complete().unwrap_or(true))
-        {
-            held.pop_front();
+        while let Some((_, batch)) = held.pop_front_if(|(mark, _)| mark.is_complete().unwrap_or(true)) {
+            ended.push(batch);
+        }
+        drop(held);
+        // Outside the lock: owners may do anything when they are dropped.
+        ended.into_iter().flatten().for_each(|kept| self.let_go(kept));
+    }
+
+    /// Drops what work used that has ended.
+    fn let_go(&self, kept: Kept) {
+        match kept {
+            Kept::Memory(mut ptr) => self.unused(&mut ptr),
+            Kept::Replay(replay) => self.faults.keep(replay.fault.take()),
         }
     }
 
-    /// The fault record's address for a launch submitted now.
-    #[inline]
-    pub(super) fn fault_address(&self) -> u64 {
-        if self.capturing.load(Ordering::Acquire)
-            && let Some(capture) = lock(&self.capture).as_ref()
+    /// Tells memory that nobody else has that this stream's work with it has ended, so that nothing waits for that when it is dropped.
+    pub(super) fn unused(&self, ptr: &mut DevicePtr) {
+        if ptr.is_unique()
+            && let Some(memory) = ptr.downcast::<Memory>()
         {
-            return capture.replay.fault.address();
+            memory.unused_by(self.slot);
         }
-        self.fault.address()
     }
 
-    /// Holds the code of a launch that was just submitted. Behind the submission, since a wait that begins meanwhile need not cover it; the
-    /// caller holds the module until then.
-    #[inline]
-    pub(super) fn launched(&self, module: &Arc<Module>) {
-        if self.capturing.load(Ordering::Acquire)
-            && let Some(capture) = lock(&self.capture).as_mut()
-        {
-            return capture.replay.modules.add(module);
+    /// A graph is about to be launched whose work uses this memory: orders it behind earlier users. Gives which of it must be held.
+    pub(super) fn replay<'a>(&self, memory: &'a [DevicePtr]) -> Result<Vec<&'a DevicePtr>> {
+        let target = self.uncaptured();
+        let mut adopted = Vec::new();
+        for ptr in memory {
+            if let Some(memory) = ptr.downcast::<Memory>() {
+                target.use_of(memory)?;
+                // The graph keeps what is ours, which comes back behind the work in any case.
+                if memory.is_adopted() {
+                    adopted.push(ptr);
+                }
+            }
         }
-        lock(&self.launched).modules.add(module);
+        Ok(adopted)
     }
 
-    /// The same of a graph's launch.
-    pub(super) fn replayed(&self, replay: &Arc<Replay>) {
-        let mut launched = lock(&self.launched);
-        if !launched.replays.iter().any(|known| Arc::ptr_eq(known, replay)) {
-            launched.replays.push(Arc::clone(replay));
+    /// A graph's launch was submitted.
+    pub(super) fn replayed(&self, replay: &Arc<Replay>, adopted: &[&DevicePtr]) -> Result<()> {
+        let is_last =
+            |kept: Option<&Kept>| matches!(kept, Some(Kept::Replay(last)) if Arc::ptr_eq(last, replay));
+        // Mostly it is one graph again and again: what is in `recent` is kept for all that was submitted so far.
+        if !is_last(lock(&self.recent).last()) {
+            self.keep(Kept::Replay(Arc::clone(replay)))?;
         }
+        adopted
+            .iter()
+            .try_for_each(|ptr| self.keep(Kept::Memory((*ptr).clone())))
     }
 
     /// Waits for all submitted work.
     pub(super) fn wait(&self) -> Result<()> {
         self.shared.enter()?;
         // Work submitted while waiting must keep what it uses.
-        let (recent, held, launched) = (
-            std::mem::take(&mut *lock(&self.recent)),
-            std::mem::take(&mut *lock(&self.held)),
-            std::mem::take(&mut *lock(&self.launched)),
-        );
+        let recent = std::mem::take(&mut *lock(&self.recent));
+        let held = std::mem::take(&mut *lock(&self.held));
         // SAFETY: the handle is alive.
         let code = unsafe { sys::cuStreamSynchronize(self.handle) };
         let waited = self.shared.check(code, || "cuStreamSynchronize".into());
         if waited.is_err() && !self.shared.is_lost() {
-            // The work may still run (a capture forbids waiting): it keeps what it uses.
+            // The work may still run: it keeps what it uses.
             lock(&self.recent).extend(recent);
             let mut now = lock(&self.held);
             held.into_iter().rev().for_each(|batch| now.push_front(batch));
-            drop(now);
-            lock(&self.launched).join(launched);
             return waited;
         }
-        drop((recent, held));
-        if !launched.is_empty() {
-            lock(&self.ended).push(launched);
-        }
+        let held = held.into_iter().flat_map(|(_, batch)| batch);
+        held.chain(recent).for_each(|kept| self.let_go(kept));
         waited
     }
 
     /// The first fault not reported yet, of work that has ended.
     pub(super) fn fault(&self) -> Result<()> {
-        // Taken before the records are read: whatever these have left in them is there.
-        let ended = std::mem::take(&mut *lock(&self.ended));
-        let running = lock(&self.launched).replays.clone();
-        let mut found = self.fault.take();
-        for replay in ended
-            .iter()
-            .flat_map(|launched| &launched.replays)
-            .chain(&running)
-        {
-            if found.is_err() {
-                break;
-            }
-            found = replay.fault.take();
-        }
-        if found.is_err() {
-            // The other records are for the next call.
-            lock(&self.ended).extend(ended);
-        }
-        found
+        self.faults.take()?;
+        let held = lock(&self.held);
+        let recent = lock(&self.recent);
+        let kept = held.iter().flat_map(|(_, batch)| batch).chain(&*recent);
+        kept.filter_map(|kept| match kept {
+            Kept::Replay(replay) => Some(replay),
+            Kept::Memory(_) => None,
+        })
+        .try_for_each(|replay| replay.fault.take())
     }
 
     pub(super) fn not_capturing(&self, operation: &'static str) -> Result<()> {
-        if self.capturing.load(Ordering::Acquire) {
-            Err(capture_forbids(operation))
-        } else {
-            Ok(())
+        // Relaxed: as in `target`.
+        if self.capturing.load(Ordering::Relaxed) {
+            return Err(Error::InvalidState {
+                operation,
+                cause: "the stream is capturing a graph",
+                remedy: "end the capture first, or use another stream",
+            });
         }
+        Ok(())
     }
 }
 
-fn capture_forbids(operation: &'static str) -> Error {
-    Error::InvalidState {
-        operation,
-        cause: "the stream is capturing a graph",
-        remedy: "end the capture first, or use another stream",
-    }
+/// A new stream of the driver's.
+pub(super) fn create(shared: &Arc<Shared>) -> Result<sys::CUstream> {
+    shared.enter()?;
+    let mut handle = std::ptr::null_mut();
+    let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+    // SAFETY: the context is current; the pointer is writable.
+    let code = unsafe { sys::cuStreamCreate(&raw mut handle, flags) };
+    shared.check(code, || "cuStreamCreate".into())?;
+    Ok(handle)
 }
 
 impl Drop for StreamCore {
     fn drop(&mut self) {
-        if self.shared.enter().is_ok() {
-            // SAFETY: created in `new`, destroyed once; the driver finishes submitted work first. What that work uses is
-            // held until here, so wait before letting go of it. An adopted one lives until `owner` is dropped.
-            unsafe {
-                let _ = sys::cuStreamSynchronize(self.handle);
-                if self.owner.is_none() {
-                    let _ = sys::cuStreamDestroy_v2(self.handle);
-                }
-            }
+        let entered = self.shared.enter().is_ok();
+        if entered {
+            // SAFETY: the handle is alive: one of ours is destroyed below and nowhere else, an adopted one lives until `owner`, a field, is
+            // dropped. `held` and `recent` keep what the work uses until it has ended, which is here.
+            let _ = unsafe { sys::cuStreamSynchronize(self.handle) };
         }
-        self.shared.return_slot(self.slot);
+        // Behind the wait, so that a mark for memory or a module that goes meanwhile is still made; before the end of the handle, for that mark.
+        self.shared.streams.close(&self.faults);
+        if entered && self.owner.is_none() {
+            // SAFETY: made by `create` for this value alone, whose last user this is: who submits has a reference to it, events and graphs
+            // that have the handle from it do too, and `streams` has just forgotten it.
+            let _ = unsafe { sys::cuStreamDestroy_v2(self.handle) };
+        }
     }
 }

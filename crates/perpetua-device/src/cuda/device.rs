@@ -15,7 +15,7 @@ use super::record::PrintRing;
 use super::stream::Stream;
 #[cfg(feature = "testing")]
 use crate::backend::Launch;
-use crate::backend::{CompiledKernel, GpuContext, GpuStream};
+use crate::backend::{CompiledKernel, Content, GpuContext, GpuStream};
 #[cfg(feature = "testing")]
 use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
@@ -160,16 +160,15 @@ pub(super) struct Context {
     mapped: Arc<Pool>,
     prints: Arc<PrintRing>,
     compiler: Arc<Compiler>,
-    streams: Arc<Mutex<Vec<std::sync::Weak<StreamCore>>>>,
     all: Mutex<Vec<std::sync::Weak<Stream>>>,
+    default: Arc<Stream>,
     default_stream: Arc<dyn GpuStream>,
 }
 
 impl Context {
     pub(super) fn open(device: sys::CUdevice, info: DeviceInfo) -> Result<Context> {
         let shared = Shared::open(device, info)?;
-        let streams = Arc::default();
-        let pool = |kind| Pool::new(&shared, kind, &streams);
+        let pool = |kind| Pool::new(&shared, kind);
         let (device, pinned, mapped) = (
             pool(MemoryKind::Device),
             pool(MemoryKind::Pinned),
@@ -177,17 +176,17 @@ impl Context {
         );
         let prints = Arc::new(PrintRing::default());
         let core = StreamCore::new(&shared, &mapped)?;
-        let stream = Arc::new(Stream::new(core, &pinned, &prints, &streams));
+        let stream = Arc::new(Stream::new(core, &pinned, &prints));
         Ok(Context {
             compiler: Arc::new(Compiler::new(&shared, &mapped, &prints)),
             all: Mutex::new(vec![Arc::downgrade(&stream)]),
-            default_stream: stream,
+            default_stream: Arc::clone(&stream) as Arc<dyn GpuStream>,
+            default: stream,
             shared,
             device,
             pinned,
             mapped,
             prints,
-            streams,
         })
     }
 
@@ -201,7 +200,7 @@ impl Context {
 
     /// A stream over a core, known to the context from here on.
     fn stream(&self, core: Arc<StreamCore>) -> Arc<dyn GpuStream> {
-        let stream = Arc::new(Stream::new(core, &self.pinned, &self.prints, &self.streams));
+        let stream = Arc::new(Stream::new(core, &self.pinned, &self.prints));
         let mut all = lock(&self.all);
         all.retain(|s| s.strong_count() != 0);
         all.push(Arc::downgrade(&stream));
@@ -258,7 +257,7 @@ impl GpuContext for Context {
 
     fn trim(&self, keep: u64) -> Result<()> {
         self.shared.enter()?;
-        self.shared.unload()?;
+        self.compiler.unload()?;
         [&self.device, &self.pinned, &self.mapped]
             .into_iter()
             .try_for_each(|pool| pool.trim(keep))
@@ -282,6 +281,10 @@ impl GpuContext for Context {
 
     fn default_stream(&self) -> &Arc<dyn GpuStream> {
         &self.default_stream
+    }
+
+    fn initialise(&self, dst: &DevicePtr, content: &Content<'_>) -> Result<()> {
+        self.default.initialise(dst, content)
     }
 
     fn create_stream(&self) -> Result<Arc<dyn GpuStream>> {

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use cudarc::driver::sys::{self, CUresult};
 
+use super::streams::Streams;
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::info::{BackendKind, DeviceInfo};
@@ -68,11 +68,7 @@ pub(super) struct Shared {
     pub(super) device: sys::CUdevice,
     pub(super) context: sys::CUcontext,
     lost: OnceLock<String>,
-    /// One bit for each stream slot in use; see [`Shared::take_slot`].
-    slots: AtomicU64,
-    /// Modules that nobody uses any more. Unloading waits for resident kernels, and modules are dropped anywhere, also where those
-    /// are being parked: so it is left until residents are parked for something else.
-    unused: Mutex<Vec<sys::CUmodule>>,
+    pub(super) streams: Streams,
 }
 
 // SAFETY: a CUcontext may be used from any thread (each call makes it current first); the rest is Send and Sync.
@@ -111,8 +107,7 @@ impl Shared {
             device,
             context,
             lost: OnceLock::new(),
-            slots: AtomicU64::new(0),
-            unused: Mutex::default(),
+            streams: Streams::default(),
         }))
     }
 
@@ -159,67 +154,10 @@ impl Shared {
     pub(super) fn is_lost(&self) -> bool {
         self.lost.get().is_some()
     }
-
-    /// Takes over a module that nobody uses any more: no function of it is alive, no graph has it, and all its launches have ended.
-    pub(super) fn discard(&self, module: sys::CUmodule) {
-        lock(&self.unused).push(module);
-    }
-
-    /// Unloads modules that nobody uses any more; for sections in which residents are parked, with the context current.
-    pub(super) fn unload_parked(&self) {
-        let unused = std::mem::take(&mut *lock(&self.unused));
-        for module in unused {
-            // SAFETY: handed over by its only owner (`discard`), and taken from the list once.
-            let _ = unsafe { sys::cuModuleUnload(module) };
-        }
-    }
-
-    /// The same, parking residents if there is something to unload.
-    pub(super) fn unload(&self) -> Result<()> {
-        if lock(&self.unused).is_empty() {
-            return Ok(());
-        }
-        self.gate.parked(|| {
-            self.enter()?;
-            self.unload_parked();
-            Ok(())
-        })?
-    }
-
-    /// Takes a free stream slot (0 to 62); slot 63 is shared by all further streams.
-    pub(super) fn take_slot(&self) -> u32 {
-        let mut taken = self.slots.load(Ordering::Relaxed);
-        loop {
-            let slot = taken.trailing_ones();
-            if slot >= 63 {
-                return 63;
-            }
-            // Relaxed: the slot number itself is all that is passed on.
-            match self.slots.compare_exchange_weak(
-                taken,
-                taken | 1 << slot,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return slot,
-                Err(now) => taken = now,
-            }
-        }
-    }
-
-    /// Gives a slot back.
-    pub(super) fn return_slot(&self, slot: u32) {
-        if slot < 63 {
-            self.slots.fetch_and(!(1 << slot), Ordering::Relaxed);
-        }
-    }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // The device's other contexts share the primary context, which then outlives this one. An error means that residents could not be
-        // parked: then the code stays loaded, which harms nobody.
-        let _ = self.unload();
         // SAFETY: retained once in `open`; nothing that uses the context is alive, since all hold this value.
         // A failure (a lost context) leaves nothing to do.
         let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
@@ -254,6 +192,13 @@ impl Event {
             handle,
             shared: Arc::clone(shared),
         })
+    }
+
+    /// An event without a time behind all work submitted to `stream` so far.
+    pub(super) fn behind(shared: &Arc<Shared>, stream: sys::CUstream) -> Result<Event> {
+        let event = Event::new(shared, false)?;
+        event.record(stream)?;
+        Ok(event)
     }
 
     pub(super) fn record(&self, stream: sys::CUstream) -> Result<()> {

@@ -15,7 +15,7 @@ use super::driver::{Event, lock};
 use super::stream::foreign;
 use crate::backend::{GpuEvent, check_owner};
 use crate::error::{Error, Result};
-use crate::future::{BoxFuture, ready};
+use crate::future::{BoxFuture, ready, wake_all};
 use crate::ptr::ContextId;
 
 /// An event that carries a time.
@@ -96,16 +96,15 @@ struct Signal {
 
 /// Called by the driver's thread when a stream reaches a mark, also when the context is lost.
 unsafe extern "C" fn on_ended(data: *mut c_void) {
-    // SAFETY: `data` is the reference made in `Stream::ended`, given to this one call.
+    // SAFETY: `data` is the reference that `Ended::behind` made with `Arc::into_raw` for this one call, and takes back where the driver
+    // refused to make it.
     let signal = unsafe { Arc::from_raw(data.cast_const().cast::<Signal>()) };
     let waker = {
         let mut state = lock(&signal.state);
         state.0 = true;
         state.1.take()
     };
-    if let Some(waker) = waker {
-        waker.wake();
-    }
+    wake_all(waker);
 }
 
 /// Ready when the work submitted before it was made has ended.

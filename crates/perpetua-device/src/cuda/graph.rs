@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 
-use super::core::Replay;
+use super::capture::Replay;
 use super::driver::Shared;
 use crate::backend::GpuGraph;
 use crate::ptr::{ContextId, DevicePtr};

@@ -6,143 +6,20 @@ use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self, CUfunction_attribute};
 
-use super::driver::{Shared, lock};
-use super::memory::Pool;
+use super::driver::lock;
+use super::memory::{Memory, Pool};
+use super::module::Module;
 use super::record::PrintRing;
 use super::stream::Stream;
 use crate::backend::{CompiledKernel, GpuStream, KernelFunction, Launch};
 use crate::dim::{Dim3, LaunchConfig};
 use crate::error::{Error, Result};
-use crate::fault::SiteRange;
 use crate::info::BackendKind;
 use crate::ptr::ContextId;
 use crate::signature::{KernelArg, Signature};
 
 /// Arguments that fit the stack buffer; more go to the heap.
 const INLINE: usize = 24;
-
-/// A loaded module. Functions, graphs, and streams with launches that may not have ended, or whose faults nobody has looked for, hold it.
-pub(super) struct Module {
-    handle: sys::CUmodule,
-    shared: Arc<Shared>,
-    /// The numbers that its launches report faults and prints by.
-    sites: Option<Arc<SiteRange>>,
-}
-
-// SAFETY: the driver's handle may be used from any thread.
-unsafe impl Send for Module {}
-// SAFETY: as above.
-unsafe impl Sync for Module {}
-
-impl Module {
-    /// Loads machine code, and unloads what nobody uses any more. Waits for resident kernels, which are parked meanwhile.
-    pub(super) fn load(
-        shared: &Arc<Shared>,
-        cubin: &[u8],
-        sites: Option<Arc<SiteRange>>,
-    ) -> Result<Arc<Module>> {
-        let mut handle = std::ptr::null_mut();
-        let code = shared.gate.parked(|| {
-            shared.enter()?;
-            shared.unload_parked();
-            // SAFETY: the context is current; `cubin` is a whole image, as the linker or NVRTC made it (cached ones passed
-            // their checksum).
-            let code = unsafe { sys::cuModuleLoadData(&raw mut handle, cubin.as_ptr().cast()) };
-            if code == sys::CUresult::CUDA_SUCCESS {
-                make_ready(handle);
-            }
-            Ok::<_, Error>(code)
-        })??;
-        shared.check(code, || format!("cuModuleLoadData of {} bytes", cubin.len()))?;
-        Ok(Arc::new(Module {
-            handle,
-            shared: Arc::clone(shared),
-            sites,
-        }))
-    }
-
-    /// The numbers that its launches report faults and prints by.
-    pub(super) fn sites(&self) -> Option<&Arc<SiteRange>> {
-        self.sites.as_ref()
-    }
-
-    fn function(&self, name: &str) -> Option<sys::CUfunction> {
-        let text = std::ffi::CString::new(name).ok()?;
-        self.shared.enter().ok()?;
-        let mut function = std::ptr::null_mut();
-        // SAFETY: the module is loaded; name and pointer are valid for the call.
-        let code = unsafe { sys::cuModuleGetFunction(&raw mut function, self.handle, text.as_ptr()) };
-        (code == sys::CUresult::CUDA_SUCCESS).then_some(function)
-    }
-
-    /// Entry points' names.
-    fn names(&self) -> Vec<String> {
-        if self.shared.enter().is_err() {
-            return Vec::new();
-        }
-        functions(self.handle)
-            .into_iter()
-            .filter_map(|f| {
-                let mut name = std::ptr::null();
-                // SAFETY: the handle is the driver's; the pointer is writable.
-                let code = unsafe { sys::cuFuncGetName(&raw mut name, f) };
-                if code != sys::CUresult::CUDA_SUCCESS || name.is_null() {
-                    return None;
-                }
-                // SAFETY: the driver's string lives as long as the module, and ends in NUL.
-                let name = unsafe { std::ffi::CStr::from_ptr(name) };
-                Some(name.to_string_lossy().into_owned())
-            })
-            .collect()
-    }
-}
-
-/// The functions of a module.
-fn functions(handle: sys::CUmodule) -> Vec<sys::CUfunction> {
-    let mut count = 0;
-    // SAFETY: the module is loaded; the pointer is writable.
-    let code = unsafe { sys::cuModuleGetFunctionCount(&raw mut count, handle) };
-    if code != sys::CUresult::CUDA_SUCCESS {
-        return Vec::new();
-    }
-    let mut functions = vec![std::ptr::null_mut(); count as usize];
-    // SAFETY: room for `count` handles.
-    let code = unsafe { sys::cuModuleEnumerateFunctions(functions.as_mut_ptr(), count, handle) };
-    match code {
-        sys::CUresult::CUDA_SUCCESS => functions,
-        _ => Vec::new(),
-    }
-}
-
-/// Does what the driver would leave to the first launch, where it would wait for resident kernels: loads the functions, and makes
-/// room for their lanes' own memory. What fails here will fail, or wait, there.
-fn make_ready(handle: sys::CUmodule) {
-    const STACK: sys::CUlimit = sys::CUlimit::CU_LIMIT_STACK_SIZE;
-    let mut most = 0;
-    // SAFETY: a context is current (`Shared::enter`); the pointer is writable.
-    let known = unsafe { sys::cuCtxGetLimit(&raw mut most, STACK) };
-    for function in functions(handle) {
-        let mut local = 0;
-        // SAFETY: the function is the module's; the pointer is writable.
-        unsafe {
-            let _ = sys::cuFuncLoad(function);
-            let which = CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES;
-            let _ = sys::cuFuncGetAttribute(&raw mut local, which, function);
-        }
-        let needed = (local.max(0) as usize).next_multiple_of(1024);
-        if known == sys::CUresult::CUDA_SUCCESS && needed > most {
-            most = needed;
-            // SAFETY: a context is current; the limit is of all kernels to come.
-            let _ = unsafe { sys::cuCtxSetLimit(STACK, needed) };
-        }
-    }
-}
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        self.shared.discard(self.handle);
-    }
-}
 
 /// How a compiled kernel wants its arguments.
 #[derive(Clone, Debug)]
@@ -183,7 +60,7 @@ impl CompiledKernel for Compiled {
             available: self.function_names(),
         };
         let handle = self.module.function(name).ok_or_else(missing)?;
-        let shared = &self.module.shared;
+        let shared = self.module.shared();
         let attribute = |which: CUfunction_attribute| {
             let mut value = 0;
             // SAFETY: the function is loaded; the pointer is writable.
@@ -240,7 +117,7 @@ impl Function {
         let which = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the function is loaded.
         let code = unsafe { sys::cuFuncSetAttribute(self.handle, which, bytes as i32) };
-        self.module.shared.check(code, || {
+        self.module.shared().check(code, || {
             format!("asking for {bytes} bytes of dynamic shared memory")
         })?;
         *raised = bytes;
@@ -308,7 +185,7 @@ impl Function {
         // SAFETY: by the caller's promise; `driver` and the attributes, of which `count` are set, outlive the call.
         let code =
             unsafe { sys::cuLaunchKernelEx(&raw const driver, self.handle, params, std::ptr::null_mut()) };
-        self.module.shared.check(code, || {
+        self.module.shared().check(code, || {
             let together = if cooperative { ", all together" } else { "" };
             format!(
                 "launching `{}` with grid {grid}, block {block}, cluster {cluster}{together}",
@@ -319,7 +196,7 @@ impl Function {
 
     /// Checks that all blocks of a launch have room on the device at the same time.
     fn check_room(&self, config: &LaunchConfig) -> Result<()> {
-        let shared = &self.module.shared;
+        let shared = self.module.shared();
         let (lanes, bytes) = (config.block.count() as i32, config.shared_bytes as usize);
         let mut resident = 0;
         // SAFETY: the function is loaded; the pointer is writable.
@@ -393,7 +270,7 @@ impl KernelFunction for Function {
     }
 
     fn context_id(&self) -> ContextId {
-        self.module.shared.id
+        self.module.shared().id
     }
 
     fn signature(&self) -> Option<&Signature> {
@@ -428,9 +305,9 @@ impl KernelFunction for Function {
                 subject: "the stream".into(),
             });
         };
-        let shared = &self.module.shared;
+        let shared = self.module.shared();
         shared.enter()?;
-        let core = stream.core();
+        let target = stream.core().target()?;
         if shared_bytes > self.plain_shared {
             self.raise_shared(shared_bytes)?;
         }
@@ -451,8 +328,14 @@ impl KernelFunction for Function {
         for arg in args {
             match arg {
                 KernelArg::Buffer(buffer) => {
-                    holds |= core.use_memory(buffer.ptr)?;
-                    packed.word(buffer.ptr.address().unwrap_or(0));
+                    let Some(memory) = buffer.ptr.downcast::<Memory>() else {
+                        return Err(Error::WrongDevice {
+                            operation: "launch",
+                            subject: "a buffer".into(),
+                        });
+                    };
+                    holds |= target.use_of(memory)?;
+                    packed.word(memory.start() + buffer.ptr.offset());
                     if checked {
                         packed.word(buffer.len);
                     }
@@ -461,17 +344,18 @@ impl KernelFunction for Function {
             }
         }
         if let Convention::Checked { site_base, .. } = &self.convention {
-            packed.word(core.fault_address());
+            packed.word(target.fault_address);
             packed.word(u64::from(*site_base));
             if let Some(ring) = self.ring {
                 packed.word(ring);
             }
         }
         let params = packed.params.as_mut_ptr();
+        target.use_module(&self.module);
         if launch.config.cooperative || launch.config.cluster != Dim3::ONE {
             // SAFETY: as below.
-            unsafe { self.launch_together(&launch.config, core.handle(), params)? };
-            return core.submitted(&self.module, args, holds);
+            unsafe { self.launch_together(&launch.config, target.handle, params)? };
+            return if holds { target.hold_all(args) } else { Ok(()) };
         }
         // SAFETY: the caller vouches for arguments and limits; each pointer in `params` is valid for the call, which copies what
         // they point to; function and stream are alive and of the current context.
@@ -485,7 +369,7 @@ impl KernelFunction for Function {
                 block.y,
                 block.z,
                 shared_bytes,
-                core.handle(),
+                target.handle,
                 params,
                 std::ptr::null_mut(),
             )
@@ -493,6 +377,6 @@ impl KernelFunction for Function {
         shared.check(code, || {
             format!("launching `{}` with grid {grid}, block {block}", self.name)
         })?;
-        core.submitted(&self.module, args, holds)
+        if holds { target.hold_all(args) } else { Ok(()) }
     }
 }

@@ -4,22 +4,16 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self, CUresult};
 
-use super::core::StreamCore;
-use super::driver::{Event, Shared, lock};
+use super::driver::{Shared, lock};
+use super::streams::{Guard, Slot, Users};
 use crate::error::{Error, Result};
 use crate::info::BackendKind;
 use crate::ptr::{ContextId, DeviceMemory, MemoryKind, Owner, PoolStats};
-
-/// An event that must have happened before memory is touched again, and the slot of the stream it was recorded on.
-struct Guard {
-    slot: u32,
-    event: Event,
-}
 
 const ADOPTION: &str = "adoption of memory";
 
@@ -38,7 +32,6 @@ unsafe impl Send for Block {}
 pub(super) struct Pool {
     shared: Arc<Shared>,
     kind: MemoryKind,
-    streams: Arc<Mutex<Vec<Weak<StreamCore>>>>,
     state: Mutex<State>,
 }
 
@@ -58,15 +51,10 @@ fn class(bytes: u64) -> u64 {
 }
 
 impl Pool {
-    pub(super) fn new(
-        shared: &Arc<Shared>,
-        kind: MemoryKind,
-        streams: &Arc<Mutex<Vec<Weak<StreamCore>>>>,
-    ) -> Arc<Pool> {
+    pub(super) fn new(shared: &Arc<Shared>, kind: MemoryKind) -> Arc<Pool> {
         Arc::new(Pool {
             shared: Arc::clone(shared),
             kind,
-            streams: Arc::clone(streams),
             state: Mutex::default(),
         })
     }
@@ -100,9 +88,9 @@ impl Pool {
             address: block.address,
             host: block.host,
             size: block.size,
-            guarded: AtomicBool::new(!block.guards.is_empty()),
             guards: Mutex::new(block.guards),
             users: AtomicU64::new(0),
+            is_held: self.kind != MemoryKind::Device,
             owner: None,
         })
     }
@@ -133,9 +121,9 @@ impl Pool {
             address,
             host: None,
             size,
-            guarded: AtomicBool::new(false),
             guards: Mutex::default(),
             users: AtomicU64::new(0),
+            is_held: true,
             owner: Some(owner),
         })
     }
@@ -147,7 +135,7 @@ impl Pool {
         }
         // The host may touch it at once: only blocks whose work has ended.
         let ready = blocks.iter_mut().position(|b| {
-            b.guards.retain(|g| !g.event.is_complete().unwrap_or(true));
+            b.guards.retain(|g| !g.is_over());
             b.guards.is_empty()
         })?;
         Some(blocks.swap_remove(ready))
@@ -251,7 +239,7 @@ impl Pool {
     fn release(&self, block: &Block) -> Result<()> {
         self.shared.enter()?;
         for guard in &block.guards {
-            guard.event.wait()?;
+            guard.wait()?;
         }
         let code = match block.host {
             // SAFETY: allocated by `ask` with cuMemHostAlloc; its work has ended; nobody holds it.
@@ -265,20 +253,16 @@ impl Pool {
     }
 
     /// Takes a block back behind the work of the streams in `users`.
-    fn take_back(&self, mut block: Block, users: u64) {
+    fn take_back(&self, mut block: Block, users: Users) {
         if self.shared.is_lost() {
             return;
         }
-        let streams: Vec<Arc<StreamCore>> = lock(&self.streams).iter().filter_map(Weak::upgrade).collect();
-        for stream in streams.iter().filter(|s| users & (1 << s.slot()) != 0) {
-            match stream.mark() {
-                Ok(event) => block.guards.push(Guard {
-                    slot: stream.slot(),
-                    event,
-                }),
-                // Without a mark nobody knows when it is safe: the block is left to the driver until the end.
-                Err(_) => return,
-            }
+        match self.shared.streams.marks(&self.shared, users) {
+            // A user has waited for the guards: its mark is behind them.
+            Ok(marks) if !marks.is_empty() => block.guards = marks,
+            Ok(_) => {}
+            // Without a mark nobody knows when it is safe: the block is left to the driver until the end.
+            Err(_) => return,
         }
         let mut state = lock(&self.state);
         state.stats.in_use -= block.size;
@@ -309,11 +293,12 @@ pub(super) struct Memory {
     address: u64,
     host: Option<NonNull<u8>>,
     size: u64,
-    /// Whether `guards` has any; read on every use, so that the lock is rarely needed.
-    guarded: AtomicBool,
+    /// What streams that have not used it yet wait for: earlier users of its block, then whoever gives it its first content.
     guards: Mutex<Vec<Guard>>,
-    /// Slots of the streams that used it.
+    /// The streams that have waited for the guards, and use it.
     users: AtomicU64,
+    /// Whether streams hold it while work uses it, since the host reaches it or somebody else owns it.
+    is_held: bool,
     /// Who owns it, where the pool does not.
     owner: Option<Box<dyn Owner>>,
 }
@@ -330,33 +315,49 @@ impl Memory {
         self.owner.is_some()
     }
 
+    /// Whether streams hold it while work uses it.
+    #[inline]
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    /// Where it lies, in kernels' address space.
+    #[inline]
+    pub(super) fn start(&self) -> u64 {
+        self.address
+    }
+
     /// Notes that `stream` is about to use this memory, and makes it wait for the work that used it before.
     #[inline]
-    pub(super) fn use_on(&self, slot: u32, stream: sys::CUstream) -> Result<()> {
-        let bit = 1u64 << slot;
-        // Relaxed: read again only by `drop`, which the last reference's release orders behind this.
-        if self.users.load(Ordering::Relaxed) & bit == 0 {
-            self.users.fetch_or(bit, Ordering::Relaxed);
-        }
-        // Relaxed: set before this value was shared, and only ever cleared.
-        if self.guarded.load(Ordering::Relaxed) {
-            return self.hold(slot, stream);
+    pub(super) fn use_on(&self, slot: Slot, stream: sys::CUstream) -> Result<()> {
+        // Acquire: pairs with the Release in `first_use`: what another thread has made the stream wait for comes before what this one submits.
+        if self.users.load(Ordering::Acquire) & slot.bit() == 0 || slot.is_shared() {
+            return self.first_use(slot, stream);
         }
         Ok(())
     }
 
     #[cold]
-    fn hold(&self, slot: u32, stream: sys::CUstream) -> Result<()> {
-        let mut guards = lock(&self.guards);
-        guards.retain(|g| !g.event.is_complete().unwrap_or(true));
-        // Slot 63 is several streams: even its own mark has to be waited for.
-        for guard in guards.iter().filter(|g| g.slot != slot || slot == 63) {
-            guard.event.hold(stream)?;
-        }
-        if guards.is_empty() {
-            self.guarded.store(false, Ordering::Relaxed);
-        }
+    fn first_use(&self, slot: Slot, stream: sys::CUstream) -> Result<()> {
+        lock(&self.guards)
+            .iter()
+            .try_for_each(|guard| guard.hold(slot, stream))?;
+        // Release: pairs with the Acquire in `use_on`. A stream's slot is given to another when its work has ended, and that had waited.
+        self.users.fetch_or(slot.bit(), Ordering::Release);
         Ok(())
+    }
+
+    /// Makes streams that use it first wait for this mark, behind work of a stream that has waited for all others.
+    pub(super) fn guard(&self, mark: Guard) {
+        *lock(&self.guards) = vec![mark];
+    }
+
+    /// The work of the stream in `slot` has ended, and nobody can submit other.
+    pub(super) fn unused_by(&self, slot: Slot) {
+        if !slot.is_shared() {
+            // Relaxed: the caller has the only reference.
+            self.users.fetch_and(!slot.bit(), Ordering::Relaxed);
+        }
     }
 }
 

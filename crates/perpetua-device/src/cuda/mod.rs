@@ -1,10 +1,11 @@
 //! NVIDIA GPUs through the CUDA driver, which is loaded at run time: nothing of CUDA is needed to build, and only the
 //! driver to run.
 //!
-//! `driver` turns codes into errors and owns handles, `device` finds and opens devices, `memory` pools, `stream` orders,
-//! `record` is what kernels write for the host, `compile` makes machine code, `entry` is how the disk keeps it, `launch`
-//! runs it.
+//! `driver` turns codes into errors and owns handles, `device` finds and opens devices, `memory` pools, `stream` orders, `capture` makes graphs, `streams`
+//! knows all that are open, `record` is what kernels write for the host, `compile` makes machine code, `entry` is how the disk keeps it,
+//! `module` loads it, `launch` runs it.
 
+mod capture;
 mod compile;
 mod core;
 mod device;
@@ -14,8 +15,10 @@ mod event;
 mod graph;
 mod launch;
 mod memory;
+mod module;
 mod record;
 mod stream;
+mod streams;
 
 use cudarc::driver::sys;
 

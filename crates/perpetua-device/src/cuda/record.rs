@@ -62,6 +62,9 @@ impl Words {
     }
 }
 
+/// What stands in a record for a site that nobody has written: no site has this number.
+const NO_SITE: u32 = u32::MAX;
+
 /// One fault record.
 pub(super) struct FaultRecord {
     words: Words,
@@ -69,11 +72,13 @@ pub(super) struct FaultRecord {
 }
 
 impl FaultRecord {
-    pub(super) fn new(pool: &Arc<Pool>) -> Result<Arc<FaultRecord>> {
-        Ok(Arc::new(FaultRecord {
-            words: Words::new(pool, record::WORDS)?,
+    pub(super) fn new(pool: &Arc<Pool>) -> Result<FaultRecord> {
+        let words = Words::new(pool, record::WORDS)?;
+        words.word(record::SITE).store(NO_SITE, Ordering::Relaxed);
+        Ok(FaultRecord {
+            words,
             pool: Arc::clone(pool),
-        }))
+        })
     }
 
     pub(super) fn pool(&self) -> &Arc<Pool> {
@@ -92,8 +97,9 @@ impl FaultRecord {
             return Ok(());
         }
         let words: [u32; record::WORDS] = std::array::from_fn(|i| self.words.word(i).load(Ordering::Relaxed));
-        let rest = (0..record::WORDS).filter(|i| *i != record::CLAIM);
+        let rest = (0..record::WORDS).filter(|i| *i != record::CLAIM && *i != record::SITE);
         rest.for_each(|i| self.words.word(i).store(0, Ordering::Relaxed));
+        self.words.word(record::SITE).store(NO_SITE, Ordering::Relaxed);
         // Last, and Release: a lane that claims the record next writes behind it.
         self.words.word(record::CLAIM).store(0, Ordering::Release);
         match FaultRegistry::global().fault(&words) {
@@ -103,6 +109,51 @@ impl FaultRecord {
                 cause: "it names a site that no kernel of this process has",
                 remedy: "check kernels given as text: they must not write the fault record",
             }),
+        }
+    }
+}
+
+/// Where a stream's faults are found: the record that its launches write, and one that was taken from a record whose kernel or
+/// graph is gone.
+pub(super) struct Faults {
+    record: FaultRecord,
+    taken: Mutex<Option<Error>>,
+}
+
+impl Faults {
+    pub(super) fn new(pool: &Arc<Pool>) -> Result<Arc<Faults>> {
+        Ok(Arc::new(Faults {
+            record: FaultRecord::new(pool)?,
+            taken: Mutex::default(),
+        }))
+    }
+
+    pub(super) fn record(&self) -> &FaultRecord {
+        &self.record
+    }
+
+    /// Keeps a fault for the next [`take`](Faults::take), unless one is kept already.
+    pub(super) fn keep(&self, found: Result<()>) {
+        if let Err(error) = found {
+            lock(&self.taken).get_or_insert(error);
+        }
+    }
+
+    /// Keeps the fault in the record, if it is of a kernel with these sites, of which no launch runs any more.
+    pub(super) fn take_of(&self, sites: &SiteRange) {
+        // Relaxed: the launch that wrote it has ended, for which the caller has asked the driver. Of one that runs it is another's site, or none.
+        let site = self.record.words.word(record::SITE).load(Ordering::Relaxed);
+        let number = site.checked_sub(sites.base()).map(|number| number as usize);
+        if number.is_some_and(|number| number < sites.sites().faults.len()) {
+            self.keep(self.record.take());
+        }
+    }
+
+    /// The first fault not reported yet.
+    pub(super) fn take(&self) -> Result<()> {
+        match lock(&self.taken).take() {
+            Some(error) => Err(error),
+            None => self.record.take(),
         }
     }
 }

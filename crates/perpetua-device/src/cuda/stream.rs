@@ -1,19 +1,20 @@
 //! A stream as the contract sees it: copies, fills, reads, waiting, and what is captured.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use cudarc::driver::sys::{self, CUresult};
 
-use super::core::{Capture, Replay, StreamCore};
+use super::capture::Capture;
+use super::core::{StreamCore, Target};
 use super::driver::{Event, host, lock};
 use super::event::{Ended, TimedEvent};
 use super::graph::Graph;
 use super::memory::Pool;
-use super::record::{FaultRecord, PrintRing};
+use super::record::PrintRing;
 use crate::backend::{
-    GpuEvent, GpuGraph, GpuStream, check_copy, check_fill, check_owner, check_sizes, failed,
+    Content, GpuEvent, GpuGraph, GpuStream, check_copy, check_fill, check_owner, check_sizes, failed,
 };
 use crate::error::{Error, Result};
 use crate::future::BoxFuture;
@@ -23,6 +24,7 @@ use crate::ptr::{ContextId, DevicePtr, HostBytes, HostBytesOwner};
 /// Host bytes up to this size are staged in pinned memory of ours, so that a copy never waits; larger ones go through the
 /// driver's own staging, which reads them within the call.
 const STAGED: usize = 32 << 20;
+
 /// A stream as the contract sees it.
 pub(super) struct Stream {
     core: Arc<StreamCore>,
@@ -31,15 +33,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(
-        core: Arc<StreamCore>,
-        pinned: &Arc<Pool>,
-        prints: &Arc<PrintRing>,
-        streams: &Mutex<Vec<Weak<StreamCore>>>,
-    ) -> Stream {
-        let mut streams: MutexGuard<'_, _> = lock(streams);
-        streams.retain(|s| s.strong_count() != 0);
-        streams.push(Arc::downgrade(&core));
+    pub(super) fn new(core: Arc<StreamCore>, pinned: &Arc<Pool>, prints: &Arc<PrintRing>) -> Stream {
         Stream {
             core,
             pinned: Arc::clone(pinned),
@@ -64,13 +58,139 @@ impl Stream {
         ))
     }
 
-    /// Submits a copy of `src` into pinned memory.
-    fn fetch(&self, src: &DevicePtr) -> Result<DevicePtr> {
-        self.core.not_capturing("reading back")?;
+    /// Submits a copy of `src` into pinned memory, which comes back to its pool behind the copy. Gives whether `src` must be held.
+    fn fetch(&self, target: &Target<'_>, src: &DevicePtr) -> Result<(DevicePtr, bool)> {
         check_owner(self.core.shared.id, src.context_id(), "read", "the buffer")?;
         let staging = self.staging(src.len() as usize)?;
-        self.copy(src, &staging)?;
-        Ok(staging)
+        let [holds, _] = self.copy_to(target, src, &staging)?;
+        Ok((staging, holds))
+    }
+
+    /// Submits a copy. Gives which of the two must be held.
+    fn copy_to(&self, target: &Target<'_>, src: &DevicePtr, dst: &DevicePtr) -> Result<[bool; 2]> {
+        check_copy(self.core.shared.id, src, dst)?;
+        if src.is_empty() {
+            return Ok([false; 2]);
+        }
+        self.core.shared.enter()?;
+        let holds = [target.use_memory(src)?, target.use_memory(dst)?];
+        let len = src.len() as usize;
+        // The driver's unified addresses tell which side is which.
+        let side = |p: &DevicePtr| {
+            p.host_ptr()
+                .map_or_else(|| p.address(), |h| Some(h.as_ptr() as u64))
+        };
+        let (Some(from), Some(to)) = (side(src), side(dst)) else {
+            return Ok([false; 2]);
+        };
+        // SAFETY: both ranges are alive (held by the stream or freed behind it), `len` bytes long, and do not overlap.
+        let code = unsafe {
+            match (src.host_ptr(), dst.host_ptr()) {
+                (Some(p), None) => sys::cuMemcpyHtoDAsync_v2(to, host(p.as_ptr()), len, target.handle),
+                (None, Some(p)) => sys::cuMemcpyDtoHAsync_v2(host(p.as_ptr()), from, len, target.handle),
+                (None, None) => sys::cuMemcpyDtoDAsync_v2(to, from, len, target.handle),
+                (Some(_), Some(_)) => sys::cuMemcpyAsync(to, from, len, target.handle),
+            }
+        };
+        self.check(code, "copying", src.len())?;
+        Ok(holds)
+    }
+
+    /// Submits a copy of bytes of the host, which have been read when this returns.
+    fn write_to(&self, target: &Target<'_>, src: &[u8], dst: &DevicePtr) -> Result<()> {
+        check_owner(
+            self.core.shared.id,
+            dst.context_id(),
+            "copy",
+            "the destination buffer",
+        )?;
+        check_sizes("copy", src.len() as u64, dst.len())?;
+        let Some(address) = dst.address().filter(|_| !src.is_empty()) else {
+            return Ok(());
+        };
+        if src.len() <= STAGED || target.captured {
+            let staging = self.staging(src.len())?;
+            if let Some(to) = staging.host_ptr() {
+                // SAFETY: fresh pinned memory of `src.len()` bytes that nobody else knows.
+                unsafe { std::ptr::copy_nonoverlapping(src.as_ptr(), to.as_ptr(), src.len()) };
+            }
+            let holds = self.copy_to(target, &staging, dst)?;
+            // For the graph, or until a wait, which spares it a mark.
+            target.hold(&staging)?;
+            return target.hold_if(holds[1], dst);
+        }
+        self.core.shared.enter()?;
+        let holds = target.use_memory(dst)?;
+        // SAFETY: `dst` is alive and `src.len()` bytes long; pageable memory has been read when the call returns.
+        let code =
+            unsafe { sys::cuMemcpyHtoDAsync_v2(address, src.as_ptr().cast(), src.len(), target.handle) };
+        self.check(code, "copying to the device", dst.len())?;
+        target.hold_if(holds, dst)
+    }
+
+    /// Submits a fill.
+    fn fill_to(&self, target: &Target<'_>, dst: &DevicePtr, pattern: &[u8]) -> Result<()> {
+        let core = &self.core;
+        check_fill(core.shared.id, dst, pattern)?;
+        let Some(address) = dst.address().filter(|_| !dst.is_empty()) else {
+            return Ok(());
+        };
+        core.shared.enter()?;
+        // The shortest pattern that says the same: most fills are zeros.
+        let mut unit = pattern;
+        while unit.len() > 1 && unit[..unit.len() / 2] == unit[unit.len() / 2..] {
+            unit = &unit[..unit.len() / 2];
+        }
+        let len = dst.len() as usize;
+        let aligned = address.is_multiple_of(unit.len() as u64);
+        let holds = target.use_memory(dst)?;
+        // SAFETY: `dst` is alive and `len` bytes long; the address is a multiple of the element where that is needed.
+        let code = unsafe {
+            match (unit, aligned) {
+                (&[b], _) => sys::cuMemsetD8Async(address, b, len, target.handle),
+                (&[a, b], true) => {
+                    sys::cuMemsetD16Async(address, u16::from_le_bytes([a, b]), len / 2, target.handle)
+                }
+                (&[a, b, c, d], true) => {
+                    sys::cuMemsetD32Async(address, u32::from_le_bytes([a, b, c, d]), len / 4, target.handle)
+                }
+                _ => {
+                    // A column of words, or of bytes, at a time: row `i` of a pitch of one pattern.
+                    let piece = if unit.len() >= 4 && address.is_multiple_of(4) {
+                        4
+                    } else {
+                        1
+                    };
+                    let rows = len / unit.len();
+                    let mut code = CUresult::CUDA_SUCCESS;
+                    for (i, p) in unit.chunks_exact(piece).enumerate() {
+                        let at = address + (i * piece) as u64;
+                        let next = if let &[a, b, c, d] = p {
+                            let word = u32::from_le_bytes([a, b, c, d]);
+                            sys::cuMemsetD2D32Async(at, unit.len(), word, 1, rows, target.handle)
+                        } else {
+                            sys::cuMemsetD2D8Async(at, unit.len(), p[0], 1, rows, target.handle)
+                        };
+                        if next != CUresult::CUDA_SUCCESS {
+                            code = next;
+                        }
+                    }
+                    code
+                }
+            }
+        };
+        self.check(code, "filling", dst.len())?;
+        target.hold_if(holds, dst)
+    }
+
+    /// Gives new memory its content, behind this stream's work so far, and before all other work that uses it. Captures have no part in it.
+    pub(super) fn initialise(&self, dst: &DevicePtr, content: &Content<'_>) -> Result<()> {
+        let target = self.core.uncaptured();
+        match content {
+            Content::Bytes(bytes) => self.write_to(&target, bytes, dst)?,
+            Content::Pattern(pattern) => self.fill_to(&target, dst, pattern)?,
+        }
+        self.core.guard(dst)
     }
 
     /// What a wait for this stream ends with.
@@ -103,123 +223,29 @@ impl GpuStream for Stream {
     }
 
     fn copy_to_device(&self, src: &[u8], dst: &DevicePtr) -> Result<()> {
-        check_owner(
-            self.core.shared.id,
-            dst.context_id(),
-            "copy",
-            "the destination buffer",
-        )?;
-        check_sizes("copy", src.len() as u64, dst.len())?;
-        let Some(address) = dst.address().filter(|_| !src.is_empty()) else {
-            return Ok(());
-        };
-        let capturing = self.core.capturing.load(Ordering::Acquire);
-        if src.len() <= STAGED || capturing {
-            let staging = self.staging(src.len())?;
-            if let Some(to) = staging.host_ptr() {
-                // SAFETY: fresh pinned memory of `src.len()` bytes that nobody else knows.
-                unsafe { std::ptr::copy_nonoverlapping(src.as_ptr(), to.as_ptr(), src.len()) };
-            }
-            return self.copy(&staging, dst);
-        }
-        self.core.shared.enter()?;
-        let holds = self.core.use_memory(dst)?;
-        // SAFETY: `dst` is alive and `src.len()` bytes long; pageable memory has been read when the call returns.
-        let code =
-            unsafe { sys::cuMemcpyHtoDAsync_v2(address, src.as_ptr().cast(), src.len(), self.core.handle) };
-        self.check(code, "copying to the device", dst.len())?;
-        self.core.hold_if(holds, &[dst])
+        self.write_to(&self.core.target()?, src, dst)
     }
 
     fn copy(&self, src: &DevicePtr, dst: &DevicePtr) -> Result<()> {
-        let core = &self.core;
-        check_copy(core.shared.id, src, dst)?;
-        if src.is_empty() {
-            return Ok(());
-        }
-        core.shared.enter()?;
-        let holds = core.use_memory(src)? | core.use_memory(dst)?;
-        let len = src.len() as usize;
-        // The driver's unified addresses tell which side is which.
-        let side = |p: &DevicePtr| {
-            p.host_ptr()
-                .map_or_else(|| p.address(), |h| Some(h.as_ptr() as u64))
-        };
-        let (Some(from), Some(to)) = (side(src), side(dst)) else {
-            return Ok(());
-        };
-        // SAFETY: both ranges are alive (held by the stream or freed behind it), `len` bytes long, and do not overlap.
-        let code = unsafe {
-            match (src.host_ptr(), dst.host_ptr()) {
-                (Some(p), None) => sys::cuMemcpyHtoDAsync_v2(to, host(p.as_ptr()), len, core.handle),
-                (None, Some(p)) => sys::cuMemcpyDtoHAsync_v2(host(p.as_ptr()), from, len, core.handle),
-                (None, None) => sys::cuMemcpyDtoDAsync_v2(to, from, len, core.handle),
-                (Some(_), Some(_)) => sys::cuMemcpyAsync(to, from, len, core.handle),
-            }
-        };
-        self.check(code, "copying", src.len())?;
-        core.hold_if(holds, &[src, dst])
+        let target = self.core.target()?;
+        let holds = self.copy_to(&target, src, dst)?;
+        target.hold_if(holds[0], src)?;
+        target.hold_if(holds[1], dst)
     }
 
     fn fill(&self, dst: &DevicePtr, pattern: &[u8]) -> Result<()> {
-        let core = &self.core;
-        check_fill(core.shared.id, dst, pattern)?;
-        let Some(address) = dst.address().filter(|_| !dst.is_empty()) else {
-            return Ok(());
-        };
-        core.shared.enter()?;
-        // The shortest pattern that says the same: most fills are zeros.
-        let mut unit = pattern;
-        while unit.len() > 1 && unit[..unit.len() / 2] == unit[unit.len() / 2..] {
-            unit = &unit[..unit.len() / 2];
-        }
-        let len = dst.len() as usize;
-        let aligned = address.is_multiple_of(unit.len() as u64);
-        let holds = core.use_memory(dst)?;
-        // SAFETY: `dst` is alive and `len` bytes long; the address is a multiple of the element where that is needed.
-        let code = unsafe {
-            match (unit, aligned) {
-                (&[b], _) => sys::cuMemsetD8Async(address, b, len, core.handle),
-                (&[a, b], true) => {
-                    sys::cuMemsetD16Async(address, u16::from_le_bytes([a, b]), len / 2, core.handle)
-                }
-                (&[a, b, c, d], true) => {
-                    sys::cuMemsetD32Async(address, u32::from_le_bytes([a, b, c, d]), len / 4, core.handle)
-                }
-                _ => {
-                    // A column of words, or of bytes, at a time: row `i` of a pitch of one pattern.
-                    let piece = if unit.len() >= 4 && address.is_multiple_of(4) {
-                        4
-                    } else {
-                        1
-                    };
-                    let rows = len / unit.len();
-                    let mut code = CUresult::CUDA_SUCCESS;
-                    for (i, p) in unit.chunks_exact(piece).enumerate() {
-                        let at = address + (i * piece) as u64;
-                        let next = if let &[a, b, c, d] = p {
-                            let word = u32::from_le_bytes([a, b, c, d]);
-                            sys::cuMemsetD2D32Async(at, unit.len(), word, 1, rows, core.handle)
-                        } else {
-                            sys::cuMemsetD2D8Async(at, unit.len(), p[0], 1, rows, core.handle)
-                        };
-                        if next != CUresult::CUDA_SUCCESS {
-                            code = next;
-                        }
-                    }
-                    code
-                }
-            }
-        };
-        self.check(code, "filling", dst.len())?;
-        core.hold_if(holds, &[dst])
+        self.fill_to(&self.core.target()?, dst, pattern)
     }
 
     fn read(&self, src: &DevicePtr) -> BoxFuture<'static, Result<HostBytes>> {
-        let submitted = self
-            .fetch(src)
-            .and_then(|staging| Ok((staging, Ended::behind(&self.core)?)));
-        let (staging, ended) = match submitted {
+        let submit = || {
+            self.core.not_capturing("reading back")?;
+            let target = self.core.target()?;
+            let (staging, holds) = self.fetch(&target, src)?;
+            target.hold_if(holds, src)?;
+            Ok((staging, Ended::behind(&self.core)?))
+        };
+        let (mut staging, ended) = match submit() {
             Ok(submitted) => submitted,
             Err(error) => return failed(error),
         };
@@ -231,6 +257,7 @@ impl GpuStream for Stream {
         Box::pin(async move {
             ended.await;
             stream.core.wait()?;
+            stream.core.unused(&mut staging);
             stream.report()?;
             Ok(HostBytes::new(Staged(staging)))
         })
@@ -238,25 +265,27 @@ impl GpuStream for Stream {
 
     fn read_blocking(&self, src: &DevicePtr, dst: &mut [u8]) -> Result<()> {
         check_sizes("read", src.len(), dst.len() as u64)?;
+        self.core.not_capturing("reading back")?;
+        let target = self.core.target()?;
+        // The waits below hold what the copies use: the caller's.
         if dst.len() <= STAGED {
-            let staging = self.fetch(src)?;
+            let (mut staging, _) = self.fetch(&target, src)?;
             self.core.wait()?;
+            self.core.unused(&mut staging);
             self.report()?;
             dst.copy_from_slice(Staged(staging).bytes());
             return Ok(());
         }
         // Large: the driver's own staging is as fast, and needs no pinned memory of that size.
-        self.core.not_capturing("reading back")?;
         check_owner(self.core.shared.id, src.context_id(), "read", "the buffer")?;
         self.core.shared.enter()?;
-        // The wait below holds what the copy uses: the caller's.
-        self.core.use_memory(src)?;
+        target.use_memory(src)?;
         let from = src
             .host_ptr()
             .map_or_else(|| src.address(), |h| Some(h.as_ptr() as u64))
             .unwrap_or(0);
         // SAFETY: `src` is alive and as long as `dst`, which is borrowed until the wait below has ended.
-        let code = unsafe { sys::cuMemcpyAsync(dst.as_mut_ptr() as u64, from, dst.len(), self.core.handle) };
+        let code = unsafe { sys::cuMemcpyAsync(dst.as_mut_ptr() as u64, from, dst.len(), target.handle) };
         self.check(code, "reading back", src.len())?;
         self.core.wait()?;
         self.report()
@@ -275,6 +304,8 @@ impl GpuStream for Stream {
 
     fn wait(&self, event: &dyn GpuEvent) -> Result<()> {
         check_owner(self.core.shared.id, event.context_id(), "wait", "the event")?;
+        // An event of outside a capture orders nothing within it.
+        self.core.not_capturing("waiting for an event")?;
         self.core.shared.enter()?;
         match event.as_any().downcast_ref::<TimedEvent>() {
             Some(event) => event.event.hold(self.core.handle),
@@ -327,38 +358,34 @@ impl GpuStream for Stream {
 
     fn begin_capture(&self) -> Result<()> {
         let core = &self.core;
+        let mut current = lock(&core.capture);
         core.not_capturing("beginning a capture")?;
-        core.shared.enter()?;
-        let fault = FaultRecord::new(core.fault.pool())?;
-        // Relaxed mode: other threads' allocations go on meanwhile.
-        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: the handle is alive and not capturing.
-        let code = unsafe { sys::cuStreamBeginCapture_v2(core.handle, mode) };
-        core.shared.check(code, || "cuStreamBeginCapture".into())?;
-        *lock(&core.capture) = Some(Capture {
-            replay: Replay::new(fault),
-            kept: Vec::new(),
-        });
-        // Release: pairs with the Acquire in `use_memory` and `fault_address`.
-        core.capturing.store(true, Ordering::Release);
+        *current = Some(Capture::begin(&core.shared, core.records())?);
+        // Relaxed: as in `StreamCore::target`.
+        core.capturing.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     fn end_capture(&self) -> Result<Arc<dyn GpuGraph>> {
         let core = &self.core;
         core.shared.enter()?;
-        let Some(capture) = lock(&core.capture).take() else {
+        let mut current = lock(&core.capture);
+        // Another thread's is not taken.
+        let of_this = current
+            .as_ref()
+            .map_or(Ok(()), |capture| capture.stream().map(drop));
+        of_this?;
+        let Some(capture) = current.take() else {
             return Err(Error::InvalidState {
                 operation: "ending a capture",
                 cause: "the stream is not capturing",
                 remedy: "begin a capture first",
             });
         };
-        core.capturing.store(false, Ordering::Release);
-        let mut graph = std::ptr::null_mut();
-        // SAFETY: the handle is alive and capturing; the pointer is writable.
-        let code = unsafe { sys::cuStreamEndCapture(core.handle, &raw mut graph) };
-        core.shared.check(code, || "cuStreamEndCapture".into())?;
+        // Relaxed: as above.
+        core.capturing.store(false, Ordering::Relaxed);
+        drop(current);
+        let (graph, replay, kept) = capture.end()?;
         let (mut nodes, mut exec) = (0, std::ptr::null_mut());
         // SAFETY: `graph` is the captured graph, destroyed here after the executable form is made of it.
         let code = unsafe {
@@ -375,8 +402,8 @@ impl GpuStream for Stream {
         Ok(Arc::new(Graph {
             exec,
             nodes,
-            replay: Arc::new(capture.replay),
-            kept: capture.kept,
+            replay: Arc::new(replay),
+            kept,
             shared: Arc::clone(&core.shared),
         }))
     }
@@ -389,18 +416,11 @@ impl GpuStream for Stream {
             return Err(foreign("launch a graph", "the graph"));
         };
         core.shared.enter()?;
-        // The graph keeps what is ours, which comes back behind the work in any case.
-        let mut adopted = Vec::new();
-        for ptr in &graph.kept {
-            if core.use_held(ptr)? {
-                adopted.push(ptr);
-            }
-        }
+        let adopted = core.replay(&graph.kept)?;
         // SAFETY: both handles are alive and of this context; the graph keeps what its nodes use.
         let code = unsafe { sys::cuGraphLaunch(graph.exec, core.handle) };
         core.shared.check(code, || "cuGraphLaunch".into())?;
-        core.replayed(&graph.replay);
-        core.hold_if(true, &adopted)
+        core.replayed(&graph.replay, &adopted)
     }
 }
 

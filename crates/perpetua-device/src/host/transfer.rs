@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::pool::raw;
 use super::racing;
-use crate::backend::{check_copy, check_fill, check_owner, check_sizes};
+use crate::backend::{Content, check_copy, check_fill, check_owner, check_sizes};
 use crate::error::Result;
 use crate::ptr::{ContextId, DevicePtr};
 
@@ -23,8 +23,7 @@ enum Kind {
 impl Transfer {
     /// Copies bytes of the host to `dst`, of equal length.
     pub fn write(own: ContextId, src: &[u8], dst: &DevicePtr) -> Result<Transfer> {
-        check_owner(own, dst.context_id(), "copy", "the destination buffer")?;
-        check_sizes("copy", src.len() as u64, dst.len())?;
+        check_write(own, src, dst)?;
         Ok(Transfer(Kind::Write(src.into(), dst.clone())))
     }
 
@@ -40,6 +39,18 @@ impl Transfer {
         let mut bytes = [0; 16];
         bytes[..pattern.len()].copy_from_slice(pattern);
         Ok(Transfer(Kind::Fill(dst.clone(), bytes, pattern.len() as u8)))
+    }
+
+    /// Makes `dst` hold `content`, within this call.
+    pub fn now(own: ContextId, dst: &DevicePtr, content: &Content<'_>) -> Result<()> {
+        match content {
+            Content::Pattern(pattern) => Transfer::fill(own, dst, pattern)?.run(),
+            Content::Bytes(bytes) => {
+                check_write(own, bytes, dst)?;
+                write(bytes, dst);
+            }
+        }
+        Ok(())
     }
 
     /// The memory that it accesses, and whether it writes there.
@@ -68,13 +79,7 @@ impl Transfer {
     /// Other streams may access the same memory meanwhile, by [`racing`] too or by atomics; then the bytes are unspecified.
     pub fn run(&self) {
         match &self.0 {
-            Kind::Write(bytes, dst) => {
-                if let Some(to) = raw(dst) {
-                    // SAFETY: `write` checked that `dst` has `bytes.len()` bytes, which `to` points to; `bytes` is an
-                    // allocation of its own.
-                    unsafe { racing::copy(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
-                }
-            }
+            Kind::Write(bytes, dst) => write(bytes, dst),
             Kind::Copy(src, dst) => {
                 if let (Some(from), Some(to)) = (raw(src), raw(dst)) {
                     // SAFETY: `copy` checked equal lengths and that the two do not overlap.
@@ -88,6 +93,20 @@ impl Transfer {
                 }
             }
         }
+    }
+}
+
+fn check_write(own: ContextId, src: &[u8], dst: &DevicePtr) -> Result<()> {
+    check_owner(own, dst.context_id(), "copy", "the destination buffer")?;
+    check_sizes("copy", src.len() as u64, dst.len())
+}
+
+// Copies bytes that have passed `check_write` with `dst`.
+fn write(bytes: &[u8], dst: &DevicePtr) {
+    if let Some(to) = raw(dst) {
+        // SAFETY: `check_write` found `dst` to have `bytes.len()` bytes, which `to` points to; `bytes` are an allocation of the
+        // work's own, or the caller's while `dst` is new memory, of which nobody has a slice.
+        unsafe { racing::copy(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
     }
 }
 

@@ -9,10 +9,10 @@ use perpetua_ir::fault::Fault;
 use super::compile;
 use super::launch::NullLaunch;
 use super::stream::NullStream;
-use crate::backend::{CompiledKernel, GpuBackend, GpuContext, GpuStream};
+use crate::backend::{CompiledKernel, Content, GpuBackend, GpuContext, GpuStream};
 use crate::error::{Error, Result};
 use crate::future::{BoxFuture, ready};
-use crate::host::HostPools;
+use crate::host::{HostPools, Transfer};
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo};
 use crate::ptr::{ContextId, DevicePtr, MemoryKind, Owner, PoolStats};
 use crate::source::{CompileOptions, KernelSource};
@@ -184,6 +184,12 @@ impl GpuContext for NullContext {
     fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<DevicePtr> {
         self.shared.alive()?;
         self.pools.of(kind).allocate(bytes)
+    }
+
+    fn initialise(&self, dst: &DevicePtr, content: &Content<'_>) -> Result<()> {
+        self.shared.alive()?;
+        // At once: all work has ended when it is submitted.
+        Transfer::now(self.shared.id, dst, content)
     }
 
     unsafe fn adopt(&self, address: u64, bytes: u64, owner: Box<dyn Owner>) -> Result<DevicePtr> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::device::Shared;
 use super::launch::NullLaunch;
-use crate::backend::{GpuEvent, GpuGraph, GpuStream, check_owner};
+use crate::backend::{Captured, GpuEvent, GpuGraph, GpuStream, check_owner};
 use crate::error::{Error, Result};
 use crate::future::{BoxFuture, ready};
 use crate::host::{self, Transfer};
@@ -29,7 +29,7 @@ pub(super) struct NullStream {
 
 #[derive(Default)]
 struct State {
-    capture: Option<Vec<Work>>,
+    capture: Option<Captured<Work>>,
     fault: Option<Error>,
 }
 
@@ -50,9 +50,11 @@ impl NullStream {
         let mut state = self.lock();
         match &mut state.capture {
             Some(captured) => captured.push(work),
-            None => self.run(&mut state, &work),
+            None => {
+                self.run(&mut state, &work);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     fn run(&self, state: &mut State, work: &Work) {
@@ -160,18 +162,13 @@ impl GpuStream for NullStream {
         if state.capture.is_some() {
             return Err(capturing("begin a capture"));
         }
-        state.capture = Some(Vec::new());
+        state.capture = Some(Captured::default());
         Ok(())
     }
 
     fn end_capture(&self) -> Result<Arc<dyn GpuGraph>> {
         self.shared.alive()?;
-        let captured = self.lock().capture.take();
-        let work = captured.ok_or(Error::InvalidState {
-            operation: "end a capture",
-            cause: "the stream is not capturing",
-            remedy: "begin the capture first",
-        })?;
+        let work = Captured::end(&mut self.lock().capture)?;
         Ok(Arc::new(NullGraph {
             context: self.shared.id,
             work,

@@ -250,10 +250,7 @@ impl StreamCore {
         self.shared.check()?;
         let mut rec = self.recording();
         match &mut rec.capture {
-            Some(commands) => {
-                commands.push(command);
-                Ok(())
-            }
+            Some(captured) => captured.push(command),
             None => self.record(&mut rec, &command),
         }
     }

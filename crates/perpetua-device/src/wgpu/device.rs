@@ -12,7 +12,7 @@ use super::memory::{Pool, Staging};
 use super::shared::{Health, Shared, driver, lock};
 use super::stream::Stream;
 use super::transfer::Movers;
-use crate::backend::{CompiledKernel, GpuBackend, GpuContext, GpuStream};
+use crate::backend::{CompiledKernel, Content, GpuBackend, GpuContext, GpuStream};
 use crate::error::{Error, Result};
 use crate::future::BoxFuture;
 use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
@@ -239,6 +239,8 @@ pub(super) struct Context {
     compiler: Arc<Compiler>,
     streams: Mutex<Vec<Weak<StreamCore>>>,
     default_stream: Arc<dyn GpuStream>,
+    /// Gives new memory its content: no program captures it.
+    first: Stream,
 }
 
 impl Context {
@@ -277,8 +279,10 @@ impl Context {
         let pool = Pool::new(&shared);
         let staging = Arc::new(Staging::new(&shared));
         let movers = Arc::new(Movers::new(&shared)?);
-        let stream = Arc::new(Stream::new(&shared, &pool, &staging, &movers)?);
+        let stream = || Stream::new(&shared, &pool, &staging, &movers);
+        let (first, stream) = (stream()?, Arc::new(stream()?));
         Ok(Context {
+            first,
             compiler: Arc::new(Compiler::new(&shared, adapter)),
             streams: Mutex::new(vec![Arc::downgrade(stream.core())]),
             default_stream: stream,
@@ -383,6 +387,12 @@ impl GpuContext for Context {
 
     fn default_stream(&self) -> &Arc<dyn GpuStream> {
         &self.default_stream
+    }
+
+    fn initialise(&self, dst: &DevicePtr, content: &Content<'_>) -> Result<()> {
+        content.submit(&self.first, dst)?;
+        // The order among streams is the order of submission.
+        self.first.flush()
     }
 
     fn create_stream(&self) -> Result<Arc<dyn GpuStream>> {

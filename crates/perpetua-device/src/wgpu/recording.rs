@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::launch::Dispatch;
 use super::shared::Shared;
 use super::signal::Signal;
+use crate::backend::Captured;
 use crate::error::{Error, Result};
 use crate::fault::SiteRange;
 use crate::ptr::DevicePtr;
@@ -51,7 +52,7 @@ pub(super) struct Recording {
     /// What the host does after submissions and had not done when last looked at.
     pub(super) afterwards: Vec<Afterwards>,
     /// The graph being captured.
-    pub(super) capture: Option<Vec<Command>>,
+    pub(super) capture: Option<Captured<Command>>,
 }
 
 impl Recording {

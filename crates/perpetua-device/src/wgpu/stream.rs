@@ -11,7 +11,7 @@ use super::shared::Shared;
 use super::signal::Signal;
 use super::transfer::Movers;
 use crate::backend::{
-    GpuEvent, GpuGraph, GpuStream, check_copy, check_fill, check_owner, check_sizes, failed,
+    Captured, GpuEvent, GpuGraph, GpuStream, check_copy, check_fill, check_owner, check_sizes, failed,
 };
 use crate::error::{Error, Result};
 use crate::future::BoxFuture;
@@ -174,17 +174,13 @@ impl GpuStream for Stream {
     fn begin_capture(&self) -> Result<()> {
         let mut rec = self.0.running("beginning a capture")?;
         rec.submit(&self.0.shared);
-        rec.capture = Some(Vec::new());
+        rec.capture = Some(Captured::default());
         Ok(())
     }
 
     fn end_capture(&self) -> Result<Arc<dyn GpuGraph>> {
         self.0.shared.check()?;
-        let commands = self.0.recording().capture.take().ok_or(Error::InvalidState {
-            operation: "ending a capture",
-            cause: "the stream is not capturing",
-            remedy: "begin a capture first",
-        })?;
+        let commands = Captured::end(&mut self.0.recording().capture)?;
         Ok(Arc::new(Graph {
             commands,
             id: self.0.shared.id,

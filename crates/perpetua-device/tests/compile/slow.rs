@@ -76,6 +76,10 @@ impl GpuContext for SlowContext {
         self.null.allocate(bytes, kind)
     }
 
+    fn initialise(&self, dst: &DevicePtr, content: &Content<'_>) -> Result<()> {
+        self.null.initialise(dst, content)
+    }
+
     fn pool_stats(&self, kind: MemoryKind) -> PoolStats {
         self.null.pool_stats(kind)
     }

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
+mod asked;
 mod exit;
 mod operation;
 
+use self::asked::{count, is_catch, nothing_uniform_escapes};
 use self::exit::{Exit, past_label};
 pub(super) use self::exit::{Policy, source_subject};
 use super::known::{Known, Number};
@@ -475,38 +477,4 @@ impl<'a> Rewriter<'a> {
 
 fn push(out: &mut Vec<Stmt>, line: u32, inst: Inst) {
     out.push(Stmt { line, inst });
-}
-
-/// Whether a statement catches the fault of the block before it.
-fn is_catch(stmt: &Stmt) -> bool {
-    stmt.inst.device() == Some(DeviceOp::CatchFault)
-}
-
-/// Number of statements in pre-order, the statement itself included.
-fn count(stmt: &Stmt) -> usize {
-    let inside: usize = stmt.inst.blocks().into_iter().flat_map(|b| &b.0).map(count).sum();
-    1 + inside
-}
-
-/// Whether a block neither stores to a uniform variable nor leaves the statement around it in uniform flow.
-fn nothing_uniform_escapes(block: &Block, depth: u32, at: &mut usize, uniformity: &Uniformity) -> bool {
-    block.0.iter().all(|stmt| {
-        let here = *at;
-        *at += 1;
-        let fine = match &stmt.inst {
-            Inst::Do(Effect::Store(place, ..)) => match place.base {
-                Base::Local(id) => !uniformity.local(id),
-                _ => true,
-            },
-            Inst::Break(d) | Inst::Continue(d) => *d < depth || !uniformity.flow(here),
-            Inst::Return(_) => !uniformity.flow(here),
-            _ => true,
-        };
-        let inside = depth + u32::from(matches!(stmt.inst, Inst::Loop(_) | Inst::Labeled(_)));
-        fine && stmt
-            .inst
-            .blocks()
-            .into_iter()
-            .all(|b| nothing_uniform_escapes(b, inside, at, uniformity))
-    })
 }
