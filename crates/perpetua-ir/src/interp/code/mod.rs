@@ -6,7 +6,8 @@
 //! `allocate` places these, `emit` writes bytes with `assemble`. `layout` is what code and host share.
 //!
 //! A *gang* is a run of 16 lanes (or 8) of one row of a block. Code runs gang after gang; the lanes that execute are one mask
-//! register. At a barrier a gang puts what it holds into its frame and returns; the host runs the others up to there, and then it goes on.
+//! register. At a barrier, or an exchange among the lanes of a subgroup, a gang puts what it holds into its frame and returns; the host runs
+//! the others up to there, exchanges, and then it goes on.
 //! What has no instructions of its own, and what is rare, calls the host, which evaluates it as the interpreter does.
 
 mod allocate;
@@ -19,15 +20,12 @@ mod spread;
 pub(crate) mod tree;
 
 use crate::interp::program::{Program, RegionKind};
-use layout::{Layout, Site};
+use layout::{Layout, Meeting, Site};
 
 /// Why a kernel stays in the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It exchanges values among the lanes of a subgroup.
-    #[error("it has subgroup operations")]
-    Subgroups,
     /// Its faults are statements of its own.
     #[error("its checks are statements")]
     ChecksInStatements,
@@ -86,7 +84,10 @@ pub(crate) struct Generated {
     pub(crate) bytes: Vec<u8>,
     pub(crate) layout: Layout,
     pub(crate) sites: Vec<Site>,
-    pub(crate) has_barriers: bool,
+    /// Whether gangs wait for each other.
+    pub(crate) meets: bool,
+    /// By the numbers of waits: those at which gangs meet.
+    pub(crate) meetings: Vec<Option<Meeting>>,
     pub(crate) lanes: u32,
     /// Of each region, most bytes that offsets of 32 bits reach.
     pub(crate) limits: Vec<u64>,
@@ -119,7 +120,8 @@ pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Ref
     Ok(Generated {
         bytes,
         sites: lowered.sites,
-        has_barriers: tree.has_barriers,
+        meets: tree.meets,
+        meetings: lowered.meetings,
         lanes,
         limits: program
             .regions

@@ -2,6 +2,7 @@
 //! interpreter's own operations would. Generates no code, and knows nothing of where it lies.
 
 mod group;
+mod meet;
 mod serve;
 
 use std::any::Any;
@@ -11,11 +12,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use group::{Group, Host};
+use meet::Exchanged;
 
 use super::error::InterpError;
 use super::flatten;
 use super::launch::{Launch, LaunchConfig, Parallel, Printed, RaceMode};
-use super::machine::{Turn, perform_access};
+use super::machine::{Turn, exchange, perform_access};
 use super::memory::{BufferRef, Cell};
 use super::program::{Code, Fill, Program, RegionKind};
 use super::turns::Outcome;
@@ -92,7 +94,7 @@ impl MachineCode {
 /// The code's signature: takes the state, gives what became of the gangs.
 type Entry = unsafe extern "sysv64" fn(*mut u8) -> u32;
 
-/// All gangs are done, or wait at a barrier.
+/// All gangs are done, or wait for each other.
 const DONE: u32 = 0;
 /// The host wished to go on later.
 const PAUSED: u32 = 2;

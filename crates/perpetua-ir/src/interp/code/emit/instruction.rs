@@ -337,10 +337,22 @@ impl Emitter<'_> {
                     skip: Some(*skip),
                 });
             }
-            I::Barrier { id } => {
+            I::Meet { id, turns, ins, outs } => {
+                for (number, r) in turns.iter().enumerate() {
+                    let r = self.g_in(G::R(*r), RAX);
+                    let to = layout.turns + 8 * number;
+                    self.asm.store(8, Mem::at(LOCAL, to as i32), r);
+                }
+                let slot = |number: usize| (layout.exchange + number * SLOT) as i32;
+                for (number, operand) in ins.iter().enumerate() {
+                    self.give(LOCAL, slot(number), operand);
+                }
                 self.suspend(at, *id, layout);
                 self.asm.jmp(self.next);
                 self.resume(at, *id, layout);
+                for (number, operand) in outs.iter().enumerate() {
+                    self.take(LOCAL, slot(ins.len() + number), operand);
+                }
             }
             I::Poll { id } => {
                 let (start, back) = (self.asm.label(), self.asm.label());

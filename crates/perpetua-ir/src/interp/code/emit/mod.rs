@@ -64,7 +64,7 @@ struct Emitter<'a> {
     leave: Label,
     /// On to the next gang.
     next: Label,
-    has_barriers: bool,
+    meets: bool,
     slots: i32,
 }
 
@@ -79,7 +79,8 @@ pub(super) fn emit(
     let slots = (layout.constants + layout.data.len()).next_multiple_of(64);
     let most = lowered.sites.iter().map(|s| s.ins.len() + s.outs.len()).max();
     layout.slots = slots;
-    layout.bytes = slots + SLOT * most.unwrap_or(0);
+    // What is done lane by lane needs one more, for the places.
+    layout.bytes = slots + SLOT * (most.unwrap_or(0) + 1);
     let length = if lanes == 16 { 2 } else { 1 };
     let mut asm = Assembler::new(length);
     for _ in 0..lowered.labels {
@@ -87,7 +88,7 @@ pub(super) fn emit(
     }
     let resumes = (0..=lowered.waits).map(|_| asm.label()).collect();
     let (leave, next) = (asm.label(), asm.label());
-    let has_barriers = lowered.code.iter().any(|i| matches!(i, I::Barrier { .. }));
+    let meets = lowered.code.iter().any(|i| matches!(i, I::Meet { .. }));
     let mut emitter = Emitter {
         asm,
         program,
@@ -100,7 +101,7 @@ pub(super) fn emit(
         resumes,
         leave,
         next,
-        has_barriers,
+        meets,
         slots: slots as i32,
     };
     emitter.all(&layout);
@@ -151,7 +152,7 @@ impl Emitter<'_> {
         for (at, i) in lowered.code.iter().enumerate() {
             self.instruction(at, i, layout);
         }
-        if self.has_barriers {
+        if self.meets {
             self.resume_at(GANG_DONE);
         }
         let (next, asm) = (self.next, &mut self.asm);
@@ -250,27 +251,55 @@ impl Emitter<'_> {
         self.slots + (number * SLOT) as i32
     }
 
-    fn call(&mut self, at: usize, site: u32, ins: &[Operand], outs: &[Operand]) {
+    /// Puts an operand where the host finds it.
+    fn give(&mut self, base: Gpr, to: i32, operand: &Operand) {
         let bytes = self.lanes as i32 * 4;
-        for (number, operand) in ins.iter().enumerate() {
-            let to = self.slot(number);
-            match operand {
-                Operand::One(g) | Operand::Affine(g, _) => {
-                    let r = self.g_in(*g, RAX);
-                    self.asm.store(8, Mem::at(STATE, to), r);
-                }
-                Operand::Lanes(regs, parts) => {
-                    for (part, r) in regs.iter().enumerate().take(*parts as usize) {
-                        let x = self.x_in(*r, X0);
-                        let to = Mem::at(STATE, to + part as i32 * bytes);
-                        self.evex(MOVUPS_STORE, x, 0, Rm::Mem(to));
-                    }
-                }
-                Operand::Mask(m) => {
-                    let k = self.m_in(*m, K7);
-                    self.asm.kstore(Mem::at(STATE, to), k);
+        match operand {
+            Operand::One(g) | Operand::Affine(g, _) => {
+                let r = self.g_in(*g, RAX);
+                self.asm.store(8, Mem::at(base, to), r);
+            }
+            Operand::Lanes(regs, parts) => {
+                for (part, r) in regs.iter().enumerate().take(*parts as usize) {
+                    let x = self.x_in(*r, X0);
+                    let to = Mem::at(base, to + part as i32 * bytes);
+                    self.evex(MOVUPS_STORE, x, 0, Rm::Mem(to));
                 }
             }
+            Operand::Mask(m) => {
+                let k = self.m_in(*m, K7);
+                self.asm.kstore(Mem::at(base, to), k);
+            }
+        }
+    }
+
+    /// Takes a result from where the host has put it.
+    fn take(&mut self, base: Gpr, from: i32, operand: &Operand) {
+        let bytes = self.lanes as i32 * 4;
+        match operand {
+            Operand::One(G::R(r)) => {
+                self.asm.load(8, RAX, Mem::at(base, from));
+                self.g_out(*r, RAX);
+            }
+            Operand::Lanes(regs, parts) => {
+                for (part, r) in regs.iter().enumerate().take(*parts as usize) {
+                    let from = Mem::at(base, from + part as i32 * bytes);
+                    let x = self.x_to(*r, X0);
+                    self.evex(MOVUPS, x, 0, Rm::Mem(from));
+                    self.x_done(*r, x);
+                }
+            }
+            Operand::Mask(m) => {
+                self.asm.kmov(K7, Rm::Mem(Mem::at(base, from)));
+                self.m_done(*m, K7);
+            }
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, at: usize, site: u32, ins: &[Operand], outs: &[Operand]) {
+        for (number, operand) in ins.iter().enumerate() {
+            self.give(STATE, self.slot(number), operand);
         }
         self.save(at);
         let asm = &mut self.asm;
@@ -283,26 +312,7 @@ impl Emitter<'_> {
         asm.kmov_from(K, RAX);
         self.restore(at);
         for (number, operand) in outs.iter().enumerate() {
-            let from = self.slot(ins.len() + number);
-            match operand {
-                Operand::One(G::R(r)) => {
-                    self.asm.load(8, RAX, Mem::at(STATE, from));
-                    self.g_out(*r, RAX);
-                }
-                Operand::Lanes(regs, parts) => {
-                    for (part, r) in regs.iter().enumerate().take(*parts as usize) {
-                        let from = Mem::at(STATE, from + part as i32 * bytes);
-                        let x = self.x_to(*r, X0);
-                        self.evex(MOVUPS, x, 0, Rm::Mem(from));
-                        self.x_done(*r, x);
-                    }
-                }
-                Operand::Mask(m) => {
-                    self.asm.kmov(K7, Rm::Mem(Mem::at(STATE, from)));
-                    self.m_done(*m, K7);
-                }
-                _ => {}
-            }
+            self.take(STATE, self.slot(ins.len() + number), operand);
         }
     }
 }

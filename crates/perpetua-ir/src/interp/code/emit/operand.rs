@@ -135,6 +135,11 @@ impl Emitter<'_> {
         self.asm.evex(op, reg, second, rm, Ev { k, z, b: false });
     }
 
+    /// An instruction on the lowest scalar of vector registers.
+    pub(super) fn one(&mut self, op: Vop, reg: u8, second: u8, rm: Rm) {
+        self.asm.evex_at(op, 0, reg, second, rm, Ev::default());
+    }
+
     pub(super) fn half(&self) -> u8 {
         (self.lanes / 2) as u8
     }
