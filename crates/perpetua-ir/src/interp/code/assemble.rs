@@ -1,6 +1,9 @@
 //! Bytes of x86-64 instructions: prefixes, operands and jumps. Knows encodings, not what instructions are for.
 //!
 //! Displacements are always 32 bits wide (or absent), which spares EVEX its scaled bytes.
+//!
+//! Without AVX-512 the same instructions are written with VEX prefixes, and masks are vectors: all ones in lanes that are in.
+//! What has no such form is written out in `emit::masks`, or not asked for ([`Vop::in_avx2`]).
 
 /// A general register by its number.
 pub(super) type Gpr = u8;
@@ -74,6 +77,35 @@ pub(super) enum Pp {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vop(pub(super) Pp, pub(super) u8, pub(super) bool, pub(super) u8);
 
+impl Vop {
+    /// Whether AVX2 has it, with the same operands.
+    pub(super) fn in_avx2(self) -> bool {
+        !matches!(
+            self,
+            // 64-bit products, minima, maxima and magnitudes.
+            Vop(_, 2, true, 0x40 | 0x39 | 0x3B | 0x3D | 0x3F | 0x1F)
+            // Leading zeros, rotations, arithmetic shifts of 64 bits.
+            | Vop(_, 2, _, 0x44 | 0x14 | 0x15)
+            | Vop(_, 2, true, 0x46)
+            // Conversions of unsigned and of 64-bit integers.
+            | Vop(_, 1, _, 0x78 | 0x7A)
+            | Vop(_, 1, true, 0x5B)
+            | Vop(Pp::PF3, 1, true, 0xE6)
+        )
+    }
+
+    /// As VEX writes it: W is set where it says something there.
+    fn narrow(self) -> Vop {
+        let Vop(pp, map, w, opcode) = self;
+        let means = match map {
+            1 => matches!(opcode, 0x6E | 0x7E) && pp == Pp::P66,
+            2 => matches!(opcode, 0x45..=0x47 | 0x8C | 0x8E | 0x90 | 0x96..=0xBF),
+            _ => opcode == 0,
+        };
+        Vop(pp, map, w && means, opcode)
+    }
+}
+
 /// What an EVEX instruction has beside its operands.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ev {
@@ -92,15 +124,18 @@ pub(super) struct Assembler {
     jumps: Vec<(usize, Label)>,
     /// EVEX.L'L: 2 for 512 bits, 1 for 256.
     length: u8,
+    /// Without AVX-512: where the bit of each lane's number lies, as 32 bits.
+    bits: Option<Mem>,
 }
 
 impl Assembler {
-    pub(super) fn new(length: u8) -> Assembler {
+    pub(super) fn new(length: u8, bits: Option<Mem>) -> Assembler {
         Assembler {
             bytes: Vec::with_capacity(4096),
             labels: Vec::new(),
             jumps: Vec::new(),
             length,
+            bits,
         }
     }
 
@@ -183,7 +218,7 @@ impl Assembler {
         self.operand(reg, rm);
     }
 
-    /// An EVEX instruction.
+    /// An instruction on vectors, in the form that the processor has.
     pub(super) fn evex(&mut self, op: Vop, reg: u8, second: u8, rm: Rm, ev: Ev) {
         self.evex_at(op, self.length, reg, second, rm, ev);
     }
@@ -198,6 +233,17 @@ impl Assembler {
         rm: Rm,
         ev: Ev,
     ) {
+        if self.bits.is_some() {
+            let rm = match rm {
+                Rm::Reg(r) => Rm::Reg(narrow(r)),
+                Rm::Mem(m) => Rm::Mem(Mem {
+                    index: m.index.map(|(i, scale)| (narrow(i), scale)),
+                    ..m
+                }),
+            };
+            let op = Vop(pp, map, w, opcode).narrow();
+            return self.vex(op, length > 0, narrow(reg), narrow(second), rm);
+        }
         let (x, b) = Self::high(rm);
         // The index of a gather has its fifth bit in V'.
         let second_high = match rm {
@@ -377,38 +423,84 @@ impl Assembler {
         self.bytes.extend([0xC5, 0xF8, 0x77]);
     }
 
-    // ---- mask registers, 16 bits ----
+    // ---- masks: registers of 16 bits, or vectors ----
 
+    /// From bits.
     pub(super) fn kmov_from(&mut self, k: u8, r: Gpr) {
-        self.vex(Vop(Pp::None, 1, false, 0x92), false, k, 0, Rm::Reg(r));
+        let Some(bits) = self.bits else {
+            return self.vex(Vop(Pp::None, 1, false, 0x92), false, k, 0, Rm::Reg(r));
+        };
+        self.vex(Vop(Pp::P66, 1, false, 0x6E), false, k, 0, Rm::Reg(r));
+        self.vex(Vop(Pp::P66, 2, false, 0x58), true, k, 0, Rm::Reg(k));
+        self.vex(Vop(Pp::P66, 1, false, 0xDB), true, k, k, Rm::Mem(bits));
+        self.vex(Vop(Pp::P66, 1, false, 0x76), true, k, k, Rm::Mem(bits));
     }
 
+    /// To bits.
     pub(super) fn kmov_to(&mut self, r: Gpr, k: u8) {
-        self.vex(Vop(Pp::None, 1, false, 0x93), false, r, 0, Rm::Reg(k));
+        match self.bits {
+            None => self.vex(Vop(Pp::None, 1, false, 0x93), false, r, 0, Rm::Reg(k)),
+            Some(_) => self.vex(Vop(Pp::None, 1, false, 0x50), true, r, 0, Rm::Reg(k)),
+        }
     }
 
     pub(super) fn kmov(&mut self, to: u8, from: Rm) {
-        if !matches!(from, Rm::Reg(k) if k == to) {
-            self.vex(Vop(Pp::None, 1, false, 0x90), false, to, 0, from);
+        if matches!(from, Rm::Reg(k) if k == to) {
+            return;
+        }
+        match self.bits {
+            None => self.vex(Vop(Pp::None, 1, false, 0x90), false, to, 0, from),
+            Some(_) => self.vex(Vop(Pp::P66, 1, false, 0x6F), true, to, 0, from),
         }
     }
 
     pub(super) fn kstore(&mut self, to: Mem, k: u8) {
-        self.vex(Vop(Pp::None, 1, false, 0x91), false, k, 0, Rm::Mem(to));
+        match self.bits {
+            None => self.vex(Vop(Pp::None, 1, false, 0x91), false, k, 0, Rm::Mem(to)),
+            Some(_) => self.vex(Vop(Pp::P66, 1, false, 0x7F), true, k, 0, Rm::Mem(to)),
+        }
     }
 
     /// Logic on masks: and 41, andn 42 (not the first, and the second), or 45, xnor 46, xor 47.
     pub(super) fn klogic(&mut self, opcode: u8, to: u8, a: u8, b: u8) {
-        self.vex(Vop(Pp::None, 1, false, opcode), true, to, a, Rm::Reg(b));
+        if self.bits.is_none() {
+            return self.vex(Vop(Pp::None, 1, false, opcode), true, to, a, Rm::Reg(b));
+        }
+        let bitwise = match opcode {
+            0x41 => 0xDB,
+            0x42 => 0xDF,
+            0x45 => 0xEB,
+            _ => 0xEF,
+        };
+        self.vex(Vop(Pp::P66, 1, false, bitwise), true, to, a, Rm::Reg(b));
+        if opcode == 0x46 {
+            self.complement(to);
+        }
     }
 
+    /// A mask of AVX2's becomes its complement.
+    pub(super) fn complement(&mut self, k: u8) {
+        let ones = narrow(28);
+        self.vex(Vop(Pp::P66, 1, false, 0x76), true, ones, ones, Rm::Reg(ones));
+        self.vex(Vop(Pp::P66, 1, false, 0xEF), true, k, k, Rm::Reg(ones));
+    }
+
+    /// Zero flag: no lane is in.
     pub(super) fn kortest(&mut self, k: u8) {
-        self.vex(Vop(Pp::None, 1, false, 0x98), false, k, 0, Rm::Reg(k));
+        match self.bits {
+            None => self.vex(Vop(Pp::None, 1, false, 0x98), false, k, 0, Rm::Reg(k)),
+            Some(_) => self.vex(Vop(Pp::P66, 2, false, 0x17), true, k, 0, Rm::Reg(k)),
+        }
     }
 
-    /// Shifts a mask: 30 right, 32 left.
+    /// Shifts a mask register: 30 right, 32 left.
     pub(super) fn kshift(&mut self, opcode: u8, to: u8, from: u8, by: u8) {
         self.vex(Vop(Pp::P66, 3, true, opcode), false, to, 0, Rm::Reg(from));
         self.byte(by);
     }
+}
+
+/// AVX2 has sixteen registers: the emitter's scratch vectors, which are the last four of 32, are others there.
+fn narrow(r: u8) -> u8 {
+    if r >= 28 { r - 17 } else { r }
 }

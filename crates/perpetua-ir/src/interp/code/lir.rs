@@ -238,8 +238,8 @@ pub(super) enum I {
     /// `d = m ? b : a`.
     XBlend {
         wide: bool,
-        /// For the high half of 64-bit lanes.
-        high: bool,
+        /// Which half of the lanes `d` has; `None`: the mask is made for `d`.
+        part: Option<u8>,
         d: R,
         m: R,
         a: R,

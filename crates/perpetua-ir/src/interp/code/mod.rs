@@ -1,4 +1,4 @@
-//! Machine code for x86-64 with AVX-512: a kernel's lanes side by side in vector registers. A pure function of a verified kernel: it gives
+//! Machine code for x86-64 with AVX2 or AVX-512: a kernel's lanes side by side in vector registers. A pure function of a verified kernel: it gives
 //! bytes and tables, and knows neither memory that may be executed nor launches.
 //!
 //! In the order in which a kernel passes through: `tree` reads the interpreter's flat program back as constructs over values, `spread`
@@ -36,19 +36,21 @@ pub enum Refusal {
     #[error("it is too large")]
     TooLarge,
     /// The processor lacks the instructions.
-    #[error("the processor has no AVX-512 with the extensions BW, CD, DQ and VL")]
+    #[error("the processor has no AVX2 with FMA and BMI2")]
     Processor,
     /// Its flat form has something that no front end makes.
     #[error("it contains {0}, which is not expected there")]
     Unknown(&'static str),
 }
 
-/// How many lanes run side by side.
+/// How many lanes run side by side, and by which instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
-    /// In vectors of 256 bits.
+    /// In vectors of 256 bits, by AVX2 with FMA and BMI2.
+    EightAvx2,
+    /// In vectors of 256 bits, by AVX-512 with BW, CD, DQ and VL.
     Eight,
-    /// In vectors of 512 bits.
+    /// In vectors of 512 bits, likewise.
     Sixteen,
 }
 
@@ -63,20 +65,36 @@ impl Width {
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl")
                 && is_x86_feature_detected!("bmi2");
-            if has {
-                return &[Width::Eight, Width::Sixteen];
-            }
+            let old = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2");
+            return match (old, has) {
+                (true, true) => &[Width::EightAvx2, Width::Eight, Width::Sixteen],
+                (true, false) => &[Width::EightAvx2],
+                _ => &[],
+            };
         }
+        #[cfg(not(target_arch = "x86_64"))]
         &[]
     }
 
     /// Lanes of a gang.
     pub fn lanes(self) -> u32 {
         match self {
-            Width::Eight => 8,
+            Width::EightAvx2 | Width::Eight => 8,
             Width::Sixteen => 16,
         }
     }
+}
+
+/// What code is generated for.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    /// Lanes of a gang.
+    lanes: u32,
+    /// No mask registers, and sixteen vectors.
+    avx2: bool,
 }
 
 /// A kernel's code, not yet where it can run.
@@ -99,17 +117,21 @@ pub(crate) struct Generated {
 /// Why there is none.
 pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Refusal> {
     let lanes = width.lanes();
+    let target = Target {
+        lanes,
+        avx2: width == Width::EightAvx2,
+    };
     let tree = tree::read(program)?;
     let spreads = spread::analyse(&tree, program);
-    let mut lowered = lower::lower(program, &tree, &spreads, lanes)?;
+    let mut lowered = lower::lower(program, &tree, &spreads, target)?;
     let homes = allocate::allocate(
         &lowered.code,
         &lowered.classes,
         &lowered.loops,
         lowered.layout.frame,
-        lanes as usize * 4,
+        target,
     );
-    let bytes = emit::emit(program, &mut lowered, homes, lanes)?;
+    let bytes = emit::emit(program, &mut lowered, homes, target)?;
     let limit = |number: usize| {
         let accesses = program.accesses.iter().filter(|a| a.region as usize == number);
         let scale = accesses.fold(8, |least, a| {

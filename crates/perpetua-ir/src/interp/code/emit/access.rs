@@ -90,7 +90,8 @@ impl Emitter<'_> {
             );
             let disp = (place.offset + place.leaves.first().map_or(0, |l| l.1)) as i32;
             let scale = scale.trailing_zeros() as u8;
-            return self.lane_by_lane(s, act, own, (view, scale, disp), values, outs);
+            let base = Rm::Mem(Mem::at(STATE, view));
+            return self.lane_by_lane(s, act, own, (base, scale, disp), values, outs);
         }
         let loads = kind == AccessKind::Load;
         for (number, (s, offset, _)) in place.leaves.iter().enumerate() {
@@ -124,9 +125,10 @@ impl Emitter<'_> {
                     self.asm.store(s.size(), at, r);
                 }
                 (Shape::Run(_), _) => self.run(at, s.size(), operand, loads),
-                // There are no gathers of less than 32 bits.
-                (_, _) if s.size() < 4 => {
-                    let at = (view, scale.trailing_zeros() as u8, disp);
+                // There are no gathers of less than 32 bits, and in AVX2 no scatters.
+                (_, _) if s.size() < 4 || self.avx2 && !loads => {
+                    let base = Rm::Mem(Mem::at(STATE, view));
+                    let at = (base, scale.trailing_zeros() as u8, disp);
                     let operand = [operand];
                     let (act, values, outs): (_, &[_], &[_]) = match loads {
                         true => (AtomicKind::Load, &[], &operand),
@@ -146,7 +148,7 @@ impl Emitter<'_> {
         s: Scalar,
         act: AtomicKind,
         own: bool,
-        (view, scale, disp): (i32, u8, i32),
+        (base, scale, disp): (Rm, u8, i32),
         values: &[Operand],
         outs: &[Operand],
     ) {
@@ -168,14 +170,14 @@ impl Emitter<'_> {
         let log = kept.trailing_zeros() as u8;
         let asm = &mut self.asm;
         let again = asm.label();
-        asm.kmov_to(RAX, K);
+        asm.kmov_to(RAX, self.k);
         asm.place(again);
         asm.tzcnt(RCX, RAX);
         asm.load(4, RDX, lane(RCX, offsets, 2));
         if scale > 0 {
             asm.shift_imm(4, true, RDX, scale);
         }
-        asm.alu(0x03, true, RDX, Rm::Mem(Mem::at(STATE, view)));
+        asm.alu(0x03, true, RDX, base);
         let at = Mem::at(RDX, disp);
         if act != AtomicKind::Load {
             asm.load(kept, RCX, lane(RCX, given, log));
@@ -326,6 +328,12 @@ impl Emitter<'_> {
                 self.evex(op, X3, X3, Rm::Mem(Mem::at(STATE, numbers)));
                 counted = if counted < size { counted + 4 } else { counted - 4 };
             }
+            if self.avx2 && !loads {
+                let s = if size == 8 { Scalar::U64 } else { Scalar::U32 };
+                let at = (Rm::Reg(LOCAL), 0, disp);
+                self.lane_by_lane(s, AtomicKind::Store, true, at, &[*operand], &[]);
+                continue;
+            }
             let base = if sum { RAX } else { LOCAL };
             let index = Some((X3, 0));
             self.each(Mem { base, index, disp }, size, *operand, loads);
@@ -367,72 +375,52 @@ impl Emitter<'_> {
         let Operand::Lanes(regs, parts) = operand else {
             return;
         };
-        let (load, store) = match size {
-            1 => (Vop(Pp::P66, 2, false, 0x31), Vop(Pp::PF3, 2, false, 0x31)),
-            2 => (Vop(Pp::P66, 2, false, 0x33), Vop(Pp::PF3, 2, false, 0x33)),
-            4 => (MOVUPS, MOVUPS_STORE),
-            _ => (MOVUPD, MOVUPD_STORE),
+        // From and to 32-bit lanes.
+        let small = match size {
+            1 => Some(0x31),
+            2 => Some(0x33),
+            _ => None,
         };
+        let wide = size == 8;
         let bytes = self.lanes as i32 * 4;
         for (part, r) in regs.into_iter().enumerate().take(parts as usize) {
             let at = Mem {
                 disp: at.disp + part as i32 * bytes,
                 ..at
             };
-            let mut k = K;
-            if part == 1 {
-                self.high(K7, K);
-                k = K7;
-            }
+            let k = self.half_mask(self.k, part, wide);
             if loads {
                 let to = self.x_to(r, X0);
-                self.evex_k(load, to, 0, Rm::Mem(at), k, true);
+                match small {
+                    Some(opcode) => self.evex_k(Vop(Pp::P66, 2, false, opcode), to, 0, Rm::Mem(at), k, true),
+                    None => self.load_masked(to, at, k, wide),
+                }
                 self.x_done(r, to);
             } else {
                 let from = self.x_in(r, X0);
-                self.evex_k(store, from, 0, Rm::Mem(at), k, false);
+                match small {
+                    Some(opcode) => {
+                        self.evex_k(Vop(Pp::PF3, 2, false, opcode), from, 0, Rm::Mem(at), k, false)
+                    }
+                    None => self.store_masked(at, from, k, wide),
+                }
             }
         }
-    }
-
-    /// To `cold` if an active lane's index is not below the length.
-    pub(super) fn beyond(&mut self, regs: [R; 2], parts: u32, length: Length, view: i32, cold: Label) {
-        let wide = parts > 1;
-        let (rm, b) = match length {
-            Length::Fixed(n) => {
-                self.asm.mov_imm(RCX, u64::from(n));
-                self.evex(Vop(Pp::P66, 2, wide, 0x7C), X1, 0, Rm::Reg(RCX));
-                (Rm::Reg(X1), false)
-            }
-            Length::Region => (Rm::Mem(Mem::at(STATE, view + 8)), true),
-        };
-        let compare = if wide { op::PCMPUQ } else { op::PCMPUD };
-        let x = self.x_in(regs[0], X0);
-        let (first, k) = if wide { (K6, 0) } else { (K7, K) };
-        self.asm.evex(compare, first, x, rm, Ev { k, z: false, b });
-        self.asm.immediate8(1);
-        if wide {
-            let x = self.x_in(regs[1], X0);
-            self.asm.evex(compare, K7, x, rm, Ev { k: 0, z: false, b });
-            self.asm.immediate8(1);
-            let half = self.half();
-            self.asm.kshift(0x32, K7, K7, half);
-            self.asm.klogic(0x45, K7, K6, K7);
-            self.asm.klogic(0x41, K7, K7, K);
-        }
-        self.asm.klogic(0x47, K7, K7, K);
-        self.asm.kortest(K7);
-        self.asm.jcc(Cc::Ne, cold);
     }
 
     /// Adds indices times a stride to X3.
     pub(super) fn offsets(&mut self, regs: [R; 2], parts: u32, stride: u32, adds: bool) {
         let mut x = self.x_in(regs[0], X0);
         if parts > 1 {
-            self.evex(op::PMOVQD, x, 0, Rm::Reg(X1));
-            let high = self.x_in(regs[1], X0);
-            self.evex(op::PMOVQD, high, 0, Rm::Reg(X2));
-            self.insert(X1, X1, X2);
+            if self.avx2 {
+                let high = self.x_in(regs[1], X1);
+                self.even(X1, x, high);
+            } else {
+                self.evex(op::PMOVQD, x, 0, Rm::Reg(X1));
+                let high = self.x_in(regs[1], X0);
+                self.evex(op::PMOVQD, high, 0, Rm::Reg(X2));
+                self.insert(X1, X1, X2);
+            }
             x = X1;
         }
         if stride.is_power_of_two() && stride > 1 {
@@ -441,7 +429,7 @@ impl Emitter<'_> {
             x = X1;
         } else if stride != 1 {
             self.asm.mov_imm(RCX, u64::from(stride));
-            self.evex(Vop(Pp::P66, 2, false, 0x7C), X2, 0, Rm::Reg(RCX));
+            self.splat_general(X2, RCX, false);
             self.evex(op::PMULLD, X1, x, Rm::Reg(X2));
             x = X1;
         }
@@ -462,17 +450,16 @@ impl Emitter<'_> {
             if part == 1 {
                 self.extract(X2, X3);
                 at.index = at.index.map(|(_, scale)| (X2, scale));
-                self.high(K7, K);
-            } else {
-                self.asm.kmov(K7, Rm::Reg(K));
             }
+            let k = self.half_mask(self.k, part, wide);
+            // Gathers and scatters use it up.
+            self.asm.kmov(self.k7, Rm::Reg(k));
             if loads {
-                self.evex(op::PXOR, X0, X0, Rm::Reg(X0));
-                self.evex_k(Vop(Pp::P66, 2, wide, 0x90), X0, 0, Rm::Mem(at), K7, false);
+                self.gather(X0, at, wide);
                 self.x_done(r, X0);
             } else {
                 let from = self.x_in(r, X0);
-                self.evex_k(Vop(Pp::P66, 2, wide, 0xA0), from, 0, Rm::Mem(at), K7, false);
+                self.evex_k(Vop(Pp::P66, 2, wide, 0xA0), from, 0, Rm::Mem(at), self.k7, false);
             }
         }
     }

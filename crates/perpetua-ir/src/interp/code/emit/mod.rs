@@ -1,12 +1,12 @@
 //! From instructions over placed registers to bytes. What lies in the frame passes through scratch registers, which no
-//! virtual register has: rax, rcx, rdx, k6, k7 and the last four vector registers.
+//! virtual register has: rax, rcx, rdx, two masks and four vectors.
 
 mod access;
 mod instruction;
+mod masks;
 mod operand;
 
-use super::Refusal;
-use super::allocate::{Allocation, Home};
+use super::allocate::{AVX2_MASKS, Allocation, Home};
 use super::assemble::*;
 use super::layout::*;
 use super::lir::*;
@@ -14,6 +14,7 @@ use super::lower::Lowered;
 use super::lower::op;
 use super::lower::scale;
 use super::tree::{AccessKind, AtomicKind};
+use super::{Refusal, Target};
 use crate::interp::program::{Fill, Length, Program, RegionKind};
 use crate::ir::{AtomicOp, Axis, Builtin, Scalar};
 
@@ -21,11 +22,7 @@ use crate::ir::{AtomicOp, Axis, Builtin, Scalar};
 const STATE: Gpr = 15;
 /// Register of the frame.
 const LOCAL: Gpr = 14;
-/// Mask register of the active lanes.
-const K: u8 = 1;
-const K6: u8 = 6;
-const K7: u8 = 7;
-/// Scratch vectors.
+/// Scratch vectors; the assembler has others for AVX2.
 const X0: u8 = 28;
 const X1: u8 = 29;
 const X2: u8 = 30;
@@ -57,6 +54,15 @@ struct Emitter<'a> {
     lanes: u32,
     /// 2 for 512 bits, 1 for 256.
     length: u8,
+    /// No mask registers, and sixteen vectors.
+    avx2: bool,
+    /// Mask of the active lanes.
+    k: u8,
+    /// Scratch masks.
+    k6: u8,
+    k7: u8,
+    /// Where constants begin in the state.
+    constants: i32,
     cold: Vec<Cold>,
     polls: Vec<(usize, Label, Label, u32)>,
     /// Where gangs go on, by the number of the wait.
@@ -73,7 +79,7 @@ pub(super) fn emit(
     program: &Program,
     lowered: &mut Lowered,
     homes: Allocation,
-    lanes: u32,
+    Target { lanes, avx2 }: Target,
 ) -> Result<Vec<u8>, Refusal> {
     let mut layout = std::mem::take(&mut lowered.layout);
     let slots = (layout.constants + layout.data.len()).next_multiple_of(64);
@@ -82,7 +88,10 @@ pub(super) fn emit(
     // What is done lane by lane needs one more, for the places.
     layout.bytes = slots + SLOT * (most.unwrap_or(0) + 1);
     let length = if lanes == 16 { 2 } else { 1 };
-    let mut asm = Assembler::new(length);
+    let constants = layout.constants as i32;
+    let bits = avx2.then(|| Mem::at(STATE, constants));
+    let [k, k6, k7] = if avx2 { AVX2_MASKS } else { [1, 6, 7] };
+    let mut asm = Assembler::new(length, bits);
     for _ in 0..lowered.labels {
         asm.label();
     }
@@ -96,6 +105,11 @@ pub(super) fn emit(
         homes,
         lanes,
         length,
+        avx2,
+        k,
+        k6,
+        k7,
+        constants,
         cold: Vec::new(),
         polls: Vec::new(),
         resumes,
@@ -143,7 +157,7 @@ impl Emitter<'_> {
         asm.mov(true, RAX, Rm::Mem(Mem::at(STATE, BUDGET)));
         asm.store(8, Mem::at(STATE, BUDGET_BEFORE), RAX);
         asm.load(4, RAX, Mem::at(RCX, GANG_MASK));
-        asm.kmov_from(K, RAX);
+        asm.kmov_from(self.k, RAX);
         if lowered.waits > 0 {
             asm.load(4, RAX, Mem::at(RCX, GANG_RESUME));
             asm.test(false, RAX);
@@ -179,7 +193,7 @@ impl Emitter<'_> {
             self.asm.place(cold.start);
             self.call(cold.at, cold.site, &cold.ins, &cold.outs);
             if let Some(skip) = cold.skip {
-                self.asm.kortest(K);
+                self.asm.kortest(self.k);
                 self.asm.jcc(Cc::E, skip);
             }
             self.asm.jmp(cold.back);
@@ -228,7 +242,8 @@ impl Emitter<'_> {
 
     fn suspend(&mut self, at: usize, id: u32, layout: &Layout) {
         self.save(at);
-        self.asm.kstore(Mem::at(LOCAL, layout.waiting as i32), K);
+        self.asm.kmov_to(RAX, self.k);
+        self.asm.store(8, Mem::at(LOCAL, layout.waiting as i32), RAX);
         self.resume_at(id);
     }
 
@@ -243,7 +258,8 @@ impl Emitter<'_> {
     fn resume(&mut self, at: usize, id: u32, layout: &Layout) {
         self.asm.place(self.resumes[id as usize]);
         self.restore(at);
-        self.asm.kmov(K, Rm::Mem(Mem::at(LOCAL, layout.waiting as i32)));
+        self.asm.load(8, RAX, Mem::at(LOCAL, layout.waiting as i32));
+        self.asm.kmov_from(self.k, RAX);
         self.resume_at(0);
     }
 
@@ -267,8 +283,9 @@ impl Emitter<'_> {
                 }
             }
             Operand::Mask(m) => {
-                let k = self.m_in(*m, K7);
-                self.asm.kstore(Mem::at(base, to), k);
+                let k = self.m_in(*m, self.k7);
+                self.asm.kmov_to(RAX, k);
+                self.asm.store(8, Mem::at(base, to), RAX);
             }
         }
     }
@@ -290,8 +307,9 @@ impl Emitter<'_> {
                 }
             }
             Operand::Mask(m) => {
-                self.asm.kmov(K7, Rm::Mem(Mem::at(base, from)));
-                self.m_done(*m, K7);
+                self.asm.load(8, RAX, Mem::at(base, from));
+                self.asm.kmov_from(self.k7, RAX);
+                self.m_done(*m, self.k7);
             }
             _ => {}
         }
@@ -303,13 +321,13 @@ impl Emitter<'_> {
         }
         self.save(at);
         let asm = &mut self.asm;
-        asm.kmov_to(RAX, K);
+        asm.kmov_to(RAX, self.k);
         asm.store(8, Mem::at(STATE, MASK), RAX);
         asm.mov(true, RDI, Rm::Reg(STATE));
         asm.mov_imm(RSI, u64::from(site));
         asm.vzeroupper();
         asm.call(Mem::at(STATE, CALL));
-        asm.kmov_from(K, RAX);
+        asm.kmov_from(self.k, RAX);
         self.restore(at);
         for (number, operand) in outs.iter().enumerate() {
             self.take(STATE, self.slot(ins.len() + number), operand);

@@ -115,7 +115,7 @@ impl Emitter<'_> {
     pub(super) fn m_to(&self, d: R) -> u8 {
         match self.homes.home(d) {
             Home::Register(k) => k,
-            _ => K7,
+            _ => self.k7,
         }
     }
 
@@ -142,12 +142,6 @@ impl Emitter<'_> {
 
     pub(super) fn half(&self) -> u8 {
         (self.lanes / 2) as u8
-    }
-
-    /// The mask of the lanes in the second half.
-    pub(super) fn high(&mut self, to: u8, k: u8) {
-        let half = self.half();
-        self.asm.kshift(0x30, to, k, half);
     }
 
     /// The upper half of a vector.

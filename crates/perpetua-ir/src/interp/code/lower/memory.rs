@@ -75,6 +75,8 @@ impl Lower<'_> {
                     Length::Fixed(n) => n >= self.lanes,
                     Length::Region => true,
                 };
+                // AVX2 widens and narrows under no mask.
+                let fits = fits && (s.size() >= 4 || !self.avx2);
                 let straight = kinds[*step] == Kind::Affine(1) && at.stride == s.size() && fits;
                 straight.then_some(*step)
             }
@@ -88,10 +90,12 @@ impl Lower<'_> {
         } else {
             Shape::Each
         };
+        // What is done lane by lane has all indices by lane.
+        let each = !words || varying.is_empty() || self.avx2 && !loads;
         let mut ins = Vec::new();
         for (i, v) in index.iter().enumerate() {
             let operand = match shape {
-                Shape::Each if !words || varying.is_empty() || varying.contains(&i) => {
+                Shape::Each if each || varying.contains(&i) => {
                     Operand::Lanes(self.x(*v)?, self.parts(*v) as u32)
                 }
                 _ => self.operand(*v)?,
@@ -140,10 +144,12 @@ impl Lower<'_> {
             let all: Vec<V> = index.iter().chain(values).copied().collect();
             return self.call(what, pc, &all, outs, Some(skip));
         }
+        let varies = index.iter().any(|v| self.spreads.kind(*v) != Kind::Uniform);
+        let each = self.avx2 && stores && varies;
         let mut ins = Vec::new();
         for v in index {
             let operand = match self.spreads.kind(*v) {
-                Kind::Uniform => self.operand(*v)?,
+                Kind::Uniform if !each => self.operand(*v)?,
                 _ => Operand::Lanes(self.x(*v)?, self.parts(*v) as u32),
             };
             ins.push((operand, self.size(*v)));

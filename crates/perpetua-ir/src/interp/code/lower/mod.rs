@@ -11,7 +11,6 @@ mod value;
 
 use std::collections::HashMap;
 
-use super::Refusal;
 use super::assemble::{Cc, Label, Vop};
 use super::layout::{
     Exchange, FIRST_LANE, Given, Layout, Meeting, SLOT, SUBGROUP_MASK, Site, VIEW_BYTES, VIEWS, What,
@@ -19,6 +18,7 @@ use super::layout::{
 use super::lir::*;
 use super::spread::{Kind, Spreads};
 use super::tree::{Act, Frame, Leaving, Node, Tree, V};
+use super::{Refusal, Target};
 use crate::interp::program::{Fill, Program};
 use crate::ir::{Builtin, Scalar, SubgroupOp};
 
@@ -74,6 +74,8 @@ pub(super) struct Lower<'a> {
     spreads: &'a Spreads,
     /// Lanes of a gang.
     lanes: u32,
+    /// Without what AVX-512 alone has.
+    avx2: bool,
     out: Lowered,
     places: Vec<Place>,
     exits: HashMap<Frame, Exits>,
@@ -88,7 +90,7 @@ pub(super) fn lower(
     program: &Program,
     tree: &Tree,
     spreads: &Spreads,
-    lanes: u32,
+    Target { lanes, avx2 }: Target,
 ) -> Result<Lowered, Refusal> {
     let fills = VIEWS + VIEW_BYTES * program.regions.len();
     let constants = (fills + 8 * program.fills.len()).next_multiple_of(64);
@@ -97,6 +99,7 @@ pub(super) fn lower(
         tree,
         spreads,
         lanes,
+        avx2,
         out: Lowered {
             code: Vec::new(),
             classes: vec![Class::Mask],
@@ -119,6 +122,13 @@ pub(super) fn lower(
         arrays: Vec::new(),
     };
     lower.arrays();
+    if avx2 {
+        // What the assembler and comparisons need: bits of lanes, and signs.
+        let data = &mut lower.out.layout.data;
+        data.extend((0..8).flat_map(|lane| (1u32 << lane).to_le_bytes()));
+        data.extend((0..8).flat_map(|_| (1u32 << 31).to_le_bytes()));
+        data.extend((0..4).flat_map(|_| (1u64 << 63).to_le_bytes()));
+    }
     let end = lower.label();
     lower.out.end = end;
     lower.block(&tree.nodes, end)?;
@@ -139,6 +149,11 @@ fn given((operand, size): &(Operand, u32)) -> (Given, u32) {
 }
 
 impl Lower<'_> {
+    /// Whether the processor has an instruction.
+    fn has(&self, op: Vop) -> bool {
+        !self.avx2 || op.in_avx2()
+    }
+
     fn put(&mut self, i: I) {
         self.out.code.push(i);
     }

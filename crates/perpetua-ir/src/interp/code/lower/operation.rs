@@ -222,7 +222,7 @@ impl Lower<'_> {
                 false => lower.put(I::MMov { d, s: low }),
             });
         }
-        if let Some(vop) = plain(operator, s) {
+        if let Some(vop) = plain(operator, s).filter(|op| self.has(*op)) {
             let vop = widened(vop, wide);
             let (x, to) = (self.x(a)?, self.vectors_for(out));
             for part in 0..self.parts(a) {
@@ -242,6 +242,9 @@ impl Lower<'_> {
             return self.settle(out, to, false);
         }
         match operator {
+            BinaryOp::Shr if self.avx2 && s == Scalar::I64 => {
+                self.call(What::Binary(operator, s), pc, &[a, b], &[out], None)
+            }
             BinaryOp::Shl | BinaryOp::Shr if s.size() >= 4 => {
                 let (x, to) = (self.x(a)?, self.vectors_for(out));
                 let by = self.spreads.constant(b).map(|n| n & u64::from(s.bits() - 1));
@@ -307,7 +310,7 @@ impl Lower<'_> {
                     let m = self.compare(compare, x[part], X::R(x[part]), 3);
                     self.put(I::XBlend {
                         wide,
-                        high: false,
+                        part: None,
                         d: to[part],
                         m,
                         a: least,
@@ -325,7 +328,32 @@ impl Lower<'_> {
                 };
                 let op = Vop(Pp::P66, 2, wide, opcode);
                 for part in 0..self.parts(out) {
-                    self.two(op, to[part], x[part], X::R(y[part]));
+                    if self.has(op) {
+                        self.two(op, to[part], x[part], X::R(y[part]));
+                        continue;
+                    }
+                    // There and back: by the amount, and by what is left of the bits.
+                    let regs: [R; 6] = std::array::from_fn(|_| self.vector());
+                    let [zero, less, there, back, left, right] = regs;
+                    let (and, or) = (widened(op::PAND, wide), widened(op::POR, wide));
+                    let sub = if wide { op::PSUBQ } else { op::PSUBD };
+                    let (none, bits) = (self.splat(0), self.splat(u64::from(s.bits() - 1)));
+                    self.put(I::XLoad {
+                        d: zero,
+                        a: none,
+                        wide,
+                    });
+                    self.two(sub, less, zero, X::R(y[part]));
+                    self.two(and, there, y[part], bits);
+                    self.two(and, back, less, bits);
+                    let (shl, shr) = (Vop(Pp::P66, 2, wide, 0x47), Vop(Pp::P66, 2, wide, 0x45));
+                    let (one, other) = match operator {
+                        BinaryOp::RotateLeft => (shl, shr),
+                        _ => (shr, shl),
+                    };
+                    self.two(one, left, x[part], X::R(there));
+                    self.two(other, right, x[part], X::R(back));
+                    self.two(or, to[part], left, X::R(right));
                 }
                 self.settle(out, to, false)
             }
@@ -435,7 +463,7 @@ impl Lower<'_> {
                 for part in 0..self.parts(out) {
                     self.put(I::XBlend {
                         wide,
-                        high: part == 1,
+                        part: Some(part as u8),
                         d: to[part],
                         m,
                         a: no[part],
@@ -444,7 +472,7 @@ impl Lower<'_> {
                 }
                 self.settle(out, to, false)
             }
-            TernaryOp::Clamp if s.is_int() && s.size() >= 4 => {
+            TernaryOp::Clamp if s.is_int() && (s.size() == 4 || s.size() == 8 && !self.avx2) => {
                 let (least, most) = match s.is_signed_int() {
                     true => (0x3D, 0x39),
                     false => (0x3F, 0x3B),
