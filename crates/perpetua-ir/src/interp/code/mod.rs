@@ -15,6 +15,8 @@ mod assemble;
 mod emit;
 pub(crate) mod layout;
 mod lir;
+#[cfg(feature = "assembly")]
+pub(crate) mod listing;
 mod lower;
 mod spread;
 pub(crate) mod tree;
@@ -69,11 +71,11 @@ impl Width {
                 && is_x86_feature_detected!("fma")
                 && is_x86_feature_detected!("bmi1")
                 && is_x86_feature_detected!("bmi2");
-            return match (old, has) {
+            match (old, has) {
                 (true, true) => &[Width::EightAvx2, Width::Eight, Width::Sixteen],
                 (true, false) => &[Width::EightAvx2],
                 _ => &[],
-            };
+            }
         }
         #[cfg(not(target_arch = "x86_64"))]
         &[]
@@ -100,6 +102,12 @@ struct Target {
 /// A kernel's code, not yet where it can run.
 pub(crate) struct Generated {
     pub(crate) bytes: Vec<u8>,
+    /// Where the code of an operation of the flat program begins.
+    #[cfg(feature = "assembly")]
+    pub(crate) marks: Vec<(u32, u32)>,
+    /// What was asked of the assembler.
+    #[cfg(all(test, feature = "assembly"))]
+    meant: Vec<assemble::Meant>,
     pub(crate) layout: Layout,
     pub(crate) sites: Vec<Site>,
     /// Whether gangs wait for each other.
@@ -131,7 +139,7 @@ pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Ref
         lowered.layout.frame,
         target,
     );
-    let bytes = emit::emit(program, &mut lowered, homes, target)?;
+    let emitted = emit::emit(program, &mut lowered, homes, target)?;
     let limit = |number: usize| {
         let accesses = program.accesses.iter().filter(|a| a.region as usize == number);
         let scale = accesses.fold(8, |least, a| {
@@ -140,7 +148,11 @@ pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Ref
         u64::from(scale) << 31
     };
     Ok(Generated {
-        bytes,
+        bytes: emitted.bytes,
+        #[cfg(feature = "assembly")]
+        marks: emitted.marks,
+        #[cfg(all(test, feature = "assembly"))]
+        meant: emitted.meant,
         sites: lowered.sites,
         meets: tree.meets,
         meetings: lowered.meetings,
@@ -157,3 +169,7 @@ pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Ref
         layout: lowered.layout,
     })
 }
+
+#[cfg(test)]
+#[cfg(all(feature = "assembly", feature = "testing"))]
+mod tests;

@@ -85,6 +85,14 @@ impl MachineCode {
         always.map(|site| (line(site), name(site))).collect()
     }
 
+    /// The instructions as text, with the lines of `source`, which the kernel was made of, before what they have become.
+    #[cfg(feature = "assembly")]
+    pub fn assembly(&self, source: &str) -> String {
+        let line = |pc: u32| self.program.lines.get(pc as usize).copied().unwrap_or(0);
+        let marks: Vec<(u32, u32)> = self.code.marks.iter().map(|(at, pc)| (*at, line(*pc))).collect();
+        super::code::listing::listing(&self.code.bytes, &marks, source)
+    }
+
     /// The instructions. They may lie anywhere.
     pub fn bytes(&self) -> &[u8] {
         &self.code.bytes

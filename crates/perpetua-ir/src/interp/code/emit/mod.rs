@@ -72,6 +72,17 @@ struct Emitter<'a> {
     next: Label,
     meets: bool,
     slots: i32,
+    #[cfg(feature = "assembly")]
+    marks: Vec<(u32, u32)>,
+}
+
+/// What emission gives.
+pub(super) struct Emitted {
+    pub(super) bytes: Vec<u8>,
+    #[cfg(feature = "assembly")]
+    pub(super) marks: Vec<(u32, u32)>,
+    #[cfg(all(test, feature = "assembly"))]
+    pub(super) meant: Vec<Meant>,
 }
 
 /// Gives the code, and completes the layout.
@@ -80,7 +91,7 @@ pub(super) fn emit(
     lowered: &mut Lowered,
     homes: Allocation,
     Target { lanes, avx2 }: Target,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<Emitted, Refusal> {
     let mut layout = std::mem::take(&mut lowered.layout);
     let slots = (layout.constants + layout.data.len()).next_multiple_of(64);
     let most = lowered.sites.iter().map(|s| s.ins.len() + s.outs.len()).max();
@@ -117,15 +128,27 @@ pub(super) fn emit(
         next,
         meets,
         slots: slots as i32,
+        #[cfg(feature = "assembly")]
+        marks: Vec::new(),
     };
     emitter.all(&layout);
     layout.frame = emitter.homes.frame.next_multiple_of(64);
+    #[cfg(feature = "assembly")]
+    let marks = emitter.marks;
+    #[cfg(all(test, feature = "assembly"))]
+    let meant = std::mem::take(&mut emitter.asm.meant);
     let bytes = emitter
         .asm
         .finish()
         .ok_or(Refusal::Unknown("a jump to nowhere"))?;
     lowered.layout = layout;
-    Ok(bytes)
+    Ok(Emitted {
+        bytes,
+        #[cfg(feature = "assembly")]
+        marks,
+        #[cfg(all(test, feature = "assembly"))]
+        meant,
+    })
 }
 
 impl Emitter<'_> {
@@ -163,7 +186,13 @@ impl Emitter<'_> {
             asm.test(false, RAX);
             asm.jcc(Cc::Ne, dispatch);
         }
+        #[cfg(feature = "assembly")]
+        let mut marks = lowered.marks.iter().peekable();
         for (at, i) in lowered.code.iter().enumerate() {
+            #[cfg(feature = "assembly")]
+            while let Some((_, pc)) = marks.next_if(|(start, _)| *start <= at) {
+                self.marks.push((self.asm.bytes.len() as u32, *pc));
+            }
             self.instruction(at, i, layout);
         }
         if self.meets {

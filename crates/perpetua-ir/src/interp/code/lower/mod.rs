@@ -6,6 +6,7 @@ mod control;
 mod divide;
 mod memory;
 mod operation;
+mod shift;
 mod unary;
 mod value;
 
@@ -34,6 +35,9 @@ pub(super) struct Lowered {
     /// Loops, from the first instruction to the last.
     pub(super) loops: Vec<(usize, usize)>,
     pub(super) sites: Vec<Site>,
+    /// From which instruction on code is about an operation of the flat program.
+    #[cfg(feature = "assembly")]
+    pub(super) marks: Vec<(usize, u32)>,
     pub(super) layout: Layout,
     /// Points where a gang may wait; their numbers begin with one.
     pub(super) waits: u32,
@@ -106,6 +110,8 @@ pub(super) fn lower(
             labels: 0,
             loops: Vec::new(),
             sites: Vec::new(),
+            #[cfg(feature = "assembly")]
+            marks: Vec::new(),
             layout: Layout {
                 fills,
                 constants,
@@ -374,6 +380,8 @@ impl Lower<'_> {
     }
 
     fn operation(&mut self, pc: u32, at: u32, act: &Act, outs: &[V], skip: Label) -> Result<(), Refusal> {
+        #[cfg(feature = "assembly")]
+        self.out.marks.push((self.out.code.len(), pc));
         match act {
             Act::Unary(op, s, a) => self.unary(pc, *op, *s, *a, outs[0]),
             Act::Binary(op, s, a, b) => self.binary(pc, *op, *s, [*a, *b], outs[0]),

@@ -5,6 +5,8 @@
 //! Without AVX-512 the same instructions are written with VEX prefixes, and masks are vectors: all ones in lanes that are in.
 //! What has no such form is written out in `emit::masks`, or not asked for ([`Vop::in_avx2`]).
 
+mod masks;
+
 /// A general register by its number.
 pub(super) type Gpr = u8;
 
@@ -117,6 +119,22 @@ pub(super) struct Ev {
     pub(super) b: bool,
 }
 
+/// An instruction as it was asked for.
+#[cfg(all(test, feature = "assembly"))]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meant {
+    pub(super) at: usize,
+    /// Of instructions on vectors and masks, and of some of BMI.
+    pub(super) op: Option<Vop>,
+    pub(super) opcode: u8,
+    pub(super) reg: u8,
+    pub(super) second: u8,
+    pub(super) rm: Rm,
+    pub(super) ev: Ev,
+    /// 0, 1 or 2 for 128, 256 or 512 bits.
+    pub(super) length: u8,
+}
+
 /// Code under construction.
 pub(super) struct Assembler {
     pub(super) bytes: Vec<u8>,
@@ -126,6 +144,8 @@ pub(super) struct Assembler {
     length: u8,
     /// Without AVX-512: where the bit of each lane's number lies, as 32 bits.
     bits: Option<Mem>,
+    #[cfg(all(test, feature = "assembly"))]
+    pub(super) meant: Vec<Meant>,
 }
 
 impl Assembler {
@@ -136,6 +156,8 @@ impl Assembler {
             jumps: Vec::new(),
             length,
             bits,
+            #[cfg(all(test, feature = "assembly"))]
+            meant: Vec::new(),
         }
     }
 
@@ -207,6 +229,17 @@ impl Assembler {
 
     /// A general instruction. `byte`: operands are bytes, so that registers 4 to 7 need a REX prefix.
     pub(super) fn gpr(&mut self, prefix: &[u8], w: bool, byte: bool, opcode: &[u8], reg: u8, rm: Rm) {
+        #[cfg(all(test, feature = "assembly"))]
+        self.meant.push(Meant {
+            at: self.bytes.len(),
+            op: None,
+            opcode: opcode.last().copied().unwrap_or(0),
+            reg,
+            second: 0,
+            rm,
+            ev: Ev::default(),
+            length: 0,
+        });
         self.bytes.extend(prefix);
         let (x, b) = Self::high(rm);
         let rex = 0x40 | u8::from(w) << 3 | (reg >> 3 & 1) << 2 | x << 1 | b;
@@ -244,6 +277,17 @@ impl Assembler {
             let op = Vop(pp, map, w, opcode).narrow();
             return self.vex(op, length > 0, narrow(reg), narrow(second), rm);
         }
+        #[cfg(all(test, feature = "assembly"))]
+        self.meant.push(Meant {
+            at: self.bytes.len(),
+            op: Some(Vop(pp, map, w, opcode)),
+            opcode,
+            reg,
+            second,
+            rm,
+            ev,
+            length,
+        });
         let (x, b) = Self::high(rm);
         // The index of a gather has its fifth bit in V'.
         let second_high = match rm {
@@ -263,6 +307,17 @@ impl Assembler {
 
     /// A VEX instruction: on mask registers, and on vectors of 128 bits.
     pub(super) fn vex(&mut self, Vop(pp, map, w, opcode): Vop, l: bool, reg: u8, second: u8, rm: Rm) {
+        #[cfg(all(test, feature = "assembly"))]
+        self.meant.push(Meant {
+            at: self.bytes.len(),
+            op: Some(Vop(pp, map, w, opcode)),
+            opcode,
+            reg,
+            second,
+            rm,
+            ev: Ev::default(),
+            length: u8::from(l),
+        });
         let (x, b) = Self::high(rm);
         self.byte(0xC4);
         self.byte((!reg >> 3 & 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | map);
@@ -421,82 +476,6 @@ impl Assembler {
 
     pub(super) fn vzeroupper(&mut self) {
         self.bytes.extend([0xC5, 0xF8, 0x77]);
-    }
-
-    // ---- masks: registers of 16 bits, or vectors ----
-
-    /// From bits.
-    pub(super) fn kmov_from(&mut self, k: u8, r: Gpr) {
-        let Some(bits) = self.bits else {
-            return self.vex(Vop(Pp::None, 1, false, 0x92), false, k, 0, Rm::Reg(r));
-        };
-        self.vex(Vop(Pp::P66, 1, false, 0x6E), false, k, 0, Rm::Reg(r));
-        self.vex(Vop(Pp::P66, 2, false, 0x58), true, k, 0, Rm::Reg(k));
-        self.vex(Vop(Pp::P66, 1, false, 0xDB), true, k, k, Rm::Mem(bits));
-        self.vex(Vop(Pp::P66, 1, false, 0x76), true, k, k, Rm::Mem(bits));
-    }
-
-    /// To bits.
-    pub(super) fn kmov_to(&mut self, r: Gpr, k: u8) {
-        match self.bits {
-            None => self.vex(Vop(Pp::None, 1, false, 0x93), false, r, 0, Rm::Reg(k)),
-            Some(_) => self.vex(Vop(Pp::None, 1, false, 0x50), true, r, 0, Rm::Reg(k)),
-        }
-    }
-
-    pub(super) fn kmov(&mut self, to: u8, from: Rm) {
-        if matches!(from, Rm::Reg(k) if k == to) {
-            return;
-        }
-        match self.bits {
-            None => self.vex(Vop(Pp::None, 1, false, 0x90), false, to, 0, from),
-            Some(_) => self.vex(Vop(Pp::P66, 1, false, 0x6F), true, to, 0, from),
-        }
-    }
-
-    pub(super) fn kstore(&mut self, to: Mem, k: u8) {
-        match self.bits {
-            None => self.vex(Vop(Pp::None, 1, false, 0x91), false, k, 0, Rm::Mem(to)),
-            Some(_) => self.vex(Vop(Pp::P66, 1, false, 0x7F), true, k, 0, Rm::Mem(to)),
-        }
-    }
-
-    /// Logic on masks: and 41, andn 42 (not the first, and the second), or 45, xnor 46, xor 47.
-    pub(super) fn klogic(&mut self, opcode: u8, to: u8, a: u8, b: u8) {
-        if self.bits.is_none() {
-            return self.vex(Vop(Pp::None, 1, false, opcode), true, to, a, Rm::Reg(b));
-        }
-        let bitwise = match opcode {
-            0x41 => 0xDB,
-            0x42 => 0xDF,
-            0x45 => 0xEB,
-            _ => 0xEF,
-        };
-        self.vex(Vop(Pp::P66, 1, false, bitwise), true, to, a, Rm::Reg(b));
-        if opcode == 0x46 {
-            self.complement(to);
-        }
-    }
-
-    /// A mask of AVX2's becomes its complement.
-    pub(super) fn complement(&mut self, k: u8) {
-        let ones = narrow(28);
-        self.vex(Vop(Pp::P66, 1, false, 0x76), true, ones, ones, Rm::Reg(ones));
-        self.vex(Vop(Pp::P66, 1, false, 0xEF), true, k, k, Rm::Reg(ones));
-    }
-
-    /// Zero flag: no lane is in.
-    pub(super) fn kortest(&mut self, k: u8) {
-        match self.bits {
-            None => self.vex(Vop(Pp::None, 1, false, 0x98), false, k, 0, Rm::Reg(k)),
-            Some(_) => self.vex(Vop(Pp::P66, 2, false, 0x17), true, k, 0, Rm::Reg(k)),
-        }
-    }
-
-    /// Shifts a mask register: 30 right, 32 left.
-    pub(super) fn kshift(&mut self, opcode: u8, to: u8, from: u8, by: u8) {
-        self.vex(Vop(Pp::P66, 3, true, opcode), false, to, 0, Rm::Reg(from));
-        self.byte(by);
     }
 }
 
