@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use perpetua_ir::back::{Capability, CudaAbi, Sm, Target, render};
 use perpetua_ir::front::rust::{FunctionDef, GenericValue, Instantiation, kernels_in_file, lower};
-use perpetua_ir::verify::verify;
+use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
 
@@ -45,6 +45,8 @@ enum Form {
     Wgsl,
     /// Metal Shading Language
     Msl,
+    /// Assembly of the CPU's machine code, for this machine's vectors; lines of the source are comments
+    Cpu,
     /// Perpetua's intermediate representation
     Ir,
 }
@@ -139,6 +141,7 @@ fn print(function: &FunctionDef, how: &Instantiation, args: &Args) -> Result<Str
     let size = |i: usize| args.block.get(i).copied().unwrap_or(1);
     let target = match args.target {
         Form::Ir => return Ok(verified.kernel().to_string()),
+        Form::Cpu => return assembly(&verified, args),
         Form::Ptx => Target::Ptx { sm: args.sm },
         Form::Cuda => Target::CudaC {
             abi: CudaAbi::Checked,
@@ -160,6 +163,27 @@ fn print(function: &FunctionDef, how: &Instantiation, args: &Args) -> Result<Str
     Ok(render(&verified, &target)?.text)
 }
 
+/// A kernel as assembly; for AVX-512 where this machine has no vectors that code can be made for.
+#[cfg(target_arch = "x86_64")]
+fn assembly(kernel: &Verified, args: &Args) -> Result<String, Failure> {
+    use perpetua_ir::interp::{MachineCode, Width};
+
+    let width = Width::detect().last().copied().unwrap_or(Width::Sixteen);
+    let code = MachineCode::generate(kernel, width).map_err(|why| why.to_string())?;
+    let source = std::fs::read_to_string(&args.file).unwrap_or_default();
+    let name = &kernel.kernel().name;
+    Ok(format!(
+        "; kernel {name}, {} lanes side by side\n{}",
+        width.lanes(),
+        code.assembly(&source)
+    ))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn assembly(_: &Verified, _: &Args) -> Result<String, Failure> {
+    Err("there is no machine code for this kind of processor".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,6 +194,10 @@ mod tests {
     ";
 
     fn check(wanted: &str, expect: &str) {
+        check_as(Form::Ir, wanted, expect);
+    }
+
+    fn check_as(target: Form, wanted: &str, expect: &str) {
         let all = kernels_in_file(FILE, "k.rs").unwrap();
         let (name, generics) = split(wanted).unwrap();
         let (_, function) = all.iter().find(|(kernel, _)| kernel == name).unwrap();
@@ -178,7 +206,7 @@ mod tests {
             kernel: None,
             handler: None,
             batched: false,
-            target: Form::Ir,
+            target,
             sm: 75.into(),
             block: vec![64],
         };
@@ -187,6 +215,14 @@ mod tests {
             Err(error) => error.to_string(),
         };
         assert!(found.contains(expect), "{found}");
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn the_cpus_code_is_printed_with_its_lines() {
+        check_as(Form::Cpu, "plain", "; kernel plain");
+        check_as(Form::Cpu, "plain", "\n; 2: ");
+        check_as(Form::Cpu, "fill::<f32, 16>", "  ret");
     }
 
     #[test]

@@ -41,7 +41,7 @@ mod with_actors {
         let name = match target {
             Form::Wgsl => "WGSL",
             Form::Msl => "MSL",
-            Form::Cuda | Form::Ptx | Form::Ir => "this target",
+            Form::Cpu | Form::Cuda | Form::Ptx | Form::Ir => "this target",
         };
         format!("{name} cannot keep a kernel on a device: this one handles a batch of messages")
     }

@@ -1,5 +1,8 @@
 //! Machine code for kernels that come as IR: puts it where it may be executed. The memory is written first and made executable then,
 //! and never both at once.
+//!
+//! With `PERPETUA_PERF_MAP` set in the environment, each kernel's code is named in `/tmp/perf-PID.map`, where `perf report` looks for
+//! code that no file holds.
 
 use perpetua_ir::interp::Interpreter;
 use perpetua_ir::verify::Verified;
@@ -22,14 +25,52 @@ pub(super) fn install(interpreter: &mut Interpreter, kernel: &Verified) -> Resul
     let memory =
         executable(code.bytes()).map_err(|e| format!("the system gives no memory to execute: {e}"))?;
     let entry = memory.as_ptr();
+    if std::env::var_os("PERPETUA_PERF_MAP").is_some() {
+        let map = std::path::PathBuf::from(format!("/tmp/perf-{}.map", std::process::id()));
+        let line = name_line(entry as usize, code.bytes().len(), interpreter.name());
+        append(&map, &line).map_err(|e| format!("{} cannot be written to: {e}", map.display()))?;
+    }
     // SAFETY: the mapping is a copy of the code, nobody can write to it, and it goes with the interpreter; the width is one that the
     // processor was found to have.
     unsafe { interpreter.install(code, entry, Box::new(memory)) };
     Ok(())
 }
 
+/// A line of a map for `perf`: start and length in hexadecimal, and a name.
+#[cfg(target_arch = "x86_64")]
+fn name_line(start: usize, len: usize, name: &str) -> String {
+    format!("{start:x} {len:x} perpetua::{name}\n")
+}
+
+/// Adds to a file; of several threads' lines each stays whole.
+#[cfg(target_arch = "x86_64")]
+fn append(file: &std::path::Path, line: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(file)?;
+    file.write_all(line.as_bytes())
+}
+
 /// There is a generator for x86-64 alone.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn install(_: &mut Interpreter, _: &Verified) -> Result<(), String> {
     Err("there is no machine code for this kind of processor".into())
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_name_code_as_perf_reads_it() {
+        let map = std::env::temp_dir().join(format!("perpetua-map-{}", std::process::id()));
+        for (start, name) in [(0x7f00_1000, "saxpy"), (0x7f00_2000, "gelu")] {
+            append(&map, &name_line(start, 0x1a0, name)).unwrap();
+        }
+        let text = std::fs::read_to_string(&map).unwrap();
+        std::fs::remove_file(&map).unwrap();
+        assert_eq!(
+            text,
+            "7f001000 1a0 perpetua::saxpy\n7f002000 1a0 perpetua::gelu\n"
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! Registers for virtual ones, by one scan over their extents in order of the text. What finds no register lies in the gang's
 //! frame. Knows of instructions only what they read and write.
 
+use super::Target;
 use super::lir::*;
 
 /// Where a virtual register lies.
@@ -29,6 +30,7 @@ pub(super) struct Allocation {
     /// Bytes of the frame.
     pub(super) frame: usize,
     vector: usize,
+    avx2: bool,
 }
 
 /// General registers that are handed out; the rest is pinned, or scratch of the emitter.
@@ -37,6 +39,10 @@ const GENERAL: [u8; 10] = [3, 5, 12, 13, 6, 7, 8, 9, 10, 11];
 const MASKS: [u8; 4] = [2, 3, 4, 5];
 /// Vector registers; four are scratch.
 const VECTORS: u8 = 28;
+/// With AVX2, where vectors and masks share registers: those that are handed out; four more are scratch vectors.
+const AVX2_VECTORS: u8 = 9;
+/// The active lanes, and two scratch masks.
+pub(super) const AVX2_MASKS: [u8; 3] = [15, 9, 10];
 
 impl Allocation {
     pub(super) fn home(&self, r: R) -> Home {
@@ -60,6 +66,7 @@ impl Allocation {
     fn room(&mut self, r: R) -> i32 {
         let bytes = match self.class(r) {
             Class::Vector => self.vector,
+            Class::Mask if self.avx2 => self.vector,
             _ => 8,
         };
         self.frame = self.frame.next_multiple_of(bytes) + bytes;
@@ -78,13 +85,13 @@ impl Allocation {
     }
 }
 
-/// Places all registers. `frame` bytes of the frame are taken; vectors have so many `bytes`.
+/// Places all registers. `frame` bytes of the frame are taken.
 pub(super) fn allocate(
     code: &[I],
     classes: &[Class],
     loops: &[(usize, usize)],
     frame: usize,
-    bytes: usize,
+    Target { lanes, avx2 }: Target,
 ) -> Allocation {
     let none = Extent {
         start: usize::MAX,
@@ -131,13 +138,18 @@ pub(super) fn allocate(
         saved: vec![None; classes.len()],
         classes: classes.to_vec(),
         frame,
-        vector: bytes,
+        vector: lanes as usize * 4,
+        avx2,
     };
-    allocation.homes[0] = Home::Register(1);
-    let mut free = [GENERAL.to_vec(), (0..VECTORS).collect(), MASKS.to_vec()];
+    allocation.homes[0] = Home::Register(if avx2 { AVX2_MASKS[0] } else { 1 });
+    let vectors = if avx2 { AVX2_VECTORS } else { VECTORS };
+    let mut free = [GENERAL.to_vec(), (0..vectors).collect(), MASKS.to_vec()];
     let mut active: [Vec<u32>; 3] = Default::default();
     for i in order {
-        let class = classes[i as usize] as usize;
+        let class = match classes[i as usize] {
+            Class::Mask if avx2 => Class::Vector as usize,
+            class => class as usize,
+        };
         let extent = allocation.extents[i as usize];
         let (free, active) = (&mut free[class], &mut active[class]);
         active.retain(|a| {

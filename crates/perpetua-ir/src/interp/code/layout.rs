@@ -2,7 +2,7 @@
 //! code calls the host. The only file that both sides read.
 
 use super::tree::{AccessKind, V};
-use crate::ir::Scalar;
+use crate::ir::{Scalar, SubgroupOp};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// The beginning of the state, at fixed offsets. Behind it lie views, fills, constants and the operands of calls.
@@ -82,8 +82,11 @@ pub(crate) struct Gang {
     pub(crate) frame: usize,
 }
 
-/// A gang of a kernel with barriers that is done.
+/// A gang of a kernel whose gangs meet that is done.
 pub(crate) const GANG_DONE: u32 = u32::MAX;
+
+/// Set where it goes on while others that are behind it run: code passes over it.
+pub(crate) const GANG_HELD: u32 = 1 << 31;
 
 /// Where things lie in a gang's entry.
 pub(super) const GANG_FIRST: i32 = std::mem::offset_of!(Gang, first) as i32;
@@ -140,6 +143,28 @@ pub(crate) struct Site {
     pub(crate) outs: Vec<(Given, u32)>,
 }
 
+/// A point at which gangs wait for each other.
+#[derive(Clone, Debug)]
+pub(crate) struct Meeting {
+    /// Place in the text, as lanes that run side by side reach them.
+    pub(crate) at: u32,
+    /// Index of the operation in the flat program.
+    pub(crate) pc: u32,
+    /// Loops around it, outermost first, whose turns are counted.
+    pub(crate) loops: Vec<u32>,
+    /// What lanes exchange there; `None`: it is a barrier.
+    pub(crate) exchange: Option<Exchange>,
+}
+
+/// An exchange among the lanes of a subgroup.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    pub(crate) op: SubgroupOp,
+    pub(crate) s: Scalar,
+    pub(crate) ins: Vec<(Given, u32)>,
+    pub(crate) outs: Vec<(Given, u32)>,
+}
+
 /// Where things lie in the state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
@@ -156,6 +181,10 @@ pub(crate) struct Layout {
     pub(crate) frame: usize,
     /// Where the mask of a gang that waits lies in its frame.
     pub(crate) waiting: usize,
+    /// Turns of the loops around the meeting where a gang waits, in its frame.
+    pub(crate) turns: usize,
+    /// Operands and results of an exchange, in a gang's frame.
+    pub(crate) exchange: usize,
 }
 
 impl V {

@@ -238,8 +238,8 @@ pub(super) enum I {
     /// `d = m ? b : a`.
     XBlend {
         wide: bool,
-        /// For the high half of 64-bit lanes.
-        high: bool,
+        /// Which half of the lanes `d` has; `None`: the mask is made for `d`.
+        part: Option<u8>,
         d: R,
         m: R,
         a: R,
@@ -301,9 +301,12 @@ pub(super) enum I {
         b: G,
         skip: Label,
     },
-    /// Waits for the other gangs of the block.
-    Barrier {
+    /// Waits for the other gangs of the block, which may give something in exchange.
+    Meet {
         id: u32,
+        turns: Vec<R>,
+        ins: Vec<Operand>,
+        outs: Vec<Operand>,
     },
     /// Counts down, and asks the host now and then whether to go on.
     Poll {
@@ -320,6 +323,8 @@ pub(super) enum Shape {
     Run(usize),
     /// Each lane for itself.
     Each,
+    /// In arrays of the lanes' own; four times each lane's number lies there in the state.
+    Own { numbers: i32 },
 }
 
 impl G {
@@ -452,7 +457,12 @@ impl I {
                 ins.iter().flat_map(|o| o.regs()).for_each(|r| visit(r, false));
                 outs.iter().flat_map(|o| o.regs()).for_each(|r| visit(r, true));
             }
-            I::Barrier { .. } | I::Poll { .. } => {}
+            I::Meet { turns, ins, outs, .. } => {
+                turns.iter().for_each(|r| visit(*r, false));
+                ins.iter().flat_map(|o| o.regs()).for_each(|r| visit(r, false));
+                outs.iter().flat_map(|o| o.regs()).for_each(|r| visit(r, true));
+            }
+            I::Poll { .. } => {}
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Machine code for x86-64 with AVX-512: a kernel's lanes side by side in vector registers. A pure function of a verified kernel: it gives
+//! Machine code for x86-64 with AVX2 or AVX-512: a kernel's lanes side by side in vector registers. A pure function of a verified kernel: it gives
 //! bytes and tables, and knows neither memory that may be executed nor launches.
 //!
 //! In the order in which a kernel passes through: `tree` reads the interpreter's flat program back as constructs over values, `spread`
@@ -6,7 +6,8 @@
 //! `allocate` places these, `emit` writes bytes with `assemble`. `layout` is what code and host share.
 //!
 //! A *gang* is a run of 16 lanes (or 8) of one row of a block. Code runs gang after gang; the lanes that execute are one mask
-//! register. At a barrier a gang puts what it holds into its frame and returns; the host runs the others up to there, and then it goes on.
+//! register. At a barrier, or an exchange among the lanes of a subgroup, a gang puts what it holds into its frame and returns; the host runs
+//! the others up to there, exchanges, and then it goes on.
 //! What has no instructions of its own, and what is rare, calls the host, which evaluates it as the interpreter does.
 
 mod allocate;
@@ -14,20 +15,19 @@ mod assemble;
 mod emit;
 pub(crate) mod layout;
 mod lir;
+#[cfg(feature = "assembly")]
+pub(crate) mod listing;
 mod lower;
 mod spread;
 pub(crate) mod tree;
 
 use crate::interp::program::{Program, RegionKind};
-use layout::{Layout, Site};
+use layout::{Layout, Meeting, Site};
 
 /// Why a kernel stays in the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It exchanges values among the lanes of a subgroup.
-    #[error("it has subgroup operations")]
-    Subgroups,
     /// Its faults are statements of its own.
     #[error("its checks are statements")]
     ChecksInStatements,
@@ -38,19 +38,21 @@ pub enum Refusal {
     #[error("it is too large")]
     TooLarge,
     /// The processor lacks the instructions.
-    #[error("the processor has no AVX-512 with the extensions BW, CD, DQ and VL")]
+    #[error("the processor has no AVX2 with FMA and BMI2")]
     Processor,
     /// Its flat form has something that no front end makes.
     #[error("it contains {0}, which is not expected there")]
     Unknown(&'static str),
 }
 
-/// How many lanes run side by side.
+/// How many lanes run side by side, and by which instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
-    /// In vectors of 256 bits.
+    /// In vectors of 256 bits, by AVX2 with FMA and BMI2.
+    EightAvx2,
+    /// In vectors of 256 bits, by AVX-512 with BW, CD, DQ and VL.
     Eight,
-    /// In vectors of 512 bits.
+    /// In vectors of 512 bits, likewise.
     Sixteen,
 }
 
@@ -65,28 +67,53 @@ impl Width {
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl")
                 && is_x86_feature_detected!("bmi2");
-            if has {
-                return &[Width::Eight, Width::Sixteen];
+            let old = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2");
+            match (old, has) {
+                (true, true) => &[Width::EightAvx2, Width::Eight, Width::Sixteen],
+                (true, false) => &[Width::EightAvx2],
+                _ => &[],
             }
         }
+        #[cfg(not(target_arch = "x86_64"))]
         &[]
     }
 
     /// Lanes of a gang.
     pub fn lanes(self) -> u32 {
         match self {
-            Width::Eight => 8,
+            Width::EightAvx2 | Width::Eight => 8,
             Width::Sixteen => 16,
         }
     }
 }
 
+/// What code is generated for.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    /// Lanes of a gang.
+    lanes: u32,
+    /// No mask registers, and sixteen vectors.
+    avx2: bool,
+}
+
 /// A kernel's code, not yet where it can run.
 pub(crate) struct Generated {
     pub(crate) bytes: Vec<u8>,
+    /// Where the code of an operation of the flat program begins.
+    #[cfg(feature = "assembly")]
+    pub(crate) marks: Vec<(u32, u32)>,
+    /// What was asked of the assembler.
+    #[cfg(all(test, feature = "assembly"))]
+    meant: Vec<assemble::Meant>,
     pub(crate) layout: Layout,
     pub(crate) sites: Vec<Site>,
-    pub(crate) has_barriers: bool,
+    /// Whether gangs wait for each other.
+    pub(crate) meets: bool,
+    /// By the numbers of waits: those at which gangs meet.
+    pub(crate) meetings: Vec<Option<Meeting>>,
     pub(crate) lanes: u32,
     /// Of each region, most bytes that offsets of 32 bits reach.
     pub(crate) limits: Vec<u64>,
@@ -98,17 +125,21 @@ pub(crate) struct Generated {
 /// Why there is none.
 pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Refusal> {
     let lanes = width.lanes();
+    let target = Target {
+        lanes,
+        avx2: width == Width::EightAvx2,
+    };
     let tree = tree::read(program)?;
     let spreads = spread::analyse(&tree, program);
-    let mut lowered = lower::lower(program, &tree, &spreads, lanes)?;
+    let mut lowered = lower::lower(program, &tree, &spreads, target)?;
     let homes = allocate::allocate(
         &lowered.code,
         &lowered.classes,
         &lowered.loops,
         lowered.layout.frame,
-        lanes as usize * 4,
+        target,
     );
-    let bytes = emit::emit(program, &mut lowered, homes, lanes)?;
+    let emitted = emit::emit(program, &mut lowered, homes, target)?;
     let limit = |number: usize| {
         let accesses = program.accesses.iter().filter(|a| a.region as usize == number);
         let scale = accesses.fold(8, |least, a| {
@@ -117,9 +148,14 @@ pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Ref
         u64::from(scale) << 31
     };
     Ok(Generated {
-        bytes,
+        bytes: emitted.bytes,
+        #[cfg(feature = "assembly")]
+        marks: emitted.marks,
+        #[cfg(all(test, feature = "assembly"))]
+        meant: emitted.meant,
         sites: lowered.sites,
-        has_barriers: tree.has_barriers,
+        meets: tree.meets,
+        meetings: lowered.meetings,
         lanes,
         limits: program
             .regions
@@ -133,3 +169,7 @@ pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Ref
         layout: lowered.layout,
     })
 }
+
+#[cfg(test)]
+#[cfg(all(feature = "assembly", feature = "testing"))]
+mod tests;

@@ -1,27 +1,26 @@
 //! A block that machine code runs: the state that the code works on, and how its gangs are entered and meet.
 
-use std::sync::atomic::Ordering;
-
+use super::serve::word;
 use super::*;
-use crate::ir::DeviceOp;
 
-/// When a lane does something, as the interpreter would order it: barriers, turns of loops, operation, lane.
+/// When a lane does something, as the interpreter would order it: meetings, turns of loops, operation, lane.
 pub(super) type Moment = (u64, u64, u32, u32);
 
 /// A block that machine code runs.
 pub(super) struct Group {
     pub(super) state: Vec<Line>,
-    /// Of kernels with barriers one for each gang, else one.
+    /// Of kernels whose gangs meet one for each gang, else one.
     pub(super) frames: Vec<Line>,
     pub(super) frame_lines: usize,
     pub(super) gangs: Vec<Gang>,
     /// Lanes of each gang that have faulted.
     pub(super) dead: Vec<u32>,
-    /// Barriers that the block has passed.
+    /// Meetings that the block has passed.
     pub(super) phase: u64,
     pub(super) block: [u32; 3],
     pub(super) number: u64,
     pub(super) shared: Vec<Line>,
+    pub(super) exchanged: Exchanged,
     pub(super) _constants: Vec<Line>,
     pub(super) level: Level,
     /// The first fault, and when it was.
@@ -53,7 +52,7 @@ impl Group {
         }
         let gangs = gangs(launch, code.lanes);
         let frame_lines = code.layout.frame.div_ceil(size_of::<Line>());
-        let frames = if code.has_barriers { gangs.len() } else { 1 };
+        let frames = if code.meets { gangs.len() } else { 1 };
         let mut group = Box::new(Group {
             state: vec![Line::ZERO; code.layout.bytes.div_ceil(size_of::<Line>()) + 1],
             frames: vec![Line::ZERO; frames * frame_lines],
@@ -64,6 +63,7 @@ impl Group {
             block: [0; 3],
             number: 0,
             shared: vec![Line::ZERO; launch.shared_lines()],
+            exchanged: Exchanged::default(),
             _constants: constants,
             level: Level::detect(),
             fault: None,
@@ -125,12 +125,7 @@ impl Group {
     }
 
     pub(super) fn get(&self, at: usize) -> u64 {
-        let bytes: &[u8] = bytemuck::cast_slice(&self.state);
-        let mut word = [0; 8];
-        if let Some(from) = bytes.get(at..at + 8) {
-            word.copy_from_slice(from);
-        }
-        u64::from_ne_bytes(word)
+        word(bytemuck::cast_slice(&self.state), at)
     }
 
     pub(super) fn fill(&mut self, installed: &Installed, launch: &Launch<'_>, number: usize) {
@@ -213,7 +208,7 @@ impl Group {
         self.since = 0;
         loop {
             match self.enter(installed, launch) {
-                DONE if !installed.code.has_barriers => return Ok(Turn::Done),
+                DONE if !installed.code.meets => return Ok(Turn::Done),
                 DONE => {}
                 PAUSED => return Ok(Turn::Paused),
                 _ => return Err(self.stopped(launch)),
@@ -225,43 +220,6 @@ impl Group {
             self.phase += 1;
             self.rewind();
         }
-    }
-
-    /// All gangs wait or are done: they must all be at one barrier, but for lanes that have faulted.
-    pub(super) fn meet(&self, installed: &Installed, launch: &Launch<'_>) -> Result<(), InterpError> {
-        let frames: &[u8] = bytemuck::cast_slice(&self.frames);
-        let (mut arrived, mut missing, mut count) = (0, None, 0);
-        for (i, gang) in self.gangs.iter().enumerate() {
-            let here = match gang.resume {
-                GANG_DONE => 0,
-                _ => {
-                    let at = i * self.frame_lines * size_of::<Line>() + installed.code.layout.waiting;
-                    frames
-                        .get(at..at + 2)
-                        .map_or(0, |b| u32::from(u16::from_ne_bytes([b[0], b[1]])))
-                }
-            };
-            let absent = gang.mask & !here & !self.dead[i];
-            arrived += here.count_ones();
-            count += absent.count_ones();
-            if absent != 0 && missing.is_none() {
-                missing = Some(gang.first + absent.trailing_zeros());
-            }
-        }
-        // Other threads may look at what was written before.
-        std::sync::atomic::fence(Ordering::AcqRel);
-        let Some(missing) = missing else { return Ok(()) };
-        let line = installed.program.code.iter().zip(&installed.program.lines);
-        let barrier = |code: &Code| matches!(code, Code::Device { op, .. } if *op == DeviceOp::Barrier);
-        let line = line.filter(|(c, _)| barrier(c)).map(|(_, line)| *line).next();
-        Err(InterpError::DivergentBarrier {
-            kernel: installed.program.name.clone(),
-            line: line.unwrap_or(0),
-            block: self.block,
-            missing: launch.shape.thread(missing as usize),
-            arrived,
-            lanes: arrived + count,
-        })
     }
 
     pub(super) fn stopped(&mut self, launch: &Launch<'_>) -> InterpError {

@@ -2,6 +2,7 @@
 //! interpreter's own operations would. Generates no code, and knows nothing of where it lies.
 
 mod group;
+mod meet;
 mod serve;
 
 use std::any::Any;
@@ -9,11 +10,12 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 
 use group::{Group, Host};
+use meet::Exchanged;
 
 use super::error::InterpError;
 use super::flatten;
 use super::launch::{Launch, LaunchConfig, Printed, RaceMode};
-use super::machine::{Turn, perform_access};
+use super::machine::{Turn, exchange, perform_access};
 use super::memory::{BufferRef, Cell};
 use super::program::{Code, Fill, Program, RegionKind};
 use super::turns::Blocks;
@@ -81,6 +83,14 @@ impl MachineCode {
         always.map(|site| (line(site), name(site))).collect()
     }
 
+    /// The instructions as text, with the lines of `source`, which the kernel was made of, before what they have become.
+    #[cfg(feature = "assembly")]
+    pub fn assembly(&self, source: &str) -> String {
+        let line = |pc: u32| self.program.lines.get(pc as usize).copied().unwrap_or(0);
+        let marks: Vec<(u32, u32)> = self.code.marks.iter().map(|(at, pc)| (*at, line(*pc))).collect();
+        super::code::listing::listing(&self.code.bytes, &marks, source)
+    }
+
     /// The instructions. They may lie anywhere.
     pub fn bytes(&self) -> &[u8] {
         &self.code.bytes
@@ -90,7 +100,7 @@ impl MachineCode {
 /// The code's signature: takes the state, gives what became of the gangs.
 type Entry = unsafe extern "sysv64" fn(*mut u8) -> u32;
 
-/// All gangs are done, or wait at a barrier.
+/// All gangs are done, or wait for each other.
 const DONE: u32 = 0;
 /// The host wished to go on later.
 const PAUSED: u32 = 2;

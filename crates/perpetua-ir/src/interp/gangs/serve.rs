@@ -35,54 +35,19 @@ impl Group {
     }
 
     /// A lane's part of an operand, zero-extended.
-    pub(super) fn operand(
-        &self,
-        slots: usize,
-        number: usize,
-        (given, size): (Given, u32),
-        lane: usize,
-    ) -> u64 {
-        let at = slots + number * SLOT;
-        let bytes: &[u8] = bytemuck::cast_slice(&self.state);
-        let bits = match given {
-            Given::One => self.get(at),
-            Given::Affine(step) => self.get(at).wrapping_add((i64::from(step) * lane as i64) as u64),
-            Given::Mask => return self.get(at) >> lane & 1,
-            Given::Lanes if size == 8 => self.get(at + 8 * lane),
-            Given::Lanes => {
-                let at = at + 4 * lane;
-                let word = bytes.get(at..at + 4).and_then(|b| b.try_into().ok());
-                u64::from(u32::from_ne_bytes(word.unwrap_or_default()))
-            }
-        };
-        bits & u64::MAX >> (64 - 8 * size)
+    pub(super) fn operand(&self, slots: usize, number: usize, form: (Given, u32), lane: usize) -> u64 {
+        given(
+            bytemuck::cast_slice(&self.state),
+            slots + number * SLOT,
+            form,
+            lane,
+        )
     }
 
     /// Puts a lane's result, zero-extended, where code finds it.
-    pub(super) fn result(
-        &mut self,
-        slots: usize,
-        number: usize,
-        (given, size): (Given, u32),
-        lane: usize,
-        bits: u64,
-    ) {
-        let at = slots + number * SLOT;
-        match given {
-            Given::One | Given::Affine(_) => self.set(at, bits),
-            Given::Mask => {
-                let old = self.get(at) & !(1 << lane);
-                self.set(at, old | (bits & 1) << lane);
-            }
-            Given::Lanes if size == 8 => self.set(at + 8 * lane, bits),
-            Given::Lanes => {
-                let at = at + 4 * lane;
-                let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.state);
-                if let Some(to) = bytes.get_mut(at..at + 4) {
-                    to.copy_from_slice(&(bits as u32).to_ne_bytes());
-                }
-            }
-        }
+    pub(super) fn result(&mut self, slots: usize, number: usize, form: (Given, u32), lane: usize, bits: u64) {
+        let bytes = bytemuck::cast_slice_mut(&mut self.state);
+        give(bytes, slots + number * SLOT, form, lane, bits);
     }
 
     /// Evaluates an operator for the lanes of `mask` as the interpreter does.
@@ -377,6 +342,44 @@ impl Group {
     }
 }
 
+/// Eight bytes; zero where there are none.
+pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
+    u64::from_ne_bytes(word.unwrap_or_default())
+}
+
+/// A lane's part of what code has put there, zero-extended.
+pub(super) fn given(bytes: &[u8], at: usize, (given, size): (Given, u32), lane: usize) -> u64 {
+    let bits = match given {
+        Given::One => word(bytes, at),
+        Given::Affine(step) => word(bytes, at).wrapping_add((i64::from(step) * lane as i64) as u64),
+        Given::Mask => return word(bytes, at) >> lane & 1,
+        Given::Lanes if size == 8 => word(bytes, at + 8 * lane),
+        Given::Lanes => {
+            let at = at + 4 * lane;
+            let word = bytes.get(at..at + 4).and_then(|b| b.try_into().ok());
+            u64::from(u32::from_ne_bytes(word.unwrap_or_default()))
+        }
+    };
+    bits & u64::MAX >> (64 - 8 * size)
+}
+
+/// Puts a lane's part where code takes it.
+pub(super) fn give(bytes: &mut [u8], at: usize, (given, size): (Given, u32), lane: usize, bits: u64) {
+    let old = word(bytes, at);
+    let mut put = |at: usize, new: &[u8]| {
+        if let Some(to) = bytes.get_mut(at..at + new.len()) {
+            to.copy_from_slice(new);
+        }
+    };
+    match given {
+        Given::One | Given::Affine(_) => put(at, &bits.to_ne_bytes()),
+        Given::Mask => put(at, &(old & !(1 << lane) | (bits & 1) << lane).to_ne_bytes()),
+        Given::Lanes if size == 8 => put(at + 8 * lane, &bits.to_ne_bytes()),
+        Given::Lanes => put(at + 4 * lane, &(bits as u32).to_ne_bytes()),
+    }
+}
+
 fn part(words: &[WordLines], number: usize, s: Scalar) -> &[Line] {
     words.get(number).map_or(&[], |w| &w[..s.size() as usize])
 }
@@ -391,7 +394,7 @@ fn extend(s: Scalar, bits: u64) -> u64 {
 }
 
 /// The lanes of a mask, lowest first.
-fn lanes(mask: u64) -> impl Iterator<Item = usize> {
+pub(super) fn lanes(mask: u64) -> impl Iterator<Item = usize> {
     super::super::mask::bits(mask)
 }
 

@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
 pub(super) use atomic::perform_access;
+#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+pub(super) use subgroup::exchange;
 
 use super::error::InterpError;
 use super::launch::{Launch, Shape};

@@ -51,6 +51,76 @@ impl Group<'_> {
     }
 }
 
+/// Calls `put` with what each active lane gets: for each word of the result (a ballot has four), lane and bits. Subgroups have `lanes`
+/// lanes, the block `all`; `args` are the second operand, where there is one.
+#[expect(clippy::too_many_arguments, reason = "the parts of one operation")]
+pub(in super::super) fn exchange(
+    lanes: usize,
+    all: usize,
+    active: &[u64],
+    op: SubgroupOp,
+    s: Scalar,
+    values: &[Line],
+    args: &[Line],
+    mut put: impl FnMut(usize, usize, u64),
+) {
+    for start in (0..all).step_by(lanes) {
+        let group = Group {
+            lanes: start..(start + lanes).min(all),
+            active,
+            values,
+            size: s.size(),
+        };
+        let arg = |lane: usize| eval::get(args, 4, lane) as usize;
+        let mut put_one = |lane: usize, bits: u64| put(0, lane, bits);
+        match op {
+            // An absent or inactive lane's value is unspecified: zero here.
+            SubgroupOp::Shuffle => {
+                for lane in group.active() {
+                    put_one(lane, group.at(Some(arg(lane))).unwrap_or(0));
+                }
+            }
+            SubgroupOp::ShuffleUp | SubgroupOp::ShuffleDown | SubgroupOp::ShuffleXor => {
+                for lane in group.active() {
+                    let (here, by) = (lane - start, arg(lane));
+                    let from = match op {
+                        SubgroupOp::ShuffleUp => here.checked_sub(by),
+                        SubgroupOp::ShuffleDown => here.checked_add(by),
+                        _ => Some(here ^ by),
+                    };
+                    put_one(lane, group.at(from).unwrap_or_else(|| group.value(lane)));
+                }
+            }
+            SubgroupOp::BroadcastFirst => {
+                let first = group.active().next().map_or(0, |lane| group.value(lane));
+                group.active().for_each(|lane| put_one(lane, first));
+            }
+            SubgroupOp::Any => {
+                let any = group.active().any(|lane| group.value(lane) != 0);
+                group.active().for_each(|lane| put_one(lane, any.into()));
+            }
+            SubgroupOp::All => {
+                let every = group.active().all(|lane| group.value(lane) != 0);
+                group.active().for_each(|lane| put_one(lane, every.into()));
+            }
+            SubgroupOp::Ballot => {
+                let votes = group.active().filter(|lane| group.value(*lane) != 0);
+                let bits = votes.fold(0u128, |bits, lane| bits | 1 << (lane - start));
+                for word in 0..4 {
+                    let bits = (bits >> (32 * word)) as u32;
+                    group.active().for_each(|lane| put(word, lane, bits.into()));
+                }
+            }
+            SubgroupOp::Reduce(r) => {
+                let sum = group.reduced(r, s);
+                group.active().for_each(|lane| put_one(lane, sum));
+            }
+            SubgroupOp::InclusiveScan(r) => group.scan(r, s, true, put_one),
+            SubgroupOp::ExclusiveScan(r) => group.scan(r, s, false, put_one),
+        }
+    }
+}
+
 impl Machine {
     pub(super) fn subgroup(
         &mut self,
@@ -60,72 +130,23 @@ impl Machine {
         [a, arg]: [Reg; 2],
         out: [Reg; 4],
     ) {
-        let ballot = op == SubgroupOp::Ballot;
-        let size = if ballot { 4 } else { s.size() };
-        let mut result = std::mem::take(&mut self.regs[out[0] as usize]);
-        let all = self.part.lanes;
-        let mut ballots: Vec<(usize, u128)> = Vec::new();
-        for start in (0..all).step_by(lanes) {
-            let group = Group {
-                lanes: start..(start + lanes).min(all),
-                active: &self.active,
-                values: &self.regs[a as usize],
-                size: s.size(),
-            };
-            let arg = |lane: usize| eval::get(&self.regs[arg as usize], 4, lane) as usize;
-            let mut put = |lane: usize, bits: u64| eval::put(&mut result, size, lane, bits);
-            match op {
-                // An absent or inactive lane's value is unspecified: zero here.
-                SubgroupOp::Shuffle => {
-                    for lane in group.active() {
-                        put(lane, group.at(Some(arg(lane))).unwrap_or(0));
-                    }
-                }
-                SubgroupOp::ShuffleUp | SubgroupOp::ShuffleDown | SubgroupOp::ShuffleXor => {
-                    for lane in group.active() {
-                        let (here, by) = (lane - start, arg(lane));
-                        let from = match op {
-                            SubgroupOp::ShuffleUp => here.checked_sub(by),
-                            SubgroupOp::ShuffleDown => here.checked_add(by),
-                            _ => Some(here ^ by),
-                        };
-                        put(lane, group.at(from).unwrap_or_else(|| group.value(lane)));
-                    }
-                }
-                SubgroupOp::BroadcastFirst => {
-                    let first = group.active().next().map_or(0, |lane| group.value(lane));
-                    group.active().for_each(|lane| put(lane, first));
-                }
-                SubgroupOp::Any => {
-                    let any = group.active().any(|lane| group.value(lane) != 0);
-                    group.active().for_each(|lane| put(lane, any.into()));
-                }
-                SubgroupOp::All => {
-                    let every = group.active().all(|lane| group.value(lane) != 0);
-                    group.active().for_each(|lane| put(lane, every.into()));
-                }
-                SubgroupOp::Ballot => {
-                    let votes = group.active().filter(|lane| group.value(*lane) != 0);
-                    let bits = votes.fold(0u128, |bits, lane| bits | 1 << (lane - start));
-                    group.active().for_each(|lane| put(lane, bits as u32 as u64));
-                    ballots.extend(group.active().map(|lane| (lane, bits)));
-                }
-                SubgroupOp::Reduce(r) => {
-                    let sum = group.reduced(r, s);
-                    group.active().for_each(|lane| put(lane, sum));
-                }
-                SubgroupOp::InclusiveScan(r) => group.scan(r, s, true, put),
-                SubgroupOp::ExclusiveScan(r) => group.scan(r, s, false, put),
-            }
+        let (words, size) = match op {
+            SubgroupOp::Ballot => (4, 4),
+            _ => (1, s.size()),
+        };
+        let mut results: [Vec<Line>; 4] = Default::default();
+        for (result, reg) in results.iter_mut().zip(out).take(words) {
+            *result = self.take(reg);
         }
-        self.regs[out[0] as usize] = result;
-        if ballot {
-            for (word, reg) in out.iter().enumerate().skip(1) {
-                let lines = &mut self.regs[*reg as usize];
-                for (lane, bits) in &ballots {
-                    eval::put(lines, 4, *lane, (bits >> (32 * word)) as u32 as u64);
-                }
+        let (values, args) = (self.reg(a), self.reg(arg));
+        let put = |word: usize, lane: usize, bits: u64| {
+            if let Some(result) = results.get_mut(word) {
+                eval::put(result, size, lane, bits);
             }
+        };
+        exchange(lanes, self.part.lanes, &self.active, op, s, values, args, put);
+        for (result, reg) in results.into_iter().zip(out).take(words) {
+            self.put(reg, result);
         }
     }
 }

@@ -28,7 +28,7 @@ impl Emitter<'_> {
     ) {
         let lowered = self.lowered;
         let What::Access(access, kind) = lowered.sites[site as usize].what else {
-            return;
+            return self.private(site, shape, ins, outs, steps, cold);
         };
         let program = self.program;
         let place = &program.accesses[access as usize];
@@ -79,17 +79,19 @@ impl Emitter<'_> {
         if lanes && sum {
             self.asm.alu(0x03, true, RDX, Rm::Reg(RAX));
         }
+        if shape == Shape::Each && !lanes {
+            self.evex(op::PXOR, X3, X3, Rm::Reg(X3));
+            lanes = true;
+        }
         if let AccessKind::Atomic(s, act, _) = kind {
-            if !lanes {
-                self.evex(op::PXOR, X3, X3, Rm::Reg(X3));
-            }
             let own = matches!(
                 program.regions[place.region as usize].kind,
                 RegionKind::Shared { .. } | RegionKind::Dynamic
             );
             let disp = (place.offset + place.leaves.first().map_or(0, |l| l.1)) as i32;
             let scale = scale.trailing_zeros() as u8;
-            return self.atomic(s.size(), act, own, (view, scale, disp), values, outs);
+            let base = Rm::Mem(Mem::at(STATE, view));
+            return self.lane_by_lane(s, act, own, (base, scale, disp), values, outs);
         }
         let loads = kind == AccessKind::Load;
         for (number, (s, offset, _)) in place.leaves.iter().enumerate() {
@@ -123,31 +125,39 @@ impl Emitter<'_> {
                     self.asm.store(s.size(), at, r);
                 }
                 (Shape::Run(_), _) => self.run(at, s.size(), operand, loads),
-                (Shape::Each, _) => self.each(at, s.size(), operand, loads),
+                // There are no gathers of less than 32 bits, and in AVX2 no scatters.
+                (_, _) if s.size() < 4 || self.avx2 && !loads => {
+                    let base = Rm::Mem(Mem::at(STATE, view));
+                    let at = (base, scale.trailing_zeros() as u8, disp);
+                    let operand = [operand];
+                    let (act, values, outs): (_, &[_], &[_]) = match loads {
+                        true => (AtomicKind::Load, &[], &operand),
+                        false => (AtomicKind::Store, &operand, &[]),
+                    };
+                    self.lane_by_lane(*s, act, true, at, values, outs);
+                    self.asm.mov(true, RDX, Rm::Mem(Mem::at(STATE, view)));
+                }
+                (_, _) => self.each(at, s.size(), operand, loads),
             }
         }
     }
 
-    /// Lane by lane, lowest first; offsets lie in X3. Shared memory is one thread's (`own`), and needs no lock.
-    pub(super) fn atomic(
+    /// Lane by lane, lowest first; offsets lie in X3. What is one thread's (`own`), as shared memory is, needs no lock.
+    pub(super) fn lane_by_lane(
         &mut self,
-        size: u32,
+        s: Scalar,
         act: AtomicKind,
         own: bool,
-        (view, scale, disp): (i32, u8, i32),
+        (base, scale, disp): (Rm, u8, i32),
         values: &[Operand],
         outs: &[Operand],
     ) {
-        let bytes = self.lanes as i32 * 4;
+        let size = s.size();
         // The operands' own places are free: no call is under way.
         let (offsets, given, taken) = (self.slot(0), self.slot(1), self.slot(1 + values.len()));
         self.evex(MOVUPS_STORE, X3, 0, Rm::Mem(Mem::at(STATE, offsets)));
-        if let Some(Operand::Lanes(regs, parts)) = values.first() {
-            for (part, r) in regs.iter().enumerate().take(*parts as usize) {
-                let x = self.x_in(*r, X0);
-                let to = Mem::at(STATE, given + part as i32 * bytes);
-                self.evex(MOVUPS_STORE, x, 0, Rm::Mem(to));
-            }
+        for (number, value) in values.iter().enumerate() {
+            self.give(STATE, self.slot(1 + number), value);
         }
         let wide = size == 8;
         let lane = |index: Gpr, disp: i32, log: u8| Mem {
@@ -155,47 +165,178 @@ impl Emitter<'_> {
             index: Some((index, log)),
             disp,
         };
-        let log = size.trailing_zeros() as u8;
+        // In vectors, no scalar has less than four bytes.
+        let kept = size.max(4);
+        let log = kept.trailing_zeros() as u8;
         let asm = &mut self.asm;
         let again = asm.label();
-        asm.kmov_to(RAX, K);
+        asm.kmov_to(RAX, self.k);
         asm.place(again);
         asm.tzcnt(RCX, RAX);
         asm.load(4, RDX, lane(RCX, offsets, 2));
         if scale > 0 {
             asm.shift_imm(4, true, RDX, scale);
         }
-        asm.alu(0x03, true, RDX, Rm::Mem(Mem::at(STATE, view)));
+        asm.alu(0x03, true, RDX, base);
         let at = Mem::at(RDX, disp);
         if act != AtomicKind::Load {
-            asm.load(size, RCX, lane(RCX, given, log));
+            asm.load(kept, RCX, lane(RCX, given, log));
         }
         let lock: &[u8] = if own { &[] } else { &[0xF0] };
         match act {
             AtomicKind::Load => asm.load(size, RCX, at),
-            AtomicKind::Update(AtomicOp::Add | AtomicOp::Sub) => {
+            AtomicKind::Store if own => asm.store(size, at, RCX),
+            AtomicKind::Update(AtomicOp::Add | AtomicOp::Sub) if s.is_int() => {
                 if act == AtomicKind::Update(AtomicOp::Sub) {
                     asm.unary(3, wide, Rm::Reg(RCX));
                 }
                 asm.gpr(lock, wide, false, &[0x0F, 0xC1], RCX, Rm::Mem(at));
             }
+            AtomicKind::CompareExchange => {
+                asm.push(RAX);
+                asm.push(RBX);
+                asm.tzcnt(RBX, RAX);
+                asm.load(kept, RBX, lane(RBX, given + SLOT as i32, log));
+                asm.mov(true, RAX, Rm::Reg(RCX));
+                asm.gpr(lock, wide, false, &[0x0F, 0xB1], RBX, Rm::Mem(at));
+                asm.mov(true, RCX, Rm::Reg(RAX));
+                asm.pop(RBX);
+                asm.pop(RAX);
+            }
+            AtomicKind::Update(op) if op != AtomicOp::Exchange => self.update(op, s, at, lock),
             // An exchange is locked by itself.
-            _ => asm.gpr(&[], wide, false, &[0x87], RCX, Rm::Mem(at)),
+            AtomicKind::Store | AtomicKind::Update(_) => asm.gpr(&[], wide, false, &[0x87], RCX, Rm::Mem(at)),
         }
+        let asm = &mut self.asm;
         if !outs.is_empty() {
             asm.tzcnt(RDX, RAX);
-            asm.store(size, lane(RDX, taken, log), RCX);
+            asm.store(kept, lane(RDX, taken, log), RCX);
         }
         // blsr: without the lowest bit.
         asm.vex(Vop(Pp::None, 2, false, 0xF3), false, 1, RAX, Rm::Reg(RAX));
         asm.jcc(Cc::Ne, again);
-        if let Some(Operand::Lanes(regs, parts)) = outs.first() {
-            for (part, r) in regs.iter().enumerate().take(*parts as usize) {
-                let from = Mem::at(STATE, taken + part as i32 * bytes);
-                let x = self.x_to(*r, X0);
-                self.evex(MOVUPS, x, 0, Rm::Mem(from));
-                self.x_done(*r, x);
+        if let Some(out) = outs.first() {
+            self.take(STATE, taken, out);
+        }
+    }
+
+    /// Replaces what is at `at` by what an operator makes of it and of rcx, which gets what was there.
+    fn update(&mut self, op: AtomicOp, s: Scalar, at: Mem, lock: &[u8]) {
+        let (size, wide) = (s.size(), s.size() == 8);
+        let asm = &mut self.asm;
+        let again = asm.label();
+        asm.push(RAX);
+        asm.push(RBX);
+        asm.load(size, RAX, at);
+        asm.place(again);
+        asm.mov(true, RBX, Rm::Reg(RAX));
+        let with = Rm::Reg(RCX);
+        match op {
+            AtomicOp::And => asm.alu(0x23, wide, RBX, with),
+            AtomicOp::Or => asm.alu(0x0B, wide, RBX, with),
+            AtomicOp::Xor => asm.alu(0x33, wide, RBX, with),
+            AtomicOp::Min | AtomicOp::Max => {
+                asm.alu(0x3B, wide, RBX, with);
+                let cc = match (op == AtomicOp::Min, s.is_signed_int()) {
+                    (true, true) => Cc::G,
+                    (true, false) => Cc::A,
+                    (false, true) => Cc::L,
+                    (false, false) => Cc::B,
+                };
+                asm.cmov(cc, RBX, with);
             }
+            // Of floats: integers have an instruction.
+            AtomicOp::Add | AtomicOp::Sub | AtomicOp::Exchange => {
+                let sum = Vop(if wide { Pp::PF2 } else { Pp::PF3 }, 1, wide, 0x58);
+                self.one(Vop(Pp::P66, 1, wide, 0x6E), X0, 0, Rm::Reg(RBX));
+                self.one(Vop(Pp::P66, 1, wide, 0x6E), X1, 0, Rm::Reg(RCX));
+                self.one(sum, X0, X0, Rm::Reg(X1));
+                self.one(Vop(Pp::P66, 1, wide, 0x7E), X0, 0, Rm::Reg(RBX));
+            }
+        }
+        let asm = &mut self.asm;
+        asm.gpr(lock, wide, false, &[0x0F, 0xB1], RBX, Rm::Mem(at));
+        asm.jcc(Cc::Ne, again);
+        asm.mov(true, RCX, Rm::Reg(RAX));
+        asm.pop(RBX);
+        asm.pop(RAX);
+    }
+
+    /// An access to arrays in the frame: elements of all lanes, one behind the other.
+    fn private(
+        &mut self,
+        site: u32,
+        shape: Shape,
+        ins: &[Operand],
+        outs: &[Operand],
+        steps: usize,
+        cold: Label,
+    ) {
+        let (What::PrivateLoad(place, base, bytes) | What::PrivateStore(place, base, bytes)) =
+            self.lowered.sites[site as usize].what
+        else {
+            return;
+        };
+        let Shape::Own { numbers } = shape else { return };
+        let place = &self.program.privates[place as usize];
+        let (mut sum, mut lanes) = (false, false);
+        for (step, operand) in place.steps.iter().zip(ins) {
+            let stride = step.stride * bytes;
+            if let Operand::Lanes(regs, parts) = operand {
+                self.beyond(*regs, *parts, step.length, 0, cold);
+                self.offsets(*regs, *parts, stride, lanes);
+                lanes = true;
+                continue;
+            }
+            self.index(*operand, step.ty);
+            let Length::Fixed(n) = step.length else { return };
+            self.asm.alu_imm(0x3B, true, Rm::Reg(RCX), n as i32);
+            self.asm.jcc(Cc::Ae, cold);
+            self.asm.imul_imm(RCX, Rm::Reg(RCX), stride as i32);
+            match sum {
+                true => self.asm.alu(0x03, true, RAX, Rm::Reg(RCX)),
+                false => self.asm.mov(true, RAX, Rm::Reg(RCX)),
+            }
+            sum = true;
+        }
+        let loads = !outs.is_empty();
+        let operands = if loads { outs } else { &ins[steps..] };
+        if sum && lanes {
+            self.asm.alu(0x03, true, RAX, Rm::Reg(LOCAL));
+        }
+        // How many bytes a lane's number counts for in X3.
+        let mut counted = 0;
+        for (number, ((size, _), operand)) in place.values.iter().zip(operands).enumerate() {
+            let size = (*size).max(4);
+            let disp = (base + (place.start + number as u32) * bytes) as i32;
+            if !lanes {
+                let index = sum.then_some((RAX, 0));
+                self.run(
+                    Mem {
+                        base: LOCAL,
+                        index,
+                        disp,
+                    },
+                    size,
+                    *operand,
+                    loads,
+                );
+                continue;
+            }
+            while counted != size {
+                let op = if counted < size { op::PADDD } else { op::PSUBD };
+                self.evex(op, X3, X3, Rm::Mem(Mem::at(STATE, numbers)));
+                counted = if counted < size { counted + 4 } else { counted - 4 };
+            }
+            if self.avx2 && !loads {
+                let s = if size == 8 { Scalar::U64 } else { Scalar::U32 };
+                let at = (Rm::Reg(LOCAL), 0, disp);
+                self.lane_by_lane(s, AtomicKind::Store, true, at, &[*operand], &[]);
+                continue;
+            }
+            let base = if sum { RAX } else { LOCAL };
+            let index = Some((X3, 0));
+            self.each(Mem { base, index, disp }, size, *operand, loads);
         }
     }
 
@@ -209,11 +350,10 @@ impl Emitter<'_> {
                 if r == RSI_FREE {
                     // No register is free beside those of the address: through a vector register.
                     let op = Vop(Pp::P66, 1, size == 8, 0x6E);
-                    self.asm.evex_at(op, 0, X0, 0, Rm::Mem(at), Ev::default());
+                    self.one(op, X0, 0, Rm::Mem(at));
                     if let Home::Frame(to) = self.homes.home(d) {
                         let op = Vop(Pp::P66, 1, true, 0xD6);
-                        self.asm
-                            .evex_at(op, 0, X0, 0, Rm::Mem(Mem::at(LOCAL, to)), Ev::default());
+                        self.one(op, X0, 0, Rm::Mem(Mem::at(LOCAL, to)));
                     }
                 } else {
                     self.asm.load(size, r, at);
@@ -235,72 +375,52 @@ impl Emitter<'_> {
         let Operand::Lanes(regs, parts) = operand else {
             return;
         };
-        let (load, store) = match size {
-            1 => (Vop(Pp::P66, 2, false, 0x31), Vop(Pp::PF3, 2, false, 0x31)),
-            2 => (Vop(Pp::P66, 2, false, 0x33), Vop(Pp::PF3, 2, false, 0x33)),
-            4 => (MOVUPS, MOVUPS_STORE),
-            _ => (MOVUPD, MOVUPD_STORE),
+        // From and to 32-bit lanes.
+        let small = match size {
+            1 => Some(0x31),
+            2 => Some(0x33),
+            _ => None,
         };
+        let wide = size == 8;
         let bytes = self.lanes as i32 * 4;
         for (part, r) in regs.into_iter().enumerate().take(parts as usize) {
             let at = Mem {
                 disp: at.disp + part as i32 * bytes,
                 ..at
             };
-            let mut k = K;
-            if part == 1 {
-                self.high(K7, K);
-                k = K7;
-            }
+            let k = self.half_mask(self.k, part, wide);
             if loads {
                 let to = self.x_to(r, X0);
-                self.evex_k(load, to, 0, Rm::Mem(at), k, true);
+                match small {
+                    Some(opcode) => self.evex_k(Vop(Pp::P66, 2, false, opcode), to, 0, Rm::Mem(at), k, true),
+                    None => self.load_masked(to, at, k, wide),
+                }
                 self.x_done(r, to);
             } else {
                 let from = self.x_in(r, X0);
-                self.evex_k(store, from, 0, Rm::Mem(at), k, false);
+                match small {
+                    Some(opcode) => {
+                        self.evex_k(Vop(Pp::PF3, 2, false, opcode), from, 0, Rm::Mem(at), k, false)
+                    }
+                    None => self.store_masked(at, from, k, wide),
+                }
             }
         }
-    }
-
-    /// To `cold` if an active lane's index is not below the length.
-    pub(super) fn beyond(&mut self, regs: [R; 2], parts: u32, length: Length, view: i32, cold: Label) {
-        let wide = parts > 1;
-        let (rm, b) = match length {
-            Length::Fixed(n) => {
-                self.asm.mov_imm(RCX, u64::from(n));
-                self.evex(Vop(Pp::P66, 2, wide, 0x7C), X1, 0, Rm::Reg(RCX));
-                (Rm::Reg(X1), false)
-            }
-            Length::Region => (Rm::Mem(Mem::at(STATE, view + 8)), true),
-        };
-        let compare = if wide { op::PCMPUQ } else { op::PCMPUD };
-        let x = self.x_in(regs[0], X0);
-        let (first, k) = if wide { (K6, 0) } else { (K7, K) };
-        self.asm.evex(compare, first, x, rm, Ev { k, z: false, b });
-        self.asm.immediate8(1);
-        if wide {
-            let x = self.x_in(regs[1], X0);
-            self.asm.evex(compare, K7, x, rm, Ev { k: 0, z: false, b });
-            self.asm.immediate8(1);
-            let half = self.half();
-            self.asm.kshift(0x32, K7, K7, half);
-            self.asm.klogic(0x45, K7, K6, K7);
-            self.asm.klogic(0x41, K7, K7, K);
-        }
-        self.asm.klogic(0x47, K7, K7, K);
-        self.asm.kortest(K7);
-        self.asm.jcc(Cc::Ne, cold);
     }
 
     /// Adds indices times a stride to X3.
     pub(super) fn offsets(&mut self, regs: [R; 2], parts: u32, stride: u32, adds: bool) {
         let mut x = self.x_in(regs[0], X0);
         if parts > 1 {
-            self.evex(op::PMOVQD, x, 0, Rm::Reg(X1));
-            let high = self.x_in(regs[1], X0);
-            self.evex(op::PMOVQD, high, 0, Rm::Reg(X2));
-            self.insert(X1, X1, X2);
+            if self.avx2 {
+                let high = self.x_in(regs[1], X1);
+                self.even(X1, x, high);
+            } else {
+                self.evex(op::PMOVQD, x, 0, Rm::Reg(X1));
+                let high = self.x_in(regs[1], X0);
+                self.evex(op::PMOVQD, high, 0, Rm::Reg(X2));
+                self.insert(X1, X1, X2);
+            }
             x = X1;
         }
         if stride.is_power_of_two() && stride > 1 {
@@ -309,7 +429,7 @@ impl Emitter<'_> {
             x = X1;
         } else if stride != 1 {
             self.asm.mov_imm(RCX, u64::from(stride));
-            self.evex(Vop(Pp::P66, 2, false, 0x7C), X2, 0, Rm::Reg(RCX));
+            self.splat_general(X2, RCX, false);
             self.evex(op::PMULLD, X1, x, Rm::Reg(X2));
             x = X1;
         }
@@ -330,17 +450,16 @@ impl Emitter<'_> {
             if part == 1 {
                 self.extract(X2, X3);
                 at.index = at.index.map(|(_, scale)| (X2, scale));
-                self.high(K7, K);
-            } else {
-                self.asm.kmov(K7, Rm::Reg(K));
             }
+            let k = self.half_mask(self.k, part, wide);
+            // Gathers and scatters use it up.
+            self.asm.kmov(self.k7, Rm::Reg(k));
             if loads {
-                self.evex(op::PXOR, X0, X0, Rm::Reg(X0));
-                self.evex_k(Vop(Pp::P66, 2, wide, 0x90), X0, 0, Rm::Mem(at), K7, false);
+                self.gather(X0, at, wide);
                 self.x_done(r, X0);
             } else {
                 let from = self.x_in(r, X0);
-                self.evex_k(Vop(Pp::P66, 2, wide, 0xA0), from, 0, Rm::Mem(at), K7, false);
+                self.evex_k(Vop(Pp::P66, 2, wide, 0xA0), from, 0, Rm::Mem(at), self.k7, false);
             }
         }
     }

@@ -56,13 +56,13 @@ impl Emitter<'_> {
                 self.asm.jcc(*cc, *to);
             }
             I::MLogic { op, d, a, b } => {
-                let (a, b) = (self.m_in(*a, K6), self.m_in(*b, K7));
+                let (a, b) = (self.m_in(*a, self.k6), self.m_in(*b, self.k7));
                 let to = self.m_to(*d);
                 self.asm.klogic(*op as u8, to, a, b);
                 self.m_done(*d, to);
             }
             I::MMov { d, s } => {
-                let s = self.m_in(*s, K7);
+                let s = self.m_in(*s, self.k7);
                 self.m_done(*d, s);
             }
             I::MConst { d, ones } => {
@@ -80,15 +80,13 @@ impl Emitter<'_> {
             }
             I::MFromX { d, a } => {
                 let (a, to) = (self.x_in(*a, X0), self.m_to(*d));
-                self.evex(Vop(Pp::P66, 2, false, 0x27), to, a, Rm::Reg(a));
+                self.not_zero(to, a);
                 self.m_done(*d, to);
             }
             I::MPair { d, low, high } => {
-                let (low, high) = (self.m_in(*low, K6), self.m_in(*high, K7));
-                let half = self.half();
-                self.asm.kshift(0x32, K7, high, half);
+                let (low, high) = (self.m_in(*low, self.k6), self.m_in(*high, self.k7));
                 let to = self.m_to(*d);
-                self.asm.klogic(0x45, to, low, K7);
+                self.pair(to, low, high);
                 self.m_done(*d, to);
             }
             I::MBelow { signed, d, base, n } => {
@@ -109,7 +107,7 @@ impl Emitter<'_> {
                 self.m_done(*d, to);
             }
             I::MJumpNone { m, to } => {
-                let m = self.m_in(*m, K7);
+                let m = self.m_in(*m, self.k7);
                 self.asm.kortest(m);
                 self.asm.jcc(Cc::E, *to);
             }
@@ -117,7 +115,7 @@ impl Emitter<'_> {
                 let a = self.x_in(*a, X0);
                 let (rm, b) = self.x_rm(*b);
                 let to = self.x_to(*d, X0);
-                self.asm.evex(*op, to, a, rm, Ev { b, ..Ev::default() });
+                self.broadcast(*op, to, a, rm, b);
                 if let Some(imm) = imm {
                     self.asm.immediate8(*imm);
                 }
@@ -126,7 +124,7 @@ impl Emitter<'_> {
             I::XUnary { op, d, a, imm } => {
                 let (rm, b) = self.x_rm(*a);
                 let to = self.x_to(*d, X0);
-                self.asm.evex(*op, to, 0, rm, Ev { b, ..Ev::default() });
+                self.broadcast(*op, to, 0, rm, b);
                 if let Some(imm) = imm {
                     self.asm.immediate8(*imm);
                 }
@@ -155,6 +153,12 @@ impl Emitter<'_> {
                 low,
                 high,
             } => {
+                if *reversed && self.avx2 {
+                    let (low, high) = (self.x_in(*low, X0), self.x_in(*high, X1));
+                    let to = self.x_to(*d, X0);
+                    self.even(to, low, high);
+                    return self.x_done(*d, to);
+                }
                 for (from, to) in [(*low, X0), (*high, X1)] {
                     let from = self.x_in(from, to);
                     if *reversed {
@@ -171,16 +175,17 @@ impl Emitter<'_> {
                 let s = self.x_in(*s, X0);
                 match (masked, self.homes.home(*d)) {
                     (false, _) => self.x_done(*d, s),
-                    (true, Home::Register(d)) => self.evex_k(MOVAPS, d, 0, Rm::Reg(s), K, false),
+                    (true, Home::Register(d)) if self.avx2 => self.blend(d, d, s, self.k, false),
+                    (true, Home::Register(d)) => self.evex_k(MOVAPS, d, 0, Rm::Reg(s), self.k, false),
                     (true, Home::Frame(at)) => {
-                        self.evex_k(MOVAPS_STORE, s, 0, Rm::Mem(Mem::at(LOCAL, at)), K, false);
+                        self.store_masked(Mem::at(LOCAL, at), s, self.k, false);
                     }
                     (true, Home::Nowhere) => {}
                 }
             }
             I::XSplat { wide, d, a } => {
                 let (a, to) = (self.g_in(*a, RAX), self.x_to(*d, X0));
-                self.evex(Vop(Pp::P66, 2, *wide, 0x7C), to, 0, Rm::Reg(a));
+                self.splat_general(to, a, *wide);
                 self.x_done(*d, to);
             }
             I::XLoad { d, a, wide } => {
@@ -201,28 +206,25 @@ impl Emitter<'_> {
                 predicate,
             } => {
                 let a = self.x_in(*a, X0);
-                let (rm, b) = self.x_rm(*b);
                 let to = self.m_to(*d);
-                self.asm.evex(*op, to, a, rm, Ev { b, ..Ev::default() });
-                self.asm.immediate8(*predicate);
+                self.compare(*op, to, a, *b, *predicate);
                 self.m_done(*d, to);
             }
             I::XBlend {
                 wide,
-                high,
+                part,
                 d,
                 m,
                 a,
                 b,
             } => {
-                let mut k = self.m_in(*m, K7);
-                if *high {
-                    self.high(K7, k);
-                    k = K7;
+                let mut k = self.m_in(*m, self.k7);
+                if let Some(part) = part {
+                    k = self.half_mask(k, usize::from(*part), *wide);
                 }
                 let (a, b) = (self.x_in(*a, X0), self.x_in(*b, X1));
                 let to = self.x_to(*d, X0);
-                self.evex_k(Vop(Pp::P66, 2, *wide, 0x64), to, a, Rm::Reg(b), k, false);
+                self.blend(to, a, b, k, *wide);
                 self.x_done(*d, to);
             }
             I::XFma { wide, d, a, b, c } => {
@@ -242,9 +244,8 @@ impl Emitter<'_> {
                 self.x_done(*d, to);
             }
             I::XFromM { d, m, one } => {
-                let (k, to) = (self.m_in(*m, K7), self.x_to(*d, X0));
-                let rm = Rm::Mem(Mem::at(STATE, *one));
-                self.evex_k(Vop(Pp::P66, 2, false, 0x58), to, 0, rm, k, true);
+                let (k, to) = (self.m_in(*m, self.k7), self.x_to(*d, X0));
+                self.ones(to, k, *one);
                 self.x_done(*d, to);
             }
             I::XFrameLoad { d, at } => {
@@ -260,13 +261,13 @@ impl Emitter<'_> {
                 wide,
             } => {
                 let s = self.x_in(*s, X0);
-                let mut k = if *masked { K } else { 0 };
-                if *masked && *high {
-                    self.high(K7, K);
-                    k = K7;
+                let to = Mem::at(LOCAL, *at);
+                if *masked {
+                    let k = self.half_mask(self.k, usize::from(*high), *wide);
+                    self.store_masked(to, s, k, *wide);
+                } else {
+                    self.evex(MOVUPS_STORE, s, 0, Rm::Mem(to));
                 }
-                let op = if *wide { MOVUPD_STORE } else { MOVUPS_STORE };
-                self.evex_k(op, s, 0, Rm::Mem(Mem::at(LOCAL, *at)), k, false);
             }
             I::Call {
                 site,
@@ -276,7 +277,7 @@ impl Emitter<'_> {
             } => {
                 self.call(at, *site, ins, outs);
                 if let Some(skip) = skip {
-                    self.asm.kortest(K);
+                    self.asm.kortest(self.k);
                     self.asm.jcc(Cc::E, *skip);
                 }
             }
@@ -337,10 +338,22 @@ impl Emitter<'_> {
                     skip: Some(*skip),
                 });
             }
-            I::Barrier { id } => {
+            I::Meet { id, turns, ins, outs } => {
+                for (number, r) in turns.iter().enumerate() {
+                    let r = self.g_in(G::R(*r), RAX);
+                    let to = layout.turns + 8 * number;
+                    self.asm.store(8, Mem::at(LOCAL, to as i32), r);
+                }
+                let slot = |number: usize| (layout.exchange + number * SLOT) as i32;
+                for (number, operand) in ins.iter().enumerate() {
+                    self.give(LOCAL, slot(number), operand);
+                }
                 self.suspend(at, *id, layout);
                 self.asm.jmp(self.next);
                 self.resume(at, *id, layout);
+                for (number, operand) in outs.iter().enumerate() {
+                    self.take(LOCAL, slot(ins.len() + number), operand);
+                }
             }
             I::Poll { id } => {
                 let (start, back) = (self.asm.label(), self.asm.label());
@@ -400,6 +413,16 @@ impl Emitter<'_> {
             }
         }
         self.g_out(d, RAX);
+    }
+
+    /// An instruction whose last operand may be a scalar in memory, for all lanes.
+    fn broadcast(&mut self, op: Vop, to: u8, second: u8, rm: Rm, b: bool) {
+        if b && self.avx2 {
+            self.splat(X1, rm, op.2);
+            self.evex(op, to, second, Rm::Reg(X1));
+        } else {
+            self.asm.evex(op, to, second, rm, Ev { b, ..Ev::default() });
+        }
     }
 
     pub(super) fn splat(&mut self, to: u8, rm: Rm, wide: bool) {

@@ -1,12 +1,12 @@
 //! From instructions over placed registers to bytes. What lies in the frame passes through scratch registers, which no
-//! virtual register has: rax, rcx, rdx, k6, k7 and the last four vector registers.
+//! virtual register has: rax, rcx, rdx, two masks and four vectors.
 
 mod access;
 mod instruction;
+mod masks;
 mod operand;
 
-use super::Refusal;
-use super::allocate::{Allocation, Home};
+use super::allocate::{AVX2_MASKS, Allocation, Home};
 use super::assemble::*;
 use super::layout::*;
 use super::lir::*;
@@ -14,6 +14,7 @@ use super::lower::Lowered;
 use super::lower::op;
 use super::lower::scale;
 use super::tree::{AccessKind, AtomicKind};
+use super::{Refusal, Target};
 use crate::interp::program::{Fill, Length, Program, RegionKind};
 use crate::ir::{AtomicOp, Axis, Builtin, Scalar};
 
@@ -21,11 +22,7 @@ use crate::ir::{AtomicOp, Axis, Builtin, Scalar};
 const STATE: Gpr = 15;
 /// Register of the frame.
 const LOCAL: Gpr = 14;
-/// Mask register of the active lanes.
-const K: u8 = 1;
-const K6: u8 = 6;
-const K7: u8 = 7;
-/// Scratch vectors.
+/// Scratch vectors; the assembler has others for AVX2.
 const X0: u8 = 28;
 const X1: u8 = 29;
 const X2: u8 = 30;
@@ -57,6 +54,15 @@ struct Emitter<'a> {
     lanes: u32,
     /// 2 for 512 bits, 1 for 256.
     length: u8,
+    /// No mask registers, and sixteen vectors.
+    avx2: bool,
+    /// Mask of the active lanes.
+    k: u8,
+    /// Scratch masks.
+    k6: u8,
+    k7: u8,
+    /// Where constants begin in the state.
+    constants: i32,
     cold: Vec<Cold>,
     polls: Vec<(usize, Label, Label, u32)>,
     /// Where gangs go on, by the number of the wait.
@@ -64,8 +70,19 @@ struct Emitter<'a> {
     leave: Label,
     /// On to the next gang.
     next: Label,
-    has_barriers: bool,
+    meets: bool,
     slots: i32,
+    #[cfg(feature = "assembly")]
+    marks: Vec<(u32, u32)>,
+}
+
+/// What emission gives.
+pub(super) struct Emitted {
+    pub(super) bytes: Vec<u8>,
+    #[cfg(feature = "assembly")]
+    pub(super) marks: Vec<(u32, u32)>,
+    #[cfg(all(test, feature = "assembly"))]
+    pub(super) meant: Vec<Meant>,
 }
 
 /// Gives the code, and completes the layout.
@@ -73,21 +90,25 @@ pub(super) fn emit(
     program: &Program,
     lowered: &mut Lowered,
     homes: Allocation,
-    lanes: u32,
-) -> Result<Vec<u8>, Refusal> {
+    Target { lanes, avx2 }: Target,
+) -> Result<Emitted, Refusal> {
     let mut layout = std::mem::take(&mut lowered.layout);
     let slots = (layout.constants + layout.data.len()).next_multiple_of(64);
     let most = lowered.sites.iter().map(|s| s.ins.len() + s.outs.len()).max();
     layout.slots = slots;
-    layout.bytes = slots + SLOT * most.unwrap_or(0);
+    // What is done lane by lane needs one more, for the places.
+    layout.bytes = slots + SLOT * (most.unwrap_or(0) + 1);
     let length = if lanes == 16 { 2 } else { 1 };
-    let mut asm = Assembler::new(length);
+    let constants = layout.constants as i32;
+    let bits = avx2.then(|| Mem::at(STATE, constants));
+    let [k, k6, k7] = if avx2 { AVX2_MASKS } else { [1, 6, 7] };
+    let mut asm = Assembler::new(length, bits);
     for _ in 0..lowered.labels {
         asm.label();
     }
     let resumes = (0..=lowered.waits).map(|_| asm.label()).collect();
     let (leave, next) = (asm.label(), asm.label());
-    let has_barriers = lowered.code.iter().any(|i| matches!(i, I::Barrier { .. }));
+    let meets = lowered.code.iter().any(|i| matches!(i, I::Meet { .. }));
     let mut emitter = Emitter {
         asm,
         program,
@@ -95,22 +116,39 @@ pub(super) fn emit(
         homes,
         lanes,
         length,
+        avx2,
+        k,
+        k6,
+        k7,
+        constants,
         cold: Vec::new(),
         polls: Vec::new(),
         resumes,
         leave,
         next,
-        has_barriers,
+        meets,
         slots: slots as i32,
+        #[cfg(feature = "assembly")]
+        marks: Vec::new(),
     };
     emitter.all(&layout);
     layout.frame = emitter.homes.frame.next_multiple_of(64);
+    #[cfg(feature = "assembly")]
+    let marks = emitter.marks;
+    #[cfg(all(test, feature = "assembly"))]
+    let meant = std::mem::take(&mut emitter.asm.meant);
     let bytes = emitter
         .asm
         .finish()
         .ok_or(Refusal::Unknown("a jump to nowhere"))?;
     lowered.layout = layout;
-    Ok(bytes)
+    Ok(Emitted {
+        bytes,
+        #[cfg(feature = "assembly")]
+        marks,
+        #[cfg(all(test, feature = "assembly"))]
+        meant,
+    })
 }
 
 impl Emitter<'_> {
@@ -142,16 +180,22 @@ impl Emitter<'_> {
         asm.mov(true, RAX, Rm::Mem(Mem::at(STATE, BUDGET)));
         asm.store(8, Mem::at(STATE, BUDGET_BEFORE), RAX);
         asm.load(4, RAX, Mem::at(RCX, GANG_MASK));
-        asm.kmov_from(K, RAX);
+        asm.kmov_from(self.k, RAX);
         if lowered.waits > 0 {
             asm.load(4, RAX, Mem::at(RCX, GANG_RESUME));
             asm.test(false, RAX);
             asm.jcc(Cc::Ne, dispatch);
         }
+        #[cfg(feature = "assembly")]
+        let mut marks = lowered.marks.iter().peekable();
         for (at, i) in lowered.code.iter().enumerate() {
+            #[cfg(feature = "assembly")]
+            while let Some((_, pc)) = marks.next_if(|(start, _)| *start <= at) {
+                self.marks.push((self.asm.bytes.len() as u32, *pc));
+            }
             self.instruction(at, i, layout);
         }
-        if self.has_barriers {
+        if self.meets {
             self.resume_at(GANG_DONE);
         }
         let (next, asm) = (self.next, &mut self.asm);
@@ -178,7 +222,7 @@ impl Emitter<'_> {
             self.asm.place(cold.start);
             self.call(cold.at, cold.site, &cold.ins, &cold.outs);
             if let Some(skip) = cold.skip {
-                self.asm.kortest(K);
+                self.asm.kortest(self.k);
                 self.asm.jcc(Cc::E, skip);
             }
             self.asm.jmp(cold.back);
@@ -227,7 +271,8 @@ impl Emitter<'_> {
 
     fn suspend(&mut self, at: usize, id: u32, layout: &Layout) {
         self.save(at);
-        self.asm.kstore(Mem::at(LOCAL, layout.waiting as i32), K);
+        self.asm.kmov_to(RAX, self.k);
+        self.asm.store(8, Mem::at(LOCAL, layout.waiting as i32), RAX);
         self.resume_at(id);
     }
 
@@ -242,7 +287,8 @@ impl Emitter<'_> {
     fn resume(&mut self, at: usize, id: u32, layout: &Layout) {
         self.asm.place(self.resumes[id as usize]);
         self.restore(at);
-        self.asm.kmov(K, Rm::Mem(Mem::at(LOCAL, layout.waiting as i32)));
+        self.asm.load(8, RAX, Mem::at(LOCAL, layout.waiting as i32));
+        self.asm.kmov_from(self.k, RAX);
         self.resume_at(0);
     }
 
@@ -250,59 +296,70 @@ impl Emitter<'_> {
         self.slots + (number * SLOT) as i32
     }
 
-    fn call(&mut self, at: usize, site: u32, ins: &[Operand], outs: &[Operand]) {
+    /// Puts an operand where the host finds it.
+    fn give(&mut self, base: Gpr, to: i32, operand: &Operand) {
         let bytes = self.lanes as i32 * 4;
-        for (number, operand) in ins.iter().enumerate() {
-            let to = self.slot(number);
-            match operand {
-                Operand::One(g) | Operand::Affine(g, _) => {
-                    let r = self.g_in(*g, RAX);
-                    self.asm.store(8, Mem::at(STATE, to), r);
-                }
-                Operand::Lanes(regs, parts) => {
-                    for (part, r) in regs.iter().enumerate().take(*parts as usize) {
-                        let x = self.x_in(*r, X0);
-                        let to = Mem::at(STATE, to + part as i32 * bytes);
-                        self.evex(MOVUPS_STORE, x, 0, Rm::Mem(to));
-                    }
-                }
-                Operand::Mask(m) => {
-                    let k = self.m_in(*m, K7);
-                    self.asm.kstore(Mem::at(STATE, to), k);
+        match operand {
+            Operand::One(g) | Operand::Affine(g, _) => {
+                let r = self.g_in(*g, RAX);
+                self.asm.store(8, Mem::at(base, to), r);
+            }
+            Operand::Lanes(regs, parts) => {
+                for (part, r) in regs.iter().enumerate().take(*parts as usize) {
+                    let x = self.x_in(*r, X0);
+                    let to = Mem::at(base, to + part as i32 * bytes);
+                    self.evex(MOVUPS_STORE, x, 0, Rm::Mem(to));
                 }
             }
+            Operand::Mask(m) => {
+                let k = self.m_in(*m, self.k7);
+                self.asm.kmov_to(RAX, k);
+                self.asm.store(8, Mem::at(base, to), RAX);
+            }
+        }
+    }
+
+    /// Takes a result from where the host has put it.
+    fn take(&mut self, base: Gpr, from: i32, operand: &Operand) {
+        let bytes = self.lanes as i32 * 4;
+        match operand {
+            Operand::One(G::R(r)) => {
+                self.asm.load(8, RAX, Mem::at(base, from));
+                self.g_out(*r, RAX);
+            }
+            Operand::Lanes(regs, parts) => {
+                for (part, r) in regs.iter().enumerate().take(*parts as usize) {
+                    let from = Mem::at(base, from + part as i32 * bytes);
+                    let x = self.x_to(*r, X0);
+                    self.evex(MOVUPS, x, 0, Rm::Mem(from));
+                    self.x_done(*r, x);
+                }
+            }
+            Operand::Mask(m) => {
+                self.asm.load(8, RAX, Mem::at(base, from));
+                self.asm.kmov_from(self.k7, RAX);
+                self.m_done(*m, self.k7);
+            }
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, at: usize, site: u32, ins: &[Operand], outs: &[Operand]) {
+        for (number, operand) in ins.iter().enumerate() {
+            self.give(STATE, self.slot(number), operand);
         }
         self.save(at);
         let asm = &mut self.asm;
-        asm.kmov_to(RAX, K);
+        asm.kmov_to(RAX, self.k);
         asm.store(8, Mem::at(STATE, MASK), RAX);
         asm.mov(true, RDI, Rm::Reg(STATE));
         asm.mov_imm(RSI, u64::from(site));
         asm.vzeroupper();
         asm.call(Mem::at(STATE, CALL));
-        asm.kmov_from(K, RAX);
+        asm.kmov_from(self.k, RAX);
         self.restore(at);
         for (number, operand) in outs.iter().enumerate() {
-            let from = self.slot(ins.len() + number);
-            match operand {
-                Operand::One(G::R(r)) => {
-                    self.asm.load(8, RAX, Mem::at(STATE, from));
-                    self.g_out(*r, RAX);
-                }
-                Operand::Lanes(regs, parts) => {
-                    for (part, r) in regs.iter().enumerate().take(*parts as usize) {
-                        let from = Mem::at(STATE, from + part as i32 * bytes);
-                        let x = self.x_to(*r, X0);
-                        self.evex(MOVUPS, x, 0, Rm::Mem(from));
-                        self.x_done(*r, x);
-                    }
-                }
-                Operand::Mask(m) => {
-                    self.asm.kmov(K7, Rm::Mem(Mem::at(STATE, from)));
-                    self.m_done(*m, K7);
-                }
-                _ => {}
-            }
+            self.take(STATE, self.slot(ins.len() + number), operand);
         }
     }
 }

@@ -115,7 +115,7 @@ impl Emitter<'_> {
     pub(super) fn m_to(&self, d: R) -> u8 {
         match self.homes.home(d) {
             Home::Register(k) => k,
-            _ => K7,
+            _ => self.k7,
         }
     }
 
@@ -135,14 +135,13 @@ impl Emitter<'_> {
         self.asm.evex(op, reg, second, rm, Ev { k, z, b: false });
     }
 
-    pub(super) fn half(&self) -> u8 {
-        (self.lanes / 2) as u8
+    /// An instruction on the lowest scalar of vector registers.
+    pub(super) fn one(&mut self, op: Vop, reg: u8, second: u8, rm: Rm) {
+        self.asm.evex_at(op, 0, reg, second, rm, Ev::default());
     }
 
-    /// The mask of the lanes in the second half.
-    pub(super) fn high(&mut self, to: u8, k: u8) {
-        let half = self.half();
-        self.asm.kshift(0x30, to, k, half);
+    pub(super) fn half(&self) -> u8 {
+        (self.lanes / 2) as u8
     }
 
     /// The upper half of a vector.

@@ -26,6 +26,10 @@ impl Lower<'_> {
         if !int(from) && !matches!(from, Scalar::F32 | Scalar::F64) || to == Scalar::Bool {
             return self.call(default, pc, &[a], &[out], None);
         }
+        let unsigned = from == Scalar::U32 || from.is_int() && from.size() == 8;
+        if self.avx2 && (unsigned && to.is_float() || from.is_float() && to == Scalar::U32) {
+            return self.call(default, pc, &[a], &[out], None);
+        }
         let mut x = self.x(a)?;
         // With its sign, as 32 bits.
         if small(from) && from.is_signed_int() && to.size() > from.size() {
@@ -140,10 +144,10 @@ impl Lower<'_> {
                     wide: false,
                 });
                 for (d, m, a, b) in [(held, great, raw, most), (target[0], nan, held, zero)] {
-                    let (wide, high) = (false, false);
+                    let (wide, part) = (false, None);
                     self.put(I::XBlend {
                         wide,
-                        high,
+                        part,
                         d,
                         m,
                         a,

@@ -1,6 +1,22 @@
 //! Control flow: branches that all lanes of a gang take together, and masks where they part. Knows of operations that they exist.
 
+use super::super::tree::walk;
 use super::*;
+
+/// Whether gangs meet somewhere in there.
+fn meets(nodes: &[Node]) -> bool {
+    let mut meets = false;
+    walk(nodes, &mut |node| {
+        meets |= matches!(
+            node,
+            Node::Op {
+                act: Act::Barrier | Act::Subgroup(..),
+                ..
+            }
+        );
+    });
+    meets
+}
 
 impl Lower<'_> {
     pub(super) fn block(&mut self, nodes: &[Node], skip: Label) -> Result<bool, Refusal> {
@@ -206,6 +222,13 @@ impl Lower<'_> {
             });
         }
         self.exits.insert(frame, Exits { exit, next, masks });
+        // Where subgroups exchange something, gangs may come to a point in different turns of the loops around it.
+        let turns = (self.tree.exchanges && meets(body)).then(|| self.general());
+        if let Some(d) = turns {
+            let s = G::Imm(0);
+            self.put(I::GMov { w: true, d, s });
+            self.turns.push((frame, d));
+        }
         let start = self.out.code.len();
         self.put(I::Label(head));
         self.block(body, if masks.is_some() { next } else { skip })?;
@@ -217,6 +240,11 @@ impl Lower<'_> {
                 ones: false,
             });
             self.put(I::MJumpNone { m: CURRENT, to: exit });
+        }
+        if let Some(d) = turns {
+            let (op, w, a, b) = (GOp::Add, true, G::R(d), G::Imm(1));
+            self.put(I::GBin { op, w, d, a, b });
+            self.turns.pop();
         }
         self.out.waits += 1;
         let id = self.out.waits;

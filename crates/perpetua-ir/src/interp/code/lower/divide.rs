@@ -19,6 +19,9 @@ impl Lower<'_> {
         skip: Option<Label>,
     ) -> Result<(), Refusal> {
         let wide = s.size() == 8;
+        if wide && self.avx2 {
+            return self.call(what, pc, &[a, b], &[out], skip);
+        }
         let signed = s.is_signed_int();
         let (x, y, to) = (self.x(a)?, self.x(b)?, self.vectors_for(out));
         let mut masks = [CURRENT; 2];
@@ -36,6 +39,13 @@ impl Lower<'_> {
                 let minus = self.splat(u64::from(u32::MAX));
                 let minus = self.compare(compare, y[part], minus, 0);
                 self.logic(MOp::Or, m, m, minus);
+            } else if self.avx2 {
+                // It converts numbers with a sign alone.
+                let both = self.vector();
+                self.two(op::POR, both, x[part], X::R(y[part]));
+                let limit = self.splat(1 << 31);
+                let large = self.compare(compare, both, limit, 5);
+                self.logic(MOp::Or, m, m, large);
             }
             masks[part] = m;
         }
@@ -66,7 +76,11 @@ impl Lower<'_> {
                     let (op, a, imm) = (op::CVTUQQ2PD, X::R(from[part]), None);
                     self.put(I::XUnary { op, d, a, imm });
                 } else {
-                    let op = if signed { op::CVTDQ2PD } else { op::CVTUDQ2PD };
+                    let op = if signed || self.avx2 {
+                        op::CVTDQ2PD
+                    } else {
+                        op::CVTUDQ2PD
+                    };
                     let a = from[0];
                     self.put(I::XWiden { op, d, a, half });
                 }
@@ -82,7 +96,11 @@ impl Lower<'_> {
                 self.put(I::XUnary { op, d, a, imm });
             }
         } else {
-            let op = if signed { op::CVTTPD2DQ } else { op::CVTTPD2UDQ };
+            let op = if signed || self.avx2 {
+                op::CVTTPD2DQ
+            } else {
+                op::CVTTPD2UDQ
+            };
             let (reversed, d) = (false, result[0]);
             self.put(I::XNarrow {
                 op,

@@ -36,9 +36,9 @@ impl Lower<'_> {
         if let AccessKind::Atomic(s, act, _) = kind
             && !narrow
             && match act {
-                AtomicKind::Load | AtomicKind::Store | AtomicKind::Update(AtomicOp::Exchange) => true,
-                AtomicKind::Update(AtomicOp::Add | AtomicOp::Sub) => s.is_int(),
-                _ => false,
+                AtomicKind::Load | AtomicKind::Store => true,
+                AtomicKind::Update(AtomicOp::Exchange | AtomicOp::Add) => true,
+                AtomicKind::Update(_) | AtomicKind::CompareExchange => s.is_int(),
             }
         {
             let mut ins = Vec::new();
@@ -75,6 +75,8 @@ impl Lower<'_> {
                     Length::Fixed(n) => n >= self.lanes,
                     Length::Region => true,
                 };
+                // AVX2 widens and narrows under no mask.
+                let fits = fits && (s.size() >= 4 || !self.avx2);
                 let straight = kinds[*step] == Kind::Affine(1) && at.stride == s.size() && fits;
                 straight.then_some(*step)
             }
@@ -85,15 +87,17 @@ impl Lower<'_> {
             Shape::One
         } else if let Some(step) = run {
             Shape::Run(step)
-        } else if words && !varying.is_empty() {
-            Shape::Each
         } else {
-            return self.call(what, pc, &all, outs, Some(skip));
+            Shape::Each
         };
+        // What is done lane by lane has all indices by lane.
+        let each = !words || varying.is_empty() || self.avx2 && !loads;
         let mut ins = Vec::new();
         for (i, v) in index.iter().enumerate() {
             let operand = match shape {
-                Shape::Each if varying.contains(&i) => Operand::Lanes(self.x(*v)?, self.parts(*v) as u32),
+                Shape::Each if each || varying.contains(&i) => {
+                    Operand::Lanes(self.x(*v)?, self.parts(*v) as u32)
+                }
                 _ => self.operand(*v)?,
             };
             ins.push((operand, self.size(*v)));
@@ -114,6 +118,54 @@ impl Lower<'_> {
             results.push((result, self.size(*v)));
         }
         self.fast(what, pc, shape, ins, results, index.len(), skip);
+        Ok(())
+    }
+
+    /// An access to a lane's array in the frame.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one access")]
+    pub(super) fn private(
+        &mut self,
+        pc: u32,
+        place: u32,
+        array: u32,
+        index: &[V],
+        values: &[V],
+        outs: &[V],
+        skip: Label,
+    ) -> Result<(), Refusal> {
+        let (base, bytes) = self.arrays[array as usize];
+        let (base, stores) = (base as u32, outs.is_empty());
+        let what = match stores {
+            true => What::PrivateStore(place, base, bytes),
+            false => What::PrivateLoad(place, base, bytes),
+        };
+        let steps = &self.program.privates[place as usize].steps;
+        if steps.iter().any(|s| s.ty.size() < 4) {
+            let all: Vec<V> = index.iter().chain(values).copied().collect();
+            return self.call(what, pc, &all, outs, Some(skip));
+        }
+        let varies = index.iter().any(|v| self.spreads.kind(*v) != Kind::Uniform);
+        let each = self.avx2 && stores && varies;
+        let mut ins = Vec::new();
+        for v in index {
+            let operand = match self.spreads.kind(*v) {
+                Kind::Uniform if !each => self.operand(*v)?,
+                _ => Operand::Lanes(self.x(*v)?, self.parts(*v) as u32),
+            };
+            ins.push((operand, self.size(*v)));
+        }
+        for v in values {
+            ins.push((Operand::Lanes(self.x(*v)?, self.parts(*v) as u32), self.size(*v)));
+        }
+        let mut results = Vec::new();
+        for v in outs {
+            let result = Operand::Lanes(self.vectors_for(*v), self.parts(*v) as u32);
+            results.push((result, self.size(*v)));
+        }
+        let X::State(numbers) = self.iota(4, false, 0) else {
+            return Err(Refusal::Unknown("a constant that lies nowhere"));
+        };
+        self.fast(what, pc, Shape::Own { numbers }, ins, results, index.len(), skip);
         Ok(())
     }
 

@@ -6,19 +6,22 @@ mod control;
 mod divide;
 mod memory;
 mod operation;
+mod shift;
 mod unary;
 mod value;
 
 use std::collections::HashMap;
 
-use super::Refusal;
 use super::assemble::{Cc, Label, Vop};
-use super::layout::{FIRST_LANE, Given, Layout, SUBGROUP_MASK, Site, VIEW_BYTES, VIEWS, What};
+use super::layout::{
+    Exchange, FIRST_LANE, Given, Layout, Meeting, SLOT, SUBGROUP_MASK, Site, VIEW_BYTES, VIEWS, What,
+};
 use super::lir::*;
 use super::spread::{Kind, Spreads};
 use super::tree::{Act, Frame, Leaving, Node, Tree, V};
+use super::{Refusal, Target};
 use crate::interp::program::{Fill, Program};
-use crate::ir::Builtin;
+use crate::ir::{Builtin, Scalar, SubgroupOp};
 
 pub(super) use memory::scale;
 pub(super) use operation::op;
@@ -32,9 +35,14 @@ pub(super) struct Lowered {
     /// Loops, from the first instruction to the last.
     pub(super) loops: Vec<(usize, usize)>,
     pub(super) sites: Vec<Site>,
+    /// From which instruction on code is about an operation of the flat program.
+    #[cfg(feature = "assembly")]
+    pub(super) marks: Vec<(usize, u32)>,
     pub(super) layout: Layout,
     /// Points where a gang may wait; their numbers begin with one.
     pub(super) waits: u32,
+    /// By the numbers of waits: those at which gangs meet.
+    pub(super) meetings: Vec<Option<Meeting>>,
     pub(super) end: Label,
 }
 
@@ -70,10 +78,14 @@ pub(super) struct Lower<'a> {
     spreads: &'a Spreads,
     /// Lanes of a gang.
     lanes: u32,
+    /// Without what AVX-512 alone has.
+    avx2: bool,
     out: Lowered,
     places: Vec<Place>,
     exits: HashMap<Frame, Exits>,
     known: HashMap<(Vec<u8>, usize), i32>,
+    /// Loops around, with the counts of their turns where a meeting asks for these.
+    turns: Vec<(Frame, R)>,
     /// Where arrays begin in the frame, and bytes of their elements.
     arrays: Vec<(i32, u32)>,
 }
@@ -82,7 +94,7 @@ pub(super) fn lower(
     program: &Program,
     tree: &Tree,
     spreads: &Spreads,
-    lanes: u32,
+    Target { lanes, avx2 }: Target,
 ) -> Result<Lowered, Refusal> {
     let fills = VIEWS + VIEW_BYTES * program.regions.len();
     let constants = (fills + 8 * program.fills.len()).next_multiple_of(64);
@@ -91,34 +103,63 @@ pub(super) fn lower(
         tree,
         spreads,
         lanes,
+        avx2,
         out: Lowered {
             code: Vec::new(),
             classes: vec![Class::Mask],
             labels: 0,
             loops: Vec::new(),
             sites: Vec::new(),
+            #[cfg(feature = "assembly")]
+            marks: Vec::new(),
             layout: Layout {
                 fills,
                 constants,
                 ..Layout::default()
             },
             waits: 0,
+            meetings: vec![None],
             end: Label(0),
         },
         places: vec![Place::Nowhere; tree.values.len()],
         exits: HashMap::new(),
         known: HashMap::new(),
+        turns: Vec::new(),
         arrays: Vec::new(),
     };
     lower.arrays();
+    if avx2 {
+        // What the assembler and comparisons need: bits of lanes, and signs.
+        let data = &mut lower.out.layout.data;
+        data.extend((0..8).flat_map(|lane| (1u32 << lane).to_le_bytes()));
+        data.extend((0..8).flat_map(|_| (1u32 << 31).to_le_bytes()));
+        data.extend((0..4).flat_map(|_| (1u64 << 63).to_le_bytes()));
+    }
     let end = lower.label();
     lower.out.end = end;
     lower.block(&tree.nodes, end)?;
     lower.put(I::Label(end));
+    lower.meeting_room();
     Ok(lower.out)
 }
 
+/// How an operand of this size is given to the host.
+fn given((operand, size): &(Operand, u32)) -> (Given, u32) {
+    let given = match operand {
+        Operand::One(_) => Given::One,
+        Operand::Affine(_, step) => Given::Affine(*step),
+        Operand::Lanes(..) => Given::Lanes,
+        Operand::Mask(_) => Given::Mask,
+    };
+    (given, *size)
+}
+
 impl Lower<'_> {
+    /// Whether the processor has an instruction.
+    fn has(&self, op: Vop) -> bool {
+        !self.avx2 || op.in_avx2()
+    }
+
     fn put(&mut self, i: I) {
         self.out.code.push(i);
     }
@@ -243,16 +284,25 @@ impl Lower<'_> {
         })
     }
 
-    fn site(&mut self, what: What, pc: u32, ins: &[(Operand, u32)], outs: &[(Operand, u32)]) -> u32 {
-        let given = |(operand, size): &(Operand, u32)| {
-            let given = match operand {
-                Operand::One(_) => Given::One,
-                Operand::Affine(_, step) => Given::Affine(*step),
-                Operand::Lanes(..) => Given::Lanes,
-                Operand::Mask(_) => Given::Mask,
+    /// Operands and results of what the host does.
+    fn both(&mut self, ins: &[V], outs: &[V]) -> Result<[Vec<(Operand, u32)>; 2], Refusal> {
+        let mut operands = Vec::new();
+        for v in ins {
+            operands.push((self.operand(*v)?, self.size(*v)));
+        }
+        let mut results = Vec::new();
+        for v in outs {
+            let result = match self.place(*v) {
+                Place::General(r) => Operand::One(G::R(r)),
+                Place::Mask(m) => Operand::Mask(m),
+                _ => Operand::Lanes(self.vectors_for(*v), self.parts(*v) as u32),
             };
-            (given, *size)
-        };
+            results.push((result, self.size(*v)));
+        }
+        Ok([operands, results])
+    }
+
+    fn site(&mut self, what: What, pc: u32, ins: &[(Operand, u32)], outs: &[(Operand, u32)]) -> u32 {
         self.out.sites.push(Site {
             what,
             pc,
@@ -272,19 +322,7 @@ impl Lower<'_> {
         outs: &[V],
         skip: Option<Label>,
     ) -> Result<(), Refusal> {
-        let mut operands = Vec::new();
-        for v in ins {
-            operands.push((self.operand(*v)?, self.size(*v)));
-        }
-        let mut results = Vec::new();
-        for v in outs {
-            let result = match self.place(*v) {
-                Place::General(r) => Operand::One(G::R(r)),
-                Place::Mask(m) => Operand::Mask(m),
-                _ => Operand::Lanes(self.vectors_for(*v), self.parts(*v) as u32),
-            };
-            results.push((result, self.size(*v)));
-        }
+        let [operands, results] = self.both(ins, outs)?;
         let site = self.site(what, pc, &operands, &results);
         self.out.sites[site as usize].always = true;
         self.put(I::Call {
@@ -296,7 +334,54 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// Waits for the other gangs, where lanes may exchange something.
+    fn meet(
+        &mut self,
+        pc: u32,
+        at: u32,
+        exchange: Option<(SubgroupOp, Scalar)>,
+        ins: &[V],
+        outs: &[V],
+    ) -> Result<(), Refusal> {
+        let [ins, outs] = self.both(ins, outs)?;
+        self.out.waits += 1;
+        let id = self.out.waits;
+        self.out.meetings.resize(id as usize, None);
+        self.out.meetings.push(Some(Meeting {
+            at,
+            pc,
+            loops: self.turns.iter().map(|(frame, _)| *frame).collect(),
+            exchange: exchange.map(|(op, s)| Exchange {
+                op,
+                s,
+                ins: ins.iter().map(given).collect(),
+                outs: outs.iter().map(given).collect(),
+            }),
+        }));
+        self.put(I::Meet {
+            id,
+            turns: self.turns.iter().map(|(_, r)| *r).collect(),
+            ins: ins.into_iter().map(|(o, _)| o).collect(),
+            outs: outs.into_iter().map(|(o, _)| o).collect(),
+        });
+        Ok(())
+    }
+
+    /// Room in frames for what meetings need.
+    fn meeting_room(&mut self) {
+        let meetings = || self.out.meetings.iter().flatten();
+        let depth = meetings().map(|m| m.loops.len()).max().unwrap_or(0);
+        let exchanges = meetings().filter_map(|m| m.exchange.as_ref());
+        let slots = exchanges.map(|e| e.ins.len() + e.outs.len()).max().unwrap_or(0);
+        let layout = &mut self.out.layout;
+        layout.turns = layout.frame;
+        layout.exchange = (layout.turns + 8 * depth).next_multiple_of(64);
+        layout.frame = layout.exchange + slots * SLOT;
+    }
+
     fn operation(&mut self, pc: u32, at: u32, act: &Act, outs: &[V], skip: Label) -> Result<(), Refusal> {
+        #[cfg(feature = "assembly")]
+        self.out.marks.push((self.out.code.len(), pc));
         match act {
             Act::Unary(op, s, a) => self.unary(pc, *op, *s, *a, outs[0]),
             Act::Binary(op, s, a, b) => self.binary(pc, *op, *s, [*a, *b], outs[0]),
@@ -314,27 +399,16 @@ impl Lower<'_> {
                 values,
             } => self.access(pc, *access, *kind, index, values, outs, skip),
             Act::PrivateLoad { place, array, index } => {
-                let (base, bytes) = self.arrays[*array as usize];
-                let what = What::PrivateLoad(*place, base as u32, bytes);
-                self.call(what, pc, index, outs, Some(skip))
+                self.private(pc, *place, *array, index, &[], outs, skip)
             }
             Act::PrivateStore {
                 place,
                 array,
                 index,
                 values,
-            } => {
-                let (base, bytes) = self.arrays[*array as usize];
-                let what = What::PrivateStore(*place, base as u32, bytes);
-                let ins: Vec<V> = index.iter().chain(values).copied().collect();
-                self.call(what, pc, &ins, &[], Some(skip))
-            }
-            Act::Barrier => {
-                self.out.waits += 1;
-                let id = self.out.waits;
-                self.put(I::Barrier { id });
-                Ok(())
-            }
+            } => self.private(pc, *place, *array, index, values, outs, skip),
+            Act::Barrier => self.meet(pc, at, None, &[], &[]),
+            Act::Subgroup(op, s, ins) => self.meet(pc, at, Some((*op, *s)), ins, outs),
             // Other accesses are not reordered but for loads before earlier stores, which acquire and release allow.
             Act::Fence => Ok(()),
             Act::Clock => self.call(What::Clock, pc, &[], outs, None),

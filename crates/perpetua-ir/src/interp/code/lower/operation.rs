@@ -222,7 +222,7 @@ impl Lower<'_> {
                 false => lower.put(I::MMov { d, s: low }),
             });
         }
-        if let Some(vop) = plain(operator, s) {
+        if let Some(vop) = plain(operator, s).filter(|op| self.has(*op)) {
             let vop = widened(vop, wide);
             let (x, to) = (self.x(a)?, self.vectors_for(out));
             for part in 0..self.parts(a) {
@@ -242,52 +242,10 @@ impl Lower<'_> {
             return self.settle(out, to, false);
         }
         match operator {
-            BinaryOp::Shl | BinaryOp::Shr if s.size() >= 4 => {
-                let (x, to) = (self.x(a)?, self.vectors_for(out));
-                let by = self.spreads.constant(b).map(|n| n & u64::from(s.bits() - 1));
-                let left = operator == BinaryOp::Shl;
-                let arithmetic = !left && s.is_signed_int();
-                for part in 0..self.parts(out) {
-                    let (d, a) = (to[part], x[part]);
-                    if let Some(by) = by {
-                        let (opcode, which) = match (arithmetic, left, wide) {
-                            (true, ..) => (0x72, 4),
-                            (_, true, false) => (0x72, 6),
-                            (_, false, false) => (0x72, 2),
-                            (_, true, true) => (0x73, 6),
-                            (_, false, true) => (0x73, 2),
-                        };
-                        let op = Vop(Pp::P66, 1, wide, opcode);
-                        let by = by as u8;
-                        self.put(I::XShift { op, which, d, a, by });
-                        continue;
-                    }
-                    let amount = self.x(b)?[part];
-                    let low = self.vector();
-                    let bits = self.splat(u64::from(s.bits() - 1));
-                    let and = if wide { op::PANDQ } else { op::PAND };
-                    self.put(I::XBin {
-                        op: and,
-                        d: low,
-                        a: amount,
-                        b: bits,
-                        imm: None,
-                    });
-                    let opcode = match (arithmetic, left) {
-                        (true, _) => 0x46,
-                        (_, true) => 0x47,
-                        _ => 0x45,
-                    };
-                    self.put(I::XBin {
-                        op: Vop(Pp::P66, 2, wide, opcode),
-                        d,
-                        a,
-                        b: X::R(low),
-                        imm: None,
-                    });
-                }
-                self.settle(out, to, false)
+            BinaryOp::Shr if self.avx2 && s == Scalar::I64 => {
+                self.call(What::Binary(operator, s), pc, &[a, b], &[out], None)
             }
+            BinaryOp::Shl | BinaryOp::Shr if s.size() >= 4 => self.shift(operator, s, [a, b], out),
             BinaryOp::Min | BinaryOp::Max if matches!(s, Scalar::F32 | Scalar::F64) => {
                 // The processor gives the second operand where one is NaN; Rust the one that is not.
                 let (x, y) = (self.x(a)?, self.x(b)?);
@@ -307,7 +265,7 @@ impl Lower<'_> {
                     let m = self.compare(compare, x[part], X::R(x[part]), 3);
                     self.put(I::XBlend {
                         wide,
-                        high: false,
+                        part: None,
                         d: to[part],
                         m,
                         a: least,
@@ -317,17 +275,7 @@ impl Lower<'_> {
                 self.settle(out, to, false)
             }
             BinaryOp::RotateLeft | BinaryOp::RotateRight if s.size() >= 4 => {
-                let (x, y, to) = (self.x(a)?, self.x(b)?, self.vectors_for(out));
-                let opcode = if operator == BinaryOp::RotateLeft {
-                    0x15
-                } else {
-                    0x14
-                };
-                let op = Vop(Pp::P66, 2, wide, opcode);
-                for part in 0..self.parts(out) {
-                    self.two(op, to[part], x[part], X::R(y[part]));
-                }
-                self.settle(out, to, false)
+                self.rotation(operator, s, [a, b], out)
             }
             BinaryOp::Copysign if matches!(s, Scalar::F32 | Scalar::F64) => {
                 let (x, y, to) = (self.x(a)?, self.x(b)?, self.vectors_for(out));
@@ -435,7 +383,7 @@ impl Lower<'_> {
                 for part in 0..self.parts(out) {
                     self.put(I::XBlend {
                         wide,
-                        high: part == 1,
+                        part: Some(part as u8),
                         d: to[part],
                         m,
                         a: no[part],
@@ -444,7 +392,7 @@ impl Lower<'_> {
                 }
                 self.settle(out, to, false)
             }
-            TernaryOp::Clamp if s.is_int() && s.size() >= 4 => {
+            TernaryOp::Clamp if s.is_int() && (s.size() == 4 || s.size() == 8 && !self.avx2) => {
                 let (least, most) = match s.is_signed_int() {
                     true => (0x3D, 0x39),
                     false => (0x3F, 0x3B),

@@ -76,7 +76,7 @@ impl Lower<'_> {
             UnaryOp::Abs if int => Some((Vop(Pp::P66, 2, wide, if wide { 0x1F } else { 0x1E }), None)),
             _ => None,
         };
-        if let Some((op, imm)) = one {
+        if let Some((op, imm)) = one.filter(|(op, _)| self.has(*op)) {
             let to = self.vectors_for(out);
             let x = self.x(a)?;
             for (d, a) in to.into_iter().zip(x).take(self.parts(out)) {

@@ -228,7 +228,7 @@ impl Lower<'_> {
             let m = CURRENT;
             self.put(I::XBlend {
                 wide,
-                high,
+                part: Some(high.into()),
                 d,
                 m,
                 a: d,

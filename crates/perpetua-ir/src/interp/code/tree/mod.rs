@@ -6,7 +6,7 @@ mod read;
 pub(super) use read::read;
 
 use crate::interp::program::{AtomicAct, Code, Fill, Mask, Pc, Program, Reg};
-use crate::ir::{AtomicOp, Checks, Scalar};
+use crate::ir::{AtomicOp, Checks, Scalar, SubgroupOp};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// A value or variable, by index into [`Tree::values`].
@@ -77,6 +77,8 @@ pub(super) enum Act {
         values: Vec<V>,
     },
     Barrier,
+    /// An exchange among the lanes of a subgroup; the type of what is exchanged.
+    Subgroup(SubgroupOp, Scalar, Vec<V>),
     Fence,
     Clock,
     Print(u32, Vec<V>),
@@ -145,7 +147,10 @@ pub(super) struct Tree {
     pub(super) arrays: Vec<Vec<V>>,
     /// Operations in all.
     pub(super) count: u32,
-    pub(super) has_barriers: bool,
+    /// Whether gangs wait for each other.
+    pub(super) meets: bool,
+    /// Whether it has exchanges among the lanes of subgroups.
+    pub(super) exchanges: bool,
 }
 
 /// Calls `visit` on all nodes, those inside others too, in order.
@@ -178,7 +183,7 @@ impl Act {
                 index.iter().chain(values).copied().collect()
             }
             Act::PrivateLoad { index, .. } => index.clone(),
-            Act::Print(_, args) => args.clone(),
+            Act::Print(_, args) | Act::Subgroup(_, _, args) => args.clone(),
             Act::Fault(_, operands) => operands.iter().copied().filter(|v| v.0 != u32::MAX).collect(),
             Act::Barrier | Act::Fence | Act::Clock => Vec::new(),
         }
@@ -199,6 +204,9 @@ impl Tree {
                 Act::Binary(op, s, ..) | Act::Divide(op, s, ..) => result_scalar(op.row().result, *s),
                 Act::Ternary(_, s, ..) => *s,
                 Act::Cast(_, to, _) => *to,
+                Act::Subgroup(SubgroupOp::Any | SubgroupOp::All, ..) => Scalar::Bool,
+                Act::Subgroup(SubgroupOp::Ballot, ..) => return,
+                Act::Subgroup(_, s, _) => *s,
                 Act::Move(from) => {
                     moves.push((*from, outs[0]));
                     return;

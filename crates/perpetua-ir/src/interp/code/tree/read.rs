@@ -42,7 +42,8 @@ pub(in super::super) fn read(program: &Program) -> Result<Tree, Refusal> {
             frames: 0,
             arrays: Vec::new(),
             count: 0,
-            has_barriers: false,
+            meets: false,
+            exchanges: false,
         },
         names: HashMap::new(),
         targets: Vec::new(),
@@ -432,14 +433,21 @@ impl Reader<'_> {
                     Vec::new(),
                 )
             }
-            Code::Device { op, out, .. } => match op {
+            Code::Device { op, s, args, out } => match op {
+                DeviceOp::Subgroup(op) => {
+                    (self.tree.meets, self.tree.exchanges) = (true, true);
+                    let count = DeviceOp::Subgroup(*op).row().operands.len();
+                    let ins = self.all(args.iter().take(count).copied());
+                    let results = if *op == SubgroupOp::Ballot { 4 } else { 1 };
+                    let outs = self.defined(out.iter().take(results).copied());
+                    (Act::Subgroup(*op, *s, ins), outs)
+                }
                 DeviceOp::Barrier => {
-                    self.tree.has_barriers = true;
+                    self.tree.meets = true;
                     (Act::Barrier, Vec::new())
                 }
                 DeviceOp::Fence(_) => (Act::Fence, Vec::new()),
                 DeviceOp::Clock => (Act::Clock, vec![self.define(out[0])]),
-                DeviceOp::Subgroup(_) => return Err(Refusal::Subgroups),
                 DeviceOp::IsDead | DeviceOp::CatchFault => return Err(Refusal::ChecksInStatements),
                 DeviceOp::Converge | DeviceOp::Nap | DeviceOp::Meet => return Err(Refusal::Stays),
             },

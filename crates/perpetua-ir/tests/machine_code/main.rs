@@ -4,6 +4,9 @@
 #![cfg(all(feature = "testing", feature = "machine-code", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod bugs;
+mod subgroups;
+
 use perpetua_ir::interp::RaceMode;
 use perpetua_ir::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig, MachineCode};
 use perpetua_ir::interp::{Refusal, Width};
@@ -102,11 +105,7 @@ fn generated_without_groups() {
 
 #[test]
 fn generated_with_everything() {
-    let config = Config {
-        subgroups: false,
-        ..Config::full()
-    };
-    generated("everything", &config);
+    generated("everything", &Config::full());
 }
 
 #[test]
@@ -116,76 +115,6 @@ fn generated_with_faults() {
         ..Config::default()
     };
     generated("faults", &config);
-}
-
-/// Puts bytes in place of others wherever these stand; `None` stands for any.
-fn replace(code: &mut [u8], from: &[Option<u8>], at: usize, to: u8) {
-    for start in 0..code.len().saturating_sub(from.len()) {
-        let window = &code[start..start + from.len()];
-        if window.iter().zip(from).all(|(b, f)| f.is_none_or(|f| f == *b)) {
-            code[start + at] = to;
-        }
-    }
-}
-
-/// Bugs of the kinds that a generator has are found by generated kernels: so the comparison compares something.
-#[test]
-fn planted_bugs_are_found() {
-    let any = None;
-    type Bug = (&'static str, Vec<Option<u8>>, usize, u8);
-    let bugs: [Bug; 6] = [
-        (
-            "code that does nothing",
-            [0x53, 0x55, 0x41, 0x54].map(Some).to_vec(),
-            0,
-            0xC3,
-        ),
-        (
-            "lanes of the other branch stay (a mask is taken for its complement)",
-            vec![Some(0xC4), any, any, Some(0x42), any],
-            3,
-            0x41,
-        ),
-        (
-            "lanes that join are lost",
-            vec![Some(0xC4), any, Some(0x74), Some(0x45), any],
-            3,
-            0x41,
-        ),
-        (
-            "a sum is a difference",
-            vec![Some(0x62), any, any, any, Some(0xFE)],
-            4,
-            0xFA,
-        ),
-        (
-            "a bitwise and is an or",
-            vec![Some(0x62), any, any, any, Some(0xDB)],
-            4,
-            0xEB,
-        ),
-        (
-            "a choice is the greater one",
-            vec![Some(0x62), any, any, any, Some(0x64)],
-            4,
-            0x3D,
-        ),
-    ];
-    for width in Width::detect() {
-        for (name, from, at, to) in &bugs {
-            let found = (0..400u64).any(|seed| {
-                let config = Config {
-                    statements: 20,
-                    ..Config::default()
-                };
-                let tape = tape(seed, config.statements * 30);
-                let case = generate(&config, &mut Choices::new(&tape)).unwrap();
-                let plant = |code: &mut [u8]| replace(code, from, *at, *to);
-                matches!(compare_changed(&case, *width, &plant), Ok(Some(_)))
-            });
-            assert!(found, "nothing finds: {name} ({width:?})");
-        }
-    }
 }
 
 /// Code that calls the host meets a panic there, and passes it on.
@@ -293,22 +222,6 @@ fn groups_that_wait_let_others_run() {
             .unwrap();
         assert_eq!(flags, [1, 1]);
     }
-}
-
-#[test]
-fn subgroup_operations_are_refused_by_name() {
-    let config = Config::full();
-    let mut seen = false;
-    for seed in 0..100 {
-        let tape = tape(seed, config.statements * 30);
-        let case = generate(&config, &mut Choices::new(&tape)).unwrap();
-        let kernel = verify(case.kernel).unwrap();
-        seen |= matches!(
-            MachineCode::generate(&kernel, Width::Sixteen),
-            Err(Refusal::Subgroups)
-        );
-    }
-    assert!(seen);
 }
 
 /// An interpreter that runs machine code.

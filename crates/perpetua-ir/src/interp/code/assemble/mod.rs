@@ -1,6 +1,11 @@
 //! Bytes of x86-64 instructions: prefixes, operands and jumps. Knows encodings, not what instructions are for.
 //!
 //! Displacements are always 32 bits wide (or absent), which spares EVEX its scaled bytes.
+//!
+//! Without AVX-512 the same instructions are written with VEX prefixes, and masks are vectors: all ones in lanes that are in.
+//! What has no such form is written out in `emit::masks`, or not asked for ([`Vop::in_avx2`]).
+
+mod masks;
 
 /// A general register by its number.
 pub(super) type Gpr = u8;
@@ -74,6 +79,35 @@ pub(super) enum Pp {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vop(pub(super) Pp, pub(super) u8, pub(super) bool, pub(super) u8);
 
+impl Vop {
+    /// Whether AVX2 has it, with the same operands.
+    pub(super) fn in_avx2(self) -> bool {
+        !matches!(
+            self,
+            // 64-bit products, minima, maxima and magnitudes.
+            Vop(_, 2, true, 0x40 | 0x39 | 0x3B | 0x3D | 0x3F | 0x1F)
+            // Leading zeros, rotations, arithmetic shifts of 64 bits.
+            | Vop(_, 2, _, 0x44 | 0x14 | 0x15)
+            | Vop(_, 2, true, 0x46)
+            // Conversions of unsigned and of 64-bit integers.
+            | Vop(_, 1, _, 0x78 | 0x7A)
+            | Vop(_, 1, true, 0x5B)
+            | Vop(Pp::PF3, 1, true, 0xE6)
+        )
+    }
+
+    /// As VEX writes it: W is set where it says something there.
+    fn narrow(self) -> Vop {
+        let Vop(pp, map, w, opcode) = self;
+        let means = match map {
+            1 => matches!(opcode, 0x6E | 0x7E) && pp == Pp::P66,
+            2 => matches!(opcode, 0x45..=0x47 | 0x8C | 0x8E | 0x90 | 0x96..=0xBF),
+            _ => opcode == 0,
+        };
+        Vop(pp, map, w && means, opcode)
+    }
+}
+
 /// What an EVEX instruction has beside its operands.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ev {
@@ -85,6 +119,22 @@ pub(super) struct Ev {
     pub(super) b: bool,
 }
 
+/// An instruction as it was asked for.
+#[cfg(all(test, feature = "assembly"))]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meant {
+    pub(super) at: usize,
+    /// Of instructions on vectors and masks, and of some of BMI.
+    pub(super) op: Option<Vop>,
+    pub(super) opcode: u8,
+    pub(super) reg: u8,
+    pub(super) second: u8,
+    pub(super) rm: Rm,
+    pub(super) ev: Ev,
+    /// 0, 1 or 2 for 128, 256 or 512 bits.
+    pub(super) length: u8,
+}
+
 /// Code under construction.
 pub(super) struct Assembler {
     pub(super) bytes: Vec<u8>,
@@ -92,15 +142,22 @@ pub(super) struct Assembler {
     jumps: Vec<(usize, Label)>,
     /// EVEX.L'L: 2 for 512 bits, 1 for 256.
     length: u8,
+    /// Without AVX-512: where the bit of each lane's number lies, as 32 bits.
+    bits: Option<Mem>,
+    #[cfg(all(test, feature = "assembly"))]
+    pub(super) meant: Vec<Meant>,
 }
 
 impl Assembler {
-    pub(super) fn new(length: u8) -> Assembler {
+    pub(super) fn new(length: u8, bits: Option<Mem>) -> Assembler {
         Assembler {
             bytes: Vec::with_capacity(4096),
             labels: Vec::new(),
             jumps: Vec::new(),
             length,
+            bits,
+            #[cfg(all(test, feature = "assembly"))]
+            meant: Vec::new(),
         }
     }
 
@@ -172,6 +229,17 @@ impl Assembler {
 
     /// A general instruction. `byte`: operands are bytes, so that registers 4 to 7 need a REX prefix.
     pub(super) fn gpr(&mut self, prefix: &[u8], w: bool, byte: bool, opcode: &[u8], reg: u8, rm: Rm) {
+        #[cfg(all(test, feature = "assembly"))]
+        self.meant.push(Meant {
+            at: self.bytes.len(),
+            op: None,
+            opcode: opcode.last().copied().unwrap_or(0),
+            reg,
+            second: 0,
+            rm,
+            ev: Ev::default(),
+            length: 0,
+        });
         self.bytes.extend(prefix);
         let (x, b) = Self::high(rm);
         let rex = 0x40 | u8::from(w) << 3 | (reg >> 3 & 1) << 2 | x << 1 | b;
@@ -183,7 +251,7 @@ impl Assembler {
         self.operand(reg, rm);
     }
 
-    /// An EVEX instruction.
+    /// An instruction on vectors, in the form that the processor has.
     pub(super) fn evex(&mut self, op: Vop, reg: u8, second: u8, rm: Rm, ev: Ev) {
         self.evex_at(op, self.length, reg, second, rm, ev);
     }
@@ -198,6 +266,28 @@ impl Assembler {
         rm: Rm,
         ev: Ev,
     ) {
+        if self.bits.is_some() {
+            let rm = match rm {
+                Rm::Reg(r) => Rm::Reg(narrow(r)),
+                Rm::Mem(m) => Rm::Mem(Mem {
+                    index: m.index.map(|(i, scale)| (narrow(i), scale)),
+                    ..m
+                }),
+            };
+            let op = Vop(pp, map, w, opcode).narrow();
+            return self.vex(op, length > 0, narrow(reg), narrow(second), rm);
+        }
+        #[cfg(all(test, feature = "assembly"))]
+        self.meant.push(Meant {
+            at: self.bytes.len(),
+            op: Some(Vop(pp, map, w, opcode)),
+            opcode,
+            reg,
+            second,
+            rm,
+            ev,
+            length,
+        });
         let (x, b) = Self::high(rm);
         // The index of a gather has its fifth bit in V'.
         let second_high = match rm {
@@ -217,6 +307,17 @@ impl Assembler {
 
     /// A VEX instruction: on mask registers, and on vectors of 128 bits.
     pub(super) fn vex(&mut self, Vop(pp, map, w, opcode): Vop, l: bool, reg: u8, second: u8, rm: Rm) {
+        #[cfg(all(test, feature = "assembly"))]
+        self.meant.push(Meant {
+            at: self.bytes.len(),
+            op: Some(Vop(pp, map, w, opcode)),
+            opcode,
+            reg,
+            second,
+            rm,
+            ev: Ev::default(),
+            length: u8::from(l),
+        });
         let (x, b) = Self::high(rm);
         self.byte(0xC4);
         self.byte((!reg >> 3 & 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | map);
@@ -376,39 +477,9 @@ impl Assembler {
     pub(super) fn vzeroupper(&mut self) {
         self.bytes.extend([0xC5, 0xF8, 0x77]);
     }
+}
 
-    // ---- mask registers, 16 bits ----
-
-    pub(super) fn kmov_from(&mut self, k: u8, r: Gpr) {
-        self.vex(Vop(Pp::None, 1, false, 0x92), false, k, 0, Rm::Reg(r));
-    }
-
-    pub(super) fn kmov_to(&mut self, r: Gpr, k: u8) {
-        self.vex(Vop(Pp::None, 1, false, 0x93), false, r, 0, Rm::Reg(k));
-    }
-
-    pub(super) fn kmov(&mut self, to: u8, from: Rm) {
-        if !matches!(from, Rm::Reg(k) if k == to) {
-            self.vex(Vop(Pp::None, 1, false, 0x90), false, to, 0, from);
-        }
-    }
-
-    pub(super) fn kstore(&mut self, to: Mem, k: u8) {
-        self.vex(Vop(Pp::None, 1, false, 0x91), false, k, 0, Rm::Mem(to));
-    }
-
-    /// Logic on masks: and 41, andn 42 (not the first, and the second), or 45, xnor 46, xor 47.
-    pub(super) fn klogic(&mut self, opcode: u8, to: u8, a: u8, b: u8) {
-        self.vex(Vop(Pp::None, 1, false, opcode), true, to, a, Rm::Reg(b));
-    }
-
-    pub(super) fn kortest(&mut self, k: u8) {
-        self.vex(Vop(Pp::None, 1, false, 0x98), false, k, 0, Rm::Reg(k));
-    }
-
-    /// Shifts a mask: 30 right, 32 left.
-    pub(super) fn kshift(&mut self, opcode: u8, to: u8, from: u8, by: u8) {
-        self.vex(Vop(Pp::P66, 3, true, opcode), false, to, 0, Rm::Reg(from));
-        self.byte(by);
-    }
+/// AVX2 has sixteen registers: the emitter's scratch vectors, which are the last four of 32, are others there.
+fn narrow(r: u8) -> u8 {
+    if r >= 28 { r - 17 } else { r }
 }

@@ -1,0 +1,117 @@
+//! Bugs planted in the code's bytes.
+
+use super::*;
+
+/// Puts bytes in place of others wherever these stand; `None` stands for any.
+fn replace(code: &mut [u8], from: &[Option<u8>], at: usize, to: u8) {
+    for start in 0..code.len().saturating_sub(from.len()) {
+        let window = &code[start..start + from.len()];
+        if window.iter().zip(from).all(|(b, f)| f.is_none_or(|f| f == *b)) {
+            code[start + at] = to;
+        }
+    }
+}
+
+/// Bugs of the kinds that a generator has are found by generated kernels: so the comparison compares something.
+#[test]
+fn planted_bugs_are_found() {
+    let any = None;
+    type Bug = (&'static str, Vec<Option<u8>>, usize, u8);
+    let bugs: [Bug; 6] = [
+        (
+            "code that does nothing",
+            [0x53, 0x55, 0x41, 0x54].map(Some).to_vec(),
+            0,
+            0xC3,
+        ),
+        (
+            "lanes of the other branch stay (a mask is taken for its complement)",
+            vec![Some(0xC4), any, any, Some(0x42), any],
+            3,
+            0x41,
+        ),
+        (
+            "lanes that join are lost",
+            vec![Some(0xC4), any, Some(0x74), Some(0x45), any],
+            3,
+            0x41,
+        ),
+        (
+            "a sum is a difference",
+            vec![Some(0x62), any, any, any, Some(0xFE)],
+            4,
+            0xFA,
+        ),
+        (
+            "a bitwise and is an or",
+            vec![Some(0x62), any, any, any, Some(0xDB)],
+            4,
+            0xEB,
+        ),
+        (
+            "a choice is the greater one",
+            vec![Some(0x62), any, any, any, Some(0x64)],
+            4,
+            0x3D,
+        ),
+    ];
+    // The same without mask registers, where lanes lie in halves of vectors besides.
+    let narrow: [Bug; 7] = [
+        bugs[0].clone(),
+        (
+            "lanes of the other branch stay (a mask is taken for its complement)",
+            vec![Some(0xC4), any, any, Some(0xDF), any],
+            3,
+            0xDB,
+        ),
+        (
+            "lanes that join are lost",
+            vec![Some(0xC4), any, any, Some(0xEB), any],
+            3,
+            0xDB,
+        ),
+        (
+            "a sum is a difference",
+            vec![Some(0xC4), any, any, Some(0xFE), any],
+            3,
+            0xFA,
+        ),
+        (
+            "a mask counts for lanes in pairs",
+            vec![Some(0xC4), any, any, Some(0x4A), any],
+            3,
+            0x4B,
+        ),
+        (
+            "halves of lanes are in a wrong order",
+            vec![Some(0xC4), any, any, Some(0x38), any, Some(0x01)],
+            5,
+            0x00,
+        ),
+        (
+            "a register is lost over a call (it is saved as another)",
+            vec![Some(0xC4), Some(0x41), Some(0x7D), Some(0x7F), Some(0x86)],
+            4,
+            0x8E,
+        ),
+    ];
+    for width in Width::detect() {
+        let bugs: &[Bug] = match width {
+            Width::EightAvx2 => &narrow,
+            _ => &bugs,
+        };
+        for (name, from, at, to) in bugs {
+            let found = (0..400u64).any(|seed| {
+                let config = Config {
+                    statements: 20,
+                    ..Config::default()
+                };
+                let tape = tape(seed, config.statements * 30);
+                let case = generate(&config, &mut Choices::new(&tape)).unwrap();
+                let plant = |code: &mut [u8]| replace(code, from, *at, *to);
+                matches!(compare_changed(&case, *width, &plant), Ok(Some(_)))
+            });
+            assert!(found, "nothing finds: {name} ({width:?})");
+        }
+    }
+}
