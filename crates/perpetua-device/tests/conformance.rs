@@ -64,7 +64,7 @@ fn what_stays_in_the_interpreter_says_why() -> Result<()> {
         return Ok(());
     }
     assert_eq!(why(plain, &options)?, None);
-    assert_eq!(why(votes, &options)?, Some(Refusal::Subgroups.to_string()));
+    assert_eq!(why(votes, &options)?, None);
     let interpret = CompileOptions {
         interpret: true,
         ..options

@@ -1,9 +1,8 @@
 //! Where gangs meet: barriers, and exchanges among the lanes of subgroups. Gangs run one after another, but what they come to is put
 //! into the order of lanes that run side by side: those that are furthest behind meet first, while the others wait.
 
-use std::sync::atomic::Ordering;
-
 use std::cmp::Ordering::{Equal, Less};
+use std::sync::atomic::Ordering;
 
 use super::serve::{give, given, lanes, word};
 use super::*;
