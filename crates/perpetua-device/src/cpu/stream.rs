@@ -48,6 +48,8 @@ struct State {
     has_thread: bool,
     // Threads asleep on the condition variable: waking nobody costs a system call, too.
     sleepers: usize,
+    // How often threads have gone to sleep there.
+    slept: u64,
     // The stream was dropped: its thread ends when the work has.
     closed: bool,
 }
@@ -61,6 +63,7 @@ impl Queue {
 
     fn sleep<'a>(&self, mut guard: Guard<'a>) -> Guard<'a> {
         guard.sleepers += 1;
+        guard.slept += 1;
         let mut guard = self.changed.wait(guard).unwrap_or_else(|e| e.into_inner());
         guard.sleepers -= 1;
         guard
@@ -68,11 +71,18 @@ impl Queue {
 
     // Runs one piece of work, already taken off the queue, with `running` set and the lock open meanwhile.
     fn execute<'a>(&'a self, state: Guard<'a>, work: &Work) -> Guard<'a> {
-        self.try_execute(state, work, true).0
+        self.try_execute(state, work, true, None).0
     }
 
-    // The same; unless `patient`, it is not run (and the second part is false) where other streams' work has to be waited for.
-    fn try_execute<'a>(&'a self, mut state: Guard<'a>, work: &Work, patient: bool) -> (Guard<'a>, bool) {
+    // The same; unless `patient`, it is not run (and the second part is false) where other streams' work has to be waited for. `idle`:
+    // how often threads have slept when the queue had nothing to do and got this; who sleeps since before then does not wait for it.
+    fn try_execute<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        work: &Work,
+        patient: bool,
+        idle: Option<u64>,
+    ) -> (Guard<'a>, bool) {
         let must_claim = !work.waits_for_nobody() || self.shared.must_claim();
         (state.running, state.unclaimed) = (true, !must_claim);
         drop(state);
@@ -109,7 +119,7 @@ impl Queue {
         if let Err(error) = result {
             state.error.get_or_insert(error);
         }
-        if state.sleepers != 0 {
+        if state.sleepers != 0 && (idle != Some(state.slept) || !state.pending.is_empty()) {
             self.changed.notify_all();
         }
         if state.wakers.is_empty() {
@@ -132,7 +142,8 @@ impl Queue {
         let number = state.submitted;
         if !state.running && state.pending.is_empty() && work.is_small() {
             // Submitting does not wait for other streams' work.
-            let (guard, has_run) = self.try_execute(state, &work, false);
+            let idle = Some(state.slept);
+            let (guard, has_run) = self.try_execute(state, &work, false, idle);
             if has_run {
                 return Ok(number);
             }
@@ -173,7 +184,8 @@ impl Queue {
         state.submitted += 1;
         let number = state.submitted;
         if !state.running && state.pending.is_empty() {
-            drop(self.execute(state, &work));
+            let idle = Some(state.slept);
+            drop(self.try_execute(state, &work, true, idle));
         } else {
             // What this thread may not run has started the queue's when it was submitted.
             state.pending.push_back(work);
