@@ -121,7 +121,7 @@ fn a_life_is_told() {
     let check = |expected: &[&str]| assert_eq!(listener.take(), expected);
 
     let runtime = PerpetuaRuntime::builder().threads(1).build_blocking().unwrap();
-    check(&["INFO engine started backend=CPU resident=true"]);
+    check(&["INFO engine started backend=CPU stays=true"]);
 
     let restart = Supervision::Restart {
         max: 1,
