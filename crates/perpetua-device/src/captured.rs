@@ -13,7 +13,7 @@ pub fn capture_of_another() -> Error {
     }
 }
 
-/// Work that a stream captures: one thread's, as [`GpuStream::begin_capture`] says. For backends whose streams keep it in a lock.
+/// Work that a stream captures: one thread's, as [`GpuStream::begin_capture`](crate::backend::GpuStream::begin_capture) says. For backends whose streams keep it in a lock.
 pub struct Captured<W> {
     thread: ThreadId,
     work: Vec<W>,

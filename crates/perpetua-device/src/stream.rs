@@ -156,8 +156,8 @@ impl Stream {
     }
 
     /// Captures what `work` submits to this stream on the calling thread, without running it; what other threads submit to it
-    /// meanwhile is an error of theirs. Only what goes to *this* stream: [`Buffer`](crate::Buffer)'s
-    /// methods and [`Device::launch`](crate::Device::launch) use the default stream and run at once. Reading results, waiting and
+    /// meanwhile is an error of theirs. Only what goes to *this* stream: [`Buffer`]'s
+    /// methods and [`Device::launch`] use the default stream and run at once. Reading results, waiting and
     /// recording events are errors meanwhile.
     ///
     /// ```

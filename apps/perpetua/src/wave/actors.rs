@@ -89,7 +89,7 @@ fn observed(
 
 /// Without actors nothing can be looked at.
 #[cfg(not(feature = "actors"))]
-fn observed(_: &Device, _: &WaveActors, _: &Arc<AtomicU64>) -> Result<impl Sized, Failure> {
+fn observed(_: &Device, _: &WaveActors, _: &Arc<AtomicU64>) -> Result<impl Sized + use<>, Failure> {
     Ok(())
 }
 
