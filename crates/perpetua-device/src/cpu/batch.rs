@@ -13,8 +13,8 @@ use super::wavefront::Wavefront;
 use crate::error::{Error, Result};
 use crate::native::{PreparedLaunch, Sharing};
 
-/// Lanes of a launch for which one thread is faster than two that wait for each other.
-const ALONE: u64 = 4 << 10;
+/// Nanoseconds of a launch that are worth a thread more: threads that share launches wait for each other after each.
+const SHARE: u64 = 1_500;
 
 /// Native launches in succession.
 pub(super) struct Batch {
@@ -91,6 +91,16 @@ impl Batch {
         self.spans.get().map_or(&[], Vec::as_slice)
     }
 
+    /// Threads for which there is work enough in one of its launches, taking one for another.
+    fn share(&self) -> usize {
+        let all: u64 = self
+            .launches
+            .iter()
+            .map(|launch| launch.nanoseconds())
+            .fold(0, u64::saturating_add);
+        (all / (self.launches.len() as u64).max(1) / SHARE).clamp(1, 1 << 16) as usize
+    }
+
     /// Runs all launches, whatever becomes of some; gives the first error.
     pub(super) fn run(&self, sharing: Sharing) -> Result<()> {
         let together = |launch: &Arc<Launch>| launch.lanes() > 0 && !launch.reaches_host();
@@ -107,9 +117,11 @@ impl Batch {
             return first;
         };
         let first = First::default();
-        let is_alone = |launch: &Arc<Launch>| launch.lanes() <= ALONE;
-        let alone = threads::count() == 1 || self.is_small() || !threads::may_spread();
-        if alone || self.launches.iter().all(is_alone) {
+        let threads = match self.is_small() || !threads::may_spread() {
+            true => 1,
+            false => threads::count().min(self.share()),
+        };
+        if threads == 1 {
             for (i, launch) in prepared.iter().enumerate() {
                 // SAFETY: as in `shares`.
                 first.note(i, unsafe { launch.run(0..launch.slabs(), sharing) });
@@ -123,11 +135,11 @@ impl Batch {
                 .collect::<Option<_>>()?;
             // Some is for what is not counted.
             let cache = i64::try_from(self.cache / 4 * 3).ok()?;
-            Wavefront::new(&launches, cache, threads::count() as i64)
+            Wavefront::new(&launches, cache, threads as i64)
         });
         let groups = wavefront.as_ref().map_or(0, |front| front.groups.len());
         let progress: Vec<Progress> = (0..groups).map(|_| Progress::new()).collect();
-        team::gather(&|member| match wavefront {
+        team::gather(threads, &|member| match wavefront {
             Some(wavefront) => waves(wavefront, &progress, &prepared, member, &first),
             None => shares(&prepared, member, &first),
         });

@@ -272,7 +272,7 @@ impl Launch {
     }
 
     /// What it takes on one thread, by what the kernel took lately.
-    fn nanoseconds(&self) -> u64 {
+    pub(super) fn nanoseconds(&self) -> u64 {
         // Relaxed: a guess.
         let pace = match self.function.0.pace.load(Ordering::Relaxed) {
             0 => INLINE_TIME * 1000 / INLINE_NATIVE,

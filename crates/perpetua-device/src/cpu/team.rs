@@ -139,8 +139,8 @@ impl Progress {
     }
 }
 
-/// Calls `work` on this thread, and at the same time on those of the pool that come soon.
-pub(super) fn gather(work: &(dyn Fn(&Member<'_>) + Sync)) {
+/// Calls `work` on this thread, and at the same time on those of the pool that come soon: on up to `most` in all.
+pub(super) fn gather(most: usize, work: &(dyn Fn(&Member<'_>) + Sync)) {
     let roster = Roster {
         arrived: AtomicUsize::new(1),
         closed: AtomicUsize::new(0),
@@ -159,9 +159,9 @@ pub(super) fn gather(work: &(dyn Fn(&Member<'_>) + Sync)) {
         barrier: &barrier,
     };
     let first = std::thread::current().id();
-    threads::spread(&|| {
+    threads::spread_to(most, &|| {
         if std::thread::current().id() == first {
-            let count = roster.close();
+            let count = roster.close(threads::count().min(most));
             work(&member(0, count));
         } else if let Some((number, count)) = roster.join() {
             work(&member(number, count));
@@ -173,9 +173,9 @@ pub(super) fn gather(work: &(dyn Fn(&Member<'_>) + Sync)) {
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 impl Roster {
-    /// Waits for the others a while, then closes the roster; gives the number of members.
-    fn close(&self) -> usize {
-        let (all, start) = (threads::count(), Instant::now());
+    /// Waits for the others of `all` a while, then closes the roster; gives the number of members.
+    fn close(&self, all: usize) -> usize {
+        let start = Instant::now();
         while self.arrived.load(Ordering::Relaxed) < all && start.elapsed() < PATIENCE {
             std::hint::spin_loop();
         }

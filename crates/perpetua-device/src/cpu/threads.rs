@@ -31,12 +31,12 @@ mod imp {
         rayon::current_thread_index().is_none()
     }
 
-    /// Calls `work` on this thread and at the same time on the others; returns when all calls have.
-    pub(in super::super) fn spread(work: &(dyn Fn() + Sync)) {
-        match pool() {
+    /// Calls `work` on this thread and at the same time on the others, on up to `most` in all; returns when all calls have.
+    pub(in super::super) fn spread_to(most: usize, work: &(dyn Fn() + Sync)) {
+        match pool().filter(|_| most > 1) {
             None => work(),
             Some(pool) => pool.in_place_scope(|scope| {
-                for _ in 1..pool.current_num_threads() {
+                for _ in 1..pool.current_num_threads().min(most) {
                     scope.spawn(|_| work());
                 }
                 work();
@@ -58,9 +58,14 @@ mod imp {
     }
 
     /// Calls `work`.
-    pub(in super::super) fn spread(work: &(dyn Fn() + Sync)) {
+    pub(in super::super) fn spread_to(_: usize, work: &(dyn Fn() + Sync)) {
         work();
     }
 }
 
-pub(super) use imp::{count, may_spread, spread};
+pub(super) use imp::{count, may_spread, spread_to};
+
+/// Calls `work` on this thread and at the same time on all others; returns when all calls have.
+pub(super) fn spread(work: &(dyn Fn() + Sync)) {
+    spread_to(usize::MAX, work);
+}

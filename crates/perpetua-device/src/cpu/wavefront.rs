@@ -15,8 +15,11 @@ use crate::native::Footprint;
 /// Slabs of a launch that run at a tick.
 pub(super) const ROWS: i64 = 4;
 
-/// Launches that a thread runs at a tick, at most.
-const MOST: i64 = 32;
+/// Launches that threads run at a tick, at most; the last thread starts when the first has gone so many slabs ahead.
+const MOST: i64 = 64;
+
+/// Launches that a thread runs at a tick: so many at most, and so many at least where there are many threads.
+const DEPTH: (i64, i64) = (8, 32);
 
 /// Kinds of launches that are compared, at most; the number of pairs grows with the square.
 const KINDS: usize = 24;
@@ -52,7 +55,8 @@ impl Wavefront {
             .collect::<Option<_>>()?;
         let most = *slabs.iter().max()?;
         let a_slab = bytes / most.max(1);
-        let depth = (cache / a_slab.max(1) - ROWS - 2).min(MOST);
+        let (shallow, deep) = DEPTH;
+        let depth = (cache / a_slab.max(1) - ROWS - 2).min((MOST / threads.max(1)).clamp(shallow, deep));
         if depth < 2 || launches.len() < 4 {
             return None;
         }
