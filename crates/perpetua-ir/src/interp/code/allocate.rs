@@ -1,8 +1,8 @@
 //! Registers for virtual ones, by one scan over their extents in order of the text. What finds no register lies in the gang's
 //! frame. Knows of instructions only what they read and write.
 
-use super::Target;
 use super::lir::*;
+use super::{Isa, Target};
 
 /// Where a virtual register lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +91,9 @@ pub(super) fn allocate(
     classes: &[Class],
     loops: &[(usize, usize)],
     frame: usize,
-    Target { lanes, avx2 }: Target,
+    Target { lanes, isa }: Target,
 ) -> Allocation {
+    let avx2 = isa == Isa::Avx2;
     let none = Extent {
         start: usize::MAX,
         end: 0,

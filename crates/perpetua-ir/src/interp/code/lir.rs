@@ -1,7 +1,9 @@
 //! Instructions over virtual registers, between `lower`, which writes them, `allocate`, which places the registers, and `emit`,
 //! which turns them into bytes. Says what each reads and writes; knows neither kernels nor encodings' bytes.
 
-use super::assemble::{Cc, Label, Vop};
+use super::assemble::{Cc, Label};
+use crate::ir::Scalar;
+use crate::ops::{BinaryOp, UnaryOp};
 
 /// A virtual register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -174,39 +176,48 @@ pub(super) enum I {
         m: R,
         to: Label,
     },
-    /// `d = a op b`, with a number where the operation has one.
+    /// `d = a op b`, as scalars `s` of 32 or 64 bits. Amounts of shifts are below the width; of floats that are not ordered, or equal,
+    /// the second is the least and the greatest.
     XBin {
-        op: Vop,
+        op: BinaryOp,
+        s: Scalar,
         d: R,
         a: R,
         b: X,
-        imm: Option<u8>,
     },
     XUnary {
-        op: Vop,
+        op: UnaryOp,
+        s: Scalar,
         d: R,
-        a: X,
-        imm: Option<u8>,
+        a: R,
     },
-    /// A shift by a number: opcode and its extension.
+    /// A shift by a number.
     XShift {
-        op: Vop,
-        which: u8,
+        op: BinaryOp,
+        s: Scalar,
         d: R,
         a: R,
         by: u8,
     },
+    /// To another kind of scalar of the same size.
+    XConvert {
+        from: Scalar,
+        to: Scalar,
+        d: R,
+        a: R,
+    },
     /// From half a vector to a whole one: of the low (0) or the high (1) half of `a`.
     XWiden {
-        op: Vop,
+        from: Scalar,
+        to: Scalar,
         d: R,
         a: R,
         half: u8,
     },
-    /// Two whole vectors to halves of one. `reversed`: the source stands in the reg field.
+    /// Two whole vectors to halves of one.
     XNarrow {
-        op: Vop,
-        reversed: bool,
+        from: Scalar,
+        to: Scalar,
         d: R,
         low: R,
         high: R,
@@ -229,11 +240,11 @@ pub(super) enum I {
         wide: bool,
     },
     XCompare {
-        op: Vop,
+        op: BinaryOp,
+        s: Scalar,
         d: R,
         a: R,
         b: X,
-        predicate: u8,
     },
     /// `d = m ? b : a`.
     XBlend {
@@ -406,7 +417,11 @@ impl I {
                 visit(*d, true);
             }
             I::MConst { d, .. } | I::XFrameLoad { d, .. } => visit(*d, true),
-            I::MFromX { d, a } | I::XWiden { d, a, .. } | I::XShift { d, a, .. } => {
+            I::MFromX { d, a }
+            | I::XUnary { d, a, .. }
+            | I::XConvert { d, a, .. }
+            | I::XWiden { d, a, .. }
+            | I::XShift { d, a, .. } => {
                 visit(*a, false);
                 visit(*d, true);
             }
@@ -423,7 +438,7 @@ impl I {
                 }
                 visit(*d, true);
             }
-            I::XUnary { d, a, .. } | I::XLoad { d, a, .. } => {
+            I::XLoad { d, a, .. } => {
                 if let Some(a) = a.reg() {
                     visit(a, false);
                 }

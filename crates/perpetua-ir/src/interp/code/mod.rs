@@ -22,6 +22,9 @@ mod spread;
 pub(crate) mod tree;
 
 use crate::interp::program::{Program, RegionKind};
+use crate::ir::Scalar;
+use crate::ops::{BinaryOp, UnaryOp};
+use assemble::table;
 use layout::{Layout, Meeting, Site};
 
 /// Why a kernel stays in the interpreter.
@@ -90,13 +93,44 @@ impl Width {
     }
 }
 
+/// Sets of instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Isa {
+    /// No mask registers, and sixteen vectors.
+    Avx2,
+    Avx512,
+}
+
 /// What code is generated for.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     /// Lanes of a gang.
     lanes: u32,
-    /// No mask registers, and sixteen vectors.
-    avx2: bool,
+    isa: Isa,
+}
+
+impl Target {
+    /// Whether vectors of such scalars have an operation.
+    fn has(self, op: BinaryOp, s: Scalar) -> bool {
+        table::binary(op, s).is_some_and(|op| self.knows(op))
+    }
+
+    fn has_unary(self, op: UnaryOp, s: Scalar) -> bool {
+        table::unary(op, s).is_some_and(|(op, _)| self.knows(op))
+    }
+
+    fn converts(self, from: Scalar, to: Scalar) -> bool {
+        table::convert(from, to).is_some_and(|op| self.knows(op))
+    }
+
+    fn knows(self, op: assemble::Vop) -> bool {
+        self.isa == Isa::Avx512 || op.in_avx2()
+    }
+
+    /// Whether what does not fit becomes the nearest integer, as in Rust, and NaN zero.
+    fn saturates(self) -> bool {
+        false
+    }
 }
 
 /// A kernel's code, not yet where it can run.
@@ -125,10 +159,11 @@ pub(crate) struct Generated {
 /// Why there is none.
 pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Refusal> {
     let lanes = width.lanes();
-    let target = Target {
-        lanes,
-        avx2: width == Width::EightAvx2,
+    let isa = match width {
+        Width::EightAvx2 => Isa::Avx2,
+        Width::Eight | Width::Sixteen => Isa::Avx512,
     };
+    let target = Target { lanes, isa };
     let tree = tree::read(program)?;
     let spreads = spread::analyse(&tree, program);
     let mut lowered = lower::lower(program, &tree, &spreads, target)?;

@@ -6,6 +6,7 @@
 //! What has no such form is written out in `emit::masks`, or not asked for ([`Vop::in_avx2`]).
 
 mod masks;
+pub(super) mod table;
 
 /// A general register by its number.
 pub(super) type Gpr = u8;
@@ -171,6 +172,11 @@ impl Assembler {
         if let Some(at) = self.labels.get_mut(label.0 as usize) {
             *at = Some(here);
         }
+    }
+
+    /// There is no such instruction, which lowering should have known: so there is no code.
+    pub(super) fn lacks(&mut self) {
+        self.jumps.push((0, Label(u32::MAX)));
     }
 
     /// Resolves jumps; the code, or `None` where a jump leads to a label that stands nowhere.

@@ -111,49 +111,68 @@ impl Emitter<'_> {
                 self.asm.kortest(m);
                 self.asm.jcc(Cc::E, *to);
             }
-            I::XBin { op, d, a, b, imm } => {
+            I::XBin { op, s, d, a, b } => {
+                let Some(op) = table::binary(*op, *s) else {
+                    return self.asm.lacks();
+                };
                 let a = self.x_in(*a, X0);
                 let (rm, b) = self.x_rm(*b);
                 let to = self.x_to(*d, X0);
-                self.broadcast(*op, to, a, rm, b);
-                if let Some(imm) = imm {
-                    self.asm.immediate8(*imm);
-                }
+                self.broadcast(op, to, a, rm, b);
                 self.x_done(*d, to);
             }
-            I::XUnary { op, d, a, imm } => {
-                let (rm, b) = self.x_rm(*a);
-                let to = self.x_to(*d, X0);
-                self.broadcast(*op, to, 0, rm, b);
-                if let Some(imm) = imm {
-                    self.asm.immediate8(*imm);
-                }
-                self.x_done(*d, to);
-            }
-            I::XShift { op, which, d, a, by } => {
+            I::XUnary { op, s, d, a } => {
+                let Some((op, imm)) = table::unary(*op, *s) else {
+                    return;
+                };
                 let (a, to) = (self.x_in(*a, X0), self.x_to(*d, X0));
-                self.evex(*op, *which, to, Rm::Reg(a));
+                self.evex(op, to, 0, Rm::Reg(a));
+                if let Some(imm) = imm {
+                    self.asm.immediate8(imm);
+                }
+                self.x_done(*d, to);
+            }
+            I::XShift { op, s, d, a, by } => {
+                let (op, which) = table::shift(*op, *s);
+                let (a, to) = (self.x_in(*a, X0), self.x_to(*d, X0));
+                self.evex(op, which, to, Rm::Reg(a));
                 self.asm.immediate8(*by);
                 self.x_done(*d, to);
             }
-            I::XWiden { op, d, a, half } => {
+            I::XConvert { from, to, d, a } => {
+                let Some(op) = table::convert(*from, *to) else {
+                    return;
+                };
+                let (a, to) = (self.x_in(*a, X0), self.x_to(*d, X0));
+                self.evex(op, to, 0, Rm::Reg(a));
+                self.x_done(*d, to);
+            }
+            I::XWiden { from, to, d, a, half } => {
+                let Some(op) = table::convert(*from, *to) else {
+                    return;
+                };
                 let mut a = self.x_in(*a, X0);
                 if *half == 1 {
                     self.extract(X1, a);
                     a = X1;
                 }
                 let to = self.x_to(*d, X0);
-                self.evex(*op, to, 0, Rm::Reg(a));
+                self.evex(op, to, 0, Rm::Reg(a));
                 self.x_done(*d, to);
             }
             I::XNarrow {
-                op,
-                reversed,
+                from,
+                to,
                 d,
                 low,
                 high,
             } => {
-                if *reversed && self.avx2 {
+                let Some(op) = table::convert(*from, *to) else {
+                    return;
+                };
+                // A move has the source in the other field.
+                let moves = *from == Scalar::U64 && *to == Scalar::U32;
+                if moves && self.avx2 {
                     let (low, high) = (self.x_in(*low, X0), self.x_in(*high, X1));
                     let to = self.x_to(*d, X0);
                     self.even(to, low, high);
@@ -161,10 +180,10 @@ impl Emitter<'_> {
                 }
                 for (from, to) in [(*low, X0), (*high, X1)] {
                     let from = self.x_in(from, to);
-                    if *reversed {
-                        self.evex(*op, from, 0, Rm::Reg(to));
+                    if moves {
+                        self.evex(op, from, 0, Rm::Reg(to));
                     } else {
-                        self.evex(*op, to, 0, Rm::Reg(from));
+                        self.evex(op, to, 0, Rm::Reg(from));
                     }
                 }
                 let to = self.x_to(*d, X0);
@@ -198,16 +217,10 @@ impl Emitter<'_> {
                 }
                 self.x_done(*d, to);
             }
-            I::XCompare {
-                op,
-                d,
-                a,
-                b,
-                predicate,
-            } => {
+            I::XCompare { op, s, d, a, b } => {
                 let a = self.x_in(*a, X0);
                 let to = self.m_to(*d);
-                self.compare(*op, to, a, *b, *predicate);
+                self.compare(*op, *s, to, a, *b);
                 self.m_done(*d, to);
             }
             I::XBlend {

@@ -53,7 +53,8 @@ impl Emitter<'_> {
     }
 
     /// A comparison, as AVX-512 has them; the first two scratch vectors are lost.
-    pub(super) fn compare(&mut self, op: Vop, to: u8, a: u8, b: X, predicate: u8) {
+    pub(super) fn compare(&mut self, op: BinaryOp, s: Scalar, to: u8, a: u8, b: X) {
+        let (op, predicate) = table::compare(op, s);
         if !self.avx2 {
             let (rm, b) = self.x_rm(b);
             self.asm.evex(op, to, a, rm, Ev { b, ..Ev::default() });

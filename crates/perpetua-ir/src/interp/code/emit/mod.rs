@@ -7,16 +7,17 @@ mod masks;
 mod operand;
 
 use super::allocate::{AVX2_MASKS, Allocation, Home};
+use super::assemble::table::{self, op};
 use super::assemble::*;
 use super::layout::*;
 use super::lir::*;
 use super::lower::Lowered;
-use super::lower::op;
 use super::lower::scale;
 use super::tree::{AccessKind, AtomicKind};
-use super::{Refusal, Target};
+use super::{Isa, Refusal, Target};
 use crate::interp::program::{Fill, Length, Program, RegionKind};
 use crate::ir::{AtomicOp, Axis, Builtin, Scalar};
+use crate::ops::BinaryOp;
 
 /// Register of the state.
 const STATE: Gpr = 15;
@@ -90,8 +91,9 @@ pub(super) fn emit(
     program: &Program,
     lowered: &mut Lowered,
     homes: Allocation,
-    Target { lanes, avx2 }: Target,
+    Target { lanes, isa }: Target,
 ) -> Result<Emitted, Refusal> {
+    let avx2 = isa == Isa::Avx2;
     let mut layout = std::mem::take(&mut lowered.layout);
     let slots = (layout.constants + layout.data.len()).next_multiple_of(64);
     let most = lowered.sites.iter().map(|s| s.ins.len() + s.outs.len()).max();

@@ -2,6 +2,7 @@
 
 use super::super::tree::walk;
 use super::*;
+use crate::ops::BinaryOp;
 
 /// Whether gangs meet somewhere in there.
 fn meets(nodes: &[Node]) -> bool {
@@ -182,13 +183,13 @@ impl Lower<'_> {
             for label in labels {
                 let b = self.splat(label & all);
                 let equal = if size == 8 {
-                    let low = self.compare(op::PCMPUQ, x[0], b, 0);
-                    let high = self.compare(op::PCMPUQ, x[1], b, 0);
+                    let low = self.compare(BinaryOp::Eq, Scalar::U64, x[0], b);
+                    let high = self.compare(BinaryOp::Eq, Scalar::U64, x[1], b);
                     let d = self.mask();
                     self.put(I::MPair { d, low, high });
                     d
                 } else {
-                    self.compare(op::PCMPUD, x[0], b, 0)
+                    self.compare(BinaryOp::Eq, Scalar::U32, x[0], b)
                 };
                 self.logic(MOp::Or, yes, yes, equal);
             }

@@ -1,5 +1,6 @@
 //! Division and remainder of integers. Faults, and what is too large, are left to the call.
 
+use super::operation::bits_of;
 use super::*;
 use crate::ir::Scalar;
 use crate::ops::BinaryOp;
@@ -19,32 +20,32 @@ impl Lower<'_> {
         skip: Option<Label>,
     ) -> Result<(), Refusal> {
         let wide = s.size() == 8;
-        if wide && self.avx2 {
+        if wide && !(self.has(BinaryOp::Mul, s) && self.target.converts(Scalar::U64, Scalar::F64)) {
             return self.call(what, pc, &[a, b], &[out], skip);
         }
-        let signed = s.is_signed_int();
+        let (signed, bits) = (s.is_signed_int(), bits_of(wide));
+        // Where the processor converts numbers with a sign alone, others are taken for such.
+        let unsigned = !signed && self.target.converts(Scalar::U32, Scalar::F64);
         let (x, y, to) = (self.x(a)?, self.x(b)?, self.vectors_for(out));
         let mut masks = [CURRENT; 2];
         for part in 0..self.parts(a) {
             let zero = self.splat(0);
-            let compare = if wide { op::PCMPUQ } else { op::PCMPUD };
-            let m = self.compare(compare, y[part], zero, 0);
+            let m = self.compare(BinaryOp::Eq, bits, y[part], zero);
             if wide {
                 let both = self.vector();
-                self.two(op::PORQ, both, x[part], X::R(y[part]));
+                self.two(BinaryOp::Or, bits, both, x[part], X::R(y[part]));
                 let limit = self.splat(1 << 52);
-                let large = self.compare(compare, both, limit, 5);
+                let large = self.compare(BinaryOp::Ge, bits, both, limit);
                 self.logic(MOp::Or, m, m, large);
             } else if signed {
                 let minus = self.splat(u64::from(u32::MAX));
-                let minus = self.compare(compare, y[part], minus, 0);
+                let minus = self.compare(BinaryOp::Eq, bits, y[part], minus);
                 self.logic(MOp::Or, m, m, minus);
-            } else if self.avx2 {
-                // It converts numbers with a sign alone.
+            } else if !unsigned {
                 let both = self.vector();
-                self.two(op::POR, both, x[part], X::R(y[part]));
+                self.two(BinaryOp::Or, bits, both, x[part], X::R(y[part]));
                 let limit = self.splat(1 << 31);
-                let large = self.compare(compare, both, limit, 5);
+                let large = self.compare(BinaryOp::Ge, bits, both, limit);
                 self.logic(MOp::Or, m, m, large);
             }
             masks[part] = m;
@@ -67,44 +68,35 @@ impl Lower<'_> {
         }
         self.put(I::Jump(done));
         self.put(I::Label(fast));
+        let narrow = if unsigned { Scalar::U32 } else { Scalar::I32 };
         let mut quotients = [R(0); 2];
         for half in 0..2u8 {
             let part = usize::from(half);
             let (p, q, r) = (self.vector(), self.vector(), self.vector());
             for (d, from) in [(p, x), (q, y)] {
                 if wide {
-                    let (op, a, imm) = (op::CVTUQQ2PD, X::R(from[part]), None);
-                    self.put(I::XUnary { op, d, a, imm });
+                    let (from, to, a) = (Scalar::U64, Scalar::F64, from[part]);
+                    self.put(I::XConvert { from, to, d, a });
                 } else {
-                    let op = if signed || self.avx2 {
-                        op::CVTDQ2PD
-                    } else {
-                        op::CVTUDQ2PD
-                    };
-                    let a = from[0];
-                    self.put(I::XWiden { op, d, a, half });
+                    let (from, to, a) = (narrow, Scalar::F64, from[0]);
+                    self.put(I::XWiden { from, to, d, a, half });
                 }
             }
-            self.two(op::DIVPD, r, p, X::R(q));
+            self.two(BinaryOp::Div, Scalar::F64, r, p, X::R(q));
             quotients[part] = r;
         }
         let result = [self.vector(), self.vector()];
         let [low, high] = quotients;
         if wide {
             for part in 0..2 {
-                let (op, d, a, imm) = (op::CVTTPD2UQQ, result[part], X::R(quotients[part]), None);
-                self.put(I::XUnary { op, d, a, imm });
+                let (from, to, d, a) = (Scalar::F64, Scalar::U64, result[part], quotients[part]);
+                self.put(I::XConvert { from, to, d, a });
             }
         } else {
-            let op = if signed || self.avx2 {
-                op::CVTTPD2DQ
-            } else {
-                op::CVTTPD2UDQ
-            };
-            let (reversed, d) = (false, result[0]);
+            let (from, to, d) = (Scalar::F64, narrow, result[0]);
             self.put(I::XNarrow {
-                op,
-                reversed,
+                from,
+                to,
                 d,
                 low,
                 high,
@@ -113,12 +105,8 @@ impl Lower<'_> {
         for part in 0..self.parts(out) {
             if operator == BinaryOp::Rem {
                 let back = self.vector();
-                let (mul, sub) = match wide {
-                    true => (op::PMULLQ, op::PSUBQ),
-                    false => (op::PMULLD, op::PSUBD),
-                };
-                self.two(mul, back, result[part], X::R(y[part]));
-                self.two(sub, to[part], x[part], X::R(back));
+                self.two(BinaryOp::Mul, bits, back, result[part], X::R(y[part]));
+                self.two(BinaryOp::Sub, bits, to[part], x[part], X::R(back));
             } else {
                 let (d, s) = (to[part], result[part]);
                 self.put(I::XMov { d, s, masked: false });

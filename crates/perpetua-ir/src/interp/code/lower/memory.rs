@@ -1,11 +1,11 @@
 //! Accesses to memory that lanes share: which of the fast shapes an access has.
 
-use super::super::Refusal;
 use super::super::assemble::Label;
 use super::super::layout::What;
 use super::super::lir::*;
 use super::super::spread::Kind;
 use super::super::tree::{AccessKind, AtomicKind, V};
+use super::super::{Isa, Refusal};
 use super::Lower;
 use crate::interp::program::Length;
 use crate::ir::AtomicOp;
@@ -72,11 +72,11 @@ impl Lower<'_> {
             ([step], Some(s)) => {
                 let at = &place.steps[*step];
                 let fits = match at.length {
-                    Length::Fixed(n) => n >= self.lanes,
+                    Length::Fixed(n) => n >= self.target.lanes,
                     Length::Region => true,
                 };
                 // AVX2 widens and narrows under no mask.
-                let fits = fits && (s.size() >= 4 || !self.avx2);
+                let fits = fits && (s.size() >= 4 || self.target.isa != Isa::Avx2);
                 let straight = kinds[*step] == Kind::Affine(1) && at.stride == s.size() && fits;
                 straight.then_some(*step)
             }
@@ -91,7 +91,7 @@ impl Lower<'_> {
             Shape::Each
         };
         // What is done lane by lane has all indices by lane.
-        let each = !words || varying.is_empty() || self.avx2 && !loads;
+        let each = !words || varying.is_empty() || !loads && self.target.isa == Isa::Avx2;
         let mut ins = Vec::new();
         for (i, v) in index.iter().enumerate() {
             let operand = match shape {
@@ -145,7 +145,7 @@ impl Lower<'_> {
             return self.call(what, pc, &all, outs, Some(skip));
         }
         let varies = index.iter().any(|v| self.spreads.kind(*v) != Kind::Uniform);
-        let each = self.avx2 && stores && varies;
+        let each = stores && varies && self.target.isa == Isa::Avx2;
         let mut ins = Vec::new();
         for v in index {
             let operand = match self.spreads.kind(*v) {

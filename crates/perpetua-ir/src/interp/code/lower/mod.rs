@@ -12,19 +12,19 @@ mod value;
 
 use std::collections::HashMap;
 
-use super::assemble::{Cc, Label, Vop};
+use super::assemble::{Cc, Label};
 use super::layout::{
     Exchange, FIRST_LANE, Given, Layout, Meeting, SLOT, SUBGROUP_MASK, Site, VIEW_BYTES, VIEWS, What,
 };
 use super::lir::*;
 use super::spread::{Kind, Spreads};
 use super::tree::{Act, Frame, Leaving, Node, Tree, V};
-use super::{Refusal, Target};
+use super::{Isa, Refusal, Target};
 use crate::interp::program::{Fill, Program};
 use crate::ir::{Builtin, Scalar, SubgroupOp};
+use crate::ops::BinaryOp;
 
 pub(super) use memory::scale;
-pub(super) use operation::op;
 
 /// What lowering gives.
 pub(super) struct Lowered {
@@ -76,10 +76,7 @@ pub(super) struct Lower<'a> {
     program: &'a Program,
     tree: &'a Tree,
     spreads: &'a Spreads,
-    /// Lanes of a gang.
-    lanes: u32,
-    /// Without what AVX-512 alone has.
-    avx2: bool,
+    target: Target,
     out: Lowered,
     places: Vec<Place>,
     exits: HashMap<Frame, Exits>,
@@ -94,7 +91,7 @@ pub(super) fn lower(
     program: &Program,
     tree: &Tree,
     spreads: &Spreads,
-    Target { lanes, avx2 }: Target,
+    target: Target,
 ) -> Result<Lowered, Refusal> {
     let fills = VIEWS + VIEW_BYTES * program.regions.len();
     let constants = (fills + 8 * program.fills.len()).next_multiple_of(64);
@@ -102,8 +99,7 @@ pub(super) fn lower(
         program,
         tree,
         spreads,
-        lanes,
-        avx2,
+        target,
         out: Lowered {
             code: Vec::new(),
             classes: vec![Class::Mask],
@@ -128,12 +124,12 @@ pub(super) fn lower(
         arrays: Vec::new(),
     };
     lower.arrays();
-    if avx2 {
-        // What the assembler and comparisons need: bits of lanes, and signs.
-        let data = &mut lower.out.layout.data;
-        data.extend((0..8).flat_map(|lane| (1u32 << lane).to_le_bytes()));
-        data.extend((0..8).flat_map(|_| (1u32 << 31).to_le_bytes()));
-        data.extend((0..4).flat_map(|_| (1u64 << 63).to_le_bytes()));
+    // What the assembler and comparisons need of vectors that are masks: bits of lanes, and signs.
+    if target.isa != Isa::Avx512 {
+        let (lanes, data) = (target.lanes, &mut lower.out.layout.data);
+        data.extend((0..lanes).flat_map(|lane| (1u32 << lane).to_le_bytes()));
+        data.extend((0..lanes).flat_map(|_| (1u32 << 31).to_le_bytes()));
+        data.extend((0..lanes / 2).flat_map(|_| (1u64 << 63).to_le_bytes()));
     }
     let end = lower.label();
     lower.out.end = end;
@@ -156,8 +152,8 @@ fn given((operand, size): &(Operand, u32)) -> (Given, u32) {
 
 impl Lower<'_> {
     /// Whether the processor has an instruction.
-    fn has(&self, op: Vop) -> bool {
-        !self.avx2 || op.in_avx2()
+    fn has(&self, op: BinaryOp, s: Scalar) -> bool {
+        self.target.has(op, s)
     }
 
     fn put(&mut self, i: I) {
@@ -188,7 +184,7 @@ impl Lower<'_> {
 
     /// Bytes of a vector.
     fn bytes(&self) -> u32 {
-        self.lanes * 4
+        self.target.lanes * 4
     }
 
     fn arrays(&mut self) {
@@ -238,12 +234,12 @@ impl Lower<'_> {
     fn iota(&mut self, step: i32, wide: bool, part: usize) -> X {
         let mut bytes = Vec::new();
         if wide {
-            let half = self.lanes as usize / 2;
+            let half = self.target.lanes as usize / 2;
             for lane in part * half..(part + 1) * half {
                 bytes.extend((i64::from(step) * lane as i64).to_le_bytes());
             }
         } else {
-            for lane in 0..self.lanes as i32 {
+            for lane in 0..self.target.lanes as i32 {
                 bytes.extend(step.wrapping_mul(lane).to_le_bytes());
             }
         }
@@ -254,15 +250,9 @@ impl Lower<'_> {
         self.put(I::MLogic { op, d, a, b });
     }
 
-    fn compare(&mut self, op: Vop, a: R, b: X, predicate: u8) -> R {
+    fn compare(&mut self, op: BinaryOp, s: Scalar, a: R, b: X) -> R {
         let d = self.mask();
-        self.put(I::XCompare {
-            op,
-            d,
-            a,
-            b,
-            predicate,
-        });
+        self.put(I::XCompare { op, s, d, a, b });
         d
     }
 

@@ -10,130 +10,37 @@ use super::{Lower, Place};
 use crate::ir::Scalar;
 use crate::ops::{BinaryOp, TernaryOp};
 
-/// Instructions on vectors.
-pub(in super::super) mod op {
-    use super::super::super::assemble::{Pp, Vop};
-
-    pub(in super::super::super) const PADDD: Vop = Vop(Pp::P66, 1, false, 0xFE);
-    pub(in super::super::super) const PADDQ: Vop = Vop(Pp::P66, 1, true, 0xD4);
-    pub(in super::super::super) const PSUBD: Vop = Vop(Pp::P66, 1, false, 0xFA);
-    pub(in super::super::super) const PSUBQ: Vop = Vop(Pp::P66, 1, true, 0xFB);
-    pub(in super::super::super) const PMULLD: Vop = Vop(Pp::P66, 2, false, 0x40);
-    pub(in super::super::super) const PMULLQ: Vop = Vop(Pp::P66, 2, true, 0x40);
-    pub(in super::super::super) const PAND: Vop = Vop(Pp::P66, 1, false, 0xDB);
-    pub(in super::super::super) const POR: Vop = Vop(Pp::P66, 1, false, 0xEB);
-    pub(in super::super::super) const PXOR: Vop = Vop(Pp::P66, 1, false, 0xEF);
-    pub(in super::super::super) const PANDQ: Vop = Vop(Pp::P66, 1, true, 0xDB);
-    pub(in super::super::super) const PCMPD: Vop = Vop(Pp::P66, 3, false, 0x1F);
-    pub(in super::super::super) const PCMPQ: Vop = Vop(Pp::P66, 3, true, 0x1F);
-    pub(in super::super::super) const PCMPUD: Vop = Vop(Pp::P66, 3, false, 0x1E);
-    pub(in super::super::super) const PCMPUQ: Vop = Vop(Pp::P66, 3, true, 0x1E);
-    pub(in super::super::super) const CMPPS: Vop = Vop(Pp::None, 1, false, 0xC2);
-    pub(in super::super::super) const CMPPD: Vop = Vop(Pp::P66, 1, true, 0xC2);
-    /// From one vector of 64-bit lanes to half a vector of 32-bit ones.
-    pub(in super::super::super) const PMOVQD: Vop = Vop(Pp::PF3, 2, false, 0x35);
-    pub(in super::super::super) const PMOVSXDQ: Vop = Vop(Pp::P66, 2, false, 0x25);
-    pub(in super::super::super) const PMOVZXDQ: Vop = Vop(Pp::P66, 2, false, 0x35);
-    pub(in super::super::super) const CVTPS2PD: Vop = Vop(Pp::None, 1, false, 0x5A);
-    pub(in super::super::super) const CVTDQ2PD: Vop = Vop(Pp::PF3, 1, false, 0xE6);
-    pub(in super::super::super) const CVTUDQ2PD: Vop = Vop(Pp::PF3, 1, false, 0x7A);
-    pub(in super::super::super) const CVTPD2PS: Vop = Vop(Pp::P66, 1, true, 0x5A);
-    pub(in super::super::super) const CVTQQ2PS: Vop = Vop(Pp::None, 1, true, 0x5B);
-    pub(in super::super::super) const CVTUQQ2PS: Vop = Vop(Pp::PF2, 1, true, 0x7A);
-    pub(in super::super::super) const CVTQQ2PD: Vop = Vop(Pp::PF3, 1, true, 0xE6);
-    pub(in super::super::super) const CVTUQQ2PD: Vop = Vop(Pp::PF3, 1, true, 0x7A);
-    pub(in super::super::super) const CVTDQ2PS: Vop = Vop(Pp::None, 1, false, 0x5B);
-    pub(in super::super::super) const CVTUDQ2PS: Vop = Vop(Pp::PF2, 1, false, 0x7A);
-    pub(in super::super::super) const CVTTPS2DQ: Vop = Vop(Pp::PF3, 1, false, 0x5B);
-    pub(in super::super::super) const CVTTPD2DQ: Vop = Vop(Pp::P66, 1, true, 0xE6);
-    pub(in super::super::super) const CVTTPD2UDQ: Vop = Vop(Pp::None, 1, true, 0x78);
-    pub(in super::super::super) const CVTTPD2UQQ: Vop = Vop(Pp::P66, 1, true, 0x78);
-    pub(in super::super::super) const DIVPD: Vop = Vop(Pp::P66, 1, true, 0x5E);
-    pub(in super::super::super) const PORQ: Vop = Vop(Pp::P66, 1, true, 0xEB);
-    pub(in super::super::super) const CVTTPS2UDQ: Vop = Vop(Pp::None, 1, false, 0x78);
+/// As which scalars lanes hold a type: small integers have 32 bits, of which those above theirs are zero.
+pub(super) fn held(s: Scalar) -> Scalar {
+    if s.size() < 4 { Scalar::U32 } else { s }
 }
 
-use super::super::assemble::{Pp, Vop};
+/// Bits of 32 or 64.
+pub(super) fn bits_of(wide: bool) -> Scalar {
+    if wide { Scalar::U64 } else { Scalar::U32 }
+}
 
-/// The instruction of a binary operator that one instruction does, on 32- and 64-bit scalars.
-fn plain(operator: BinaryOp, s: Scalar) -> Option<Vop> {
+/// Whether an operator is one instruction on numbers as lanes hold them; what carries into the bits above small ones is cut off.
+fn is_plain(operator: BinaryOp, s: Scalar) -> bool {
     use BinaryOp::*;
-    let wide = s.size() == 8;
-    Some(match s {
-        Scalar::F32 | Scalar::F64 => {
-            let opcode = match operator {
-                Add => 0x58,
-                Mul => 0x59,
-                Sub => 0x5C,
-                Div => 0x5E,
-                _ => return None,
-            };
-            Vop(if wide { Pp::P66 } else { Pp::None }, 1, wide, opcode)
-        }
-        _ if s.is_int() && s.size() >= 4 => match operator {
-            Add if wide => op::PADDQ,
-            Add => op::PADDD,
-            Sub if wide => op::PSUBQ,
-            Sub => op::PSUBD,
-            Mul if wide => op::PMULLQ,
-            Mul => op::PMULLD,
-            And => op::PAND,
-            Or => op::POR,
-            Xor => op::PXOR,
-            Min if s.is_signed_int() => Vop(Pp::P66, 2, wide, 0x39),
-            Min => Vop(Pp::P66, 2, wide, 0x3B),
-            Max if s.is_signed_int() => Vop(Pp::P66, 2, wide, 0x3D),
-            Max => Vop(Pp::P66, 2, wide, 0x3F),
-            _ => return None,
-        },
-        // Kept in 32-bit lanes, with zeros above: what carries into them is cut off.
-        _ if s.is_int() => match operator {
-            Add => op::PADDD,
-            Sub => op::PSUBD,
-            Mul => op::PMULLD,
-            And => op::PAND,
-            Or => op::POR,
-            Xor => op::PXOR,
-            Min if s.is_unsigned_int() => Vop(Pp::P66, 2, false, 0x3B),
-            Max if s.is_unsigned_int() => Vop(Pp::P66, 2, false, 0x3F),
-            _ => return None,
-        },
-        _ => return None,
-    })
-}
-
-/// The 64-bit form of a bitwise operation, so that a splatted operand has 64 bits.
-pub(super) fn widened(vop: Vop, wide: bool) -> Vop {
-    match vop {
-        Vop(pp, 1, false, opcode @ (0xDB | 0xEB | 0xEF)) if wide => Vop(pp, 1, true, opcode),
-        other => other,
+    match operator {
+        Add | Sub | Mul => s.is_int() || matches!(s, Scalar::F32 | Scalar::F64),
+        Div => matches!(s, Scalar::F32 | Scalar::F64),
+        And | Or | Xor => s.is_int(),
+        Min | Max => s.is_int() && (s.size() >= 4 || s.is_unsigned_int()),
+        _ => false,
     }
 }
 
-/// A comparison: instruction and its number.
-fn comparison(operator: BinaryOp, s: Scalar) -> Option<(Vop, u8)> {
+/// Whether an operator compares numbers as lanes hold them.
+fn compares(operator: BinaryOp, s: Scalar) -> bool {
     use BinaryOp::*;
-    let number = [Eq, Lt, Le, Ne, Ge, Gt].iter().position(|o| *o == operator)?;
-    let wide = s.size() == 8;
-    Some(match s {
-        Scalar::F32 | Scalar::F64 => {
-            let predicate = [0x00, 0x01, 0x02, 0x04, 0x0D, 0x0E][number];
-            (if wide { op::CMPPD } else { op::CMPPS }, predicate)
-        }
-        Scalar::Bool | Scalar::F16 | Scalar::BF16 => return None,
-        // Only equality is the same for numbers with a sign that lie there without.
-        _ if s.is_signed_int() && s.size() < 4 && !matches!(operator, Eq | Ne) => return None,
-        _ => {
-            let predicate = [0, 1, 2, 4, 5, 6][number];
-            let vop = match (s.is_signed_int() && s.size() >= 4, wide) {
-                (true, true) => op::PCMPQ,
-                (true, false) => op::PCMPD,
-                (false, true) => op::PCMPUQ,
-                (false, false) => op::PCMPUD,
-            };
-            (vop, predicate)
-        }
-    })
+    match operator {
+        Eq | Ne => s.is_int() || matches!(s, Scalar::F32 | Scalar::F64),
+        // Small numbers with a sign lie there without.
+        Lt | Le | Gt | Ge => is_plain(Add, s) && (s.size() >= 4 || s.is_unsigned_int()),
+        _ => false,
+    }
 }
 
 fn condition(operator: BinaryOp, signed: bool) -> Option<Cc> {
@@ -206,7 +113,7 @@ impl Lower<'_> {
             };
             return self.mask_for(out, |lower, d| lower.logic(op, d, x, y));
         }
-        if let Some((vop, predicate)) = comparison(operator, s) {
+        if compares(operator, s) {
             if self.below(operator, s, a, b, out)? {
                 return Ok(());
             }
@@ -214,7 +121,7 @@ impl Lower<'_> {
             let mut masks = [CURRENT; 2];
             for part in 0..self.parts(a) {
                 let y = self.xo(b, part)?;
-                masks[part] = self.compare(vop, x[part], y, predicate);
+                masks[part] = self.compare(operator, held(s), x[part], y);
             }
             let [low, high] = masks;
             return self.mask_for(out, |lower, d| match wide {
@@ -222,19 +129,11 @@ impl Lower<'_> {
                 false => lower.put(I::MMov { d, s: low }),
             });
         }
-        if let Some(vop) = plain(operator, s).filter(|op| self.has(*op)) {
-            let vop = widened(vop, wide);
+        if is_plain(operator, s) && self.has(operator, held(s)) {
             let (x, to) = (self.x(a)?, self.vectors_for(out));
             for part in 0..self.parts(a) {
                 let b = self.xo(b, part)?;
-                let (d, a) = (to[part], x[part]);
-                self.put(I::XBin {
-                    op: vop,
-                    d,
-                    a,
-                    b,
-                    imm: None,
-                });
+                self.two(operator, held(s), to[part], x[part], b);
             }
             if s.size() < 4 && matches!(operator, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul) {
                 self.cut(to[0], s.size());
@@ -242,27 +141,17 @@ impl Lower<'_> {
             return self.settle(out, to, false);
         }
         match operator {
-            BinaryOp::Shr if self.avx2 && s == Scalar::I64 => {
-                self.call(What::Binary(operator, s), pc, &[a, b], &[out], None)
+            BinaryOp::Shl | BinaryOp::Shr if s.size() >= 4 && self.has(operator, s) => {
+                self.shift(operator, s, [a, b], out)
             }
-            BinaryOp::Shl | BinaryOp::Shr if s.size() >= 4 => self.shift(operator, s, [a, b], out),
             BinaryOp::Min | BinaryOp::Max if matches!(s, Scalar::F32 | Scalar::F64) => {
                 // The processor gives the second operand where one is NaN; Rust the one that is not.
                 let (x, y) = (self.x(a)?, self.x(b)?);
                 let to = self.vectors_for(out);
-                let pp = if wide { Pp::P66 } else { Pp::None };
-                let opcode = if operator == BinaryOp::Min { 0x5D } else { 0x5F };
                 for part in 0..self.parts(out) {
                     let least = self.vector();
-                    self.put(I::XBin {
-                        op: Vop(pp, 1, wide, opcode),
-                        d: least,
-                        a: y[part],
-                        b: X::R(x[part]),
-                        imm: None,
-                    });
-                    let compare = if wide { op::CMPPD } else { op::CMPPS };
-                    let m = self.compare(compare, x[part], X::R(x[part]), 3);
+                    self.two(operator, s, least, y[part], X::R(x[part]));
+                    let m = self.compare(BinaryOp::Ne, s, x[part], X::R(x[part]));
                     self.put(I::XBlend {
                         wide,
                         part: None,
@@ -280,13 +169,13 @@ impl Lower<'_> {
             BinaryOp::Copysign if matches!(s, Scalar::F32 | Scalar::F64) => {
                 let (x, y, to) = (self.x(a)?, self.x(b)?, self.vectors_for(out));
                 let sign = 1u64 << (s.bits() - 1);
-                let (and, or) = (widened(op::PAND, wide), widened(op::POR, wide));
+                let bits = bits_of(wide);
                 for part in 0..self.parts(out) {
                     let (magnitude, bit) = (self.vector(), self.vector());
                     let (rest, top) = (self.splat(sign - 1), self.splat(sign));
-                    self.two(and, magnitude, x[part], rest);
-                    self.two(and, bit, y[part], top);
-                    self.two(or, to[part], magnitude, X::R(bit));
+                    self.two(BinaryOp::And, bits, magnitude, x[part], rest);
+                    self.two(BinaryOp::And, bits, bit, y[part], top);
+                    self.two(BinaryOp::Or, bits, to[part], magnitude, X::R(bit));
                 }
                 self.settle(out, to, false)
             }
@@ -298,9 +187,8 @@ impl Lower<'_> {
         }
     }
 
-    pub(super) fn two(&mut self, op: Vop, d: R, a: R, b: X) {
-        let imm = None;
-        self.put(I::XBin { op, d, a, b, imm });
+    pub(super) fn two(&mut self, op: BinaryOp, s: Scalar, d: R, a: R, b: X) {
+        self.put(I::XBin { op, s, d, a, b });
     }
 
     /// Comparisons of the lane's index with a number that all lanes share.
@@ -346,13 +234,7 @@ impl Lower<'_> {
     /// Zeros above a scalar of one or two bytes.
     pub(super) fn cut(&mut self, d: R, size: u32) {
         let b = self.splat(u64::MAX >> (64 - 8 * size));
-        self.put(I::XBin {
-            op: op::PAND,
-            d,
-            a: d,
-            b,
-            imm: None,
-        });
+        self.two(BinaryOp::And, Scalar::U32, d, d, b);
     }
 
     pub(super) fn ternary(
@@ -392,17 +274,13 @@ impl Lower<'_> {
                 }
                 self.settle(out, to, false)
             }
-            TernaryOp::Clamp if s.is_int() && (s.size() == 4 || s.size() == 8 && !self.avx2) => {
-                let (least, most) = match s.is_signed_int() {
-                    true => (0x3D, 0x39),
-                    false => (0x3F, 0x3B),
-                };
+            TernaryOp::Clamp if s.is_int() && s.size() >= 4 && self.has(BinaryOp::Min, s) => {
                 let (x, y, z) = (self.x(a)?, self.x(b)?, self.x(c)?);
                 let to = self.vectors_for(out);
                 for part in 0..self.parts(out) {
                     let t = self.vector();
-                    self.two(Vop(Pp::P66, 2, wide, least), t, x[part], X::R(y[part]));
-                    self.two(Vop(Pp::P66, 2, wide, most), to[part], t, X::R(z[part]));
+                    self.two(BinaryOp::Max, s, t, x[part], X::R(y[part]));
+                    self.two(BinaryOp::Min, s, to[part], t, X::R(z[part]));
                 }
                 self.settle(out, to, false)
             }

@@ -1,10 +1,9 @@
 //! Operators of one operand.
 
-use super::super::assemble::Pp;
-use super::operation::widened;
+use super::operation::bits_of;
 use super::*;
 use crate::ir::Scalar;
-use crate::ops::UnaryOp;
+use crate::ops::{BinaryOp, UnaryOp};
 
 impl Lower<'_> {
     pub(super) fn unary(
@@ -35,53 +34,40 @@ impl Lower<'_> {
         }
         let float = matches!(s, Scalar::F32 | Scalar::F64);
         let int = s.is_int() && s.size() >= 4;
-        let pp = if wide { Pp::P66 } else { Pp::None };
         let sign = 1u64 << (s.bits() - 1);
         let all = u64::MAX >> (64 - s.bits());
-        let with = |vop: Vop, bits: u64| Some((vop, bits));
         // One operand and a constant.
         let bitwise = match operator {
-            UnaryOp::Neg if float => with(op::PXOR, sign),
-            UnaryOp::Abs if float => with(op::PAND, sign - 1),
-            UnaryOp::Not if s.is_int() => with(op::PXOR, all),
+            UnaryOp::Neg if float => Some((BinaryOp::Xor, sign)),
+            UnaryOp::Abs if float => Some((BinaryOp::And, sign - 1)),
+            UnaryOp::Not if s.is_int() => Some((BinaryOp::Xor, all)),
             _ => None,
         };
-        if let Some((vop, bits)) = bitwise {
+        if let Some((op, bits)) = bitwise {
             let (x, to) = (self.x(a)?, self.vectors_for(out));
             for part in 0..self.parts(out) {
                 let b = self.splat(bits);
-                self.put(I::XBin {
-                    op: widened(vop, wide),
-                    d: to[part],
-                    a: x[part],
-                    b,
-                    imm: None,
-                });
+                self.two(op, bits_of(wide), to[part], x[part], b);
             }
             return self.settle(out, to, false);
         }
-        let round = |way: u8| {
-            let op = Vop(Pp::P66, 3, wide, if wide { 0x09 } else { 0x08 });
-            Some((op, Some(8 | way)))
-        };
+        use UnaryOp::*;
         let one = match operator {
-            UnaryOp::Sqrt if float => Some((Vop(pp, 1, wide, 0x51), None)),
-            UnaryOp::RoundTiesEven if float => round(0),
-            UnaryOp::Floor if float => round(1),
-            UnaryOp::Ceil if float => round(2),
-            UnaryOp::Trunc if float => round(3),
-            UnaryOp::LeadingZeros if s.is_int() && s.size() == 4 => {
-                Some((Vop(Pp::P66, 2, false, 0x44), None))
-            }
-            UnaryOp::Abs if int => Some((Vop(Pp::P66, 2, wide, if wide { 0x1F } else { 0x1E }), None)),
-            _ => None,
+            Sqrt | RoundTiesEven | Floor | Ceil | Trunc => float,
+            LeadingZeros => s.is_int() && s.size() == 4,
+            Abs => int,
+            _ => false,
         };
-        if let Some((op, imm)) = one.filter(|(op, _)| self.has(*op)) {
+        if one && self.target.has_unary(operator, s) {
             let to = self.vectors_for(out);
             let x = self.x(a)?;
             for (d, a) in to.into_iter().zip(x).take(self.parts(out)) {
-                let a = X::R(a);
-                self.put(I::XUnary { op, d, a, imm });
+                self.put(I::XUnary {
+                    op: operator,
+                    s,
+                    d,
+                    a,
+                });
             }
             return self.settle(out, to, false);
         }
@@ -96,13 +82,7 @@ impl Lower<'_> {
                     let zero = self.vector();
                     let a = self.splat(0);
                     self.put(I::XLoad { d: zero, a, wide });
-                    self.put(I::XBin {
-                        op: if wide { op::PSUBQ } else { op::PSUBD },
-                        d: to[part],
-                        a: zero,
-                        b: X::R(x[part]),
-                        imm: None,
-                    });
+                    self.two(BinaryOp::Sub, s, to[part], zero, X::R(x[part]));
                 }
                 self.settle(out, to, false)
             }
@@ -119,28 +99,17 @@ impl Lower<'_> {
                     let mut by = x[part];
                     if operator == UnaryOp::Rsqrt {
                         by = self.vector();
-                        self.put(I::XUnary {
-                            op: Vop(pp, 1, wide, 0x51),
-                            d: by,
-                            a: X::R(x[part]),
-                            imm: None,
-                        });
+                        let (op, d, a) = (Sqrt, by, x[part]);
+                        self.put(I::XUnary { op, s, d, a });
                     }
-                    self.put(I::XBin {
-                        op: Vop(pp, 1, wide, 0x5E),
-                        d: to[part],
-                        a: ones,
-                        b: X::R(by),
-                        imm: None,
-                    });
+                    self.two(BinaryOp::Div, s, to[part], ones, X::R(by));
                 }
                 self.settle(out, to, false)
             }
             UnaryOp::IsNan if float => {
                 let (x, mut masks) = (self.x(a)?, [CURRENT; 2]);
                 for part in 0..self.parts(a) {
-                    let compare = if wide { op::CMPPD } else { op::CMPPS };
-                    masks[part] = self.compare(compare, x[part], X::R(x[part]), 3);
+                    masks[part] = self.compare(BinaryOp::Ne, s, x[part], X::R(x[part]));
                 }
                 let [low, high] = masks;
                 self.mask_for(out, |lower, d| match wide {

@@ -1,6 +1,8 @@
 //! Values: where each lies, and how it gets from there to where an instruction wants it.
 
+use super::operation::bits_of;
 use super::*;
+use crate::ops::BinaryOp;
 
 impl Lower<'_> {
     /// Where a value lies, or is to lie.
@@ -89,14 +91,7 @@ impl Lower<'_> {
                 for (part, d) in d.iter_mut().enumerate().take(parts) {
                     *d = self.vector();
                     let b = self.iota(step, wide, part);
-                    let op = if wide { op::PADDQ } else { op::PADDD };
-                    self.put(I::XBin {
-                        op,
-                        d: *d,
-                        a: base,
-                        b,
-                        imm: None,
-                    });
+                    self.two(BinaryOp::Add, bits_of(wide), *d, base, b);
                 }
                 if !wide {
                     d[1] = d[0];
@@ -121,21 +116,9 @@ impl Lower<'_> {
                     a: G::State(FIRST_LANE),
                 });
                 let b = self.iota(1, false, 0);
-                self.put(I::XBin {
-                    op: op::PADDD,
-                    d: sum,
-                    a: base,
-                    b,
-                    imm: None,
-                });
+                self.two(BinaryOp::Add, Scalar::U32, sum, base, b);
                 let b = X::Splat(SUBGROUP_MASK);
-                self.put(I::XBin {
-                    op: op::PAND,
-                    d: d[0],
-                    a: sum,
-                    b,
-                    imm: None,
-                });
+                self.two(BinaryOp::And, Scalar::U32, d[0], sum, b);
             }
             Place::Nowhere => return Err(Refusal::Unknown("a value that lies nowhere")),
         }
