@@ -42,7 +42,7 @@ pub enum Border {
 }
 
 /// A box of cells: from `from` up to, and without, `to`, in x, y, z.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Region {
     /// First cell.
     pub from: [usize; 3],

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use perpetua::device::{BackendKind, Device};
-use perpetua::wave::{Border, Medium, Model, Simulation, Storage, Tuning};
+use perpetua::wave::{Border, Medium, Model, Probe, Simulation, Storage, Tuning};
 use wave_scenes::{SPEED, busy, pulse, run};
 
 /// Fails unless the fields are equal, or, where the device is not exact, near.
@@ -49,28 +49,42 @@ fn busy_scenes(kind: BackendKind) -> Result<(), Failed> {
     Ok(())
 }
 
-/// One medium: several cells a lane and several steps a launch, each against the plain CPU.
+/// Several cells a lane and several steps a launch, each against the plain CPU.
 fn tunings(kind: BackendKind) -> Result<(), Failed> {
     let plane = [(1, 1), (4, 1), (1, 2), (1, 4), (1, 8)];
     let space = [(1, 1), (4, 1), (8, 1), (16, 1), (32, 1)];
-    compare(kind, [170, 131, 1], plane, false)?;
-    compare(kind, [170, 131, 1], plane, true)?;
-    compare(kind, [50, 41, 37], space, false)
+    for low in [false, true] {
+        compare(kind, &quiet([170, 131, 1]), &plane, low)?;
+        compare(kind, &busy([170, 131, 1]), &plane[2..], low)?;
+    }
+    compare(kind, &quiet([50, 41, 37]), &space, false)
 }
 
-fn compare(kind: BackendKind, size: [usize; 3], tunings: [(u32, u32); 5], low: bool) -> Result<(), Failed> {
-    let (device, cpu) = (Device::new(kind, 0)?, Device::new(BackendKind::Cpu, 0)?);
+/// One medium, one source, and probes: at corners, in the middle of tiles and where they meet.
+fn quiet(size: [usize; 3]) -> Model {
     let mut model = Model::empty(size, 0.01, Medium::of_speed(SPEED));
     model.border = Border::Absorb(8);
     model.sources = vec![pulse([size[0] / 3, size[1] / 2, size[2] / 2], 0.01)];
+    let probe = |x: usize, y: usize| Probe {
+        name: format!("{x}, {y}"),
+        at: [x, y, size[2] / 2],
+    };
+    let row = (0..size[0]).step_by(3).map(|x| probe(x, x % size[1]));
+    model.probes = row.chain([probe(size[0] - 1, size[1] - 1)]).collect();
+    model
+}
+
+fn compare(kind: BackendKind, model: &Model, tunings: &[(u32, u32)], low: bool) -> Result<(), Failed> {
+    let (device, cpu) = (Device::new(kind, 0)?, Device::new(BackendKind::Cpu, 0)?);
     for storage in [Storage::F32, Storage::F16] {
         let with = |device: &Device, tuning: Tuning| {
             let mut simulation = Simulation::tuned(device, model.clone(), storage, tuning)?;
             simulation.step(115)?;
-            simulation.fields()
+            let (now, before) = simulation.fields()?;
+            Ok::<_, Failed>([now, before, simulation.probe_series()?.concat()])
         };
         let expect = with(&cpu, Tuning::default())?;
-        for (cells, steps) in tunings {
+        for &(cells, steps) in tunings {
             let tuning = Tuning {
                 cells_per_lane: Some(cells),
                 steps_per_launch: Some(steps),
@@ -78,9 +92,10 @@ fn compare(kind: BackendKind, size: [usize; 3], tunings: [(u32, u32); 5], low: b
                 ..Tuning::default()
             };
             let found = with(&device, tuning)?;
-            let what = format!("{cells} cells a lane, {steps} steps a launch");
-            same(&what, is_exact(&device), storage, &found.0, &expect.0)?;
-            same(&what, is_exact(&device), storage, &found.1, &expect.1)?;
+            for (part, (found, expect)) in ["now", "before", "probes"].iter().zip(found.iter().zip(&expect)) {
+                let what = format!("{part}, {cells} cells a lane, {steps} steps a launch");
+                same(&what, is_exact(&device), storage, found, expect)?;
+            }
         }
     }
     Ok(())

@@ -1,14 +1,15 @@
 //! Several steps in the plane in one launch (blocking in time; M. Wolf, M. Lam, PLDI 1991; with overlapping tiles as
 //! J. Holewinski, L.-N. Pouchet, P. Sadayappan, ICS 2012): a block keeps a tile in registers and steps it, while what
 //! it knows shrinks by a cell a step from the tile's edge inwards. What is left it writes, to buffers of their own, for
-//! its neighbours read the old field. For one medium, without probes; the same numbers to the bit as a step a launch.
+//! its neighbours read the old field. What a cell's medium is it looks up once, and probes are recorded by the block whose
+//! tile has them. The same numbers to the bit as a step a launch.
 //!
 //! A lane's rows are variables, not an array, so that they are registers: a macro writes them out, for tall tiles, which
 //! lose less, and for low ones, of which even a small grid has enough to keep a GPU busy.
 
 use perpetua::prelude::*;
 
-use super::super::{leap, leave};
+use super::super::{leave, swing};
 use super::{Stored, load, store};
 
 /// The next field of a cell that may lie on the grid's border or under the source; `next` is what it is elsewhere.
@@ -42,13 +43,14 @@ fn inwards(at: i32, cells: i32, stride: i32) -> i32 {
     }
 }
 
-/// A kernel that does `STEPS` steps in the plane, one medium, in blocks of 64 x 8 lanes: a tile as wide as 64 cells and
-/// as high as 8 times the rows of a lane, of which all but `STEPS` cells on each side are written.
+/// A kernel that does `STEPS` steps in the plane, in blocks of 64 x 8 lanes: a tile as wide as 64 cells and as high as 8
+/// times the rows of a lane, of which all but `STEPS` cells on each side are written. `MEDIA`: there is a byte a cell, and
+/// `table` is that of media; else `cells` is nothing, and `table` the profile.
 macro_rules! tiles {
     (
         $(#[$about:meta])*
         $name:ident: $rows:tt rows, half $half:tt, both $both:tt, last $last:tt, from $north:ident to $south:ident;
-        $($row:tt: $up:ident $now:ident $down:ident, $before:ident $keep:ident $next:ident $y:ident;)*
+        $($row:tt: $up:ident $now:ident $down:ident, $before:ident $keep:ident $pull:ident $next:ident $y:ident;)*
     ) => {
         $(#[$about])*
         #[kernel(interpret)]
@@ -58,18 +60,22 @@ macro_rules! tiles {
             clippy::int_plus_one,
             reason = "a kernel's arguments are its buffers and its scene; the first row's number is 0"
         )]
-        pub(crate) fn $name<const STEPS: u32>(
+        pub(crate) fn $name<const STEPS: u32, const MEDIA: bool>(
             current: &[Stored],
             other: &[Stored],
             next_current: &mut [Stored],
             next_other: &mut [Stored],
-            profile: &[f32],
+            table: &[f32],
+            cells: &[u8],
             drive: &[f32],
+            positions: &[u32],
+            record: &mut [f32],
             width: u32,
             height: u32,
             stiffness: f32,
             edge: f32,
             turn: u32,
+            probes: u32,
             from_x: u32,
             to_x: u32,
             from_y: u32,
@@ -103,8 +109,26 @@ macro_rules! tiles {
             $(let $y = (y + $row).clamp(0, bottom) as usize;)*
             $(let mut $now = load(current[$y * w + column]);)*
             $(let mut $before = load(other[$y * w + column]);)*
-            let keep = profile[column];
-            $(let $keep = keep * profile[w + $y];)*
+            let damped = if MEDIA { 512 } else { 0 };
+            let keep = table[damped + column];
+            $(let mut $keep = keep * table[damped + w + $y];)*
+            // A bit for each row that is a reflector, and for each that a source drives; the sources' numbers, four bits each.
+            let (mut rigid, mut driven, mut drives) = (0u32, 0u32, 0u32);
+            $(let mut $pull = stiffness;)*
+            if MEDIA {
+                $(
+                    let slot = cells[$y * w + column] as u32;
+                    $keep *= table[(256 + slot) as usize];
+                    $pull = table[slot as usize];
+                    if slot == 0 {
+                        rigid |= 1 << $row;
+                    } else if slot >= 240 {
+                        driven |= 1 << $row;
+                        drives |= (slot & 15) << (4 * $row);
+                    }
+                )*
+            }
+            $($pull *= 0.5 + 0.5 * $keep;)*
             let at_side = x == 0 || x == right;
             let inwards_x = inwards(x, right + 1, 1);
             let under = x >= from_x as i32 && x < to_x as i32;
@@ -112,6 +136,18 @@ macro_rules! tiles {
                 let half = $half * (step & 1);
                 $(tile[(half + own + 64 * $row) as usize] = $now;)*
                 sync_threads();
+                let mut probe = 64 * lane_y + lane_x;
+                while probe < probes {
+                    let position = positions[probe as usize];
+                    let probe_x = (position % width) as i32 - left;
+                    let probe_y = (position / width) as i32 - top;
+                    let margin = STEPS as i32;
+                    if probe_x >= margin && probe_x < 64 - margin && probe_y >= margin && probe_y < high - margin {
+                        let at = (half as i32 + 64 * probe_y + probe_x) as usize;
+                        record[((turn + step) * probes + probe) as usize] = tile[at];
+                    }
+                    probe += 512;
+                }
                 let at_west = half + west;
                 let at_east = half + east;
                 let $north = tile[(half + above) as usize];
@@ -122,8 +158,17 @@ macro_rules! tiles {
                         + tile[(at_west + 64 * $row) as usize]
                         + tile[(at_east + 64 * $row) as usize]
                         - 4.0 * $now;
-                    let mut $next = leap($now, $before, around, stiffness, $keep);
+                    let mut $next = swing($now, $before, around, $keep, $pull);
                 )*
+                if MEDIA && (rigid | driven) != 0 {
+                    $(
+                        if (rigid >> $row) & 1 != 0 {
+                            $next = 0.0;
+                        } else if (driven >> $row) & 1 != 0 {
+                            $next += drive[((turn + step) * 16 + ((drives >> (4 * $row)) & 15)) as usize];
+                        }
+                    )*
+                }
                 if !calm {
                     let amount = if under { drive[(turn + step) as usize * 16] } else { 0.0 };
                     $(
@@ -159,22 +204,22 @@ macro_rules! tiles {
 
 tiles! {
     /// In tiles of 64 x 64 cells: the lane (x, y) does the tile's cells (x, 8 y) to (x, 8 y + 7).
-    open_2d: 8 rows, half 4096, both 8192, last 4095, from north to south;
-    0: north n0 n1, b0 k0 next0 y0;
-    1: n0 n1 n2, b1 k1 next1 y1;
-    2: n1 n2 n3, b2 k2 next2 y2;
-    3: n2 n3 n4, b3 k3 next3 y3;
-    4: n3 n4 n5, b4 k4 next4 y4;
-    5: n4 n5 n6, b5 k5 next5 y5;
-    6: n5 n6 n7, b6 k6 next6 y6;
-    7: n6 n7 south, b7 k7 next7 y7;
+    tall: 8 rows, half 4096, both 8192, last 4095, from north to south;
+    0: north n0 n1, b0 k0 p0 next0 y0;
+    1: n0 n1 n2, b1 k1 p1 next1 y1;
+    2: n1 n2 n3, b2 k2 p2 next2 y2;
+    3: n2 n3 n4, b3 k3 p3 next3 y3;
+    4: n3 n4 n5, b4 k4 p4 next4 y4;
+    5: n4 n5 n6, b5 k5 p5 next5 y5;
+    6: n5 n6 n7, b6 k6 p6 next6 y6;
+    7: n6 n7 south, b7 k7 p7 next7 y7;
 }
 
 tiles! {
     /// In tiles of 64 x 32 cells: the lane (x, y) does the tile's cells (x, 4 y) to (x, 4 y + 3).
-    low_2d: 4 rows, half 2048, both 4096, last 2047, from north to south;
-    0: north n0 n1, b0 k0 next0 y0;
-    1: n0 n1 n2, b1 k1 next1 y1;
-    2: n1 n2 n3, b2 k2 next2 y2;
-    3: n2 n3 south, b3 k3 next3 y3;
+    low: 4 rows, half 2048, both 4096, last 2047, from north to south;
+    0: north n0 n1, b0 k0 p0 next0 y0;
+    1: n0 n1 n2, b1 k1 p1 next1 y1;
+    2: n1 n2 n3, b2 k2 p2 next2 y2;
+    3: n2 n3 south, b3 k3 p3 next3 y3;
 }

@@ -12,6 +12,8 @@ pub(super) enum Family {
     /// One medium; sources in one box.
     Open {
         profile: Buffer<f32>,
+        /// What stands for the bytes of cells that there are none of.
+        none: Buffer<u8>,
         stiffness: f32,
         source: Region,
     },
@@ -53,38 +55,27 @@ impl Blocked {
         tuning: Tuning,
     ) -> Result<Option<Blocked>> {
         let on_gpu = device.info().computes && !device.info().on_host;
-        let open = matches!(family, Family::Open { .. }) && !model.is_deep() && model.probes.is_empty();
         let limits = &device.info().limits;
         let fits = limits.max_threads_per_block >= 512
             && limits.shared_bytes_per_block >= 32_768
-            && limits.max_buffers >= 6;
-        // Native code on the CPU has no use for tiles: asked for, they are interpreted.
+            && limits.max_buffers >= 9;
+        // The CPU has no use for tiles.
         let steps = tuning.steps_per_launch.unwrap_or(if on_gpu { 8 } else { 1 });
-        if !(open && fits) || steps == 1 {
+        if model.is_deep() || !fits || steps == 1 {
             return Ok(None);
         }
-        use kernels::{full, half};
         // Tall tiles lose less; of low ones a small grid has enough to keep a GPU busy.
         let low = tuning.low_tiles.unwrap_or(model.cells.len() < LOW_TILES_BELOW);
-        let kernel = match (storage, low, steps) {
-            (Storage::F32, false, 2) => full::blocked::open_2d::kernel::<2>(),
-            (Storage::F32, false, 4) => full::blocked::open_2d::kernel::<4>(),
-            (Storage::F32, false, 8) => full::blocked::open_2d::kernel::<8>(),
-            (Storage::F32, true, 2) => full::blocked::low_2d::kernel::<2>(),
-            (Storage::F32, true, 4) => full::blocked::low_2d::kernel::<4>(),
-            (Storage::F32, true, 8) => full::blocked::low_2d::kernel::<8>(),
-            (Storage::F16, false, 2) => half::blocked::open_2d::kernel::<2>(),
-            (Storage::F16, false, 4) => half::blocked::open_2d::kernel::<4>(),
-            (Storage::F16, false, 8) => half::blocked::open_2d::kernel::<8>(),
-            (Storage::F16, true, 2) => half::blocked::low_2d::kernel::<2>(),
-            (Storage::F16, true, 4) => half::blocked::low_2d::kernel::<4>(),
-            (Storage::F16, true, 8) => half::blocked::low_2d::kernel::<8>(),
-            _ => return Err(range("steps a launch", steps, "1, 2, 4 or 8 are possible")),
+        let kernel = match family {
+            Family::Open { .. } => kernels::tiles::<false>(storage == Storage::F16, low, steps),
+            Family::Media { .. } => kernels::tiles::<true>(storage == Storage::F16, low, steps),
         };
+        let kernel = kernel.ok_or_else(|| range("steps a launch", steps, "1, 2, 4 or 8 are possible"))?;
         let kernel = if on_gpu {
             // SAFETY: as in `Simulation::launcher`; the second pair of buffers is as long as the first, cells are clamped into
             // the grid before they are loaded and stored only where they lie in it, and the tile's indices are sums of numbers
-            // whose greatest is below its length: the launch is of blocks of 64 x 8 lanes.
+            // whose greatest is below its length, or lie within the tile's margins: the launch is of blocks of 64 x 8 lanes.
+            // The width that positions are divided by is not zero, or there would be no lanes.
             unsafe { kernel.unchecked() }
         } else {
             kernel
@@ -105,14 +96,11 @@ impl Simulation {
         if is_open(model) {
             let medium = model.media[usize::from(model.cells[0])];
             let courant = medium.speed * model.time_step / model.spacing;
-            let nowhere = Region {
-                from: [0; 3],
-                to: [0; 3],
-            };
             return Ok(Family::Open {
                 profile: device.upload(&model.profile())?,
+                none: device.zeros(1)?,
                 stiffness: (courant * courant) as f32,
-                source: model.sources.first().map_or(nowhere, |s| s.region),
+                source: model.sources.first().map_or_else(Region::default, |s| s.region),
             });
         }
         let mut slots = Slots::default();
@@ -260,23 +248,38 @@ impl Simulation {
         blocked: &Blocked,
         launch: u64,
     ) -> perpetua_device::Result<()> {
-        let Family::Open {
-            profile,
-            stiffness,
-            source,
-        } = &self.family
-        else {
-            return Ok(());
-        };
         let pairs = [&self.fields, &blocked.scratch];
         let [from, to] = if launch.is_multiple_of(2) { [0, 1] } else { [1, 0] };
         let [w, h, _] = self.model.size.map(|n| n as u32);
-        let mut args: Vec<KernelArg<'_>> = Vec::with_capacity(15);
+        let mut args: Vec<KernelArg<'_>> = Vec::with_capacity(19);
         args.extend(pairs[from].args(0));
         args.extend(pairs[to].args(0));
-        args.extend([profile.arg(), self.drive.arg(), w.into(), h.into()]);
-        args.extend([(*stiffness).into(), self.edge.into()]);
-        args.push(((launch * blocked.steps) as u32).into());
+        let nowhere = Region::default();
+        let (stiffness, source) = match &self.family {
+            Family::Open {
+                profile,
+                none,
+                stiffness,
+                source,
+            } => {
+                args.extend([profile.arg(), none.arg()]);
+                (*stiffness, source)
+            }
+            Family::Media { cells, table, .. } => {
+                args.extend([table.arg(), cells.arg()]);
+                (0.0, &nowhere)
+            }
+        };
+        args.extend([self.drive.arg(), self.positions.arg(), self.record.arg()]);
+        let (turn, probes) = ((launch * blocked.steps) as u32, self.model.probes.len() as u32);
+        args.extend([
+            w.into(),
+            h.into(),
+            stiffness.into(),
+            self.edge.into(),
+            turn.into(),
+            probes.into(),
+        ]);
         for axis in 0..2 {
             args.extend([(source.from[axis] as u32).into(), (source.to[axis] as u32).into()]);
         }
