@@ -1,4 +1,5 @@
-//! `perpetua wave bench`: steps a second by size and backend, as a table, as CSV and as a plot.
+//! `perpetua wave bench`: steps a second of an empty medium and of scenes, by size and backend, as a table, as CSV and as a
+//! plot.
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -6,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use perpetua::device::{BackendKind, Device};
 use perpetua::wave::chart::{Chart, Curve};
-use perpetua::wave::{Border, Medium, Model, Region, Simulation, Source, Storage, Tuning, Waveform};
+use perpetua::wave::{
+    BUILTIN, Border, Medium, Model, Region, Scene, Simulation, Source, Storage, Tuning, Waveform,
+};
 
 use super::output::{check_folder, write};
 use super::{Backend, Dtype, Failure};
@@ -23,6 +26,12 @@ pub(super) struct Args {
     /// Cells a side of cubes
     #[arg(long, value_delimiter = ',', default_values_t = [64, 128, 256])]
     cube: Vec<usize>,
+    /// Scenes as `perpetua wave` runs them, with walls, sources and probes: names of built-in ones, or none
+    #[arg(long, value_delimiter = ',', default_values_t = BUILTIN.map(|(name, ..)| name.to_owned()))]
+    scene: Vec<String>,
+    /// Cells of a scene along x; of one in space, --cube counts
+    #[arg(long, value_delimiter = ',', default_values_t = [256, 1024])]
+    scene_size: Vec<usize>,
     /// How the field is stored
     #[arg(long, value_enum, default_value_t = Dtype::F32)]
     dtype: Dtype,
@@ -38,7 +47,7 @@ pub(super) struct Args {
     /// Steps in the longest graph, up to 1024
     #[arg(long)]
     graph: Option<u64>,
-    /// Steps that a launch does: 1, 2, 4 or 8; more than one on GPUs in the plane, without --media
+    /// Steps that a launch does: 1, 2, 4 or 8; more than one on GPUs in the plane
     #[arg(long)]
     steps_per_launch: Option<u32>,
     /// With several steps a launch, whether in tiles of 64 x 32 cells instead of 64 x 64 (the default depends on the size)
@@ -55,16 +64,71 @@ pub(super) struct Args {
     plot: Option<PathBuf>,
 }
 
+/// What is measured: a built-in scene, or the empty medium.
+#[derive(Clone, Debug, PartialEq)]
+struct Case {
+    scene: Option<String>,
+    size: [usize; 3],
+}
+
+impl Case {
+    fn empty(size: [usize; 3]) -> Case {
+        Case { scene: None, size }
+    }
+
+    fn model(&self, media: bool) -> Result<Model, Failure> {
+        match &self.scene {
+            Some(scene) => Ok(Scene::builtin(scene)?.model(Some(self.size[0]), None)?),
+            None => Ok(model(self.size, media)),
+        }
+    }
+
+    fn name(&self) -> String {
+        let [w, h, d] = self.size;
+        let scene = self
+            .scene
+            .as_ref()
+            .map_or(String::new(), |scene| format!("{scene} "));
+        if d > 1 {
+            format!("{scene}{w} x {h} x {d}")
+        } else {
+            format!("{scene}{w} x {h}")
+        }
+    }
+}
+
+/// The scenes that are asked for, at all sizes.
+fn scenes(args: &Args) -> Result<Vec<Case>, Failure> {
+    let mut cases = Vec::new();
+    for name in args.scene.iter().filter(|name| *name != "none") {
+        let scene = Scene::builtin(name)?;
+        let sizes = if scene.is_deep() {
+            &args.cube
+        } else {
+            &args.scene_size
+        };
+        for size in sizes {
+            cases.push(Case {
+                scene: Some(name.clone()),
+                size: scene.model(Some(*size), None)?.size,
+            });
+        }
+    }
+    Ok(cases)
+}
+
 /// One figure.
 struct Figure {
     backend: BackendKind,
-    size: [usize; 3],
+    case: Case,
     rate: f64,
+    /// Steps a second of an empty medium as large, measured right after.
+    empty: Option<f64>,
 }
 
 impl Figure {
     fn cells(&self) -> f64 {
-        self.size.iter().product::<usize>() as f64
+        self.case.size.iter().product::<usize>() as f64
     }
 }
 
@@ -86,20 +150,20 @@ fn model(size: [usize; 3], media: bool) -> Model {
 }
 
 /// Steps a second: the best of the rounds that fit into the time, each long enough to be timed.
-fn measure(device: &Device, size: [usize; 3], args: &Args) -> Result<(f64, &'static str), Failure> {
+fn measure(device: &Device, case: &Case, args: &Args) -> Result<(f64, &'static str), Failure> {
     let storage: Storage = args.dtype.into();
     let tuning = Tuning {
         // A square's lanes do four at most.
         cells_per_lane: args
             .cells_per_lane
-            .map(|cells| if size[2] > 1 { cells } else { cells.min(4) }),
+            .map(|cells| if case.size[2] > 1 { cells } else { cells.min(4) }),
         block: (!args.block.is_empty())
             .then(|| [0, 1, 2].map(|axis| args.block.get(axis).copied().unwrap_or(1))),
         graph: args.graph,
         steps_per_launch: args.steps_per_launch,
         low_tiles: args.low_tiles,
     };
-    let mut simulation = Simulation::tuned(device, model(size, args.media), storage, tuning)?;
+    let mut simulation = Simulation::tuned(device, case.model(args.media)?, storage, tuning)?;
     // What is made at first use is not measured: kernels, and graphs of all lengths where steps are short.
     simulation.step(2)?;
     simulation.synchronize()?;
@@ -144,7 +208,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         asked.clone()
     };
     let squares = args.size.iter().map(|n| [*n, *n, 1]);
-    let sizes: Vec<[usize; 3]> = squares.chain(args.cube.iter().map(|n| [*n; 3])).collect();
+    let mut cases: Vec<Case> = squares
+        .chain(args.cube.iter().map(|n| [*n; 3]))
+        .map(Case::empty)
+        .collect();
+    cases.extend(scenes(args)?);
     let mut figures = Vec::new();
     for kind in kinds {
         let device = match Device::new(kind, 0) {
@@ -157,18 +225,23 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         };
         let kind = device.backend();
         writeln!(stdout(), "{kind} on {}", device.info().name)?;
-        for size in &sizes {
-            let (rate, form) = measure(&device, *size, args)?;
+        for case in &cases {
+            let (rate, form) = measure(&device, case, args)?;
+            let empty = match case.scene {
+                Some(_) => Some(measure(&device, &Case::empty(case.size), args)?.0),
+                None => None,
+            };
             let figure = Figure {
                 backend: kind,
-                size: *size,
+                case: case.clone(),
                 rate,
+                empty,
             };
             let bytes = if args.dtype == Dtype::F16 { 6.0 } else { 12.0 } + f64::from(u8::from(args.media));
             writeln!(
                 stdout(),
-                "  {:<16} {rate:>10.0} steps/s  {:>8.3} us a step  {:>8.3} Gcell/s  {:>7.1} GB/s  {form}",
-                name(*size),
+                "  {:<24} {rate:>10.0} steps/s  {:>8.3} us a step  {:>8.3} Gcell/s  {:>7.1} GB/s  {form}",
+                case.name(),
                 1e6 / rate,
                 rate * figure.cells() * 1e-9,
                 rate * figure.cells() * bytes * 1e-9
@@ -176,7 +249,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             figures.push(figure);
         }
     }
-    table(&figures, &sizes)?;
+    table(&figures, &cases)?;
     if let Some(path) = &args.csv {
         write(path, csv(&figures).as_bytes())?;
     }
@@ -186,58 +259,50 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn name(size: [usize; 3]) -> String {
-    let [w, h, d] = size;
-    if d > 1 {
-        format!("{w} x {h} x {d}")
-    } else {
-        format!("{w} x {h}")
-    }
-}
-
 fn backends(figures: &[Figure]) -> Vec<BackendKind> {
     let mut kinds: Vec<BackendKind> = figures.iter().map(|f| f.backend).collect();
     kinds.dedup();
     kinds
 }
 
-/// Steps a second of all backends, and how many times the CPU's they are.
-fn table(figures: &[Figure], sizes: &[[usize; 3]]) -> Result<(), Failure> {
+/// Steps a second of all backends, how many times the CPU's they are, and of scenes which part of an empty medium's.
+fn table(figures: &[Figure], cases: &[Case]) -> Result<(), Failure> {
     let kinds = backends(figures);
-    let of = |kind: BackendKind, size: [usize; 3]| {
-        figures
-            .iter()
-            .find(|f| f.backend == kind && f.size == size)
-            .map(|f| f.rate)
-    };
+    let of = |kind: BackendKind, case: &Case| figures.iter().find(|f| f.backend == kind && f.case == *case);
     writeln!(
         stdout(),
         "\nsteps/s{}",
         kinds.iter().map(|k| format!(" | {k}")).collect::<String>()
     )?;
-    for size in sizes {
-        let cpu = of(BackendKind::Cpu, *size);
+    for case in cases {
+        let cpu = of(BackendKind::Cpu, case);
         let row: String = kinds
             .iter()
             .filter_map(|kind| {
-                let rate = of(*kind, *size)?;
+                let figure = of(*kind, case)?;
                 let over = cpu.filter(|_| *kind != BackendKind::Cpu);
-                let times = over.map_or(String::new(), |cpu| format!(" ({:.1}x CPU)", rate / cpu));
-                Some(format!(" | {rate:.0}{times}"))
+                let times = over.map_or(String::new(), |cpu| {
+                    format!(" ({:.1}x CPU)", figure.rate / cpu.rate)
+                });
+                let part = figure.empty.map_or(String::new(), |empty| {
+                    format!(" ({:.2} of empty)", figure.rate / empty)
+                });
+                Some(format!(" | {:.0}{times}{part}", figure.rate))
             })
             .collect();
-        writeln!(stdout(), "{}{row}", name(*size))?;
+        writeln!(stdout(), "{}{row}", case.name())?;
     }
     Ok(())
 }
 
 fn csv(figures: &[Figure]) -> String {
-    let mut out = "backend,width,height,depth,steps/s,cells/s\n".to_owned();
+    let mut out = "backend,scene,width,height,depth,steps/s,cells/s\n".to_owned();
     for f in figures {
-        let [w, h, d] = f.size;
+        let [w, h, d] = f.case.size;
         out += &format!(
-            "{},{w},{h},{d},{:.1},{:.4e}\n",
+            "{},{},{w},{h},{d},{:.1},{:.4e}\n",
             f.backend,
+            f.case.scene.as_deref().unwrap_or_default(),
             f.rate,
             f.rate * f.cells()
         );
@@ -250,8 +315,8 @@ fn plot(figures: &[Figure]) -> String {
         name: kind.to_string(),
         points: figures
             .iter()
-            .filter(|f| f.backend == kind && f.size[2] == 1)
-            .map(|f| [f.size[0] as f64, f.rate])
+            .filter(|f| f.backend == kind && f.case.scene.is_none() && f.case.size[2] == 1)
+            .map(|f| [f.case.size[0] as f64, f.rate])
             .collect(),
     });
     let chart = Chart {
@@ -271,12 +336,13 @@ mod tests {
     fn figures_become_a_table_and_a_plot() {
         let figures = [64usize, 128].map(|n| Figure {
             backend: BackendKind::Cpu,
-            size: [n, n, 1],
+            case: Case::empty([n, n, 1]),
             rate: 1e6 / n as f64,
+            empty: None,
         });
         assert_eq!(
             csv(&figures),
-            "backend,width,height,depth,steps/s,cells/s\nCPU,64,64,1,15625.0,6.4000e7\nCPU,128,128,1,7812.5,1.2800e8\n"
+            "backend,scene,width,height,depth,steps/s,cells/s\nCPU,,64,64,1,15625.0,6.4000e7\nCPU,,128,128,1,7812.5,1.2800e8\n"
         );
         assert!(plot(&figures).contains(">CPU</text>"));
     }
