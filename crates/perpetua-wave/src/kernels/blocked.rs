@@ -45,7 +45,7 @@ fn inwards(at: i32, cells: i32, stride: i32) -> i32 {
 
 /// A kernel that does `STEPS` steps in the plane, in blocks of 64 x 8 lanes: a tile as wide as 64 cells and as high as 8
 /// times the rows of a lane, of which all but `STEPS` cells on each side are written. `MEDIA`: there is a byte a cell, and
-/// `table` is that of media; else `cells` is nothing, and `table` the profile.
+/// `table` is that of media; else `cells` is nothing, and `table` the profile. `PROBES`: there are some.
 macro_rules! tiles {
     (
         $(#[$about:meta])*
@@ -60,7 +60,7 @@ macro_rules! tiles {
             clippy::int_plus_one,
             reason = "a kernel's arguments are its buffers and its scene; the first row's number is 0"
         )]
-        pub(crate) fn $name<const STEPS: u32, const MEDIA: bool>(
+        pub(crate) fn $name<const STEPS: u32, const MEDIA: bool, const PROBES: bool>(
             current: &[Stored],
             other: &[Stored],
             next_current: &mut [Stored],
@@ -132,21 +132,25 @@ macro_rules! tiles {
             let at_side = x == 0 || x == right;
             let inwards_x = inwards(x, right + 1, 1);
             let under = x >= from_x as i32 && x < to_x as i32;
+            // The lane that has a probe's number listens to it, if it lies in the tile, and writes down at the end what it heard:
+            // no barrier has to order it.
+            let probe = 64 * lane_y + lane_x;
+            let margin = STEPS as i32;
+            let (mut listens, mut seat) = (false, 0);
+            let mut heard = [0.0f32; 8];
+            if PROBES && probe < probes {
+                let position = positions[probe as usize];
+                let tile_x = (position % width) as i32 - left;
+                let tile_y = (position / width) as i32 - top;
+                listens = tile_x >= margin && tile_x < 64 - margin && tile_y >= margin && tile_y < high - margin;
+                seat = (64 * tile_y + tile_x) as u32 & $last;
+            }
             for step in 0..STEPS {
                 let half = $half * (step & 1);
                 $(tile[(half + own + 64 * $row) as usize] = $now;)*
                 sync_threads();
-                let mut probe = 64 * lane_y + lane_x;
-                while probe < probes {
-                    let position = positions[probe as usize];
-                    let probe_x = (position % width) as i32 - left;
-                    let probe_y = (position / width) as i32 - top;
-                    let margin = STEPS as i32;
-                    if probe_x >= margin && probe_x < 64 - margin && probe_y >= margin && probe_y < high - margin {
-                        let at = (half as i32 + 64 * probe_y + probe_x) as usize;
-                        record[((turn + step) * probes + probe) as usize] = tile[at];
-                    }
-                    probe += 512;
+                if PROBES && listens {
+                    heard[step as usize] = tile[(half + seat) as usize];
                 }
                 let at_west = half + west;
                 let at_east = half + east;
@@ -185,8 +189,12 @@ macro_rules! tiles {
                     $now = kept($next);
                 )*
             }
+            if PROBES && listens {
+                for step in 0..STEPS {
+                    record[((turn + step) * probes + probe) as usize] = heard[step as usize];
+                }
+            }
             // The rows that it knows, of those that exist.
-            let margin = STEPS as i32;
             let first = top + margin;
             let end = (top + high - margin).min(bottom + 1);
             if x < 0 || x > right || (lane_x as i32) < margin || lane_x as i32 >= 64 - margin {

@@ -50,22 +50,26 @@ pub(super) fn leave(now: f32, inside: f32, edge: f32) -> f32 {
 }
 
 /// The kernel that does `steps` steps in the plane, in tall tiles or `low` ones; `None` where there is none for so many.
-pub(super) fn tiles<const MEDIA: bool>(f16: bool, low: bool, steps: u32) -> Option<KernelFn> {
+pub(super) fn tiles<const MEDIA: bool, const PROBES: bool>(
+    f16: bool,
+    low: bool,
+    steps: u32,
+) -> Option<KernelFn> {
     use full::blocked as full;
     use half::blocked as half;
     Some(match (f16, low, steps) {
-        (false, false, 2) => full::tall::kernel::<2, MEDIA>(),
-        (false, false, 4) => full::tall::kernel::<4, MEDIA>(),
-        (false, false, 8) => full::tall::kernel::<8, MEDIA>(),
-        (false, true, 2) => full::low::kernel::<2, MEDIA>(),
-        (false, true, 4) => full::low::kernel::<4, MEDIA>(),
-        (false, true, 8) => full::low::kernel::<8, MEDIA>(),
-        (true, false, 2) => half::tall::kernel::<2, MEDIA>(),
-        (true, false, 4) => half::tall::kernel::<4, MEDIA>(),
-        (true, false, 8) => half::tall::kernel::<8, MEDIA>(),
-        (true, true, 2) => half::low::kernel::<2, MEDIA>(),
-        (true, true, 4) => half::low::kernel::<4, MEDIA>(),
-        (true, true, 8) => half::low::kernel::<8, MEDIA>(),
+        (false, false, 2) => full::tall::kernel::<2, MEDIA, PROBES>(),
+        (false, false, 4) => full::tall::kernel::<4, MEDIA, PROBES>(),
+        (false, false, 8) => full::tall::kernel::<8, MEDIA, PROBES>(),
+        (false, true, 2) => full::low::kernel::<2, MEDIA, PROBES>(),
+        (false, true, 4) => full::low::kernel::<4, MEDIA, PROBES>(),
+        (false, true, 8) => full::low::kernel::<8, MEDIA, PROBES>(),
+        (true, false, 2) => half::tall::kernel::<2, MEDIA, PROBES>(),
+        (true, false, 4) => half::tall::kernel::<4, MEDIA, PROBES>(),
+        (true, false, 8) => half::tall::kernel::<8, MEDIA, PROBES>(),
+        (true, true, 2) => half::low::kernel::<2, MEDIA, PROBES>(),
+        (true, true, 4) => half::low::kernel::<4, MEDIA, PROBES>(),
+        (true, true, 8) => half::low::kernel::<8, MEDIA, PROBES>(),
         _ => return None,
     })
 }

@@ -45,6 +45,9 @@ fn is_open(model: &Model) -> bool {
 /// Cells of a grid below which it is cut into low tiles.
 const LOW_TILES_BELOW: usize = 1 << 17;
 
+/// A lane of a block listens to one probe.
+const MOST_PROBES: usize = 512;
+
 impl Blocked {
     /// `None` where steps are done one by one.
     pub(super) fn new(
@@ -61,15 +64,18 @@ impl Blocked {
             && limits.max_buffers >= 9;
         // The CPU has no use for tiles.
         let steps = tuning.steps_per_launch.unwrap_or(if on_gpu { 8 } else { 1 });
-        if model.is_deep() || !fits || steps == 1 {
+        if model.is_deep() || model.probes.len() > MOST_PROBES || !fits || steps == 1 {
             return Ok(None);
         }
         // Tall tiles lose less; of low ones a small grid has enough to keep a GPU busy.
         let low = tuning.low_tiles.unwrap_or(model.cells.len() < LOW_TILES_BELOW);
-        let kernel = match family {
-            Family::Open { .. } => kernels::tiles::<false>(storage == Storage::F16, low, steps),
-            Family::Media { .. } => kernels::tiles::<true>(storage == Storage::F16, low, steps),
+        let tiles = match (family, model.probes.is_empty()) {
+            (Family::Open { .. }, true) => kernels::tiles::<false, false>,
+            (Family::Open { .. }, false) => kernels::tiles::<false, true>,
+            (Family::Media { .. }, true) => kernels::tiles::<true, false>,
+            (Family::Media { .. }, false) => kernels::tiles::<true, true>,
         };
+        let kernel = tiles(storage == Storage::F16, low, steps);
         let kernel = kernel.ok_or_else(|| range("steps a launch", steps, "1, 2, 4 or 8 are possible"))?;
         let kernel = if on_gpu {
             // SAFETY: as in `Simulation::launcher`; the second pair of buffers is as long as the first, cells are clamped into
