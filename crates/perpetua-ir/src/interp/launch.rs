@@ -178,6 +178,13 @@ impl Shape {
     }
 }
 
+/// Lanes of blocks that run side by side, about: so many that an operation's own cost is shared by many, and so few that what they
+/// compute stays in the nearest cache.
+const STRIP: u32 = 1024;
+
+/// Strips that there should be, at least, where several threads may run them.
+const STRIPS: u64 = 32;
+
 /// A launch whose arguments are checked.
 pub(super) struct Launch<'a> {
     pub(super) program: &'a Program,
@@ -187,6 +194,8 @@ pub(super) struct Launch<'a> {
     pub(super) print: Option<PrintSink<'a>>,
     args: &'a [Arg<'a>],
     pub(super) groups: u64,
+    /// Most blocks that run side by side as one, along x.
+    strip: u32,
     /// Operations that are left.
     budget: Option<(u64, AtomicU64)>,
     cancel: Option<&'a AtomicBool>,
@@ -230,7 +239,19 @@ impl<'a> Launch<'a> {
         let groups =
             groups.ok_or_else(|| wrong(format!("a grid of {:?} has too many blocks", config.grid)))?;
         check_args(program, config.args)?;
+        let mut strip = match program.mergeable && config.races == RaceMode::Off && config.grid[0] < 1 << 31 {
+            true => (STRIP / lanes as u32).clamp(1, config.grid[0].max(1)),
+            false => 1,
+        };
+        if !matches!(config.parallel, Parallel::Off) {
+            strip = u64::from(strip).min(groups / STRIPS).max(1) as u32;
+        }
+        // As many strips, of about one length.
+        strip = config.grid[0]
+            .div_ceil(config.grid[0].div_ceil(strip).max(1))
+            .max(1);
         Ok(Launch {
+            strip,
             program,
             shape,
             subgroup: config.subgroup_size,
@@ -243,6 +264,23 @@ impl<'a> Launch<'a> {
             site_base: config.site_base,
             caught: config.caught,
         })
+    }
+
+    /// Strips of the launch: runs of blocks along x that run side by side.
+    pub(super) fn strips(&self) -> u64 {
+        let [x, y, z] = self.shape.grid.map(u64::from);
+        x.div_ceil(self.strip.into()) * y * z
+    }
+
+    /// The blocks of a strip: number of the first, and how many.
+    pub(super) fn strip(&self, number: u64) -> (u64, u32) {
+        let x = self.shape.grid[0];
+        let in_row = u64::from(x.div_ceil(self.strip)).max(1);
+        let first = (number % in_row) as u32 * self.strip;
+        (
+            number / in_row * u64::from(x) + u64::from(first),
+            self.strip.min(x - first),
+        )
     }
 
     /// Nanoseconds, since a moment that is the same for all launches of the process.

@@ -1,6 +1,6 @@
 //! Sets of lanes as bits, 64 a word, and what is done with them: bits from `bool`s, stores under a mask.
 
-use crate::ops::eval::{Line, WORD, view, view_mut};
+use crate::ops::eval::{Line, WORD, Words, view_mut};
 
 /// Whether no lane is in the set.
 #[inline]
@@ -42,6 +42,12 @@ pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
             at
         })
     })
+}
+
+/// The highest lane of a set; 0 of an empty one.
+pub(super) fn last(mask: &[u64]) -> usize {
+    let word = mask.iter().enumerate().rfind(|(_, word)| **word != 0);
+    word.map_or(0, |(w, word)| w * WORD + WORD - 1 - word.leading_zeros() as usize)
 }
 
 /// All lanes of a set, lowest first.
@@ -87,8 +93,9 @@ macro_rules! assign_of {
             }
             table
         };
-        let words = view::<$t>($from).iter().zip(view_mut::<$t>($to));
-        for (m, (from, to)) in $mask.iter().zip(words) {
+        let from = Words::<$t>::of($from);
+        for (w, (m, to)) in $mask.iter().zip(view_mut::<$t>($to)).enumerate() {
+            let Some(from) = from.get(w) else { break };
             match *m {
                 0 => {}
                 u64::MAX => *to = *from,
@@ -110,7 +117,7 @@ macro_rules! assign_of {
     }};
 }
 
-/// Copies scalars of `size` bytes in the lanes of the mask and leaves the others alone.
+/// Copies scalars of `size` bytes in the lanes of the mask and leaves the others alone. One word to copy from stands for all.
 pub(super) fn assign(size: u32, mask: &[u64], from: &[Line], to: &mut [Line]) {
     match size {
         1 => assign_of!(u8, mask, from, to),

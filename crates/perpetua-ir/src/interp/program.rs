@@ -60,6 +60,16 @@ pub(super) struct Program {
     pub(super) synchronises: bool,
     /// Whether it may stay: then subgroups go their own ways, for they wait for each other by what they write.
     pub(super) stays: bool,
+    /// Whether blocks can run side by side as one.
+    pub(super) mergeable: bool,
+}
+
+impl Program {
+    /// Whether blocks may wait for each other.
+    pub(super) fn may_wait(&self) -> bool {
+        let waits = |code: &Code| matches!(code, Code::Atomic { .. } | Code::LoadWords { .. });
+        self.synchronises || self.code.iter().any(waits)
+    }
 }
 
 /// A parameter as launches check it.
@@ -137,25 +147,10 @@ impl Length {
     }
 }
 
-/// How a value differs from lane to lane, as far as the text tells. A row is the lanes of a block that differ in
-/// x alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spread {
-    /// The same in all lanes.
-    Uniform,
-    /// The same in the lanes of a row.
-    Row,
-    /// One more, modulo the type, from each lane of a row to the next.
-    Ascending,
-    /// Anyhow.
-    Any,
-}
-
 /// One index of a place.
 pub(super) struct IndexStep {
     pub(super) index: Reg,
     pub(super) ty: Scalar,
-    pub(super) spread: Spread,
     pub(super) length: Length,
     /// What one step adds: bytes in a region, registers in a private array.
     pub(super) stride: u32,

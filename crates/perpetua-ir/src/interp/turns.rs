@@ -37,6 +37,7 @@ impl Launch<'_> {
             let part = Part {
                 first,
                 lanes: subgroup.min(lanes - first),
+                blocks: 1,
                 team: Some(Arc::clone(&team)),
             };
             let mut machine = Machine::new(self, part);
@@ -80,6 +81,8 @@ impl Outcome {
 /// The blocks of a launch that nobody has started yet, shared by all threads that run them, and what came of the others.
 pub(super) struct Blocks<'l> {
     pub(super) launch: &'l Launch<'l>,
+    /// How many there are; where several run as one, that counts.
+    count: u64,
     /// Number of the next one.
     next: AtomicU64,
     /// Somebody met an error.
@@ -90,8 +93,13 @@ pub(super) struct Blocks<'l> {
 impl<'l> Blocks<'l> {
     /// All blocks of a launch.
     pub(super) fn of(launch: &'l Launch<'l>) -> Blocks<'l> {
+        Blocks::counted(launch, launch.groups)
+    }
+
+    fn counted(launch: &'l Launch<'l>, count: u64) -> Blocks<'l> {
         Blocks {
             launch,
+            count,
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             outcome: Mutex::default(),
@@ -108,7 +116,7 @@ impl<'l> Blocks<'l> {
                 work(&self);
             }
             Parallel::Threads(n) => std::thread::scope(|scope| {
-                for _ in 1..n.get().min(self.launch.groups.max(1) as usize) {
+                for _ in 1..n.get().min(self.count.max(1) as usize) {
                     let thread = std::thread::Builder::new().name("perpetua-interp".into());
                     // A thread less is slower, and no error.
                     if thread.spawn_scoped(scope, || work(&self)).is_err() {
@@ -131,7 +139,7 @@ impl<'l> Blocks<'l> {
     pub(super) fn take(&self, count: u64) -> Range<u64> {
         // Relaxed: only the number matters.
         let first = self.next.fetch_add(count, Ordering::Relaxed);
-        first.min(self.launch.groups)..first.saturating_add(count).min(self.launch.groups)
+        first.min(self.count)..first.saturating_add(count).min(self.count)
     }
 
     /// Whether somebody has met an error.
@@ -159,6 +167,7 @@ impl<'l> Blocks<'l> {
 /// Runs blocks until none is left.
 fn work(blocks: &Blocks<'_>, mut races: Option<&mut Detector>) {
     let launch = blocks.launch;
+    let turn = if launch.program.may_wait() { TURN } else { u64::MAX };
     let (mut parked, mut spare) = (VecDeque::<Machine>::new(), Vec::<Machine>::new());
     let mut most = usize::MAX;
     // Blocks that have napped one after another.
@@ -166,17 +175,20 @@ fn work(blocks: &Blocks<'_>, mut races: Option<&mut Detector>) {
     while !blocks.has_failed() {
         // New blocks go before those that have had a turn: one may be waiting for them.
         let fresh = (parked.len() < most).then(|| blocks.take(1).next()).flatten();
-        if let Some(number) = fresh
+        let fresh = fresh.map(|strip| launch.strip(strip));
+        if let Some((number, _)) = fresh
             && launch.is_split()
         {
             parked.extend(launch.team(number));
             continue;
         }
         let mut machine = match fresh {
-            Some(number) => {
-                let mut machine = spare
-                    .pop()
-                    .unwrap_or_else(|| Machine::new(launch, Part::whole(launch)));
+            Some((number, count)) => {
+                let fits = spare.iter().position(|machine| machine.part.blocks == count);
+                let mut machine = match fits {
+                    Some(at) => spare.swap_remove(at),
+                    None => Machine::new(launch, Part::whole(launch, count)),
+                };
                 machine.start(launch, number);
                 machine
             }
@@ -189,14 +201,14 @@ fn work(blocks: &Blocks<'_>, mut races: Option<&mut Detector>) {
         if let Some(races) = races.as_deref_mut() {
             races.enter(number);
         }
-        let turn = machine.run(launch, races.as_deref_mut(), TURN);
+        let turn = machine.run(launch, races.as_deref_mut(), turn);
         naps = if matches!(turn, Ok(Turn::Napped)) {
             naps + 1
         } else {
             0
         };
         if !matches!(turn, Ok(Turn::Paused | Turn::Napped))
-            && let Some(fault) = machine.fault.take()
+            && let Some((number, fault)) = machine.fault.take()
         {
             blocks.add(number, fault);
         }
@@ -225,8 +237,8 @@ fn work(blocks: &Blocks<'_>, mut races: Option<&mut Detector>) {
     }
     // Those that an error stopped may have faulted before; it is the better explanation.
     for mut machine in parked {
-        if let Some(fault) = machine.fault.take() {
-            blocks.add(machine.number(), fault);
+        if let Some((number, fault)) = machine.fault.take() {
+            blocks.add(number, fault);
         }
     }
 }
@@ -240,7 +252,7 @@ fn rest() {
 /// Runs a program.
 pub(super) fn launch(program: &Program, config: &LaunchConfig<'_>) -> Result<(), InterpError> {
     let launch = Launch::new(program, config)?;
-    let blocks = Blocks::of(&launch);
+    let blocks = Blocks::counted(&launch, launch.strips());
     if config.races == RaceMode::Detect {
         work(&blocks, Some(&mut Detector::new(&launch)));
         return blocks.end();

@@ -2,10 +2,10 @@
 //! Here: control flow. In `ops` operations and effects, in `place` memory. Knows nothing of launches.
 
 mod liveness;
+mod merge;
 mod ops;
 mod place;
 mod registers;
-mod spread;
 
 use super::program::*;
 use crate::ir::*;
@@ -37,8 +37,6 @@ struct Context<'a> {
     liveness: Liveness,
     /// Registers of each value; empty before its definition.
     values: Vec<Vec<Reg>>,
-    /// How each value differs between lanes.
-    spreads: Vec<Spread>,
     /// Registers of each local variable.
     locals: Vec<Vec<Reg>>,
     /// Where returning lanes wait.
@@ -104,6 +102,7 @@ pub(super) fn flatten(kernel: &Kernel) -> Result<Program> {
             prints: Vec::new(),
             synchronises: false,
             stays: false,
+            mergeable: merge::is_mergeable(kernel),
         },
         registers: Registers::default(),
         callees: Vec::new(),
@@ -168,7 +167,6 @@ impl<'a> Flattener<'a> {
             },
             liveness: Liveness::of(body),
             values: vec![Vec::new(); body.values.len()],
-            spreads: vec![Spread::Any; body.values.len()],
             locals,
             returned,
             result: Vec::new(),

@@ -61,10 +61,6 @@ impl<'a> Flattener<'a> {
         if let Some(value) = cx.values.get_mut(v.0 as usize) {
             *value = regs;
         }
-        let spread = cx.spread_of(op);
-        if let Some(to) = cx.spreads.get_mut(v.0 as usize) {
-            *to = spread;
-        }
         Ok(())
     }
 

@@ -156,7 +156,6 @@ impl<'a> Flattener<'a> {
         path.steps.push(IndexStep {
             index: reg,
             ty: from,
-            spread: cx.spread(index),
             length,
             stride,
             site,

@@ -150,9 +150,7 @@ impl Machine {
                 };
                 if stores {
                     let mut words = [0; 4];
-                    parts().for_each(|(at, reg)| {
-                        words[at] = eval::get(&self.regs[reg as usize], 4, lane) as u32
-                    });
+                    parts().for_each(|(at, reg)| words[at] = self.value(reg, lane) as u32);
                     // SAFETY: as in `Machine::store`: lane `i` was found in bounds, and the verifier lets no other type move so than four
                     // words that are aligned to 16 bytes, as buffers and shared memory are.
                     unsafe { store_words(at, words) };
@@ -160,7 +158,8 @@ impl Machine {
                     // SAFETY: as above, for loads.
                     let words = unsafe { load_words(at) };
                     for (at, reg) in parts() {
-                        eval::put(&mut self.regs[reg as usize], 4, lane, words[at].into());
+                        let lanes = self.regs[reg as usize].lanes_mut(self.sides, self.words);
+                        eval::put(lanes, 4, lane, words[at].into());
                     }
                 }
                 if let Some(races) = races.as_deref_mut() {
@@ -199,14 +198,14 @@ impl Machine {
     ) -> Result<Next, InterpError> {
         let access = &launch.program.accesses[access as usize];
         let (ptr, size) = (self.views[access.region as usize].ptr, s.size());
-        let mut result = std::mem::take(&mut self.regs[out as usize]);
+        let mut result = self.take(out, []);
         for w in 0..self.active.len() {
             if self.active[w] == 0 {
                 continue;
             }
             for i in mask::bits(self.find(launch, access, w)) {
                 let lane = w * WORD + i;
-                let operand = |reg: Reg| eval::get(&self.regs[reg as usize], size, lane);
+                let operand = |reg: Reg| self.value(reg, lane);
                 let act = match act {
                     AtomicAct::Load => Act::Load,
                     AtomicAct::Store { value } => Act::Store(operand(*value)),
@@ -240,7 +239,7 @@ impl Machine {
                 }
             }
         }
-        self.regs[out as usize] = result;
+        self.put(out, result);
         Ok(Next::Check)
     }
 }

@@ -4,10 +4,21 @@ use super::super::launch::Launch;
 use super::super::mask;
 use super::super::memory::BufferRef;
 use super::super::program::{Fill, Reg, RegionKind};
+use super::affine::{Form, Sides};
 use super::locate::Located;
+use super::register::Register;
 use super::{Machine, Part, View};
 use crate::ir::Builtin;
 use crate::ops::eval::{self, Level, Line, WORD};
+
+/// How the lanes of a part lie: as the block does, or along x.
+fn sides(launch: &Launch<'_>, part: &Part) -> Sides {
+    let [x, y, z] = launch.shape.block;
+    match part.team {
+        None => [x * part.blocks, y, z],
+        Some(_) => [part.lanes as u32, 1, 1],
+    }
+}
 
 impl Machine {
     /// A machine for the blocks of one launch, or for a part of one block.
@@ -46,17 +57,19 @@ impl Machine {
             let elements = (len / region.element.max(1) as usize) as u64;
             View { ptr, elements }
         });
-        let lines = |size: &u32| vec![Line::ZERO; words * *size as usize];
         let mut row_heads = vec![0; words];
-        let row = launch.shape.block[0].max(1) as usize;
+        let row = (launch.shape.block[0] * part.blocks).max(1) as usize;
         (0..part.lanes)
             .filter(|lane| *lane == 0 || (part.first + lane).is_multiple_of(row))
             .for_each(|lane| mask::insert(&mut row_heads, lane));
         let mut machine = Machine {
             level: Level::detect(),
-            regs: program.registers.iter().map(lines).collect(),
+            regs: program.registers.iter().copied().map(Register::new).collect(),
+            sides: sides(launch, &part),
+            words,
             all: mask::first(part.lanes),
             active: vec![0; words],
+            whole: false,
             dead: vec![0; words],
             masks: vec![0; words * program.masks as usize],
             calls: Vec::new(),
@@ -67,7 +80,6 @@ impl Machine {
             shared,
             _constants: constants,
             located: Located::default(),
-            one_row: mask::count(&row_heads) == 1,
             row_heads,
             part,
             waits: None,
@@ -85,31 +97,40 @@ impl Machine {
     }
 
     fn fill(&mut self, launch: &Launch<'_>, reg: Reg, fill: Fill) {
-        let program = launch.program;
-        let size = program.registers.get(reg as usize).copied().unwrap_or(8);
+        let size = launch.program.registers.get(reg as usize).copied().unwrap_or(8);
         let shape = launch.shape;
-        let value = |lane: usize| match fill {
+        let sides = self.sides;
+        let [first, last] = [0, self.part.lanes - 1].map(|lane| shape.thread(self.part.first + lane));
+        let is_box = self.part.team.is_none() || first[1..] == last[1..];
+        let bits = match fill {
             Fill::Constant(bits) => bits,
             Fill::Param { param, offset } => launch.scalar(param, offset, size),
             Fill::Bool { param, offset } => u64::from(launch.scalar(param, offset, 1) != 0),
             Fill::Len(region) => self.views.get(region as usize).map_or(0, |v| v.elements),
-            Fill::Builtin(b) => u64::from(match b {
-                Builtin::ThreadIdx(axis) => shape.thread(self.part.first + lane)[axis as usize],
-                Builtin::BlockIdx(axis) => self.block[axis as usize],
-                Builtin::BlockDim(axis) => shape.block[axis as usize],
-                Builtin::GridDim(axis) => shape.grid[axis as usize],
-                Builtin::SubgroupSize => launch.subgroup,
-                Builtin::SubgroupLane => lane as u32 % launch.subgroup,
-            }),
+            Fill::Builtin(Builtin::BlockIdx(axis)) => self.block[axis as usize].into(),
+            Fill::Builtin(Builtin::BlockDim(axis)) => shape.block[axis as usize].into(),
+            Fill::Builtin(Builtin::GridDim(axis)) => shape.grid[axis as usize].into(),
+            Fill::Builtin(Builtin::SubgroupSize) => launch.subgroup.into(),
+            Fill::Builtin(Builtin::ThreadIdx(axis)) if is_box => {
+                let mut steps = [0; 3];
+                steps[axis as usize] = 1;
+                let first = shape.thread(self.part.first)[axis as usize];
+                return self.set(reg, Form::growing(size, first.into(), steps, sides));
+            }
+            Fill::Builtin(b) => {
+                let (first, words) = (self.part.first, self.words);
+                let lines = self.regs[reg as usize].lanes_mut(sides, words);
+                for lane in 0..self.part.lanes {
+                    let value = match b {
+                        Builtin::ThreadIdx(axis) => shape.thread(first + lane)[axis as usize],
+                        _ => lane as u32 % launch.subgroup,
+                    };
+                    eval::put(lines, size, lane, value.into());
+                }
+                return;
+            }
         };
-        let mut lines = std::mem::take(&mut self.regs[reg as usize]);
-        let varies = matches!(fill, Fill::Builtin(Builtin::ThreadIdx(_) | Builtin::SubgroupLane));
-        if varies {
-            (0..self.part.lanes).for_each(|lane| eval::put(&mut lines, size, lane, value(lane)));
-        } else {
-            eval::splat(&mut lines, size, value(0));
-        }
-        self.regs[reg as usize] = lines;
+        self.set(reg, Form::Uniform(bits & (u64::MAX >> (64 - 8 * size))));
     }
 
     /// Gets ready for block `number`.
@@ -122,6 +143,7 @@ impl Machine {
             }
         }
         self.active.copy_from_slice(&self.all);
+        self.whole = true;
         self.dead.fill(0);
         self.masks.fill(0);
         self.shared.fill(Line::ZERO);

@@ -7,8 +7,9 @@ use super::super::error::InterpError;
 use super::super::mask;
 use super::super::program::{Code, Mask, Reg};
 use super::super::race::Detector;
+use super::affine::Form;
 use super::{Launch, Machine, Next};
-use crate::ops::eval::{Line, WORD, view};
+use crate::ops::eval::{Line, WORD, Words, view};
 
 impl Machine {
     /// The words of a mask.
@@ -22,8 +23,20 @@ impl Machine {
     fn split(&mut self, condition: Reg, rest: Mask) -> bool {
         let words = self.active.len();
         let start = rest as usize * words;
+        self.regs[condition as usize].prepare(self.sides, self.words);
         let rest = &mut self.masks[start..start + words];
-        let conditions = view::<u8>(&self.regs[condition as usize]);
+        let conditions = match self.regs[condition as usize].form() {
+            Form::Uniform(0) => {
+                rest.copy_from_slice(&self.active);
+                self.active.fill(0);
+                return false;
+            }
+            Form::Uniform(_) => {
+                rest.fill(0);
+                return true;
+            }
+            _ => view::<u8>(self.regs[condition as usize].operand()),
+        };
         let mut any = 0;
         for ((active, rest), bools) in self.active.iter_mut().zip(rest).zip(conditions) {
             let (all, yes) = (*active, if *active == 0 { 0 } else { mask::from_bools(bools) });
@@ -59,7 +72,14 @@ impl Machine {
         }
     }
 
+    /// Does what an operation says of who is active.
     pub(super) fn control(&mut self, code: &Code) -> Next {
+        let next = self.go(code);
+        self.whole = self.active == self.all;
+        next
+    }
+
+    fn go(&mut self, code: &Code) -> Next {
         match code {
             Code::IfThen { condition, rest, end } => {
                 if !self.split(*condition, *rest) {
@@ -173,7 +193,7 @@ impl Machine {
             narrow: impl Fn(u64) -> T,
         ) -> u64 {
             let mut equal = [0u8; WORD];
-            if let Some(values) = view::<T>(lines).get(w) {
+            if let Some(values) = Words::<T>::of(lines).get(w) {
                 for label in labels {
                     let label = narrow(*label);
                     for i in 0..WORD {
@@ -185,7 +205,8 @@ impl Machine {
         }
 
         let start = rest as usize * self.active.len();
-        let lines = &self.regs[selector as usize];
+        self.regs[selector as usize].prepare(self.sides, self.words);
+        let lines = self.regs[selector as usize].operand();
         let mut any = 0;
         for (w, (active, rest)) in self.active.iter_mut().zip(&mut self.masks[start..]).enumerate() {
             if *rest != 0 {

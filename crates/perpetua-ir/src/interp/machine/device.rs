@@ -7,6 +7,7 @@ use super::super::launch::Launch;
 use super::super::mask;
 use super::super::program::Reg;
 use super::super::race::Detector;
+use super::affine::Form;
 use super::{Machine, Next};
 use crate::ir::{DeviceOp, Scalar};
 use crate::ops::eval;
@@ -25,27 +26,23 @@ impl Machine {
         match op {
             DeviceOp::Subgroup(op) => self.subgroup(launch.subgroup as usize, op, s, args, out),
             DeviceOp::IsDead => {
-                let mut result = self.take(out[0]);
+                let mut result = self.take(out[0], []);
                 for lane in mask::lanes(&self.active) {
                     eval::put(&mut result, 1, lane, mask::has(&self.dead, lane).into());
                 }
                 self.put(out[0], result);
             }
-            DeviceOp::Clock => {
-                let mut result = self.take(out[0]);
-                eval::splat(&mut result, 8, launch.clock());
-                self.put(out[0], result);
-            }
+            DeviceOp::Clock => self.set(out[0], Form::Uniform(launch.clock())),
             // Where the lane has faulted, as its launch numbers sites, plus one; it has no longer faulted then. Zero: nowhere.
             DeviceOp::CatchFault => {
-                let mut result = self.take(out[0]);
+                let mut result = self.take(out[0], []);
                 for lane in mask::lanes(&self.active) {
                     let number = self.caught.get_mut(lane).map_or(0, std::mem::take);
                     let site = number.checked_add(launch.site_base).filter(|_| number != 0);
                     eval::put(&mut result, 4, lane, site.unwrap_or(0).into());
                     mask::remove(&mut self.dead, lane);
                     if number != 0
-                        && let (Some(fault), Some(sink)) = (self.fault.take(), launch.caught)
+                        && let (Some((_, fault)), Some(sink)) = (self.fault.take(), launch.caught)
                     {
                         sink(fault);
                     }

@@ -2,10 +2,17 @@
 //! that addresses which follow each other, or are all one, are found as such. Touches no memory.
 
 use super::super::mask;
-use super::super::program::{IndexStep, Program, Spread};
+use super::super::program::{IndexStep, Program};
 use super::Machine;
+use super::affine::{Form, extended};
 use crate::ir::Scalar;
-use crate::ops::eval::{self, Line, WORD, view};
+use crate::ops::eval::{Line, WORD, view};
+
+/// Where all lanes of a machine find a place, in bytes from its start: the first one's, and steps along the sides.
+pub(super) struct Everywhere {
+    pub(super) offset: u64,
+    pub(super) steps: [i64; 3],
+}
 
 /// Where the lanes of a word find a place, in bytes (or registers) from its start.
 pub(super) struct Located {
@@ -60,6 +67,9 @@ pub(super) fn run_end(starts: u64, m: u64, start: usize) -> usize {
     // A start at the top lane leaves no bit, and there are 64 zeros then.
     ends.trailing_zeros() as usize
 }
+
+/// Most indices of a place that are followed without a look at each lane.
+const MOST_STEPS: usize = 8;
 
 /// An index type.
 trait Index: bytemuck::Pod + PartialEq {
@@ -213,7 +223,8 @@ impl Machine {
         self.located.at = [start; WORD];
         let mut beyond = 0;
         for step in steps {
-            let (at, lines) = (&mut self.located.at, &self.regs[step.index as usize]);
+            self.regs[step.index as usize].lanes(self.sides, self.words);
+            let (at, lines) = (&mut self.located.at, self.regs[step.index as usize].written());
             let stride = step.stride.into();
             beyond |= add_of(step.ty, lines, w, at, step.length.of(run), stride).unwrap_or(u64::MAX);
         }
@@ -229,128 +240,101 @@ impl Machine {
         m
     }
 
-    /// One run of all active lanes: number of the first, how many, and where the first finds the place. Only where
-    /// the text says that it is one, and all lanes are in bounds.
-    pub(super) fn one_run(
-        &self,
-        steps: &[IndexStep],
-        start: u64,
-        run: u64,
-        unit: u64,
-    ) -> Option<(usize, usize, u64)> {
-        if !self.one_row {
-            return None;
-        }
-        let (mut first, mut last, mut count) = (usize::MAX, 0, 0);
-        for (w, m) in self.active.iter().enumerate().filter(|(_, m)| **m != 0) {
-            first = first.min(w * WORD + m.trailing_zeros() as usize);
-            last = w * WORD + WORD - 1 - m.leading_zeros() as usize;
-            count += m.count_ones() as usize;
-        }
-        if count == 0 || last - first != count - 1 {
-            return None;
-        }
-        let mut offset = start;
-        let mut ascends = false;
+    /// Finds the place for all lanes of the machine, active or not, without a look at any: where indices are known to grow evenly,
+    /// and all of them, everywhere, are in bounds.
+    pub(super) fn everywhere(&self, steps: &[IndexStep], start: u64, run: u64) -> Option<Everywhere> {
+        let mut found = Everywhere {
+            offset: start,
+            steps: [0; 3],
+        };
         for step in steps {
-            let index = self.index(step, first);
-            let mut most = index;
-            match step.spread {
-                Spread::Uniform | Spread::Row => {}
-                Spread::Ascending if !ascends && u64::from(step.stride) == unit => {
-                    ascends = true;
-                    most = self.index(step, last);
-                    if most.wrapping_sub(index) != count as u64 - 1 || most < index {
-                        return None;
-                    }
-                }
-                _ => return None,
-            }
-            if most >= step.length.of(run) {
+            let exact = self.form(step.index).exact(step.ty, self.sides)?;
+            if exact.low < 0 || exact.high as u64 >= step.length.of(run) {
                 return None;
             }
-            offset += index * u64::from(step.stride);
+            found.offset += exact.first as u64 * u64::from(step.stride);
+            for (sum, by) in found.steps.iter_mut().zip(exact.steps) {
+                *sum += by * i64::from(step.stride);
+            }
         }
-        ascends.then_some((first, count, offset))
+        Some(found)
+    }
+
+    /// The place, if it is one for all lanes.
+    pub(super) fn found_by_all(&self, steps: &[IndexStep], start: u64, run: u64) -> Option<u64> {
+        let found = self.everywhere(steps, start, run)?;
+        (found.steps == [0; 3]).then_some(found.offset)
     }
 
     /// An index of a lane, sign-extended.
     fn index(&self, step: &IndexStep, lane: usize) -> u64 {
-        let bits = eval::get(&self.regs[step.index as usize], step.ty.size(), lane);
-        let shift = 64 - 8 * step.ty.size();
-        if step.ty.is_signed_int() {
-            (((bits << shift) as i64) >> shift) as u64
-        } else {
-            bits
-        }
+        extended(step.ty, self.value(step.index, lane))
     }
 
     /// Finds the place without a look at every lane, where lanes are known to be, or look, orderly: in each stretch of
-    /// active lanes of a row, steps that are the same and at most one that ascends. Whether that is so and all lanes
-    /// are in bounds; if not, nothing is decided.
+    /// active lanes of a row, steps that grow evenly. Whether that is so and all lanes are in bounds; if not, nothing is decided.
     fn by_segments(&mut self, steps: &[IndexStep], start: u64, run: u64, w: usize) -> bool {
         let (m, unit) = (self.active[w], self.located.unit);
-        let mut ascends = None;
         let mut rows = false;
-        for (i, step) in steps.iter().enumerate() {
-            let ascending = match step.spread {
-                Spread::Uniform => false,
-                Spread::Row => {
+        let mut total = 0i64;
+        // How much each index grows by from lane to lane.
+        let mut growth = [0i64; MOST_STEPS];
+        if steps.len() > MOST_STEPS {
+            return false;
+        }
+        for (step, growth) in steps.iter().zip(&mut growth) {
+            *growth = match self.form(step.index) {
+                Form::Uniform(_) => 0,
+                Form::Affine(affine) => {
                     rows = true;
-                    false
+                    affine.steps[0]
                 }
-                Spread::Ascending => {
-                    rows = true;
-                    true
-                }
-                Spread::Any => match relation_of(step.ty, &self.regs[step.index as usize], w, m) {
-                    Relation::Equal => false,
-                    Relation::Ascending => true,
+                Form::Lanes => match relation_of(step.ty, self.regs[step.index as usize].written(), w, m) {
+                    Relation::Equal => 0,
+                    Relation::Ascending => 1,
                     Relation::Mixed => return false,
                 },
             };
-            if ascending && ascends.replace(i).is_some() {
-                return false;
-            }
+            total = total.wrapping_add(growth.wrapping_mul(step.stride.into()));
         }
         let heads = if rows { self.row_heads[w] } else { 0 };
         let starts = m & (!(m << 1) | heads);
-        let stride = ascends.map_or(0, |i| u64::from(steps[i].stride));
         for first in mask::bits(starts) {
             let last = run_end(starts, m, first) - 1;
             let mut offset = start;
-            for (i, step) in steps.iter().enumerate() {
+            for (step, growth) in steps.iter().zip(growth) {
                 let index = self.index(step, w * WORD + first);
-                let most = if ascends == Some(i) {
-                    // In a narrow type it may have wrapped around in between, and then it is not this much more.
-                    let most = self.index(step, w * WORD + last);
-                    if most.wrapping_sub(index) != (last - first) as u64 || most < index {
-                        return false;
-                    }
-                    most
-                } else {
-                    index
+                let most = match growth {
+                    0 => index,
+                    _ => self.index(step, w * WORD + last),
                 };
-                if most >= step.length.of(run) {
+                // In a narrow type it may have wrapped around in between, and then it is not this much more.
+                let len = step.length.of(run);
+                if index >= len
+                    || most >= len
+                    || most.wrapping_sub(index) as i64 != growth.wrapping_mul((last - first) as i64)
+                {
                     return false;
                 }
                 offset += index * u64::from(step.stride);
             }
             // Whole lanes only where somebody looks at them.
-            if stride == unit && unit != 0 {
+            if total as u64 == unit && unit != 0 {
                 self.located.at[first] = offset;
             } else {
                 let lanes = self.located.at[first..=last].iter_mut();
-                lanes.zip(0u64..).for_each(|(at, i)| *at = offset + i * stride);
+                lanes
+                    .zip(0i64..)
+                    .for_each(|(at, i)| *at = offset.wrapping_add((i * total) as u64));
             }
         }
         let one = starts.is_power_of_two();
         let first = starts.trailing_zeros() as usize;
         let offset = self.located.at[first];
-        self.located.shape = match ascends {
-            None if !rows || one => Shape::Same(offset),
-            Some(_) if stride == unit && unit != 0 && one => Shape::Run { first, offset },
-            Some(_) if stride == unit && unit != 0 => Shape::Runs(starts),
+        self.located.shape = match total {
+            0 if !rows || one => Shape::Same(offset),
+            _ if total as u64 == unit && unit != 0 && one => Shape::Run { first, offset },
+            _ if total as u64 == unit && unit != 0 => Shape::Runs(starts),
             _ => Shape::Each,
         };
         true

@@ -4,7 +4,6 @@ use super::super::launch::Printed;
 use super::super::mask;
 use super::super::program::Reg;
 use super::{Launch, Machine};
-use crate::ops::eval;
 
 impl Machine {
     pub(super) fn print(&self, launch: &Launch<'_>, site: u32, args: &[Reg]) {
@@ -12,7 +11,7 @@ impl Machine {
         let site = &launch.program.prints[site as usize];
         for lane in mask::lanes(&self.active) {
             let bits = site.args.iter().zip(args);
-            let bits = bits.map(|(s, reg)| eval::get(&self.regs[*reg as usize], s.size(), lane));
+            let bits = bits.map(|(_, reg)| self.value(*reg, lane));
             let text = site.format(&bits.collect::<Vec<u64>>());
             sink(&Printed {
                 text: &text,

@@ -1,6 +1,10 @@
-//! Runs one block, or one subgroup of it: all lanes execute each operation together, under masks. Here: the lanes' state and the
-//! loop over operations. Knows nothing of launches beyond their shape, and of races only where to ask.
+//! Runs one block, or one subgroup of it, or several blocks side by side: all lanes execute each operation together, under masks.
+//! Here: the lanes' state and the loop over operations. Knows nothing of launches beyond their shape, and of races only where to ask.
+//!
+//! What lanes share is computed once, and what grows evenly along them (`affine`) not at all: such values are followed while a
+//! kernel runs, so it needs no analysis, and a variable is shared for as long as its lanes go together.
 
+mod affine;
 mod atomic;
 mod begin;
 mod control;
@@ -8,6 +12,7 @@ mod device;
 mod locate;
 mod message;
 mod private;
+mod register;
 mod subgroup;
 pub(super) mod team;
 mod transfer;
@@ -26,9 +31,11 @@ use super::program::{Code, Pc, Program, Reg};
 use super::race::Detector;
 use crate::fault::Fault;
 use crate::ir::{Checks, FaultKind, Scalar};
-use crate::ops::BinaryOp;
 use crate::ops::eval::{self, Level, Line, WORD, division_fault};
+use crate::ops::{BinaryOp, TernaryOp};
+use affine::{Form, Sides, extended};
 use locate::Located;
+use register::Register;
 use team::Team;
 
 /// Whether a block has run to its end.
@@ -50,22 +57,25 @@ pub(super) struct View {
     pub(super) elements: u64,
 }
 
-/// Which lanes of its block a machine runs.
+/// Which lanes a machine runs: of a block, or of several blocks side by side.
 pub(super) struct Part {
     /// The first lane's index.
     pub(super) first: usize,
     /// How many.
     pub(super) lanes: usize,
+    /// Blocks along x that run as one.
+    pub(super) blocks: u32,
     /// What it shares with the machines of the others.
     pub(super) team: Option<Arc<Team>>,
 }
 
 impl Part {
-    /// All of them.
-    pub(super) fn whole(launch: &Launch<'_>) -> Part {
+    /// All of so many blocks.
+    pub(super) fn whole(launch: &Launch<'_>, blocks: u32) -> Part {
         Part {
             first: 0,
-            lanes: launch.shape.lanes(),
+            lanes: launch.shape.lanes() * blocks as usize,
+            blocks,
             team: None,
         }
     }
@@ -77,12 +87,17 @@ pub(super) struct Machine {
     /// The barrier where it waits for its team.
     waits: Option<u64>,
     level: Level,
-    /// Storage of each register: as many words as lanes need.
-    regs: Vec<Vec<Line>>,
-    /// All lanes of the block.
+    regs: Vec<Register>,
+    /// How the lanes lie: as those of the block, or all along x where they are part of a block and no box.
+    sides: Sides,
+    /// Words that registers have.
+    words: usize,
+    /// All lanes of the machine.
     all: Vec<u64>,
     /// Lanes that execute the current operation.
     active: Vec<u64>,
+    /// Whether they are all lanes.
+    whole: bool,
     /// Lanes that have faulted.
     dead: Vec<u64>,
     /// All masks of the program, one after another.
@@ -90,7 +105,7 @@ pub(super) struct Machine {
     /// Where functions return to.
     calls: Vec<Pc>,
     pc: Pc,
-    /// Index of the block.
+    /// Index of the block, or of the first one.
     block: [u32; 3],
     /// Its number in the grid.
     number: u64,
@@ -101,10 +116,8 @@ pub(super) struct Machine {
     located: Located,
     /// The first lanes of rows.
     row_heads: Vec<u64>,
-    /// Whether the block is one row.
-    one_row: bool,
-    /// The block's first fault.
-    pub(super) fault: Option<Box<Fault>>,
+    /// The first fault of the lowest block that has one, with its number.
+    pub(super) fault: Option<(u64, Box<Fault>)>,
     /// For each lane, the number of the fault statement that it has met, plus one; empty while no lane has met any.
     caught: Vec<u32>,
     /// A lane has asked for its group's turn to end.
@@ -144,7 +157,8 @@ impl Machine {
 
     /// Memory that it takes, about.
     pub(super) fn bytes(&self) -> usize {
-        let lines = self.regs.iter().map(Vec::len).sum::<usize>() + self.shared.len() + self._constants.len();
+        let lines =
+            self.regs.iter().map(Register::room).sum::<usize>() + self.shared.len() + self._constants.len();
         lines * size_of::<Line>() + self.masks.len() * size_of::<u64>()
     }
 
@@ -211,17 +225,15 @@ impl Machine {
     ) -> Result<Next, InterpError> {
         let program = launch.program;
         match code {
-            Code::Unary { op, s, a, out } => {
-                let mut result = self.take(*out);
-                eval::unary(self.level, *op, *s, &self.active, self.reg(*a), &mut result);
-                self.put(*out, result);
-            }
-            Code::Binary { op, s, a, b, out } => {
-                let mut result = self.take(*out);
-                let (a, b) = (self.reg(*a), self.reg(*b));
-                eval::binary(self.level, *op, *s, &self.active, a, b, &mut result);
-                self.put(*out, result);
-            }
+            Code::Unary { op, s, a, out } => match affine::unary(*op, *s, self.form(*a), self.sides) {
+                Some(form) => self.set(*out, form),
+                None => {
+                    let mut result = self.take(*out, [*a]);
+                    eval::unary(self.level, *op, *s, &self.active, self.reg(*a), &mut result);
+                    self.put(*out, result);
+                }
+            },
+            Code::Binary { op, s, a, b, out } => self.binary(*op, *s, *a, *b, *out),
             Code::Divide {
                 op,
                 s,
@@ -230,42 +242,37 @@ impl Machine {
                 out,
                 site,
             } => {
-                let suspect =
-                    eval::division_suspect(self.level, *s, &self.active, self.reg(*a), self.reg(*b));
-                let killed = suspect && self.divisions(program, *op, *s, [*a, *b], *site);
-                let mut result = self.take(*out);
-                let (a, b) = (self.reg(*a), self.reg(*b));
-                eval::binary(self.level, *op, *s, &self.active, a, b, &mut result);
-                self.put(*out, result);
+                let killed = self.divisions(program, *op, *s, [*a, *b], *site);
+                self.binary(*op, *s, *a, *b, *out);
                 if killed {
                     return Ok(Next::Check);
                 }
             }
             Code::Ternary { op, s, a, b, c, out } => {
-                let mut result = self.take(*out);
-                let abc = (self.reg(*a), self.reg(*b), self.reg(*c));
-                eval::ternary(self.level, *op, *s, &self.active, abc, &mut result);
-                self.put(*out, result);
-            }
-            Code::Cast { from, to, a, out } => {
-                let mut result = self.take(*out);
-                eval::cast(self.level, *from, *to, &self.active, self.reg(*a), &mut result);
-                self.put(*out, result);
-            }
-            Code::Copy { size, from, to } => {
-                let mut result = self.take(*to);
-                eval::copy(*size, &self.active, self.reg(*from), &mut result);
-                self.put(*to, result);
-            }
-            Code::Assign { size, from, to, last } => {
-                if *last && self.active == self.all {
-                    self.regs.swap(*from as usize, *to as usize);
-                } else {
-                    let mut result = self.take(*to);
-                    mask::assign(*size, &self.active, self.reg(*from), &mut result);
-                    self.put(*to, result);
+                let forms = [*a, *b, *c].map(|reg| self.form(reg));
+                match (forms, affine::ternary(*op, *s, forms[0], forms[1], forms[2])) {
+                    (_, Some(form)) => self.set(*out, form),
+                    ([Form::Uniform(condition), ..], None) if *op == TernaryOp::Select => {
+                        self.copy(s.size(), if condition == 0 { *c } else { *b }, *out);
+                    }
+                    _ => {
+                        let mut result = self.take(*out, [*a, *b, *c]);
+                        let abc = (self.reg(*a), self.reg(*b), self.reg(*c));
+                        eval::ternary(self.level, *op, *s, &self.active, abc, &mut result);
+                        self.put(*out, result);
+                    }
                 }
             }
+            Code::Cast { from, to, a, out } => match affine::cast(*from, *to, self.form(*a), self.sides) {
+                Some(form) => self.set(*out, form),
+                None => {
+                    let mut result = self.take(*out, [*a]);
+                    eval::cast(self.level, *from, *to, &self.active, self.reg(*a), &mut result);
+                    self.put(*out, result);
+                }
+            },
+            Code::Copy { size, from, to } => self.copy(*size, *from, *to),
+            Code::Assign { size, from, to, last } => self.assign(*size, *from, *to, *last),
             Code::Load { access } => return self.load(launch, *access, races),
             Code::Store { access } => return self.store(launch, *access, races),
             Code::Atomic {
@@ -293,7 +300,7 @@ impl Machine {
                 for lane in lanes {
                     let operand = |i: usize| {
                         let s = types.get(i).copied()?;
-                        Some(extended(s, eval::get(self.reg(operands[i]), s.size(), lane)))
+                        Some(extended(s, self.value(operands[i], lane)))
                     };
                     let operands = [operand(0).unwrap_or(0), operand(1).unwrap_or(0)];
                     if !mask::has(&self.dead, lane) {
@@ -308,6 +315,7 @@ impl Machine {
                         mask::insert(&mut self.active, lane);
                     }
                 }
+                self.whole = self.active == self.all;
                 return Ok(Next::Check);
             }
             Code::End => return Ok(Next::Done),
@@ -321,26 +329,109 @@ impl Machine {
         mask::lanes(&self.active).map(|lane| (self.part.first + lane) as u32)
     }
 
-    fn reg(&self, reg: Reg) -> &[Line] {
-        &self.regs[reg as usize]
+    fn form(&self, reg: Reg) -> Form {
+        self.regs[reg as usize].form()
     }
 
-    /// A register's storage, to be changed while others are read; [`Machine::put`] puts it back.
-    fn take(&mut self, reg: Reg) -> Vec<Line> {
-        std::mem::take(&mut self.regs[reg as usize])
+    fn set(&mut self, reg: Reg, form: Form) {
+        self.regs[reg as usize].set(form);
+    }
+
+    /// A lane's bits of a register.
+    fn value(&self, reg: Reg, lane: usize) -> u64 {
+        self.regs[reg as usize].value(lane, self.sides)
+    }
+
+    /// An operand, which [`Machine::take`] has got ready.
+    fn reg(&self, reg: Reg) -> &[Line] {
+        self.regs[reg as usize].operand()
+    }
+
+    /// A register's storage for a result, with its operands ready; [`Machine::put`] puts it back.
+    fn take<const N: usize>(&mut self, reg: Reg, operands: [Reg; N]) -> Vec<Line> {
+        for operand in operands {
+            self.regs[operand as usize].prepare(self.sides, self.words);
+        }
+        self.regs[reg as usize].take(self.words)
     }
 
     fn put(&mut self, reg: Reg, storage: Vec<Line>) {
-        self.regs[reg as usize] = storage;
+        self.regs[reg as usize].put(storage, self.words);
     }
 
-    /// Looks at each active lane's division for faults; whether there was one.
+    fn binary(&mut self, op: BinaryOp, s: Scalar, a: Reg, b: Reg, out: Reg) {
+        match affine::binary(op, s, self.form(a), self.form(b), self.sides) {
+            Some(form) => self.set(out, form),
+            None => {
+                let mut result = self.take(out, [a, b]);
+                eval::binary(
+                    self.level,
+                    op,
+                    s,
+                    &self.active,
+                    self.reg(a),
+                    self.reg(b),
+                    &mut result,
+                );
+                self.put(out, result);
+            }
+        }
+    }
+
+    /// Copies to a register that no inactive lane needs.
+    fn copy(&mut self, size: u32, from: Reg, to: Reg) {
+        match self.form(from) {
+            Form::Lanes => {
+                let mut result = self.take(to, [from]);
+                eval::copy(size, &self.active, self.reg(from), &mut result);
+                self.put(to, result);
+            }
+            form => self.set(to, form),
+        }
+    }
+
+    /// Copies in the active lanes alone.
+    fn assign(&mut self, size: u32, from: Reg, to: Reg, last: bool) {
+        if self.whole {
+            if last {
+                self.regs.swap(from as usize, to as usize);
+            } else {
+                self.copy(size, from, to);
+            }
+            return;
+        }
+        let form = self.form(from);
+        if form != Form::Lanes && form == self.form(to) {
+            return;
+        }
+        self.regs[from as usize].prepare(self.sides, self.words);
+        let mut result = std::mem::take(self.regs[to as usize].lanes_mut(self.sides, self.words));
+        mask::assign(size, &self.active, self.reg(from), &mut result);
+        self.put(to, result);
+    }
+
+    /// Looks at the active lanes' divisions for faults; whether there was one.
     fn divisions(&mut self, program: &Program, op: BinaryOp, s: Scalar, ab: [Reg; 2], site: u32) -> bool {
+        let [a, b] = ab.map(|reg| self.form(reg));
+        let suspect = match (a, b) {
+            (Form::Uniform(a), Form::Uniform(b)) => division_fault(op, s, a, b).is_some(),
+            // The least integer stands for all dividends.
+            (_, Form::Uniform(b)) if division_fault(op, s, 1 << (s.bits() - 1), b).is_none() => false,
+            _ => {
+                for reg in ab {
+                    self.regs[reg as usize].prepare(self.sides, self.words);
+                }
+                eval::division_suspect(self.level, s, &self.active, self.reg(ab[0]), self.reg(ab[1]))
+            }
+        };
+        if !suspect {
+            return false;
+        }
         let mut killed = false;
         for w in 0..self.active.len() {
             for i in mask::bits(self.active[w]) {
                 let lane = w * WORD + i;
-                let [a, b] = ab.map(|reg| eval::get(self.reg(reg), s.size(), lane));
+                let [a, b] = ab.map(|reg| self.value(reg, lane));
                 if let Some(kind) = division_fault(op, s, a, b) {
                     let (site, second) = match kind {
                         FaultKind::DivisionByZero => (site, 0),
@@ -358,34 +449,36 @@ impl Machine {
     /// reports nothing.
     fn raise(&mut self, program: &Program, site: u32, lane: usize, operands: [u64; 2]) {
         mask::remove(&mut self.active, lane);
+        self.whole = false;
         if mask::has(&self.dead, lane) {
             return;
         }
         mask::insert(&mut self.dead, lane);
-        if self.fault.is_none()
+        let (after, thread) = self.place(lane);
+        let number = self.number + u64::from(after);
+        if self.fault.as_ref().is_none_or(|(first, _)| number < *first)
             && let Some(site) = program.sites.get(site as usize)
         {
-            self.fault = Some(Box::new(Fault {
+            let [x, y, z] = self.block;
+            let fault = Fault {
                 kernel: program.name.clone(),
                 source: program.source.clone(),
                 site: site.clone(),
-                block: self.block,
-                thread: self.shape.thread(self.part.first + lane),
+                block: [x + after, y, z],
+                thread,
                 operands,
-            }));
+            };
+            self.fault = Some((number, Box::new(fault)));
         }
     }
-}
 
-/// Bits of an integer, sign-extended if it is signed.
-fn extended(s: Scalar, bits: u64) -> u64 {
-    eval::eval_cast(
-        s,
-        if s.is_signed_int() {
-            Scalar::I64
-        } else {
-            Scalar::U64
-        },
-        bits,
-    )
+    /// How many blocks after the first one a lane is, and its index in its block.
+    fn place(&self, lane: usize) -> (u32, [u32; 3]) {
+        if self.part.blocks == 1 {
+            return (0, self.shape.thread(self.part.first + lane));
+        }
+        let [width, height, _] = self.shape.block;
+        let (row, x) = (lane as u32 / self.sides[0], lane as u32 % self.sides[0]);
+        (x / width, [x % width, row % height, row / height])
+    }
 }

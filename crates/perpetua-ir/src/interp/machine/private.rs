@@ -22,24 +22,35 @@ impl Machine {
 
     pub(super) fn private_load(&mut self, program: &Program, place: u32) -> Next {
         let place = &program.privates[place as usize];
+        if let Some(start) = self.found_by_all(&place.steps, place.start.into(), 0) {
+            for (leaf, (size, to)) in place.values.iter().enumerate() {
+                if let Some(from) = Self::element(place, start, leaf) {
+                    self.copy(*size, from, *to);
+                }
+            }
+            return Next::On;
+        }
+        for reg in &place.registers {
+            self.regs[*reg as usize].lanes(self.sides, self.words);
+        }
         for w in 0..self.active.len() {
             let m = self.picked(program, place, w);
             for (leaf, (size, to)) in place.values.iter().enumerate() {
-                let mut out = std::mem::take(&mut self.regs[*to as usize]);
+                let mut out = std::mem::take(self.regs[*to as usize].lanes_mut(self.sides, self.words));
                 if let (Shape::Same(start), true) = (self.located.shape, m != 0) {
                     if let Some(from) = Self::element(place, start, leaf) {
-                        copy_lanes(*size, m, w, &self.regs[from as usize], &mut out);
+                        copy_lanes(*size, m, w, self.regs[from as usize].written(), &mut out);
                     }
                 } else {
                     for i in mask::bits(m) {
                         if let Some(from) = Self::element(place, self.located.at[i], leaf) {
                             let lane = w * WORD + i;
-                            let bits = eval::get(&self.regs[from as usize], *size, lane);
+                            let bits = eval::get(self.regs[from as usize].written(), *size, lane);
                             eval::put(&mut out, *size, lane, bits);
                         }
                     }
                 }
-                self.regs[*to as usize] = out;
+                self.put(*to, out);
             }
         }
         Next::Check
@@ -47,24 +58,37 @@ impl Machine {
 
     pub(super) fn private_store(&mut self, program: &Program, place: u32) -> Next {
         let place = &program.privates[place as usize];
+        if let Some(start) = self.found_by_all(&place.steps, place.start.into(), 0) {
+            for (leaf, (size, from)) in place.values.iter().enumerate() {
+                if let Some(to) = Self::element(place, start, leaf) {
+                    self.assign(*size, *from, to, false);
+                }
+            }
+            return Next::On;
+        }
+        for reg in &place.registers {
+            self.regs[*reg as usize].lanes_mut(self.sides, self.words);
+        }
         for w in 0..self.active.len() {
             let m = self.picked(program, place, w);
             for (leaf, (size, from)) in place.values.iter().enumerate() {
-                let value = std::mem::take(&mut self.regs[*from as usize]);
+                let value = std::mem::take(self.regs[*from as usize].lanes(self.sides, self.words));
                 if let (Shape::Same(start), true) = (self.located.shape, m != 0) {
                     if let Some(to) = Self::element(place, start, leaf) {
-                        copy_lanes(*size, m, w, &value, &mut self.regs[to as usize]);
+                        let to = self.regs[to as usize].lanes_mut(self.sides, self.words);
+                        copy_lanes(*size, m, w, &value, to);
                     }
                 } else {
                     for i in mask::bits(m) {
                         if let Some(to) = Self::element(place, self.located.at[i], leaf) {
                             let lane = w * WORD + i;
                             let bits = eval::get(&value, *size, lane);
-                            eval::put(&mut self.regs[to as usize], *size, lane, bits);
+                            let to = self.regs[to as usize].lanes_mut(self.sides, self.words);
+                            eval::put(to, *size, lane, bits);
                         }
                     }
                 }
-                self.regs[*from as usize] = value;
+                *self.regs[*from as usize].lanes(self.sides, self.words) = value;
             }
         }
         Next::Check

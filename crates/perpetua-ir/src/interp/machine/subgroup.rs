@@ -136,9 +136,12 @@ impl Machine {
         };
         let mut results: [Vec<Line>; 4] = Default::default();
         for (result, reg) in results.iter_mut().zip(out).take(words) {
-            *result = self.take(reg);
+            *result = self.take(reg, []);
         }
-        let (values, args) = (self.reg(a), self.reg(arg));
+        for reg in [a, arg] {
+            self.regs[reg as usize].lanes(self.sides, self.words);
+        }
+        let (values, args) = (self.regs[a as usize].written(), self.regs[arg as usize].written());
         let put = |word: usize, lane: usize, bits: u64| {
             if let Some(result) = results.get_mut(word) {
                 eval::put(result, size, lane, bits);

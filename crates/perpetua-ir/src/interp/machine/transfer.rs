@@ -5,9 +5,10 @@ use super::super::mask;
 use super::super::memory::{Cell, copy_run};
 use super::super::program::SharedPlace;
 use super::super::race::{Detector, Touch};
-use super::locate::{Located, Shape, run_end};
+use super::affine::{Form, Sides};
+use super::locate::{Everywhere, Located, Shape, run_end};
 use super::{Launch, Machine, Next};
-use crate::ops::eval::{Line, WORD, view_mut};
+use crate::ops::eval::{WORD, view_mut};
 
 /// Loads the scalars of lanes `m` of a word from where they are found, `base` further on.
 ///
@@ -109,24 +110,114 @@ macro_rules! by_size {
     };
 }
 
-/// Address of `len` bytes from byte `start` on of a register, if it has so many.
-fn lanes_of(lines: &mut [Line], start: usize, len: usize) -> Option<*mut u8> {
-    let bytes: &mut [u8] = bytemuck::cast_slice_mut(lines);
-    bytes.get_mut(start..start + len).map(<[u8]>::as_mut_ptr)
+/// Sides and steps with fewer sides, where rows follow each other as lanes do.
+fn collapsed(sides: Sides, steps: [i64; 3]) -> ([usize; 3], [i64; 3]) {
+    let (mut to, mut by, mut count) = ([1; 3], [0; 3], 0);
+    for (side, step) in sides.map(|n| n as usize).into_iter().zip(steps) {
+        if side == 1 {
+            continue;
+        }
+        if count > 0 && step == by[count - 1] * to[count - 1] as i64 {
+            to[count - 1] *= side;
+        } else {
+            (to[count], by[count]) = (side, step);
+            count += 1;
+        }
+    }
+    (to, by)
 }
 
-/// Copies `count` scalars of `size` bytes.
+/// Loads one scalar for each lane from where they all find it.
 ///
 /// # Safety
-/// As for [`copy_run`].
-unsafe fn copy_scalars(size: u32, from: *mut u8, to: *mut u8, count: usize) {
+/// At `base`, and so many `steps` further on along each of the `sides`, there must be a `C`, aligned, in memory that is valid for
+/// reads and writes and in which racing accesses are atomic; `lanes` is not in that memory.
+unsafe fn load_box<C: Cell>(base: *mut u8, sides: Sides, steps: [i64; 3], lanes: &mut [C]) {
+    let ([x, y, z], [by_x, by_y, by_z]) = collapsed(sides, steps);
+    let mut rows = lanes.chunks_exact_mut(x);
+    for k in 0..z {
+        for (j, row) in (0..y).zip(&mut rows) {
+            let at = base.wrapping_offset((k as i64 * by_z + j as i64 * by_y) as isize);
+            // SAFETY: the row's lanes are `by_x` from each other, which is a `C` each time; `row` has as many.
+            unsafe {
+                if by_x == size_of::<C>() as i64 {
+                    copy_run::<C>(at, row.as_mut_ptr().cast(), x);
+                } else if by_x == 0 {
+                    row.fill(C::load(at));
+                } else {
+                    for (i, lane) in row.iter_mut().enumerate() {
+                        *lane = C::load(at.wrapping_offset(i as isize * by_x as isize));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Stores each lane's scalar, lowest lane first.
+///
+/// # Safety
+/// As for [`load_box`].
+unsafe fn store_box<C: Cell>(base: *mut u8, sides: Sides, steps: [i64; 3], lanes: &mut [C]) {
+    let ([x, y, z], [by_x, by_y, by_z]) = collapsed(sides, steps);
+    let mut rows = lanes.chunks_exact_mut(x);
+    for k in 0..z {
+        for (j, row) in (0..y).zip(&mut rows) {
+            let at = base.wrapping_offset((k as i64 * by_z + j as i64 * by_y) as isize);
+            // SAFETY: as in `load_box`.
+            unsafe {
+                if by_x == size_of::<C>() as i64 {
+                    copy_run::<C>(row.as_mut_ptr().cast(), at, x);
+                } else {
+                    for (i, lane) in row.iter().enumerate() {
+                        lane.store(at.wrapping_offset(i as isize * by_x as isize));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Calls `$f` with the cell type of scalars of `$size` bytes and all lanes of `$lines`.
+macro_rules! box_by_size {
+    ($size:expr, $lines:expr, $f:ident($base:expr, $sides:expr, $steps:expr)) => {
+        match $size {
+            1 => $f::<u8>($base, $sides, $steps, view_mut::<u8>($lines).as_flattened_mut()),
+            2 => $f::<u16>($base, $sides, $steps, view_mut::<u16>($lines).as_flattened_mut()),
+            4 => $f::<u32>($base, $sides, $steps, view_mut::<u32>($lines).as_flattened_mut()),
+            _ => $f::<u64>($base, $sides, $steps, view_mut::<u64>($lines).as_flattened_mut()),
+        }
+    };
+}
+
+/// Reads one scalar, zero-extended.
+///
+/// # Safety
+/// As for [`Cell::load`].
+unsafe fn load_one(size: u32, at: *mut u8) -> u64 {
     // SAFETY: passed on.
     unsafe {
         match size {
-            1 => copy_run::<u8>(from, to, count),
-            2 => copy_run::<u16>(from, to, count),
-            4 => copy_run::<u32>(from, to, count),
-            _ => copy_run::<u64>(from, to, count),
+            1 => u8::load(at).into(),
+            2 => u16::load(at).into(),
+            4 => u32::load(at).into(),
+            _ => u64::load(at),
+        }
+    }
+}
+
+/// Writes one scalar.
+///
+/// # Safety
+/// As for [`Cell::store`].
+unsafe fn store_one(size: u32, at: *mut u8, bits: u64) {
+    // SAFETY: passed on.
+    unsafe {
+        match size {
+            1 => (bits as u8).store(at),
+            2 => (bits as u16).store(at),
+            4 => (bits as u32).store(at),
+            _ => bits.store(at),
         }
     }
 }
@@ -143,13 +234,10 @@ impl Machine {
         self.locate(launch.program, &access.steps, start, elements, unit, w)
     }
 
-    /// As [`Machine::find`], for all lanes at once where they are one run: the first lane, their number, its offset.
-    fn find_run(&self, access: &SharedPlace) -> Option<(usize, usize, u64)> {
-        let [(s, _, _)] = access.leaves.as_slice() else {
-            return None;
-        };
+    /// As [`Machine::find`], for all lanes at once.
+    fn find_all(&self, access: &SharedPlace) -> Option<Everywhere> {
         let elements = self.views[access.region as usize].elements;
-        self.one_run(&access.steps, access.offset.into(), elements, s.size().into())
+        self.everywhere(&access.steps, access.offset.into(), elements)
     }
 
     pub(super) fn load(
@@ -160,16 +248,19 @@ impl Machine {
     ) -> Result<Next, InterpError> {
         let access = &launch.program.accesses[access as usize];
         let view = self.views[access.region as usize];
-        if let (None, Some((first, count, offset)), [(s, inside, reg)]) =
-            (&races, self.find_run(access), access.leaves.as_slice())
-        {
-            let size = s.size() as usize;
-            let lanes = lanes_of(&mut self.regs[*reg as usize], first * size, count * size);
-            let base = view.ptr.wrapping_add(*inside as usize + offset as usize);
-            if let Some(lanes) = lanes {
-                // SAFETY: as below, for a run of `count` elements from `offset` on, of which the first and the last are in
-                // bounds; the register has room for as many.
-                unsafe { copy_scalars(s.size(), base, lanes, count) };
+        if let (None, Some(found)) = (&races, self.find_all(access)) {
+            for (s, inside, reg) in &access.leaves {
+                let base = view.ptr.wrapping_add(found.offset as usize + *inside as usize);
+                if found.steps == [0; 3] {
+                    // SAFETY: as below: all lanes' indices are in bounds.
+                    self.set(*reg, Form::Uniform(unsafe { load_one(s.size(), base) }));
+                    continue;
+                }
+                let mut lines = self.take(*reg, []);
+                // SAFETY: as below: all lanes' indices, those of inactive ones too, are in bounds, and lanes find their elements at
+                // these steps from each other.
+                unsafe { box_by_size!(s.size(), &mut lines, load_box(base, self.sides, found.steps)) };
+                self.put(*reg, lines);
             }
             return Ok(Next::On);
         }
@@ -186,7 +277,7 @@ impl Machine {
             }
             for (s, offset, reg) in &access.leaves {
                 let base = view.ptr.wrapping_add(*offset as usize);
-                let mut lines: Vec<Line> = std::mem::take(&mut self.regs[*reg as usize]);
+                let mut lines = self.take(*reg, []);
                 // SAFETY: `find` gives, for each lane of `m`, the offset of an element inside the region: every index was
                 // below its length, and lengths times strides lie within what `Launch` checked or laid out (buffers: as many
                 // elements as their bytes hold; variables and tables: their types' sizes). The leaf lies in that element at
@@ -194,7 +285,7 @@ impl Machine {
                 // racing accesses atomic, by `BufferRef`'s contract; other regions belong to this machine alone. Registers are
                 // allocations of their own.
                 unsafe { by_size!(s.size(), &mut lines, w, gather(&self.located, m, base)) };
-                self.regs[*reg as usize] = lines;
+                self.put(*reg, lines);
             }
         }
         Ok(Next::Check)
@@ -208,17 +299,25 @@ impl Machine {
     ) -> Result<Next, InterpError> {
         let access = &launch.program.accesses[access as usize];
         let view = self.views[access.region as usize];
-        if let (None, Some((first, count, offset)), [(s, inside, reg)]) =
-            (&races, self.find_run(access), access.leaves.as_slice())
-        {
-            let size = s.size() as usize;
-            let lanes = lanes_of(&mut self.regs[*reg as usize], first * size, count * size);
-            let base = view.ptr.wrapping_add(*inside as usize + offset as usize);
-            if let Some(lanes) = lanes {
-                // SAFETY: as for loads.
-                unsafe { copy_scalars(s.size(), lanes, base, count) };
+        if let (None, Some(found)) = (&races, self.find_all(access)) {
+            let same = found.steps == [0; 3];
+            if same || self.whole {
+                for (s, inside, reg) in &access.leaves {
+                    let base = view.ptr.wrapping_add(found.offset as usize + *inside as usize);
+                    if same {
+                        // Of several lanes that store to one place the last one wins.
+                        let last = mask::last(&self.active);
+                        // SAFETY: as in `load`.
+                        unsafe { store_one(s.size(), base, self.value(*reg, last)) };
+                        continue;
+                    }
+                    let sides = self.sides;
+                    let lines = self.regs[*reg as usize].lanes(sides, self.words);
+                    // SAFETY: as in `load`.
+                    unsafe { box_by_size!(s.size(), lines, store_box(base, sides, found.steps)) };
+                }
+                return Ok(Next::On);
             }
-            return Ok(Next::On);
         }
         for w in 0..self.active.len() {
             if self.active[w] == 0 {
@@ -233,11 +332,10 @@ impl Machine {
             }
             for (s, offset, reg) in &access.leaves {
                 let base = view.ptr.wrapping_add(*offset as usize);
-                let mut lines: Vec<Line> = std::mem::take(&mut self.regs[*reg as usize]);
+                let lines = self.regs[*reg as usize].lanes(self.sides, self.words);
                 // SAFETY: as in `load`. The verifier lets no store to read-only memory pass, and a launch takes only
                 // writable memory.
-                unsafe { by_size!(s.size(), &mut lines, w, scatter(&self.located, m, base)) };
-                self.regs[*reg as usize] = lines;
+                unsafe { by_size!(s.size(), lines, w, scatter(&self.located, m, base)) };
             }
         }
         Ok(Next::Check)

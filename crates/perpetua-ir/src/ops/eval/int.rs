@@ -2,7 +2,7 @@
 //!
 //! Where signedness makes no difference, signed types take the unsigned code.
 
-use super::lanes::{Line, map1, map2, map3};
+use super::lanes::{Line, Map, WORD, Words};
 use crate::ir::Scalar;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
@@ -33,49 +33,45 @@ macro_rules! by_type {
 }
 
 macro_rules! unary_of {
-    ($u:ty, $i:ty, $op:ident, $m:ident, $a:ident, $out:ident) => {
+    ($u:ty, $i:ty, $op:ident, $x:ident) => {
         match $op {
-            UnaryOp::Neg => map1::<$u, $u>($m, $a, $out, |x| x.wrapping_neg()),
-            UnaryOp::Not => map1::<$u, $u>($m, $a, $out, |x| !x),
-            UnaryOp::Abs => map1::<$i, $i>($m, $a, $out, |x| x.wrapping_abs()),
-            UnaryOp::Signum => map1::<$i, $i>($m, $a, $out, |x| x.signum()),
-            UnaryOp::CountOnes => map1::<$u, u32>($m, $a, $out, |x| x.count_ones()),
-            UnaryOp::LeadingZeros => map1::<$u, u32>($m, $a, $out, |x| x.leading_zeros()),
-            UnaryOp::TrailingZeros => map1::<$u, u32>($m, $a, $out, |x| x.trailing_zeros()),
-            UnaryOp::ReverseBits => map1::<$u, $u>($m, $a, $out, |x| x.reverse_bits()),
-            UnaryOp::SwapBytes => map1::<$u, $u>($m, $a, $out, |x| x.swap_bytes()),
+            UnaryOp::Neg => $x.map1::<$u, $u>(|x| x.wrapping_neg()),
+            UnaryOp::Not => $x.map1::<$u, $u>(|x| !x),
+            UnaryOp::Abs => $x.map1::<$i, $i>(|x| x.wrapping_abs()),
+            UnaryOp::Signum => $x.map1::<$i, $i>(|x| x.signum()),
+            UnaryOp::CountOnes => $x.map1::<$u, u32>(|x| x.count_ones()),
+            UnaryOp::LeadingZeros => $x.map1::<$u, u32>(|x| x.leading_zeros()),
+            UnaryOp::TrailingZeros => $x.map1::<$u, u32>(|x| x.trailing_zeros()),
+            UnaryOp::ReverseBits => $x.map1::<$u, $u>(|x| x.reverse_bits()),
+            UnaryOp::SwapBytes => $x.map1::<$u, $u>(|x| x.swap_bytes()),
             _ => {}
         }
     };
 }
 
 #[inline(always)]
-pub(super) fn unary(op: UnaryOp, s: Scalar, m: &[u64], a: &[Line], out: &mut [Line]) {
+pub(super) fn unary(op: UnaryOp, s: Scalar, x: impl Map) {
     if s == Scalar::Bool {
-        return map1::<u8, u8>(m, a, out, |x| x ^ 1);
+        return x.map1::<u8, u8>(|x| x ^ 1);
     }
-    by_unsigned!(s, unary_of, op, m, a, out)
+    by_unsigned!(s, unary_of, op, x)
 }
 
 /// Operators whose bits do not depend on signedness. Shift amounts have the type of the first operand.
 macro_rules! agnostic_of {
-    ($u:ty, $i:ty, $op:ident, $m:ident, $a:ident, $b:ident, $out:ident) => {
+    ($u:ty, $i:ty, $op:ident, $x:ident) => {
         match $op {
-            BinaryOp::Add => map2::<$u, $u, $u>($m, $a, $b, $out, |x, y| x.wrapping_add(y)),
-            BinaryOp::Sub => map2::<$u, $u, $u>($m, $a, $b, $out, |x, y| x.wrapping_sub(y)),
-            BinaryOp::Mul => map2::<$u, $u, $u>($m, $a, $b, $out, |x, y| x.wrapping_mul(y)),
-            BinaryOp::And => map2::<$u, $u, $u>($m, $a, $b, $out, |x, y| x & y),
-            BinaryOp::Or => map2::<$u, $u, $u>($m, $a, $b, $out, |x, y| x | y),
-            BinaryOp::Xor => map2::<$u, $u, $u>($m, $a, $b, $out, |x, y| x ^ y),
-            BinaryOp::Shl => map2::<$u, $u, $u>($m, $a, $b, $out, |x, y| x.wrapping_shl(y as u32)),
-            BinaryOp::RotateLeft => {
-                map2::<$u, $u, $u>($m, $a, $b, $out, |x, y| x.rotate_left(y as u32 % <$u>::BITS))
-            }
-            BinaryOp::RotateRight => {
-                map2::<$u, $u, $u>($m, $a, $b, $out, |x, y| x.rotate_right(y as u32 % <$u>::BITS))
-            }
-            BinaryOp::Eq => map2::<$u, $u, u8>($m, $a, $b, $out, |x, y| u8::from(x == y)),
-            BinaryOp::Ne => map2::<$u, $u, u8>($m, $a, $b, $out, |x, y| u8::from(x != y)),
+            BinaryOp::Add => $x.map2::<$u, $u, $u>(|x, y| x.wrapping_add(y)),
+            BinaryOp::Sub => $x.map2::<$u, $u, $u>(|x, y| x.wrapping_sub(y)),
+            BinaryOp::Mul => $x.map2::<$u, $u, $u>(|x, y| x.wrapping_mul(y)),
+            BinaryOp::And => $x.map2::<$u, $u, $u>(|x, y| x & y),
+            BinaryOp::Or => $x.map2::<$u, $u, $u>(|x, y| x | y),
+            BinaryOp::Xor => $x.map2::<$u, $u, $u>(|x, y| x ^ y),
+            BinaryOp::Shl => $x.map2::<$u, $u, $u>(|x, y| x.wrapping_shl(y as u32)),
+            BinaryOp::RotateLeft => $x.map2::<$u, $u, $u>(|x, y| x.rotate_left(y as u32 % <$u>::BITS)),
+            BinaryOp::RotateRight => $x.map2::<$u, $u, $u>(|x, y| x.rotate_right(y as u32 % <$u>::BITS)),
+            BinaryOp::Eq => $x.map2::<$u, $u, u8>(|x, y| u8::from(x == y)),
+            BinaryOp::Ne => $x.map2::<$u, $u, u8>(|x, y| u8::from(x != y)),
             _ => {}
         }
     };
@@ -83,68 +79,60 @@ macro_rules! agnostic_of {
 
 /// Operators that tell signed from unsigned.
 macro_rules! typed_of {
-    ($t:ty, $u:ty, $wide:ty, $op:ident, $m:ident, $a:ident, $b:ident, $out:ident) => {
+    ($t:ty, $u:ty, $wide:ty, $op:ident, $x:ident) => {
         match $op {
-            BinaryOp::Div => map2::<$t, $t, $t>($m, $a, $b, $out, |x, y| x.checked_div(y).unwrap_or(0)),
-            BinaryOp::Rem => map2::<$t, $t, $t>($m, $a, $b, $out, |x, y| x.checked_rem(y).unwrap_or(0)),
-            BinaryOp::Min => map2::<$t, $t, $t>($m, $a, $b, $out, |x, y| x.min(y)),
-            BinaryOp::Max => map2::<$t, $t, $t>($m, $a, $b, $out, |x, y| x.max(y)),
-            BinaryOp::Shr => map2::<$t, $t, $t>($m, $a, $b, $out, |x, y| x.wrapping_shr(y as u32)),
-            BinaryOp::Lt => map2::<$t, $t, u8>($m, $a, $b, $out, |x, y| u8::from(x < y)),
-            BinaryOp::Le => map2::<$t, $t, u8>($m, $a, $b, $out, |x, y| u8::from(x <= y)),
-            BinaryOp::Gt => map2::<$t, $t, u8>($m, $a, $b, $out, |x, y| u8::from(x > y)),
-            BinaryOp::Ge => map2::<$t, $t, u8>($m, $a, $b, $out, |x, y| u8::from(x >= y)),
-            BinaryOp::MulHigh => map2::<$t, $t, $t>($m, $a, $b, $out, |x, y| {
-                ((<$wide>::from(x) * <$wide>::from(y)) >> <$t>::BITS) as $t
-            }),
-            BinaryOp::SaturatingAdd => map2::<$t, $t, $t>($m, $a, $b, $out, |x, y| x.saturating_add(y)),
-            BinaryOp::SaturatingSub => map2::<$t, $t, $t>($m, $a, $b, $out, |x, y| x.saturating_sub(y)),
-            BinaryOp::AbsDiff => map2::<$t, $t, $u>($m, $a, $b, $out, |x, y| x.abs_diff(y)),
+            BinaryOp::Div => $x.map2::<$t, $t, $t>(|x, y| x.checked_div(y).unwrap_or(0)),
+            BinaryOp::Rem => $x.map2::<$t, $t, $t>(|x, y| x.checked_rem(y).unwrap_or(0)),
+            BinaryOp::Min => $x.map2::<$t, $t, $t>(|x, y| x.min(y)),
+            BinaryOp::Max => $x.map2::<$t, $t, $t>(|x, y| x.max(y)),
+            BinaryOp::Shr => $x.map2::<$t, $t, $t>(|x, y| x.wrapping_shr(y as u32)),
+            BinaryOp::Lt => $x.map2::<$t, $t, u8>(|x, y| u8::from(x < y)),
+            BinaryOp::Le => $x.map2::<$t, $t, u8>(|x, y| u8::from(x <= y)),
+            BinaryOp::Gt => $x.map2::<$t, $t, u8>(|x, y| u8::from(x > y)),
+            BinaryOp::Ge => $x.map2::<$t, $t, u8>(|x, y| u8::from(x >= y)),
+            BinaryOp::MulHigh => {
+                $x.map2::<$t, $t, $t>(|x, y| ((<$wide>::from(x) * <$wide>::from(y)) >> <$t>::BITS) as $t)
+            }
+            BinaryOp::SaturatingAdd => $x.map2::<$t, $t, $t>(|x, y| x.saturating_add(y)),
+            BinaryOp::SaturatingSub => $x.map2::<$t, $t, $t>(|x, y| x.saturating_sub(y)),
+            BinaryOp::AbsDiff => $x.map2::<$t, $t, $u>(|x, y| x.abs_diff(y)),
             _ => {}
         }
     };
 }
 
 #[inline(always)]
-pub(super) fn binary(op: BinaryOp, s: Scalar, m: &[u64], a: &[Line], b: &[Line], out: &mut [Line]) {
+pub(super) fn binary(op: BinaryOp, s: Scalar, x: impl Map) {
     use BinaryOp::*;
     match op {
         Add | Sub | Mul | And | Or | Xor | Shl | RotateLeft | RotateRight | Eq | Ne => {
-            by_unsigned!(s, agnostic_of, op, m, a, b, out)
+            by_unsigned!(s, agnostic_of, op, x)
         }
-        _ => by_type!(s, typed_of, op, m, a, b, out),
+        _ => by_type!(s, typed_of, op, x),
     }
 }
 
 macro_rules! clamp_of {
-    ($t:ty, $u:ty, $wide:ty, $m:ident, $abc:ident, $out:ident) => {
-        map3::<$t, $t, $t, $t>($m, $abc, $out, |x, y, z| x.max(y).min(z))
+    ($t:ty, $u:ty, $wide:ty, $x:ident) => {
+        $x.map3::<$t, $t, $t, $t>(|x, y, z| x.max(y).min(z))
     };
 }
 
 #[inline(always)]
-pub(super) fn ternary(
-    op: TernaryOp,
-    s: Scalar,
-    m: &[u64],
-    abc: (&[Line], &[Line], &[Line]),
-    out: &mut [Line],
-) {
+pub(super) fn ternary(op: TernaryOp, s: Scalar, x: impl Map) {
     if op == TernaryOp::Clamp {
-        by_type!(s, clamp_of, m, abc, out)
+        by_type!(s, clamp_of, x)
     }
 }
 
 macro_rules! suspect_of {
     ($t:ty, $u:ty, $wide:ty, $m:ident, $a:ident, $b:ident) => {{
         let mut any = false;
-        let words = super::lanes::view::<$t>($a)
-            .iter()
-            .zip(super::lanes::view::<$t>($b));
-        for (m, (a, b)) in $m.iter().zip(words) {
-            if *m != 0 {
+        let (a, b) = (Words::<$t>::of($a), Words::<$t>::of($b));
+        for (w, m) in $m.iter().enumerate() {
+            if let (true, Some(a), Some(b)) = (*m != 0, a.get(w), b.get(w)) {
                 let mut bad = false;
-                for i in 0..super::lanes::WORD {
+                for i in 0..WORD {
                     bad |= b[i] == 0 || (<$t>::MIN != 0 && b[i] == !0 && a[i] == <$t>::MIN);
                 }
                 any |= bad;

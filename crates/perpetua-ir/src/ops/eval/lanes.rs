@@ -34,53 +34,124 @@ pub(crate) fn view_mut<T: Pod>(lines: &mut [Line]) -> &mut [[T; WORD]] {
     bytemuck::try_cast_slice_mut(lines).unwrap_or(&mut [])
 }
 
-#[inline(always)]
-pub(super) fn map1<A: Pod, R: Pod>(mask: &[u64], a: &[Line], out: &mut [Line], f: impl Fn(A) -> R) {
-    for ((m, a), o) in mask.iter().zip(view::<A>(a)).zip(view_mut::<R>(out)) {
-        if *m != 0 {
-            for i in 0..WORD {
-                o[i] = f(a[i]);
+/// Where an operator's operands come from and its result goes: of many lanes, or of one.
+pub(super) trait Map: Sized {
+    fn map1<A: Pod, R: Pod>(self, f: impl Fn(A) -> R);
+    fn map2<A: Pod, B: Pod, R: Pod>(self, f: impl Fn(A, B) -> R);
+    fn map3<A: Pod, B: Pod, C: Pod, R: Pod>(self, f: impl Fn(A, B, C) -> R);
+}
+
+/// The words of an operand. One word stands for all: what lanes share is there once.
+#[derive(Clone, Copy)]
+pub(crate) struct Words<'a, T> {
+    words: &'a [[T; WORD]],
+    /// All ones, or zero.
+    which: usize,
+}
+
+impl<'a, T: Pod> Words<'a, T> {
+    #[inline(always)]
+    pub(crate) fn of(lines: &'a [Line]) -> Words<'a, T> {
+        let words = view::<T>(lines);
+        let which = if words.len() == 1 { 0 } else { usize::MAX };
+        Words { words, which }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(self, w: usize) -> Option<&'a [T; WORD]> {
+        self.words.get(w & self.which)
+    }
+}
+
+/// All lanes of the words that the mask touches.
+pub(super) struct Lanes<'a, const N: usize> {
+    pub(super) mask: &'a [u64],
+    pub(super) operands: [&'a [Line]; N],
+    pub(super) out: &'a mut [Line],
+}
+
+impl<const N: usize> Map for Lanes<'_, N> {
+    #[inline(always)]
+    fn map1<A: Pod, R: Pod>(self, f: impl Fn(A) -> R) {
+        let a = Words::<A>::of(self.operands[0]);
+        for (w, (m, o)) in self.mask.iter().zip(view_mut::<R>(self.out)).enumerate() {
+            if let (true, Some(a)) = (*m != 0, a.get(w)) {
+                for i in 0..WORD {
+                    o[i] = f(a[i]);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn map2<A: Pod, B: Pod, R: Pod>(self, f: impl Fn(A, B) -> R) {
+        let (a, b) = (Words::<A>::of(self.operands[0]), Words::<B>::of(self.operands[1]));
+        for (w, (m, o)) in self.mask.iter().zip(view_mut::<R>(self.out)).enumerate() {
+            if let (true, Some(a), Some(b)) = (*m != 0, a.get(w), b.get(w)) {
+                for i in 0..WORD {
+                    o[i] = f(a[i], b[i]);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn map3<A: Pod, B: Pod, C: Pod, R: Pod>(self, f: impl Fn(A, B, C) -> R) {
+        let (a, b) = (Words::<A>::of(self.operands[0]), Words::<B>::of(self.operands[1]));
+        let c = Words::<C>::of(self.operands[2]);
+        for (w, (m, o)) in self.mask.iter().zip(view_mut::<R>(self.out)).enumerate() {
+            if let (true, Some(a), Some(b), Some(c)) = (*m != 0, a.get(w), b.get(w), c.get(w)) {
+                for i in 0..WORD {
+                    o[i] = f(a[i], b[i], c[i]);
+                }
             }
         }
     }
 }
 
+/// One lane: bits in, zero-extended, and bits out.
+pub(super) struct One<'a, const N: usize> {
+    pub(super) operands: [u64; N],
+    pub(super) out: &'a mut u64,
+}
+
+/// The scalar with these bits.
 #[inline(always)]
-pub(super) fn map2<A: Pod, B: Pod, R: Pod>(
-    mask: &[u64],
-    a: &[Line],
-    b: &[Line],
-    out: &mut [Line],
-    f: impl Fn(A, B) -> R,
-) {
-    for (((m, a), b), o) in mask
-        .iter()
-        .zip(view::<A>(a))
-        .zip(view::<B>(b))
-        .zip(view_mut::<R>(out))
-    {
-        if *m != 0 {
-            for i in 0..WORD {
-                o[i] = f(a[i], b[i]);
-            }
-        }
+fn from_bits<T: Pod>(bits: u64) -> T {
+    match size_of::<T>() {
+        1 => bytemuck::cast(bits as u8),
+        2 => bytemuck::cast(bits as u16),
+        4 => bytemuck::cast(bits as u32),
+        _ => bytemuck::cast(bits),
     }
 }
 
+/// A scalar's bits, zero-extended.
 #[inline(always)]
-pub(super) fn map3<A: Pod, B: Pod, C: Pod, R: Pod>(
-    mask: &[u64],
-    (a, b, c): (&[Line], &[Line], &[Line]),
-    out: &mut [Line],
-    f: impl Fn(A, B, C) -> R,
-) {
-    let operands = view::<A>(a).iter().zip(view::<B>(b)).zip(view::<C>(c));
-    for ((m, ((a, b), c)), o) in mask.iter().zip(operands).zip(view_mut::<R>(out)) {
-        if *m != 0 {
-            for i in 0..WORD {
-                o[i] = f(a[i], b[i], c[i]);
-            }
-        }
+fn to_bits<T: Pod>(value: T) -> u64 {
+    match size_of::<T>() {
+        1 => bytemuck::cast::<T, u8>(value).into(),
+        2 => bytemuck::cast::<T, u16>(value).into(),
+        4 => bytemuck::cast::<T, u32>(value).into(),
+        _ => bytemuck::cast(value),
+    }
+}
+
+impl<const N: usize> Map for One<'_, N> {
+    #[inline(always)]
+    fn map1<A: Pod, R: Pod>(self, f: impl Fn(A) -> R) {
+        *self.out = to_bits(f(from_bits(self.operands[0])));
+    }
+
+    #[inline(always)]
+    fn map2<A: Pod, B: Pod, R: Pod>(self, f: impl Fn(A, B) -> R) {
+        *self.out = to_bits(f(from_bits(self.operands[0]), from_bits(self.operands[1])));
+    }
+
+    #[inline(always)]
+    fn map3<A: Pod, B: Pod, C: Pod, R: Pod>(self, f: impl Fn(A, B, C) -> R) {
+        let [a, b, c] = [0, 1, 2].map(|i| self.operands[i]);
+        *self.out = to_bits(f(from_bits(a), from_bits(b), from_bits(c)));
     }
 }
 

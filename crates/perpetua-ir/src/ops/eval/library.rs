@@ -1,13 +1,13 @@
 //! The one door to the math library: operators whose spelling is [`Spelling::Library`](crate::ops::Spelling). A loop
 //! for each operator, with the operator's code inside it: by functions, for closures cannot be told to be inlined.
 
-use super::lanes::{Line, map1, map2};
+use super::lanes::Map;
 use crate::math;
 use crate::ops::{BinaryOp, UnaryOp};
 
 /// An operator of one operand on lanes.
 #[inline(always)]
-pub(super) fn unary(op: UnaryOp, m: &[u64], a: &[Line], out: &mut [Line]) {
+pub(super) fn unary(op: UnaryOp, lanes: impl Map) {
     macro_rules! each {
         ($($variant:ident)*) => {
             match op {
@@ -16,7 +16,7 @@ pub(super) fn unary(op: UnaryOp, m: &[u64], a: &[Line], out: &mut [Line]) {
                     fn one(x: f32) -> f32 {
                         math::eval_unary(UnaryOp::$variant, x).unwrap_or(f32::NAN)
                     }
-                    map1(m, a, out, one)
+                    lanes.map1(one)
                 })*
                 _ => {}
             }
@@ -27,7 +27,7 @@ pub(super) fn unary(op: UnaryOp, m: &[u64], a: &[Line], out: &mut [Line]) {
 
 /// An operator of two operands on lanes.
 #[inline(always)]
-pub(super) fn binary(op: BinaryOp, m: &[u64], a: &[Line], b: &[Line], out: &mut [Line]) {
+pub(super) fn binary(op: BinaryOp, lanes: impl Map) {
     macro_rules! each {
         ($($variant:ident)*) => {
             match op {
@@ -36,7 +36,7 @@ pub(super) fn binary(op: BinaryOp, m: &[u64], a: &[Line], b: &[Line], out: &mut 
                     fn one(x: f32, y: f32) -> f32 {
                         math::eval_binary(BinaryOp::$variant, x, y).unwrap_or(f32::NAN)
                     }
-                    map2(m, a, b, out, one)
+                    lanes.map2(one)
                 })*
                 _ => {}
             }

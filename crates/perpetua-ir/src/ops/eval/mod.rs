@@ -5,7 +5,6 @@
 //! `library`.
 
 mod cast;
-mod combine;
 mod float;
 mod int;
 mod lanes;
@@ -15,11 +14,11 @@ mod wide;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use combine::combine;
 pub(crate) use lanes::*;
-pub(crate) use wide::*;
+pub(crate) use wide::{Level, binary, cast, copy, division_suspect, ternary, unary};
+use wide::{binary_of, is_half, ternary_of, unary_of};
 
-use super::table::{BinaryOp, Result as OpResult, Second, TernaryOp, UnaryOp};
+use super::table::{BinaryOp, Result as OpResult, TernaryOp, UnaryOp};
 use crate::ir::{AtomicOp, FaultKind, ReduceOp, Scalar};
 
 /// Scalar type of an operator's result, given its first operand's (for `select`: the type selected).
@@ -32,28 +31,31 @@ pub const fn result_scalar(result: OpResult, operand: Scalar) -> Scalar {
     }
 }
 
-fn word(s: Scalar, bits: u64) -> WordLines {
-    let mut lines = [Line::ZERO; 8];
-    put(&mut lines, s.size(), 0, bits);
-    lines
-}
-
-fn lines(word: &WordLines, s: Scalar) -> &[Line] {
-    word.get(..s.size() as usize).unwrap_or(word)
-}
-
-fn lines_mut(word: &mut WordLines, s: Scalar) -> &mut [Line] {
-    &mut word[..s.size() as usize]
-}
-
 /// An operator of one operand on `bits` of type `s`; the result's bits, zero-extended. Operands that the
 /// operator's row does not allow give a value without meaning.
 pub fn eval_unary(op: UnaryOp, s: Scalar, bits: u64) -> u64 {
-    let r = result_scalar(op.row().result, s);
-    let mut out = [Line::ZERO; 8];
-    let a = word(s, bits);
-    unary(Level::detect(), op, s, &[1], lines(&a, s), lines_mut(&mut out, r));
-    get(&out, r.size(), 0)
+    let mut out = 0;
+    if is_half(s) {
+        let single = eval_unary(op, Scalar::F32, eval_cast(s, Scalar::F32, bits));
+        return narrowed(op.row().result, s, single);
+    }
+    unary_of(
+        op,
+        s,
+        One {
+            operands: [bits],
+            out: &mut out,
+        },
+    );
+    out
+}
+
+/// What an operator on f16 or bf16 gives, once computed on f32.
+fn narrowed(result: OpResult, s: Scalar, bits: u64) -> u64 {
+    match result_scalar(result, s) {
+        r if is_half(r) => eval_cast(Scalar::F32, r, bits),
+        _ => bits,
+    }
 }
 
 /// An operator of two operands of type `s` (shift and rotation amounts: the low bits of `b`, of any type).
@@ -64,24 +66,25 @@ pub fn eval_binary(op: BinaryOp, s: Scalar, a: u64, b: u64) -> Result<u64, Fault
     if let Some(fault) = division_fault(op, s, a, b) {
         return Err(fault);
     }
-    let r = result_scalar(op.row().result, s);
-    let second = match op.row().second {
-        Second::Same => s,
-        Second::Amount => s.to_unsigned(),
-    };
-    let mut out = [Line::ZERO; 8];
-    let (a, b) = (word(s, a), word(second, b));
-    let out_lines = lines_mut(&mut out, r);
-    binary(
-        Level::detect(),
+    Ok(combine(op, s, a, b))
+}
+
+/// As [`eval_binary`] for operands that do not fault; of those that do, it gives 0.
+pub(crate) fn combine(op: BinaryOp, s: Scalar, a: u64, b: u64) -> u64 {
+    let mut out = 0;
+    if is_half(s) {
+        let [a, b] = [a, b].map(|bits| eval_cast(s, Scalar::F32, bits));
+        return narrowed(op.row().result, s, combine(op, Scalar::F32, a, b));
+    }
+    binary_of(
         op,
         s,
-        &[1],
-        lines(&a, s),
-        lines(&b, second),
-        out_lines,
+        One {
+            operands: [a, b],
+            out: &mut out,
+        },
     );
-    Ok(get(&out, r.size(), 0))
+    out
 }
 
 /// The fault of an integer division or remainder with these operands, if it has one.
@@ -103,27 +106,25 @@ pub fn division_fault(op: BinaryOp, s: Scalar, a: u64, b: u64) -> Option<FaultKi
 /// An operator of three operands. For `select`, `s` is the type of the second and third operand and `a` a
 /// `bool`; else all have type `s`.
 pub fn eval_ternary(op: TernaryOp, s: Scalar, a: u64, b: u64, c: u64) -> u64 {
-    let mut out = [Line::ZERO; 8];
-    let first = if op == TernaryOp::Select { Scalar::Bool } else { s };
-    let (a, b, c) = (word(first, a), word(s, b), word(s, c));
-    let operands = (lines(&a, first), lines(&b, s), lines(&c, s));
-    ternary(Level::detect(), op, s, &[1], operands, lines_mut(&mut out, s));
-    get(&out, s.size(), 0)
+    let mut out = 0;
+    if is_half(s) && op != TernaryOp::Select {
+        let [a, b, c] = [a, b, c].map(|bits| eval_cast(s, Scalar::F32, bits));
+        return eval_cast(Scalar::F32, s, eval_ternary(op, Scalar::F32, a, b, c));
+    }
+    ternary_of(
+        op,
+        s,
+        One {
+            operands: [a, b, c],
+            out: &mut out,
+        },
+    );
+    out
 }
 
 /// Rust's `as`. Casts to f16 and bf16 round to f32 first.
 pub fn eval_cast(from: Scalar, to: Scalar, bits: u64) -> u64 {
-    let mut out = [Line::ZERO; 8];
-    let a = word(from, bits);
-    cast(
-        Level::detect(),
-        from,
-        to,
-        &[1],
-        lines(&a, from),
-        lines_mut(&mut out, to),
-    );
-    get(&out, to.size(), 0)
+    cast::one(from, to, bits)
 }
 
 /// The value that an atomic read-modify-write puts in place of `old`.

@@ -1,7 +1,7 @@
 //! Operators on many lanes: the entry points, compiled for more than one level of the processor. The widest level
-//! present gives the same bits as the others; it only takes more lanes at a time.
+//! present gives the same bits as the others; it only takes more lanes at a time. An operand of one word stands for all.
 
-use super::lanes::{Line, WordLines};
+use super::lanes::{Lanes, Line, Map, WordLines};
 use super::{cast as casts, float, int, result_scalar};
 use crate::ir::Scalar;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -68,41 +68,83 @@ macro_rules! leveled {
     };
 }
 
-fn is_half(s: Scalar) -> bool {
+pub(super) fn is_half(s: Scalar) -> bool {
     matches!(s, Scalar::F16 | Scalar::BF16)
 }
 
+/// An operator of one operand, but of f16 and bf16.
 #[inline(always)]
-fn unary_body(op: UnaryOp, s: Scalar, m: &[u64], a: &[Line], out: &mut [Line]) {
+pub(super) fn unary_of(op: UnaryOp, s: Scalar, x: impl Map) {
     match s {
-        Scalar::F32 => float::unary_f32(op, m, a, out),
-        Scalar::F64 => float::unary_f64(op, m, a, out),
+        Scalar::F32 => float::unary_f32(op, x),
+        Scalar::F64 => float::unary_f64(op, x),
         _ if is_half(s) => {}
-        _ => int::unary(op, s, m, a, out),
+        _ => int::unary(op, s, x),
+    }
+}
+
+/// An operator of two operands, likewise.
+#[inline(always)]
+pub(super) fn binary_of(op: BinaryOp, s: Scalar, x: impl Map) {
+    match s {
+        Scalar::F32 => float::binary_f32(op, x),
+        Scalar::F64 => float::binary_f64(op, x),
+        _ if is_half(s) => {}
+        _ => int::binary(op, s, x),
+    }
+}
+
+/// An operator of three operands, likewise; `select` of all types.
+#[inline(always)]
+pub(super) fn ternary_of(op: TernaryOp, s: Scalar, x: impl Map) {
+    match s {
+        _ if op == TernaryOp::Select => casts::select(s.size(), x),
+        Scalar::F32 => float::ternary_f32(op, x),
+        Scalar::F64 => float::ternary_f64(op, x),
+        _ if is_half(s) => {}
+        _ => int::ternary(op, s, x),
     }
 }
 
 #[inline(always)]
-fn binary_body(op: BinaryOp, s: Scalar, m: &[u64], a: &[Line], b: &[Line], out: &mut [Line]) {
-    match s {
-        Scalar::F32 => float::binary_f32(op, m, a, b, out),
-        Scalar::F64 => float::binary_f64(op, m, a, b, out),
-        _ if is_half(s) => {}
-        _ => int::binary(op, s, m, a, b, out),
-    }
+fn unary_body(op: UnaryOp, s: Scalar, mask: &[u64], a: &[Line], out: &mut [Line]) {
+    unary_of(
+        op,
+        s,
+        Lanes {
+            mask,
+            operands: [a],
+            out,
+        },
+    );
+}
+
+#[inline(always)]
+fn binary_body(op: BinaryOp, s: Scalar, mask: &[u64], a: &[Line], b: &[Line], out: &mut [Line]) {
+    binary_of(
+        op,
+        s,
+        Lanes {
+            mask,
+            operands: [a, b],
+            out,
+        },
+    );
 }
 
 type Three<'a> = (&'a [Line], &'a [Line], &'a [Line]);
 
 #[inline(always)]
-fn ternary_body(op: TernaryOp, s: Scalar, m: &[u64], abc: Three<'_>, out: &mut [Line]) {
-    match s {
-        _ if op == TernaryOp::Select => casts::select(s.size(), m, abc, out),
-        Scalar::F32 => float::ternary_f32(op, m, abc, out),
-        Scalar::F64 => float::ternary_f64(op, m, abc, out),
-        _ if is_half(s) => {}
-        _ => int::ternary(op, s, m, abc, out),
-    }
+fn ternary_body(op: TernaryOp, s: Scalar, mask: &[u64], (a, b, c): Three<'_>, out: &mut [Line]) {
+    ternary_of(
+        op,
+        s,
+        Lanes {
+            mask,
+            operands: [a, b, c],
+            out,
+        },
+    );
 }
 
 leveled! { fn unary_whole, unary_v3, unary_body(op: UnaryOp, s: Scalar, m: &[u64], a: &[Line], out: &mut [Line]) }
@@ -122,7 +164,14 @@ use int::division_suspect as suspect_body;
 
 /// Copies scalars of `size` bytes in the words that the mask touches, all their lanes.
 pub(crate) fn copy(size: u32, m: &[u64], a: &[Line], out: &mut [Line]) {
-    casts::copy(size, m, a, out);
+    casts::copy(
+        size,
+        Lanes {
+            mask: m,
+            operands: [a],
+            out,
+        },
+    );
 }
 
 /// Runs `f` on one word at a time with f16 or bf16 operands widened to f32; narrows its result to `narrow` if the
@@ -144,14 +193,9 @@ fn by_words<const N: usize>(
         let m = std::slice::from_ref(m);
         let mut wide: [WordLines; N] = [[Line::ZERO; 8]; N];
         for (wide, narrow) in wide.iter_mut().zip(operands) {
-            cast(
-                level,
-                s,
-                Scalar::F32,
-                m,
-                narrow.get(2 * i..2 * i + 2).unwrap_or(&[]),
-                &mut wide[..4],
-            );
+            let at = if narrow.len() == 2 { 0 } else { 2 * i };
+            let narrow = narrow.get(at..at + 2).unwrap_or_default();
+            cast(level, s, Scalar::F32, m, narrow, &mut wide[..4]);
         }
         let wide: [&[Line]; N] = std::array::from_fn(|k| &wide[k][..4]);
         if is_half(result) {
