@@ -70,7 +70,7 @@ const ROWS: [Row; 6] = [
     Row {
         package: "perpetua",
         kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
-        leave_out: &["refusals"],
+        leave_out: &[],
     },
     Row {
         package: "perpetua-cli",

@@ -1,0 +1,127 @@
+//! Which stages run beside each other, and what is printed of them: a stage's output as a whole, when the stage has ended.
+
+use super::{Outcome, Stage};
+use crate::workspace::metadata;
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use perpetua_vendor_tools::locate::{self, Search};
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+/// What stages of one lane build is built into one folder, so they follow each other. Of two lanes one always has work while
+/// the other links, waits, or runs a single test.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// What changes break most often; its tests have the processor first.
+    Native,
+    /// Other targets and other toolchains.
+    Others,
+}
+
+impl Stage {
+    fn lane(self) -> Lane {
+        match self {
+            Stage::Fmt
+            | Stage::Tidy
+            | Stage::Clippy
+            | Stage::Unit
+            | Stage::DocTests
+            | Stage::Docs
+            | Stage::Minimal => Lane::Native,
+            Stage::Setup
+            | Stage::Loom
+            | Stage::Tsan
+            | Stage::Wasm
+            | Stage::Apple
+            | Stage::Windows
+            | Stage::Web => Lane::Others,
+        }
+    }
+
+    /// Whether it runs nothing but the toolchain.
+    fn needs_no_setup(self) -> bool {
+        matches!(
+            self,
+            Stage::Setup | Stage::Fmt | Stage::Tidy | Stage::Clippy | Stage::Docs | Stage::Minimal
+        )
+    }
+
+    /// As it is written after `--only`.
+    fn name(self) -> String {
+        self.to_possible_value()
+            .map(|value| value.get_name().to_owned())
+            .unwrap_or_default()
+    }
+}
+
+/// Runs stages in their lanes. Where the first one fails, those that need it are left out.
+pub(super) fn run(stages: &[Stage]) -> Result<Vec<Outcome>> {
+    let folder = metadata()?.target_directory.into_std_path_buf().join("stages");
+    fs::create_dir_all(&folder)?;
+    // A stage builds this program, too, and puts it into the place of the one that runs.
+    let program = folder.join(format!("xtask{}", std::env::consts::EXE_SUFFIX));
+    fs::copy(std::env::current_exe()?, &program).context("this program could not be copied")?;
+
+    let (outcomes, is_set_up) = (Mutex::new(Ok(Vec::new())), OnceLock::new());
+    if !stages.contains(&Stage::Setup) {
+        is_set_up.get_or_init(|| true);
+    }
+    let work = |lane: Lane| {
+        for stage in stages.iter().copied().filter(|stage| stage.lane() == lane) {
+            if !stage.needs_no_setup() && !is_set_up.wait() {
+                continue;
+            }
+            let log = folder.join(format!("{}.log", stage.name()));
+            let outcome = run_apart(stage, &program, &log);
+            if stage == Stage::Setup {
+                is_set_up.get_or_init(|| outcome.as_ref().is_ok_and(|outcome| outcome.passed));
+            }
+            // Locked while it prints, so that no two stages mix.
+            let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+            let shown = outcome.and_then(|outcome| {
+                io::copy(&mut File::open(&log)?, &mut io::stdout())?;
+                Ok(outcome)
+            });
+            match (&mut *outcomes, shown) {
+                (Ok(all), Ok(outcome)) => all.push(outcome),
+                (Ok(_), Err(error)) => *outcomes = Err(error.context(format!("{stage:?} could not be run"))),
+                (Err(_), _) => {}
+            }
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| work(Lane::Others));
+        work(Lane::Native);
+    });
+    outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs one stage in a process of its own, into a log.
+fn run_apart(stage: Stage, program: &Path, log: &Path) -> Result<Outcome> {
+    let nice = locate::cargo_program("nice", &mut Search::new());
+    let mut command = match nice {
+        Some(nice) if stage.lane() == Lane::Others => {
+            let mut command = Command::new(nice);
+            command.args(["-n", "10"]).arg(program);
+            command
+        }
+        _ => Command::new(program),
+    };
+    let output = File::create(log).with_context(|| format!("{} could not be made", log.display()))?;
+    let started = Instant::now();
+    let status = command
+        .args(["test", "--only", &stage.name()])
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .status()?;
+    Ok(Outcome {
+        stage,
+        passed: status.success(),
+        time: started.elapsed(),
+    })
+}
