@@ -27,8 +27,6 @@ const WASM_LINKER: &str = "wasm-ld-19";
 pub(crate) const SANITIZER_PACKAGES: [&str; 2] = ["clang-19", "libclang-rt-19-dev"];
 const SANITIZER_LINKER: &str = "clang-19";
 const SANITIZER_RUNTIMES: &str = "/usr/lib/llvm-19/lib/clang/19/lib/linux";
-/// What is built with ThreadSanitizer.
-const SANITIZED_FOLDER: &str = "target/tsan";
 
 /// What would have to be there for every target; empty when each can be built.
 pub(crate) fn absent_targets() -> Vec<String> {
@@ -119,7 +117,7 @@ pub(crate) fn cargo_for<'a>(shell: &'a Shell, verb: &str, target: &str) -> Resul
             absent.join(", ")
         );
     }
-    let command = second(shell, verb, "std,panic_abort", target, SECOND_FOLDER);
+    let command = second(shell, verb, "std,panic_abort", target);
     Ok(command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", WASM_LINKER))
 }
 
@@ -136,17 +134,17 @@ pub(crate) fn cargo_test_sanitized(shell: &Shell) -> Result<Cmd<'_>> {
         "--cfg perpetua_tsan -Zsanitizer=thread -Zexternal-clangrt -Clinker={SANITIZER_LINKER} -Clink-arg=-fsanitize=thread"
     );
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    Ok(second(shell, "test", "std,panic_unwind,test", &target, SANITIZED_FOLDER).env("RUSTFLAGS", flags))
+    Ok(second(shell, "test", "std,panic_unwind,test", &target).env("RUSTFLAGS", flags))
 }
 
 /// The second toolchain's cargo, which builds the standard library's `parts` as well.
-fn second<'a>(shell: &'a Shell, verb: &str, parts: &str, target: &str, folder: &str) -> Cmd<'a> {
+fn second<'a>(shell: &'a Shell, verb: &str, parts: &str, target: &str) -> Cmd<'a> {
     // What rustup's proxy sets for its own toolchain must not reach the other one. Artifacts lie apart, since two
     // compilers in one folder rebuild each other's.
     let cargo = DEBIAN_CARGO;
     let command = cmd!(
         shell,
-        "{cargo} {verb} -Zbuild-std={parts} --target {target} --target-dir {folder}"
+        "{cargo} {verb} -Zbuild-std={parts} --target {target} --target-dir {SECOND_FOLDER}"
     )
     .quiet()
     .env("RUSTC", DEBIAN_RUSTC)

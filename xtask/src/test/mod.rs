@@ -51,6 +51,15 @@ enum Stage {
     Web,
 }
 
+/// What tests run is built so. The interpreter stands in for every device that this machine lacks: optimising it costs half of
+/// what it saves.
+pub(crate) const EVERYTHING: [&str; 4] = [
+    "--workspace",
+    "--all-features",
+    "--config",
+    "profile.dev.package.perpetua-ir.opt-level=1",
+];
+
 /// How a stage went.
 struct Outcome {
     stage: Stage,
@@ -112,17 +121,18 @@ impl Stage {
                 )
             }
             Stage::Unit => {
-                let all = ["--workspace", "--all-features"];
                 // As programs, which tests run; those that have tests of their own are built for them below.
-                cmd!(shell, "{cargo} build {all...} --examples").quiet().run()?;
+                cmd!(shell, "{cargo} build {EVERYTHING...} --examples")
+                    .quiet()
+                    .run()?;
                 return counted(
-                    cmd!(shell, "{cargo} test {all...} --no-fail-fast --tests")
+                    cmd!(shell, "{cargo} test {EVERYTHING...} --no-fail-fast --tests")
                         .env("PERPETUA_EXAMPLES_BUILT", "1"),
                 );
             }
             Stage::Loom => {
                 // All crates are built again for it, so they get a directory of their own.
-                let options = ["--package", "perpetua-actors", "--release", "--lib"];
+                let options = ["--package", "perpetua-actors", "--profile", "loom", "--lib"];
                 return counted(
                     cmd!(shell, "{cargo} test --target-dir target/loom {options...} loom")
                         .env("RUSTFLAGS", "--cfg perpetua_loom"),
@@ -130,10 +140,7 @@ impl Stage {
             }
             Stage::Tsan => return sanitized(shell),
             Stage::DocTests => {
-                return counted(cmd!(
-                    shell,
-                    "{cargo} test --workspace --all-features --no-fail-fast --doc"
-                ));
+                return counted(cmd!(shell, "{cargo} test {EVERYTHING...} --no-fail-fast --doc"));
             }
             Stage::Docs => cmd!(shell, "{cargo} doc --workspace --all-features --no-deps --quiet")
                 .env("RUSTDOCFLAGS", "-D warnings"),
@@ -153,12 +160,11 @@ impl Stage {
 
 /// Runs under ThreadSanitizer what threads meet in. Every report of it is a failure.
 fn sanitized(shell: &Shell) -> Result<()> {
+    // The same packages both times, so that what they depend on has the same features and is built once.
+    let packages =
+        ["perpetua-device", "perpetua-language", "perpetua-actors"].map(|name| ["--package", name]);
     let tests: [&[&str]; 2] = [
         &[
-            "--package",
-            "perpetua-device",
-            "--package",
-            "perpetua-language",
             "--test",
             "cpu_streams",
             "--test",
@@ -166,20 +172,15 @@ fn sanitized(shell: &Shell) -> Result<()> {
             "--test",
             "native_racing",
         ],
-        &[
-            "--package",
-            "perpetua-actors",
-            "--lib",
-            "--",
-            "ring",
-            "clock",
-            "broker",
-            "pubsub",
-        ],
+        &["--lib", "--", "ring", "clock", "broker", "pubsub"],
     ];
-    tests
-        .into_iter()
-        .try_for_each(|arguments| counted(toolchain::cargo_test_sanitized(shell)?.args(arguments)))
+    tests.into_iter().try_for_each(|tests| {
+        counted(
+            toolchain::cargo_test_sanitized(shell)?
+                .args(packages.as_flattened())
+                .args(tests),
+        )
+    })
 }
 
 /// Checks what is built with few features, where nothing may be left over.

@@ -2,6 +2,7 @@
 
 use super::{NAME, build};
 use crate::setup;
+use crate::test::EVERYTHING;
 use crate::workspace::{cargo, metadata, root};
 use anyhow::{Result, bail};
 use perpetua_vendor_tools::locate::{self, Search};
@@ -21,13 +22,10 @@ pub(crate) fn test(shell: &Shell) -> Result<()> {
     build(shell, page)?;
     let (cargo, out) = (cargo(), root().join("dist/web-test"));
     fs::create_dir_all(&out)?;
-    // With the features of the unit tests, so that what they have built is not built once more.
-    cmd!(
-        shell,
-        "{cargo} build --quiet --workspace --all-features --example numbers"
-    )
-    .quiet()
-    .run()?;
+    // As for the unit tests, so that what they have built is not built once more.
+    cmd!(shell, "{cargo} build --quiet {EVERYTHING...} --example numbers")
+        .quiet()
+        .run()?;
     let numbers = metadata()?
         .target_directory
         .into_std_path_buf()
