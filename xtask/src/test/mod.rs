@@ -2,7 +2,7 @@
 
 mod lanes;
 
-use crate::workspace::{cargo, shell};
+use crate::workspace::{EVERYTHING, cargo, shell};
 use crate::{setup, tidy, toolchain, web};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -50,15 +50,6 @@ enum Stage {
     /// The wave simulation's page in Chromium, on WebGPU and without; its numbers are a program's.
     Web,
 }
-
-/// What tests run is built so. The interpreter stands in for every device that this machine lacks: optimising it costs half of
-/// what it saves.
-pub(crate) const EVERYTHING: [&str; 4] = [
-    "--workspace",
-    "--all-features",
-    "--config",
-    "profile.dev.package.perpetua-ir.opt-level=1",
-];
 
 /// How a stage went.
 struct Outcome {

@@ -2,8 +2,7 @@
 
 use super::{NAME, build};
 use crate::setup;
-use crate::test::EVERYTHING;
-use crate::workspace::{cargo, metadata, root};
+use crate::workspace::{EVERYTHING, cargo, metadata, root};
 use anyhow::{Result, bail};
 use perpetua_vendor_tools::locate::{self, Search};
 use std::fs;
