@@ -86,6 +86,8 @@ pub struct LaunchConfig<'a> {
     pub grid: [u32; 3],
     /// Lanes per block, x, y, z.
     pub block: [u32; 3],
+    /// Only these of the grid's blocks run: the number of the first, and how many. Blocks are numbered along x, then y, then z.
+    pub blocks: Option<(u64, u64)>,
     /// Bytes of dynamic shared memory.
     pub dynamic_shared_bytes: u32,
     /// Lanes of a subgroup: a power of two, 128 at most.
@@ -114,6 +116,7 @@ impl<'a> LaunchConfig<'a> {
         LaunchConfig {
             grid,
             block,
+            blocks: None,
             dynamic_shared_bytes: 0,
             subgroup_size: 32,
             args,
@@ -133,6 +136,7 @@ impl fmt::Debug for LaunchConfig<'_> {
         f.debug_struct("LaunchConfig")
             .field("grid", &self.grid)
             .field("block", &self.block)
+            .field("blocks", &self.blocks)
             .field("dynamic_shared_bytes", &self.dynamic_shared_bytes)
             .field("subgroup_size", &self.subgroup_size)
             .field("args", &self.args)
@@ -193,6 +197,9 @@ pub(super) struct Launch<'a> {
     pub(super) dynamic_bytes: usize,
     pub(super) print: Option<PrintSink<'a>>,
     args: &'a [Arg<'a>],
+    /// Number of the first block that runs.
+    pub(super) first: u64,
+    /// How many do.
     pub(super) groups: u64,
     /// Most blocks that run side by side as one, along x.
     strip: u32,
@@ -238,8 +245,14 @@ impl<'a> Launch<'a> {
             .filter(|n| config.races == RaceMode::Off || *n <= u64::from(u32::MAX));
         let groups =
             groups.ok_or_else(|| wrong(format!("a grid of {:?} has too many blocks", config.grid)))?;
+        let (first, groups) = config.blocks.map_or((0, groups), |(first, count)| {
+            let first = first.min(groups);
+            (first, count.min(groups - first))
+        });
         check_args(program, config.args)?;
-        let mut strip = match program.mergeable && config.races == RaceMode::Off && config.grid[0] < 1 << 31 {
+        // A part of the blocks need not be whole strips.
+        let whole = config.races == RaceMode::Off && config.blocks.is_none();
+        let mut strip = match program.mergeable && whole && config.grid[0] < 1 << 31 {
             true => (STRIP / lanes as u32).clamp(1, config.grid[0].max(1)),
             false => 1,
         };
@@ -258,6 +271,7 @@ impl<'a> Launch<'a> {
             dynamic_bytes: config.dynamic_shared_bytes as usize,
             print: config.print,
             args: config.args,
+            first,
             groups,
             budget: config.step_budget.map(|n| (n, AtomicU64::new(n))),
             cancel: config.cancel,
@@ -269,7 +283,10 @@ impl<'a> Launch<'a> {
     /// Strips of the launch: runs of blocks along x that run side by side.
     pub(super) fn strips(&self) -> u64 {
         let [x, y, z] = self.shape.grid.map(u64::from);
-        x.div_ceil(self.strip.into()) * y * z
+        match self.strip {
+            1 => self.groups,
+            strip => x.div_ceil(strip.into()) * y * z,
+        }
     }
 
     /// The blocks of a strip: number of the first, and how many.

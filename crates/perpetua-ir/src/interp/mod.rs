@@ -50,6 +50,8 @@ mod machine;
 mod mask;
 mod memory;
 mod program;
+#[cfg(test)]
+pub(crate) use race::trace;
 mod race;
 mod turns;
 

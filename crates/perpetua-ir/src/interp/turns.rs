@@ -139,7 +139,8 @@ impl<'l> Blocks<'l> {
     pub(super) fn take(&self, count: u64) -> Range<u64> {
         // Relaxed: only the number matters.
         let first = self.next.fetch_add(count, Ordering::Relaxed);
-        first.min(self.count)..first.saturating_add(count).min(self.count)
+        let at = |n: u64| self.launch.first + n.min(self.count);
+        at(first)..at(first.saturating_add(count))
     }
 
     /// Whether somebody has met an error.

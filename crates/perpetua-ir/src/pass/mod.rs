@@ -1,8 +1,9 @@
 //! Passes: from kernel to kernel. Each keeps the meaning and makes one thing explicit that a renderer would
-//! otherwise have to know.
+//! otherwise have to know. And [`footprint`], which finds out what a kernel accesses.
 
 pub mod checks;
 mod expand;
+pub mod footprint;
 mod inline;
 mod levels;
 mod library;

@@ -6,6 +6,8 @@
 
 mod clock;
 mod shadow;
+#[cfg(test)]
+pub(crate) mod trace;
 
 use std::collections::HashMap;
 
@@ -159,6 +161,8 @@ impl Detector {
     }
 
     fn see(&mut self, touch: Touch, writes: bool) -> Result<(), Box<Found>> {
+        #[cfg(test)]
+        trace::note(self.current, &touch, writes);
         let Some(group) = self.groups.get_mut(&self.current) else {
             return Ok(());
         };
