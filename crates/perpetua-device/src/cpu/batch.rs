@@ -1,22 +1,21 @@
-//! Native launches of one graph that follow one another: run by one team of threads, without handing work over in between.
+//! Launches of one graph that follow one another and wait for no other work: run by one team of threads, without handing work over in between.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use perpetua_ir::fault::Fault;
-
 use super::claims::Span;
 use super::launch::Launch;
+use super::slabs::Slabs;
 use super::team::{self, Member, Progress};
 use super::threads;
 use super::wavefront::Wavefront;
 use crate::error::{Error, Result};
-use crate::native::{PreparedLaunch, Sharing};
+use crate::native::Sharing;
 
 /// Nanoseconds of a launch that are worth a thread more: threads that share launches wait for each other after each.
 const SHARE: u64 = 1_500;
 
-/// Native launches in succession.
+/// Launches in succession.
 pub(super) struct Batch {
     launches: Vec<Arc<Launch>>,
     // Bytes that a core has in its cache.
@@ -27,23 +26,23 @@ pub(super) struct Batch {
     spans: OnceLock<Vec<Span>>,
 }
 
-/// The fault of the earliest launch that had one.
+/// The error of the earliest launch that had one.
 #[derive(Default)]
-struct First(Mutex<Option<(usize, Box<Fault>)>>);
+struct First(Mutex<Option<(usize, Error)>>);
 
 impl First {
-    fn note(&self, launch: usize, result: std::result::Result<(), Box<Fault>>) {
-        if let Err(fault) = result {
+    fn note(&self, launch: usize, result: Result<()>) {
+        if let Err(error) = result {
             let mut first = self.0.lock().unwrap_or_else(|e| e.into_inner());
             if first.as_ref().is_none_or(|(earliest, _)| launch < *earliest) {
-                *first = Some((launch, fault));
+                *first = Some((launch, error));
             }
         }
     }
 
     fn result(self) -> Result<()> {
         let first = self.0.into_inner().unwrap_or_else(|e| e.into_inner());
-        first.map_or(Ok(()), |(_, fault)| Err(Error::Fault(fault)))
+        first.map_or(Ok(()), |(_, error)| Err(error))
     }
 }
 
@@ -66,13 +65,13 @@ impl Batch {
         Launch::are_small(&self.launches)
     }
 
-    /// Makes its launches ready, and finds out what [`spans`](Batch::spans) has to say. Whether all are native code now, which
-    /// waits for no other work.
+    /// Makes its launches ready, and finds out what [`spans`](Batch::spans) has to say. Whether all can run in slabs now.
     pub(super) fn make_ready(&self) -> bool {
         // Each time: a launch that looks for races is not made ready, and may no longer have to look the next time.
-        let mut native = true;
+        let mut ready = true;
         for launch in &self.launches {
-            native &= launch.make_ready();
+            launch.make_ready();
+            ready &= launch.in_slabs().is_some();
         }
         self.spans.get_or_init(|| {
             let mut all = HashSet::new();
@@ -83,10 +82,10 @@ impl Batch {
             }
             all.into_iter().collect()
         });
-        native
+        ready
     }
 
-    /// What memory it touches; native launches of it plainly.
+    /// What memory it touches, and nobody else may meanwhile.
     pub(super) fn spans(&self) -> &[Span] {
         self.spans.get().map_or(&[], Vec::as_slice)
     }
@@ -102,14 +101,11 @@ impl Batch {
     }
 
     /// Runs all launches, whatever becomes of some; gives the first error.
-    pub(super) fn run(&self, sharing: Sharing) -> Result<()> {
+    pub(super) fn run<'s>(&'s self, sharing: Sharing) -> Result<()> {
         let together = |launch: &Arc<Launch>| launch.lanes() > 0 && !launch.reaches_host();
-        let prepared: Option<Vec<&Arc<dyn PreparedLaunch>>> = self
-            .launches
-            .iter()
-            .map(|launch| launch.prepared().filter(|_| together(launch)))
-            .collect();
-        let Some(prepared) = prepared.filter(|_| sharing == Sharing::ConflictFree) else {
+        let in_slabs = |launch: &'s Arc<Launch>| launch.in_slabs().filter(|_| together(launch));
+        let launches: Option<Vec<Slabs<'_>>> = self.launches.iter().map(in_slabs).collect();
+        let Some(launches) = launches.filter(|_| sharing == Sharing::ConflictFree) else {
             let mut first = Ok(());
             for launch in &self.launches {
                 first = first.and(launch.run(sharing));
@@ -122,16 +118,16 @@ impl Batch {
             false => threads::count().min(self.share()),
         };
         if threads == 1 {
-            for (i, launch) in prepared.iter().enumerate() {
+            for (i, launch) in launches.iter().enumerate() {
                 // SAFETY: as in `shares`.
-                first.note(i, unsafe { launch.run(0..launch.slabs(), sharing) });
+                first.note(i, unsafe { launch.run(0..launch.count(), sharing) });
             }
             return first.result();
         }
         let wavefront = self.wavefront.get_or_init(|| {
-            let launches: Vec<_> = prepared
+            let launches: Vec<_> = launches
                 .iter()
-                .map(|launch| Some((launch.slabs(), launch.footprints()?)))
+                .map(|launch| Some((launch.count(), launch.footprints()?)))
                 .collect::<Option<_>>()?;
             // Some is for what is not counted.
             let cache = i64::try_from(self.cache / 4 * 3).ok()?;
@@ -140,17 +136,17 @@ impl Batch {
         let groups = wavefront.as_ref().map_or(0, |front| front.groups.len());
         let progress: Vec<Progress> = (0..groups).map(|_| Progress::new()).collect();
         team::gather(threads, &|member| match wavefront {
-            Some(wavefront) => waves(wavefront, &progress, &prepared, member, &first),
-            None => shares(&prepared, member, &first),
+            Some(wavefront) => waves(wavefront, &progress, &launches, member, &first),
+            None => shares(&launches, member, &first),
         });
         first.result()
     }
 }
 
 /// One launch after the other; each thread does the same share of each, so that it finds in its caches what it left there.
-fn shares(launches: &[&Arc<dyn PreparedLaunch>], member: &Member<'_>, first: &First) {
+fn shares(launches: &[Slabs<'_>], member: &Member<'_>, first: &First) {
     for (i, launch) in launches.iter().enumerate() {
-        let slabs = u128::from(launch.slabs());
+        let slabs = u128::from(launch.count());
         let bound = |number: usize| (slabs * number as u128 / member.count as u128) as u64;
         // SAFETY: the launch's arguments passed the signature's check (`KernelFunction::launch`'s contract), their memory is
         // kept alive by the batch and initialised (host pools give such), and claimed for it alone. Members' shares have nothing in common, and a
@@ -173,7 +169,7 @@ fn shares(launches: &[&Arc<dyn PreparedLaunch>], member: &Member<'_>, first: &Fi
 fn waves(
     front: &Wavefront,
     progress: &[Progress],
-    launches: &[&Arc<dyn PreparedLaunch>],
+    launches: &[Slabs<'_>],
     member: &Member<'_>,
     first: &First,
 ) {

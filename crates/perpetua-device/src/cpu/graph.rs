@@ -1,4 +1,4 @@
-//! The CPU backend's graphs: captured work, native launches that follow one another put together.
+//! The CPU backend's graphs: captured work, launches that follow one another put together.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use super::work::Work;
 use crate::backend::GpuGraph;
 use crate::ptr::ContextId;
 
-// The same work with native launches that follow one another put together. Others may wait for other streams' work, and meanwhile
-// must hold no claim of a native one's.
+// The same work with launches that follow one another, and wait for no other work, put together. Others may wait for other streams'
+// work, and meanwhile must hold no claim of a native one's.
 fn batches(work: Vec<Work>, cache: u64) -> Vec<Work> {
     let (mut all, mut launches) = (Vec::new(), Vec::new());
     let put = |launches: &mut Vec<Arc<Launch>>, all: &mut Vec<Work>| {
@@ -23,7 +23,7 @@ fn batches(work: Vec<Work>, cache: u64) -> Vec<Work> {
     };
     for work in work {
         match work {
-            Work::Launch(launch) if launch.is_native() => launches.push(launch),
+            Work::Launch(launch) if launch.joins_others() => launches.push(launch),
             other => {
                 put(&mut launches, &mut all);
                 all.push(other);

@@ -1,6 +1,7 @@
 //! The CPU backend's launches: native bodies and the interpreter, spread over threads.
 
 use std::any::Any;
+use std::ops::Range;
 use std::ptr::NonNull;
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::Weak;
@@ -12,12 +13,14 @@ use perpetua_ir::back::Capability;
 use perpetua_ir::interp::{self, InterpError, Interpreter};
 use perpetua_ir::ir::{Access, Param, ParamKind};
 use perpetua_ir::pass::checks::make_explicit;
+use perpetua_ir::pass::footprint::{BlockRows, Footprint as Reaches, Reach};
 use perpetua_ir::verify::{Verified, verify};
 
 use super::claims::Span;
 use super::code;
 use super::device::{SUBGROUP, Shared};
 use super::ready::{KEPT, Ready};
+use super::slabs::Slabs;
 use super::stream::CpuStream;
 #[cfg(not(target_arch = "wasm32"))]
 use super::stream::Queue;
@@ -29,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::fault::{FaultRegistry, KernelSites, SiteRange};
 use crate::host::raw;
 use crate::info::BackendKind;
-use crate::native::{NativeArg, NativeKernel, NativeLaunch, PreparedLaunch, Sharing};
+use crate::native::{Footprint, NativeArg, NativeKernel, NativeLaunch, PreparedLaunch, Sharing};
 use crate::overlap::Overlap;
 use crate::ptr::{ContextId, DevicePtr, MemoryKind};
 use crate::signature::{KernelArg, Signature, ValueArg};
@@ -60,6 +63,8 @@ struct Inner {
     interpreter: OnceLock<Result<Interpreter>>,
     // Why it has no machine code, once that has been tried.
     refusal: OnceLock<String>,
+    // What launches access, made when first asked for; `None` where that is not known.
+    footprint: OnceLock<Option<Reaches>>,
     // Whether machine code is not wanted.
     interpret: bool,
     // The last launches that were made ready, newest last.
@@ -98,6 +103,7 @@ impl CpuFunction {
             verified,
             interpreter,
             refusal: OnceLock::new(),
+            footprint: OnceLock::new(),
             interpret,
             ready: Mutex::default(),
             pace: AtomicU64::new(0),
@@ -189,6 +195,8 @@ pub(super) struct Launch {
     overlaps: Vec<Overlap>,
     // Captured launches are made ready once.
     ready: OnceLock<Option<Arc<dyn PreparedLaunch>>>,
+    // What rows of its blocks access, as machine code; found once, too.
+    footprints: OnceLock<Option<Vec<Footprint>>>,
     // Whose work it is: there faults are told that it catches.
     #[cfg(not(target_arch = "wasm32"))]
     queue: Weak<Queue>,
@@ -250,6 +258,29 @@ impl Launch {
     /// Whether it has native code, which waits for no other work.
     pub(super) fn is_native(&self) -> bool {
         self.function.0.native.is_some()
+    }
+
+    /// Whether it may be part of a batch: native code, or machine code that waits for nobody and tells nobody what it does.
+    pub(super) fn joins_others(&self) -> bool {
+        let inner = &*self.function.0;
+        let prints = || {
+            inner
+                .verified
+                .as_ref()
+                .is_some_and(|kernel| kernel.facts().prints())
+        };
+        self.is_native() || self.function.has_code() && !self.stays() && !self.may_wait() && !prints()
+    }
+
+    // Whether its blocks may wait for each other, or for other work.
+    fn may_wait(&self) -> bool {
+        let made = self
+            .function
+            .0
+            .interpreter
+            .get()
+            .and_then(|made| made.as_ref().ok());
+        made.is_none_or(Interpreter::may_wait)
     }
 
     /// Whether it is done sooner than handed to other threads.
@@ -323,6 +354,61 @@ impl Launch {
         self.ready.get()?.as_ref().filter(|_| !self.is_watched())
     }
 
+    /// The launch in slabs that can run one after the other, or beside each other; `None` where it runs as a whole.
+    pub(super) fn in_slabs(&self) -> Option<Slabs<'_>> {
+        let rows =
+            || (self.function.has_code() && self.joins_others() && !self.is_watched()).then(|| self.rows());
+        match self.prepared() {
+            Some(prepared) => Some(Slabs::Native(&**prepared)),
+            None => rows().map(|rows| Slabs::Code(self, rows)),
+        }
+    }
+
+    fn rows(&self) -> BlockRows {
+        BlockRows::of(self.shape.grid.to_array())
+    }
+
+    /// What its rows of blocks access; `None` where that is not known.
+    pub(super) fn footprints(&self) -> Option<&[Footprint]> {
+        let known = self.footprints.get_or_init(|| {
+            let inner = &*self.function.0;
+            let all = inner
+                .footprint
+                .get_or_init(|| Reaches::of(inner.verified.as_ref()?));
+            let reaches = self.configured(|config| all.as_ref()?.reaches(config))?;
+            reaches.iter().map(|reach| self.footprint(reach)).collect()
+        });
+        known.as_deref()
+    }
+
+    // A buffer's bytes by their addresses.
+    fn footprint(&self, reach: &Reach) -> Option<Footprint> {
+        let Some(Arg::Buffer(ptr, _)) = self.args.get(reach.param as usize) else {
+            return None;
+        };
+        let start = i64::try_from(start(ptr).addr()).ok()?;
+        Some(Footprint {
+            stores: reach.stores,
+            slabs: reach.rows.clone(),
+            low: start.checked_add(reach.low)?,
+            high: start.checked_add(reach.high)?,
+            stride: reach.stride,
+        })
+    }
+
+    /// Runs rows of blocks as machine code, on this thread.
+    pub(super) fn run_rows(&self, rows: Range<u64>) -> Result<()> {
+        let inner = &*self.function.0;
+        let blocks = self.rows().blocks;
+        self.configured(|config| {
+            let config = interp::LaunchConfig {
+                blocks: Some((rows.start * blocks, (rows.end - rows.start) * blocks)),
+                ..*config
+            };
+            inner.interpreter()?.launch(&config).map_err(|e| inner.error(e))
+        })
+    }
+
     // Whether it runs in the interpreter that looks for races.
     fn is_watched(&self) -> bool {
         self.function.0.verified.is_some() && self.function.0.shared.detects_races()
@@ -359,6 +445,22 @@ impl Launch {
 
     fn interpret(&self) -> Result<()> {
         let inner = &*self.function.0;
+        self.configured(|config| {
+            // What stays would keep all threads from others.
+            let config = match self.stays() || self.is_small() || !threads::may_spread() {
+                true => *config,
+                false => interp::LaunchConfig {
+                    parallel: interp::Parallel::Spread(&threads::spread),
+                    ..*config
+                },
+            };
+            inner.interpreter()?.launch(&config).map_err(|e| inner.error(e))
+        })
+    }
+
+    // Calls `run` with the launch as the interpreter takes it: all of it, on the calling thread.
+    fn configured<T>(&self, run: impl FnOnce(&interp::LaunchConfig<'_>) -> T) -> T {
+        let inner = &*self.function.0;
         let args: Vec<interp::Arg<'_>> = self.args.iter().map(Arg::interpreted).collect();
         let print = |line: &interp::Printed<'_>| println!("{}", line.text);
         // Without threads no kernel stays, and memory is one thread's.
@@ -369,7 +471,7 @@ impl Launch {
             }
         };
         let (grid, block) = (self.shape.grid.to_array(), self.shape.block.to_array());
-        let config = interp::LaunchConfig {
+        run(&interp::LaunchConfig {
             dynamic_shared_bytes: self.shape.shared_bytes,
             subgroup_size: SUBGROUP,
             print: Some(&print),
@@ -381,16 +483,7 @@ impl Launch {
             #[cfg(not(target_arch = "wasm32"))]
             caught: Some(&caught),
             ..interp::LaunchConfig::new(grid, block, &args)
-        };
-        // What stays would keep all threads from others.
-        let config = match self.stays() || self.is_small() || !threads::may_spread() {
-            true => config,
-            false => interp::LaunchConfig {
-                parallel: interp::Parallel::Spread(&threads::spread),
-                ..config
-            },
-        };
-        inner.interpreter()?.launch(&config).map_err(|e| inner.error(e))
+        })
     }
 
     fn run_native(&self, prepared: &dyn PreparedLaunch, sharing: Sharing) -> Result<()> {
@@ -489,6 +582,7 @@ impl KernelFunction for CpuFunction {
             overlaps: launch.overlaps.to_vec(),
             args: args.iter().zip(self.0.signature.params()).map(own).collect(),
             ready: OnceLock::new(),
+            footprints: OnceLock::new(),
             #[cfg(not(target_arch = "wasm32"))]
             queue: Arc::downgrade(stream.queue()),
         };

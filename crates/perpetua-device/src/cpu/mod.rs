@@ -17,6 +17,7 @@ mod graph;
 mod launch;
 mod ready;
 mod simd;
+mod slabs;
 mod stream;
 mod team;
 mod threads;

@@ -4,7 +4,7 @@
 //! Two slabs conflict where their footprints have a byte in common and one of them stores. If slab `r` of a launch conflicts
 //! with slabs up to `r + d` of an earlier one only, it may run as soon as the earlier one has ended slab `r + d`. Each
 //! launch gets a *delay* in slabs, such that of any two the delays differ by at least their `d`. At tick `t`, launch after
-//! launch runs the slabs from `t·ROWS - delay` up to `(t + 1)·ROWS - delay`: every conflict then runs in the order of the
+//! launch runs the slabs from `t·R - delay` up to `(t + 1)·R - delay`: every conflict then runs in the order of the
 //! launches.
 
 use std::collections::HashMap;
@@ -12,8 +12,8 @@ use std::ops::Range;
 
 use crate::native::Footprint;
 
-/// Slabs of a launch that run at a tick.
-pub(super) const ROWS: i64 = 4;
+/// Slabs of a launch that run at a tick, at most: fewer where one fills a good part of the cache.
+const ROWS: i64 = 4;
 
 /// Launches that threads run at a tick, at most; the last thread starts when the first has gone so many slabs ahead.
 const MOST: i64 = 64;
@@ -34,6 +34,8 @@ pub(super) struct Wavefront {
     delays: Vec<i64>,
     /// By launch.
     slabs: Vec<i64>,
+    /// Slabs of a launch that run at a tick.
+    rows: i64,
     /// Launches that run together, in order.
     pub(super) groups: Vec<Range<usize>>,
 }
@@ -56,7 +58,8 @@ impl Wavefront {
         let most = *slabs.iter().max()?;
         let a_slab = bytes / most.max(1);
         let (shallow, deep) = DEPTH;
-        let depth = (cache / a_slab.max(1) - ROWS - 2).min((MOST / threads.max(1)).clamp(shallow, deep));
+        let rows = (cache / 8 / a_slab.max(1)).clamp(1, ROWS);
+        let depth = (cache / a_slab.max(1) - rows - 2).min((MOST / threads.max(1)).clamp(shallow, deep));
         if depth < 2 || launches.len() < 4 {
             return None;
         }
@@ -70,6 +73,7 @@ impl Wavefront {
         Some(Wavefront {
             delays,
             slabs,
+            rows,
             groups,
         })
     }
@@ -77,16 +81,16 @@ impl Wavefront {
     /// The ticks of a group: from the first at which it has slabs to run, to the last at which it, or one before it, has. Who
     /// has seen a group end its ticks has thus seen all groups before end theirs, of whatever sizes their launches are.
     pub(super) fn ticks(&self, group: &Range<usize>) -> Range<i64> {
-        let from = self.delays[group.start] / ROWS;
+        let from = self.delays[group.start] / self.rows;
         let ends = (0..group.end).map(|i| self.delays[i] + self.slabs[i]);
-        let to = ends.max().map_or(from, |end| (end + ROWS - 1) / ROWS);
+        let to = ends.max().map_or(from, |end| (end + self.rows - 1) / self.rows);
         from..to.max(from)
     }
 
     /// The slabs of a launch that run at a tick; may be none.
     pub(super) fn slabs(&self, launch: usize, tick: i64) -> Range<u64> {
         let (delay, count) = (self.delays[launch], self.slabs[launch]);
-        let at = |tick: i64| (tick * ROWS - delay).clamp(0, count) as u64;
+        let at = |tick: i64| (tick * self.rows - delay).clamp(0, count) as u64;
         at(tick)..at(tick + 1)
     }
 }

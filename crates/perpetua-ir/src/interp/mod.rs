@@ -121,6 +121,15 @@ impl Interpreter {
         false
     }
 
+    /// Whether blocks of a launch may wait for each other, or for other launches.
+    pub fn may_wait(&self) -> bool {
+        #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+        if let Some(code) = &self.code {
+            return code.may_wait();
+        }
+        true
+    }
+
     /// Prepares a kernel whose checks have been made explicit, with the names of its fault sites: those of its fault
     /// statements, in order, functions first ([`Explicit::faults`](crate::pass::checks::Explicit::faults)).
     ///

@@ -1,4 +1,4 @@
-//! Graphs of launches do what the launches do one by one: with shares, and as a wavefront.
+//! Graphs of launches do what the launches do one by one: with shares, and as a wavefront; as native code and as machine code.
 
 use perpetua::device::cpu::CpuContext;
 use perpetua::device::{BackendKind, Buffer, Device, Result, Stream};
@@ -107,8 +107,8 @@ fn launch(stream: &Stream, fields: &[Buffer<f32>], at: &Buffer<u32>, step: Step,
     }
 }
 
-/// The fields after these steps.
-fn after(steps: &[Step], native: bool, cache: u64) -> Result<Vec<Vec<f32>>> {
+/// The fields after these steps, in a graph or one by one.
+fn after(steps: &[Step], native: bool, graph: bool, cache: u64) -> Result<Vec<Vec<f32>>> {
     let device = Device::new(BackendKind::Cpu, 0)?;
     if let Some(cpu) = device.context().as_any().downcast_ref::<CpuContext>() {
         cpu.assume_cache(cache);
@@ -126,17 +126,17 @@ fn after(steps: &[Step], native: bool, cache: u64) -> Result<Vec<Vec<f32>>> {
     let stream = device.create_stream()?;
     // The fields come by another stream.
     device.synchronize()?;
-    if native {
+    if graph {
         let graph = stream.capture(|stream| {
             steps
                 .iter()
-                .try_for_each(|step| launch(stream, &fields, &at, *step, true))
+                .try_for_each(|step| launch(stream, &fields, &at, *step, native))
         })?;
         graph.launch(&stream)?;
         graph.launch(&stream)?;
     } else {
         for step in steps.iter().chain(steps) {
-            launch(&stream, &fields, &at, *step, false)?;
+            launch(&stream, &fields, &at, *step, native)?;
         }
     }
     stream.synchronize()?;
@@ -149,11 +149,21 @@ fn bits(fields: &[Vec<f32>]) -> Vec<u32> {
 
 /// A graph of the steps does what they do, with caches in which the fields fit and in which they do not.
 fn check(steps: &[Step]) {
-    let run = |native, cache| after(steps, native, cache).unwrap_or_else(|e| panic!("{e}: {steps:?}"));
-    let expect = bits(&run(false, 1 << 20));
-    for cache in [1 << 13, 1 << 30] {
-        let found = bits(&run(true, cache));
-        assert!(found == expect, "with a cache of {cache} bytes: {steps:?}");
+    let run = |native, graph, cache| {
+        after(steps, native, graph, cache).unwrap_or_else(|e| panic!("{e}: {steps:?}"))
+    };
+    let expect = bits(&run(false, false, 1 << 20));
+    for (native, cache) in [
+        (true, 1 << 13),
+        (false, 1 << 13),
+        (true, 1 << 30),
+        (false, 1 << 30),
+    ] {
+        let found = bits(&run(native, true, cache));
+        assert!(
+            found == expect,
+            "with a cache of {cache} bytes, native: {native}: {steps:?}"
+        );
     }
 }
 

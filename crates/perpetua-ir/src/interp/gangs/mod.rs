@@ -132,6 +132,11 @@ impl Installed {
         }
     }
 
+    /// Whether blocks of a launch may wait for each other.
+    pub(super) fn may_wait(&self) -> bool {
+        self.may_wait
+    }
+
     /// Whether the code's assumptions hold for a launch.
     pub(super) fn allows(&self, config: &LaunchConfig<'_>) -> bool {
         let axes = config.grid.iter().zip(config.block);

@@ -63,6 +63,26 @@ fn all_dimensions_are_covered_once_on_any_number_of_threads() {
 }
 
 #[test]
+fn a_part_of_the_blocks_runs_alone() {
+    let kernel = number();
+    let interpreter = Interpreter::new(&kernel).unwrap();
+    let (grid, block) = ([3, 2, 2], [4, 1, 1]);
+    for (first, count) in [(0, 12), (5, 3), (11, 9), (4, 0), (12, 1), (u64::MAX, u64::MAX)] {
+        let mut out = vec![0u32; 48];
+        let args = [Arg::Buffer(BufferRef::from_slice(&mut out))];
+        let config = LaunchConfig {
+            blocks: Some((first, count)),
+            ..LaunchConfig::new(grid, block, &args)
+        };
+        interpreter.launch(&config).unwrap();
+        // The lanes of a block follow one another, as its block does the one before.
+        let runs = |i: u64| i / 4 >= first && i / 4 - first < count;
+        let expect: Vec<u32> = (0..48).map(|i| if runs(i.into()) { i + 10 } else { 0 }).collect();
+        assert_eq!(out, expect, "{first} {count}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_refused_in_words() {
     let fixed = kernel("fixed", |k| {
         k.kernel_mut().block_size = Some([8, 1, 1]);

@@ -87,23 +87,27 @@ impl Footprint {
         let all = BlockRows::of(launch.grid);
         let lengths = self.lengths(launch);
         let state = self.state(launch, &all, &lengths);
-        let mut left = vec![0..i64::try_from(all.count).ok()?];
+        let mut left = vec![(0, i64::try_from(all.count).ok()?)];
         let (mut cuts, mut reaches) = (0, Vec::new());
-        while let Some(range) = left.pop().filter(|range| !range.is_empty()) {
+        while let Some((from, to)) = left.pop().filter(|(from, to)| from < to) {
             let rows = Rows {
-                range: range.clone(),
+                range: from..to,
                 cuts: cuts < CUTS,
             };
-            match Walk::run(&self.0, rows, &lengths, state.clone()) {
+            // Of a single row every number is one, and can be narrowed by conditions.
+            let single = to - from == 1;
+            let known = |form: &Form| if single { form.flat(&rows) } else { *form };
+            let state = state.iter().map(known).collect();
+            match Walk::run(&self.0, rows, &lengths, state) {
                 Err(Stop::Long) => return None,
                 Err(Stop::Cut(at)) => {
-                    left.extend([at..range.end, range.start..at]);
+                    left.extend([(at, to), (from, at)]);
                     cuts += 1;
                 }
                 Ok(touches) => reaches.extend(touches.iter().map(|touch| Reach {
                     param: touch.param,
                     stores: touch.stores,
-                    rows: range.start as u64..range.end as u64,
+                    rows: from as u64..to as u64,
                     low: touch.form.low,
                     high: touch.form.high,
                     stride: touch.form.stride,

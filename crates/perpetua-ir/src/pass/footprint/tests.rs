@@ -463,3 +463,86 @@ fn what_generated_kernels_access_was_foretold() {
     }
     assert!(all > 10_000, "{all}");
 }
+
+/// A step of a grid of `width` by `height`, as everybody writes it: text, for it is what the front end gives.
+const STEP: &str = "\
+kernel step(now: buffer<f32, read>, next: buffer<f32, read_write>, width: u32, height: u32) {
+  %0: u32 = param width
+  %1: u64 = cast %0
+  %2: u32 = param height
+  %3: u64 = cast %2
+  %4: u32 = block_idx.x
+  %5: u32 = block_dim.x
+  %6: u32 = mul %4, %5
+  %7: u32 = thread_idx.x
+  %8: u32 = add %6, %7
+  %9: u64 = cast %8
+  %10: u32 = block_idx.y
+  %11: u32 = block_dim.y
+  %12: u32 = mul %10, %11
+  %13: u32 = thread_idx.y
+  %14: u32 = add %12, %13
+  %15: u64 = cast %14
+  %16: bool = ge %9, %1
+  %17: bool = ge %15, %3
+  %18: bool = or %16, %17
+  if %18 {
+    return
+  }
+  %19: u64 = mul %15, %1
+  %20: u64 = add %19, %9
+  %21: u64 = const 0
+  %22: bool = eq %15, %21
+  %23: u64 = const 1
+  %24: u64 = add %15, %23
+  %25: bool = eq %24, %3
+  %26: bool = or %22, %25
+  if %26 {
+    %27: f32 = const 0.0
+    store next[%20], %27
+    return
+  }
+  %28: u64 = sub %20, %1
+  %29: f32 = load now[%28]
+  %30: u64 = add %20, %1
+  %31: f32 = load now[%30]
+  %32: f32 = add %29, %31
+  store next[%20], %32
+}
+";
+
+#[test]
+fn inner_rows_of_a_stencil_are_one_piece() {
+    let kernel = STEP.parse::<Kernel>().unwrap();
+    let verified = verify(kernel).unwrap();
+    // 60 of 64 columns, 37 of 40 rows.
+    let (width, height) = (60u32.to_ne_bytes(), 37u32.to_ne_bytes());
+    let (mut now, mut next) = (vec![0f32; 60 * 37], vec![0f32; 60 * 37]);
+    let args = [
+        Arg::Buffer(BufferRef::from_slice(&mut now)),
+        Arg::Buffer(BufferRef::from_slice(&mut next)),
+        Arg::Value(&width),
+        Arg::Value(&height),
+    ];
+    let launch = LaunchConfig::new([2, 10, 1], [32, 4, 1], &args);
+    let reaches = Footprint::of(&verified).unwrap().reaches(&launch).unwrap();
+    let row = 60 * 4;
+    let reach = |stores: bool, rows: Range<u64>, lines: Range<i64>, stride: i64| Reach {
+        param: stores.into(),
+        stores,
+        rows,
+        low: lines.start * row,
+        high: lines.end * row,
+        stride: stride * row,
+    };
+    // Lines 0 to 3, of which the first is the border; 4 to 35; 36, which is the border.
+    let expect = [
+        reach(true, 0..1, 0..4, 0),
+        reach(false, 0..1, 0..5, 0),
+        reach(false, 1..9, -1..5, 4),
+        reach(true, 1..9, 0..4, 4),
+        reach(true, 9..10, 36..37, 0),
+    ];
+    assert_eq!(reaches, expect);
+    assert_eq!(BlockRows::of([2, 10, 1]).blocks, 2);
+}
