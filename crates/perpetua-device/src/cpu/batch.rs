@@ -85,6 +85,12 @@ impl Batch {
         ready
     }
 
+    /// Whether it runs as a wavefront; known once it has run.
+    #[cfg(test)]
+    pub(super) fn is_wavefront(&self) -> bool {
+        matches!(self.wavefront.get(), Some(Some(_)))
+    }
+
     /// What memory it touches, and nobody else may meanwhile.
     pub(super) fn spans(&self) -> &[Span] {
         self.spans.get().map_or(&[], Vec::as_slice)

@@ -94,4 +94,68 @@ mod tests {
         assert!(!work.is_empty() && work.iter().all(|work| !work.may_run_here()));
         Ok(())
     }
+
+    /// Rows of 512 numbers that move on by one row a step, from one buffer to the other.
+    #[cfg(target_arch = "x86_64")]
+    const MOVE: &str = "\
+kernel move(x: buffer<u32, read>, y: buffer<u32, read_write>, height: u32) {
+  %0: u32 = block_idx.y
+  %1: u32 = param height
+  %2: bool = lt %0, %1
+  if %2 {
+    %3: u32 = const 512
+    %4: u32 = mul %0, %3
+    %5: u32 = block_idx.x
+    %6: u32 = block_dim.x
+    %7: u32 = mul %5, %6
+    %8: u32 = thread_idx.x
+    %9: u32 = add %7, %8
+    %10: u32 = add %4, %9
+    %11: u32 = const 1
+    %12: u32 = max %0, %11
+    %13: u32 = sub %12, %11
+    %14: u32 = mul %13, %3
+    %15: u32 = add %14, %9
+    %16: u32 = load x[%15]
+    %17: u32 = add %16, %11
+    store y[%10], %17
+  }
+}
+";
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn machine_code_is_blocked_in_time() -> Result<()> {
+        use crate::cpu::{CpuContext, threads};
+
+        let device = Device::new(BackendKind::Cpu, 0)?;
+        if let Some(cpu) = device.context().as_any().downcast_ref::<CpuContext>() {
+            cpu.assume_cache(1 << 15);
+        }
+        let kernel = device.compile(&KernelSource::IrText(MOVE), &CompileOptions::default())?;
+        let kernel = kernel.only()?;
+        const HEIGHT: usize = 301;
+        let first: Vec<u32> = (0..512 * HEIGHT as u32).collect();
+        let fields = [device.upload(&first)?, device.zeros::<u32>(first.len())?];
+        let stream = device.create_stream()?;
+        device.synchronize()?;
+        let config = LaunchConfig::new([8, HEIGHT as u32 + 3, 1], [64, 1, 1]);
+        let graph = stream.capture(|stream| {
+            (0..40).try_for_each(|i| {
+                let (x, y) = (&fields[i % 2], &fields[(i + 1) % 2]);
+                stream.launch(&kernel, config, args![x, y, HEIGHT as u32])
+            })
+        })?;
+        graph.launch(&stream)?;
+        stream.synchronize()?;
+        let from = |i: usize| (i / 512).saturating_sub(40) * 512 + i % 512;
+        let expect: Vec<u32> = (0..first.len()).map(|i| from(i) as u32 + 40).collect();
+        assert!(fields[0].read()? == expect);
+        let captured = graph.inner().as_any().downcast_ref::<CpuGraph>();
+        let blocked = |work: &Work| matches!(work, Work::Batch(batch) if batch.is_wavefront());
+        let all = captured.is_some_and(|graph| graph.work().iter().all(blocked));
+        let has_code = !perpetua_ir::interp::Width::detect().is_empty();
+        assert_eq!(all, has_code && threads::count() > 1);
+        Ok(())
+    }
 }

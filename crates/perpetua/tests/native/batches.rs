@@ -155,7 +155,7 @@ fn check(steps: &[Step]) {
     let expect = bits(&run(false, false, 1 << 20));
     for (native, cache) in [
         (true, 1 << 13),
-        (false, 1 << 13),
+        (false, 1 << 15),
         (true, 1 << 30),
         (false, 1 << 30),
     ] {
