@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::claims::Span;
-use super::launch::Launch;
-use super::slabs::Slabs;
+use super::launch::{Launch, Slabs};
 use super::team::{self, Member, Progress};
 use super::threads;
 use super::wavefront::Wavefront;

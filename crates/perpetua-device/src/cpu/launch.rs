@@ -1,7 +1,8 @@
-//! The CPU backend's launches: native bodies and the interpreter, spread over threads.
+//! The CPU backend's launches: native bodies and the interpreter, spread over threads. In `slabs`: parts of one.
+
+mod slabs;
 
 use std::any::Any;
-use std::ops::Range;
 use std::ptr::NonNull;
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::Weak;
@@ -13,14 +14,13 @@ use perpetua_ir::back::Capability;
 use perpetua_ir::interp::{self, InterpError, Interpreter};
 use perpetua_ir::ir::{Access, Param, ParamKind};
 use perpetua_ir::pass::checks::make_explicit;
-use perpetua_ir::pass::footprint::{BlockRows, Footprint as Reaches, Reach};
+use perpetua_ir::pass::footprint::Footprint as Reaches;
 use perpetua_ir::verify::{Verified, verify};
 
 use super::claims::Span;
 use super::code;
 use super::device::{SUBGROUP, Shared};
-use super::ready::{KEPT, Ready};
-use super::slabs::Slabs;
+use super::ready::Ready;
 use super::stream::CpuStream;
 #[cfg(not(target_arch = "wasm32"))]
 use super::stream::Queue;
@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::fault::{FaultRegistry, KernelSites, SiteRange};
 use crate::host::raw;
 use crate::info::BackendKind;
-use crate::native::{Footprint, NativeArg, NativeKernel, NativeLaunch, PreparedLaunch, Sharing};
+use crate::native::{Footprint, NativeArg, NativeKernel, PreparedLaunch, Sharing};
 use crate::overlap::Overlap;
 use crate::ptr::{ContextId, DevicePtr, MemoryKind};
 use crate::signature::{KernelArg, Signature, ValueArg};
@@ -49,6 +49,8 @@ const TELLING: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 20;
 
 /// The same as `INLINE_NATIVE` for launches in the interpreter.
 const INLINE_INTERPRETED: u64 = 1 << 10;
+
+pub(super) use slabs::Slabs;
 
 /// A kernel ready to run. Cheap to clone.
 #[derive(Clone)]
@@ -260,29 +262,6 @@ impl Launch {
         self.function.0.native.is_some()
     }
 
-    /// Whether it may be part of a batch: native code, or machine code that waits for nobody and tells nobody what it does.
-    pub(super) fn joins_others(&self) -> bool {
-        let inner = &*self.function.0;
-        let prints = || {
-            inner
-                .verified
-                .as_ref()
-                .is_some_and(|kernel| kernel.facts().prints())
-        };
-        self.is_native() || self.function.has_code() && !self.stays() && !self.may_wait() && !prints()
-    }
-
-    // Whether its blocks may wait for each other, or for other work.
-    fn may_wait(&self) -> bool {
-        let made = self
-            .function
-            .0
-            .interpreter
-            .get()
-            .and_then(|made| made.as_ref().ok());
-        made.is_none_or(Interpreter::may_wait)
-    }
-
     /// Whether it is done sooner than handed to other threads.
     pub(super) fn is_small(&self) -> bool {
         match self.function.0.native {
@@ -354,93 +333,9 @@ impl Launch {
         self.ready.get()?.as_ref().filter(|_| !self.is_watched())
     }
 
-    /// The launch in slabs that can run one after the other, or beside each other; `None` where it runs as a whole.
-    pub(super) fn in_slabs(&self) -> Option<Slabs<'_>> {
-        let rows =
-            || (self.function.has_code() && self.joins_others() && !self.is_watched()).then(|| self.rows());
-        match self.prepared() {
-            Some(prepared) => Some(Slabs::Native(&**prepared)),
-            None => rows().map(|rows| Slabs::Code(self, rows)),
-        }
-    }
-
-    fn rows(&self) -> BlockRows {
-        BlockRows::of(self.shape.grid.to_array())
-    }
-
-    /// What its rows of blocks access; `None` where that is not known.
-    pub(super) fn footprints(&self) -> Option<&[Footprint]> {
-        let known = self.footprints.get_or_init(|| {
-            let inner = &*self.function.0;
-            let all = inner
-                .footprint
-                .get_or_init(|| Reaches::of(inner.verified.as_ref()?));
-            let reaches = self.configured(|config| all.as_ref()?.reaches(config))?;
-            reaches.iter().map(|reach| self.footprint(reach)).collect()
-        });
-        known.as_deref()
-    }
-
-    // A buffer's bytes by their addresses.
-    fn footprint(&self, reach: &Reach) -> Option<Footprint> {
-        let Some(Arg::Buffer(ptr, _)) = self.args.get(reach.param as usize) else {
-            return None;
-        };
-        let start = i64::try_from(start(ptr).addr()).ok()?;
-        Some(Footprint {
-            stores: reach.stores,
-            slabs: reach.rows.clone(),
-            low: start.checked_add(reach.low)?,
-            high: start.checked_add(reach.high)?,
-            stride: reach.stride,
-        })
-    }
-
-    /// Runs rows of blocks as machine code, on this thread.
-    pub(super) fn run_rows(&self, rows: Range<u64>) -> Result<()> {
-        let inner = &*self.function.0;
-        let blocks = self.rows().blocks;
-        self.configured(|config| {
-            let config = interp::LaunchConfig {
-                blocks: Some((rows.start * blocks, (rows.end - rows.start) * blocks)),
-                ..*config
-            };
-            inner.interpreter()?.launch(&config).map_err(|e| inner.error(e))
-        })
-    }
-
     // Whether it runs in the interpreter that looks for races.
     fn is_watched(&self) -> bool {
         self.function.0.verified.is_some() && self.function.0.shared.detects_races()
-    }
-
-    /// Makes it ready as native code, where it has such and none else is asked for. Whether it runs as such.
-    pub(super) fn make_ready(&self) -> bool {
-        match &self.function.0.native {
-            Some(native) if !self.is_watched() => self.ready.get_or_init(|| self.prepare(native)).is_some(),
-            _ => false,
-        }
-    }
-
-    fn prepare(&self, native: &NativeKernel) -> Option<Arc<dyn PreparedLaunch>> {
-        let kept = || self.function.0.ready.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(known) = kept().iter().rev().find(|known| known.is_for(self)) {
-            return Some(Arc::clone(&known.prepared));
-        }
-        let args: Vec<NativeArg<'_>> = self.args.iter().map(Arg::native).collect();
-        let launch = NativeLaunch {
-            grid: self.shape.grid,
-            block: self.shape.block,
-            shared_bytes: self.shape.shared_bytes,
-            overlaps: &self.overlaps,
-        };
-        let prepared = (native.prepare)(&launch, &args)?;
-        let mut kept = kept();
-        if kept.len() == KEPT {
-            kept.remove(0);
-        }
-        kept.push(Ready::of(self, Arc::clone(&prepared)));
-        Some(prepared)
     }
 
     fn interpret(&self) -> Result<()> {

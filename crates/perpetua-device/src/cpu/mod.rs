@@ -17,7 +17,6 @@ mod graph;
 mod launch;
 mod ready;
 mod simd;
-mod slabs;
 mod stream;
 mod team;
 mod threads;

@@ -1,5 +1,5 @@
 //! Which bytes a kernel accesses, found of its IR alone: the kernel is reduced to its indices and conditions once (`program`,
-//! `slice`), and walked for each launch (`walk`) over forms that stand for many lanes (`form`). Here: a launch cut into rows of
+//! `read`, `slice`), and walked for each launch (`walk`) over forms that stand for many lanes (`form`). Here: a launch cut into rows of
 //! blocks that all do alike. Knows no device.
 //!
 //! A *row* is the blocks that differ in no axis but those before the last that has several blocks: their numbers follow one
@@ -9,6 +9,7 @@
 
 mod form;
 mod program;
+mod read;
 mod slice;
 mod walk;
 
