@@ -8,7 +8,6 @@ use std::ptr::NonNull;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
 
 use perpetua_ir::back::Capability;
 use perpetua_ir::interp::{self, InterpError, Interpreter};
@@ -20,6 +19,7 @@ use perpetua_ir::verify::{Verified, verify};
 use super::claims::Span;
 use super::code;
 use super::device::{SUBGROUP, Shared};
+use super::pace::{INLINE_TIME, Pace, Runner};
 use super::ready::Ready;
 use super::stream::CpuStream;
 #[cfg(not(target_arch = "wasm32"))]
@@ -36,19 +36,6 @@ use crate::native::{Footprint, NativeArg, NativeKernel, PreparedLaunch, Sharing}
 use crate::overlap::Overlap;
 use crate::ptr::{ContextId, DevicePtr, MemoryKind};
 use crate::signature::{KernelArg, Signature, ValueArg};
-
-/// Launches of up to this many lanes run at once on an idle stream, on the calling thread alone: handing work to other
-/// threads takes some 20 us, in which a native kernel has done about so many.
-const INLINE_NATIVE: u64 = 16 << 10;
-
-/// Nanoseconds that a native launch may take on the calling thread, where its kernel has been seen to be fast.
-const INLINE_TIME: u64 = 15_000;
-
-/// Launches of this many lanes tell how fast a kernel is; up to a limit beyond which nobody asks.
-const TELLING: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 20;
-
-/// The same as `INLINE_NATIVE` for launches in the interpreter.
-const INLINE_INTERPRETED: u64 = 1 << 10;
 
 pub(super) use slabs::Slabs;
 
@@ -71,8 +58,7 @@ struct Inner {
     interpret: bool,
     // The last launches that were made ready, newest last.
     ready: Mutex<Vec<Ready>>,
-    // What a thousand lanes took lately, natively on one thread, in nanoseconds; 0 where that is not known.
-    pace: AtomicU64,
+    pace: Pace,
     // Of a kernel that may stay: the numbers of its fault sites.
     resident: Option<Arc<SiteRange>>,
 }
@@ -108,7 +94,7 @@ impl CpuFunction {
             footprint: OnceLock::new(),
             interpret,
             ready: Mutex::default(),
-            pace: AtomicU64::new(0),
+            pace: Pace::default(),
             resident,
         }));
         if native.is_none() {
@@ -264,12 +250,13 @@ impl Launch {
 
     /// Whether it is done sooner than handed to other threads.
     pub(super) fn is_small(&self) -> bool {
-        match self.function.0.native {
-            _ if self.stays() => false,
-            Some(_) => self.lanes() <= INLINE_NATIVE || self.nanoseconds() <= INLINE_TIME,
-            None if self.function.has_code() => self.lanes() <= INLINE_NATIVE / 4,
-            None => self.lanes() <= INLINE_INTERPRETED,
-        }
+        let runner = match self.function.0.native {
+            _ if self.stays() => return false,
+            Some(_) => Runner::Native,
+            None if self.function.has_code() => Runner::Code,
+            None => Runner::Interpreter,
+        };
+        self.function.0.pace.is_small(self.lanes(), runner)
     }
 
     /// Whether all together are.
@@ -283,20 +270,7 @@ impl Launch {
 
     /// What it takes on one thread, by what the kernel took lately.
     pub(super) fn nanoseconds(&self) -> u64 {
-        // Relaxed: a guess.
-        let pace = match self.function.0.pace.load(Ordering::Relaxed) {
-            0 => INLINE_TIME * 1000 / INLINE_NATIVE,
-            known => known,
-        };
-        self.lanes().saturating_mul(pace) / 1000
-    }
-
-    /// Notes how long all lanes took, in nanoseconds of one thread; 0 where nobody looked.
-    fn note(&self, took: u64) {
-        if took > 0 {
-            let pace = took.saturating_mul(1000) / self.lanes().max(1);
-            self.function.0.pace.store(pace.max(1), Ordering::Relaxed);
-        }
+        self.function.0.pace.nanoseconds(self.lanes())
     }
 
     pub(super) fn run(&self, sharing: Sharing) -> Result<()> {
@@ -341,15 +315,21 @@ impl Launch {
     fn interpret(&self) -> Result<()> {
         let inner = &*self.function.0;
         self.configured(|config| {
+            let watch = inner.pace.watch(self.lanes());
+            let timed = |work: &(dyn Fn() + Sync)| watch.time(work);
+            let spread = |work: &(dyn Fn() + Sync)| threads::spread(&|| timed(work));
             // What stays would keep all threads from others.
-            let config = match self.stays() || self.is_small() || !threads::may_spread() {
-                true => *config,
-                false => interp::LaunchConfig {
-                    parallel: interp::Parallel::Spread(&threads::spread),
-                    ..*config
+            let alone = self.stays() || self.is_small() || !threads::may_spread();
+            let config = interp::LaunchConfig {
+                parallel: match alone {
+                    true => interp::Parallel::Spread(&timed),
+                    false => interp::Parallel::Spread(&spread),
                 },
+                ..*config
             };
-            inner.interpreter()?.launch(&config).map_err(|e| inner.error(e))
+            let result = inner.interpreter()?.launch(&config);
+            watch.note();
+            result.map_err(|e| inner.error(e))
         })
     }
 
@@ -389,20 +369,11 @@ impl Launch {
             // such). `sharing` is what the claim on that memory says.
             unsafe { prepared.run(from..to, sharing) }
         };
-        let tells = TELLING.contains(&self.lanes());
-        let spent = AtomicU64::new(0);
-        let timed = |from: u64, to: u64| {
-            let start = tells.then(clock).flatten();
-            let result = run(from, to);
-            if let Some(start) = start {
-                // Relaxed: `spread` orders it before what follows.
-                spent.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            }
-            result
-        };
+        let watch = self.function.0.pace.watch(self.lanes());
+        let timed = |from: u64, to: u64| watch.time(|| run(from, to));
         if self.is_small() || slabs == 1 || !threads::may_spread() {
             timed(0, slabs)?;
-            self.note(spent.into_inner());
+            watch.note();
             return Ok(());
         }
         // Several parts a thread, so that uneven parts even out; each is a run of neighbouring slabs.
@@ -423,16 +394,11 @@ impl Launch {
                 }
             }
         });
-        self.note(spent.into_inner());
+        watch.note();
         fault
             .into_inner()
             .map_or(Ok(()), |fault| Err(Error::Fault(fault)))
     }
-}
-
-// Browsers' `Instant` does not work on wasm32-unknown-unknown.
-fn clock() -> Option<Instant> {
-    (!cfg!(target_arch = "wasm32")).then(Instant::now)
 }
 
 impl KernelFunction for CpuFunction {

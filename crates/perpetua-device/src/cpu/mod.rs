@@ -2,7 +2,7 @@
 //! lockstep interpreter.
 //! Memory is the host's ([`crate::host`]).
 //!
-//! **Where work runs.** Submission to an idle stream runs small work (below bounds in `stream` and `launch`) at once, on the calling
+//! **Where work runs.** Submission to an idle stream runs small work (below bounds in `stream` and `pace`) at once, on the calling
 //! thread: an empty kernel costs no thread switch. Larger work is queued, and run in order by the stream's own thread, or by a
 //! thread that waits for the stream, whichever comes first. Kernels are spread over a pool of threads.
 //! In a browser there are no threads: all work runs within the call that submits it.
@@ -15,6 +15,7 @@ mod device;
 mod event;
 mod graph;
 mod launch;
+mod pace;
 mod ready;
 mod simd;
 mod stream;

@@ -5,13 +5,14 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bugs;
+mod runs;
 mod subgroups;
 
 use perpetua_ir::interp::RaceMode;
 use perpetua_ir::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig, MachineCode};
 use perpetua_ir::interp::{Refusal, Width};
 use perpetua_ir::ir::*;
-use perpetua_ir::ops::BinaryOp;
+use perpetua_ir::ops::{BinaryOp, TernaryOp};
 use perpetua_ir::pass::expand_library;
 use perpetua_ir::testing::*;
 use perpetua_ir::verify::{Verified, verify};

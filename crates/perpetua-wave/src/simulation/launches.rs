@@ -180,6 +180,8 @@ impl Simulation {
             // has its neighbours inside; bytes are below 256; `Model::check` has seen that probes lie in the grid. The
             // kernels divide no integers.
             unsafe { kernel.unchecked() }
+        } else if tuning.generated {
+            kernel.interpreted()
         } else {
             kernel
         };

@@ -40,6 +40,8 @@ pub struct Tuning {
     pub steps_per_launch: Option<u32>,
     /// With several steps a launch, whether in tiles of 64 x 32 cells instead of 64 x 64.
     pub low_tiles: Option<bool>,
+    /// On the CPU, whether steps run as machine code that is generated from IR, and not as the native code that comes with them.
+    pub generated: bool,
 }
 
 /// The field's two buffers.

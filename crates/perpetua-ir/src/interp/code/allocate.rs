@@ -1,7 +1,10 @@
 //! Registers for virtual ones, by one scan over their extents in order of the text. What finds no register lies in the gang's
-//! frame. Knows of instructions only what they read and write.
+//! frame, or where all gangs share it in the state. Knows of instructions only what they read and write.
+
+use std::collections::HashMap;
 
 use super::lir::*;
+use super::lower::Lowered;
 use super::{Isa, Target};
 
 /// Where a virtual register lies.
@@ -9,8 +12,13 @@ use super::{Isa, Target};
 pub(super) enum Home {
     Nowhere,
     Register(u8),
-    /// At this offset in the frame.
+    /// At this offset in the gang's frame.
     Frame(i32),
+    /// Among what all gangs share.
+    Common(i32),
+    /// Where the host has put it in the state, or in the gang's entry.
+    State(i32),
+    Entry(i32),
 }
 
 /// From the first to the last instruction that touches a register.
@@ -25,10 +33,15 @@ pub(super) struct Allocation {
     pub(super) homes: Vec<Home>,
     pub(super) extents: Vec<Extent>,
     /// A place in the frame for each register that must be saved somewhere; made when asked for.
-    saved: Vec<Option<i32>>,
+    saved: Vec<Option<Home>>,
     classes: Vec<Class>,
-    /// Bytes of the frame.
+    /// Where what the host gives can be read again.
+    origins: HashMap<R, Origin>,
+    /// The instruction that begins what runs for each gang, where gangs have frames of their own.
+    gang: usize,
+    /// Bytes of the frame, and of what all gangs share.
     pub(super) frame: usize,
+    pub(super) common: usize,
     vector: usize,
     avx2: bool,
 }
@@ -53,8 +66,23 @@ impl Allocation {
         self.classes.get(r.0 as usize).copied().unwrap_or(Class::General)
     }
 
+    /// Whether all gangs share what it holds, though they have frames of their own.
+    pub(super) fn is_common(&self, r: R) -> bool {
+        self.extents
+            .get(r.0 as usize)
+            .is_some_and(|e| e.start < self.gang)
+    }
+
+    /// Where what the host has given lies for good.
+    pub(super) fn origin(&self, r: R) -> Option<Home> {
+        Some(match self.origins.get(&r)? {
+            Origin::State(at) => Home::State(*at),
+            Origin::Gang(at) => Home::Entry(*at),
+        })
+    }
+
     /// Where a register is kept over a call.
-    pub(super) fn save_slot(&mut self, r: R) -> i32 {
+    pub(super) fn save_slot(&mut self, r: R) -> Home {
         if let Some(at) = self.saved[r.0 as usize] {
             return at;
         }
@@ -63,14 +91,20 @@ impl Allocation {
         at
     }
 
-    fn room(&mut self, r: R) -> i32 {
+    fn room(&mut self, r: R) -> Home {
+        if let Some(origin) = self.origin(r) {
+            return origin;
+        }
         let bytes = match self.class(r) {
             Class::Vector => self.vector,
             Class::Mask if self.avx2 => self.vector,
             _ => 8,
         };
-        self.frame = self.frame.next_multiple_of(bytes) + bytes;
-        (self.frame - bytes) as i32
+        let common = self.is_common(r);
+        let end = if common { &mut self.common } else { &mut self.frame };
+        *end = end.next_multiple_of(bytes) + bytes;
+        let at = (*end - bytes) as i32;
+        if common { Home::Common(at) } else { Home::Frame(at) }
     }
 
     /// Registers that hold something before and after the instruction.
@@ -85,15 +119,12 @@ impl Allocation {
     }
 }
 
-/// Places all registers. `frame` bytes of the frame are taken.
-pub(super) fn allocate(
-    code: &[I],
-    classes: &[Class],
-    loops: &[(usize, usize)],
-    frame: usize,
-    Target { lanes, isa }: Target,
-) -> Allocation {
+/// Places all registers.
+pub(super) fn allocate(lowered: &Lowered, meets: bool, Target { lanes, isa }: Target) -> Allocation {
     let avx2 = isa == Isa::Avx2;
+    let Lowered {
+        code, classes, loops, ..
+    } = lowered;
     let none = Extent {
         start: usize::MAX,
         end: 0,
@@ -133,12 +164,16 @@ pub(super) fn allocate(
         .filter(|i| extents[*i as usize].start != usize::MAX)
         .collect();
     order.sort_by_key(|i| extents[*i as usize].start);
+    let gang = code.iter().position(|i| matches!(i, I::Gang)).filter(|_| meets);
     let mut allocation = Allocation {
         homes: vec![Home::Nowhere; classes.len()],
         extents,
         saved: vec![None; classes.len()],
-        classes: classes.to_vec(),
-        frame,
+        classes: classes.clone(),
+        origins: lowered.origins.clone(),
+        gang: gang.unwrap_or(0),
+        frame: lowered.layout.frame,
+        common: 0,
         vector: lanes as usize * 4,
         avx2,
     };
@@ -178,14 +213,14 @@ pub(super) fn allocate(
             Some(least) => {
                 let home = allocation.homes[least as usize];
                 let room = allocation.room(R(least));
-                allocation.homes[least as usize] = Home::Frame(room);
+                allocation.homes[least as usize] = room;
                 allocation.homes[i as usize] = home;
                 active.retain(|a| *a != least);
                 active.push(i);
             }
             None => {
                 let room = allocation.room(R(i));
-                allocation.homes[i as usize] = Home::Frame(room);
+                allocation.homes[i as usize] = room;
             }
         }
     }

@@ -6,6 +6,9 @@ use crate::ir::{Scalar, SubgroupOp};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// The beginning of the state, at fixed offsets. Behind it lie views, fills, constants and the operands of calls.
+///
+/// Code runs the blocks from `x_first` to `x_end` of `rows` rows of the grid, beginning with `block`; and of each block the gangs
+/// of the table. Those of kernels whose gangs do not know of each other it runs row by row: one row of all the blocks, then the next.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Header {
@@ -13,22 +16,56 @@ pub(crate) struct Header {
     pub(crate) call: usize,
     /// Asked when the count is used up: zero to go on, one to pause, two to stop.
     pub(crate) poll: usize,
-    /// The next gang, and the end of the table.
+    /// How code begins: one of [`START`], [`MET`], [`NEXT_BLOCK`] and [`GO_ON`].
+    pub(crate) entering: u64,
+    /// The gang that runs, at a call and where code has paused.
     pub(crate) gang: usize,
-    pub(crate) gang_end: usize,
+    /// The table of gangs, and the part of it that is the row that runs.
+    pub(crate) gangs: usize,
+    pub(crate) gangs_end: usize,
+    pub(crate) row: usize,
+    pub(crate) row_end: usize,
+    pub(crate) row_bytes: usize,
+    /// Bytes from a gang to the next.
+    pub(crate) stride: usize,
+    pub(crate) block: [u64; 3],
+    pub(crate) x_first: u64,
+    pub(crate) x_end: u64,
+    /// Rows of the grid that are left, this one among them, and how many a layer has.
+    pub(crate) rows: u64,
+    pub(crate) grid_y: u64,
+    pub(crate) shared: usize,
+    pub(crate) shared_end: usize,
     /// Turns of loops until somebody asks.
     pub(crate) budget: i64,
+    /// The budget when the gang started, or went on.
+    pub(crate) budget_before: i64,
     /// Lanes that are active at a call.
     pub(crate) mask: u64,
     /// The host's own: what it needs in a call.
     pub(crate) host: usize,
-    /// Lane of the gang's first lane in its block.
-    pub(crate) first_lane: u64,
     /// Lanes of a subgroup less one.
     pub(crate) subgroup_mask: u64,
-    /// The budget when the gang started, or went on.
-    pub(crate) budget_before: i64,
+    /// Gangs of a block.
+    pub(crate) count: u64,
+    /// Of them those that are done, and those that wait at one barrier with all their lanes.
+    pub(crate) done: u64,
+    pub(crate) arrived: u64,
+    /// Where in the code gangs begin this time, and where behind that barrier.
+    pub(crate) pass: usize,
+    pub(crate) behind: usize,
+    /// Meetings that the block has passed.
+    pub(crate) phase: u64,
 }
+
+/// A run of blocks from its start.
+pub(crate) const START: u64 = 0;
+/// Gangs have met, and go on from where they wait.
+pub(crate) const MET: u64 = 1;
+/// The block is done.
+pub(crate) const NEXT_BLOCK: u64 = 2;
+/// The gang that has paused.
+pub(crate) const GO_ON: u64 = 3;
 
 macro_rules! offsets {
     ($($name:ident $field:ident;)*) => {
@@ -39,17 +76,38 @@ macro_rules! offsets {
 offsets! {
     CALL call;
     POLL poll;
+    ENTERING entering;
     GANG gang;
-    GANG_END gang_end;
+    GANGS gangs;
+    GANGS_END gangs_end;
+    ROW row;
+    ROW_END row_end;
+    ROW_BYTES row_bytes;
+    STRIDE stride;
+    BLOCK_X block;
+    X_FIRST x_first;
+    X_END x_end;
+    ROWS rows;
+    GRID_Y grid_y;
+    SHARED shared;
+    SHARED_END shared_end;
     BUDGET budget;
-    MASK mask;
-    FIRST_LANE first_lane;
-    SUBGROUP_MASK subgroup_mask;
     BUDGET_BEFORE budget_before;
+    MASK mask;
+    SUBGROUP_MASK subgroup_mask;
+    COUNT count;
+    DONE done;
+    ARRIVED arrived;
+    PASS pass;
+    BEHIND behind;
+    PHASE phase;
 }
 
+pub(super) const BLOCK_Y: i32 = BLOCK_X + 8;
+pub(super) const BLOCK_Z: i32 = BLOCK_X + 16;
+
 /// Where views begin.
-pub(crate) const VIEWS: usize = 128;
+pub(crate) const VIEWS: usize = size_of::<Header>().next_multiple_of(64);
 
 /// A region as code sees it.
 #[derive(Clone, Copy, Default)]
@@ -65,36 +123,35 @@ pub(crate) struct CodeView {
 
 pub(crate) const VIEW_BYTES: usize = size_of::<CodeView>();
 
-/// A run of lanes of one row.
+/// A run of lanes of one row of a block. Gangs that meet have frames of their own, which begin with this.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Gang {
-    pub(crate) x: u32,
-    pub(crate) y: u32,
-    pub(crate) z: u32,
+    pub(crate) x: u64,
+    pub(crate) y: u64,
+    pub(crate) z: u64,
     /// Index of the first lane in the block.
-    pub(crate) first: u32,
+    pub(crate) first: u64,
     /// Lanes that there are.
-    pub(crate) mask: u32,
-    /// Where it goes on; 0: at the start, [`GANG_DONE`]: nowhere.
-    pub(crate) resume: u32,
-    /// Spilled registers and arrays of its lanes.
-    pub(crate) frame: usize,
+    pub(crate) mask: u64,
+    /// Where it goes on: the number of a wait, or [`GANG_DONE`]: nowhere.
+    pub(crate) resume: u64,
+    pub(crate) unused: [u64; 2],
 }
 
 /// A gang of a kernel whose gangs meet that is done.
-pub(crate) const GANG_DONE: u32 = u32::MAX;
+pub(crate) const GANG_DONE: u64 = u32::MAX as u64;
 
 /// Set where it goes on while others that are behind it run: code passes over it.
-pub(crate) const GANG_HELD: u32 = 1 << 31;
+pub(crate) const GANG_HELD: u64 = 1 << 31;
 
 /// Where things lie in a gang's entry.
+pub(super) const GANG_X: i32 = std::mem::offset_of!(Gang, x) as i32;
 pub(super) const GANG_FIRST: i32 = std::mem::offset_of!(Gang, first) as i32;
 pub(super) const GANG_MASK: i32 = std::mem::offset_of!(Gang, mask) as i32;
-pub(super) const GANG_RESUME: i32 = std::mem::offset_of!(Gang, resume) as i32;
-pub(super) const GANG_FRAME: i32 = std::mem::offset_of!(Gang, frame) as i32;
+pub(crate) const GANG_RESUME: i32 = std::mem::offset_of!(Gang, resume) as i32;
 
-pub(crate) const GANG_BYTES: i32 = size_of::<Gang>() as i32;
+pub(crate) const GANG_BYTES: usize = size_of::<Gang>();
 
 /// Bytes of one operand of a call: sixteen lanes of 64 bits.
 pub(crate) const SLOT: usize = 128;
@@ -175,6 +232,8 @@ pub(crate) struct Layout {
     pub(crate) data: Vec<u8>,
     /// Operands of calls.
     pub(crate) slots: usize,
+    /// Spilled registers: of what all gangs share, and of the only frame where gangs do not meet.
+    pub(crate) spills: usize,
     /// Size of the state.
     pub(crate) bytes: usize,
     /// Bytes of a gang's frame.

@@ -5,9 +5,10 @@
 //! says which values all lanes of a gang share and where lanes part, `lower` writes instructions over virtual registers (`lir`),
 //! `allocate` places these, `emit` writes bytes with `assemble`. `layout` is what code and host share.
 //!
-//! A *gang* is a run of 16 lanes (or 8) of one row of a block. Code runs gang after gang; the lanes that execute are one mask
-//! register. At a barrier, or an exchange among the lanes of a subgroup, a gang puts what it holds into its frame and returns; the host runs
-//! the others up to there, exchanges, and then it goes on.
+//! A *gang* is a run of 16 lanes (or 8) of one row of a block. Code runs gang after gang, block after block; the lanes that execute are one
+//! mask register, and where all do there is code without masks. At a barrier, or an exchange among the lanes of a subgroup, a gang puts
+//! what it holds into its frame, and the next one runs; when all wait at one barrier the code goes on behind it, and for all other
+//! meetings it returns to the host.
 //! What has no instructions of its own, and what is rare, calls the host, which evaluates it as the interpreter does.
 
 mod allocate;
@@ -26,6 +27,7 @@ use crate::ir::Scalar;
 use crate::ops::{BinaryOp, UnaryOp};
 use assemble::table;
 use layout::{Layout, Meeting, Site};
+use lir::I;
 
 /// Why a kernel stays in the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -146,6 +148,10 @@ pub(crate) struct Generated {
     pub(crate) sites: Vec<Site>,
     /// Whether gangs wait for each other.
     pub(crate) meets: bool,
+    /// Whether code runs one row of all blocks before the next.
+    pub(crate) by_rows: bool,
+    /// Whether there are loops.
+    pub(crate) loops: bool,
     /// By the numbers of waits: those at which gangs meet.
     pub(crate) meetings: Vec<Option<Meeting>>,
     pub(crate) lanes: u32,
@@ -167,13 +173,7 @@ pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Ref
     let tree = tree::read(program)?;
     let spreads = spread::analyse(&tree, program);
     let mut lowered = lower::lower(program, &tree, &spreads, target)?;
-    let homes = allocate::allocate(
-        &lowered.code,
-        &lowered.classes,
-        &lowered.loops,
-        lowered.layout.frame,
-        target,
-    );
+    let homes = allocate::allocate(&lowered, tree.meets, target);
     let emitted = emit::emit(program, &mut lowered, homes, target)?;
     let limit = |number: usize| {
         let accesses = program.accesses.iter().filter(|a| a.region as usize == number);
@@ -190,6 +190,8 @@ pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Ref
         meant: emitted.meant,
         sites: lowered.sites,
         meets: tree.meets,
+        by_rows: lowered.by_rows,
+        loops: lowered.code.iter().any(|i| matches!(i, I::Poll { .. })),
         meetings: lowered.meetings,
         lanes,
         limits: program

@@ -1,30 +1,23 @@
-//! A block that machine code runs: the state that the code works on, and how its gangs are entered and meet.
+//! Blocks that machine code runs: the state that the code works on, and how it is entered.
 
 use super::serve::word;
 use super::*;
 
-/// When a lane does something, as the interpreter would order it: meetings, turns of loops, operation, lane.
-pub(super) type Moment = (u64, u64, u32, u32);
-
-/// A block that machine code runs.
+/// Blocks that machine code runs, one after the other or row by row.
 pub(super) struct Group {
     pub(super) state: Vec<Line>,
-    /// Of kernels whose gangs meet one for each gang, else one.
+    /// Of kernels whose gangs meet: each gang's frame, its entry first.
     pub(super) frames: Vec<Line>,
-    pub(super) frame_lines: usize,
+    /// Entries of the gangs; what they do stands in their frames, where they have such.
     pub(super) gangs: Vec<Gang>,
-    /// Lanes of each gang that have faulted.
-    pub(super) dead: Vec<u32>,
-    /// Meetings that the block has passed.
-    pub(super) phase: u64,
-    pub(super) block: [u32; 3],
-    pub(super) number: u64,
+    /// Lanes of each gang of a block that have faulted, and the block's number.
+    pub(super) dead: (u64, Vec<u64>),
     pub(super) shared: Vec<Line>,
     pub(super) exchanged: Exchanged,
     pub(super) _constants: Vec<Line>,
     pub(super) level: Level,
-    /// The first fault, and when it was.
-    pub(super) fault: Option<(Moment, Box<Fault>)>,
+    /// The first fault of the lowest block, with its number, and when it was.
+    pub(super) fault: Option<(u64, Moment, Box<Fault>)>,
     pub(super) error: Option<InterpError>,
     /// What a printer panicked with, while code was running.
     pub(super) panic: Option<Box<dyn Any + Send>>,
@@ -51,17 +44,12 @@ impl Group {
             start.copy_from_slice(&program.constants);
         }
         let gangs = gangs(launch, code.lanes);
-        let frame_lines = code.layout.frame.div_ceil(size_of::<Line>());
-        let frames = if code.meets { gangs.len() } else { 1 };
+        let count = gangs.len();
         let mut group = Box::new(Group {
             state: vec![Line::ZERO; code.layout.bytes.div_ceil(size_of::<Line>()) + 1],
-            frames: vec![Line::ZERO; frames * frame_lines],
-            frame_lines,
-            dead: vec![0; gangs.len()],
+            frames: Vec::new(),
+            dead: (0, vec![0; count]),
             gangs,
-            phase: 0,
-            block: [0; 3],
-            number: 0,
             shared: vec![Line::ZERO; launch.shared_lines()],
             exchanged: Exchanged::default(),
             _constants: constants,
@@ -71,10 +59,30 @@ impl Group {
             panic: None,
             since: 0,
         });
-        for (i, gang) in group.gangs.iter_mut().enumerate() {
-            let own = if frames > 1 { i * frame_lines } else { 0 };
-            gang.frame = group.frames.as_mut_ptr().wrapping_add(own) as usize;
+        let (mut table, mut stride) = (group.gangs.as_mut_ptr() as usize, GANG_BYTES);
+        if code.meets {
+            stride = code.layout.frame;
+            group.frames = vec![Line::ZERO; (count * stride).div_ceil(size_of::<Line>())];
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut group.frames);
+            for (frame, gang) in bytes.chunks_exact_mut(stride).zip(&group.gangs) {
+                let words = [gang.x, gang.y, gang.z, gang.first, gang.mask, gang.resume];
+                for (to, word) in frame.chunks_exact_mut(8).zip(words) {
+                    to.copy_from_slice(&word.to_ne_bytes());
+                }
+            }
+            table = group.frames.as_mut_ptr() as usize;
         }
+        let in_row = (launch.shape.block[0] as usize).div_ceil(code.lanes as usize);
+        let shared = group.shared.as_mut_ptr() as usize;
+        let shared_end = shared + group.shared.len() * size_of::<Line>();
+        let header = group.header();
+        header.stride = stride;
+        header.gangs = table;
+        header.gangs_end = table + count * stride;
+        header.row_bytes = if code.by_rows { in_row } else { count } * stride;
+        header.count = count as u64;
+        header.grid_y = launch.shape.grid[1].into();
+        (header.shared, header.shared_end) = (shared, shared_end);
         let shared = group.shared.as_mut_ptr().cast::<u8>();
         let constants = group._constants.as_mut_ptr().cast::<u8>();
         for (number, region) in program.regions.iter().enumerate() {
@@ -141,9 +149,8 @@ impl Group {
             Fill::Bool { param, offset } => u64::from(launch.scalar(param, offset, 1) != 0),
             Fill::Len(region) => self.get(VIEWS + region as usize * VIEW_BYTES + 8),
             Fill::Builtin(b) => u64::from(match b {
-                // Of each gang its own.
-                Builtin::ThreadIdx(_) | Builtin::SubgroupLane => 0,
-                Builtin::BlockIdx(axis) => self.block[axis as usize],
+                // Of each gang and block its own.
+                Builtin::ThreadIdx(_) | Builtin::SubgroupLane | Builtin::BlockIdx(_) => 0,
                 Builtin::BlockDim(axis) => shape.block[axis as usize],
                 Builtin::GridDim(axis) => shape.grid[axis as usize],
                 Builtin::SubgroupSize => launch.subgroup,
@@ -156,31 +163,27 @@ impl Group {
         (self.state.len() + self.frames.len() + self.shared.len()) * size_of::<Line>()
     }
 
-    /// Gets ready for block `number`.
-    pub(super) fn start(&mut self, installed: &Installed, launch: &Launch<'_>, number: u64) {
-        self.number = number;
-        self.block = launch.shape.position(number);
-        for (i, (_, fill)) in installed.program.fills.iter().enumerate() {
-            if let Fill::Builtin(Builtin::BlockIdx(axis)) = fill {
-                let index: u32 = self.block[*axis as usize];
-                self.set(installed.code.layout.fills + 8 * i, index.into());
-            }
-        }
-        self.shared.fill(Line::ZERO);
-        self.dead.fill(0);
+    /// Gets ready for a run of blocks: neighbours along x, or whole rows of the grid.
+    pub(super) fn start(&mut self, launch: &Launch<'_>, run: &Run) {
+        let block = launch.shape.position(run.first).map(u64::from);
         self.fault = None;
-        self.phase = 0;
-        self.gangs.iter_mut().for_each(|gang| gang.resume = 0);
-        self.rewind();
+        // The number of no block.
+        self.dead.0 = u64::MAX;
+        let header = self.header();
+        header.block = block;
+        header.x_first = block[0];
+        header.x_end = block[0] + run.along_x;
+        header.rows = run.rows;
+        header.row = header.gangs;
+        header.row_end = header.gangs + header.row_bytes;
+        header.entering = START;
     }
 
-    /// The first gang is next.
-    pub(super) fn rewind(&mut self) {
-        let first = self.gangs.as_mut_ptr() as usize;
-        let all = self.gangs.len() * GANG_BYTES as usize;
-        let header = self.header();
-        header.gang = first;
-        header.gang_end = first + all;
+    /// Index and number of the block that runs.
+    pub(super) fn block(&mut self, launch: &Launch<'_>) -> ([u32; 3], u64) {
+        let [x, y, z] = self.header().block;
+        let [columns, rows, _] = launch.shape.grid.map(u64::from);
+        ([x, y, z].map(|i| i as u32), x + columns * (y + rows * z))
     }
 
     /// Enters the code; gives what it came to.
@@ -208,17 +211,20 @@ impl Group {
         self.since = 0;
         loop {
             match self.enter(installed, launch) {
-                DONE if !installed.code.meets => return Ok(Turn::Done),
-                DONE => {}
-                PAUSED => return Ok(Turn::Paused),
+                DONE => return Ok(Turn::Done),
+                MEETING => {
+                    self.meet(installed, launch)?;
+                    let header = self.header();
+                    (header.done, header.arrived) = (0, 0);
+                    header.phase += 1;
+                    header.entering = MET;
+                }
+                PAUSED => {
+                    self.header().entering = GO_ON;
+                    return Ok(Turn::Paused);
+                }
                 _ => return Err(self.stopped(launch)),
             }
-            if self.gangs.iter().all(|gang| gang.resume == GANG_DONE) {
-                return Ok(Turn::Done);
-            }
-            self.meet(installed, launch)?;
-            self.phase += 1;
-            self.rewind();
         }
     }
 
@@ -230,7 +236,7 @@ impl Group {
 
     /// Index of the gang that runs.
     pub(super) fn gang(&mut self) -> usize {
-        let first = self.gangs.as_ptr() as usize;
-        (self.header().gang - first) / GANG_BYTES as usize
+        let header = self.header();
+        (header.gang - header.gangs) / header.stride
     }
 }

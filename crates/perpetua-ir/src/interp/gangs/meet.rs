@@ -18,12 +18,28 @@ pub(super) struct Exchanged {
 impl Group {
     /// Where a gang's frame lies in those of the group, in bytes.
     fn frame_at(&self, gang: usize) -> usize {
-        gang * self.frame_lines * size_of::<Line>()
+        gang * (self.frames.len() * size_of::<Line>() / self.gangs.len())
+    }
+
+    /// Where a gang goes on.
+    fn resume(&self, gang: usize) -> u64 {
+        word(
+            bytemuck::cast_slice(&self.frames),
+            self.frame_at(gang) + GANG_RESUME as usize,
+        )
+    }
+
+    fn resume_at(&mut self, gang: usize, resume: u64) {
+        let at = self.frame_at(gang) + GANG_RESUME as usize;
+        let frames: &mut [u8] = bytemuck::cast_slice_mut(&mut self.frames);
+        if let Some(to) = frames.get_mut(at..at + 8) {
+            to.copy_from_slice(&resume.to_ne_bytes());
+        }
     }
 
     /// Where a gang waits; `None`: it is done.
     fn waits<'i>(&self, installed: &'i Installed, gang: usize) -> Option<&'i Meeting> {
-        let resume = self.gangs[gang].resume;
+        let resume = self.resume(gang);
         let number = (resume != GANG_DONE).then_some(resume & !GANG_HELD)?;
         installed.code.meetings.get(number as usize)?.as_ref()
     }
@@ -61,9 +77,9 @@ impl Group {
             let Some(here) = self.waits(installed, gang) else {
                 continue;
             };
-            let resume = self.gangs[gang].resume & !GANG_HELD;
+            let resume = self.resume(gang) & !GANG_HELD;
             let ahead = self.is_behind(layout, least, (gang, here));
-            self.gangs[gang].resume = if ahead { resume | GANG_HELD } else { resume };
+            self.resume_at(gang, if ahead { resume | GANG_HELD } else { resume });
         }
         match &least.1.exchange {
             None => self.barrier(installed, launch, least.1),
@@ -75,31 +91,33 @@ impl Group {
     }
 
     /// The lanes of a gang that are at the meeting.
-    fn here(&self, layout: &Layout, gang: usize) -> u32 {
-        let resume = self.gangs[gang].resume;
+    fn here(&self, layout: &Layout, gang: usize) -> u64 {
+        let resume = self.resume(gang);
         if resume & GANG_HELD != 0 {
             // It is done, or waits elsewhere.
             return 0;
         }
         let frames: &[u8] = bytemuck::cast_slice(&self.frames);
-        word(frames, self.frame_at(gang) + layout.waiting) as u32 & self.gangs[gang].mask
+        word(frames, self.frame_at(gang) + layout.waiting) & self.gangs[gang].mask
     }
 
     /// All lanes must be there but for those that have faulted.
     fn barrier(
-        &self,
+        &mut self,
         installed: &Installed,
         launch: &Launch<'_>,
         meeting: &Meeting,
     ) -> Result<(), InterpError> {
         let (mut arrived, mut missing, mut count) = (0, None, 0);
+        let (block, number) = self.block(launch);
+        let dead = self.dead.0 == number;
         for (i, gang) in self.gangs.iter().enumerate() {
             let here = self.here(&installed.code.layout, i);
-            let absent = gang.mask & !here & !self.dead[i];
+            let absent = gang.mask & !here & if dead { !self.dead.1[i] } else { u64::MAX };
             arrived += here.count_ones();
             count += absent.count_ones();
             if absent != 0 && missing.is_none() {
-                missing = Some(gang.first + absent.trailing_zeros());
+                missing = Some(gang.first + u64::from(absent.trailing_zeros()));
             }
         }
         // What a lane read atomically before the barrier may be another group's word that its data is there.
@@ -109,7 +127,7 @@ impl Group {
         Err(InterpError::DivergentBarrier {
             kernel: installed.program.name.clone(),
             line: lines.get(meeting.pc as usize).copied().unwrap_or(0),
-            block: self.block,
+            block,
             missing: launch.shape.thread(missing as usize),
             arrived,
             lanes: arrived + count,
@@ -132,7 +150,7 @@ impl Group {
         for (i, gang) in self.gangs.iter().enumerate() {
             let at = self.frame_at(i) + layout.exchange;
             places.extend((0..gang.mask.count_ones() as usize).map(|lane| (at, lane)));
-            for lane in lanes(self.here(layout, i).into()) {
+            for lane in lanes(self.here(layout, i)) {
                 let number = gang.first as usize + lane;
                 super::super::mask::insert(active, number);
                 for (slot, (form, to)) in what.ins.iter().zip([&mut *values, &mut *args]).enumerate() {

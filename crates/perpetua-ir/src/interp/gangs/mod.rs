@@ -1,4 +1,4 @@
-//! Runs blocks by machine code: makes the state that the code works on, enters it gang by gang, and answers its calls as the
+//! Runs blocks by machine code: makes the state that the code works on, enters it for runs of blocks, and answers its calls as the
 //! interpreter's own operations would. Generates no code, and knows nothing of where it lies.
 
 mod group;
@@ -7,6 +7,7 @@ mod serve;
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 
 use group::{Group, Host};
@@ -38,7 +39,10 @@ const PATIENCE: u64 = 1 << 16;
 const STEPS_A_TURN: u64 = 8;
 
 /// Most blocks that a thread takes at once.
-const CHUNK: u64 = 32;
+const CHUNK: u64 = 1 << 10;
+
+/// Lanes that a thread takes at once where there are enough.
+const CHUNK_LANES: u64 = 1 << 12;
 
 /// Memory for blocks that wait for their turn, in bytes.
 const PARKED_BYTES: usize = 256 << 20;
@@ -100,8 +104,10 @@ impl MachineCode {
 /// The code's signature: takes the state, gives what became of the gangs.
 type Entry = unsafe extern "sysv64" fn(*mut u8) -> u32;
 
-/// All gangs are done, or wait for each other.
+/// All blocks of the run are done.
 const DONE: u32 = 0;
+/// Gangs wait for each other.
+const MEETING: u32 = 1;
 /// The host wished to go on later.
 const PAUSED: u32 = 2;
 /// The host wished to stop.
@@ -121,7 +127,15 @@ impl Installed {
     /// See [`Interpreter::install`](super::Interpreter::install), which passes its contract on.
     pub(super) fn new(code: MachineCode, entry: *const u8, keep: Box<dyn Any + Send + Sync>) -> Installed {
         let MachineCode { program, code } = code;
-        let may_wait = program.synchronises || program.code.iter().any(|c| matches!(c, Code::Atomic { .. }));
+        let waits = |c: &Code| match c {
+            Code::Atomic { access, .. } => {
+                let region = program.accesses.get(*access as usize).map(|a| a.region as usize);
+                let region = region.and_then(|region| program.regions.get(region));
+                region.is_none_or(|region| matches!(region.kind, RegionKind::Buffer { .. }))
+            }
+            _ => false,
+        };
+        let may_wait = code.loops && (program.synchronises || program.code.iter().any(waits));
         Installed {
             program,
             code,
@@ -159,24 +173,62 @@ impl Installed {
     }
 }
 
+/// When a lane does something, as the interpreter would order it: meetings, turns of loops, operation, lane.
+type Moment = (u64, u64, u32, u32);
+
+/// Blocks that code runs in one go: neighbours along x, in one row of the grid or in several whole ones.
+struct Run {
+    first: u64,
+    along_x: u64,
+    rows: u64,
+}
+
+impl Run {
+    /// The first of these blocks that are one.
+    fn take(launch: &Launch<'_>, from: &mut Range<u64>) -> Option<Run> {
+        let (first, left) = (from.start, from.end.saturating_sub(from.start));
+        let columns = u64::from(launch.shape.grid[0].max(1));
+        let rest = columns - first % columns;
+        let (along_x, rows) = match rest == columns && left >= columns {
+            true => (columns, left / columns),
+            false => (rest.min(left), 1),
+        };
+        from.start += along_x * rows;
+        (left > 0).then_some(Run { first, along_x, rows })
+    }
+}
+
 /// Runs blocks until none is left.
 fn work(installed: &Installed, blocks: &Blocks<'_>) {
     let launch = blocks.launch;
     let (mut parked, mut spare) = (VecDeque::<Box<Group>>::new(), Vec::<Box<Group>>::new());
     let mut most = usize::MAX;
+    // A block that waits for another must not keep this from starting.
     let chunk = match installed.may_wait {
         true => 1,
-        false => (launch.groups / 64).clamp(1, CHUNK),
+        false => {
+            let enough = CHUNK_LANES / launch.shape.lanes().max(1) as u64;
+            (launch.groups / 256)
+                .max(enough.min(launch.groups / 32))
+                .clamp(1, CHUNK)
+        }
     };
     let mut mine = 0..0;
     while !blocks.has_failed() {
         if mine.is_empty() && parked.len() < most {
             mine = blocks.take(chunk);
         }
-        let mut group = match (parked.len() < most).then(|| mine.next()).flatten() {
-            Some(number) => {
+        let run = (parked.len() < most)
+            .then(|| Run::take(launch, &mut mine))
+            .flatten();
+        let mut group = match run {
+            Some(run) => {
+                if let Err(error) = launch.charge(run.along_x * run.rows) {
+                    blocks.fail(error);
+                    break;
+                }
                 let mut group = spare.pop().unwrap_or_else(|| Group::new(installed, launch));
-                group.start(installed, launch, number);
+                group.start(launch, &run);
                 group
             }
             None => match parked.pop_front() {
@@ -186,9 +238,9 @@ fn work(installed: &Installed, blocks: &Blocks<'_>) {
         };
         let turn = group.run(installed, launch);
         if !matches!(turn, Ok(Turn::Paused | Turn::Napped))
-            && let Some((_, fault)) = group.fault.take()
+            && let Some((number, _, fault)) = group.fault.take()
         {
-            blocks.add(group.number, fault);
+            blocks.add(number, fault);
         }
         match turn {
             Ok(Turn::Done) => spare.push(group),
@@ -200,8 +252,8 @@ fn work(installed: &Installed, blocks: &Blocks<'_>) {
         }
     }
     for mut group in parked {
-        if let Some((_, fault)) = group.fault.take() {
-            blocks.add(group.number, fault);
+        if let Some((number, _, fault)) = group.fault.take() {
+            blocks.add(number, fault);
         }
     }
 }
@@ -215,13 +267,13 @@ fn gangs(launch: &Launch<'_>, lanes: u32) -> Vec<Gang> {
             for x in (0..width).step_by(lanes as usize) {
                 let count = (width - x).min(lanes);
                 gangs.push(Gang {
-                    x,
-                    y,
-                    z,
-                    first: x + width * (y + height * z),
-                    mask: u32::MAX >> (32 - count),
+                    x: x.into(),
+                    y: y.into(),
+                    z: z.into(),
+                    first: (x + width * (y + height * z)).into(),
+                    mask: u64::MAX >> (64 - count),
                     resume: 0,
-                    frame: 0,
+                    unused: [0; 2],
                 });
             }
         }

@@ -14,11 +14,17 @@ impl Group {
     ) {
         let gang = self.gang();
         let header = *self.header();
-        let number = self.gangs[gang].first + lane as u32;
-        self.dead[gang] |= 1 << lane;
+        let (block, in_grid) = self.block(launch);
+        let number = self.gangs[gang].first as u32 + lane as u32;
+        if self.dead.0 != in_grid {
+            self.dead.0 = in_grid;
+            self.dead.1.fill(0);
+        }
+        self.dead.1[gang] |= 1 << lane;
         let turns = (header.budget_before - header.budget).max(0) as u64;
-        let when = (self.phase, turns, pc, number);
-        if self.fault.as_ref().is_some_and(|(first, _)| *first <= when) {
+        let when = (header.phase, turns, pc, number);
+        let earlier = |(block, first, _): &(u64, Moment, _)| (*block, *first) <= (in_grid, when);
+        if self.fault.as_ref().is_some_and(earlier) {
             return;
         }
         if let Some(site) = program.sites.get(site as usize) {
@@ -26,11 +32,11 @@ impl Group {
                 kernel: program.name.clone(),
                 source: program.source.clone(),
                 site: site.clone(),
-                block: self.block,
+                block,
                 thread: launch.shape.thread(number as usize),
                 operands,
             };
-            self.fault = Some((when, Box::new(fault)));
+            self.fault = Some((in_grid, when, Box::new(fault)));
         }
     }
 
@@ -125,10 +131,26 @@ impl Group {
                 mask = self.access(program, launch, site, slots, mask, *access, *kind);
             }
             What::PrivateLoad(place, base, bytes) => {
-                mask = self.private(program, launch, site, slots, mask, [*place, *base, *bytes], false);
+                mask = self.private(
+                    program,
+                    launch,
+                    site,
+                    &installed.code.layout,
+                    mask,
+                    [*place, *base, *bytes],
+                    false,
+                );
             }
             What::PrivateStore(place, base, bytes) => {
-                mask = self.private(program, launch, site, slots, mask, [*place, *base, *bytes], true);
+                mask = self.private(
+                    program,
+                    launch,
+                    site,
+                    &installed.code.layout,
+                    mask,
+                    [*place, *base, *bytes],
+                    true,
+                );
             }
             What::Clock => {
                 let now = launch.clock();
@@ -140,13 +162,14 @@ impl Group {
                 if let (Some(sink), Some(print)) = (launch.print, program.prints.get(*number as usize)) {
                     let first = self.gang();
                     let first = self.gangs[first].first as usize;
+                    let (block, _) = self.block(launch);
                     for lane in lanes(mask) {
                         let bits = (0..site.ins.len()).map(|i| self.operand(slots, i, site.ins[i], lane));
                         let text = print.format(&bits.collect::<Vec<u64>>());
                         sink(&Printed {
                             text: &text,
                             line: print.line,
-                            block: self.block,
+                            block,
                             thread: launch.shape.thread(first + lane),
                         });
                     }
@@ -303,15 +326,21 @@ impl Group {
         program: &Program,
         launch: &Launch<'_>,
         site: &Site,
-        slots: usize,
+        Layout { slots, spills, .. }: &Layout,
         mut mask: u64,
         [number, base, bytes]: [u32; 3],
         stores: bool,
     ) -> u64 {
+        let (slots, spills) = (*slots, *spills);
         let place = &program.privates[number as usize];
         let steps = place.steps.len();
-        let gang = self.gang();
-        let frame = self.gangs[gang].frame as *mut u8;
+        let frame = match self.frames.is_empty() {
+            true => {
+                let state = self.state.as_mut_ptr().cast::<u8>();
+                state.wrapping_add(spills)
+            }
+            false => self.header().gang as *mut u8,
+        };
         for lane in lanes(mask) {
             let found = self.locate(program, launch, site, slots, lane, &place.steps, 0);
             let Some(element) = found else {

@@ -56,6 +56,26 @@ impl Assembler {
         }
     }
 
+    /// As many lanes as a gang has, and no more.
+    pub(in super::super) fn kones(&mut self, k: u8, lanes: u32) {
+        if self.bits.is_some() {
+            return self.klogic(0x46, k, k, k);
+        }
+        let pp = if lanes == 8 { Pp::P66 } else { Pp::None };
+        self.vex(Vop(pp, 1, false, 0x46), true, k, k, Rm::Reg(k));
+    }
+
+    /// Compares a mask with that of the lanes that are active. Zero flag: none of these is in; carry: all are.
+    pub(in super::super) fn ktest(&mut self, k: u8, active: u8, lanes: u32) {
+        match self.bits {
+            None => {
+                let pp = if lanes == 8 { Pp::P66 } else { Pp::None };
+                self.vex(Vop(pp, 1, false, 0x99), false, k, 0, Rm::Reg(active));
+            }
+            Some(_) => self.vex(Vop(Pp::P66, 2, false, 0x17), true, k, 0, Rm::Reg(active)),
+        }
+    }
+
     /// A mask of AVX2's becomes its complement.
     pub(in super::super) fn complement(&mut self, k: u8) {
         let ones = narrow(28);
@@ -69,6 +89,12 @@ impl Assembler {
             None => self.vex(Vop(Pp::None, 1, false, 0x98), false, k, 0, Rm::Reg(k)),
             Some(_) => self.vex(Vop(Pp::P66, 2, false, 0x17), true, k, 0, Rm::Reg(k)),
         }
+    }
+
+    /// Zero flag: no lane is in; carry: all of a gang's are. (Not without mask registers.)
+    pub(in super::super) fn kortest_all(&mut self, k: u8, lanes: u32) {
+        let pp = if lanes == 8 { Pp::P66 } else { Pp::None };
+        self.vex(Vop(pp, 1, false, 0x98), false, k, 0, Rm::Reg(k));
     }
 
     /// Shifts a mask register: 30 right, 32 left.

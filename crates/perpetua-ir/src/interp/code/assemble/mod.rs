@@ -5,6 +5,7 @@
 //! Without AVX-512 the same instructions are written with VEX prefixes, and masks are vectors: all ones in lanes that are in.
 //! What has no such form is written out in `emit::masks`, or not asked for ([`Vop::in_avx2`]).
 
+mod jumps;
 mod masks;
 pub(super) mod table;
 
@@ -443,23 +444,6 @@ impl Assembler {
             self.byte(0x48);
         }
         self.byte(0x99);
-    }
-
-    pub(super) fn jmp(&mut self, to: Label) {
-        self.byte(0xE9);
-        self.jumps.push((self.bytes.len(), to));
-        self.word(0);
-    }
-
-    pub(super) fn jcc(&mut self, cc: Cc, to: Label) {
-        self.byte(0x0F);
-        self.byte(0x80 | cc as u8);
-        self.jumps.push((self.bytes.len(), to));
-        self.word(0);
-    }
-
-    pub(super) fn call(&mut self, m: Mem) {
-        self.gpr(&[], false, false, &[0xFF], 2, Rm::Mem(m));
     }
 
     pub(super) fn push(&mut self, r: Gpr) {

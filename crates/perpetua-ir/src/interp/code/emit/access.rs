@@ -4,23 +4,26 @@
 use super::*;
 
 impl Emitter<'_> {
-    /// An index as 64 bits in rcx.
-    pub(super) fn index(&mut self, operand: Operand, ty: Scalar) {
+    /// An index as 64 bits: in its register, or in rcx.
+    pub(super) fn index(&mut self, operand: Operand, ty: Scalar) -> Gpr {
         let (Operand::One(g) | Operand::Affine(g, _)) = operand else {
-            return;
+            return RCX;
         };
         let r = self.g_in(g, RCX);
         match ty {
             Scalar::I32 => self.asm.movsxd(RCX, Rm::Reg(r)),
             Scalar::U32 => self.asm.mov(false, RCX, Rm::Reg(r)),
-            _ => self.asm.mov(true, RCX, Rm::Reg(r)),
+            _ => return r,
         }
+        RCX
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the parts of one access")]
     pub(super) fn access(
         &mut self,
         site: u32,
         shape: Shape,
+        [base, limit]: [G; 2],
         ins: &[Operand],
         outs: &[Operand],
         steps: usize,
@@ -50,34 +53,34 @@ impl Emitter<'_> {
                 lanes = true;
                 continue;
             }
-            self.index(*operand, step.ty);
+            let index = self.index(*operand, step.ty);
             let whole = shape == Shape::Run(number);
             match step.length {
                 Length::Fixed(n) => {
                     let n = if whole { n - (self.lanes - 1) } else { n };
-                    self.asm.alu_imm(0x3B, true, Rm::Reg(RCX), n as i32);
+                    self.asm.alu_imm(0x3B, true, Rm::Reg(index), n as i32);
                 }
-                Length::Region => {
-                    let at = Mem::at(STATE, view + if whole { 16 } else { 8 });
-                    self.asm.alu(0x3B, true, RCX, Rm::Mem(at));
-                }
+                Length::Region => self.g_alu(0x3B, true, index, limit),
             }
             self.asm.jcc(Cc::Ae, cold);
             if place.steps.len() == 1 && matches!(step.stride, 1 | 2 | 4 | 8) {
-                scaled = Some(step.stride.trailing_zeros() as u8);
+                scaled = Some((index, step.stride.trailing_zeros() as u8));
                 continue;
             }
-            self.asm.imul_imm(RCX, Rm::Reg(RCX), step.stride as i32);
             if sum {
+                self.asm.imul_imm(RCX, Rm::Reg(index), step.stride as i32);
                 self.asm.alu(0x03, true, RAX, Rm::Reg(RCX));
             } else {
-                self.asm.mov(true, RAX, Rm::Reg(RCX));
+                self.asm.imul_imm(RAX, Rm::Reg(index), step.stride as i32);
             }
             sum = true;
         }
-        self.asm.mov(true, RDX, Rm::Mem(Mem::at(STATE, view)));
+        let start = base;
+        let mut base = self.g_in(start, RDX);
         if lanes && sum {
+            self.asm.mov(true, RDX, Rm::Reg(base));
             self.asm.alu(0x03, true, RDX, Rm::Reg(RAX));
+            base = RDX;
         }
         if shape == Shape::Each && !lanes {
             self.evex(op::PXOR, X3, X3, Rm::Reg(X3));
@@ -94,19 +97,28 @@ impl Emitter<'_> {
             return self.lane_by_lane(s, act, own, (base, scale, disp), values, outs);
         }
         let loads = kind == AccessKind::Load;
+        let done = self.asm.label();
+        if shape == Shape::Each && self.full && loads {
+            // Lanes often want one element: a table's entry of their common material.
+            let several = self.asm.label();
+            self.jump_if_several(several);
+            let index = Some((RCX, scale.trailing_zeros() as u8));
+            for ((s, offset, _), out) in place.leaves.iter().zip(outs) {
+                let disp = (place.offset + offset) as i32;
+                self.load_one(Mem { base, index, disp }, s.size(), *out);
+            }
+            self.asm.jmp(done);
+            self.asm.place(several);
+        }
         for (number, (s, offset, _)) in place.leaves.iter().enumerate() {
             let disp = (place.offset + offset) as i32;
             let index = match scaled {
-                Some(by) => Some((RCX, by)),
+                Some(index) => Some(index),
                 None if lanes => Some((X3, scale.trailing_zeros() as u8)),
                 None if sum => Some((RAX, 0)),
                 None => None,
             };
-            let at = Mem {
-                base: RDX,
-                index,
-                disp,
-            };
+            let at = Mem { base, index, disp };
             let operand = if loads {
                 outs.get(number)
             } else {
@@ -127,19 +139,20 @@ impl Emitter<'_> {
                 (Shape::Run(_), _) => self.run(at, s.size(), operand, loads),
                 // There are no gathers of less than 32 bits, and in AVX2 no scatters.
                 (_, _) if s.size() < 4 || self.avx2 && !loads => {
-                    let base = Rm::Mem(Mem::at(STATE, view));
-                    let at = (base, scale.trailing_zeros() as u8, disp);
+                    let region = Rm::Mem(Mem::at(STATE, view));
+                    let at = (region, scale.trailing_zeros() as u8, disp);
                     let operand = [operand];
                     let (act, values, outs): (_, &[_], &[_]) = match loads {
                         true => (AtomicKind::Load, &[], &operand),
                         false => (AtomicKind::Store, &operand, &[]),
                     };
                     self.lane_by_lane(*s, act, true, at, values, outs);
-                    self.asm.mov(true, RDX, Rm::Mem(Mem::at(STATE, view)));
+                    base = self.g_in(start, RDX);
                 }
                 (_, _) => self.each(at, s.size(), operand, loads),
             }
         }
+        self.asm.place(done);
     }
 
     /// Lane by lane, lowest first; offsets lie in X3. What is one thread's (`own`), as shared memory is, needs no lock.
@@ -157,7 +170,7 @@ impl Emitter<'_> {
         let (offsets, given, taken) = (self.slot(0), self.slot(1), self.slot(1 + values.len()));
         self.evex(MOVUPS_STORE, X3, 0, Rm::Mem(Mem::at(STATE, offsets)));
         for (number, value) in values.iter().enumerate() {
-            self.give(STATE, self.slot(1 + number), value);
+            self.give(Mem::at(STATE, self.slot(1 + number)), value);
         }
         let wide = size == 8;
         let lane = |index: Gpr, disp: i32, log: u8| Mem {
@@ -216,7 +229,7 @@ impl Emitter<'_> {
         asm.vex(Vop(Pp::None, 2, false, 0xF3), false, 1, RAX, Rm::Reg(RAX));
         asm.jcc(Cc::Ne, again);
         if let Some(out) = outs.first() {
-            self.take(STATE, taken, out);
+            self.take(Mem::at(STATE, taken), out);
         }
     }
 
@@ -288,11 +301,11 @@ impl Emitter<'_> {
                 lanes = true;
                 continue;
             }
-            self.index(*operand, step.ty);
+            let index = self.index(*operand, step.ty);
             let Length::Fixed(n) = step.length else { return };
-            self.asm.alu_imm(0x3B, true, Rm::Reg(RCX), n as i32);
+            self.asm.alu_imm(0x3B, true, Rm::Reg(index), n as i32);
             self.asm.jcc(Cc::Ae, cold);
-            self.asm.imul_imm(RCX, Rm::Reg(RCX), stride as i32);
+            self.asm.imul_imm(RCX, Rm::Reg(index), stride as i32);
             match sum {
                 true => self.asm.alu(0x03, true, RAX, Rm::Reg(RCX)),
                 false => self.asm.mov(true, RAX, Rm::Reg(RCX)),
@@ -301,19 +314,24 @@ impl Emitter<'_> {
         }
         let loads = !outs.is_empty();
         let operands = if loads { outs } else { &ins[steps..] };
+        let Mem {
+            base: local,
+            disp: start,
+            ..
+        } = self.frame(0);
         if sum && lanes {
-            self.asm.alu(0x03, true, RAX, Rm::Reg(LOCAL));
+            self.asm.alu(0x03, true, RAX, Rm::Reg(local));
         }
         // How many bytes a lane's number counts for in X3.
         let mut counted = 0;
         for (number, ((size, _), operand)) in place.values.iter().zip(operands).enumerate() {
             let size = (*size).max(4);
-            let disp = (base + (place.start + number as u32) * bytes) as i32;
+            let disp = start + (base + (place.start + number as u32) * bytes) as i32;
             if !lanes {
                 let index = sum.then_some((RAX, 0));
                 self.run(
                     Mem {
-                        base: LOCAL,
+                        base: local,
                         index,
                         disp,
                     },
@@ -330,11 +348,11 @@ impl Emitter<'_> {
             }
             if self.avx2 && !loads {
                 let s = if size == 8 { Scalar::U64 } else { Scalar::U32 };
-                let at = (Rm::Reg(LOCAL), 0, disp);
+                let at = (Rm::Reg(local), 0, disp);
                 self.lane_by_lane(s, AtomicKind::Store, true, at, &[*operand], &[]);
                 continue;
             }
-            let base = if sum { RAX } else { LOCAL };
+            let base = if sum { RAX } else { local };
             let index = Some((X3, 0));
             self.each(Mem { base, index, disp }, size, *operand, loads);
         }
@@ -351,9 +369,9 @@ impl Emitter<'_> {
                     // No register is free beside those of the address: through a vector register.
                     let op = Vop(Pp::P66, 1, size == 8, 0x6E);
                     self.one(op, X0, 0, Rm::Mem(at));
-                    if let Home::Frame(to) = self.homes.home(d) {
+                    if let Some(to) = self.memory(self.homes.home(d)) {
                         let op = Vop(Pp::P66, 1, true, 0xD6);
-                        self.one(op, X0, 0, Rm::Mem(Mem::at(LOCAL, to)));
+                        self.one(op, X0, 0, Rm::Mem(to));
                     }
                 } else {
                     self.asm.load(size, r, at);
@@ -361,7 +379,12 @@ impl Emitter<'_> {
             }
             Operand::Lanes(regs, parts) => {
                 let x = self.x_to(regs[0], X0);
-                self.splat(x, Rm::Mem(at), size == 8);
+                if size < 4 {
+                    self.asm.load(size, RAX, at);
+                    self.splat_general(x, RAX, false);
+                } else {
+                    self.splat(x, Rm::Mem(at), size == 8);
+                }
                 self.x_done(regs[0], x);
                 if parts > 1 {
                     self.x_done(regs[1], x);
@@ -388,11 +411,17 @@ impl Emitter<'_> {
                 disp: at.disp + part as i32 * bytes,
                 ..at
             };
-            let k = self.half_mask(self.k, part, wide);
+            let k = if self.full {
+                0
+            } else {
+                self.half_mask(self.k, part, wide)
+            };
             if loads {
                 let to = self.x_to(r, X0);
                 match small {
-                    Some(opcode) => self.evex_k(Vop(Pp::P66, 2, false, opcode), to, 0, Rm::Mem(at), k, true),
+                    Some(opcode) => {
+                        self.evex_k(Vop(Pp::P66, 2, false, opcode), to, 0, Rm::Mem(at), k, k != 0)
+                    }
                     None => self.load_masked(to, at, k, wide),
                 }
                 self.x_done(r, to);

@@ -5,8 +5,26 @@ use super::*;
 impl Emitter<'_> {
     pub(super) fn instruction(&mut self, at: usize, i: &I, layout: &Layout) {
         match i {
-            I::Label(l) => self.asm.place(*l),
-            I::Jump(l) => self.asm.jmp(*l),
+            I::Row => self.row(),
+            I::Block => self.block(),
+            I::Gang => self.gang(),
+            I::Next => self.next(),
+            I::Head | I::Tail => {}
+            #[cfg(feature = "assembly")]
+            I::At(pc) => self.marks.push((self.asm.bytes.len() as u32, *pc)),
+            #[cfg(not(feature = "assembly"))]
+            I::At(_) => {}
+            I::Label(l) => self.asm.place(self.own(*l)),
+            I::Jump(l) => self.asm.jmp(self.own(*l)),
+            // It lies there already.
+            I::GMov { d, .. } | I::GGang { d, .. } if self.is_given(*d) => {}
+            I::GGang { d, at } => {
+                let to = match self.homes.home(*d) {
+                    Home::Register(r) => r,
+                    _ => RAX,
+                };
+                self.asm.load(8, to, Mem::at(GANG_AT, *at));
+            }
             I::GMov { w, d, s } => {
                 let s = self.g_in(*s, RAX);
                 if *w {
@@ -48,12 +66,12 @@ impl Emitter<'_> {
             I::GJump { cc, a, to } => {
                 let a = self.g_in(*a, RAX);
                 self.asm.test(false, a);
-                self.asm.jcc(*cc, *to);
+                self.asm.jcc(*cc, self.own(*to));
             }
             I::GCompareJump { w, cc, a, b, to } => {
                 let a = self.g_in(*a, RAX);
                 self.g_alu(0x3B, *w, a, *b);
-                self.asm.jcc(*cc, *to);
+                self.asm.jcc(*cc, self.own(*to));
             }
             I::MLogic { op, d, a, b } => {
                 let (a, b) = (self.m_in(*a, self.k6), self.m_in(*b, self.k7));
@@ -89,27 +107,30 @@ impl Emitter<'_> {
                 self.pair(to, low, high);
                 self.m_done(*d, to);
             }
-            I::MBelow { signed, d, base, n } => {
-                self.g_copy(*n, RAX);
-                let asm = &mut self.asm;
-                asm.mov_imm(RCX, 0);
-                self.g_alu(0x2B, true, RAX, *base);
-                let asm = &mut self.asm;
-                asm.cmov(if *signed { Cc::L } else { Cc::B }, RAX, Rm::Reg(RCX));
-                asm.mov_imm(RCX, u64::from(self.lanes));
-                asm.alu(0x3B, true, RAX, Rm::Reg(RCX));
-                asm.cmov(Cc::A, RAX, Rm::Reg(RCX));
-                asm.mov_imm(RCX, u64::from(u32::MAX));
-                // bzhi: the low bits of all ones.
-                asm.vex(Vop(Pp::None, 2, false, 0xF5), false, RAX, RAX, Rm::Reg(RCX));
-                let to = self.m_to(*d);
-                self.asm.kmov_from(to, RAX);
+            I::MBelow { lazy, .. } if *lazy && self.full => {}
+            I::MBelow { below, d, .. } => self.below(*below, *d),
+            I::MKeep { d, m } => {
+                let m = self.m_in(*m, self.k7);
+                if self.full {
+                    return self.m_done(*d, m);
+                }
+                // What others have, and what the active lanes get.
+                self.asm.klogic(0x41, self.k7, m, self.k);
+                let (old, to) = (self.m_in(*d, self.k6), self.m_to(*d));
+                self.asm.klogic(0x42, self.k6, self.k, old);
+                self.asm.klogic(0x45, to, self.k6, self.k7);
                 self.m_done(*d, to);
             }
+            I::Part { .. }
+            | I::Other { .. }
+            | I::Join { .. }
+            | I::Leave { .. }
+            | I::Turn { .. }
+            | I::Masked => self.lanes(at, i),
             I::MJumpNone { m, to } => {
                 let m = self.m_in(*m, self.k7);
                 self.asm.kortest(m);
-                self.asm.jcc(Cc::E, *to);
+                self.asm.jcc(Cc::E, self.own(*to));
             }
             I::XBin { op, s, d, a, b } => {
                 let Some(op) = table::binary(*op, *s) else {
@@ -192,14 +213,15 @@ impl Emitter<'_> {
             }
             I::XMov { d, s, masked } => {
                 let s = self.x_in(*s, X0);
-                match (masked, self.homes.home(*d)) {
+                match (*masked && !self.full, self.homes.home(*d)) {
                     (false, _) => self.x_done(*d, s),
                     (true, Home::Register(d)) if self.avx2 => self.blend(d, d, s, self.k, false),
                     (true, Home::Register(d)) => self.evex_k(MOVAPS, d, 0, Rm::Reg(s), self.k, false),
-                    (true, Home::Frame(at)) => {
-                        self.store_masked(Mem::at(LOCAL, at), s, self.k, false);
+                    (true, home) => {
+                        if let Some(to) = self.memory(home) {
+                            self.store_masked(to, s, self.k, false);
+                        }
                     }
-                    (true, Home::Nowhere) => {}
                 }
             }
             I::XSplat { wide, d, a } => {
@@ -222,6 +244,10 @@ impl Emitter<'_> {
                 let to = self.m_to(*d);
                 self.compare(*op, *s, to, a, *b);
                 self.m_done(*d, to);
+            }
+            I::XBlend { d, m, b, .. } if *m == CURRENT && self.full => {
+                let b = self.x_in(*b, X1);
+                self.x_done(*d, b);
             }
             I::XBlend {
                 wide,
@@ -263,7 +289,7 @@ impl Emitter<'_> {
             }
             I::XFrameLoad { d, at } => {
                 let to = self.x_to(*d, X0);
-                self.evex(MOVUPS, to, 0, Rm::Mem(Mem::at(LOCAL, *at)));
+                self.evex(MOVUPS, to, 0, Rm::Mem(self.frame(*at)));
                 self.x_done(*d, to);
             }
             I::XFrameStore {
@@ -274,8 +300,8 @@ impl Emitter<'_> {
                 wide,
             } => {
                 let s = self.x_in(*s, X0);
-                let to = Mem::at(LOCAL, *at);
-                if *masked {
+                let to = self.frame(*at);
+                if *masked && !self.full {
                     let k = self.half_mask(self.k, usize::from(*high), *wide);
                     self.store_masked(to, s, k, *wide);
                 } else {
@@ -289,24 +315,31 @@ impl Emitter<'_> {
                 skip,
             } => {
                 self.call(at, *site, ins, outs);
-                if let Some(skip) = skip {
-                    self.asm.kortest(self.k);
-                    self.asm.jcc(Cc::E, *skip);
+                match skip {
+                    Some(_) if self.full => self.go_on(at, *skip),
+                    Some(skip) => {
+                        self.asm.kortest(self.k);
+                        self.asm.jcc(Cc::E, self.own(*skip));
+                    }
+                    None => {}
                 }
             }
             I::Access {
                 site,
                 shape,
+                base,
+                limit,
                 ins,
                 outs,
                 steps,
                 skip,
             } => {
                 let (start, back) = (self.asm.label(), self.asm.label());
-                self.access(*site, *shape, ins, outs, *steps, start);
+                self.access(*site, *shape, [*base, *limit], ins, outs, *steps, start);
                 self.asm.place(back);
                 self.cold.push(Cold {
                     at,
+                    full: self.full,
                     start,
                     back,
                     site: *site,
@@ -343,6 +376,7 @@ impl Emitter<'_> {
                 self.asm.place(back);
                 self.cold.push(Cold {
                     at,
+                    full: self.full,
                     start,
                     back,
                     site: *site,
@@ -351,81 +385,32 @@ impl Emitter<'_> {
                     skip: Some(*skip),
                 });
             }
-            I::Meet { id, turns, ins, outs } => {
+            I::Meet { id, turns, ins, .. } => {
                 for (number, r) in turns.iter().enumerate() {
                     let r = self.g_in(G::R(*r), RAX);
-                    let to = layout.turns + 8 * number;
-                    self.asm.store(8, Mem::at(LOCAL, to as i32), r);
+                    let to = self.frame((layout.turns + 8 * number) as i32);
+                    self.asm.store(8, to, r);
                 }
-                let slot = |number: usize| (layout.exchange + number * SLOT) as i32;
                 for (number, operand) in ins.iter().enumerate() {
-                    self.give(LOCAL, slot(number), operand);
+                    let slot = self.frame((layout.exchange + number * SLOT) as i32);
+                    self.give(slot, operand);
                 }
-                self.suspend(at, *id, layout);
-                self.asm.jmp(self.next);
-                self.resume(at, *id, layout);
-                for (number, operand) in outs.iter().enumerate() {
-                    self.take(LOCAL, slot(ins.len() + number), operand);
+                self.suspend(at, *id, layout, false);
+                self.asks[*id as usize].0 = at;
+                let meeting = self.lowered.meetings.get(*id as usize).and_then(Option::as_ref);
+                if meeting.is_some_and(|m| m.exchange.is_none()) {
+                    self.arrive(self.resumes[*id as usize]);
+                } else {
+                    self.asm.jmp(self.nest.next);
                 }
             }
             I::Poll { id } => {
-                let (start, back) = (self.asm.label(), self.asm.label());
+                let start = self.asks[*id as usize].1.unwrap_or_else(|| self.asm.label());
+                self.asks[*id as usize] = (at, Some(start));
                 self.asm.alu_imm(0x2B, true, Rm::Mem(Mem::at(STATE, BUDGET)), 1);
                 self.asm.jcc(Cc::S, start);
-                self.asm.place(back);
-                self.polls.push((at, start, back, *id));
             }
         }
-    }
-
-    pub(super) fn g_bin(&mut self, op: GOp, w: bool, d: R, a: G, b: G) {
-        match op {
-            GOp::Add | GOp::Sub | GOp::And | GOp::Or | GOp::Xor => {
-                let opcode = match op {
-                    GOp::Add => 0x03,
-                    GOp::Sub => 0x2B,
-                    GOp::And => 0x23,
-                    GOp::Or => 0x0B,
-                    _ => 0x33,
-                };
-                self.g_copy(a, RAX);
-                self.g_alu(opcode, w, RAX, b);
-            }
-            GOp::Mul => {
-                self.g_copy(a, RAX);
-                let b = self.g_rm(b, RCX);
-                self.asm.imul(w, RAX, b);
-            }
-            GOp::Shl | GOp::Shr | GOp::Sar => {
-                let (pp, which) = match op {
-                    GOp::Shl => (Pp::P66, 4),
-                    GOp::Shr => (Pp::PF2, 5),
-                    _ => (Pp::PF3, 7),
-                };
-                if let G::Imm(by) = b {
-                    self.g_copy(a, RAX);
-                    let by = by as u8 & if w { 63 } else { 31 };
-                    self.asm.shift_imm(which, w, RAX, by);
-                } else {
-                    let b = self.g_in(b, RCX);
-                    let a = self.g_rm(a, RAX);
-                    self.asm.shift(pp, w, RAX, a, b);
-                }
-            }
-            GOp::Choose(cc) => {
-                let not = match cc {
-                    Cc::L => Cc::Ge,
-                    Cc::B => Cc::Ae,
-                    Cc::G => Cc::Le,
-                    _ => Cc::Be,
-                };
-                self.g_copy(a, RAX);
-                self.g_copy(b, RCX);
-                self.asm.alu(0x3B, w, RAX, Rm::Reg(RCX));
-                self.asm.cmov(not, RAX, Rm::Reg(RCX));
-            }
-        }
-        self.g_out(d, RAX);
     }
 
     /// An instruction whose last operand may be a scalar in memory, for all lanes.

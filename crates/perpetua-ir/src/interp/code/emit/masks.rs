@@ -34,6 +34,12 @@ impl Emitter<'_> {
         }
     }
 
+    /// All lanes of a gang are active.
+    pub(super) fn all_lanes(&mut self) {
+        let k = self.k;
+        self.asm.kones(k, self.lanes);
+    }
+
     /// Puts the masks of the two halves of the lanes together.
     pub(super) fn pair(&mut self, to: u8, low: u8, high: u8) {
         if self.avx2 {
@@ -139,9 +145,26 @@ impl Emitter<'_> {
             self.pair(k7, k6, k7);
         }
         let inside = if wide { k7 } else { k6 };
-        self.asm.klogic(0x42, k7, inside, k);
-        self.asm.kortest(k7);
-        self.asm.jcc(Cc::Ne, cold);
+        self.asm.ktest(inside, k, self.lanes);
+        self.asm.jcc(Cc::Ae, cold);
+    }
+
+    /// To `to` if offsets in X3 differ from lane to lane, else that of all lanes into rcx. All lanes are active.
+    pub(super) fn jump_if_several(&mut self, to: Label) {
+        self.splat(X1, Rm::Reg(X3), false);
+        if self.avx2 {
+            self.evex(Vop(Pp::P66, 1, false, 0x76), X1, X1, Rm::Reg(X3));
+            self.evex(Vop(Pp::None, 1, false, 0x50), RAX, 0, Rm::Reg(X1));
+            self.asm.alu_imm(0x3B, false, Rm::Reg(RAX), (1 << self.lanes) - 1);
+            self.asm.jcc(Cc::Ne, to);
+        } else {
+            let k7 = self.k7;
+            self.evex(op::PCMPUD, k7, X1, Rm::Reg(X3));
+            self.asm.immediate8(EQUAL);
+            self.asm.kortest_all(k7, self.lanes);
+            self.asm.jcc(Cc::Ae, to);
+        }
+        self.one(Vop(Pp::P66, 1, false, 0x7E), X3, 0, Rm::Reg(RCX));
     }
 
     /// A general register's value in all lanes.
@@ -166,7 +189,9 @@ impl Emitter<'_> {
 
     /// Loads the lanes of a mask; zero elsewhere.
     pub(super) fn load_masked(&mut self, to: u8, at: Mem, k: u8, wide: bool) {
-        if self.avx2 {
+        if self.full {
+            self.evex(MOVUPS, to, 0, Rm::Mem(at));
+        } else if self.avx2 {
             self.evex(Vop(Pp::P66, 2, wide, 0x8C), to, k, Rm::Mem(at));
         } else {
             let op = if wide { MOVUPD } else { MOVUPS };
@@ -176,7 +201,9 @@ impl Emitter<'_> {
 
     /// Stores the lanes of a mask.
     pub(super) fn store_masked(&mut self, at: Mem, from: u8, k: u8, wide: bool) {
-        if self.avx2 {
+        if self.full {
+            self.evex(MOVUPS_STORE, from, 0, Rm::Mem(at));
+        } else if self.avx2 {
             self.evex(Vop(Pp::P66, 2, wide, 0x8E), from, k, Rm::Mem(at));
         } else {
             let op = if wide { MOVUPD_STORE } else { MOVUPS_STORE };

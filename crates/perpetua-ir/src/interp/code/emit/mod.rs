@@ -3,8 +3,11 @@
 
 mod access;
 mod instruction;
+mod lanes;
 mod masks;
+mod nest;
 mod operand;
+mod scalar;
 
 use super::allocate::{AVX2_MASKS, Allocation, Home};
 use super::assemble::table::{self, op};
@@ -15,14 +18,15 @@ use super::lower::Lowered;
 use super::lower::scale;
 use super::tree::{AccessKind, AtomicKind};
 use super::{Isa, Refusal, Target};
-use crate::interp::program::{Fill, Length, Program, RegionKind};
-use crate::ir::{AtomicOp, Axis, Builtin, Scalar};
+use crate::interp::program::{Length, Program, RegionKind};
+use crate::ir::{AtomicOp, Scalar};
 use crate::ops::BinaryOp;
+use nest::Nest;
 
 /// Register of the state.
 const STATE: Gpr = 15;
-/// Register of the frame.
-const LOCAL: Gpr = 14;
+/// Register of the entry of the gang that runs, with which its frame begins where it has one of its own.
+const GANG_AT: Gpr = 14;
 /// Scratch vectors; the assembler has others for AVX2.
 const X0: u8 = 28;
 const X1: u8 = 29;
@@ -39,6 +43,8 @@ const MOVUPD_STORE: Vop = Vop(Pp::PF3, 1, true, 0x7F);
 /// A call that stands behind the rest of the code.
 struct Cold {
     at: usize,
+    /// Whether all lanes are active when it is called.
+    full: bool,
     start: Label,
     back: Label,
     site: u32,
@@ -65,14 +71,23 @@ struct Emitter<'a> {
     /// Where constants begin in the state.
     constants: i32,
     cold: Vec<Cold>,
-    polls: Vec<(usize, Label, Label, u32)>,
+    /// By the numbers of waits: which instruction waits, and where the host is asked.
+    asks: Vec<(usize, Option<Label>)>,
+    /// Branches that no lane takes: masks to be emptied, and where all lanes go.
+    nobody: Vec<(Label, Option<R>, Label)>,
+    /// Whether all lanes of the gang are active.
+    full: bool,
+    /// The first label of instructions.
+    heres: u32,
     /// Where gangs go on, by the number of the wait.
     resumes: Vec<Label>,
-    leave: Label,
-    /// On to the next gang.
-    next: Label,
+    nest: Nest,
     meets: bool,
+    /// Whether there are loops.
+    turns: bool,
     slots: i32,
+    /// Where in the state spilled registers begin.
+    spills: i32,
     #[cfg(feature = "assembly")]
     marks: Vec<(u32, u32)>,
 }
@@ -99,17 +114,18 @@ pub(super) fn emit(
     let most = lowered.sites.iter().map(|s| s.ins.len() + s.outs.len()).max();
     layout.slots = slots;
     // What is done lane by lane needs one more, for the places.
-    layout.bytes = slots + SLOT * (most.unwrap_or(0) + 1);
+    layout.spills = slots + SLOT * (most.unwrap_or(0) + 1);
     let length = if lanes == 16 { 2 } else { 1 };
     let constants = layout.constants as i32;
     let bits = avx2.then(|| Mem::at(STATE, constants));
     let [k, k6, k7] = if avx2 { AVX2_MASKS } else { [1, 6, 7] };
     let mut asm = Assembler::new(length, bits);
-    for _ in 0..lowered.labels {
+    let heres = 2 * lowered.labels;
+    for _ in 0..heres + 2 * lowered.code.len() as u32 {
         asm.label();
     }
     let resumes = (0..=lowered.waits).map(|_| asm.label()).collect();
-    let (leave, next) = (asm.label(), asm.label());
+    let nest = Nest::new(&mut asm);
     let meets = lowered.code.iter().any(|i| matches!(i, I::Meet { .. }));
     let mut emitter = Emitter {
         asm,
@@ -124,17 +140,23 @@ pub(super) fn emit(
         k7,
         constants,
         cold: Vec::new(),
-        polls: Vec::new(),
+        asks: vec![(0, None); lowered.waits as usize + 1],
+        nobody: Vec::new(),
+        full: true,
+        heres,
         resumes,
-        leave,
-        next,
+        nest,
         meets,
+        turns: lowered.code.iter().any(|i| matches!(i, I::Poll { .. })),
         slots: slots as i32,
+        spills: layout.spills as i32,
         #[cfg(feature = "assembly")]
         marks: Vec::new(),
     };
     emitter.all(&layout);
     layout.frame = emitter.homes.frame.next_multiple_of(64);
+    let common = if meets { emitter.homes.common } else { layout.frame };
+    layout.bytes = layout.spills + common.next_multiple_of(64);
     #[cfg(feature = "assembly")]
     let marks = emitter.marks;
     #[cfg(all(test, feature = "assembly"))]
@@ -156,142 +178,109 @@ pub(super) fn emit(
 impl Emitter<'_> {
     fn all(&mut self, layout: &Layout) {
         let lowered = self.lowered;
-        let asm = &mut self.asm;
-        let (top, finished, dispatch) = (asm.label(), asm.label(), asm.label());
-        for r in [RBX, RBP, 12, 13, 14, 15, RAX] {
-            asm.push(r);
-        }
-        asm.mov(true, STATE, Rm::Reg(RDI));
-        asm.place(top);
-        asm.mov(true, RCX, Rm::Mem(Mem::at(STATE, GANG)));
-        asm.alu(0x3B, true, RCX, Rm::Mem(Mem::at(STATE, GANG_END)));
-        asm.jcc(Cc::Ae, finished);
-        asm.mov(true, LOCAL, Rm::Mem(Mem::at(RCX, GANG_FRAME)));
-        for (number, (_, fill)) in self.program.fills.iter().enumerate() {
-            let at = match fill {
-                Fill::Builtin(Builtin::ThreadIdx(Axis::X)) => 0,
-                Fill::Builtin(Builtin::ThreadIdx(Axis::Y)) => 4,
-                Fill::Builtin(Builtin::ThreadIdx(Axis::Z)) => 8,
-                _ => continue,
-            };
-            asm.load(4, RAX, Mem::at(RCX, at));
-            asm.store(8, Mem::at(STATE, (layout.fills + 8 * number) as i32), RAX);
-        }
-        asm.load(4, RAX, Mem::at(RCX, GANG_FIRST));
-        asm.store(8, Mem::at(STATE, FIRST_LANE), RAX);
-        asm.mov(true, RAX, Rm::Mem(Mem::at(STATE, BUDGET)));
-        asm.store(8, Mem::at(STATE, BUDGET_BEFORE), RAX);
-        asm.load(4, RAX, Mem::at(RCX, GANG_MASK));
-        asm.kmov_from(self.k, RAX);
-        if lowered.waits > 0 {
-            asm.load(4, RAX, Mem::at(RCX, GANG_RESUME));
-            asm.test(false, RAX);
-            asm.jcc(Cc::Ne, dispatch);
-        }
-        #[cfg(feature = "assembly")]
-        let mut marks = lowered.marks.iter().peekable();
-        for (at, i) in lowered.code.iter().enumerate() {
-            #[cfg(feature = "assembly")]
-            while let Some((_, pc)) = marks.next_if(|(start, _)| *start <= at) {
-                self.marks.push((self.asm.bytes.len() as u32, *pc));
-            }
+        self.begin();
+        let gang = lowered
+            .code
+            .iter()
+            .position(|i| matches!(i, I::Gang))
+            .unwrap_or(0);
+        for (at, i) in lowered.code.iter().enumerate().take(gang + 1) {
             self.instruction(at, i, layout);
         }
-        if self.meets {
-            self.resume_at(GANG_DONE);
-        }
-        let (next, asm) = (self.next, &mut self.asm);
-        asm.place(next);
-        asm.alu_imm(0x03, true, Rm::Mem(Mem::at(STATE, GANG)), GANG_BYTES);
-        asm.jmp(top);
-        asm.place(finished);
-        asm.alu(0x33, false, RAX, Rm::Reg(RAX));
-        asm.place(self.leave);
-        asm.vzeroupper();
-        asm.pop(RCX);
-        for r in [15, 14, 13, 12, RBP, RBX] {
-            asm.pop(r);
-        }
-        asm.ret();
-        asm.place(dispatch);
-        for (id, resume) in self.resumes.iter().enumerate().skip(1) {
-            asm.alu_imm(0x3B, false, Rm::Reg(RAX), id as i32);
-            asm.jcc(Cc::E, *resume);
-        }
-        // It is done.
-        asm.jmp(next);
+        self.bodies(gang, layout);
+        self.dispatch();
+        self.others();
         for cold in std::mem::take(&mut self.cold) {
             self.asm.place(cold.start);
             self.call(cold.at, cold.site, &cold.ins, &cold.outs);
-            if let Some(skip) = cold.skip {
-                self.asm.kortest(self.k);
-                self.asm.jcc(Cc::E, skip);
-            }
-            self.asm.jmp(cold.back);
-        }
-        for (at, start, back, id) in std::mem::take(&mut self.polls) {
-            self.asm.place(start);
-            self.suspend(at, id, layout);
-            let asm = &mut self.asm;
-            asm.mov(true, RDI, Rm::Reg(STATE));
-            asm.vzeroupper();
-            asm.call(Mem::at(STATE, POLL));
-            asm.test(false, RAX);
-            asm.jcc(Cc::Ne, self.leave);
-            self.resume(at, id, layout);
-            self.asm.jmp(back);
-        }
-    }
-
-    fn save(&mut self, at: usize) {
-        for r in self.homes.live(at) {
-            let (slot, home) = (self.homes.save_slot(r), self.homes.home(r));
-            let (Home::Register(reg), to) = (home, Mem::at(LOCAL, slot)) else {
-                continue;
-            };
-            match self.homes.class(r) {
-                Class::General => self.asm.store(8, to, reg),
-                Class::Vector => self.evex(MOVAPS_STORE, reg, 0, Rm::Mem(to)),
-                Class::Mask => self.asm.kstore(to, reg),
+            match (cold.full, cold.skip) {
+                (true, Some(_)) => self.go_on(cold.at, cold.skip),
+                (_, skip) => {
+                    if let Some(skip) = skip {
+                        self.asm.kortest(self.k);
+                        self.asm.jcc(Cc::E, self.masked(skip));
+                    }
+                    self.asm.jmp(cold.back);
+                }
             }
         }
-    }
-
-    fn restore(&mut self, at: usize) {
-        for r in self.homes.live(at) {
-            let (slot, home) = (self.homes.save_slot(r), self.homes.home(r));
-            let (Home::Register(reg), from) = (home, Rm::Mem(Mem::at(LOCAL, slot))) else {
-                continue;
-            };
-            match self.homes.class(r) {
-                Class::General => self.asm.mov(true, reg, from),
-                Class::Vector => self.evex(MOVAPS, reg, 0, from),
-                Class::Mask => self.asm.kmov(reg, from),
+        for (id, (at, ask)) in std::mem::take(&mut self.asks).into_iter().enumerate().skip(1) {
+            let Some(i) = lowered.code.get(at) else { continue };
+            if let Some(start) = ask {
+                self.ask(at, id as u32, start, layout);
             }
+            self.resume(at, id as u32, i, layout);
         }
     }
 
-    fn suspend(&mut self, at: usize, id: u32, layout: &Layout) {
-        self.save(at);
-        self.asm.kmov_to(RAX, self.k);
-        self.asm.store(8, Mem::at(LOCAL, layout.waiting as i32), RAX);
-        self.resume_at(id);
-    }
-
-    /// Where the gang goes on when it is its turn again.
-    fn resume_at(&mut self, id: u32) {
+    /// Asks the host whether to go on.
+    fn ask(&mut self, at: usize, id: u32, start: Label, layout: &Layout) {
+        self.asm.place(start);
+        self.suspend(at, id, layout, true);
         let asm = &mut self.asm;
-        asm.mov(true, RCX, Rm::Mem(Mem::at(STATE, GANG)));
-        asm.mov_imm(RAX, u64::from(id));
-        asm.store(4, Mem::at(RCX, GANG_RESUME), RAX);
+        asm.store(8, Mem::at(STATE, GANG), GANG_AT);
+        asm.mov(true, RDI, Rm::Reg(STATE));
+        asm.vzeroupper();
+        asm.call(Mem::at(STATE, POLL));
+        asm.test(false, RAX);
+        asm.jcc(Cc::Ne, self.nest.leave);
     }
 
-    fn resume(&mut self, at: usize, id: u32, layout: &Layout) {
+    /// A register to its place in memory, or back.
+    fn transfer(&mut self, r: R, reg: u8, slot: Home, stores: bool) {
+        let Some(mem) = self.memory(slot) else { return };
+        match (self.homes.class(r), stores) {
+            (Class::General, true) => self.asm.store(8, mem, reg),
+            (Class::General, false) => self.asm.mov(true, reg, Rm::Mem(mem)),
+            (Class::Vector, true) => self.evex(MOVAPS_STORE, reg, 0, Rm::Mem(mem)),
+            (Class::Vector, false) => self.evex(MOVAPS, reg, 0, Rm::Mem(mem)),
+            (Class::Mask, true) => self.asm.kstore(mem, reg),
+            (Class::Mask, false) => self.asm.kmov(reg, Rm::Mem(mem)),
+        }
+    }
+
+    /// What registers hold over a call, or while other gangs run, who leave alone what all share.
+    fn keep(&mut self, at: usize, shared: bool, stores: bool) {
+        for r in self.homes.live(at) {
+            let Home::Register(reg) = self.homes.home(r) else {
+                continue;
+            };
+            if !shared && self.homes.is_common(r) || stores && self.homes.origin(r).is_some() {
+                continue;
+            }
+            let slot = self.homes.save_slot(r);
+            self.transfer(r, reg, slot, stores);
+        }
+    }
+
+    fn suspend(&mut self, at: usize, id: u32, layout: &Layout, shared: bool) {
+        self.keep(at, shared, true);
+        self.asm.kmov_to(RAX, self.k);
+        let waiting = self.frame(layout.waiting as i32);
+        self.asm.store(8, waiting, RAX);
+        // Where the gang goes on when it is its turn again.
+        self.asm.mov_imm(RAX, u64::from(id));
+        self.asm.store(8, Mem::at(GANG_AT, GANG_RESUME), RAX);
+    }
+
+    /// Where a gang goes on that has waited at an instruction.
+    fn resume(&mut self, at: usize, id: u32, i: &I, layout: &Layout) {
         self.asm.place(self.resumes[id as usize]);
-        self.restore(at);
-        self.asm.load(8, RAX, Mem::at(LOCAL, layout.waiting as i32));
+        let meets = matches!(i, I::Meet { .. });
+        if meets {
+            self.gang_budget();
+        }
+        self.keep(at, !meets, false);
+        let waiting = self.frame(layout.waiting as i32);
+        self.asm.load(8, RAX, waiting);
         self.asm.kmov_from(self.k, RAX);
-        self.resume_at(0);
+        if let I::Meet { ins, outs, .. } = i {
+            for (number, operand) in outs.iter().enumerate() {
+                let slot = self.frame((layout.exchange + (ins.len() + number) * SLOT) as i32);
+                self.take(slot, operand);
+            }
+        }
+        self.go_on(at, None);
     }
 
     fn slot(&self, number: usize) -> i32 {
@@ -299,7 +288,7 @@ impl Emitter<'_> {
     }
 
     /// Puts an operand where the host finds it.
-    fn give(&mut self, base: Gpr, to: i32, operand: &Operand) {
+    fn give(&mut self, Mem { base, disp: to, .. }: Mem, operand: &Operand) {
         let bytes = self.lanes as i32 * 4;
         match operand {
             Operand::One(g) | Operand::Affine(g, _) => {
@@ -322,7 +311,7 @@ impl Emitter<'_> {
     }
 
     /// Takes a result from where the host has put it.
-    fn take(&mut self, base: Gpr, from: i32, operand: &Operand) {
+    fn take(&mut self, Mem { base, disp: from, .. }: Mem, operand: &Operand) {
         let bytes = self.lanes as i32 * 4;
         match operand {
             Operand::One(G::R(r)) => {
@@ -348,20 +337,21 @@ impl Emitter<'_> {
 
     fn call(&mut self, at: usize, site: u32, ins: &[Operand], outs: &[Operand]) {
         for (number, operand) in ins.iter().enumerate() {
-            self.give(STATE, self.slot(number), operand);
+            self.give(Mem::at(STATE, self.slot(number)), operand);
         }
-        self.save(at);
+        self.keep(at, true, true);
         let asm = &mut self.asm;
         asm.kmov_to(RAX, self.k);
         asm.store(8, Mem::at(STATE, MASK), RAX);
+        asm.store(8, Mem::at(STATE, GANG), GANG_AT);
         asm.mov(true, RDI, Rm::Reg(STATE));
         asm.mov_imm(RSI, u64::from(site));
         asm.vzeroupper();
         asm.call(Mem::at(STATE, CALL));
         asm.kmov_from(self.k, RAX);
-        self.restore(at);
+        self.keep(at, true, false);
         for (number, operand) in outs.iter().enumerate() {
-            self.take(STATE, self.slot(ins.len() + number), operand);
+            self.take(Mem::at(STATE, self.slot(ins.len() + number)), operand);
         }
     }
 }

@@ -3,15 +3,39 @@
 use super::*;
 
 impl Emitter<'_> {
+    /// A place in the gang's frame: its own, or the only one.
+    pub(super) fn frame(&self, at: i32) -> Mem {
+        match self.meets {
+            true => Mem::at(GANG_AT, at),
+            false => Mem::at(STATE, self.spills + at),
+        }
+    }
+
+    /// Where what lies in memory does.
+    pub(super) fn memory(&self, home: Home) -> Option<Mem> {
+        match home {
+            Home::Frame(at) => Some(self.frame(at)),
+            Home::Common(at) => Some(Mem::at(STATE, self.spills + at)),
+            Home::State(at) => Some(Mem::at(STATE, at)),
+            Home::Entry(at) => Some(Mem::at(GANG_AT, at)),
+            Home::Nowhere | Home::Register(_) => None,
+        }
+    }
+
+    /// The place in memory where a register lies.
+    fn spilled(&self, r: R) -> Option<Mem> {
+        self.memory(self.homes.home(r))
+    }
+
     pub(super) fn g_in(&mut self, g: G, scratch: Gpr) -> Gpr {
         match g {
-            G::R(r) => match self.homes.home(r) {
-                Home::Register(r) => r,
-                Home::Frame(at) => {
-                    self.asm.mov(true, scratch, Rm::Mem(Mem::at(LOCAL, at)));
+            G::R(r) => match (self.homes.home(r), self.spilled(r)) {
+                (Home::Register(r), _) => r,
+                (_, Some(at)) => {
+                    self.asm.mov(true, scratch, Rm::Mem(at));
                     scratch
                 }
-                Home::Nowhere => scratch,
+                _ => scratch,
             },
             G::Imm(v) => {
                 self.asm.mov_imm(scratch, i64::from(v) as u64);
@@ -34,10 +58,9 @@ impl Emitter<'_> {
     pub(super) fn g_rm(&mut self, g: G, scratch: Gpr) -> Rm {
         match g {
             G::State(at) => Rm::Mem(Mem::at(STATE, at)),
-            G::R(r) => match self.homes.home(r) {
-                Home::Frame(at) => Rm::Mem(Mem::at(LOCAL, at)),
-                Home::Register(r) => Rm::Reg(r),
-                Home::Nowhere => Rm::Reg(scratch),
+            G::R(r) => match (self.homes.home(r), self.spilled(r)) {
+                (Home::Register(r), _) => Rm::Reg(r),
+                (_, at) => at.map_or(Rm::Reg(scratch), Rm::Mem),
             },
             G::Imm(_) => Rm::Reg(self.g_in(g, scratch)),
         }
@@ -54,30 +77,29 @@ impl Emitter<'_> {
     }
 
     pub(super) fn g_out(&mut self, d: R, from: Gpr) {
-        match self.homes.home(d) {
-            Home::Register(r) => self.asm.mov(true, r, Rm::Reg(from)),
-            Home::Frame(at) => self.asm.store(8, Mem::at(LOCAL, at), from),
-            Home::Nowhere => {}
+        match (self.homes.home(d), self.spilled(d)) {
+            (Home::Register(r), _) => self.asm.mov(true, r, Rm::Reg(from)),
+            (_, Some(at)) => self.asm.store(8, at, from),
+            _ => {}
         }
     }
 
     pub(super) fn x_in(&mut self, r: R, scratch: u8) -> u8 {
-        match self.homes.home(r) {
-            Home::Register(r) => r,
-            Home::Frame(at) => {
-                self.evex(MOVAPS, scratch, 0, Rm::Mem(Mem::at(LOCAL, at)));
+        match (self.homes.home(r), self.spilled(r)) {
+            (Home::Register(r), _) => r,
+            (_, Some(at)) => {
+                self.evex(MOVAPS, scratch, 0, Rm::Mem(at));
                 scratch
             }
-            Home::Nowhere => scratch,
+            _ => scratch,
         }
     }
 
     pub(super) fn x_rm(&mut self, x: X) -> (Rm, bool) {
         match x {
-            X::R(r) => match self.homes.home(r) {
-                Home::Register(r) => (Rm::Reg(r), false),
-                Home::Frame(at) => (Rm::Mem(Mem::at(LOCAL, at)), false),
-                Home::Nowhere => (Rm::Reg(X3), false),
+            X::R(r) => match (self.homes.home(r), self.spilled(r)) {
+                (Home::Register(r), _) => (Rm::Reg(r), false),
+                (_, at) => (at.map_or(Rm::Reg(X3), Rm::Mem), false),
             },
             X::Splat(at) => (Rm::Mem(Mem::at(STATE, at)), true),
             X::State(at) => (Rm::Mem(Mem::at(STATE, at)), false),
@@ -93,22 +115,22 @@ impl Emitter<'_> {
     }
 
     pub(super) fn x_done(&mut self, d: R, from: u8) {
-        match self.homes.home(d) {
-            Home::Register(r) if r == from => {}
-            Home::Register(r) => self.evex(MOVAPS, r, 0, Rm::Reg(from)),
-            Home::Frame(at) => self.evex(MOVAPS_STORE, from, 0, Rm::Mem(Mem::at(LOCAL, at))),
-            Home::Nowhere => {}
+        match (self.homes.home(d), self.spilled(d)) {
+            (Home::Register(r), _) if r == from => {}
+            (Home::Register(r), _) => self.evex(MOVAPS, r, 0, Rm::Reg(from)),
+            (_, Some(at)) => self.evex(MOVAPS_STORE, from, 0, Rm::Mem(at)),
+            _ => {}
         }
     }
 
     pub(super) fn m_in(&mut self, m: R, scratch: u8) -> u8 {
-        match self.homes.home(m) {
-            Home::Register(k) => k,
-            Home::Frame(at) => {
-                self.asm.kmov(scratch, Rm::Mem(Mem::at(LOCAL, at)));
+        match (self.homes.home(m), self.spilled(m)) {
+            (Home::Register(k), _) => k,
+            (_, Some(at)) => {
+                self.asm.kmov(scratch, Rm::Mem(at));
                 scratch
             }
-            Home::Nowhere => scratch,
+            _ => scratch,
         }
     }
 
@@ -120,10 +142,10 @@ impl Emitter<'_> {
     }
 
     pub(super) fn m_done(&mut self, d: R, k: u8) {
-        match self.homes.home(d) {
-            Home::Register(r) => self.asm.kmov(r, Rm::Reg(k)),
-            Home::Frame(at) => self.asm.kstore(Mem::at(LOCAL, at), k),
-            Home::Nowhere => {}
+        match (self.homes.home(d), self.spilled(d)) {
+            (Home::Register(r), _) => self.asm.kmov(r, Rm::Reg(k)),
+            (_, Some(at)) => self.asm.kstore(at, k),
+            _ => {}
         }
     }
 

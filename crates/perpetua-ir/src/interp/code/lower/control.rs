@@ -20,7 +20,16 @@ fn meets(nodes: &[Node]) -> bool {
 }
 
 impl Lower<'_> {
+    /// Lowers what runs one after the other; whether its end is reached.
     pub(super) fn block(&mut self, nodes: &[Node], skip: Label) -> Result<bool, Refusal> {
+        self.depth += 1;
+        let falls = self.sequence(nodes, skip);
+        self.forget(self.depth);
+        self.depth -= 1;
+        falls
+    }
+
+    fn sequence(&mut self, nodes: &[Node], skip: Label) -> Result<bool, Refusal> {
         for node in nodes {
             match node {
                 Node::Op { pc, at, act, outs } => self.operation(*pc, *at, act, outs, skip)?,
@@ -40,8 +49,12 @@ impl Lower<'_> {
                 Node::Loop { frame, body, .. } => self.repeat(*frame, body, skip)?,
                 Node::Labeled { frame, body, .. } => self.labeled(*frame, body, skip)?,
                 Node::Leave { frame: None, .. } => {
-                    self.nobody();
-                    self.put(I::Jump(skip));
+                    let direct = self.out.end;
+                    self.put(I::Leave {
+                        to: None,
+                        direct,
+                        skip,
+                    });
                     return Ok(false);
                 }
                 Node::Leave {
@@ -51,35 +64,23 @@ impl Lower<'_> {
                 } => {
                     let exits = self.exits.get(frame).copied();
                     let exits = exits.ok_or(Refusal::Unknown("a frame that is not around"))?;
-                    match exits.masks {
-                        None => {
-                            let to = match how {
-                                Leaving::Break => exits.exit,
-                                Leaving::Continue => exits.next,
-                            };
-                            self.put(I::Jump(to));
-                        }
-                        Some((broken, continued)) => {
-                            let to = match how {
-                                Leaving::Break => broken,
-                                Leaving::Continue => continued,
-                            };
-                            self.logic(MOp::Or, to, to, CURRENT);
-                            self.nobody();
-                            self.put(I::Jump(skip));
-                        }
-                    }
+                    let direct = match how {
+                        Leaving::Break => exits.exit,
+                        Leaving::Continue => exits.next,
+                    };
+                    self.put(match (exits.masks, how) {
+                        (None, _) => I::Jump(direct),
+                        (Some((to, _)), Leaving::Break) | (Some((_, to)), Leaving::Continue) => I::Leave {
+                            to: Some(to),
+                            direct,
+                            skip,
+                        },
+                    });
                     return Ok(false);
                 }
             }
         }
         Ok(true)
-    }
-
-    /// Lanes of `waiting` go on beside those that are active; if there are none, to `skip`.
-    pub(super) fn join(&mut self, waiting: R, skip: Label) {
-        self.logic(MOp::Or, CURRENT, CURRENT, waiting);
-        self.put(I::MJumpNone { m: CURRENT, to: skip });
     }
 
     pub(super) fn choice(
@@ -105,24 +106,52 @@ impl Lower<'_> {
             self.put(I::Label(end));
             return Ok(());
         }
-        let (c, rest, end) = (self.m(condition)?, self.mask(), self.label());
-        self.logic(MOp::AndNot, rest, c, CURRENT);
-        self.logic(MOp::And, CURRENT, c, CURRENT);
-        self.put(I::MJumpNone { m: CURRENT, to: end });
-        self.block(then, end)?;
-        self.put(I::Label(end));
+        let (c, rest) = (self.m(condition)?, self.mask());
+        let below = self.only_wanted_here(condition, c);
+        let (none, end) = (self.label(), self.label());
         if otherwise.is_empty() {
-            self.join(rest, skip);
+            self.put(I::Part {
+                c,
+                below,
+                rest,
+                done: None,
+                none,
+                other: none,
+            });
+            self.block(then, none)?;
+            self.put(I::Label(none));
+            self.put(I::Join { waiting: rest, skip });
             return Ok(());
         }
-        let (done, end) = (self.mask(), self.label());
-        self.put(I::MMov { d: done, s: CURRENT });
-        self.put(I::MMov { d: CURRENT, s: rest });
-        self.put(I::MJumpNone { m: CURRENT, to: end });
+        let (done, other) = (self.mask(), self.label());
+        self.put(I::Part {
+            c,
+            below,
+            rest,
+            done: Some(done),
+            none,
+            other,
+        });
+        self.block(then, none)?;
+        self.put(I::Label(none));
+        self.put(I::Other { done, rest, to: end });
+        self.put(I::Label(other));
         self.block(otherwise, end)?;
         self.put(I::Label(end));
-        self.join(done, skip);
+        self.put(I::Join { waiting: done, skip });
         Ok(())
+    }
+
+    /// The comparison whose result the last instruction gives, if nobody else reads it.
+    fn only_wanted_here(&mut self, condition: V, c: R) -> Option<Below> {
+        let once = self.reads[condition.index()] == 1;
+        match self.sections[self.at].code.last_mut() {
+            Some(I::MBelow { below, d, lazy }) if once && *d == c => {
+                *lazy = true;
+                Some(*below)
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn switch(
@@ -174,6 +203,7 @@ impl Lower<'_> {
         }
         let (rest, done) = (self.mask(), self.mask());
         let x = self.x(selector)?;
+        self.put(I::Masked);
         self.put(I::MMov { d: rest, s: CURRENT });
         self.put(I::MConst { d: done, ones: false });
         for (labels, body) in cases {
@@ -198,6 +228,7 @@ impl Lower<'_> {
             self.put(I::MJumpNone { m: CURRENT, to: end });
             self.block(body, end)?;
             self.put(I::Label(end));
+            self.put(I::Masked);
             self.logic(MOp::Or, done, done, CURRENT);
         }
         let end = self.label();
@@ -205,7 +236,7 @@ impl Lower<'_> {
         self.put(I::MJumpNone { m: CURRENT, to: end });
         self.block(default, end)?;
         self.put(I::Label(end));
-        self.join(done, skip);
+        self.put(I::Join { waiting: done, skip });
         Ok(())
     }
 
@@ -230,17 +261,14 @@ impl Lower<'_> {
             self.put(I::GMov { w: true, d, s });
             self.turns.push((frame, d));
         }
-        let start = self.out.code.len();
+        self.sections.push(Section::of_loop(body));
+        self.at += 1;
+        self.put(I::Head);
         self.put(I::Label(head));
         self.block(body, if masks.is_some() { next } else { skip })?;
         self.put(I::Label(next));
         if let Some((_, continued)) = masks {
-            self.logic(MOp::Or, CURRENT, CURRENT, continued);
-            self.put(I::MConst {
-                d: continued,
-                ones: false,
-            });
-            self.put(I::MJumpNone { m: CURRENT, to: exit });
+            self.put(I::Turn { continued, exit });
         }
         if let Some(d) = turns {
             let (op, w, a, b) = (GOp::Add, true, G::R(d), G::Imm(1));
@@ -251,11 +279,16 @@ impl Lower<'_> {
         let id = self.out.waits;
         self.put(I::Poll { id });
         self.put(I::Jump(head));
-        let end = self.out.code.len();
-        self.out.loops.push((start, end));
+        self.put(I::Tail);
+        let section = self.sections.pop().unwrap_or_default();
+        self.at -= 1;
+        self.sections[self.at].code.extend(section.code);
         self.put(I::Label(exit));
         if let Some((broken, _)) = masks {
-            self.join(broken, skip);
+            self.put(I::Join {
+                waiting: broken,
+                skip,
+            });
         }
         Ok(())
     }
@@ -281,7 +314,10 @@ impl Lower<'_> {
         self.block(body, if masks.is_some() { exit } else { skip })?;
         self.put(I::Label(exit));
         if let Some((broken, _)) = masks {
-            self.join(broken, skip);
+            self.put(I::Join {
+                waiting: broken,
+                skip,
+            });
         }
         Ok(())
     }

@@ -1,12 +1,13 @@
 //! Accesses to memory that lanes share: which of the fast shapes an access has.
 
 use super::super::assemble::Label;
-use super::super::layout::What;
+use super::super::layout::{VIEW_BYTES, VIEWS, What};
 use super::super::lir::*;
 use super::super::spread::Kind;
 use super::super::tree::{AccessKind, AtomicKind, V};
 use super::super::{Isa, Refusal};
 use super::Lower;
+use super::hoist::LAUNCH;
 use crate::interp::program::Length;
 use crate::ir::AtomicOp;
 
@@ -180,10 +181,29 @@ impl Lower<'_> {
         steps: usize,
         skip: Label,
     ) {
-        let site = self.site(what, pc, &ins, &outs);
+        let site = self.site(what.clone(), pc, &ins, &outs);
+        let (base, limit) = match what {
+            What::Access(access, _) => {
+                let place = &self.program.accesses[access as usize];
+                let view = VIEWS + VIEW_BYTES * place.region as usize;
+                let compared = place.steps.iter().zip(&ins).position(|(step, (operand, _))| {
+                    step.length == Length::Region && !matches!(operand, Operand::Lanes(..))
+                });
+                let mut part = |at: usize| G::R(self.given(LAUNCH, Origin::State((view + at) as i32)));
+                let limit = match compared {
+                    Some(number) if shape == Shape::Run(number) => part(16),
+                    Some(_) => part(8),
+                    None => G::Imm(0),
+                };
+                (part(0), limit)
+            }
+            _ => (G::Imm(0), G::Imm(0)),
+        };
         self.put(I::Access {
             site,
             shape,
+            base,
+            limit,
             ins: ins.into_iter().map(|(o, _)| o).collect(),
             outs: outs.into_iter().map(|(o, _)| o).collect(),
             steps,

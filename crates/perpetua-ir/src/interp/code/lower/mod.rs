@@ -4,6 +4,7 @@
 mod cast;
 mod control;
 mod divide;
+mod hoist;
 mod memory;
 mod operation;
 mod shift;
@@ -14,15 +15,17 @@ use std::collections::HashMap;
 
 use super::assemble::{Cc, Label};
 use super::layout::{
-    Exchange, FIRST_LANE, Given, Layout, Meeting, SLOT, SUBGROUP_MASK, Site, VIEW_BYTES, VIEWS, What,
+    BLOCK_X, Exchange, GANG_BYTES, GANG_FIRST, GANG_X, Given, Layout, Meeting, SLOT, SUBGROUP_MASK, Site,
+    VIEW_BYTES, VIEWS, What,
 };
 use super::lir::*;
 use super::spread::{Kind, Spreads};
 use super::tree::{Act, Frame, Leaving, Node, Tree, V};
 use super::{Isa, Refusal, Target};
-use crate::interp::program::{Fill, Program};
+use crate::interp::program::{Fill, Program, RegionKind};
 use crate::ir::{Builtin, Scalar, SubgroupOp};
 use crate::ops::BinaryOp;
+use hoist::{GANG, LAUNCH, Section};
 
 pub(super) use memory::scale;
 
@@ -34,10 +37,11 @@ pub(super) struct Lowered {
     pub(super) labels: u32,
     /// Loops, from the first instruction to the last.
     pub(super) loops: Vec<(usize, usize)>,
+    /// Registers of what the host gives, and where it lies.
+    pub(super) origins: HashMap<R, Origin>,
+    /// Whether code runs one row of all blocks before the next.
+    pub(super) by_rows: bool,
     pub(super) sites: Vec<Site>,
-    /// From which instruction on code is about an operation of the flat program.
-    #[cfg(feature = "assembly")]
-    pub(super) marks: Vec<(usize, u32)>,
     pub(super) layout: Layout,
     /// Points where a gang may wait; their numbers begin with one.
     pub(super) waits: u32,
@@ -54,8 +58,8 @@ enum Place {
     Affine(G, i32),
     Vector([R; 2]),
     Mask(R),
-    /// The launch filled it in.
-    Fill(i32),
+    /// The launch filled it in: from which level on it stands in the state, and where.
+    Fill(usize, i32),
     /// In the frame.
     Frame(i32),
     /// Number of the lane in its subgroup.
@@ -78,6 +82,17 @@ pub(super) struct Lower<'a> {
     spreads: &'a Spreads,
     target: Target,
     out: Lowered,
+    /// Code under construction, by levels, and the level that instructions go to.
+    sections: Vec<Section>,
+    at: usize,
+    /// Of values that have been computed, from which level on they are known.
+    levels: Vec<Option<usize>>,
+    given: Vec<(Origin, R)>,
+    splats: Vec<hoist::Splat>,
+    /// Blocks of the text around.
+    depth: usize,
+    /// How often values are read.
+    reads: Vec<u32>,
     places: Vec<Place>,
     exits: HashMap<Frame, Exits>,
     known: HashMap<(Vec<u8>, usize), i32>,
@@ -95,6 +110,8 @@ pub(super) fn lower(
 ) -> Result<Lowered, Refusal> {
     let fills = VIEWS + VIEW_BYTES * program.regions.len();
     let constants = (fills + 8 * program.fills.len()).next_multiple_of(64);
+    let shared = |kind| matches!(kind, RegionKind::Shared { .. } | RegionKind::Dynamic);
+    let shares = program.regions.iter().any(|region| shared(region.kind));
     let mut lower = Lower {
         program,
         tree,
@@ -106,8 +123,8 @@ pub(super) fn lower(
             labels: 0,
             loops: Vec::new(),
             sites: Vec::new(),
-            #[cfg(feature = "assembly")]
-            marks: Vec::new(),
+            origins: HashMap::new(),
+            by_rows: !tree.meets && !shares,
             layout: Layout {
                 fills,
                 constants,
@@ -117,6 +134,13 @@ pub(super) fn lower(
             meetings: vec![None],
             end: Label(0),
         },
+        sections: (0..=GANG).map(|_| Section::default()).collect(),
+        at: GANG,
+        levels: vec![None; tree.values.len()],
+        given: Vec::new(),
+        splats: Vec::new(),
+        depth: 0,
+        reads: tree.reads(),
         places: vec![Place::Nowhere; tree.values.len()],
         exits: HashMap::new(),
         known: HashMap::new(),
@@ -134,7 +158,7 @@ pub(super) fn lower(
     let end = lower.label();
     lower.out.end = end;
     lower.block(&tree.nodes, end)?;
-    lower.put(I::Label(end));
+    lower.assemble(end);
     lower.meeting_room();
     Ok(lower.out)
 }
@@ -157,7 +181,7 @@ impl Lower<'_> {
     }
 
     fn put(&mut self, i: I) {
-        self.out.code.push(i);
+        self.sections[self.at].code.push(i);
     }
 
     fn label(&mut self) -> Label {
@@ -188,7 +212,8 @@ impl Lower<'_> {
     }
 
     fn arrays(&mut self) {
-        let mut at = 0;
+        // Gangs that meet have their entries at the beginning of their frames.
+        let mut at = if self.tree.meets { GANG_BYTES as i32 } else { 0 };
         for elements in &self.tree.arrays {
             let wide = elements.iter().any(|v| self.tree.values[v.index()].size == 8);
             let bytes = self.bytes() * if wide { 2 } else { 1 };
@@ -256,18 +281,10 @@ impl Lower<'_> {
         d
     }
 
-    /// No lane is active any more.
-    fn nobody(&mut self) {
-        self.put(I::MConst {
-            d: CURRENT,
-            ones: false,
-        });
-    }
-
     /// A value as an operand of a call.
     fn operand(&mut self, v: V) -> Result<Operand, Refusal> {
         Ok(match self.place(v) {
-            Place::General(_) | Place::Fill(_) => Operand::One(self.g(v)?),
+            Place::General(_) | Place::Fill(..) => Operand::One(self.g(v)?),
             Place::Affine(g, step) => Operand::Affine(g, step),
             Place::Mask(m) => Operand::Mask(m),
             _ => Operand::Lanes(self.x(v)?, self.parts(v) as u32),
@@ -334,6 +351,8 @@ impl Lower<'_> {
         outs: &[V],
     ) -> Result<(), Refusal> {
         let [ins, outs] = self.both(ins, outs)?;
+        // Made again sooner than kept in the gang's frame.
+        self.forget(0);
         self.out.waits += 1;
         let id = self.out.waits;
         self.out.meetings.resize(id as usize, None);
@@ -370,8 +389,13 @@ impl Lower<'_> {
     }
 
     fn operation(&mut self, pc: u32, at: u32, act: &Act, outs: &[V], skip: Label) -> Result<(), Refusal> {
-        #[cfg(feature = "assembly")]
-        self.out.marks.push((self.out.code.len(), pc));
+        self.hoisted(act, outs, |lower| {
+            lower.put(I::At(pc));
+            lower.act(pc, at, act, outs, skip)
+        })
+    }
+
+    fn act(&mut self, pc: u32, at: u32, act: &Act, outs: &[V], skip: Label) -> Result<(), Refusal> {
         match act {
             Act::Unary(op, s, a) => self.unary(pc, *op, *s, *a, outs[0]),
             Act::Binary(op, s, a, b) => self.binary(pc, *op, *s, [*a, *b], outs[0]),
@@ -421,7 +445,9 @@ impl Lower<'_> {
             self.settle_mask(d, m, masked);
             return Ok(());
         }
-        if let (Place::Fill(at), Place::Vector(d), false) = (self.place(from), self.place(to), masked) {
+        if let (Place::Fill(level, at), Place::Vector(d), false) = (self.place(from), self.place(to), masked)
+            && level == LAUNCH
+        {
             let wide = self.parts(to) == 2;
             for d in d.into_iter().take(self.parts(to)) {
                 let a = X::Splat(at);

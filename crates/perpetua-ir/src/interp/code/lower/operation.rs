@@ -191,34 +191,41 @@ impl Lower<'_> {
         self.put(I::XBin { op, s, d, a, b });
     }
 
-    /// Comparisons of the lane's index with a number that all lanes share.
+    /// Comparisons of what ascends from lane to lane with a number that all share.
     fn below(&mut self, operator: BinaryOp, s: Scalar, a: V, b: V, out: V) -> Result<bool, Refusal> {
-        let not = match operator {
-            BinaryOp::Lt => false,
-            BinaryOp::Ge => true,
+        let (equal, not) = match operator {
+            BinaryOp::Lt => (false, false),
+            BinaryOp::Ge => (false, true),
+            BinaryOp::Eq => (true, false),
+            BinaryOp::Ne => (true, true),
             _ => return Ok(false),
         };
         if self.spreads.kind(a) != Kind::Affine(1)
             || self.spreads.kind(b) != Kind::Uniform
-            || !self.spreads.is_small(a)
+            || !s.is_int()
+            || !equal && !self.spreads.is_small(a)
         {
             return Ok(false);
         }
         let (mut base, mut n) = (self.g(a)?, self.g(b)?);
-        let signed = s.is_signed_int();
-        if s.size() == 4 {
+        let (signed, w) = (s.is_signed_int(), !equal || s.size() == 8);
+        if s.size() == 4 && w {
             for g in [&mut base, &mut n] {
                 let d = self.general();
                 self.put(I::GExtend { signed, d, a: *g });
                 *g = G::R(d);
             }
         }
-        self.mask_for(out, |lower, d| {
-            lower.put(I::MBelow { signed, d, base, n });
-            if not {
-                lower.logic(MOp::AndNot, d, d, CURRENT);
-            }
-        })?;
+        let below = Below {
+            signed,
+            base,
+            n,
+            equal,
+            w,
+            not,
+        };
+        let lazy = false;
+        self.mask_for(out, |lower, d| lower.put(I::MBelow { below, d, lazy }))?;
         Ok(true)
     }
 

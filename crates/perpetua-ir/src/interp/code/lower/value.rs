@@ -14,11 +14,13 @@ impl Lower<'_> {
         let info = &self.tree.values[v.index()];
         let place = match (info.fill, self.spreads.kind(v)) {
             (Some(fill), kind) => {
-                let at = (self.out.layout.fills + 8 * fill as usize) as i32;
-                match (self.program.fills.get(fill as usize), kind) {
-                    (Some((_, Fill::Builtin(Builtin::SubgroupLane))), _) => Place::SubgroupLane,
-                    (_, Kind::Affine(step)) => Place::Affine(G::State(at), step),
-                    _ => Place::Fill(at),
+                match (self.program.fills.get(fill as usize), kind, self.fill_level(fill)) {
+                    (Some((_, Fill::Builtin(Builtin::SubgroupLane))), ..) => Place::SubgroupLane,
+                    (_, _, (level, Origin::State(at))) => Place::Fill(level, at),
+                    (_, Kind::Affine(step), (level, given)) => {
+                        Place::Affine(G::R(self.given(level, given)), step)
+                    }
+                    (_, _, (level, given)) => Place::General(self.given(level, given)),
                 }
             }
             (None, Kind::Uniform) => Place::General(self.general()),
@@ -39,14 +41,17 @@ impl Lower<'_> {
         match self.place(v) {
             Place::General(r) => Ok(G::R(r)),
             Place::Affine(g, _) => Ok(g),
-            Place::Fill(at) => {
+            Place::Fill(level, at) => {
                 let constant = self.spreads.constant(v);
                 let small = constant.and_then(|bits| match self.size(v) {
                     8 => i32::try_from(bits as i64).ok(),
                     4 => Some(bits as u32 as i32),
                     _ => Some(bits as i32),
                 });
-                Ok(small.map_or(G::State(at), G::Imm))
+                Ok(match small {
+                    Some(small) => G::Imm(small),
+                    None => G::R(self.given(level, Origin::State(at))),
+                })
             }
             _ => Err(Refusal::Unknown("a uniform value that lanes have")),
         }
@@ -62,6 +67,15 @@ impl Lower<'_> {
 
     /// A value in vectors, a `bool` as zero or one.
     pub(super) fn x(&mut self, v: V) -> Result<[R; 2], Refusal> {
+        match self.place(v) {
+            Place::Vector(regs) => Ok(regs),
+            Place::Frame(_) => self.vectors_of(v),
+            _ => self.splatted(v, |lower| lower.vectors_of(v)),
+        }
+    }
+
+    /// Puts a value that lies elsewhere into vectors.
+    fn vectors_of(&mut self, v: V) -> Result<[R; 2], Refusal> {
         let parts = self.parts(v);
         let wide = parts == 2;
         let mut d = [R(0); 2];
@@ -72,7 +86,7 @@ impl Lower<'_> {
                 d = [self.vector(); 2];
                 self.put(I::XFromM { d: d[0], m, one });
             }
-            Place::Fill(at) => {
+            Place::Fill(_, at) => {
                 d = [self.vector(); 2];
                 let a = X::Splat(at);
                 self.put(I::XLoad { d: d[0], a, wide });
@@ -109,11 +123,12 @@ impl Lower<'_> {
             }
             Place::SubgroupLane => {
                 let (base, sum) = (self.vector(), self.vector());
+                let first = G::R(self.given(GANG, Origin::Gang(GANG_FIRST)));
                 d = [self.vector(); 2];
                 self.put(I::XSplat {
                     wide: false,
                     d: base,
-                    a: G::State(FIRST_LANE),
+                    a: first,
                 });
                 let b = self.iota(1, false, 0);
                 self.two(BinaryOp::Add, Scalar::U32, sum, base, b);
@@ -128,7 +143,8 @@ impl Lower<'_> {
     /// The same as the second operand of an operation, which may lie in memory.
     pub(super) fn xo(&mut self, v: V, part: usize) -> Result<X, Refusal> {
         match self.place(v) {
-            Place::Fill(at) => Ok(X::Splat(at)),
+            // A scalar in memory is as good as a vector where instructions take one.
+            Place::Fill(_, at) if self.target.isa != Isa::Avx2 => Ok(X::Splat(at)),
             _ => Ok(X::R(self.x(v)?[part])),
         }
     }
@@ -137,7 +153,7 @@ impl Lower<'_> {
     pub(super) fn m(&mut self, v: V) -> Result<R, Refusal> {
         match self.place(v) {
             Place::Mask(m) => Ok(m),
-            Place::General(_) | Place::Fill(_) => {
+            Place::General(_) | Place::Fill(..) => {
                 let d = self.mask();
                 match self.g(v)? {
                     G::Imm(bits) => self.put(I::MConst {
@@ -224,10 +240,7 @@ impl Lower<'_> {
 
     pub(super) fn settle_mask(&mut self, d: R, m: R, masked: bool) {
         if masked {
-            let (old, new) = (self.mask(), self.mask());
-            self.logic(MOp::AndNot, old, CURRENT, d);
-            self.logic(MOp::And, new, CURRENT, m);
-            self.logic(MOp::Or, d, old, new);
+            self.put(I::MKeep { d, m });
         } else {
             self.put(I::MMov { d, s: m });
         }

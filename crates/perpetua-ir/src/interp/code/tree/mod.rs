@@ -191,6 +191,17 @@ impl Act {
 }
 
 impl Tree {
+    /// How often values are read.
+    pub(super) fn reads(&self) -> Vec<u32> {
+        let mut reads = vec![0; self.values.len()];
+        walk(&self.nodes, &mut |node| match node {
+            Node::Op { act, .. } => act.reads().iter().for_each(|v| reads[v.0 as usize] += 1),
+            Node::If { condition: v, .. } | Node::Switch { selector: v, .. } => reads[v.0 as usize] += 1,
+            Node::Loop { .. } | Node::Labeled { .. } | Node::Leave { .. } => {}
+        });
+        reads
+    }
+
     /// Finds the values that are `bool`s. (Registers say sizes alone; whoever uses a value as what it is not converts it.)
     fn bools(&mut self) {
         use crate::ops::eval::result_scalar;

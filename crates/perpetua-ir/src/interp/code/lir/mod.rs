@@ -1,6 +1,8 @@
 //! Instructions over virtual registers, between `lower`, which writes them, `allocate`, which places the registers, and `emit`,
 //! which turns them into bytes. Says what each reads and writes; knows neither kernels nor encodings' bytes.
 
+mod registers;
+
 use super::assemble::{Cc, Label};
 use crate::ir::Scalar;
 use crate::ops::{BinaryOp, UnaryOp};
@@ -8,6 +10,15 @@ use crate::ops::{BinaryOp, UnaryOp};
 /// A virtual register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct R(pub(super) u32);
+
+/// Where what the host gives lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// In the state, at this offset.
+    State(i32),
+    /// In the entry of the gang that runs.
+    Gang(i32),
+}
 
 /// The lanes that are active here: it has a mask register of its own.
 pub(super) const CURRENT: R = R(0);
@@ -79,12 +90,27 @@ pub(super) enum Operand {
 /// A condition on which a branch goes.
 #[derive(Clone, Debug)]
 pub(super) enum I {
+    /// What follows runs for each row of each row of blocks, for each block, for each gang; up to `Next`.
+    Row,
+    Block,
+    Gang,
+    Next,
+    /// A loop of the kernel begins, and ends.
+    Head,
+    Tail,
+    /// What follows is about an operation of the flat program.
+    At(u32),
     Label(Label),
     Jump(Label),
     GMov {
         w: bool,
         d: R,
         s: G,
+    },
+    /// 64 bits of the entry of the gang that runs.
+    GGang {
+        d: R,
+        at: i32,
     },
     GBin {
         op: GOp,
@@ -164,13 +190,52 @@ pub(super) enum I {
         low: R,
         high: R,
     },
-    /// The lanes whose number, added to `base`, is below `n`: 64 bits, and no sum wraps.
+    /// The lanes whose number, added to `base`, is below `n`: 64 bits, and no sum wraps. `not`: those that are active and are not.
     MBelow {
-        signed: bool,
+        below: Below,
         d: R,
-        base: G,
-        n: G,
+        /// Only the instruction behind it wants it, which knows an answer for all lanes by itself.
+        lazy: bool,
     },
+    /// Active lanes of `d` get what `m` has.
+    MKeep {
+        d: R,
+        m: R,
+    },
+    /// Lanes of `c` go on, and those that are active besides wait in `rest`; if there are none in `c`, to `none`. Where all lanes
+    /// were active and none is in `c`, all go to `other`, and none is in `done`.
+    Part {
+        c: R,
+        below: Option<Below>,
+        rest: R,
+        done: Option<R>,
+        none: Label,
+        other: Label,
+    },
+    /// The active lanes wait in `done`, those of `rest` go on; if there are none, to `to`.
+    Other {
+        done: R,
+        rest: R,
+        to: Label,
+    },
+    /// Lanes of `waiting` go on beside those that are active; if there are none, to `skip`.
+    Join {
+        waiting: R,
+        skip: Label,
+    },
+    /// The active lanes wait in `to`, or are done; on at `skip` for the others. Where all were active, all go on at `direct`.
+    Leave {
+        to: Option<R>,
+        direct: Label,
+        skip: Label,
+    },
+    /// The end of a loop's turn: lanes of `continued`, which is empty then, go on too; if there are none, to `exit`.
+    Turn {
+        continued: R,
+        exit: Label,
+    },
+    /// What follows changes the mask by itself.
+    Masked,
     /// To `to` if no lane is in `m`.
     MJumpNone {
         m: R,
@@ -295,6 +360,9 @@ pub(super) enum I {
     Access {
         site: u32,
         shape: Shape,
+        /// Where the region begins, and what an index into it must be below.
+        base: G,
+        limit: G,
         ins: Vec<Operand>,
         outs: Vec<Operand>,
         /// How many of `ins` are indices.
@@ -325,6 +393,18 @@ pub(super) enum I {
     },
 }
 
+/// A comparison of numbers that ascend by one from lane to lane with one that all share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Below {
+    pub(super) signed: bool,
+    pub(super) base: G,
+    pub(super) n: G,
+    /// Whether it asks which lane has the number, and not which are below it: then modulo 2⁶⁴, or 2³² (`w` is not set).
+    pub(super) equal: bool,
+    pub(super) w: bool,
+    pub(super) not: bool,
+}
+
 /// How an access finds its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -336,148 +416,4 @@ pub(super) enum Shape {
     Each,
     /// In arrays of the lanes' own; four times each lane's number lies there in the state.
     Own { numbers: i32 },
-}
-
-impl G {
-    pub(super) fn reg(self) -> Option<R> {
-        match self {
-            G::R(r) => Some(r),
-            _ => None,
-        }
-    }
-}
-
-impl X {
-    pub(super) fn reg(self) -> Option<R> {
-        match self {
-            X::R(r) => Some(r),
-            _ => None,
-        }
-    }
-}
-
-impl Operand {
-    pub(super) fn regs(self) -> impl Iterator<Item = R> {
-        let regs = match self {
-            Operand::One(g) | Operand::Affine(g, _) => [g.reg(), None],
-            Operand::Lanes([a, b], n) => [Some(a), (n > 1).then_some(b)],
-            Operand::Mask(m) => [Some(m), None],
-        };
-        regs.into_iter().flatten()
-    }
-}
-
-impl I {
-    /// Calls `visit` with each register read (`false`) or written (`true`).
-    pub(super) fn registers(&self, visit: &mut dyn FnMut(R, bool)) {
-        let mut g = |g: &G| {
-            if let G::R(r) = g {
-                visit(*r, false);
-            }
-        };
-        match self {
-            I::Label(_) | I::Jump(_) => {}
-            I::GMov { d, s, .. } => {
-                g(s);
-                visit(*d, true);
-            }
-            I::MBelow { d, base: a, n: b, .. }
-            | I::GBin { d, a, b, .. }
-            | I::GCompare { d, a, b, .. }
-            | I::GDivide { d, a, b, .. } => {
-                g(a);
-                g(b);
-                visit(*d, true);
-            }
-            I::GUnary { d, a, .. }
-            | I::GExtend { d, a, .. }
-            | I::MFromG { d, a }
-            | I::XSplat { d, a, .. } => {
-                g(a);
-                visit(*d, true);
-            }
-            I::GSelect { d, c, a, b } => {
-                g(c);
-                g(a);
-                g(b);
-                visit(*d, true);
-            }
-            I::GJump { a, .. } => g(a),
-            I::GCompareJump { a, b, .. } => {
-                g(a);
-                g(b);
-            }
-            I::MLogic { d, a, b, .. } => {
-                visit(*a, false);
-                visit(*b, false);
-                visit(*d, true);
-            }
-            I::MMov { d, s } => {
-                visit(*s, false);
-                visit(*d, true);
-            }
-            I::MConst { d, .. } | I::XFrameLoad { d, .. } => visit(*d, true),
-            I::MFromX { d, a }
-            | I::XUnary { d, a, .. }
-            | I::XConvert { d, a, .. }
-            | I::XWiden { d, a, .. }
-            | I::XShift { d, a, .. } => {
-                visit(*a, false);
-                visit(*d, true);
-            }
-            I::MPair { d, low, high } | I::XNarrow { d, low, high, .. } => {
-                visit(*low, false);
-                visit(*high, false);
-                visit(*d, true);
-            }
-            I::MJumpNone { m, .. } => visit(*m, false),
-            I::XBin { d, a, b, .. } | I::XCompare { d, a, b, .. } => {
-                visit(*a, false);
-                if let Some(b) = b.reg() {
-                    visit(b, false);
-                }
-                visit(*d, true);
-            }
-            I::XLoad { d, a, .. } => {
-                if let Some(a) = a.reg() {
-                    visit(a, false);
-                }
-                visit(*d, true);
-            }
-            I::XMov { d, s, masked } => {
-                visit(*s, false);
-                if *masked {
-                    visit(*d, false);
-                }
-                visit(*d, true);
-            }
-            I::XBlend { d, m, a, b, .. } => {
-                visit(*m, false);
-                visit(*a, false);
-                visit(*b, false);
-                visit(*d, true);
-            }
-            I::XFma { d, a, b, c, .. } => {
-                visit(*a, false);
-                visit(*b, false);
-                visit(*c, false);
-                visit(*d, true);
-            }
-            I::XFromM { d, m, .. } => {
-                visit(*m, false);
-                visit(*d, true);
-            }
-            I::XFrameStore { s, .. } => visit(*s, false),
-            I::Call { ins, outs, .. } | I::Access { ins, outs, .. } => {
-                ins.iter().flat_map(|o| o.regs()).for_each(|r| visit(r, false));
-                outs.iter().flat_map(|o| o.regs()).for_each(|r| visit(r, true));
-            }
-            I::Meet { turns, ins, outs, .. } => {
-                turns.iter().for_each(|r| visit(*r, false));
-                ins.iter().flat_map(|o| o.regs()).for_each(|r| visit(r, false));
-                outs.iter().flat_map(|o| o.regs()).for_each(|r| visit(r, true));
-            }
-            I::Poll { .. } => {}
-        }
-    }
 }
