@@ -10,10 +10,7 @@ impl Emitter<'_> {
             I::Gang => self.gang(),
             I::Next => self.next(),
             I::Head | I::Tail => {}
-            #[cfg(feature = "assembly")]
-            I::At(pc) => self.marks.push((self.asm.bytes.len() as u32, *pc)),
-            #[cfg(not(feature = "assembly"))]
-            I::At(_) => {}
+            I::At(pc) => self.mark(*pc),
             I::Label(l) => self.asm.place(self.own(*l)),
             I::Jump(l) => self.asm.jmp(self.own(*l)),
             // It lies there already.

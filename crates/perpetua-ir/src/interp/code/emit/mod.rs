@@ -226,6 +226,14 @@ impl Emitter<'_> {
         asm.jcc(Cc::Ne, self.nest.leave);
     }
 
+    /// The code of an operation of the flat program begins.
+    fn mark(&mut self, pc: u32) {
+        #[cfg(feature = "assembly")]
+        self.marks.push((self.asm.bytes.len() as u32, pc));
+        #[cfg(not(feature = "assembly"))]
+        let _ = pc;
+    }
+
     /// A register to its place in memory, or back.
     fn transfer(&mut self, r: R, reg: u8, slot: Home, stores: bool) {
         let Some(mem) = self.memory(slot) else { return };
