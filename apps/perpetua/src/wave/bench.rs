@@ -53,6 +53,9 @@ pub(super) struct Args {
     /// With several steps a launch, whether in tiles of 64 x 32 cells instead of 64 x 64 (the default depends on the size)
     #[arg(long)]
     low_tiles: Option<bool>,
+    /// On the CPU, machine code that is generated from the kernels' IR in the place of the native code that comes with them
+    #[arg(long)]
+    generated: bool,
     /// Seconds for each figure
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
@@ -162,6 +165,7 @@ fn measure(device: &Device, case: &Case, args: &Args) -> Result<(f64, &'static s
         graph: args.graph,
         steps_per_launch: args.steps_per_launch,
         low_tiles: args.low_tiles,
+        generated: args.generated,
     };
     let mut simulation = Simulation::tuned(device, case.model(args.media)?, storage, tuning)?;
     // What is made at first use is not measured: kernels, and graphs of all lengths where steps are short.
