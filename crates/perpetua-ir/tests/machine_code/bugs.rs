@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Puts bytes in place of others wherever these stand; `None` stands for any.
+/// Puts a byte in place of another wherever such bytes stand; `None` stands for any.
 fn replace(code: &mut [u8], from: &[Option<u8>], at: usize, to: u8) {
     for start in 0..code.len().saturating_sub(from.len()) {
         let window = &code[start..start + from.len()];
@@ -90,13 +90,47 @@ fn planted_bugs_are_found() {
         ),
         (
             "a register is lost over a call (it is saved as another)",
-            vec![Some(0xC4), Some(0x41), Some(0x7D), Some(0x7F), Some(0x86)],
+            vec![Some(0xC4), Some(0x41), Some(0x7E), Some(0x7F), Some(0x86)],
             4,
             0x8E,
         ),
     ];
+    // AArch64 has a bit for most of these differences.
+    let neon: [Bug; 5] = [
+        (
+            "a store is a load",
+            vec![any, any, Some(0x80), Some(0x3D)],
+            2,
+            0xC0,
+        ),
+        (
+            "a sum is a difference",
+            vec![any, Some(0x84), any, Some(0x4E)],
+            3,
+            0x6E,
+        ),
+        (
+            "a choice is the other one",
+            vec![any, Some(0x1C), Some(0xB5), Some(0x6E)],
+            2,
+            0xF5,
+        ),
+        (
+            "halves of lanes are in a wrong order",
+            vec![any, Some(0x18), any, Some(0x4E)],
+            1,
+            0x58,
+        ),
+        (
+            "a register is lost over a call (another is saved)",
+            vec![Some(0x96), any, any, Some(0x3D)],
+            0,
+            0x97,
+        ),
+    ];
     for width in Width::detect() {
         let bugs: &[Bug] = match width {
+            Width::FourNeon => &neon,
             Width::EightAvx2 => &narrow,
             _ => &bugs,
         };

@@ -3,7 +3,7 @@
 
 mod registers;
 
-use super::assemble::{Cc, Label};
+use super::machine::{Cc, Label};
 use crate::ir::Scalar;
 use crate::ops::{BinaryOp, UnaryOp};
 
@@ -387,6 +387,8 @@ pub(super) enum I {
         ins: Vec<Operand>,
         outs: Vec<Operand>,
     },
+    /// Orders accesses.
+    Fence,
     /// Counts down, and asks the host now and then whether to go on.
     Poll {
         id: u32,

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, MandatoryPrefix, OpCodeTableKind, OpKind, Register};
 
-use super::assemble::{Meant, Mem, Pp, Rm, Vop};
-use super::{Generated, Width, generate};
+use super::super::{Generated, Width, generate};
+use super::{Meant, Mem, Pp, Rm, Vop};
 use crate::interp::flatten::flatten;
 use crate::pass::expand_library;
 use crate::testing::{self, Choices, Config, tape};
