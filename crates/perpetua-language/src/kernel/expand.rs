@@ -3,10 +3,9 @@
 pub use super::element::{Element, Invalid};
 pub use super::entry::{Entry, KernelFn};
 pub use super::native;
-pub use perpetua_ir::front::rust::inventory;
 pub use perpetua_ir::front::rust::{
-    ConstValue, DeviceImpl, Edge, FieldDesc, FunctionDef, GenericValue, GpuConst, GpuType, ImplBlock,
-    Instantiation, Members, Resolved, Resolver, StencilConfig, TypeDesc,
+    ConstValue, Edge, FieldDesc, FunctionDef, GenericValue, GpuConst, GpuType, Instantiation, Resolver,
+    StencilConfig, TypeDesc,
 };
 pub use perpetua_syntax::Scalar;
 

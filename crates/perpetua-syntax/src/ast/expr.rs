@@ -1,8 +1,7 @@
 //! Blocks, statements and expressions.
 
 use super::{
-    Arm, BinaryOp, GenericArg, Line, MemoryArgs, PathId, Pattern, PrintPiece, Scalar, Type, TypeMember,
-    UnaryOp,
+    Arm, BinaryOp, GenericArg, Line, MemoryArgs, PathId, Pattern, PrintPiece, Scalar, Type, UnaryOp,
 };
 use crate::intrinsic::Intrinsic;
 use crate::nesting::guarded_serde;
@@ -80,9 +79,14 @@ pub enum ExprKind {
     ConstParam(u32),
     /// A constant or an enum's variant: [`PathUsage::Value`](super::PathUsage::Value).
     Path(PathId),
-    /// `f32::MAX`, `T::BITS`, `<T as Trait>::ZERO`: a constant of a type. `std::f32::consts::PI` and its kin are
-    /// `TypeConst` of the scalar too.
-    TypeConst(Box<TypeMember>),
+    /// `f32::MAX`, `T::BITS`: a constant of a scalar ([`Type::Scalar`]) or of a type parameter
+    /// ([`Type::Generic`]). `std::f32::consts::PI` and its kin are `TypeConst` of the scalar too.
+    TypeConst {
+        /// The type before `::`.
+        ty: Type,
+        /// The constant.
+        name: String,
+    },
     /// An operator with one operand.
     Unary {
         /// The operator.
@@ -150,11 +154,12 @@ pub enum ExprKind {
         /// The arguments.
         args: Vec<Expr>,
     },
-    /// `f32::max(a, b)`, `T::from(x)`, `<T as Trait>::zero()`: a function of a type. `Trait::f(x)` is one of
-    /// [`Type::Infer`].
+    /// `f32::max(a, b)`, `T::from(x)`: a function of a scalar or of a type parameter.
     TypeCall {
-        /// Which.
-        member: Box<TypeMember>,
+        /// The type before `::`: [`Type::Scalar`] or [`Type::Generic`].
+        ty: Type,
+        /// The function.
+        name: String,
         /// The arguments, a receiver first.
         args: Vec<Expr>,
     },

@@ -1,6 +1,6 @@
 //! Patterns of `match`, `let` and `for`.
 
-use super::{Expr, Line, PathId, Scalar, TypeMember};
+use super::{Expr, Line, PathId, Scalar, Type};
 use crate::nesting::guarded_serde;
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +73,12 @@ pub enum PatternConst {
     /// A constant or an enum's variant: [`PathUsage::Pattern`](super::PathUsage::Pattern).
     Path(PathId),
     /// `i32::MAX`, `T::MIN`.
-    TypeConst(Box<TypeMember>),
+    TypeConst {
+        /// The type before `::`: [`Type::Scalar`] or [`Type::Generic`].
+        ty: Type,
+        /// The constant.
+        name: String,
+    },
 }
 
 guarded_serde!(Pattern);

@@ -2,7 +2,6 @@
 //! order in which rustc goes. It must agree with rustc wherever rustc accepts; what rustc refuses it may accept
 //! only if the meaning is clear. Knows nothing of the IR's statements.
 
-mod aggregate;
 mod call;
 mod consteval;
 mod control;
@@ -64,12 +63,10 @@ impl Program {
             cause: error.to_string(),
             remedy: String::new(),
         })?;
-        let names = def.resolve();
         let loaded = Rc::new(Loaded {
             def: def.clone(),
             tree,
-            members: names.members(),
-            names,
+            names: def.resolve(),
         });
         self.loaded.borrow_mut().insert(def.key(), loaded.clone());
         Ok(loaded)
