@@ -127,13 +127,16 @@ impl Installed {
     /// See [`Interpreter::install`](super::Interpreter::install), which passes its contract on.
     pub(super) fn new(code: MachineCode, entry: *const u8, keep: Box<dyn Any + Send + Sync>) -> Installed {
         let MachineCode { program, code } = code;
-        let waits = |c: &Code| match c {
-            Code::Atomic { access, .. } => {
-                let region = program.accesses.get(*access as usize).map(|a| a.region as usize);
-                let region = region.and_then(|region| program.regions.get(region));
-                region.is_none_or(|region| matches!(region.kind, RegionKind::Buffer { .. }))
-            }
-            _ => false,
+        // A loop that looks at what others write: an atomic operation on a buffer, or a load of one that is no constant.
+        let waits = |c: &Code| {
+            let (access, load) = match c {
+                Code::Atomic { access, .. } => (access, false),
+                Code::Load { access } => (access, true),
+                _ => return false,
+            };
+            let region = program.accesses.get(*access as usize).map(|a| a.region as usize);
+            let region = region.and_then(|region| program.regions.get(region));
+            region.is_none_or(|r| matches!(r.kind, RegionKind::Buffer { writable, .. } if writable || !load))
         };
         let may_wait = code.loops && (program.synchronises || program.code.iter().any(waits));
         Installed {
