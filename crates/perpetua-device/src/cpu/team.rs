@@ -6,6 +6,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use super::threads;
+use crate::future::MaybeSync;
 
 /// How long the first thread waits for the others to come. Those that come later, because other work holds them, are not
 /// needed.
@@ -140,7 +141,7 @@ impl Progress {
 }
 
 /// Calls `work` on this thread, and at the same time on those of the pool that come soon: on up to `most` in all.
-pub(super) fn gather(most: usize, work: &(dyn Fn(&Member<'_>) + Sync)) {
+pub(super) fn gather(most: usize, work: &(impl Fn(&Member<'_>) + MaybeSync)) {
     let roster = Roster {
         arrived: AtomicUsize::new(1),
         closed: AtomicUsize::new(0),

@@ -5,11 +5,15 @@
 //! must not spread work here itself ([`may_spread`]): while it waited for the others it would run other tasks of
 //! its pool, which may wait for the very stream that it is running.
 
+use crate::future::MaybeSync;
+
 #[cfg(not(target_arch = "wasm32"))]
 mod imp {
     use std::sync::OnceLock;
 
     use rayon::{ThreadPool, ThreadPoolBuilder};
+
+    use crate::future::MaybeSync;
 
     // `None` when the system gives no threads: then all work is done by the thread that runs it.
     fn pool() -> Option<&'static ThreadPool> {
@@ -32,7 +36,7 @@ mod imp {
     }
 
     /// Calls `work` on this thread and at the same time on the others, on up to `most` in all; returns when all calls have.
-    pub(in super::super) fn spread_to(most: usize, work: &(dyn Fn() + Sync)) {
+    pub(in super::super) fn spread_to(most: usize, work: &(impl Fn() + MaybeSync + ?Sized)) {
         match pool().filter(|_| most > 1) {
             None => work(),
             Some(pool) => pool.in_place_scope(|scope| {
@@ -47,6 +51,8 @@ mod imp {
 
 #[cfg(target_arch = "wasm32")]
 mod imp {
+    use crate::future::MaybeSync;
+
     /// Browsers give one thread.
     pub(in super::super) fn count() -> usize {
         1
@@ -58,7 +64,7 @@ mod imp {
     }
 
     /// Calls `work`.
-    pub(in super::super) fn spread_to(_: usize, work: &(dyn Fn() + Sync)) {
+    pub(in super::super) fn spread_to(_: usize, work: &(impl Fn() + MaybeSync + ?Sized)) {
         work();
     }
 }
@@ -66,6 +72,6 @@ mod imp {
 pub(super) use imp::{count, may_spread, spread_to};
 
 /// Calls `work` on this thread and at the same time on all others; returns when all calls have.
-pub(super) fn spread(work: &(dyn Fn() + Sync)) {
+pub(super) fn spread(work: &(impl Fn() + MaybeSync + ?Sized)) {
     spread_to(usize::MAX, work);
 }
