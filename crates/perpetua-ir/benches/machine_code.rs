@@ -1,5 +1,5 @@
 //! Machine code beside the interpreter, on one thread: nanoseconds a lane, and how long a kernel takes from IR to code.
-//! `cargo bench -p perpetua-ir --features machine-code,transpile --bench machine_code`.
+//! `cargo bench -p perpetua-ir --features machine-code,transpile --bench machine_code`; with `-- --interpreter` the interpreter alone.
 
 // A benchmark may unwrap: a failed expectation ends it.
 #![allow(clippy::unwrap_used)]
@@ -151,6 +151,10 @@ mod imp {
     }
 
     pub(super) fn main() {
+        let widths = match std::env::args().any(|a| a == "--interpreter") {
+            true => &[],
+            false => Width::detect(),
+        };
         let only = std::env::args().skip(1).find(|a| !a.starts_with('-'));
         for (name, source) in SOURCES {
             if only.as_ref().is_some_and(|o| !name.contains(o.as_str())) {
@@ -192,7 +196,7 @@ mod imp {
             let plain = Interpreter::new(&kernel).unwrap();
             let slow = best(|| plain.launch(&config).unwrap());
             print!("{name:12} interpreter {:8.3} ns", slow * 1e9 / lanes as f64);
-            for width in Width::detect() {
+            for width in widths {
                 let mut bytes = 0;
                 let took =
                     best(|| bytes = MachineCode::generate(&kernel, *width).map_or(0, |c| c.bytes().len()));

@@ -182,9 +182,9 @@ impl Shape {
     }
 }
 
-/// Lanes of blocks that run side by side, about: so many that an operation's own cost is shared by many, and so few that what they
-/// compute stays in the nearest cache.
-const STRIP: u32 = 1024;
+/// Most lanes of blocks that run side by side: so many that an operation's own cost is shared, and what they compute stays in the
+/// second cache.
+const STRIP: u32 = 2048;
 
 /// Strips that there should be, at least, where several threads may run them.
 const STRIPS: u64 = 32;

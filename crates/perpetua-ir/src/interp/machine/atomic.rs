@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::super::error::{AccessKind, InterpError};
 use super::super::mask;
-use super::super::memory::{load_words, store_words};
-use super::super::program::{AtomicAct, Reg};
+use super::super::memory::{Cell, load_words, store_words};
+use super::super::program::{AtomicAct, Reg, RegionKind};
 use super::super::race::{Detector, Touch};
 use super::{Launch, Machine, Next};
 use crate::ir::{AtomicOp, MemOrder, Scalar, Sync};
@@ -131,7 +131,7 @@ impl Machine {
         sync: Sync,
         stores: bool,
         mut races: Option<&mut Detector>,
-    ) -> Result<Next, InterpError> {
+    ) -> Result<Next, Box<InterpError>> {
         let access = &launch.program.accesses[access as usize];
         let ptr = self.views[access.region as usize].ptr;
         for w in 0..self.active.len() {
@@ -195,15 +195,40 @@ impl Machine {
         sync: Sync,
         out: Reg,
         mut races: Option<&mut Detector>,
-    ) -> Result<Next, InterpError> {
+    ) -> Result<Next, Box<InterpError>> {
         let access = &launch.program.accesses[access as usize];
         let (ptr, size) = (self.views[access.region as usize].ptr, s.size());
-        let mut result = self.take(out, []);
+        // Shared memory is this thread's: its atomics are plain, and sums, which are what it is there for, by a way of their own.
+        let region = &launch.program.regions[access.region as usize];
+        let is_shared = matches!(region.kind, RegionKind::Shared { .. } | RegionKind::Dynamic);
+        let alone = is_shared && races.is_none() && self.part.team.is_none();
+        let mut result = self.take(out);
         for w in 0..self.active.len() {
             if self.active[w] == 0 {
                 continue;
             }
-            for i in mask::bits(self.find(launch, access, w)) {
+            let found = self.find(launch, access, w);
+            if let (
+                AtomicAct::Update {
+                    op: AtomicOp::Add,
+                    value,
+                },
+                true,
+                true,
+            ) = (act, s.is_int() && size == 4, alone)
+            {
+                for i in mask::bits(found) {
+                    let lane = w * WORD + i;
+                    let at = ptr.wrapping_add(self.located.offset(i) as usize);
+                    // SAFETY: as below.
+                    let old = unsafe { u32::load(at) };
+                    // SAFETY: as below.
+                    unsafe { old.wrapping_add(self.value(*value, lane) as u32).store(at) };
+                    eval::put(&mut result, 4, lane, old.into());
+                }
+                continue;
+            }
+            for i in mask::bits(found) {
                 let lane = w * WORD + i;
                 let operand = |reg: Reg| self.value(reg, lane);
                 let act = match act {

@@ -19,32 +19,49 @@ impl Machine {
         &mut self.masks[start..start + words]
     }
 
-    /// Splits the active lanes by a `bool`: those where it is false go to `rest`. Whether any is left.
+    /// Splits the active lanes by a `bool`: those where it is false go to `rest`. Whether any is left; if none, all stay active and
+    /// `rest` has no meaning.
     fn split(&mut self, condition: Reg, rest: Mask) -> bool {
-        let words = self.active.len();
-        let start = rest as usize * words;
         self.regs[condition as usize].prepare(self.sides, self.words);
-        let rest = &mut self.masks[start..start + words];
-        let conditions = match self.regs[condition as usize].form() {
-            Form::Uniform(0) => {
-                rest.copy_from_slice(&self.active);
-                self.active.fill(0);
-                return false;
-            }
-            Form::Uniform(_) => {
-                rest.fill(0);
-                return true;
-            }
-            _ => view::<u8>(self.regs[condition as usize].operand()),
-        };
-        let mut any = 0;
-        for ((active, rest), bools) in self.active.iter_mut().zip(rest).zip(conditions) {
-            let (all, yes) = (*active, if *active == 0 { 0 } else { mask::from_bools(bools) });
-            *active = all & yes;
-            *rest = all & !yes;
-            any |= *active;
+        let condition = &self.regs[condition as usize];
+        let words = self.active.len();
+        let rest = &mut self.masks[rest as usize * words..][..words];
+        if let Form::Uniform(bits) = condition.form() {
+            rest.fill(0);
+            return bits != 0;
         }
-        any != 0
+        let (mut yes, mut no) = (0, 0);
+        for ((active, rest), bools) in self
+            .active
+            .iter()
+            .zip(&mut *rest)
+            .zip(view::<u8>(condition.operand()))
+        {
+            let is = if *active == 0 {
+                0
+            } else {
+                *active & mask::from_bools(bools)
+            };
+            *rest = *active & !is;
+            yes |= is;
+            no |= *rest;
+        }
+        if yes != 0 && no != 0 {
+            for (active, rest) in self.active.iter_mut().zip(rest) {
+                *active &= !*rest;
+            }
+            self.whole = false;
+        }
+        yes != 0
+    }
+
+    /// Lanes have come.
+    fn met(&mut self) {
+        self.whole = self
+            .active
+            .iter()
+            .zip(&self.all)
+            .all(|(active, all)| active == all);
     }
 
     /// The active lanes change places with those in `mask`.
@@ -52,6 +69,7 @@ impl Machine {
         let words = self.active.len();
         let start = mask as usize * words;
         self.active.swap_with_slice(&mut self.masks[start..start + words]);
+        self.met();
     }
 
     /// The active lanes go to `mask`, beside those that are there; none is left.
@@ -61,29 +79,28 @@ impl Machine {
         for (to, active) in self.masks[start..start + words].iter_mut().zip(&mut self.active) {
             *to |= std::mem::take(active);
         }
+        self.whole = false;
     }
 
     /// Lanes in `mask` become active, beside those that are; the mask is empty then.
     fn join(&mut self, mask: Mask) {
         let words = self.active.len();
         let start = mask as usize * words;
+        let mut any = 0;
         for (from, active) in self.masks[start..start + words].iter_mut().zip(&mut self.active) {
+            any |= *from;
             *active |= std::mem::take(from);
+        }
+        if any != 0 {
+            self.met();
         }
     }
 
     /// Does what an operation says of who is active.
     pub(super) fn control(&mut self, code: &Code) -> Next {
-        let next = self.go(code);
-        self.whole = self.active == self.all;
-        next
-    }
-
-    fn go(&mut self, code: &Code) -> Next {
         match code {
             Code::IfThen { condition, rest, end } => {
                 if !self.split(*condition, *rest) {
-                    self.exchange(*rest);
                     return Next::To(*end);
                 }
                 Next::On
@@ -96,7 +113,6 @@ impl Machine {
             } => {
                 self.mask(*done).fill(0);
                 if !self.split(*condition, *rest) {
-                    self.exchange(*rest);
                     return Next::To(*otherwise);
                 }
                 Next::On
@@ -130,11 +146,9 @@ impl Machine {
                 rest,
                 next,
             } => {
-                if self.case(*selector, *size, labels, *rest) {
-                    Next::On
-                } else {
-                    Next::To(*next)
-                }
+                let any = self.case(*selector, *size, labels, *rest);
+                self.met();
+                if any { Next::On } else { Next::To(*next) }
             }
             Code::Default { rest, next } => {
                 self.join(*rest);
@@ -229,18 +243,18 @@ impl Machine {
         &mut self,
         launch: &Launch<'_>,
         races: Option<&mut Detector>,
-    ) -> Result<Next, InterpError> {
+    ) -> Result<Next, Box<InterpError>> {
         let absent = self.all.iter().zip(&self.active).zip(&self.dead);
         let absent: Vec<u64> = absent.map(|((all, here), dead)| all & !here & !dead).collect();
         if let Some(lane) = mask::lanes(&absent).next() {
-            return Err(InterpError::DivergentBarrier {
+            return Err(Box::new(InterpError::DivergentBarrier {
                 kernel: launch.program.name.clone(),
                 line: launch.program.lines[self.pc as usize],
                 block: self.block,
                 missing: self.shape.thread(self.part.first + lane),
                 arrived: mask::count(&self.active),
                 lanes: mask::count(&self.active) + mask::count(&absent),
-            });
+            }));
         }
         // Lanes need none between them, this being one thread; but what a lane read atomically before the barrier
         // may be another group's word that its data is there.

@@ -22,11 +22,11 @@ impl Machine {
         args: [Reg; 2],
         out: [Reg; 4],
         races: Option<&mut Detector>,
-    ) -> Result<Next, InterpError> {
+    ) -> Result<Next, Box<InterpError>> {
         match op {
             DeviceOp::Subgroup(op) => self.subgroup(launch.subgroup as usize, op, s, args, out),
             DeviceOp::IsDead => {
-                let mut result = self.take(out[0], []);
+                let mut result = self.take(out[0]);
                 for lane in mask::lanes(&self.active) {
                     eval::put(&mut result, 1, lane, mask::has(&self.dead, lane).into());
                 }
@@ -35,7 +35,7 @@ impl Machine {
             DeviceOp::Clock => self.set(out[0], Form::Uniform(launch.clock())),
             // Where the lane has faulted, as its launch numbers sites, plus one; it has no longer faulted then. Zero: nowhere.
             DeviceOp::CatchFault => {
-                let mut result = self.take(out[0], []);
+                let mut result = self.take(out[0]);
                 for lane in mask::lanes(&self.active) {
                     let number = self.caught.get_mut(lane).map_or(0, std::mem::take);
                     let site = number.checked_add(launch.site_base).filter(|_| number != 0);

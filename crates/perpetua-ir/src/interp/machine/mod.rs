@@ -181,7 +181,10 @@ impl Machine {
         while let Some(code) = program.code.get(self.pc as usize) {
             taken += 1;
             waited += u64::from(matches!(code, Code::Atomic { .. } | Code::LoadWords { .. }));
-            match self.execute(launch, code, races.as_deref_mut())? {
+            match self
+                .execute(launch, code, races.as_deref_mut())
+                .map_err(|error| *error)?
+            {
                 Next::On => self.pc += 1,
                 Next::To(pc) => self.pc = pc,
                 Next::Check if mask::none(&self.active) => self.pc = program.skips[self.pc as usize],
@@ -222,15 +225,15 @@ impl Machine {
         launch: &Launch<'_>,
         code: &Code,
         races: Option<&mut Detector>,
-    ) -> Result<Next, InterpError> {
+    ) -> Result<Next, Box<InterpError>> {
         let program = launch.program;
         match code {
             Code::Unary { op, s, a, out } => match affine::unary(*op, *s, self.form(*a), self.sides) {
                 Some(form) => self.set(*out, form),
                 None => {
-                    let mut result = self.take(*out, [*a]);
-                    eval::unary(self.level, *op, *s, &self.active, self.reg(*a), &mut result);
-                    self.put(*out, result);
+                    self.operate([*a], *out, |m, level, [a], out| {
+                        eval::unary(level, *op, *s, m, a, out)
+                    });
                 }
             },
             Code::Binary { op, s, a, b, out } => self.binary(*op, *s, *a, *b, *out),
@@ -256,19 +259,18 @@ impl Machine {
                         self.copy(s.size(), if condition == 0 { *c } else { *b }, *out);
                     }
                     _ => {
-                        let mut result = self.take(*out, [*a, *b, *c]);
-                        let abc = (self.reg(*a), self.reg(*b), self.reg(*c));
-                        eval::ternary(self.level, *op, *s, &self.active, abc, &mut result);
-                        self.put(*out, result);
+                        self.operate([*a, *b, *c], *out, |m, level, [a, b, c], out| {
+                            eval::ternary(level, *op, *s, m, (a, b, c), out);
+                        });
                     }
                 }
             }
             Code::Cast { from, to, a, out } => match affine::cast(*from, *to, self.form(*a), self.sides) {
                 Some(form) => self.set(*out, form),
                 None => {
-                    let mut result = self.take(*out, [*a]);
-                    eval::cast(self.level, *from, *to, &self.active, self.reg(*a), &mut result);
-                    self.put(*out, result);
+                    self.operate([*a], *out, |m, level, [a], out| {
+                        eval::cast(level, *from, *to, m, a, out)
+                    });
                 }
             },
             Code::Copy { size, from, to } => self.copy(*size, *from, *to),
@@ -342,16 +344,23 @@ impl Machine {
         self.regs[reg as usize].value(lane, self.sides)
     }
 
-    /// An operand, which [`Machine::take`] has got ready.
-    fn reg(&self, reg: Reg) -> &[Line] {
-        self.regs[reg as usize].operand()
+    /// Calls `f` with the active lanes, operands, and room for the result of each lane.
+    #[inline(always)]
+    fn operate<const N: usize>(
+        &mut self,
+        operands: [Reg; N],
+        out: Reg,
+        f: impl FnOnce(&[u64], Level, [&[Line]; N], &mut [Line]),
+    ) {
+        let (active, level) = (&self.active, self.level);
+        let regs = &mut self.regs;
+        register::operate(regs, operands, out, (self.sides, self.words), |operands, out| {
+            f(active, level, operands, out);
+        });
     }
 
-    /// A register's storage for a result, with its operands ready; [`Machine::put`] puts it back.
-    fn take<const N: usize>(&mut self, reg: Reg, operands: [Reg; N]) -> Vec<Line> {
-        for operand in operands {
-            self.regs[operand as usize].prepare(self.sides, self.words);
-        }
+    /// A register's storage, to be changed while others are read; [`Machine::put`] puts it back.
+    fn take(&mut self, reg: Reg) -> Vec<Line> {
         self.regs[reg as usize].take(self.words)
     }
 
@@ -360,31 +369,23 @@ impl Machine {
     }
 
     fn binary(&mut self, op: BinaryOp, s: Scalar, a: Reg, b: Reg, out: Reg) {
-        match affine::binary(op, s, self.form(a), self.form(b), self.sides) {
-            Some(form) => self.set(out, form),
-            None => {
-                let mut result = self.take(out, [a, b]);
-                eval::binary(
-                    self.level,
-                    op,
-                    s,
-                    &self.active,
-                    self.reg(a),
-                    self.reg(b),
-                    &mut result,
-                );
-                self.put(out, result);
-            }
+        let (x, y) = (&self.regs[a as usize], &self.regs[b as usize]);
+        if !x.is_lanes()
+            && !y.is_lanes()
+            && let Some(form) = affine::binary(op, s, x.form(), y.form(), self.sides)
+        {
+            return self.set(out, form);
         }
+        self.operate([a, b], out, |m, level, [a, b], out| {
+            eval::binary(level, op, s, m, a, b, out)
+        });
     }
 
     /// Copies to a register that no inactive lane needs.
     fn copy(&mut self, size: u32, from: Reg, to: Reg) {
         match self.form(from) {
             Form::Lanes => {
-                let mut result = self.take(to, [from]);
-                eval::copy(size, &self.active, self.reg(from), &mut result);
-                self.put(to, result);
+                self.operate([from], to, |m, _, [from], to| eval::copy(size, m, from, to));
             }
             form => self.set(to, form),
         }
@@ -404,10 +405,10 @@ impl Machine {
         if form != Form::Lanes && form == self.form(to) {
             return;
         }
-        self.regs[from as usize].prepare(self.sides, self.words);
-        let mut result = std::mem::take(self.regs[to as usize].lanes_mut(self.sides, self.words));
-        mask::assign(size, &self.active, self.reg(from), &mut result);
-        self.put(to, result);
+        self.regs[to as usize].lanes_mut(self.sides, self.words);
+        self.operate([from], to, |m, level, [from], to| {
+            eval::assign(level, size, m, from, to)
+        });
     }
 
     /// Looks at the active lanes' divisions for faults; whether there was one.
@@ -421,7 +422,8 @@ impl Machine {
                 for reg in ab {
                     self.regs[reg as usize].prepare(self.sides, self.words);
                 }
-                eval::division_suspect(self.level, s, &self.active, self.reg(ab[0]), self.reg(ab[1]))
+                let [a, b] = ab.map(|reg| self.regs[reg as usize].operand());
+                eval::division_suspect(self.level, s, &self.active, a, b)
             }
         };
         if !suspect {

@@ -4,13 +4,13 @@ use super::super::mask;
 use super::super::program::{PrivatePlace, Program, Reg};
 use super::locate::Shape;
 use super::{Machine, Next};
-use crate::ops::eval::{self, Line, WORD};
+use crate::ops::eval::{self, Level, Line, WORD};
 
 /// Lanes of word `w` from one register to another.
-fn copy_lanes(size: u32, m: u64, w: usize, from: &[Line], to: &mut [Line]) {
+fn copy_lanes(level: Level, size: u32, m: u64, w: usize, from: &[Line], to: &mut [Line]) {
     let words = w * size as usize..(w + 1) * size as usize;
     if let (Some(from), Some(to)) = (from.get(words.clone()), to.get_mut(words)) {
-        mask::assign(size, &[m], from, to);
+        eval::assign(level, size, &[m], from, to);
     }
 }
 
@@ -39,7 +39,14 @@ impl Machine {
                 let mut out = std::mem::take(self.regs[*to as usize].lanes_mut(self.sides, self.words));
                 if let (Shape::Same(start), true) = (self.located.shape, m != 0) {
                     if let Some(from) = Self::element(place, start, leaf) {
-                        copy_lanes(*size, m, w, self.regs[from as usize].written(), &mut out);
+                        copy_lanes(
+                            self.level,
+                            *size,
+                            m,
+                            w,
+                            self.regs[from as usize].written(),
+                            &mut out,
+                        );
                     }
                 } else {
                     for i in mask::bits(m) {
@@ -75,8 +82,9 @@ impl Machine {
                 let value = std::mem::take(self.regs[*from as usize].lanes(self.sides, self.words));
                 if let (Shape::Same(start), true) = (self.located.shape, m != 0) {
                     if let Some(to) = Self::element(place, start, leaf) {
+                        let level = self.level;
                         let to = self.regs[to as usize].lanes_mut(self.sides, self.words);
-                        copy_lanes(*size, m, w, &value, to);
+                        copy_lanes(level, *size, m, w, &value, to);
                     }
                 } else {
                     for i in mask::bits(m) {

@@ -1,5 +1,8 @@
 //! Registers: a scalar of every lane, written out lane by lane only where somebody asks for it so.
 
+use std::cmp::Ordering;
+
+use super::super::program::Reg;
 use super::affine::{Affine, Form, Sides};
 use crate::ops::eval::{self, Line, view_mut};
 
@@ -44,8 +47,15 @@ impl Register {
         }
     }
 
+    #[inline]
     pub(super) fn form(&self) -> Form {
         self.form
+    }
+
+    /// Whether nothing is known of it but what each lane has.
+    #[inline]
+    pub(super) fn is_lanes(&self) -> bool {
+        matches!(self.form, Form::Lanes)
     }
 
     /// Lines of storage.
@@ -59,6 +69,7 @@ impl Register {
         self.ready = 0;
     }
 
+    #[inline]
     fn reserve(&mut self, words: usize) {
         let lines = words * self.size as usize;
         if self.lines.len() < lines {
@@ -125,6 +136,15 @@ impl Register {
         &self.lines
     }
 
+    /// Room for a result of each lane.
+    #[inline]
+    pub(super) fn result(&mut self, words: usize) -> &mut [Line] {
+        self.reserve(words);
+        self.form = Form::Lanes;
+        self.ready = words;
+        &mut self.lines
+    }
+
     /// Its storage, for a result; [`Register::put`] brings it back.
     #[inline]
     pub(super) fn take(&mut self, words: usize) -> Vec<Line> {
@@ -154,5 +174,28 @@ impl Register {
             }
             Form::Lanes => eval::get(&self.lines, self.size, lane),
         }
+    }
+}
+
+/// Calls `f` with operands and room for a result. (A register is not both; if it were, it would be an operand without lanes.)
+#[inline(always)]
+pub(super) fn operate<const N: usize>(
+    regs: &mut [Register],
+    operands: [Reg; N],
+    out: Reg,
+    (sides, words): (Sides, usize),
+    f: impl FnOnce([&[Line]; N], &mut [Line]),
+) {
+    for reg in operands {
+        regs[reg as usize].prepare(sides, words);
+    }
+    let (before, rest) = regs.split_at_mut(out as usize);
+    if let Some((to, after)) = rest.split_first_mut() {
+        let operands = operands.map(|reg| match reg.cmp(&out) {
+            Ordering::Less => before[reg as usize].operand(),
+            Ordering::Equal => &[],
+            Ordering::Greater => after[(reg - out) as usize - 1].operand(),
+        });
+        f(operands, to.result(words));
     }
 }

@@ -136,7 +136,7 @@ impl Machine {
         };
         let mut results: [Vec<Line>; 4] = Default::default();
         for (result, reg) in results.iter_mut().zip(out).take(words) {
-            *result = self.take(reg, []);
+            *result = self.take(reg);
         }
         for reg in [a, arg] {
             self.regs[reg as usize].lanes(self.sides, self.words);

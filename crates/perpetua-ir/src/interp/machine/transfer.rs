@@ -110,21 +110,18 @@ macro_rules! by_size {
     };
 }
 
-/// Sides and steps with fewer sides, where rows follow each other as lanes do.
-fn collapsed(sides: Sides, steps: [i64; 3]) -> ([usize; 3], [i64; 3]) {
-    let (mut to, mut by, mut count) = ([1; 3], [0; 3], 0);
-    for (side, step) in sides.map(|n| n as usize).into_iter().zip(steps) {
-        if side == 1 {
-            continue;
-        }
-        if count > 0 && step == by[count - 1] * to[count - 1] as i64 {
-            to[count - 1] *= side;
-        } else {
-            (to[count], by[count]) = (side, step);
-            count += 1;
-        }
+/// Sides and steps with fewer rows, where they follow each other as lanes do.
+fn collapsed([x, y, z]: Sides, [by_x, by_y, by_z]: [i64; 3]) -> ([usize; 3], [i64; 3]) {
+    let (mut sides, mut steps) = ([x as usize, y as usize, z as usize], [by_x, by_y, by_z]);
+    if x == 1 {
+        (sides, steps) = ([sides[1], 1, sides[2]], [by_y, 0, by_z]);
+    } else if y > 1 && by_y == by_x * i64::from(x) {
+        sides = [sides[0] * sides[1], 1, sides[2]];
     }
-    (to, by)
+    if sides[1] == 1 && z > 1 && by_z == steps[0] * sides[0] as i64 {
+        sides = [sides[0] * sides[2], 1, 1];
+    }
+    (sides, steps)
 }
 
 /// Loads one scalar for each lane from where they all find it.
@@ -245,7 +242,7 @@ impl Machine {
         launch: &Launch<'_>,
         access: u32,
         mut races: Option<&mut Detector>,
-    ) -> Result<Next, InterpError> {
+    ) -> Result<Next, Box<InterpError>> {
         let access = &launch.program.accesses[access as usize];
         let view = self.views[access.region as usize];
         if let (None, Some(found)) = (&races, self.find_all(access)) {
@@ -256,11 +253,11 @@ impl Machine {
                     self.set(*reg, Form::Uniform(unsafe { load_one(s.size(), base) }));
                     continue;
                 }
-                let mut lines = self.take(*reg, []);
+                let sides = self.sides;
+                let lines = self.regs[*reg as usize].result(self.words);
                 // SAFETY: as below: all lanes' indices, those of inactive ones too, are in bounds, and lanes find their elements at
                 // these steps from each other.
-                unsafe { box_by_size!(s.size(), &mut lines, load_box(base, self.sides, found.steps)) };
-                self.put(*reg, lines);
+                unsafe { box_by_size!(s.size(), lines, load_box(base, sides, found.steps)) };
             }
             return Ok(Next::On);
         }
@@ -277,15 +274,14 @@ impl Machine {
             }
             for (s, offset, reg) in &access.leaves {
                 let base = view.ptr.wrapping_add(*offset as usize);
-                let mut lines = self.take(*reg, []);
+                let lines = self.regs[*reg as usize].result(self.words);
                 // SAFETY: `find` gives, for each lane of `m`, the offset of an element inside the region: every index was
                 // below its length, and lengths times strides lie within what `Launch` checked or laid out (buffers: as many
                 // elements as their bytes hold; variables and tables: their types' sizes). The leaf lies in that element at
                 // an aligned offset, for strides, element offsets and bases are aligned. A buffer's memory is valid, and
                 // racing accesses atomic, by `BufferRef`'s contract; other regions belong to this machine alone. Registers are
                 // allocations of their own.
-                unsafe { by_size!(s.size(), &mut lines, w, gather(&self.located, m, base)) };
-                self.put(*reg, lines);
+                unsafe { by_size!(s.size(), lines, w, gather(&self.located, m, base)) };
             }
         }
         Ok(Next::Check)
@@ -296,7 +292,7 @@ impl Machine {
         launch: &Launch<'_>,
         access: u32,
         mut races: Option<&mut Detector>,
-    ) -> Result<Next, InterpError> {
+    ) -> Result<Next, Box<InterpError>> {
         let access = &launch.program.accesses[access as usize];
         let view = self.views[access.region as usize];
         if let (None, Some(found)) = (&races, self.find_all(access)) {
@@ -350,7 +346,7 @@ impl Machine {
         m: u64,
         w: usize,
         kind: AccessKind,
-    ) -> Result<(), InterpError> {
+    ) -> Result<(), Box<InterpError>> {
         for i in mask::bits(m) {
             for (s, offset, _) in &access.leaves {
                 races

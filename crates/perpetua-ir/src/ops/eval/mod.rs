@@ -4,6 +4,7 @@
 //! f16 and bf16 are computed as f32 and rounded after each operator. Operators of the math library go through
 //! `library`.
 
+mod assign;
 mod cast;
 mod float;
 mod int;
@@ -15,7 +16,7 @@ mod wide;
 mod tests;
 
 pub(crate) use lanes::*;
-pub(crate) use wide::{Level, binary, cast, copy, division_suspect, ternary, unary};
+pub(crate) use wide::{Level, assign, binary, cast, copy, division_suspect, ternary, unary};
 use wide::{binary_of, is_half, ternary_of, unary_of};
 
 use super::table::{BinaryOp, Result as OpResult, TernaryOp, UnaryOp};

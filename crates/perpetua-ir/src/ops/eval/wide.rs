@@ -57,6 +57,7 @@ macro_rules! leveled {
         }
 
         $(#[$meta])*
+        #[inline]
         $vis fn $name(level: Level, $($arg: $ty),*) $(-> $r)? {
             match level.0 {
                 Kind::Baseline => $body($($arg),*),
@@ -161,6 +162,11 @@ leveled! {
     pub(crate) fn division_suspect, suspect_v3, suspect_body(s: Scalar, m: &[u64], a: &[Line], b: &[Line]) -> bool
 }
 use int::division_suspect as suspect_body;
+leveled! {
+    /// Copies scalars of `size` bytes in the lanes of the mask and leaves the others alone.
+    pub(crate) fn assign, assign_v3, assign_body(size: u32, m: &[u64], from: &[Line], to: &mut [Line])
+}
+use super::assign::assign as assign_body;
 
 /// Copies scalars of `size` bytes in the words that the mask touches, all their lanes.
 pub(crate) fn copy(size: u32, m: &[u64], a: &[Line], out: &mut [Line]) {
@@ -222,6 +228,7 @@ pub(crate) fn unary(level: Level, op: UnaryOp, s: Scalar, m: &[u64], a: &[Line],
 
 /// An operator of two operands of type `s` (a shift or rotation amount: of the unsigned type of that width).
 /// Divisions that fault give 0.
+#[inline]
 pub(crate) fn binary(
     level: Level,
     op: BinaryOp,
