@@ -11,6 +11,7 @@ use perpetua_ir::front::rust::{FunctionDef, GenericValue, Instantiation, kernels
 use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
+use super::say::say;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -79,7 +80,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             Err(error) if all.len() == 1 || args.kernel.is_some() => return Err(error),
             // The others are printed all the same.
             Err(error) => {
-                eprintln!("error: {error}");
+                say(format!("error: {error}"));
                 failed.push(&**kernel);
             }
         }

@@ -4,6 +4,7 @@
 mod devices;
 mod doctor;
 mod emit;
+mod say;
 #[cfg(feature = "actors")]
 mod top;
 mod wave;
@@ -11,7 +12,7 @@ mod wave;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use perpetua::device::BackendKind;
 
 /// Why a command failed, in the words for the user.
@@ -83,9 +84,11 @@ impl From<Backend> for BackendKind {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        None => wave::run(&wave::Args::default()),
-        Some(Command::Wave(args)) => wave::run(&args),
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let done = match cli.command {
+        None => wave::run(&wave::Args::default(), None),
+        Some(Command::Wave(args)) => wave::run(&args, matches.subcommand_matches("wave")),
         Some(Command::Devices) => devices::run(),
         Some(Command::Doctor) => doctor::run(),
         Some(Command::Emit(args)) => emit::run(&args),
@@ -102,8 +105,11 @@ fn main() -> ExitCode {
         // Who reads the output has enough of it.
         Err(error) if is_closed_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
+            say::say(format!("error: {error}"));
+            match error.downcast_ref::<wave::Interrupted>() {
+                Some(interrupted) => ExitCode::from(interrupted.code()),
+                None => ExitCode::FAILURE,
+            }
         }
     }
 }

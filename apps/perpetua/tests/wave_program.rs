@@ -6,26 +6,31 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A folder of its own, removed at the end.
-struct Folder(PathBuf);
+struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("perpetua-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perpetua"));
+        command.arg("wave").args(args).current_dir(self.0.path());
+        command
     }
 
     fn wave(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_perpetua"))
-            .args(["wave", "--backend", "cpu"])
-            .args(args)
-            .current_dir(&self.0)
+        self.command(&[&["--backend", "cpu"], args].concat())
             .output()
             .unwrap()
     }
 
     fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(&self.0)
+        let mut names: Vec<String> = fs::read_dir(self.0.path())
             .unwrap()
             .map(|e| e.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -34,10 +39,8 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn small(path: &Path) {
@@ -48,8 +51,8 @@ fn small(path: &Path) {
 
 #[test]
 fn all_outputs_are_written_and_a_resumed_run_ends_the_same() {
-    let folder = Folder::new("outputs");
-    small(&folder.0.join("s.toml"));
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
     let base = ["--scene", "s.toml", "--dtype", "f32"];
     let run = |more: &[&str]| {
         let output = folder.wave(&[&base[..], more].concat());
@@ -75,7 +78,7 @@ fn all_outputs_are_written_and_a_resumed_run_ends_the_same() {
     ]);
     run(&["--steps", "21", "--out", "half.png", "--checkpoint", "c.bin"]);
     run(&["--steps", "50", "--out", "resumed.png", "--resume", "c.bin"]);
-    let read = |name: &str| fs::read(folder.0.join(name)).unwrap();
+    let read = |name: &str| fs::read(folder.at(name)).unwrap();
     assert_eq!(read("whole.png"), read("resumed.png"));
     assert_ne!(read("whole.png"), read("half.png"));
     let csv = String::from_utf8(read("p.csv")).unwrap();
@@ -101,15 +104,11 @@ fn all_outputs_are_written_and_a_resumed_run_ends_the_same() {
 
 #[test]
 fn what_is_wrong_is_said_and_nothing_is_left_behind() {
-    let folder = Folder::new("mistakes");
-    small(&folder.0.join("s.toml"));
-    fs::write(
-        folder.0.join("bad.toml"),
-        "size = [1.0, 1.0]\nbordr = \"absorb\"\n",
-    )
-    .unwrap();
-    fs::write(folder.0.join("bad.png"), "no picture").unwrap();
-    fs::write(folder.0.join("c.bin"), "no checkpoint at all").unwrap();
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    fs::write(folder.at("bad.toml"), "size = [1.0, 1.0]\nbordr = \"absorb\"\n").unwrap();
+    fs::write(folder.at("bad.png"), "no picture").unwrap();
+    fs::write(folder.at("c.bin"), "no checkpoint at all").unwrap();
     let before = folder.names();
     let check = |args: &[&str], expect: &str| {
         let output = folder.wave(args);
@@ -151,6 +150,15 @@ fn what_is_wrong_is_said_and_nothing_is_left_behind() {
     );
     check(&["--scene", "s.toml", "--layer", "3"], "--layer 3: there are 1");
     check(&["--scene", "s.toml", "--frames", "0"], "0 is not in 1..=100000");
+    for range in ["0", "-1", "nan", "inf"] {
+        check(&["--range", range], "it must be above 0, and finite");
+    }
+    check(&["--checkpoint-every=0s"], "it must be above 0");
+    check(&["--checkpoint-every=soon"], "as in 60s, 5m or 1h");
+    check(
+        &["--checkpoint-every=1m"],
+        "--checkpoint-every: say where with --checkpoint FILE",
+    );
 }
 
 #[test]
@@ -181,19 +189,19 @@ fn who_has_read_enough_may_close_the_pipe() {
 #[cfg(unix)]
 fn what_ffmpeg_complains_about_is_a_failure() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = Folder::new("ffmpeg");
-    small(&folder.0.join("s.toml"));
-    let tool = folder.0.join("ffmpeg");
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    let tool = folder.at("ffmpeg");
     let script =
         "#!/bin/sh\ncat >/dev/null\nfor last; do :; done\necho half >\"$last\"\necho 'no space left' >&2\n";
     fs::write(&tool, script).unwrap();
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", folder.0.display(), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}", folder.0.path().display(), std::env::var("PATH").unwrap());
     let output = Command::new(env!("CARGO_BIN_EXE_perpetua"))
         .args(["wave", "--backend", "cpu", "--scene", "s.toml", "--steps", "8"])
         .args(["--frames", "2", "--video", "v.mp4"])
         .env("PATH", path)
-        .current_dir(&folder.0)
+        .current_dir(folder.0.path())
         .output()
         .unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
@@ -211,15 +219,15 @@ fn what_ffmpeg_complains_about_is_a_failure() {
 #[test]
 #[cfg(unix)]
 fn a_write_that_fails_is_said_and_leaves_nothing() {
-    let folder = Folder::new("full");
-    small(&folder.0.join("s.toml"));
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
     let program = env!("CARGO_BIN_EXE_perpetua");
     let script = format!(
         "trap '' XFSZ; ulimit -f 1; exec {program} wave --backend cpu --scene s.toml --steps 5 --checkpoint c.bin --out w.png"
     );
     let output = Command::new("sh")
         .args(["-c", &script])
-        .current_dir(&folder.0)
+        .current_dir(folder.0.path())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -234,50 +242,221 @@ fn a_write_that_fails_is_said_and_leaves_nothing() {
     );
 }
 
+/// The shell's own `kill`: a small system has no program of that name.
+#[cfg(unix)]
+fn kill(child: &std::process::Child, signal: &str) {
+    let command = format!("kill -{signal} {}", child.id());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &command])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+/// Waits until a run has come so far.
+#[cfg(unix)]
+fn wait_for(child: &mut std::process::Child, reached: impl Fn() -> bool) {
+    while !reached() {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// One run, ended three times: by Ctrl-C, by `kill -9`, by SIGTERM. Its checkpoint alone goes on.
 #[test]
 #[cfg(unix)]
-fn an_interrupted_run_keeps_its_checkpoint_and_no_half_written_file() {
-    let folder = Folder::new("interrupt");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_perpetua"))
-        .args([
-            "wave",
-            "--backend",
-            "cpu",
-            "--size",
-            "128",
-            "--steps",
-            "100000000",
-        ])
-        .args(["--animate", "a.png", "--checkpoint", "c.bin"])
-        .current_dir(&folder.0)
-        .stderr(std::process::Stdio::piped())
+fn a_run_goes_on_from_its_checkpoint_alone_however_it_ended() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    let start = |args: &[&str]| {
+        let mut command = folder.command(args);
+        command.stderr(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let is_drawing = || folder.names().iter().any(|n| n.contains(".part"));
+    let mut child = start(&[
+        "--scene=s.toml",
+        "--size=64",
+        "--backend=cpu",
+        "--steps=100000000",
+        "--animate=a.png",
+        "--checkpoint=c.bin",
+        "--out=w.png",
+        "--checkpoint-every=20ms",
+        "--probes=p.csv",
+    ]);
+    // Once frames are being written, steps are being made.
+    wait_for(&mut child, is_drawing);
+    kill(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    assert!(
+        said(&output).contains("of 100000000 steps; go on with `perpetua wave --resume c.bin`"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(folder.names(), ["c.bin", "s.toml"]);
+
+    // What it was made with is in it.
+    fs::remove_file(folder.at("s.toml")).unwrap();
+    let first = fs::read(folder.at("c.bin")).unwrap();
+    let mut child = start(&["--resume", "c.bin"]);
+    wait_for(&mut child, || {
+        is_drawing() && fs::read(folder.at("c.bin")).unwrap() != first
+    });
+    kill(&child, "KILL");
+    child.wait().unwrap();
+    assert!(is_drawing());
+
+    let mut child = start(&["--resume", "c.bin"]);
+    wait_for(&mut child, || {
+        // The file of the run that was killed is gone, its own is there.
+        folder
+            .names()
+            .iter()
+            .filter(|n| n.starts_with("a.") && n.contains(".part"))
+            .count()
+            == 1
+    });
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    kill(&child, "TERM");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143), "{}", said(&output));
+    assert_eq!(folder.names(), ["c.bin"]);
+
+    let refuse = |args: &[&str], expect: &str| {
+        let output = folder.wave(&[&["--resume=c.bin"], args].concat());
+        assert!(
+            !output.status.success() && said(&output).contains(expect),
+            "{}",
+            said(&output)
+        );
+    };
+    refuse(
+        &["--size=48"],
+        "--resume c.bin: it was made with --size 64; --size 48 cannot go on from it",
+    );
+    refuse(
+        &["--dtype=f16"],
+        "it was made with --dtype f32; --dtype f16 cannot",
+    );
+    refuse(&["--time-step=1e-9"], "it was made with --time-step ");
+    refuse(
+        &["--scene=lens"],
+        "it is of the scene s.toml as that was then, not of --scene lens",
+    );
+    refuse(&["--steps=1"], "steps are done, --steps asks for 1 in all");
+    assert_eq!(folder.names(), ["c.bin"]);
+    let done: u64 = said(&output)
+        .split("interrupted after ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let steps = (done + 10).to_string();
+    let output = folder.wave(&["--resume", "c.bin", "--steps", &steps, "--frames", "2"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(folder.names(), ["a.png", "c.bin", "p.csv", "w.png"]);
+    assert_eq!(
+        fs::read_to_string(folder.at("p.csv")).unwrap().lines().count() as u64,
+        done + 11
+    );
+}
+
+/// In a terminal Ctrl-C is the terminal's: `script` is one.
+#[test]
+#[cfg(target_os = "linux")]
+fn ctrl_c_in_a_terminal_keeps_the_state() {
+    use std::io::Write;
+    let folder = Folder::new();
+    small(&folder.at("s\u{1b}[31m.toml"));
+    let program = env!("CARGO_BIN_EXE_perpetua");
+    let command = format!(
+        "{program} wave --backend cpu --scene s*.toml --steps 100000000 --checkpoint c.bin --checkpoint-every 1ms"
+    );
+    let terminal = Command::new("script")
+        .args(["-q", "-e", "-c", &command, "/dev/null"])
+        .current_dir(folder.0.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn();
+    let Ok(mut terminal) = terminal else {
+        println!("left out: no program `script`, which is a terminal for others");
+        return;
+    };
+    wait_for(&mut terminal, || folder.at("c.bin").exists());
+    terminal.stdin.as_mut().unwrap().write_all(&[3]).unwrap();
+    let output = terminal.wait_with_output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{shown}");
+    assert!(shown.contains("--resume c.bin"), "{shown}");
+    assert!(
+        shown.contains("s\\u{1b}[31m") && !shown.contains("\u{1b}[31m"),
+        "{shown:?}"
+    );
+}
+
+/// Nothing that is no file is replaced by one, and nobody who does not listen ends a run.
+#[test]
+#[cfg(unix)]
+fn devices_and_pipes_are_written_and_a_deaf_stderr_ends_nothing() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    let base = ["--backend=cpu", "--scene=s.toml", "--steps=5"];
+    let made = |command: &str| {
+        let status = Command::new("sh")
+            .args(["-c", command])
+            .current_dir(folder.0.path())
+            .status();
+        status.is_ok_and(|status| status.success())
+    };
+    assert!(made("mkfifo pipe"));
+    let reader = {
+        let pipe = folder.at("pipe");
+        std::thread::spawn(move || fs::read(pipe).unwrap())
+    };
+    let (closed, stderr) = std::io::pipe().unwrap();
+    drop(closed);
+    let mut to_pipe = folder
+        .command(&[&base[..], &["--out=pipe"]].concat())
+        .stderr(stderr)
         .spawn()
         .unwrap();
-    // Once frames are being written, steps are being made.
-    while !folder.names().iter().any(|n| n.contains(".part")) {
-        assert_eq!(child.try_wait().unwrap(), None);
-        std::thread::sleep(std::time::Duration::from_millis(20));
+    assert!(to_pipe.wait().unwrap().success());
+    assert!(reader.join().unwrap().starts_with(b"\x89PNG"));
+    assert!(fs::metadata(folder.at("pipe")).unwrap().file_type().is_fifo());
+
+    #[cfg(target_os = "linux")]
+    {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = folder.command(&[&base[..], &["--out=w.png"]].concat());
+        assert!(command.stderr(full).status().unwrap().success());
+        assert!(fs::read(folder.at("w.png")).unwrap().starts_with(b"\x89PNG"));
+        if !made("mknod full c 1 7") {
+            println!("left out: a device node cannot be made here");
+            return;
+        }
+        let output = folder.wave(&["--scene=s.toml", "--steps=5", "--out=full"]);
+        assert!(!output.status.success(), "{}", said(&output));
+        assert!(said(&output).contains("writing full: "), "{}", said(&output));
+        assert!(
+            fs::metadata(folder.at("full"))
+                .unwrap()
+                .file_type()
+                .is_char_device()
+        );
     }
-    // The shell's own `kill`: a small system has no program of that name.
-    let killed = Command::new("sh")
-        .args(["-c", "kill -INT $0", &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(killed.success());
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.contains("of 100000000 steps; go on with --resume c.bin"),
-        "{said}"
-    );
-    assert!(!output.status.success());
-    assert_eq!(folder.names(), ["c.bin"]);
 }
 
 #[test]
 fn tile_actors_draw_what_launched_steps_draw() {
-    let folder = Folder::new("actors");
-    small(&folder.0.join("s.toml"));
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
     let draw = |more: &[&str]| {
         let output = folder.wave(&[&["--scene", "s.toml", "--steps", "200"], more].concat());
         (
@@ -289,7 +468,7 @@ fn tile_actors_draw_what_launched_steps_draw() {
     let actors = draw(&["--mode", "actors", "--out", "actors.png"]);
     assert!(launched.0 && actors.0, "{launched:?} {actors:?}");
     assert!(actors.1.contains("tile actors"), "{}", actors.1);
-    let picture = |name: &str| fs::read(folder.0.join(name)).unwrap();
+    let picture = |name: &str| fs::read(folder.at(name)).unwrap();
     assert!(picture("launch.png") == picture("actors.png"));
     let (done, said) = draw(&["--mode", "actors", "--probes", "p.csv"]);
     assert!(

@@ -147,9 +147,14 @@ fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+    // XML has no control characters, however they are written.
+    text.replace(
+        |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'),
+        "\u{fffd}",
+    )
+    .replace('&', "&amp;")
+    .replace('<', "&lt;")
+    .replace('>', "&gt;")
 }
 
 /// A number as an axis shows it.
@@ -236,7 +241,7 @@ mod tests {
     #[test]
     fn a_chart_has_its_curves_ticks_and_names() {
         let mut chart = Chart {
-            title: "a < b".into(),
+            title: "a < b\u{1b}".into(),
             labels: ["x (s)".into(), "y".into()],
             logarithmic: [false, false],
             curves: vec![Curve {
@@ -245,7 +250,7 @@ mod tests {
             }],
         };
         let svg = chart.svg();
-        for part in ["a &lt; b", ">one</text>", ">2000</text>", "<polyline"] {
+        for part in ["a &lt; b\u{fffd}<", ">one</text>", ">2000</text>", "<polyline"] {
             assert!(svg.contains(part), "{part}: {svg:.300}");
         }
         assert!(svg.len() < 100_000, "{}", svg.len());

@@ -1,7 +1,7 @@
 //! A simulation's state as bytes: exact, checked, and refused whole where it does not fit. Must not know files.
 //!
-//! All numbers little-endian: magic, version, fingerprint of the model, steps done, first step of the series, lengths of
-//! fields, cells and series; then these; last a checksum (FNV-1a, 64 bits) of all before it.
+//! All numbers little-endian: magic, version, length of the caller's note, the note; fingerprint of the model, steps done, first
+//! step of the series, lengths of fields, cells and series; then these; last a checksum (FNV-1a, 64 bits) of all before it.
 
 use half::f16;
 
@@ -10,7 +10,7 @@ use super::model::Model;
 use super::simulation::{Simulation, Storage};
 
 const MAGIC: &[u8; 8] = b"PERPWAVE";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// FNV-1a, a word of eight bytes at a time; what is left over counts as a word of its own.
 fn checksum(bytes: &[u8]) -> u64 {
@@ -77,18 +77,55 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// What [`Simulation::checkpoint_with`] was given to keep: for a program that makes the simulation anew from it.
+///
+/// # Errors
+/// The bytes are no checkpoint, damaged or of another version.
+pub fn note(bytes: &[u8]) -> Result<&[u8]> {
+    Ok(open(bytes)?.0)
+}
+
+/// A sound checkpoint's note, and what follows it.
+fn open(bytes: &[u8]) -> Result<(&[u8], Reader<'_>)> {
+    let Some((body, sum)) = bytes.split_last_chunk::<8>() else {
+        return wrong("is too short to be one");
+    };
+    let mut reader = Reader(body);
+    if reader.take(8)? != MAGIC {
+        return wrong("is no checkpoint of a wave simulation");
+    }
+    if reader.take(4)? != VERSION.to_le_bytes() {
+        return wrong("was written by another version of this program");
+    }
+    if checksum(body) != u64::from_le_bytes(*sum) {
+        return wrong("is damaged: its checksum does not fit");
+    }
+    let len = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
+    Ok((reader.take(len)?, reader))
+}
+
 impl Simulation {
     /// Waits, and gives the state as bytes.
     ///
     /// # Errors
     /// What went wrong in the steps, or in reading.
     pub fn checkpoint(&self) -> Result<Vec<u8>> {
+        self.checkpoint_with(&[])
+    }
+
+    /// As [`Simulation::checkpoint`], with bytes of the caller's that [`note`] gives back.
+    ///
+    /// # Errors
+    /// What went wrong in the steps, or in reading.
+    pub fn checkpoint_with(&self, note: &[u8]) -> Result<Vec<u8>> {
         let (now, before) = self.fields()?;
         let series = self.probe_rows()?;
         let cells = &self.model().cells;
-        let mut out = Vec::with_capacity(64 + now.len() * 9 + series.len() * 4);
+        let mut out = Vec::with_capacity(72 + note.len() + now.len() * 9 + series.len() * 4);
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&(note.len() as u64).to_le_bytes());
+        out.extend_from_slice(note);
         out.extend_from_slice(&fingerprint(self.model(), self.storage()).to_le_bytes());
         for n in [
             self.step_count(),
@@ -118,20 +155,7 @@ impl Simulation {
     /// The bytes are no checkpoint, damaged, of another version or of another model; nothing has changed then. Or what the
     /// device says.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<()> {
-        let Some((body, sum)) = bytes.split_last_chunk::<8>() else {
-            return wrong("is too short to be one");
-        };
-        let mut reader = Reader(body);
-        if reader.take(8)? != MAGIC {
-            return wrong("is no checkpoint of a wave simulation");
-        }
-        let version = reader.take(4)?;
-        if version != VERSION.to_le_bytes() {
-            return wrong("was written by another version of this program");
-        }
-        if checksum(body) != u64::from_le_bytes(*sum) {
-            return wrong("is damaged: its checksum does not fit");
-        }
+        let (_, mut reader) = open(bytes)?;
         if reader.u64()? != fingerprint(self.model(), self.storage()) {
             return wrong(
                 "is of another scene, size, time step or type: give the options that it was made with",

@@ -2,7 +2,7 @@
 //!
 //! In the order of the data: [`scene`] is what stands where, in metres, from TOML (`scene_text`), a PNG (`scene_picture`) or
 //! built in ([`builtin`]); [`model`] is what is computed, cells and time steps; [`simulation`] steps it on a device, by the
-//! kernels of `kernels`; [`checkpoint`](Simulation::checkpoint) keeps it; [`picture`] and [`chart`] show it. Programs reach all of
+//! kernels of `kernels`; [`checkpoint`] keeps it; [`picture`] and [`chart`] show it. Programs reach all of
 //! this as `perpetua::wave`. Must not know files and command lines.
 //!
 //! ```
@@ -46,7 +46,7 @@ pub mod simulation;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod actors;
 
-mod checkpoint;
+pub mod checkpoint;
 
 pub mod chart;
 pub mod picture;

@@ -7,7 +7,7 @@ use std::f64::consts::PI;
 
 use perpetua::device::{BackendKind, Device};
 use perpetua::wave::{
-    Border, Medium, Model, Probe, Region, Result, Simulation, Source, Storage, Tuning, Waveform,
+    Border, Medium, Model, Probe, Region, Result, Simulation, Source, Storage, Tuning, Waveform, checkpoint,
 };
 use wave_scenes::{SPEED, busy, pulse, run};
 
@@ -372,7 +372,8 @@ fn a_checkpoint_goes_on_to_the_bit_or_is_refused() -> Result<()> {
         let (expect, expect_series) = run(&cpu(), model(), storage, 70)?;
         let mut first = Simulation::with_storage(&cpu(), model(), storage)?;
         first.step(33)?;
-        let bytes = first.checkpoint()?;
+        let bytes = first.checkpoint_with(b"mine")?;
+        assert_eq!(checkpoint::note(&bytes)?, b"mine");
         let mut second = Simulation::with_storage(&cpu(), model(), storage)?;
         second.step(5)?;
         let refused = |simulation: &mut Simulation, bytes: &[u8], expect: &str| {

@@ -23,6 +23,7 @@ mod with_actors {
     use perpetua_ir::ir::Checks;
 
     use super::super::{Args, Failure, Form, pointer_width, print};
+    use crate::say::say;
 
     /// Lanes of a home of actors.
     const HOME: u32 = 128;
@@ -30,7 +31,7 @@ mod with_actors {
     pub(in super::super) fn run(text: &str, file: &str, wanted: &str, args: &Args) -> Result<(), Failure> {
         let (text, batched) = text_of(text, file, wanted, args)?;
         if batched && !args.batched {
-            eprintln!("note: {}", why(args.target));
+            say(format!("note: {}", why(args.target)));
             writeln!(stdout(), "// {}", why(args.target))?;
         }
         writeln!(stdout(), "{text}")?;

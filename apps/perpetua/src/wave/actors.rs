@@ -1,5 +1,6 @@
 //! `perpetua wave --mode actors`: one run whose tiles stay where they run. Must not know arguments' spelling.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -10,9 +11,10 @@ use perpetua::wave::actors::WaveActors;
 use perpetua::wave::picture::{encode_png, percentile};
 use perpetua::wave::{Error, Painter, Scene};
 
-use super::output::{check_folder, write};
-use super::session::{BATCH, TEMPLATE, catch_interrupts, was_interrupted};
-use super::{Args, Dtype, Failure};
+use super::output::{check_places, write};
+use super::session::{BATCH, TEMPLATE};
+use super::{Args, Dtype, Failure, Interrupted, signals};
+use crate::say::say;
 
 /// What tile actors do not do yet, and the argument that asks for it.
 fn refuse(args: &Args) -> Result<(), Failure> {
@@ -25,6 +27,7 @@ fn refuse(args: &Args) -> Result<(), Failure> {
         (args.plot.is_some(), "--plot"),
         (args.layer.is_some(), "--layer"),
         (args.checkpoint.is_some(), "--checkpoint"),
+        (args.checkpoint_every.is_some(), "--checkpoint-every"),
         (args.resume.is_some(), "--resume"),
     ];
     match asked.into_iter().find(|(asked, _)| *asked) {
@@ -38,7 +41,7 @@ fn refuse(args: &Args) -> Result<(), Failure> {
 
 pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
     refuse(args)?;
-    check_folder("--out", &args.out)?;
+    check_places(&[("--out", Some(&args.out))], Some(Path::new(&args.scene)))?;
     let model = scene.model(args.size, args.time_step)?;
     let steps = args.steps.unwrap_or_else(|| scene.steps(&model));
     let device = Device::new(args.place.backend.into(), args.place.device)?;
@@ -47,14 +50,14 @@ pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
     let painter = Painter::new(&model, args.colors.into(), &colors);
     let time_step = model.time_step;
     let mut tiles = WaveActors::start(&device, model)?;
-    eprintln!(
+    say(format!(
         "{} on {} ({}): {}, {w} x {h} cells, {steps} steps of {time_step:.3e} s",
         device.backend(),
         device.info().name,
         tiles.form(),
         scene.name,
-    );
-    catch_interrupts()?;
+    ));
+    signals::catch()?;
     let steps_done = Arc::new(AtomicU64::new(0));
     let _observed = observed(&device, &tiles, &steps_done)?;
     advance(&mut tiles, steps, w * h, &steps_done)?;
@@ -118,20 +121,20 @@ fn advance(tiles: &mut WaveActors, steps: u64, cells: usize, steps_done: &Atomic
             "{rate:.0} steps/s, {:.3} Gcell/s",
             rate * cells as f64 * 1e-9
         ));
-        if was_interrupted() && done < steps {
+        if let Some(signal) = signals::asked().filter(|_| done < steps) {
             bar.abandon();
-            return Err(format!(
+            let message = format!(
                 "interrupted after {done} of {steps} steps; nothing was written (tile actors keep no checkpoints)"
-            )
-            .into());
+            );
+            return Err(Interrupted { signal, message }.into());
         }
     }
     bar.finish();
     if let Some(message) = Some(bar.message()).filter(|m| !m.is_empty()) {
-        eprintln!(
+        say(format!(
             "{steps} steps in {:.2} s: {message}",
             start.elapsed().as_secs_f64()
-        );
+        ));
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use perpetua::wave::{
     BUILTIN, Border, Medium, Model, Region, Scene, Simulation, Source, Storage, Tuning, Waveform,
 };
 
-use super::output::{check_folder, write};
+use super::output::{check_places, write};
 use super::{Backend, Dtype, Failure};
 
 /// Arguments of `perpetua wave bench`.
@@ -199,9 +199,10 @@ fn measure(device: &Device, case: &Case, args: &Args) -> Result<(f64, &'static s
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    for (option, path) in [("--csv", &args.csv), ("--plot", &args.plot)] {
-        path.as_ref().map_or(Ok(()), |path| check_folder(option, path))?;
-    }
+    check_places(
+        &[("--csv", args.csv.as_ref()), ("--plot", args.plot.as_ref())],
+        None,
+    )?;
     if !(args.seconds > 0.0 && args.seconds < 1e6) {
         return Err(format!("--seconds {}: it must be above 0", args.seconds).into());
     }

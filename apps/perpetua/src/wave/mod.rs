@@ -1,19 +1,24 @@
 //! `perpetua wave`: what can be asked for. [`session`] does it, or [`actors`] with tiles that stay, [`output`] and [`video`] write
-//! what comes of it, [`bench`] measures.
+//! what comes of it, [`kept`] is what its checkpoints keep, [`signals`] end it, [`bench`] measures.
 
 mod actors;
 mod bench;
+mod kept;
 mod output;
 mod session;
+mod signals;
 mod video;
 
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use clap::{Subcommand, ValueEnum};
+use clap::{ArgMatches, Subcommand, ValueEnum};
 use perpetua::wave::{BUILTIN, ColorMap, Scene, Storage};
+use serde::{Deserialize, Serialize};
 
-use super::{Backend, Failure};
+use super::{Backend, Failure, say};
+pub(super) use signals::Interrupted;
 
 /// Arguments of `perpetua wave`.
 #[derive(clap::Args, Clone, Debug, PartialEq)]
@@ -72,15 +77,19 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t = Colors::Night)]
     colors: Colors,
     /// The value with the strongest colour; if left out, the picture's own, and for frames 0.8 of the strongest source
-    #[arg(long)]
+    #[arg(long, value_parser = above_zero, allow_negative_numbers = true)]
     range: Option<f32>,
     /// Of a scene in space, the layer to draw; if left out, the middle one
     #[arg(long)]
     layer: Option<usize>,
-    /// Where to keep the state at the end, and when interrupted
+    /// Where to keep the state, with scene and options, at the end, and when Ctrl-C or SIGTERM ends the run
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// Go on from a checkpoint, to the bit
+    /// How often to keep it meanwhile, as 60s, 5m or 1h: at most so much is lost, whatever happens
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    checkpoint_every: Option<Duration>,
+    /// Go on from a checkpoint, to the bit, with its scene and options and what else is given; the file is kept up to date, or what
+    /// --checkpoint names instead
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 }
@@ -180,6 +189,7 @@ impl Default for Args {
             range: None,
             layer: None,
             checkpoint: None,
+            checkpoint_every: None,
             resume: None,
         }
     }
@@ -204,39 +214,83 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     Ok(std::fs::read(path).map_err(failed)?)
 }
 
-/// The scene that `--scene` names: a file if it looks like one, else a built-in one.
-fn load(name: &str) -> Result<Scene, Failure> {
-    let mut scene = scene_of(name)?;
-    if scene.name.is_empty() {
-        // A scene from a file may leave its name out.
-        scene.name = Path::new(name)
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+/// A number that something can be divided by.
+fn above_zero(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(value) if value.is_normal() && value > 0.0 => Ok(value),
+        Ok(_) => Err("it must be above 0, and finite".into()),
+        Err(error) => Err(error.to_string()),
     }
-    Ok(scene)
 }
 
-fn scene_of(name: &str) -> Result<Scene, Failure> {
-    let path = Path::new(name);
-    let kind = path
-        .extension()
-        .and_then(|e| e.to_str())
-        .map(str::to_ascii_lowercase);
-    match kind.as_deref() {
-        Some("toml") => {
-            let text = String::from_utf8(read(path, MOST_TEXT)?)
-                .map_err(|e| format!("{name}: not UTF-8 at byte {}", e.utf8_error().valid_up_to()))?;
-            Ok(Scene::from_toml(&text).map_err(|e| format!("{name}, {e}"))?)
+/// A time between two checkpoints.
+fn interval(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(time) if time.is_zero() => Err("it must be above 0".into()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(format!("{error}, as in 60s, 5m or 1h")),
+    }
+}
+
+/// A scene as it was found: its text, or its picture.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Source {
+    /// What `--scene` named.
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Source {
+    /// What the name names: a file if it looks like one, else a built-in scene.
+    fn load(name: &str) -> Result<Source, Failure> {
+        let bytes = match Source::kind(name).as_deref() {
+            Some("toml") => read(Path::new(name), MOST_TEXT)?,
+            Some("png") => read(Path::new(name), MOST_PICTURE)?,
+            _ => match BUILTIN.iter().find(|(known, ..)| *known == name) {
+                Some((.., text)) => text.as_bytes().to_vec(),
+                None => {
+                    let known = BUILTIN.map(|(known, ..)| known).join(", ");
+                    return Err(format!(
+                        "--scene: there is no scene `{name}`; there are: {known}; or name a file that ends in .toml or .png"
+                    )
+                    .into());
+                }
+            },
+        };
+        Ok(Source {
+            name: name.to_owned(),
+            bytes,
+        })
+    }
+
+    /// A file's extension.
+    fn kind(name: &str) -> Option<String> {
+        let extension = Path::new(name).extension()?.to_str()?;
+        Some(extension.to_ascii_lowercase())
+    }
+
+    /// The scene in it.
+    fn scene(&self) -> Result<Scene, Failure> {
+        let name = &self.name;
+        let mut scene = if Source::kind(name).as_deref() == Some("png") {
+            Scene::from_png(&self.bytes).map_err(|e| format!("{name}: {e}"))?
+        } else {
+            let text = str::from_utf8(&self.bytes)
+                .map_err(|e| format!("{name}: not UTF-8 at byte {}", e.valid_up_to()))?;
+            Scene::from_toml(text).map_err(|e| format!("{name}, {e}"))?
+        };
+        if scene.name.is_empty() {
+            // A scene from a file may leave its name out.
+            let stem = Path::new(name).file_stem().unwrap_or_default();
+            scene.name = stem.to_string_lossy().into_owned();
         }
-        Some("png") => Ok(Scene::from_png(&read(path, MOST_PICTURE)?).map_err(|e| format!("{name}: {e}"))?),
-        _ => Ok(Scene::builtin(name)
-            .map_err(|e| format!("--scene: {e}; or name a file that ends in .toml or .png"))?),
+        scene.name = say::name(&scene.name);
+        Ok(scene)
     }
 }
 
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
+/// Does what `args` ask for, which `matches` were read into where there was a command line.
+pub(super) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failure> {
     if let Some(Action::Bench(bench)) = &args.action {
         return bench::run(bench);
     }
@@ -258,12 +312,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     if args.mode == Mode::Actors {
-        return actors::run(args, &load(&args.scene)?);
+        return actors::run(args, &Source::load(&args.scene)?.scene()?);
     }
     if args.window {
         return open_window(args);
     }
-    session::run(args, &load(&args.scene)?)
+    session::run(&kept::run(args, matches)?)
 }
 
 /// The scene in a window. What the window cannot do is an error, not left out in silence.
@@ -279,7 +333,9 @@ fn open_window(args: &Args) -> Result<(), Failure> {
     let scene = window::scenes::names().position(|name| name == args.scene);
     let model = match scene {
         Some(window::scenes::POOL) => window::scenes::model(window::scenes::POOL, args.size.unwrap_or(512))?,
-        _ => load(&args.scene)?.model(args.size, args.time_step)?,
+        _ => Source::load(&args.scene)?
+            .scene()?
+            .model(args.size, args.time_step)?,
     };
     let start = window::Start {
         size: model.size[0],

@@ -1,6 +1,6 @@
 //! One run: steps in batches, progress, frames on the way, files at the end. Must not know arguments' spelling.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,12 +8,11 @@ use perpetua::device::Device;
 use perpetua::wave::picture::{encode_png, percentile};
 use perpetua::wave::{Painter, Scene, Simulation};
 
-use super::output::{check_folder, csv, plot, write};
+use super::kept::Run;
+use super::output::{check_places, csv, plot, write, write_silently};
 use super::video::{Film, LONGEST_SIDE, shrink};
-use super::{Args, Failure, read};
-
-/// Set by Ctrl-C. Nothing else is published through it.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+use super::{Args, Failure, Interrupted, signals};
+use crate::say::say;
 
 /// Time between two looks at the clock, about.
 pub(super) const BATCH: Duration = Duration::from_millis(80);
@@ -113,26 +112,41 @@ impl Films {
     }
 }
 
-/// From here on Ctrl-C is seen to between two batches; a second one changes nothing.
-pub(super) fn catch_interrupts() -> Result<(), Failure> {
-    Ok(ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed))?)
+/// When a state is kept on the way, and where.
+struct Keeper<'a> {
+    run: &'a Run,
+    last: Instant,
 }
 
-/// Whether there was a Ctrl-C.
-pub(super) fn was_interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
+impl Keeper<'_> {
+    /// Keeps the state if it is time.
+    fn look(&mut self, simulation: &Simulation) -> Result<(), Failure> {
+        let args = &self.run.args;
+        if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
+            && self.last.elapsed() >= every
+        {
+            write_silently(path, &simulation.checkpoint_with(&self.run.note)?)?;
+            self.last = Instant::now();
+        }
+        Ok(())
+    }
 }
 
-pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
-    for (option, path) in [
-        ("--out", Some(&args.out)),
-        ("--animate", args.animate.as_ref()),
-        ("--video", args.video.as_ref()),
-        ("--probes", args.probes.as_ref()),
-        ("--plot", args.plot.as_ref()),
-        ("--checkpoint", args.checkpoint.as_ref()),
-    ] {
-        path.map_or(Ok(()), |path| check_folder(option, path))?;
+pub(super) fn run(run: &Run) -> Result<(), Failure> {
+    let (args, scene) = (&run.args, &run.source.scene()?);
+    check_places(
+        &[
+            ("--out", Some(&args.out)),
+            ("--animate", args.animate.as_ref()),
+            ("--video", args.video.as_ref()),
+            ("--probes", args.probes.as_ref()),
+            ("--plot", args.plot.as_ref()),
+            ("--checkpoint", args.checkpoint.as_ref()),
+        ],
+        Some(Path::new(&args.scene)),
+    )?;
+    if args.checkpoint_every.is_some() && args.checkpoint.is_none() {
+        return Err("--checkpoint-every: say where with --checkpoint FILE".into());
     }
     let model = scene.model(args.size, args.time_step)?;
     let steps = args.steps.unwrap_or_else(|| scene.steps(&model));
@@ -142,16 +156,15 @@ pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
         );
     }
     if let Some(resolved) = model.cells_per_wavelength().filter(|n| *n < 6.0) {
-        eprintln!(
+        say(format!(
             "warning: the shortest wave has {resolved:.1} cells; with less than 6 it is no longer true to nature (--size)"
-        );
+        ));
     }
     let device = Device::new(args.place.backend.into(), args.place.device)?;
     let mut simulation = Simulation::with_storage(&device, model, args.dtype.into())?;
-    if let Some(path) = &args.resume {
-        let bytes = read(path, u64::MAX)?;
+    if let (Some(path), Some(bytes)) = (&args.resume, &run.state) {
         simulation
-            .restore(&bytes)
+            .restore(bytes)
             .map_err(|e| format!("--resume {}: {e}", path.display()))?;
         if simulation.step_count() > steps {
             return Err(format!(
@@ -164,22 +177,26 @@ pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
     }
     let [w, h, d] = simulation.model().size;
     let depth = if d > 1 { format!(" x {d}") } else { String::new() };
-    eprintln!(
+    say(format!(
         "{} on {} ({}): {}, {w} x {h}{depth} cells, {steps} steps of {:.3e} s",
         device.backend(),
         device.info().name,
         simulation.form(),
         scene.name,
         simulation.model().time_step
-    );
-    catch_interrupts()?;
+    ));
+    signals::catch()?;
     let drawing = Drawing::new(args, scene, &simulation)?;
     let mut films = Films::new(args, &simulation)?;
-    match advance(&mut simulation, &mut films, &drawing, steps) {
-        Ok(true) => {}
-        Ok(false) => {
+    let mut keeper = Keeper {
+        run,
+        last: Instant::now(),
+    };
+    match advance(&mut simulation, &mut films, &drawing, &mut keeper, steps) {
+        Ok(None) => {}
+        Ok(Some(signal)) => {
             films.abandon();
-            return interrupted(args, &simulation, steps);
+            return interrupted(run, &simulation, steps, signal);
         }
         Err(error) => {
             films.abandon();
@@ -201,18 +218,19 @@ pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
         }
     }
     if let Some(path) = &args.checkpoint {
-        write(path, &simulation.checkpoint()?)?;
+        write(path, &simulation.checkpoint_with(&run.note)?)?;
     }
     Ok(())
 }
 
-/// Steps up to `steps`, with frames on the way. Gives whether it got there, not interrupted.
+/// Steps up to `steps`, with frames on the way. Gives the signal that ended it before.
 fn advance(
     simulation: &mut Simulation,
     films: &mut Films,
     drawing: &Drawing,
+    keeper: &mut Keeper<'_>,
     steps: u64,
-) -> Result<bool, Failure> {
+) -> Result<Option<u8>, Failure> {
     let (from, start) = (simulation.step_count(), Instant::now());
     let bar = ProgressBar::new(steps - from);
     // The template is a constant, tested below.
@@ -250,9 +268,12 @@ fn advance(
             "{rate:.0} steps/s, {:.3} Gcell/s",
             rate * simulation.model().cells.len() as f64 * 1e-9
         ));
-        if was_interrupted() && simulation.step_count() < steps {
-            bar.abandon();
-            return Ok(false);
+        if simulation.step_count() < steps {
+            if let Some(signal) = signals::asked() {
+                bar.abandon();
+                return Ok(Some(signal));
+            }
+            keeper.look(simulation)?;
         }
     }
     bar.finish();
@@ -263,32 +284,31 @@ fn advance(
         }
     }
     if let Some(message) = Some(bar.message()).filter(|m| !m.is_empty()) {
-        eprintln!(
+        say(format!(
             "{} steps in {:.2} s: {message}",
             steps - from,
             start.elapsed().as_secs_f64()
-        );
+        ));
     }
-    Ok(true)
+    Ok(None)
 }
 
-/// Ends a run that Ctrl-C has stopped.
-fn interrupted(args: &Args, simulation: &Simulation, steps: u64) -> Result<(), Failure> {
+/// Ends a run that a signal has stopped.
+fn interrupted(run: &Run, simulation: &Simulation, steps: u64, signal: u8) -> Result<(), Failure> {
     let done = simulation.step_count();
-    match &args.checkpoint {
+    let message = match &run.args.checkpoint {
         Some(path) => {
-            write(path, &simulation.checkpoint()?)?;
-            Err(format!(
-                "interrupted after {done} of {steps} steps; go on with --resume {}",
+            write(path, &simulation.checkpoint_with(&run.note)?)?;
+            format!(
+                "interrupted after {done} of {steps} steps; go on with `perpetua wave --resume {}`",
                 path.display()
             )
-            .into())
         }
-        None => Err(format!(
+        None => format!(
             "interrupted after {done} of {steps} steps; nothing was written (--checkpoint FILE keeps the state)"
-        )
-        .into()),
-    }
+        ),
+    };
+    Err(Interrupted { signal, message }.into())
 }
 
 #[cfg(test)]

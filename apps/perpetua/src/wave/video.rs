@@ -44,7 +44,7 @@ pub(super) enum Film {
 impl Film {
     /// An animated PNG of exactly so many frames.
     pub(super) fn animation(path: &Path, [width, height]: [u32; 2], frames: u32) -> Result<Film, Failure> {
-        let partial = Partial::new(path);
+        let partial = Partial::new(path)?;
         let file = partial.create()?;
         let animation = Animation::new(file, width, height, frames).map_err(|e| partial.failed(e))?;
         Ok(Film::Animation(partial, animation))
@@ -52,7 +52,7 @@ impl Film {
 
     /// A video; starts ffmpeg.
     pub(super) fn video(path: &Path, [width, height]: [u32; 2]) -> Result<Film, Failure> {
-        let partial = Partial::new(path);
+        let partial = Partial::new(path)?;
         let mut ffmpeg = Command::new("ffmpeg");
         // Ctrl-C in a terminal is ours to see to.
         #[cfg(unix)]

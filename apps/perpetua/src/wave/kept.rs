@@ -1,0 +1,150 @@
+//! What a checkpoint keeps beside the state: the scene's text or picture, and the options of the command line; so that it goes on
+//! by itself. Must not know steps.
+
+use std::path::Path;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args as _, Command, FromArgMatches, ValueEnum};
+use perpetua::wave::checkpoint;
+use serde::{Deserialize, Serialize};
+
+use super::{Args, Failure, Source, read};
+
+/// A run as the command line or a checkpoint describes it.
+pub(super) struct Run {
+    pub(super) args: Args,
+    pub(super) source: Source,
+    /// The checkpoint to go on from.
+    pub(super) state: Option<Vec<u8>>,
+    /// What this run's checkpoints keep.
+    pub(super) note: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Note {
+    options: Vec<String>,
+    scene: Source,
+}
+
+/// The run that `args`, read from `matches`, ask for.
+pub(super) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<Run, Failure> {
+    match (&args.resume, matches) {
+        (Some(path), Some(matches)) => resumed(path, matches),
+        _ => Run::new(args.clone(), matches, Source::load(&args.scene)?, None),
+    }
+}
+
+impl Run {
+    fn new(
+        args: Args,
+        matches: Option<&ArgMatches>,
+        source: Source,
+        state: Option<Vec<u8>>,
+    ) -> Result<Run, Failure> {
+        let note = match matches.filter(|_| args.checkpoint.is_some()) {
+            Some(matches) => postcard::to_allocvec(&Note {
+                options: options(matches)?,
+                scene: source.clone(),
+            })?,
+            None => Vec::new(),
+        };
+        Ok(Run {
+            args,
+            source,
+            state,
+            note,
+        })
+    }
+}
+
+/// The options of `perpetua wave` that were given, one a string.
+fn options(matches: &ArgMatches) -> Result<Vec<String>, Failure> {
+    let mut out = Vec::new();
+    for arg in command().get_arguments() {
+        let given = matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+        let Some(long) = arg.get_long().filter(|long| given && *long != "resume") else {
+            continue;
+        };
+        if !arg.get_action().takes_values() {
+            out.push(format!("--{long}"));
+            continue;
+        }
+        for value in matches.get_raw(arg.get_id().as_str()).into_iter().flatten() {
+            let Some(value) = value.to_str() else {
+                return Err(format!(
+                    "--{long} {}: the name is not Unicode, and a checkpoint cannot keep it",
+                    value.display()
+                )
+                .into());
+            };
+            out.push(format!("--{long}={value}"));
+        }
+    }
+    Ok(out)
+}
+
+fn command() -> Command {
+    Args::augment_args(Command::new("wave"))
+        .no_binary_name(true)
+        .args_override_self(true)
+}
+
+fn parse(options: &[String]) -> Result<(Args, ArgMatches), Failure> {
+    let matches = command().try_get_matches_from(options)?;
+    Ok((Args::from_arg_matches(&matches)?, matches))
+}
+
+/// A checkpoint's run: its own scene and options, and over these what is given now. Nothing that the state depends on may differ.
+fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
+    let failed = |why: String| Failure::from(format!("--resume {}: {why}", path.display()));
+    let state = read(path, u64::MAX)?;
+    let note = checkpoint::note(&state).map_err(|e| failed(e.to_string()))?;
+    let note: Note = postcard::from_bytes(note).map_err(|_| {
+        failed("another program made this checkpoint; it says nothing of scene and options".into())
+    })?;
+    let given = options(matches)?;
+    let (now, _) = parse(&given)?;
+    let (kept, _) = parse(&note.options).map_err(|e| failed(e.to_string()))?;
+    let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    if is_given("scene") && Source::load(&now.scene)?.bytes != note.scene.bytes {
+        return Err(failed(format!(
+            "it is of the scene {} as that was then, not of --scene {}; leave --scene out",
+            note.scene.name, now.scene
+        )));
+    }
+    let scene = note.scene.scene()?;
+    let model = scene.model(kept.size, kept.time_step)?;
+    let fixed = [
+        (
+            "size",
+            now.size.unwrap_or(0).to_string(),
+            model.size[0].to_string(),
+        ),
+        (
+            "time-step",
+            now.time_step.unwrap_or(0.0).to_string(),
+            model.time_step.to_string(),
+        ),
+        ("dtype", name_of(&now.dtype), name_of(&kept.dtype)),
+    ];
+    for (option, now, kept) in fixed {
+        if is_given(&option.replace('-', "_")) && now != kept {
+            return Err(failed(format!(
+                "it was made with --{option} {kept}; --{option} {now} cannot go on from it"
+            )));
+        }
+    }
+    let (mut args, all) = parse(&[note.options, given].concat())?;
+    // The file goes on, unless another is named.
+    if !is_given("checkpoint") {
+        args.checkpoint = Some(path.to_owned());
+    }
+    args.resume = Some(path.to_owned());
+    Run::new(args, Some(&all), note.scene, Some(state))
+}
+
+fn name_of(value: &impl ValueEnum) -> String {
+    value
+        .to_possible_value()
+        .map_or_else(String::new, |value| value.get_name().to_owned())
+}

@@ -1,0 +1,54 @@
+//! Signals that ask a run to end: it goes on to the end of its batch, keeps its state, and ends with the signal's code. Must not know
+//! what a run does.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::Failure;
+
+/// The signal that came, 0 for none. Nothing else is published through it.
+static ASKED: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// From here on Ctrl-C, `kill` and a terminal that is closed are seen to between two batches; more of them change nothing.
+pub(super) fn catch() -> Result<(), Failure> {
+    #[cfg(unix)]
+    let signals = [SIGINT, SIGTERM, signal_hook::consts::SIGHUP];
+    #[cfg(not(unix))]
+    let signals = [SIGINT, SIGTERM];
+    for signal in signals {
+        signal_hook::flag::register_usize(signal, Arc::clone(&ASKED), signal.unsigned_abs() as usize)?;
+    }
+    Ok(())
+}
+
+/// The signal that asks the run to end.
+pub(super) fn asked() -> Option<u8> {
+    u8::try_from(ASKED.load(Ordering::Relaxed))
+        .ok()
+        .filter(|s| *s > 0)
+}
+
+/// A run that a signal has ended.
+#[derive(Debug)]
+pub(crate) struct Interrupted {
+    pub(super) signal: u8,
+    pub(super) message: String,
+}
+
+impl Interrupted {
+    /// What shells give for a program that the signal ends.
+    pub(crate) fn code(&self) -> u8 {
+        128 + self.signal
+    }
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Interrupted {}
