@@ -15,20 +15,8 @@ pub(crate) fn definition(
     own: Option<&TokenStream>,
     facade: &TokenStream,
 ) -> TokenStream {
-    definition_with(read, sig, body, own, &[], facade)
-}
-
-/// As [`definition`]; the function may also call methods of the types `also`.
-pub(crate) fn definition_with(
-    read: &Read<Function>,
-    sig: &syn::Signature,
-    body: &syn::Block,
-    own: Option<&TokenStream>,
-    also: &[TokenStream],
-    facade: &TokenStream,
-) -> TokenStream {
     let tree = output::bytes(&encode(&read.tree));
-    let closure = resolver::closure(read, sig, body, own, also, facade);
+    let closure = resolver::closure(read, sig, body, own, facade);
     quote!(#facade::FunctionDef::new(#tree, #closure))
 }
 

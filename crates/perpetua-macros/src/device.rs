@@ -1,16 +1,16 @@
-//! `#[device]`: free functions, methods, and whole `impl` blocks.
+//! `#[device]`: free functions, `impl` blocks and traits.
 
 use perpetua_syntax::FunctionKind;
-use perpetua_syntax::parse::{read_function, read_method};
+use perpetua_syntax::parse::{read_default_method, read_function, read_method};
 use proc_macro2::TokenStream;
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::visit::Visit;
 
+use crate::native::language::is_scalar_method;
 use crate::native::sibling::Sibling;
 use crate::options::{Options, Takes};
-use crate::{describe, output, resolver};
+use crate::{describe, output};
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let options = match Options::read(options, Takes::Crate) {
@@ -21,48 +21,18 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     if let Ok(block) = syn::parse2::<syn::ItemImpl>(item.clone()) {
         return expand_impl(block, &facade);
     }
-    let function = match syn::parse2::<syn::ImplItemFn>(item.clone()) {
-        Ok(function) => function,
-        Err(_) => {
-            let message = "`#[device]` stands before a function or an `impl` block with functions";
-            return output::with_error(item.clone(), &syn::Error::new_spanned(item, message));
+    if let Ok(definition) = syn::parse2::<syn::ItemTrait>(item.clone()) {
+        return expand_trait(definition, &facade);
+    }
+    let message = match syn::parse2::<syn::ItemFn>(item.clone()) {
+        Ok(function) if function.sig.receiver().is_none() => return free(&function, &facade),
+        Ok(_) => {
+            "`#[device]` on a single method is outside the kernel language: write it before the `impl` block, \
+             and put functions that kernels do not call into a block of their own"
         }
+        Err(_) => "`#[device]` stands before a function, a trait, or an `impl` block",
     };
-    if is_member(&function) {
-        let sibling = method(&function, &quote!(Self), &facade);
-        return quote! { #[allow(dead_code)] #function #sibling };
-    }
-    free(
-        &syn::ItemFn {
-            attrs: function.attrs,
-            vis: function.vis,
-            sig: function.sig,
-            block: Box::new(function.block),
-        },
-        &facade,
-    )
-}
-
-/// Whether a function says of itself that it stands in an `impl` block.
-fn is_member(function: &syn::ImplItemFn) -> bool {
-    struct Mentions(bool);
-    impl Visit<'_> for Mentions {
-        fn visit_ident(&mut self, ident: &proc_macro2::Ident) {
-            self.0 |= ident == "Self" || ident == "self";
-        }
-    }
-    let mut mentions = Mentions(false);
-    mentions.visit_signature(&function.sig);
-    // In a body, `self::f` means a module.
-    struct Types(bool);
-    impl Visit<'_> for Types {
-        fn visit_ident(&mut self, ident: &proc_macro2::Ident) {
-            self.0 |= ident == "Self";
-        }
-    }
-    let mut types = Types(mentions.0);
-    types.visit_block(&function.block);
-    types.0
+    output::with_error(item.clone(), &syn::Error::new_spanned(item, message))
 }
 
 fn free(item: &syn::ItemFn, facade: &TokenStream) -> TokenStream {
@@ -89,69 +59,197 @@ fn free(item: &syn::ItemFn, facade: &TokenStream) -> TokenStream {
     }
 }
 
-/// The sibling of a method or associated function; an error where the function is outside the language.
-fn method(item: &syn::ImplItemFn, own: &TokenStream, facade: &TokenStream) -> TokenStream {
-    let name = resolver::method_name(&item.sig.ident);
-    let hidden = output::hidden(&item.attrs);
-    let read = read_method(item, FunctionKind::Device, &file_of(&item.sig));
-    let native = Sibling {
-        sig: &item.sig,
-        block: &item.block,
-        read: read.as_ref().ok(),
-        own: Some(own),
-        name: &format_ident!("__perpetua_native_{}", item.sig.ident.unraw()),
-        flag: &format_ident!("__PERPETUA_NATIVE_{}", item.sig.ident.unraw()),
-    };
-    let native = native.items(facade);
-    let (definition, error) = match read {
-        Ok(read) => (
-            describe::definition(&read, &item.sig, &item.block, Some(own), facade),
-            None,
-        ),
-        Err(error) => (quote!(#facade::refused()), Some(error)),
-    };
-    let sibling = quote! {
-        #native
-
-        #hidden
-        pub const fn #name() -> ::core::option::Option<#facade::FunctionDef> {
-            ::core::option::Option::Some(#definition)
-        }
-    };
-    match error {
-        Some(error) => output::with_error(sibling, &error),
-        None => sibling,
-    }
+/// The name by which a block says what it has.
+fn block_name() -> syn::Ident {
+    format_ident!("perpetua_block")
 }
 
-/// All functions of an `impl` block. Those of a trait's `impl` get their siblings in an inherent one.
+/// The hidden function of a trait that gives a block its defaults. Its name is what rustc shows where the trait of a block
+/// has no attribute.
+fn defaults_name(of_trait: &syn::Ident) -> syn::Ident {
+    format_ident!(
+        "__write_the_attribute_device_before_the_trait_{}",
+        of_trait.unraw()
+    )
+}
+
+/// All functions, constants and types of an `impl` block.
 fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
+    let refused = |block: &syn::ItemImpl, at: &dyn ToTokens, message: &str| {
+        output::with_error(block.to_token_stream(), &syn::Error::new_spanned(at, message))
+    };
     if !block.generics.params.is_empty() {
         let message =
             "`#[device]` on a generic `impl` is outside the kernel language: write one `impl` for each type";
-        return output::with_error(
-            block.to_token_stream(),
-            &syn::Error::new_spanned(&block.generics, message),
-        );
+        return refused(&block, &block.generics, message);
     }
-    let own = quote!(Self);
-    let mut siblings = Vec::new();
+    let of_trait = block.trait_.as_ref().map(|(_, path, _)| path.clone());
+    if block.items.is_empty() && of_trait.is_none() {
+        let message = "this `impl` block is empty: put `#[device]` on one that has functions";
+        return refused(&block, &block.self_ty, message);
+    }
+    let ty = block.self_ty.clone();
+    let own = quote_spanned!(ty.span()=> #ty);
+    let member = |name: &syn::Ident| match &of_trait {
+        Some(of_trait) => quote_spanned!(name.span()=> <#ty as #of_trait>::#name),
+        None => quote_spanned!(name.span()=> <#ty>::#name),
+    };
+    let (at, mut entries, mut native) = (block_name(), Vec::new(), Vec::new());
+    let mut errors: Option<syn::Error> = None;
     for item in &mut block.items {
-        if let syn::ImplItem::Fn(function) = item {
-            function.attrs.retain(|attr| !is_device(attr));
-            siblings.push(method(function, &own, facade));
-            function.attrs.push(syn::parse_quote!(#[allow(dead_code)]));
+        match item {
+            syn::ImplItem::Fn(function) => {
+                function.attrs.retain(|attr| !is_device(attr));
+                let read = read_method(function, FunctionKind::Device, &file_of(&function.sig));
+                native.extend(native_method(
+                    function,
+                    read.as_ref().ok(),
+                    &ty,
+                    of_trait.as_ref(),
+                    facade,
+                ));
+                match read {
+                    Ok(read) => {
+                        let (conditions, name) = (output::conditions(&function.attrs), &read.tree.name);
+                        let definition =
+                            describe::definition(&read, &function.sig, &function.block, Some(&own), facade);
+                        entries.push(quote!(#conditions #at.function(#name, #definition);));
+                    }
+                    Err(error) => match &mut errors {
+                        Some(errors) => errors.combine(error),
+                        None => errors = Some(error),
+                    },
+                }
+                function.attrs.push(syn::parse_quote!(#[allow(dead_code)]));
+            }
+            // What is no constant of kernels is found by Rust, and refused where a kernel uses it.
+            syn::ImplItem::Const(item) if of_trait.is_some() => {
+                let (name, value) = (item.ident.unraw().to_string(), member(&item.ident));
+                entries.push(quote_spanned!(item.ty.span()=> #at.constant(#name, &#value);));
+            }
+            syn::ImplItem::Type(item) => {
+                let (name, value) = (item.ident.unraw().to_string(), member(&item.ident));
+                entries.push(quote_spanned!(item.ty.span()=> #at.ty::<#value>(#name);));
+            }
+            _ => {}
         }
     }
-    if siblings.is_empty() {
-        let message = "this `impl` block has no functions: put `#[device]` on one that has";
-        return output::with_error(
-            block.to_token_stream(),
-            &syn::Error::new(block.impl_token.span(), message),
-        );
+    let name = of_trait.as_ref().and_then(|path| path.segments.last());
+    if let (Some(path), Some(last)) = (&of_trait, name)
+        && !perpetua_syntax::parse::is_operator_trait(&last.ident.unraw().to_string())
+    {
+        let defaults = defaults_name(&last.ident);
+        entries.push(quote_spanned!(last.ident.span()=> <#ty as #path>::#defaults(&mut #at);));
     }
-    let (conditions, ty) = (output::conditions(&block.attrs), &block.self_ty);
-    quote! { #block #conditions impl #ty { #(#siblings)* } }
+    let name = match name.map(|last| last.ident.unraw().to_string()) {
+        Some(name) => quote!(::core::option::Option::Some(#name)),
+        None => quote!(::core::option::Option::None),
+    };
+    let (conditions, quiet) = (output::conditions(&block.attrs), output::quiet());
+    let tokens = quote! {
+        #block
+
+        #conditions
+        #quiet
+        const _: () = {
+            #facade::inventory::submit! {
+                #facade::DeviceImpl::new(|members: &mut #facade::Members| {
+                    let mut #at = members.block::<#ty>(#name);
+                    #(#entries)*
+                })
+            }
+        };
+
+        #(#conditions #quiet impl #ty { #native })*
+    };
+    match errors {
+        Some(errors) => output::with_error(tokens, &errors),
+        None => tokens,
+    }
+}
+
+/// A trait: blocks that implement it get its default methods and constants.
+fn expand_trait(mut definition: syn::ItemTrait, facade: &TokenStream) -> TokenStream {
+    let (at, own, mut entries) = (block_name(), quote!(Self), Vec::new());
+    let mut errors: Option<syn::Error> = None;
+    for item in &mut definition.items {
+        match item {
+            syn::TraitItem::Fn(function) => {
+                function.attrs.retain(|attr| !is_device(attr));
+                let read = read_default_method(function, &definition.ident, &file_of(&function.sig));
+                match (read, &function.default) {
+                    (Some(Ok(read)), Some(body)) => {
+                        let name = &read.tree.name;
+                        let closure = describe::definition(&read, &function.sig, body, Some(&own), facade);
+                        entries.push(quote!(#at.default(#name, #facade::Resolved::Device(#closure));));
+                    }
+                    (Some(Err(error)), _) => match &mut errors {
+                        Some(errors) => errors.combine(error),
+                        None => errors = Some(error),
+                    },
+                    _ => {}
+                }
+            }
+            syn::TraitItem::Const(item) if item.default.is_some() => {
+                let (name, value) = (item.ident.unraw().to_string(), &item.ident);
+                entries.push(quote_spanned! {item.ty.span()=>
+                    #at.default(#name, #facade::Resolved::Const(#facade::GpuConst::to_const(&Self::#value)));
+                });
+            }
+            _ => {}
+        }
+    }
+    let defaults = defaults_name(&definition.ident);
+    let types = definition.generics.type_params().map(|param| &param.ident);
+    let quiet = output::quiet();
+    definition.items.push(syn::parse_quote! {
+        #[doc(hidden)]
+        #quiet
+        fn #defaults(#at: &mut #facade::ImplBlock<'_>)
+        where
+            Self: ::core::marker::Sized + #facade::GpuType,
+            #(#types: #facade::GpuType,)*
+        {
+            #(#entries)*
+        }
+    });
+    match errors {
+        Some(errors) => output::with_error(quote!(#definition), &errors),
+        None => quote!(#definition),
+    }
+}
+
+/// The native sibling of a method that is called like one of a scalar: native code cannot tell them apart.
+fn native_method(
+    item: &syn::ImplItemFn,
+    read: Option<&perpetua_syntax::parse::Read<perpetua_syntax::Function>>,
+    ty: &syn::Type,
+    of_trait: Option<&syn::Path>,
+    facade: &TokenStream,
+) -> Option<TokenStream> {
+    let name = item.sig.ident.unraw();
+    let syn::Type::Path(path) = ty else {
+        return None;
+    };
+    let scalar =
+        path.path.segments.last().is_some_and(|last| {
+            perpetua_syntax::Scalar::from_name(&last.ident.unraw().to_string()).is_some()
+        });
+    let arguments = of_trait
+        .and_then(|path| path.segments.last())
+        .is_some_and(|last| !last.arguments.is_empty());
+    if scalar || arguments || !is_scalar_method(&name.to_string()) {
+        return None;
+    }
+    let sibling = Sibling {
+        sig: &item.sig,
+        block: &item.block,
+        read,
+        own: Some(&quote!(Self)),
+        name: &format_ident!("__perpetua_native_{name}"),
+        flag: &format_ident!("__PERPETUA_NATIVE_{name}"),
+    };
+    Some(sibling.items(facade))
 }
 
 fn is_device(attr: &syn::Attribute) -> bool {

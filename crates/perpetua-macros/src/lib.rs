@@ -40,10 +40,17 @@ pub fn kernel(options: TokenStream, item: TokenStream) -> TokenStream {
     kernel::expand(options.into(), item.into()).into()
 }
 
-/// Makes a function one that kernels can call: a free function, a method, or all functions of an `impl` block.
+/// Makes a function one that kernels can call: a free function, all functions of an `impl` block, or a trait.
 ///
-/// An associated function that mentions neither `self` nor `Self` looks like a free function; put the attribute on
-/// its `impl` block instead. Options: `crate = path`.
+/// On an `impl` block of a type of device memory it lets kernels use the block's functions, constants and types: methods
+/// are found by the receiver's type, wherever that comes from. A block may implement a trait: one that has the attribute
+/// itself, or an operator of Rust's (`Add` and its kin, `AddAssign` and its kin, `Neg`, `Not`, `Index`, `IndexMut`,
+/// `PartialEq`, `Default`, `From`). The type may be your own or a primitive one.
+///
+/// On a trait it lets generic kernels and functions use what the trait has, default methods included. Bounds stand where
+/// Rust has them: after a parameter, in a `where` clause, as `impl Trait`. The module `perpetua::kernel` has an example.
+///
+/// Options: `crate = path`.
 #[proc_macro_attribute]
 pub fn device(options: TokenStream, item: TokenStream) -> TokenStream {
     device::expand(options.into(), item.into()).into()

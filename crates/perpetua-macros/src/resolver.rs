@@ -11,22 +11,19 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
-/// A closure that tells a `Resolver` what the paths of `read` mean, and which methods the types that they name have.
-/// `own` is what `Self` is, where it is anything; `also` are further types whose methods it may call.
+/// A closure that tells a `Resolver` what the paths of `read` mean. `own` is what `Self` is, where it is anything.
 pub(crate) fn closure(
     read: &Read<Function>,
     sig: &syn::Signature,
     body: &syn::Block,
     own: Option<&TokenStream>,
-    also: &[TokenStream],
     facade: &TokenStream,
 ) -> TokenStream {
-    let (r, mut types) = (resolver(), named_types(read, own));
-    types.extend_from_slice(also);
+    let r = resolver();
     let mut entries = Vec::with_capacity(read.paths.len());
     for (id, (tokens, entry)) in (0u32..).zip(read.paths.iter().zip(&read.tree.paths)) {
         let path = Plain::of(tokens);
-        let whole = path.whole();
+        let whole = path.whole(own);
         let span = tokens.span();
         entries.push(match entry.usage {
             PathUsage::Type | PathUsage::StructLiteral => {
@@ -35,19 +32,15 @@ pub(crate) fn closure(
             PathUsage::Value | PathUsage::Pattern => {
                 quote_spanned!(span=> #r.constant(#id, &#whole);)
             }
-            PathUsage::Call => match path.member() {
-                Some((ty, name)) => {
-                    let function = method_name(&name);
-                    quote_spanned!(span=> #r.device(#id, <#ty>::#function());)
-                }
+            PathUsage::Call => match path.head(own) {
+                Some(ty) => quote_spanned!(span=> #r.ty::<#ty>(#id);),
                 None => quote_spanned!(span=> #r.device(#id, #whole::__perpetua_function());),
             },
         });
     }
     entries.extend(primitives(sig, body, facade));
     let own = own.map(|own| quote!(#r.self_type::<#own>();));
-    let methods = methods(body, &types, facade);
-    quote!(|#r: &mut #facade::Resolver| { #own #(#entries)* #methods })
+    quote!(|#r: &mut #facade::Resolver| { #own #(#entries)* })
 }
 
 /// Statements that compile only where the primitive types that a function names are what they are called: the reader knows
@@ -81,84 +74,9 @@ fn primitives(
     })
 }
 
-/// The types that a function names, and its own: those whose methods it may call.
-pub(crate) fn named_types(read: &Read<Function>, own: Option<&TokenStream>) -> Vec<TokenStream> {
-    let mut types = BTreeMap::new();
-    if let Some(own) = own {
-        types.insert(own.to_string(), own.clone());
-    }
-    for (tokens, entry) in read.paths.iter().zip(&read.tree.paths) {
-        let path = Plain::of(tokens);
-        let ty = match entry.usage {
-            PathUsage::Type | PathUsage::StructLiteral => Some(path.whole()),
-            _ => path.member().map(|(ty, _)| ty),
-        };
-        if let Some(ty) = ty {
-            types.insert(ty.to_string(), ty);
-        }
-    }
-    types.into_values().collect()
-}
-
-/// The methods that a body calls.
-pub(crate) fn called_methods(body: &syn::Block) -> Vec<syn::Ident> {
-    let mut called = Called::default();
-    called.visit_block(body);
-    called.0.into_values().collect()
-}
-
-/// The sibling of the method or associated function `name`.
-pub(crate) fn method_name(name: &syn::Ident) -> syn::Ident {
-    format_ident!("__perpetua_method_{}", name.unraw(), span = name.span())
-}
-
 /// The closure's parameter, by one name: spans of the user's tokens would make several of it where a macro wrote them.
 fn resolver() -> syn::Ident {
     format_ident!("r")
-}
-
-/// Asks each type for each method called: one that lacks it falls through to a trait.
-fn methods(body: &syn::Block, types: &[TokenStream], facade: &TokenStream) -> TokenStream {
-    let called = called_methods(body);
-    if called.is_empty() || types.is_empty() {
-        return TokenStream::new();
-    }
-    let r = &resolver();
-    let fallbacks = called.iter().map(|name| {
-        let function = method_name(name);
-        quote!(fn #function() -> Option<#facade::FunctionDef> { None })
-    });
-    let entries = called.iter().flat_map(|name| {
-        types.iter().map(move |ty| {
-            let (function, text) = (method_name(name), name.unraw().to_string());
-            quote_spanned!(ty.span()=> #r.method::<#ty>(#text, <#ty>::#function());)
-        })
-    });
-    quote! {
-        trait Fallback { #(#fallbacks)* }
-        impl<T: ?Sized> Fallback for T {}
-        #(#entries)*
-    }
-}
-
-/// The methods that a body calls, by name.
-#[derive(Default)]
-struct Called(BTreeMap<String, syn::Ident>);
-
-impl<'ast> Visit<'ast> for Called {
-    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
-        self.0
-            .insert(call.method.unraw().to_string(), call.method.clone());
-        syn::visit::visit_expr_method_call(self, call);
-    }
-
-    fn visit_macro(&mut self, mac: &'ast syn::Macro) {
-        // Arguments of `gpu_println!` after the format string; another macro was refused.
-        let parser = syn::punctuated::Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated;
-        if let Ok(args) = mac.parse_body_with(parser) {
-            args.iter().for_each(|arg| self.visit_expr(arg));
-        }
-    }
 }
 
 /// A path without generic arguments.
@@ -179,21 +97,26 @@ impl Plain {
         }
     }
 
-    fn prefix(&self, len: usize) -> TokenStream {
+    /// The first segments; where they start with `Self`, it is `own`, which has no name where the tokens are put.
+    fn prefix(&self, len: usize, own: Option<&TokenStream>) -> TokenStream {
         let (leading, idents) = (self.leading, &self.idents[..len]);
-        quote!(#leading #(#idents)::*)
+        match (idents, own) {
+            ([first], Some(own)) if first == "Self" => quote!(#own),
+            ([first, rest @ ..], Some(own)) if first == "Self" => quote!(<#own>::#(#rest)::*),
+            _ => quote!(#leading #(#idents)::*),
+        }
     }
 
-    pub(crate) fn whole(&self) -> TokenStream {
-        self.prefix(self.idents.len())
+    pub(crate) fn whole(&self, own: Option<&TokenStream>) -> TokenStream {
+        self.prefix(self.idents.len(), own)
     }
 
-    /// The type and the member, where the segment before the last is written like a type.
-    pub(crate) fn member(&self) -> Option<(TokenStream, syn::Ident)> {
-        let [.., ty, name] = &self.idents[..] else {
+    /// The type before the last segment, where there is one that is written like a type.
+    pub(crate) fn head(&self, own: Option<&TokenStream>) -> Option<TokenStream> {
+        let [.., ty, _] = &self.idents[..] else {
             return None;
         };
-        is_type(ty).then(|| (self.prefix(self.idents.len() - 1), name.clone()))
+        is_type(ty).then(|| self.prefix(self.idents.len() - 1, own))
     }
 
     /// Whether it is written like a type.

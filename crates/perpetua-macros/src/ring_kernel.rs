@@ -44,9 +44,7 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
         flag: &format_ident!("__PERPETUA_NATIVE"),
     };
     let native = native.items(&facade);
-    let own_types = handler.own_types();
-    let definition =
-        describe::definition_with(&read, &function.sig, &function.block, None, &own_types, &facade);
+    let definition = describe::definition(&read, &function.sig, &function.block, None, &facade);
     let (own, visibility) = (&function.sig.ident, &function.vis);
     let text = own.to_string();
     let state_text = quote!(#state).to_string();

@@ -4,7 +4,7 @@ use super::Problem;
 use cargo_metadata::{DependencyKind, Metadata};
 
 /// Crates and their layers. Equal layers do not know each other.
-const LAYERS: [(&str, u32); 14] = [
+const LAYERS: [(&str, u32); 15] = [
     ("perpetua-code-hash", 0),
     ("perpetua-syntax", 1),
     ("perpetua-ir", 2),
@@ -17,6 +17,7 @@ const LAYERS: [(&str, u32); 14] = [
     ("perpetua-actors", 6),
     ("perpetua-wave", 6),
     ("perpetua", 7),
+    ("perpetua-test-library", 8),
     ("perpetua-cli", 8),
     ("wavesim", 8),
 ];

@@ -1,7 +1,8 @@
 //! The contract with the macros, by what a macro would expand: encoded trees, names resolved by Rust code.
 
 use perpetua_ir::front::rust::{
-    ConstValue, FieldDesc, FunctionDef, GpuConst, GpuType, Instantiation, Resolver, TypeDesc, lower,
+    ConstValue, DeviceImpl, FieldDesc, FunctionDef, GpuConst, GpuType, Instantiation, Resolver, TypeDesc,
+    lower,
 };
 use perpetua_ir::interp::{Arg, BufferRef};
 use perpetua_ir::verify::verify;
@@ -114,6 +115,10 @@ fn kick() -> FunctionDef {
     )
 }
 
+perpetua_ir::front::rust::inventory::submit! {
+    DeviceImpl::new(|members| members.block::<Particle>(None).function("kick", kick()))
+}
+
 #[test]
 fn names_mean_what_rust_code_says() {
     let def = embedded(
@@ -133,7 +138,6 @@ fn names_mean_what_rust_code_says() {
             r.device(3, speed());
             r.constant(4, &Kind::Slow);
             r.constant(5, &Kind::Fast);
-            r.method::<Particle>("kick", Some(kick()));
         },
     );
     let kernel = lower(&def, &Instantiation::default()).unwrap_or_else(|e| panic!("{e}"));

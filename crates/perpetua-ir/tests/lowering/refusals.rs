@@ -118,7 +118,7 @@ fn places_must_be_stored_to_rightly() {
         "program.rs:1: the reference `r` is assigned after its declaration: bind a reference once: keep an index instead",
     );
     check(
-        "let r = if n > 0 { &y[0] } else { &y[1] }; let a = *r;",
+        "let r = if n > 0 { &x[0] } else { &x[1] }; let a = *r;",
         "program.rs:1: which place a reference means is chosen at run time: choose an index or a value instead",
     );
 }
@@ -192,7 +192,7 @@ fn names_must_lead_somewhere() {
     );
     check_text(
         "#[derive(Clone, Copy, GpuType)] #[repr(C)] struct S { a: f32 } #[kernel] fn k(s: S) { let b = s.norm(); }",
-        "program.rs:1: `S` has no method `norm` that is known here: mark the method with `#[device]`, and name the type `S` somewhere in `k`",
+        "program.rs:1: `S` has no method `norm` that kernels can call: write `#[device]` before the `impl` block of `S` that has it",
     );
 }
 

@@ -3,9 +3,10 @@
 pub use super::element::{Element, Invalid};
 pub use super::entry::{Entry, KernelFn};
 pub use super::native;
+pub use perpetua_ir::front::rust::inventory;
 pub use perpetua_ir::front::rust::{
-    ConstValue, Edge, FieldDesc, FunctionDef, GenericValue, GpuConst, GpuType, Instantiation, Resolver,
-    StencilConfig, TypeDesc,
+    ConstValue, DeviceImpl, Edge, FieldDesc, FunctionDef, GenericValue, GpuConst, GpuType, ImplBlock,
+    Instantiation, Members, Resolved, Resolver, StencilConfig, TypeDesc,
 };
 pub use perpetua_syntax::Scalar;
 

@@ -2,10 +2,12 @@
 //! key on disk: no addresses, no `TypeId`s, no order of hash tables.
 
 use std::fmt::Write;
+use std::sync::OnceLock;
 
 use perpetua_device::KernelId;
 use perpetua_ir::front::rust::{
-    ConstValue, FunctionDef, FunctionKey, GenericValue, Instantiation, Resolutions, Resolved, TypeDesc,
+    ConstValue, FunctionDef, FunctionKey, GenericValue, Instantiation, Members, Resolutions, Resolved,
+    TypeDesc,
 };
 
 /// The identity of the kernel that lowering gives for this function and instantiation. The pointer width is left
@@ -13,6 +15,7 @@ use perpetua_ir::front::rust::{
 pub(super) fn identity(function: &FunctionDef, how: &Instantiation, native: bool) -> KernelId {
     let mut content = Content::default();
     content.function(function);
+    content.bytes.extend(of_members());
     for generic in &how.generics {
         match generic {
             GenericValue::Type(ty) => content.ty(ty),
@@ -31,6 +34,26 @@ pub(super) fn identity(function: &FunctionDef, how: &Instantiation, native: bool
         "{contract} {checks:?} {block_size:?} {stencil:?} {native}"
     ));
     KernelId::of(&[env!("CARGO_PKG_VERSION").as_bytes(), &content.bytes])
+}
+
+/// The members of the program's types: what a kernel finds there depends on its types, so all of them count.
+fn of_members() -> &'static [u8] {
+    static CONTENT: OnceLock<Vec<u8>> = OnceLock::new();
+    CONTENT.get_or_init(|| {
+        let members = Members::of_program();
+        let mut all: Vec<Vec<u8>> = members
+            .iter()
+            .map(|(ty, name, member)| {
+                let mut content = Content::default();
+                content.ty(ty);
+                content.text(format_args!("{name} {:?}", member.of_trait));
+                content.meaning(&member.meaning);
+                content.bytes
+            })
+            .collect();
+        all.sort_unstable();
+        all.concat()
+    })
 }
 
 #[derive(Default)]
@@ -77,18 +100,17 @@ impl Content {
         for path in 0..paths as u32 {
             match names.path(path) {
                 None => self.text(format_args!("unknown")),
-                Some(Resolved::Const(value)) => self.constant(value),
-                Some(Resolved::Type(ty)) => self.ty(ty),
-                Some(Resolved::Device(function)) => self.function(function),
-                Some(Resolved::Refused { cause, remedy }) => self.text(format_args!("{cause} {remedy}")),
+                Some(meaning) => self.meaning(meaning),
             }
         }
-        let mut methods: Vec<_> = names.methods().collect();
-        methods.sort_by_cached_key(|(ty, name, _)| (ty.to_string(), name.to_owned()));
-        for (ty, name, function) in methods {
-            self.ty(ty);
-            self.text(format_args!("{name}"));
-            self.function(function);
+    }
+
+    fn meaning(&mut self, meaning: &Resolved) {
+        match meaning {
+            Resolved::Const(value) => self.constant(value),
+            Resolved::Type(ty) => self.ty(ty),
+            Resolved::Device(function) => self.function(function),
+            Resolved::Refused { cause, remedy } => self.text(format_args!("{cause} {remedy}")),
         }
     }
 

@@ -4,6 +4,41 @@
 //! stands in its launch, [`grid`] where in a stencil's grid, [`barrier`], [`shared`], [`subgroup`] and [`atomic`]
 //! what lanes do together, [`resident`] what kernels need that stay on a device. A function with `#[kernel]` or `#[device]` that is called as plain Rust is the only lane
 //! of a launch of one lane.
+//!
+//! # Traits
+//! `#[device]` stands before traits and before the blocks that implement them, for types of your own and for primitive ones;
+//! generic kernels take any of them, those of other crates, too:
+//! ```
+//! use perpetua::prelude::*;
+//!
+//! #[device]
+//! trait Combine: Copy {
+//!     const IDENTITY: Self;
+//!     fn combine(self, other: Self) -> Self;
+//! }
+//!
+//! #[device]
+//! impl Combine for f32 {
+//!     const IDENTITY: f32 = 0.0;
+//!     fn combine(self, other: f32) -> f32 {
+//!         self + other
+//!     }
+//! }
+//!
+//! #[kernel]
+//! fn reduce<T: Combine>(x: &[T], out: &mut [T]) {
+//!     let mut all = T::IDENTITY;
+//!     for i in 0..x.len() {
+//!         all = all.combine(x[i]);
+//!     }
+//!     out[0] = all;
+//! }
+//!
+//! let kernel = reduce::kernel::<f32>();
+//! let mut sum = [0.0];
+//! reduce(&[1.0, 2.0, 4.0], &mut sum);
+//! assert_eq!(sum, [7.0]);
+//! ```
 
 pub mod index;
 

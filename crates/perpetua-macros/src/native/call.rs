@@ -85,23 +85,13 @@ impl Lane<'_> {
         };
         let (mode, native) = (&self.mode, self.setting.native());
         let site = self.site(path.segments.last().span(), "");
-        let (callee, flag) = match plain.member() {
-            Some((ty, name)) => {
-                let function = format_ident!("__perpetua_native_{}", name.unraw(), span = name.span());
-                let flag = format_ident!("__PERPETUA_NATIVE_{}", name.unraw());
-                (
-                    quote!(<#ty>::#function #generics(#mode, #site, #(#args),*)),
-                    quote!(<#ty>::#flag),
-                )
-            }
-            None => {
-                let whole = plain.whole();
-                (
-                    quote!(#whole::__perpetua_native #generics(#mode, #site, #(#args),*)),
-                    quote!(#whole::__PERPETUA_NATIVE),
-                )
-            }
-        };
+        if plain.head(None).is_some() {
+            // A type's function may be a trait's, which has no native body.
+            return self.refuse();
+        }
+        let whole = plain.whole(None);
+        let callee = quote!(#whole::__perpetua_native #generics(#mode, #site, #(#args),*));
+        let flag = quote!(#whole::__PERPETUA_NATIVE);
         self.callees.push(flag);
         quote_spanned!(call.span()=> #native::stop::returned(#callee, #site)?)
     }
@@ -133,17 +123,13 @@ impl Lane<'_> {
             let (receiver, method) = (self.expr(&call.receiver), &call.method);
             return quote!((#receiver).#method(#(#args),*));
         }
-        let receiver = if is_scalar_method(&name) {
-            self.expr(&call.receiver)
-        } else if self.is_writable_element(&call.receiver) || self.is_own_element(&call.receiver) {
-            // The method may change its receiver in place.
+        let of_array = matches!(name.as_str(), "len" | "is_empty" | "swap" | "fill")
+            && matches!(peel(&call.receiver), syn::Expr::Path(_));
+        if !is_scalar_method(&name) && !of_array {
+            // It may be a trait's, which has no native body.
             return self.refuse();
-        } else {
-            match peel(&call.receiver) {
-                place @ (syn::Expr::Field(_) | syn::Expr::Path(_) | syn::Expr::Unary(_)) => self.expr(place),
-                value => self.expr(value),
-            }
-        };
+        }
+        let receiver = self.expr(&call.receiver);
         let turbofish = call.turbofish.as_ref().map(|turbofish| {
             let args = &turbofish.args;
             quote!(::<#args>)

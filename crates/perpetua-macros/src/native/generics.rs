@@ -22,7 +22,17 @@ fn kind_of(bound: &syn::TypeParamBound) -> Option<Kind> {
         syn::TypeParamBound::Trait(bound) => &bound.path,
         _ => return None,
     };
-    let name = path.segments.last()?.ident.to_string();
+    let last = path.segments.last()?;
+    // `Mul<f32>` says nothing of numbers.
+    if let syn::PathArguments::AngleBracketed(args) = &last.arguments
+        && args
+            .args
+            .iter()
+            .any(|arg| matches!(arg, syn::GenericArgument::Type(_)))
+    {
+        return None;
+    }
+    let name = last.ident.to_string();
     Some(match name.as_str() {
         "Copy" | "Clone" | "Send" | "Sync" | "Debug" | "Display" | "Default" | "PartialEq" | "PartialOrd"
         | "From" | "Into" | "GpuType" => Kind::Element,

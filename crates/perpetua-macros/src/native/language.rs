@@ -69,7 +69,7 @@ pub(super) fn is_integer(ty: &syn::Type) -> bool {
 }
 
 /// Methods of scalars, which take their receiver by value.
-pub(super) fn is_scalar_method(name: &str) -> bool {
+pub(crate) fn is_scalar_method(name: &str) -> bool {
     METHODS.contains(&name)
 }
 

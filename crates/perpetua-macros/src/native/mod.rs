@@ -10,7 +10,7 @@
 //! A function that native code cannot run gets no native body; its kernel runs in the interpreter. Nothing here may
 //! make a function fail to compile that rustc accepts without.
 
-mod language;
+pub(crate) mod language;
 
 pub(crate) mod generics;
 mod scope;

@@ -104,30 +104,6 @@ impl Lane<'_> {
         descend(value, place.path, span)
     }
 
-    /// Whether a place is an element of a buffer that is stored to.
-    pub(super) fn is_writable_element(&self, expr: &syn::Expr) -> bool {
-        match peel(expr) {
-            syn::Expr::Field(field) => self.is_writable_element(&field.base),
-            syn::Expr::Index(index) => {
-                let root = name_of(&index.expr).and_then(|name| self.scope.find(name));
-                root == Some(Name::Buffer { writable: true }) || self.is_writable_element(&index.expr)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether a place is below an index of the lane's own memory.
-    pub(super) fn is_own_element(&self, expr: &syn::Expr) -> bool {
-        match peel(expr) {
-            syn::Expr::Field(field) => self.is_own_element(&field.base),
-            syn::Expr::Index(index) => {
-                let root = name_of(&index.expr).and_then(|name| self.scope.find(name));
-                !matches!(root, Some(Name::Buffer { .. })) || self.is_own_element(&index.expr)
-            }
-            _ => false,
-        }
-    }
-
     /// A place of the lane's own memory as a place of Rust.
     pub(super) fn own_place(&mut self, expr: &syn::Expr, mutable: bool) -> TokenStream {
         let span = expr.span();

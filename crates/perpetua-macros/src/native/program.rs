@@ -1,12 +1,13 @@
 //! A kernel's native program: its arguments, its lane, its probe.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use perpetua_syntax::parse::Read;
-use perpetua_syntax::{Function, FunctionKind};
+use perpetua_syntax::{Function, FunctionKind, PathUsage};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::ext::IdentExt;
+use syn::visit::Visit;
 
 use super::generics::bounded;
 use super::guess::{Guess, usual};
@@ -15,7 +16,7 @@ use super::language::{is_integer, scalar_of};
 use super::probe::{COMPUTED, Follow, asked};
 use super::scope::Name;
 use crate::options::{EdgeOption, Options};
-use crate::resolver;
+use crate::resolver::Plain;
 
 /// Buffers that the fast body tells apart: the facade's `native::PLACES`.
 const PLACES: usize = 8;
@@ -411,8 +412,43 @@ fn probe(
 
 /// Whether all functions that the kernel calls have native code, as a constant expression.
 fn available(lane: &Lane<'_>, function: &syn::ItemFn, read: &Read<Function>) -> TokenStream {
-    let types = resolver::named_types(read, None);
-    callees(&lane.callees, &resolver::called_methods(&function.block), &types)
+    let types = named_types(read, None);
+    callees(&lane.callees, &called_methods(&function.block), &types)
+}
+
+/// The types that a function names, and its own.
+pub(super) fn named_types(read: &Read<Function>, own: Option<&TokenStream>) -> Vec<TokenStream> {
+    let mut types = BTreeMap::new();
+    if let Some(own) = own {
+        types.insert(own.to_string(), own.clone());
+    }
+    for (tokens, entry) in read.paths.iter().zip(&read.tree.paths) {
+        let path = Plain::of(tokens);
+        let ty = match entry.usage {
+            PathUsage::Type | PathUsage::StructLiteral => Some(path.whole(None)),
+            _ => path.head(None),
+        };
+        if let Some(ty) = ty {
+            types.insert(ty.to_string(), ty);
+        }
+    }
+    types.into_values().collect()
+}
+
+/// The methods that a body calls.
+pub(super) fn called_methods(body: &syn::Block) -> Vec<syn::Ident> {
+    #[derive(Default)]
+    struct Called(BTreeMap<String, syn::Ident>);
+    impl<'ast> Visit<'ast> for Called {
+        fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
+            self.0
+                .insert(call.method.unraw().to_string(), call.method.clone());
+            syn::visit::visit_expr_method_call(self, call);
+        }
+    }
+    let mut called = Called::default();
+    called.visit_block(body);
+    called.0.into_values().collect()
 }
 
 /// Whether callees have native code: functions by their constants, methods by asking each type for each.

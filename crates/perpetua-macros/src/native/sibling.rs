@@ -8,9 +8,8 @@ use quote::quote;
 
 use super::generics::bounded;
 use super::lane::{Guards, Lane, Setting, internal};
-use super::program::callees;
+use super::program::{called_methods, callees, named_types};
 use super::scope::Name;
-use crate::resolver;
 
 /// A native sibling.
 pub(crate) struct Sibling<'a> {
@@ -89,9 +88,9 @@ impl Sibling<'_> {
         };
         let types = self
             .read
-            .map_or_else(Vec::new, |read| resolver::named_types(read, self.own));
+            .map_or_else(Vec::new, |read| named_types(read, self.own));
         let available = if supported {
-            callees(&lane.callees, &resolver::called_methods(self.block), &types)
+            callees(&lane.callees, &called_methods(self.block), &types)
         } else {
             quote!(false)
         };

@@ -84,14 +84,6 @@ impl Handler {
         })
     }
 
-    /// The types whose methods its body may call though it does not name them.
-    #[must_use]
-    pub fn own_types(&self) -> Vec<TokenStream> {
-        let names = ["SpanF32", "SpanU32", "SpanI32"].map(|name| format_ident!("{name}"));
-        let own = names.map(|name| quote!(::perpetua::actors::span::#name));
-        own.into_iter().filter(|_| self.vectors).collect()
-    }
-
     /// Which of the functions of [`Handler::dispatch`] the kernels around the handler call, and what they name arena and block.
     #[must_use]
     pub fn program(&self) -> (syn::Ident, Option<TokenStream>) {

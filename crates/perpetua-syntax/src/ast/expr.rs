@@ -1,7 +1,8 @@
 //! Blocks, statements and expressions.
 
 use super::{
-    Arm, BinaryOp, GenericArg, Line, MemoryArgs, PathId, Pattern, PrintPiece, Scalar, Type, UnaryOp,
+    Arm, BinaryOp, GenericArg, Line, MemoryArgs, PathId, Pattern, PrintPiece, Scalar, Type, TypeMember,
+    UnaryOp,
 };
 use crate::intrinsic::Intrinsic;
 use crate::nesting::guarded_serde;
@@ -79,14 +80,9 @@ pub enum ExprKind {
     ConstParam(u32),
     /// A constant or an enum's variant: [`PathUsage::Value`](super::PathUsage::Value).
     Path(PathId),
-    /// `f32::MAX`, `T::BITS`: a constant of a scalar ([`Type::Scalar`]) or of a type parameter
-    /// ([`Type::Generic`]). `std::f32::consts::PI` and its kin are `TypeConst` of the scalar too.
-    TypeConst {
-        /// The type before `::`.
-        ty: Type,
-        /// The constant.
-        name: String,
-    },
+    /// `f32::MAX`, `T::BITS`, `<T as Trait>::ZERO`: a constant of a type. `std::f32::consts::PI` and its kin are
+    /// `TypeConst` of the scalar too.
+    TypeConst(Box<TypeMember>),
     /// An operator with one operand.
     Unary {
         /// The operator.
@@ -154,12 +150,11 @@ pub enum ExprKind {
         /// The arguments.
         args: Vec<Expr>,
     },
-    /// `f32::max(a, b)`, `T::from(x)`: a function of a scalar or of a type parameter.
+    /// `f32::max(a, b)`, `T::from(x)`, `<T as Trait>::zero()`: a function of a type. `Trait::f(x)` is one of
+    /// [`Type::Infer`].
     TypeCall {
-        /// The type before `::`: [`Type::Scalar`] or [`Type::Generic`].
-        ty: Type,
-        /// The function.
-        name: String,
+        /// Which.
+        member: Box<TypeMember>,
         /// The arguments, a receiver first.
         args: Vec<Expr>,
     },

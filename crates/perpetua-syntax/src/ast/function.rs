@@ -16,7 +16,9 @@ pub struct Function {
     pub file: String,
     /// The line of the name.
     pub line: Line,
-    /// Type and const parameters in the order written; lifetimes are left out.
+    /// The trait whose default method it is.
+    pub default_of: Option<String>,
+    /// Type and const parameters in the order written, then one for each `impl Trait`; lifetimes are left out.
     pub generics: Vec<Generic>,
     /// Parameters; a receiver comes first, under the name `self`.
     pub params: Vec<Param>,
@@ -50,7 +52,8 @@ pub enum FunctionKind {
 /// A generic parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Generic {
-    /// `T: Bound + Bound`, with bounds from the parameter list and from the where clause; each as written.
+    /// `T: Bound + Bound`, with bounds from the parameter list and from the where clause; each as written. An argument
+    /// of type `impl Bound` has one whose name is that text.
     Type {
         /// The parameter's name.
         name: String,
@@ -73,6 +76,24 @@ impl Generic {
         match self {
             Self::Type { name, .. } | Self::Const { name, .. } => name,
         }
+    }
+
+    /// Whether it is an argument's `impl Trait`, which a call never names.
+    #[must_use]
+    pub fn is_implicit(&self) -> bool {
+        self.name().starts_with("impl ")
+    }
+
+    /// The names of the traits that bound it, without modules and arguments.
+    pub fn traits(&self) -> impl Iterator<Item = &str> {
+        let bounds = match self {
+            Self::Type { bounds, .. } => &bounds[..],
+            Self::Const { .. } => &[],
+        };
+        bounds.iter().map(|bound| {
+            let path = bound.split(['<', '(']).next().unwrap_or_default();
+            path.rsplit("::").next().unwrap_or_default().trim()
+        })
     }
 }
 

@@ -63,7 +63,7 @@ pub struct PathSegment {
 pub enum PathUsage {
     /// As a value: a constant, or a variant of an enum without data.
     Value,
-    /// Called: a device function.
+    /// Called: a device function, or the type of one (`S::new`).
     Call,
     /// As a type: a struct, an enum, or an alias of any type of the language.
     Type,

@@ -1,6 +1,6 @@
 //! Patterns of `match`, `let` and `for`.
 
-use super::{Expr, Line, PathId, Scalar, Type};
+use super::{Expr, Line, PathId, Scalar, TypeMember};
 use crate::nesting::guarded_serde;
 use serde::{Deserialize, Serialize};
 
@@ -73,12 +73,7 @@ pub enum PatternConst {
     /// A constant or an enum's variant: [`PathUsage::Pattern`](super::PathUsage::Pattern).
     Path(PathId),
     /// `i32::MAX`, `T::MIN`.
-    TypeConst {
-        /// The type before `::`: [`Type::Scalar`] or [`Type::Generic`].
-        ty: Type,
-        /// The constant.
-        name: String,
-    },
+    TypeConst(Box<TypeMember>),
 }
 
 guarded_serde!(Pattern);

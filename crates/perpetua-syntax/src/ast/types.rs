@@ -125,8 +125,21 @@ pub enum Type {
     Generic(u32),
     /// `Self`.
     SelfType,
+    /// `T::Output`, `Self::Output`, `<T as Trait>::Output`: a type that belongs to a type.
+    Assoc(Box<TypeMember>),
     /// `GridPos`, the position of a stencil's cell.
     GridPos,
+}
+
+/// A member of a type: `T::name`, `<T as Trait>::name`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeMember {
+    /// The type before `::`; [`Type::Infer`] where the path says the trait alone.
+    pub ty: Type,
+    /// The trait's name, where the path says it.
+    pub via: Option<String>,
+    /// The member.
+    pub name: String,
 }
 
 /// A generic argument.

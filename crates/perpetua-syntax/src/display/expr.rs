@@ -1,7 +1,7 @@
 //! Expressions as text, with the parentheses that their binding asks for.
 
 use super::Printer;
-use crate::ast::{BinaryOp, Expr, ExprKind, PrintPiece, Scalar, StructName, Type};
+use crate::ast::{BinaryOp, Expr, ExprKind, PrintPiece, Scalar, StructName, Type, TypeMember};
 use std::fmt::{Display, Result};
 
 /// How tightly an expression binds, loosest first.
@@ -123,7 +123,7 @@ impl Printer<'_, '_> {
             ExprKind::Local(name) => self.text(name),
             ExprKind::ConstParam(index) => self.generic_name(*index),
             ExprKind::Path(path) => self.path(*path, "::"),
-            ExprKind::TypeConst { ty, name } => self.member(ty, name),
+            ExprKind::TypeConst(member) => self.member(member),
             ExprKind::Unary { op, operand } => {
                 self.text(op.symbol())?;
                 self.operand(operand, Binding::Unary)
@@ -162,8 +162,8 @@ impl Printer<'_, '_> {
                 self.path(*callee, "::")?;
                 self.args(args)
             }
-            ExprKind::TypeCall { ty, name, args } => {
-                self.member(ty, name)?;
+            ExprKind::TypeCall { member, args } => {
+                self.member(member)?;
                 self.args(args)
             }
             ExprKind::MethodCall {
@@ -227,8 +227,17 @@ impl Printer<'_, '_> {
         suffix.map_or(Ok(()), |suffix| self.text(suffix.name()))
     }
 
-    pub(super) fn member(&mut self, ty: &Type, name: &str) -> Result {
-        self.ty(ty)?;
+    pub(super) fn member(&mut self, member: &TypeMember) -> Result {
+        let TypeMember { ty, via, name } = member;
+        match (ty, via) {
+            (_, None) => self.ty(ty)?,
+            (Type::Infer, Some(via)) => self.text(via)?,
+            (_, Some(via)) => {
+                self.text("<")?;
+                self.ty(ty)?;
+                self.text(format_args!(" as {via}>"))?;
+            }
+        }
         self.text(format_args!("::{name}"))
     }
 

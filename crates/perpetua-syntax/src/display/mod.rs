@@ -50,9 +50,10 @@ impl Printer<'_, '_> {
     fn function(&mut self) -> Result {
         let function = self.function;
         self.text(format_args!("fn {}", function.name))?;
-        if !function.generics.is_empty() {
+        let written: Vec<&Generic> = function.generics.iter().filter(|g| !g.is_implicit()).collect();
+        if !written.is_empty() {
             self.text("<")?;
-            self.list(&function.generics, |printer, generic| match generic {
+            self.list(&written, |printer, generic| match generic {
                 Generic::Type { name, bounds } if bounds.is_empty() => printer.text(name),
                 Generic::Type { name, bounds } => {
                     printer.text(format_args!("{name}: {}", bounds.join(" + ")))
@@ -123,6 +124,7 @@ impl Printer<'_, '_> {
             Type::Named(path) => self.path(*path, ""),
             Type::Generic(index) => self.generic_name(*index),
             Type::SelfType => self.text("Self"),
+            Type::Assoc(member) => self.member(member),
             Type::GridPos => self.text("GridPos"),
         }
     }

@@ -59,7 +59,7 @@ impl Printer<'_, '_> {
                 self.number(value, *suffix)
             }
             PatternConst::Path(path) => self.path(*path, "::"),
-            PatternConst::TypeConst { ty, name } => self.member(ty, name),
+            PatternConst::TypeConst(member) => self.member(member),
         }
     }
 }

@@ -6,7 +6,8 @@ use super::path::{segment_names, single_name, starts_upper};
 use super::reader::{Reader, name_of};
 use super::types::refused_segment;
 use crate::ast::{
-    Expr, ExprKind, GenericArg, MemoryArgs, MemoryOrder, MemoryScope, PathUsage, StructName, UnaryOp,
+    Expr, ExprKind, GenericArg, MemoryArgs, MemoryOrder, MemoryScope, PathUsage, StructName, TypeMember,
+    UnaryOp,
 };
 use crate::intrinsic::{Intrinsic, IntrinsicGroup};
 use proc_macro2::Span;
@@ -35,9 +36,9 @@ impl Reader {
     }
 
     fn read_path_call(&mut self, path: &syn::ExprPath, call: &syn::ExprCall) -> ExprKind {
-        if path.qself.is_some() {
-            self.refuse(path, Refusal::QualifiedPath);
-            return ExprKind::Tuple(Vec::new());
+        if let Some(qself) = &path.qself {
+            let member = self.qualified_member(qself, &path.path);
+            return self.read_member_call(member, call);
         }
         let path = &path.path;
         if let Some((intrinsic, explicit)) = intrinsic_of(path) {
@@ -48,12 +49,8 @@ impl Reader {
             self.read_exprs(&call.args);
             return ExprKind::Tuple(Vec::new());
         }
-        if let Some((ty, name)) = self.type_member(path) {
-            return ExprKind::TypeCall {
-                ty,
-                name,
-                args: self.read_exprs(&call.args),
-            };
+        if let Some(member) = self.called_member(path) {
+            return self.read_member_call(member, call);
         }
         if segment_names(path).last().is_some_and(|name| starts_upper(name)) {
             let name = self.read_struct_name(path);
@@ -63,6 +60,14 @@ impl Reader {
         ExprKind::Call {
             callee,
             args: self.read_exprs(&call.args),
+        }
+    }
+
+    fn read_member_call(&mut self, member: TypeMember, call: &syn::ExprCall) -> ExprKind {
+        let args = self.read_exprs(&call.args);
+        ExprKind::TypeCall {
+            member: Box::new(member),
+            args,
         }
     }
 
@@ -85,7 +90,7 @@ impl Reader {
         let is_std = names
             .first()
             .is_some_and(|name| matches!(name.as_str(), "std" | "core" | "alloc"));
-        (is_std && self.type_member(path).is_none()).then_some((Refusal::StdCall, text))
+        (is_std && self.called_member(path).is_none()).then_some((Refusal::StdCall, text))
     }
 
     /// `S(1, 2)`: a struct whose fields have no names.

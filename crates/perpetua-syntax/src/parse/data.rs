@@ -141,6 +141,7 @@ fn has_layout(ty: &Type) -> bool {
         | Type::Tuple(_)
         | Type::Generic(_)
         | Type::SelfType
+        | Type::Assoc(_)
         | Type::GridPos => false,
     }
 }

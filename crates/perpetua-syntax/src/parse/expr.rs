@@ -265,7 +265,7 @@ impl Reader {
         let ty = self.read_type(&cast.ty);
         if !matches!(
             ty,
-            Type::Scalar(_) | Type::Generic(_) | Type::Named(_) | Type::Infer
+            Type::Scalar(_) | Type::Generic(_) | Type::Assoc(_) | Type::Named(_) | Type::Infer
         ) {
             self.refuse(&cast.ty, Refusal::CastTarget);
         }
@@ -300,7 +300,7 @@ impl Reader {
 
     fn read_struct_literal(&mut self, literal: &syn::ExprStruct) -> ExprKind {
         if literal.qself.is_some() {
-            self.refuse(&literal.path, Refusal::QualifiedPath);
+            self.refuse(literal, Refusal::AssocLiteral);
             return ExprKind::Tuple(Vec::new());
         }
         let name = self.read_struct_name(&literal.path);

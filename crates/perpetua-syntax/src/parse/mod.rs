@@ -22,6 +22,7 @@ use std::fmt;
 
 use crate::ast::{ConstDef, EnumDef, Function, FunctionKind, StructDef};
 use reader::Reader;
+pub use reader::is_operator_trait;
 pub use refusal::Refusal;
 
 /// A tree, and the paths that it refers to as they stand in the source.
@@ -61,7 +62,27 @@ pub enum GpuType {
 /// # Errors
 /// All that is outside the language, each at its span.
 pub fn read_function(item: &syn::ItemFn, kind: FunctionKind, file: &str) -> syn::Result<Read<Function>> {
-    signature::read(&item.sig, &item.block, kind, file)
+    signature::read(&item.sig, &item.block, kind, None, file)
+}
+
+/// Reads a trait's default method: a device function whose `Self` is known when it is lowered. `None` where the method
+/// has no body.
+///
+/// # Errors
+/// All that is outside the language, each at its span.
+pub fn read_default_method(
+    item: &syn::TraitItemFn,
+    of_trait: &syn::Ident,
+    file: &str,
+) -> Option<syn::Result<Read<Function>>> {
+    let (body, of_trait) = (item.default.as_ref()?, reader::name_of(of_trait));
+    Some(signature::read(
+        &item.sig,
+        body,
+        FunctionKind::Device,
+        Some(of_trait),
+        file,
+    ))
 }
 
 /// Reads a method or another function of an `impl`; as [`read_function`].
@@ -69,7 +90,7 @@ pub fn read_function(item: &syn::ItemFn, kind: FunctionKind, file: &str) -> syn:
 /// # Errors
 /// All that is outside the language, each at its span.
 pub fn read_method(item: &syn::ImplItemFn, kind: FunctionKind, file: &str) -> syn::Result<Read<Function>> {
-    signature::read(&item.sig, &item.block, kind, file)
+    signature::read(&item.sig, &item.block, kind, None, file)
 }
 
 /// Reads a struct or an enum without data.

@@ -2,7 +2,9 @@
 
 use super::Refusal;
 use super::reader::{Reader, line_of, name_of};
-use crate::ast::{Expr, ExprKind, GenericArg, PathId, PathRef, PathSegment, PathUsage, Scalar, Type};
+use crate::ast::{
+    Expr, ExprKind, GenericArg, PathId, PathRef, PathSegment, PathUsage, Scalar, Type, TypeMember,
+};
 use syn::spanned::Spanned;
 
 /// The names of a path's segments.
@@ -31,9 +33,8 @@ fn is_shouting(name: &str) -> bool {
 impl Reader {
     /// A path as an expression, not called.
     pub(super) fn read_path_value(&mut self, path: &syn::ExprPath) -> ExprKind {
-        if path.qself.is_some() {
-            self.refuse(path, Refusal::QualifiedPath);
-            return ExprKind::Tuple(Vec::new());
+        if let Some(qself) = &path.qself {
+            return ExprKind::TypeConst(Box::new(self.qualified_member(qself, &path.path)));
         }
         let path = &path.path;
         if let Some(name) = single_name(path) {
@@ -48,7 +49,7 @@ impl Reader {
             }
         }
         match self.type_member(path) {
-            Some((ty, name)) => ExprKind::TypeConst { ty, name },
+            Some(member) => ExprKind::TypeConst(Box::new(member)),
             None => ExprKind::Path(self.path(path, PathUsage::Value)),
         }
     }
@@ -70,8 +71,9 @@ impl Reader {
         })
     }
 
-    /// The type and the member of `f32::MAX`, `half::f16::ZERO`, `T::BITS` and `std::f32::consts::PI`.
-    pub(super) fn type_member(&self, path: &syn::Path) -> Option<(Type, String)> {
+    /// The type and the member of `f32::MAX`, `half::f16::ZERO`, `T::BITS`, `T::Output::ZERO` and `std::f32::consts::PI`; in
+    /// default methods of `Self::ZERO`, too.
+    pub(super) fn type_member(&self, path: &syn::Path) -> Option<TypeMember> {
         let names = segment_names(path);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         if path.segments.iter().any(|segment| !segment.arguments.is_empty()) {
@@ -80,13 +82,70 @@ impl Reader {
         let (ty, name) = match names[..] {
             ["std" | "core", ty @ ("f32" | "f64"), "consts", name] => (ty, name),
             [ty, name] | ["half", ty @ ("f16" | "bf16"), name] => (ty, name),
+            ["Self", ..] if !self.any_self => return None,
+            [ty, .., name] if ty == "Self" || self.type_param(ty).is_some() => (ty, name),
             _ => return None,
         };
-        let ty = match self.type_param(ty) {
+        let mut ty = match self.type_param(ty) {
             Some(index) => Type::Generic(index),
+            None if ty == "Self" && self.any_self => Type::SelfType,
             None => Type::Scalar(Scalar::from_name(ty)?),
         };
-        Some((ty, name.to_owned()))
+        if matches!(ty, Type::Generic(_) | Type::SelfType) {
+            for inner in names.get(1..names.len() - 1).into_iter().flatten() {
+                ty = Type::Assoc(Box::new(TypeMember {
+                    ty,
+                    via: None,
+                    name: (*inner).to_owned(),
+                }));
+            }
+        }
+        Some(TypeMember {
+            ty,
+            via: None,
+            name: name.to_owned(),
+        })
+    }
+
+    /// The type and the member that a called path names, where the type is no path of its own: as
+    /// [`type_member`](Self::type_member), of `Self::new`, and of `Trait::function`.
+    pub(super) fn called_member(&self, path: &syn::Path) -> Option<TypeMember> {
+        if let Some(member) = self.type_member(path) {
+            return Some(member);
+        }
+        let names = segment_names(path);
+        let [.., head, name] = &names[..] else {
+            return None;
+        };
+        let own = head == "Self" && names.len() == 2;
+        let ty = match own {
+            true => Type::SelfType,
+            false if self.is_trait(head) => Type::Infer,
+            false => return None,
+        };
+        Some(TypeMember {
+            ty,
+            via: (!own).then(|| head.clone()),
+            name: name.clone(),
+        })
+    }
+
+    /// The type and the member of `<T as Trait>::name` and `<T>::name`.
+    pub(super) fn qualified_member(&mut self, qself: &syn::QSelf, path: &syn::Path) -> TypeMember {
+        let mut ty = self.read_type(&qself.ty);
+        let mut names = segment_names(path);
+        let mut via = (qself.position > 0)
+            .then(|| names.get(qself.position - 1).cloned())
+            .flatten();
+        let name = names.pop().unwrap_or_default();
+        for inner in names.into_iter().skip(qself.position) {
+            ty = Type::Assoc(Box::new(TypeMember {
+                ty,
+                via: via.take(),
+                name: inner,
+            }));
+        }
+        TypeMember { ty, via, name }
     }
 
     /// The generic arguments of a segment; lifetimes are left out.

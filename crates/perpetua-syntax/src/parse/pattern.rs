@@ -36,9 +36,13 @@ impl Reader {
                 self.read_pattern_literal(&lit.lit)
                     .unwrap_or(PatternConst::Bool(false)),
             ),
-            syn::Pat::Path(path) if path.qself.is_some() => {
-                self.refuse(path, Refusal::QualifiedPath);
-                PatternKind::Wild
+            syn::Pat::Path(syn::ExprPath {
+                qself: Some(qself),
+                path,
+                ..
+            }) => {
+                let member = self.qualified_member(qself, path);
+                PatternKind::Const(PatternConst::TypeConst(Box::new(member)))
             }
             syn::Pat::Path(path) => PatternKind::Const(self.read_pattern_path(&path.path)),
             syn::Pat::Range(range) => PatternKind::Range {
@@ -134,7 +138,7 @@ impl Reader {
             self.refuse_named(path, Refusal::OptionCall, "None");
         }
         match self.type_member(path) {
-            Some((ty, name)) => PatternConst::TypeConst { ty, name },
+            Some(member) => PatternConst::TypeConst(Box::new(member)),
             None => PatternConst::Path(self.path(path, PathUsage::Pattern)),
         }
     }

@@ -16,6 +16,8 @@ pub(super) struct Reader {
     /// Locals in scope, innermost last.
     locals: Vec<String>,
     pub(super) generics: Vec<Generic>,
+    /// Whether `Self` is not known before the lowering: in a trait's default method.
+    pub(super) any_self: bool,
     paths: Vec<PathRef>,
     path_tokens: Vec<syn::Path>,
     path_ids: HashMap<(PathUsage, String), PathId>,
@@ -85,6 +87,22 @@ impl Reader {
         self.generic(name, |generic| matches!(generic, Generic::Type { .. }))
     }
 
+    /// The index of an argument's `impl Trait`, which becomes a type parameter of that name.
+    pub(super) fn implicit_param(&mut self, name: String, bounds: Vec<String>) -> u32 {
+        let index = u32::try_from(self.generics.len()).unwrap_or(u32::MAX);
+        self.generics.push(Generic::Type { name, bounds });
+        index
+    }
+
+    /// Whether a path's head is a trait: one that bounds a parameter, or of the standard library.
+    pub(super) fn is_trait(&self, name: &str) -> bool {
+        is_operator_trait(name)
+            || self
+                .generics
+                .iter()
+                .any(|generic| generic.traits().any(|known| known == name))
+    }
+
     /// The index of a const parameter.
     pub(super) fn const_param(&self, name: &str) -> Option<u32> {
         self.generic(name, |generic| matches!(generic, Generic::Const { .. }))
@@ -121,6 +139,35 @@ impl Reader {
         self.path_ids.insert(key, id);
         id
     }
+}
+
+/// Whether this is the name of one of the standard library's traits whose functions kernels call.
+#[must_use]
+pub fn is_operator_trait(name: &str) -> bool {
+    matches!(
+        name.strip_suffix("Assign").unwrap_or(name),
+        "Add"
+            | "Sub"
+            | "Mul"
+            | "Div"
+            | "Rem"
+            | "BitAnd"
+            | "BitOr"
+            | "BitXor"
+            | "Shl"
+            | "Shr"
+            | "Neg"
+            | "Not"
+            | "Index"
+            | "IndexMut"
+            | "PartialEq"
+            | "PartialOrd"
+            | "Ord"
+            | "Default"
+            | "From"
+            | "Into"
+            | "Clone"
+    )
 }
 
 /// What stands for an expression that was refused.

@@ -41,7 +41,6 @@ refusals! {
     KernelReceiver: "a kernel with a `self` parameter" => "pass the struct under another name";
     ReceiverType: "this type of `self`" => "write `self`, `&self` or `&mut self`";
     ParamPattern: "a pattern as a parameter" => "name the parameter and take it apart with `let`";
-    WherePredicate: "a `where` clause on anything but a type parameter" => "bound the type parameter itself";
     Bound: "this bound" => "bound by a trait, such as `T: Copy`";
     ConstParamType: "a const parameter of this type" => "use an integer or `bool`";
     NoGridPos: "a stencil without a position" => "add a parameter `pos: GridPos`";
@@ -58,11 +57,10 @@ refusals! {
     RawPointer: "a raw pointer" => "take a slice and index it";
     FnPointer: "a function pointer" => "call a `#[device]` function by name, or pick one with `match`";
     TraitObject: "a trait object" => "use an enum and `match`, or a type parameter";
-    ImplTrait: "`impl Trait`" => "declare a type parameter, `fn f<T: Trait>(x: T)`";
+    ImplTrait: "`impl Trait` here" => "declare a type parameter, `fn f<T: Trait>(x: T)`, or name the type";
     BareSlice: "a slice without a reference" => "write `&[T]` or `&mut [T]`";
     NeverType: "the type `!`" => "return `()`";
     TypeMacro: "a macro in a type" => "write the type out";
-    QualifiedPath: "a path of the form `<T as Trait>::name`" => "write `T::name`";
     AssocArg: "this generic argument" => "pass only types and constants";
     OtherType: "this type" => "use scalars, arrays, tuples, structs, and references to them";
 
@@ -106,6 +104,7 @@ refusals! {
     HeapCall: "`{}`, which allocates," => "use an array `[T; N]` or a shared array";
     OptionCall: "`{}`" => "use a `bool` beside the value, or an enum without data";
     StdCall: "the library function `{}`" => "use the method (`a.min(b)`, `x.sqrt()`), or a `#[device]` function of your own";
+    AssocLiteral: "a literal of an associated type" => "name the struct";
     VariantData: "the enum variant `{}` with data" => "use an enum without data and a struct beside it";
     HeapMethod: "the method `{}`, which allocates or points into memory," => "index the slice, or copy into an array `[T; N]`";
     OptionMethod: "the method `{}`, which gives or takes an `Option`," => "test first (`if i < x.len()`, `if b != 0`), then index or compute";

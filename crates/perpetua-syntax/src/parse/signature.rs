@@ -12,12 +12,19 @@ pub(super) fn read(
     sig: &syn::Signature,
     block: &syn::Block,
     kind: FunctionKind,
+    default_of: Option<String>,
     file: &str,
 ) -> syn::Result<Read<Function>> {
     let mut reader = Reader::default();
+    reader.any_self = default_of.is_some();
     reader.check_qualifiers(sig);
     reader.read_generics(&sig.generics);
-    let params: Vec<Param> = sig.inputs.iter().map(|input| reader.read_param(input)).collect();
+    let implicit = kind == FunctionKind::Device;
+    let params: Vec<Param> = sig
+        .inputs
+        .iter()
+        .map(|input| reader.read_param(input, implicit))
+        .collect();
     let ret = match &sig.output {
         syn::ReturnType::Default => None,
         syn::ReturnType::Type(_, ty) => Some(reader.read_type(ty)),
@@ -38,6 +45,7 @@ pub(super) fn read(
         kind,
         file,
         line,
+        default_of,
         generics,
         params,
         ret,
@@ -126,10 +134,8 @@ impl Reader {
     }
 
     fn read_predicate(&mut self, predicate: &syn::WherePredicate) {
-        let predicate = match predicate {
-            syn::WherePredicate::Lifetime(_) => return,
-            syn::WherePredicate::Type(predicate) if predicate.lifetimes.is_none() => predicate,
-            other => return self.refuse(other, Refusal::WherePredicate),
+        let syn::WherePredicate::Type(predicate) = predicate else {
+            return;
         };
         let read = self.read_bounds(&predicate.bounds);
         let name = match &predicate.bounded_ty {
@@ -140,9 +146,9 @@ impl Reader {
             Generic::Type { name: param, bounds } if Some(&*param) == name.as_ref() => Some(bounds),
             _ => None,
         });
-        match param {
-            Some(bounds) => bounds.extend(read),
-            None => self.refuse(predicate, Refusal::WherePredicate),
+        // What other types are bound by is rustc's to check.
+        if let Some(bounds) = param {
+            bounds.extend(read);
         }
     }
 
@@ -152,8 +158,7 @@ impl Reader {
             match bound {
                 syn::TypeParamBound::Lifetime(_) => {}
                 syn::TypeParamBound::Trait(bound)
-                    if bound.lifetimes.is_none()
-                        && matches!(bound.modifier, syn::TraitBoundModifier::None) =>
+                    if matches!(bound.modifier, syn::TraitBoundModifier::None) =>
                 {
                     read.push(bound.path.to_token_stream().to_string());
                 }
@@ -163,11 +168,31 @@ impl Reader {
         read
     }
 
-    fn read_param(&mut self, input: &syn::FnArg) -> Param {
+    /// The type of a parameter. `implicit`: whether `impl Trait` may stand there, by itself or behind a reference.
+    fn read_param_type(&mut self, ty: &syn::Type, implicit: bool) -> Type {
+        match ty {
+            syn::Type::ImplTrait(bound) if implicit => {
+                let bounds = self.read_bounds(&bound.bounds);
+                let name = format!("impl {}", bounds.join(" + "));
+                Type::Generic(self.implicit_param(name, bounds))
+            }
+            syn::Type::Paren(paren) => self.read_param_type(&paren.elem, implicit),
+            syn::Type::Group(group) => self.read_param_type(&group.elem, implicit),
+            syn::Type::Reference(reference) if !matches!(&*reference.elem, syn::Type::Slice(_)) => {
+                Type::Ref {
+                    mutable: reference.mutability.is_some(),
+                    target: Box::new(self.read_param_type(&reference.elem, implicit)),
+                }
+            }
+            other => self.read_type(other),
+        }
+    }
+
+    fn read_param(&mut self, input: &syn::FnArg, implicit: bool) -> Param {
         match input {
             syn::FnArg::Receiver(receiver) => self.read_receiver(receiver),
             syn::FnArg::Typed(typed) => {
-                let ty = self.read_type(&typed.ty);
+                let ty = self.read_param_type(&typed.ty, implicit);
                 let line = line_of(typed.pat.span());
                 match &*typed.pat {
                     syn::Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => Param {

@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::path::{segment_names, single_name};
 use super::reader::Reader;
-use crate::ast::{PathUsage, Scalar, Type};
+use crate::ast::{PathUsage, Scalar, Type, TypeMember};
 use crate::nesting::Level;
 
 /// Why a well-known type of the standard library is not in the language.
@@ -76,12 +76,32 @@ impl Reader {
         }
     }
 
+    /// The type that a path starts with, where its types are associated ones.
+    fn head_type(&self, name: &str) -> Option<Type> {
+        match self.type_param(name) {
+            Some(index) => Some(Type::Generic(index)),
+            None => (name == "Self").then_some(Type::SelfType),
+        }
+    }
+
     fn read_type_path(&mut self, path: &syn::TypePath) -> Type {
-        if path.qself.is_some() {
-            self.refuse(path, Refusal::QualifiedPath);
-            return Type::Infer;
+        if let Some(qself) = &path.qself {
+            return Type::Assoc(Box::new(self.qualified_member(qself, &path.path)));
         }
         let path = &path.path;
+        if let [first, rest @ ..] = &segment_names(path)[..]
+            && !rest.is_empty()
+            && let Some(head) = self.head_type(first)
+        {
+            return rest.iter().fold(head, |ty, name| {
+                let member = TypeMember {
+                    ty,
+                    via: None,
+                    name: name.clone(),
+                };
+                Type::Assoc(Box::new(member))
+            });
+        }
         if let Some(name) = single_name(path) {
             if name == "Self" {
                 return Type::SelfType;

@@ -121,10 +121,7 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
             (R::AtomicPlace, "atomic_load"),
         ],
     ),
-    (
-        "let y = §<f32 as Default>::default() + §<f32>::MAX;",
-        &[(R::QualifiedPath, ""), (R::QualifiedPath, "")],
-    ),
+    ("let y = §<T as Real>::Part { x: 1.0 };", &[(R::AssocLiteral, "")]),
     ("g::<§Item = f32>(1);", &[(R::AssocArg, "")]),
     // Macros.
     (
@@ -215,7 +212,6 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ("let y: §[f32] = n;", &[(R::BareSlice, "")]),
     ("let y: §! = n;", &[(R::NeverType, "")]),
     ("let y: §my_type!(f32) = n;", &[(R::TypeMacro, "")]),
-    ("let y: §<T as Real>::Part = n;", &[(R::QualifiedPath, "")]),
     ("let y: Cell<§Item = f32> = n;", &[(R::AssocArg, "")]),
     // Several at once, each where it stands.
     (

@@ -101,14 +101,9 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
         &[(R::ParamPattern, ""); 3],
     ),
     (
-        "fn f<T>(x: T) where §[T]: Sized, §Vec2: Copy, §for<'a> T: Fn(&'a u8), 'static: 'static {}",
+        "fn f<T: Copy + §?Sized>(x: T) where [T]: Sized, Vec2: Copy, for<'a> T: Real<'a>, 'static: 'static {}",
         Device,
-        &[(R::WherePredicate, ""); 3],
-    ),
-    (
-        "fn f<T: Copy + §?Sized + §for<'a> Real<'a>>(x: T) {}",
-        Device,
-        &[(R::Bound, ""), (R::Bound, "")],
+        &[(R::Bound, "")],
     ),
     (
         "fn f<const C: §Mode, const X: §f32, const B: bool>() {}",
@@ -118,11 +113,11 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
     ("fn §f(x: &[f32]) {}", Stencil, &[(R::NoGridPos, "")]),
     ("fn f(a: GridPos, §b: GridPos) {}", Kernel, &[(R::TwoGridPos, "")]),
     (
-        "fn f(x: §impl Real, y: &mut §dyn Real) -> §Option<f32> { 1 }",
+        "fn f(x: impl Real, y: &mut §dyn Real, z: [§impl Real; 2]) -> §Option<f32> { 1 }",
         Device,
         &[
-            (R::ImplTrait, ""),
             (R::TraitObject, ""),
+            (R::ImplTrait, ""),
             (R::OptionType, "Option"),
         ],
     ),

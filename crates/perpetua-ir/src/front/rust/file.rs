@@ -29,6 +29,7 @@ struct Item {
     kind: ItemKind,
 }
 
+#[derive(Clone)]
 enum ItemKind {
     Function(Arc<Function>),
     Const(ConstDef),
@@ -38,8 +39,20 @@ enum ItemKind {
     Enum(EnumDef),
     /// A type that the file does not define.
     Described(TypeDesc),
+    /// A trait: its default methods and constants, by name.
+    Trait(Vec<(String, ItemKind)>),
     /// A type without `derive(GpuType)`, a function without an attribute, and so on: what to do about it.
     Unusable(String),
+}
+
+/// An `impl` block.
+struct Block {
+    /// The type's full path; a primitive type's is its name.
+    owner: Vec<String>,
+    /// The trait, as written.
+    of_trait: Option<Vec<String>>,
+    /// Its functions, constants and types, by name.
+    members: Vec<(String, Item)>,
 }
 
 /// What a file holds.
@@ -48,8 +61,8 @@ pub(super) struct Items {
     file: String,
     /// By full path.
     items: HashMap<Vec<String>, Item>,
-    /// Functions and constants of `impl` blocks: by the type's full path and their name.
-    members: HashMap<(Vec<String>, String), Item>,
+    /// The `impl` blocks of types.
+    blocks: Vec<Block>,
     /// Names that `use` brings into a module: full path of the alias, path it stands for (as written).
     uses: HashMap<Vec<String>, Vec<String>>,
     /// Paths (as written) whose names `use …::*` brings into a module.

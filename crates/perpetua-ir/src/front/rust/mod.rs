@@ -34,6 +34,9 @@ pub use error::LowerError;
 pub use file::{HandlerKernels, HandlerLibrary, handlers_in_file, kernels_in_file};
 pub use gpu_type::{GpuConst, GpuType};
 pub use instantiate::{GenericValue, Instantiation};
+#[doc(hidden)]
+pub use resolve::members::inventory;
+pub use resolve::members::{DeviceImpl, ImplBlock, Member, Members};
 pub use resolve::{FunctionDef, FunctionKey, Resolutions, Resolved, Resolver};
 #[cfg(feature = "transpile")]
 pub use source::{SourceError, read_item};

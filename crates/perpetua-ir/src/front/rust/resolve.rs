@@ -42,16 +42,17 @@
 //!     }
 //! }
 //!
-//! impl Particle {
-//!     // `#[device] fn momentum(self) -> f32` in an impl block: a sibling associated function, an Option because
-//!     // of the probe below.
-//!     #[doc(hidden)]
-//!     pub const fn __perpetua_method_momentum() -> Option<FunctionDef> {
-//!         Some(FunctionDef::new(BYTES, |r| {
-//!             r.self_type::<Self>();
-//!         }))
+//! // `#[device] impl Particle { fn momentum(self) -> f32 { … } }`: the block says what it has.
+//! const _: () = {
+//!     inventory::submit! {
+//!         DeviceImpl::new(|members| {
+//!             let mut block = members.block::<Particle>(None); // the name of the trait, where it is one's
+//!             block.function("momentum", FunctionDef::new(BYTES, |r| {
+//!                 r.self_type::<Particle>();
+//!             }));
+//!         })
 //!     }
-//! }
+//! };
 //!
 //! struct step {}
 //! impl step {
@@ -60,24 +61,18 @@
 //!             r.ty::<Particle>(0);
 //!             r.device(1, kinetic::__perpetua_function()); // Call of a free function
 //!             r.constant(2, &DT);                          // Value or Pattern: constants, enum variants
-//!             // Methods: for each type named in the function (and Self) and each method called in it. A type
-//!             // without that method falls through to the trait.
-//!             {
-//!                 trait Fallback {
-//!                     fn __perpetua_method_momentum() -> Option<FunctionDef> { None }
-//!                 }
-//!                 impl<T: ?Sized> Fallback for T {}
-//!                 r.method::<Particle>("momentum", <Particle>::__perpetua_method_momentum());
-//!             }
 //!         })
 //!     }
 //! }
 //! # let names = step::__perpetua_function().resolve();
-//! # assert!(names.method(&Particle::describe(), "momentum").is_some());
+//! # assert_eq!(names.members().get(&Particle::describe(), "momentum").len(), 1);
 //! ```
 //! Further:
-//! - `Foo::new(x)` and `Foo::BAR` (the segment before the last in camel case): `r.device(id,
-//!   <Foo>::__perpetua_method_new())` (an `Option` is accepted) and `r.constant(id, &<Foo>::BAR)`. `Self::…` likewise.
+//! - `Foo::new(x)` and `Foo::BAR` (the segment before the last in camel case): `r.ty::<Foo>(id)`, and `r.constant(id,
+//!   &<Foo>::BAR)`.
+//! - Methods, and the functions, constants and types of type parameters, are no paths: the lowering finds them by type
+//!   and name in the table of [`members`]. A trait with `#[device]` has a hidden function, by which the blocks
+//!   that implement it get its default methods.
 //! - A generic argument that is a bare name in capitals (`blur::<WIDTH>`, at least two letters, no lower case) is a
 //!   constant to the resolver though the tree says type: `r.constant`. Other bare names are types.
 //! - Paths inside a path's generic arguments have entries of their own; the resolving code writes a path without
@@ -87,6 +82,8 @@
 //! - `derive(GpuType)` implements [`GpuType`] and [`GpuConst`] as above; for an enum with [`TypeDesc::of_enum`] and
 //!   [`ConstValue::of_enum`]`(&Self::describe(), *self as i128)`.
 
+pub mod members;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -95,6 +92,7 @@ use perpetua_syntax::Function;
 
 use super::describe::{ConstValue, TypeDesc};
 use super::gpu_type::{GpuConst, GpuType};
+use members::Members;
 
 /// A function of the kernel language: its tree, and what its names mean. Cheap to copy about.
 #[derive(Clone)]
@@ -218,7 +216,8 @@ pub struct Resolver {
 #[derive(Clone, Debug, Default)]
 pub struct Resolutions {
     paths: HashMap<u32, Resolved>,
-    methods: HashMap<(TypeDesc, String), FunctionDef>,
+    /// `None`: those of the running program.
+    members: Option<Arc<Members>>,
     self_type: Option<TypeDesc>,
 }
 
@@ -233,16 +232,9 @@ impl Resolver {
         self.set(path, Resolved::Type(T::describe()));
     }
 
-    /// The path is this function; `None` (from a probe) leaves it unresolved.
-    pub fn device(&mut self, path: u32, function: impl Into<Option<FunctionDef>>) {
-        if let Some(function) = function.into() {
-            self.set(path, Resolved::Device(function));
-        }
-    }
-
-    /// `T` has this method; `None` (from a probe) means that it has none.
-    pub fn method<T: GpuType>(&mut self, name: &str, function: Option<FunctionDef>) {
-        self.set_method(T::describe(), name, function);
+    /// The path is this function.
+    pub fn device(&mut self, path: u32, function: FunctionDef) {
+        self.set(path, Resolved::Device(function));
     }
 
     /// `Self` is this type.
@@ -255,11 +247,9 @@ impl Resolver {
         self.found.paths.insert(path, meaning);
     }
 
-    /// The type has this method; `None` means that it has none.
-    pub fn set_method(&mut self, ty: TypeDesc, name: &str, function: Option<FunctionDef>) {
-        if let Some(function) = function {
-            self.found.methods.insert((ty, name.to_owned()), function);
-        }
+    /// Types have these members, and not those of the running program.
+    pub fn set_members(&mut self, members: Arc<Members>) {
+        self.found.members = Some(members);
     }
 
     /// `Self` is this type.
@@ -279,16 +269,9 @@ impl Resolutions {
         self.paths.get(&path)
     }
 
-    /// The method `name` of `ty`.
-    pub fn method(&self, ty: &TypeDesc, name: &str) -> Option<&FunctionDef> {
-        self.methods.get(&(ty.clone(), name.to_owned()))
-    }
-
-    /// All methods: type, name, function; in no particular order.
-    pub fn methods(&self) -> impl Iterator<Item = (&TypeDesc, &str, &FunctionDef)> {
-        self.methods
-            .iter()
-            .map(|((ty, name), function)| (ty, name.as_str(), function))
+    /// The members of types.
+    pub fn members(&self) -> Arc<Members> {
+        self.members.clone().unwrap_or_else(Members::of_program)
     }
 
     /// What `Self` is.

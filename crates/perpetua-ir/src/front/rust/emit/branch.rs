@@ -5,9 +5,10 @@
 
 use super::value::{Slot, Src, Val};
 use super::{Emitter, Result, Return};
+use crate::front::rust::error::LowerError;
 use crate::front::rust::infer::tree::{Block, Expr, TargetId};
 use crate::front::rust::infer::ty::Ty;
-use crate::ir::{self, Base, Inst, LocalId, Op, Place, Scalar, Step, Value};
+use crate::ir::{self, Access, Base, Inst, LocalId, Op, ParamKind, Place, Scalar, Step, Value};
 use crate::ops::{BinaryOp, Exactness, TernaryOp};
 
 /// Statements up to which a branch is computed without need.
@@ -46,11 +47,10 @@ impl Emitter<'_> {
                     .map(|e| self.slot(e, name, line))
                     .collect::<Result<_>>()?,
             )),
-            Ty::Ref(..) => Err(self.error(
-                line,
-                "which place a reference means is chosen at run time",
-                "choose an index or a value instead",
-            )),
+            Ty::Ref(false, target) if !matches!(*target, Ty::Slice(_)) => {
+                Ok(Slot::Shared(Box::new(self.slot(&target, name, line)?)))
+            }
+            Ty::Ref(..) => Err(self.chosen_place(line)),
             ty => {
                 let ty = self.ir_type(&ty, line)?;
                 Ok(Slot::Var(self.k.local(name, ty)))
@@ -79,7 +79,49 @@ impl Emitter<'_> {
                 }
                 Ok(())
             }
+            Slot::Shared(slot) => {
+                let value = self.referred(val, line)?;
+                self.put(slot, &value, line)
+            }
         }
+    }
+
+    /// What a shared reference refers to, as a value. Other lanes may change what lies in a buffer or in shared memory.
+    fn referred(&mut self, val: &Val, line: u32) -> Result<Val> {
+        let src = match val {
+            Val::Ref(src) => src,
+            other => return Ok(other.clone()),
+        };
+        if let Src::Place(place) = src {
+            let fixed = match place.base {
+                Base::Local(_) | Base::Constant(_) => true,
+                Base::Buffer(buffer) => {
+                    let params = &self.k.kernel_mut().params;
+                    params.get(buffer as usize).is_some_and(|param| {
+                        matches!(
+                            param.kind,
+                            ParamKind::Buffer {
+                                access: Access::Read,
+                                ..
+                            }
+                        )
+                    })
+                }
+                Base::Shared(_) => false,
+            };
+            if !fixed {
+                return Err(self.chosen_place(line));
+            }
+        }
+        self.load(src, line)
+    }
+
+    fn chosen_place(&self, line: u32) -> LowerError {
+        self.error(
+            line,
+            "which place a reference means is chosen at run time",
+            "choose an index or a value instead",
+        )
     }
 
     fn zero_of(&mut self, local: LocalId, line: u32) -> Result<Value> {
@@ -95,6 +137,7 @@ impl Emitter<'_> {
             Slot::Tuple(slots) => Ok(Val::Tuple(
                 slots.iter().map(|s| self.get(s, line)).collect::<Result<_>>()?,
             )),
+            Slot::Shared(slot) => Ok(Val::Ref(Src::Val(Box::new(self.get(slot, line)?)))),
         }
     }
 

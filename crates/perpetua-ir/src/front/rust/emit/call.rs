@@ -220,7 +220,7 @@ impl Emitter<'_> {
         let foreign = f.loaded.tree.file != self.kernel.tree.file;
         let lines = self.scope.line.or(foreign.then_some(line));
         let ret = self.scope.f.types.deep(&f.types.deep(&f.ret, true), true);
-        if matches!(ret, Ty::Ref(..)) && f.early_return {
+        if matches!(ret, Ty::Ref(true, _)) && f.early_return {
             return Err(f.loaded.error(
                 f.loaded.tree.line,
                 format!("`{}` returns a reference early", f.loaded.tree.name),

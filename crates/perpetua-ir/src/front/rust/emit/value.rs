@@ -54,4 +54,6 @@ pub(super) enum Slot {
     Var(LocalId),
     /// A tuple's elements; no elements: nothing to put.
     Tuple(Vec<Slot>),
+    /// What a reference `&T` refers to: a copy, for nothing changes it while the reference is there.
+    Shared(Box<Slot>),
 }

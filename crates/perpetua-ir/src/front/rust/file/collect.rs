@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use perpetua_syntax::{FunctionKind, parse};
+use perpetua_syntax::{FunctionKind, Scalar, parse};
 
 use super::handlers::Templates;
-use super::{Item, ItemKind, Items, Mark, ModulePath, derives, mark_of, read_marked};
+use super::{Block, Item, ItemKind, Items, Mark, ModulePath, derives, mark_of, read_marked};
 use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::source::SourceError;
 
@@ -115,6 +115,15 @@ fn constant(name: &syn::Ident, ty: &syn::Type, value: &syn::Expr) -> ItemKind {
     }
 }
 
+/// A type by another name.
+fn alias(name: &syn::Ident, ty: &syn::Type) -> ItemKind {
+    let zero: syn::Expr = syn::parse_quote!(0);
+    match parse::read_const(name, ty, &zero) {
+        Ok(read) => ItemKind::Alias(read.tree),
+        Err(error) => ItemKind::Unusable(error.to_string()),
+    }
+}
+
 impl Collector {
     pub(super) fn keep<T>(&mut self, read: syn::Result<T>) -> Option<T> {
         match read {
@@ -150,13 +159,10 @@ impl Collector {
                     self.insert(module, &item.ident, ItemKind::Unusable(text));
                 }
                 syn::Item::Type(item) => {
-                    let zero: syn::Expr = syn::parse_quote!(0);
-                    let kind = match parse::read_const(&item.ident, &item.ty, &zero) {
-                        Ok(read) => ItemKind::Alias(read.tree),
-                        Err(error) => ItemKind::Unusable(error.to_string()),
-                    };
+                    let kind = alias(&item.ident, &item.ty);
                     self.insert(module, &item.ident, kind);
                 }
+                syn::Item::Trait(item) => self.of_trait(item, module),
                 syn::Item::Struct(item) => {
                     self.data(&item.attrs, &item.ident, item.clone().into(), module);
                 }
@@ -234,14 +240,19 @@ impl Collector {
         let Some(name) = path.path.get_ident() else {
             return;
         };
-        let owner = child(module, name);
+        let owner = match Scalar::from_name(&plain(name)) {
+            Some(scalar) => vec![scalar.name().to_owned()],
+            None => child(module, name),
+        };
         let file = self.items.file.clone();
+        let mut members = Vec::new();
         for member in &item.items {
             let (name, kind) = match member {
                 syn::ImplItem::Const(member) => {
                     let kind = constant(&member.ident, &member.ty, &member.expr);
                     (plain(&member.ident), kind)
                 }
+                syn::ImplItem::Type(member) => (plain(&member.ident), alias(&member.ident, &member.ty)),
                 syn::ImplItem::Fn(member)
                     if mark_of(&member.attrs) == Mark::Device || mark_of(&item.attrs) == Mark::Device =>
                 {
@@ -261,8 +272,44 @@ impl Collector {
                 module: module.clone(),
                 kind,
             };
-            self.items.members.insert((owner.clone(), name), item);
+            members.push((name, item));
         }
+        let of_trait = item.trait_.as_ref().map(|(_, path, _)| {
+            let names = path.segments.iter().map(|segment| plain(&segment.ident));
+            names.collect()
+        });
+        self.items.blocks.push(Block {
+            owner,
+            of_trait,
+            members,
+        });
+    }
+
+    /// A trait with its default methods and constants.
+    fn of_trait(&mut self, item: &syn::ItemTrait, module: &ModulePath) {
+        if mark_of(&item.attrs) != Mark::Device {
+            return;
+        }
+        let file = self.items.file.clone();
+        let mut defaults = Vec::new();
+        for member in &item.items {
+            match member {
+                syn::TraitItem::Fn(member) => {
+                    let read = parse::read_default_method(member, &item.ident, &file);
+                    if let Some(read) = read.and_then(|read| self.keep(read)) {
+                        let name = plain(&member.sig.ident);
+                        defaults.push((name, ItemKind::Function(Arc::new(read.tree))));
+                    }
+                }
+                syn::TraitItem::Const(member) => {
+                    if let Some((_, value)) = &member.default {
+                        defaults.push((plain(&member.ident), constant(&member.ident, &member.ty, value)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.insert(module, &item.ident, ItemKind::Trait(defaults));
     }
 
     fn import(&mut self, tree: &syn::UseTree, module: &ModulePath, mut before: Vec<String>) {

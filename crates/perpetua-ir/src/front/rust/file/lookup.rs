@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use perpetua_syntax::{Block, ConstDef, Function, FunctionKind, PathRef, Scalar, StructDef, Type};
+use perpetua_syntax::{
+    Block as SyntaxBlock, ConstDef, Function, FunctionKind, PathRef, PathUsage, Scalar, StructDef, Type,
+};
 
-use super::{Item, ItemKind, Items, ModulePath};
+use super::{Block, Item, ItemKind, Items, ModulePath};
 use crate::front::rust::describe::{ConstValue, EnumDesc, FieldDesc, StructDesc, TypeDesc, TypeKey};
 use crate::front::rust::infer::{Program, constant, convert_type, scalar_constant, ty::Unifier};
+use crate::front::rust::resolve::members::Members;
 use crate::front::rust::resolve::{FunctionDef, Resolved, Resolver};
 
 /// How many definitions may lead to one another: more is a circle.
@@ -22,8 +25,8 @@ type Result<T> = std::result::Result<T, Refusal>;
 /// What a path leads to.
 enum Found<'a> {
     Item(Vec<String>, &'a Item),
-    /// A member of a type: the type's path.
-    Member(Vec<String>, &'a Item),
+    /// A member of a type, or a function that a trait gives it: the type's path, the name.
+    Member(Vec<String>, String),
     /// A variant of an enum: the enum's path, the variant.
     Variant(Vec<String>, String),
     /// A constant of the standard library.
@@ -76,14 +79,80 @@ impl Items {
             r.set(i as u32, meaning);
         }
         // Constants have no methods to call.
-        if steps > 0 {
-            return;
+        if steps == 0 {
+            r.set_members(Arc::new(self.members()));
         }
-        for ((owner, name), member) in &self.members {
-            if let (ItemKind::Function(tree), Ok(ty)) = (&member.kind, self.type_at(owner, 1)) {
-                let function = self.function(tree.clone(), member.module.clone(), Some(owner.clone()));
-                r.set_method(ty, name, Some(function));
+    }
+
+    /// The members of the file's types.
+    fn members(self: &Arc<Self>) -> Members {
+        let mut members = Members::default();
+        for block in &self.blocks {
+            let Ok(ty) = self.type_at(&block.owner, 1) else {
+                continue;
+            };
+            let of_trait = block.of_trait.as_ref().and_then(|path| path.last());
+            let mut found = members.block_of(ty, of_trait.map(String::as_str));
+            for (name, item) in &block.members {
+                if let Ok(meaning) = self.item_meaning(name, item, &block.owner, 1) {
+                    found.add(name, meaning);
+                }
             }
+            for (name, item) in self.defaults(block) {
+                if let Ok(meaning) = self.item_meaning(name, &item, &block.owner, 1) {
+                    found.default(name, meaning);
+                }
+            }
+        }
+        members
+    }
+
+    /// What a block's trait has for blocks without it.
+    fn defaults(&self, block: &Block) -> Vec<(&str, Item)> {
+        let module = block.members.first().map(|(_, item)| &item.module);
+        let found = block.of_trait.as_ref().zip(module).and_then(|(path, module)| {
+            match self.find(path, module, None, false, 1) {
+                Ok(Some(Found::Item(_, item))) => Some(item),
+                _ => None,
+            }
+        });
+        match found {
+            Some(Item {
+                module,
+                kind: ItemKind::Trait(defaults),
+            }) => defaults
+                .iter()
+                .map(|(name, kind)| {
+                    let (module, kind) = (module.clone(), kind.clone());
+                    (name.as_str(), Item { module, kind })
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What an item of a block of `owner` means.
+    fn item_meaning(
+        self: &Arc<Self>,
+        name: &str,
+        item: &Item,
+        owner: &Vec<String>,
+        steps: u32,
+    ) -> Result<Resolved> {
+        match &item.kind {
+            ItemKind::Function(tree) => Ok(Resolved::Device(self.function(
+                tree.clone(),
+                item.module.clone(),
+                Some(owner.clone()),
+            ))),
+            ItemKind::Const(def) => self
+                .value(def, &item.module, Some(owner), steps)
+                .map(Resolved::Const),
+            ItemKind::Alias(def) => self
+                .written_type(&def.ty, &def.paths, &item.module, Some(owner), steps)
+                .map(Resolved::Type),
+            ItemKind::Unusable(why) => Err((format!("`{name}` cannot be used in a kernel"), why.clone())),
+            _ => Err((format!("`{name}` is no member of a type"), String::new())),
         }
     }
 
@@ -112,19 +181,35 @@ impl Items {
                 },
                 other => Err((format!("`{other}` is not an enum"), String::new())),
             },
-            Found::Item(at, item) | Found::Member(at, item) => match &item.kind {
-                ItemKind::Function(tree) => {
-                    let owner = self.is_member(item).then(|| at.clone());
-                    Ok(Resolved::Device(self.function(
-                        tree.clone(),
-                        item.module.clone(),
-                        owner,
-                    )))
+            // The lowering finds functions by their type.
+            Found::Member(at, name) if path.usage == PathUsage::Call => {
+                let known = self.blocks.iter().filter(|block| block.owner == at);
+                let unusable =
+                    known
+                        .flat_map(|block| &block.members)
+                        .find_map(|(n, item)| match &item.kind {
+                            ItemKind::Unusable(why) if *n == name => Some(why.clone()),
+                            _ => None,
+                        });
+                match unusable {
+                    Some(why) => Err((format!("`{text}` cannot be used in a kernel"), why)),
+                    None => self.type_at(&at, steps).map(Resolved::Type),
                 }
-                ItemKind::Const(def) => {
-                    let owner = self.is_member(item).then_some(&at);
-                    self.value(def, &item.module, owner, steps).map(Resolved::Const)
+            }
+            Found::Member(at, name) => {
+                let known = self.blocks.iter().filter(|block| block.owner == at);
+                match known.flat_map(|block| &block.members).find(|(n, _)| *n == name) {
+                    Some((_, item)) => self.item_meaning(&text, item, &at, steps),
+                    None => Err((format!("`{text}` is not known"), String::new())),
                 }
+            }
+            Found::Item(at, item) => match &item.kind {
+                ItemKind::Function(tree) => Ok(Resolved::Device(self.function(
+                    tree.clone(),
+                    item.module.clone(),
+                    None,
+                ))),
+                ItemKind::Const(def) => self.value(def, &item.module, None, steps).map(Resolved::Const),
                 ItemKind::Unusable(why) => Err((format!("`{text}` cannot be used in a kernel"), why.clone())),
                 _ => self.type_at(&at, steps).map(Resolved::Type),
             },
@@ -137,10 +222,6 @@ impl Items {
         } else {
             format!("`{}`", self.file)
         }
-    }
-
-    fn is_member(&self, item: &Item) -> bool {
-        self.members.values().any(|m| std::ptr::eq(m, item))
     }
 
     /// What the path means where it stands in `module`; `None` where it leads out of the file.
@@ -212,11 +293,13 @@ impl Items {
             if !rest.is_empty() {
                 return Ok(None);
             }
-            if let Some(member) = self.members.get(&(at.to_vec(), first.clone())) {
-                return Ok(Some(Found::Member(at.to_vec(), member)));
-            }
             return Ok(match &owner.kind {
-                ItemKind::Enum(_) => Some(Found::Variant(at.to_vec(), first.clone())),
+                ItemKind::Enum(def) if def.variants.iter().any(|(name, _)| name == first) => {
+                    Some(Found::Variant(at.to_vec(), first.clone()))
+                }
+                ItemKind::Struct(_) | ItemKind::Enum(_) | ItemKind::Described(_) | ItemKind::Alias(_) => {
+                    Some(Found::Member(at.to_vec(), first.clone()))
+                }
                 _ => None,
             });
         }
@@ -253,7 +336,12 @@ impl Items {
             return Err((format!("`{}` holds itself", path.join("::")), String::new()));
         }
         let Some(item) = self.items.get(path) else {
-            return Err((format!("`{}` is not a type", path.join("::")), String::new()));
+            return match path {
+                [name] if Scalar::from_name(name).is_some() => {
+                    Ok(TypeDesc::Scalar(Scalar::from_name(name).unwrap_or(Scalar::Bool)))
+                }
+                _ => Err((format!("`{}` is not a type", path.join("::")), String::new())),
+            };
         };
         let key = TypeKey::Source(Arc::from(format!("{}::{}", self.file, path.join("::"))));
         match &item.kind {
@@ -265,7 +353,7 @@ impl Items {
                 variants: def.variants.clone(),
             }))),
             ItemKind::Described(ty) => Ok(ty.clone()),
-            ItemKind::Alias(def) => self.written_type(&def.ty, &def.paths, &item.module, steps),
+            ItemKind::Alias(def) => self.written_type(&def.ty, &def.paths, &item.module, None, steps),
             ItemKind::Unusable(why) => Err((
                 format!("`{}` cannot be used in a kernel", path.join("::")),
                 why.clone(),
@@ -284,7 +372,7 @@ impl Items {
         let (mut size, mut align) = (0usize, 1usize);
         let mut fields = Vec::new();
         for field in &def.fields {
-            let ty = self.written_type(&field.ty, &def.paths, module, steps)?;
+            let ty = self.written_type(&field.ty, &def.paths, module, None, steps)?;
             let Some((bytes, own)) = ty.host_layout() else {
                 return Err((
                     format!("the field `{}` of `{}` has no layout", field.name, def.name),
@@ -323,10 +411,11 @@ impl Items {
             kind: FunctionKind::Device,
             file: self.file.clone(),
             line: 0,
+            default_of: None,
             generics: Vec::new(),
             params: Vec::new(),
             ret: None,
-            body: Block {
+            body: SyntaxBlock {
                 stmts: Vec::new(),
                 value: None,
                 end_line: 0,
@@ -341,12 +430,13 @@ impl Items {
         ty: &Type,
         paths: &[PathRef],
         module: &ModulePath,
+        owner: Option<&Vec<String>>,
         steps: u32,
     ) -> Result<TypeDesc> {
         let program = Program::new(WIDTH);
         let refused = |e: crate::front::rust::LowerError| (e.cause, e.remedy);
         let loaded = program
-            .load(&self.place(paths, module, None, steps))
+            .load(&self.place(paths, module, owner, steps))
             .map_err(refused)?;
         let mut types = Unifier::default();
         let ty = convert_type(&program, &loaded, &[], &mut types, ty, 0).map_err(refused)?;

@@ -1,5 +1,7 @@
 //! Calls of device functions and of functions of the scalar types.
 
+pub(super) mod member;
+
 use std::rc::Rc;
 
 use perpetua_syntax as syntax;
@@ -11,30 +13,63 @@ use super::tree::{Expr, ExprKind, Loaded};
 use super::ty::Ty;
 use super::{Checker, Result};
 use crate::front::rust::resolve::Resolved;
+use member::Reach;
+
+/// An argument of a call.
+pub(super) enum Argument<'a> {
+    /// As written.
+    Syntax(&'a syntax::Expr),
+    /// Checked: a receiver or an operand, which is borrowed or dereferenced as the parameter wants it.
+    Operand(Expr),
+}
+
+impl Argument<'_> {
+    /// Its type, where it is checked.
+    pub(super) fn ty(&self) -> Option<&Ty> {
+        match self {
+            Argument::Syntax(_) => None,
+            Argument::Operand(expr) => Some(&expr.ty),
+        }
+    }
+}
+
+/// A call's arguments, as written.
+pub(super) fn written(args: &[syntax::Expr]) -> Vec<Argument<'_>> {
+    args.iter().map(Argument::Syntax).collect()
+}
 
 impl Checker<'_> {
     /// `path(args)`.
-    pub(super) fn call(&mut self, path: u32, args: &[syntax::Expr], line: u32) -> Result<Expr> {
-        let def = match path_meaning(&self.loaded, path, line)? {
-            Resolved::Device(def) => def.clone(),
-            other => return Err(not_a(&self.loaded, path, line, "a function", other)),
-        };
-        let callee = self.program.load(&def)?;
-        let written: Vec<GenericArg> = self
-            .loaded
-            .tree
-            .paths
-            .get(path as usize)
-            .map_or_else(Vec::new, |p| p.args().to_vec());
-        self.call_loaded(&callee, None, args, &written, line)
+    pub(super) fn call(
+        &mut self,
+        path: u32,
+        args: &[syntax::Expr],
+        hint: Option<&Ty>,
+        line: u32,
+    ) -> Result<Expr> {
+        let entry = self.loaded.tree.paths.get(path as usize);
+        let generics: Vec<GenericArg> = entry.map_or_else(Vec::new, |p| p.args().to_vec());
+        let name = entry
+            .and_then(|p| p.segments.last())
+            .map(|last| last.name.clone());
+        match path_meaning(&self.loaded, path, line)?.clone() {
+            Resolved::Device(def) => {
+                let callee = self.program.load(&def)?;
+                self.call_loaded(&callee, written(args), &generics, line)
+            }
+            Resolved::Type(desc) => {
+                let own = Ty::from_desc(&desc);
+                self.function_call(&own, None, &name.unwrap_or_default(), &generics, args, hint, line)
+            }
+            other => Err(not_a(&self.loaded, path, line, "a function", &other)),
+        }
     }
 
-    /// A call of a function, with a receiver where it is a method.
+    /// A call of a function, with a receiver before the arguments where it is a method.
     pub(super) fn call_loaded(
         &mut self,
         callee: &Rc<Loaded>,
-        receiver: Option<Expr>,
-        args: &[syntax::Expr],
+        args: Vec<Argument<'_>>,
         written: &[GenericArg],
         line: u32,
     ) -> Result<Expr> {
@@ -46,7 +81,7 @@ impl Checker<'_> {
                 "move its code to a function with `#[device]`",
             ));
         }
-        let given = args.len() + usize::from(receiver.is_some());
+        let given = args.len();
         if given != tree.params.len() {
             return Err(self.error(
                 line,
@@ -63,16 +98,12 @@ impl Checker<'_> {
             convert_type(c.program, callee, &generics, &mut c.types, ty, line)
         };
         let mut checked = Vec::with_capacity(given);
-        let mut params = tree.params.iter();
-        if let Some(receiver) = receiver
-            && let Some(param) = params.next()
-        {
+        for (param, arg) in tree.params.iter().zip(args) {
             let ty = convert(self, &param.ty, param.line)?;
-            checked.push(self.receiver(receiver, &ty, line)?);
-        }
-        for (param, arg) in params.zip(args) {
-            let ty = convert(self, &param.ty, param.line)?;
-            checked.push(self.expr_as(arg, &ty)?);
+            checked.push(match arg {
+                Argument::Syntax(arg) => self.expr_as(arg, &ty)?,
+                Argument::Operand(arg) => self.receiver(arg, &ty, line)?,
+            });
         }
         let ret = match &tree.ret {
             Some(ret) => convert(self, ret, tree.line)?,
@@ -103,24 +134,89 @@ impl Checker<'_> {
         }
     }
 
-    /// `f32::max(a, b)`, `T::from(x)`.
+    /// `f32::max(a, b)`, `T::from(x)`, `<T as Trait>::zero()`; `Trait::f(x)`, whose type the first argument says, or what is
+    /// expected of the call.
     pub(super) fn type_call(
         &mut self,
-        ty: &syntax::Type,
-        name: &str,
+        member: &syntax::TypeMember,
         args: &[syntax::Expr],
+        hint: Option<&Ty>,
         line: u32,
     ) -> Result<Expr> {
-        let result = self.ty(ty, line)?;
-        let Ty::Scalar(scalar) = self.types.shallow(&result) else {
-            let shown = self.show(&result);
-            return Err(self.error(
-                line,
-                format!("`{shown}::{name}` is not known here"),
-                "functions of generic types work where the type is a scalar: call a `#[device]` function by name",
-            ));
+        let (ty, via, name) = (&member.ty, member.via.as_deref(), member.name.as_str());
+        if *ty != syntax::Type::Infer {
+            let own = self.ty(ty, line)?;
+            return self.function_call(&own, via, name, &[], args, hint, line);
+        }
+        let expected = hint.map(|hint| self.types.shallow(hint));
+        match (args, expected) {
+            ([receiver, rest @ ..], _) if name != "from" => {
+                let receiver = self.expr(receiver, None)?;
+                self.method_of(receiver, via, name, &[], rest, hint, line)
+            }
+            (_, Some(own)) if !matches!(own, Ty::Var(_)) => {
+                self.function_call(&own, via, name, &[], args, hint, line)
+            }
+            _ => {
+                let of = via.unwrap_or("Trait");
+                Err(self.error(
+                    line,
+                    format!("which type's `{of}::{name}` is meant is not known here"),
+                    format!("name the type: `T::{name}(…)`"),
+                ))
+            }
+        }
+    }
+
+    /// The function `name` of a type.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of the call as written")]
+    pub(super) fn function_call(
+        &mut self,
+        own: &Ty,
+        via: Option<&str>,
+        name: &str,
+        generics: &[GenericArg],
+        args: &[syntax::Expr],
+        hint: Option<&Ty>,
+        line: u32,
+    ) -> Result<Expr> {
+        let own = self.types.shallow(own);
+        let scalar = match own {
+            Ty::Scalar(scalar) => Some(scalar),
+            _ => None,
         };
-        let generic = matches!(ty, syntax::Type::Generic(_));
+        // What the language has comes behind what bounds the type, and before all else.
+        let known = scalar.is_some_and(|scalar| has_function(scalar, name));
+        let reach = if known { Reach::Bounds } else { Reach::All };
+        let functions = self.functions_of(&own, via, name, reach, line)?;
+        if !functions.is_empty() {
+            return self.call_one_of(functions, written(args), generics, line);
+        }
+        match (scalar, args) {
+            (Some(scalar), _) => self.scalar_call(scalar, name, args, line),
+            // A method by its type's name.
+            (None, [receiver, rest @ ..])
+                if matches!(own, Ty::Array(..) | Ty::Tuple(_)) || name == "clone" =>
+            {
+                let receiver = self.expr_as(receiver, &own)?;
+                self.method_of(receiver, via, name, generics, rest, hint, line)
+            }
+            _ => {
+                let (shown, of) = (
+                    self.show(&own),
+                    via.map(|of| format!("{of} for ")).unwrap_or_default(),
+                );
+                Err(self.error(
+                    line,
+                    format!("`{shown}` has no function `{name}` that kernels can call"),
+                    format!("write `#[device]` before `impl {of}{shown}`, the block that has it"),
+                ))
+            }
+        }
+    }
+
+    fn scalar_call(&mut self, scalar: Scalar, name: &str, args: &[syntax::Expr], line: u32) -> Result<Expr> {
+        let result = Ty::Scalar(scalar);
         let convert = |value: Expr, lossless: bool| Expr {
             line,
             ty: result.clone(),
@@ -129,7 +225,15 @@ impl Checker<'_> {
         match (name, args) {
             ("from", [arg]) => {
                 let arg = self.expr(arg, None)?;
-                Ok(convert(arg, !generic))
+                if !matches!(self.types.shallow(&arg.ty), Ty::Scalar(_) | Ty::Var(_)) {
+                    let functions = self.functions_of(&result, Some("From"), name, Reach::All, line)?;
+                    if !functions.is_empty() {
+                        return self.call_one_of(functions, vec![Argument::Operand(arg)], &[], line);
+                    }
+                }
+                // A bound such as `T: From<u8>` types a literal.
+                let literal = self.types.kind(&arg.ty).is_some();
+                Ok(convert(arg, !literal))
             }
             ("from_bits", [arg]) if scalar.is_float() => {
                 let bits = self.expr_as(arg, &Ty::Scalar(methods::unsigned(scalar)))?;
@@ -219,4 +323,12 @@ impl Checker<'_> {
             kind: ExprKind::Method(signature.method, checked),
         })
     }
+}
+
+/// Whether the language has this function of a scalar type.
+fn has_function(scalar: Scalar, name: &str) -> bool {
+    matches!(name, "from" | "default" | "zero" | "one")
+        || name == "from_bits" && scalar.is_float()
+        || name.strip_prefix("from_").and_then(Scalar::from_name).is_some()
+        || methods::lookup(scalar, name).is_ok()
 }

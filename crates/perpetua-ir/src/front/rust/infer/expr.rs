@@ -1,17 +1,18 @@
-//! Expressions without control flow: literals, names, operators, places, aggregates.
+//! Expressions without control flow: literals, names, operators, places.
 
 use std::rc::Rc;
 
 use perpetua_syntax as syntax;
-use perpetua_syntax::{BinaryOp, Scalar, StructName, UnaryOp};
+use perpetua_syntax::{BinaryOp, Scalar, UnaryOp};
 
+use super::call::member::Reach;
 use super::consteval::constant_expr;
 use super::scalar_consts;
-use super::signature::{convert_len, not_a, path_meaning, path_text};
+use super::signature::{not_a, path_meaning, path_text};
 use super::tree::{Expr, ExprKind, Generic};
-use super::ty::{Kind, Len, Ty};
+use super::ty::{Kind, Ty};
 use super::{Checker, Result};
-use crate::front::rust::describe::{ConstValue, StructDesc};
+use crate::front::rust::describe::ConstValue;
 use crate::front::rust::resolve::Resolved;
 
 impl Checker<'_> {
@@ -26,7 +27,7 @@ impl Checker<'_> {
             | syntax::ExprKind::Local(_)
             | syntax::ExprKind::ConstParam(_)
             | syntax::ExprKind::Path(_)
-            | syntax::ExprKind::TypeConst { .. }
+            | syntax::ExprKind::TypeConst(_)
             | syntax::ExprKind::Unreachable => self.leaf(expr, hint),
             syntax::ExprKind::Unary { op, operand } => self.unary(*op, operand, hint, line),
             syntax::ExprKind::Binary { op, left, right } => self.binary(*op, left, right, line),
@@ -44,14 +45,14 @@ impl Checker<'_> {
             syntax::ExprKind::StructLiteral { name, fields, base } => {
                 self.struct_literal(*name, fields, base.as_deref(), line)
             }
-            syntax::ExprKind::Call { callee, args } => self.call(callee.0, args, line),
-            syntax::ExprKind::TypeCall { ty, name, args } => self.type_call(ty, name, args, line),
+            syntax::ExprKind::Call { callee, args } => self.call(callee.0, args, hint, line),
+            syntax::ExprKind::TypeCall { member, args } => self.type_call(member, args, hint, line),
             syntax::ExprKind::MethodCall {
                 receiver,
                 name,
                 generics,
                 args,
-            } => self.method_call(receiver, name, generics, args, line),
+            } => self.method_call(receiver, name, generics, args, hint, line),
             syntax::ExprKind::Intrinsic {
                 intrinsic,
                 generics,
@@ -112,7 +113,7 @@ impl Checker<'_> {
             },
             syntax::ExprKind::ConstParam(index) => return self.const_param(*index, line),
             syntax::ExprKind::Path(path) => return self.path_value(path.0, line),
-            syntax::ExprKind::TypeConst { ty, name } => return self.type_const(ty, name, line),
+            syntax::ExprKind::TypeConst(member) => return self.type_const(member, line),
             _ => (Ty::Never, ExprKind::Unreachable),
         };
         Ok(Expr { line, ty, kind })
@@ -120,6 +121,7 @@ impl Checker<'_> {
 
     fn assign(&mut self, place: &syntax::Expr, value: &syntax::Expr, line: u32) -> Result<Expr> {
         let place = self.expr(place, None)?;
+        let place = self.mutable_place(place)?;
         self.assigned(&place)?;
         let value = self.expr_as(value, &place.ty.clone())?;
         Ok(Expr {
@@ -137,6 +139,13 @@ impl Checker<'_> {
         line: u32,
     ) -> Result<Expr> {
         let place = self.expr(place, None)?;
+        let place = self.mutable_place(place)?;
+        if matches!(
+            self.types.shallow(&place.ty),
+            Ty::Struct(_) | Ty::Enum(_) | Ty::Array(..)
+        ) {
+            return self.user_assignment(op, place, value, line);
+        }
         self.assigned(&place)?;
         let value = self.expr(value, None)?;
         let value = self.deref_all(value);
@@ -160,55 +169,6 @@ impl Checker<'_> {
         })
     }
 
-    fn tuple(&mut self, elements: &[syntax::Expr], hint: Option<&Ty>, line: u32) -> Result<Expr> {
-        let hints = match hint.map(|h| self.types.shallow(h)) {
-            Some(Ty::Tuple(t)) if t.len() == elements.len() => t.iter().cloned().map(Some).collect(),
-            _ => vec![None; elements.len()],
-        };
-        let elements = elements
-            .iter()
-            .zip(hints)
-            .map(|(e, hint)| self.expr(e, hint.as_ref()))
-            .collect::<Result<Vec<_>>>()?;
-        Ok(Expr {
-            line,
-            ty: Ty::Tuple(elements.iter().map(|e| e.ty.clone()).collect()),
-            kind: ExprKind::Tuple(elements),
-        })
-    }
-
-    fn array(&mut self, elements: &[syntax::Expr], hint: Option<&Ty>, line: u32) -> Result<Expr> {
-        let element = self.element_hint(hint);
-        let elements = elements
-            .iter()
-            .map(|e| self.expr_as(e, &element))
-            .collect::<Result<Vec<_>>>()?;
-        let len = Len::Known(elements.len() as u64);
-        Ok(Expr {
-            line,
-            ty: Ty::Array(Rc::new(element), len),
-            kind: ExprKind::Array(elements),
-        })
-    }
-
-    fn repeat(
-        &mut self,
-        value: &syntax::Expr,
-        len: &syntax::Expr,
-        hint: Option<&Ty>,
-        line: u32,
-    ) -> Result<Expr> {
-        let element = self.element_hint(hint);
-        let value = self.expr_as(value, &element)?;
-        let len = convert_len(self.program, &self.loaded.clone(), &self.generics, len)?;
-        let n = self.known_len(len, line)?;
-        Ok(Expr {
-            line,
-            ty: Ty::Array(Rc::new(element), Len::Known(n)),
-            kind: ExprKind::Repeat(Box::new(value), n),
-        })
-    }
-
     fn print(&mut self, pieces: &[syntax::PrintPiece], args: &[syntax::Expr], line: u32) -> Result<Expr> {
         let args = args
             .iter()
@@ -222,13 +182,6 @@ impl Checker<'_> {
             ty: Ty::unit(),
             kind: ExprKind::Print(pieces.to_vec(), args),
         })
-    }
-
-    fn element_hint(&mut self, hint: Option<&Ty>) -> Ty {
-        match hint.map(|h| self.types.shallow(h)) {
-            Some(Ty::Array(element, _) | Ty::Slice(element)) => (*element).clone(),
-            _ => self.types.var(Kind::General),
-        }
     }
 
     fn const_param(&mut self, index: u32, line: u32) -> Result<Expr> {
@@ -257,29 +210,45 @@ impl Checker<'_> {
         }
     }
 
-    /// The constant `name` of the scalar that `ty` means.
-    pub(super) fn type_constant(&mut self, ty: &syntax::Type, name: &str, line: u32) -> Result<ConstValue> {
-        let ty = self.ty(ty, line)?;
-        let found = match self.types.shallow(&ty) {
+    /// A constant of a type.
+    pub(super) fn type_constant(&mut self, member: &syntax::TypeMember, line: u32) -> Result<ConstValue> {
+        let (via, name) = (member.via.as_deref(), member.name.as_str());
+        let ty = self.ty(&member.ty, line)?;
+        let known = match self.types.shallow(&ty) {
             Ty::Scalar(s) => scalar_consts::lookup(s, name, self.program.width),
             _ => None,
         };
+        let reach = if known.is_some() {
+            Reach::Bounds
+        } else {
+            Reach::All
+        };
+        let found = self.constant_of(&ty, via, name, reach, line)?.or(known);
         found.ok_or_else(|| {
             let shown = self.show(&ty);
-            self.error(line, format!("`{shown}` has no constant `{name}`"), "")
+            let remedy = match self.types.shallow(&ty) {
+                Ty::Scalar(_) => "",
+                _ => "write `#[device]` before the `impl` block that has it",
+            };
+            self.error(line, format!("`{shown}` has no constant `{name}`"), remedy)
         })
     }
 
-    fn type_const(&mut self, ty: &syntax::Type, name: &str, line: u32) -> Result<Expr> {
-        let value = self.type_constant(ty, name, line)?;
-        Ok(constant_expr(name, value, line))
+    fn type_const(&mut self, member: &syntax::TypeMember, line: u32) -> Result<Expr> {
+        let value = self.type_constant(member, line)?;
+        Ok(constant_expr(&member.name, value, line))
     }
 
     fn unary(&mut self, op: UnaryOp, operand: &syntax::Expr, hint: Option<&Ty>, line: u32) -> Result<Expr> {
         match op {
             UnaryOp::Neg | UnaryOp::Not => {
                 let operand = self.expr(operand, hint)?;
-                let operand = Box::new(self.deref_all(operand));
+                let operand = self.deref_all(operand);
+                let of_trait = if op == UnaryOp::Neg { "Neg" } else { "Not" };
+                let operand = match self.user_negation(operand, of_trait, line)? {
+                    Ok(called) => return Ok(called),
+                    Err(operand) => Box::new(operand),
+                };
                 Ok(Expr {
                     line,
                     ty: operand.ty.clone(),
@@ -314,8 +283,9 @@ impl Checker<'_> {
     }
 
     /// `&operand` or `&mut operand`.
-    pub(super) fn borrow(&mut self, operand: Expr, mutable: bool, line: u32) -> Result<Expr> {
+    pub(super) fn borrow(&mut self, mut operand: Expr, mutable: bool, line: u32) -> Result<Expr> {
         if mutable {
+            operand = self.mutable_place(operand)?;
             self.assigned(&operand)?;
         }
         self.indexed(&operand);
@@ -338,7 +308,10 @@ impl Checker<'_> {
         }
         let left = self.expr(left, None)?;
         let right = self.expr(right, None)?;
-        let (left, right) = (self.deref_all(left), self.deref_all(right));
+        let (left, right) = match self.user_operator(op, left, right, line)? {
+            Ok(called) => return Ok(called),
+            Err((left, right)) => (self.deref_all(left), self.deref_all(right)),
+        };
         let never = |c: &Self, e: &Expr| matches!(c.types.shallow(&e.ty), Ty::Never);
         let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
         if !shift && !never(self, &left) && !never(self, &right) {
@@ -386,6 +359,7 @@ impl Checker<'_> {
         let base = self.deref_all(base);
         let element = match self.types.shallow(&base.ty) {
             Ty::Array(element, _) | Ty::Slice(element) => element,
+            Ty::Struct(_) | Ty::Enum(_) => return self.user_index(base, index, line),
             other => {
                 let shown = self.show(&other);
                 return Err(self.error(
@@ -405,85 +379,6 @@ impl Checker<'_> {
             kind: ExprKind::Index(Box::new(base), Box::new(index)),
         })
     }
-
-    fn field(&mut self, base: &syntax::Expr, name: &str, line: u32) -> Result<Expr> {
-        let base = self.expr(base, None)?;
-        let base = self.deref_all(base);
-        let found = match self.types.shallow(&base.ty) {
-            Ty::Tuple(elements) => name
-                .parse::<usize>()
-                .ok()
-                .and_then(|i| Some((i as u32, elements.get(i)?.clone()))),
-            Ty::Struct(desc) => field_of(&desc, name),
-            _ => None,
-        };
-        match found {
-            Some((index, ty)) => Ok(Expr {
-                line,
-                ty,
-                kind: ExprKind::Field(Box::new(base), index),
-            }),
-            None => Err(self.error(
-                line,
-                format!("`{}` has no field `{name}`", self.show(&base.ty)),
-                "",
-            )),
-        }
-    }
-
-    fn struct_literal(
-        &mut self,
-        name: StructName,
-        fields: &[(String, syntax::Expr)],
-        base: Option<&syntax::Expr>,
-        line: u32,
-    ) -> Result<Expr> {
-        let ty = match name {
-            StructName::SelfType => self.ty(&syntax::Type::SelfType, line)?,
-            StructName::Path(path) => match path_meaning(&self.loaded, path.0, line)? {
-                Resolved::Type(desc) => Ty::from_desc(desc),
-                other => return Err(not_a(&self.loaded, path.0, line, "a struct", other)),
-            },
-        };
-        let Ty::Struct(desc) = &ty else {
-            return Err(self.error(line, format!("`{}` is not a struct", self.show(&ty)), ""));
-        };
-        let mut checked: Vec<(u32, Expr)> = Vec::new();
-        for (field, value) in fields {
-            let Some((index, field_ty)) = field_of(desc, field) else {
-                return Err(self.error(line, format!("`{}` has no field `{field}`", desc.name), ""));
-            };
-            if checked.iter().any(|(i, _)| *i == index) {
-                return Err(self.error(line, format!("the field `{field}` is given twice"), ""));
-            }
-            let value = self.expr_as(value, &field_ty)?;
-            checked.push((index, value));
-        }
-        let base = match base {
-            Some(base) => Some(Box::new(self.expr_as(base, &ty)?)),
-            None => {
-                let missing = (0..desc.fields.len() as u32).find(|i| !checked.iter().any(|(c, _)| c == i));
-                if let Some(field) = missing.and_then(|i| desc.fields.get(i as usize)) {
-                    return Err(self.error(
-                        line,
-                        format!("the field `{}` of `{}` has no value", field.name, desc.name),
-                        "give it one",
-                    ));
-                }
-                None
-            }
-        };
-        Ok(Expr {
-            line,
-            ty,
-            kind: ExprKind::Struct(checked, base),
-        })
-    }
-}
-
-fn field_of(desc: &StructDesc, name: &str) -> Option<(u32, Ty)> {
-    let index = desc.fields.iter().position(|f| f.name == name)?;
-    Some((index as u32, Ty::from_desc(&desc.fields.get(index)?.ty)))
 }
 
 /// The bits that a constant of this type has.

@@ -3,6 +3,9 @@
 use perpetua_syntax as syntax;
 use perpetua_syntax::{GenericArg, Scalar};
 
+use super::call::member::Reach;
+use super::call::{Argument, written};
+use super::methods;
 use super::tree::{Expr, ExprKind, GridMethod};
 use super::ty::{Kind, Ty};
 use super::{Checker, Result};
@@ -15,51 +18,54 @@ impl Checker<'_> {
         name: &str,
         generics: &[GenericArg],
         args: &[syntax::Expr],
+        hint: Option<&Ty>,
         line: u32,
     ) -> Result<Expr> {
         let receiver = self.expr(receiver, None)?;
+        self.method_of(receiver, None, name, generics, args, hint, line)
+    }
+
+    /// The method `name`, of the trait `via` where the source says so, on a receiver.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of the call as written")]
+    pub(super) fn method_of(
+        &mut self,
+        receiver: Expr,
+        via: Option<&str>,
+        name: &str,
+        generics: &[GenericArg],
+        args: &[syntax::Expr],
+        hint: Option<&Ty>,
+        line: u32,
+    ) -> Result<Expr> {
         if name == "into" && args.is_empty() {
-            let receiver = self.deref_all(receiver);
-            return Ok(Expr {
-                line,
-                ty: self.types.var(Kind::General),
-                kind: ExprKind::Convert(Box::new(receiver), true),
-            });
+            return self.into(receiver, hint, line);
         }
-        let ty = {
-            let mut ty = self.types.shallow(&receiver.ty);
-            while let Ty::Ref(_, target) = ty {
-                ty = self.types.shallow(&target);
-            }
-            ty
+        let ty = self.peeled(&receiver.ty);
+        let known = match &ty {
+            Ty::Scalar(scalar) => methods::lookup(*scalar, name).is_ok(),
+            Ty::Array(..) | Ty::Slice(_) => matches!(name, "len" | "is_empty" | "swap" | "fill" | "clone"),
+            _ => false,
         };
+        let reach = if known { Reach::Bounds } else { Reach::All };
+        let functions = self.functions_of(&ty, via, name, reach, line)?;
+        if !functions.is_empty() {
+            let mut all = vec![Argument::Operand(receiver)];
+            all.extend(written(args));
+            return self.call_one_of(functions, all, generics, line);
+        }
         match &ty {
             Ty::Scalar(scalar) => {
                 let receiver = self.deref_all(receiver);
                 self.scalar_method(*scalar, receiver, name, args, line)
             }
+            Ty::Struct(_) | Ty::Enum(_) if name == "clone" && args.is_empty() => Ok(self.deref_all(receiver)),
             Ty::Struct(_) | Ty::Enum(_) => {
-                let found = ty
-                    .to_desc()
-                    .and_then(|desc| self.loaded.names.method(&desc, name).cloned());
-                match found {
-                    Some(def) => {
-                        let callee = self.program.load(&def)?;
-                        self.call_loaded(&callee, Some(receiver), args, generics, line)
-                    }
-                    None if name == "clone" && args.is_empty() => Ok(self.deref_all(receiver)),
-                    None => {
-                        let shown = self.show(&ty);
-                        Err(self.error(
-                            line,
-                            format!("`{shown}` has no method `{name}` that is known here"),
-                            format!(
-                                "mark the method with `#[device]`, and name the type `{shown}` somewhere in `{}`",
-                                self.loaded.tree.name
-                            ),
-                        ))
-                    }
-                }
+                let shown = self.show(&ty);
+                Err(self.error(
+                    line,
+                    format!("`{shown}` has no method `{name}` that kernels can call"),
+                    format!("write `#[device]` before the `impl` block of `{shown}` that has it"),
+                ))
             }
             Ty::Slice(_) | Ty::Array(..) => self.slice_method(receiver, name, args, line),
             Ty::GridPos => self.grid_method(name, args, line),
@@ -88,6 +94,24 @@ impl Checker<'_> {
                 Err(self.error(line, format!("`{shown}` has no method `{name}` in kernels"), ""))
             }
         }
+    }
+
+    /// `receiver.into()`: `From` of what is expected, or a conversion of scalars.
+    fn into(&mut self, receiver: Expr, hint: Option<&Ty>, line: u32) -> Result<Expr> {
+        if let Some(to) = hint.map(|hint| self.types.shallow(hint)) {
+            let functions = self.functions_of(&to, Some("From"), "from", Reach::All, line)?;
+            let scalars = matches!(to, Ty::Scalar(_))
+                && matches!(self.peeled(&receiver.ty), Ty::Scalar(_) | Ty::Var(_));
+            if !functions.is_empty() && !scalars {
+                return self.call_one_of(functions, vec![Argument::Operand(receiver)], &[], line);
+            }
+        }
+        let receiver = self.deref_all(receiver);
+        Ok(Expr {
+            line,
+            ty: self.types.var(Kind::General),
+            kind: ExprKind::Convert(Box::new(receiver), true),
+        })
     }
 
     fn slice_method(&mut self, receiver: Expr, name: &str, args: &[syntax::Expr], line: u32) -> Result<Expr> {

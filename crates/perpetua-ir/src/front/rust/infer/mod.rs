@@ -2,6 +2,7 @@
 //! order in which rustc goes. It must agree with rustc wherever rustc accepts; what rustc refuses it may accept
 //! only if the meaning is clear. Knows nothing of the IR's statements.
 
+mod aggregate;
 mod call;
 mod consteval;
 mod control;
@@ -63,10 +64,12 @@ impl Program {
             cause: error.to_string(),
             remedy: String::new(),
         })?;
+        let names = def.resolve();
         let loaded = Rc::new(Loaded {
             def: def.clone(),
             tree,
-            names: def.resolve(),
+            members: names.members(),
+            names,
         });
         self.loaded.borrow_mut().insert(def.key(), loaded.clone());
         Ok(loaded)

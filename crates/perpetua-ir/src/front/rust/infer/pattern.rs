@@ -116,7 +116,7 @@ impl Checker<'_> {
                 Resolved::Const(value) => (value.clone(), path_text(&self.loaded, path.0)),
                 other => return Err(not_a(&self.loaded, path.0, line, "a constant", other)),
             },
-            PatternConst::TypeConst { ty, name } => (self.type_constant(ty, name, line)?, name.clone()),
+            PatternConst::TypeConst(member) => (self.type_constant(member, line)?, member.name.clone()),
         };
         self.unify(line, ty, &Ty::from_desc(&found.type_desc()))?;
         let integer = match &found {

@@ -9,7 +9,7 @@ use super::consteval::evaluate;
 use super::tree::{Generic, Loaded};
 use super::ty::{Kind, Len, Ty, Unifier};
 use super::{Checker, Program, Result};
-use crate::front::rust::describe::ConstValue;
+use crate::front::rust::describe::{ConstValue, TypeDesc};
 use crate::front::rust::resolve::Resolved;
 
 /// The type that syntax of the function `loaded` means, its generic parameters standing for `generics`.
@@ -62,8 +62,57 @@ pub(crate) fn convert_type(
             Some(desc) => Ty::from_desc(desc),
             None => return Err(loaded.error(line, "`Self` has no meaning here", "name the type")),
         },
+        syntax::Type::Assoc(member) => {
+            let base = again(types, &member.ty)?;
+            associated(loaded, types, &base, member.via.as_deref(), &member.name, line)?
+        }
         syntax::Type::GridPos => Ty::GridPos,
     })
+}
+
+/// The type `name` that belongs to `base`.
+fn associated(
+    loaded: &Loaded,
+    types: &Unifier,
+    base: &Ty,
+    via: Option<&str>,
+    name: &str,
+    line: u32,
+) -> Result<Ty> {
+    let shown = types.show(base);
+    let Some(desc) = types.deep(base, false).to_desc() else {
+        return Err(loaded.error(
+            line,
+            format!("`{shown}::{name}` is not known before its type is"),
+            "give the generic arguments of the call: `f::<T>(…)`",
+        ));
+    };
+    let of_trait = |of: &Option<String>| via.is_none_or(|via| of.as_deref() == Some(via));
+    let found: Vec<&TypeDesc> = loaded
+        .members
+        .get(&desc, name)
+        .iter()
+        .filter(|member| of_trait(&member.of_trait))
+        .filter_map(|member| match &member.meaning {
+            Resolved::Type(desc) => Some(desc),
+            _ => None,
+        })
+        .collect();
+    match &found[..] {
+        [first, rest @ ..] if rest.iter().all(|other| other == first) => Ok(Ty::from_desc(first)),
+        // What operators of scalars give.
+        [] if name == "Output" && matches!(desc, TypeDesc::Scalar(_)) => Ok(base.clone()),
+        [] => Err(loaded.error(
+            line,
+            format!("`{shown}` has no type `{name}` that kernels can use"),
+            "write `#[device]` before the `impl` block that has it",
+        )),
+        _ => Err(loaded.error(
+            line,
+            format!("`{shown}::{name}` may be several types"),
+            format!("name the trait: `<{shown} as Trait>::{name}`"),
+        )),
+    }
 }
 
 /// The length that an expression of the function `loaded` means.
@@ -162,13 +211,14 @@ impl Checker<'_> {
         line: u32,
     ) -> Result<Vec<Generic>> {
         let params = &callee.tree.generics;
-        if !written.is_empty() && written.len() != params.len() {
+        let named = params.iter().filter(|param| !param.is_implicit()).count();
+        if !written.is_empty() && written.len() != named {
             return Err(self.error(
                 line,
                 format!(
                     "`{}` takes {} generic arguments, {} were given",
                     callee.tree.name,
-                    params.len(),
+                    named,
                     written.len()
                 ),
                 "give all of them or none",

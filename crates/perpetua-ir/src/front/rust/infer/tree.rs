@@ -9,6 +9,7 @@ use perpetua_syntax::{BinaryOp, Function, Intrinsic, PrintPiece};
 use super::methods::Method;
 use super::ty::{Len, Ty, Unifier};
 use crate::front::rust::describe::ConstValue;
+use crate::front::rust::resolve::members::Members;
 use crate::front::rust::resolve::{FunctionDef, Resolutions};
 use crate::ir::Sync;
 
@@ -18,6 +19,7 @@ pub(crate) struct Loaded {
     pub(crate) def: FunctionDef,
     pub(crate) tree: Arc<Function>,
     pub(crate) names: Resolutions,
+    pub(crate) members: Arc<Members>,
 }
 
 /// A local of a function.

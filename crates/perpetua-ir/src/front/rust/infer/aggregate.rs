@@ -1,0 +1,150 @@
+//! Tuples, arrays and structs: their literals and their fields.
+
+use std::rc::Rc;
+
+use perpetua_syntax as syntax;
+use perpetua_syntax::StructName;
+
+use super::signature::{convert_len, not_a, path_meaning};
+use super::tree::{Expr, ExprKind};
+use super::ty::{Kind, Len, Ty};
+use super::{Checker, Result};
+use crate::front::rust::describe::StructDesc;
+use crate::front::rust::resolve::Resolved;
+
+impl Checker<'_> {
+    pub(super) fn tuple(&mut self, elements: &[syntax::Expr], hint: Option<&Ty>, line: u32) -> Result<Expr> {
+        let hints = match hint.map(|h| self.types.shallow(h)) {
+            Some(Ty::Tuple(t)) if t.len() == elements.len() => t.iter().cloned().map(Some).collect(),
+            _ => vec![None; elements.len()],
+        };
+        let elements = elements
+            .iter()
+            .zip(hints)
+            .map(|(e, hint)| self.expr(e, hint.as_ref()))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Expr {
+            line,
+            ty: Ty::Tuple(elements.iter().map(|e| e.ty.clone()).collect()),
+            kind: ExprKind::Tuple(elements),
+        })
+    }
+
+    pub(super) fn array(&mut self, elements: &[syntax::Expr], hint: Option<&Ty>, line: u32) -> Result<Expr> {
+        let element = self.element_hint(hint);
+        let elements = elements
+            .iter()
+            .map(|e| self.expr_as(e, &element))
+            .collect::<Result<Vec<_>>>()?;
+        let len = Len::Known(elements.len() as u64);
+        Ok(Expr {
+            line,
+            ty: Ty::Array(Rc::new(element), len),
+            kind: ExprKind::Array(elements),
+        })
+    }
+
+    pub(super) fn repeat(
+        &mut self,
+        value: &syntax::Expr,
+        len: &syntax::Expr,
+        hint: Option<&Ty>,
+        line: u32,
+    ) -> Result<Expr> {
+        let element = self.element_hint(hint);
+        let value = self.expr_as(value, &element)?;
+        let len = convert_len(self.program, &self.loaded.clone(), &self.generics, len)?;
+        let n = self.known_len(len, line)?;
+        Ok(Expr {
+            line,
+            ty: Ty::Array(Rc::new(element), Len::Known(n)),
+            kind: ExprKind::Repeat(Box::new(value), n),
+        })
+    }
+
+    fn element_hint(&mut self, hint: Option<&Ty>) -> Ty {
+        match hint.map(|h| self.types.shallow(h)) {
+            Some(Ty::Array(element, _) | Ty::Slice(element)) => (*element).clone(),
+            _ => self.types.var(Kind::General),
+        }
+    }
+
+    pub(super) fn field(&mut self, base: &syntax::Expr, name: &str, line: u32) -> Result<Expr> {
+        let base = self.expr(base, None)?;
+        let base = self.deref_all(base);
+        let found = match self.types.shallow(&base.ty) {
+            Ty::Tuple(elements) => name
+                .parse::<usize>()
+                .ok()
+                .and_then(|i| Some((i as u32, elements.get(i)?.clone()))),
+            Ty::Struct(desc) => field_of(&desc, name),
+            _ => None,
+        };
+        match found {
+            Some((index, ty)) => Ok(Expr {
+                line,
+                ty,
+                kind: ExprKind::Field(Box::new(base), index),
+            }),
+            None => Err(self.error(
+                line,
+                format!("`{}` has no field `{name}`", self.show(&base.ty)),
+                "",
+            )),
+        }
+    }
+
+    pub(super) fn struct_literal(
+        &mut self,
+        name: StructName,
+        fields: &[(String, syntax::Expr)],
+        base: Option<&syntax::Expr>,
+        line: u32,
+    ) -> Result<Expr> {
+        let ty = match name {
+            StructName::SelfType => self.ty(&syntax::Type::SelfType, line)?,
+            StructName::Path(path) => match path_meaning(&self.loaded, path.0, line)? {
+                Resolved::Type(desc) => Ty::from_desc(desc),
+                other => return Err(not_a(&self.loaded, path.0, line, "a struct", other)),
+            },
+        };
+        let Ty::Struct(desc) = &ty else {
+            return Err(self.error(line, format!("`{}` is not a struct", self.show(&ty)), ""));
+        };
+        let mut checked: Vec<(u32, Expr)> = Vec::new();
+        for (field, value) in fields {
+            let Some((index, field_ty)) = field_of(desc, field) else {
+                return Err(self.error(line, format!("`{}` has no field `{field}`", desc.name), ""));
+            };
+            if checked.iter().any(|(i, _)| *i == index) {
+                return Err(self.error(line, format!("the field `{field}` is given twice"), ""));
+            }
+            let value = self.expr_as(value, &field_ty)?;
+            checked.push((index, value));
+        }
+        let base = match base {
+            Some(base) => Some(Box::new(self.expr_as(base, &ty)?)),
+            None => {
+                let missing = (0..desc.fields.len() as u32).find(|i| !checked.iter().any(|(c, _)| c == i));
+                if let Some(field) = missing.and_then(|i| desc.fields.get(i as usize)) {
+                    return Err(self.error(
+                        line,
+                        format!("the field `{}` of `{}` has no value", field.name, desc.name),
+                        "give it one",
+                    ));
+                }
+                None
+            }
+        };
+        Ok(Expr {
+            line,
+            ty,
+            kind: ExprKind::Struct(checked, base),
+        })
+    }
+}
+
+fn field_of(desc: &StructDesc, name: &str) -> Option<(u32, Ty)> {
+    let index = desc.fields.iter().position(|f| f.name == name)?;
+    Some((index as u32, Ty::from_desc(&desc.fields.get(index)?.ty)))
+}

@@ -1,0 +1,444 @@
+//! Members of types, which Rust finds by the type: functions, constants and types, and the operators of types that
+//! are no scalars.
+
+use std::rc::Rc;
+
+use perpetua_syntax as syntax;
+use perpetua_syntax::{BinaryOp, GenericArg, Scalar};
+
+use super::Argument;
+use crate::front::rust::describe::ConstValue;
+use crate::front::rust::infer::signature::convert_type;
+use crate::front::rust::infer::tree::{Expr, ExprKind, Generic, Loaded};
+use crate::front::rust::infer::ty::{Kind, Ty};
+use crate::front::rust::infer::{Checker, Result};
+use crate::front::rust::resolve::members::Member;
+use crate::front::rust::resolve::{FunctionDef, Resolved};
+
+/// Which of a type's members of one name a place in the source may mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::front::rust::infer) enum Reach {
+    /// Those of the traits that bound the type here: they come before what the language has.
+    Bounds,
+    /// All.
+    All,
+}
+
+/// The trait and the function of an operator on values.
+fn operator(op: BinaryOp) -> Option<(&'static str, &'static str)> {
+    Some(match op {
+        BinaryOp::Add => ("Add", "add"),
+        BinaryOp::Sub => ("Sub", "sub"),
+        BinaryOp::Mul => ("Mul", "mul"),
+        BinaryOp::Div => ("Div", "div"),
+        BinaryOp::Rem => ("Rem", "rem"),
+        BinaryOp::BitAnd => ("BitAnd", "bitand"),
+        BinaryOp::BitOr => ("BitOr", "bitor"),
+        BinaryOp::BitXor => ("BitXor", "bitxor"),
+        BinaryOp::Shl => ("Shl", "shl"),
+        BinaryOp::Shr => ("Shr", "shr"),
+        BinaryOp::Eq => ("PartialEq", "eq"),
+        BinaryOp::Ne => ("PartialEq", "ne"),
+        BinaryOp::Lt => ("PartialOrd", "lt"),
+        BinaryOp::Le => ("PartialOrd", "le"),
+        BinaryOp::Gt => ("PartialOrd", "gt"),
+        BinaryOp::Ge => ("PartialOrd", "ge"),
+        BinaryOp::And | BinaryOp::Or => return None,
+    })
+}
+
+impl Checker<'_> {
+    /// The members of `ty` called `name` that are meant here: of the trait `via` where the source says it, else of the
+    /// traits that bound the type, else the type's own, else of any one trait.
+    pub(in crate::front::rust::infer) fn members_of(
+        &self,
+        ty: &Ty,
+        via: Option<&str>,
+        name: &str,
+        reach: Reach,
+        line: u32,
+    ) -> Result<Vec<Resolved>> {
+        let Some(desc) = self.types.deep(ty, false).to_desc() else {
+            return Ok(Vec::new());
+        };
+        let all = self.loaded.members.get(&desc, name);
+        let meanings = |is: &dyn Fn(&Member) -> bool| -> Vec<Resolved> {
+            all.iter()
+                .filter(|member| is(member))
+                .map(|member| member.meaning.clone())
+                .collect()
+        };
+        if let Some(via) = via {
+            return Ok(meanings(&|member| member.of_trait.as_deref() == Some(via)));
+        }
+        let bounds = self.bounds_of(ty);
+        let bound = meanings(&|member| member.of_trait.as_ref().is_some_and(|of| bounds.contains(of)));
+        if !bound.is_empty() || reach == Reach::Bounds {
+            return Ok(bound);
+        }
+        let own = meanings(&|member| member.of_trait.is_none());
+        if !own.is_empty() {
+            return Ok(own);
+        }
+        if let [first, rest @ ..] = all
+            && let Some(other) = rest.iter().find(|member| member.of_trait != first.of_trait)
+            && let (Some(a), Some(b)) = (&first.of_trait, &other.of_trait)
+        {
+            return Err(self.error(
+                line,
+                format!("`{}` has `{name}` of both `{a}` and `{b}`", self.show(ty)),
+                format!("say which: `<{} as {a}>::{name}`", self.show(ty)),
+            ));
+        }
+        Ok(meanings(&|_| true))
+    }
+
+    /// The names of the traits that bound the type in this function: as a type parameter, or as the `Self` of a trait.
+    fn bounds_of(&self, ty: &Ty) -> Vec<String> {
+        let tree = &self.loaded.tree;
+        let ty = self.types.deep(ty, false);
+        let params = tree.generics.iter().zip(&self.generics);
+        let mut bounds: Vec<String> = params
+            .filter(|(_, generic)| matches!(generic, Generic::Type(bound) if *bound == ty))
+            .flat_map(|(param, _)| param.traits().map(str::to_owned))
+            .collect();
+        if let (Some(of), Some(own)) = (&tree.default_of, self.loaded.names.self_type())
+            && Ty::from_desc(own) == ty
+        {
+            bounds.push(of.clone());
+        }
+        bounds
+    }
+
+    /// The functions among them.
+    pub(in crate::front::rust::infer) fn functions_of(
+        &self,
+        ty: &Ty,
+        via: Option<&str>,
+        name: &str,
+        reach: Reach,
+        line: u32,
+    ) -> Result<Vec<FunctionDef>> {
+        let found = self.members_of(ty, via, name, reach, line)?;
+        Ok(found
+            .into_iter()
+            .filter_map(|meaning| match meaning {
+                Resolved::Device(function) => Some(function),
+                _ => None,
+            })
+            .collect())
+    }
+
+    /// The constant `name` of a type.
+    pub(in crate::front::rust::infer) fn constant_of(
+        &self,
+        ty: &Ty,
+        via: Option<&str>,
+        name: &str,
+        reach: Reach,
+        line: u32,
+    ) -> Result<Option<ConstValue>> {
+        let found = self.members_of(ty, via, name, reach, line)?;
+        Ok(found.into_iter().find_map(|meaning| match meaning {
+            Resolved::Const(value) => Some(value),
+            _ => None,
+        }))
+    }
+
+    /// Calls the one of `functions` that takes these arguments.
+    pub(in crate::front::rust::infer) fn call_one_of(
+        &mut self,
+        functions: Vec<FunctionDef>,
+        args: Vec<Argument<'_>>,
+        written: &[GenericArg],
+        line: u32,
+    ) -> Result<Expr> {
+        let mut loaded = functions
+            .iter()
+            .map(|function| self.program.load(function))
+            .collect::<Result<Vec<_>>>()?;
+        if let [only] = &loaded[..] {
+            return self.call_loaded(&only.clone(), args, written, line);
+        }
+        // Several: the arguments' types decide.
+        let args = args
+            .into_iter()
+            .map(|arg| match arg {
+                Argument::Syntax(arg) => Ok(Argument::Operand(self.expr(arg, None)?)),
+                arg => Ok(arg),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let name = loaded.first().map_or_else(String::new, |l| l.tree.name.clone());
+        loaded.retain(|callee| self.takes(callee, &args));
+        match &loaded[..] {
+            [only] => self.call_loaded(&only.clone(), args, written, line),
+            found => {
+                let shown: Vec<String> = args
+                    .iter()
+                    .map(|arg| format!("`{}`", arg.ty().map_or_else(String::new, |ty| self.show(ty))))
+                    .collect();
+                let (how, remedy) = match found {
+                    [] => (
+                        "no",
+                        "convert an argument, or implement the trait for these types",
+                    ),
+                    _ => ("more than one", "give the arguments' types"),
+                };
+                Err(self.error(
+                    line,
+                    format!("{how} `{name}` takes {}", shown.join(" and ")),
+                    remedy,
+                ))
+            }
+        }
+    }
+
+    /// Whether a function takes arguments of these types. Nothing is decided by that.
+    fn takes(&mut self, callee: &Rc<Loaded>, args: &[Argument<'_>]) -> bool {
+        if callee.tree.params.len() != args.len() {
+            return false;
+        }
+        let saved = self.types.clone();
+        let fits = self.call_generics(callee, &[], 0).is_ok_and(|generics| {
+            callee.tree.params.iter().zip(args).all(|(param, arg)| {
+                let (program, types) = (self.program, &mut self.types);
+                let param = convert_type(program, callee, &generics, types, &param.ty, param.line);
+                let (Ok(param), Some(arg)) = (param, arg.ty().cloned()) else {
+                    return false;
+                };
+                let (param, arg) = (self.peeled(&param), self.peeled(&arg));
+                self.types.unify(&param, &arg).is_ok()
+            })
+        });
+        self.types = saved;
+        fits
+    }
+
+    /// What a type is behind its references.
+    pub(in crate::front::rust::infer) fn peeled(&self, ty: &Ty) -> Ty {
+        let mut ty = self.types.shallow(ty);
+        while let Ty::Ref(_, target) = ty {
+            ty = self.types.shallow(&target);
+        }
+        ty
+    }
+
+    /// `left op right` by a trait's function, where one of the two is no scalar; `None` where the language has it.
+    pub(in crate::front::rust::infer) fn user_operator(
+        &mut self,
+        op: BinaryOp,
+        left: Expr,
+        right: Expr,
+        line: u32,
+    ) -> Result<std::result::Result<Expr, (Expr, Expr)>> {
+        let Some((of_trait, name)) = operator(op) else {
+            return Ok(Err((left, right)));
+        };
+        let (lt, rt) = (self.peeled(&left.ty), self.peeled(&right.ty));
+        let aggregate = |ty: &Ty| matches!(ty, Ty::Struct(_) | Ty::Array(..) | Ty::Tuple(_) | Ty::Enum(_));
+        let literal = matches!(self.types.kind(&lt), Some(Kind::Int | Kind::Float));
+        if !aggregate(&lt) && !(aggregate(&rt) && (literal || matches!(lt, Ty::Scalar(_)))) {
+            return Ok(Err((left, right)));
+        }
+        if literal {
+            self.literal_operand(&lt, &rt, of_trait, name)?;
+        }
+        let mut functions = self.functions_of(&lt, Some(of_trait), name, Reach::All, line)?;
+        let mut negated = false;
+        if functions.is_empty() && op == BinaryOp::Ne {
+            functions = self.functions_of(&lt, Some(of_trait), "eq", Reach::All, line)?;
+            negated = true;
+        }
+        if functions.is_empty() {
+            if matches!(op, BinaryOp::Eq | BinaryOp::Ne) || matches!(lt, Ty::Enum(_)) && op.is_comparison() {
+                self.derived_only(&lt, line)?;
+                return Ok(Err((left, right)));
+            }
+            let (l, r) = (self.show(&lt), self.show(&rt));
+            return Err(self.error(
+                line,
+                format!("`{}` does not work on `{l}` and `{r}`", op.symbol()),
+                format!("write `#[device] impl {of_trait}<{r}> for {l}`"),
+            ));
+        }
+        let args = vec![Argument::Operand(left), Argument::Operand(right)];
+        let called = self.call_one_of(functions, args, &[], line)?;
+        Ok(Ok(match negated {
+            true => Expr {
+                line,
+                ty: Ty::BOOL,
+                kind: ExprKind::Not(Box::new(called)),
+            },
+            false => called,
+        }))
+    }
+
+    /// Refuses a comparison field by field where a field's type has a function for it.
+    fn derived_only(&self, ty: &Ty, line: u32) -> Result<()> {
+        let inner: Vec<Ty> = match ty {
+            Ty::Struct(desc) => desc.fields.iter().map(|f| Ty::from_desc(&f.ty)).collect(),
+            Ty::Array(element, _) => vec![self.types.shallow(element)],
+            Ty::Tuple(elements) => elements.to_vec(),
+            _ => return Ok(()),
+        };
+        for inner in inner {
+            if !self
+                .members_of(&inner, Some("PartialEq"), "eq", Reach::All, line)?
+                .is_empty()
+            {
+                let (inner, outer) = (self.show(&inner), self.show(ty));
+                return Err(self.error(
+                    line,
+                    format!("`{outer}` holds a `{inner}`, which is compared by a function"),
+                    format!("write `#[device] impl PartialEq for {outer}`"),
+                ));
+            }
+            self.derived_only(&inner, line)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a literal left of an operator the one scalar type that has the operator with `right`.
+    fn literal_operand(&mut self, left: &Ty, right: &Ty, of_trait: &str, name: &str) -> Result<()> {
+        let mut fitting = Vec::new();
+        for scalar in Scalar::ALL {
+            let ty = Ty::Scalar(scalar);
+            let saved = self.types.clone();
+            let fits = self.types.unify(left, &ty).is_ok();
+            self.types = saved;
+            let functions = self.functions_of(&ty, Some(of_trait), name, Reach::All, 0)?;
+            let operand = |ty: &Ty| {
+                Argument::Operand(Expr {
+                    line: 0,
+                    ty: ty.clone(),
+                    kind: ExprKind::Unreachable,
+                })
+            };
+            for function in functions {
+                let callee = self.program.load(&function)?;
+                if fits && self.takes(&callee, &[operand(&ty), operand(right)]) {
+                    fitting.push(ty.clone());
+                }
+            }
+        }
+        if let [only] = &fitting[..] {
+            self.unify(0, left, only)?;
+        }
+        Ok(())
+    }
+
+    /// `-operand` or `!operand` by a trait's function, where it is no scalar.
+    pub(in crate::front::rust::infer) fn user_negation(
+        &mut self,
+        operand: Expr,
+        of_trait: &str,
+        line: u32,
+    ) -> Result<std::result::Result<Expr, Expr>> {
+        let ty = self.types.shallow(&operand.ty);
+        if !matches!(ty, Ty::Struct(_) | Ty::Enum(_) | Ty::Array(..)) {
+            return Ok(Err(operand));
+        }
+        let name = if of_trait == "Neg" { "neg" } else { "not" };
+        let functions = self.functions_of(&ty, Some(of_trait), name, Reach::All, line)?;
+        if functions.is_empty() {
+            let (shown, sign) = (self.show(&ty), if of_trait == "Neg" { "-" } else { "!" });
+            return Err(self.error(
+                line,
+                format!("`{sign}` does not work on `{shown}`"),
+                format!("write `#[device] impl {of_trait} for {shown}`"),
+            ));
+        }
+        self.call_one_of(functions, vec![Argument::Operand(operand)], &[], line)
+            .map(Ok)
+    }
+
+    /// `place op= value` by a trait's function, where the place holds no scalar.
+    pub(in crate::front::rust::infer) fn user_assignment(
+        &mut self,
+        op: BinaryOp,
+        place: Expr,
+        value: &syntax::Expr,
+        line: u32,
+    ) -> Result<Expr> {
+        let ty = self.types.shallow(&place.ty);
+        let (of_trait, name) = match operator(op) {
+            Some((of_trait, name)) => (format!("{of_trait}Assign"), format!("{name}_assign")),
+            None => (String::new(), String::new()),
+        };
+        let functions = self.functions_of(&ty, Some(&of_trait), &name, Reach::All, line)?;
+        if functions.is_empty() {
+            let shown = self.show(&ty);
+            return Err(self.error(
+                line,
+                format!("`{}=` does not work on `{shown}`", op.symbol()),
+                format!("write `#[device] impl {of_trait} for {shown}`"),
+            ));
+        }
+        let value = self.expr(value, None)?;
+        let place = self.borrow(place, true, line)?;
+        let args = vec![Argument::Operand(place), Argument::Operand(value)];
+        self.call_one_of(functions, args, &[], line)
+    }
+
+    /// `base[index]` by a trait's function.
+    pub(in crate::front::rust::infer) fn user_index(
+        &mut self,
+        base: Expr,
+        index: &syntax::Expr,
+        line: u32,
+    ) -> Result<Expr> {
+        let ty = self.types.shallow(&base.ty);
+        let functions = self.functions_of(&ty, Some("Index"), "index", Reach::All, line)?;
+        if functions.is_empty() {
+            let shown = self.show(&ty);
+            return Err(self.error(
+                line,
+                format!("`{shown}` cannot be indexed"),
+                format!("index slices and arrays, or write `#[device] impl Index<usize> for {shown}`"),
+            ));
+        }
+        let args = vec![Argument::Operand(base), Argument::Syntax(index)];
+        let called = self.call_one_of(functions, args, &[], line)?;
+        Ok(self.deref(called))
+    }
+
+    /// A place that is stored to: where `Index` gives it, `IndexMut` does then.
+    pub(in crate::front::rust::infer) fn mutable_place(&mut self, mut place: Expr) -> Result<Expr> {
+        place.kind = match place.kind {
+            ExprKind::Field(base, field) => ExprKind::Field(Box::new(self.mutable_place(*base)?), field),
+            ExprKind::Index(base, index) => ExprKind::Index(Box::new(self.mutable_place(*base)?), index),
+            ExprKind::Deref(inner) => match inner.kind {
+                ExprKind::Call(callee, _, args)
+                    if callee.tree.name == "index" && matches!(inner.ty, Ty::Ref(false, _)) =>
+                {
+                    let mut args = args.into_iter();
+                    let (Some(base), Some(index)) = (args.next(), args.next()) else {
+                        return Err(self.error(place.line, "`index` takes an index", ""));
+                    };
+                    let ty = self.peeled(&base.ty);
+                    let functions =
+                        self.functions_of(&ty, Some("IndexMut"), "index_mut", Reach::All, place.line)?;
+                    if functions.is_empty() {
+                        let shown = self.show(&ty);
+                        return Err(self.error(
+                            place.line,
+                            format!("an element of `{shown}` is changed"),
+                            format!("write `#[device] impl IndexMut for {shown}`"),
+                        ));
+                    }
+                    let base = match base.kind {
+                        ExprKind::Ref(inner) => *inner,
+                        kind => Expr { kind, ..base },
+                    };
+                    let base = self.borrow(base, true, place.line)?;
+                    let args = vec![Argument::Operand(base), Argument::Operand(index)];
+                    let called = self.call_one_of(functions, args, &[], place.line)?;
+                    return Ok(self.deref(called));
+                }
+                kind => ExprKind::Deref(Box::new(Expr { kind, ..*inner })),
+            },
+            kind => kind,
+        };
+        Ok(place)
+    }
+}

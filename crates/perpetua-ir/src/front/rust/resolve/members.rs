@@ -1,0 +1,132 @@
+//! What belongs to types: the functions, constants and types of their `#[device] impl` blocks.
+//!
+//! The lowering meets a type by its description and a member by its name, often far from any place where the source
+//! names the type. So each block of a program says by itself what it has ([`DeviceImpl`], collected by the crate
+//! `inventory` before `main`), and all are put into one table when the first kernel is lowered. A file that is read at
+//! run time has a table of its own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+/// What the macros' output calls to say what a block has.
+#[doc(hidden)]
+pub use inventory;
+
+use super::{FunctionDef, Resolved};
+use crate::front::rust::describe::TypeDesc;
+use crate::front::rust::gpu_type::{GpuConst, GpuType};
+
+/// A `#[device] impl` block of the running program.
+pub struct DeviceImpl(fn(&mut Members));
+
+impl DeviceImpl {
+    /// The block that `describe` adds to a table.
+    pub const fn new(describe: fn(&mut Members)) -> DeviceImpl {
+        DeviceImpl(describe)
+    }
+}
+
+inventory::collect!(DeviceImpl);
+
+/// A member of a type.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// The name of the trait that it is a member of, without its module; `None` for the type's own.
+    pub of_trait: Option<String>,
+    /// A function, a constant or a type.
+    pub meaning: Resolved,
+}
+
+/// The members of types, by type and name. One name has several where several traits, or one with different arguments
+/// (`Mul<f32>`, `Mul<Vec2>`), bring it.
+#[derive(Clone, Debug, Default)]
+pub struct Members {
+    found: HashMap<TypeDesc, HashMap<String, Vec<Member>>>,
+}
+
+impl Members {
+    /// Those of the running program.
+    pub fn of_program() -> Arc<Members> {
+        static ALL: OnceLock<Arc<Members>> = OnceLock::new();
+        let all = ALL.get_or_init(|| {
+            let mut all = Members::default();
+            for block in inventory::iter::<DeviceImpl> {
+                (block.0)(&mut all);
+            }
+            Arc::new(all)
+        });
+        all.clone()
+    }
+
+    /// Starts an `impl` block of `T`; `of_trait` is the trait's name, without its module.
+    pub fn block<T: GpuType>(&mut self, of_trait: Option<&str>) -> ImplBlock<'_> {
+        self.block_of(T::describe(), of_trait)
+    }
+
+    /// Starts an `impl` block of a type.
+    pub fn block_of(&mut self, ty: TypeDesc, of_trait: Option<&str>) -> ImplBlock<'_> {
+        ImplBlock {
+            members: self.found.entry(ty).or_default(),
+            of_trait: of_trait.map(str::to_owned),
+            own: Vec::new(),
+        }
+    }
+
+    /// The members of this name.
+    pub fn get(&self, ty: &TypeDesc, name: &str) -> &[Member] {
+        self.found
+            .get(ty)
+            .and_then(|members| members.get(name))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// All members, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (&TypeDesc, &str, &Member)> {
+        self.found.iter().flat_map(|(ty, members)| {
+            members
+                .iter()
+                .flat_map(move |(name, all)| all.iter().map(move |member| (ty, name.as_str(), member)))
+        })
+    }
+}
+
+/// An `impl` block as it says what it has.
+pub struct ImplBlock<'m> {
+    members: &'m mut HashMap<String, Vec<Member>>,
+    of_trait: Option<String>,
+    /// Names that the block has given.
+    own: Vec<String>,
+}
+
+impl ImplBlock<'_> {
+    /// A function.
+    pub fn function(&mut self, name: &str, function: FunctionDef) {
+        self.add(name, Resolved::Device(function));
+    }
+
+    /// A constant.
+    pub fn constant(&mut self, name: &str, value: &(impl GpuConst + ?Sized)) {
+        self.add(name, Resolved::Const(value.to_const()));
+    }
+
+    /// A type.
+    pub fn ty<T: GpuType>(&mut self, name: &str) {
+        self.add(name, Resolved::Type(T::describe()));
+    }
+
+    /// What the trait has for a block without it.
+    pub fn default(&mut self, name: &str, meaning: Resolved) {
+        if !self.own.iter().any(|own| own == name) {
+            self.add(name, meaning);
+        }
+    }
+
+    /// A member.
+    pub fn add(&mut self, name: &str, meaning: Resolved) {
+        self.own.push(name.to_owned());
+        self.members.entry(name.to_owned()).or_default().push(Member {
+            of_trait: self.of_trait.clone(),
+            meaning,
+        });
+    }
+}

@@ -1,0 +1,52 @@
+//! Refused: traits and their blocks.
+
+#![allow(warnings)]
+
+use perpetua::prelude::*;
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Pair {
+    a: f32,
+    b: f32,
+}
+
+impl Pair {
+    #[device]
+    fn sum(self) -> f32 {
+        self.a + self.b
+    }
+}
+
+trait Plain {
+    fn plain(self) -> f32;
+}
+
+#[device]
+impl Plain for Pair {
+    fn plain(self) -> f32 {
+        self.a
+    }
+}
+
+#[device]
+trait Marked {
+    fn name(&self) -> u32 {
+        let text = "name";
+        0
+    }
+}
+
+#[device]
+impl<T> Marked for [T; 2] {}
+
+#[device]
+impl Pair {}
+
+#[kernel]
+fn anything(x: impl Marked + Copy, y: &mut [f32]) {}
+
+#[device]
+fn open(x: &dyn Marked) {}
+
+fn main() {}

@@ -1,0 +1,17 @@
+//! Forms of the kernel language: each kernel is called as plain Rust, lane by lane, and launched on every device that is
+//! here, and what both write must be equal. Every target's renderer takes it, and the vendors' tools take what it writes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed expectation is the report"
+)]
+#![allow(
+    clippy::needless_range_loop,
+    clippy::clone_on_copy,
+    reason = "kernels are written as users write them"
+)]
+
+mod harness;
+mod structs;
+mod traits;
