@@ -10,7 +10,7 @@ use syn::spanned::Spanned;
 use crate::native::language::is_scalar_method;
 use crate::native::sibling::Sibling;
 use crate::options::{Options, Takes};
-use crate::{describe, output};
+use crate::{describe, output, resolver};
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let options = match Options::read(options, Takes::Crate) {
@@ -94,7 +94,7 @@ fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
         Some(of_trait) => quote_spanned!(name.span()=> <#ty as #of_trait>::#name),
         None => quote_spanned!(name.span()=> <#ty>::#name),
     };
-    let (at, mut entries, mut native) = (block_name(), Vec::new(), Vec::new());
+    let (at, mut entries, mut native, mut marks) = (block_name(), Vec::new(), Vec::new(), Vec::new());
     let mut errors: Option<syn::Error> = None;
     for item in &mut block.items {
         match item {
@@ -114,6 +114,8 @@ fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
                         let definition =
                             describe::definition(&read, &function.sig, &function.block, Some(&own), facade);
                         entries.push(quote!(#conditions #at.function(#name, #definition);));
+                        let (vis, mark) = (&function.vis, resolver::mark(&function.sig.ident));
+                        marks.push(quote!(#conditions #[doc(hidden)] #vis const fn #mark() {}));
                     }
                     Err(error) => match &mut errors {
                         Some(errors) => errors.combine(error),
@@ -136,7 +138,7 @@ fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
     }
     let name = of_trait.as_ref().and_then(|path| path.segments.last());
     if let (Some(path), Some(last)) = (&of_trait, name)
-        && !perpetua_syntax::parse::is_operator_trait(&last.ident.unraw().to_string())
+        && perpetua_syntax::parse::operator_functions(&last.ident.unraw().to_string()).is_empty()
     {
         let defaults = defaults_name(&last.ident);
         entries.push(quote_spanned!(last.ident.span()=> <#ty as #path>::#defaults(&mut #at);));
@@ -145,7 +147,12 @@ fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
         Some(name) => quote!(::core::option::Option::Some(#name)),
         None => quote!(::core::option::Option::None),
     };
+    if of_trait.is_some() {
+        // The trait has them.
+        marks.clear();
+    }
     let (conditions, quiet) = (output::conditions(&block.attrs), output::quiet());
+    let marks = (!marks.is_empty()).then(|| quote!(#conditions #quiet impl #ty { #(#marks)* }));
     let tokens = quote! {
         #block
 
@@ -160,6 +167,7 @@ fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
             }
         };
 
+        #marks
         #(#conditions #quiet impl #ty { #native })*
     };
     match errors {
@@ -170,12 +178,13 @@ fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
 
 /// A trait: blocks that implement it get its default methods and constants.
 fn expand_trait(mut definition: syn::ItemTrait, facade: &TokenStream) -> TokenStream {
-    let (at, own, mut entries) = (block_name(), quote!(Self), Vec::new());
+    let (at, own, mut entries, mut marks) = (block_name(), quote!(Self), Vec::new(), Vec::new());
     let mut errors: Option<syn::Error> = None;
     for item in &mut definition.items {
         match item {
             syn::TraitItem::Fn(function) => {
                 function.attrs.retain(|attr| !is_device(attr));
+                marks.push(resolver::mark(&function.sig.ident));
                 let read = read_default_method(function, &definition.ident, &file_of(&function.sig));
                 match (read, &function.default) {
                     (Some(Ok(read)), Some(body)) => {
@@ -213,6 +222,17 @@ fn expand_trait(mut definition: syn::ItemTrait, facade: &TokenStream) -> TokenSt
             #(#entries)*
         }
     });
+    for mark in marks {
+        definition.items.push(syn::parse_quote! {
+            #[doc(hidden)]
+            #quiet
+            fn #mark()
+            where
+                Self: ::core::marker::Sized,
+            {
+            }
+        });
+    }
     match errors {
         Some(errors) => output::with_error(quote!(#definition), &errors),
         None => quote!(#definition),

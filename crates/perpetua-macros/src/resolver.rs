@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use perpetua_syntax::parse::Read;
+use perpetua_syntax::parse::{Read, STD_TRAITS, operator_functions};
 use perpetua_syntax::{Function, PathUsage};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -33,12 +33,19 @@ pub(crate) fn closure(
                 quote_spanned!(span=> #r.constant(#id, &#whole);)
             }
             PathUsage::Call => match path.head(own) {
-                Some(ty) => quote_spanned!(span=> #r.ty::<#ty>(#id);),
+                Some(ty) => {
+                    let known = path.idents.last().filter(|name| !is_std_function(name)).map(|name| {
+                        let mark = mark(name);
+                        quote_spanned!(span=> let _ = <#ty>::#mark;)
+                    });
+                    quote_spanned!(span=> #r.ty::<#ty>(#id); #known)
+                }
                 None => quote_spanned!(span=> #r.device(#id, #whole::__perpetua_function());),
             },
         });
     }
     entries.extend(primitives(sig, body, facade));
+    entries.extend(std_traits(body));
     let own = own.map(|own| quote!(#r.self_type::<#own>();));
     quote!(|#r: &mut #facade::Resolver| { #own #(#entries)* })
 }
@@ -72,6 +79,46 @@ fn primitives(
         let span = name.span();
         quote_spanned!(span=> #facade::primitive::<#name, ::core::primitive::#name>();)
     })
+}
+
+/// Statements that compile only where what is called like a trait of the standard library is a trait.
+fn std_traits(body: &syn::Block) -> Vec<TokenStream> {
+    #[derive(Default)]
+    struct Called(Vec<TokenStream>);
+    impl Visit<'_> for Called {
+        fn visit_expr_path(&mut self, path: &syn::ExprPath) {
+            let plain = Plain::of(&path.path);
+            if let ([.., of_trait, name], None) = (&plain.idents[..], &path.qself)
+                && operator_functions(&of_trait.unraw().to_string()).contains(&&*name.unraw().to_string())
+            {
+                let args = matches!(of_trait.to_string().as_str(), "Index" | "IndexMut" | "From" | "Into");
+                let (of_trait, args) = (
+                    plain.prefix(plain.idents.len() - 1, None),
+                    args.then(|| quote!(<()>)),
+                );
+                self.0.push(
+                    quote_spanned!(path.span()=> { #[allow(dead_code)] fn is_trait<T: #of_trait #args>() {} }),
+                );
+            }
+            syn::visit::visit_expr_path(self, path);
+        }
+    }
+    let mut called = Called::default();
+    called.visit_block(body);
+    called.0
+}
+
+/// Whether a function of this name may belong to a trait of the standard library, which has no marks.
+fn is_std_function(name: &syn::Ident) -> bool {
+    let name = name.unraw().to_string();
+    STD_TRAITS.iter().any(|(_, functions)| functions.contains(&&*name))
+}
+
+/// The hidden function beside each function of a `#[device] impl` block or trait, so that a call of another does not compile.
+/// Its name is what rustc shows then.
+pub(crate) fn mark(name: &syn::Ident) -> syn::Ident {
+    let name = name.unraw();
+    format_ident!("__write_the_attribute_device_before_the_impl_block_that_has_{name}")
 }
 
 /// The closure's parameter, by one name: spans of the user's tokens would make several of it where a macro wrote them.

@@ -49,4 +49,29 @@ fn anything(x: impl Marked + Copy, y: &mut [f32]) {}
 #[device]
 fn open(x: &dyn Marked) {}
 
+impl Pair {
+    fn host(a: f32) -> Pair {
+        Pair { a, b: a }
+    }
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Add {
+    by: f32,
+}
+
+#[device]
+impl Add {
+    fn add(self, to: f32) -> f32 {
+        self.by + to
+    }
+}
+
+#[kernel]
+fn calls(y: &mut [f32]) {
+    y[0] = Pair::host(1.0).a;
+    y[1] = Add::add(Add { by: 1.0 }, 2.0);
+}
+
 fn main() {}

@@ -22,7 +22,7 @@ use std::fmt;
 
 use crate::ast::{ConstDef, EnumDef, Function, FunctionKind, StructDef};
 use reader::Reader;
-pub use reader::is_operator_trait;
+pub use reader::{STD_TRAITS, operator_functions};
 pub use refusal::Refusal;
 
 /// A tree, and the paths that it refers to as they stand in the source.

@@ -120,7 +120,7 @@ impl Reader {
         let own = head == "Self" && names.len() == 2;
         let ty = match own {
             true => Type::SelfType,
-            false if self.is_trait(head) => Type::Infer,
+            false if self.is_trait(head, name) => Type::Infer,
             false => return None,
         };
         Some(TypeMember {

@@ -94,9 +94,9 @@ impl Reader {
         index
     }
 
-    /// Whether a path's head is a trait: one that bounds a parameter, or of the standard library.
-    pub(super) fn is_trait(&self, name: &str) -> bool {
-        is_operator_trait(name)
+    /// Whether `name::function` is a trait's: of one that bounds a parameter, or of the standard library.
+    pub(super) fn is_trait(&self, name: &str, function: &str) -> bool {
+        operator_functions(name).contains(&function)
             || self
                 .generics
                 .iter()
@@ -141,33 +141,49 @@ impl Reader {
     }
 }
 
-/// Whether this is the name of one of the standard library's traits whose functions kernels call.
+/// The traits of the standard library that kernels know, each with its functions. A user's type may be called like a trait, so
+/// a path is a trait's only where the function is, too.
+pub const STD_TRAITS: [(&str, &[&str]); 31] = [
+    ("Add", &["add"]),
+    ("Sub", &["sub"]),
+    ("Mul", &["mul"]),
+    ("Div", &["div"]),
+    ("Rem", &["rem"]),
+    ("BitAnd", &["bitand"]),
+    ("BitOr", &["bitor"]),
+    ("BitXor", &["bitxor"]),
+    ("Shl", &["shl"]),
+    ("Shr", &["shr"]),
+    ("AddAssign", &["add_assign"]),
+    ("SubAssign", &["sub_assign"]),
+    ("MulAssign", &["mul_assign"]),
+    ("DivAssign", &["div_assign"]),
+    ("RemAssign", &["rem_assign"]),
+    ("BitAndAssign", &["bitand_assign"]),
+    ("BitOrAssign", &["bitor_assign"]),
+    ("BitXorAssign", &["bitxor_assign"]),
+    ("ShlAssign", &["shl_assign"]),
+    ("ShrAssign", &["shr_assign"]),
+    ("Neg", &["neg"]),
+    ("Not", &["not"]),
+    ("Index", &["index"]),
+    ("IndexMut", &["index_mut"]),
+    ("PartialEq", &["eq", "ne"]),
+    ("PartialOrd", &["partial_cmp", "lt", "le", "gt", "ge"]),
+    ("Ord", &["cmp", "max", "min", "clamp"]),
+    ("Default", &["default"]),
+    ("From", &["from"]),
+    ("Into", &["into"]),
+    ("Clone", &["clone"]),
+];
+
+/// The functions of the standard library's trait of this name that kernels know; none of other names.
 #[must_use]
-pub fn is_operator_trait(name: &str) -> bool {
-    matches!(
-        name.strip_suffix("Assign").unwrap_or(name),
-        "Add"
-            | "Sub"
-            | "Mul"
-            | "Div"
-            | "Rem"
-            | "BitAnd"
-            | "BitOr"
-            | "BitXor"
-            | "Shl"
-            | "Shr"
-            | "Neg"
-            | "Not"
-            | "Index"
-            | "IndexMut"
-            | "PartialEq"
-            | "PartialOrd"
-            | "Ord"
-            | "Default"
-            | "From"
-            | "Into"
-            | "Clone"
-    )
+pub fn operator_functions(of_trait: &str) -> &'static [&'static str] {
+    STD_TRAITS
+        .iter()
+        .find(|(name, _)| *name == of_trait)
+        .map_or(&[], |(_, functions)| functions)
 }
 
 /// What stands for an expression that was refused.

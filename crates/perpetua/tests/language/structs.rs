@@ -134,3 +134,31 @@ fn particles() {
     let others: Vec<Vec2> = (0..64).map(|i| Vec2::new(a[63 - i], b[i])).collect();
     check(moves::kernel(), moves, &others, &ps);
 }
+
+/// Called like the standard library's trait, and has functions of its own.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+#[repr(C)]
+struct Add {
+    by: f32,
+}
+
+#[device]
+impl Add {
+    fn read(words: [f32; 2]) -> Add {
+        Add { by: words[1] }
+    }
+}
+
+#[kernel]
+fn called_like_a_trait(x: &[f32], y: &mut [f32]) {
+    let i = global_id_x();
+    if i < y.len() {
+        y[i] = Add::read([x[i], x[i] + 1.0]).by;
+    }
+}
+
+#[test]
+fn a_type_is_called_like_a_trait() {
+    let input = floats(100);
+    check(called_like_a_trait::kernel(), called_like_a_trait, &input, &[0.0; 100]);
+}

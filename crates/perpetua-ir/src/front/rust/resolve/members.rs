@@ -28,6 +28,23 @@ impl DeviceImpl {
 
 inventory::collect!(DeviceImpl);
 
+/// Browsers run no constructors before the first call. A linker that finds nobody who runs them has each exported function do
+/// it at every call; one that finds this leaves it to us.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+#[allow(unsafe_code, reason = "the linker's own function")]
+fn run_constructors() {
+    unsafe extern "C" {
+        fn __wasm_call_ctors();
+    }
+    // SAFETY: the linker defines the function, without parameters and result, in every module. It may run twice, where the
+    // program calls it, too: `inventory` enters a block once.
+    unsafe { __wasm_call_ctors() }
+}
+
+/// Elsewhere the loader has run them.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+fn run_constructors() {}
+
 /// A member of a type.
 #[derive(Clone, Debug)]
 pub struct Member {
@@ -49,6 +66,7 @@ impl Members {
     pub fn of_program() -> Arc<Members> {
         static ALL: OnceLock<Arc<Members>> = OnceLock::new();
         let all = ALL.get_or_init(|| {
+            run_constructors();
             let mut all = Members::default();
             for block in inventory::iter::<DeviceImpl> {
                 (block.0)(&mut all);
