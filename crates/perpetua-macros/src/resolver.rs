@@ -34,10 +34,14 @@ pub(crate) fn closure(
             }
             PathUsage::Call => match path.head(own) {
                 Some(ty) => {
-                    let known = path.idents.last().filter(|name| !is_std_function(name)).map(|name| {
-                        let mark = mark(name);
-                        quote_spanned!(span=> let _ = <#ty>::#mark;)
-                    });
+                    let known = path
+                        .idents
+                        .last()
+                        .filter(|name| !is_std_function(name))
+                        .map(|name| {
+                            let mark = mark(name);
+                            quote_spanned!(span=> let _ = <#ty>::#mark;)
+                        });
                     quote_spanned!(span=> #r.ty::<#ty>(#id); #known)
                 }
                 None => quote_spanned!(span=> #r.device(#id, #whole::__perpetua_function());),
@@ -91,7 +95,10 @@ fn std_traits(body: &syn::Block) -> Vec<TokenStream> {
             if let ([.., of_trait, name], None) = (&plain.idents[..], &path.qself)
                 && operator_functions(&of_trait.unraw().to_string()).contains(&&*name.unraw().to_string())
             {
-                let args = matches!(of_trait.to_string().as_str(), "Index" | "IndexMut" | "From" | "Into");
+                let args = matches!(
+                    of_trait.to_string().as_str(),
+                    "Index" | "IndexMut" | "From" | "Into"
+                );
                 let (of_trait, args) = (
                     plain.prefix(plain.idents.len() - 1, None),
                     args.then(|| quote!(<()>)),
@@ -111,7 +118,9 @@ fn std_traits(body: &syn::Block) -> Vec<TokenStream> {
 /// Whether a function of this name may belong to a trait of the standard library, which has no marks.
 fn is_std_function(name: &syn::Ident) -> bool {
     let name = name.unraw().to_string();
-    STD_TRAITS.iter().any(|(_, functions)| functions.contains(&&*name))
+    STD_TRAITS
+        .iter()
+        .any(|(_, functions)| functions.contains(&&*name))
 }
 
 /// The hidden function beside each function of a `#[device] impl` block or trait, so that a call of another does not compile.

@@ -160,5 +160,10 @@ fn called_like_a_trait(x: &[f32], y: &mut [f32]) {
 #[test]
 fn a_type_is_called_like_a_trait() {
     let input = floats(100);
-    check(called_like_a_trait::kernel(), called_like_a_trait, &input, &[0.0; 100]);
+    check(
+        called_like_a_trait::kernel(),
+        called_like_a_trait,
+        &input,
+        &[0.0; 100],
+    );
 }
