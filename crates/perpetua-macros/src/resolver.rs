@@ -126,8 +126,11 @@ fn is_std_function(name: &syn::Ident) -> bool {
 /// The hidden function beside each function of a `#[device] impl` block or trait, so that a call of another does not compile.
 /// Its name is what rustc shows then.
 pub(crate) fn mark(name: &syn::Ident) -> syn::Ident {
-    let name = name.unraw();
-    format_ident!("__write_the_attribute_device_before_the_impl_block_that_has_{name}")
+    let (name, span) = (name.unraw(), name.span());
+    format_ident!(
+        "__write_the_attribute_device_before_the_impl_block_that_has_{name}",
+        span = span
+    )
 }
 
 /// The closure's parameter, by one name: spans of the user's tokens would make several of it where a macro wrote them.
