@@ -231,3 +231,68 @@ fn structs_with_usize_have_no_narrow_layout() {
         Err("program.rs:1: the field `n` of `S` holds `usize` or `isize`, whose size differs between host and device: use u32 or u64".into())
     );
 }
+
+#[test]
+fn closures_and_patterns_are_refused_by_name() {
+    check(
+        "let c = 3u32; let d = c(1);",
+        "program.rs:1: `c` is called and is a `u32`: call a closure, or a `#[device]` function by its name",
+    );
+    check(
+        "let f = |a: f32| a; let b = f(1.0, 2.0);",
+        "program.rs:1: `f` takes 1 arguments, 2 were given",
+    );
+    check(
+        "let mut a = 1; let f = move || a + 1; a = 5; x[0] = (f() + a) as f32;",
+        "program.rs:1: a `move` closure takes a copy of `a`, which changes: remove `move`, or bind the copy before: `let copy = a;`",
+    );
+    check(
+        "match y { [a, b] => {} _ => {} }",
+        "program.rs:1: a pattern of elements meets a slice, whose length is not known: compare `len()`, and index",
+    );
+    check(
+        "let [a, b] = [1, 2, 3];",
+        "program.rs:1: a pattern of 2 elements meets a `[{integer}; 3]`: a pattern is for all elements, or has `..`, and for 256 at most",
+    );
+    check(
+        "let a = n?;",
+        "program.rs:1: `?` stands behind a `i32`: it takes an `Option` or a `Result`",
+    );
+    check(
+        "let a = y.get(0).flatten();",
+        "program.rs:1: `Option<&u32>` has no method `flatten` in kernels: use `match`, `if let` or `?`",
+    );
+    check(
+        "let a = match y.first() { Some(3) => 1, None => 2 };",
+        "program.rs:1: the `match` does not cover `Some(0)`: add an arm `_ => …`",
+    );
+}
+
+#[test]
+fn members_are_refused_by_their_type() {
+    let types = "#[derive(Clone, Copy, GpuType)] #[repr(C)] struct S { a: f32 }
+        #[device] trait A { fn of(self) -> f32; } #[device] trait B { fn of(self) -> f32; }
+        #[device] impl A for S { fn of(self) -> f32 { 1.0 } } #[device] impl B for S { fn of(self) -> f32 { 2.0 } }";
+    let check = |body: &str, expected: &str| {
+        check_text(
+            &format!("{types}\n#[kernel] fn k(s: S, x: &mut [f32]) {{ {body} }}"),
+            expected,
+        );
+    };
+    check(
+        "x[0] = s.of();",
+        "program.rs:4: `S` has `of` of both `A` and `B`: say which: `<S as A>::of`",
+    );
+    check(
+        "let t = s + s;",
+        "program.rs:4: `+` does not work on `S` and `S`: write `#[device] impl Add<S> for S`",
+    );
+    check(
+        "let t = s[0];",
+        "program.rs:4: `S` cannot be indexed: index slices and arrays, or write `#[device] impl Index<usize> for S`",
+    );
+    check(
+        "let t = Default::default();",
+        "program.rs:4: which type's `Default::default` is meant is not known here: name the type: `T::default(…)`",
+    );
+}

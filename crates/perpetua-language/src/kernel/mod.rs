@@ -39,6 +39,34 @@
 //! reduce(&[1.0, 2.0, 4.0], &mut sum);
 //! assert_eq!(sum, [7.0]);
 //! ```
+//!
+//! # Closures and patterns
+//! Closures are passed to functions with `#[device]`, capture values and places, and are called where they stand:
+//! ```
+//! use perpetua::prelude::*;
+//!
+//! #[device]
+//! fn fold(x: &[f32], first: f32, each: impl Fn(f32, f32) -> f32) -> f32 {
+//!     let mut all = first;
+//!     for i in 0..x.len() {
+//!         all = each(all, x[i]);
+//!     }
+//!     all
+//! }
+//!
+//! #[kernel]
+//! fn span(x: &[f32], out: &mut [f32]) {
+//!     let (mut low, mut high) = (fold(x, x[0], |a, b| a.min(b)), fold(x, x[0], |a, b| a.max(b)));
+//!     if low > high {
+//!         (low, high) = (high, low);
+//!     }
+//!     out[0] = high - low;
+//! }
+//!
+//! let mut out = [0.0];
+//! span(&[1.0, -2.0, 4.0], &mut out);
+//! assert_eq!(out, [6.0]);
+//! ```
 
 pub mod index;
 

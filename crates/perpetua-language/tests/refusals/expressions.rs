@@ -5,12 +5,6 @@
 use perpetua::prelude::*;
 
 #[kernel]
-fn closures(x: &mut [f32]) {
-    let double = |v: f32| v * 2.0;
-    x[0] = double(x[1]);
-}
-
-#[kernel]
 fn iterators(x: &mut [f32]) {
     for v in x.iter_mut() {
         *v = 0.0;
@@ -31,22 +25,10 @@ fn slicing(x: &[f32], y: &mut [f32]) {
 }
 
 #[kernel]
-fn if_let(x: &[f32], y: &mut [f32]) {
-    if let 3 = x.len() {
-        y[0] = 1.0;
-    }
-}
-
-#[kernel]
 fn contains(y: &mut [f32]) {
     if (0..4).contains(&y.len()) {
         y[0] = 1.0;
     }
-}
-
-#[kernel]
-fn checked(y: &mut [u32]) {
-    y[0] = y[1].checked_add(1).unwrap_or(0);
 }
 
 #[kernel]

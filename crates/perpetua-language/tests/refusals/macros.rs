@@ -26,7 +26,6 @@ fn panics(x: &[f32]) {
 fn formats(x: &[f32]) {
     let _ = vec![x[0]];
     let _ = format!("{}", x[0]);
-    let _ = matches!(x.len(), 1 | 2);
 }
 
 fn main() {}

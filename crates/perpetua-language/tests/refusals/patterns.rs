@@ -4,20 +4,21 @@
 
 use perpetua::prelude::*;
 
-#[kernel]
-fn slices(x: &[u32], y: &mut [u32]) {
-    match x {
-        [a, b] => y[0] = *a + *b,
-        _ => {}
-    }
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Pair(u32, u32, u32);
+
+enum Shape {
+    Circle(u32),
+    Square { side: u32 },
 }
 
 #[kernel]
-fn bindings(x: &[u32], y: &mut [u32]) {
+fn names(x: &[u32], y: &mut [u32]) {
     match x[0] {
-        n @ 1..=9 => y[0] = n,
-        _ => {}
+        ref n => y[0] = *n,
     }
+    let [first, rest @ ..] = [x[0], x[1], x[2]];
 }
 
 #[kernel]
@@ -30,9 +31,22 @@ fn floats(x: &[f32], y: &mut [u32]) {
 
 #[kernel]
 fn data(x: &[u32], y: &mut [u32]) {
-    match (x[0], x[1]) {
-        Some(n) => y[0] = n,
-        (.., n) => y[0] = n,
+    match Shape::Circle(x[0]) {
+        Shape::Circle(n) => y[0] = n,
+        Shape::Square { side } => y[0] = side,
+    }
+}
+
+#[kernel]
+fn rests(x: &[u32], y: &mut [u32]) {
+    let Pair(a, .., b) = Pair(x[0], x[1], x[2]);
+    let 3 = x.len();
+}
+
+#[kernel]
+fn optional(x: &[u32], last: Option<u32>, y: &mut [u32]) {
+    if let Some(n) = last {
+        y[0] = n;
     }
 }
 

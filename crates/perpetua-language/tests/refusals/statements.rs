@@ -11,11 +11,6 @@ fn items(x: &mut [f32]) {
 }
 
 #[kernel]
-fn let_else(x: &mut [f32]) {
-    let 1 = x.len() else { return };
-}
-
-#[kernel]
 fn attributes(x: &mut [f32]) {
     #[inline]
     {
@@ -29,12 +24,6 @@ fn unsafety(x: &mut [f32]) {
     unsafe {
         x[0] = 1.0;
     }
-}
-
-#[kernel]
-fn destructures(x: &mut [f32]) {
-    let (mut a, mut b);
-    (a, b) = (1.0, 2.0);
 }
 
 fn main() {}

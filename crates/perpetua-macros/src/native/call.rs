@@ -35,6 +35,12 @@ impl Lane<'_> {
             return self.refuse();
         };
         let path = &path.path;
+        if path
+            .get_ident()
+            .is_some_and(|name| self.scope.find(name).is_some())
+        {
+            return self.refuse();
+        }
         if let Some(intrinsic) = intrinsic_of(path) {
             if intrinsic.group() == IntrinsicGroup::Atomic {
                 // The lane's own memory is nobody else's: there they are what they are in plain Rust. Elements of

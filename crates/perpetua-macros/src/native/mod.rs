@@ -12,6 +12,8 @@
 
 pub(crate) mod language;
 
+mod forms;
+
 pub(crate) mod generics;
 mod scope;
 

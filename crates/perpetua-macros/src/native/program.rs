@@ -9,6 +9,7 @@ use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::visit::Visit;
 
+use super::forms;
 use super::generics::bounded;
 use super::guess::{Guess, usual};
 use super::lane::{Guards, Lane, Setting, internal};
@@ -75,7 +76,7 @@ pub(crate) fn program(
     volume: bool,
     facade: &TokenStream,
 ) -> Option<Program> {
-    if options.interpret || options.contract {
+    if options.interpret || options.contract || forms::lacks(&function.block) {
         return None;
     }
     let params = function

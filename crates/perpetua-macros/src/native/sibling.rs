@@ -6,6 +6,7 @@ use perpetua_syntax::parse::Read;
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::forms;
 use super::generics::bounded;
 use super::lane::{Guards, Lane, Setting, internal};
 use super::program::{called_methods, callees, named_types};
@@ -75,7 +76,12 @@ impl Sibling<'_> {
         }
         let body = lane.block(self.block);
         let local = lane.local;
-        let supported = self.read.is_some() && understood && !lane.unsupported && !local && names == 0;
+        let supported = !forms::lacks(self.block)
+            && self.read.is_some()
+            && understood
+            && !lane.unsupported
+            && !local
+            && names == 0;
         let (body, generics) = if supported {
             (quote!(::core::result::Result::Ok(#body)), generics)
         } else {

@@ -38,6 +38,37 @@ pub struct EnumDef {
     pub variants: Vec<(String, i128)>,
 }
 
+/// A variant of `Option` or `Result`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each is Rust's variant of the same name")]
+pub enum Variant {
+    Some,
+    None,
+    Ok,
+    Err,
+}
+
+impl Variant {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Some => "Some",
+            Self::None => "None",
+            Self::Ok => "Ok",
+            Self::Err => "Err",
+        }
+    }
+
+    /// The variant of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Some, Self::None, Self::Ok, Self::Err]
+            .into_iter()
+            .find(|variant| variant.name() == name)
+    }
+}
+
 /// A constant: `const NAME: ty = value;`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConstDef {

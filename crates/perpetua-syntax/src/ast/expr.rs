@@ -2,7 +2,7 @@
 
 use super::{
     Arm, BinaryOp, GenericArg, Line, MemoryArgs, PathId, Pattern, PrintPiece, Scalar, Type, TypeMember,
-    UnaryOp,
+    UnaryOp, Variant,
 };
 use crate::intrinsic::Intrinsic;
 use crate::nesting::guarded_serde;
@@ -33,7 +33,7 @@ pub struct Stmt {
 pub enum StmtKind {
     /// `let pattern: ty = init;`
     Let {
-        /// A binding, `_`, or a tuple of these.
+        /// A pattern that always matches.
         pattern: Pattern,
         /// The type, where written.
         ty: Option<Type>,
@@ -149,6 +149,24 @@ pub enum ExprKind {
         callee: PathId,
         /// The arguments.
         args: Vec<Expr>,
+    },
+    /// A call of a local, which is a closure.
+    CallLocal {
+        /// Its name.
+        name: String,
+        /// The arguments.
+        args: Vec<Expr>,
+    },
+    /// `|a, b: T| body`.
+    Closure {
+        /// Whether `move` stands before it.
+        moved: bool,
+        /// The parameters: a binding, `_`, or a tuple of these, and the type where written.
+        params: Vec<(Pattern, Option<Type>)>,
+        /// The type after `->`.
+        ret: Option<Type>,
+        /// What it gives.
+        body: Box<Expr>,
     },
     /// `f32::max(a, b)`, `T::from(x)`, `<T as Trait>::zero()`: a function of a type. `Trait::f(x)` is one of
     /// [`Type::Infer`].
@@ -271,6 +289,15 @@ pub enum ExprKind {
         /// The arguments.
         args: Vec<Expr>,
     },
+    /// `Some(x)`, `None`, `Ok(x)`, `Err(x)`.
+    Variant {
+        /// Which.
+        variant: Variant,
+        /// What it holds.
+        payload: Option<Box<Expr>>,
+    },
+    /// `value?`.
+    Try(Box<Expr>),
     /// `unreachable!()`: a fault where it is reached.
     Unreachable,
 }

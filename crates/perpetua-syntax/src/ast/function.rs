@@ -59,6 +59,8 @@ pub enum Generic {
         name: String,
         /// The bounds' text.
         bounds: Vec<String>,
+        /// Parameters and result of a bound `Fn(A, B) -> C`, `FnMut` or `FnOnce`.
+        call: Option<(Vec<Type>, Option<Type>)>,
     },
     /// `const N: usize`.
     Const {

@@ -1,6 +1,6 @@
 //! Patterns of `match`, `let` and `for`.
 
-use super::{Expr, Line, PathId, Scalar, TypeMember};
+use super::{Expr, Line, PathId, Scalar, StructName, TypeMember, Variant};
 use crate::nesting::guarded_serde;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct Pattern {
     pub kind: PatternKind,
 }
 
-/// What a pattern is. In `let` only `Wild`, `Binding` and `Tuple` occur, in `for` only the first two.
+/// What a pattern is. In `let` only those that always match occur, in `for` only the first two.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PatternKind {
     /// `_`.
@@ -52,8 +52,76 @@ pub enum PatternKind {
     },
     /// `a | b`, at least two.
     Or(Vec<Pattern>),
-    /// `(a, b)`, and `()`.
+    /// `(a, b)`, and `()`; at most one element is [`PatternKind::Rest`].
     Tuple(Vec<Pattern>),
+    /// `[a, b]`; at most one element is [`PatternKind::Rest`].
+    Array(Vec<Pattern>),
+    /// `..` among the elements of a tuple or an array.
+    Rest,
+    /// `S { x: 0, y, .. }` or `S(0, y)`.
+    Struct {
+        /// As of a literal.
+        name: StructName,
+        /// Fields in the order written; a tuple struct's are named `0`, `1`, …
+        fields: Vec<(String, Pattern)>,
+        /// Whether `..` stands for the others.
+        rest: bool,
+    },
+    /// `name @ pattern`.
+    At {
+        /// The new local.
+        name: String,
+        /// Whether it is `mut`.
+        mutable: bool,
+        /// What must match.
+        pattern: Box<Pattern>,
+    },
+    /// `Some(x)`, `None`, `Ok(x)`, `Err(x)`.
+    Variant {
+        /// Which.
+        variant: Variant,
+        /// What it holds.
+        payload: Option<Box<Pattern>>,
+    },
+    /// `&pattern`.
+    Ref(Box<Pattern>),
+}
+
+impl Pattern {
+    /// The names that it binds, in order, and whether each is `mut`.
+    #[must_use]
+    pub fn names(&self) -> Vec<(String, bool)> {
+        let mut names = Vec::new();
+        self.add_names(&mut names);
+        names
+    }
+
+    fn add_names(&self, names: &mut Vec<(String, bool)>) {
+        match &self.kind {
+            PatternKind::Binding { name, mutable } => names.push((name.clone(), *mutable)),
+            PatternKind::At {
+                name,
+                mutable,
+                pattern,
+            } => {
+                names.push((name.clone(), *mutable));
+                pattern.add_names(names);
+            }
+            PatternKind::Ref(pattern) => pattern.add_names(names),
+            PatternKind::Variant { payload, .. } => {
+                payload.iter().for_each(|payload| payload.add_names(names));
+            }
+            PatternKind::Tuple(parts) | PatternKind::Array(parts) => {
+                parts.iter().for_each(|part| part.add_names(names));
+            }
+            PatternKind::Struct { fields, .. } => {
+                fields.iter().for_each(|(_, part)| part.add_names(names));
+            }
+            // The alternatives bind the same names.
+            PatternKind::Or(cases) => cases.iter().take(1).for_each(|case| case.add_names(names)),
+            PatternKind::Wild | PatternKind::Rest | PatternKind::Const(_) | PatternKind::Range { .. } => {}
+        }
+    }
 }
 
 /// A constant in a pattern.

@@ -127,6 +127,10 @@ pub enum Type {
     SelfType,
     /// `T::Output`, `Self::Output`, `<T as Trait>::Output`: a type that belongs to a type.
     Assoc(Box<TypeMember>),
+    /// `Option<T>`.
+    Option(Box<Type>),
+    /// `Result<T, E>`.
+    Result(Box<(Type, Type)>),
     /// `GridPos`, the position of a stencil's cell.
     GridPos,
 }

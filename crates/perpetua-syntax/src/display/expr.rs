@@ -49,6 +49,7 @@ pub(super) fn binding_of(kind: &ExprKind) -> Binding {
         ExprKind::Return(_)
         | ExprKind::Break { .. }
         | ExprKind::Continue { .. }
+        | ExprKind::Closure { .. }
         | ExprKind::Assign { .. }
         | ExprKind::CompoundAssign { .. } => Binding::Jump,
         kind if ends_in_block(kind) => Binding::Jump,
@@ -161,6 +162,42 @@ impl Printer<'_, '_> {
             ExprKind::Call { callee, args } => {
                 self.path(*callee, "::")?;
                 self.args(args)
+            }
+            ExprKind::Variant { variant, payload } => {
+                self.text(variant.name())?;
+                let Some(payload) = payload else { return Ok(()) };
+                self.text("(")?;
+                self.expr(payload)?;
+                self.text(")")
+            }
+            ExprKind::Try(value) => {
+                self.operand(value, Binding::Tight)?;
+                self.text("?")
+            }
+            ExprKind::CallLocal { name, args } => {
+                self.text(name)?;
+                self.args(args)
+            }
+            ExprKind::Closure {
+                moved,
+                params,
+                ret,
+                body,
+            } => {
+                self.text(if *moved { "move |" } else { "|" })?;
+                self.list(params, |printer, (pattern, ty)| {
+                    printer.pattern(pattern)?;
+                    let Some(ty) = ty else { return Ok(()) };
+                    printer.text(": ")?;
+                    printer.ty(ty)
+                })?;
+                self.text("| ")?;
+                if let Some(ret) = ret {
+                    self.text("-> ")?;
+                    self.ty(ret)?;
+                    self.text(" ")?;
+                }
+                self.expr(body)
             }
             ExprKind::TypeCall { member, args } => {
                 self.member(member)?;

@@ -54,8 +54,8 @@ impl Printer<'_, '_> {
         if !written.is_empty() {
             self.text("<")?;
             self.list(&written, |printer, generic| match generic {
-                Generic::Type { name, bounds } if bounds.is_empty() => printer.text(name),
-                Generic::Type { name, bounds } => {
+                Generic::Type { name, bounds, .. } if bounds.is_empty() => printer.text(name),
+                Generic::Type { name, bounds, .. } => {
                     printer.text(format_args!("{name}: {}", bounds.join(" + ")))
                 }
                 Generic::Const { name, ty } => printer.text(format_args!("const {name}: {}", ty.name())),
@@ -125,6 +125,18 @@ impl Printer<'_, '_> {
             Type::Generic(index) => self.generic_name(*index),
             Type::SelfType => self.text("Self"),
             Type::Assoc(member) => self.member(member),
+            Type::Option(some) => {
+                self.text("Option<")?;
+                self.ty(some)?;
+                self.text(">")
+            }
+            Type::Result(parts) => {
+                self.text("Result<")?;
+                self.ty(&parts.0)?;
+                self.text(", ")?;
+                self.ty(&parts.1)?;
+                self.text(">")
+            }
             Type::GridPos => self.text("GridPos"),
         }
     }

@@ -1,7 +1,7 @@
 //! Patterns as text.
 
 use super::Printer;
-use crate::ast::{Pattern, PatternConst, PatternKind};
+use crate::ast::{Pattern, PatternConst, PatternKind, StructName};
 use std::fmt::Result;
 
 impl Printer<'_, '_> {
@@ -28,6 +28,48 @@ impl Printer<'_, '_> {
                     self.alternative(case)?;
                 }
                 Ok(())
+            }
+            PatternKind::Rest => self.text(".."),
+            PatternKind::Array(elements) => {
+                self.text("[")?;
+                self.list(elements, Self::pattern)?;
+                self.text("]")
+            }
+            PatternKind::Struct { name, fields, rest } => {
+                match name {
+                    StructName::Path(path) => self.path(*path, "::")?,
+                    StructName::SelfType => self.text("Self")?,
+                }
+                self.text(" { ")?;
+                self.list(fields, |printer, (name, pattern)| {
+                    printer.text(format_args!("{name}: "))?;
+                    printer.pattern(pattern)
+                })?;
+                self.text(match (fields.is_empty(), rest) {
+                    (true, true) => ".. }",
+                    (false, true) => ", .. }",
+                    (_, false) => " }",
+                })
+            }
+            PatternKind::At {
+                name,
+                mutable,
+                pattern,
+            } => {
+                self.text(if *mutable { "mut " } else { "" })?;
+                self.text(format_args!("{name} @ "))?;
+                self.alternative(pattern)
+            }
+            PatternKind::Variant { variant, payload } => {
+                self.text(variant.name())?;
+                let Some(payload) = payload else { return Ok(()) };
+                self.text("(")?;
+                self.pattern(payload)?;
+                self.text(")")
+            }
+            PatternKind::Ref(pattern) => {
+                self.text("&")?;
+                self.alternative(pattern)
             }
             PatternKind::Tuple(elements) => {
                 self.text("(")?;

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::reader::{Reader, line_of};
-use crate::ast::{Block, Expr, Pattern, PatternKind, Stmt, StmtKind};
+use crate::ast::{Block, Expr, Stmt, StmtKind};
 use syn::spanned::Spanned;
 
 impl Reader {
@@ -56,19 +56,15 @@ impl Reader {
             syn::Pat::Type(typed) => (&*typed.pat, Some(self.read_type(&typed.ty))),
             pattern => (pattern, None),
         };
+        if let Some(init) = &local.init
+            && let Some((_, otherwise)) = &init.diverge
+        {
+            let line = line_of(local.let_token.span);
+            return self.read_let_else(pattern, ty, &init.expr, otherwise, line);
+        }
         let init = local.init.as_ref().map(|init| self.read_expr(&init.expr));
-        let diverge = local.init.as_ref().and_then(|init| init.diverge.as_ref());
         // After the value: `let x = x + 1` means the older x.
-        let pattern = match diverge {
-            Some((token, _)) => {
-                self.refuse(token, Refusal::LetElse);
-                Pattern {
-                    line: line_of(pattern.span()),
-                    kind: PatternKind::Wild,
-                }
-            }
-            None => self.read_let_pattern(pattern),
-        };
+        let pattern = self.read_let_pattern(pattern);
         Stmt {
             line: line_of(local.let_token.span),
             kind: StmtKind::Let { pattern, ty, init },

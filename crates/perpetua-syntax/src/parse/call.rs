@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::expr::peel;
-use super::path::{segment_names, single_name, starts_upper};
+use super::path::{segment_names, single_name, starts_upper, variant_of};
 use super::reader::{Reader, name_of};
 use super::types::refused_segment;
 use crate::ast::{
@@ -18,10 +18,6 @@ impl Reader {
     pub(super) fn read_call(&mut self, call: &syn::ExprCall) -> (Span, ExprKind) {
         let path = match peel(&call.func) {
             syn::Expr::Path(path) => path,
-            closure @ syn::Expr::Closure(_) => {
-                self.refuse(closure, Refusal::Closure);
-                return (call.func.span(), ExprKind::Tuple(Vec::new()));
-            }
             other => {
                 self.refuse(other, Refusal::CalleeExpr);
                 return (call.func.span(), ExprKind::Tuple(Vec::new()));
@@ -41,8 +37,16 @@ impl Reader {
             return self.read_member_call(member, call);
         }
         let path = &path.path;
+        if let Some(name) = single_name(path).filter(|name| self.is_local(name)) {
+            let args = self.read_exprs(&call.args);
+            return ExprKind::CallLocal { name, args };
+        }
         if let Some((intrinsic, explicit)) = intrinsic_of(path) {
             return self.read_intrinsic(intrinsic, explicit, path, call);
+        }
+        if let (Some(variant), [payload]) = (variant_of(path), &call.args.iter().collect::<Vec<_>>()[..]) {
+            let payload = Some(Box::new(self.read_expr(payload)));
+            return ExprKind::Variant { variant, payload };
         }
         if let Some((refusal, name)) = self.refused_callee(path) {
             self.refuse_named(path, refusal, &name);
@@ -71,19 +75,38 @@ impl Reader {
         }
     }
 
+    /// `|a, b| body`.
+    pub(super) fn read_closure(&mut self, closure: &syn::ExprClosure) -> ExprKind {
+        if let Some(token) = &closure.asyncness {
+            self.refuse(token, Refusal::AsyncBlock);
+        }
+        self.scoped(|reader| {
+            let mut params = Vec::with_capacity(closure.inputs.len());
+            for input in &closure.inputs {
+                let (pattern, ty) = match input {
+                    syn::Pat::Type(typed) => (&*typed.pat, Some(reader.read_type(&typed.ty))),
+                    pattern => (pattern, None),
+                };
+                params.push((reader.read_let_pattern(pattern), ty));
+            }
+            ExprKind::Closure {
+                moved: closure.capture.is_some(),
+                params,
+                ret: match &closure.output {
+                    syn::ReturnType::Default => None,
+                    syn::ReturnType::Type(_, ty) => Some(reader.read_type(ty)),
+                },
+                body: Box::new(reader.read_expr(&closure.body)),
+            }
+        })
+    }
+
     /// Why a path cannot be called, and the name to report.
     fn refused_callee(&self, path: &syn::Path) -> Option<(Refusal, String)> {
         let names = segment_names(path);
         let text = names.join("::");
-        if single_name(path).is_some_and(|name| self.is_local(&name)) {
-            return Some((Refusal::LocalCall, text));
-        }
-        if matches!(text.as_str(), "Some" | "Ok" | "Err") {
-            return Some((Refusal::OptionCall, text));
-        }
         match refused_segment(path) {
             Some((Refusal::HeapType | Refusal::StrType, _)) => return Some((Refusal::HeapCall, text)),
-            Some((Refusal::OptionType, _)) => return Some((Refusal::OptionCall, text)),
             Some(refused) => return Some(refused),
             None => {}
         }
@@ -214,7 +237,7 @@ impl Reader {
     }
 
     fn read_memory_args(&mut self, order: &syn::Expr, scope: &syn::Expr) -> Option<MemoryArgs> {
-        let read_order = match variant_of(order, "Ordering").as_deref() {
+        let read_order = match enum_variant(order, "Ordering").as_deref() {
             Some("Relaxed") => Some(MemoryOrder::Relaxed),
             Some("Acquire") => Some(MemoryOrder::Acquire),
             Some("Release") => Some(MemoryOrder::Release),
@@ -222,7 +245,7 @@ impl Reader {
             Some("SeqCst") => Some(MemoryOrder::SeqCst),
             _ => None,
         };
-        let read_scope = match variant_of(scope, "Scope").as_deref() {
+        let read_scope = match enum_variant(scope, "Scope").as_deref() {
             Some("Block") => Some(MemoryScope::Block),
             Some("Device") => Some(MemoryScope::Device),
             Some("System") => Some(MemoryScope::System),
@@ -254,7 +277,7 @@ fn intrinsic_of(path: &syn::Path) -> Option<(Intrinsic, bool)> {
 }
 
 /// The variant in `Enum::Variant`, or in a bare `Variant`.
-fn variant_of(expr: &syn::Expr, enum_name: &str) -> Option<String> {
+fn enum_variant(expr: &syn::Expr, enum_name: &str) -> Option<String> {
     let syn::Expr::Path(path) = peel(expr) else {
         return None;
     };
@@ -327,9 +350,6 @@ fn refused_method(name: &str) -> Option<Refusal> {
         "to_vec" | "to_string" | "to_owned" | "into_boxed_slice" | "as_ptr" | "as_mut_ptr" | "as_str" => {
             Some(Refusal::HeapMethod)
         }
-        "unwrap" | "unwrap_or" | "unwrap_or_default" | "unwrap_or_else" | "expect" | "is_some"
-        | "is_none" | "is_ok" | "is_err" => Some(Refusal::OptionMethod),
-        _ if name.starts_with("checked_") => Some(Refusal::OptionMethod),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::expr::peel;
 use super::reader::{Reader, line_of, name_of, stand_in};
-use crate::ast::{Arm, Expr, ExprKind, Range, RangeAdaptor};
+use crate::ast::{Arm, ExprKind, Range, RangeAdaptor};
 use proc_macro2::Span;
 use syn::spanned::Spanned;
 
@@ -20,7 +20,10 @@ impl Reader {
             }
             syn::Expr::While(expr) => {
                 let label = label_of(expr.label.as_ref());
-                let cond = Box::new(self.read_condition(&expr.cond, Refusal::WhileLet));
+                if has_let(&expr.cond) {
+                    return Some((expr.while_token.span, self.read_while_let(label, expr)));
+                }
+                let cond = Box::new(self.read_expr(&expr.cond));
                 let body = self.read_block(&expr.body);
                 (expr.while_token.span, ExprKind::While { label, cond, body })
             }
@@ -58,7 +61,10 @@ impl Reader {
     }
 
     fn read_if(&mut self, expr: &syn::ExprIf) -> ExprKind {
-        let cond = Box::new(self.read_condition(&expr.cond, Refusal::IfLet));
+        if has_let(&expr.cond) {
+            return self.read_if_let(expr);
+        }
+        let cond = Box::new(self.read_expr(&expr.cond));
         let then = self.read_block(&expr.then_branch);
         let otherwise = expr
             .else_branch
@@ -71,29 +77,15 @@ impl Reader {
         }
     }
 
-    /// A condition; `refusal` is for a `let` in it.
-    fn read_condition(&mut self, cond: &syn::Expr, refusal: Refusal) -> Expr {
-        if has_let(cond) {
-            self.refuse(cond, refusal);
-            return stand_in(cond.span());
-        }
-        self.read_expr(cond)
-    }
-
     fn read_match(&mut self, expr: &syn::ExprMatch) -> ExprKind {
         let scrutinee = Box::new(self.read_expr(&expr.expr));
         let mut arms = Vec::with_capacity(expr.arms.len());
         for arm in &expr.arms {
-            arms.push(self.scoped(|reader| {
-                Arm {
-                    line: line_of(arm.pat.span()),
-                    pattern: reader.read_pattern(&arm.pat),
-                    guard: arm
-                        .guard
-                        .as_ref()
-                        .map(|(_, guard)| reader.read_condition(guard, Refusal::LetExpr)),
-                    body: reader.read_expr(&arm.body),
-                }
+            arms.push(self.scoped(|reader| Arm {
+                line: line_of(arm.pat.span()),
+                pattern: reader.read_pattern(&arm.pat),
+                guard: arm.guard.as_ref().map(|(_, guard)| reader.read_expr(guard)),
+                body: reader.read_expr(&arm.body),
             }));
         }
         ExprKind::Match { scrutinee, arms }
@@ -175,7 +167,9 @@ fn empty_range(span: Span) -> Range {
 fn has_let(cond: &syn::Expr) -> bool {
     match peel(cond) {
         syn::Expr::Let(_) => true,
-        syn::Expr::Binary(binary) => has_let(&binary.left) || has_let(&binary.right),
+        syn::Expr::Binary(binary) if matches!(binary.op, syn::BinOp::And(_)) => {
+            has_let(&binary.left) || has_let(&binary.right)
+        }
         _ => false,
     }
 }

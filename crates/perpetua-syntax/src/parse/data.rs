@@ -142,6 +142,8 @@ fn has_layout(ty: &Type) -> bool {
         | Type::Generic(_)
         | Type::SelfType
         | Type::Assoc(_)
+        | Type::Option(_)
+        | Type::Result(_)
         | Type::GridPos => false,
     }
 }

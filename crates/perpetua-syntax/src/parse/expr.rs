@@ -51,6 +51,8 @@ impl Reader {
             }
             syn::Expr::Struct(literal) => (literal.path.span(), self.read_struct_literal(literal)),
             syn::Expr::Call(call) => self.read_call(call),
+            syn::Expr::Try(value) => (value.question_token.span, ExprKind::Try(self.boxed(&value.expr))),
+            syn::Expr::Closure(closure) => (closure.or1_token.span, self.read_closure(closure)),
             syn::Expr::MethodCall(call) => (call.method.span(), self.read_method_call(call)),
             syn::Expr::Macro(expr) => (expr.mac.path.span(), self.read_macro(&expr.mac)),
             other => match self.read_control(other) {
@@ -213,6 +215,9 @@ impl Reader {
     }
 
     fn read_assign(&mut self, assign: &syn::ExprAssign) -> ExprKind {
+        if is_destructuring(&assign.left) {
+            return self.read_destructuring(&assign.left, &assign.right);
+        }
         let place = self.read_place(&assign.left);
         ExprKind::Assign {
             place,
@@ -225,8 +230,6 @@ impl Reader {
         let refusal = match peel(expr) {
             syn::Expr::Path(_) | syn::Expr::Index(_) | syn::Expr::Field(_) => None,
             syn::Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Deref(_)) => None,
-            syn::Expr::Infer(_) => Some(Refusal::UnderscoreValue),
-            syn::Expr::Tuple(_) | syn::Expr::Array(_) | syn::Expr::Struct(_) => Some(Refusal::Destructuring),
             _ => Some(Refusal::NotAPlace),
         };
         match refusal {
@@ -246,7 +249,7 @@ impl Reader {
             UnaryOp::Ref
         };
         match peel(&reference.expr) {
-            syn::Expr::Path(_) | syn::Expr::Index(_) | syn::Expr::Field(_) => {}
+            syn::Expr::Path(_) | syn::Expr::Index(_) | syn::Expr::Field(_) | syn::Expr::Closure(_) => {}
             syn::Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Deref(_)) => {}
             syn::Expr::Lit(lit) if matches!(lit.lit, syn::Lit::Str(_) | syn::Lit::ByteStr(_)) => {}
             _ => {
@@ -337,16 +340,23 @@ fn refusal_of(expr: &syn::Expr) -> Refusal {
     match expr {
         syn::Expr::Async(_) => Refusal::AsyncBlock,
         syn::Expr::Await(_) => Refusal::Await,
-        syn::Expr::Closure(_) => Refusal::Closure,
         syn::Expr::Const(_) => Refusal::ConstBlock,
         syn::Expr::Infer(_) => Refusal::UnderscoreValue,
         syn::Expr::Let(_) => Refusal::LetExpr,
         syn::Expr::Range(_) => Refusal::RangeValue,
         syn::Expr::RawAddr(_) => Refusal::AddressOf,
-        syn::Expr::Try(_) => Refusal::Try,
         syn::Expr::TryBlock(_) => Refusal::TryBlock,
         syn::Expr::Unsafe(_) => Refusal::UnsafeBlock,
         syn::Expr::Yield(_) => Refusal::Yield,
         _ => Refusal::OtherExpr,
+    }
+}
+
+/// Whether an assignment's left side is a pattern.
+fn is_destructuring(left: &syn::Expr) -> bool {
+    match peel(left) {
+        syn::Expr::Tuple(_) | syn::Expr::Array(_) | syn::Expr::Struct(_) => true,
+        syn::Expr::Infer(_) => true,
+        _ => false,
     }
 }

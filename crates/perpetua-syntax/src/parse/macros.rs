@@ -21,6 +21,7 @@ impl Reader {
                     return ExprKind::Tuple(Vec::new());
                 }
             },
+            "matches" => return self.read_matches(mac),
             "unreachable" if mac.tokens.is_empty() => return ExprKind::Unreachable,
             "unreachable" => Refusal::UnreachableMessage,
             "assert" | "assert_eq" | "assert_ne" | "debug_assert" | "debug_assert_eq" | "debug_assert_ne" => {
@@ -30,7 +31,6 @@ impl Reader {
             "println" | "print" | "eprintln" | "eprint" | "dbg" | "write" | "writeln" => Refusal::PrintMacro,
             "format" | "format_args" | "concat" | "stringify" => Refusal::FormatMacro,
             "vec" => Refusal::VecMacro,
-            "matches" => Refusal::MatchesMacro,
             _ => Refusal::OtherMacro,
         };
         self.refuse_named(mac, refusal, &name);

@@ -16,6 +16,7 @@ mod pattern;
 mod reader;
 pub mod refusal;
 mod signature;
+mod sugar;
 mod types;
 
 use std::fmt;

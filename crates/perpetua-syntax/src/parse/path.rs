@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::reader::{Reader, line_of, name_of};
 use crate::ast::{
-    Expr, ExprKind, GenericArg, PathId, PathRef, PathSegment, PathUsage, Scalar, Type, TypeMember,
+    Expr, ExprKind, GenericArg, PathId, PathRef, PathSegment, PathUsage, Scalar, Type, TypeMember, Variant,
 };
 use syn::spanned::Spanned;
 
@@ -18,6 +18,17 @@ pub(super) fn segment_names(path: &syn::Path) -> Vec<String> {
 /// The path's name where it is a single name without arguments.
 pub(super) fn single_name(path: &syn::Path) -> Option<String> {
     path.get_ident().map(name_of)
+}
+
+/// The variant of `Option` or `Result` that a path names.
+pub(super) fn variant_of(path: &syn::Path) -> Option<Variant> {
+    let names = segment_names(path);
+    let (last, before) = names.split_last()?;
+    before
+        .last()
+        .is_none_or(|before| before == "Option" || before == "Result")
+        .then(|| Variant::from_name(last))
+        .flatten()
 }
 
 /// Whether a name starts like a type, a variant or a constant.
@@ -44,9 +55,12 @@ impl Reader {
             if let Some(index) = self.const_param(&name) {
                 return ExprKind::ConstParam(index);
             }
-            if name == "None" {
-                self.refuse_named(path, Refusal::OptionCall, &name);
-            }
+        }
+        if let Some(variant @ Variant::None) = variant_of(path) {
+            return ExprKind::Variant {
+                variant,
+                payload: None,
+            };
         }
         match self.type_member(path) {
             Some(member) => ExprKind::TypeConst(Box::new(member)),

@@ -2,9 +2,9 @@
 
 use super::Refusal;
 use super::expr::peel;
-use super::path::{segment_names, starts_upper};
+use super::path::{segment_names, starts_upper, variant_of};
 use super::reader::{Reader, line_of, name_of};
-use crate::ast::{PathUsage, Pattern, PatternConst, PatternKind, Scalar};
+use crate::ast::{PathUsage, Pattern, PatternConst, PatternKind, Scalar, Variant};
 use crate::nesting::Level;
 use syn::spanned::Spanned;
 
@@ -19,19 +19,100 @@ fn wild(pat: &syn::Pat) -> Pattern {
 impl Reader {
     /// A pattern of a `match`.
     pub(super) fn read_pattern(&mut self, pat: &syn::Pat) -> Pattern {
+        self.read_any_pattern(pat, true)
+    }
+
+    /// A pattern of a `let`, which always matches.
+    pub(super) fn read_let_pattern(&mut self, pat: &syn::Pat) -> Pattern {
+        self.read_any_pattern(pat, false)
+    }
+
+    /// A pattern; `may_fail`: whether it need not match.
+    fn read_any_pattern(&mut self, pat: &syn::Pat, may_fail: bool) -> Pattern {
         let Some(_level) = Level::enter() else {
             self.refuse(pat, Refusal::TooDeep);
             return wild(pat);
         };
         let kind = match pat {
-            syn::Pat::Paren(paren) => return self.read_pattern(&paren.pat),
+            syn::Pat::Paren(paren) => return self.read_any_pattern(&paren.pat, may_fail),
             syn::Pat::Wild(_) => PatternKind::Wild,
+            syn::Pat::Ident(ident) if may_fail && ident.ident == "None" => PatternKind::Variant {
+                variant: Variant::None,
+                payload: None,
+            },
+            syn::Pat::Path(path) if may_fail && variant_of(&path.path) == Some(Variant::None) => {
+                PatternKind::Variant {
+                    variant: Variant::None,
+                    payload: None,
+                }
+            }
+            syn::Pat::TupleStruct(pattern) if may_fail && variant_of(&pattern.path).is_some() => {
+                let mut parts = self.read_patterns(&pattern.elems, true);
+                let (Some(variant), Some(payload), true) =
+                    (variant_of(&pattern.path), parts.pop(), parts.is_empty())
+                else {
+                    self.refuse(pattern, Refusal::OtherPattern);
+                    return wild(pat);
+                };
+                let payload = Some(Box::new(payload));
+                PatternKind::Variant { variant, payload }
+            }
+            syn::Pat::TupleStruct(pattern) if variant_of(&pattern.path).is_some() => {
+                self.refuse(pat, Refusal::RefutableLet);
+                PatternKind::Wild
+            }
             // A constant and a new name look alike; rustc's naming lints keep them apart.
-            syn::Pat::Ident(ident) if is_constant(ident) => {
+            syn::Pat::Ident(ident) if may_fail && is_constant(ident) => {
                 let path = syn::Path::from(ident.ident.clone());
                 PatternKind::Const(self.read_pattern_path(&path))
             }
-            syn::Pat::Ident(ident) => self.read_binding(ident),
+            syn::Pat::Ident(ident) => self.read_binding(ident, may_fail),
+            syn::Pat::Tuple(tuple) => PatternKind::Tuple(self.read_patterns(&tuple.elems, may_fail)),
+            syn::Pat::Slice(slice) => PatternKind::Array(self.read_patterns(&slice.elems, may_fail)),
+            syn::Pat::Rest(_) => PatternKind::Rest,
+            syn::Pat::Reference(reference) if reference.mutability.is_none() => {
+                PatternKind::Ref(Box::new(self.read_any_pattern(&reference.pat, may_fail)))
+            }
+            syn::Pat::Struct(pattern) if pattern.qself.is_none() && !is_variant(&pattern.path) => {
+                let fields = pattern.fields.iter().map(|field| {
+                    let name = match &field.member {
+                        syn::Member::Named(name) => name_of(name),
+                        syn::Member::Unnamed(index) => index.index.to_string(),
+                    };
+                    (name, self.read_any_pattern(&field.pat, may_fail))
+                });
+                let fields = fields.collect();
+                PatternKind::Struct {
+                    name: self.read_struct_name(&pattern.path),
+                    fields,
+                    rest: pattern.rest.is_some(),
+                }
+            }
+            syn::Pat::TupleStruct(pattern) if pattern.qself.is_none() && !is_variant(&pattern.path) => {
+                let parts = self.read_patterns(&pattern.elems, may_fail);
+                let rest = parts.last().is_some_and(|last| last.kind == PatternKind::Rest);
+                if parts
+                    .iter()
+                    .rev()
+                    .skip(1)
+                    .any(|part| part.kind == PatternKind::Rest)
+                {
+                    self.refuse(pattern, Refusal::RestPattern);
+                }
+                let fields = parts.into_iter().filter(|part| part.kind != PatternKind::Rest);
+                PatternKind::Struct {
+                    name: self.read_struct_name(&pattern.path),
+                    fields: fields
+                        .enumerate()
+                        .map(|(i, part)| (i.to_string(), part))
+                        .collect(),
+                    rest,
+                }
+            }
+            syn::Pat::Lit(_) | syn::Pat::Range(_) | syn::Pat::Path(_) | syn::Pat::Or(_) if !may_fail => {
+                self.refuse(pat, Refusal::RefutableLet);
+                PatternKind::Wild
+            }
             syn::Pat::Lit(lit) => PatternKind::Const(
                 self.read_pattern_literal(&lit.lit)
                     .unwrap_or(PatternConst::Bool(false)),
@@ -56,15 +137,15 @@ impl Reader {
             syn::Pat::Or(or) => {
                 PatternKind::Or(or.cases.iter().map(|case| self.read_pattern(case)).collect())
             }
-            syn::Pat::Tuple(tuple) => PatternKind::Tuple(
-                tuple
-                    .elems
-                    .iter()
-                    .map(|element| self.read_pattern(element))
-                    .collect(),
-            ),
             other => {
-                self.refuse_pattern(other, Refusal::OtherPattern);
+                self.refuse_pattern(
+                    other,
+                    if may_fail {
+                        Refusal::OtherPattern
+                    } else {
+                        Refusal::LetPattern
+                    },
+                );
                 PatternKind::Wild
             }
         };
@@ -74,36 +155,22 @@ impl Reader {
         }
     }
 
-    /// A pattern of a `let`: a binding, `_`, or a tuple of these.
-    pub(super) fn read_let_pattern(&mut self, pat: &syn::Pat) -> Pattern {
-        let Some(_level) = Level::enter() else {
-            self.refuse(pat, Refusal::TooDeep);
-            return wild(pat);
-        };
-        let kind = match pat {
-            syn::Pat::Paren(paren) => return self.read_let_pattern(&paren.pat),
-            syn::Pat::Wild(_) => PatternKind::Wild,
-            syn::Pat::Ident(ident) => self.read_binding(ident),
-            syn::Pat::Tuple(tuple) => PatternKind::Tuple(
-                tuple
-                    .elems
-                    .iter()
-                    .map(|element| self.read_let_pattern(element))
-                    .collect(),
-            ),
-            syn::Pat::Lit(_) | syn::Pat::Range(_) | syn::Pat::Path(_) | syn::Pat::Or(_) => {
-                self.refuse(pat, Refusal::RefutableLet);
-                PatternKind::Wild
-            }
-            other => {
-                self.refuse_pattern(other, Refusal::LetPattern);
-                PatternKind::Wild
-            }
-        };
-        Pattern {
-            line: line_of(pat.span()),
-            kind,
-        }
+    /// The elements of a tuple's or an array's pattern.
+    fn read_patterns<'a>(
+        &mut self,
+        parts: impl IntoIterator<Item = &'a syn::Pat>,
+        may_fail: bool,
+    ) -> Vec<Pattern> {
+        let mut rest = false;
+        let parts = parts.into_iter();
+        parts
+            .map(|part| {
+                if matches!(part, syn::Pat::Rest(_)) && std::mem::replace(&mut rest, true) {
+                    self.refuse(part, Refusal::RestPattern);
+                }
+                self.read_any_pattern(part, may_fail)
+            })
+            .collect()
     }
 
     /// The variable of a `for` loop: a binding or `_`.
@@ -118,25 +185,27 @@ impl Reader {
         }
     }
 
-    fn read_binding(&mut self, ident: &syn::PatIdent) -> PatternKind {
+    fn read_binding(&mut self, ident: &syn::PatIdent, may_fail: bool) -> PatternKind {
         if let Some(token) = &ident.by_ref {
             self.refuse(token, Refusal::RefBinding);
         }
-        if ident.subpat.is_some() {
-            self.refuse(ident, Refusal::AtBinding);
-        }
-        let name = name_of(&ident.ident);
+        let (name, mutable) = (name_of(&ident.ident), ident.mutability.is_some());
         self.declare(&name);
-        PatternKind::Binding {
-            name,
-            mutable: ident.mutability.is_some(),
+        match &ident.subpat {
+            None => PatternKind::Binding { name, mutable },
+            Some((_, rest)) if matches!(**rest, syn::Pat::Rest(_)) => {
+                self.refuse(ident, Refusal::RestBinding);
+                PatternKind::Rest
+            }
+            Some((_, pattern)) => PatternKind::At {
+                name,
+                mutable,
+                pattern: Box::new(self.read_any_pattern(pattern, may_fail)),
+            },
         }
     }
 
     fn read_pattern_path(&mut self, path: &syn::Path) -> PatternConst {
-        if path.is_ident("None") {
-            self.refuse_named(path, Refusal::OptionCall, "None");
-        }
         match self.type_member(path) {
             Some(member) => PatternConst::TypeConst(Box::new(member)),
             None => PatternConst::Path(self.path(path, PathUsage::Pattern)),
@@ -191,17 +260,24 @@ impl Reader {
     /// Notes why a form of pattern is not in the language; `otherwise` where no row names it.
     fn refuse_pattern(&mut self, pat: &syn::Pat, otherwise: Refusal) {
         let refusal = match pat {
-            syn::Pat::Slice(_) => Refusal::SlicePattern,
-            syn::Pat::Struct(_) => Refusal::StructPattern,
-            syn::Pat::TupleStruct(pattern) => {
-                let name = segment_names(&pattern.path).join("::");
-                return self.refuse_named(pat, Refusal::TupleStructPattern, &name);
+            syn::Pat::Struct(syn::PatStruct { path, .. })
+            | syn::Pat::TupleStruct(syn::PatTupleStruct { path, .. }) => {
+                let name = segment_names(path).join("::");
+                return self.refuse_named(pat, Refusal::VariantPattern, &name);
             }
             syn::Pat::Reference(_) => Refusal::RefPattern,
-            syn::Pat::Rest(_) => Refusal::RestPattern,
             _ => otherwise,
         };
         self.refuse(pat, refusal);
+    }
+}
+
+/// Whether a path names a variant with data: `Shape::Circle`, `Some`.
+fn is_variant(path: &syn::Path) -> bool {
+    let names = segment_names(path);
+    match &names[..] {
+        [.., before, last] => starts_upper(before) && starts_upper(last),
+        _ => false,
     }
 }
 

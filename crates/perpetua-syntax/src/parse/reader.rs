@@ -1,12 +1,21 @@
 //! The reader's state: errors found so far, names in scope, and the table of paths.
 
 use super::{Read, Refusal};
-use crate::ast::{Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage};
+use crate::ast::{Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage, Type};
 use proc_macro2::Span;
 use quote::ToTokens;
 use std::collections::HashMap;
 use std::fmt::Display;
 use syn::ext::IdentExt;
+
+/// What bounds a type parameter.
+#[derive(Default)]
+pub(super) struct Bounds {
+    /// Each as written.
+    pub(super) text: Vec<String>,
+    /// Parameters and result of `Fn(A) -> B` and its kin.
+    pub(super) call: Option<(Vec<Type>, Option<Type>)>,
+}
 
 /// Reads one item. Its methods never fail: they note the error and go on with a stand-in, so that all errors
 /// come out at once; [`Reader::finish`] gives the tree only where there were none.
@@ -88,9 +97,13 @@ impl Reader {
     }
 
     /// The index of an argument's `impl Trait`, which becomes a type parameter of that name.
-    pub(super) fn implicit_param(&mut self, name: String, bounds: Vec<String>) -> u32 {
+    pub(super) fn implicit_param(&mut self, bounds: Bounds) -> u32 {
         let index = u32::try_from(self.generics.len()).unwrap_or(u32::MAX);
-        self.generics.push(Generic::Type { name, bounds });
+        self.generics.push(Generic::Type {
+            name: format!("impl {}", bounds.text.join(" + ")),
+            bounds: bounds.text,
+            call: bounds.call,
+        });
         index
     }
 

@@ -38,6 +38,8 @@ refusals! {
     ExternFn: "an `extern` function" => "remove the ABI";
     Variadic: "a variadic parameter" => "pass a slice";
     KernelReturn: "a kernel that returns a value" => "store it through a `&mut [T]` parameter";
+    OptionParam: "an `Option` or a `Result` as an argument of a kernel" => "pass a `bool` beside the value";
+    KernelClosure: "a closure as an argument of a kernel" => "bound the parameter by a `#[device] trait` whose function it calls";
     KernelReceiver: "a kernel with a `self` parameter" => "pass the struct under another name";
     ReceiverType: "this type of `self`" => "write `self`, `&self` or `&mut self`";
     ParamPattern: "a pattern as a parameter" => "name the parameter and take it apart with `let`";
@@ -51,7 +53,7 @@ refusals! {
     CharType: "the type `char`" => "use `u32`, or `u8` and byte literals such as `b'a'`";
     StrType: "the type `{}`" => "print with `gpu_println!`, or pass bytes as `&[u8]`";
     HeapType: "the heap type `{}`" => "take a slice parameter, or use an array `[T; N]`";
-    OptionType: "the type `{}`" => "use a `bool` beside the value, or an enum without data";
+    OptionType: "the type `{}` without its arguments" => "write `Option<T>` or `Result<T, E>`";
     SharedType: "the type `{}`" => "use slice parameters, and `atomic_add(&mut x[i], value)` and its kin to share";
     AtomicType: "the type `{}`" => "use a plain integer, and `atomic_add(&mut x[i], value)` and its kin on it";
     RawPointer: "a raw pointer" => "take a slice and index it";
@@ -66,7 +68,6 @@ refusals! {
 
     // Statements and blocks.
     InnerItem: "an item (`{}`) inside a function" => "move it out, before the function";
-    LetElse: "`let … else`" => "test with `if` and return, or use `match`";
     Attribute: "the attribute `{}` on a parameter or inside a function" => "remove it, or decide with a constant";
     UnsafeBlock: "an `unsafe` block" => "remove `unsafe`; accesses are checked, and none is needed";
     ConstBlock: "a `const` block" => "declare a constant before the function";
@@ -75,20 +76,14 @@ refusals! {
     TooDeep: "nesting this deep" => "split the expression with `let`";
 
     // Expressions.
-    Closure: "a closure" => "write a `#[device]` function and call it";
-    Try: "the operator `?`" => "test with `if` and return";
     Await: "`.await`" => "remove it; a kernel's lanes run to their end";
     Yield: "`yield`" => "store results through a `&mut [T]` parameter";
-    IfLet: "`if let`" => "use `match`, or `if` with a comparison";
-    WhileLet: "`while let`" => "use `loop` with a `match` that breaks";
-    LetExpr: "`let` as a condition" => "use `match`";
     RangeValue: "a range as a value" => "write it in a `for` or a pattern, or pass both ends";
     RangeContains: "`contains` on a range" => "write `a <= x && x < b`";
     Slicing: "a part of a slice" => "pass the whole slice and an offset, and index with `offset + i`";
     Iterator: "the iterator method `{}`" => "write `for i in 0..x.len()` and index with `x[i]`";
     ForOver: "`for` over anything but a range" => "write `for i in 0..x.len()` and index with `x[i]`";
     OpenRange: "`for` over a range with an open end" => "give both ends, or write `loop` with a `break`";
-    ForPattern: "a pattern as the variable of `for`" => "name it and take it apart with `let`";
     StringLiteral: "a string" => "print with `gpu_println!`; pass bytes as `&[u8]`";
     CharLiteral: "a `char`" => "write a byte literal such as `b'a'`, or its number";
     WideLiteral: "an integer of more than 64 bits" => "use two 64-bit integers";
@@ -96,18 +91,14 @@ refusals! {
     RefOfValue: "a reference to a value that is stored nowhere" => "store it first: `let v = …;` then `&v`";
     AddressOf: "`&raw`" => "take a reference, or index the slice";
     CastTarget: "a cast to this type" => "cast to a scalar with `as`";
-    Destructuring: "an assignment to a pattern" => "bind with `let (a, b) = …;` and assign each";
     NotAPlace: "an assignment to a value" => "assign to a local, a field, or an element `x[i]`";
     UnderscoreValue: "`_` as a value" => "write `let _ = …;`, or the value itself";
-    LocalCall: "calling a variable" => "call a `#[device]` function by its name";
     CalleeExpr: "calling the value of an expression" => "call a `#[device]` function by its name";
     HeapCall: "`{}`, which allocates," => "use an array `[T; N]` or a shared array";
-    OptionCall: "`{}`" => "use a `bool` beside the value, or an enum without data";
     StdCall: "the library function `{}`" => "use the method (`a.min(b)`, `x.sqrt()`), or a `#[device]` function of your own";
     AssocLiteral: "a literal of an associated type" => "name the struct";
     VariantData: "the enum variant `{}` with data" => "use an enum without data and a struct beside it";
     HeapMethod: "the method `{}`, which allocates or points into memory," => "index the slice, or copy into an array `[T; N]`";
-    OptionMethod: "the method `{}`, which gives or takes an `Option`," => "test first (`if i < x.len()`, `if b != 0`), then index or compute";
     AtomicPlace: "`{}` on a value" => "pass the place: `&mut x[i]`, or a `&mut` parameter";
     OtherExpr: "this expression" => "write it with operators, calls, `if`, `match` and loops";
 
@@ -118,21 +109,20 @@ refusals! {
     PrintMacro: "the macro `{}!`" => "write `gpu_println!`";
     VecMacro: "the macro `vec!`" => "use an array `[value; N]`, or a slice parameter";
     FormatMacro: "the macro `{}!`" => "print with `gpu_println!`";
-    MatchesMacro: "the macro `matches!`" => "write `match x { pattern => true, _ => false }`";
     OtherMacro: "the macro `{}!`" => "write out what it expands to";
 
     // Patterns.
-    SlicePattern: "a slice pattern" => "index the elements: `let a = x[0];`";
-    StructPattern: "a struct pattern" => "read the fields: `let x = s.x;`";
-    TupleStructPattern: "a pattern with data, `{}(…)`" => "read the fields, `s.0`; enums have no data";
-    RefPattern: "a reference pattern" => "dereference the value: `match *x`";
+    VariantPattern: "a pattern with data, `{}`" => "enums have no data: match one without, and read a struct beside it";
+    RefPattern: "a `&mut` pattern" => "dereference the value: `match *x`";
+    RestPattern: "this `..` in a pattern" => "write one `..`, in a tuple struct as the last, or `_` for each element";
+    RestBinding: "a name for the rest of an array" => "name its elements, or write `..` and index";
+    RefutableLet: "a `let` pattern that may not match" => "use `let … else` or `match`";
+    LetPattern: "this pattern in `let`" => "use names, `_`, tuples, arrays and structs";
+    ForPattern: "a pattern as the variable of `for`" => "name it and take it apart with `let`";
+    LetExpr: "`let` as a condition here" => "use it in `if` or `while`, behind `&&` at most";
     RefBinding: "a `ref` binding" => "bind the value, or take `&place` after it";
-    AtBinding: "a binding with `@`" => "match on a local and use that local in the arm";
-    RestPattern: "`..` in a pattern" => "write `_` for each element";
     FloatPattern: "a float in a pattern" => "compare with `if`";
     StringPattern: "a string or `char` in a pattern" => "match on bytes or numbers";
-    RefutableLet: "a `let` pattern that may not match" => "use `match`";
-    LetPattern: "this pattern in `let`" => "bind a name, `_`, or a tuple of these";
     OtherPattern: "this pattern" => "use numbers, ranges, constants, names, `_`, tuples and `|`";
 
     // Structs and enums.

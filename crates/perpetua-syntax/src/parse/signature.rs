@@ -1,6 +1,6 @@
 //! A function as a whole: qualifiers, generics, parameters, return type.
 
-use super::reader::{Reader, line_of, name_of};
+use super::reader::{Bounds, Reader, line_of, name_of};
 use super::{Read, Refusal};
 use crate::ast::{Function, FunctionKind, Generic, Param, Scalar, Type};
 use quote::ToTokens;
@@ -89,6 +89,20 @@ impl Reader {
         {
             self.refuse(&sig.output, Refusal::KernelReturn);
         }
+        for (param, input) in params.iter().zip(&sig.inputs) {
+            if matches!(param.ty, Type::Option(_) | Type::Result(_)) {
+                self.refuse(input, Refusal::OptionParam);
+            }
+        }
+        let mut closures = Vec::new();
+        for (param, generic) in sig.generics.type_params().zip(&self.generics) {
+            if let Generic::Type { call: Some(_), .. } = generic {
+                closures.push(param.clone());
+            }
+        }
+        for param in &closures {
+            self.refuse(param, Refusal::KernelClosure);
+        }
         let mut positions = params
             .iter()
             .zip(&sig.inputs)
@@ -103,16 +117,15 @@ impl Reader {
     }
 
     fn read_generics(&mut self, generics: &syn::Generics) {
+        // All names first: a bound may name any parameter.
         for param in &generics.params {
             match param {
                 syn::GenericParam::Lifetime(_) => {}
-                syn::GenericParam::Type(param) => {
-                    let bounds = self.read_bounds(&param.bounds);
-                    self.generics.push(Generic::Type {
-                        name: name_of(&param.ident),
-                        bounds,
-                    });
-                }
+                syn::GenericParam::Type(param) => self.generics.push(Generic::Type {
+                    name: name_of(&param.ident),
+                    bounds: Vec::new(),
+                    call: None,
+                }),
                 syn::GenericParam::Const(param) => {
                     let ty = match self.read_type(&param.ty) {
                         Type::Scalar(scalar) if !scalar.is_float() => scalar,
@@ -128,39 +141,52 @@ impl Reader {
                 }
             }
         }
+        for param in generics.type_params() {
+            let read = self.read_bounds(&param.bounds);
+            self.bound(&name_of(&param.ident), read);
+        }
         for predicate in generics.where_clause.iter().flat_map(|clause| &clause.predicates) {
-            self.read_predicate(predicate);
+            let syn::WherePredicate::Type(predicate) = predicate else {
+                continue;
+            };
+            let read = self.read_bounds(&predicate.bounds);
+            // What other types are bound by is rustc's to check.
+            if let syn::Type::Path(path) = &predicate.bounded_ty
+                && path.qself.is_none()
+                && let Some(name) = path.path.get_ident().map(name_of)
+            {
+                self.bound(&name, read);
+            }
         }
     }
 
-    fn read_predicate(&mut self, predicate: &syn::WherePredicate) {
-        let syn::WherePredicate::Type(predicate) = predicate else {
-            return;
-        };
-        let read = self.read_bounds(&predicate.bounds);
-        let name = match &predicate.bounded_ty {
-            syn::Type::Path(path) if path.qself.is_none() => path.path.get_ident().map(name_of),
-            _ => None,
-        };
-        let param = self.generics.iter_mut().find_map(|generic| match generic {
-            Generic::Type { name: param, bounds } if Some(&*param) == name.as_ref() => Some(bounds),
-            _ => None,
-        });
-        // What other types are bound by is rustc's to check.
-        if let Some(bounds) = param {
-            bounds.extend(read);
+    /// Adds to the bounds of a type parameter.
+    fn bound(&mut self, name: &str, read: Bounds) {
+        for generic in &mut self.generics {
+            if let Generic::Type {
+                name: param,
+                bounds,
+                call,
+            } = generic
+                && param == name
+            {
+                bounds.extend(read.text);
+                *call = call.take().or(read.call);
+                return;
+            }
         }
     }
 
-    fn read_bounds<'a>(&mut self, bounds: impl IntoIterator<Item = &'a syn::TypeParamBound>) -> Vec<String> {
-        let mut read = Vec::new();
+    fn read_bounds<'a>(&mut self, bounds: impl IntoIterator<Item = &'a syn::TypeParamBound>) -> Bounds {
+        let mut read = Bounds::default();
         for bound in bounds {
             match bound {
                 syn::TypeParamBound::Lifetime(_) => {}
                 syn::TypeParamBound::Trait(bound)
                     if matches!(bound.modifier, syn::TraitBoundModifier::None) =>
                 {
-                    read.push(bound.path.to_token_stream().to_string());
+                    read.text.push(bound.path.to_token_stream().to_string());
+                    read.call = read.call.or_else(|| self.read_call_bound(&bound.path));
                 }
                 other => self.refuse(other, Refusal::Bound),
             }
@@ -168,13 +194,26 @@ impl Reader {
         read
     }
 
+    /// `Fn(A, B) -> C`.
+    fn read_call_bound(&mut self, path: &syn::Path) -> Option<(Vec<Type>, Option<Type>)> {
+        let last = path.segments.last()?;
+        let syn::PathArguments::Parenthesized(args) = &last.arguments else {
+            return None;
+        };
+        let params = args.inputs.iter().map(|ty| self.read_target(ty)).collect();
+        let ret = match &args.output {
+            syn::ReturnType::Default => None,
+            syn::ReturnType::Type(_, ty) => Some(self.read_type(ty)),
+        };
+        Some((params, ret))
+    }
+
     /// The type of a parameter. `implicit`: whether `impl Trait` may stand there, by itself or behind a reference.
     fn read_param_type(&mut self, ty: &syn::Type, implicit: bool) -> Type {
         match ty {
             syn::Type::ImplTrait(bound) if implicit => {
                 let bounds = self.read_bounds(&bound.bounds);
-                let name = format!("impl {}", bounds.join(" + "));
-                Type::Generic(self.implicit_param(name, bounds))
+                Type::Generic(self.implicit_param(bounds))
             }
             syn::Type::Paren(paren) => self.read_param_type(&paren.elem, implicit),
             syn::Type::Group(group) => self.read_param_type(&group.elem, implicit),

@@ -14,7 +14,6 @@ fn refused_type(name: &str) -> Option<Refusal> {
         "str" | "String" | "CStr" | "CString" | "OsStr" | "OsString" => Refusal::StrType,
         "Vec" | "Box" | "VecDeque" | "HashMap" | "HashSet" | "BTreeMap" | "BTreeSet" | "BinaryHeap"
         | "Cow" => Refusal::HeapType,
-        "Option" | "Result" => Refusal::OptionType,
         "Rc" | "Arc" | "RefCell" | "UnsafeCell" | "Mutex" | "RwLock" | "OnceCell" | "OnceLock" => {
             Refusal::SharedType
         }
@@ -67,12 +66,30 @@ impl Reader {
     }
 
     /// The type behind a reference, which alone may be a slice.
-    fn read_target(&mut self, ty: &syn::Type) -> Type {
+    pub(super) fn read_target(&mut self, ty: &syn::Type) -> Type {
         match ty {
             syn::Type::Slice(slice) => Type::Slice(Box::new(self.read_type(&slice.elem))),
             syn::Type::Paren(paren) => self.read_target(&paren.elem),
             syn::Type::Group(group) => self.read_target(&group.elem),
             other => self.read_type(other),
+        }
+    }
+
+    /// `Option<T>`, `Result<T, E>`.
+    fn read_option(&mut self, path: &syn::Path, name: &str) -> Type {
+        let args = match path.segments.last().map(|last| &last.arguments) {
+            Some(syn::PathArguments::AngleBracketed(args)) => args.args.iter().collect(),
+            _ => Vec::new(),
+        };
+        match (name, &args[..]) {
+            ("Option", [syn::GenericArgument::Type(some)]) => Type::Option(Box::new(self.read_type(some))),
+            ("Result", [syn::GenericArgument::Type(ok), syn::GenericArgument::Type(err)]) => {
+                Type::Result(Box::new((self.read_type(ok), self.read_type(err))))
+            }
+            _ => {
+                self.refuse_named(path, Refusal::OptionType, name);
+                Type::Infer
+            }
         }
     }
 
@@ -122,6 +139,7 @@ impl Reader {
             "f16" => Type::Scalar(Scalar::F16),
             "bf16" => Type::Scalar(Scalar::Bf16),
             "GridPos" => Type::GridPos,
+            "Option" | "Result" => self.read_option(path, &last),
             _ => Type::Named(self.path(path, PathUsage::Type)),
         }
     }

@@ -110,10 +110,16 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
         Device,
         &[(R::ConstParamType, ""); 2],
     ),
+    (
+        "fn f<§F: Fn(f32) -> f32>(f: F, x: &mut [f32]) {}",
+        Kernel,
+        &[(R::KernelClosure, "")],
+    ),
+    ("fn f(§x: Option<f32>) {}", Kernel, &[(R::OptionParam, "")]),
     ("fn §f(x: &[f32]) {}", Stencil, &[(R::NoGridPos, "")]),
     ("fn f(a: GridPos, §b: GridPos) {}", Kernel, &[(R::TwoGridPos, "")]),
     (
-        "fn f(x: impl Real, y: &mut §dyn Real, z: [§impl Real; 2]) -> §Option<f32> { 1 }",
+        "fn f(x: impl Real, y: &mut §dyn Real, z: [§impl Real; 2]) -> §Option { 1 }",
         Device,
         &[
             (R::TraitObject, ""),

@@ -12,6 +12,9 @@
     reason = "kernels are written as users write them"
 )]
 
+mod closures;
 mod harness;
+mod options;
+mod patterns;
 mod structs;
 mod traits;

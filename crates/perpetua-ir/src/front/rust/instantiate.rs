@@ -141,6 +141,7 @@ mod tests {
         let param = Generic::Type {
             name: "T".into(),
             bounds: Vec::new(),
+            call: None,
         };
         let float = GenericValue::Type(TypeDesc::Scalar(Scalar::F32));
         assert_eq!(GenericValue::parse(&param, "f32"), Ok(float));

@@ -3,6 +3,7 @@
 use super::value::{Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::Expr;
+use crate::front::rust::infer::ty::Ty;
 use crate::ir::{Op, Place, Scalar, Step, Type, Value};
 
 /// Elements up to which a repeated value is composed rather than stored by a loop.
@@ -27,6 +28,32 @@ impl Emitter<'_> {
         }
         let place = self.filled(value, e)?;
         self.load(&Src::Place(place), e.line)
+    }
+
+    /// Zeros of a type.
+    pub(super) fn zero_expr(&mut self, e: &Expr) -> Result<Val> {
+        let ty = self.ty(&e.ty);
+        self.zero_val(&ty, e.line)
+    }
+
+    fn zero_val(&mut self, ty: &Ty, line: u32) -> Result<Val> {
+        match ty {
+            Ty::Tuple(elements) => elements
+                .iter()
+                .map(|element| self.zero_val(element, line))
+                .collect::<Result<_>>()
+                .map(Val::Tuple),
+            // Nobody looks at it.
+            Ty::Ref(_, target) if !matches!(**target, Ty::Slice(_)) => {
+                let target = self.zero_val(target, line)?;
+                Ok(Val::Ref(Src::Val(Box::new(target))))
+            }
+            ty => {
+                let ty = self.ir_type(ty, line)?;
+                let done = self.k.op(Op::Zero(ty));
+                Ok(Val::Value(self.typed(line, done)?))
+            }
+        }
     }
 
     pub(super) fn len_expr(&mut self, place: &Expr, line: u32) -> Result<Value> {

@@ -154,7 +154,9 @@ impl Emitter<'_> {
             None => tree.name.clone(),
         };
         let name = self.unique(&instance_name(&stem, &key.1));
-        let outer_scope = std::mem::replace(&mut self.scope, Scope::new(f.clone(), Return::Function, None));
+        let id = self.scope_id();
+        let outer_scope =
+            std::mem::replace(&mut self.scope, Scope::new(id, f.clone(), Return::Function, None));
         let outer_state = std::mem::take(&mut self.body);
         let outer_line = self.k.line();
         let mut params = Vec::new();
@@ -227,12 +229,15 @@ impl Emitter<'_> {
                 "return an index or a value, or return once at the end",
             ));
         }
-        let new = Scope::new(f.clone(), Return::Inline(0, Slot::Tuple(Vec::new())), lines);
-        let outer = std::mem::replace(&mut self.scope, new);
+        let id = self.scope_id();
+        let new = Scope::new(id, f.clone(), Return::Inline(0, Slot::Tuple(Vec::new())), lines);
+        self.outer.push(std::mem::replace(&mut self.scope, new));
         self.active.push(key);
         let done = self.inlined_body(&f, args, &ret, line);
         self.active.pop();
-        self.scope = outer;
+        if let Some(outer) = self.outer.pop() {
+            self.scope = outer;
+        }
         self.at(line);
         done
     }
@@ -274,6 +279,8 @@ fn is_passed(ty: &Ty, result: bool) -> bool {
     match ty {
         Ty::Scalar(_) | Ty::Enum(_) | Ty::Struct(_) | Ty::Array(..) => true,
         Ty::Tuple(elements) if elements.is_empty() => result,
+        Ty::Option(some) => is_passed(some, false),
+        Ty::Result(ok, err) => is_passed(ok, false) && is_passed(err, false),
         Ty::Tuple(elements) => elements.iter().all(|e| is_passed(e, false)),
         _ => false,
     }

@@ -1,5 +1,6 @@
 //! Whether the arms of a `match` cover every value, and whether each of their constants is one.
 
+use super::matching::parts_of;
 use super::{Emitter, Result};
 use crate::front::rust::infer::methods::ir_scalar;
 use crate::front::rust::infer::tree::{Arm, Pat};
@@ -45,9 +46,12 @@ impl Emitter<'_> {
                     .find(|v| *v < min || *v > max)
             }
             (Pat::Or(pats), _) => pats.iter().find_map(|p| self.unfit(p, ty)),
-            (Pat::Tuple(pats), Ty::Tuple(types)) => {
-                pats.iter().zip(types.iter()).find_map(|(p, t)| self.unfit(p, t))
+            (Pat::Tuple(pats), _) => {
+                let types = parts_of(ty).unwrap_or_default();
+                pats.iter().zip(&types).find_map(|(p, t)| self.unfit(p, t))
             }
+            (Pat::At(_, inner), _) => self.unfit(inner, ty),
+            (Pat::Deref(inner), Ty::Ref(_, target)) => self.unfit(inner, target),
             _ => None,
         }
     }
@@ -66,8 +70,27 @@ impl Emitter<'_> {
         };
         // Alternatives become rows.
         let rows: Vec<Vec<&Pat>> = rows.iter().flat_map(|row| alternatives(row)).collect();
-        if let Ty::Tuple(elements) = ty {
-            static WILD: Pat = Pat::Wild;
+        static WILD: Pat = Pat::Wild;
+        if let Ty::Ref(_, target) = ty {
+            let rows: Vec<Vec<&Pat>> = rows
+                .iter()
+                .map(|row| {
+                    let first = match row.first() {
+                        Some(Pat::Deref(inner)) => &**inner,
+                        _ => &WILD,
+                    };
+                    std::iter::once(first)
+                        .chain(row.iter().skip(1).copied())
+                        .collect()
+                })
+                .collect();
+            let types: Vec<Ty> = std::iter::once((**target).clone())
+                .chain(rest.iter().cloned())
+                .collect();
+            return self.uncovered(&rows, &types);
+        }
+        let taken_apart = rows.iter().any(|row| matches!(row.first(), Some(Pat::Tuple(_))));
+        if taken_apart && let Some(elements) = parts_of(ty) {
             let n = elements.len();
             let flat: Vec<Vec<&Pat>> = rows
                 .iter()
@@ -139,6 +162,10 @@ fn example_text(ty: &Ty, at: i128) -> String {
 /// The rows that a row with alternatives in its first pattern stands for.
 fn alternatives<'p>(row: &[&'p Pat]) -> Vec<Vec<&'p Pat>> {
     match row.split_first() {
+        Some((Pat::At(_, inner), rest)) => {
+            let row: Vec<&Pat> = std::iter::once(&**inner).chain(rest.iter().copied()).collect();
+            alternatives(&row)
+        }
         Some((Pat::Or(pats), rest)) => pats
             .iter()
             .flat_map(|p| {

@@ -72,6 +72,13 @@ impl Emitter<'_> {
                 if self.body.ended {
                     return Ok(());
                 }
+                if let Some(missing) = self.missing(&[pat], &self.ty(&init.ty)) {
+                    return Err(self.error(
+                        line,
+                        format!("the pattern of a `let` does not cover {missing}"),
+                        "use `let … else` or `match`",
+                    ));
+                }
                 self.bind_pattern(pat, val, line)
             }
             (pat, None) => self.declare_pattern(pat, line),
@@ -97,7 +104,7 @@ impl Emitter<'_> {
             Pat::Binding(id) => self.bind(*id, val, line),
             Pat::Tuple(parts) => {
                 for (i, part) in parts.iter().enumerate() {
-                    if matches!(part, Pat::Wild | Pat::Range(..)) {
+                    if !binds(part) {
                         continue;
                     }
                     let element = self.component(&val, i as u32, line)?;
@@ -105,7 +112,24 @@ impl Emitter<'_> {
                 }
                 Ok(())
             }
-            Pat::Wild | Pat::Range(..) | Pat::Or(_) => Ok(()),
+            Pat::At(name, inner) => {
+                self.bind_pattern(inner, val.clone(), line)?;
+                self.bind_pattern(name, val, line)
+            }
+            Pat::Borrow(id) => self.bind(*id, Val::Ref(Src::Val(Box::new(val))), line),
+            Pat::Deref(inner) if binds(inner) => {
+                let val = self.dereferenced(&val, line)?;
+                self.bind_pattern(inner, val, line)
+            }
+            Pat::Wild | Pat::Range(..) | Pat::Or(_) | Pat::Deref(_) => Ok(()),
+        }
+    }
+
+    /// What a reference refers to.
+    pub(super) fn dereferenced(&mut self, val: &Val, line: u32) -> Result<Val> {
+        match val {
+            Val::Ref(src) => self.load(src, line),
+            other => Ok(other.clone()),
         }
     }
 
@@ -163,6 +187,9 @@ impl Emitter<'_> {
             ExprKind::Ref(inner) => self.ref_expr(inner),
             ExprKind::Reborrow(inner) => self.expr(inner),
             ExprKind::Call(callee, generics, args) => self.call(callee, generics, args, e.line),
+            ExprKind::Zero => self.zero_expr(e),
+            ExprKind::Closure(body) => self.closure(body, e.line),
+            ExprKind::CallClosure(function, args) => self.call_closure(function, args, e.line),
             ExprKind::Method(method, args) => self.method(*method, args, e),
             ExprKind::Intrinsic(intrinsic, args, sync) => self.intrinsic(*intrinsic, args, *sync, e),
             ExprKind::If(cond, then, otherwise) => {
@@ -229,5 +256,15 @@ impl Emitter<'_> {
     fn tuple_expr(&mut self, elements: &[Expr]) -> Result<Val> {
         let vals = elements.iter().map(|e| self.expr(e)).collect::<Result<_>>();
         vals.map(Val::Tuple)
+    }
+}
+
+/// Whether a pattern binds a name.
+fn binds(pat: &Pat) -> bool {
+    match pat {
+        Pat::Binding(_) | Pat::Borrow(_) | Pat::At(..) => true,
+        Pat::Tuple(parts) => parts.iter().any(binds),
+        Pat::Deref(inner) => binds(inner),
+        Pat::Wild | Pat::Range(..) | Pat::Or(_) => false,
     }
 }

@@ -4,12 +4,15 @@ use super::branch::Branch;
 use super::value::Val;
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::{Arm, Expr, Pat};
-use crate::front::rust::infer::ty::Ty;
+use crate::front::rust::infer::ty::{Len, Ty};
 use crate::ir::{Effect, FaultKind, Inst, Scalar, Value};
 use crate::ops::BinaryOp;
 
 /// Arms up to which conditions are nested.
 const NESTED_ARMS: usize = 16;
+
+/// Elements up to which a pattern takes an array apart.
+pub(in crate::front::rust) const TAKEN_APART: u64 = 256;
 
 /// Labels up to which a range is written out in a switch.
 const SWITCH_LABELS: usize = 64;
@@ -25,6 +28,11 @@ impl Emitter<'_> {
             .collect();
         self.check_patterns(arms, &met)?;
         if let Some(missing) = self.missing(&rows, &met) {
+            let missing = match self.scope.f.types.deep(&scrutinee.ty, true) {
+                Ty::Option(_) => variants(&missing, ["Some", "None"]),
+                Ty::Result(..) => variants(&missing, ["Ok", "Err"]),
+                _ => missing,
+            };
             return Err(self.error(
                 line,
                 format!("the `match` does not cover {missing}"),
@@ -214,16 +222,19 @@ impl Emitter<'_> {
     fn enum_in(&mut self, val: &Val, met: &Ty, line: u32) -> Result<Option<Value>> {
         match met {
             Ty::Enum(_) => self.value_of(val, line).map(Some),
-            Ty::Tuple(elements) => {
-                for (i, element) in elements.iter().enumerate() {
-                    if holds_enum(element) {
-                        let part = self.component(val, i as u32, line)?;
-                        return self.enum_in(&part, element, line);
+            Ty::Ref(_, target) => {
+                let val = self.dereferenced(val, line)?;
+                self.enum_in(&val, target, line)
+            }
+            _ => {
+                for (i, part) in parts_of(met).into_iter().flatten().enumerate() {
+                    if holds_enum(&part) {
+                        let val = self.component(val, i as u32, line)?;
+                        return self.enum_in(&val, &part, line);
                     }
                 }
                 Ok(None)
             }
-            _ => Ok(None),
         }
     }
 
@@ -250,7 +261,15 @@ impl Emitter<'_> {
     /// Whether the value matches; `None` where it always does.
     fn test(&mut self, pat: &Pat, val: &Val, ty: &Ty, line: u32) -> Result<Option<Value>> {
         match pat {
-            Pat::Wild | Pat::Binding(_) => Ok(None),
+            Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) => Ok(None),
+            Pat::At(_, inner) => self.test(inner, val, ty, line),
+            Pat::Deref(inner) => match ty {
+                Ty::Ref(_, target) => {
+                    let val = self.dereferenced(val, line)?;
+                    self.test(inner, &val, target, line)
+                }
+                _ => Err(self.error(line, "a reference's pattern meets no reference", "")),
+            },
             Pat::Range(low, high) => {
                 let (min, max) = self.range_of(ty);
                 let low = low.filter(|low| *low > min);
@@ -307,12 +326,12 @@ impl Emitter<'_> {
                 Ok(any)
             }
             Pat::Tuple(pats) => {
-                let Ty::Tuple(types) = ty else {
-                    return Err(self.error(line, "a tuple pattern meets no tuple", ""));
+                let Some(types) = parts_of(ty) else {
+                    return Err(self.error(line, "a pattern with parts meets what has none", ""));
                 };
                 let mut all = None;
                 for (i, (pat, ty)) in pats.iter().zip(types.iter()).enumerate() {
-                    if matches!(pat, Pat::Wild | Pat::Binding(_)) {
+                    if matches!(pat, Pat::Wild | Pat::Binding(_) | Pat::Borrow(_)) {
                         continue;
                     }
                     let element = self.component(val, i as u32, line)?;
@@ -330,12 +349,35 @@ impl Emitter<'_> {
     }
 }
 
+/// An example of a value of variants, of which the parts are given.
+fn variants(parts: &str, [good, bad]: [&str; 2]) -> String {
+    match parts
+        .strip_prefix("`(true, ")
+        .and_then(|rest| rest.split([',', ')']).next())
+    {
+        Some(payload) => format!("`{good}({payload})`"),
+        None => format!("`{bad}`"),
+    }
+}
+
 /// Whether values of the type come from memory that may hold what the type does not have.
 fn holds_enum(ty: &Ty) -> bool {
     match ty {
         Ty::Enum(_) => true,
-        Ty::Tuple(elements) => elements.iter().any(holds_enum),
-        _ => false,
+        Ty::Ref(_, inner) | Ty::Array(inner, _) => holds_enum(inner),
+        _ => parts_of(ty).is_some_and(|parts| parts.iter().any(holds_enum)),
+    }
+}
+
+/// The types of what a pattern takes apart.
+pub(super) fn parts_of(ty: &Ty) -> Option<Vec<Ty>> {
+    match ty {
+        Ty::Tuple(elements) => Some(elements.to_vec()),
+        Ty::Struct(desc) => Some(desc.fields.iter().map(|f| Ty::from_desc(&f.ty)).collect()),
+        Ty::Array(element, Len::Known(n)) if *n <= TAKEN_APART => {
+            Some(vec![(**element).clone(); usize::try_from(*n).ok()?])
+        }
+        _ => None,
     }
 }
 
@@ -350,7 +392,8 @@ enum Cover {
 
 fn ranges_of(pat: &Pat, out: &mut Vec<(Option<i128>, Option<i128>)>) -> Cover {
     match pat {
-        Pat::Wild | Pat::Binding(_) => Cover::All,
+        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) => Cover::All,
+        Pat::At(_, inner) => ranges_of(inner, out),
         Pat::Range(low, high) => {
             out.push((*low, *high));
             Cover::Ranges
@@ -364,7 +407,7 @@ fn ranges_of(pat: &Pat, out: &mut Vec<(Option<i128>, Option<i128>)>) -> Cover {
             }
             Cover::Ranges
         }
-        Pat::Tuple(_) => Cover::Other,
+        Pat::Tuple(_) | Pat::Deref(_) => Cover::Other,
     }
 }
 

@@ -4,13 +4,14 @@
 //! In the order of the reading: [`value`] says what an expression gives, [`types`] what types become,
 //! [`scalar`] builds operators and folds constants, [`place`] finds memory, [`expr`] goes through expressions, [`operation`],
 //! [`aggregate`] and [`action`] emit them,
-//! [`branch`], [`matching`], [`looping`] through control flow ([`coverage`] checks arms), [`call`] through calls, [`method`] and
+//! [`branch`], [`matching`], [`looping`] through control flow ([`coverage`] checks arms), [`call`] and [`closure`] through calls, [`method`] and
 //! [`intrinsic`] through what the language provides, [`grid`] and [`stencil`] through stencils; [`tidy`] ends it.
 
 mod action;
 mod aggregate;
 mod branch;
 mod call;
+mod closure;
 mod coverage;
 mod expr;
 mod grid;
@@ -58,6 +59,8 @@ enum Return {
 
 /// The function whose tree is being emitted.
 struct Scope {
+    /// Tells the scopes of one lowering apart.
+    id: u32,
     f: Rc<Checked>,
     bindings: Vec<Binding>,
     ret: Return,
@@ -85,6 +88,9 @@ struct Emitter<'p> {
     k: KernelBuilder,
     types: Types,
     scope: Scope,
+    /// The functions into which the present one is inlined, outermost first.
+    outer: Vec<Scope>,
+    scopes: u32,
     body: BodyState,
     checked: HashMap<InstanceKey, Rc<Checked>>,
     /// The functions of the IR, by instance.
@@ -314,7 +320,9 @@ impl<'p> Emitter<'p> {
             kernel: f.loaded.clone(),
             k: KernelBuilder::new(name),
             types: Types::default(),
-            scope: Scope::new(f, Return::Kernel, None),
+            scope: Scope::new(0, f, Return::Kernel, None),
+            outer: Vec::new(),
+            scopes: 0,
             body: BodyState::default(),
             checked: HashMap::new(),
             functions: HashMap::new(),
@@ -327,6 +335,12 @@ impl<'p> Emitter<'p> {
             nesting: 0,
             unchecked: false,
         }
+    }
+
+    /// A number that no other scope has.
+    fn scope_id(&mut self) -> u32 {
+        self.scopes += 1;
+        self.scopes
     }
 
     /// An error in the function being emitted.
@@ -346,7 +360,7 @@ impl<'p> Emitter<'p> {
 
     /// A type of the present function with nothing unknown.
     fn ty(&self, ty: &Ty) -> Ty {
-        self.scope.f.types.deep(ty, true)
+        plain(&self.scope.f.types.deep(ty, true))
     }
 
     /// The IR's type for a type of the present function.
@@ -453,14 +467,27 @@ impl<'p> Emitter<'p> {
 }
 
 impl Scope {
-    fn new(f: Rc<Checked>, ret: Return, line: Option<u32>) -> Scope {
+    fn new(id: u32, f: Rc<Checked>, ret: Return, line: Option<u32>) -> Scope {
         let bindings = vec![Binding::Unset; f.locals.len()];
         Scope {
+            id,
             f,
             bindings,
             ret,
             targets: HashMap::new(),
             line,
         }
+    }
+}
+
+/// The type with each `Option<T>` as `(bool, T)`, each `Result<T, E>` as `(bool, T, E)`.
+fn plain(ty: &Ty) -> Ty {
+    match ty {
+        Ty::Option(some) => Ty::Tuple([Ty::BOOL, plain(some)].into()),
+        Ty::Result(ok, err) => Ty::Tuple([Ty::BOOL, plain(ok), plain(err)].into()),
+        Ty::Tuple(elements) => Ty::Tuple(elements.iter().map(plain).collect()),
+        Ty::Array(element, len) => Ty::Array(Rc::new(plain(element)), *len),
+        Ty::Ref(mutable, target) => Ty::Ref(*mutable, Rc::new(plain(target))),
+        other => other.clone(),
     }
 }

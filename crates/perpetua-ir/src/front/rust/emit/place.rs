@@ -287,7 +287,8 @@ impl Emitter<'_> {
             return Ok(None);
         };
         let ty = self.ty(&local.ty);
-        let empty = matches!(&ty, Ty::Tuple(e) if e.is_empty()) || matches!(ty, Ty::Never | Ty::GridPos);
+        let empty = matches!(&ty, Ty::Tuple(e) if e.is_empty())
+            || matches!(ty, Ty::Never | Ty::GridPos | Ty::Closure(_));
         if empty || !(local.assigned || local.indexed && holds_array(&ty)) {
             return Ok(None);
         }

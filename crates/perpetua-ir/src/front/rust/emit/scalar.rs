@@ -197,7 +197,9 @@ impl Emitter<'_> {
                 let done = self.k.op(Op::Extract(*v, index));
                 Ok(Val::Value(self.typed(line, done)?))
             }
-            Val::Ref(_) | Val::Grid => Err(self.error(line, "a reference has no components", "")),
+            Val::Ref(_) | Val::Grid | Val::Closure(..) => {
+                Err(self.error(line, "a reference has no components", ""))
+            }
         }
     }
 
@@ -223,6 +225,7 @@ impl Emitter<'_> {
                 "a reference is kept as a value",
                 "references are bound once, or passed to functions: keep an index or a copy instead",
             )),
+            Val::Closure(..) => Err(self.error(line, "a closure is kept as a value", "pass it to functions")),
             Val::Grid => Err(self.error(line, "a `GridPos` is kept as a value", "pass it to functions")),
         }
     }

@@ -53,6 +53,14 @@ impl Types {
                 "references are bound once, or passed to functions: keep an index or a copy instead".into(),
             )),
             Ty::Tuple(_) | Ty::Never => Err(("`()` is kept as a value".into(), "leave it out".into())),
+            // The emitter makes tuples of them.
+            Ty::Option(_) | Ty::Result(..) => {
+                Err((format!("a `{}` is kept in memory", show(ty)), String::new()))
+            }
+            Ty::Closure(_) => Err((
+                "a closure is kept as a value".into(),
+                "call it, or pass it to a `#[device]` function".into(),
+            )),
             Ty::GridPos => Err((
                 "a `GridPos` is kept as a value".into(),
                 "pass it to functions by value".into(),

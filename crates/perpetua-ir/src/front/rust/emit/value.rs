@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::front::rust::describe::ConstValue;
+use crate::front::rust::infer::tree::ClosureBody;
 use crate::ir::{LocalId, Place, Value};
 
 /// What an expression gives.
@@ -16,6 +17,8 @@ pub(super) enum Val {
     Ref(Src),
     /// The stencil's position.
     Grid,
+    /// A closure, and the scope in which it stands.
+    Closure(Rc<ClosureBody>, u32),
 }
 
 impl Val {

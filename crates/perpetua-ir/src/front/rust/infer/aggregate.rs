@@ -94,6 +94,17 @@ impl Checker<'_> {
         }
     }
 
+    /// The type that a literal or a pattern names.
+    pub(super) fn struct_type(&mut self, name: StructName, line: u32) -> Result<Ty> {
+        match name {
+            StructName::SelfType => self.ty(&syntax::Type::SelfType, line),
+            StructName::Path(path) => match path_meaning(&self.loaded, path.0, line)? {
+                Resolved::Type(desc) => Ok(Ty::from_desc(desc)),
+                other => Err(not_a(&self.loaded, path.0, line, "a struct", other)),
+            },
+        }
+    }
+
     pub(super) fn struct_literal(
         &mut self,
         name: StructName,
@@ -101,13 +112,7 @@ impl Checker<'_> {
         base: Option<&syntax::Expr>,
         line: u32,
     ) -> Result<Expr> {
-        let ty = match name {
-            StructName::SelfType => self.ty(&syntax::Type::SelfType, line)?,
-            StructName::Path(path) => match path_meaning(&self.loaded, path.0, line)? {
-                Resolved::Type(desc) => Ty::from_desc(desc),
-                other => return Err(not_a(&self.loaded, path.0, line, "a struct", other)),
-            },
-        };
+        let ty = self.struct_type(name, line)?;
         let Ty::Struct(desc) = &ty else {
             return Err(self.error(line, format!("`{}` is not a struct", self.show(&ty)), ""));
         };
@@ -144,7 +149,7 @@ impl Checker<'_> {
     }
 }
 
-fn field_of(desc: &StructDesc, name: &str) -> Option<(u32, Ty)> {
+pub(super) fn field_of(desc: &StructDesc, name: &str) -> Option<(u32, Ty)> {
     let index = desc.fields.iter().position(|f| f.name == name)?;
     Some((index as u32, Ty::from_desc(&desc.fields.get(index)?.ty)))
 }

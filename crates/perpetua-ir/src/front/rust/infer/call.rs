@@ -97,14 +97,33 @@ impl Checker<'_> {
         let convert = |c: &mut Self, ty: &syntax::Type, line| {
             convert_type(c.program, callee, &generics, &mut c.types, ty, line)
         };
-        let mut checked = Vec::with_capacity(given);
-        for (param, arg) in tree.params.iter().zip(args) {
+        let mut checked: Vec<Option<Expr>> = Vec::with_capacity(given);
+        let mut closures = Vec::new();
+        for (i, (param, arg)) in tree.params.iter().zip(args).enumerate() {
+            // Closures last: what they take is known from the other arguments.
+            if let Argument::Syntax(arg) = arg
+                && is_closure(arg)
+            {
+                closures.push((i, param, arg));
+                checked.push(None);
+                continue;
+            }
             let ty = convert(self, &param.ty, param.line)?;
-            checked.push(match arg {
+            checked.push(Some(match arg {
                 Argument::Syntax(arg) => self.expr_as(arg, &ty)?,
                 Argument::Operand(arg) => self.receiver(arg, &ty, line)?,
-            });
+            }));
         }
+        for (i, param, arg) in closures {
+            let expected = self.closure_signature(callee, &generics, &param.ty, param.line)?;
+            let arg = self.closure_argument(arg, expected)?;
+            let ty = convert(self, &param.ty, param.line)?;
+            let arg = self.coerce(arg, &ty)?;
+            if let Some(slot) = checked.get_mut(i) {
+                *slot = Some(arg);
+            }
+        }
+        let checked = checked.into_iter().flatten().collect();
         let ret = match &tree.ret {
             Some(ret) => convert(self, ret, tree.line)?,
             None => Ty::unit(),
@@ -115,6 +134,22 @@ impl Checker<'_> {
             ty: ret,
             kind: ExprKind::Call(callee.clone(), generics, checked),
         })
+    }
+
+    /// A closure, or a reference to one, as an argument.
+    pub(super) fn closure_argument(
+        &mut self,
+        arg: &syntax::Expr,
+        expected: Option<(Vec<Ty>, Ty)>,
+    ) -> Result<Expr> {
+        match &arg.kind {
+            syntax::ExprKind::Closure { .. } => self.closure(arg, expected),
+            syntax::ExprKind::Unary { op, operand } => {
+                let operand = self.closure_argument(operand, expected)?;
+                self.borrow(operand, *op == syntax::UnaryOp::RefMut, arg.line)
+            }
+            _ => self.expr(arg, None),
+        }
     }
 
     /// A receiver as the method's first parameter: borrowed or dereferenced as needed.
@@ -294,8 +329,7 @@ impl Checker<'_> {
             let cause = format!("`{}` has no method `{name}` in kernels", scalar.name());
             let remedy = match no {
                 NoMethod::Unknown if name.starts_with("checked_") => {
-                    "there is no Option: compare before, or use `overflowing_…`, `saturating_…` or `wrapping_…`"
-                        .to_owned()
+                    "compare before: `checked_add`, `checked_sub` and `checked_mul` are there".to_owned()
                 }
                 NoMethod::Unknown => "write it as a `#[device]` function".to_owned(),
                 NoMethod::Domain(domain) => format!("{domain} have it: convert with `as`"),
@@ -331,4 +365,16 @@ fn has_function(scalar: Scalar, name: &str) -> bool {
         || name == "from_bits" && scalar.is_float()
         || name.strip_prefix("from_").and_then(Scalar::from_name).is_some()
         || methods::lookup(scalar, name).is_ok()
+}
+
+/// Whether an argument is a closure, or a reference to one.
+fn is_closure(arg: &syntax::Expr) -> bool {
+    match &arg.kind {
+        syntax::ExprKind::Closure { .. } => true,
+        syntax::ExprKind::Unary {
+            op: syntax::UnaryOp::Ref | syntax::UnaryOp::RefMut,
+            operand,
+        } => is_closure(operand),
+        _ => false,
+    }
 }

@@ -126,7 +126,12 @@ impl Checker<'_> {
         Ok(Self::into_block(body))
     }
 
-    fn open_target(&mut self, label: &Option<String>, is_loop: bool, takes_value: bool) -> TargetId {
+    pub(super) fn open_target(
+        &mut self,
+        label: &Option<String>,
+        is_loop: bool,
+        takes_value: bool,
+    ) -> TargetId {
         let id = TargetId(self.targets.len() as u32);
         self.targets.push(Target {
             label: label.clone(),
@@ -138,7 +143,7 @@ impl Checker<'_> {
         id
     }
 
-    fn close_target(&mut self, id: TargetId) -> Option<Ty> {
+    pub(super) fn close_target(&mut self, id: TargetId) -> Option<Ty> {
         self.open.pop();
         self.targets.get(id.0 as usize).and_then(|t| t.ty.clone())
     }
@@ -282,6 +287,9 @@ impl Checker<'_> {
     }
 
     pub(super) fn return_expr(&mut self, value: Option<&syntax::Expr>, line: u32) -> Result<Expr> {
+        if let Some(left) = self.closure_return(value, line) {
+            return left;
+        }
         self.early_return = true;
         let ret = self.ret.clone();
         let value = match value {
@@ -391,13 +399,14 @@ impl Checker<'_> {
         line: u32,
     ) -> Result<Expr> {
         let scrutinee = self.expr(scrutinee, None)?;
+        let borrowed = matches!(self.types.shallow(&scrutinee.ty), Ty::Ref(..));
         let scrutinee = self.deref_all(scrutinee);
         let ty = scrutinee.ty.clone();
         let mut joined = None;
         let mut checked = Vec::with_capacity(arms.len());
         for arm in arms {
             let arm = self.scoped(|c| {
-                let pattern = c.pattern(&arm.pattern, &ty)?;
+                let pattern = c.pattern(&arm.pattern, &ty, borrowed)?;
                 let guard = match &arm.guard {
                     Some(guard) => Some(c.expr_as(guard, &Ty::BOOL)?),
                     None => None,
@@ -421,7 +430,7 @@ impl Checker<'_> {
     }
 
     fn let_pattern(&mut self, pattern: &syntax::Pattern, ty: &Ty, deferred: bool) -> Result<Pat> {
-        let pat = self.pattern(pattern, ty)?;
+        let pat = self.pattern(pattern, ty, false)?;
         if deferred {
             self.defer(&pat);
         }

@@ -46,6 +46,12 @@ impl Checker<'_> {
                 self.struct_literal(*name, fields, base.as_deref(), line)
             }
             syntax::ExprKind::Call { callee, args } => self.call(callee.0, args, hint, line),
+            syntax::ExprKind::Variant { variant, payload } => {
+                self.variant(*variant, payload.as_deref(), hint, line)
+            }
+            syntax::ExprKind::Try(value) => self.try_expr(value, line),
+            syntax::ExprKind::CallLocal { name, args } => self.call_local(name, args, line),
+            syntax::ExprKind::Closure { .. } => self.closure(expr, None),
             syntax::ExprKind::TypeCall { member, args } => self.type_call(member, args, hint, line),
             syntax::ExprKind::MethodCall {
                 receiver,
@@ -106,6 +112,7 @@ impl Checker<'_> {
             syntax::ExprKind::Bool(b) => (Ty::BOOL, ExprKind::Bool(*b)),
             syntax::ExprKind::Local(name) => match self.find(name) {
                 Some(id) => {
+                    self.captured(id);
                     let ty = self.locals.get(id.0 as usize).map_or(Ty::Never, |l| l.ty.clone());
                     (ty, ExprKind::Local(id))
                 }

@@ -54,6 +54,27 @@ impl Checker<'_> {
             return self.call_one_of(functions, all, generics, line);
         }
         match &ty {
+            Ty::Option(_) | Ty::Result(..) if name == "clone" && args.is_empty() => {
+                Ok(self.deref_all(receiver))
+            }
+            Ty::Option(_) | Ty::Result(..) => match self.option_method(receiver, name, args, line)? {
+                Some(found) => Ok(found),
+                None => {
+                    let shown = self.show(&ty);
+                    Err(self.error(
+                        line,
+                        format!("`{shown}` has no method `{name}` in kernels"),
+                        "use `match`, `if let` or `?`",
+                    ))
+                }
+            },
+            Ty::Scalar(scalar) if matches!(name, "checked_add" | "checked_sub" | "checked_mul") => {
+                let receiver = self.deref_all(receiver);
+                match self.checked(*scalar, receiver, name, args, line)? {
+                    Some(found) => Ok(found),
+                    None => Err(self.error(line, format!("`{}` has no method `{name}`", scalar.name()), "")),
+                }
+            }
             Ty::Scalar(scalar) => {
                 let receiver = self.deref_all(receiver);
                 self.scalar_method(*scalar, receiver, name, args, line)
@@ -97,7 +118,7 @@ impl Checker<'_> {
     }
 
     /// `receiver.into()`: `From` of what is expected, or a conversion of scalars.
-    fn into(&mut self, receiver: Expr, hint: Option<&Ty>, line: u32) -> Result<Expr> {
+    pub(super) fn into(&mut self, receiver: Expr, hint: Option<&Ty>, line: u32) -> Result<Expr> {
         if let Some(to) = hint.map(|hint| self.types.shallow(hint)) {
             let functions = self.functions_of(&to, Some("From"), "from", Reach::All, line)?;
             let scalars = matches!(to, Ty::Scalar(_))
@@ -126,6 +147,10 @@ impl Checker<'_> {
             kind: ExprKind::LenOf(Box::new(place)),
         };
         match (name, args) {
+            ("get", [_]) | ("first" | "last", []) => match self.element_option(place, name, args, line)? {
+                Some(found) => Ok(found),
+                None => Err(self.error(line, format!("`{name}` works on slices and arrays"), "")),
+            },
             ("len", []) => Ok(len(place)),
             ("is_empty", []) => Ok(Expr {
                 line,
@@ -167,10 +192,12 @@ impl Checker<'_> {
             }
             _ => {
                 let remedy = match name {
-                    "iter" | "iter_mut" | "chunks" | "windows" | "get" | "get_mut" | "first" | "last" => {
+                    "iter" | "iter_mut" | "chunks" | "windows" | "get_mut" => {
                         "index in a `for` loop over a range"
                     }
-                    _ => "slices and arrays have `len`, `is_empty`, `swap` and `fill`",
+                    _ => {
+                        "slices and arrays have `len`, `is_empty`, `get`, `first`, `last`, `swap` and `fill`"
+                    }
                 };
                 let shown = self.show(&place.ty);
                 Err(self.error(

@@ -4,19 +4,21 @@
 
 mod aggregate;
 mod call;
+mod closure;
 mod consteval;
 mod control;
 mod expr;
 mod intrinsics;
 mod method_call;
 pub(crate) mod methods;
+mod option;
 mod pattern;
 mod scalar_consts;
 mod signature;
 pub(crate) mod tree;
 pub(crate) mod ty;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use perpetua_syntax::{FunctionKind, Generic as GenericParam};
 
 use super::error::LowerError;
 use super::resolve::{FunctionDef, FunctionKey};
+use closure::OpenClosure;
 use tree::{Checked, Expr, ExprKind, Generic, Loaded, Local, LocalId, TargetId};
 use ty::{Kind, Len, Mismatch, Ty, Unifier};
 
@@ -43,6 +46,7 @@ pub(crate) struct Program {
     /// Width of `usize` in bits.
     pub(crate) width: u32,
     loaded: RefCell<HashMap<FunctionKey, Rc<Loaded>>>,
+    closures: Cell<u32>,
 }
 
 impl Program {
@@ -50,7 +54,13 @@ impl Program {
         Program {
             width,
             loaded: RefCell::default(),
+            closures: Cell::new(0),
         }
+    }
+
+    /// A number that no other closure has.
+    fn closure_id(&self) -> u32 {
+        self.closures.replace(self.closures.get() + 1)
     }
 
     /// The function's tree and names.
@@ -109,6 +119,7 @@ pub(crate) struct Checker<'p> {
     /// All targets; those not yet left are also in `open`.
     targets: Vec<Target>,
     open: Vec<TargetId>,
+    closures: Vec<OpenClosure>,
     ret: Ty,
     early_return: bool,
     collective: bool,
@@ -164,6 +175,7 @@ impl<'p> Checker<'p> {
             scopes: vec![Vec::new()],
             targets: Vec::new(),
             open: Vec::new(),
+            closures: Vec::new(),
             ret: Ty::unit(),
             early_return: false,
             collective: false,

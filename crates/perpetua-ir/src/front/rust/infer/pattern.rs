@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use perpetua_syntax as syntax;
-use perpetua_syntax::{PatternConst, PatternKind};
+use perpetua_syntax::{PatternConst, PatternKind, StructName};
 
+use super::aggregate::field_of;
 use super::consteval::as_integer;
 use super::signature::{not_a, path_meaning, path_text};
 use super::tree::Pat;
@@ -14,14 +15,46 @@ use crate::front::rust::describe::ConstValue;
 use crate::front::rust::resolve::Resolved;
 
 impl Checker<'_> {
-    /// Checks a pattern against the type that it meets, and declares its names in the present scope.
-    pub(super) fn pattern(&mut self, pattern: &syntax::Pattern, ty: &Ty) -> Result<Pat> {
+    /// Checks a pattern against the type that it meets, and declares its names in the present scope. `borrowed`: what it meets
+    /// lies behind a reference that the pattern does not show, so that its names are references.
+    pub(super) fn pattern(&mut self, pattern: &syntax::Pattern, ty: &Ty, borrowed: bool) -> Result<Pat> {
         let line = pattern.line;
+        if let Ty::Ref(_, target) = self.types.shallow(ty)
+            && !matches!(
+                pattern.kind,
+                PatternKind::Wild | PatternKind::Binding { .. } | PatternKind::At { .. }
+            )
+        {
+            let (inner, borrowed) = match &pattern.kind {
+                PatternKind::Ref(inner) => (&**inner, false),
+                _ => (pattern, true),
+            };
+            return Ok(Pat::Deref(Box::new(self.pattern(inner, &target, borrowed)?)));
+        }
         Ok(match &pattern.kind {
-            PatternKind::Wild => Pat::Wild,
-            PatternKind::Binding { name, mutable } => {
-                Pat::Binding(self.declare(name, ty.clone(), *mutable, line))
+            PatternKind::Wild | PatternKind::Rest => Pat::Wild,
+            PatternKind::Binding { name, mutable } => self.binding(name, ty, *mutable, borrowed, line),
+            PatternKind::At {
+                name,
+                mutable,
+                pattern,
+            } => {
+                let binding = self.binding(name, ty, *mutable, borrowed, line);
+                Pat::At(Box::new(binding), Box::new(self.pattern(pattern, ty, borrowed)?))
             }
+            PatternKind::Ref(inner) if borrowed => self.pattern(inner, ty, false)?,
+            PatternKind::Ref(inner) => {
+                let target = self.types.var(Kind::General);
+                self.unify(line, ty, &Ty::Ref(false, Rc::new(target.clone())))?;
+                Pat::Deref(Box::new(self.pattern(inner, &target, false)?))
+            }
+            PatternKind::Variant { variant, payload } => {
+                self.variant_pattern(*variant, payload.as_deref(), ty, borrowed, line)?
+            }
+            PatternKind::Struct { name, fields, rest } => {
+                self.struct_pattern(*name, fields, *rest, ty, borrowed, line)?
+            }
+            PatternKind::Array(parts) => self.array_pattern(parts, ty, borrowed, line)?,
             PatternKind::Const(value) => {
                 let value = self.pattern_const(value, ty, line)?;
                 Pat::Range(Some(value), Some(value))
@@ -53,7 +86,7 @@ impl Checker<'_> {
                 let before = self.locals.len();
                 let patterns = patterns
                     .iter()
-                    .map(|p| self.pattern(p, ty))
+                    .map(|p| self.pattern(p, ty, borrowed))
                     .collect::<Result<_>>()?;
                 if self.locals.len() != before {
                     return Err(self.error(
@@ -65,9 +98,11 @@ impl Checker<'_> {
                 Pat::Or(patterns)
             }
             PatternKind::Tuple(patterns) => {
+                let rest = patterns.iter().any(|part| part.kind == PatternKind::Rest);
                 let elements: Rc<[Ty]> = match self.types.shallow(ty) {
                     Ty::Tuple(elements) if elements.len() == patterns.len() => elements,
-                    Ty::Var(_) => {
+                    Ty::Tuple(elements) if rest && elements.len() + 1 >= patterns.len() => elements,
+                    Ty::Var(_) if !rest => {
                         let fresh: Rc<[Ty]> =
                             patterns.iter().map(|_| self.types.var(Kind::General)).collect();
                         self.unify(line, ty, &Ty::Tuple(fresh.clone()))?;
@@ -82,15 +117,108 @@ impl Checker<'_> {
                         ));
                     }
                 };
-                Pat::Tuple(
-                    patterns
-                        .iter()
-                        .zip(elements.iter())
-                        .map(|(p, ty)| self.pattern(p, ty))
-                        .collect::<Result<_>>()?,
-                )
+                self.parts(patterns, &elements, borrowed)?
             }
         })
+    }
+
+    fn binding(&mut self, name: &str, ty: &Ty, mutable: bool, borrowed: bool, line: u32) -> Pat {
+        match borrowed {
+            true => Pat::Borrow(self.declare(name, Ty::Ref(false, Rc::new(ty.clone())), mutable, line)),
+            false => Pat::Binding(self.declare(name, ty.clone(), mutable, line)),
+        }
+    }
+
+    /// The parts of a tuple or an array, of which `..` stands for those that are not written.
+    fn parts(&mut self, patterns: &[syntax::Pattern], types: &[Ty], borrowed: bool) -> Result<Pat> {
+        let mut parts = vec![Pat::Wild; types.len()];
+        let at = patterns.iter().position(|part| part.kind == PatternKind::Rest);
+        for (i, pattern) in patterns.iter().enumerate() {
+            let i = match at {
+                Some(at) if i == at => continue,
+                Some(at) if i > at => i + types.len() - patterns.len(),
+                _ => i,
+            };
+            if let (Some(part), Some(ty)) = (parts.get_mut(i), types.get(i)) {
+                *part = self.pattern(pattern, ty, borrowed)?;
+            }
+        }
+        Ok(Pat::Tuple(parts))
+    }
+
+    fn array_pattern(
+        &mut self,
+        patterns: &[syntax::Pattern],
+        ty: &Ty,
+        borrowed: bool,
+        line: u32,
+    ) -> Result<Pat> {
+        let rest = patterns.iter().any(|part| part.kind == PatternKind::Rest);
+        let (element, len) = match self.types.shallow(ty) {
+            Ty::Array(element, len) => (element, self.known_len(len, line)?),
+            Ty::Slice(_) => {
+                return Err(self.error(
+                    line,
+                    "a pattern of elements meets a slice, whose length is not known",
+                    "compare `len()`, and index",
+                ));
+            }
+            other => {
+                let shown = self.show(&other);
+                return Err(self.error(line, format!("a pattern of elements meets a `{shown}`"), ""));
+            }
+        };
+        let given = patterns.len() as u64;
+        let fits = if rest { given <= len + 1 } else { given == len };
+        if !fits || len > 256 {
+            let shown = self.show(ty);
+            return Err(self.error(
+                line,
+                format!("a pattern of {given} elements meets a `{shown}`"),
+                "a pattern is for all elements, or has `..`, and for 256 at most",
+            ));
+        }
+        let types = vec![(*element).clone(); len as usize];
+        self.parts(patterns, &types, borrowed)
+    }
+
+    fn struct_pattern(
+        &mut self,
+        name: StructName,
+        fields: &[(String, syntax::Pattern)],
+        rest: bool,
+        ty: &Ty,
+        borrowed: bool,
+        line: u32,
+    ) -> Result<Pat> {
+        let named = self.struct_type(name, line)?;
+        self.unify(line, ty, &named)?;
+        let Ty::Struct(desc) = &named else {
+            return Err(self.error(line, format!("`{}` is not a struct", self.show(&named)), ""));
+        };
+        let mut parts = vec![Pat::Wild; desc.fields.len()];
+        for (field, pattern) in fields {
+            let Some((index, ty)) = field_of(desc, field) else {
+                return Err(self.error(line, format!("`{}` has no field `{field}`", desc.name), ""));
+            };
+            let part = self.pattern(pattern, &ty, borrowed)?;
+            if let Some(slot) = parts.get_mut(index as usize) {
+                *slot = part;
+            }
+        }
+        if !rest && fields.len() < parts.len() {
+            return Err(self.error(
+                line,
+                format!(
+                    "a pattern of {} fields meets `{}`, which has {}",
+                    fields.len(),
+                    desc.name,
+                    parts.len()
+                ),
+                "write `..` for the others",
+            ));
+        }
+        Ok(Pat::Tuple(parts))
     }
 
     fn pattern_const(&mut self, value: &PatternConst, ty: &Ty, line: u32) -> Result<i128> {

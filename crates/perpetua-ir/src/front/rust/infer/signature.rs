@@ -62,6 +62,10 @@ pub(crate) fn convert_type(
             Some(desc) => Ty::from_desc(desc),
             None => return Err(loaded.error(line, "`Self` has no meaning here", "name the type")),
         },
+        syntax::Type::Option(some) => Ty::Option(Rc::new(again(types, some)?)),
+        syntax::Type::Result(parts) => {
+            Ty::Result(Rc::new(again(types, &parts.0)?), Rc::new(again(types, &parts.1)?))
+        }
         syntax::Type::Assoc(member) => {
             let base = again(types, &member.ty)?;
             associated(loaded, types, &base, member.via.as_deref(), &member.name, line)?

@@ -103,7 +103,14 @@ pub(crate) enum Pat {
     /// From and to, both included; `None` is the type's end.
     Range(Option<i128>, Option<i128>),
     Or(Vec<Pat>),
+    /// The parts of a tuple, a struct or an array, one for each.
     Tuple(Vec<Pat>),
+    /// A name for what also matches.
+    At(Box<Pat>, Box<Pat>),
+    /// A name for a reference to what is met.
+    Borrow(LocalId),
+    /// Of what a reference refers to.
+    Deref(Box<Pat>),
 }
 
 #[derive(Debug)]
@@ -145,6 +152,8 @@ pub(crate) enum ExprKind {
     /// A reference under another type: `&mut T` as `&T`, `&[T; N]` as `&[T]`.
     Reborrow(Box<Expr>),
     Call(Rc<Loaded>, Vec<Generic>, Vec<Expr>),
+    Closure(Rc<ClosureBody>),
+    CallClosure(Box<Expr>, Vec<Expr>),
     /// Receiver first.
     Method(Method, Vec<Expr>),
     /// The number of elements of a slice or array place.
@@ -172,6 +181,17 @@ pub(crate) enum ExprKind {
     Struct(Vec<(u32, Expr)>, Option<Box<Expr>>),
     Print(Vec<PrintPiece>, Vec<Expr>),
     Unreachable,
+    /// Zeros, where a variant has nothing.
+    Zero,
+}
+
+/// What a closure does.
+#[derive(Debug)]
+pub(crate) struct ClosureBody {
+    pub(crate) params: Vec<Pat>,
+    pub(crate) body: Expr,
+    /// The locals that it captures, where `move` stands before it.
+    pub(crate) moved: Option<Vec<LocalId>>,
 }
 
 #[derive(Debug)]

@@ -31,6 +31,21 @@ pub(crate) enum Ty {
     Enum(Arc<EnumDesc>),
     /// A stencil's position.
     GridPos,
+    /// A closure.
+    Closure(Rc<ClosureTy>),
+    /// `Option<T>`.
+    Option(Rc<Ty>),
+    /// `Result<T, E>`.
+    Result(Rc<Ty>, Rc<Ty>),
+}
+
+/// A closure's type: each closure has its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ClosureTy {
+    /// Which closure.
+    pub(crate) id: u32,
+    pub(crate) params: Vec<Ty>,
+    pub(crate) ret: Ty,
 }
 
 /// An array's length.
@@ -175,6 +190,16 @@ impl Unifier {
             Ty::Array(element, len) => Ty::Array(Rc::new(self.deep(&element, defaults)), self.len(len)),
             Ty::Slice(element) => Ty::Slice(Rc::new(self.deep(&element, defaults))),
             Ty::Ref(mutable, target) => Ty::Ref(mutable, Rc::new(self.deep(&target, defaults))),
+            Ty::Option(some) => Ty::Option(Rc::new(self.deep(&some, defaults))),
+            Ty::Result(ok, err) => Ty::Result(
+                Rc::new(self.deep(&ok, defaults)),
+                Rc::new(self.deep(&err, defaults)),
+            ),
+            Ty::Closure(closure) => Ty::Closure(Rc::new(ClosureTy {
+                id: closure.id,
+                params: closure.params.iter().map(|ty| self.deep(ty, defaults)).collect(),
+                ret: self.deep(&closure.ret, defaults),
+            })),
             other => other,
         }
     }
@@ -205,6 +230,12 @@ impl Unifier {
             }
             (Ty::Slice(x), Ty::Slice(y)) => self.unify(x, y),
             (Ty::Ref(m, x), Ty::Ref(n, y)) if m == n => self.unify(x, y),
+            (Ty::Option(x), Ty::Option(y)) => self.unify(x, y),
+            (Ty::Result(x, e), Ty::Result(y, f)) => {
+                self.unify(x, y)?;
+                self.unify(e, f)
+            }
+            (Ty::Closure(x), Ty::Closure(y)) if x.id == y.id => Ok(()),
             _ if a == b => Ok(()),
             _ => Err(Mismatch),
         }
@@ -242,7 +273,13 @@ impl Unifier {
         match self.shallow(ty) {
             Ty::Var(v) => v == var,
             Ty::Tuple(elements) => elements.iter().any(|e| self.occurs(var, e)),
-            Ty::Array(t, _) | Ty::Slice(t) | Ty::Ref(_, t) => self.occurs(var, &t),
+            Ty::Array(t, _) | Ty::Slice(t) | Ty::Ref(_, t) | Ty::Option(t) => self.occurs(var, &t),
+            Ty::Result(t, e) => self.occurs(var, &t) || self.occurs(var, &e),
+            Ty::Closure(closure) => closure
+                .params
+                .iter()
+                .chain([&closure.ret])
+                .any(|t| self.occurs(var, t)),
             _ => false,
         }
     }
@@ -284,6 +321,9 @@ impl fmt::Display for Shown<'_> {
             Ty::Struct(s) => f.write_str(&s.name),
             Ty::Enum(e) => f.write_str(&e.name),
             Ty::GridPos => f.write_str("GridPos"),
+            Ty::Closure(_) => f.write_str("closure"),
+            Ty::Option(some) => write!(f, "Option<{}>", show(some)),
+            Ty::Result(ok, err) => write!(f, "Result<{}, {}>", show(ok), show(err)),
         }
     }
 }

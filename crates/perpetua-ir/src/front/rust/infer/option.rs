@@ -1,0 +1,484 @@
+//! `Option` and `Result`: their variants, `?`, and their methods, each a `match` over the variants.
+
+use std::rc::Rc;
+
+use perpetua_syntax as syntax;
+use perpetua_syntax::{BinaryOp, Scalar, Variant};
+
+use super::methods;
+use super::tree::{Arm, Block, Expr, ExprKind, LocalId, Pat, Stmt, StmtKind};
+use super::ty::{Kind, Ty};
+use super::{Checker, Result};
+
+/// The payload's index among the parts of an `Option` or a `Result`: the first is whether it is `Some` or `Ok`.
+fn part(variant: Variant) -> (bool, Option<u32>) {
+    match variant {
+        Variant::Some | Variant::Ok => (true, Some(1)),
+        Variant::None => (false, None),
+        Variant::Err => (false, Some(2)),
+    }
+}
+
+impl Checker<'_> {
+    fn make(&self, line: u32, ty: Ty, kind: ExprKind) -> Expr {
+        Expr { line, ty, kind }
+    }
+
+    /// A variant with its payload.
+    fn variant_of(&self, variant: Variant, payload: Option<Expr>, ty: &Ty, line: u32) -> Expr {
+        let (good, at) = part(variant);
+        let mut parts = vec![self.make(line, Ty::BOOL, ExprKind::Bool(good))];
+        let (count, types): (u32, [Ty; 2]) = match self.types.shallow(ty) {
+            Ty::Option(some) => (1, [(*some).clone(), Ty::unit()]),
+            Ty::Result(ok, err) => (2, [(*ok).clone(), (*err).clone()]),
+            _ => (0, [Ty::unit(), Ty::unit()]),
+        };
+        let mut payload = payload;
+        for (i, ty) in (1..=count).zip(types) {
+            parts.push(match payload.take_if(|_| at == Some(i)) {
+                Some(payload) => payload,
+                None => self.make(line, ty, ExprKind::Zero),
+            });
+        }
+        self.make(line, ty.clone(), ExprKind::Tuple(parts))
+    }
+
+    /// `Some(x)`, `None`, `Ok(x)`, `Err(x)`.
+    pub(super) fn variant(
+        &mut self,
+        variant: Variant,
+        payload: Option<&syntax::Expr>,
+        hint: Option<&Ty>,
+        line: u32,
+    ) -> Result<Expr> {
+        let hint = hint.map(|hint| self.types.shallow(hint));
+        let (first, second) = match hint {
+            Some(Ty::Option(some)) => ((*some).clone(), None),
+            Some(Ty::Result(ok, err)) => ((*ok).clone(), Some((*err).clone())),
+            _ => (self.types.var(Kind::General), None),
+        };
+        let ty = match variant {
+            Variant::Some | Variant::None => Ty::Option(Rc::new(first.clone())),
+            Variant::Ok | Variant::Err => {
+                let second = match &second {
+                    Some(err) => err.clone(),
+                    None => self.types.var(Kind::General),
+                };
+                Ty::Result(Rc::new(first.clone()), Rc::new(second))
+            }
+        };
+        let payload = match (payload, &ty) {
+            (Some(payload), Ty::Result(_, err)) if variant == Variant::Err => {
+                let err = (**err).clone();
+                Some(self.expr_as(payload, &err)?)
+            }
+            (Some(payload), _) => Some(self.expr_as(payload, &first)?),
+            (None, _) => None,
+        };
+        Ok(self.variant_of(variant, payload, &ty, line))
+    }
+
+    /// The pattern of a variant.
+    pub(super) fn variant_pattern(
+        &mut self,
+        variant: Variant,
+        payload: Option<&syntax::Pattern>,
+        ty: &Ty,
+        borrowed: bool,
+        line: u32,
+    ) -> Result<Pat> {
+        let known = match variant {
+            Variant::Some | Variant::None => Ty::Option(Rc::new(self.types.var(Kind::General))),
+            Variant::Ok | Variant::Err => Ty::Result(
+                Rc::new(self.types.var(Kind::General)),
+                Rc::new(self.types.var(Kind::General)),
+            ),
+        };
+        self.unify(line, ty, &known)?;
+        let payload = match (payload, &known) {
+            (None, _) => Pat::Wild,
+            (Some(payload), Ty::Result(_, err)) if variant == Variant::Err => {
+                self.pattern(payload, err, borrowed)?
+            }
+            (Some(payload), Ty::Option(first) | Ty::Result(first, _)) => {
+                self.pattern(payload, first, borrowed)?
+            }
+            _ => Pat::Wild,
+        };
+        Ok(variant_pat(variant, payload))
+    }
+
+    /// A local of the checker's own.
+    fn hidden(&mut self, ty: Ty, line: u32) -> LocalId {
+        self.declare("__value", ty, false, line)
+    }
+
+    fn local(&self, id: LocalId, line: u32) -> Expr {
+        let ty = self.locals.get(id.0 as usize).map_or(Ty::Never, |l| l.ty.clone());
+        self.make(line, ty, ExprKind::Local(id))
+    }
+
+    /// `match value { good(v) => then, _ => otherwise }`, of type `ty`.
+    fn branches(&self, value: Expr, arms: [(Pat, Expr); 2], ty: Ty, line: u32) -> Expr {
+        let arms = arms.into_iter().map(|(pattern, body)| Arm {
+            line,
+            pattern,
+            guard: None,
+            body,
+        });
+        self.make(line, ty, ExprKind::Match(Box::new(value), arms.collect()))
+    }
+
+    /// `value?`.
+    pub(super) fn try_expr(&mut self, value: &syntax::Expr, line: u32) -> Result<Expr> {
+        let value = self.expr(value, None)?;
+        let ret = self.returned();
+        let ty = self.types.shallow(&value.ty);
+        self.scopes.push(Vec::new());
+        let done = match &ty {
+            Ty::Option(some) => {
+                let outer = self.types.var(Kind::General);
+                self.unify(line, &ret, &Ty::Option(Rc::new(outer)))?;
+                let v = self.hidden((**some).clone(), line);
+                let left = self.variant_of(Variant::None, None, &ret, line);
+                let left = self.leaving(left, line);
+                let good = (variant_pat(Variant::Some, Pat::Binding(v)), self.local(v, line));
+                Ok(self.branches(value, [good, (Pat::Wild, left)], (**some).clone(), line))
+            }
+            Ty::Result(ok, err) => {
+                let (outer, to) = (self.types.var(Kind::General), self.types.var(Kind::General));
+                let result = Ty::Result(Rc::new(outer), Rc::new(to.clone()));
+                self.unify(line, &ret, &result)?;
+                let v = self.hidden((**ok).clone(), line);
+                let e = self.hidden((**err).clone(), line);
+                let error = self.local(e, line);
+                let error = match self.types.deep(&to, false) == self.types.deep(err, false)
+                    || self.types.unify(&to, err).is_ok()
+                {
+                    true => error,
+                    false => self.into(error, Some(&to), line)?,
+                };
+                let left = self.variant_of(Variant::Err, Some(error), &ret, line);
+                let left = self.leaving(left, line);
+                let good = (variant_pat(Variant::Ok, Pat::Binding(v)), self.local(v, line));
+                let bad = (variant_pat(Variant::Err, Pat::Binding(e)), left);
+                Ok(self.branches(value, [good, bad], (**ok).clone(), line))
+            }
+            other => {
+                let shown = self.show(other);
+                Err(self.error(
+                    line,
+                    format!("`?` stands behind a `{shown}`"),
+                    "it takes an `Option` or a `Result`",
+                ))
+            }
+        };
+        self.scopes.pop();
+        done
+    }
+
+    /// A method of `Option` or `Result`; `None` where it is not known.
+    pub(super) fn option_method(
+        &mut self,
+        receiver: Expr,
+        name: &str,
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Option<Expr>> {
+        let receiver = self.deref_all(receiver);
+        let ty = self.types.shallow(&receiver.ty);
+        let (first, second) = match &ty {
+            Ty::Option(some) => ((**some).clone(), None),
+            Ty::Result(ok, err) => ((**ok).clone(), Some((**err).clone())),
+            _ => return Ok(None),
+        };
+        let (good, bad) = match second {
+            None => (Variant::Some, Variant::None),
+            Some(_) => (Variant::Ok, Variant::Err),
+        };
+        self.scopes.push(Vec::new());
+        let done = self.option_body(receiver, (name, args), (good, bad), first, second, line);
+        self.scopes.pop();
+        done
+    }
+
+    fn option_body(
+        &mut self,
+        receiver: Expr,
+        (name, args): (&str, &[syntax::Expr]),
+        (good, bad): (Variant, Variant),
+        first: Ty,
+        second: Option<Ty>,
+        line: u32,
+    ) -> Result<Option<Expr>> {
+        let ty = receiver.ty.clone();
+        let v = self.hidden(first.clone(), line);
+        let value = self.local(v, line);
+        let e = second.clone().map(|second| self.hidden(second, line));
+        let failed = e.map(|e| self.local(e, line));
+        let yes = variant_pat(good, Pat::Binding(v));
+        let no = variant_pat(bad, e.map_or(Pat::Wild, Pat::Binding));
+        let is = |c: &Self, b: bool| c.make(line, Ty::BOOL, ExprKind::Bool(b));
+        let mut before = Vec::new();
+        let (yes_value, no_value, result) = match (name, args) {
+            ("is_some" | "is_ok", []) => (is(self, true), is(self, false), Ty::BOOL),
+            ("is_none" | "is_err", []) => (is(self, false), is(self, true), Ty::BOOL),
+            ("unwrap", []) | ("expect", [_]) => {
+                (value, self.make(line, Ty::Never, ExprKind::Unreachable), first)
+            }
+            ("unwrap_or", [other]) => {
+                let other = self.expr_as(other, &first)?;
+                let other = self.eager(other, &mut before, line);
+                (value, other, first)
+            }
+            ("unwrap_or_default", []) => match self.types.shallow(&first) {
+                Ty::Scalar(_) | Ty::Var(_) => (value, self.make(line, first.clone(), ExprKind::Zero), first),
+                own => {
+                    let other = self.function_call(&own, None, "default", &[], &[], None, line)?;
+                    (value, other, first)
+                }
+            },
+            ("unwrap_or_else", [f]) => {
+                let args = failed.into_iter().collect();
+                let other = self.call_with(f, args, Some(first.clone()), line)?;
+                (value, other, first)
+            }
+            ("map_or", [other, f]) => {
+                let other = self.expr(other, None)?;
+                let result = other.ty.clone();
+                let other = self.eager(other, &mut before, line);
+                let mapped = self.call_with(f, vec![value], Some(result.clone()), line)?;
+                (mapped, other, result)
+            }
+            ("is_some_and" | "is_ok_and", [f]) => {
+                let mapped = self.call_with(f, vec![value], Some(Ty::BOOL), line)?;
+                (mapped, is(self, false), Ty::BOOL)
+            }
+            ("map", [f]) => {
+                let mapped = self.call_with(f, vec![value], None, line)?;
+                let result = match &second {
+                    None => Ty::Option(Rc::new(mapped.ty.clone())),
+                    Some(err) => Ty::Result(Rc::new(mapped.ty.clone()), Rc::new(err.clone())),
+                };
+                let yes = self.variant_of(good, Some(mapped), &result, line);
+                (yes, self.variant_of(bad, failed, &result, line), result)
+            }
+            ("map_err", [f]) if second.is_some() => {
+                let mapped = self.call_with(f, failed.into_iter().collect(), None, line)?;
+                let result = Ty::Result(Rc::new(first), Rc::new(mapped.ty.clone()));
+                let yes = self.variant_of(good, Some(value), &result, line);
+                (yes, self.variant_of(bad, Some(mapped), &result, line), result)
+            }
+            ("and_then", [f]) => {
+                let next = self.types.var(Kind::General);
+                let result = match &second {
+                    None => Ty::Option(Rc::new(next)),
+                    Some(err) => Ty::Result(Rc::new(next), Rc::new(err.clone())),
+                };
+                let yes = self.call_with(f, vec![value], Some(result.clone()), line)?;
+                (yes, self.variant_of(bad, failed, &result, line), result)
+            }
+            ("or", [other]) if second.is_none() => {
+                let other = self.expr_as(other, &ty)?;
+                let other = self.eager(other, &mut before, line);
+                (self.variant_of(good, Some(value), &ty, line), other, ty)
+            }
+            ("ok_or", [error]) if second.is_none() => {
+                let error = self.expr(error, None)?;
+                let result = Ty::Result(Rc::new(first), Rc::new(error.ty.clone()));
+                let error = self.eager(error, &mut before, line);
+                let yes = self.variant_of(Variant::Ok, Some(value), &result, line);
+                (
+                    yes,
+                    self.variant_of(Variant::Err, Some(error), &result, line),
+                    result,
+                )
+            }
+            ("ok", []) if second.is_some() => {
+                let result = Ty::Option(Rc::new(first));
+                let yes = self.variant_of(Variant::Some, Some(value), &result, line);
+                (yes, self.variant_of(Variant::None, None, &result, line), result)
+            }
+            ("copied" | "cloned", []) if second.is_none() => {
+                let copy = self.deref(value);
+                let result = Ty::Option(Rc::new(copy.ty.clone()));
+                let yes = self.variant_of(Variant::Some, Some(copy), &result, line);
+                (yes, self.variant_of(Variant::None, None, &result, line), result)
+            }
+            _ => return Ok(None),
+        };
+        let chosen = self.branches(receiver, [(yes, yes_value), (no, no_value)], result.clone(), line);
+        if before.is_empty() {
+            return Ok(Some(chosen));
+        }
+        let block = Block {
+            stmts: before,
+            value: Some(Box::new(chosen)),
+        };
+        Ok(Some(self.make(line, result, ExprKind::Block(None, block))))
+    }
+
+    /// A value that is computed before what follows.
+    fn eager(&mut self, value: Expr, before: &mut Vec<Stmt>, line: u32) -> Expr {
+        let id = self.hidden(value.ty.clone(), line);
+        before.push(Stmt {
+            line,
+            kind: StmtKind::Let(Pat::Binding(id), Some(value)),
+        });
+        self.local(id, line)
+    }
+
+    /// Calls what a method was given: a closure.
+    fn call_with(
+        &mut self,
+        function: &syntax::Expr,
+        args: Vec<Expr>,
+        ret: Option<Ty>,
+        line: u32,
+    ) -> Result<Expr> {
+        let ret = ret.unwrap_or_else(|| self.types.var(Kind::General));
+        let expected = (args.iter().map(|arg| arg.ty.clone()).collect(), ret.clone());
+        let function = self.closure_argument(function, Some(expected))?;
+        let function = self.deref_all(function);
+        let Ty::Closure(closure) = self.types.shallow(&function.ty) else {
+            let shown = self.show(&function.ty);
+            return Err(self.error(
+                line,
+                format!("a closure is needed here, not a `{shown}`"),
+                "write `|x| …`",
+            ));
+        };
+        self.unify(line, &ret, &closure.ret.clone())?;
+        Ok(self.make(line, ret, ExprKind::CallClosure(Box::new(function), args)))
+    }
+
+    /// `a.checked_add(b)` and its kin.
+    pub(super) fn checked(
+        &mut self,
+        scalar: Scalar,
+        receiver: Expr,
+        name: &str,
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Option<Expr>> {
+        let Some(op @ ("add" | "sub" | "mul")) = name.strip_prefix("checked_") else {
+            return Ok(None);
+        };
+        let [arg] = args else { return Ok(None) };
+        let Ok(signature) = methods::lookup(scalar, &format!("overflowing_{op}")) else {
+            return Ok(None);
+        };
+        let own = Ty::Scalar(scalar);
+        let arg = self.expr_as(arg, &own)?;
+        let pair = self.make(
+            line,
+            signature.result.clone(),
+            ExprKind::Method(signature.method, vec![receiver, arg]),
+        );
+        let mut before = Vec::new();
+        self.scopes.push(Vec::new());
+        let pair = self.eager(pair, &mut before, line);
+        self.scopes.pop();
+        let ExprKind::Local(id) = pair.kind else {
+            return Ok(None);
+        };
+        let of =
+            |c: &Self, ty: Ty, at: u32| c.make(line, ty, ExprKind::Field(Box::new(c.local(id, line)), at));
+        let over = of(self, Ty::BOOL, 1);
+        let fits = self.make(line, Ty::BOOL, ExprKind::Not(Box::new(over)));
+        let value = of(self, own.clone(), 0);
+        let ty = Ty::Option(Rc::new(own));
+        let value = self.make(line, ty.clone(), ExprKind::Tuple(vec![fits, value]));
+        let block = Block {
+            stmts: before,
+            value: Some(Box::new(value)),
+        };
+        Ok(Some(self.make(line, ty, ExprKind::Block(None, block))))
+    }
+
+    /// `x.get(i)`, `x.first()`, `x.last()`: a reference to an element, which is looked at only where there is one.
+    pub(super) fn element_option(
+        &mut self,
+        place: Expr,
+        name: &str,
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Option<Expr>> {
+        let element = match self.types.shallow(&place.ty) {
+            Ty::Array(element, _) | Ty::Slice(element) => (*element).clone(),
+            _ => return Ok(None),
+        };
+        let index = match (name, args) {
+            ("get", [index]) => Some(self.expr_as(index, &Ty::USIZE)?),
+            ("first" | "last", []) => None,
+            _ => return Ok(None),
+        };
+        let mut before = Vec::new();
+        self.scopes.push(Vec::new());
+        let place = self.borrow(place, false, line)?;
+        let place = self.eager(place, &mut before, line);
+        let ExprKind::Local(all) = place.kind else {
+            return Ok(None);
+        };
+        let target = |c: &mut Self| {
+            let local = c.local(all, line);
+            c.deref(local)
+        };
+        let whole = target(self);
+        let len = self.make(line, Ty::USIZE, ExprKind::LenOf(Box::new(whole)));
+        let int = |c: &Self, n: u128| c.make(line, Ty::USIZE, ExprKind::Int(n));
+        let index = match (name, index) {
+            ("last", _) => {
+                let one = int(self, 1);
+                // Wraps where there is none, and is then beyond the end.
+                self.make(
+                    line,
+                    Ty::USIZE,
+                    ExprKind::Binary(BinaryOp::Sub, Box::new(len), Box::new(one)),
+                )
+            }
+            (_, Some(index)) => index,
+            (_, None) => int(self, 0),
+        };
+        let index = self.eager(index, &mut before, line);
+        let ExprKind::Local(at) = index.kind else {
+            return Ok(None);
+        };
+        self.scopes.pop();
+        let whole = target(self);
+        let len = self.make(line, Ty::USIZE, ExprKind::LenOf(Box::new(whole)));
+        let at_index = self.local(at, line);
+        let fits = self.make(
+            line,
+            Ty::BOOL,
+            ExprKind::Binary(BinaryOp::Lt, Box::new(at_index), Box::new(len)),
+        );
+        let (whole, at_index) = (target(self), self.local(at, line));
+        let found = self.make(
+            line,
+            element.clone(),
+            ExprKind::Index(Box::new(whole), Box::new(at_index)),
+        );
+        let reference = Ty::Ref(false, Rc::new(element));
+        let found = self.make(line, reference.clone(), ExprKind::Ref(Box::new(found)));
+        let ty = Ty::Option(Rc::new(reference));
+        let value = self.make(line, ty.clone(), ExprKind::Tuple(vec![fits, found]));
+        let block = Block {
+            stmts: before,
+            value: Some(Box::new(value)),
+        };
+        Ok(Some(self.make(line, ty, ExprKind::Block(None, block))))
+    }
+}
+
+/// A variant's pattern, over its parts.
+fn variant_pat(variant: Variant, payload: Pat) -> Pat {
+    let (good, _) = part(variant);
+    let tag = Pat::Range(Some(i128::from(good)), Some(i128::from(good)));
+    Pat::Tuple(match variant {
+        Variant::Some => vec![tag, payload],
+        Variant::None => vec![tag, Pat::Wild],
+        Variant::Ok => vec![tag, payload, Pat::Wild],
+        Variant::Err => vec![tag, Pat::Wild, payload],
+    })
+}

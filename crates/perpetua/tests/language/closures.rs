@@ -1,0 +1,146 @@
+//! Closures: passed to device functions, called where they stand, with captures of values and of places.
+
+use perpetua::prelude::*;
+
+use crate::harness::{check, floats};
+
+#[device]
+fn fold<T: Copy, A: Copy>(x: &[T], from: usize, first: A, each: impl Fn(A, T) -> A) -> A {
+    let mut all = first;
+    for k in 0..4 {
+        all = each(all, x[from + k]);
+    }
+    all
+}
+
+#[device]
+fn twice<F>(f: F, x: f32) -> f32
+where
+    F: Fn(f32) -> f32,
+{
+    f(f(x))
+}
+
+/// Passes on what it got, and makes a closure of it.
+#[device]
+fn four_times<F: Fn(f32) -> f32>(f: &F, x: f32) -> f32 {
+    let more = |y: f32| f(y) + x;
+    twice(&f, x) + twice(more, x)
+}
+
+#[device]
+fn each(count: u32, mut act: impl FnMut(u32)) {
+    let mut k = 0;
+    while k < count {
+        act(k);
+        k += 1;
+    }
+}
+
+#[device]
+fn once(make: impl FnOnce() -> [f32; 3]) -> f32 {
+    let parts = make();
+    parts[0] * parts[1] + parts[2]
+}
+
+#[device]
+trait Transform: Copy {
+    fn value(self) -> f32;
+
+    fn through(self, f: impl Fn(f32) -> f32) -> f32 {
+        f(self.value()) + 1.0
+    }
+}
+
+#[device]
+impl Transform for f32 {
+    fn value(self) -> f32 {
+        self * 2.0
+    }
+}
+
+#[kernel]
+fn closures(x: &[f32], y: &mut [f32]) {
+    let i = global_id_x();
+    let by = x[i] * 0.5;
+    let sum = fold(x, i, 0.0, |all, v| all + v * by);
+    let above = fold(x, i, 0u32, |count, v| if v > by { count + 1 } else { count });
+    let mut largest = x[i];
+    let mut seen = [0.0f32; 4];
+    each(4, |k| {
+        let v = x[i + k as usize];
+        seen[k as usize] = v + by;
+        if v > largest {
+            largest = v;
+        }
+    });
+    let clamp = |v: f32| {
+        if v > 4.0 {
+            return 4.0;
+        }
+        v.max(-4.0)
+    };
+    let pair = |(a, b): (f32, f32), scale| (a * scale, b - a);
+    let (p, q) = pair((by, sum), 2.0);
+    let mut n = 0;
+    let mut next = || {
+        n += 3;
+        n
+    };
+    let first = next() * 10 + next();
+    let kept = by;
+    y[i] = sum
+        + above as f32
+        + largest
+        + seen[3]
+        + clamp(sum)
+        + twice(clamp, by)
+        + four_times(&|v| clamp(v) * 0.5, by)
+        + p
+        + q
+        + first as f32
+        + once(move || [kept, 2.0, by])
+        + by.through(|v| clamp(v) - by);
+}
+
+#[test]
+fn closures_are_called_where_they_are_passed() {
+    let x = floats(68);
+    check(closures::kernel(), closures, &x, &[0.0f32; 64]);
+}
+
+/// What a library takes in the place of a closure: a type with a function. A kernel's argument brings its values.
+#[device]
+trait Operation: Copy {
+    fn apply(self, x: f32) -> f32;
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Scaled {
+    by: f32,
+}
+
+#[device]
+impl Operation for Scaled {
+    fn apply(self, x: f32) -> f32 {
+        x * self.by
+    }
+}
+
+#[device]
+fn map_all<O: Operation>(operation: O, x: &[f32], i: usize) -> f32 {
+    twice(|v| operation.apply(v), x[i])
+}
+
+#[kernel]
+fn mapped(x: &[f32], y: &mut [f32]) {
+    let i = global_id_x();
+    y[i] = map_all(Scaled { by: x[i + 1] }, x, i);
+}
+
+#[test]
+fn operations_are_types() {
+    let x = floats(65);
+    check(mapped::kernel(), mapped, &x, &[0.0f32; 64]);
+}

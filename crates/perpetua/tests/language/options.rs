@@ -1,0 +1,93 @@
+//! `Option` and `Result` as values: variants, patterns, `?`, methods.
+
+use perpetua::prelude::*;
+
+use crate::harness::{check, floats};
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+#[repr(u32)]
+enum Fault {
+    Small = 1,
+    Large = 7,
+}
+
+#[device]
+fn root(x: f32) -> Option<f32> {
+    if x < 0.0 {
+        return None;
+    }
+    Some(x.sqrt())
+}
+
+#[device]
+fn roots(a: f32, b: f32) -> Option<(f32, u32)> {
+    let (a, b) = (root(a)?, root(b)?);
+    let scaled = (a * 4.0) as u32;
+    Some((a + b, scaled.checked_sub(3)?))
+}
+
+#[device]
+fn bounded(x: f32) -> Result<u32, Fault> {
+    match x {
+        x if x < -6.0 => Err(Fault::Small),
+        x if x > 6.0 => Err(Fault::Large),
+        x => Ok((x + 6.0) as u32),
+    }
+}
+
+#[device]
+fn summed(x: &[f32], from: usize) -> Result<u32, Fault> {
+    let mut sum = 0;
+    for k in 0..3 {
+        sum += bounded(x[from + k])?;
+    }
+    let extra = root(x[from]).ok_or(Fault::Small)?;
+    Ok(sum + extra as u32)
+}
+
+#[kernel]
+fn options(x: &[f32], y: &mut [f32]) {
+    let i = global_id_x();
+    let mut sum = match roots(x[i], x[i + 1]) {
+        Some((a, 0..=4)) => a,
+        Some((a, n)) => a * n as f32,
+        None => -1.0,
+    };
+    sum += match summed(x, i) {
+        Ok(n) => n as f32,
+        Err(Fault::Small) => 0.25,
+        Err(fault) => fault as u32 as f32 * 0.5,
+    };
+    sum += root(x[i]).unwrap_or(8.0) + root(x[i + 2]).map_or(1.0, |v| v * 2.0);
+    if let Some(v) = root(x[i + 1]).map(|v| v + 0.5).and_then(|v| root(v - 1.0)) {
+        sum += v;
+    }
+    let mut best: Option<f32> = None;
+    for k in 0..4 {
+        let v = x[i + k];
+        match best {
+            Some(b) if b >= v => {}
+            _ => best = Some(v),
+        }
+    }
+    sum += best.unwrap();
+    let mut at = 0;
+    while let Some(v) = x.get(i + at) {
+        if at == 3 || *v > 7.0 {
+            break;
+        }
+        at += 1;
+    }
+    let last = x.last().copied().unwrap_or(0.0) + *x.first().unwrap();
+    let beyond = x.get(x.len() + i).copied().unwrap_or_default();
+    let Some(kept) = root(x[i] + 8.0) else {
+        return;
+    };
+    y[i] = sum + at as f32 + last + beyond + kept + bounded(x[i]).ok().unwrap_or(3) as f32;
+}
+
+#[test]
+fn options_and_results_are_values() {
+    let x = floats(68);
+    check(options::kernel(), options, &x, &[0.0f32; 64]);
+}

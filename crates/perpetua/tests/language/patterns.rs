@@ -1,0 +1,135 @@
+//! Patterns: in `let`, `match`, `if let`, `while let`, `let … else`, `matches!`, parameters of closures and assignments.
+
+use perpetua::prelude::*;
+
+use crate::harness::{check, floats};
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+#[repr(C)]
+struct Point {
+    x: f32,
+    y: f32,
+    kind: Kind,
+    steps: [u32; 3],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+#[repr(C)]
+struct Pair(u32, f32);
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+#[repr(u32)]
+enum Kind {
+    Free,
+    Bound,
+    Gone,
+}
+
+#[device]
+impl Point {
+    fn size(&self) -> f32 {
+        let Self { x, y, .. } = *self;
+        x * x + y * y
+    }
+}
+
+/// What is far goes by its kind; the rest by its steps.
+#[device]
+fn weight(p: &Point) -> f32 {
+    match p {
+        Point { kind: Kind::Gone, .. } => -1.0,
+        Point { x, y, .. } if *x > 6.0 => x - y,
+        Point {
+            kind: kind @ (Kind::Free | Kind::Bound),
+            steps: [first @ 1..=3, .., last],
+            ..
+        } => {
+            if matches!(kind, Kind::Bound) {
+                (first * 10 + last) as f32
+            } else {
+                (first + last) as f32
+            }
+        }
+        &Point { steps: [a, b, c], .. } => (a * b + c) as f32 * 0.25,
+    }
+}
+
+#[device]
+fn of_pair(pair: Pair) -> f32 {
+    let Pair(count, value) = pair;
+    let Pair(0..=4, small) = pair else {
+        return value * 2.0;
+    };
+    small + count as f32
+}
+
+#[kernel]
+fn patterns(x: &[Point], y: &mut [f32]) {
+    let i = global_id_x();
+    let p = x[i];
+    let Point {
+        x: mut across,
+        y: along,
+        steps,
+        ..
+    } = p;
+    let [a, b, _] = steps;
+    let (first, .., last) = (a, 0.5f32, true, b);
+    across += (first + last) as f32;
+    let mut sum = weight(&p) + p.size() + across * along;
+    sum += of_pair(Pair(a, along)) + of_pair(Pair(b * 2, across));
+
+    let (mut low, mut high) = (along, p.x);
+    if low > high {
+        (low, high) = (high, low);
+    }
+    let mut kept = [0.0f32; 2];
+    [kept[1], _, kept[0]] = [low, 7.0, high];
+    Point { x: low, kind: _, .. } = x[(i + 1) % 64];
+    sum += low * 2.0 + high + kept[0] - kept[1];
+
+    if let Point {
+        kind: Kind::Free,
+        x: by,
+        ..
+    } = p
+        && by > 0.0
+        && let [1 | 2, second, _] = p.steps
+    {
+        sum += by * second as f32;
+    } else if let (1, n) = (a, b) {
+        sum -= n as f32;
+    } else {
+        sum += 0.125;
+    }
+
+    let mut left = (a, b);
+    while let (n @ 1.., m) = left {
+        left = (n - 1, m + 2);
+        if m > 9 {
+            continue;
+        }
+        sum += 1.0;
+    }
+    let sign = match (p.kind, left.1) {
+        (Kind::Free, ..=4) => 1.0,
+        (Kind::Free | Kind::Bound, n) if n % 2 == 0 => -1.0,
+        (_, n) => n as f32 * 0.5,
+    };
+    let swap = |(a, [b, c]): (f32, [f32; 2])| a * 2.0 + b - c;
+    y[i] = sum * sign + swap((along, kept));
+}
+
+#[test]
+fn patterns_take_values_apart() {
+    let f = floats(128);
+    let points: Vec<Point> = (0..64)
+        .map(|i| Point {
+            x: f[i],
+            y: f[i + 64],
+            kind: [Kind::Free, Kind::Bound, Kind::Gone, Kind::Free][i % 4],
+            steps: [i as u32 % 5, i as u32 / 5 % 4, i as u32 % 7],
+        })
+        .collect();
+    check(patterns::kernel(), patterns, &points, &[0.0f32; 64]);
+}
