@@ -51,7 +51,21 @@ pub(crate) fn closure(
     entries.extend(primitives(sig, body, facade));
     entries.extend(std_traits(body));
     let own = own.map(|own| quote!(#r.self_type::<#own>();));
-    quote!(|#r: &mut #facade::Resolver| { #own #(#entries)* })
+    let (items, quiet) = (items_of(body), crate::output::quiet());
+    quote!(|#r: &mut #facade::Resolver| { #(#quiet #items)* #own #(#entries)* })
+}
+
+/// The items inside a body: what its names mean, they mean here.
+fn items_of(body: &syn::Block) -> Vec<&syn::Item> {
+    struct Items<'a>(Vec<&'a syn::Item>);
+    impl<'a> Visit<'a> for Items<'a> {
+        fn visit_item(&mut self, item: &'a syn::Item) {
+            self.0.push(item);
+        }
+    }
+    let mut items = Items(Vec::new());
+    items.visit_block(body);
+    items.0
 }
 
 /// Statements that compile only where the primitive types that a function names are what they are called: the reader knows

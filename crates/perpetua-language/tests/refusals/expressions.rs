@@ -6,29 +6,10 @@ use perpetua::prelude::*;
 
 #[kernel]
 fn iterators(x: &mut [f32]) {
-    for v in x.iter_mut() {
-        *v = 0.0;
-    }
-    let sum: f32 = x.iter().sum();
-}
-
-#[kernel]
-fn for_over(x: &[f32], y: &mut [f32]) {
-    for v in x {
-        y[0] += *v;
-    }
-}
-
-#[kernel]
-fn slicing(x: &[f32], y: &mut [f32]) {
-    y[0] = x[1..3][0];
-}
-
-#[kernel]
-fn contains(y: &mut [f32]) {
-    if (0..4).contains(&y.len()) {
-        y[0] = 1.0;
-    }
+    let items = x.iter();
+    let all = x.iter().copied().collect::<Vec<f32>>();
+    let sum: f32 = x.iter().map(|v| v * 2.0).rev().sum();
+    let moved: f32 = x.iter().map(move |v| v * 2.0).sum();
 }
 
 #[kernel]
@@ -44,7 +25,7 @@ fn allocates(y: &mut [u32]) {
 
 #[kernel]
 fn library(y: &mut [u32]) {
-    y[0] = std::cmp::max(y[1], y[2]);
+    y[0] = std::mem::take(&mut y[1]);
 }
 
 #[kernel]

@@ -6,8 +6,9 @@ use perpetua::prelude::*;
 
 #[kernel]
 fn items(x: &mut [f32]) {
-    const N: usize = 4;
-    x[N] = 1.0;
+    static TABLE: [f32; 2] = [1.0, 2.0];
+    trait Inner {}
+    x[0] = TABLE[0];
 }
 
 #[kernel]

@@ -25,6 +25,10 @@ impl<'ast> Visit<'ast> for Found {
         syn::visit::visit_pat(self, pat);
     }
 
+    fn visit_item(&mut self, _: &'ast syn::Item) {
+        self.0 = true;
+    }
+
     fn visit_local_init(&mut self, init: &'ast syn::LocalInit) {
         self.0 |= init.diverge.is_some();
         syn::visit::visit_local_init(self, init);
@@ -33,6 +37,23 @@ impl<'ast> Visit<'ast> for Found {
     fn visit_expr(&mut self, expr: &'ast syn::Expr) {
         self.0 |= match expr {
             syn::Expr::Let(_) | syn::Expr::Closure(_) => true,
+            syn::Expr::Call(call) => match &*call.func {
+                syn::Expr::Path(path) => {
+                    let names: Vec<String> = path.path.segments.iter().map(|s| s.ident.to_string()).collect();
+                    matches!(&names[..], [.., module, _] if module == "mem" || module == "cmp")
+                }
+                _ => false,
+            },
+            syn::Expr::ForLoop(looped) => !is_range(&looped.expr),
+            syn::Expr::Index(index) => matches!(*index.index, syn::Expr::Range(_)),
+            syn::Expr::MethodCall(call) => {
+                let name = call.method.to_string();
+                matches!(
+                    name.as_str(),
+                    "iter" | "iter_mut" | "into_iter" | "windows" | "split_at" | "split_at_mut"
+                ) || name.starts_with("chunks")
+                    || is_range(&call.receiver) && name != "rev" && name != "step_by"
+            }
             syn::Expr::Assign(assign) => matches!(
                 *assign.left,
                 syn::Expr::Tuple(_) | syn::Expr::Array(_) | syn::Expr::Struct(_) | syn::Expr::Infer(_)
@@ -40,5 +61,18 @@ impl<'ast> Visit<'ast> for Found {
             _ => false,
         };
         syn::visit::visit_expr(self, expr);
+    }
+}
+
+/// Whether an expression is a range, perhaps with `rev` and `step_by`.
+fn is_range(value: &syn::Expr) -> bool {
+    match value {
+        syn::Expr::Range(_) => true,
+        syn::Expr::Paren(inner) => is_range(&inner.expr),
+        syn::Expr::Group(inner) => is_range(&inner.expr),
+        syn::Expr::MethodCall(call) => {
+            (call.method == "rev" || call.method == "step_by") && is_range(&call.receiver)
+        }
+        _ => false,
     }
 }

@@ -76,7 +76,12 @@ impl Sibling<'_> {
         }
         let body = lane.block(self.block);
         let local = lane.local;
-        let supported = !forms::lacks(self.block)
+        let mut output = match &self.sig.output {
+            syn::ReturnType::Default => syn::parse_quote!(()),
+            syn::ReturnType::Type(_, ty) => (**ty).clone(),
+        };
+        let supported = !elided(&mut output)
+            && !forms::lacks(self.block)
             && self.read.is_some()
             && understood
             && !lane.unsupported
@@ -108,10 +113,6 @@ impl Sibling<'_> {
         let receiver = usize::from(self.sig.receiver().is_some());
         inputs.insert(receiver, quote!(#mode: &impl #native::Mode));
         inputs.insert(receiver + 1, quote!(#at: &'static #native::Site));
-        let output = match &self.sig.output {
-            syn::ReturnType::Default => quote!(()),
-            syn::ReturnType::Type(_, ty) => quote!(#ty),
-        };
         quote! {
             #[doc(hidden)]
             #quiet
@@ -127,5 +128,25 @@ impl Sibling<'_> {
                 #body
             }
         }
+    }
+}
+
+/// Names the lifetimes that a result's references leave out, since the sibling has more parameters than the function, and takes
+/// an `impl Trait` out. Whether there are any; nobody calls the sibling then.
+fn elided(ty: &mut syn::Type) -> bool {
+    match ty {
+        syn::Type::Reference(reference) => {
+            let found = reference.lifetime.is_none();
+            if found {
+                reference.lifetime = Some(syn::parse_quote!('static));
+            }
+            elided(&mut reference.elem) | found
+        }
+        syn::Type::ImplTrait(_) => {
+            *ty = syn::parse_quote!(());
+            true
+        }
+        syn::Type::Tuple(tuple) => tuple.elems.iter_mut().fold(false, |found, ty| elided(ty) | found),
+        _ => false,
     }
 }

@@ -8,6 +8,15 @@ use crate::intrinsic::Intrinsic;
 use crate::nesting::guarded_serde;
 use serde::{Deserialize, Serialize};
 
+/// The method by which the reader says `x[a..b]` and, without the end, `x[a..]`: a place.
+pub const SLICE: &str = "[a..b]";
+/// The method by which the reader says `x[a..=b]`: a place.
+pub const SLICE_TO: &str = "[a..=b]";
+/// The method by which a loop over elements says which one: a reference where `iter` and its kin gave one.
+pub const ELEMENT: &str = "[i]";
+/// The method by which a loop over parts says which one: from `start`, of `len` elements, which are there.
+pub const PART: &str = "[start; len]";
+
 /// A sequence of statements with an optional value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
@@ -154,6 +163,13 @@ pub enum ExprKind {
     CallLocal {
         /// Its name.
         name: String,
+        /// The arguments.
+        args: Vec<Expr>,
+    },
+    /// What a method of iterators was given, called: a closure.
+    Apply {
+        /// The closure.
+        function: Box<Expr>,
         /// The arguments.
         args: Vec<Expr>,
     },

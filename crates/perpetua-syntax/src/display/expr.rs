@@ -174,6 +174,10 @@ impl Printer<'_, '_> {
                 self.operand(value, Binding::Tight)?;
                 self.text("?")
             }
+            ExprKind::Apply { function, args } => {
+                self.operand(function, Binding::Tight)?;
+                self.args(args)
+            }
             ExprKind::CallLocal { name, args } => {
                 self.text(name)?;
                 self.args(args)

@@ -22,6 +22,16 @@ impl Reader {
                         read.stmts.push(reader.read_let(local));
                         continue;
                     }
+                    // The code that resolves names has them, too.
+                    syn::Stmt::Item(
+                        syn::Item::Const(_)
+                        | syn::Item::Use(_)
+                        | syn::Item::Struct(_)
+                        | syn::Item::Enum(_)
+                        | syn::Item::Type(_)
+                        | syn::Item::Fn(_)
+                        | syn::Item::Impl(_),
+                    ) => continue,
                     syn::Stmt::Item(item) => {
                         reader.refuse_named(item, Refusal::InnerItem, item_keyword(item));
                         continue;
@@ -75,18 +85,11 @@ impl Reader {
 /// The keyword of an item, for the error that names it.
 fn item_keyword(item: &syn::Item) -> &'static str {
     match item {
-        syn::Item::Const(_) => "const",
-        syn::Item::Enum(_) => "enum",
-        syn::Item::Fn(_) => "fn",
-        syn::Item::Impl(_) => "impl",
         syn::Item::Macro(_) => "macro_rules!",
         syn::Item::Mod(_) => "mod",
         syn::Item::Static(_) => "static",
-        syn::Item::Struct(_) => "struct",
         syn::Item::Trait(_) => "trait",
-        syn::Item::Type(_) => "type",
         syn::Item::Union(_) => "union",
-        syn::Item::Use(_) => "use",
         _ => "extern",
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Refusal;
 use super::expr::peel;
+use super::iterate::is_chain;
 use super::path::{segment_names, single_name, starts_upper, variant_of};
 use super::reader::{Reader, name_of};
 use super::types::refused_segment;
@@ -47,6 +48,9 @@ impl Reader {
         if let (Some(variant), [payload]) = (variant_of(path), &call.args.iter().collect::<Vec<_>>()[..]) {
             let payload = Some(Box::new(self.read_expr(payload)));
             return ExprKind::Variant { variant, payload };
+        }
+        if let Some(read) = self.read_std_call(path, &call.args) {
+            return read;
         }
         if let Some((refusal, name)) = self.refused_callee(path) {
             self.refuse_named(path, refusal, &name);
@@ -132,9 +136,19 @@ impl Reader {
 
     /// A method's call.
     pub(super) fn read_method_call(&mut self, call: &syn::ExprMethodCall) -> ExprKind {
-        if let Some((method, refusal)) = refused_chain(call) {
-            self.refuse_named(method, refusal, &name_of(method));
+        if let (syn::Expr::Range(range), "contains", [value]) = (
+            peel(&call.receiver),
+            name_of(&call.method).as_str(),
+            &call.args.iter().collect::<Vec<_>>()[..],
+        ) {
+            return self.read_contains(range, value);
+        }
+        if is_chain(call) {
+            self.refuse_named(&call.method, Refusal::IteratorValue, &name_of(&call.method));
             return ExprKind::Tuple(Vec::new());
+        }
+        if let Some(ended) = self.read_chain_end(call) {
+            return ended;
         }
         let name = name_of(&call.method);
         if let Some(refusal) = refused_method(&name) {
@@ -309,38 +323,6 @@ fn plural(count: usize, noun: &str) -> String {
     } else {
         format!("{noun}s")
     }
-}
-
-/// The method that makes a chain of calls an iterator, or a range's: the chain is refused once, there.
-fn refused_chain(call: &syn::ExprMethodCall) -> Option<(&syn::Ident, Refusal)> {
-    match peel(&call.receiver) {
-        syn::Expr::MethodCall(inner) => {
-            if let Some(found) = refused_chain(inner) {
-                return Some(found);
-            }
-        }
-        syn::Expr::Range(_) if call.method == "contains" => {
-            return Some((&call.method, Refusal::RangeContains));
-        }
-        syn::Expr::Range(_) => return Some((&call.method, Refusal::Iterator)),
-        _ => {}
-    }
-    let name = name_of(&call.method);
-    let iterates = matches!(
-        name.as_str(),
-        "iter"
-            | "iter_mut"
-            | "into_iter"
-            | "chunks"
-            | "chunks_mut"
-            | "chunks_exact"
-            | "chunks_exact_mut"
-            | "rchunks"
-            | "windows"
-            | "par_iter"
-            | "par_iter_mut"
-    );
-    iterates.then_some((&call.method, Refusal::Iterator))
 }
 
 /// Why a method of the standard library is not in the language; names that a user's own methods may well have

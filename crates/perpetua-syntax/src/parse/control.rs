@@ -93,6 +93,9 @@ impl Reader {
 
     fn read_for(&mut self, expr: &syn::ExprForLoop) -> ExprKind {
         let label = label_of(expr.label.as_ref());
+        if !is_plain_range(&expr.expr) {
+            return self.read_for_chain(expr, label);
+        }
         let range = Box::new(self.read_range(&expr.expr));
         self.scoped(|reader| {
             let pattern = reader.read_for_pattern(&expr.pat);
@@ -107,7 +110,7 @@ impl Reader {
     }
 
     /// What a `for` loop counts: a range, under `.rev()` and `.step_by(n)`.
-    fn read_range(&mut self, expr: &syn::Expr) -> Range {
+    pub(super) fn read_range(&mut self, expr: &syn::Expr) -> Range {
         match peel(expr) {
             syn::Expr::Range(range) => {
                 let (Some(start), Some(end)) = (&range.start, &range.end) else {
@@ -125,31 +128,29 @@ impl Reader {
                 }
             }
             syn::Expr::MethodCall(call) => {
-                let method = name_of(&call.method);
-                match (method.as_str(), call.args.len(), call.args.first()) {
-                    ("rev", 0, _) => {
-                        let mut range = self.read_range(&call.receiver);
-                        range.adaptors.push(RangeAdaptor::Rev);
-                        range
-                    }
-                    ("step_by", 1, Some(step)) => {
-                        let mut range = self.read_range(&call.receiver);
-                        range
-                            .adaptors
-                            .push(RangeAdaptor::StepBy(Box::new(self.read_expr(step))));
-                        range
-                    }
-                    _ => {
-                        self.refuse_named(&call.method, Refusal::Iterator, &method);
-                        empty_range(expr.span())
-                    }
-                }
+                let mut range = self.read_range(&call.receiver);
+                range.adaptors.push(match call.args.first() {
+                    Some(step) => RangeAdaptor::StepBy(Box::new(self.read_expr(step))),
+                    None => RangeAdaptor::Rev,
+                });
+                range
             }
-            other => {
-                self.refuse(other, Refusal::ForOver);
-                empty_range(expr.span())
-            }
+            _ => empty_range(expr.span()),
         }
+    }
+}
+
+/// Whether a `for` loop counts a range, under `.rev()` and `.step_by(n)`.
+fn is_plain_range(expr: &syn::Expr) -> bool {
+    match peel(expr) {
+        syn::Expr::Range(_) => true,
+        syn::Expr::MethodCall(call) => {
+            matches!(
+                (name_of(&call.method).as_str(), call.args.len()),
+                ("rev", 0) | ("step_by", 1)
+            ) && is_plain_range(&call.receiver)
+        }
+        _ => false,
     }
 }
 

@@ -3,7 +3,9 @@
 use super::Refusal;
 use super::path::{segment_names, single_name, starts_upper};
 use super::reader::{Reader, line_of, name_of, stand_in};
-use crate::ast::{BinaryOp, Expr, ExprKind, PathUsage, Scalar, StructName, Type, UnaryOp};
+use crate::ast::{
+    BinaryOp, Expr, ExprKind, Line, PathUsage, SLICE, SLICE_TO, Scalar, StructName, Type, UnaryOp,
+};
 use crate::nesting::Level;
 use syn::spanned::Spanned;
 
@@ -276,11 +278,21 @@ impl Reader {
     }
 
     fn read_index(&mut self, index: &syn::ExprIndex) -> ExprKind {
-        if let syn::Expr::Range(_) = peel(&index.index) {
-            self.refuse(index, Refusal::Slicing);
-            return ExprKind::Tuple(Vec::new());
-        }
         let base = self.boxed(&index.expr);
+        if let syn::Expr::Range(range) = peel(&index.index) {
+            let mut args = vec![match &range.start {
+                Some(start) => self.read_expr(start),
+                None => usize_literal(base.line, 0),
+            }];
+            args.extend(range.end.as_ref().map(|end| self.read_expr(end)));
+            let inclusive = matches!(range.limits, syn::RangeLimits::Closed(_));
+            return ExprKind::MethodCall {
+                receiver: base,
+                name: if inclusive { SLICE_TO } else { SLICE }.to_owned(),
+                generics: Vec::new(),
+                args,
+            };
+        }
         ExprKind::Index {
             base,
             index: self.boxed(&index.index),
@@ -335,6 +347,15 @@ impl Reader {
     }
 }
 
+/// A number of elements.
+pub(super) fn usize_literal(line: Line, value: u128) -> Expr {
+    let suffix = Some(Scalar::Usize);
+    Expr {
+        line,
+        kind: ExprKind::Int { value, suffix },
+    }
+}
+
 /// Why a form of expression is not in the language.
 fn refusal_of(expr: &syn::Expr) -> Refusal {
     match expr {
@@ -354,9 +375,8 @@ fn refusal_of(expr: &syn::Expr) -> Refusal {
 
 /// Whether an assignment's left side is a pattern.
 fn is_destructuring(left: &syn::Expr) -> bool {
-    match peel(left) {
-        syn::Expr::Tuple(_) | syn::Expr::Array(_) | syn::Expr::Struct(_) => true,
-        syn::Expr::Infer(_) => true,
-        _ => false,
-    }
+    matches!(
+        peel(left),
+        syn::Expr::Tuple(_) | syn::Expr::Array(_) | syn::Expr::Struct(_) | syn::Expr::Infer(_)
+    )
 }

@@ -10,6 +10,7 @@ mod call;
 mod control;
 mod data;
 mod expr;
+mod iterate;
 mod macros;
 mod path;
 mod pattern;

@@ -30,6 +30,8 @@ pub(super) struct Reader {
     paths: Vec<PathRef>,
     path_tokens: Vec<syn::Path>,
     path_ids: HashMap<(PathUsage, String), PathId>,
+    /// How many names of its own it has made.
+    pub(super) names: u32,
 }
 
 /// The name of an identifier, without `r#`.

@@ -79,10 +79,10 @@ refusals! {
     Await: "`.await`" => "remove it; a kernel's lanes run to their end";
     Yield: "`yield`" => "store results through a `&mut [T]` parameter";
     RangeValue: "a range as a value" => "write it in a `for` or a pattern, or pass both ends";
-    RangeContains: "`contains` on a range" => "write `a <= x && x < b`";
-    Slicing: "a part of a slice" => "pass the whole slice and an offset, and index with `offset + i`";
-    Iterator: "the iterator method `{}`" => "write `for i in 0..x.len()` and index with `x[i]`";
-    ForOver: "`for` over anything but a range" => "write `for i in 0..x.len()` and index with `x[i]`";
+    Iterator: "the iterator method `{}`" => "end with `for`, `sum`, `product`, `fold`, `reduce`, `min`, `max`, `any`, `all`, `position`, `find`, `count`, `last` or `for_each`; write other loops out";
+    IteratorValue: "an iterator as a value, of `{}`," => "use it where it stands: in `for`, or ended by `sum`, `fold` and their kin";
+    IteratorOrder: "`{}` here" => "call it in front of `map`, `filter` and their kin, on elements and ranges without steps";
+    IteratorMove: "`move` before a closure of an iterator" => "remove `move`: the closure ends before what it captures";
     OpenRange: "`for` over a range with an open end" => "give both ends, or write `loop` with a `break`";
     StringLiteral: "a string" => "print with `gpu_println!`; pass bytes as `&[u8]`";
     CharLiteral: "a `char`" => "write a byte literal such as `b'a'`, or its number";
@@ -112,7 +112,7 @@ refusals! {
     OtherMacro: "the macro `{}!`" => "write out what it expands to";
 
     // Patterns.
-    VariantPattern: "a pattern with data, `{}`" => "enums have no data: match one without, and read a struct beside it";
+    VariantPattern: "a pattern with data, `{}`," => "enums have no data: match one without, and read a struct beside it";
     RefPattern: "a `&mut` pattern" => "dereference the value: `match *x`";
     RestPattern: "this `..` in a pattern" => "write one `..`, in a tuple struct as the last, or `_` for each element";
     RestBinding: "a name for the rest of an array" => "name its elements, or write `..` and index";

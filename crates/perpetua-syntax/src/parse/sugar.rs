@@ -3,8 +3,11 @@
 
 use super::Refusal;
 use super::expr::peel;
+use super::path::segment_names;
 use super::reader::{Reader, line_of, name_of, stand_in};
-use crate::ast::{Arm, Block, Expr, ExprKind, Line, Pattern, PatternKind, Stmt, StmtKind, Type};
+use crate::ast::{
+    Arm, BinaryOp, Block, Expr, ExprKind, Line, Pattern, PatternKind, Stmt, StmtKind, Type, UnaryOp,
+};
 use syn::spanned::Spanned;
 
 /// The label of the block that stands for an `if let`; no label of the user's has a space.
@@ -28,11 +31,11 @@ fn parts_of<'a>(cond: &'a syn::Expr, parts: &mut Vec<Part<'a>>) {
     }
 }
 
-fn expr(line: Line, kind: ExprKind) -> Expr {
+pub(super) fn expr(line: Line, kind: ExprKind) -> Expr {
     Expr { line, kind }
 }
 
-fn block(line: Line, stmts: Vec<Stmt>, value: Option<Expr>) -> Block {
+pub(super) fn block(line: Line, stmts: Vec<Stmt>, value: Option<Expr>) -> Block {
     Block {
         stmts,
         value: value.map(Box::new),
@@ -46,14 +49,14 @@ fn block_expr(line: Line, value: Option<Expr>) -> Expr {
     expr(line, ExprKind::Block { label: None, block })
 }
 
-fn statement(kind: Expr) -> Stmt {
+pub(super) fn statement(kind: Expr) -> Stmt {
     Stmt {
         line: kind.line,
         kind: StmtKind::Expr(kind),
     }
 }
 
-fn arm(line: Line, pattern: PatternKind, body: Expr) -> Arm {
+pub(super) fn arm(line: Line, pattern: PatternKind, body: Expr) -> Arm {
     Arm {
         line,
         pattern: Pattern { line, kind: pattern },
@@ -62,7 +65,7 @@ fn arm(line: Line, pattern: PatternKind, body: Expr) -> Arm {
     }
 }
 
-fn local(name: &str, line: Line) -> Expr {
+pub(super) fn local(name: &str, line: Line) -> Expr {
     expr(line, ExprKind::Local(name.to_owned()))
 }
 
@@ -235,6 +238,120 @@ impl Reader {
         }
     }
 
+    /// `mem::swap`, `mem::replace`, `cmp::min` and `cmp::max`; `None` where it is none of them.
+    pub(super) fn read_std_call(
+        &mut self,
+        path: &syn::Path,
+        args: &syn::punctuated::Punctuated<syn::Expr, syn::Token![,]>,
+    ) -> Option<ExprKind> {
+        let names = segment_names(path);
+        let [.., module, name] = &names[..] else {
+            return None;
+        };
+        if args.len() != 2 {
+            return None;
+        }
+        let line = line_of(path.span());
+        let read =
+            |reader: &mut Self| -> Vec<Expr> { args.iter().map(|arg| reader.read_expr(arg)).collect() };
+        match (module.as_str(), name.as_str()) {
+            ("cmp", "min" | "max") => {
+                let mut args = read(self);
+                let second = args.pop()?;
+                Some(ExprKind::MethodCall {
+                    receiver: Box::new(args.pop()?),
+                    name: name.clone(),
+                    generics: Vec::new(),
+                    args: vec![second],
+                })
+            }
+            ("mem", "swap" | "replace") => {
+                let mut stmts = Vec::new();
+                let mut bind = |reader: &mut Self, value: Expr| {
+                    let name = reader.fresh("place");
+                    stmts.push(Stmt {
+                        line,
+                        kind: StmtKind::Let {
+                            pattern: binding(&name, line),
+                            ty: None,
+                            init: Some(value),
+                        },
+                    });
+                    name
+                };
+                let at = |name: &String| {
+                    let operand = Box::new(local(name, line));
+                    let op = UnaryOp::Deref;
+                    expr(line, ExprKind::Unary { op, operand })
+                };
+                let mut args = read(self).into_iter();
+                let (first, second) = (bind(self, args.next()?), bind(self, args.next()?));
+                let old = bind(self, at(&first));
+                let swaps = name == "swap";
+                let new = if swaps { at(&second) } else { local(&second, line) };
+                let mut store = |place: Expr, value: Expr| {
+                    let (place, value) = (Box::new(place), Box::new(value));
+                    stmts.push(statement(expr(line, ExprKind::Assign { place, value })));
+                };
+                store(at(&first), new);
+                if swaps {
+                    store(at(&second), local(&old, line));
+                }
+                let value = (!swaps).then(|| local(&old, line));
+                Some(ExprKind::Block {
+                    label: None,
+                    block: block(line, stmts, value),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// `(a..b).contains(&x)` compares `x` with both ends.
+    pub(super) fn read_contains(&mut self, range: &syn::ExprRange, value: &syn::Expr) -> ExprKind {
+        let line = line_of(range.span());
+        let parts = [&range.start, &range.end].map(|end| end.as_ref().map(|end| self.read_expr(end)));
+        let (mut stmts, mut holds) = (Vec::new(), Vec::new());
+        let mut name = |reader: &mut Self, value: Expr| {
+            let name = reader.fresh("part");
+            stmts.push(Stmt {
+                line,
+                kind: StmtKind::Let {
+                    pattern: binding(&name, line),
+                    ty: None,
+                    init: Some(value),
+                },
+            });
+            local(&name, line)
+        };
+        let [start, end] = parts.map(|part| part.map(|part| name(self, part)));
+        let value = match peel(value) {
+            syn::Expr::Reference(reference) => self.read_expr(&reference.expr),
+            value => self.read_expr(value),
+        };
+        let value = name(self, value);
+        let compare = |op, left: Expr, right: Expr| {
+            let (left, right) = (Box::new(left), Box::new(right));
+            expr(line, ExprKind::Binary { op, left, right })
+        };
+        if let Some(start) = start {
+            holds.push(compare(BinaryOp::Le, start, value.clone()));
+        }
+        if let Some(end) = end {
+            let op = match range.limits {
+                syn::RangeLimits::HalfOpen(_) => BinaryOp::Lt,
+                syn::RangeLimits::Closed(_) => BinaryOp::Le,
+            };
+            holds.push(compare(op, value, end));
+        }
+        let all = holds.into_iter().reduce(|a, b| compare(BinaryOp::And, a, b));
+        let all = all.unwrap_or_else(|| expr(line, ExprKind::Bool(true)));
+        ExprKind::Block {
+            label: None,
+            block: block(line, stmts, Some(all)),
+        }
+    }
+
     /// `matches!(x, P if guard)` is a `match` that gives a `bool`.
     pub(super) fn read_matches(&mut self, mac: &syn::Macro) -> ExprKind {
         let read = mac.parse_body_with(|input: syn::parse::ParseStream<'_>| {
@@ -350,7 +467,7 @@ impl Reader {
     }
 }
 
-fn binding(name: &str, line: Line) -> Pattern {
+pub(super) fn binding(name: &str, line: Line) -> Pattern {
     Pattern {
         line,
         kind: PatternKind::Binding {

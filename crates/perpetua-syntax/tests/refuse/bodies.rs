@@ -6,14 +6,9 @@ use perpetua_syntax::parse::Refusal as R;
 /// Statements of a device function, and the rows that refuse them.
 pub(crate) const BODIES: &[(&str, Rows)] = &[
     // Statements and blocks.
-    ("§const N: usize = 4;", &[(R::InnerItem, "const")]),
     (
-        "§use core::f32::consts::PI; §fn g() {} §static S: u8 = 0;",
-        &[
-            (R::InnerItem, "use"),
-            (R::InnerItem, "fn"),
-            (R::InnerItem, "static"),
-        ],
+        "§trait T {} §static S: u8 = 0; const N: usize = 4; use core::f32::consts::PI;",
+        &[(R::InnerItem, "trait"), (R::InnerItem, "static")],
     ),
     (
         "§#[cfg(test)] let y = 1; #[allow(unused)] let z = 2;",
@@ -31,19 +26,22 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ("let y = (§let 1 = n);", &[(R::LetExpr, "")]),
     ("match n { v if §let 1 = v => {} _ => {} }", &[(R::LetExpr, "")]),
     ("let r = §0..n;", &[(R::RangeValue, "")]),
-    ("let b = (0..n).§contains(&n);", &[(R::RangeContains, "")]),
-    ("let y = &§x[1..n]; ", &[(R::Slicing, "")]),
-    ("let y = §x[1..n];", &[(R::Slicing, "")]),
-    ("helper(&mut §x[..], 1);", &[(R::Slicing, "")]),
     (
-        "let s = x.§iter().map(|v| v * 2.0).sum::<f32>();",
-        &[(R::Iterator, "iter")],
+        "let i = x.§iter(); let w = (0..n).map(|v| v).§rev();",
+        &[(R::IteratorValue, "iter"), (R::IteratorValue, "rev")],
     ),
-    ("for v in x.§iter_mut() {}", &[(R::Iterator, "iter_mut")]),
-    ("let s = (0..n).§map(|v| v).sum();", &[(R::Iterator, "map")]),
-    ("for v in (0..n).§zip(0..n) {}", &[(R::Iterator, "zip")]),
-    ("let w = x.§windows(2);", &[(R::Iterator, "windows")]),
-    ("for v in §x {}", &[(R::ForOver, "")]),
+    (
+        "let s = x.iter().map(|v| *v).§collect();",
+        &[(R::Iterator, "collect")],
+    ),
+    (
+        "for v in x.iter().filter(|v| true).§zip(x) {} for v in (0..=n).§zip(x) {}",
+        &[(R::IteratorOrder, "zip"); 2],
+    ),
+    (
+        "let s = x.iter().map(§move |v| *v).sum::<f32>();",
+        &[(R::IteratorMove, "")],
+    ),
     ("for v in §0.. {}", &[(R::OpenRange, "")]),
     ("for §(a, b) in 0..n {}", &[(R::ForPattern, "")]),
     ("let s = §\"text\";", &[(R::StringLiteral, "")]),
@@ -78,8 +76,8 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
         ],
     ),
     (
-        "§std::mem::swap(a, b); §core::cmp::max(1, 2);",
-        &[(R::StdCall, "std::mem::swap"), (R::StdCall, "core::cmp::max")],
+        "§std::mem::take(a); §core::cmp::clamp(1, 2);",
+        &[(R::StdCall, "std::mem::take"), (R::StdCall, "core::cmp::clamp")],
     ),
     (
         "let s = §Shape::Circle(1.0); let t = §Shape::Box { w: 1.0 };",

@@ -9,11 +9,13 @@
 #![allow(
     clippy::needless_range_loop,
     clippy::clone_on_copy,
+    clippy::needless_borrows_for_generic_args,
     reason = "kernels are written as users write them"
 )]
 
 mod closures;
 mod harness;
+mod iterators;
 mod options;
 mod patterns;
 mod structs;

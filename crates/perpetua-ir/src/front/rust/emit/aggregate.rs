@@ -5,6 +5,7 @@ use super::{Emitter, Result};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::Ty;
 use crate::ir::{Op, Place, Scalar, Step, Type, Value};
+use crate::ops::BinaryOp;
 
 /// Elements up to which a repeated value is composed rather than stored by a loop.
 pub(super) const COMPOSED_ELEMENTS: u64 = 16;
@@ -144,19 +145,18 @@ impl Emitter<'_> {
     }
 
     pub(super) fn swap(&mut self, place: &Expr, a: &Expr, b: &Expr, line: u32) -> Result<()> {
-        let array = match self.src(place)? {
-            Src::Place(place) => place,
-            _ => return Err(self.error(line, "`swap` works on memory", "")),
-        };
-        let a = self.value(a)?;
-        let b = self.value(b)?;
+        let (array, ty) = (self.src(place)?, self.ty(&place.ty));
+        let (a, b) = (self.value(a)?, self.value(b)?);
         self.at(line);
-        let (a, b) = (array.clone().step(Step::Index(a)), array.step(Step::Index(b)));
-        let x = self.load(&Src::Place(a.clone()), line)?;
-        let y = self.load(&Src::Place(b.clone()), line)?;
+        let a = self.element(array.clone(), a, &ty, line)?;
+        let b = self.element(array, b, &ty, line)?;
+        let (Src::Place(first), Src::Place(second)) = (&a, &b) else {
+            return Err(self.error(line, "`swap` works on memory", ""));
+        };
+        let (x, y) = (self.load(&a, line)?, self.load(&b, line)?);
         let (x, y) = (self.value_of(&x, line)?, self.value_of(&y, line)?);
-        self.store(&a, y, line)?;
-        self.store(&b, x, line)
+        self.store(first, y, line)?;
+        self.store(second, x, line)
     }
 
     pub(super) fn fill_expr(&mut self, place: &Expr, value: &Expr, line: u32) -> Result<()> {
@@ -165,13 +165,19 @@ impl Emitter<'_> {
         self.at(line);
         let ty = self.ty(&place.ty);
         let end = self.length(&src, &ty, line)?;
-        let Src::Place(array) = src else {
-            return Err(self.error(line, "`fill` works on memory", ""));
+        let (whole, start) = match src {
+            Src::Place(place) => (place, None),
+            Src::Part(part) => (part.whole, Some(part.start)),
+            _ => return Err(self.error(line, "`fill` works on memory", "")),
         };
         let s = self.scalar_of(end, line)?;
         let zero = self.constant(s, 0);
         self.counted(zero, end, line, |this, i| {
-            this.store(&array.clone().step(Step::Index(i)), value, line)
+            let i = match start {
+                Some(start) => this.binary(BinaryOp::Add, start, i, line)?,
+                None => i,
+            };
+            this.store(&whole.clone().step(Step::Index(i)), value, line)
         })
     }
 }

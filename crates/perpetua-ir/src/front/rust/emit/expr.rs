@@ -169,6 +169,8 @@ impl Emitter<'_> {
             | ExprKind::Local(_)
             | ExprKind::Field(..)
             | ExprKind::Index(..)
+            | ExprKind::Element(..)
+            | ExprKind::Part(..)
             | ExprKind::Deref(_) => self.read_expr(e),
             ExprKind::Int(_)
             | ExprKind::Float(_)
@@ -188,6 +190,7 @@ impl Emitter<'_> {
             ExprKind::Reborrow(inner) => self.expr(inner),
             ExprKind::Call(callee, generics, args) => self.call(callee, generics, args, e.line),
             ExprKind::Zero => self.zero_expr(e),
+            ExprKind::Identity(product) => self.identity(*product, e),
             ExprKind::Closure(body) => self.closure(body, e.line),
             ExprKind::CallClosure(function, args) => self.call_closure(function, args, e.line),
             ExprKind::Method(method, args) => self.method(*method, args, e),

@@ -6,9 +6,7 @@ use super::value::{Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::Ty;
-use crate::ir::{
-    self, AtomicOp, Axis, Base, Builtin, DeviceOp, Effect, FaultKind, Inst, Op, Place, Sync, Value,
-};
+use crate::ir::{AtomicOp, Axis, Base, Builtin, DeviceOp, Effect, Op, Place, Sync, Value};
 use crate::ops::{BinaryOp, Gives};
 
 impl Emitter<'_> {
@@ -76,14 +74,7 @@ impl Emitter<'_> {
     /// The check that comes with an index into memory, of an index into a part of it.
     fn check_index(&mut self, index: &Expr, length: &Expr, line: u32) -> Result<Val> {
         let (index, length) = (self.value(index)?, self.value(length)?);
-        if !self.unchecked {
-            let bad = self.binary(BinaryOp::Ge, index, length, line)?;
-            let fault = self.branch(|this| {
-                let fault = Effect::Fault(FaultKind::IndexOutOfBounds, vec![index, length]);
-                this.effect(fault, line)
-            })?;
-            self.k.push(Inst::If(bad, fault.block, ir::Block::default()));
-        }
+        self.check_below(index, length, line)?;
         Ok(Val::unit())
     }
 

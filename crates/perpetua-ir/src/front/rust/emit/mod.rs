@@ -20,6 +20,7 @@ mod looping;
 mod matching;
 mod method;
 mod operation;
+mod part;
 mod place;
 mod scalar;
 mod stencil;

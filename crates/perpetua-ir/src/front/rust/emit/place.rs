@@ -54,6 +54,21 @@ impl Emitter<'_> {
                 let ty = self.ty(&base.ty);
                 self.element(array, index, &ty, e.line)
             }
+            ExprKind::Element(base, index) => {
+                let array = self.src(base)?;
+                let index = self.value(index)?;
+                self.at(e.line);
+                match array {
+                    Src::Part(part) => self.part_element(&part, index, e.line),
+                    array => {
+                        let ty = self.ty(&base.ty);
+                        self.element(array, index, &ty, e.line)
+                    }
+                }
+            }
+            ExprKind::Part(base, start, end, how) => {
+                self.part_expr(base, start, end.as_deref(), *how, e.line)
+            }
             _ => Ok(Src::Val(Box::new(self.expr(e)?))),
         }
     }
@@ -72,6 +87,7 @@ impl Emitter<'_> {
                     None => return Err(self.error(line, format!("`{name}` has no field {index}"), "")),
                 }
             }
+            Src::Part(_) => return Err(self.error(line, format!("a slice has no field {index}"), "")),
         })
     }
 
@@ -104,6 +120,10 @@ impl Emitter<'_> {
                 }
             }
             Src::Constant(name, value) => self.constant_element(&name, &value, index, fixed, line),
+            Src::Part(part) => {
+                self.check_below(index, part.len, line)?;
+                self.part_element(&part, index, line)
+            }
         }
     }
 
@@ -126,7 +146,7 @@ impl Emitter<'_> {
     }
 
     /// A place with the constant array's content: a table, or a variable where the elements are no scalars.
-    fn constant_place(&mut self, name: &str, value: &ConstValue, line: u32) -> Result<Place> {
+    pub(super) fn constant_place(&mut self, name: &str, value: &ConstValue, line: u32) -> Result<Place> {
         let ConstValue::Array(_, elements) = value else {
             return Err(self.error(line, format!("`{name}` is not an array"), ""));
         };
@@ -233,6 +253,7 @@ impl Emitter<'_> {
                 ConstValue::Tuple(parts) if parts.is_empty() => Ok(Val::unit()),
                 value => Ok(Val::Value(self.constant_value(value, line)?)),
             },
+            Src::Part(_) => Err(self.part_as_value(line)),
         }
     }
 
@@ -246,6 +267,7 @@ impl Emitter<'_> {
                 format!("the constant `{name}` is changed"),
                 "copy it to a variable",
             )),
+            Src::Part(_) => Err(self.part_as_value(e.line)),
         }
     }
 
@@ -299,7 +321,7 @@ impl Emitter<'_> {
                 "bind a reference once: keep an index instead",
             ));
         }
-        let name = local.name.clone();
+        let name = super::types::identifier(&local.name);
         Ok(Some((name, self.ir_type(&ty, line)?)))
     }
 
@@ -333,6 +355,7 @@ impl Emitter<'_> {
                     self.typed(line, done)
                 }
             },
+            Src::Part(part) => Ok(part.len),
             Src::Val(val) => {
                 let value = self.value_of(val, line)?;
                 match self.typed(line, self.k.type_of(value))? {

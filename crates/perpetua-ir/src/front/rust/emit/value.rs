@@ -37,6 +37,19 @@ pub(super) enum Src {
     Val(Box<Val>),
     /// A constant: its name, its value.
     Constant(Rc<str>, Rc<ConstValue>),
+    /// A part of a slice or an array.
+    Part(Part),
+}
+
+/// A part of a slice or an array in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// All of it, as [`Src::Place`].
+    pub(super) whole: Place,
+    /// The index of the first element.
+    pub(super) start: Value,
+    /// The number of elements.
+    pub(super) len: Value,
 }
 
 /// What a local of the source is.

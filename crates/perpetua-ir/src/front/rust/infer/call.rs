@@ -179,6 +179,10 @@ impl Checker<'_> {
         line: u32,
     ) -> Result<Expr> {
         let (ty, via, name) = (&member.ty, member.via.as_deref(), member.name.as_str());
+        if let (Some("Sum" | "Product"), []) = (via, args) {
+            let ty = self.ty(ty, line)?;
+            return Ok(self.make(line, ty, ExprKind::Identity(name == "product")));
+        }
         if *ty != syntax::Type::Infer {
             let own = self.ty(ty, line)?;
             return self.function_call(&own, via, name, &[], args, hint, line);

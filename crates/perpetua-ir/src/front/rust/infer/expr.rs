@@ -52,6 +52,13 @@ impl Checker<'_> {
             syntax::ExprKind::Try(value) => self.try_expr(value, line),
             syntax::ExprKind::CallLocal { name, args } => self.call_local(name, args, line),
             syntax::ExprKind::Closure { .. } => self.closure(expr, None),
+            syntax::ExprKind::Apply { function, args } => {
+                let args = args
+                    .iter()
+                    .map(|arg| self.expr(arg, None))
+                    .collect::<Result<_>>()?;
+                self.call_with(function, args, None, line)
+            }
             syntax::ExprKind::TypeCall { member, args } => self.type_call(member, args, hint, line),
             syntax::ExprKind::MethodCall {
                 receiver,

@@ -15,6 +15,7 @@ mod option;
 mod pattern;
 mod scalar_consts;
 mod signature;
+mod slice;
 pub(crate) mod tree;
 pub(crate) mod ty;
 
@@ -371,7 +372,10 @@ impl<'p> Checker<'p> {
                 }
                 Ok(())
             }
-            ExprKind::Field(base, _) | ExprKind::Index(base, _) => self.assigned(base),
+            ExprKind::Field(base, _)
+            | ExprKind::Index(base, _)
+            | ExprKind::Element(base, _)
+            | ExprKind::Part(base, ..) => self.assigned(base),
             ExprKind::Deref(inner) => match self.types.shallow(&inner.ty) {
                 Ty::Ref(false, target) => Err(self.error(
                     place.line,
@@ -393,7 +397,10 @@ impl<'p> Checker<'p> {
                     local.indexed = true;
                 }
             }
-            ExprKind::Field(base, _) | ExprKind::Index(base, _) => self.indexed(base),
+            ExprKind::Field(base, _)
+            | ExprKind::Index(base, _)
+            | ExprKind::Element(base, _)
+            | ExprKind::Part(base, ..) => self.indexed(base),
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use perpetua_syntax as syntax;
-use perpetua_syntax::{BinaryOp, Scalar, Variant};
+use perpetua_syntax::{Scalar, Variant};
 
 use super::methods;
 use super::tree::{Arm, Block, Expr, ExprKind, LocalId, Pat, Stmt, StmtKind};
@@ -20,7 +20,7 @@ fn part(variant: Variant) -> (bool, Option<u32>) {
 }
 
 impl Checker<'_> {
-    fn make(&self, line: u32, ty: Ty, kind: ExprKind) -> Expr {
+    pub(super) fn make(&self, line: u32, ty: Ty, kind: ExprKind) -> Expr {
         Expr { line, ty, kind }
     }
 
@@ -113,7 +113,7 @@ impl Checker<'_> {
         self.declare("__value", ty, false, line)
     }
 
-    fn local(&self, id: LocalId, line: u32) -> Expr {
+    pub(super) fn local(&self, id: LocalId, line: u32) -> Expr {
         let ty = self.locals.get(id.0 as usize).map_or(Ty::Never, |l| l.ty.clone());
         self.make(line, ty, ExprKind::Local(id))
     }
@@ -319,7 +319,7 @@ impl Checker<'_> {
     }
 
     /// A value that is computed before what follows.
-    fn eager(&mut self, value: Expr, before: &mut Vec<Stmt>, line: u32) -> Expr {
+    pub(super) fn eager(&mut self, value: Expr, before: &mut Vec<Stmt>, line: u32) -> Expr {
         let id = self.hidden(value.ty.clone(), line);
         before.push(Stmt {
             line,
@@ -329,7 +329,7 @@ impl Checker<'_> {
     }
 
     /// Calls what a method was given: a closure.
-    fn call_with(
+    pub(super) fn call_with(
         &mut self,
         function: &syntax::Expr,
         args: Vec<Expr>,
@@ -389,80 +389,6 @@ impl Checker<'_> {
         let value = of(self, own.clone(), 0);
         let ty = Ty::Option(Rc::new(own));
         let value = self.make(line, ty.clone(), ExprKind::Tuple(vec![fits, value]));
-        let block = Block {
-            stmts: before,
-            value: Some(Box::new(value)),
-        };
-        Ok(Some(self.make(line, ty, ExprKind::Block(None, block))))
-    }
-
-    /// `x.get(i)`, `x.first()`, `x.last()`: a reference to an element, which is looked at only where there is one.
-    pub(super) fn element_option(
-        &mut self,
-        place: Expr,
-        name: &str,
-        args: &[syntax::Expr],
-        line: u32,
-    ) -> Result<Option<Expr>> {
-        let element = match self.types.shallow(&place.ty) {
-            Ty::Array(element, _) | Ty::Slice(element) => (*element).clone(),
-            _ => return Ok(None),
-        };
-        let index = match (name, args) {
-            ("get", [index]) => Some(self.expr_as(index, &Ty::USIZE)?),
-            ("first" | "last", []) => None,
-            _ => return Ok(None),
-        };
-        let mut before = Vec::new();
-        self.scopes.push(Vec::new());
-        let place = self.borrow(place, false, line)?;
-        let place = self.eager(place, &mut before, line);
-        let ExprKind::Local(all) = place.kind else {
-            return Ok(None);
-        };
-        let target = |c: &mut Self| {
-            let local = c.local(all, line);
-            c.deref(local)
-        };
-        let whole = target(self);
-        let len = self.make(line, Ty::USIZE, ExprKind::LenOf(Box::new(whole)));
-        let int = |c: &Self, n: u128| c.make(line, Ty::USIZE, ExprKind::Int(n));
-        let index = match (name, index) {
-            ("last", _) => {
-                let one = int(self, 1);
-                // Wraps where there is none, and is then beyond the end.
-                self.make(
-                    line,
-                    Ty::USIZE,
-                    ExprKind::Binary(BinaryOp::Sub, Box::new(len), Box::new(one)),
-                )
-            }
-            (_, Some(index)) => index,
-            (_, None) => int(self, 0),
-        };
-        let index = self.eager(index, &mut before, line);
-        let ExprKind::Local(at) = index.kind else {
-            return Ok(None);
-        };
-        self.scopes.pop();
-        let whole = target(self);
-        let len = self.make(line, Ty::USIZE, ExprKind::LenOf(Box::new(whole)));
-        let at_index = self.local(at, line);
-        let fits = self.make(
-            line,
-            Ty::BOOL,
-            ExprKind::Binary(BinaryOp::Lt, Box::new(at_index), Box::new(len)),
-        );
-        let (whole, at_index) = (target(self), self.local(at, line));
-        let found = self.make(
-            line,
-            element.clone(),
-            ExprKind::Index(Box::new(whole), Box::new(at_index)),
-        );
-        let reference = Ty::Ref(false, Rc::new(element));
-        let found = self.make(line, reference.clone(), ExprKind::Ref(Box::new(found)));
-        let ty = Ty::Option(Rc::new(reference));
-        let value = self.make(line, ty.clone(), ExprKind::Tuple(vec![fits, found]));
         let block = Block {
             stmts: before,
             value: Some(Box::new(value)),

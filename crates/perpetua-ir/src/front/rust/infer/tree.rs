@@ -158,6 +158,10 @@ pub(crate) enum ExprKind {
     Method(Method, Vec<Expr>),
     /// The number of elements of a slice or array place.
     LenOf(Box<Expr>),
+    /// A part of a slice or array place, which is a place: from where, and to where.
+    Part(Box<Expr>, Box<Expr>, Option<Box<Expr>>, PartEnd),
+    /// An element of a slice or array place, at an index that lies in the part that the place is.
+    Element(Box<Expr>, Box<Expr>),
     /// Exchanges two elements of a slice or array place.
     Swap(Box<Expr>, Box<Expr>, Box<Expr>),
     /// Stores a value in each element of a slice or array place.
@@ -183,6 +187,19 @@ pub(crate) enum ExprKind {
     Unreachable,
     /// Zeros, where a variant has nothing.
     Zero,
+    /// What a sum (`false`) or a product starts with.
+    Identity(bool),
+}
+
+/// What the end of a part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartEnd {
+    /// The index behind the last; without an end, behind the last of all. Both ends are checked.
+    Behind,
+    /// The last index. Both ends are checked.
+    Last,
+    /// The number of elements, which are known to be there.
+    Len,
 }
 
 /// What a closure does.

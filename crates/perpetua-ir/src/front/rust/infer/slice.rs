@@ -1,0 +1,270 @@
+//! Slices and arrays: their methods, their parts, and what loops over them look at.
+
+use std::rc::Rc;
+
+use perpetua_syntax as syntax;
+use perpetua_syntax::BinaryOp;
+
+use super::tree::{Block, Expr, ExprKind, PartEnd};
+use super::ty::Ty;
+use super::{Checker, Result};
+
+impl Checker<'_> {
+    /// A method of a slice or an array.
+    pub(super) fn slice_method(
+        &mut self,
+        receiver: Expr,
+        name: &str,
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Expr> {
+        // Whether the receiver is a reference, and whether one to change what it refers to.
+        let mut through = None;
+        let mut at = self.types.shallow(&receiver.ty);
+        while let Ty::Ref(mutable, target) = at {
+            through = Some(mutable && through.unwrap_or(true));
+            at = self.types.shallow(&target);
+        }
+        let place = self.deref_all(receiver);
+        let element = match self.types.shallow(&place.ty) {
+            Ty::Array(element, _) | Ty::Slice(element) => (*element).clone(),
+            _ => Ty::unit(),
+        };
+        let len = |place: Expr| Expr {
+            line,
+            ty: Ty::USIZE,
+            kind: ExprKind::LenOf(Box::new(place)),
+        };
+        match (name, args) {
+            ("get", [_]) | ("first" | "last", []) => match self.element_option(place, name, args, line)? {
+                Some(found) => Ok(found),
+                None => Err(self.error(line, format!("`{name}` works on slices and arrays"), "")),
+            },
+            ("len", []) => Ok(len(place)),
+            ("is_empty", []) => Ok(Expr {
+                line,
+                ty: Ty::BOOL,
+                kind: ExprKind::Binary(
+                    syntax::BinaryOp::Eq,
+                    Box::new(len(place)),
+                    Box::new(Expr {
+                        line,
+                        ty: Ty::USIZE,
+                        kind: ExprKind::Int(0),
+                    }),
+                ),
+            }),
+            ("clone", []) if matches!(self.types.shallow(&place.ty), Ty::Array(..)) => Ok(place),
+            ("iter", []) => self.borrow(place, false, line),
+            ("iter_mut", []) => self.borrow(place, true, line),
+            ("into_iter", []) => match through {
+                Some(mutable) => self.borrow(place, mutable, line),
+                None => Ok(place),
+            },
+            (syntax::ELEMENT, [index]) => {
+                let index = Box::new(self.expr_as(index, &Ty::USIZE)?);
+                self.indexed(&place);
+                let item = self.make(line, element, ExprKind::Element(Box::new(place), index));
+                Ok(self.referred(item, through))
+            }
+            (syntax::PART, [start, len]) => {
+                let (start, len) = (self.expr_as(start, &Ty::USIZE)?, self.expr_as(len, &Ty::USIZE)?);
+                let part = self.part(place, &element, (start, Some(len)), PartEnd::Len, line);
+                Ok(self.referred(part, through))
+            }
+            (syntax::SLICE | syntax::SLICE_TO, [start, end @ ..]) => {
+                let start = self.expr_as(start, &Ty::USIZE)?;
+                let end = match end.first() {
+                    Some(end) => Some(self.expr_as(end, &Ty::USIZE)?),
+                    None => None,
+                };
+                let how = if name == syntax::SLICE {
+                    PartEnd::Behind
+                } else {
+                    PartEnd::Last
+                };
+                Ok(self.part(place, &element, (start, end), how, line))
+            }
+            ("split_at" | "split_at_mut", [mid]) => self.split_at(place, &element, name, mid, line),
+            ("swap", [_, _]) => {
+                self.assigned(&place)?;
+                self.indexed(&place);
+                let mut args = self.usize_args(args)?;
+                let (b, a) = (args.pop(), args.pop());
+                match (a, b) {
+                    (Some(a), Some(b)) => Ok(Expr {
+                        line,
+                        ty: Ty::unit(),
+                        kind: ExprKind::Swap(Box::new(place), Box::new(a), Box::new(b)),
+                    }),
+                    _ => Err(self.error(line, "`swap` takes two indices", "")),
+                }
+            }
+            ("fill", [value]) => {
+                self.assigned(&place)?;
+                self.indexed(&place);
+                let value = self.expr_as(value, &element)?;
+                Ok(Expr {
+                    line,
+                    ty: Ty::unit(),
+                    kind: ExprKind::Fill(Box::new(place), Box::new(value)),
+                })
+            }
+            _ => {
+                let remedy = "slices and arrays have `len`, `is_empty`, `get`, `first`, `last`, `swap`, `fill`, \
+                              `split_at`, and iterators";
+                let shown = self.show(&place.ty);
+                Err(self.error(
+                    line,
+                    format!("`{shown}` has no method `{name}` in kernels"),
+                    remedy,
+                ))
+            }
+        }
+    }
+
+    /// A reference to the place where the receiver was one.
+    fn referred(&self, place: Expr, through: Option<bool>) -> Expr {
+        match through {
+            Some(mutable) => {
+                let ty = Ty::Ref(mutable, Rc::new(place.ty.clone()));
+                self.make(place.line, ty, ExprKind::Ref(Box::new(place)))
+            }
+            None => place,
+        }
+    }
+
+    /// A part of a place.
+    fn part(
+        &mut self,
+        place: Expr,
+        element: &Ty,
+        (start, end): (Expr, Option<Expr>),
+        how: PartEnd,
+        line: u32,
+    ) -> Expr {
+        self.indexed(&place);
+        let kind = ExprKind::Part(Box::new(place), Box::new(start), end.map(Box::new), how);
+        self.make(line, Ty::Slice(Rc::new(element.clone())), kind)
+    }
+
+    /// `x.split_at(mid)`: both parts.
+    fn split_at(
+        &mut self,
+        place: Expr,
+        element: &Ty,
+        name: &str,
+        mid: &syntax::Expr,
+        line: u32,
+    ) -> Result<Expr> {
+        let mutable = name == "split_at_mut";
+        let mid = self.expr_as(mid, &Ty::USIZE)?;
+        let mut before = Vec::new();
+        self.scopes.push(Vec::new());
+        let all = self.borrow(place, mutable, line)?;
+        let all = self.eager(all, &mut before, line);
+        let mid = self.eager(mid, &mut before, line);
+        self.scopes.pop();
+        let (ExprKind::Local(all), ExprKind::Local(mid)) = (all.kind, mid.kind) else {
+            return Err(self.error(line, format!("`{name}` works on slices and arrays"), ""));
+        };
+        let mut half = |start: Expr, end: Option<Expr>| {
+            let all = self.local(all, line);
+            let all = self.deref(all);
+            let part = self.part(all, element, (start, end), PartEnd::Behind, line);
+            self.referred(part, Some(mutable))
+        };
+        let zero = Expr {
+            line,
+            ty: Ty::USIZE,
+            kind: ExprKind::Int(0),
+        };
+        let at = |ty: Ty| Expr {
+            line,
+            ty,
+            kind: ExprKind::Local(mid),
+        };
+        let parts = vec![half(zero, Some(at(Ty::USIZE))), half(at(Ty::USIZE), None)];
+        let ty = Ty::Tuple(parts.iter().map(|part| part.ty.clone()).collect());
+        let value = self.make(line, ty.clone(), ExprKind::Tuple(parts));
+        let block = Block {
+            stmts: before,
+            value: Some(Box::new(value)),
+        };
+        Ok(self.make(line, ty, ExprKind::Block(None, block)))
+    }
+
+    /// `x.get(i)`, `x.first()`, `x.last()`: a reference to an element, which is looked at only where there is one.
+    pub(super) fn element_option(
+        &mut self,
+        place: Expr,
+        name: &str,
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Option<Expr>> {
+        let element = match self.types.shallow(&place.ty) {
+            Ty::Array(element, _) | Ty::Slice(element) => (*element).clone(),
+            _ => return Ok(None),
+        };
+        let index = match (name, args) {
+            ("get", [index]) => Some(self.expr_as(index, &Ty::USIZE)?),
+            ("first" | "last", []) => None,
+            _ => return Ok(None),
+        };
+        let mut before = Vec::new();
+        self.scopes.push(Vec::new());
+        let place = self.borrow(place, false, line)?;
+        let place = self.eager(place, &mut before, line);
+        let ExprKind::Local(all) = place.kind else {
+            return Ok(None);
+        };
+        let target = |c: &mut Self| {
+            let local = c.local(all, line);
+            c.deref(local)
+        };
+        let whole = target(self);
+        let len = self.make(line, Ty::USIZE, ExprKind::LenOf(Box::new(whole)));
+        let int = |c: &Self, n: u128| c.make(line, Ty::USIZE, ExprKind::Int(n));
+        let index = match (name, index) {
+            ("last", _) => {
+                let one = int(self, 1);
+                // Wraps where there is none, and is then beyond the end.
+                self.make(
+                    line,
+                    Ty::USIZE,
+                    ExprKind::Binary(BinaryOp::Sub, Box::new(len), Box::new(one)),
+                )
+            }
+            (_, Some(index)) => index,
+            (_, None) => int(self, 0),
+        };
+        let index = self.eager(index, &mut before, line);
+        let ExprKind::Local(at) = index.kind else {
+            return Ok(None);
+        };
+        self.scopes.pop();
+        let whole = target(self);
+        let len = self.make(line, Ty::USIZE, ExprKind::LenOf(Box::new(whole)));
+        let at_index = self.local(at, line);
+        let fits = self.make(
+            line,
+            Ty::BOOL,
+            ExprKind::Binary(BinaryOp::Lt, Box::new(at_index), Box::new(len)),
+        );
+        let (whole, at_index) = (target(self), self.local(at, line));
+        let found = self.make(
+            line,
+            element.clone(),
+            ExprKind::Index(Box::new(whole), Box::new(at_index)),
+        );
+        let reference = Ty::Ref(false, Rc::new(element));
+        let found = self.make(line, reference.clone(), ExprKind::Ref(Box::new(found)));
+        let ty = Ty::Option(Rc::new(reference));
+        let value = self.make(line, ty.clone(), ExprKind::Tuple(vec![fits, found]));
+        let block = Block {
+            stmts: before,
+            value: Some(Box::new(value)),
+        };
+        Ok(Some(self.make(line, ty, ExprKind::Block(None, block))))
+    }
+}

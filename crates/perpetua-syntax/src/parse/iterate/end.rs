@@ -1,0 +1,204 @@
+//! What ends a chain of iterators and gives a value: `sum`, `fold`, `any` and their kin.
+
+use super::item::{BREAK, declare, method, not, when};
+use super::{number, starts_chain};
+use crate::ast::{BinaryOp, Expr, ExprKind, Line, PatternKind, Stmt, Type, TypeMember, UnaryOp, Variant};
+use crate::parse::Refusal;
+use crate::parse::reader::{Reader, line_of, name_of};
+use crate::parse::sugar::{arm, binding, block, expr, local, statement};
+
+impl Reader {
+    /// A method's call that ends a chain; `None` where it is something else.
+    pub(in crate::parse) fn read_chain_end(&mut self, call: &syn::ExprMethodCall) -> Option<ExprKind> {
+        if !starts_chain(&call.receiver) {
+            return None;
+        }
+        let (name, line) = (name_of(&call.method), line_of(call.method.span()));
+        let args: Vec<&syn::Expr> = call.args.iter().collect();
+        let ty = match call.turbofish.as_ref().and_then(|fish| fish.args.first()) {
+            Some(syn::GenericArgument::Type(ty)) => Some(self.read_type(ty)),
+            _ => None,
+        };
+        let all = self.fresh("result");
+        let result = || local(&all, line);
+        let store = |value: Expr| {
+            let (place, value) = (Box::new(local(&all, line)), Box::new(value));
+            statement(expr(line, ExprKind::Assign { place, value }))
+        };
+        let only = |stmt: Stmt| block(line, vec![stmt], None);
+        let usize_zero = number(line, 0);
+        let none = || some(line, None);
+        let boolean = |value: bool| expr(line, ExprKind::Bool(value));
+        // What the result is before the first item, and what each item does.
+        let chain = self.read_iterable(&call.receiver);
+        let (first, (mut stmts, looped)) = match (name.as_str(), &args[..]) {
+            ("for_each", [f]) => {
+                let looped = self.read_loop(chain, None, |reader, item| {
+                    only(statement(reader.apply(f, vec![item])))
+                });
+                (expr(line, ExprKind::Tuple(Vec::new())), looped)
+            }
+            ("fold", [init, f]) => {
+                let init = self.read_expr(init);
+                let looped = self.read_loop(chain, None, |reader, item| {
+                    only(store(reader.apply(f, vec![result(), item])))
+                });
+                (init, looped)
+            }
+            ("sum" | "product", []) => {
+                let (op, via) = if name == "sum" {
+                    (BinaryOp::Add, "Sum")
+                } else {
+                    (BinaryOp::Mul, "Product")
+                };
+                let member = TypeMember {
+                    ty: ty.unwrap_or(Type::Infer),
+                    via: Some(via.to_owned()),
+                    name: name.clone(),
+                };
+                let start = ExprKind::TypeCall {
+                    member: Box::new(member),
+                    args: Vec::new(),
+                };
+                let looped = self.read_loop(chain, None, |_, item| {
+                    let (place, value) = (Box::new(result()), Box::new(item));
+                    only(statement(expr(
+                        line,
+                        ExprKind::CompoundAssign { op, place, value },
+                    )))
+                });
+                (expr(line, start), looped)
+            }
+            ("count", []) => {
+                let looped = self.read_loop(chain, None, |_, item| {
+                    let (op, place) = (BinaryOp::Add, Box::new(result()));
+                    let value = Box::new(number(line, 1));
+                    let one = expr(line, ExprKind::CompoundAssign { op, place, value });
+                    block(line, vec![statement(item), statement(one)], None)
+                });
+                (usize_zero, looped)
+            }
+            ("any" | "all", [f]) => {
+                let any = name == "any";
+                let looped = self.read_loop(chain, None, |reader, item| {
+                    let holds = reader.apply(f, vec![item]);
+                    let found = if any { holds } else { not(holds) };
+                    let then = block(
+                        line,
+                        vec![store(boolean(any)), statement(expr(line, BREAK))],
+                        None,
+                    );
+                    only(when(
+                        found,
+                        ExprKind::Block {
+                            label: None,
+                            block: then,
+                        },
+                    ))
+                });
+                (boolean(!any), looped)
+            }
+            ("position", [f]) => {
+                let mut chain = chain;
+                let at = self.counter(&mut chain);
+                let looped = self.read_loop(chain, None, |reader, item| {
+                    let found = reader.apply(f, vec![item]);
+                    let then = vec![
+                        store(some(line, Some(local(&at, line)))),
+                        statement(expr(line, BREAK)),
+                    ];
+                    let then = block(line, then, None);
+                    let (op, place) = (BinaryOp::Add, Box::new(local(&at, line)));
+                    let value = Box::new(number(line, 1));
+                    let one = expr(line, ExprKind::CompoundAssign { op, place, value });
+                    let stop = when(
+                        found,
+                        ExprKind::Block {
+                            label: None,
+                            block: then,
+                        },
+                    );
+                    block(line, vec![stop, statement(one)], None)
+                });
+                (none(), looped)
+            }
+            ("find", [f]) => {
+                let item_name = self.fresh("item");
+                let looped = self.read_loop(chain, None, |reader, item| {
+                    let operand = Box::new(local(&item_name, line));
+                    let op = UnaryOp::Ref;
+                    let found = reader.apply(f, vec![expr(line, ExprKind::Unary { op, operand })]);
+                    let value = some(line, Some(local(&item_name, line)));
+                    let then = block(line, vec![store(value), statement(expr(line, BREAK))], None);
+                    let stop = when(
+                        found,
+                        ExprKind::Block {
+                            label: None,
+                            block: then,
+                        },
+                    );
+                    block(line, vec![declare(&item_name, item, false), stop], None)
+                });
+                (none(), looped)
+            }
+            ("last", []) => {
+                let looped = self.read_loop(chain, None, |_, item| only(store(some(line, Some(item)))));
+                (none(), looped)
+            }
+            ("min" | "max", []) | ("reduce", [_]) => {
+                let (item_name, best) = (self.fresh("item"), self.fresh("best"));
+                let looped = self.read_loop(chain, None, |reader, item| {
+                    let (a, b) = (local(&best, line), local(&item_name, line));
+                    let value = match &args[..] {
+                        [f] => reader.apply(f, vec![a, b]),
+                        _ if name == "min" => method(b, "min", vec![a]),
+                        _ => method(b, "max", vec![a]),
+                    };
+                    let better = some(line, Some(value));
+                    let alone = some(line, Some(local(&item_name, line)));
+                    // Never run: it says of what type the best is, before the closure asks.
+                    let (place, value) = (Box::new(result()), Box::new(alone.clone()));
+                    let typed = when(boolean(false), ExprKind::Assign { place, value });
+                    let choose = chosen(line, result(), &best, better, alone);
+                    block(
+                        line,
+                        vec![declare(&item_name, item, false), typed, store(choose)],
+                        None,
+                    )
+                });
+                (none(), looped)
+            }
+            _ => {
+                self.refuse_named(&call.method, Refusal::Iterator, &name);
+                return Some(ExprKind::Tuple(Vec::new()));
+            }
+        };
+        stmts.insert(0, declare(&all, first, true));
+        stmts.push(statement(looped));
+        Some(ExprKind::Block {
+            label: None,
+            block: block(line, stmts, Some(result())),
+        })
+    }
+}
+
+/// `Some(value)`, or `None`.
+fn some(line: Line, value: Option<Expr>) -> Expr {
+    let variant = match value {
+        Some(_) => Variant::Some,
+        None => Variant::None,
+    };
+    let payload = value.map(Box::new);
+    expr(line, ExprKind::Variant { variant, payload })
+}
+
+/// `match value { Some(best) => then, _ => otherwise }`.
+fn chosen(line: Line, value: Expr, best: &str, then: Expr, otherwise: Expr) -> Expr {
+    let scrutinee = Box::new(value);
+    let kind = PatternKind::Variant {
+        variant: Variant::Some,
+        payload: Some(Box::new(binding(best, line))),
+    };
+    let arms = vec![arm(line, kind, then), arm(line, PatternKind::Wild, otherwise)];
+    expr(line, ExprKind::Match { scrutinee, arms })
+}

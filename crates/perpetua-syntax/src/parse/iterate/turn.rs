@@ -1,0 +1,213 @@
+//! The loop that a chain is, and what one turn of it does.
+
+use super::item::{BREAK, CONTINUE, binary, declare, method, not, pair, when};
+use super::{Chain, Source, Step, number};
+use crate::ast::{BinaryOp, Block, Expr, ExprKind, PathUsage, Range, Stmt, StmtKind, UnaryOp};
+use crate::parse::Refusal;
+use crate::parse::expr::peel;
+use crate::parse::path::single_name;
+use crate::parse::reader::{Reader, line_of};
+use crate::parse::sugar::{binding, block, expr, local, statement};
+use syn::spanned::Spanned;
+
+impl Reader {
+    /// The loop over a chain; `body` gets each item.
+    pub(super) fn read_loop(
+        &mut self,
+        chain: Chain<'_>,
+        label: Option<String>,
+        body: impl FnOnce(&mut Self, Expr) -> Block,
+    ) -> (Vec<Stmt>, Expr) {
+        let Chain {
+            line,
+            setup,
+            source,
+            steps,
+        } = chain;
+        let (index, mut stmts) = (self.fresh("index"), Vec::new());
+        let (range, item) = match source {
+            Source::Range(range) => (range, local(&index, line)),
+            Source::Items(item, end) => {
+                let range = Range {
+                    start: number(line, 0),
+                    end,
+                    inclusive: false,
+                    adaptors: Vec::new(),
+                };
+                let item = item.at(self, &index, line, &mut stmts);
+                (range, item)
+            }
+        };
+        let item = self.read_steps(steps, item, &mut stmts);
+        let body = body(self, item);
+        stmts.extend(body.stmts);
+        let body = Block { stmts, ..body };
+        let kind = ExprKind::For {
+            label,
+            pattern: binding(&index, line),
+            range: Box::new(range),
+            body,
+        };
+        (setup, expr(line, kind))
+    }
+
+    fn read_steps(&mut self, steps: Vec<Step<'_>>, mut item: Expr, stmts: &mut Vec<Stmt>) -> Expr {
+        // What stops the loop looks before an item is made.
+        for step in &steps {
+            if let Step::Take(counter, n) = step {
+                let full = binary(BinaryOp::Ge, local(counter, n.line), n.clone());
+                stmts.insert(0, when(full, BREAK));
+            }
+        }
+        for step in steps {
+            let line = item.line;
+            let one = |counter: &str| {
+                let place = Box::new(local(counter, line));
+                let (op, value) = (BinaryOp::Add, Box::new(number(line, 1)));
+                statement(expr(line, ExprKind::CompoundAssign { op, place, value }))
+            };
+            if let Step::Map(f) = step {
+                item = self.apply(f, vec![item]);
+                continue;
+            }
+            let name = self.fresh("item");
+            if let Step::FilterMap(f) = step {
+                let mapped = self.apply(f, vec![item]);
+                stmts.push(declare(&name, mapped, false));
+                stmts.push(when(method(local(&name, line), "is_none", Vec::new()), CONTINUE));
+                item = method(local(&name, line), "unwrap", Vec::new());
+                continue;
+            }
+            stmts.push(declare(&name, item, false));
+            let value = || local(&name, line);
+            item = match step {
+                Step::Filter(f) | Step::TakeWhile(f) | Step::Inspect(f) => {
+                    let operand = Box::new(value());
+                    let op = UnaryOp::Ref;
+                    let done = self.apply(f, vec![expr(line, ExprKind::Unary { op, operand })]);
+                    stmts.push(match step {
+                        Step::Filter(_) => when(not(done), CONTINUE),
+                        Step::TakeWhile(_) => when(not(done), BREAK),
+                        _ => statement(done),
+                    });
+                    value()
+                }
+                Step::Enumerate(counter) => {
+                    let numbered = self.fresh("item");
+                    stmts.push(declare(
+                        &numbered,
+                        pair(line, local(&counter, line), value()),
+                        false,
+                    ));
+                    stmts.push(one(&counter));
+                    local(&numbered, line)
+                }
+                Step::Skip(counter, n) => {
+                    let early = binary(BinaryOp::Lt, local(&counter, line), n);
+                    let then = block(line, vec![one(&counter), statement(expr(line, CONTINUE))], None);
+                    stmts.push(when(
+                        early,
+                        ExprKind::Block {
+                            label: None,
+                            block: then,
+                        },
+                    ));
+                    value()
+                }
+                Step::Take(counter, _) => {
+                    stmts.push(one(&counter));
+                    value()
+                }
+                Step::Copied => {
+                    let operand = Box::new(value());
+                    expr(
+                        line,
+                        ExprKind::Unary {
+                            op: UnaryOp::Deref,
+                            operand,
+                        },
+                    )
+                }
+                Step::Map(_) | Step::FilterMap(_) => value(),
+            };
+        }
+        item
+    }
+
+    /// Calls what a method of iterators was given: a closure, or a function by its name.
+    pub(super) fn apply(&mut self, function: &syn::Expr, args: Vec<Expr>) -> Expr {
+        let line = line_of(function.span());
+        let kind = match peel(function) {
+            syn::Expr::Path(path) if path.qself.is_none() => match single_name(&path.path) {
+                Some(name) if self.is_local(&name) => ExprKind::CallLocal { name, args },
+                _ => match self.called_member(&path.path) {
+                    Some(member) => ExprKind::TypeCall {
+                        member: Box::new(member),
+                        args,
+                    },
+                    None => ExprKind::Call {
+                        callee: self.path(&path.path, PathUsage::Call),
+                        args,
+                    },
+                },
+            },
+            other => {
+                if let syn::Expr::Closure(closure) = other
+                    && let Some(moved) = &closure.capture
+                {
+                    self.refuse(moved, Refusal::IteratorMove);
+                }
+                ExprKind::Apply {
+                    function: Box::new(self.read_expr(other)),
+                    args,
+                }
+            }
+        };
+        expr(line, kind)
+    }
+
+    /// `for` over what is no plain range.
+    pub(in crate::parse) fn read_for_chain(
+        &mut self,
+        expr: &syn::ExprForLoop,
+        label: Option<String>,
+    ) -> ExprKind {
+        let chain = self.read_iterable(&expr.expr);
+        let line = chain.line;
+        let (mut stmts, looped) = self.read_loop(chain, label, |reader, item| {
+            reader.scoped(|reader| {
+                let pattern = reader.read_let_pattern(&expr.pat);
+                let body = reader.read_block(&expr.body);
+                let end = body.end_line;
+                let bind = Stmt {
+                    line,
+                    kind: StmtKind::Let {
+                        pattern,
+                        ty: None,
+                        init: Some(item),
+                    },
+                };
+                let body = ExprKind::Block {
+                    label: None,
+                    block: body,
+                };
+                block(
+                    end,
+                    vec![
+                        bind,
+                        statement(Expr {
+                            line: end,
+                            kind: body,
+                        }),
+                    ],
+                    None,
+                )
+            })
+        });
+        stmts.push(statement(looped));
+        ExprKind::Block {
+            label: None,
+            block: block(line, stmts, None),
+        }
+    }
+}
