@@ -43,6 +43,24 @@ impl DynBuffer {
         })
     }
 
+    /// The whole elements of a type at the beginning of bytes: the same memory. Not of types with `bool`s, which bytes need not be.
+    pub fn view(bytes: &Buffer<u8>, element: &Type) -> Result<DynBuffer> {
+        if let Some((scalar, _)) = element.leaves().iter().find(|(scalar, _)| *scalar == Scalar::Bool) {
+            return Err(Error::InvalidValue {
+                element: 0,
+                ty: element.to_string(),
+                message: format!("bytes are not values of {scalar}: upload such values"),
+            });
+        }
+        let size = element.size().max(1) as usize;
+        let len = bytes.len() / size;
+        Ok(DynBuffer {
+            bytes: bytes.slice(..len * size)?,
+            len: len as u64,
+            element: Arc::new(element.clone()),
+        })
+    }
+
     /// The element type.
     pub fn element(&self) -> &Type {
         &self.element

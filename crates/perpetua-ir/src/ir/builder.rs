@@ -271,12 +271,12 @@ impl KernelBuilder {
     }
 
     /// Opens a block; what follows goes there until [`KernelBuilder::close_block`].
-    pub(crate) fn open_block(&mut self) {
+    pub fn open_block(&mut self) {
         self.open.push(Block::default());
     }
 
     /// Closes the block opened last and gives it.
-    pub(crate) fn close_block(&mut self) -> Block {
+    pub fn close_block(&mut self) -> Block {
         self.open.pop().unwrap_or_default()
     }
 

@@ -1,0 +1,210 @@
+//! What can go wrong with programs, as data; text lives in `Display` alone.
+
+use perpetua_ir::ir::Scalar;
+
+/// Result of this crate's functions.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of a program, or of its execution.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text is no program.
+    #[error(transparent)]
+    Assemble(#[from] crate::text::AssembleError),
+    /// The bytes are no program.
+    #[error(transparent)]
+    Decode(#[from] crate::binary::DecodeError),
+    /// The program is not right.
+    #[error("{program}: {at}: {fault}")]
+    Verify {
+        /// Its name.
+        program: String,
+        /// Where.
+        at: At,
+        /// What is wrong.
+        fault: Fault,
+    },
+    /// The program breaks a rule that holds for every kernel, as that all lanes of a block come to a barrier.
+    #[error("{program}: {message}")]
+    Kernel {
+        /// Its name.
+        program: String,
+        /// The verifier's words.
+        message: String,
+    },
+    /// The device layer failed.
+    #[error(transparent)]
+    Device(#[from] perpetua_device::Error),
+    /// There is no such buffer.
+    #[error("there is no buffer with the handle {handle}: it was never allocated here, or has been freed")]
+    NoBuffer {
+        /// The handle.
+        handle: u64,
+    },
+    /// A buffer of the program has no memory.
+    #[error(
+        "the buffer `{name}` of {program} is bound to nothing: write `.buffer {name}: … = HANDLE`, or call \
+         `program.with_buffer(\"{name}\", handle)`"
+    )]
+    Unbound {
+        /// The program.
+        program: String,
+        /// The buffer.
+        name: String,
+    },
+    /// A parameter has no value, or one of another type.
+    #[error("the parameter `{name}` of {program} takes {expected}; {found}")]
+    Parameter {
+        /// The program.
+        program: String,
+        /// The parameter.
+        name: String,
+        /// Its type.
+        expected: Scalar,
+        /// What was given.
+        found: String,
+    },
+    /// An access of the host lies outside a buffer.
+    #[error("{operation} of {len} bytes at byte {offset} of buffer {handle}, which has {size}")]
+    Range {
+        /// What was tried.
+        operation: &'static str,
+        /// The buffer.
+        handle: u64,
+        /// Where it begins.
+        offset: u64,
+        /// How many bytes.
+        len: u64,
+        /// The buffer's bytes.
+        size: u64,
+    },
+    /// A backend that is not here.
+    #[error("{0}")]
+    Backend(String),
+}
+
+/// A place in a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct At {
+    /// The routine; empty for the program's own code.
+    pub routine: String,
+    /// Number of the instruction in it, from 0; `None` for a declaration.
+    pub instruction: Option<usize>,
+    /// Line in the source, 0 where that is not known.
+    pub line: u32,
+    /// The instruction's text.
+    pub text: String,
+}
+
+impl std::fmt::Display for At {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.instruction {
+            None => return f.write_str("declarations"),
+            Some(at) if self.line == 0 => write!(f, "instruction {at}")?,
+            Some(_) => write!(f, "line {}", self.line)?,
+        }
+        if !self.routine.is_empty() {
+            write!(f, " of `{}`", self.routine)?;
+        }
+        write!(f, " (`{}`)", self.text)
+    }
+}
+
+/// What is wrong with an instruction or a declaration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A name is used twice, or is none.
+    #[error("{what} cannot be called `{name}`: {why}")]
+    Name {
+        /// What.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// Too much of something.
+    #[error("{what}: {found}, at most {limit} can be")]
+    Limit {
+        /// Of what.
+        what: &'static str,
+        /// How much.
+        found: u64,
+        /// How much may be.
+        limit: u64,
+    },
+    /// A type that the opcode does not work on.
+    #[error("`{opcode}` works on {expected}, not on {found}")]
+    Type {
+        /// The opcode.
+        opcode: String,
+        /// What it works on.
+        expected: String,
+        /// The type.
+        found: String,
+    },
+    /// The wrong number of operands.
+    #[error("`{opcode}` takes {expected} operands, not {found}")]
+    Operands {
+        /// The opcode.
+        opcode: String,
+        /// How many.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// An operand of the wrong kind.
+    #[error("operand {number} must be {expected}")]
+    Operand {
+        /// Its number, from 1.
+        number: usize,
+        /// What it must be.
+        expected: String,
+    },
+    /// A register is read that not every way to here has written.
+    #[error("{register} is read, but not every way to here has written it")]
+    Unwritten {
+        /// The register.
+        register: String,
+    },
+    /// A register holds another type.
+    #[error("{register} holds {found} here, not {expected}: use `cvt` or `bitcast`")]
+    Holds {
+        /// The register.
+        register: String,
+        /// What it holds.
+        found: Scalar,
+        /// What is needed.
+        expected: String,
+    },
+    /// A register holds values of different types, by the way taken.
+    #[error("{register} holds different types here, by the way that led here")]
+    Mixed {
+        /// The register.
+        register: String,
+    },
+    /// A routine that calls itself.
+    #[error("`{routine}` calls itself: programs have no recursion")]
+    Recursion {
+        /// The routine.
+        routine: String,
+    },
+    /// A constant index that lies outside.
+    #[error("index {index} is out of bounds: `{memory}` has {len} elements")]
+    OutOfBounds {
+        /// The index.
+        index: i64,
+        /// The memory.
+        memory: String,
+        /// Its length.
+        len: u64,
+    },
+    /// A store to what is only read.
+    #[error("`{memory}` is declared `read`: nothing can be stored to it")]
+    ReadOnly {
+        /// The memory.
+        memory: String,
+    },
+}

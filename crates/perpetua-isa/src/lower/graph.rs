@@ -1,0 +1,152 @@
+//! The graph of a program's blocks: order, dominators, loops. Knows nothing of what blocks do.
+
+use std::collections::BTreeSet;
+
+use crate::verify::Flow;
+
+/// What is known of each block. Blocks are named by their numbers in the flow.
+pub(super) struct Graph {
+    /// Blocks so that each comes before those that it leads to, going back apart.
+    pub(super) order: Vec<usize>,
+    /// Each block's place in the order.
+    pub(super) rank: Vec<usize>,
+    /// The block through which all ways to it go, right before it; the first block's is itself.
+    pub(super) dominator: Vec<usize>,
+    /// How many ways lead to it from earlier blocks.
+    pub(super) entries: Vec<usize>,
+    /// The blocks of the loop that it is the head of, itself included; `None` where it is no head.
+    pub(super) loops: Vec<Option<BTreeSet<usize>>>,
+    /// Whether each way back leads to a block that dominates where it comes from.
+    pub(super) reducible: bool,
+}
+
+impl Graph {
+    pub(super) fn new(flow: &Flow) -> Graph {
+        let count = flow.blocks.len();
+        let next: Vec<Vec<usize>> = flow
+            .blocks
+            .iter()
+            .map(|block| block.exit.blocks().collect())
+            .collect();
+        let order = order(&next);
+        let mut rank = vec![0; count];
+        for (place, block) in order.iter().enumerate() {
+            rank[*block] = place;
+        }
+        let mut before: Vec<Vec<usize>> = vec![Vec::new(); count];
+        for (block, next) in next.iter().enumerate() {
+            for to in next {
+                before[*to].push(block);
+            }
+        }
+        let mut graph = Graph {
+            dominator: dominators(&order, &rank, &before),
+            entries: vec![0; count],
+            loops: vec![None; count],
+            reducible: true,
+            order,
+            rank,
+        };
+        for (block, next) in next.iter().enumerate() {
+            for &to in next {
+                if graph.rank[to] > graph.rank[block] {
+                    graph.entries[to] += 1;
+                } else if graph.dominates(to, block) {
+                    graph.grow_loop(to, block, &before);
+                } else {
+                    graph.reducible = false;
+                }
+            }
+        }
+        graph
+    }
+
+    /// Whether all ways to `inner` go through `outer`.
+    pub(super) fn dominates(&self, outer: usize, mut inner: usize) -> bool {
+        while self.rank[inner] > self.rank[outer] {
+            inner = self.dominator[inner];
+        }
+        inner == outer
+    }
+
+    /// Whether a block lies in the loop of a head.
+    pub(super) fn is_in(&self, head: usize, block: usize) -> bool {
+        self.loops[head]
+            .as_ref()
+            .is_some_and(|blocks| blocks.contains(&block))
+    }
+
+    // Adds what leads to `tail` without going through the head.
+    fn grow_loop(&mut self, head: usize, tail: usize, before: &[Vec<usize>]) {
+        let blocks = self.loops[head].get_or_insert_with(|| BTreeSet::from([head]));
+        let mut work = vec![tail];
+        while let Some(block) = work.pop() {
+            if blocks.insert(block) {
+                work.extend(&before[block]);
+            }
+        }
+    }
+}
+
+// Reverse postorder, without recursion: programs may be long.
+fn order(next: &[Vec<usize>]) -> Vec<usize> {
+    let mut done = Vec::with_capacity(next.len());
+    let mut seen = vec![false; next.len()];
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    if let Some(first) = seen.first_mut() {
+        *first = true;
+        open.push((0, 0));
+    }
+    while let Some((block, taken)) = open.last_mut() {
+        // The last way first, so that the first one comes first in the order.
+        let ways = &next[*block];
+        match ways.len().checked_sub(*taken + 1).map(|i| ways[i]) {
+            Some(to) => {
+                *taken += 1;
+                if !std::mem::replace(&mut seen[to], true) {
+                    open.push((to, 0));
+                }
+            }
+            None => {
+                done.push(*block);
+                open.pop();
+            }
+        }
+    }
+    done.reverse();
+    done
+}
+
+// After Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm".
+fn dominators(order: &[usize], rank: &[usize], before: &[Vec<usize>]) -> Vec<usize> {
+    const UNKNOWN: usize = usize::MAX;
+    let mut dominator = vec![UNKNOWN; rank.len()];
+    let Some(&first) = order.first() else {
+        return dominator;
+    };
+    dominator[first] = first;
+    let meet = |dominator: &[usize], mut a: usize, mut b: usize| {
+        while a != b {
+            match rank[a] > rank[b] {
+                true => a = dominator[a],
+                false => b = dominator[b],
+            }
+        }
+        a
+    };
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for &block in order.iter().skip(1) {
+            let known = before[block].iter().copied().filter(|b| dominator[*b] != UNKNOWN);
+            let Some(found) = known.reduce(|a, b| meet(&dominator, a, b)) else {
+                continue;
+            };
+            if dominator[block] != found {
+                dominator[block] = found;
+                changed = true;
+            }
+        }
+    }
+    dominator
+}

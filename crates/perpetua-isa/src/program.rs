@@ -1,0 +1,150 @@
+//! Programs: declarations and routines, as data. Nothing here says whether a program is right; `verify` does.
+
+use std::hash::{Hash, Hasher};
+
+use perpetua_ir::hash::StableHasher;
+use perpetua_ir::ir::Scalar;
+
+use crate::instruction::Instruction;
+
+/// A program: what it takes, and its code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Program {
+    /// Its name: an identifier.
+    pub name: String,
+    /// The file that line numbers refer to; empty where there is none.
+    pub source: String,
+    /// Size of a block, where the program needs one.
+    pub block: Option<[u32; 3]>,
+    /// Buffers, memory of a block, tables of constants; in the order in which a launch binds the buffers.
+    pub memories: Vec<Memory>,
+    /// Values that a launch passes.
+    pub parameters: Vec<Parameter>,
+    /// Code: the first routine is where lanes begin.
+    pub routines: Vec<Routine>,
+}
+
+/// A memory of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Memory {
+    /// Its name.
+    pub name: String,
+    /// Type of its elements.
+    pub element: Scalar,
+    /// What it is.
+    pub kind: MemoryKind,
+}
+
+/// What a memory is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// Elements in device memory, shared by all lanes.
+    Buffer {
+        /// Whether the program may store to it.
+        writable: bool,
+        /// The executor's handle, where the program names it itself.
+        handle: Option<u64>,
+    },
+    /// Elements that the lanes of one block share. What they hold when the block begins is not specified.
+    Shared {
+        /// Their number.
+        len: u32,
+    },
+    /// Constants: their bits, zero-extended.
+    Constants(Vec<u64>),
+}
+
+/// Without a buffer's handle: programs that differ in handles alone are one kernel.
+impl Hash for MemoryKind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            MemoryKind::Buffer { writable, .. } => writable.hash(state),
+            MemoryKind::Shared { len } => len.hash(state),
+            MemoryKind::Constants(data) => data.hash(state),
+        }
+    }
+}
+
+/// A value that a launch passes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Scalar,
+}
+
+/// A run of instructions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Routine {
+    /// Its name; empty for the program's own code.
+    pub name: String,
+    /// What it does.
+    pub code: Vec<Instruction>,
+    /// Places in the code.
+    pub labels: Vec<Label>,
+    /// The line of each instruction in the source; empty where that is not known.
+    pub lines: Vec<u32>,
+}
+
+/// A place in a routine.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Label {
+    /// Its name.
+    pub name: String,
+    /// Number of the instruction that it stands in front of; the code's length for its end.
+    pub at: u32,
+}
+
+impl Program {
+    /// Number of instructions.
+    pub fn len(&self) -> usize {
+        self.routines.iter().map(|routine| routine.code.len()).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The buffers, in the order in which a launch binds them.
+    pub fn buffers(&self) -> impl Iterator<Item = &Memory> {
+        let is_buffer = |memory: &&Memory| matches!(memory.kind, MemoryKind::Buffer { .. });
+        self.memories.iter().filter(is_buffer)
+    }
+
+    /// The memory of this name.
+    pub fn memory(&self, name: &str) -> Option<&Memory> {
+        self.memories.iter().find(|memory| memory.name == name)
+    }
+
+    /// The same program without what only messages need: source and lines.
+    pub fn stripped(mut self) -> Program {
+        self.source.clear();
+        for routine in &mut self.routines {
+            routine.lines.clear();
+        }
+        self
+    }
+
+    /// The same program, in which a buffer is the executor's buffer of this handle.
+    ///
+    /// # Errors
+    /// The program back, if it has no buffer of this name.
+    pub fn with_buffer(mut self, name: &str, handle: u64) -> Result<Program, Box<Program>> {
+        for memory in &mut self.memories {
+            if let (true, MemoryKind::Buffer { handle: bound, .. }) = (memory.name == name, &mut memory.kind)
+            {
+                *bound = Some(handle);
+                return Ok(self);
+            }
+        }
+        Err(Box::new(self))
+    }
+
+    /// What tells programs apart, but for the handles of their buffers.
+    pub fn id(&self) -> u128 {
+        StableHasher::of(self)
+    }
+}

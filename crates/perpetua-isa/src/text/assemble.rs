@@ -1,0 +1,404 @@
+//! The assembler: directives and labels. Instructions are read in `instruction`.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use perpetua_ir::ir::Scalar;
+
+use super::diagnostic::AssembleError;
+use super::instruction::{self, Names};
+use super::lexer::{Cursor, TokenKind};
+use super::number;
+use super::source::{Line, lines};
+use crate::instruction::Operand;
+use crate::opcode::{Slot, Use};
+use crate::program::{Label, Memory, MemoryKind, Parameter, Program, Routine};
+
+type Result<T = ()> = std::result::Result<T, AssembleError>;
+
+/// Reads programs from text.
+///
+/// ```
+/// use perpetua_isa::Assembler;
+/// let text = ".program twice\n.buffer x: f32\n ldg.f32 r0, x[%gid]\n add.f32 r0, r0, r0\n stg.f32 x[%gid], r0\n";
+/// let program = Assembler::new().assemble("twice.pasm", text)?;
+/// assert_eq!(program.len(), 3);
+/// let error = Assembler::new().assemble("bad.pasm", "  add.f32 r0, q1, r0").unwrap_err();
+/// assert_eq!((error.line, error.column()), (1, 15));
+/// # Ok::<(), perpetua_isa::AssembleError>(())
+/// ```
+#[derive(Default)]
+pub struct Assembler {
+    folder: Option<PathBuf>,
+}
+
+impl Assembler {
+    /// An assembler for texts that include nothing.
+    pub fn new() -> Assembler {
+        Assembler::default()
+    }
+
+    /// Takes included files from a folder (and nowhere above it).
+    pub fn include_from(mut self, folder: impl Into<PathBuf>) -> Assembler {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Makes a program of a text. `file` stands in messages, and in what faults say.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the text, with its place.
+    pub fn assemble(&self, file: &str, text: &str) -> Result<Program> {
+        let includes = |name: &str| match &self.folder {
+            None => {
+                Err("this text has no folder: assemble a file, or name a folder with `include_from`".into())
+            }
+            Some(folder) => read_below(folder, name),
+        };
+        let mut reader = Reader::new(file);
+        for line in lines(file, text, &includes)? {
+            reader.line(&line)?;
+        }
+        reader.finish()
+    }
+}
+
+// Included files lie in the folder or below it.
+fn read_below(folder: &Path, name: &str) -> std::result::Result<String, String> {
+    let path = Path::new(name);
+    let plain = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
+    if !path.components().all(plain) {
+        return Err("an included file lies in the program's folder or below it".into());
+    }
+    std::fs::read_to_string(folder.join(path)).map_err(|error| error.to_string())
+}
+
+/// A name that is used before it is known.
+struct Pending {
+    routine: usize,
+    instruction: usize,
+    operand: usize,
+    name: String,
+    line: Line,
+    span: std::ops::Range<usize>,
+}
+
+struct Reader {
+    program: Program,
+    names: Names,
+    // Labels of the routine that is open.
+    labels: HashMap<String, u32>,
+    pending: Vec<Pending>,
+    routines: HashMap<String, u16>,
+    // Memories whose access is not said: they can be stored to where something does.
+    inferred: Vec<usize>,
+}
+
+impl Reader {
+    fn new(file: &str) -> Reader {
+        Reader {
+            program: Program {
+                name: "program".into(),
+                source: file.into(),
+                routines: vec![Routine::default()],
+                ..Program::default()
+            },
+            names: Names::default(),
+            labels: HashMap::new(),
+            pending: Vec::new(),
+            routines: HashMap::new(),
+            inferred: Vec::new(),
+        }
+    }
+
+    fn line(&mut self, line: &Line) -> Result {
+        let tokens = line.tokens()?;
+        let mut cursor = Cursor::new(&tokens, line.text.len());
+        while let (Some(TokenKind::Word(name)), Some(TokenKind::Mark(':'))) =
+            (cursor.peek(), cursor.peek_second())
+        {
+            let span = cursor.span();
+            cursor.next();
+            cursor.next();
+            self.label(name).map_err(|message| line.error(span, message))?;
+        }
+        match cursor.peek() {
+            None => return Ok(()),
+            Some(TokenKind::Word(word)) if word.starts_with('.') => {
+                let span = cursor.span();
+                cursor.next();
+                self.directive(word, span, &mut cursor, line)?;
+            }
+            Some(_) => self.instruction(&mut cursor, line)?,
+        }
+        match cursor.is_done() {
+            true => Ok(()),
+            false => Err(line.error(cursor.span(), "nothing more belongs on this line")),
+        }
+    }
+
+    fn routine(&mut self) -> &mut Routine {
+        if self.program.routines.is_empty() {
+            self.program.routines.push(Routine::default());
+        }
+        let last = self.program.routines.len() - 1;
+        &mut self.program.routines[last]
+    }
+
+    fn label(&mut self, name: &str) -> std::result::Result<(), String> {
+        if !crate::verify::is_name(name) {
+            return Err(format!(
+                "`{name}` is no name for a label: letters, digits and `_`, no digit first"
+            ));
+        }
+        let routine = self.routine();
+        let number = routine.labels.len() as u32;
+        let at = routine.code.len() as u32;
+        routine.labels.push(Label {
+            name: name.into(),
+            at,
+        });
+        match self.labels.insert(name.into(), number) {
+            None => Ok(()),
+            Some(_) => Err(format!("the label `{name}` is there already")),
+        }
+    }
+
+    fn instruction(&mut self, cursor: &mut Cursor<'_>, line: &Line) -> Result {
+        let read = instruction::parse(cursor, line, &self.names)?;
+        let routine = self.program.routines.len() - 1;
+        let code = self.routine();
+        let instruction = code.code.len();
+        code.code.push(read.instruction);
+        code.lines.push(line.origin);
+        for (operand, name, span) in read.named {
+            self.pending.push(Pending {
+                routine,
+                instruction,
+                operand,
+                name,
+                line: line.clone(),
+                span,
+            });
+        }
+        Ok(())
+    }
+
+    fn directive(
+        &mut self,
+        word: &str,
+        at: std::ops::Range<usize>,
+        cursor: &mut Cursor<'_>,
+        line: &Line,
+    ) -> Result {
+        let mut name = |what: &str| {
+            let span = cursor.span();
+            cursor
+                .word()
+                .map(String::from)
+                .ok_or_else(|| line.error(span, format!("{what} is missing here")))
+        };
+        match word {
+            ".program" => self.program.name = name("the program's name")?,
+            ".func" => {
+                let name = name("the routine's name")?;
+                self.end_routine()?;
+                let number = u16::try_from(self.program.routines.len())
+                    .map_err(|_| line.error(at.clone(), "too many routines"))?;
+                if self.routines.insert(name.clone(), number).is_some() {
+                    return Err(line.error(at, format!("the routine `{name}` is there already")));
+                }
+                self.program.routines.push(Routine {
+                    name,
+                    ..Routine::default()
+                });
+            }
+            ".block" => self.program.block = Some(block(cursor, line)?),
+            ".param" => {
+                let name = name("the parameter's name")?;
+                let ty = self.typed(cursor, line)?;
+                self.names.parameter(&name, self.program.parameters.len() as u16);
+                self.program.parameters.push(Parameter { name, ty });
+            }
+            ".buffer" | ".shared" | ".const" => {
+                let name = name("the memory's name")?;
+                let element = self.typed(cursor, line)?;
+                let kind = match word {
+                    ".buffer" => self.buffer(cursor, line)?,
+                    ".shared" => shared(cursor, line)?,
+                    _ => constants(element, cursor, line)?,
+                };
+                let number = u16::try_from(self.program.memories.len());
+                let number = number.map_err(|_| line.error(at, "too many memories"))?;
+                self.names.memory(&name, number, element);
+                self.program.memories.push(Memory { name, element, kind });
+            }
+            _ => {
+                return Err(AssembleError {
+                    help: Some(
+                        "there are .program, .block, .buffer, .param, .shared, .const, .func, .include, .macro".into(),
+                    ),
+                    ..line.error(at, format!("`{word}` is no directive"))
+                });
+            }
+        }
+        Ok(())
+    }
+
+    // `: TYPE`
+    fn typed(&self, cursor: &mut Cursor<'_>, line: &Line) -> Result<Scalar> {
+        let span = cursor.span();
+        let found = cursor
+            .takes(':')
+            .then(|| cursor.word().and_then(instruction::scalar))
+            .flatten();
+        found.ok_or_else(|| AssembleError {
+            help: Some("types: i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64".into()),
+            ..line.error(cursor.since(span.start), "`:` and a type belong here")
+        })
+    }
+
+    // `[read|readwrite] [= HANDLE]`
+    fn buffer(&mut self, cursor: &mut Cursor<'_>, line: &Line) -> Result<MemoryKind> {
+        let writable = if cursor.takes_word("readwrite") {
+            true
+        } else {
+            if !cursor.takes_word("read") {
+                self.inferred.push(self.program.memories.len());
+            }
+            false
+        };
+        let mut handle = None;
+        if cursor.takes('=') {
+            let value = integer(cursor, line, "the buffer's handle")?;
+            handle = Some(value);
+        }
+        Ok(MemoryKind::Buffer { writable, handle })
+    }
+
+    // Labels of a routine are known to it alone.
+    fn end_routine(&mut self) -> Result {
+        let open = self.program.routines.len() - 1;
+        let labels = std::mem::take(&mut self.labels);
+        let pending = std::mem::take(&mut self.pending);
+        for wanted in pending {
+            let slot = self.slot(&wanted);
+            if wanted.routine != open || slot != Some(Slot::Label) {
+                self.pending.push(wanted);
+                continue;
+            }
+            match labels.get(&wanted.name) {
+                Some(label) => self.put(&wanted, Operand::Label(*label)),
+                None => return Err(unknown(&wanted, "label", labels.keys())),
+            }
+        }
+        Ok(())
+    }
+
+    fn slot(&self, wanted: &Pending) -> Option<Slot> {
+        let routine = self.program.routines.get(wanted.routine)?;
+        let opcode = routine.code.get(wanted.instruction)?.opcode;
+        opcode.row().operands.get(wanted.operand).copied()
+    }
+
+    fn put(&mut self, wanted: &Pending, operand: Operand) {
+        let routine = self.program.routines.get_mut(wanted.routine);
+        let code = routine.and_then(|routine| routine.code.get_mut(wanted.instruction));
+        if let Some(place) = code.and_then(|instruction| instruction.operands.get_mut(wanted.operand)) {
+            *place = operand;
+        }
+    }
+
+    fn finish(mut self) -> Result<Program> {
+        self.end_routine()?;
+        for wanted in std::mem::take(&mut self.pending) {
+            match self.routines.get(&wanted.name) {
+                Some(routine) => self.put(&wanted, Operand::Routine(*routine)),
+                None => return Err(unknown(&wanted, "routine", self.routines.keys())),
+            }
+        }
+        let stored: Vec<usize> = stored(&self.program).collect();
+        for memory in self.inferred {
+            if let Some(MemoryKind::Buffer { writable, .. }) = self
+                .program
+                .memories
+                .get_mut(memory)
+                .map(|memory| &mut memory.kind)
+            {
+                *writable = stored.contains(&memory);
+            }
+        }
+        Ok(self.program)
+    }
+}
+
+/// The memories that a program stores to.
+pub(crate) fn stored(program: &Program) -> impl Iterator<Item = usize> {
+    let code = program.routines.iter().flat_map(|routine| &routine.code);
+    code.flat_map(|instruction| {
+        let slots = &instruction.opcode.row().operands;
+        slots
+            .iter()
+            .zip(&instruction.operands)
+            .filter_map(|(slot, operand)| match (slot, operand) {
+                (Slot::Place(_, Use::Store), Operand::Place(place)) => Some(usize::from(place.memory)),
+                _ => None,
+            })
+    })
+}
+
+fn unknown<'a>(wanted: &Pending, what: &str, known: impl Iterator<Item = &'a String>) -> AssembleError {
+    AssembleError {
+        help: instruction::nearest(&wanted.name, known.map(String::as_str)),
+        ..wanted.line.error(
+            wanted.span.clone(),
+            format!("there is no {what} `{}`", wanted.name),
+        )
+    }
+}
+
+fn integer<T: TryFrom<i128>>(cursor: &mut Cursor<'_>, line: &Line, what: &str) -> Result<T> {
+    let span = cursor.span();
+    let value = match cursor.next() {
+        Some(TokenKind::Number(text)) => number::integer(text),
+        _ => None,
+    };
+    let value = value.and_then(|value| T::try_from(value).ok());
+    value.ok_or_else(|| line.error(span, format!("{what} belongs here, a number")))
+}
+
+fn block(cursor: &mut Cursor<'_>, line: &Line) -> Result<[u32; 3]> {
+    let mut block = [1; 3];
+    for (i, extent) in block.iter_mut().enumerate() {
+        if i > 0 && !cursor.takes(',') {
+            break;
+        }
+        *extent = integer(cursor, line, "an extent of the block")?;
+    }
+    Ok(block)
+}
+
+fn shared(cursor: &mut Cursor<'_>, line: &Line) -> Result<MemoryKind> {
+    let open = cursor.takes('[');
+    let len = integer(cursor, line, "`[LENGTH]`")?;
+    match open && cursor.takes(']') {
+        true => Ok(MemoryKind::Shared { len }),
+        false => Err(line.error(
+            cursor.span(),
+            "the length stands in brackets: `.shared NAME: TYPE[LENGTH]`",
+        )),
+    }
+}
+
+fn constants(ty: Scalar, cursor: &mut Cursor<'_>, line: &Line) -> Result<MemoryKind> {
+    if !cursor.takes('=') {
+        return Err(line.error(cursor.span(), "`=` and the constants belong here"));
+    }
+    let mut data = Vec::new();
+    loop {
+        data.push(instruction::immediate(ty, cursor, line)?);
+        if !cursor.takes(',') {
+            return Ok(MemoryKind::Constants(data));
+        }
+    }
+}

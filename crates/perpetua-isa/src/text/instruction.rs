@@ -1,0 +1,390 @@
+//! Reads one instruction: guard, mnemonic, operands as the opcode's row says.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use perpetua_ir::ir::Scalar;
+
+use super::diagnostic::AssembleError;
+use super::lexer::{Cursor, TokenKind};
+use super::number;
+use super::source::Line;
+use crate::instruction::{Guard, Index, Instruction, Operand, PREDICATES, Place, Special};
+use crate::opcode::{Opcode, Slot};
+
+type Result<T> = std::result::Result<T, AssembleError>;
+
+/// What was declared so far.
+#[derive(Default)]
+pub(super) struct Names {
+    memories: HashMap<String, (u16, Scalar)>,
+    parameters: HashMap<String, u16>,
+}
+
+impl Names {
+    pub(super) fn memory(&mut self, name: &str, number: u16, element: Scalar) {
+        self.memories.insert(name.into(), (number, element));
+    }
+
+    pub(super) fn parameter(&mut self, name: &str, number: u16) {
+        self.parameters.insert(name.into(), number);
+    }
+}
+
+/// An instruction, and its operands that are names of labels and routines: number, name, place.
+pub(super) struct Read {
+    pub(super) instruction: Instruction,
+    pub(super) named: Vec<(usize, String, Range<usize>)>,
+}
+
+/// A type's name in the text form.
+pub(super) fn scalar(name: &str) -> Option<Scalar> {
+    match name {
+        "pred" => Some(Scalar::Bool),
+        "bool" => None,
+        _ => Scalar::from_name(name),
+    }
+}
+
+/// A hint at the name that was meant.
+pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    let distance = |other: &str| -> usize {
+        let mut row: Vec<usize> = (0..=other.len()).collect();
+        for (i, a) in name.bytes().enumerate() {
+            let mut before = std::mem::replace(&mut row[0], i + 1);
+            for (j, b) in other.bytes().enumerate() {
+                let here = row[j + 1];
+                row[j + 1] = (before + usize::from(a != b)).min(row[j] + 1).min(here + 1);
+                before = here;
+            }
+        }
+        row[other.len()]
+    };
+    let best = known
+        .filter(|other| other.len() < 64)
+        .map(|other| (distance(other), other))
+        .min()?;
+    (best.0 <= 1 + name.len() / 4).then(|| format!("did you mean `{}`?", best.1))
+}
+
+pub(super) fn parse(cursor: &mut Cursor<'_>, line: &Line, names: &Names) -> Result<Read> {
+    let guard = guard(cursor, line)?;
+    let span = cursor.span();
+    let Some(word) = cursor.word() else {
+        return Err(line.error(span, "an instruction belongs here"));
+    };
+    let (opcode, ty, from) = mnemonic(word).ok_or_else(|| {
+        let rows = || Opcode::all().map(|opcode| opcode.row().name.as_str());
+        let stem = word.split('.').next().unwrap_or(word);
+        AssembleError {
+            help: nearest(stem, rows()),
+            ..line.error(span.clone(), format!("`{word}` is no instruction"))
+        }
+    })?;
+    let row = opcode.row();
+    let missing_type = row.types.is_some() && ty.is_none();
+    if missing_type || row.from && from.is_none() {
+        let example = if row.from {
+            format!("{}.f32.i32", row.name)
+        } else {
+            format!("{}.f32", row.name)
+        };
+        return Err(line.error(
+            span,
+            format!(
+                "`{word}` needs {}, as `{example}`",
+                if row.from { "two types" } else { "a type" }
+            ),
+        ));
+    }
+    let mut reader = Operands {
+        cursor,
+        line,
+        names,
+        ty,
+        from,
+        named: Vec::new(),
+    };
+    let mut operands = Vec::with_capacity(row.operands.len());
+    for (i, slot) in row.operands.iter().enumerate() {
+        if i > 0 && !reader.cursor.takes(',') {
+            let message = format!(
+                "`{}` takes {} operands: `,` and one more belong here",
+                row.name,
+                row.operands.len()
+            );
+            return Err(line.error(reader.cursor.span(), message));
+        }
+        operands.push(reader.operand(i, *slot)?);
+    }
+    let named = reader.named;
+    Ok(Read {
+        instruction: Instruction {
+            guard,
+            opcode,
+            ty,
+            from,
+            operands,
+        },
+        named,
+    })
+}
+
+// `@p0` or `@!p0`
+fn guard(cursor: &mut Cursor<'_>, line: &Line) -> Result<Option<Guard>> {
+    if !cursor.takes('@') {
+        return Ok(None);
+    }
+    let negated = cursor.takes('!');
+    let span = cursor.span();
+    match cursor.word().and_then(predicate) {
+        Some(predicate) => Ok(Some(Guard { predicate, negated })),
+        None => Err(line.error(
+            span,
+            "`@` is followed by a predicate, p0 to p15, or by `!` and one",
+        )),
+    }
+}
+
+// Opcode and types of a mnemonic.
+fn mnemonic(word: &str) -> Option<(Opcode, Option<Scalar>, Option<Scalar>)> {
+    let word = word.to_ascii_lowercase();
+    let named = |name: &str| Opcode::from_name(name).or_else(|| Opcode::from_name(&name.replace('.', "_")));
+    if let Some(opcode) = named(&word) {
+        return Some((opcode, None, None));
+    }
+    let (rest, last) = word.rsplit_once('.')?;
+    let last = scalar(last)?;
+    if let Some(opcode) = named(rest) {
+        return Some((opcode, Some(last), None));
+    }
+    let (rest, first) = rest.rsplit_once('.')?;
+    let first = scalar(first)?;
+    Some((named(rest)?, Some(first), Some(last)))
+}
+
+fn numbered(word: &str, prefix: char) -> Option<u8> {
+    let digits = word.strip_prefix(prefix)?;
+    let plain = digits == "0" || !digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
+    digits.parse().ok().filter(|_| plain)
+}
+
+fn register(word: &str) -> Option<u8> {
+    numbered(word, 'r')
+}
+
+fn predicate(word: &str) -> Option<u8> {
+    numbered(word, 'p').filter(|p| usize::from(*p) < PREDICATES)
+}
+
+fn special(word: &str) -> Option<Special> {
+    let name = word.strip_prefix('%')?;
+    Special::all().find(|special| special.name() == name)
+}
+
+/// A constant of a type.
+pub(super) fn immediate(ty: Scalar, cursor: &mut Cursor<'_>, line: &Line) -> Result<u64> {
+    let start = cursor.span().start;
+    let sign = match (cursor.takes('-'), cursor.takes('+')) {
+        (true, _) => "-",
+        _ => "",
+    };
+    let text = match cursor.next() {
+        Some(TokenKind::Number(text)) => text,
+        Some(TokenKind::Word(word)) if matches!(word.as_str(), "true" | "false" | "inf" | "NaN" | "nan") => {
+            word
+        }
+        _ => {
+            return Err(line.error(
+                cursor.since(start),
+                format!("a constant of type {ty} belongs here"),
+            ));
+        }
+    };
+    number::parse(ty, &format!("{sign}{text}")).map_err(|message| line.error(cursor.since(start), message))
+}
+
+struct Operands<'a, 'b> {
+    cursor: &'a mut Cursor<'b>,
+    line: &'a Line,
+    names: &'a Names,
+    ty: Option<Scalar>,
+    from: Option<Scalar>,
+    named: Vec<(usize, String, Range<usize>)>,
+}
+
+impl Operands<'_, '_> {
+    fn error(&self, span: Range<usize>, message: impl Into<String>) -> AssembleError {
+        self.line.error(span, message)
+    }
+
+    fn operand(&mut self, number: usize, slot: Slot) -> Result<Operand> {
+        let span = self.cursor.span();
+        match slot {
+            Slot::Write(ty) => {
+                let found = self.cursor.word();
+                let is_predicate = ty.of(self.ty, self.from) == Some(Scalar::Bool);
+                let operand = match is_predicate {
+                    true => found.and_then(predicate).map(Operand::Predicate),
+                    false => found.and_then(register).map(Operand::Register),
+                };
+                let expected = if is_predicate {
+                    "a predicate, p0 to p15"
+                } else {
+                    "a register, r0 to r255"
+                };
+                operand.ok_or_else(|| self.error(span, format!("{expected}, belongs here")))
+            }
+            Slot::Read(ty) => match ty.of(self.ty, self.from) {
+                Some(ty) => self.value(ty),
+                None => Err(self.error(span, "this instruction needs a type")),
+            },
+            Slot::Place(..) => self.place(),
+            Slot::Label | Slot::Routine => {
+                let Some(name) = self.cursor.word() else {
+                    let what = if slot == Slot::Label {
+                        "a label"
+                    } else {
+                        "a routine's name"
+                    };
+                    return Err(self.error(span, format!("{what} belongs here")));
+                };
+                self.named.push((number, name.into(), span));
+                Ok(if slot == Slot::Label {
+                    Operand::Label(0)
+                } else {
+                    Operand::Routine(0)
+                })
+            }
+            Slot::Run | Slot::Sums => {
+                let found = self.cursor.word().and_then(register).map(Operand::Register);
+                found.ok_or_else(|| self.error(span, "the first of several registers belongs here"))
+            }
+            Slot::Count => {
+                let count = match self.cursor.next() {
+                    Some(TokenKind::Number(text)) => {
+                        number::integer(text).and_then(|n| u32::try_from(n).ok())
+                    }
+                    _ => None,
+                };
+                let count = count.filter(|n| *n > 0).map(Operand::Count);
+                count.ok_or_else(|| self.error(span, "a positive number belongs here"))
+            }
+        }
+    }
+
+    fn value(&mut self, ty: Scalar) -> Result<Operand> {
+        let span = self.cursor.span();
+        let Some(TokenKind::Word(word)) = self.cursor.peek() else {
+            return immediate(ty, self.cursor, self.line).map(Operand::Immediate);
+        };
+        if matches!(word.as_str(), "true" | "false" | "inf" | "NaN" | "nan") {
+            return immediate(ty, self.cursor, self.line).map(Operand::Immediate);
+        }
+        self.cursor.next();
+        if word == "len" && self.cursor.takes('(') {
+            let name = self.cursor.span();
+            let memory = self.cursor.word().and_then(|name| self.names.memories.get(name));
+            let Some((memory, _)) = memory else {
+                return Err(self.error(name, "the name of a memory belongs here"));
+            };
+            return match self.cursor.takes(')') {
+                true => Ok(Operand::Length(*memory)),
+                false => Err(self.error(self.cursor.span(), "`)` belongs here")),
+            };
+        }
+        let found = match ty {
+            Scalar::Bool => predicate(word).map(Operand::Predicate),
+            _ => register(word).map(Operand::Register),
+        };
+        let found = found
+            .or_else(|| special(word).map(Operand::Special))
+            .or_else(|| self.names.parameters.get(word).map(|i| Operand::Parameter(*i)));
+        found.ok_or_else(|| AssembleError {
+            help: match word.starts_with('%') {
+                true => nearest(
+                    word,
+                    Special::all()
+                        .map(|s| format!("%{}", s.name()))
+                        .collect::<Vec<_>>()
+                        .iter()
+                        .map(String::as_str),
+                ),
+                false if self.names.memories.contains_key(word) => {
+                    Some(format!("an element is loaded first: `ldg.{ty} r0, {word}[…]`"))
+                }
+                false => nearest(word, self.names.parameters.keys().map(String::as_str)),
+            },
+            ..self.error(
+                span,
+                match ty {
+                    Scalar::Bool => format!("`{word}` is no predicate"),
+                    _ => format!("`{word}` is no register, constant, special or parameter"),
+                },
+            )
+        })
+    }
+
+    // `name[part ± part …]`
+    fn place(&mut self) -> Result<Operand> {
+        let span = self.cursor.span();
+        let word = self.cursor.word();
+        let Some((memory, _)) = word.and_then(|name| self.names.memories.get(name)) else {
+            return Err(AssembleError {
+                help: word.and_then(|word| nearest(word, self.names.memories.keys().map(String::as_str))),
+                ..self.error(span, "an element of a memory belongs here, as `x[r0]`")
+            });
+        };
+        if !self.cursor.takes('[') {
+            return Err(self.error(self.cursor.span(), "`[` and an index belong here"));
+        }
+        let mut place = Place {
+            memory: *memory,
+            first: None,
+            second: None,
+            offset: 0,
+        };
+        let mut negative = self.cursor.takes('-');
+        loop {
+            self.part(&mut place, negative)?;
+            if self.cursor.takes(']') {
+                return Ok(Operand::Place(place));
+            }
+            negative = self.cursor.takes('-');
+            if !negative && !self.cursor.takes('+') {
+                return Err(self.error(self.cursor.span(), "`]`, `+` or `-` belongs here"));
+            }
+        }
+    }
+
+    fn part(&mut self, place: &mut Place, negative: bool) -> Result<()> {
+        let span = self.cursor.span();
+        let part = match self.cursor.next() {
+            Some(TokenKind::Number(text)) => {
+                let value = number::integer(text).map(|value| if negative { -value } else { value });
+                let sum = value.and_then(|value| i64::try_from(i128::from(place.offset) + value).ok());
+                place.offset = sum.ok_or_else(|| self.error(span, "this offset does not fit 64 bits"))?;
+                return Ok(());
+            }
+            Some(TokenKind::Word(word)) => register(word)
+                .map(Index::Register)
+                .or_else(|| special(word).map(Index::Special))
+                .or_else(|| self.names.parameters.get(word).map(|i| Index::Parameter(*i))),
+            _ => None,
+        };
+        let Some(part) = part else {
+            return Err(self.error(span, "a register, special, parameter or number belongs here"));
+        };
+        let room = if place.first.is_none() {
+            &mut place.first
+        } else {
+            &mut place.second
+        };
+        if negative || room.is_some() {
+            let message = "an index is at most two parts that vary, added up, and a constant";
+            return Err(self.error(span, message));
+        }
+        *room = Some(part);
+        Ok(())
+    }
+}

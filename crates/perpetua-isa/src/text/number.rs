@@ -1,0 +1,98 @@
+//! Constants as text, so that reading what was printed gives the same bits.
+
+use half::{bf16, f16};
+use perpetua_ir::ir::Scalar;
+
+/// A constant's text.
+pub(super) fn print(ty: Scalar, bits: u64) -> String {
+    let float = |value: f64, text: String, digits: usize| match value.is_nan() {
+        true => format!("0f{bits:0digits$X}"),
+        false => text,
+    };
+    match ty {
+        Scalar::Bool => (bits != 0).to_string(),
+        Scalar::F16 => {
+            let value = f16::from_bits(bits as u16).to_f32();
+            float(value.into(), format!("{value:?}"), 4)
+        }
+        Scalar::BF16 => {
+            let value = bf16::from_bits(bits as u16).to_f32();
+            float(value.into(), format!("{value:?}"), 4)
+        }
+        Scalar::F32 => {
+            let value = f32::from_bits(bits as u32);
+            float(value.into(), format!("{value:?}"), 8)
+        }
+        Scalar::F64 => {
+            let value = f64::from_bits(bits);
+            float(value, format!("{value:?}"), 16)
+        }
+        _ if ty.is_signed_int() => {
+            let unused = 64 - ty.bits();
+            ((bits << unused) as i64 >> unused).to_string()
+        }
+        _ => bits.to_string(),
+    }
+}
+
+/// A constant's bits; or what is wrong with the text.
+pub(super) fn parse(ty: Scalar, text: &str) -> Result<u64, String> {
+    if ty == Scalar::Bool {
+        return match text {
+            "true" | "1" => Ok(1),
+            "false" | "0" => Ok(0),
+            _ => Err("a predicate is `true` or `false`".into()),
+        };
+    }
+    if let Some(digits) = text.strip_prefix("0f") {
+        let bits = u64::from_str_radix(digits, 16).ok().filter(|_| ty.is_float());
+        return bits
+            .filter(|bits| ty.bits() == 64 || bits >> ty.bits() == 0)
+            .ok_or_else(|| {
+                format!(
+                    "`0f` is followed by the bits of a float in hexadecimal; {ty} has {} bits",
+                    ty.bits()
+                )
+            });
+    }
+    if ty.is_float() {
+        // An integer's form is a float, too.
+        let plain = text.replace('_', "");
+        let value = |wrong: std::num::ParseFloatError| format!("`{text}` is no float: {wrong}");
+        return Ok(match ty {
+            Scalar::F16 => f16::from_f64(plain.parse().map_err(value)?).to_bits().into(),
+            Scalar::BF16 => bf16::from_f64(plain.parse().map_err(value)?).to_bits().into(),
+            Scalar::F64 => plain.parse::<f64>().map_err(value)?.to_bits(),
+            _ => plain.parse::<f32>().map_err(value)?.to_bits().into(),
+        });
+    }
+    let value = integer(text).ok_or_else(|| format!("`{text}` is no integer"))?;
+    let width = ty.bits();
+    let (low, high) = match ty.is_signed_int() {
+        true => (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1),
+        false => (0, (1i128 << width) - 1),
+    };
+    match (low..=high).contains(&value) {
+        true => Ok(value as u64 & (u64::MAX >> (64 - width))),
+        false => Err(format!("{value} does not fit {ty}, which holds {low} to {high}")),
+    }
+}
+
+/// An integer in decimal, hexadecimal (`0x`), octal (`0o`) or binary (`0b`), with `_` between digits.
+pub(super) fn integer(text: &str) -> Option<i128> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let digits = digits.replace('_', "");
+    let radix = |prefix, radix| Some((digits.strip_prefix(prefix)?, radix));
+    let (digits, radix) = radix("0x", 16)
+        .or_else(|| radix("0o", 8))
+        .or_else(|| radix("0b", 2))
+        .unwrap_or((&digits, 10));
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
+    let value = i128::from_str_radix(digits, radix).ok()?;
+    (value <= u64::MAX.into()).then_some(if negative { -value } else { value })
+}

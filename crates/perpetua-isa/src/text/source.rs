@@ -1,0 +1,254 @@
+//! The lines of a program: files with what they include, and macros written out.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::diagnostic::AssembleError;
+use super::lexer::{Cursor, Token, TokenKind, tokens};
+
+/// Most lines of a program with includes and macros written out.
+const MAX_LINES: usize = 200_000;
+/// Deepest nesting of includes and macros.
+const MAX_DEPTH: usize = 32;
+/// Longest line.
+const MAX_LINE: usize = 4096;
+
+/// A line with what messages say of it.
+#[derive(Clone)]
+pub(super) struct Line {
+    pub(super) text: Rc<str>,
+    pub(super) file: Rc<str>,
+    pub(super) number: u32,
+    /// The line of the program's own file that brought it.
+    pub(super) origin: u32,
+    pub(super) within: Option<Rc<str>>,
+}
+
+impl Line {
+    pub(super) fn error(&self, span: std::ops::Range<usize>, message: impl Into<String>) -> AssembleError {
+        AssembleError {
+            message: message.into(),
+            help: None,
+            file: self.file.to_string(),
+            line: self.number,
+            text: self.text.to_string(),
+            span,
+            within: self.within.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// The line's tokens.
+    pub(super) fn tokens(&self) -> Result<Vec<Token>, AssembleError> {
+        tokens(&self.text).map_err(|span| self.error(span, "a quote that does not end on this line"))
+    }
+}
+
+/// Where included files come from: a name's text, or why there is none.
+pub(super) type Includes<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
+
+/// All lines of a text, written out.
+pub(super) fn lines(file: &str, text: &str, includes: &Includes<'_>) -> Result<Vec<Line>, AssembleError> {
+    let mut reader = Reader {
+        includes,
+        macros: HashMap::new(),
+        out: Vec::new(),
+        uses: 0,
+    };
+    reader.file(file, text, None, 0)?;
+    Ok(reader.out)
+}
+
+struct Macro {
+    parameters: Vec<String>,
+    body: Vec<Line>,
+}
+
+struct Reader<'a> {
+    includes: &'a Includes<'a>,
+    macros: HashMap<String, Rc<Macro>>,
+    out: Vec<Line>,
+    // How often macros were used.
+    uses: usize,
+}
+
+impl Reader<'_> {
+    fn file(
+        &mut self,
+        file: &str,
+        text: &str,
+        from: Option<&Line>,
+        depth: usize,
+    ) -> Result<(), AssembleError> {
+        let file: Rc<str> = file.into();
+        // A macro that is being read, with the line that began it.
+        let mut open: Option<(Line, String, Macro)> = None;
+        for (i, text) in text.lines().enumerate() {
+            let number = u32::try_from(i + 1).unwrap_or(u32::MAX);
+            let line = Line {
+                text: text.into(),
+                file: Rc::clone(&file),
+                number,
+                origin: from.map_or(number, |from| from.origin),
+                within: None,
+            };
+            if text.len() > MAX_LINE {
+                let short = Line {
+                    text: text.chars().take(80).collect::<String>().into(),
+                    ..line
+                };
+                let message = format!("a line of {} bytes: at most {MAX_LINE} can be", text.len());
+                return Err(short.error(0..short.text.len(), message));
+            }
+            let first = text.split_whitespace().next().unwrap_or_default();
+            match (&mut open, first) {
+                (Some(_), ".endmacro") => {
+                    if let Some((_, name, found)) = open.take() {
+                        self.macros.insert(name, Rc::new(found));
+                    }
+                }
+                (Some(_), ".macro") => return Err(line.error(0..text.len(), "a macro within a macro")),
+                (Some((_, _, found)), _) => found.body.push(line),
+                (None, ".macro") => open = Some(begin(line)?),
+                (None, ".endmacro") => return Err(line.error(0..text.len(), "no macro ends here")),
+                (None, _) => self.line(line, depth)?,
+            }
+        }
+        match open {
+            None => Ok(()),
+            Some((line, ..)) => Err(AssembleError {
+                help: Some("a macro ends with a line `.endmacro`".into()),
+                ..line.error(0..line.text.len(), "this macro does not end in its file")
+            }),
+        }
+    }
+
+    fn line(&mut self, line: Line, depth: usize) -> Result<(), AssembleError> {
+        if self.out.len() == MAX_LINES {
+            return Err(line.error(
+                0..line.text.len(),
+                format!("more than {MAX_LINES} lines with all macros written out"),
+            ));
+        }
+        let tokens = line.tokens()?;
+        // A macro may stand behind labels.
+        let mut cursor = Cursor::new(&tokens, line.text.len());
+        while let (Some(TokenKind::Word(_)), Some(TokenKind::Mark(':'))) =
+            (cursor.peek(), cursor.peek_second())
+        {
+            cursor.next();
+            cursor.next();
+        }
+        let span = cursor.span();
+        let deep = |line: &Line| {
+            line.error(
+                span.clone(),
+                format!("more than {MAX_DEPTH} includes and macros within each other"),
+            )
+        };
+        match cursor.word() {
+            Some(".include") => {
+                let Some(TokenKind::Text(name)) = cursor.next() else {
+                    return Err(line.error(span, "a file's name in quotes follows `.include`"));
+                };
+                if depth == MAX_DEPTH {
+                    return Err(deep(&line));
+                }
+                let text = (self.includes)(name)
+                    .map_err(|why| line.error(span.clone(), format!("`{name}` cannot be included: {why}")))?;
+                self.file(name, &text, Some(&line), depth + 1)
+            }
+            Some(word) if self.macros.contains_key(word) => {
+                if depth == MAX_DEPTH {
+                    return Err(deep(&line));
+                }
+                let before = line.text.get(..span.start).unwrap_or_default();
+                if !before.trim().is_empty() {
+                    self.out.push(Line {
+                        text: before.into(),
+                        ..line.clone()
+                    });
+                }
+                self.expand(&line, word, span, depth)
+            }
+            _ => {
+                self.out.push(line);
+                Ok(())
+            }
+        }
+    }
+
+    fn expand(
+        &mut self,
+        line: &Line,
+        name: &str,
+        span: std::ops::Range<usize>,
+        depth: usize,
+    ) -> Result<(), AssembleError> {
+        let Some(found) = self.macros.get(name).map(Rc::clone) else {
+            return Ok(());
+        };
+        let rest = line.text.get(span.end..).unwrap_or_default();
+        let rest = [";", "#", "//"]
+            .iter()
+            .fold(rest, |rest, mark| rest.split(mark).next().unwrap_or(rest));
+        let arguments: Vec<&str> = match rest.trim() {
+            "" => Vec::new(),
+            rest => rest.split(',').map(str::trim).collect(),
+        };
+        if arguments.len() != found.parameters.len() {
+            let message = format!(
+                "the macro `{name}` takes {} arguments, not {}",
+                found.parameters.len(),
+                arguments.len()
+            );
+            return Err(line.error(span, message));
+        }
+        let number = self.uses;
+        self.uses += 1;
+        for body in &found.body {
+            let mut text = body.text.replace("\\@", &number.to_string());
+            // Longer names first: `\ab` is not `\a` and a b.
+            let mut named: Vec<_> = found.parameters.iter().zip(&arguments).collect();
+            named.sort_by_key(|(parameter, _)| std::cmp::Reverse(parameter.len()));
+            for (parameter, argument) in named {
+                text = text.replace(&format!("\\{parameter}"), argument);
+                if text.len() > MAX_LINE {
+                    return Err(
+                        line.error(span, format!("a line of the macro grows beyond {MAX_LINE} bytes"))
+                    );
+                }
+            }
+            let expanded = Line {
+                text: text.into(),
+                origin: line.origin,
+                within: Some(name.into()),
+                ..body.clone()
+            };
+            self.line(expanded, depth + 1)?;
+        }
+        Ok(())
+    }
+}
+
+// `.macro NAME A, B`
+fn begin(line: Line) -> Result<(Line, String, Macro), AssembleError> {
+    let tokens = line.tokens()?;
+    let mut cursor = Cursor::new(&tokens, line.text.len());
+    cursor.next();
+    let Some(name) = cursor.word().map(String::from) else {
+        return Err(line.error(cursor.span(), "the macro's name"));
+    };
+    let mut parameters = Vec::new();
+    while !cursor.is_done() {
+        let span = cursor.span();
+        match cursor.word() {
+            Some(parameter) => parameters.push(parameter.into()),
+            None => return Err(line.error(span, "the name of an argument")),
+        }
+        if !cursor.takes(',') && !cursor.is_done() {
+            return Err(line.error(cursor.span(), "`,` between two arguments"));
+        }
+    }
+    let body = Vec::new();
+    Ok((line, name, Macro { parameters, body }))
+}

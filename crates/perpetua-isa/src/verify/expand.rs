@@ -1,0 +1,192 @@
+//! Writes routines out where they are called: one run of steps, in which labels are steps' numbers.
+
+use super::{MAX_CALL_DEPTH, MAX_INSTRUCTIONS, Where, Wrong};
+use crate::error::Fault;
+use crate::instruction::{Guard, Instruction, Operand};
+use crate::opcode::Meaning;
+use crate::program::Program;
+
+/// A step of the expanded program.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    /// Where it comes from.
+    pub(crate) at: Where,
+    /// What it is.
+    pub(crate) action: Action,
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// The instruction itself.
+    Do(Instruction),
+    /// Goes on elsewhere: everybody, or where the guard says.
+    Branch(Option<Guard>, usize),
+    /// Counts a register down and goes on elsewhere.
+    Loop(u8, usize),
+    /// Ends the lane.
+    Exit(Option<Guard>),
+}
+
+pub(super) fn expand(program: &Program) -> Result<Vec<Step>, Wrong> {
+    let mut expansion = Expansion {
+        program,
+        steps: Vec::new(),
+        open: Vec::new(),
+        size: 0,
+    };
+    if !program.routines.is_empty() {
+        expansion.routine(0, None)?;
+    }
+    Ok(expansion.steps)
+}
+
+struct Expansion<'a> {
+    program: &'a Program,
+    steps: Vec<Step>,
+    // The routines being written out, outermost first.
+    open: Vec<usize>,
+    // What the steps come to in the end: one operator each, tiles and runs of registers more.
+    size: u64,
+}
+
+impl Expansion<'_> {
+    fn push(&mut self, at: Where, action: Action) -> Result<usize, Wrong> {
+        self.size += match &action {
+            Action::Do(instruction) => size(instruction),
+            _ => 1,
+        };
+        if self.size > MAX_INSTRUCTIONS as u64 {
+            return Err(Wrong::at(
+                at,
+                Fault::Limit {
+                    what: "instructions with all calls and tiles written out",
+                    found: self.size,
+                    limit: MAX_INSTRUCTIONS as u64,
+                },
+            ));
+        }
+        self.steps.push(Step { at, action });
+        Ok(self.steps.len() - 1)
+    }
+
+    // `caller`: where the call stands.
+    fn routine(&mut self, number: usize, caller: Option<Where>) -> Result<(), Wrong> {
+        let Some(routine) = self.program.routines.get(number) else {
+            return Ok(());
+        };
+        let here = caller.unwrap_or_default();
+        if self.open.contains(&number) {
+            return Err(Wrong::at(
+                here,
+                Fault::Recursion {
+                    routine: routine.name.clone(),
+                },
+            ));
+        }
+        if self.open.len() == MAX_CALL_DEPTH {
+            return Err(Wrong::at(
+                here,
+                Fault::Limit {
+                    what: "calls within each other",
+                    found: self.open.len() as u64 + 1,
+                    limit: MAX_CALL_DEPTH as u64,
+                },
+            ));
+        }
+        self.open.push(number);
+        // Each instruction's first step; the end's last of all.
+        let mut starts = Vec::with_capacity(routine.code.len() + 1);
+        // Steps whose goal is a label, or the routine's end.
+        let mut labels: Vec<(usize, u32)> = Vec::new();
+        let mut ends: Vec<usize> = Vec::new();
+        for (i, instruction) in routine.code.iter().enumerate() {
+            starts.push(self.steps.len());
+            let at = (number, i);
+            let guard = instruction.guard;
+            let label = instruction.operands.iter().find_map(|operand| match operand {
+                Operand::Label(label) => Some(*label),
+                _ => None,
+            });
+            match (instruction.opcode.meaning(), label) {
+                (Meaning::Branch, Some(label)) => {
+                    labels.push((self.push(at, Action::Branch(guard, 0))?, label));
+                }
+                (Meaning::Exit, _) => {
+                    self.push(at, Action::Exit(guard))?;
+                }
+                (Meaning::Return, _) if caller.is_none() => {
+                    self.push(at, Action::Exit(guard))?;
+                }
+                (Meaning::Return, _) => ends.push(self.push(at, Action::Branch(guard, 0))?),
+                (Meaning::Loop, Some(label)) => {
+                    let Some(Operand::Register(count)) = instruction.operands.first() else {
+                        continue;
+                    };
+                    let over = self.over(at, guard)?;
+                    labels.push((self.push(at, Action::Loop(*count, 0))?, label));
+                    self.land(over);
+                }
+                (Meaning::Call, _) => {
+                    let Some(Operand::Routine(called)) = instruction.operands.first() else {
+                        continue;
+                    };
+                    let over = self.over(at, guard)?;
+                    self.routine(usize::from(*called), Some(at))?;
+                    self.land(over);
+                }
+                (Meaning::Nop, _) => {}
+                _ => {
+                    self.push(at, Action::Do(instruction.clone()))?;
+                }
+            }
+        }
+        starts.push(self.steps.len());
+        self.open.pop();
+        for (step, label) in labels {
+            let at = routine
+                .labels
+                .get(label as usize)
+                .map_or(0, |label| label.at as usize);
+            self.aim(step, starts.get(at).copied().unwrap_or(self.steps.len()));
+        }
+        let end = self.steps.len();
+        for step in ends {
+            self.aim(step, end);
+        }
+        Ok(())
+    }
+
+    // A branch over what is not to be done; `None` where it always is.
+    fn over(&mut self, at: Where, guard: Option<Guard>) -> Result<Option<usize>, Wrong> {
+        let Some(guard) = guard else { return Ok(None) };
+        let not = Guard {
+            negated: !guard.negated,
+            ..guard
+        };
+        self.push(at, Action::Branch(Some(not), 0)).map(Some)
+    }
+
+    fn land(&mut self, over: Option<usize>) {
+        let here = self.steps.len();
+        if let Some(over) = over {
+            self.aim(over, here);
+        }
+    }
+
+    fn aim(&mut self, step: usize, goal: usize) {
+        match self.steps.get_mut(step).map(|step| &mut step.action) {
+            Some(Action::Branch(_, to) | Action::Loop(_, to)) => *to = goal,
+            _ => {}
+        }
+    }
+}
+
+// How many operators an instruction becomes, about.
+fn size(instruction: &Instruction) -> u64 {
+    let counts = instruction.operands.iter().filter_map(|operand| match operand {
+        Operand::Count(count) => Some(u64::from(*count)),
+        _ => None,
+    });
+    counts.fold(1, u64::saturating_mul)
+}

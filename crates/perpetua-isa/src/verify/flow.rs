@@ -1,0 +1,336 @@
+//! Blocks of steps, and what each register holds where a block begins.
+
+use std::collections::BTreeSet;
+
+use perpetua_ir::ir::Scalar;
+
+use super::accesses::{Access, accesses};
+use super::expand::{Action, Step};
+use super::{Where, Wrong};
+use crate::error::Fault;
+use crate::instruction::{Guard, Index, Instruction, Operand, PREDICATES, PRESET, REGISTERS};
+use crate::program::Program;
+
+/// Slots of a lane's state: registers, then predicates.
+pub(crate) const REGISTER_SLOTS: usize = REGISTERS + PREDICATES;
+
+/// A predicate's slot.
+pub(crate) fn predicate_slot(predicate: u8) -> usize {
+    REGISTERS + usize::from(predicate)
+}
+
+/// What a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// Nothing that every way here has written.
+    Nothing,
+    /// A value of this type.
+    Value(Scalar),
+    /// Values of different types, by the way taken.
+    Mixed,
+}
+
+/// A program as blocks.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// Blocks; lanes begin at the first. All of them can be reached.
+    pub(crate) blocks: Vec<Block>,
+    /// Where each instruction of the blocks comes from.
+    pub(crate) origins: Vec<Vec<Where>>,
+}
+
+/// Instructions without branches, and how they end.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) code: Vec<Instruction>,
+    /// Types in the slots where the block begins.
+    pub(crate) holds: Vec<Holds>,
+    pub(crate) exit: Exit,
+    /// Where the exit comes from.
+    pub(crate) exit_at: Where,
+}
+
+/// Where a block's lanes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    To(Goal),
+    /// By a predicate: where it acts, where not.
+    If(Guard, Goal, Goal),
+    /// By a count that is taken down: where there was one, where not.
+    Count(u8, Goal, Goal),
+}
+
+/// A block, or the end of the lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    Block(usize),
+    End,
+}
+
+impl Exit {
+    pub(crate) fn goals(self) -> impl Iterator<Item = Goal> {
+        let (a, b) = match self {
+            Exit::To(goal) => (goal, None),
+            Exit::If(_, a, b) | Exit::Count(_, a, b) => (a, Some(b)),
+        };
+        [Some(a), b].into_iter().flatten()
+    }
+
+    pub(crate) fn blocks(self) -> impl Iterator<Item = usize> {
+        self.goals().filter_map(|goal| match goal {
+            Goal::Block(block) => Some(block),
+            Goal::End => None,
+        })
+    }
+}
+
+pub(super) fn flow(program: &Program, steps: Vec<Step>) -> Result<Flow, Wrong> {
+    let mut flow = cut(&steps);
+    let mut start = vec![Holds::Nothing; REGISTER_SLOTS];
+    for (register, ty, _) in PRESET {
+        if let Some(slot) = start.get_mut(usize::from(register)) {
+            *slot = Holds::Value(ty);
+        }
+    }
+    let mut entries: Vec<Option<Vec<Holds>>> = vec![None; flow.blocks.len()];
+    if let Some(first) = entries.first_mut() {
+        *first = Some(start);
+    }
+    let mut work = BTreeSet::from([0]);
+    while let Some(at) = work.pop_first() {
+        let (Some(block), Some(Some(entry))) = (flow.blocks.get(at), entries.get(at)) else {
+            continue;
+        };
+        let mut state = entry.clone();
+        for instruction in &block.code {
+            state_after(&mut state, instruction);
+        }
+        for next in block.exit.blocks() {
+            let Some(entry) = entries.get_mut(next) else {
+                continue;
+            };
+            let changed = match entry {
+                None => {
+                    *entry = Some(state.clone());
+                    true
+                }
+                Some(known) => merge(known, &state),
+            };
+            if changed {
+                work.insert(next);
+            }
+        }
+    }
+    keep_reached(&mut flow, entries);
+    for (block, origins) in flow.blocks.iter().zip(&flow.origins) {
+        check(program, block, origins)?;
+    }
+    Ok(flow)
+}
+
+fn merge(known: &mut [Holds], other: &[Holds]) -> bool {
+    let mut changed = false;
+    for (known, other) in known.iter_mut().zip(other) {
+        let both = match (*known, *other) {
+            (a, b) if a == b => a,
+            (Holds::Nothing, _) | (_, Holds::Nothing) => Holds::Nothing,
+            _ => Holds::Mixed,
+        };
+        changed |= both != *known;
+        *known = both;
+    }
+    changed
+}
+
+// What an instruction leaves behind.
+pub(crate) fn state_after(state: &mut [Holds], instruction: &Instruction) {
+    for access in accesses(instruction) {
+        if let Access::Write(register, ty) = access
+            && let Some(slot) = state.get_mut(slot(register, ty))
+        {
+            let value = Holds::Value(ty);
+            // Where the guard does not act, what was there stays.
+            *slot = match (*slot, instruction.guard) {
+                (before, Some(_)) if before != value => match before {
+                    Holds::Nothing => Holds::Nothing,
+                    _ => Holds::Mixed,
+                },
+                _ => value,
+            };
+        }
+    }
+}
+
+fn slot(register: u8, ty: Scalar) -> usize {
+    match ty {
+        Scalar::Bool => predicate_slot(register),
+        _ => usize::from(register),
+    }
+}
+
+fn cut(steps: &[Step]) -> Flow {
+    let mut leaders = BTreeSet::from([0]);
+    for (i, step) in steps.iter().enumerate() {
+        match step.action {
+            Action::Do(_) => continue,
+            Action::Branch(_, to) | Action::Loop(_, to) => leaders.insert(to),
+            Action::Exit(_) => false,
+        };
+        leaders.insert(i + 1);
+    }
+    leaders.retain(|at| *at < steps.len());
+    let leaders: Vec<usize> = leaders.into_iter().collect();
+    // A goal that does nothing but end or go on is passed by.
+    let goal = |mut at: usize| {
+        for _ in 0..64 {
+            match steps.get(at).map(|step| &step.action) {
+                None | Some(Action::Exit(None)) => return Goal::End,
+                Some(Action::Branch(None, to)) => at = *to,
+                Some(_) => break,
+            }
+        }
+        leaders.binary_search(&at).map_or(Goal::End, Goal::Block)
+    };
+    let mut flow = Flow {
+        blocks: Vec::new(),
+        origins: Vec::new(),
+    };
+    for (number, start) in leaders.iter().enumerate() {
+        let end = leaders.get(number + 1).copied().unwrap_or(steps.len());
+        let mut code = Vec::new();
+        let mut origins = Vec::new();
+        let mut exit = Exit::To(goal(end));
+        let mut exit_at = Where::default();
+        for step in steps.get(*start..end).unwrap_or_default() {
+            exit_at = step.at;
+            match &step.action {
+                Action::Do(instruction) => {
+                    code.push(instruction.clone());
+                    origins.push(step.at);
+                }
+                Action::Branch(None, to) => exit = Exit::To(goal(*to)),
+                Action::Branch(Some(guard), to) => exit = Exit::If(*guard, goal(*to), goal(end)),
+                Action::Exit(None) => exit = Exit::To(Goal::End),
+                Action::Exit(Some(guard)) => exit = Exit::If(*guard, Goal::End, goal(end)),
+                Action::Loop(count, to) => exit = Exit::Count(*count, goal(*to), goal(end)),
+            }
+        }
+        if let Exit::If(_, a, b) = exit
+            && a == b
+        {
+            exit = Exit::To(a);
+        }
+        flow.blocks.push(Block {
+            code,
+            holds: Vec::new(),
+            exit,
+            exit_at,
+        });
+        flow.origins.push(origins);
+    }
+    flow
+}
+
+// Drops what no lane reaches.
+fn keep_reached(flow: &mut Flow, entries: Vec<Option<Vec<Holds>>>) {
+    let mut numbers = Vec::with_capacity(entries.len());
+    let mut reached = 0;
+    for entry in &entries {
+        numbers.push(reached);
+        reached += usize::from(entry.is_some());
+    }
+    let renumbered = |goal: Goal| match goal {
+        Goal::Block(block) => numbers
+            .get(block)
+            .map_or(Goal::End, |number| Goal::Block(*number)),
+        Goal::End => Goal::End,
+    };
+    let blocks = std::mem::take(&mut flow.blocks);
+    let origins = std::mem::take(&mut flow.origins);
+    for ((block, origin), entry) in blocks.into_iter().zip(origins).zip(entries) {
+        let Some(holds) = entry else { continue };
+        let exit = match block.exit {
+            Exit::To(a) => Exit::To(renumbered(a)),
+            Exit::If(guard, a, b) => Exit::If(guard, renumbered(a), renumbered(b)),
+            Exit::Count(count, a, b) => Exit::Count(count, renumbered(a), renumbered(b)),
+        };
+        flow.blocks.push(Block { holds, exit, ..block });
+        flow.origins.push(origin);
+    }
+}
+
+// That each read finds what it needs.
+fn check(program: &Program, block: &Block, origins: &[Where]) -> Result<(), Wrong> {
+    let mut state = block.holds.clone();
+    for (instruction, at) in block.code.iter().zip(origins) {
+        for access in accesses(instruction) {
+            let found = match access {
+                Access::Read(register, ty) => reads_as(&state, register, Some(ty)),
+                Access::Index(register) => reads_as(&state, register, None),
+                Access::Write(..) => continue,
+            };
+            found.map_err(|fault| Wrong::at(*at, fault))?;
+        }
+        indices(program, instruction, &state).map_err(|fault| Wrong::at(*at, fault))?;
+        state_after(&mut state, instruction);
+    }
+    let read = match block.exit {
+        Exit::To(_) => return Ok(()),
+        Exit::If(guard, ..) => reads_as(&state, guard.predicate, Some(Scalar::Bool)),
+        Exit::Count(count, ..) => reads_as(&state, count, Some(Scalar::U32)),
+    };
+    read.map(|_| ()).map_err(|fault| Wrong::at(block.exit_at, fault))
+}
+
+// The type that a register is read at; `None` asks for an integer.
+fn reads_as(state: &[Holds], register: u8, ty: Option<Scalar>) -> Result<Scalar, Fault> {
+    let at = slot(register, ty.unwrap_or(Scalar::U32));
+    let name = match ty {
+        Some(Scalar::Bool) => format!("p{register}"),
+        _ => format!("r{register}"),
+    };
+    match (state.get(at), ty) {
+        (Some(Holds::Value(found)), Some(ty)) if *found == ty => Ok(ty),
+        (Some(Holds::Value(found)), None) if found.is_int() => Ok(*found),
+        (Some(Holds::Value(found)), _) => Err(Fault::Holds {
+            register: name,
+            found: *found,
+            expected: ty.map_or("an integer".into(), |ty| ty.to_string()),
+        }),
+        (Some(Holds::Mixed), _) => Err(Fault::Mixed { register: name }),
+        (Some(Holds::Nothing) | None, _) => Err(Fault::Unwritten { register: name }),
+    }
+}
+
+// Both parts of an index have one type.
+fn indices(program: &Program, instruction: &Instruction, state: &[Holds]) -> Result<(), Fault> {
+    let ty = |part: Index| match part {
+        Index::Register(r) => match state.get(usize::from(r)) {
+            Some(Holds::Value(ty)) => Some(*ty),
+            _ => None,
+        },
+        Index::Parameter(i) => program
+            .parameters
+            .get(usize::from(i))
+            .map(|parameter| parameter.ty),
+        // Of either width.
+        Index::Special(_) => None,
+    };
+    for operand in &instruction.operands {
+        if let Operand::Place(place) = operand
+            && let (Some(first), Some(second)) = (place.first.and_then(ty), place.second.and_then(ty))
+            && first != second
+        {
+            let name = match place.second {
+                Some(Index::Register(r)) => format!("r{r}"),
+                _ => "the index's second part".into(),
+            };
+            return Err(Fault::Holds {
+                register: name,
+                found: second,
+                expected: format!("{first}, as the first part of the index"),
+            });
+        }
+    }
+    Ok(())
+}

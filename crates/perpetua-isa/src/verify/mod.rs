@@ -1,0 +1,112 @@
+//! The verifier of programs: what it passes can be lowered, whoever wrote it.
+//!
+//! In the order in which a program is checked: `check` looks at each instruction by itself, `expand` writes routines out where they are
+//! called, `flow` cuts the code into blocks and follows what each register holds. That all lanes of a block come to a barrier
+//! is a rule of the kernel that a program becomes, and checked there.
+
+mod accesses;
+mod check;
+mod expand;
+mod flow;
+
+use std::sync::Arc;
+
+use crate::error::{At, Error, Fault, Result};
+use crate::program::Program;
+use crate::text::instruction_text;
+
+pub(crate) use accesses::{Access, accesses};
+pub(crate) use check::is_name;
+
+pub(crate) use flow::{Block, Exit, Flow, Goal, Holds, predicate_slot, state_after};
+
+/// Most instructions of a program, and most when its calls are written out.
+pub const MAX_INSTRUCTIONS: usize = 1 << 16;
+/// Deepest nesting of calls.
+pub const MAX_CALL_DEPTH: usize = 32;
+/// Most memories, parameters, routines, and labels of a routine.
+pub const MAX_DECLARATIONS: usize = 1 << 12;
+
+/// A program that the verifier has passed. Only [`verify`] makes one.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    program: Arc<Program>,
+    pub(crate) flow: Arc<Flow>,
+}
+
+impl Verified {
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+}
+
+/// Checks a program.
+///
+/// # Errors
+/// The first thing that is wrong with it: [`Error::Verify`].
+pub fn verify(program: &Program) -> Result<Verified> {
+    let found = check::check(program)
+        .and_then(|()| expand::expand(program))
+        .and_then(|steps| flow::flow(program, steps));
+    match found {
+        Ok(flow) => Ok(Verified {
+            program: Arc::new(program.clone()),
+            flow: Arc::new(flow),
+        }),
+        Err(wrong) => Err(Error::Verify {
+            program: program.name.clone(),
+            at: place(program, wrong.at),
+            fault: *wrong.fault,
+        }),
+    }
+}
+
+/// A routine's number and an instruction's in it.
+pub(crate) type Where = (usize, usize);
+
+/// What is wrong, and where.
+pub(crate) struct Wrong {
+    at: Option<Where>,
+    fault: Box<Fault>,
+}
+
+impl Wrong {
+    fn at(at: Where, fault: Fault) -> Wrong {
+        Wrong {
+            at: Some(at),
+            fault: Box::new(fault),
+        }
+    }
+}
+
+impl From<Fault> for Wrong {
+    fn from(fault: Fault) -> Wrong {
+        Wrong {
+            at: None,
+            fault: Box::new(fault),
+        }
+    }
+}
+
+fn place(program: &Program, at: Option<Where>) -> At {
+    let found = at.and_then(|(routine, i)| Some((program.routines.get(routine)?, i)));
+    let Some((routine, i)) = found else {
+        return At {
+            routine: String::new(),
+            instruction: None,
+            line: 0,
+            text: String::new(),
+        };
+    };
+    let text = routine
+        .code
+        .get(i)
+        .map(|instruction| instruction_text(program, routine, instruction));
+    At {
+        routine: routine.name.clone(),
+        instruction: Some(i),
+        line: routine.lines.get(i).copied().unwrap_or(0),
+        text: text.unwrap_or_default(),
+    }
+}

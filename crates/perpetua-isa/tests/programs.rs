@@ -1,0 +1,303 @@
+//! The example programs, against plain Rust; on each backend that the build has.
+
+use perpetua_isa::{Arguments, Assembler, BackendType, Executor, LaunchConfig, Program};
+
+macro_rules! program {
+    ($name:literal) => {
+        Assembler::new()
+            .assemble(
+                concat!($name, ".pasm"),
+                include_str!(concat!("../programs/", $name, ".pasm")),
+            )
+            .unwrap_or_else(|error| panic!("{error}"))
+    };
+}
+
+// The CPU always; wgpu where it is built in: then it must be there, in software at least.
+fn executors() -> Vec<Executor> {
+    let mut backends = vec![BackendType::Cpu];
+    if cfg!(feature = "wgpu") {
+        backends.push(BackendType::Wgpu);
+    }
+    let open = |backend| Executor::new_with_backend(backend).unwrap_or_else(|error| panic!("{error}"));
+    backends.into_iter().map(open).collect()
+}
+
+fn bind(program: Program, buffers: &[(&str, u64)]) -> Program {
+    buffers.iter().fold(program, |program, (name, handle)| {
+        program
+            .with_buffer(name, *handle)
+            .unwrap_or_else(|_| panic!("no buffer {name}"))
+    })
+}
+
+fn upload<T: bytemuck::Pod>(executor: &Executor, values: &[T]) -> u64 {
+    let handle = executor.allocate_buffer(size_of_val(values)).expect("memory");
+    executor.write_buffer(handle, 0, values).expect("a write");
+    handle
+}
+
+fn numbers(count: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed;
+    let next = |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..count).map(next).collect()
+}
+
+fn run(executor: &Executor, program: &Program, config: LaunchConfig, arguments: &Arguments) {
+    if let Err(error) = executor.execute(program, &config, arguments) {
+        panic!("{} on {:?}: {error}", program.name, executor.device());
+    }
+    executor
+        .synchronize()
+        .unwrap_or_else(|error| panic!("{} on {:?}: {error}", program.name, executor.device()));
+}
+
+#[test]
+fn saxpy() {
+    for executor in executors() {
+        let (x, y) = (numbers(1000, 1), numbers(1000, 2));
+        let handles = [("x", upload(&executor, &x)), ("y", upload(&executor, &y))];
+        let program = bind(program!("saxpy"), &handles);
+        run(
+            &executor,
+            &program,
+            LaunchConfig::linear(1000, 128),
+            &Arguments::new().with("a", 2.5f32),
+        );
+        let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 2.5f32.mul_add(*x, *y)).collect();
+        assert_eq!(
+            executor.read_buffer::<f32>(handles[1].1, 0, 1000).unwrap(),
+            expected
+        );
+    }
+}
+
+#[test]
+fn dot() {
+    for executor in executors() {
+        let (x, y) = (numbers(5000, 3), numbers(5000, 4));
+        let out = upload(&executor, &[0f32]);
+        let handles = [
+            ("x", upload(&executor, &x)),
+            ("y", upload(&executor, &y)),
+            ("out", out),
+        ];
+        let program = bind(program!("dot"), &handles);
+        run(&executor, &program, LaunchConfig::new(7, 96), &Arguments::new());
+        let expected: f64 = x.iter().zip(&y).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum();
+        let found = executor.read_buffer::<f32>(out, 0, 1).unwrap()[0];
+        assert!(
+            (f64::from(found) - expected).abs() < 1e-3,
+            "{found} is not {expected}"
+        );
+    }
+}
+
+#[test]
+fn softmax() {
+    for executor in executors() {
+        let (rows, columns) = (5, 300);
+        let x = numbers(rows * columns, 5);
+        let y = executor.allocate_buffer(4 * rows * columns).unwrap();
+        let program = bind(program!("softmax"), &[("x", upload(&executor, &x)), ("y", y)]);
+        let columns_argument = Arguments::new().with("columns", columns as u32);
+        run(
+            &executor,
+            &program,
+            LaunchConfig::new(rows as u32, 64),
+            &columns_argument,
+        );
+        let found = executor.read_buffer::<f32>(y, 0, rows * columns).unwrap();
+        for (x, y) in x.chunks(columns).zip(found.chunks(columns)) {
+            let highest = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let sum: f32 = x.iter().map(|x| (x - highest).exp()).sum();
+            for (x, y) in x.iter().zip(y) {
+                let expected = (x - highest).exp() / sum;
+                assert!((y - expected).abs() < 1e-6, "{y} is not {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn matmul() {
+    for executor in executors() {
+        let n = 45;
+        let (a, b) = (numbers(n * n, 6), numbers(n * n, 7));
+        let c = executor.allocate_buffer(4 * n * n).unwrap();
+        let handles = [
+            ("a", upload(&executor, &a)),
+            ("b", upload(&executor, &b)),
+            ("c", c),
+        ];
+        let program = bind(program!("matmul"), &handles);
+        let config = LaunchConfig::tiled(n as u32, n as u32, (16, 16));
+        run(&executor, &program, config, &Arguments::new().with("n", n as u32));
+        let found = executor.read_buffer::<f32>(c, 0, n * n).unwrap();
+        for (i, found) in found.iter().enumerate() {
+            let product = |k: usize| f64::from(a[i / n * n + k]) * f64::from(b[k * n + i % n]);
+            let expected: f64 = (0..n).map(product).sum();
+            assert!(
+                (f64::from(*found) - expected).abs() < 1e-4,
+                "{i}: {found} is not {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn histogram() {
+    // WGSL has no elements of 8 bits.
+    let executor = Executor::new_with_backend(BackendType::Cpu).unwrap();
+    let data: Vec<u8> = (0..10_000u32).map(|i| (i * i >> 3) as u8).collect();
+    let bins = executor.allocate_buffer(4 * 256).unwrap();
+    let program = bind(
+        program!("histogram"),
+        &[("data", upload(&executor, &data)), ("bins", bins)],
+    );
+    run(&executor, &program, LaunchConfig::new(3, 64), &Arguments::new());
+    let mut expected = vec![0u32; 256];
+    data.iter().for_each(|value| expected[usize::from(*value)] += 1);
+    assert_eq!(executor.read_buffer::<u32>(bins, 0, 256).unwrap(), expected);
+}
+
+#[test]
+fn scan() {
+    for executor in executors() {
+        let x: Vec<u32> = (0..700).map(|i| i * 7 % 13).collect();
+        let y = executor.allocate_buffer(4 * 700).unwrap();
+        let program = bind(program!("scan"), &[("x", upload(&executor, &x)), ("y", y)]);
+        run(
+            &executor,
+            &program,
+            LaunchConfig::linear(700, 256),
+            &Arguments::new(),
+        );
+        let expected: Vec<u32> = x
+            .chunks(256)
+            .flat_map(|x| {
+                x.iter().scan(0, |sum, x| {
+                    *sum += x;
+                    Some(*sum)
+                })
+            })
+            .collect();
+        assert_eq!(executor.read_buffer::<u32>(y, 0, 700).unwrap(), expected);
+    }
+}
+
+#[test]
+fn nbody() {
+    for executor in executors() {
+        let count = 100;
+        let [px, py, pz] = [8, 9, 10].map(|seed| numbers(count, seed));
+        let m: Vec<f32> = numbers(count, 11).into_iter().map(f32::abs).collect();
+        let [ax, ay, az] = [0; 3].map(|_| executor.allocate_buffer(4 * count).unwrap());
+        let inputs =
+            [("px", &px), ("py", &py), ("pz", &pz), ("m", &m)].map(|(n, v)| (n, upload(&executor, v)));
+        let program = bind(
+            bind(program!("nbody"), &inputs),
+            &[("ax", ax), ("ay", ay), ("az", az)],
+        );
+        run(
+            &executor,
+            &program,
+            LaunchConfig::linear(count, 32),
+            &Arguments::new().with("eps", 0.1f32),
+        );
+        for (axis, (handle, p)) in [(ax, &px), (ay, &py), (az, &pz)].into_iter().enumerate() {
+            let found = executor.read_buffer::<f32>(handle, 0, count).unwrap();
+            for i in 0..count {
+                let pull = |j: usize| {
+                    let d = [px[j] - px[i], py[j] - py[i], pz[j] - pz[i]].map(f64::from);
+                    let square = d.iter().map(|d| d * d).sum::<f64>() + 0.01;
+                    f64::from(p[j] - p[i]) * f64::from(m[j]) / square.powf(1.5)
+                };
+                let expected: f64 = (0..count).map(pull).sum();
+                let near = (f64::from(found[i]) - expected).abs() < 1e-3 * expected.abs().max(1.0);
+                assert!(near, "{axis}, {i}: {} is not {expected}", found[i]);
+            }
+        }
+    }
+}
+
+#[test]
+fn mandelbrot() {
+    let mut pictures = Vec::new();
+    for executor in executors() {
+        let (width, height) = (64u32, 48u32);
+        let out = executor.allocate_buffer(4 * (width * height) as usize).unwrap();
+        let program = bind(program!("mandelbrot"), &[("out", out)]);
+        let arguments = Arguments::new()
+            .with("width", width)
+            .with("left", -2.0f32)
+            .with("top", -1.125f32)
+            .with("step", 3.0f32 / 64.0)
+            .with("most", 50u32);
+        run(
+            &executor,
+            &program,
+            LaunchConfig::linear((width * height) as usize, 64),
+            &arguments,
+        );
+        pictures.push(
+            executor
+                .read_buffer::<u32>(out, 0, (width * height) as usize)
+                .unwrap(),
+        );
+    }
+    let mut expected = Vec::new();
+    for i in 0..64 * 48u32 {
+        let (cx, cy) = ((i % 64) as f32, (i / 64) as f32);
+        let (cx, cy) = (cx.mul_add(3.0 / 64.0, -2.0), cy.mul_add(3.0 / 64.0, -1.125));
+        let (mut x, mut y, mut steps) = (0f32, 0f32, 0);
+        while steps < 50 && x * x + y * y <= 4.0 {
+            (x, y) = (x * x - y * y + cx, (x * y).mul_add(2.0, cy));
+            steps += 1;
+        }
+        expected.push(steps);
+    }
+    for picture in pictures {
+        let differing = picture.iter().zip(&expected).filter(|(a, b)| a != b).count();
+        // Vulkan may fuse products into sums.
+        assert!(differing < 30, "{differing} of 3072 points differ");
+        assert_eq!(picture[24 * 64 + 40], 50, "the middle stays");
+    }
+}
+
+#[test]
+fn sort() {
+    for executor in executors() {
+        let x: Vec<i32> = numbers(1300, 12).into_iter().map(|x| (x * 1e6) as i32).collect();
+        let handle = upload(&executor, &x);
+        let program = bind(program!("sort"), &[("x", handle)]);
+        run(&executor, &program, LaunchConfig::new(3, 256), &Arguments::new());
+        let mut expected = x.clone();
+        expected.chunks_mut(512).for_each(<[i32]>::sort);
+        assert_eq!(executor.read_buffer::<i32>(handle, 0, 1300).unwrap(), expected);
+    }
+}
+
+#[test]
+fn forms_are_exact() {
+    let programs = [
+        program!("saxpy"),
+        program!("dot"),
+        program!("softmax"),
+        program!("matmul"),
+        program!("histogram"),
+        program!("scan"),
+        program!("nbody"),
+        program!("mandelbrot"),
+        program!("sort"),
+    ];
+    for program in programs {
+        assert_eq!(Program::decode(&program.encode()).as_ref(), Ok(&program));
+        let text = program.to_string();
+        let again: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(again.stripped(), program.stripped());
+    }
+}
