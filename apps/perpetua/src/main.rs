@@ -4,6 +4,8 @@
 mod devices;
 mod doctor;
 mod emit;
+#[cfg(feature = "isa")]
+mod isa;
 mod say;
 #[cfg(feature = "actors")]
 mod top;
@@ -32,6 +34,7 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
         perpetua wave bench                           steps a second by size, on every backend\n  \
         perpetua devices                              what there is, and what was looked for\n  \
         perpetua emit saxpy.rs saxpy --target ptx     a kernel as PTX\n  \
+        perpetua isa spec                             the instruction set of programs as data\n  \
         perpetua top                                  programs whose actors can be watched"
 )]
 struct Cli {
@@ -47,6 +50,9 @@ enum Command {
     Doctor,
     /// Print a file's kernels as PTX, CUDA C, WGSL, MSL or IR
     Emit(emit::Args),
+    /// Assemble, check and run programs in the instruction set
+    #[cfg(feature = "isa")]
+    Isa(isa::Args),
     /// Watch the actors of a running program, as `top` watches processes
     #[cfg(feature = "actors")]
     Top(top::Args),
@@ -92,6 +98,8 @@ fn main() -> ExitCode {
         Some(Command::Devices) => devices::run(),
         Some(Command::Doctor) => doctor::run(),
         Some(Command::Emit(args)) => emit::run(&args),
+        #[cfg(feature = "isa")]
+        Some(Command::Isa(args)) => isa::run(&args),
         #[cfg(feature = "actors")]
         Some(Command::Top(args)) => top::run(&args),
         Some(Command::Completions { shell }) => {

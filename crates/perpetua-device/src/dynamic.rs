@@ -45,7 +45,11 @@ impl DynBuffer {
 
     /// The whole elements of a type at the beginning of bytes: the same memory. Not of types with `bool`s, which bytes need not be.
     pub fn view(bytes: &Buffer<u8>, element: &Type) -> Result<DynBuffer> {
-        if let Some((scalar, _)) = element.leaves().iter().find(|(scalar, _)| *scalar == Scalar::Bool) {
+        if let Some((scalar, _)) = element
+            .leaves()
+            .iter()
+            .find(|(scalar, _)| *scalar == Scalar::Bool)
+        {
             return Err(Error::InvalidValue {
                 element: 0,
                 ty: element.to_string(),

@@ -17,6 +17,7 @@ pub mod instruction;
 pub mod lower;
 mod opcode;
 mod program;
+pub mod specification;
 pub mod text;
 pub mod verify;
 

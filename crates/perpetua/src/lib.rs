@@ -10,6 +10,10 @@ extern crate self as perpetua;
 #[cfg(feature = "actors")]
 pub use perpetua_actors as actors;
 
+/// Programs in a portable instruction set: assembled, verified, run on any backend.
+#[cfg(feature = "isa")]
+pub use perpetua_isa as isa;
+
 /// Waves in the plane and in space, by finite differences, on any backend.
 #[cfg(feature = "wave")]
 pub use perpetua_wave as wave;

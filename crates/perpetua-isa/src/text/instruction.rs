@@ -201,7 +201,8 @@ pub(super) fn immediate(ty: Scalar, cursor: &mut Cursor<'_>, line: &Line) -> Res
             ));
         }
     };
-    number::parse(ty, &format!("{sign}{text}")).map_err(|message| line.error(cursor.since(start), message))
+    number::parse_constant(ty, &format!("{sign}{text}"))
+        .map_err(|message| line.error(cursor.since(start), message))
 }
 
 struct Operands<'a, 'b> {

@@ -3,8 +3,8 @@
 use half::{bf16, f16};
 use perpetua_ir::ir::Scalar;
 
-/// A constant's text.
-pub(super) fn print(ty: Scalar, bits: u64) -> String {
+/// A constant's text: `bits` are its own, zero-extended.
+pub fn print_constant(ty: Scalar, bits: u64) -> String {
     let float = |value: f64, text: String, digits: usize| match value.is_nan() {
         true => format!("0f{bits:0digits$X}"),
         false => text,
@@ -35,8 +35,8 @@ pub(super) fn print(ty: Scalar, bits: u64) -> String {
     }
 }
 
-/// A constant's bits; or what is wrong with the text.
-pub(super) fn parse(ty: Scalar, text: &str) -> Result<u64, String> {
+/// A constant's bits, zero-extended; or what is wrong with the text.
+pub fn parse_constant(ty: Scalar, text: &str) -> Result<u64, String> {
     if ty == Scalar::Bool {
         return match text {
             "true" | "1" => Ok(1),

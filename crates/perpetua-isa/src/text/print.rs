@@ -39,7 +39,7 @@ impl fmt::Display for Program {
                     write!(f, ".const {name}: {ty} = ")?;
                     for (i, bits) in data.iter().enumerate() {
                         let comma = if i > 0 { ", " } else { "" };
-                        write!(f, "{comma}{}", number::print(memory.element, *bits))?;
+                        write!(f, "{comma}{}", number::print_constant(memory.element, *bits))?;
                     }
                     writeln!(f)?;
                 }
@@ -96,7 +96,9 @@ fn write_instruction(
         match operand {
             Operand::Register(r) => write!(f, "r{r}")?,
             Operand::Predicate(p) => write!(f, "p{p}")?,
-            Operand::Immediate(bits) => f.write_str(&number::print(ty.unwrap_or(Scalar::U64), *bits))?,
+            Operand::Immediate(bits) => {
+                f.write_str(&number::print_constant(ty.unwrap_or(Scalar::U64), *bits))?
+            }
             Operand::Special(special) => write!(f, "%{}", special.name())?,
             Operand::Parameter(i) => f.write_str(parameter(program, *i))?,
             Operand::Length(memory) => write!(f, "len({})", self::memory(program, *memory))?,

@@ -1,0 +1,248 @@
+//! `perpetua isa`: programs in the instruction set, from text to a run.
+
+mod npy;
+mod values;
+
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+
+use perpetua::device::{BackendKind, Device, Dim3, LaunchConfig};
+use perpetua::isa::{Arguments, Assembler, Executor, MemoryKind, Program, lower, specification, verify};
+
+use super::say::say;
+use super::{Backend, Failure};
+use values::Content;
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "A program is text (see `perpetua isa spec`) or what `asm` made of it.\n\nExamples:\n  \
+        perpetua isa run saxpy.pasm --buffer x=range:8 --buffer y=ones:8 --param a=2 --lanes 8\n  \
+        perpetua isa asm saxpy.pasm --out saxpy.pisa\n  \
+        perpetua isa run saxpy.pisa --buffer x=x.npy --buffer y=y.npy --param a=2 --lanes 1000000 --out y=y.npy"
+)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Turn a program's text into its binary form
+    Asm {
+        /// The text
+        program: PathBuf,
+        /// Where to write it [default: the text's name, ending in .pisa]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Print a program as text
+    Disasm {
+        /// The program
+        program: PathBuf,
+    },
+    /// Check a program, without running it
+    Verify {
+        /// The program
+        program: PathBuf,
+    },
+    /// Print the kernel that a program becomes, in the IR's text form
+    Explain {
+        /// The program
+        program: PathBuf,
+    },
+    /// Print the instruction set
+    Spec,
+    /// Run a program
+    Run(Box<Run>),
+}
+
+#[derive(clap::Args)]
+struct Run {
+    /// The program
+    program: PathBuf,
+    /// A buffer's content: a .npy file, or zeros:N, ones:N, range:N, random:N
+    #[arg(long = "buffer", value_name = "NAME=CONTENT", value_parser = pair)]
+    buffers: Vec<(String, String)>,
+    /// A parameter's value
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
+    parameters: Vec<(String, String)>,
+    /// Write a buffer to a .npy file instead of printing it
+    #[arg(long = "out", value_name = "NAME=FILE", value_parser = pair)]
+    outputs: Vec<(String, String)>,
+    /// How many lanes to run, at least: as many blocks as that needs
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "grid",
+        required_unless_present = "grid"
+    )]
+    lanes: Option<usize>,
+    /// How many blocks to run, as X,Y,Z
+    #[arg(long, value_delimiter = ',', num_args = 1..=3, value_name = "N")]
+    grid: Vec<u32>,
+    /// Lanes of a block, as X,Y,Z [default: what the program says, or 256]
+    #[arg(long, value_delimiter = ',', num_args = 1..=3, value_name = "N")]
+    block: Vec<u32>,
+    /// Where to run it
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    backend: Backend,
+}
+
+// `NAME=REST`
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, rest) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` has no `=`: write NAME=…"))?;
+    Ok((name.into(), rest.into()))
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        Command::Asm { program, out } => assemble(program, out.as_deref()),
+        Command::Disasm { program } => print(&read(program)?.to_string()),
+        Command::Verify { program } => {
+            let read = read(program)?;
+            lower::lower(&verify::verify(&read)?, 64)?;
+            print(&format!(
+                "{} is right: {} instructions, {} buffers, {} parameters\n",
+                read.name,
+                read.len(),
+                read.buffers().count(),
+                read.parameters.len()
+            ))
+        }
+        Command::Explain { program } => {
+            let kernel = lower::lower(&verify::verify(&read(program)?)?, 64)?;
+            print(&kernel.kernel().to_string())
+        }
+        Command::Spec => print(&specification::markdown()),
+        Command::Run(args) => execute(args),
+    }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    Ok(stdout().write_all(text.as_bytes())?)
+}
+
+// A program in either form.
+fn read(path: &Path) -> Result<Program, Failure> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|error| format!("{name}: {error}"))?;
+    if bytes.starts_with(b"PISA") {
+        return Ok(Program::decode(&bytes).map_err(|error| format!("{name}: {error}"))?);
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| format!("{name}: neither a text nor the binary form of a program"))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    Ok(Assembler::new().include_from(folder).assemble(&name, &text)?)
+}
+
+fn assemble(path: &Path, out: Option<&Path>) -> Result<(), Failure> {
+    let program = read(path)?;
+    verify::verify(&program)?;
+    let out = out.map_or_else(|| path.with_extension("pisa"), Path::to_path_buf);
+    if out == path {
+        return Err(format!(
+            "{} would be written over itself: name another file with --out",
+            out.display()
+        )
+        .into());
+    }
+    let bytes = program.encode();
+    std::fs::write(&out, &bytes).map_err(|error| format!("{}: {error}", out.display()))?;
+    say(format!(
+        "{}: {} instructions, {} bytes",
+        out.display(),
+        program.len(),
+        bytes.len()
+    ));
+    Ok(())
+}
+
+fn execute(args: &Run) -> Result<(), Failure> {
+    let mut program = read(&args.program)?;
+    for (name, _) in args.buffers.iter().chain(&args.outputs) {
+        if !program.buffers().any(|buffer| buffer.name == *name) {
+            let known: Vec<&str> = program.buffers().map(|buffer| buffer.name.as_str()).collect();
+            return Err(format!(
+                "{} has no buffer `{name}`: it has {}",
+                program.name,
+                known.join(", ")
+            )
+            .into());
+        }
+    }
+    let mut arguments = Arguments::new();
+    for (name, value) in &args.parameters {
+        let Some(parameter) = program
+            .parameters
+            .iter()
+            .find(|parameter| parameter.name == *name)
+        else {
+            return Err(format!("{} has no parameter `{name}`", program.name).into());
+        };
+        let bytes =
+            values::scalar(parameter.ty, value).map_err(|error| format!("--param {name}: {error}"))?;
+        arguments = arguments.with_bytes(name.as_str(), parameter.ty, bytes);
+    }
+    // All files are read before a device is opened.
+    let mut contents = Vec::new();
+    for buffer in program.buffers() {
+        let Some((_, content)) = args.buffers.iter().rev().find(|(name, _)| *name == buffer.name) else {
+            let name = &buffer.name;
+            return Err(format!("the buffer `{name}` ({}) needs --buffer {name}=…", buffer.element).into());
+        };
+        let read =
+            Content::read(buffer.element, content).map_err(|e| format!("--buffer {}: {e}", buffer.name))?;
+        contents.push((buffer.name.clone(), buffer.element, read));
+    }
+    let config = shape(args, &program);
+    let executor = Executor::on(Device::new(BackendKind::from(args.backend), 0)?);
+    let mut handles = Vec::new();
+    for (name, element, content) in contents {
+        let handle = executor.allocate_buffer(content.bytes.len())?;
+        executor.write_buffer(handle, 0, &content.bytes)?;
+        program = program
+            .with_buffer(&name, handle)
+            .map_err(|_| format!("no buffer `{name}`"))?;
+        handles.push((name, element, handle, content));
+    }
+    executor.execute(&program, &config, &arguments)?;
+    executor.synchronize()?;
+    for (name, element, handle, content) in handles {
+        let written = args.outputs.iter().find(|(wanted, _)| *wanted == name);
+        let memory = program.memory(&name).map(|memory| &memory.kind);
+        let changed = matches!(memory, Some(MemoryKind::Buffer { writable: true, .. }));
+        if written.is_none() && (!changed || !args.outputs.is_empty()) {
+            continue;
+        }
+        let bytes = executor.read_buffer::<u8>(handle, 0, content.bytes.len())?;
+        match written {
+            Some((_, file)) => {
+                let text = npy::write(element, &content.shape, &bytes)?;
+                std::fs::write(file, text).map_err(|error| format!("{file}: {error}"))?;
+            }
+            None => print(&format!("{name} = {}\n", values::print(element, &bytes)))?,
+        }
+    }
+    Ok(())
+}
+
+fn shape(args: &Run, program: &Program) -> LaunchConfig {
+    let extents = |list: &[u32]| {
+        let at = |i: usize| list.get(i).copied().unwrap_or(1);
+        Dim3::new(at(0), at(1), at(2))
+    };
+    let block = match (args.block.is_empty(), program.block) {
+        (false, _) => extents(&args.block),
+        (true, Some(block)) => Dim3::from(block),
+        (true, None) => Dim3::new(256, 1, 1),
+    };
+    match args.lanes {
+        None => LaunchConfig::new(extents(&args.grid), block),
+        Some(lanes) => {
+            let blocks = (lanes as u64).div_ceil(block.count().max(1));
+            LaunchConfig::new(u32::try_from(blocks).unwrap_or(u32::MAX), block)
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! NumPy's array files (format versions 1 to 3, numpy.lib.format): header and elements. The crates that read them bring a grammar
+//! for Python's literals that needs a C compiler; a header has three keys.
+
+use perpetua_ir::ir::Scalar;
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// An array.
+#[derive(Debug, PartialEq)]
+pub(super) struct Array {
+    pub(super) element: Scalar,
+    pub(super) shape: Vec<usize>,
+    /// Elements, little-endian, the last index fastest.
+    pub(super) bytes: Vec<u8>,
+}
+
+const NAMES: [(&str, Scalar); 11] = [
+    ("i1", Scalar::I8),
+    ("i2", Scalar::I16),
+    ("i4", Scalar::I32),
+    ("i8", Scalar::I64),
+    ("u1", Scalar::U8),
+    ("u2", Scalar::U16),
+    ("u4", Scalar::U32),
+    ("u8", Scalar::U64),
+    ("f2", Scalar::F16),
+    ("f4", Scalar::F32),
+    ("f8", Scalar::F64),
+];
+
+/// Reads an array; or says why the bytes are none that fits.
+pub(super) fn read(bytes: &[u8]) -> Result<Array, String> {
+    let rest = bytes.strip_prefix(MAGIC).ok_or("this is no .npy file")?;
+    let short = "the file ends within its header";
+    let (version, rest) = rest.split_at_checked(2).ok_or(short)?;
+    let (len, rest) = match version {
+        [1, _] => {
+            let (len, rest) = rest.split_first_chunk::<2>().ok_or(short)?;
+            (usize::from(u16::from_le_bytes(*len)), rest)
+        }
+        [2 | 3, _] => {
+            let (len, rest) = rest.split_first_chunk::<4>().ok_or(short)?;
+            (u32::from_le_bytes(*len) as usize, rest)
+        }
+        _ => return Err(format!("version {} of the format is not known here", version[0])),
+    };
+    let (header, data) = rest.split_at_checked(len).ok_or(short)?;
+    let header = std::str::from_utf8(header).map_err(|_| "the header is no text")?;
+    let descr = value(header, "descr")?.trim_matches(['\'', '"']);
+    let (order, name) = descr.split_at_checked(1).unwrap_or(("", descr));
+    let found = NAMES.iter().find(|(known, _)| *known == name);
+    let Some((_, element)) = found.filter(|(_, ty)| order == "<" || order == "|" && ty.size() == 1) else {
+        return Err(format!(
+            "elements `{descr}`: integers and floats are read, little-endian"
+        ));
+    };
+    if value(header, "fortran_order")? != "False" {
+        return Err("the array is in Fortran's order: save numpy.ascontiguousarray of it".into());
+    }
+    let shape = value(header, "shape")?;
+    let inner = shape.strip_prefix('(').and_then(|shape| shape.strip_suffix(')'));
+    let extents = inner
+        .ok_or_else(|| format!("`{shape}` is no shape"))?
+        .split(',')
+        .map(str::trim);
+    let extents = extents.filter(|extent| !extent.is_empty());
+    let shape: Vec<usize> = extents
+        .map(|e| e.parse().map_err(|_| format!("`{e}` is no extent")))
+        .collect::<Result<_, _>>()?;
+    let count = shape
+        .iter()
+        .try_fold(element.size() as usize, |size, extent| size.checked_mul(*extent));
+    match count.and_then(|count| data.get(..count)) {
+        Some(data) => Ok(Array {
+            element: *element,
+            shape,
+            bytes: data.to_vec(),
+        }),
+        None => Err(format!(
+            "{} bytes of elements are not enough for the shape {shape:?}",
+            data.len()
+        )),
+    }
+}
+
+// What stands behind a key, up to the comma after it.
+fn value<'a>(header: &'a str, key: &str) -> Result<&'a str, String> {
+    let missing = || format!("the header has no `{key}`");
+    let quoted = [format!("'{key}'"), format!("\"{key}\"")];
+    let (_, rest) = quoted
+        .iter()
+        .find_map(|key| header.split_once(key.as_str()))
+        .ok_or_else(missing)?;
+    let rest = rest
+        .trim_start()
+        .strip_prefix(':')
+        .ok_or_else(missing)?
+        .trim_start();
+    let end = match rest.starts_with('(') {
+        true => rest.find(')').map(|at| at + 1),
+        false => rest.find([',', '}']),
+    };
+    end.and_then(|end| rest.get(..end))
+        .map(str::trim)
+        .ok_or_else(missing)
+}
+
+/// Writes an array.
+pub(super) fn write(element: Scalar, shape: &[usize], bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let name = NAMES.iter().find(|(_, ty)| *ty == element).map(|(name, _)| *name);
+    let name = name.ok_or_else(|| format!("NumPy has no elements of type {element}"))?;
+    let order = if element.size() == 1 { '|' } else { '<' };
+    let extents: String = shape.iter().map(|extent| format!("{extent}, ")).collect();
+    let mut header = format!(
+        "{{'descr': '{order}{name}', 'fortran_order': False, 'shape': ({}), }}",
+        extents.trim_end()
+    );
+    // Elements begin at a multiple of 64 bytes.
+    let before = MAGIC.len() + 4;
+    let len = (before + header.len() + 1).next_multiple_of(64) - before;
+    header.extend(std::iter::repeat_n(' ', len - 1 - header.len()));
+    header.push('\n');
+    let len = u16::try_from(len).map_err(|_| format!("{} extents are too many", shape.len()))?;
+    let mut file = Vec::with_capacity(before + header.len() + bytes.len());
+    file.extend(MAGIC);
+    file.extend([1, 0]);
+    file.extend(len.to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(bytes);
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        for (element, shape) in [
+            (Scalar::F32, vec![2, 3]),
+            (Scalar::U8, vec![5]),
+            (Scalar::I64, vec![]),
+        ] {
+            let count: usize = shape.iter().product();
+            let bytes: Vec<u8> = (0..count * element.size() as usize).map(|i| i as u8).collect();
+            let file = write(element, &shape, &bytes).expect("a file");
+            assert_eq!((file.len() - bytes.len()) % 64, 0);
+            assert_eq!(
+                read(&file),
+                Ok(Array {
+                    element,
+                    shape,
+                    bytes
+                })
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_array_is_refused() {
+        let good = write(Scalar::F32, &[4], &[0; 16]).expect("a file");
+        assert!(read(b"PK").is_err());
+        for len in 0..good.len() {
+            assert!(read(&good[..len]).is_err(), "{len} bytes");
+        }
+        let text = String::from_utf8_lossy(&good).into_owned();
+        for (from, to) in [
+            ("<f4", ">f4"),
+            ("False", "True "),
+            ("(4,)", "(99)"),
+            ("(4,)", "(-1)"),
+            ("shape", "forme"),
+        ] {
+            assert!(text.contains(from));
+            let at = good
+                .windows(from.len())
+                .position(|part| part == from.as_bytes())
+                .expect("there");
+            let mut bad = good.clone();
+            bad[at..at + to.len()].copy_from_slice(to.as_bytes());
+            assert!(read(&bad).is_err(), "{to}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What is wrong is said where it stands, and before anything runs.
+
+use perpetua_isa::{Assembler, BackendType, Error, Executor, LaunchConfig, Program, lower, verify};
+
+// Text, line, column, and a part of what is said.
+const TEXTS: &[(&str, u32, usize, &str)] = &[
+    ("  ad.f32 r0, r1, r2", 1, 3, "`ad.f32` is no instruction"),
+    ("  add r0, r1, r2", 1, 3, "needs a type, as `add.f32`"),
+    ("  cvt.f32 r0, r1", 1, 3, "needs two types"),
+    ("  add.f32 r0, r1", 1, 17, "takes 3 operands"),
+    ("  add.f32 r0, r1, q2", 1, 19, "`q2` is no register"),
+    ("  add.f32 r256, r1, r2", 1, 11, "a register, r0 to r255"),
+    (
+        "  add.u8 r0, r1, 256",
+        1,
+        18,
+        "256 does not fit u8, which holds 0 to 255",
+    ),
+    ("  mov.i8 r0, -129", 1, 14, "does not fit i8"),
+    ("  mov.f32 r0, 1.5x", 1, 15, "is no float"),
+    ("  nop\n  bra there", 2, 7, "there is no label `there`"),
+    ("here: nop\nhere: nop", 2, 1, "is there already"),
+    ("  call there", 1, 8, "there is no routine `there`"),
+    ("  ldg.f32 r0, x[0]", 1, 15, "an element of a memory"),
+    (".buffer x: f33", 1, 10, "`:` and a type"),
+    (".buffer x: f32\n ldg.f32 r0, x[r1 * 2]", 2, 19, "`]`, `+` or `-`"),
+    (
+        ".buffer x: f32\n ldg.f32 r0, x[r1 + r2 + r3]",
+        2,
+        26,
+        "at most two parts",
+    ),
+    (".bufer x: f32", 1, 1, "`.bufer` is no directive"),
+    ("@p16 nop", 1, 2, "p0 to p15"),
+    (".include \"x.pasm\"", 1, 1, "cannot be included"),
+    (".macro m\n nop", 1, 1, "does not end"),
+    (".macro m\n m\n.endmacro\n m", 2, 2, "within each other"),
+    (
+        ".macro m a\n nop\n.endmacro\n m",
+        4,
+        2,
+        "takes 1 arguments, not 0",
+    ),
+    (".include \"x", 1, 10, "a quote that does not end"),
+    ("  nop nop", 1, 7, "nothing more"),
+    ("  tile_mma.f32 r0, r8, r16, 0, 2, 2", 1, 29, "a positive number"),
+];
+
+#[test]
+fn texts_are_refused_at_the_place() {
+    for (text, line, column, part) in TEXTS {
+        let error = Assembler::new().assemble("bad.pasm", text).expect_err(text);
+        assert_eq!((error.line, error.column()), (*line, *column), "{error}");
+        assert!(error.message.contains(part), "`{part}` is not in:\n{error}");
+    }
+    let error = Assembler::new()
+        .assemble("bad.pasm", "  add.f32 r0, r1, q2")
+        .unwrap_err();
+    let shown = "error: `q2` is no register, constant, special or parameter\n --> bad.pasm:1:19\n  |\n1 |   add.f32 r0, r1, q2\n  |                   ^^";
+    assert_eq!(error.to_string(), shown);
+    let error = Assembler::new()
+        .assemble("bad.pasm", "  fmaa.f32 r0, r1, r2, r3")
+        .unwrap_err();
+    assert!(error.to_string().contains("help: did you mean `fma`?"), "{error}");
+}
+
+// Programs that read well and are wrong.
+const PROGRAMS: &[(&str, &str)] = &[
+    (
+        "add.f32 r0, r1, r2",
+        "line 1 (`add.f32 r0, r1, r2`): r1 is read, but not every way to here has written it",
+    ),
+    (
+        "mov.f32 r0, 1.0\nadd.i32 r1, r0, r0",
+        "r0 holds f32 here, not i32",
+    ),
+    (
+        "setlt.u32 p0, r252, 3\n@p0 mov.f32 r0, 1.0\nadd.f32 r1, r0, r0",
+        "r0 is read, but not every way",
+    ),
+    (
+        "setlt.u32 p0, r252, 3\nmov.f32 r0, 1.0\n@p0 mov.i32 r0, 1\nadd.f32 r1, r0, r0",
+        "r0 holds different types here",
+    ),
+    (
+        ".buffer x: f32 read\nmov.f32 r0, 1.0\nstg.f32 x[0], r0",
+        "`x` is declared `read`",
+    ),
+    (".buffer x: f32\nldg.f32 r0, x[-1]", "index -1 is out of bounds"),
+    (
+        ".shared s: f32[8]\nlds.f32 r0, s[8]",
+        "index 8 is out of bounds: `s` has 8 elements",
+    ),
+    (".buffer x: f32\nldg.i32 r0, x[0]", "those of `x` are f32"),
+    (
+        "and.f32 r0, 1.0, 1.0",
+        "`and` works on an integer or bool, not on f32",
+    ),
+    ("call f\n.func f\ncall g\n.func g\ncall f", "calls itself"),
+    ("bitcast.f32.u64 r0, r255", "types of one width"),
+    (".param a: f32\nmov.i32 r0, a", "the parameter `a` has type f32"),
+    (
+        ".buffer x: f32\nmov.f32 r0, 1.0\nldg.f32 r1, x[r0]",
+        "r0 holds f32 here, not an integer",
+    ),
+    ("mov.f32 r1, 0.0\nreduce_add.f32 r0, r250, 7", "too near to r255"),
+    (
+        "mov.u64 r0, 1\natom_add.u8 r1, x[0], 1\n.buffer x: u8",
+        "an element of a memory",
+    ),
+    (".buffer r0: f32", "that is a register"),
+    (".buffer x: f32\n.param x: f32", "the name of another"),
+];
+
+#[test]
+fn programs_are_refused_before_they_run() {
+    for (text, part) in PROGRAMS {
+        let program: Program = match text.parse() {
+            Ok(program) => program,
+            Err(error) => {
+                assert!(error.message.contains(part), "{error}");
+                continue;
+            }
+        };
+        let error = verify::verify(&program).expect_err(text).to_string();
+        assert!(error.contains(part), "`{part}` is not in: {error}");
+    }
+}
+
+#[test]
+fn hostile_sizes_are_refused() {
+    // Each routine calls the next one twice: a million million instructions.
+    let doubling: String = (0..40)
+        .map(|i| format!(".func f{i}\ncall f{}\ncall f{}\n", i + 1, i + 1))
+        .collect();
+    let program: Program = format!("call f0\n{doubling}.func f40\nnop\n").parse().unwrap();
+    let error = verify::verify(&program).unwrap_err().to_string();
+    assert!(
+        error.contains("calls within each other: 33, at most 32"),
+        "{error}"
+    );
+    let doubling: String = (0..20)
+        .map(|i| format!(".func f{i}\nbar\ncall f{}\ncall f{}\n", i + 1, i + 1))
+        .collect();
+    let program: Program = format!("call f0\n{doubling}.func f20\nnop\n").parse().unwrap();
+    let error = verify::verify(&program).unwrap_err().to_string();
+    assert!(error.contains("at most 65536"), "{error}");
+    // So many ways that nesting them would overflow stacks.
+    let mut deep = String::new();
+    for i in 0..3000 {
+        deep += &format!("setlt.u32 p0, r252, {i}\n@p0 bra l{}\n", (i * 7919) % 3000);
+    }
+    let text: String = deep
+        .lines()
+        .enumerate()
+        .map(|(i, line)| match i % 2 {
+            0 => format!("l{}: {line}\n", i / 2),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let program: Program = text.parse().unwrap();
+    let verified = verify::verify(&program).unwrap();
+    lower::lower(&verified, 64).unwrap();
+}
+
+#[test]
+fn kernels_rules_hold_for_programs() {
+    let program: Program = "setlt.u32 p0, r252, 3\n@p0 bar".parse().unwrap();
+    let error = lower::lower(&verify::verify(&program).unwrap(), 64).unwrap_err();
+    assert!(matches!(error, Error::Kernel { .. }), "{error}");
+    assert!(error.to_string().contains("barrier"), "{error}");
+}
+
+#[test]
+fn faults_name_the_programs_line() {
+    let executor = Executor::new_with_backend(BackendType::Cpu).unwrap();
+    let x = executor.allocate_buffer(16).unwrap();
+    let program = Assembler::new()
+        .assemble(
+            "reach.pasm",
+            ".buffer x: u32\n\n ldg.u32 r0, x[r255 + 2]\n stg.u32 x[r255], r0",
+        )
+        .unwrap();
+    let program = program.with_buffer("x", x).unwrap();
+    executor
+        .execute_program(&program, &LaunchConfig::new(1, 3))
+        .unwrap();
+    let error = executor.read_buffer::<u32>(x, 0, 4).unwrap_err().to_string();
+    assert!(
+        error.contains("the length of `x` is 4 but the index is 4"),
+        "{error}"
+    );
+    assert!(error.contains("reach.pasm:3"), "{error}");
+}
+
+#[test]
+fn the_executor_says_what_is_missing() {
+    let executor = Executor::new_with_backend(BackendType::Cpu).unwrap();
+    let program: Program = ".buffer x: u32\n.param a: u32\nstg.u32 x[0], a".parse().unwrap();
+    let run = |program: &Program| {
+        executor
+            .execute_program(program, &LaunchConfig::new(1, 1))
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(run(&program).contains("the buffer `x` of program is bound to nothing"));
+    let x = executor.allocate_buffer(4).unwrap();
+    let program = program.with_buffer("x", x).unwrap();
+    assert!(run(&program).contains("the parameter `a` of program takes u32; nothing was given"));
+    executor.free_buffer(x).unwrap();
+    assert!(run(&program).contains("there is no buffer with the handle"));
+    assert!(executor.free_buffer(x).is_err());
+    let y = executor.allocate_buffer(8).unwrap();
+    assert!(
+        executor
+            .write_buffer(y, 4, &[1u32, 2])
+            .unwrap_err()
+            .to_string()
+            .contains("8 bytes at byte 4 of buffer")
+    );
+    if !cfg!(target_vendor = "apple") {
+        let error = Executor::new_with_backend(BackendType::Metal)
+            .err()
+            .unwrap()
+            .to_string();
+        assert_eq!(error, "Metal backend only available on Apple platforms");
+    }
+    if !cfg!(feature = "cuda") {
+        let error = Executor::new_with_backend(BackendType::Cuda)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            error.starts_with("CUDA backend requires 'cuda' feature to be enabled"),
+            "{error}"
+        );
+    }
+}
