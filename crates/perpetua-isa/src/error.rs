@@ -16,15 +16,8 @@ pub enum Error {
     #[error(transparent)]
     Decode(#[from] crate::binary::DecodeError),
     /// The program is not right.
-    #[error("{program}: {at}: {fault}")]
-    Verify {
-        /// Its name.
-        program: String,
-        /// Where.
-        at: At,
-        /// What is wrong.
-        fault: Fault,
-    },
+    #[error(transparent)]
+    Verify(#[from] Box<VerifyError>),
     /// The program breaks a rule that holds for every kernel, as that all lanes of a block come to a barrier.
     #[error("{program}: {message}")]
     Kernel {
@@ -82,6 +75,18 @@ pub enum Error {
     /// A backend that is not here.
     #[error("{0}")]
     Backend(String),
+}
+
+/// What the verifier finds wrong with a program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{program}: {at}: {fault}")]
+pub struct VerifyError {
+    /// The program's name.
+    pub program: String,
+    /// Where.
+    pub at: At,
+    /// What is wrong.
+    pub fault: Fault,
 }
 
 /// A place in a program.

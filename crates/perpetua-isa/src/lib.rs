@@ -22,7 +22,7 @@ pub mod text;
 pub mod verify;
 
 pub use binary::DecodeError;
-pub use error::{At, Error, Fault, Result};
+pub use error::{At, Error, Fault, Result, VerifyError};
 pub use executor::{
     Argument, Arguments, BackendType, Executor, new_executor, new_executor_auto, new_executor_with_backend,
 };

@@ -148,3 +148,11 @@ impl Program {
         StableHasher::of(self)
     }
 }
+
+/// Whether a name can stand in every text form.
+pub(crate) fn is_name(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.len() <= 255
+}

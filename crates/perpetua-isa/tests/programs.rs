@@ -1,5 +1,7 @@
 //! The example programs, against plain Rust; on each backend that the build has.
 
+#![allow(clippy::expect_used, clippy::panic)]
+
 use perpetua_device::BackendKind;
 use perpetua_isa::{Arguments, Assembler, BackendType, Executor, LaunchConfig, Program};
 
@@ -159,7 +161,7 @@ fn matmul() {
 fn histogram() {
     // WGSL has no elements of 8 bits.
     let executor = Executor::new_with_backend(BackendType::Cpu).unwrap();
-    let data: Vec<u8> = (0..10_000u32).map(|i| (i * i >> 3) as u8).collect();
+    let data: Vec<u8> = (0..10_000u32).map(|i| ((i * i) >> 3) as u8).collect();
     let bins = executor.allocate_buffer(4 * 256).unwrap();
     let program = bind(
         program!("histogram"),

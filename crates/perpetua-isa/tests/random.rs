@@ -1,5 +1,7 @@
 //! Random programs against an interpreter that knows nothing of structure: a program counter, registers, one lane after the other.
 
+#![allow(clippy::expect_used, clippy::panic)]
+
 use perpetua_ir::ir::Scalar;
 use perpetua_ir::ops::eval;
 use perpetua_isa::instruction::{Guard, Index, Place, Special};

@@ -1,8 +1,11 @@
 //! From a verified program to a kernel of the IR: control flow is brought into loops, labelled blocks and conditions
-//! (`structure`), instructions become statements (`emit`). Knows no device.
+//! (`structure`), which become statements (`emit`) as instructions do (`instruction`). Knows no device.
 
 mod emit;
+mod emitter;
 mod graph;
+mod instruction;
+mod operand;
 mod reduce;
 mod structure;
 mod values;

@@ -12,7 +12,7 @@ use super::number;
 use super::source::{Line, lines};
 use crate::instruction::Operand;
 use crate::opcode::{Slot, Use};
-use crate::program::{Label, Memory, MemoryKind, Parameter, Program, Routine};
+use crate::program::{Label, Memory, MemoryKind, Parameter, Program, Routine, is_name};
 
 type Result<T = ()> = std::result::Result<T, AssembleError>;
 
@@ -146,7 +146,7 @@ impl Reader {
     }
 
     fn label(&mut self, name: &str) -> std::result::Result<(), String> {
-        if !crate::verify::is_name(name) {
+        if !is_name(name) {
             return Err(format!(
                 "`{name}` is no name for a label: letters, digits and `_`, no digit first"
             ));

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
@@ -13,15 +14,15 @@ pub struct AssembleError {
     /// What to do about it, where that is known.
     pub help: Option<String>,
     /// The file.
-    pub file: String,
+    pub file: Arc<str>,
     /// Line in the file, from 1.
     pub line: u32,
     /// The line's text; of a macro's line with its arguments in place.
-    pub text: String,
+    pub text: Arc<str>,
     /// The offending bytes of the line.
     pub span: Range<usize>,
     /// The macro whose line it is.
-    pub within: Option<String>,
+    pub within: Option<Arc<str>>,
 }
 
 impl AssembleError {
@@ -36,9 +37,9 @@ impl AssembleError {
 
 impl fmt::Display for AssembleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let snippet = Snippet::source(self.text.as_str())
+        let snippet = Snippet::source(&*self.text)
             .line_start(self.line as usize)
-            .path(self.file.as_str())
+            .path(&*self.file)
             .annotation(AnnotationKind::Primary.span(self.span.clone()));
         let mut group = Level::ERROR.primary_title(self.message.as_str()).element(snippet);
         let within = self

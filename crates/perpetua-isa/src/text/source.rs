@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::diagnostic::AssembleError;
 use super::lexer::{Cursor, Token, TokenKind, tokens};
@@ -16,12 +17,12 @@ const MAX_LINE: usize = 4096;
 /// A line with what messages say of it.
 #[derive(Clone)]
 pub(super) struct Line {
-    pub(super) text: Rc<str>,
-    pub(super) file: Rc<str>,
+    pub(super) text: Arc<str>,
+    pub(super) file: Arc<str>,
     pub(super) number: u32,
     /// The line of the program's own file that brought it.
     pub(super) origin: u32,
-    pub(super) within: Option<Rc<str>>,
+    pub(super) within: Option<Arc<str>>,
 }
 
 impl Line {
@@ -29,11 +30,11 @@ impl Line {
         AssembleError {
             message: message.into(),
             help: None,
-            file: self.file.to_string(),
+            file: Arc::clone(&self.file),
             line: self.number,
-            text: self.text.to_string(),
+            text: Arc::clone(&self.text),
             span,
-            within: self.within.as_ref().map(ToString::to_string),
+            within: self.within.clone(),
         }
     }
 
@@ -79,14 +80,14 @@ impl Reader<'_> {
         from: Option<&Line>,
         depth: usize,
     ) -> Result<(), AssembleError> {
-        let file: Rc<str> = file.into();
+        let file: Arc<str> = file.into();
         // A macro that is being read, with the line that began it.
         let mut open: Option<(Line, String, Macro)> = None;
         for (i, text) in text.lines().enumerate() {
             let number = u32::try_from(i + 1).unwrap_or(u32::MAX);
             let line = Line {
                 text: text.into(),
-                file: Rc::clone(&file),
+                file: Arc::clone(&file),
                 number,
                 origin: from.map_or(number, |from| from.origin),
                 within: None,

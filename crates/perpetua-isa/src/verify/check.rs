@@ -10,7 +10,7 @@ use super::{MAX_DECLARATIONS, MAX_INSTRUCTIONS, Wrong};
 use crate::error::Fault;
 use crate::instruction::{Index, Instruction, Operand, PREDICATES, Place, REGISTERS};
 use crate::opcode::{Meaning, Slot, Space, Ty, Use};
-use crate::program::{MemoryKind, Program, Routine};
+use crate::program::{MemoryKind, Program, Routine, is_name};
 
 type Result<T = ()> = std::result::Result<T, Fault>;
 
@@ -27,14 +27,6 @@ pub(super) fn check(program: &Program) -> std::result::Result<(), Wrong> {
         }
     }
     Ok(())
-}
-
-/// Whether a name can stand in every text form.
-pub(crate) fn is_name(name: &str) -> bool {
-    let mut chars = name.chars();
-    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && name.len() <= 255
 }
 
 // Whether the text form takes a name for a register, a predicate or a constant.

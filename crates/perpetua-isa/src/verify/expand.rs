@@ -175,9 +175,9 @@ impl Expansion<'_> {
     }
 
     fn aim(&mut self, step: usize, goal: usize) {
-        match self.steps.get_mut(step).map(|step| &mut step.action) {
-            Some(Action::Branch(_, to) | Action::Loop(_, to)) => *to = goal,
-            _ => {}
+        let action = self.steps.get_mut(step).map(|step| &mut step.action);
+        if let Some(Action::Branch(_, to) | Action::Loop(_, to)) = action {
+            *to = goal;
         }
     }
 }

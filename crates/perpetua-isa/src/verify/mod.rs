@@ -11,12 +11,11 @@ mod flow;
 
 use std::sync::Arc;
 
-use crate::error::{At, Error, Fault, Result};
+use crate::error::{At, Error, Fault, Result, VerifyError};
 use crate::program::Program;
 use crate::text::instruction_text;
 
 pub(crate) use accesses::{Access, accesses};
-pub(crate) use check::is_name;
 
 pub(crate) use flow::{Block, Exit, Flow, Goal, Holds, predicate_slot, state_after};
 
@@ -54,11 +53,11 @@ pub fn verify(program: &Program) -> Result<Verified> {
             program: Arc::new(program.clone()),
             flow: Arc::new(flow),
         }),
-        Err(wrong) => Err(Error::Verify {
+        Err(wrong) => Err(Error::from(Box::new(VerifyError {
             program: program.name.clone(),
             at: place(program, wrong.at),
             fault: *wrong.fault,
-        }),
+        }))),
     }
 }
 

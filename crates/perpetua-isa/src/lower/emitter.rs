@@ -1,0 +1,215 @@
+//! The state of a kernel being written. A register's value is known along straight code; what crosses its borders lies in a variable.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use perpetua_ir::ir::{
+    Access as BufferAccess, Base, ConstTable, KernelBuilder, LocalId, Op, Place, Scalar, Type, TypeError,
+    Value,
+};
+use perpetua_ir::ops::UnaryOp;
+
+use super::values;
+use crate::instruction::{Guard, Instruction, PRESET, Special};
+use crate::program::MemoryKind;
+use crate::verify::{Access, Block, Exit, Verified, accesses, predicate_slot};
+
+pub(super) type Result<T = ()> = std::result::Result<T, TypeError>;
+
+/// Registers, by slot and type, that live in variables.
+pub(super) type Crossing = BTreeSet<(usize, Scalar)>;
+
+/// Values that slots have, with their types.
+type Known = HashMap<usize, (Scalar, Value)>;
+
+/// What can be left.
+#[derive(PartialEq)]
+pub(super) enum Frame {
+    Loop(usize),
+    Labeled(usize),
+}
+
+/// A kernel being written.
+pub(super) struct Emitter<'a> {
+    pub(super) k: KernelBuilder,
+    pub(super) verified: &'a Verified,
+    pub(super) bases: Vec<Base>,
+    pub(super) parameters: Vec<Value>,
+    pub(super) scratch: BTreeMap<Scalar, Base>,
+    pub(super) crossing: Option<&'a Crossing>,
+    pub(super) missed: Crossing,
+    locals: BTreeMap<(usize, Scalar), LocalId>,
+    pub(super) known: Known,
+    pub(super) frames: Vec<Frame>,
+    // Type of indices whose parts have none of their own.
+    pub(super) wide: Scalar,
+    // Presets that no instruction writes.
+    constant_presets: HashMap<usize, Special>,
+}
+
+impl<'a> Emitter<'a> {
+    pub(super) fn new(
+        verified: &'a Verified,
+        pointer_width: u32,
+        crossing: Option<&'a Crossing>,
+    ) -> Emitter<'a> {
+        let program = verified.program();
+        let mut k = KernelBuilder::new(program.name.as_str());
+        k.kernel_mut().block_size = program.block;
+        k.kernel_mut().pointer_width = pointer_width;
+        k.set_source(match program.source.is_empty() {
+            true => program.name.as_str(),
+            false => program.source.as_str(),
+        });
+        let mut bases = Vec::new();
+        for memory in &program.memories {
+            let name = memory.name.as_str();
+            let element: Type = memory.element.into();
+            bases.push(match &memory.kind {
+                MemoryKind::Buffer { writable: false, .. } => k.buffer(name, element, BufferAccess::Read),
+                MemoryKind::Buffer { writable: true, .. } => k.buffer(name, element, BufferAccess::ReadWrite),
+                MemoryKind::Shared { len } => k.shared(name, Type::array(element, *len)),
+                MemoryKind::Constants(data) => {
+                    let constants = &mut k.kernel_mut().constants;
+                    constants.push(ConstTable {
+                        name: name.into(),
+                        element: memory.element,
+                        data: data.clone(),
+                    });
+                    Base::Constant(constants.len() as u32 - 1)
+                }
+            });
+        }
+        let parameters = program.parameters.iter();
+        let parameters = parameters
+            .map(|p| k.param(p.name.as_str(), p.ty.into()))
+            .collect();
+        let written = written(verified.flow.blocks.iter());
+        Emitter {
+            k,
+            verified,
+            bases,
+            parameters,
+            scratch: BTreeMap::new(),
+            crossing,
+            missed: Crossing::new(),
+            locals: BTreeMap::new(),
+            known: Known::new(),
+            frames: Vec::new(),
+            wide: if pointer_width == 64 {
+                Scalar::U64
+            } else {
+                Scalar::U32
+            },
+            constant_presets: PRESET
+                .into_iter()
+                .map(|(register, _, special)| (usize::from(register), special))
+                .filter(|(slot, _)| !written.contains(slot))
+                .collect(),
+        }
+    }
+
+    // Registers that hold something at the start, where the program writes them, too.
+    pub(super) fn presets(&mut self) -> Result {
+        for (register, ty, special) in PRESET {
+            let slot = usize::from(register);
+            if !self.constant_presets.contains_key(&slot) {
+                let value = values::special(&mut self.k, special, ty)?;
+                self.write(slot, ty, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    // A block of its own, after which what was known before is known again.
+    pub(super) fn inner(
+        &mut self,
+        write: impl FnOnce(&mut Self) -> Result,
+    ) -> Result<perpetua_ir::ir::Block> {
+        let known = self.known.clone();
+        self.k.open_block();
+        let done = write(self);
+        let block = self.k.close_block();
+        self.known = known;
+        done.map(|()| block)
+    }
+
+    pub(super) fn flow_block(&self, block: usize) -> Result<&'a Block> {
+        let found = self.verified.flow.blocks.get(block);
+        found.ok_or_else(|| TypeError::Invalid("the program has no such block".into()))
+    }
+
+    pub(super) fn local(&mut self, slot: usize, ty: Scalar) -> LocalId {
+        let k = &mut self.k;
+        *self.locals.entry((slot, ty)).or_insert_with(|| {
+            let name = match slot.checked_sub(predicate_slot(0)) {
+                Some(predicate) => format!("p{predicate}"),
+                None => format!("r{slot}"),
+            };
+            k.local(name, ty.into())
+        })
+    }
+
+    pub(super) fn slot(&mut self, slot: usize, ty: Scalar) -> Result<Value> {
+        if let Some((known, value)) = self.known.get(&slot)
+            && *known == ty
+        {
+            return Ok(*value);
+        }
+        let value = if let Some(special) = self.constant_presets.get(&slot) {
+            values::special(&mut self.k, *special, ty)?
+        } else if self
+            .crossing
+            .is_some_and(|crossing| crossing.contains(&(slot, ty)))
+        {
+            let local = self.local(slot, ty);
+            self.k.load(Place::local(local))?
+        } else {
+            self.missed.insert((slot, ty));
+            self.k.op(Op::Zero(ty.into()))?
+        };
+        self.known.insert(slot, (ty, value));
+        Ok(value)
+    }
+
+    pub(super) fn write(&mut self, slot: usize, ty: Scalar, value: Value) -> Result {
+        self.known.insert(slot, (ty, value));
+        if self
+            .crossing
+            .is_some_and(|crossing| crossing.contains(&(slot, ty)))
+        {
+            let local = self.local(slot, ty);
+            self.k.store(Place::local(local), value)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn guard(&mut self, guard: Guard) -> Result<Value> {
+        let value = self.slot(predicate_slot(guard.predicate), Scalar::Bool)?;
+        match guard.negated {
+            true => self.k.unary(UnaryOp::Not, value),
+            false => Ok(value),
+        }
+    }
+}
+
+/// Slots that blocks write.
+pub(super) fn written<'a>(blocks: impl Iterator<Item = &'a Block>) -> BTreeSet<usize> {
+    let mut slots = BTreeSet::new();
+    for block in blocks {
+        slots.extend(block.code.iter().flat_map(written_by).map(|(slot, _)| slot));
+        if let Exit::Count(register, ..) = block.exit {
+            slots.insert(usize::from(register));
+        }
+    }
+    slots
+}
+
+/// Slots that an instruction writes, with their types.
+pub(super) fn written_by(instruction: &Instruction) -> Vec<(usize, Scalar)> {
+    let slot = |access| match access {
+        Access::Write(p, Scalar::Bool) => Some((predicate_slot(p), Scalar::Bool)),
+        Access::Write(r, ty) => Some((usize::from(r), ty)),
+        Access::Read(..) | Access::Index(_) => None,
+    };
+    accesses(instruction).into_iter().filter_map(slot).collect()
+}
