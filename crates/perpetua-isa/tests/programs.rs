@@ -2,6 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod common;
+
+use common::executors;
 use perpetua_device::BackendKind;
 use perpetua_isa::{Arguments, Assembler, BackendType, Executor, LaunchConfig, Program};
 
@@ -14,16 +17,6 @@ macro_rules! program {
             )
             .unwrap_or_else(|error| panic!("{error}"))
     };
-}
-
-// The CPU always; wgpu where it is built in: then it must be there, in software at least.
-fn executors() -> Vec<Executor> {
-    let mut backends = vec![BackendType::Cpu];
-    if cfg!(feature = "wgpu") {
-        backends.push(BackendType::Wgpu);
-    }
-    let open = |backend| Executor::new_with_backend(backend).unwrap_or_else(|error| panic!("{error}"));
-    backends.into_iter().map(open).collect()
 }
 
 fn bind(program: Program, buffers: &[(&str, u64)]) -> Program {

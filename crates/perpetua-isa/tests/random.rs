@@ -2,12 +2,13 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use perpetua_ir::ir::Scalar;
 use perpetua_ir::ops::eval;
 use perpetua_isa::instruction::{Guard, Index, Place, Special};
 use perpetua_isa::{
-    BackendType, Executor, Instruction, Label, LaunchConfig, Meaning, Memory, MemoryKind, Opcode, Operand,
-    Program, Routine, Slot,
+    Instruction, Label, LaunchConfig, Meaning, Memory, MemoryKind, Opcode, Operand, Program, Routine, Slot,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -377,10 +378,7 @@ fn on_device(mut program: Program) -> Program {
 
 #[test]
 fn random_control_flow_does_what_a_program_counter_does() {
-    let mut executors = vec![Executor::new_with_backend(BackendType::Cpu).unwrap()];
-    if cfg!(feature = "wgpu") {
-        executors.push(Executor::new_with_backend(BackendType::Wgpu).unwrap());
-    }
+    let executors = common::executors();
     let cases = std::env::var("PERPETUA_SEEDS")
         .ok()
         .and_then(|seeds| seeds.parse().ok())
