@@ -72,6 +72,16 @@ pub enum Error {
         /// The buffer's bytes.
         size: u64,
     },
+    /// More than an executor for programs that nobody trusts allows.
+    #[error("{what}: {found}, at most {limit} are allowed here")]
+    Limit {
+        /// Of what.
+        what: &'static str,
+        /// How much.
+        found: u64,
+        /// How much may be.
+        limit: u64,
+    },
     /// A backend that is not here.
     #[error("{0}")]
     Backend(String),

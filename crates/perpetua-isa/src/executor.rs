@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytemuck::Pod;
 use perpetua_device::{BackendKind, Buffer, Device, DynBuffer, Kernel, KernelArg, LaunchConfig};
-use perpetua_ir::ir::Scalar;
+use perpetua_ir::ir::{Scalar, Scope};
 
 use crate::error::{Error, Result};
-use crate::lower::lower;
+use crate::lower::{Options, lower};
+use crate::opcode::Meaning;
 use crate::program::{MemoryKind, Program};
 use crate::verify::verify;
 
@@ -50,6 +51,7 @@ const KEPT: usize = 256;
 /// ```
 pub struct Executor {
     device: Device,
+    limits: Option<Limits>,
     state: Mutex<State>,
 }
 
@@ -65,6 +67,61 @@ struct Kept {
     kernel: Arc<Kernel>,
     // When it was used last, in launches.
     used: u64,
+}
+
+/// What programs that nobody trusts may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many instructions a lane may run in loops, about.
+    pub instructions: u32,
+    /// How many bytes all buffers of the executor may have.
+    pub memory: usize,
+    /// How many instructions a program may have: drivers' compilers are not made for large ones.
+    pub size: usize,
+}
+
+impl Default for Limits {
+    /// A hundred million instructions, a GiB, four thousand instructions of code.
+    fn default() -> Limits {
+        Limits {
+            instructions: 100_000_000,
+            memory: 1 << 30,
+            size: 4096,
+        }
+    }
+}
+
+impl Limits {
+    fn check(&self, program: &Program) -> Result<()> {
+        let within = |what, found: usize, limit: usize| match found <= limit {
+            true => Ok(()),
+            false => Err(Error::Limit {
+                what,
+                found: found as u64,
+                limit: limit as u64,
+            }),
+        };
+        within("instructions", program.len(), self.size)?;
+        let system = Meaning::Fence(Some(Scope::System));
+        let mut code = program.routines.iter().flat_map(|routine| &routine.code);
+        match code.any(|instruction| instruction.opcode.meaning() == system) {
+            true => Err(Error::Backend(
+                "a program that nobody trusts orders no memory of the system: `fence_system`".into(),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn check_memory(&self, bytes: usize) -> Result<()> {
+        match bytes <= self.memory {
+            true => Ok(()),
+            false => Err(Error::Limit {
+                what: "bytes of buffers",
+                found: bytes as u64,
+                limit: self.memory as u64,
+            }),
+        }
+    }
 }
 
 /// Values of a program's parameters, by name.
@@ -193,8 +250,17 @@ impl Executor {
     pub fn on(device: Device) -> Executor {
         Executor {
             device,
+            limits: None,
             state: Mutex::default(),
         }
+    }
+
+    /// The same for programs that nobody trusts: a program that goes beyond the limits is refused, or ends with a fault that names
+    /// the line. Faults are always checked for; memory of blocks is zero when a block begins. A lane's budget is its own: how long a launch
+    /// may take is this times its lanes, which whoever launches it chooses.
+    pub fn untrusted(mut self, limits: Limits) -> Executor {
+        self.limits = Some(limits);
+        self
     }
 
     /// The device.
@@ -209,6 +275,10 @@ impl Executor {
 
     /// Allocates a buffer of bytes, all zero; gives its handle.
     pub fn allocate_buffer(&self, bytes: usize) -> Result<u64> {
+        if let Some(limits) = &self.limits {
+            let used: usize = self.state().buffers.values().map(Buffer::len).sum();
+            limits.check_memory(used.saturating_add(bytes))?;
+        }
         let buffer = self.device.zeros::<u8>(bytes)?;
         let mut state = self.state();
         state.next += 1;
@@ -354,7 +424,15 @@ impl Executor {
             return Ok(Arc::clone(&kept.kernel));
         }
         drop(state);
-        let kernel = lower(&verify(program)?, self.device.info().pointer_width())?;
+        let verified = verify(program)?;
+        if let Some(limits) = &self.limits {
+            limits.check(program)?;
+        }
+        let options = Options {
+            pointer_width: self.device.info().pointer_width(),
+            budget: self.limits.as_ref().map(|limits| limits.instructions),
+        };
+        let kernel = lower(&verified, options)?;
         let kernel = Arc::new(self.device.compile_ir(&kernel)?);
         let mut state = self.state();
         if state.kernels.len() >= KEPT

@@ -24,7 +24,8 @@ pub mod verify;
 pub use binary::DecodeError;
 pub use error::{At, Error, Fault, Result, VerifyError};
 pub use executor::{
-    Argument, Arguments, BackendType, Executor, new_executor, new_executor_auto, new_executor_with_backend,
+    Argument, Arguments, BackendType, Executor, Limits, new_executor, new_executor_auto,
+    new_executor_with_backend,
 };
 pub use instruction::{Instruction, Operand};
 pub use opcode::{Activation, Meaning, Opcode, Row, Slot, Space, Ty, Use};

@@ -160,13 +160,13 @@ fn hostile_sizes_are_refused() {
         .collect();
     let program: Program = text.parse().unwrap();
     let verified = verify::verify(&program).unwrap();
-    lower::lower(&verified, 64).unwrap();
+    lower::lower(&verified, lower::Options::default()).unwrap();
 }
 
 #[test]
 fn kernels_rules_hold_for_programs() {
     let program: Program = "setlt.u32 p0, r252, 3\n@p0 bar".parse().unwrap();
-    let error = lower::lower(&verify::verify(&program).unwrap(), 64).unwrap_err();
+    let error = lower::lower(&verify::verify(&program).unwrap(), lower::Options::default()).unwrap_err();
     assert!(matches!(error, Error::Kernel { .. }), "{error}");
     assert!(error.to_string().contains("barrier"), "{error}");
 }

@@ -463,8 +463,9 @@ fn the_decoder_survives_what_is_no_program() {
             }
             if let Ok(program) = Program::decode(&form) {
                 // Wrong or not: it is judged, printed and encoded.
-                let _ = perpetua_isa::verify::verify(&program)
-                    .map(|verified| perpetua_isa::lower::lower(&verified, 64));
+                let _ = perpetua_isa::verify::verify(&program).map(|verified| {
+                    perpetua_isa::lower::lower(&verified, perpetua_isa::lower::Options::default())
+                });
                 let _ = program.to_string();
                 prop_assert_eq!(Program::decode(&program.encode()), Ok(program.clone()));
             }

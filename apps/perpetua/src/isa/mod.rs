@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Command::Disasm { program } => print(&read(program)?.to_string()),
         Command::Verify { program } => {
             let read = read(program)?;
-            lower::lower(&verify::verify(&read)?, 64)?;
+            lower::lower(&verify::verify(&read)?, lower::Options::default())?;
             print(&format!(
                 "{} is right: {} instructions, {} buffers, {} parameters\n",
                 read.name,
@@ -112,7 +112,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             ))
         }
         Command::Explain { program } => {
-            let kernel = lower::lower(&verify::verify(&read(program)?)?, 64)?;
+            let kernel = lower::lower(&verify::verify(&read(program)?)?, lower::Options::default())?;
             print(&kernel.kernel().to_string())
         }
         Command::Spec => print(&specification::markdown()),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use perpetua_ir::ir::{Inst, Kernel, LocalId, Op, Place, Scalar, Type, TypeError, Value};
 use perpetua_ir::ops::BinaryOp;
 
+use super::Options;
 use super::emitter::{Crossing, Emitter, Frame, Result, written};
 use super::structure::{Node, Structure, falls};
 use crate::verify::{Exit, Goal, Verified};
@@ -13,11 +14,15 @@ use crate::verify::{Exit, Goal, Verified};
 pub(super) fn emit(
     verified: &Verified,
     structure: &Structure,
-    pointer_width: u32,
+    options: Options,
     crossing: Option<&Crossing>,
 ) -> Result<(Kernel, Crossing)> {
-    let mut emitter = Emitter::new(verified, pointer_width, crossing);
+    let mut emitter = Emitter::new(verified, options.pointer_width, crossing);
     emitter.presets()?;
+    if let Some(budget) = options.budget {
+        emitter.zero_shared()?;
+        emitter.set_budget(budget)?;
+    }
     match structure {
         Structure::Nested(nodes) => emitter.nodes(nodes)?,
         Structure::Dispatched => emitter.dispatch()?,
@@ -34,12 +39,13 @@ impl Emitter<'_> {
                 Node::Loop(block, body) => {
                     let changed = self.written_in(body);
                     self.known.retain(|slot, _| !changed.contains(slot));
-                    let inner = self.framed(Frame::Loop(*block), body)?;
+                    let cost = self.cost(body);
+                    let inner = self.framed(Frame::Loop(*block), body, cost)?;
                     self.k.push(Inst::Loop(inner));
                 }
                 Node::Labeled(block, body) => {
                     let changed = self.written_in(body);
-                    let inner = self.framed(Frame::Labeled(*block), body)?;
+                    let inner = self.framed(Frame::Labeled(*block), body, 0)?;
                     self.k.push(Inst::Labeled(inner));
                     self.known.retain(|slot, _| !changed.contains(slot));
                 }
@@ -57,9 +63,15 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn framed(&mut self, frame: Frame, body: &[Node]) -> Result<perpetua_ir::ir::Block> {
+    fn framed(&mut self, frame: Frame, body: &[Node], cost: u32) -> Result<perpetua_ir::ir::Block> {
         self.frames.push(frame);
-        let inner = self.inner(|emitter| emitter.nodes(body))?;
+        let inner = self.inner(|emitter| {
+            if let Some(Frame::Loop(head)) = emitter.frames.last() {
+                emitter.line_of_block(*head)?;
+            }
+            emitter.charge(cost)?;
+            emitter.nodes(body)
+        })?;
         self.frames.pop();
         Ok(inner)
     }
@@ -156,6 +168,9 @@ impl Emitter<'_> {
     }
 
     fn case(&mut self, number: usize, next: LocalId) -> Result {
+        let size = self.flow_block(number)?.code.len();
+        self.line_of_block(number)?;
+        self.charge(size as u32 + 1)?;
         self.block(number)?;
         let exit = self.exit(number)?;
         let go = |emitter: &mut Self, goal: Goal| match goal {
@@ -180,6 +195,19 @@ impl Emitter<'_> {
         let not = self.inner(|emitter| go(emitter, b))?;
         self.k.push(Inst::If(condition, acts, not));
         Ok(())
+    }
+
+    // What a turn of a loop costs: its blocks, but for those of loops inside, which charge for themselves.
+    fn cost(&self, body: &[Node]) -> u32 {
+        let nodes = body.iter().map(|node| match node {
+            Node::Block(block) => self
+                .flow_block(*block)
+                .map_or(1, |block| block.code.len() as u32 + 1),
+            Node::If(_, a, b) => self.cost(a).saturating_add(self.cost(b)),
+            Node::Labeled(_, body) => self.cost(body),
+            Node::Loop(..) | Node::Break(_) | Node::Continue(_) | Node::End => 0,
+        });
+        nodes.fold(0, u32::saturating_add)
     }
 
     // Slots that the blocks of a part of the tree write.

@@ -40,6 +40,8 @@ pub(super) struct Emitter<'a> {
     locals: BTreeMap<(usize, Scalar), LocalId>,
     pub(super) known: Known,
     pub(super) frames: Vec<Frame>,
+    // How many instructions are left to run in loops, where that is counted.
+    pub(super) budget: Option<LocalId>,
     // Type of indices whose parts have none of their own.
     pub(super) wide: Scalar,
     // Presets that no instruction writes.
@@ -95,6 +97,7 @@ impl<'a> Emitter<'a> {
             locals: BTreeMap::new(),
             known: Known::new(),
             frames: Vec::new(),
+            budget: None,
             wide: if pointer_width == 64 {
                 Scalar::U64
             } else {

@@ -28,6 +28,22 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// What follows stands in the line of a block's first instruction.
+    pub(super) fn line_of_block(&mut self, number: usize) -> Result {
+        let first = self
+            .verified
+            .flow
+            .origins
+            .get(number)
+            .and_then(|origins| origins.first());
+        let at = match first {
+            Some(at) => *at,
+            None => self.flow_block(number)?.exit_at,
+        };
+        self.line(at);
+        Ok(())
+    }
+
     fn line(&mut self, (routine, i): Where) {
         let routine = self.verified.program().routines.get(routine);
         let line = routine.and_then(|routine| routine.lines.get(i)).copied();
@@ -211,6 +227,7 @@ impl Emitter<'_> {
         let zero = self.k.u32(0);
         self.k.store(Place::local(next), zero)?;
         let body = self.inner(|emitter| {
+            emitter.charge(1)?;
             let i = emitter.k.load(Place::local(next))?;
             let done = emitter.k.binary(BinaryOp::Ge, i, count)?;
             emitter.k.if_(done, |k| {

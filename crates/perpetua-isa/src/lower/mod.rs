@@ -1,6 +1,7 @@
 //! From a verified program to a kernel of the IR: control flow is brought into loops, labelled blocks and conditions
 //! (`structure`), which become statements (`emit`) as instructions do (`instruction`). Knows no device.
 
+mod budget;
 mod emit;
 mod emitter;
 mod graph;
@@ -16,25 +17,43 @@ use perpetua_ir::verify as kernel;
 use crate::error::{Error, Result};
 use crate::verify::Verified;
 
+/// How a program is lowered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// 64, or 32 for devices without 64-bit integers; in indices `%gid` is as wide.
+    pub pointer_width: u32,
+    /// For programs that nobody trusts: how many instructions a lane may run in loops, about; what loops on is a fault. Memory of
+    /// blocks is zero at the start then.
+    pub budget: Option<u32>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            pointer_width: 64,
+            budget: None,
+        }
+    }
+}
+
 /// Makes a kernel of a program. Buffers and parameters are its parameters, buffers first, each in the program's order.
-/// `pointer_width`: 64, or 32 for devices without 64-bit integers; in indices `%gid` is as wide.
 ///
 /// # Errors
 /// [`Error::Kernel`] where the program breaks a rule of kernels, such as a barrier to which not all lanes come.
-pub fn lower(verified: &Verified, pointer_width: u32) -> Result<kernel::Verified> {
+pub fn lower(verified: &Verified, options: Options) -> Result<kernel::Verified> {
     let program = verified.program();
     let broken = |message: String| Error::Kernel {
         program: program.name.clone(),
         message,
     };
-    let kernel = kernel_of(verified, pointer_width).map_err(|error| broken(error.to_string()))?;
+    let kernel = kernel_of(verified, options).map_err(|error| broken(error.to_string()))?;
     kernel::verify(kernel).map_err(|errors| broken(errors.to_string()))
 }
 
-fn kernel_of(verified: &Verified, pointer_width: u32) -> std::result::Result<Kernel, TypeError> {
+fn kernel_of(verified: &Verified, options: Options) -> std::result::Result<Kernel, TypeError> {
     let graph = graph::Graph::new(&verified.flow);
     let structure = structure::structure(&verified.flow, &graph);
     // What crosses the borders of straight code lies in variables; the first pass finds out what does.
-    let crossing = emit::emit(verified, &structure, pointer_width, None)?.1;
-    Ok(emit::emit(verified, &structure, pointer_width, Some(&crossing))?.0)
+    let crossing = emit::emit(verified, &structure, options, None)?.1;
+    Ok(emit::emit(verified, &structure, options, Some(&crossing))?.0)
 }

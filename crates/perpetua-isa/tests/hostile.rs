@@ -1,0 +1,152 @@
+//! Programs that nobody trusts end: with an error that names the line, and without harm to others.
+#![allow(clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use perpetua_isa::{Assembler, Error, Executor, LaunchConfig, Limits, Program};
+
+fn limits() -> Limits {
+    Limits {
+        // llvmpipe leaves loops after 65,535 turns.
+        instructions: 20_000,
+        memory: 1 << 20,
+        size: 4096,
+    }
+}
+
+fn each(test: impl Fn(&Executor)) {
+    for executor in common::executors() {
+        test(&executor.untrusted(limits()));
+    }
+}
+
+fn program(text: &str) -> Program {
+    Assembler::new()
+        .assemble("hostile.pasm", text)
+        .expect("a program")
+}
+
+// Text, and the lines of which the fault names one.
+const ENDLESS: [(&str, std::ops::RangeInclusive<u32>); 5] = [
+    ("again: bra again", 1..=1),
+    ("again:\n bar\n bra again", 2..=2),
+    // Neither label is the loop's head: a loop around a choice of blocks.
+    (
+        "setlt.u32 p0, r252, 3\n@p0 bra two\none: nop\n add.u32 r252, r252, 1\ntwo: add.u32 r252, r252, 1\n bra one",
+        4..=6,
+    ),
+    (
+        ".buffer x: u32\n mov.u32 r0, 4000000000\n fill.u32 x[0], 1, r0\n",
+        3..=3,
+    ),
+    (
+        "mov.u32 r0, 0\nagain: xor.u32 r0, r0, 1\n seteq.u32 p0, r0, 7\n@!p0 bra again",
+        2..=2,
+    ),
+];
+
+#[test]
+fn endless_loops_are_faults() {
+    each(|executor| {
+        for (text, line) in ENDLESS {
+            let x = executor.allocate_buffer(64).expect("memory");
+            let program = program(text);
+            let program = program
+                .clone()
+                .with_buffer("x", x)
+                .unwrap_or_else(|program| *program);
+            executor
+                .execute_program(&program, &LaunchConfig::new(3, 40))
+                .expect("a launch");
+            let done = executor.synchronize();
+            let error = done.expect_err(text).to_string();
+            let mut named = line.map(|line| format!("hostile.pasm:{line},"));
+            assert!(named.any(|line| error.contains(&line)), "{error}");
+            executor.free_buffer(x).expect("there");
+        }
+        // The device is as good as before.
+        let x = executor.allocate_buffer(16).expect("memory");
+        let good = program(".buffer x: u32\nstg.u32 x[r255], 7")
+            .with_buffer("x", x)
+            .expect("x");
+        executor
+            .execute_program(&good, &LaunchConfig::new(1, 4))
+            .expect("a launch");
+        assert_eq!(executor.read_buffer::<u32>(x, 0, 4).expect("a read"), [7; 4]);
+    });
+}
+
+#[test]
+fn nothing_is_read_or_written_outside() {
+    each(|executor| {
+        let secret = executor.allocate_buffer(4096).expect("memory");
+        executor
+            .write_buffer(secret, 0, &[0xdead_beefu32; 1024])
+            .expect("a write");
+        let x = executor.allocate_buffer(16).expect("memory");
+        for offset in [4i64, 1 << 30, -1, i64::from(i32::MIN)] {
+            for access in [
+                "ldg.u32 r0, x[r1]\n stg.u32 x[0], r0",
+                "stg.u32 x[r1], 7",
+                "atom_add.u32 r0, x[r1], 7",
+            ] {
+                let text = format!(".buffer x: u32\n mov.u32 r1, {}\n {access}", offset as u32);
+                let program = program(&text).with_buffer("x", x).expect("x");
+                executor
+                    .execute_program(&program, &LaunchConfig::new(1, 1))
+                    .expect("a launch");
+                let error = executor.synchronize().expect_err("out of bounds").to_string();
+                assert!(error.contains("index out of bounds"), "{error}");
+            }
+        }
+        assert_eq!(
+            executor.read_buffer::<u32>(secret, 0, 1024).expect("a read"),
+            [0xdead_beef; 1024]
+        );
+        assert_eq!(executor.read_buffer::<u32>(x, 0, 4).expect("a read"), [0; 4]);
+    });
+}
+
+#[test]
+fn memory_of_a_block_holds_nobody_elses_values() {
+    each(|executor| {
+        let x = executor.allocate_buffer(4 * 512).expect("memory");
+        let leave = ".buffer x: u32\n.shared s: u32[512]\n sts.u32 s[r252], 77\n sts.u32 s[r252 + 256], 78\n bar\n stg.u32 x[r252], 0";
+        let look = ".buffer x: u32\n.shared s: u32[512]\n lds.u32 r0, s[r252]\n stg.u32 x[r252], r0\n lds.u32 r0, s[r252 + 256]\n stg.u32 x[r252 + 256], r0";
+        for text in [leave, look] {
+            let program = program(text).with_buffer("x", x).expect("x");
+            executor
+                .execute_program(&program, &LaunchConfig::new(1, 256))
+                .expect("a launch");
+        }
+        assert_eq!(executor.read_buffer::<u32>(x, 0, 512).expect("a read"), [0; 512]);
+    });
+}
+
+#[test]
+fn too_much_is_refused() {
+    each(|executor| {
+        assert!(matches!(
+            executor.allocate_buffer(2 << 20),
+            Err(Error::Limit { .. })
+        ));
+        let first = executor.allocate_buffer(600_000).expect("memory");
+        assert!(matches!(
+            executor.allocate_buffer(600_000),
+            Err(Error::Limit { .. })
+        ));
+        executor.free_buffer(first).expect("there");
+        executor.allocate_buffer(600_000).expect("memory");
+        let long = program(&"bar\n".repeat(5000));
+        assert!(matches!(
+            executor.execute_program(&long, &LaunchConfig::new(1, 1)),
+            Err(Error::Limit { .. })
+        ));
+        let fence = program("fence_system");
+        assert!(
+            executor
+                .execute_program(&fence, &LaunchConfig::new(1, 1))
+                .is_err()
+        );
+    });
+}
