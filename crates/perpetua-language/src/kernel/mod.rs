@@ -67,6 +67,34 @@
 //! span(&[1.0, -2.0, 4.0], &mut out);
 //! assert_eq!(out, [6.0]);
 //! ```
+//!
+//! # Iterators and parts of slices
+//! A chain of iterators is the loop that it means, so it stands where it is used: in `for`, or ended by `sum`, `fold` and their
+//! kin. Items are references as in Rust; `min`, `find` and `last` give values, behind `copied()`. `x[a..b]` is checked once,
+//! passed to functions, and returned from them:
+//! ```
+//! use perpetua::prelude::*;
+//!
+//! #[device]
+//! fn mean(part: &[f32]) -> f32 {
+//!     part.iter().sum::<f32>() / part.len() as f32
+//! }
+//!
+//! #[kernel]
+//! fn smooth(x: &[f32], out: &mut [f32]) {
+//!     let weights = [0.25, 0.5, 0.25];
+//!     let near: f32 = weights.iter().zip(&x[1..]).map(|(w, v)| w * v).sum();
+//!     let peak = x.chunks_exact(2).map(mean).fold(f32::MIN, f32::max);
+//!     out[0] = near;
+//!     out[1] = peak;
+//! }
+//!
+//! let mut out = [0.0; 2];
+//! smooth(&[1.0, 2.0, 4.0, 8.0], &mut out);
+//! assert_eq!(out, [4.5, 6.0]);
+//! ```
+//!
+//! A kernel with closures, such patterns or iterators runs on the CPU as machine code, as one with `#[kernel(interpret)]` does.
 
 pub mod index;
 

@@ -44,6 +44,7 @@ impl<'ast> Visit<'ast> for Found {
                 }
                 _ => false,
             },
+            syn::Expr::Reference(reference) => !is_place(&reference.expr),
             syn::Expr::ForLoop(looped) => !is_range(&looped.expr),
             syn::Expr::Index(index) => matches!(*index.index, syn::Expr::Range(_)),
             syn::Expr::MethodCall(call) => {
@@ -73,6 +74,17 @@ fn is_range(value: &syn::Expr) -> bool {
         syn::Expr::MethodCall(call) => {
             (call.method == "rev" || call.method == "step_by") && is_range(&call.receiver)
         }
+        _ => false,
+    }
+}
+
+/// Whether an expression names a place.
+fn is_place(value: &syn::Expr) -> bool {
+    match value {
+        syn::Expr::Paren(inner) => is_place(&inner.expr),
+        syn::Expr::Group(inner) => is_place(&inner.expr),
+        syn::Expr::Path(_) | syn::Expr::Index(_) | syn::Expr::Field(_) => true,
+        syn::Expr::Unary(unary) => matches!(unary.op, syn::UnOp::Deref(_)),
         _ => false,
     }
 }

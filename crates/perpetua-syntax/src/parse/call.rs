@@ -64,6 +64,11 @@ impl Reader {
             let name = self.read_struct_name(path);
             return self.read_constructor(name, call);
         }
+        if let Some(name) = single_name(path)
+            && self.function.as_ref() == Some(&name)
+        {
+            self.refuse_named(path, Refusal::Recursion, &name);
+        }
         let callee = self.path(path, PathUsage::Call);
         ExprKind::Call {
             callee,

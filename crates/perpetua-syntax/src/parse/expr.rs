@@ -251,9 +251,9 @@ impl Reader {
             UnaryOp::Ref
         };
         match peel(&reference.expr) {
+            _ if op == UnaryOp::Ref => {}
             syn::Expr::Path(_) | syn::Expr::Index(_) | syn::Expr::Field(_) | syn::Expr::Closure(_) => {}
             syn::Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Deref(_)) => {}
-            syn::Expr::Lit(lit) if matches!(lit.lit, syn::Lit::Str(_) | syn::Lit::ByteStr(_)) => {}
             _ => {
                 self.refuse(reference, Refusal::RefOfValue);
                 return ExprKind::Tuple(Vec::new());

@@ -64,7 +64,7 @@ pub enum GpuType {
 /// # Errors
 /// All that is outside the language, each at its span.
 pub fn read_function(item: &syn::ItemFn, kind: FunctionKind, file: &str) -> syn::Result<Read<Function>> {
-    signature::read(&item.sig, &item.block, kind, None, file)
+    signature::read(&item.sig, &item.block, kind, true, None, file)
 }
 
 /// Reads a trait's default method: a device function whose `Self` is known when it is lowered. `None` where the method
@@ -82,6 +82,7 @@ pub fn read_default_method(
         &item.sig,
         body,
         FunctionKind::Device,
+        false,
         Some(of_trait),
         file,
     ))
@@ -92,7 +93,7 @@ pub fn read_default_method(
 /// # Errors
 /// All that is outside the language, each at its span.
 pub fn read_method(item: &syn::ImplItemFn, kind: FunctionKind, file: &str) -> syn::Result<Read<Function>> {
-    signature::read(&item.sig, &item.block, kind, None, file)
+    signature::read(&item.sig, &item.block, kind, false, None, file)
 }
 
 /// Reads a struct or an enum without data.

@@ -27,6 +27,8 @@ pub(super) struct Reader {
     pub(super) generics: Vec<Generic>,
     /// Whether `Self` is not known before the lowering: in a trait's default method.
     pub(super) any_self: bool,
+    /// The name of the function that is read, where it is no method.
+    pub(super) function: Option<String>,
     paths: Vec<PathRef>,
     path_tokens: Vec<syn::Path>,
     path_ids: HashMap<(PathUsage, String), PathId>,

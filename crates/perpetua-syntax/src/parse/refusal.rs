@@ -88,12 +88,13 @@ refusals! {
     CharLiteral: "a `char`" => "write a byte literal such as `b'a'`, or its number";
     WideLiteral: "an integer of more than 64 bits" => "use two 64-bit integers";
     LiteralSuffix: "the literal suffix `{}`" => "use a suffix of the language, such as `u32` or `f32`";
-    RefOfValue: "a reference to a value that is stored nowhere" => "store it first: `let v = …;` then `&v`";
+    RefOfValue: "`&mut` of a value that is stored nowhere" => "store it first: `let mut v = …;` then `&mut v`";
     AddressOf: "`&raw`" => "take a reference, or index the slice";
     CastTarget: "a cast to this type" => "cast to a scalar with `as`";
     NotAPlace: "an assignment to a value" => "assign to a local, a field, or an element `x[i]`";
     UnderscoreValue: "`_` as a value" => "write `let _ = …;`, or the value itself";
     CalleeExpr: "calling the value of an expression" => "call a `#[device]` function by its name";
+    Recursion: "`{}` calling itself" => "write a loop: devices have no stack of calls";
     HeapCall: "`{}`, which allocates," => "use an array `[T; N]` or a shared array";
     StdCall: "the library function `{}`" => "use the method (`a.min(b)`, `x.sqrt()`), or a `#[device]` function of your own";
     AssocLiteral: "a literal of an associated type" => "name the struct";

@@ -12,11 +12,13 @@ pub(super) fn read(
     sig: &syn::Signature,
     block: &syn::Block,
     kind: FunctionKind,
+    free: bool,
     default_of: Option<String>,
     file: &str,
 ) -> syn::Result<Read<Function>> {
     let mut reader = Reader::default();
     reader.any_self = default_of.is_some();
+    reader.function = free.then(|| name_of(&sig.ident));
     reader.check_qualifiers(sig);
     reader.read_generics(&sig.generics);
     let implicit = kind == FunctionKind::Device;

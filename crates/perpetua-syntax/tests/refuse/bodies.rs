@@ -53,11 +53,8 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
         &[(R::WideInteger, "u128"), (R::WideInteger, "i128")],
     ),
     ("let i = §1meters;", &[(R::LiteralSuffix, "meters")]),
-    ("let r = §&(n + 1);", &[(R::RefOfValue, "")]),
-    (
-        "helper(§&[1.0, 2.0], §&mut g());",
-        &[(R::RefOfValue, ""), (R::RefOfValue, "")],
-    ),
+    ("let r = §&mut (n + 1); let s = &(n + 1);", &[(R::RefOfValue, "")]),
+    ("helper(&[1.0, 2.0], §&mut g());", &[(R::RefOfValue, "")]),
     ("let r = §&raw const n;", &[(R::AddressOf, "")]),
     ("let p = n as §*const u8;", &[(R::RawPointer, "")]),
     ("let p = n as §&u8;", &[(R::CastTarget, "")]),

@@ -116,6 +116,11 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
         &[(R::KernelClosure, "")],
     ),
     ("fn f(§x: Option<f32>) {}", Kernel, &[(R::OptionParam, "")]),
+    (
+        "fn f(n: u32) -> u32 { if n == 0 { 1 } else { n * §f(n - 1) } }",
+        Device,
+        &[(R::Recursion, "f")],
+    ),
     ("fn §f(x: &[f32]) {}", Stencil, &[(R::NoGridPos, "")]),
     ("fn f(a: GridPos, §b: GridPos) {}", Kernel, &[(R::TwoGridPos, "")]),
     (

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use perpetua::device::{BackendKind, Device, KernelSpec};
+use perpetua::device::{BackendKind, CompileOptions, Device, KernelSource, KernelSpec};
 use perpetua::kernel::index::Lane;
 use perpetua::prelude::*;
 use perpetua_ir::back::{CudaAbi, Target, render};
@@ -38,12 +38,34 @@ pub(crate) fn check<I: GpuType, O: GpuType + Debug + PartialEq>(
         lane.run(|| host(input, &mut expected));
     }
     for device in devices() {
-        let (x, y) = (device.upload(input).unwrap(), device.upload(out).unwrap());
-        device
-            .launch(&kernel, config, args![&x, &y])
-            .unwrap_or_else(|e| panic!("{name}: {e}"));
-        let found = y.read().unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert_eq!(found, expected, "`{name}` on {}", device.info().name);
+        let ir = kernel.verified(device.info().pointer_width());
+        let ir = ir.unwrap_or_else(|e| panic!("{name}: {e}"));
+        // As the device likes it; on the CPU then as machine code, and by the interpreter.
+        let ways = [
+            (KernelSource::Spec(&kernel), false),
+            (KernelSource::Ir(&ir), false),
+            (KernelSource::Ir(&ir), true),
+        ];
+        let count = if device.info().backend == BackendKind::Cpu {
+            3
+        } else {
+            1
+        };
+        for (source, interpret) in ways.into_iter().take(count) {
+            let options = CompileOptions {
+                interpret,
+                ..CompileOptions::default()
+            };
+            let compiled = device.compile(&source, &options).and_then(|module| module.only());
+            let compiled = compiled.unwrap_or_else(|e| panic!("{name}: {e}"));
+            let (x, y) = (device.upload(input).unwrap(), device.upload(out).unwrap());
+            device
+                .launch(&compiled, config, args![&x, &y])
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
+            let found = y.read().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let on = &device.info().name;
+            assert_eq!(found, expected, "`{name}` on {on}, interpreted: {interpret}");
+        }
     }
     renders(kernel);
 }

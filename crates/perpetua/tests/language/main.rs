@@ -10,6 +10,8 @@
     clippy::needless_range_loop,
     clippy::clone_on_copy,
     clippy::needless_borrows_for_generic_args,
+    clippy::obfuscated_if_else,
+    clippy::unnecessary_lazy_evaluations,
     reason = "kernels are written as users write them"
 )]
 

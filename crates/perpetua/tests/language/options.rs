@@ -91,3 +91,26 @@ fn options_and_results_are_values() {
     let x = floats(68);
     check(options::kernel(), options, &x, &[0.0f32; 64]);
 }
+
+#[kernel]
+fn integers(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    if i < y.len() {
+        let v = x[i];
+        let half = (v >> 7) as u16;
+        let mut all = v.isqrt() + half.isqrt() as u32 + (v | 1).ilog2() * 3 + (half as i32 + 1).ilog2();
+        all ^= (v >> 2).next_power_of_two() + (v as u8 / 2).next_power_of_two() as u32;
+        all = all.wrapping_add((v % 3 == 2).then_some(v).unwrap_or(7));
+        all = all.wrapping_add((v % 5 == 1).then(|| v ^ 9).unwrap_or(1));
+        y[i] = all;
+    }
+}
+
+#[test]
+fn methods_of_integers() {
+    let mut input: Vec<u32> = (0..64u32)
+        .map(|i| (i * i).wrapping_mul(2_654_435) ^ (i << 26))
+        .collect();
+    input.extend([0, 1, 2, 3, u32::MAX, u32::MAX - 1, 0xfffe_0001, 0xfffe_0000]);
+    check(integers::kernel(), integers, &input, &[0; 72]);
+}

@@ -1,5 +1,6 @@
 //! Traits: the user's own for own and primitive types, operators of own types, generic functions over both.
 
+use std::cmp::Ordering;
 use std::ops::{Add, AddAssign, Index, IndexMut, Mul, Neg, Sub};
 
 use perpetua::prelude::*;
@@ -365,4 +366,70 @@ fn operators_as_bounds() {
         &v,
         &[Vec3::default(); 64],
     );
+}
+
+/// Ordered by its key alone.
+#[derive(Clone, Copy, Debug, GpuType)]
+#[repr(C)]
+struct Entry {
+    key: f32,
+    value: f32,
+}
+
+#[device]
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.key == other.key
+    }
+}
+
+#[device]
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        self.key.partial_cmp(&other.key)
+    }
+}
+
+#[kernel]
+fn ordered(x: &[f32], y: &mut [f32]) {
+    let i = global_id_x();
+    if i >= y.len() {
+        return;
+    }
+    let a = Entry {
+        key: x[i],
+        value: 1.0,
+    };
+    let b = Entry {
+        key: x[(i + 1) % x.len()],
+        value: 2.0,
+    };
+    let nan = Entry {
+        key: f32::NAN,
+        value: 4.0,
+    };
+    let mut all = if a < b { a.value } else { b.value };
+    all += if a >= b { 8.0 } else { 16.0 };
+    all += if a <= nan || nan > b { 32.0 } else { 64.0 };
+    all += match (i as u32 % 7).cmp(&3) {
+        Ordering::Less => 100.0,
+        Ordering::Equal => 200.0,
+        Ordering::Greater => 300.0,
+    };
+    let order = (i % 4).cmp(&1).reverse().then((i % 5).cmp(&2));
+    all += if order.is_ge() { 1000.0 } else { 2000.0 };
+    let least = x
+        .iter()
+        .copied()
+        .min_by(|a, b| a.abs().partial_cmp(&b.abs()).unwrap());
+    let greatest = x
+        .iter()
+        .map(|v| v * 2.0)
+        .max_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+    y[i] = all + least.unwrap() - greatest.unwrap();
+}
+
+#[test]
+fn types_with_an_order() {
+    check(ordered::kernel(), ordered, &floats(100), &[0.0; 100]);
 }

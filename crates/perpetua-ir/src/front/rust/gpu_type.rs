@@ -1,6 +1,7 @@
 //! Which Rust types live in device memory and which are constants of kernels. `derive(GpuType)` implements both
 //! traits for the user's structs and enums; all other implementations are here.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use half::{bf16, f16};
@@ -78,6 +79,26 @@ scalars! {
     bf16 => Bf16, v => u64::from(v.to_bits());
     f32 => F32, v => u64::from(v.to_bits());
     f64 => F64, v => v.to_bits();
+}
+
+// SAFETY: the standard library declares it `#[repr(i8)]`, with these three values.
+unsafe impl GpuType for Ordering {
+    fn describe() -> TypeDesc {
+        let variants = [Ordering::Less, Ordering::Equal, Ordering::Greater];
+        let names = ["Less", "Equal", "Greater"];
+        let variants = std::array::from_fn::<_, 3, _>(|i| (names[i], variants[i] as i128));
+        TypeDesc::of_enum::<Self>("Ordering", Scalar::I8, &variants)
+    }
+}
+
+impl GpuConst for Ordering {
+    fn to_const(&self) -> ConstValue {
+        ConstValue::of_enum(&Self::describe(), *self as i128)
+    }
+
+    fn const_type() -> Option<TypeDesc> {
+        Some(Self::describe())
+    }
 }
 
 // SAFETY: an array is its elements side by side, and they are described truly.

@@ -145,12 +145,32 @@ impl Reader {
                 let looped = self.read_loop(chain, None, |_, item| only(store(some(line, Some(item)))));
                 (none(), looped)
             }
-            ("min" | "max", []) | ("reduce", [_]) => {
+            ("min" | "max", []) | ("reduce" | "min_by" | "max_by", [_]) => {
                 let (item_name, best) = (self.fresh("item"), self.fresh("best"));
                 let looped = self.read_loop(chain, None, |reader, item| {
                     let (a, b) = (local(&best, line), local(&item_name, line));
                     let value = match &args[..] {
-                        [f] => reader.apply(f, vec![a, b]),
+                        [f] if name == "reduce" => reader.apply(f, vec![a, b]),
+                        [f] => {
+                            let shared = |operand: &Expr| {
+                                let (op, operand) = (UnaryOp::Ref, Box::new(operand.clone()));
+                                expr(line, ExprKind::Unary { op, operand })
+                            };
+                            let order = reader.apply(f, vec![shared(&a), shared(&b)]);
+                            // Of equals, the first is the least and the last the greatest.
+                            let (then, otherwise) = if name == "min_by" { (b, a) } else { (a, b) };
+                            let body = |value| block(line, Vec::new(), Some(value));
+                            let otherwise = ExprKind::Block {
+                                label: None,
+                                block: body(otherwise),
+                            };
+                            let kind = ExprKind::If {
+                                cond: Box::new(method(order, "is_gt", Vec::new())),
+                                then: body(then),
+                                otherwise: Some(Box::new(expr(line, otherwise))),
+                            };
+                            expr(line, kind)
+                        }
                         _ if name == "min" => method(b, "min", vec![a]),
                         _ => method(b, "max", vec![a]),
                     };

@@ -5,7 +5,7 @@ use super::{Emitter, Result};
 use crate::front::rust::infer::methods::{Method, Special, ir_scalar};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::Ty;
-use crate::ir::{Inst, Place, Scalar, Value};
+use crate::ir::{self, Inst, Place, Scalar, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// Exponents up to which a power is multiplied out.
@@ -37,6 +37,27 @@ impl Emitter<'_> {
         let over = self.binary(BinaryOp::Gt, x, high, line)?;
         let inner = self.ternary(TernaryOp::Select, over, high, x, line)?;
         self.ternary(TernaryOp::Select, under, low, inner, line)
+    }
+
+    /// The root of an unsigned integer, bit by bit from the highest.
+    fn isqrt(&mut self, x: Value, s: Scalar, line: u32) -> Result<Value> {
+        let half = u64::from(s.bits() / 2);
+        let root = Place::local(self.k.local("root", s.into()));
+        let (zero, one) = (self.constant(s, 0), self.constant(s, 1));
+        self.store(&root, zero, line)?;
+        let (start, end) = (self.constant(Scalar::U32, 0), self.constant(Scalar::U32, half));
+        let last = self.constant(Scalar::U32, half - 1);
+        self.counted(start, end, line, |this, i| {
+            let at = this.binary(BinaryOp::Sub, last, i, line)?;
+            let bit = this.binary(BinaryOp::Shl, one, at, line)?;
+            let old = this.read(&root, line)?;
+            let new = this.binary(BinaryOp::Or, old, bit, line)?;
+            let square = this.binary(BinaryOp::Mul, new, new, line)?;
+            let fits = this.binary(BinaryOp::Le, square, x, line)?;
+            let kept = this.ternary(TernaryOp::Select, fits, new, old, line)?;
+            this.store(&root, kept, line)
+        })?;
+        self.read(&root, line)
     }
 
     fn special_unary(&mut self, special: Special, a: Value, e: &Expr) -> Result<Val> {
@@ -89,6 +110,29 @@ impl Emitter<'_> {
                 let one = self.constant(Scalar::U32, 1);
                 self.binary(BinaryOp::Eq, ones, one, line)?
             }
+            Special::NextPowerOfTwo => {
+                // Of what is less than two the shift wraps, and nobody looks.
+                let (one, most) = (self.constant(s, 1), self.constant(s, u64::MAX >> (64 - s.bits())));
+                let less = self.binary(BinaryOp::Sub, a, one, line)?;
+                let zeros = self.unary(UnaryOp::LeadingZeros, less, line)?;
+                let below = self.binary(BinaryOp::Shr, most, zeros, line)?;
+                let power = self.binary(BinaryOp::Add, below, one, line)?;
+                let small = self.binary(BinaryOp::Le, a, one, line)?;
+                self.ternary(TernaryOp::Select, small, one, power, line)?
+            }
+            Special::Ilog2 => {
+                let zero = zero(self);
+                let some = self.binary(BinaryOp::Gt, a, zero, line)?;
+                let fault = self.branch(|this| {
+                    this.unreachable(line)?;
+                    Ok(Val::unit())
+                })?;
+                self.k.push(Inst::If(some, ir::Block::default(), fault.block));
+                let zeros = self.unary(UnaryOp::LeadingZeros, a, line)?;
+                let last = self.constant(Scalar::U32, u64::from(s.bits() - 1));
+                self.binary(BinaryOp::Sub, last, zeros, line)?
+            }
+            Special::Isqrt => self.isqrt(a, s, line)?,
             Special::SinCos => {
                 let sin = self.unary(UnaryOp::Sin, a, line)?;
                 let cos = self.unary(UnaryOp::Cos, a, line)?;

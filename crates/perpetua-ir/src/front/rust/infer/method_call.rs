@@ -6,6 +6,7 @@ use perpetua_syntax::{GenericArg, Scalar};
 use super::call::member::Reach;
 use super::call::{Argument, written};
 use super::methods;
+use super::order::ordering;
 use super::tree::{Expr, ExprKind, GridMethod};
 use super::ty::{Kind, Ty};
 use super::{Checker, Result};
@@ -75,11 +76,20 @@ impl Checker<'_> {
                     None => Err(self.error(line, format!("`{}` has no method `{name}`", scalar.name()), "")),
                 }
             }
+            Ty::Scalar(scalar) if name == "partial_cmp" || name == "cmp" && !scalar.is_float() => {
+                let receiver = self.deref_all(receiver);
+                self.order_method(*scalar, receiver, name, args, line)
+            }
+            Ty::Scalar(Scalar::Bool) if matches!(name, "then" | "then_some") => {
+                let receiver = self.deref_all(receiver);
+                self.then_some(receiver, name, args, line)
+            }
             Ty::Scalar(scalar) => {
                 let receiver = self.deref_all(receiver);
                 self.scalar_method(*scalar, receiver, name, args, line)
             }
             Ty::Struct(_) | Ty::Enum(_) if name == "clone" && args.is_empty() => Ok(self.deref_all(receiver)),
+            Ty::Enum(_) if ty == ordering() => self.ordering_method(receiver, name, args, line),
             Ty::Struct(_) | Ty::Enum(_) => {
                 let shown = self.show(&ty);
                 Err(self.error(

@@ -41,6 +41,9 @@ pub(crate) enum Special {
     LeadingOnes,
     TrailingOnes,
     IsPowerOfTwo,
+    NextPowerOfTwo,
+    Ilog2,
+    Isqrt,
     RemEuclid,
     DivEuclid,
     DivCeil,
@@ -229,6 +232,15 @@ const OTHERS: &[(&str, Domain, &[Arg], Res, Method)] = {
         ("leading_ones", Int, &[], Res::U32, S(Special::LeadingOnes)),
         ("trailing_ones", Int, &[], Res::U32, S(Special::TrailingOnes)),
         ("is_power_of_two", Int, &[], Res::Bool, S(Special::IsPowerOfTwo)),
+        (
+            "next_power_of_two",
+            Int,
+            &[],
+            Res::Same,
+            S(Special::NextPowerOfTwo),
+        ),
+        ("ilog2", Int, &[], Res::U32, S(Special::Ilog2)),
+        ("isqrt", Int, &[], Res::Same, S(Special::Isqrt)),
         ("rem_euclid", Number, &[Same], Res::Same, S(Special::RemEuclid)),
         ("div_euclid", Number, &[Same], Res::Same, S(Special::DivEuclid)),
         ("div_ceil", Int, &[Same], Res::Same, S(Special::DivCeil)),
@@ -271,7 +283,13 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
     if let Some((_, domain, args, result, method)) = OTHERS.iter().find(|row| row.0 == name) {
         let unsigned_only = matches!(
             method,
-            Method::Special(Special::DivCeil | Special::NextMultipleOf | Special::IsPowerOfTwo)
+            Method::Special(
+                Special::DivCeil
+                    | Special::NextMultipleOf
+                    | Special::IsPowerOfTwo
+                    | Special::NextPowerOfTwo
+                    | Special::Isqrt
+            )
         );
         if unsigned_only && !ir.is_unsigned_int() {
             return Err(NoMethod::Domain("the unsigned integer types"));

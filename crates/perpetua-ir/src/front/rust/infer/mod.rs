@@ -12,6 +12,7 @@ mod intrinsics;
 mod method_call;
 pub(crate) mod methods;
 mod option;
+mod order;
 mod pattern;
 mod scalar_consts;
 mod signature;

@@ -25,7 +25,7 @@ impl Checker<'_> {
     }
 
     /// A variant with its payload.
-    fn variant_of(&self, variant: Variant, payload: Option<Expr>, ty: &Ty, line: u32) -> Expr {
+    pub(super) fn variant_of(&self, variant: Variant, payload: Option<Expr>, ty: &Ty, line: u32) -> Expr {
         let (good, at) = part(variant);
         let mut parts = vec![self.make(line, Ty::BOOL, ExprKind::Bool(good))];
         let (count, types): (u32, [Ty; 2]) = match self.types.shallow(ty) {
@@ -119,7 +119,7 @@ impl Checker<'_> {
     }
 
     /// `match value { good(v) => then, _ => otherwise }`, of type `ty`.
-    fn branches(&self, value: Expr, arms: [(Pat, Expr); 2], ty: Ty, line: u32) -> Expr {
+    pub(super) fn branches(&self, value: Expr, arms: [(Pat, Expr); 2], ty: Ty, line: u32) -> Expr {
         let arms = arms.into_iter().map(|(pattern, body)| Arm {
             line,
             pattern,
@@ -352,6 +352,48 @@ impl Checker<'_> {
         Ok(self.make(line, ret, ExprKind::CallClosure(Box::new(function), args)))
     }
 
+    /// `cond.then(|| value)`, `cond.then_some(value)`.
+    pub(super) fn then_some(
+        &mut self,
+        cond: Expr,
+        name: &str,
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Expr> {
+        let [arg] = args else {
+            return Err(self.error(
+                line,
+                format!("`{name}` takes one argument, {} were given", args.len()),
+                "",
+            ));
+        };
+        let value = match name {
+            "then" => self.call_with(arg, Vec::new(), None, line)?,
+            _ => self.expr(arg, None)?,
+        };
+        let ty = Ty::Option(Rc::new(value.ty.clone()));
+        // Both are evaluated, as Rust does it.
+        let mut before = Vec::new();
+        self.scopes.push(Vec::new());
+        let cond = self.eager(cond, &mut before, line);
+        let value = match name {
+            "then" => value,
+            _ => self.eager(value, &mut before, line),
+        };
+        self.scopes.pop();
+        let yes = Block {
+            stmts: Vec::new(),
+            value: Some(Box::new(self.variant_of(Variant::Some, Some(value), &ty, line))),
+        };
+        let no = Box::new(self.variant_of(Variant::None, None, &ty, line));
+        let value = self.make(line, ty.clone(), ExprKind::If(Box::new(cond), yes, Some(no)));
+        let block = Block {
+            stmts: before,
+            value: Some(Box::new(value)),
+        };
+        Ok(self.make(line, ty, ExprKind::Block(None, block)))
+    }
+
     /// `a.checked_add(b)` and its kin.
     pub(super) fn checked(
         &mut self,
@@ -398,7 +440,7 @@ impl Checker<'_> {
 }
 
 /// A variant's pattern, over its parts.
-fn variant_pat(variant: Variant, payload: Pat) -> Pat {
+pub(super) fn variant_pat(variant: Variant, payload: Pat) -> Pat {
     let (good, _) = part(variant);
     let tag = Pat::Range(Some(i128::from(good)), Some(i128::from(good)));
     Pat::Tuple(match variant {

@@ -249,6 +249,14 @@ impl Checker<'_> {
             functions = self.functions_of(&lt, Some(of_trait), "eq", Reach::All, line)?;
             negated = true;
         }
+        if functions.is_empty() && op.is_comparison() && !matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
+            let orders = self.functions_of(&lt, Some(of_trait), "partial_cmp", Reach::All, line)?;
+            if !orders.is_empty() {
+                let args = vec![Argument::Operand(left), Argument::Operand(right)];
+                let order = self.call_one_of(orders, args, &[], line)?;
+                return Ok(Ok(self.by_order(op, order, line)));
+            }
+        }
         if functions.is_empty() {
             if matches!(op, BinaryOp::Eq | BinaryOp::Ne) || matches!(lt, Ty::Enum(_)) && op.is_comparison() {
                 self.derived_only(&lt, line)?;

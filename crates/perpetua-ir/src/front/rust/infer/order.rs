@@ -1,0 +1,154 @@
+//! Orders: `cmp` and `partial_cmp` of scalars, what `Ordering` can do, and comparisons of types that say their order by
+//! `partial_cmp`.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use perpetua_syntax as syntax;
+use perpetua_syntax::{BinaryOp, Scalar, Variant};
+
+use super::option::variant_pat;
+use super::tree::{Arm, Block, Expr, ExprKind, Pat};
+use super::ty::Ty;
+use super::{Checker, Result};
+use crate::front::rust::gpu_type::{GpuConst, GpuType};
+
+/// `Ordering`.
+pub(super) fn ordering() -> Ty {
+    Ty::from_desc(&Ordering::describe())
+}
+
+/// The orderings, from and to, for which a comparison or a method of `Ordering` holds; for all others where the flag is set.
+fn holds(name: &str) -> Option<(Ordering, Ordering, bool)> {
+    use Ordering::{Equal, Greater, Less};
+    Some(match name {
+        "is_lt" | "<" => (Less, Less, true),
+        "is_le" | "<=" => (Less, Equal, true),
+        "is_gt" | ">" => (Greater, Greater, true),
+        "is_ge" | ">=" => (Equal, Greater, true),
+        "is_eq" => (Equal, Equal, true),
+        "is_ne" => (Equal, Equal, false),
+        _ => return None,
+    })
+}
+
+fn range(from: Ordering, to: Ordering) -> Pat {
+    Pat::Range(Some(from as i128), Some(to as i128))
+}
+
+impl Checker<'_> {
+    fn ordered(&self, which: Ordering, line: u32) -> Expr {
+        let kind = ExprKind::Constant(Rc::from("Ordering"), Rc::new(which.to_const()));
+        self.make(line, ordering(), kind)
+    }
+
+    /// `a.cmp(&b)` and `a.partial_cmp(&b)`.
+    pub(super) fn order_method(
+        &mut self,
+        scalar: Scalar,
+        first: Expr,
+        name: &str,
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Expr> {
+        let [arg] = args else {
+            return Err(self.error(
+                line,
+                format!("`{name}` takes one argument, {} were given", args.len()),
+                "",
+            ));
+        };
+        let partial = name == "partial_cmp";
+        let second = self.expr(arg, None)?;
+        let second = self.deref_all(second);
+        self.unify(line, &first.ty.clone(), &second.ty.clone())?;
+        let mut before = Vec::new();
+        self.scopes.push(Vec::new());
+        let first = self.eager(first, &mut before, line);
+        let second = self.eager(second, &mut before, line);
+        self.scopes.pop();
+        let (ExprKind::Local(a), ExprKind::Local(b)) = (first.kind, second.kind) else {
+            return Err(self.error(line, format!("`{name}` compares two values"), ""));
+        };
+        let ty = match partial {
+            true => Ty::Option(Rc::new(ordering())),
+            false => ordering(),
+        };
+        let given = |c: &Self, which| match partial {
+            true => c.variant_of(Variant::Some, Some(c.ordered(which, line)), &ty, line),
+            false => c.ordered(which, line),
+        };
+        let choose = |c: &Self, op, then: Expr, otherwise: Expr| {
+            let (a, b) = (Box::new(c.local(a, line)), Box::new(c.local(b, line)));
+            let cond = c.make(line, Ty::BOOL, ExprKind::Binary(op, a, b));
+            let then = Block {
+                stmts: Vec::new(),
+                value: Some(Box::new(then)),
+            };
+            let kind = ExprKind::If(Box::new(cond), then, Some(Box::new(otherwise)));
+            c.make(line, ty.clone(), kind)
+        };
+        let mut last = given(self, Ordering::Equal);
+        if scalar.is_float() {
+            let none = self.variant_of(Variant::None, None, &ty, line);
+            last = choose(self, BinaryOp::Eq, last, none);
+        }
+        let last = choose(self, BinaryOp::Gt, given(self, Ordering::Greater), last);
+        let value = choose(self, BinaryOp::Lt, given(self, Ordering::Less), last);
+        let block = Block {
+            stmts: before,
+            value: Some(Box::new(value)),
+        };
+        Ok(self.make(line, ty, ExprKind::Block(None, block)))
+    }
+
+    /// `a < b` and its kin, of what `partial_cmp` gives.
+    pub(super) fn by_order(&self, op: BinaryOp, order: Expr, line: u32) -> Expr {
+        let (from, to, _) = holds(op.symbol()).unwrap_or((Ordering::Less, Ordering::Less, true));
+        let yes = variant_pat(Variant::Some, range(from, to));
+        let is = |b: bool| self.make(line, Ty::BOOL, ExprKind::Bool(b));
+        self.branches(order, [(yes, is(true)), (Pat::Wild, is(false))], Ty::BOOL, line)
+    }
+
+    /// A method of `Ordering`.
+    pub(super) fn ordering_method(
+        &mut self,
+        receiver: Expr,
+        name: &str,
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Expr> {
+        let arms = match (holds(name), name, args) {
+            (Some((from, to, value)), _, []) => {
+                let is = |b: bool| self.make(line, Ty::BOOL, ExprKind::Bool(b));
+                vec![(range(from, to), is(value)), (Pat::Wild, is(!value))]
+            }
+            (_, "reverse", []) => [Ordering::Less, Ordering::Equal, Ordering::Greater]
+                .map(|which| (range(which, which), self.ordered(which.reverse(), line)))
+                .into(),
+            (_, "then", [other]) => {
+                let other = self.expr_as(other, &ordering())?;
+                let own = |which| (range(which, which), self.ordered(which, line));
+                let equal = (range(Ordering::Equal, Ordering::Equal), other);
+                vec![own(Ordering::Less), equal, own(Ordering::Greater)]
+            }
+            _ => {
+                return Err(self.error(
+                    line,
+                    format!("`Ordering` has no method `{name}` in kernels"),
+                    "it has `is_lt` and its kin, `reverse` and `then`; else write `match`",
+                ));
+            }
+        };
+        let value = self.deref_all(receiver);
+        let ty = arms.first().map_or(Ty::Never, |(_, body)| body.ty.clone());
+        let arms = arms.into_iter().map(|(pattern, body)| Arm {
+            line,
+            pattern,
+            guard: None,
+            body,
+        });
+        let kind = ExprKind::Match(Box::new(value), arms.collect());
+        Ok(self.make(line, ty, kind))
+    }
+}
