@@ -65,6 +65,8 @@ struct State {
 
 struct Kept {
     kernel: Arc<Kernel>,
+    // Programs of one id need not be one: somebody may have looked for two.
+    program: Program,
     // When it was used last, in launches.
     used: u64,
 }
@@ -419,7 +421,8 @@ impl Executor {
         let mut state = self.state();
         state.used += 1;
         let used = state.used;
-        if let Some(kept) = state.kernels.get_mut(&id) {
+        let kept = state.kernels.get_mut(&id);
+        if let Some(kept) = kept.filter(|kept| kept.program.is_same_kernel(program)) {
             kept.used = used;
             return Ok(Arc::clone(&kept.kernel));
         }
@@ -446,6 +449,7 @@ impl Executor {
         }
         let kept = Kept {
             kernel: Arc::clone(&kernel),
+            program: program.clone(),
             used,
         };
         state.kernels.insert(id, kept);

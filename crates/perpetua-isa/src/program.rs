@@ -143,6 +143,25 @@ impl Program {
         Err(Box::new(self))
     }
 
+    /// Whether they are one kernel: equal but for the handles of their buffers.
+    pub(crate) fn is_same_kernel(&self, other: &Program) -> bool {
+        let alike = |a: &Memory, b: &Memory| {
+            let kinds = match (&a.kind, &b.kind) {
+                (MemoryKind::Buffer { writable: a, .. }, MemoryKind::Buffer { writable: b, .. }) => a == b,
+                (a, b) => a == b,
+            };
+            kinds && a.name == b.name && a.element == b.element
+        };
+        (&self.name, &self.source, self.block) == (&other.name, &other.source, other.block)
+            && (&self.parameters, &self.routines) == (&other.parameters, &other.routines)
+            && self.memories.len() == other.memories.len()
+            && self
+                .memories
+                .iter()
+                .zip(&other.memories)
+                .all(|(a, b)| alike(a, b))
+    }
+
     /// What tells programs apart, but for the handles of their buffers.
     pub fn id(&self) -> u128 {
         StableHasher::of(self)

@@ -144,7 +144,21 @@ fn hostile_sizes_are_refused() {
         .collect();
     let program: Program = format!("call f0\n{doubling}.func f20\nnop\n").parse().unwrap();
     let error = verify::verify(&program).unwrap_err().to_string();
-    assert!(error.contains("at most 65536"), "{error}");
+    assert!(error.contains("at most 16384"), "{error}");
+    // Nothing at all, a thousand million times.
+    let doubling: String = (0..30)
+        .map(|i| format!(".func f{i}\ncall f{}\ncall f{}\n", i + 1, i + 1))
+        .collect();
+    let program: Program = format!("call f0\n{doubling}.func f30\nnop\n").parse().unwrap();
+    assert!(verify::verify(&program).is_err());
+    let doubling: String = (0..30)
+        .rev()
+        .map(|i| format!(".macro m{i}\nm{}\nm{}\n.endmacro\n", i + 1, i + 1))
+        .collect();
+    let error = format!(".macro m30\n.endmacro\n{doubling}m0\n")
+        .parse::<Program>()
+        .unwrap_err();
+    assert!(error.message.contains("more than 200000 lines"), "{error}");
     // So many ways that nesting them would overflow stacks.
     let mut deep = String::new();
     for i in 0..3000 {
@@ -161,6 +175,28 @@ fn hostile_sizes_are_refused() {
     let program: Program = text.parse().unwrap();
     let verified = verify::verify(&program).unwrap();
     lower::lower(&verified, lower::Options::default()).unwrap();
+}
+
+#[test]
+fn what_is_verified_is_lowered() {
+    let texts = [
+        // A preset at another type in a loop around a choice of blocks.
+        "setlt.u32 p0, r252, 3\n@p0 bra two\none: mov.f32 r252, 1.0\n mov.u32 r1, 3\ntwo: mov.u32 r2, 4\n bra one",
+        // Names that the lowering would take.
+        ".shared reduced_f32: f32[4]\n.param left: u32\n.param next: u32\n group_add.f32 r0, 1.0\n sts.f32 reduced_f32[0], r0",
+        ".buffer next: u32\n.param budget: u32\n fill.u32 next[0], budget, 3",
+    ];
+    for text in texts {
+        let program: Program = text.parse().unwrap();
+        let verified = verify::verify(&program).unwrap();
+        for budget in [None, Some(1000)] {
+            let options = lower::Options {
+                budget,
+                ..lower::Options::default()
+            };
+            lower::lower(&verified, options).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        }
+    }
 }
 
 #[test]

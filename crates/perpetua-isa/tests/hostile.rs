@@ -27,9 +27,11 @@ fn program(text: &str) -> Program {
 }
 
 // Text, and the lines of which the fault names one.
-const ENDLESS: [(&str, std::ops::RangeInclusive<u32>); 5] = [
+const ENDLESS: [(&str, std::ops::RangeInclusive<u32>); 6] = [
     ("again: bra again", 1..=1),
     ("again:\n bar\n bra again", 2..=2),
+    // Lanes that run on while others wait at a barrier.
+    ("setlt.u32 p0, r252, 3\nagain: nop\n@p0 bra again\n bar", 3..=3),
     // Neither label is the loop's head: a loop around a choice of blocks.
     (
         "setlt.u32 p0, r252, 3\n@p0 bra two\none: nop\n add.u32 r252, r252, 1\ntwo: add.u32 r252, r252, 1\n bra one",

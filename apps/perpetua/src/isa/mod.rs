@@ -99,7 +99,12 @@ fn pair(text: &str) -> Result<(String, String), String> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Asm { program, out } => assemble(program, out.as_deref()),
-        Command::Disasm { program } => print(&read(program)?.to_string()),
+        Command::Disasm { program } => {
+            let program = read(program)?;
+            // Names that are none could read as something else.
+            verify::verify(&program)?;
+            print(&program.to_string())
+        }
         Command::Verify { program } => {
             let read = read(program)?;
             lower::lower(&verify::verify(&read)?, lower::Options::default())?;
@@ -128,13 +133,15 @@ fn print(text: &str) -> Result<(), Failure> {
 fn read(path: &Path) -> Result<Program, Failure> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|error| format!("{name}: {error}"))?;
-    if bytes.starts_with(b"PISA") {
+    if bytes.starts_with(b"PISA") && bytes.get(5) == Some(&0) {
         return Ok(Program::decode(&bytes).map_err(|error| format!("{name}: {error}"))?);
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| format!("{name}: neither a text nor the binary form of a program"))?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    Ok(Assembler::new().include_from(folder).assemble(&name, &text)?)
+    let assembled = Assembler::new().include_from(folder).assemble(&name, &text);
+    // Whoever prints it says that it is an error.
+    assembled.map_err(|error| error.to_string().trim_start_matches("error: ").to_owned().into())
 }
 
 fn assemble(path: &Path, out: Option<&Path>) -> Result<(), Failure> {
@@ -196,7 +203,7 @@ fn execute(args: &Run) -> Result<(), Failure> {
             Content::read(buffer.element, content).map_err(|e| format!("--buffer {}: {e}", buffer.name))?;
         contents.push((buffer.name.clone(), buffer.element, read));
     }
-    let config = shape(args, &program);
+    let config = shape(args, &program)?;
     let executor = Executor::on(Device::new(BackendKind::from(args.backend), 0)?);
     let mut handles = Vec::new();
     for (name, element, content) in contents {
@@ -228,7 +235,7 @@ fn execute(args: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
-fn shape(args: &Run, program: &Program) -> LaunchConfig {
+fn shape(args: &Run, program: &Program) -> Result<LaunchConfig, Failure> {
     let extents = |list: &[u32]| {
         let at = |i: usize| list.get(i).copied().unwrap_or(1);
         Dim3::new(at(0), at(1), at(2))
@@ -239,10 +246,16 @@ fn shape(args: &Run, program: &Program) -> LaunchConfig {
         (true, None) => Dim3::new(256, 1, 1),
     };
     match args.lanes {
-        None => LaunchConfig::new(extents(&args.grid), block),
+        None => Ok(LaunchConfig::new(extents(&args.grid), block)),
         Some(lanes) => {
             let blocks = (lanes as u64).div_ceil(block.count().max(1));
-            LaunchConfig::new(u32::try_from(blocks).unwrap_or(u32::MAX), block)
+            let blocks = u32::try_from(blocks).map_err(|_| {
+                format!(
+                    "--lanes {lanes} makes {blocks} blocks: at most {} can be",
+                    u32::MAX
+                )
+            })?;
+            Ok(LaunchConfig::new(blocks, block))
         }
     }
 }

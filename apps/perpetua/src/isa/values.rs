@@ -30,18 +30,15 @@ impl Content {
         let mut state = 0u64;
         let mut bytes = Vec::with_capacity(count * ty.size() as usize);
         for i in 0..count {
-            let value = match kind {
-                "zeros" => 0.0,
-                "ones" => 1.0,
-                "range" => i as f64,
-                _ => random(&mut state),
-            };
-            // Random integers fill their type's lower bits.
             let bits = match (kind, ty.is_float()) {
-                ("random", false) => state >> (64 - ty.bits()),
+                ("zeros", _) => 0,
+                ("ones", true) => float(ty, 1.0),
+                ("ones", false) => 1,
+                ("range", true) => float(ty, i as f64),
                 ("range", false) => i as u64,
-                (_, false) => value as u64,
-                (_, true) => float(ty, value),
+                // Uniform in [0, 1).
+                (_, true) => float(ty, (random(&mut state) >> 11) as f64 / (1u64 << 53) as f64),
+                (_, false) => random(&mut state) >> (64 - ty.bits()),
             };
             bytes.extend(&bits.to_le_bytes()[..ty.size() as usize]);
         }
@@ -71,13 +68,13 @@ fn file(ty: Scalar, path: &str) -> Result<Content, String> {
     })
 }
 
-// Uniform in [0, 1): the same sequence in every run (splitmix64).
-fn random(state: &mut u64) -> f64 {
+// The same sequence of bits in every run (splitmix64).
+fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    z ^ (z >> 31)
 }
 
 fn float(ty: Scalar, value: f64) -> u64 {

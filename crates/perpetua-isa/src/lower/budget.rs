@@ -1,33 +1,45 @@
 //! What programs that nobody trusts are held to: loops end, and memory of blocks holds nobody else's values.
 
-use perpetua_ir::ir::{Effect, FaultKind, Op, Place, Type};
+use perpetua_ir::ir::{Effect, FaultKind, Inst, Op, Place, Type};
 use perpetua_ir::ops::BinaryOp;
 
-use super::emitter::{Emitter, Result};
+use super::emitter::{Budget, Emitter, Result};
 use super::reduce::barrier;
 use super::values::lane_of_block;
 use crate::program::MemoryKind;
 
 impl Emitter<'_> {
     /// Loops may run so many instructions from here on.
-    pub(super) fn set_budget(&mut self, budget: u32) -> Result {
-        let left = self.k.local("budget", Type::U32);
-        let budget = self.k.u32(budget);
-        self.k.store(Place::local(left), budget)?;
-        self.budget = Some(left);
+    pub(super) fn set_budget(&mut self, instructions: u32) -> Result {
+        let mut budget = |name: &str| {
+            let left = self.k.local(name, Type::U32);
+            let instructions = self.k.u32(instructions);
+            self.k.store(Place::local(left), instructions)?;
+            Ok(left)
+        };
+        self.budget = Some(Budget {
+            lane: budget("lane_budget")?,
+            block: budget("block_budget")?,
+        });
         Ok(())
     }
 
-    /// Takes from the budget; a fault where it is used up.
-    pub(super) fn charge(&mut self, cost: u32) -> Result {
-        let (Some(budget), 1..) = (self.budget, cost) else {
+    /// Takes from a budget what a turn of a loop costs; a fault where it is used up. Where lanes meet in the loop, its budget is one
+    /// that all lanes of the block use up together, and they leave together: a lane that faults alone has to come to the meetings.
+    pub(super) fn charge(&mut self, cost: u32, meets: bool) -> Result {
+        let (Some(budgets), 1..) = (self.budget, cost) else {
             return Ok(());
         };
+        let budget = if meets { budgets.block } else { budgets.lane };
         let left = self.k.load(Place::local(budget))?;
         let cost = self.k.u32(cost);
         let over = self.k.binary(BinaryOp::Lt, left, cost)?;
         self.k.if_(over, |k| {
-            k.effect(Effect::Fault(FaultKind::TimeLimit, Vec::new()))
+            k.effect(Effect::Fault(FaultKind::TimeLimit, Vec::new()))?;
+            if meets {
+                k.push(Inst::Return(None));
+            }
+            Ok(())
         })?;
         let rest = self.k.binary(BinaryOp::Sub, left, cost)?;
         self.k.store(Place::local(budget), rest)

@@ -8,7 +8,8 @@ use perpetua_ir::ops::BinaryOp;
 use super::Options;
 use super::emitter::{Crossing, Emitter, Frame, Result, written};
 use super::structure::{Node, Structure, falls};
-use crate::verify::{Exit, Goal, Verified};
+use crate::opcode::Meaning;
+use crate::verify::{Block, Exit, Goal, Verified};
 
 /// Writes the kernel; `None` for what crosses: to find that out, which is the second result.
 pub(super) fn emit(
@@ -39,13 +40,13 @@ impl Emitter<'_> {
                 Node::Loop(block, body) => {
                     let changed = self.written_in(body);
                     self.known.retain(|slot, _| !changed.contains(slot));
-                    let cost = self.cost(body);
+                    let cost = (self.cost(body), self.meets(body));
                     let inner = self.framed(Frame::Loop(*block), body, cost)?;
                     self.k.push(Inst::Loop(inner));
                 }
                 Node::Labeled(block, body) => {
                     let changed = self.written_in(body);
-                    let inner = self.framed(Frame::Labeled(*block), body, 0)?;
+                    let inner = self.framed(Frame::Labeled(*block), body, (0, false))?;
                     self.k.push(Inst::Labeled(inner));
                     self.known.retain(|slot, _| !changed.contains(slot));
                 }
@@ -63,13 +64,13 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn framed(&mut self, frame: Frame, body: &[Node], cost: u32) -> Result<perpetua_ir::ir::Block> {
+    fn framed(&mut self, frame: Frame, body: &[Node], cost: (u32, bool)) -> Result<perpetua_ir::ir::Block> {
         self.frames.push(frame);
         let inner = self.inner(|emitter| {
             if let Some(Frame::Loop(head)) = emitter.frames.last() {
                 emitter.line_of_block(*head)?;
             }
-            emitter.charge(cost)?;
+            emitter.charge(cost.0, cost.1)?;
             emitter.nodes(body)
         })?;
         self.frames.pop();
@@ -138,7 +139,7 @@ impl Emitter<'_> {
             let local = self.local(slot, ty);
             let zero = self.k.op(Op::Zero(ty.into()))?;
             // What presets have written stays.
-            if !self.known.contains_key(&slot) {
+            if self.known.get(&slot).is_none_or(|(known, _)| *known != ty) {
                 self.k.store(Place::local(local), zero)?;
             }
         }
@@ -170,7 +171,8 @@ impl Emitter<'_> {
     fn case(&mut self, number: usize, next: LocalId) -> Result {
         let size = self.flow_block(number)?.code.len();
         self.line_of_block(number)?;
-        self.charge(size as u32 + 1)?;
+        let meets = self.verified.flow.blocks.iter().any(meets);
+        self.charge(size as u32 + 1, meets)?;
         self.block(number)?;
         let exit = self.exit(number)?;
         let go = |emitter: &mut Self, goal: Goal| match goal {
@@ -197,6 +199,16 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    // Whether lanes of a block meet in a part of the tree.
+    fn meets(&self, nodes: &[Node]) -> bool {
+        let mut blocks = Vec::new();
+        collect(nodes, &mut blocks);
+        let mut blocks = blocks
+            .iter()
+            .filter_map(|block| self.verified.flow.blocks.get(*block));
+        blocks.any(meets)
+    }
+
     // What a turn of a loop costs: its blocks, but for those of loops inside, which charge for themselves.
     fn cost(&self, body: &[Node]) -> u32 {
         let nodes = body.iter().map(|node| match node {
@@ -220,6 +232,15 @@ impl Emitter<'_> {
                 .filter_map(|block| self.verified.flow.blocks.get(*block)),
         )
     }
+}
+
+// Whether lanes of a block meet in a block of the program.
+fn meets(block: &Block) -> bool {
+    let meeting = |meaning| matches!(meaning, Meaning::Barrier | Meaning::Group(_) | Meaning::Grid(_));
+    block
+        .code
+        .iter()
+        .any(|instruction| meeting(instruction.opcode.meaning()))
 }
 
 fn collect(nodes: &[Node], blocks: &mut Vec<usize>) {

@@ -28,6 +28,14 @@ pub(super) enum Frame {
     Labeled(usize),
 }
 
+/// How many instructions are left to run in loops.
+#[derive(Clone, Copy)]
+pub(super) struct Budget {
+    pub(super) lane: LocalId,
+    /// In loops in which the lanes of a block meet.
+    pub(super) block: LocalId,
+}
+
 /// A kernel being written.
 pub(super) struct Emitter<'a> {
     pub(super) k: KernelBuilder,
@@ -41,7 +49,7 @@ pub(super) struct Emitter<'a> {
     pub(super) known: Known,
     pub(super) frames: Vec<Frame>,
     // How many instructions are left to run in loops, where that is counted.
-    pub(super) budget: Option<LocalId>,
+    pub(super) budget: Option<Budget>,
     // Type of indices whose parts have none of their own.
     pub(super) wide: Scalar,
     // Presets that no instruction writes.

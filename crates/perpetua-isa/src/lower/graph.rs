@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::verify::Flow;
 
+/// Most members of all loops together.
+const MAX_MEMBERS: usize = 1 << 18;
+
 /// What is known of each block. Blocks are named by their numbers in the flow.
 pub(super) struct Graph {
     /// Blocks so that each comes before those that it leads to, going back apart.
@@ -16,6 +19,10 @@ pub(super) struct Graph {
     pub(super) entries: Vec<usize>,
     /// The blocks of the loop that it is the head of, itself included; `None` where it is no head.
     pub(super) loops: Vec<Option<BTreeSet<usize>>>,
+    // Each block's place in a walk through the tree of dominators, and the end of those that it dominates.
+    spans: Vec<(usize, usize)>,
+    // Members of loops found so far.
+    members: usize,
     /// Whether each way back leads to a block that dominates where it comes from.
     pub(super) reducible: bool,
 }
@@ -39,8 +46,11 @@ impl Graph {
                 before[*to].push(block);
             }
         }
+        let dominator = dominators(&order, &rank, &before);
         let mut graph = Graph {
-            dominator: dominators(&order, &rank, &before),
+            spans: spans(&order, &dominator),
+            dominator,
+            members: 0,
             entries: vec![0; count],
             loops: vec![None; count],
             reducible: true,
@@ -51,7 +61,7 @@ impl Graph {
             for &to in next {
                 if graph.rank[to] > graph.rank[block] {
                     graph.entries[to] += 1;
-                } else if graph.dominates(to, block) {
+                } else if graph.reducible && graph.dominates(to, block) {
                     graph.grow_loop(to, block, &before);
                 } else {
                     graph.reducible = false;
@@ -62,11 +72,9 @@ impl Graph {
     }
 
     /// Whether all ways to `inner` go through `outer`.
-    pub(super) fn dominates(&self, outer: usize, mut inner: usize) -> bool {
-        while self.rank[inner] > self.rank[outer] {
-            inner = self.dominator[inner];
-        }
-        inner == outer
+    fn dominates(&self, outer: usize, inner: usize) -> bool {
+        let (start, end) = self.spans[outer];
+        (start..end).contains(&self.spans[inner].0)
     }
 
     /// Whether a block lies in the loop of a head.
@@ -82,10 +90,39 @@ impl Graph {
         let mut work = vec![tail];
         while let Some(block) = work.pop() {
             if blocks.insert(block) {
+                self.members += 1;
                 work.extend(&before[block]);
+            }
+            // Loops within loops beyond all measure: no tree would hold them.
+            if self.members > MAX_MEMBERS {
+                self.reducible = false;
+                return;
             }
         }
     }
+}
+
+// Where a walk through the tree of dominators comes to each block, and where it has seen all below.
+fn spans(order: &[usize], dominator: &[usize]) -> Vec<(usize, usize)> {
+    let mut sizes = vec![1; dominator.len()];
+    for &block in order.iter().skip(1).rev() {
+        sizes[dominator[block]] += sizes[block];
+    }
+    let mut spans = vec![(0, 0); dominator.len()];
+    // Where the next child of a block begins.
+    let mut next = vec![0; dominator.len()];
+    for (i, &block) in order.iter().enumerate() {
+        let start = match i {
+            0 => 0,
+            _ => next[dominator[block]],
+        };
+        if i > 0 {
+            next[dominator[block]] += sizes[block];
+        }
+        spans[block] = (start, start + sizes[block]);
+        next[block] = start + 1;
+    }
+    spans
 }
 
 // Reverse postorder, without recursion: programs may be long.

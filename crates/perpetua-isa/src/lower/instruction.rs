@@ -214,11 +214,19 @@ impl Emitter<'_> {
 
     // Memory of the block in which reductions of a type meet.
     fn scratch(&mut self, ty: Scalar) -> Base {
+        let program = self.verified.program();
+        let taken = |name: &str| {
+            let parameter = program.parameters.iter().any(|parameter| parameter.name == name);
+            parameter || program.memory(name).is_some()
+        };
         let k = &mut self.k;
-        *self
-            .scratch
-            .entry(ty)
-            .or_insert_with(|| k.shared(format!("reduced_{ty}"), Type::array(ty.into(), reduce::MAX_LANES)))
+        *self.scratch.entry(ty).or_insert_with(|| {
+            let mut name = format!("reduced_{ty}");
+            while taken(&name) {
+                name.push('_');
+            }
+            k.shared(name, Type::array(ty.into(), reduce::MAX_LANES))
+        })
     }
 
     // Runs code for each number below a count.
@@ -227,7 +235,7 @@ impl Emitter<'_> {
         let zero = self.k.u32(0);
         self.k.store(Place::local(next), zero)?;
         let body = self.inner(|emitter| {
-            emitter.charge(1)?;
+            emitter.charge(1, false)?;
             let i = emitter.k.load(Place::local(next))?;
             let done = emitter.k.binary(BinaryOp::Ge, i, count)?;
             emitter.k.if_(done, |k| {

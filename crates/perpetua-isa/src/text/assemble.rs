@@ -1,6 +1,6 @@
 //! The assembler: directives and labels. Instructions are read in `instruction`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use perpetua_ir::ir::Scalar;
@@ -11,7 +11,7 @@ use super::lexer::{Cursor, TokenKind};
 use super::number;
 use super::source::{Line, lines};
 use crate::instruction::Operand;
-use crate::opcode::{Slot, Use};
+use crate::opcode::{Meaning, Slot, Use};
 use crate::program::{Label, Memory, MemoryKind, Parameter, Program, Routine, is_name};
 
 type Result<T = ()> = std::result::Result<T, AssembleError>;
@@ -63,6 +63,9 @@ impl Assembler {
     }
 }
 
+/// Largest file that is included.
+const MAX_INCLUDED: u64 = 1 << 24;
+
 // Included files lie in the folder or below it.
 fn read_below(folder: &Path, name: &str) -> std::result::Result<String, String> {
     let path = Path::new(name);
@@ -70,7 +73,12 @@ fn read_below(folder: &Path, name: &str) -> std::result::Result<String, String> 
     if !path.components().all(plain) {
         return Err("an included file lies in the program's folder or below it".into());
     }
-    std::fs::read_to_string(folder.join(path)).map_err(|error| error.to_string())
+    let path = folder.join(path);
+    let about = std::fs::metadata(&path).map_err(|error| error.to_string())?;
+    match about.is_file() && about.len() <= MAX_INCLUDED {
+        true => std::fs::read_to_string(path).map_err(|error| error.to_string()),
+        false => Err(format!("it is no plain file of at most {MAX_INCLUDED} bytes")),
+    }
 }
 
 /// A name that is used before it is known.
@@ -89,6 +97,8 @@ struct Reader {
     // Labels of the routine that is open.
     labels: HashMap<String, u32>,
     pending: Vec<Pending>,
+    // Calls, of routines that may follow.
+    calls: Vec<Pending>,
     routines: HashMap<String, u16>,
     // Memories whose access is not said: they can be stored to where something does.
     inferred: Vec<usize>,
@@ -106,6 +116,7 @@ impl Reader {
             names: Names::default(),
             labels: HashMap::new(),
             pending: Vec::new(),
+            calls: Vec::new(),
             routines: HashMap::new(),
             inferred: Vec::new(),
         }
@@ -166,13 +177,15 @@ impl Reader {
 
     fn instruction(&mut self, cursor: &mut Cursor<'_>, line: &Line) -> Result {
         let read = instruction::parse(cursor, line, &self.names)?;
+        let calls = read.instruction.opcode.meaning() == Meaning::Call;
         let routine = self.program.routines.len() - 1;
         let code = self.routine();
         let instruction = code.code.len();
         code.code.push(read.instruction);
         code.lines.push(line.origin);
         for (operand, name, span) in read.named {
-            self.pending.push(Pending {
+            let waiting = if calls { &mut self.calls } else { &mut self.pending };
+            waiting.push(Pending {
                 routine,
                 instruction,
                 operand,
@@ -278,27 +291,15 @@ impl Reader {
 
     // Labels of a routine are known to it alone.
     fn end_routine(&mut self) -> Result {
-        let open = self.program.routines.len() - 1;
         let labels = std::mem::take(&mut self.labels);
         let pending = std::mem::take(&mut self.pending);
         for wanted in pending {
-            let slot = self.slot(&wanted);
-            if wanted.routine != open || slot != Some(Slot::Label) {
-                self.pending.push(wanted);
-                continue;
-            }
             match labels.get(&wanted.name) {
                 Some(label) => self.put(&wanted, Operand::Label(*label)),
                 None => return Err(unknown(&wanted, "label", labels.keys())),
             }
         }
         Ok(())
-    }
-
-    fn slot(&self, wanted: &Pending) -> Option<Slot> {
-        let routine = self.program.routines.get(wanted.routine)?;
-        let opcode = routine.code.get(wanted.instruction)?.opcode;
-        opcode.row().operands.get(wanted.operand).copied()
     }
 
     fn put(&mut self, wanted: &Pending, operand: Operand) {
@@ -311,13 +312,13 @@ impl Reader {
 
     fn finish(mut self) -> Result<Program> {
         self.end_routine()?;
-        for wanted in std::mem::take(&mut self.pending) {
+        for wanted in std::mem::take(&mut self.calls) {
             match self.routines.get(&wanted.name) {
                 Some(routine) => self.put(&wanted, Operand::Routine(*routine)),
                 None => return Err(unknown(&wanted, "routine", self.routines.keys())),
             }
         }
-        let stored: Vec<usize> = stored(&self.program).collect();
+        let stored: HashSet<usize> = stored(&self.program).collect();
         for memory in self.inferred {
             if let Some(MemoryKind::Buffer { writable, .. }) = self
                 .program

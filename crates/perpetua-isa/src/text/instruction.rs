@@ -60,8 +60,11 @@ pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
         }
         row[other.len()]
     };
+    let near = |other: &&str| other.len().abs_diff(name.len()) <= 1 + name.len() / 4;
     let best = known
-        .filter(|other| other.len() < 64)
+        .filter(|_| name.len() <= 64)
+        .filter(near)
+        .take(1000)
         .map(|other| (distance(other), other))
         .min()?;
     (best.0 <= 1 + name.len() / 4).then(|| format!("did you mean `{}`?", best.1))

@@ -7,7 +7,7 @@ use perpetua_ir::ir::Scalar;
 use super::number;
 use crate::instruction::{Guard, Index, Instruction, Operand, Place};
 use crate::opcode::Slot;
-use crate::program::{MemoryKind, Program, Routine};
+use crate::program::{Label, MemoryKind, Program, Routine};
 
 /// A type's name in the text form.
 fn type_name(ty: Scalar) -> &'static str {
@@ -52,8 +52,11 @@ impl fmt::Display for Program {
             if number > 0 {
                 writeln!(f, ".func {}", routine.name)?;
             }
+            let mut labels: Vec<&Label> = routine.labels.iter().collect();
+            labels.sort_by_key(|label| label.at);
+            let mut labels = labels.into_iter().peekable();
             for i in 0..=routine.code.len() {
-                for label in routine.labels.iter().filter(|label| label.at as usize == i) {
+                while let Some(label) = labels.next_if(|label| label.at as usize <= i) {
                     writeln!(f, "{}:", label.name)?;
                 }
                 if let Some(instruction) = routine.code.get(i) {

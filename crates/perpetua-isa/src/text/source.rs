@@ -12,7 +12,11 @@ const MAX_LINES: usize = 200_000;
 /// Deepest nesting of includes and macros.
 const MAX_DEPTH: usize = 32;
 /// Longest line.
-const MAX_LINE: usize = 4096;
+const MAX_LINE: usize = 1 << 20;
+/// Most bytes of all lines, written out.
+const MAX_BYTES: usize = 1 << 24;
+/// Most arguments of a macro.
+const MAX_ARGUMENTS: usize = 64;
 
 /// A line with what messages say of it.
 #[derive(Clone)]
@@ -54,6 +58,8 @@ pub(super) fn lines(file: &str, text: &str, includes: &Includes<'_>) -> Result<V
         macros: HashMap::new(),
         out: Vec::new(),
         uses: 0,
+        seen: 0,
+        bytes: 0,
     };
     reader.file(file, text, None, 0)?;
     Ok(reader.out)
@@ -70,6 +76,9 @@ struct Reader<'a> {
     out: Vec<Line>,
     // How often macros were used.
     uses: usize,
+    // How many lines were looked at, and their bytes: what comes to nothing counts, too.
+    seen: usize,
+    bytes: usize,
 }
 
 impl Reader<'_> {
@@ -124,11 +133,13 @@ impl Reader<'_> {
     }
 
     fn line(&mut self, line: Line, depth: usize) -> Result<(), AssembleError> {
-        if self.out.len() == MAX_LINES {
-            return Err(line.error(
-                0..line.text.len(),
-                format!("more than {MAX_LINES} lines with all macros written out"),
-            ));
+        self.seen += 1;
+        self.bytes += line.text.len();
+        if self.seen > MAX_LINES || self.bytes > MAX_BYTES {
+            let most = format!(
+                "more than {MAX_LINES} lines or {MAX_BYTES} bytes with all macros and includes written out"
+            );
+            return Err(line.error(0..line.text.len(), most));
         }
         let tokens = line.tokens()?;
         // A macro may stand behind labels.
@@ -245,6 +256,9 @@ fn begin(line: Line) -> Result<(Line, String, Macro), AssembleError> {
         match cursor.word() {
             Some(parameter) => parameters.push(parameter.into()),
             None => return Err(line.error(span, "the name of an argument")),
+        }
+        if parameters.len() > MAX_ARGUMENTS {
+            return Err(line.error(span, format!("more than {MAX_ARGUMENTS} arguments")));
         }
         if !cursor.takes(',') && !cursor.is_done() {
             return Err(line.error(cursor.span(), "`,` between two arguments"));

@@ -68,6 +68,22 @@ fn names<'a>(what: &'static str, names: impl Iterator<Item = &'a str>) -> Result
 fn declarations(program: &Program) -> Result {
     names("a program", std::iter::once(program.name.as_str()))?;
     let routines = program.routines.len();
+    if program.routines.first().is_none_or(|own| !own.name.is_empty()) {
+        let own = program.routines.first();
+        return Err(Fault::Name {
+            what: "the program's own code, the first routine,",
+            name: own
+                .map(|own| own.name.chars().take(64).collect())
+                .unwrap_or_default(),
+            why: "it is there and has no name",
+        });
+    }
+    if program.block.is_some_and(|block| block.contains(&0)) {
+        return Err(Fault::Operand {
+            number: 0,
+            expected: "a block of at least one lane in each direction".into(),
+        });
+    }
     limit("memories", program.memories.len(), MAX_DECLARATIONS)?;
     limit("parameters", program.parameters.len(), MAX_DECLARATIONS)?;
     limit("routines", routines, MAX_DECLARATIONS)?;

@@ -51,23 +51,25 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    fn push(&mut self, at: Where, action: Action) -> Result<usize, Wrong> {
-        self.size += match &action {
-            Action::Do(instruction) => size(instruction),
-            _ => 1,
-        };
-        if self.size > MAX_INSTRUCTIONS as u64 {
-            return Err(Wrong::at(
-                at,
-                Fault::Limit {
-                    what: "instructions with all calls and tiles written out",
-                    found: self.size,
-                    limit: MAX_INSTRUCTIONS as u64,
-                },
-            ));
+    // What the program comes to in the end is bounded, whatever writes it out.
+    fn count(&mut self, at: Where, size: u64) -> Result<(), Wrong> {
+        self.size = self.size.saturating_add(size);
+        if self.size <= MAX_INSTRUCTIONS as u64 {
+            return Ok(());
         }
+        Err(Wrong::at(
+            at,
+            Fault::Limit {
+                what: "instructions with all calls and tiles written out",
+                found: self.size,
+                limit: MAX_INSTRUCTIONS as u64,
+            },
+        ))
+    }
+
+    fn push(&mut self, at: Where, action: Action) -> usize {
         self.steps.push(Step { at, action });
-        Ok(self.steps.len() - 1)
+        self.steps.len() - 1
     }
 
     // `caller`: where the call stands.
@@ -103,6 +105,7 @@ impl Expansion<'_> {
         for (i, instruction) in routine.code.iter().enumerate() {
             starts.push(self.steps.len());
             let at = (number, i);
+            self.count(at, size(instruction))?;
             let guard = instruction.guard;
             let label = instruction.operands.iter().find_map(|operand| match operand {
                 Operand::Label(label) => Some(*label),
@@ -110,34 +113,34 @@ impl Expansion<'_> {
             });
             match (instruction.opcode.meaning(), label) {
                 (Meaning::Branch, Some(label)) => {
-                    labels.push((self.push(at, Action::Branch(guard, 0))?, label));
+                    labels.push((self.push(at, Action::Branch(guard, 0)), label));
                 }
                 (Meaning::Exit, _) => {
-                    self.push(at, Action::Exit(guard))?;
+                    self.push(at, Action::Exit(guard));
                 }
                 (Meaning::Return, _) if caller.is_none() => {
-                    self.push(at, Action::Exit(guard))?;
+                    self.push(at, Action::Exit(guard));
                 }
-                (Meaning::Return, _) => ends.push(self.push(at, Action::Branch(guard, 0))?),
+                (Meaning::Return, _) => ends.push(self.push(at, Action::Branch(guard, 0))),
                 (Meaning::Loop, Some(label)) => {
                     let Some(Operand::Register(count)) = instruction.operands.first() else {
                         continue;
                     };
-                    let over = self.over(at, guard)?;
-                    labels.push((self.push(at, Action::Loop(*count, 0))?, label));
+                    let over = self.over(at, guard);
+                    labels.push((self.push(at, Action::Loop(*count, 0)), label));
                     self.land(over);
                 }
                 (Meaning::Call, _) => {
                     let Some(Operand::Routine(called)) = instruction.operands.first() else {
                         continue;
                     };
-                    let over = self.over(at, guard)?;
+                    let over = self.over(at, guard);
                     self.routine(usize::from(*called), Some(at))?;
                     self.land(over);
                 }
                 (Meaning::Nop, _) => {}
                 _ => {
-                    self.push(at, Action::Do(instruction.clone()))?;
+                    self.push(at, Action::Do(instruction.clone()));
                 }
             }
         }
@@ -158,13 +161,13 @@ impl Expansion<'_> {
     }
 
     // A branch over what is not to be done; `None` where it always is.
-    fn over(&mut self, at: Where, guard: Option<Guard>) -> Result<Option<usize>, Wrong> {
-        let Some(guard) = guard else { return Ok(None) };
+    fn over(&mut self, at: Where, guard: Option<Guard>) -> Option<usize> {
+        let guard = guard?;
         let not = Guard {
             negated: !guard.negated,
             ..guard
         };
-        self.push(at, Action::Branch(Some(not), 0)).map(Some)
+        Some(self.push(at, Action::Branch(Some(not), 0)))
     }
 
     fn land(&mut self, over: Option<usize>) {

@@ -20,7 +20,7 @@ pub(crate) use accesses::{Access, accesses};
 pub(crate) use flow::{Block, Exit, Flow, Goal, Holds, predicate_slot, state_after};
 
 /// Most instructions of a program, and most when its calls are written out.
-pub const MAX_INSTRUCTIONS: usize = 1 << 16;
+pub const MAX_INSTRUCTIONS: usize = 1 << 14;
 /// Deepest nesting of calls.
 pub const MAX_CALL_DEPTH: usize = 32;
 /// Most memories, parameters, routines, and labels of a routine.
