@@ -55,11 +55,38 @@ fn faulty(meets: bool) -> Verified {
     verify(k.finish()).unwrap()
 }
 
+/// The same, of a kernel whose blocks can run side by side as one: it knows its lanes' indices in the grid alone.
+fn faulty_side_by_side() -> Verified {
+    let mut k = KernelBuilder::new("faulty");
+    let out = k.buffer("out", Type::U32, Access::ReadWrite);
+    let mut number = k.u32(0);
+    for axis in [Axis::Z, Axis::Y, Axis::X] {
+        let [block, size, thread, grid] = [
+            Builtin::BlockIdx(axis),
+            Builtin::BlockDim(axis),
+            Builtin::ThreadIdx(axis),
+            Builtin::GridDim(axis),
+        ]
+        .map(|builtin| k.builtin(builtin));
+        let start = k.binary(BinaryOp::Mul, block, size).unwrap();
+        let index = k.binary(BinaryOp::Add, start, thread).unwrap();
+        let lanes = k.binary(BinaryOp::Mul, grid, size).unwrap();
+        let scaled = k.binary(BinaryOp::Mul, number, lanes).unwrap();
+        number = k.binary(BinaryOp::Add, scaled, index).unwrap();
+    }
+    let (all, one) = (k.u32(1000), k.u32(707));
+    let rest = k.binary(BinaryOp::Rem, number, all).unwrap();
+    let bad = k.binary(BinaryOp::Eq, rest, one).unwrap();
+    let beyond = k.u32(1 << 30);
+    let index = k.ternary(TernaryOp::Select, bad, beyond, number).unwrap();
+    k.store(Place::element(out, index), number).unwrap();
+    verify(k.finish()).unwrap()
+}
+
 /// A fault names its kernel, line, block and lane; of several that of the lowest block; and all other lanes do what they do.
 #[test]
 fn faults_in_the_middle_of_a_run_name_their_block_and_lane() {
-    for meets in [false, true] {
-        let kernel = faulty(meets);
+    for kernel in [faulty(false), faulty(true), faulty_side_by_side()] {
         let plain = Interpreter::new(&kernel).unwrap();
         for width in Width::detect() {
             let code = compiled(&kernel, *width).unwrap();

@@ -9,6 +9,7 @@ use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 ///
 /// Code runs the blocks from `x_first` to `x_end` of `rows` rows of the grid, beginning with `block`; and of each block the gangs
 /// of the table. Those of kernels whose gangs do not know of each other it runs row by row: one row of all the blocks, then the next.
+/// Where blocks can run side by side, the table has the gangs of several of them, which code takes for one.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Header {
@@ -26,11 +27,15 @@ pub(crate) struct Header {
     pub(crate) row: usize,
     pub(crate) row_end: usize,
     pub(crate) row_bytes: usize,
+    /// The part of a row that has gangs in this run.
+    pub(crate) row_used: usize,
     /// Bytes from a gang to the next.
     pub(crate) stride: usize,
     pub(crate) block: [u64; 3],
     pub(crate) x_first: u64,
     pub(crate) x_end: u64,
+    /// Blocks that code takes for one.
+    pub(crate) x_step: u64,
     /// Rows of the grid that are left, this one among them, and how many a layer has.
     pub(crate) rows: u64,
     pub(crate) grid_y: u64,
@@ -83,10 +88,12 @@ offsets! {
     ROW row;
     ROW_END row_end;
     ROW_BYTES row_bytes;
+    ROW_USED row_used;
     STRIDE stride;
     BLOCK_X block;
     X_FIRST x_first;
     X_END x_end;
+    X_STEP x_step;
     ROWS rows;
     GRID_Y grid_y;
     SHARED shared;

@@ -157,6 +157,25 @@ impl Emitter<'_> {
                 self.asm.immediate8(*by);
                 self.x_done(*d, to);
             }
+            I::XConvert {
+                from: from @ (Scalar::F16 | Scalar::F32),
+                to: Scalar::F16 | Scalar::F32,
+                d,
+                a,
+            } => {
+                // Halves lie in lanes of 32 bits, and are converted where they lie side by side.
+                let (a, to) = (self.x_in(*a, X0), self.x_to(*d, X0));
+                if *from == Scalar::F16 {
+                    self.evex(Vop(Pp::PF3, 2, false, 0x33), a, 0, Rm::Reg(X1));
+                    self.evex(Vop(Pp::P66, 2, false, 0x13), to, 0, Rm::Reg(X1));
+                } else {
+                    self.evex(Vop(Pp::P66, 3, false, 0x1D), a, 0, Rm::Reg(X1));
+                    // To the nearest, of two the even one.
+                    self.asm.immediate8(0);
+                    self.evex(Vop(Pp::P66, 2, false, 0x33), to, 0, Rm::Reg(X1));
+                }
+                self.x_done(*d, to);
+            }
             I::XConvert { from, to, d, a } => {
                 let Some(op) = table::convert(*from, *to) else {
                     return;
