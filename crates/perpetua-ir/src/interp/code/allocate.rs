@@ -26,6 +26,8 @@ pub(super) enum Home {
 pub(super) struct Extent {
     pub(super) start: usize,
     pub(super) end: usize,
+    /// The innermost loop that touches it.
+    depth: i32,
     weight: f32,
 }
 
@@ -128,6 +130,7 @@ pub(super) fn allocate(lowered: &Lowered, meets: bool, Target { lanes, isa }: Ta
     let none = Extent {
         start: usize::MAX,
         end: 0,
+        depth: 0,
         weight: 0.0,
     };
     let mut extents = vec![none; classes.len()];
@@ -145,7 +148,10 @@ pub(super) fn allocate(lowered: &Lowered, meets: bool, Target { lanes, isa }: Ta
             let e = &mut extents[r.0 as usize];
             e.start = e.start.min(at);
             e.end = e.end.max(at);
-            e.weight += weight;
+            if !i.seldom(r) {
+                e.depth = e.depth.max(depth);
+                e.weight += weight;
+            }
         });
     }
     // What a loop finds it keeps to its end; and what is read behind a loop it keeps from its start, for lanes that have left it
@@ -200,16 +206,17 @@ pub(super) fn allocate(lowered: &Lowered, meets: bool, Target { lanes, isa }: Ta
             active.push(i);
             continue;
         }
-        // The one that is touched least for its length gives way.
+        // The one gives way that inner loops do not touch, of such the one that is touched least for its length.
         let worth = |i: u32| {
             let e = &allocation.extents[i as usize];
-            e.weight / (e.end - e.start + 1) as f32
+            (e.depth, e.weight / (e.end - e.start + 1) as f32)
         };
-        let least = active
-            .iter()
-            .copied()
-            .min_by(|a, b| worth(*a).total_cmp(&worth(*b)));
-        match least.filter(|least| worth(*least) < worth(i)) {
+        let less = |a: u32, b: u32| {
+            let ((a, x), (b, y)) = (worth(a), worth(b));
+            a.cmp(&b).then(x.total_cmp(&y))
+        };
+        let least = active.iter().copied().min_by(|a, b| less(*a, *b));
+        match least.filter(|least| less(*least, i).is_lt()) {
             Some(least) => {
                 let home = allocation.homes[least as usize];
                 let room = allocation.room(R(least));

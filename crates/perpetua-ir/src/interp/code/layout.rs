@@ -9,6 +9,8 @@ use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 ///
 /// Code runs the blocks from `x_first` to `x_end` of `rows` rows of the grid, beginning with `block`; and of each block the gangs
 /// of the table. Those of kernels whose gangs do not know of each other it runs row by row: one row of all the blocks, then the next.
+/// Where blocks can run side by side, the table has the gangs of several of them, which code takes for one. Of a row it runs the gangs
+/// in segments, in which comparisons have one result.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Header {
@@ -26,11 +28,19 @@ pub(crate) struct Header {
     pub(crate) row: usize,
     pub(crate) row_end: usize,
     pub(crate) row_bytes: usize,
+    /// The part of a row that has gangs in this run.
+    pub(crate) row_used: usize,
+    /// Where the segment ends that runs.
+    pub(crate) segment_end: usize,
+    /// The mask of a gang that runs without masks and checks; in a segment where checks may fail none has it.
+    pub(crate) full: u64,
     /// Bytes from a gang to the next.
     pub(crate) stride: usize,
     pub(crate) block: [u64; 3],
     pub(crate) x_first: u64,
     pub(crate) x_end: u64,
+    /// Blocks that code takes for one.
+    pub(crate) x_step: u64,
     /// Rows of the grid that are left, this one among them, and how many a layer has.
     pub(crate) rows: u64,
     pub(crate) grid_y: u64,
@@ -83,10 +93,14 @@ offsets! {
     ROW row;
     ROW_END row_end;
     ROW_BYTES row_bytes;
+    ROW_USED row_used;
+    SEGMENT_END segment_end;
+    FULL full;
     STRIDE stride;
     BLOCK_X block;
     X_FIRST x_first;
     X_END x_end;
+    X_STEP x_step;
     ROWS rows;
     GRID_Y grid_y;
     SHARED shared;

@@ -36,14 +36,14 @@ pub(super) struct Host<'a> {
 }
 
 impl Group {
-    pub(super) fn new(installed: &Installed, launch: &Launch<'_>) -> Box<Group> {
+    pub(super) fn new(installed: &Installed, launch: &Launch<'_>, abreast: u64) -> Box<Group> {
         let (program, code) = (&installed.program, &installed.code);
         let mut constants = vec![Line::ZERO; program.constants.len().div_ceil(size_of::<Line>())];
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut constants);
         if let Some(start) = bytes.get_mut(..program.constants.len()) {
             start.copy_from_slice(&program.constants);
         }
-        let gangs = gangs(launch, code.lanes);
+        let gangs = gangs(launch, abreast, code.lanes);
         let count = gangs.len();
         let mut group = Box::new(Group {
             state: vec![Line::ZERO; code.layout.bytes.div_ceil(size_of::<Line>()) + 1],
@@ -72,7 +72,7 @@ impl Group {
             }
             table = group.frames.as_mut_ptr() as usize;
         }
-        let in_row = (launch.shape.block[0] as usize).div_ceil(code.lanes as usize);
+        let in_row = abreast as usize * (launch.shape.block[0] as usize).div_ceil(code.lanes as usize);
         let shared = group.shared.as_mut_ptr() as usize;
         let shared_end = shared + group.shared.len() * size_of::<Line>();
         let header = group.header();
@@ -81,6 +81,7 @@ impl Group {
         header.gangs_end = table + count * stride;
         header.row_bytes = if code.by_rows { in_row } else { count } * stride;
         header.count = count as u64;
+        header.x_step = abreast;
         header.grid_y = launch.shape.grid[1].into();
         (header.shared, header.shared_end) = (shared, shared_end);
         let shared = group.shared.as_mut_ptr().cast::<u8>();
@@ -175,13 +176,20 @@ impl Group {
         header.x_end = block[0] + run.along_x;
         header.rows = run.rows;
         header.row = header.gangs;
-        header.row_end = header.gangs + header.row_bytes;
+        // Of a run that is shorter than the table's, the first gangs.
+        let used = run.along_x.min(header.x_step) as usize;
+        header.row_used = header.row_bytes / header.x_step as usize * used;
+        header.row_end = header.gangs + header.row_used;
         header.entering = START;
     }
 
-    /// Index and number of the block that runs.
+    /// Index and number of the block that runs: of several side by side, that of the gang.
     pub(super) fn block(&mut self, launch: &Launch<'_>) -> ([u32; 3], u64) {
-        let [x, y, z] = self.header().block;
+        let [mut x, y, z] = self.header().block;
+        if self.header().x_step > 1 {
+            let gang = self.gang();
+            x += self.gangs[gang].x / u64::from(launch.shape.block[0]);
+        }
         let [columns, rows, _] = launch.shape.grid.map(u64::from);
         ([x, y, z].map(|i| i as u32), x + columns * (y + rows * z))
     }

@@ -44,6 +44,9 @@ const CHUNK: u64 = 1 << 10;
 /// Lanes that a thread takes at once where there are enough.
 const CHUNK_LANES: u64 = 1 << 12;
 
+/// Lanes of a row of the blocks that code takes for one.
+const ABREAST: u32 = 1 << 12;
+
 /// Memory for blocks that wait for their turn, in bytes.
 const PARKED_BYTES: usize = 256 << 20;
 
@@ -188,13 +191,24 @@ struct Run {
 
 impl Run {
     /// The first of these blocks that are one.
-    fn take(launch: &Launch<'_>, from: &mut Range<u64>) -> Option<Run> {
+    /// `abreast` blocks run side by side, or all that are left of a row.
+    fn take(launch: &Launch<'_>, abreast: u64, from: &mut Range<u64>) -> Option<Run> {
         let (first, left) = (from.start, from.end.saturating_sub(from.start));
         let columns = u64::from(launch.shape.grid[0].max(1));
         let rest = columns - first % columns;
-        let (along_x, rows) = match rest == columns && left >= columns {
+        let (along_x, rows) = match rest == columns && left >= columns && columns.is_multiple_of(abreast) {
             true => (columns, left / columns),
-            false => (rest.min(left), 1),
+            false => {
+                let some = rest.min(left);
+                (
+                    if some > abreast {
+                        some - some % abreast
+                    } else {
+                        some
+                    },
+                    1,
+                )
+            }
         };
         from.start += along_x * rows;
         (left > 0).then_some(Run { first, along_x, rows })
@@ -217,12 +231,13 @@ fn work(installed: &Installed, blocks: &Blocks<'_>) {
         }
     };
     let mut mine = 0..0;
+    let abreast = abreast(installed, launch);
     while !blocks.has_failed() {
         if mine.is_empty() && parked.len() < most {
             mine = blocks.take(chunk);
         }
         let run = (parked.len() < most)
-            .then(|| Run::take(launch, &mut mine))
+            .then(|| Run::take(launch, abreast, &mut mine))
             .flatten();
         let mut group = match run {
             Some(run) => {
@@ -230,7 +245,9 @@ fn work(installed: &Installed, blocks: &Blocks<'_>) {
                     blocks.fail(error);
                     break;
                 }
-                let mut group = spare.pop().unwrap_or_else(|| Group::new(installed, launch));
+                let mut group = spare
+                    .pop()
+                    .unwrap_or_else(|| Group::new(installed, launch, abreast));
                 group.start(launch, &run);
                 group
             }
@@ -261,19 +278,31 @@ fn work(installed: &Installed, blocks: &Blocks<'_>) {
     }
 }
 
-/// The gangs of a block: rows in runs of `lanes`.
-fn gangs(launch: &Launch<'_>, lanes: u32) -> Vec<Gang> {
+/// How many blocks along x code takes for one.
+fn abreast(installed: &Installed, launch: &Launch<'_>) -> u64 {
+    let ([columns, ..], [width, ..]) = (launch.shape.grid, launch.shape.block);
+    let can = installed.program.mergeable && installed.code.by_rows && width % installed.code.lanes == 0;
+    match can {
+        true => (ABREAST / width).clamp(1, columns.max(1)).into(),
+        false => 1,
+    }
+}
+
+/// The gangs of so many blocks: rows in runs of `lanes`.
+fn gangs(launch: &Launch<'_>, abreast: u64, lanes: u32) -> Vec<Gang> {
     let [width, height, depth] = launch.shape.block;
     let mut gangs = Vec::new();
     for z in 0..depth {
         for y in 0..height {
-            for x in (0..width).step_by(lanes as usize) {
-                let count = (width - x).min(lanes);
+            for x in (0..width * abreast as u32).step_by(lanes as usize) {
+                // Of several blocks each has whole gangs.
+                let inside = x % width;
+                let count = (width - inside).min(lanes);
                 gangs.push(Gang {
                     x: x.into(),
                     y: y.into(),
                     z: z.into(),
-                    first: (x + width * (y + height * z)).into(),
+                    first: (inside + width * (y + height * z)).into(),
                     mask: u64::MAX >> (64 - count),
                     resume: 0,
                     unused: [0; 2],

@@ -6,8 +6,13 @@ use super::*;
 impl Emitter<'_> {
     /// An index as 64 bits: in its register, or in rcx.
     pub(super) fn index(&mut self, operand: Operand, ty: Scalar) -> Gpr {
-        let (Operand::One(g) | Operand::Affine(g, _)) = operand else {
-            return RCX;
+        let g = match operand {
+            Operand::One(g) | Operand::Affine(g, _) => g,
+            Operand::Rooted(index) => {
+                self.sum(index, RCX);
+                return RCX;
+            }
+            _ => return RCX,
         };
         let r = self.g_in(g, RCX);
         match ty {
@@ -128,13 +133,9 @@ impl Emitter<'_> {
             match (shape, loads) {
                 (Shape::One, true) => self.load_one(at, s.size(), operand),
                 (Shape::One, false) => {
-                    let (Operand::One(g) | Operand::Affine(g, _)) = operand else {
-                        continue;
-                    };
                     // The index has been used up where it is not part of the address.
                     let scratch = if scaled.is_some() { RAX } else { RCX };
-                    let r = self.g_in(g, scratch);
-                    self.asm.store(s.size(), at, r);
+                    self.store_one(at, s.size(), operand, scratch);
                 }
                 (Shape::Run(_), _) => self.run(at, s.size(), operand, loads),
                 // There are no gathers of less than 32 bits, and in AVX2 no scatters.
@@ -355,6 +356,40 @@ impl Emitter<'_> {
             let base = if sum { RAX } else { local };
             let index = Some((X3, 0));
             self.each(Mem { base, index, disp }, size, *operand, loads);
+        }
+    }
+
+    /// An access in a segment where its index is below its limit.
+    pub(super) fn proven_access(
+        &mut self,
+        site: u32,
+        shape: Shape,
+        proven: Proven,
+        values: &[Operand],
+        outs: &[Operand],
+    ) {
+        let (lowered, program) = (self.lowered, self.program);
+        let What::Access(access, kind) = lowered.sites[site as usize].what else {
+            return;
+        };
+        let (place, loads) = (&program.accesses[access as usize], kind == AccessKind::Load);
+        let base = self.g_in(G::R(proven.base), RDX);
+        let index = proven.lane.map(|lane| (self.g_in(G::R(lane), RCX), proven.scale));
+        for ((s, offset, _), operand) in place.leaves.iter().zip(if loads { outs } else { values }) {
+            let disp = proven.disp + (place.offset + offset) as i32;
+            let at = Mem { base, index, disp };
+            match (shape, loads) {
+                (Shape::One, true) => self.load_one(at, s.size(), *operand),
+                (Shape::One, false) => self.store_one(at, s.size(), *operand, RAX),
+                _ => self.run(at, s.size(), *operand, loads),
+            }
+        }
+    }
+
+    fn store_one(&mut self, at: Mem, size: u32, operand: Operand, scratch: Gpr) {
+        if let Operand::One(g) | Operand::Affine(g, _) = operand {
+            let r = self.g_in(g, scratch);
+            self.asm.store(size, at, r);
         }
     }
 

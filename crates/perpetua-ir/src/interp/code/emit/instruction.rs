@@ -7,6 +7,11 @@ impl Emitter<'_> {
         match i {
             I::Row => self.row(),
             I::Block => self.block(),
+            I::Segment => self.segment(),
+            I::Bound { below } => self.bound(*below),
+            I::Ends => self.ends(),
+            I::Prove { index, more, limit } => self.prove(*index, *more, *limit),
+            I::MJumpAll { m, to } => self.jump_if_whole(*m, *to),
             I::Gang => self.gang(),
             I::Next => self.next(),
             I::Head | I::Tail => {}
@@ -155,6 +160,25 @@ impl Emitter<'_> {
                 let (a, to) = (self.x_in(*a, X0), self.x_to(*d, X0));
                 self.evex(op, which, to, Rm::Reg(a));
                 self.asm.immediate8(*by);
+                self.x_done(*d, to);
+            }
+            I::XConvert {
+                from: from @ (Scalar::F16 | Scalar::F32),
+                to: Scalar::F16 | Scalar::F32,
+                d,
+                a,
+            } => {
+                // Halves lie in lanes of 32 bits, and are converted where they lie side by side.
+                let (a, to) = (self.x_in(*a, X0), self.x_to(*d, X0));
+                if *from == Scalar::F16 {
+                    self.evex(Vop(Pp::PF3, 2, false, 0x33), a, 0, Rm::Reg(X1));
+                    self.evex(Vop(Pp::P66, 2, false, 0x13), to, 0, Rm::Reg(X1));
+                } else {
+                    self.evex(Vop(Pp::P66, 3, false, 0x1D), a, 0, Rm::Reg(X1));
+                    // To the nearest, of two the even one.
+                    self.asm.immediate8(0);
+                    self.evex(Vop(Pp::P66, 2, false, 0x33), to, 0, Rm::Reg(X1));
+                }
                 self.x_done(*d, to);
             }
             I::XConvert { from, to, d, a } => {
@@ -329,8 +353,12 @@ impl Emitter<'_> {
                 ins,
                 outs,
                 steps,
+                proven,
                 skip,
             } => {
+                if let Some(proven) = proven.filter(|_| self.full) {
+                    return self.proven_access(*site, *shape, proven, &ins[*steps..], outs);
+                }
                 let (start, back) = (self.asm.label(), self.asm.label());
                 self.access(*site, *shape, [*base, *limit], ins, outs, *steps, start);
                 self.asm.place(back);

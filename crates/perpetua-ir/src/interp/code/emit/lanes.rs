@@ -42,14 +42,21 @@ impl Emitter<'_> {
     /// To `to` if all lanes of a gang are active. Zero flag: none is.
     pub(super) fn jump_if_all(&mut self, to: Label) {
         let (k, lanes) = (self.k, self.lanes);
+        let [start, back] = [self.asm.label(), self.asm.label()];
+        let goes = if self.proves { start } else { to };
+        if self.proves {
+            self.together.push([start, back, to]);
+        }
         if self.avx2 {
             self.asm.kmov_to(RAX, k);
             self.asm.alu_imm(0x3B, false, Rm::Reg(RAX), (1 << lanes) - 1);
-            self.asm.jcc(Cc::E, to);
+            self.asm.jcc(Cc::E, goes);
+            self.asm.place(back);
             self.asm.test(false, RAX);
         } else {
             self.asm.kortest_all(k, lanes);
-            self.asm.jcc(Cc::B, to);
+            self.asm.jcc(Cc::B, goes);
+            self.asm.place(back);
         }
     }
 

@@ -8,6 +8,7 @@ mod masks;
 mod nest;
 mod operand;
 mod scalar;
+mod segment;
 
 use super::allocate::{AVX2_MASKS, Allocation, Home};
 use super::assemble::table::{self, op};
@@ -82,7 +83,11 @@ struct Emitter<'a> {
     /// Where gangs go on, by the number of the wait.
     resumes: Vec<Label>,
     nest: Nest,
+    /// Where all lanes of a gang have come together: what stands there, where that goes on if checks may fail, and else.
+    together: Vec<[Label; 3]>,
     meets: bool,
+    /// Whether segments tell if checks may fail.
+    proves: bool,
     /// Whether there are loops.
     turns: bool,
     slots: i32,
@@ -146,7 +151,9 @@ pub(super) fn emit(
         heres,
         resumes,
         nest,
+        together: Vec::new(),
         meets,
+        proves: lowered.code.iter().any(|i| matches!(i, I::Prove { .. })),
         turns: lowered.code.iter().any(|i| matches!(i, I::Poll { .. })),
         slots: slots as i32,
         spills: layout.spills as i32,
@@ -211,6 +218,7 @@ impl Emitter<'_> {
             }
             self.resume(at, id as u32, i, layout);
         }
+        self.come_together();
     }
 
     /// Asks the host whether to go on.
@@ -302,6 +310,10 @@ impl Emitter<'_> {
             Operand::One(g) | Operand::Affine(g, _) => {
                 let r = self.g_in(*g, RAX);
                 self.asm.store(8, Mem::at(base, to), r);
+            }
+            Operand::Rooted(index) => {
+                self.sum(*index, RAX);
+                self.asm.store(8, Mem::at(base, to), RAX);
             }
             Operand::Lanes(regs, parts) => {
                 for (part, r) in regs.iter().enumerate().take(*parts as usize) {

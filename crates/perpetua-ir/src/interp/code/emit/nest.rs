@@ -8,6 +8,9 @@ use super::*;
 pub(super) struct Nest {
     row: Label,
     block: Label,
+    pub(super) segment: Label,
+    /// Checks may fail in this segment.
+    pub(super) unproven: Label,
     /// A gang begins.
     gang: Label,
     /// It has not all lanes.
@@ -26,6 +29,8 @@ impl Nest {
         Nest {
             row: label(),
             block: label(),
+            segment: label(),
+            unproven: label(),
             gang: label(),
             some: label(),
             next: label(),
@@ -39,7 +44,7 @@ impl Nest {
 /// Gangs have met where only the host can tell what comes of it.
 const MEETING: u64 = 1;
 
-fn state(at: i32) -> Rm {
+pub(super) fn state(at: i32) -> Rm {
     Rm::Mem(Mem::at(STATE, at))
 }
 
@@ -108,6 +113,9 @@ impl Emitter<'_> {
     pub(super) fn block(&mut self) {
         let asm = &mut self.asm;
         asm.place(self.nest.block);
+        if self.lowered.by_rows {
+            asm.mov(true, GANG_AT, state(ROW));
+        }
         self.all_lanes();
         let asm = &mut self.asm;
         let shared = |kind| matches!(kind, RegionKind::Shared { .. } | RegionKind::Dynamic);
@@ -145,12 +153,22 @@ impl Emitter<'_> {
                 asm.store(8, Mem::at(STATE, at), RAX);
             }
         }
-        asm.mov(true, GANG_AT, state(if meets { GANGS } else { ROW }));
-        asm.place(nest.gang);
-        self.gang_budget();
+        if !self.lowered.by_rows {
+            asm.mov(true, GANG_AT, state(if meets { GANGS } else { ROW }));
+        }
         let (some, all) = (self.nest.some, (1 << self.lanes) - 1);
         let mask = Mem::at(GANG_AT, GANG_MASK);
-        self.asm.alu_imm(0x3B, false, Rm::Mem(mask), all);
+        if self.proves {
+            self.proven(all as u64);
+        }
+        self.asm.place(nest.gang);
+        self.gang_budget();
+        if self.proves {
+            self.asm.load(8, RAX, mask);
+            self.asm.alu(0x3B, true, RAX, state(FULL));
+        } else {
+            self.asm.alu_imm(0x3B, false, Rm::Mem(mask), all);
+        }
         self.asm.jcc(Cc::Ne, some);
         self.all_lanes();
     }
@@ -184,24 +202,36 @@ impl Emitter<'_> {
         } else {
             asm.place(nest.next);
             asm.alu_imm(0x03, true, Rm::Reg(GANG_AT), GANG_BYTES as i32);
+            if self.lowered.by_rows {
+                asm.alu(0x3B, true, GANG_AT, state(SEGMENT_END));
+                asm.jcc(Cc::B, nest.gang);
+            }
             asm.alu(0x3B, true, GANG_AT, state(ROW_END));
-            asm.jcc(Cc::B, nest.gang);
+            asm.jcc(
+                Cc::B,
+                if self.lowered.by_rows {
+                    nest.segment
+                } else {
+                    nest.gang
+                },
+            );
         }
         let asm = &mut self.asm;
         let grid_row = asm.label();
         asm.place(nest.next_block);
         asm.mov(true, RAX, state(BLOCK_X));
-        asm.alu_imm(0x03, true, Rm::Reg(RAX), 1);
+        asm.alu(0x03, true, RAX, state(X_STEP));
         asm.store(8, Mem::at(STATE, BLOCK_X), RAX);
         asm.alu(0x3B, true, RAX, state(X_END));
         asm.jcc(Cc::B, nest.block);
         asm.mov(true, RAX, state(X_FIRST));
         asm.store(8, Mem::at(STATE, BLOCK_X), RAX);
-        asm.mov(true, RAX, state(ROW_END));
+        asm.mov(true, RAX, state(ROW));
+        asm.alu(0x03, true, RAX, state(ROW_BYTES));
         asm.alu(0x3B, true, RAX, state(GANGS_END));
         asm.jcc(Cc::Ae, grid_row);
         asm.store(8, Mem::at(STATE, ROW), RAX);
-        asm.alu(0x03, true, RAX, state(ROW_BYTES));
+        asm.alu(0x03, true, RAX, state(ROW_USED));
         asm.store(8, Mem::at(STATE, ROW_END), RAX);
         asm.jmp(nest.row);
         asm.place(grid_row);
@@ -224,7 +254,7 @@ impl Emitter<'_> {
         asm.store(8, Mem::at(STATE, BLOCK_Y), RAX);
         asm.mov(true, RAX, state(GANGS));
         asm.store(8, Mem::at(STATE, ROW), RAX);
-        asm.alu(0x03, true, RAX, state(ROW_BYTES));
+        asm.alu(0x03, true, RAX, state(ROW_USED));
         asm.store(8, Mem::at(STATE, ROW_END), RAX);
         asm.jmp(self.nest.row);
         asm.place(finished);

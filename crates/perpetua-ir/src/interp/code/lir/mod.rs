@@ -82,9 +82,29 @@ pub(super) enum Operand {
     One(G),
     /// That of the first lane, and the step to the next.
     Affine(G, i32),
+    /// That of the first lane; it grows by one.
+    Rooted(Rooted),
     /// One or two vectors.
     Lanes([R; 2], u32),
     Mask(R),
+}
+
+/// A number of 64 bits: the sum of a gang's first lane's index in its block (`None`: it has no part in it), of what all gangs of a segment
+/// share, and of a constant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Rooted {
+    pub(super) lane: Option<R>,
+    pub(super) sum: Option<R>,
+    pub(super) constant: i32,
+}
+
+/// An address: that of a register, plus so many bytes, plus the index of the gang's first lane times the element's size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Proven {
+    pub(super) base: R,
+    pub(super) lane: Option<R>,
+    pub(super) scale: u8,
+    pub(super) disp: i32,
 }
 
 /// A condition on which a branch goes.
@@ -93,6 +113,8 @@ pub(super) enum I {
     /// What follows runs for each row of each row of blocks, for each block, for each gang; up to `Next`.
     Row,
     Block,
+    /// Gangs of a row for which comparisons have one result each.
+    Segment,
     Gang,
     Next,
     /// A loop of the kernel begins, and ends.
@@ -197,6 +219,19 @@ pub(super) enum I {
         /// Only the instruction behind it wants it, which knows an answer for all lanes by itself.
         lazy: bool,
     },
+    /// The segment ends before the gang for which a comparison has another result.
+    Bound {
+        below: Below,
+    },
+    /// Indices of the segment's last gang are computed from those of the first.
+    Ends,
+    /// Gangs of the segment run with checks unless an index, of the first lane of the first gang and, plus `more`, of the last one, is
+    /// below what lies in the state.
+    Prove {
+        index: Rooted,
+        more: i32,
+        limit: i32,
+    },
     /// Active lanes of `d` get what `m` has.
     MKeep {
         d: R,
@@ -238,6 +273,11 @@ pub(super) enum I {
     Masked,
     /// To `to` if no lane is in `m`.
     MJumpNone {
+        m: R,
+        to: Label,
+    },
+    /// To `to` if all lanes are in `m`.
+    MJumpAll {
         m: R,
         to: Label,
     },
@@ -367,6 +407,8 @@ pub(super) enum I {
         outs: Vec<Operand>,
         /// How many of `ins` are indices.
         steps: usize,
+        /// Where it goes in segments that need no check.
+        proven: Option<Proven>,
         skip: Label,
     },
     /// Division or remainder of scalars: faults are left to the call.

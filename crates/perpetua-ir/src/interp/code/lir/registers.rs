@@ -24,6 +24,7 @@ impl Operand {
     pub(in super::super) fn regs(self) -> impl Iterator<Item = R> {
         let regs = match self {
             Operand::One(g) | Operand::Affine(g, _) => [g.reg(), None],
+            Operand::Rooted(Rooted { lane, sum, .. }) => [lane, sum],
             Operand::Lanes([a, b], n) => [Some(a), (n > 1).then_some(b)],
             Operand::Mask(m) => [Some(m), None],
         };
@@ -32,6 +33,24 @@ impl Operand {
 }
 
 impl I {
+    /// Whether a register is read where checks may fail alone.
+    pub(in super::super) fn seldom(&self, r: R) -> bool {
+        match self {
+            I::Access {
+                proven: Some(proven),
+                ins,
+                steps,
+                ..
+            } => {
+                let indices = || ins.iter().take(*steps).flat_map(|o| o.regs());
+                let others = || ins.iter().skip(*steps).flat_map(|o| o.regs());
+                let needed = r == proven.base || proven.lane == Some(r) || others().any(|o| o == r);
+                !needed && indices().any(|i| i == r)
+            }
+            _ => false,
+        }
+    }
+
     /// Calls `visit` with each register read (`false`) or written (`true`).
     pub(in super::super) fn registers(&self, visit: &mut dyn FnMut(R, bool)) {
         let mut g = |g: &G| {
@@ -40,7 +59,12 @@ impl I {
             }
         };
         match self {
-            I::Row | I::Block | I::Gang | I::Next | I::Head | I::Tail => {}
+            I::Row | I::Block | I::Segment | I::Ends | I::Gang | I::Next | I::Head | I::Tail => {}
+            I::Bound { below } => {
+                g(&below.base);
+                g(&below.n);
+            }
+            I::Prove { index, .. } => Operand::Rooted(*index).regs().for_each(|r| visit(r, false)),
             I::Masked | I::At(_) | I::Label(_) | I::Jump(_) => {}
             I::GGang { d, .. } => visit(*d, true),
             I::GMov { d, s, .. } => {
@@ -127,7 +151,7 @@ impl I {
                 visit(*continued, false);
                 visit(*continued, true);
             }
-            I::MJumpNone { m, .. } => visit(*m, false),
+            I::MJumpNone { m, .. } | I::MJumpAll { m, .. } => visit(*m, false),
             I::XBin { d, a, b, .. } | I::XCompare { d, a, b, .. } => {
                 visit(*a, false);
                 if let Some(b) = b.reg() {
@@ -170,10 +194,15 @@ impl I {
                 limit,
                 ins,
                 outs,
+                proven,
                 ..
             } => {
                 g(base);
                 g(limit);
+                if let Some(Proven { base, lane, .. }) = proven {
+                    visit(*base, false);
+                    lane.iter().for_each(|r| visit(*r, false));
+                }
                 ins.iter().flat_map(|o| o.regs()).for_each(|r| visit(r, false));
                 outs.iter().flat_map(|o| o.regs()).for_each(|r| visit(r, true));
             }

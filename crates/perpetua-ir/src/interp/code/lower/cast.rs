@@ -20,6 +20,17 @@ impl Lower<'_> {
             }
             return Ok(());
         }
+        if self.target.isa == Isa::Avx512
+            && matches!(
+                (from, to),
+                (Scalar::F16, Scalar::F32) | (Scalar::F32, Scalar::F16)
+            )
+        {
+            let (x, target) = (self.x(a)?, self.vectors_for(out));
+            let (d, a) = (target[0], x[0]);
+            self.put(I::XConvert { from, to, d, a });
+            return self.settle(out, target, false);
+        }
         let small = |s: Scalar| s.is_int() && s.size() < 4;
         let int = |s: Scalar| s.is_int() || s == Scalar::Bool;
         let float = |s: Scalar| matches!(s, Scalar::F32 | Scalar::F64);

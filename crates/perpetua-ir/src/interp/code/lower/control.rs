@@ -30,6 +30,13 @@ impl Lower<'_> {
     }
 
     fn sequence(&mut self, nodes: &[Node], skip: Label) -> Result<bool, Refusal> {
+        let around = self.row.conditions.len();
+        let falls = self.one_by_one(nodes, skip);
+        self.row.conditions.truncate(around);
+        falls
+    }
+
+    fn one_by_one(&mut self, nodes: &[Node], skip: Label) -> Result<bool, Refusal> {
         for node in nodes {
             match node {
                 Node::Op { pc, at, act, outs } => self.operation(*pc, *at, act, outs, skip)?,
@@ -38,14 +45,23 @@ impl Lower<'_> {
                     then,
                     otherwise,
                     ..
-                } => self.choice(*condition, then, otherwise, skip)?,
+                } => {
+                    self.choice(*condition, then, otherwise, skip)?;
+                    if otherwise.is_empty() && matches!(then.last(), Some(Node::Leave { .. })) {
+                        self.row.conditions.push(Some((*condition, false)));
+                    }
+                }
                 Node::Switch {
                     selector,
                     size,
                     cases,
                     default,
                     ..
-                } => self.switch(*selector, *size, cases, default, skip)?,
+                } => {
+                    self.row.conditions.push(None);
+                    self.switch(*selector, *size, cases, default, skip)?;
+                    self.row.conditions.pop();
+                }
                 Node::Loop { frame, body, .. } => self.repeat(*frame, body, skip)?,
                 Node::Labeled { frame, body, .. } => self.labeled(*frame, body, skip)?,
                 Node::Leave { frame: None, .. } => {
@@ -98,11 +114,11 @@ impl Lower<'_> {
                 a,
                 to: other,
             });
-            if self.block(then, skip)? && !otherwise.is_empty() {
+            if self.side(condition, true, then, skip)? && !otherwise.is_empty() {
                 self.put(I::Jump(end));
             }
             self.put(I::Label(other));
-            self.block(otherwise, skip)?;
+            self.side(condition, false, otherwise, skip)?;
             self.put(I::Label(end));
             return Ok(());
         }
@@ -118,7 +134,7 @@ impl Lower<'_> {
                 none,
                 other: none,
             });
-            self.block(then, none)?;
+            self.side(condition, true, then, none)?;
             self.put(I::Label(none));
             self.put(I::Join { waiting: rest, skip });
             return Ok(());
@@ -132,14 +148,22 @@ impl Lower<'_> {
             none,
             other,
         });
-        self.block(then, none)?;
+        self.side(condition, true, then, none)?;
         self.put(I::Label(none));
         self.put(I::Other { done, rest, to: end });
         self.put(I::Label(other));
-        self.block(otherwise, end)?;
+        self.side(condition, false, otherwise, end)?;
         self.put(I::Label(end));
         self.put(I::Join { waiting: done, skip });
         Ok(())
+    }
+
+    /// One side of a choice.
+    fn side(&mut self, condition: V, is: bool, nodes: &[Node], skip: Label) -> Result<bool, Refusal> {
+        self.row.conditions.push(Some((condition, is)));
+        let falls = self.block(nodes, skip);
+        self.row.conditions.pop();
+        falls
     }
 
     /// The comparison whose result the last instruction gives, if nobody else reads it.

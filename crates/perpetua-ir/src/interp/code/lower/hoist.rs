@@ -12,7 +12,8 @@ use crate::ir::Axis;
 pub(super) const LAUNCH: usize = 0;
 pub(super) const ROW: usize = 1;
 pub(super) const BLOCK: usize = 2;
-pub(super) const GANG: usize = 3;
+pub(super) const SEGMENT: usize = 3;
+pub(super) const GANG: usize = 4;
 
 /// A value that lies in vectors too.
 pub(super) struct Splat {
@@ -27,7 +28,7 @@ pub(super) struct Splat {
 #[derive(Default)]
 pub(super) struct Section {
     /// What the host has put somewhere, into registers; before all else.
-    given: Vec<I>,
+    pub(super) given: Vec<I>,
     pub(super) code: Vec<I>,
     /// Of a loop: the variables that it assigns.
     assigned: HashSet<V>,
@@ -93,7 +94,8 @@ impl Lower<'_> {
 
     /// What the host has put there, in a register.
     pub(super) fn given(&mut self, level: usize, given: Origin) -> R {
-        if let Some((_, r)) = self.given.iter().find(|(known, _)| *known == given) {
+        let known = self.given.iter().find(|(known, _)| *known == (level, given));
+        if let Some((_, r)) = known {
             return *r;
         }
         let d = self.general();
@@ -105,7 +107,7 @@ impl Lower<'_> {
             Origin::Gang(at) => I::GGang { d, at },
         });
         self.out.origins.insert(d, given);
-        self.given.push((given, d));
+        self.given.push(((level, given), d));
         d
     }
 
@@ -116,6 +118,9 @@ impl Lower<'_> {
         outs: &[V],
         lower: impl FnOnce(&mut Self) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
+        if self.root(act, outs)? || self.decide(act, outs)? {
+            return Ok(());
+        }
         let pure = matches!(
             act,
             Act::Unary(..) | Act::Binary(..) | Act::Ternary(..) | Act::Cast(..) | Act::Move(_)
@@ -192,12 +197,15 @@ impl Lower<'_> {
     }
 
     /// All code in order, with the loops that gangs, blocks and rows are.
-    pub(super) fn assemble(&mut self, end: Label) {
+    pub(super) fn assemble(&mut self, end: Label) -> Result<(), Refusal> {
+        self.prove()?;
+        let segment = self.out.by_rows.then_some(I::Segment);
         let sections = std::mem::take(&mut self.sections);
         let code = &mut self.out.code;
-        for (section, begin) in sections
-            .into_iter()
-            .zip([None, Some(I::Row), Some(I::Block), Some(I::Gang)])
+        for (section, begin) in
+            sections
+                .into_iter()
+                .zip([None, Some(I::Row), Some(I::Block), segment, Some(I::Gang)])
         {
             code.extend(begin);
             code.extend(section.given);
@@ -208,7 +216,7 @@ impl Lower<'_> {
         let mut heads = Vec::new();
         for (at, i) in code.iter().enumerate() {
             match i {
-                I::Row | I::Block | I::Gang | I::Head => heads.push(at),
+                I::Row | I::Block | I::Segment | I::Gang | I::Head => heads.push(at),
                 I::Tail => self.out.loops.extend(heads.pop().map(|head| (head, at))),
                 I::Next => self
                     .out
@@ -217,5 +225,6 @@ impl Lower<'_> {
                 _ => {}
             }
         }
+        Ok(())
     }
 }

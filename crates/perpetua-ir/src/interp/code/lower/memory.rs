@@ -51,7 +51,7 @@ impl Lower<'_> {
                 let result = Operand::Lanes(self.vectors_for(*v), self.parts(*v) as u32);
                 results.push((result, self.size(*v)));
             }
-            self.fast(what, pc, Shape::Each, ins, results, index.len(), skip);
+            self.fast(what, pc, Shape::Each, [ins, results], index.len(), None, skip);
             return Ok(());
         }
         let plain = matches!(kind, AccessKind::Load | AccessKind::Store);
@@ -91,6 +91,10 @@ impl Lower<'_> {
         } else {
             Shape::Each
         };
+        let (proven, known) = match self.proven(place, shape, index)? {
+            Some((proven, operand)) => (Some(proven), Some(operand)),
+            None => (None, None),
+        };
         // What is done lane by lane has all indices by lane.
         let each = !words || varying.is_empty() || !loads && self.target.isa == Isa::Avx2;
         let mut ins = Vec::new();
@@ -99,7 +103,10 @@ impl Lower<'_> {
                 Shape::Each if each || varying.contains(&i) => {
                     Operand::Lanes(self.x(*v)?, self.parts(*v) as u32)
                 }
-                _ => self.operand(*v)?,
+                _ => match known {
+                    Some(operand) => operand,
+                    None => self.operand(*v)?,
+                },
             };
             ins.push((operand, self.size(*v)));
         }
@@ -118,7 +125,7 @@ impl Lower<'_> {
             };
             results.push((result, self.size(*v)));
         }
-        self.fast(what, pc, shape, ins, results, index.len(), skip);
+        self.fast(what, pc, shape, [ins, results], index.len(), proven, skip);
         Ok(())
     }
 
@@ -166,7 +173,15 @@ impl Lower<'_> {
         let X::State(numbers) = self.iota(4, false, 0) else {
             return Err(Refusal::Unknown("a constant that lies nowhere"));
         };
-        self.fast(what, pc, Shape::Own { numbers }, ins, results, index.len(), skip);
+        self.fast(
+            what,
+            pc,
+            Shape::Own { numbers },
+            [ins, results],
+            index.len(),
+            None,
+            skip,
+        );
         Ok(())
     }
 
@@ -176,9 +191,9 @@ impl Lower<'_> {
         what: What,
         pc: u32,
         shape: Shape,
-        ins: Vec<(Operand, u32)>,
-        outs: Vec<(Operand, u32)>,
+        [ins, outs]: [Vec<(Operand, u32)>; 2],
         steps: usize,
+        proven: Option<Proven>,
         skip: Label,
     ) {
         let site = self.site(what.clone(), pc, &ins, &outs);
@@ -189,7 +204,11 @@ impl Lower<'_> {
                 let compared = place.steps.iter().zip(&ins).position(|(step, (operand, _))| {
                     step.length == Length::Region && !matches!(operand, Operand::Lanes(..))
                 });
-                let mut part = |at: usize| G::R(self.given(LAUNCH, Origin::State((view + at) as i32)));
+                // What needs no check most of the time has no registers for it.
+                let mut part = |at: usize| match proven {
+                    Some(_) => G::State((view + at) as i32),
+                    None => G::R(self.given(LAUNCH, Origin::State((view + at) as i32))),
+                };
                 let limit = match compared {
                     Some(number) if shape == Shape::Run(number) => part(16),
                     Some(_) => part(8),
@@ -207,6 +226,7 @@ impl Lower<'_> {
             ins: ins.into_iter().map(|(o, _)| o).collect(),
             outs: outs.into_iter().map(|(o, _)| o).collect(),
             steps,
+            proven,
             skip,
         });
     }

@@ -7,6 +7,7 @@ mod divide;
 mod hoist;
 mod memory;
 mod operation;
+mod segment;
 mod shift;
 mod unary;
 mod value;
@@ -87,7 +88,8 @@ pub(super) struct Lower<'a> {
     at: usize,
     /// Of values that have been computed, from which level on they are known.
     levels: Vec<Option<usize>>,
-    given: Vec<(Origin, R)>,
+    given: Vec<((usize, Origin), R)>,
+    row: segment::Row,
     splats: Vec<hoist::Splat>,
     /// Blocks of the text around.
     depth: usize,
@@ -138,6 +140,7 @@ pub(super) fn lower(
         at: GANG,
         levels: vec![None; tree.values.len()],
         given: Vec::new(),
+        row: segment::Row::default(),
         splats: Vec::new(),
         depth: 0,
         reads: tree.reads(),
@@ -158,7 +161,7 @@ pub(super) fn lower(
     let end = lower.label();
     lower.out.end = end;
     lower.block(&tree.nodes, end)?;
-    lower.assemble(end);
+    lower.assemble(end)?;
     lower.meeting_room();
     Ok(lower.out)
 }
@@ -168,6 +171,7 @@ fn given((operand, size): &(Operand, u32)) -> (Given, u32) {
     let given = match operand {
         Operand::One(_) => Given::One,
         Operand::Affine(_, step) => Given::Affine(*step),
+        Operand::Rooted(_) => Given::Affine(1),
         Operand::Lanes(..) => Given::Lanes,
         Operand::Mask(_) => Given::Mask,
     };

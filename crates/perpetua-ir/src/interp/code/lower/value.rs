@@ -12,6 +12,12 @@ impl Lower<'_> {
             return known;
         }
         let info = &self.tree.values[v.index()];
+        if info.fill.is_none()
+            && let Some(place) = self.rooted_place(v)
+        {
+            self.places[v.index()] = place;
+            return place;
+        }
         let place = match (info.fill, self.spreads.kind(v)) {
             (Some(fill), kind) => {
                 match (self.program.fills.get(fill as usize), kind, self.fill_level(fill)) {

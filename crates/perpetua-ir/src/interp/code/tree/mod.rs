@@ -2,6 +2,7 @@
 //! variables. Functions stand where they are called. Knows nothing of lanes or machines.
 
 mod read;
+mod simplify;
 
 pub(super) use read::read;
 
@@ -173,6 +174,23 @@ pub(super) fn walk<'a>(nodes: &'a [Node], visit: &mut dyn FnMut(&'a Node)) {
 }
 
 impl Act {
+    /// Calls `visit` on each value that it reads.
+    fn each_read(&mut self, visit: &mut dyn FnMut(&mut V)) {
+        match self {
+            Act::Unary(_, _, a) | Act::Cast(_, _, a) | Act::Move(a) => visit(a),
+            Act::Binary(_, _, a, b) | Act::Divide(_, _, a, b, _) => [a, b].into_iter().for_each(visit),
+            Act::Ternary(_, _, a, b, c) => [a, b, c].into_iter().for_each(visit),
+            Act::Access { index, values, .. } | Act::PrivateStore { index, values, .. } => {
+                index.iter_mut().chain(values).for_each(visit);
+            }
+            Act::PrivateLoad { index: all, .. } | Act::Print(_, all) | Act::Subgroup(_, _, all) => {
+                all.iter_mut().for_each(visit);
+            }
+            Act::Fault(_, operands) => operands.iter_mut().filter(|v| v.0 != u32::MAX).for_each(visit),
+            Act::Barrier | Act::Fence | Act::Clock => {}
+        }
+    }
+
     /// The values that it reads.
     pub(super) fn reads(&self) -> Vec<V> {
         match self {
@@ -200,6 +218,18 @@ impl Tree {
             Node::Loop { .. } | Node::Labeled { .. } | Node::Leave { .. } => {}
         });
         reads
+    }
+
+    /// Finds whether gangs meet.
+    fn find_meetings(&mut self) {
+        let (mut meets, mut exchanges) = (false, false);
+        walk(&self.nodes, &mut |node| {
+            if let Node::Op { act, .. } = node {
+                exchanges |= matches!(act, Act::Subgroup(..));
+                meets |= matches!(act, Act::Subgroup(..) | Act::Barrier);
+            }
+        });
+        (self.meets, self.exchanges) = (meets, exchanges);
     }
 
     /// Finds the values that are `bool`s. (Registers say sizes alone; whoever uses a value as what it is not converts it.)

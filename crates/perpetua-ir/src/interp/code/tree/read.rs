@@ -58,6 +58,7 @@ pub(in super::super) fn read(program: &Program) -> Result<Tree, Refusal> {
     }
     let mut pc = program.entry;
     reader.tree.nodes = reader.block(&mut pc)?;
+    simplify::simplify(&mut reader.tree);
     reader.tree.bools();
     Ok(reader.tree)
 }
@@ -435,17 +436,13 @@ impl Reader<'_> {
             }
             Code::Device { op, s, args, out } => match op {
                 DeviceOp::Subgroup(op) => {
-                    (self.tree.meets, self.tree.exchanges) = (true, true);
                     let count = DeviceOp::Subgroup(*op).row().operands.len();
                     let ins = self.all(args.iter().take(count).copied());
                     let results = if *op == SubgroupOp::Ballot { 4 } else { 1 };
                     let outs = self.defined(out.iter().take(results).copied());
                     (Act::Subgroup(*op, *s, ins), outs)
                 }
-                DeviceOp::Barrier => {
-                    self.tree.meets = true;
-                    (Act::Barrier, Vec::new())
-                }
+                DeviceOp::Barrier => (Act::Barrier, Vec::new()),
                 DeviceOp::Fence(_) => (Act::Fence, Vec::new()),
                 DeviceOp::Clock => (Act::Clock, vec![self.define(out[0])]),
                 DeviceOp::IsDead | DeviceOp::CatchFault => return Err(Refusal::ChecksInStatements),
