@@ -1,6 +1,7 @@
 //! `perpetua emit`: a file's kernels as the text of a target, or the kernels around a handler of actors.
 
 mod handler;
+mod report;
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
 use super::say::say;
+use report::File;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -28,12 +30,55 @@ pub(super) struct Args {
     /// What to print it as
     #[arg(long, value_enum, default_value_t = Form::Ptx)]
     target: Form,
-    /// Compute capability for PTX, times ten: 75, or 90a with what that generation alone has
-    #[arg(long, default_value = "75", value_name = "SM")]
-    sm: Sm,
-    /// Block size for WGSL, as X,Y,Z
-    #[arg(long, value_delimiter = ',', num_args = 1..=3, default_values_t = [64u32], value_name = "N")]
-    block: Vec<u32>,
+    /// For PTX: compute capability times ten, 75 [default], or 90a with what that generation alone has
+    #[arg(long, value_name = "SM", value_parser = sm)]
+    sm: Option<Sm>,
+    /// For WGSL: lanes of a block as X, X,Y or X,Y,Z [default: 64]
+    #[arg(long, value_name = "LANES", value_parser = block)]
+    block: Option<Block>,
+}
+
+/// A target of PTX's, not one whose code is that of another.
+fn sm(text: &str) -> Result<Sm, String> {
+    let sm: Sm = text
+        .parse()
+        .map_err(|e: <Sm as std::str::FromStr>::Err| e.to_string())?;
+    match sm.named() {
+        Some((named, _)) if named != sm => Err(format!("PTX names no {sm}; the last before it is {named}")),
+        _ => Ok(sm),
+    }
+}
+
+/// Lanes of a block.
+#[derive(Clone, Copy, Debug)]
+struct Block([u32; 3]);
+
+/// Most lanes that a block of any WGSL device has.
+const MOST_LANES: u64 = 1024;
+
+fn block(text: &str) -> Result<Block, String> {
+    let mut lanes = [1; 3];
+    let sizes: Vec<&str> = text.split(',').collect();
+    if sizes.len() > 3 {
+        return Err(format!(
+            "these are {} sizes; a block has one to three",
+            sizes.len()
+        ));
+    }
+    for (lane, size) in lanes.iter_mut().zip(sizes) {
+        *lane = match size.trim().parse() {
+            Ok(size) if size > 0 => size,
+            Ok(_) => return Err("a block needs a lane at least along each axis".into()),
+            Err(error) => return Err(format!("`{size}`: {error}")),
+        };
+    }
+    let product = lanes.iter().map(|n| u128::from(*n)).product::<u128>();
+    if product > u128::from(MOST_LANES) {
+        return Err(format!(
+            "{product} lanes are more than the {MOST_LANES} that a block may have"
+        ));
+    }
+    Ok(Block(lanes))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -54,11 +99,24 @@ enum Form {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let name = args.file.display().to_string();
-    let text = std::fs::read_to_string(&args.file).map_err(|e| format!("{name}: {e}"))?;
-    if let Some(wanted) = &args.handler {
-        return handler::run(&text, &name, wanted, args);
+    for (option, is_given, target) in [
+        ("--sm", args.sm.is_some(), Form::Ptx),
+        ("--block", args.block.is_some(), Form::Wgsl),
+    ] {
+        if is_given && args.target != target {
+            let target = target
+                .to_possible_value()
+                .map_or_else(String::new, |t| t.get_name().to_owned());
+            return Err(format!("{option} says something to --target {target} only: leave it out").into());
+        }
     }
-    let all = kernels_in_file(&text, &name)?;
+    let text = std::fs::read_to_string(&args.file).map_err(|e| format!("{name}: {e}"))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let file = File { name: &name, text };
+    if let Some(wanted) = &args.handler {
+        return handler::run(&file, wanted, args);
+    }
+    let all = kernels_in_file(text, &name).map_err(|e| file.refused(e))?;
     let known: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
     if known.is_empty() {
         return Err(format!("{name} has no function marked #[kernel]").into());
@@ -77,12 +135,18 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         }
         match text_of(kernel, function, &generics, args) {
             Ok(text) => writeln!(stdout(), "{text}")?,
-            Err(error) if all.len() == 1 || args.kernel.is_some() => return Err(error),
-            // The others are printed all the same.
-            Err(error) => {
-                say(format!("error: {error}"));
-                failed.push(&**kernel);
-            }
+            Err(error) => match error.downcast_ref() {
+                Some(error) => {
+                    file.not_lowered(error);
+                    failed.push(&**kernel);
+                }
+                None if all.len() == 1 || args.kernel.is_some() => return Err(error),
+                // The others are printed all the same.
+                None => {
+                    say(format!("error: {error}"));
+                    failed.push(&**kernel);
+                }
+            },
         }
     }
     if failed.is_empty() {
@@ -139,11 +203,12 @@ fn text_of(kernel: &str, function: &FunctionDef, generics: &[&str], args: &Args)
 /// A function, lowered so, as the target's text.
 fn print(function: &FunctionDef, how: &Instantiation, args: &Args) -> Result<String, Failure> {
     let verified = verify(lower(function, how)?)?;
-    let size = |i: usize| args.block.get(i).copied().unwrap_or(1);
     let target = match args.target {
         Form::Ir => return Ok(verified.kernel().to_string()),
         Form::Cpu => return assembly(&verified, args),
-        Form::Ptx => Target::Ptx { sm: args.sm },
+        Form::Ptx => Target::Ptx {
+            sm: args.sm.unwrap_or(Sm::from(75)),
+        },
         Form::Cuda => Target::CudaC {
             abi: CudaAbi::Checked,
         },
@@ -156,7 +221,7 @@ fn print(function: &FunctionDef, how: &Instantiation, args: &Args) -> Result<Str
                     !matches!(c, Print | DeviceOrdering | Residency)
                 })
                 .collect(),
-            block: [size(0), size(1), size(2)],
+            block: args.block.map_or([64, 1, 1], |block| block.0),
             dynamic_shared: 0,
             distinct: false,
         },
@@ -208,14 +273,38 @@ mod tests {
             handler: None,
             batched: false,
             target,
-            sm: 75.into(),
-            block: vec![64],
+            sm: None,
+            block: None,
         };
         let found = match text_of(name, function, &generics, &args) {
             Ok(text) => text,
             Err(error) => error.to_string(),
         };
         assert!(found.contains(expect), "{found}");
+    }
+
+    #[test]
+    fn options_that_mean_nothing_are_refused() {
+        let check = |option: &str, value: &str, expect: &str| {
+            let found = match option {
+                "sm" => sm(value).map(drop),
+                _ => block(value).map(drop),
+            };
+            match found {
+                Ok(()) => assert_eq!(expect, "", "{value}"),
+                Err(found) => assert!(!expect.is_empty() && found.contains(expect), "{value}: {found}"),
+            }
+        };
+        check("block", "8", "");
+        check("block", "8,8,16", "");
+        check("block", "0", "a block needs a lane");
+        check("block", "1,2,3,4", "these are 4 sizes");
+        check("block", "32,33", "1056 lanes are more than the 1024");
+        check("block", "x", "invalid digit");
+        check("sm", "90a", "");
+        check("sm", "120", "");
+        check("sm", "9999", "PTX names no sm_9999; the last before it is sm_120");
+        check("sm", "banana", "`banana` is no compute capability");
     }
 
     #[test]

@@ -2,8 +2,7 @@
 
 #[cfg(not(feature = "actors"))]
 pub(super) fn run(
-    _text: &str,
-    _file: &str,
+    _file: &super::report::File<'_>,
     _wanted: &str,
     _args: &super::Args,
 ) -> Result<(), super::Failure> {
@@ -22,14 +21,15 @@ mod with_actors {
     use perpetua_ir::front::rust::{GpuType, HandlerLibrary, Instantiation, handlers_in_file};
     use perpetua_ir::ir::Checks;
 
+    use super::super::report::File;
     use super::super::{Args, Failure, Form, pointer_width, print};
     use crate::say::say;
 
     /// Lanes of a home of actors.
     const HOME: u32 = 128;
 
-    pub(in super::super) fn run(text: &str, file: &str, wanted: &str, args: &Args) -> Result<(), Failure> {
-        let (text, batched) = text_of(text, file, wanted, args)?;
+    pub(in super::super) fn run(file: &File<'_>, wanted: &str, args: &Args) -> Result<(), Failure> {
+        let (text, batched) = text_of(file, wanted, args)?;
         if batched && !args.batched {
             say(format!("note: {}", why(args.target)));
             writeln!(stdout(), "// {}", why(args.target))?;
@@ -48,14 +48,15 @@ mod with_actors {
     }
 
     /// The handler's kernel as the target's text, and whether it is the one for batches.
-    fn text_of(text: &str, file: &str, wanted: &str, args: &Args) -> Result<(String, bool), Failure> {
+    fn text_of(source: &File<'_>, wanted: &str, args: &Args) -> Result<(String, bool), Failure> {
         let library = HandlerLibrary {
             items: &source::items(),
             types: vec![(source::FOUR_WORDS, U32x4::describe())],
             resident: source::RESIDENT,
             batched: source::BATCHED,
         };
-        let all = handlers_in_file(text, file, &library)?;
+        let all = handlers_in_file(source.text, source.name, &library).map_err(|e| source.refused(e))?;
+        let file = source.name;
         let known: Vec<&str> = all.iter().map(|handler| &*handler.name).collect();
         let Some(handler) = all.iter().find(|handler| handler.name == wanted) else {
             return Err(match known.is_empty() {
@@ -76,7 +77,14 @@ mod with_actors {
         } else {
             &handler.resident
         };
-        Ok((print(kernel, &how, args)?, batched))
+        let printed = print(kernel, &how, args).map_err(|error| match error.downcast_ref() {
+            Some(error) => {
+                source.not_lowered(error);
+                format!("`{wanted}` could not be printed").into()
+            }
+            None => error,
+        });
+        Ok((printed?, batched))
     }
 
     #[cfg(test)]
@@ -134,10 +142,14 @@ mod with_actors {
                 handler: Some(handler.into()),
                 batched,
                 target,
-                sm: 75.into(),
-                block: vec![64],
+                sm: None,
+                block: None,
             };
-            let found = match text_of(FILE, "a.rs", handler, &args) {
+            let file = File {
+                name: "a.rs",
+                text: FILE,
+            };
+            let found = match text_of(&file, handler, &args) {
                 Ok((text, _)) => text,
                 Err(error) => error.to_string(),
             };

@@ -24,6 +24,8 @@ pub(super) struct Reader {
     errors: Option<syn::Error>,
     /// Locals in scope, innermost last.
     locals: Vec<String>,
+    /// How many of the locals in scope have a name.
+    named: HashMap<String, u32>,
     pub(super) generics: Vec<Generic>,
     /// Whether `Self` is not known before the lowering: in a trait's default method.
     pub(super) any_self: bool,
@@ -81,18 +83,21 @@ impl Reader {
     pub(super) fn scoped<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let mark = self.locals.len();
         let result = read(self);
-        self.locals.truncate(mark);
+        for name in self.locals.drain(mark..) {
+            self.named.entry(name).and_modify(|count| *count -= 1);
+        }
         result
     }
 
     /// Declares a local in the innermost scope.
     pub(super) fn declare(&mut self, name: &str) {
         self.locals.push(name.to_owned());
+        *self.named.entry(name.to_owned()).or_insert(0) += 1;
     }
 
     /// Whether `name` is a local here.
     pub(super) fn is_local(&self, name: &str) -> bool {
-        self.locals.iter().any(|local| local == name)
+        self.named.get(name).is_some_and(|count| *count > 0)
     }
 
     /// The index of a type parameter.

@@ -13,12 +13,14 @@
 //! that are made from given ones (`x_len`) are given here too, never put together by a renderer. Neither kind starts with an
 //! underscore or holds two together, which belong to implementations.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Gives each thing its own name.
 #[derive(Clone, Default)]
 pub(crate) struct Names {
     taken: HashSet<String>,
+    /// The next number to try for a name that was taken.
+    next: HashMap<String, u32>,
     marked: bool,
 }
 
@@ -26,8 +28,8 @@ impl Names {
     /// Names that end in an underscore.
     pub(crate) fn marked() -> Names {
         Names {
-            taken: HashSet::new(),
             marked: true,
+            ..Names::default()
         }
     }
 
@@ -35,7 +37,7 @@ impl Names {
     pub(crate) fn bare<'a>(words: impl IntoIterator<Item = &'a str>) -> Names {
         Names {
             taken: words.into_iter().map(str::to_owned).collect(),
-            marked: false,
+            ..Names::default()
         }
     }
 
@@ -59,13 +61,13 @@ impl Names {
         }
         let digit = base.ends_with(|c: char| c.is_ascii_digit());
         let gap = if digit { "_" } else { "" };
-        let mut n = 1u32;
+        let next = self.next.entry(name).or_insert(0);
         loop {
-            let numbered = format!("{base}{gap}{n}{mark}");
+            *next += 1;
+            let numbered = format!("{base}{gap}{next}{mark}");
             if self.taken.insert(numbered.clone()) {
                 return numbered;
             }
-            n += 1;
         }
     }
 }

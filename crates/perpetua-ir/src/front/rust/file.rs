@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use perpetua_syntax::{ConstDef, EnumDef, Function, FunctionKind, StructDef, parse};
+use perpetua_syntax::{ConstDef, EnumDef, Function, FunctionKind, StructDef};
 
 use super::describe::TypeDesc;
 use super::resolve::FunctionDef;
@@ -16,6 +16,7 @@ use super::source::SourceError;
 mod collect;
 mod handlers;
 mod lookup;
+mod parse;
 
 use handlers::HandlerPaths;
 pub use handlers::{HandlerKernels, HandlerLibrary, handlers_in_file};
@@ -77,8 +78,8 @@ pub(super) struct Items {
 /// # Errors
 /// The file does not parse, or a marked item is outside the kernel language: all refusals together.
 pub fn kernels_in_file(text: &str, file: &str) -> Result<Vec<(String, FunctionDef)>, SourceError> {
-    let parsed = syn::parse_file(text).map_err(|e| SourceError::of(&e, file))?;
-    let items = Arc::new(Items::collect(&parsed, file)?);
+    let items = parse::with_room(|| Items::collect(&parse::file(text, file)?, file))?;
+    let items = Arc::new(items);
     Ok(items
         .kernels
         .iter()
@@ -141,5 +142,5 @@ fn read_marked(item: &syn::ItemFn, mark: Mark, file: &str) -> syn::Result<Functi
     } else {
         FunctionKind::Device
     };
-    Ok(parse::read_function(item, kind, file)?.tree)
+    Ok(perpetua_syntax::parse::read_function(item, kind, file)?.tree)
 }

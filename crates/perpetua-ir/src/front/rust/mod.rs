@@ -39,5 +39,5 @@ pub use resolve::members::inventory;
 pub use resolve::members::{DeviceImpl, ImplBlock, Member, Members};
 pub use resolve::{FunctionDef, FunctionKey, Resolutions, Resolved, Resolver};
 #[cfg(feature = "transpile")]
-pub use source::{SourceError, read_item};
+pub use source::{SourceError, SourceRefusal, read_item};
 pub use stencil::{Edge, StencilConfig};

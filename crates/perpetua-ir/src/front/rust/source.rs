@@ -1,6 +1,7 @@
 //! Functions from source text: a `syn::ItemFn` alone, whose names mean nothing but its own, or a whole file
 //! (`file`).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use perpetua_syntax::{Function, FunctionKind, parse};
@@ -12,13 +13,24 @@ use super::resolve::{FunctionDef, Resolved};
 pub struct SourceError {
     /// The file; empty where unknown.
     pub file: String,
-    /// Lines (0 where unknown) and what is refused there, at least one.
-    pub refusals: Vec<(u32, String)>,
+    /// At least one.
+    pub refusals: Vec<SourceRefusal>,
+}
+
+/// What is refused, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceRefusal {
+    /// The line, 0 where unknown.
+    pub line: u32,
+    /// The bytes of the file; none where unknown.
+    pub place: Range<usize>,
+    /// What is refused.
+    pub text: String,
 }
 
 impl std::fmt::Display for SourceError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (i, (line, text)) in self.refusals.iter().enumerate() {
+        for (i, SourceRefusal { line, text, .. }) in self.refusals.iter().enumerate() {
             if i > 0 {
                 f.write_str("\n")?;
             }
@@ -44,7 +56,11 @@ impl SourceError {
             refusals: error
                 .clone()
                 .into_iter()
-                .map(|e| (e.span().start().line as u32, e.to_string()))
+                .map(|e| SourceRefusal {
+                    line: e.span().start().line as u32,
+                    place: e.span().byte_range(),
+                    text: e.to_string(),
+                })
                 .collect(),
         }
     }

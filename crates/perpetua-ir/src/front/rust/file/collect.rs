@@ -8,13 +8,13 @@ use perpetua_syntax::{FunctionKind, Scalar, parse};
 use super::handlers::Templates;
 use super::{Block, Item, ItemKind, Items, Mark, ModulePath, derives, mark_of, read_marked};
 use crate::front::rust::describe::TypeDesc;
-use crate::front::rust::source::SourceError;
+use crate::front::rust::source::{SourceError, SourceRefusal};
 
 pub(super) struct Collector {
     pub(super) items: Items,
     /// The kernels around handlers, where these are collected, too.
     pub(super) templates: Option<Rc<Templates>>,
-    errors: Vec<(u32, String)>,
+    errors: Vec<SourceRefusal>,
 }
 
 impl Items {

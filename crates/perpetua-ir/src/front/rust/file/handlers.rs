@@ -9,7 +9,7 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 
 use super::collect::Collector;
-use super::{Item, ItemKind, Items, Mark, ModulePath};
+use super::{Item, ItemKind, Items, Mark, ModulePath, parse};
 use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::resolve::FunctionDef;
 use crate::front::rust::source::SourceError;
@@ -45,14 +45,17 @@ pub fn handlers_in_file(
     file: &str,
     library: &HandlerLibrary<'_>,
 ) -> Result<Vec<HandlerKernels>, SourceError> {
-    let parse = |text, file| syn::parse_file(text).map_err(|e| SourceError::of(&e, file));
-    let (own, below) = (parse(text, file)?, parse(library.items, "the library")?);
-    let template = |text, name| Template::find(text, name).map_err(|e| SourceError::of(&e, "the library"));
-    let templates = Templates {
-        resident: template(library.resident, "__resident_kernel")?,
-        batched: template(library.batched, "__batched_kernel")?,
-    };
-    let items = Items::collect_handlers(&[&own, &below], file, templates, &library.types)?;
+    let items = parse::with_room(|| {
+        let own = parse::file(text, file)?;
+        let below = parse::file(library.items, "the library")?;
+        let template =
+            |text, name| Template::find(text, name).map_err(|e| SourceError::of(&e, "the library"));
+        let templates = Templates {
+            resident: template(library.resident, "__resident_kernel")?,
+            batched: template(library.batched, "__batched_kernel")?,
+        };
+        Items::collect_handlers(&[&own, &below], file, templates, &library.types)
+    })?;
     let items = Arc::new(items);
     let kernel = |path: &[String]| match items.items.get(path) {
         Some(Item {

@@ -117,7 +117,7 @@ pub(crate) struct Checker<'p> {
     generics: Vec<Generic>,
     types: Unifier,
     locals: Vec<Local>,
-    scopes: Vec<Vec<(String, LocalId)>>,
+    scopes: Vec<HashMap<String, LocalId>>,
     /// All targets; those not yet left are also in `open`.
     targets: Vec<Target>,
     open: Vec<TargetId>,
@@ -174,7 +174,7 @@ impl<'p> Checker<'p> {
             generics,
             types: Unifier::default(),
             locals: Vec::new(),
-            scopes: vec![Vec::new()],
+            scopes: vec![HashMap::new()],
             targets: Vec::new(),
             open: Vec::new(),
             closures: Vec::new(),
@@ -218,7 +218,7 @@ impl<'p> Checker<'p> {
             indexed: false,
         });
         if let Some(scope) = self.scopes.last_mut() {
-            scope.push((name.to_owned(), id));
+            scope.insert(name.to_owned(), id);
         }
         id
     }
@@ -227,14 +227,13 @@ impl<'p> Checker<'p> {
         self.scopes
             .iter()
             .rev()
-            .flat_map(|scope| scope.iter().rev())
-            .find(|(n, _)| n == name)
-            .map(|(_, id)| *id)
+            .find_map(|scope| scope.get(name))
+            .copied()
     }
 
     /// Runs `f` in a scope of its own.
     fn scoped<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        self.scopes.push(Vec::new());
+        self.scopes.push(HashMap::new());
         let done = f(self);
         self.scopes.pop();
         done
