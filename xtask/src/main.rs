@@ -1,9 +1,10 @@
-//! The project's commands: `cargo xtask setup`, `test`, `golden`, `bundle`, `web`, `tidy`.
+//! The project's commands: `cargo xtask setup`, `test`, `golden`, `bundle`, `dist`, `web`, `tidy`.
 //!
 //! One file a command. Commands call programs (cargo, apt-get, pip, strip) and know the workspace's layout; they
 //! do not link what they build, so a broken crate can still be tidied.
 
 mod bundle;
+mod dist;
 mod golden;
 mod setup;
 mod test;
@@ -32,6 +33,8 @@ enum Command {
     Golden(golden::Arguments),
     /// Build tests, benchmarks and programs into a folder for a GPU machine without Rust.
     Bundle(bundle::Arguments),
+    /// Pack the program for each target that links here, stripped, and the crates as they are published.
+    Dist(dist::Arguments),
     /// Build the wave simulation's page.
     Web(web::Arguments),
     /// Check the rules between crates and modules, and that documents name what exists.
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::run(&arguments),
         Command::Golden(arguments) => golden::run(&arguments),
         Command::Bundle(arguments) => bundle::run(&arguments),
+        Command::Dist(arguments) => dist::run(&arguments),
         Command::Web(arguments) => web::run(&arguments),
         Command::Tidy => tidy::run(),
     };

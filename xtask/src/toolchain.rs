@@ -84,7 +84,7 @@ fn too_old(shell: &Shell) -> Option<String> {
 }
 
 /// Whether the running toolchain has the target's standard library.
-fn is_installed(shell: &Shell, target: &str) -> bool {
+pub(crate) fn is_installed(shell: &Shell, target: &str) -> bool {
     let sysroot = cmd!(shell, "rustc --print sysroot").quiet().read();
     sysroot.is_ok_and(|sysroot| {
         Path::new(&sysroot)

@@ -5,20 +5,24 @@ use std::io::{Write, stdout};
 use perpetua::device::future::block_on;
 use perpetua::device::{DeviceInfo, backends, open_backend};
 
-use super::Failure;
+use super::{Failure, text};
 
 pub(super) fn run() -> Result<(), Failure> {
+    let columns = text::columns();
     for kind in backends()
         .into_iter()
         .filter(|b| b.order.is_some())
         .map(|b| b.kind)
     {
         match block_on(open_backend(kind)) {
-            Err(error) => writeln!(stdout(), "{kind}: none\n    {error}\n")?,
+            Err(error) => {
+                let error = text::wrapped(&error.to_string(), 4, columns);
+                writeln!(stdout(), "{kind}: none\n    {error}\n")?;
+            }
             Ok(backend) => {
                 for index in 0..backend.device_count() {
                     match backend.device_info(index) {
-                        Ok(info) => writeln!(stdout(), "{}\n", describe(&info))?,
+                        Ok(info) => writeln!(stdout(), "{}\n", describe(&info, columns))?,
                         Err(error) => writeln!(stdout(), "{kind} device {index}: {error}\n")?,
                     }
                 }
@@ -44,11 +48,11 @@ pub(super) fn bytes(n: u64) -> String {
     }
 }
 
-fn describe(info: &DeviceInfo) -> String {
+fn describe(info: &DeviceInfo, columns: usize) -> String {
     let mut lines = vec![format!("{} {}: {}", info.backend, info.index, info.name)];
     let mut line = |name: &str, value: String| {
         if !value.is_empty() {
-            lines.push(format!("    {name:<22} {value}"));
+            lines.push(format!("    {name:<22} {}", text::wrapped(&value, 27, columns)));
         }
     };
     line("kind", info.adapter_type.to_string());

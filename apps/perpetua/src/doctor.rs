@@ -1,11 +1,13 @@
 //! `perpetua doctor`: drivers, tools, one kernel on each backend, with remedies.
 
-use std::io::{Write, stdout};
+use std::io::Write;
+use std::path::Path;
 
+use anstyle::AnsiColor;
 use perpetua::device::{Device, LaunchConfig};
 use perpetua::prelude::*;
 
-use super::Failure;
+use super::{Failure, say, text};
 
 /// What the doctor runs: integer and float work with a known answer.
 #[kernel]
@@ -52,6 +54,21 @@ fn check(device: &Device) -> Result<String, Failure> {
     }
 }
 
+/// Whether kernels can be kept in a folder, which is made at the first.
+fn cache_state(dir: &Path) -> (&'static str, String) {
+    let made = std::fs::create_dir_all(dir).and_then(|()| tempfile::tempfile_in(dir));
+    let place = dir.parent().unwrap_or(dir).display();
+    match made {
+        Ok(_) => ("ok", place.to_string()),
+        Err(error) => (
+            "BROKEN",
+            format!(
+                "{place} cannot be written ({error}): each program compiles anew; set PERPETUA_CACHE_DIR"
+            ),
+        ),
+    }
+}
+
 /// Whether a program is on the path.
 fn on_path(name: &str) -> Option<std::path::PathBuf> {
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
@@ -93,24 +110,50 @@ pub(super) fn run() -> Result<(), Failure> {
         });
     }
     let cache = perpetua::device::cache::DiskCache::open("cuda");
-    rows.push(match cache.as_ref().and_then(|c| c.dir().parent()) {
-        Some(dir) => ("kernel cache".into(), "ok", dir.display().to_string()),
+    let (state, text) = match cache.as_ref().map(|c| c.dir()) {
+        Some(dir) => cache_state(dir),
         None => (
-            "kernel cache".into(),
             "absent",
             "PERPETUA_CACHE=off, or no home directory; set PERPETUA_CACHE_DIR".into(),
         ),
-    });
+    };
+    rows.push(("kernel cache".into(), state, text));
     let width = rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
+    let columns = text::columns();
+    let mut out = anstream::stdout();
     for (name, state, text) in &rows {
-        writeln!(stdout(), "{name:<width$}  {state:<7} {text}")?;
+        let style = match *state {
+            "ok" => AnsiColor::Green.on_default(),
+            "absent" => AnsiColor::Yellow.on_default(),
+            _ => AnsiColor::Red.on_default().bold(),
+        };
+        let text = text::wrapped(&say::shown(text), width + 10, columns);
+        writeln!(out, "{name:<width$}  {style}{state:<7}{style:#} {text}")?;
     }
     if rows.iter().any(|r| r.1 == "BROKEN") {
-        return Err("a backend gives wrong results or errors: see above".into());
+        return Err("what is BROKEN above does not work".into());
     }
     if healthy {
         Ok(())
     } else {
         Err("no backend runs kernels".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_that_cannot_be_written_is_not_ok() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(cache_state(&folder.path().join("new/cuda")).0, "ok");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let (state, text) = cache_state(&file.join("cuda"));
+        assert!(
+            state == "BROKEN" && text.contains("file cannot be written ("),
+            "{text}"
+        );
     }
 }

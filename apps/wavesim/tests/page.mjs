@@ -56,10 +56,19 @@ async function open(args, options, hide) {
   if (hide) {
     await page.addInitScript(() => Object.defineProperty(Navigator.prototype, "gpu", { get: () => undefined }));
   }
+  await page.addInitScript(() => {
+    window.progress = [];
+    new MutationObserver(() => {
+      const text = document.getElementById("message")?.textContent;
+      if (text && window.progress.at(-1) !== text) window.progress.push(text);
+    }).observe(document, { childList: true, subtree: true, characterData: true });
+  });
   await page.goto(address);
   await page.waitForFunction(() => window.wavesimError || window.wavesim, null, { timeout: 120000 });
   const failed = await page.evaluate(() => window.wavesimError);
   if (failed) throw new Error(`${failed}\n${errors.join("\n")}`);
+  const progress = await page.evaluate(() => window.progress);
+  check(progress.some((text) => /^Loading ... [0-9.]+ MB$/.test(text)), `it shows how much has come: ${progress.at(-2)}`);
   await until(page, 8);
   return { browser, page, errors };
 }

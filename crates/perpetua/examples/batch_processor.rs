@@ -3,6 +3,7 @@
 
 mod backend_argument;
 
+use std::process::ExitCode;
 use std::time::Instant;
 
 use perpetua::actors::{ActorError, Context, LaunchOptions, RingMessage, ring_kernel};
@@ -41,8 +42,8 @@ fn collatz(_ctx: &mut Context, done: &mut u32, job: Job) -> Outcome {
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    block_on(run())
+fn main() -> ExitCode {
+    backend_argument::end(block_on(run()))
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,6 +3,8 @@
 
 mod backend_argument;
 
+use std::process::ExitCode;
+
 use perpetua::actors::{Context, LaunchOptions, RingMessage, ring_kernel};
 use perpetua::device::future::block_on;
 use perpetua::prelude::*;
@@ -31,8 +33,8 @@ fn greeter(_ctx: &mut Context, greeted: &mut u32, hello: Hello) -> Welcome {
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    block_on(run())
+fn main() -> ExitCode {
+    backend_argument::end(block_on(run()))
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {

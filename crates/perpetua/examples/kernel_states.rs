@@ -3,6 +3,8 @@
 
 mod backend_argument;
 
+use std::process::ExitCode;
+
 use perpetua::actors::{ActorError, Context, LaunchOptions, RingMessage, Supervision, ring_kernel};
 use perpetua::device::future::block_on;
 use perpetua::prelude::*;
@@ -40,8 +42,8 @@ fn account(_ctx: &mut Context, account: &mut Account, booking: Booking) -> Balan
     Balance { cents: account.cents }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    block_on(run())
+fn main() -> ExitCode {
+    backend_argument::end(block_on(run()))
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {

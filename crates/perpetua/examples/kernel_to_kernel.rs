@@ -3,6 +3,7 @@
 
 mod backend_argument;
 
+use std::process::ExitCode;
 use std::time::Instant;
 
 use perpetua::actors::{ActorId, Context, LaunchOptions, Packet, RingMessage, ring_kernel};
@@ -37,8 +38,8 @@ fn pass(ctx: &mut Context, passed: &mut u32, token: Token) {
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    block_on(run())
+fn main() -> ExitCode {
+    backend_argument::end(block_on(run()))
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,6 +3,7 @@
 
 mod backend_argument;
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use perpetua::actors::pubsub::SubscribeOptions;
@@ -47,8 +48,8 @@ fn watch(_ctx: &mut Context, seen: &mut Seen, reading: Reading) {
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    block_on(run())
+fn main() -> ExitCode {
+    backend_argument::end(block_on(run()))
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,6 +3,7 @@
 
 mod backend_argument;
 
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use perpetua::actors::{ActorError, Context, LaunchOptions, RingMessage, ring_kernel};
@@ -49,8 +50,8 @@ fn collect(_ctx: &mut Context, known: &mut Statistics, sample: Sample) {
     known.mean += (sample.value - known.mean) / known.samples as f32;
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    block_on(run())
+fn main() -> ExitCode {
+    backend_argument::end(block_on(run()))
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,6 +3,7 @@
 
 mod backend_argument;
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use perpetua::actors::supervisor::{self, Generation, SupervisorOptions};
@@ -35,7 +36,11 @@ fn add(_ctx: &mut Context, total: &mut Total, message: Add) -> Total {
     *total
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    backend_argument::end(supervise())
+}
+
+fn supervise() -> Result<(), Box<dyn std::error::Error>> {
     // The same in parent and children: they have the same arguments.
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let folder = format!("perpetua-supervised{}", arguments.concat());

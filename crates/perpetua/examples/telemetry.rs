@@ -5,6 +5,7 @@
 
 mod backend_argument;
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use perpetua::actors::runtime::RuntimeBuilder;
@@ -28,8 +29,8 @@ fn worker(_ctx: &mut Context, state: &mut u32, work: Work) {
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    block_on(run())
+fn main() -> ExitCode {
+    backend_argument::end(block_on(run()))
 }
 
 /// The backend, and for how many seconds to work on so that somebody can watch.

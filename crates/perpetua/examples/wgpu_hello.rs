@@ -3,6 +3,7 @@
 
 mod backend_argument;
 
+use std::process::ExitCode;
 use std::time::Instant;
 
 use perpetua::actors::{Backend, Context, LaunchOptions, PerpetuaRuntime, RingMessage, ring_kernel};
@@ -37,8 +38,8 @@ fn generator(ctx: &mut Context, number: &mut u32, message: Step) -> Number {
     Number { number: *number }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    block_on(run())
+fn main() -> ExitCode {
+    backend_argument::end(block_on(run()))
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {

@@ -73,6 +73,11 @@ const ROWS: [Row; 7] = [
         leave_out: &[],
     },
     Row {
+        package: "perpetua-language",
+        kinds: &[Kind::Benches],
+        leave_out: &[],
+    },
+    Row {
         package: "perpetua",
         kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
         leave_out: &[],

@@ -32,6 +32,7 @@ impl Stage {
             | Stage::Unit
             | Stage::DocTests
             | Stage::Docs
+            | Stage::Package
             | Stage::Minimal => Lane::Native,
             Stage::Setup
             | Stage::Loom
@@ -47,7 +48,13 @@ impl Stage {
     fn needs_no_setup(self) -> bool {
         matches!(
             self,
-            Stage::Setup | Stage::Fmt | Stage::Tidy | Stage::Clippy | Stage::Docs | Stage::Minimal
+            Stage::Setup
+                | Stage::Fmt
+                | Stage::Tidy
+                | Stage::Clippy
+                | Stage::Docs
+                | Stage::Package
+                | Stage::Minimal
         )
     }
 

@@ -3,7 +3,7 @@
 mod lanes;
 
 use crate::workspace::{EVERYTHING, cargo, shell};
-use crate::{setup, tidy, toolchain, web};
+use crate::{dist, setup, tidy, toolchain, web};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use std::io::{BufRead, BufReader};
@@ -39,6 +39,8 @@ enum Stage {
     DocTests,
     /// Documentation without broken links.
     Docs,
+    /// The crates as a registry takes them: versions, descriptions, licences.
+    Package,
     /// Facade and program without default features: the CPU alone; the IR with each renderer alone.
     Minimal,
     /// The facade type-checks for the browser.
@@ -104,6 +106,7 @@ impl Stage {
             Stage::Setup => return setup::run(&setup::Arguments { only: Vec::new() }),
             Stage::Tidy => return tidy::run(),
             Stage::Web => return web::test(shell),
+            Stage::Package => return dist::package(shell),
             Stage::Fmt => cmd!(shell, "{cargo} fmt --all --check"),
             Stage::Clippy => {
                 cmd!(

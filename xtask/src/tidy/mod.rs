@@ -4,12 +4,14 @@
 //! - `modules`: which module inside a crate may name which.
 //! - `circles`: that modules of a folder do not import each other.
 //! - `files`: how a source file opens, how long it may be, what stands above `unsafe`.
+//! - `features`: that examples build nothing of the program's once more.
 //! - `documents`: paths, crates and links that documents name exist.
 //!
 //! Each rule is a function from what it reads to a list of problems, so that its own tests can plant some.
 
 mod circles;
 mod documents;
+mod features;
 mod files;
 mod layers;
 mod modules;
@@ -74,6 +76,7 @@ fn problems() -> Result<Vec<Problem>> {
         circles::check(&tree),
         files::check(&tree),
         documents::check(&tree, &names),
+        features::check()?,
     ];
     Ok(found.into_iter().flatten().collect())
 }

@@ -19,9 +19,6 @@ pub(crate) struct Arguments {
     out: PathBuf,
 }
 
-/// Bytes that the page may have, compressed as servers do it.
-const MOST: usize = 5_000_000;
-
 /// The crate that becomes the page, and the page's files are called so.
 const NAME: &str = "wavesim";
 
@@ -31,6 +28,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// Builds the page into a folder.
 fn build(shell: &Shell, out: &Path) -> Result<()> {
+    // What is missing is said before minutes of work.
+    let most = stated_size(&fs::read_to_string(root().join("README.md"))?)?;
+    toolchain::cargo_for(shell, "build", toolchain::WASM)?;
+    if Search::new().on_path("gzip").is_none() {
+        bail!("there is no program `gzip`, which measures the page: install it");
+    }
     let bindgen = bindgen(shell)?;
     // Wide registers are all over since 2021; without them the CPU's path is slow.
     toolchain::cargo_for(shell, "build", toolchain::WASM)?
@@ -47,11 +50,23 @@ fn build(shell: &Shell, out: &Path) -> Result<()> {
     .run()?;
     let page = root().join("apps").join(NAME).join("index.html");
     fs::copy(page, out.join("index.html"))?;
-    report(shell, out)
+    report(shell, out, most)
+}
+
+/// Bytes that README promises the page to have at most, compressed as servers do it.
+fn stated_size(readme: &str) -> Result<usize> {
+    let stated = readme
+        .split("The page takes less than ")
+        .nth(1)
+        .and_then(|rest| rest.split(" MB").next())
+        .and_then(|number| number.parse::<f64>().ok());
+    stated
+        .map(|megabytes| (megabytes * 1e6) as usize)
+        .context("README.md does not say how large the page is: `The page takes less than 4 MB`")
 }
 
 /// Says how large the files are, plain and compressed.
-fn report(shell: &Shell, out: &Path) -> Result<()> {
+fn report(shell: &Shell, out: &Path, most: usize) -> Result<()> {
     let mut all = (0, 0);
     for entry in fs::read_dir(out)? {
         let path = entry?.path();
@@ -76,9 +91,9 @@ fn report(shell: &Shell, out: &Path) -> Result<()> {
         all.1,
         out.display()
     );
-    if all.1 > MOST {
+    if all.1 >= most {
         bail!(
-            "the page has {} bytes compressed; at most {MOST} are allowed",
+            "the page has {} bytes compressed; README.md says less than {most}",
             all.1
         );
     }
@@ -121,4 +136,20 @@ fn bindgen_version() -> Result<String> {
         .and_then(|_| lines.next()?.strip_prefix("version = \"")?.strip_suffix('"'))
         .map(str::to_owned)
         .context("Cargo.lock does not name wasm-bindgen")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readme_says_how_large_the_page_is() {
+        let stated = |text: &str| stated_size(text).ok();
+        assert_eq!(
+            stated("The page takes less than 4.2 MB compressed."),
+            Some(4_200_000)
+        );
+        assert_eq!(stated("The page takes a while."), None);
+        assert!(stated_size(&fs::read_to_string(root().join("README.md")).unwrap()).is_ok());
+    }
 }

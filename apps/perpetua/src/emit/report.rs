@@ -74,8 +74,9 @@ fn named_in(line: &str, cause: &str, start: usize) -> Range<usize> {
     let places: Vec<usize> = name.map_or(Vec::new(), |name| {
         let whole = line.match_indices(name).filter(|(at, _)| {
             let (before, after) = (&line[..*at], &line[at + name.len()..]);
-            !(before.ends_with(is_word) && name.starts_with(is_word))
-                && !(after.starts_with(is_word) && name.ends_with(is_word))
+            let goes_on = (before.ends_with(is_word) && name.starts_with(is_word))
+                || (after.starts_with(is_word) && name.ends_with(is_word));
+            !goes_on
         });
         whole.map(|(at, _)| at).collect()
     });

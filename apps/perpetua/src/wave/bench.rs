@@ -13,6 +13,7 @@ use perpetua::wave::{
 
 use super::output::{check_places, write};
 use super::{Backend, Dtype, Failure};
+use crate::text;
 
 /// Arguments of `perpetua wave bench`.
 #[derive(clap::Args, Clone, Debug, PartialEq)]
@@ -254,7 +255,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             figures.push(figure);
         }
     }
-    table(&figures, &cases)?;
+    write!(stdout(), "\n{}", table(&figures, &cases))?;
     if let Some(path) = &args.csv {
         write(path, csv(&figures).as_bytes())?;
     }
@@ -270,34 +271,40 @@ fn backends(figures: &[Figure]) -> Vec<BackendKind> {
     kinds
 }
 
-/// Steps a second of all backends, how many times the CPU's they are, and of scenes which part of an empty medium's.
-fn table(figures: &[Figure], cases: &[Case]) -> Result<(), Failure> {
+/// Steps a second of all backends, how many times the CPU's they are, and of scenes how many times an empty medium's.
+fn table(figures: &[Figure], cases: &[Case]) -> String {
     let kinds = backends(figures);
     let of = |kind: BackendKind, case: &Case| figures.iter().find(|f| f.backend == kind && f.case == *case);
-    writeln!(
-        stdout(),
-        "\nsteps/s{}",
-        kinds.iter().map(|k| format!(" | {k}")).collect::<String>()
-    )?;
+    let has_cpu = kinds.contains(&BackendKind::Cpu);
+    let has_empty = figures.iter().any(|f| f.empty.is_some());
+    let columns = |kind: BackendKind| {
+        let over_cpu = has_cpu && kind != BackendKind::Cpu;
+        [
+            (true, kind.to_string()),
+            (over_cpu, "/ CPU".into()),
+            (has_empty, "/ empty".into()),
+        ]
+    };
+    let shown = |cells: [(bool, String); 3]| cells.into_iter().filter(|(is, _)| *is).map(|(_, text)| text);
+    let mut rows = vec![vec!["steps/s".to_owned()]];
+    rows[0].extend(kinds.iter().flat_map(|kind| shown(columns(*kind))));
     for case in cases {
-        let cpu = of(BackendKind::Cpu, case);
-        let row: String = kinds
-            .iter()
-            .filter_map(|kind| {
-                let figure = of(*kind, case)?;
-                let over = cpu.filter(|_| *kind != BackendKind::Cpu);
-                let times = over.map_or(String::new(), |cpu| {
-                    format!(" ({:.1}x CPU)", figure.rate / cpu.rate)
-                });
-                let part = figure.empty.map_or(String::new(), |empty| {
-                    format!(" ({:.2} of empty)", figure.rate / empty)
-                });
-                Some(format!(" | {:.0}{times}{part}", figure.rate))
-            })
-            .collect();
-        writeln!(stdout(), "{}{row}", case.name())?;
+        let mut row = vec![case.name()];
+        for kind in &kinds {
+            let figure = of(*kind, case);
+            let ratio = |below: Option<f64>| match (figure, below) {
+                (Some(figure), Some(below)) => format!("{:.2}", figure.rate / below),
+                _ => String::new(),
+            };
+            let mut cells = columns(*kind);
+            cells[0].1 = figure.map_or(String::new(), |f| format!("{:.0}", f.rate));
+            cells[1].1 = ratio(of(BackendKind::Cpu, case).map(|f| f.rate));
+            cells[2].1 = ratio(figure.and_then(|f| f.empty));
+            row.extend(shown(cells));
+        }
+        rows.push(row);
     }
-    Ok(())
+    text::table(&rows)
 }
 
 fn csv(figures: &[Figure]) -> String {
@@ -350,5 +357,18 @@ mod tests {
             "backend,scene,width,height,depth,steps/s,cells/s\nCPU,,64,64,1,15625.0,6.4000e7\nCPU,,128,128,1,7812.5,1.2800e8\n"
         );
         assert!(plot(&figures).contains(">CPU</text>"));
+        let [mut first, second] = figures;
+        (first.backend, first.empty) = (BackendKind::Cuda, Some(20_000.0));
+        let third = Figure {
+            backend: BackendKind::Cpu,
+            case: first.case.clone(),
+            rate: 5_000.0,
+            empty: None,
+        };
+        let cases = [first.case.clone(), second.case.clone()];
+        let expect = "steps/s     CUDA  / CPU  / empty   CPU  / empty\n\
+            64 x 64    15625   3.12     0.78  5000\n\
+            128 x 128                         7812\n";
+        assert_eq!(table(&[first, second, third], &cases), expect);
     }
 }

@@ -43,7 +43,10 @@ impl Run {
     ) -> Result<Run, Failure> {
         let note = match matches.filter(|_| args.checkpoint.is_some()) {
             Some(matches) => postcard::to_allocvec(&Note {
-                options: options(matches)?,
+                options: options(matches)?
+                    .into_iter()
+                    .filter(|option| !option.starts_with("--resume="))
+                    .collect(),
                 scene: source.clone(),
             })?,
             None => Vec::new(),
@@ -58,11 +61,11 @@ impl Run {
 }
 
 /// The options of `perpetua wave` that were given, one a string.
-fn options(matches: &ArgMatches) -> Result<Vec<String>, Failure> {
+pub(super) fn options(matches: &ArgMatches) -> Result<Vec<String>, Failure> {
     let mut out = Vec::new();
     for arg in command().get_arguments() {
         let given = matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-        let Some(long) = arg.get_long().filter(|long| given && *long != "resume") else {
+        let Some(long) = arg.get_long().filter(|_| given) else {
             continue;
         };
         if !arg.get_action().takes_values() {

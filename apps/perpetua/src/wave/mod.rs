@@ -37,13 +37,13 @@ pub(super) struct Args {
     /// Print the scene's TOML instead of running it: a start for one of your own
     #[arg(long)]
     print_scene: bool,
-    /// Cells along x; if left out, what the scene says
+    /// Cells along x [default: the scene's]
     #[arg(long)]
     size: Option<usize>,
-    /// Time steps in all; if left out, what the scene says
+    /// Time steps in all [default: as long as the scene says]
     #[arg(long)]
     steps: Option<u64>,
-    /// Seconds a step; if left out, a little less than the largest stable one
+    /// Seconds a step [default: the scene's, or a little less than the largest stable one]
     #[arg(long)]
     time_step: Option<f64>,
     /// How the field is stored
@@ -76,16 +76,16 @@ pub(super) struct Args {
     /// Colours
     #[arg(long, value_enum, default_value_t = Colors::Night)]
     colors: Colors,
-    /// The value with the strongest colour; if left out, the picture's own, and for frames 0.8 of the strongest source
+    /// The value with the strongest colour [default: the picture's 99.5th percentile; for frames 0.8 of the strongest source]
     #[arg(long, value_parser = above_zero, allow_negative_numbers = true)]
     range: Option<f32>,
-    /// Of a scene in space, the layer to draw; if left out, the middle one
+    /// Of a scene in space, the layer to draw [default: the middle one]
     #[arg(long)]
     layer: Option<usize>,
     /// Where to keep the state, with scene and options, at the end, and when Ctrl-C or SIGTERM ends the run
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// How often to keep it meanwhile, as 60s, 5m or 1h: at most so much is lost, whatever happens
+    /// How often to keep it meanwhile, as 60s, 5m or 1h: at most so much is lost, whatever happens [default: never]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     checkpoint_every: Option<Duration>,
     /// Go on from a checkpoint, to the bit, with its scene and options and what else is given; the file is kept up to date, or what
@@ -315,20 +315,27 @@ pub(super) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failu
         return actors::run(args, &Source::load(&args.scene)?.scene()?);
     }
     if args.window {
-        return open_window(args);
+        return open_window(args, matches);
     }
     session::run(&kept::run(args, matches)?)
 }
 
 /// The scene in a window. What the window cannot do is an error, not left out in silence.
 #[cfg(feature = "window")]
-fn open_window(args: &Args) -> Result<(), Failure> {
+fn open_window(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failure> {
     use perpetua::wave::window;
 
-    if args.dtype != Dtype::F32 || args.place.device != 0 {
-        return Err(
-            "--window shows 32-bit fields on the first device: leave out --dtype and --device".into(),
-        );
+    const KNOWN: [&str; 6] = ["window", "scene", "size", "time-step", "backend", "mode"];
+    let given = matches.map_or(Ok(Vec::new()), kept::options)?;
+    let names = given
+        .iter()
+        .filter_map(|option| option.trim_start_matches('-').split('=').next());
+    if let Some(name) = names.into_iter().find(|name| !KNOWN.contains(name)) {
+        return Err(format!("--{name}: a window cannot do that: leave out this or --window").into());
+    }
+    if args.place.backend == Backend::Cuda {
+        // Better said where the window was asked for than in it.
+        perpetua::device::Device::new(args.place.backend.into(), 0)?;
     }
     let scene = window::scenes::names().position(|name| name == args.scene);
     let model = match scene {
@@ -347,6 +354,6 @@ fn open_window(args: &Args) -> Result<(), Failure> {
 }
 
 #[cfg(not(feature = "window"))]
-fn open_window(_: &Args) -> Result<(), Failure> {
+fn open_window(_: &Args, _: Option<&ArgMatches>) -> Result<(), Failure> {
     Err("--window: this program was built without it; build it with `cargo build --features window`".into())
 }

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use perpetua::device::Device;
 use perpetua::wave::picture::{encode_png, percentile};
-use perpetua::wave::{Painter, Scene, Simulation};
+use perpetua::wave::{Model, Painter, Scene, Simulation};
 
 use super::kept::Run;
 use super::output::{check_places, csv, plot, write, write_silently};
 use super::video::{Film, LONGEST_SIDE, shrink};
-use super::{Args, Failure, Interrupted, signals};
+use super::{Args, Dtype, Failure, Interrupted, signals};
 use crate::say::say;
 
 /// Time between two looks at the clock, about.
@@ -161,6 +161,7 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
         ));
     }
     let device = Device::new(args.place.backend.into(), args.place.device)?;
+    fits(&device, &model, args.dtype)?;
     let mut simulation = Simulation::with_storage(&device, model, args.dtype.into())?;
     if let (Some(path), Some(bytes)) = (&args.resume, &run.state) {
         simulation
@@ -221,6 +222,29 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
         write(path, &simulation.checkpoint_with(&run.note)?)?;
     }
     Ok(())
+}
+
+/// Whether a buffer of the device's can hold the field; else, what would fit.
+fn fits(device: &Device, model: &Model, dtype: Dtype) -> Result<(), Failure> {
+    let each = if dtype == Dtype::F16 { 2 } else { 4 };
+    let [limit, needed] = [
+        device.info().limits.max_buffer_bytes,
+        model.cells.len() as u64 * each,
+    ];
+    if needed <= limit {
+        return Ok(());
+    }
+    let axes = model.size.iter().filter(|n| **n > 1).count().max(1);
+    let scale = (limit as f64 / needed as f64).powf(1.0 / axes as f64);
+    Err(format!(
+        "--size {}: the field takes {needed} bytes, and a buffer of {} ({}) holds {limit} at most: take --size {} or less, or \
+         another --backend",
+        model.size[0],
+        device.info().name,
+        device.backend(),
+        (model.size[0] as f64 * scale) as u64
+    )
+    .into())
 }
 
 /// Steps up to `steps`, with frames on the way. Gives the signal that ended it before.

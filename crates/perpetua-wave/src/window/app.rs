@@ -1,6 +1,7 @@
 //! The window's contents: tool bar, field, plots, and what mouse, touch and keyboard do. Must not know how fields are
 //! computed and drawn.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use eframe::egui;
@@ -49,6 +50,8 @@ pub struct WaveApp {
     /// Whether this frame asked something of the simulation.
     asked: bool,
     pub(super) frames: Frames,
+    /// Who hears why there is no simulation; the window then closes.
+    told: Option<Arc<Mutex<Option<String>>>>,
 }
 
 /// Frames a second, over the last half second.
@@ -106,7 +109,13 @@ impl WaveApp {
             place: Rect::NOTHING,
             asked: false,
             frames: Frames::default(),
+            told: None,
         }
+    }
+
+    /// Puts it there if there can be no simulation, and closes the window.
+    pub fn tell_failure(&mut self, told: Arc<Mutex<Option<String>>>) {
+        self.told = Some(told);
     }
 
     /// What there is to see, once there is a simulation.
@@ -150,9 +159,15 @@ impl WaveApp {
         }
         match &self.state {
             State::Opening(_) => message(ui, "opening the device ..."),
-            State::Failed(error) => message(ui, error),
+            State::Failed(error) => {
+                message(ui, error);
+                if let Some(told) = &self.told {
+                    *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+                    ui.ctx().send_viewport_cmd(egui::ViewportCommand::Close);
+                }
+            }
             State::Running(runner) => {
-                let view = std::sync::Arc::clone(runner.view());
+                let view = Arc::clone(runner.view());
                 self.keys(ui, &view);
                 self.top(ui, &view);
                 self.status(ui, &view);

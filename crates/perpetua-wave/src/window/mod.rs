@@ -19,6 +19,8 @@ mod still;
 pub mod view;
 
 use std::sync::Arc;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::{Mutex, PoisonError};
 
 use eframe::egui_wgpu::{WgpuConfiguration, WgpuSetup, WgpuSetupCreateNew};
 
@@ -74,13 +76,33 @@ pub fn run(start: Start) -> Result<(), String> {
         wgpu_options: wgpu_configuration(),
         ..eframe::NativeOptions::default()
     };
+    let failure = Arc::new(Mutex::new(None));
+    let told = Arc::clone(&failure);
     let app = |cc: &eframe::CreationContext<'_>| -> Result<Box<dyn eframe::App>, _> {
-        Ok(Box::new(WaveApp::new(
-            &cc.egui_ctx,
-            cc.wgpu_render_state.as_ref(),
-            start,
-        )))
+        let mut app = WaveApp::new(&cc.egui_ctx, cc.wgpu_render_state.as_ref(), start);
+        app.tell_failure(told);
+        Ok(Box::new(app))
     };
-    eframe::run_native("perpetua-wave", options, Box::new(app))
-        .map_err(|e| format!("the window could not be opened: {e}; without a display leave --window out"))
+    let ended = eframe::run_native("perpetua-wave", options, Box::new(app));
+    let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match (failure, ended) {
+        (Some(failure), _) => Err(format!("the window shows nothing: {failure}")),
+        (None, Ok(())) => Ok(()),
+        (None, Err(eframe::Error::WinitEventLoop(_))) if !has_display() => Err(
+            "there is no display for a window: none of WAYLAND_DISPLAY and DISPLAY is set; leave --window out"
+                .into(),
+        ),
+        (None, Err(error)) => Err(format!(
+            "the window could not be opened: {error}; leave --window out"
+        )),
+    }
+}
+
+/// Whether the environment names one; where displays have no names there is always one.
+#[cfg(not(target_arch = "wasm32"))]
+fn has_display() -> bool {
+    cfg!(not(target_os = "linux"))
+        || ["WAYLAND_DISPLAY", "WAYLAND_SOCKET", "DISPLAY"]
+            .into_iter()
+            .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }

@@ -1,4 +1,6 @@
-//! `--backend cpu`, which every example takes. Must not know examples.
+//! `--backend cpu`, which every example takes, and how each ends. Must not know examples.
+
+use std::process::ExitCode;
 
 use perpetua::actors::runtime::RuntimeBuilder;
 use perpetua::actors::{Backend, PerpetuaRuntime};
@@ -26,6 +28,17 @@ pub(crate) async fn runtime_or(
         builder = named(&name)?;
     }
     open(builder).await
+}
+
+/// What went wrong, in words.
+pub(crate) fn end(done: Result<(), Box<dyn std::error::Error>>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// What there is to choose.

@@ -9,6 +9,7 @@ mod reference;
 mod stream;
 
 use std::collections::VecDeque;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -47,8 +48,8 @@ struct Args {
     seed: u64,
 }
 
-fn main() -> Result<(), Failure> {
-    block_on(run(&Args::parse()))
+fn main() -> ExitCode {
+    backend_argument::end(block_on(run(&Args::parse())))
 }
 
 fn bar(args: &Args, what: &'static str) -> ProgressBar {

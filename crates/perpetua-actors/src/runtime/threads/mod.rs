@@ -1,10 +1,11 @@
 //! Actors on the CPU: worker threads that sleep while there is nothing to do. Must not know names, askers or topics.
 //!
 //! `cell` is one actor, `state` its memory, `queue` the actors that wait for a worker, `run` what a worker does with
-//! one, `overrun` what becomes of handlers that do not return. Whoever waits for an answer runs the actor itself where handlers are
+//! one, `faults` what handlers' panics become, `overrun` what becomes of handlers that do not return. Whoever waits for an answer runs the actor itself where handlers are
 //! quick ([`QUICK`]): that saves two changes of threads.
 
 mod cell;
+mod faults;
 mod overrun;
 mod queue;
 mod run;
@@ -79,6 +80,7 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
         some => some,
     };
     for _ in 0..threads {
+        faults::install();
         overrun::spawn_worker(&shared)?;
     }
     Ok(Arc::new(Threads { shared }))

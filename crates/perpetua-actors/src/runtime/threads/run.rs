@@ -1,12 +1,13 @@
 //! Running an actor: message after message out of its mailbox, and where what its handler sends goes. Must not know threads.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::Shared;
 use super::cell::{Cell, Inside, Running};
+use super::faults;
 use super::overrun::Until;
 use crate::context::Context;
 use crate::dead_letters::DeadReason;
@@ -110,8 +111,8 @@ impl Shared {
         let run =
             AssertUnwindSafe(|| unsafe { native(context, state, head.type_id, &packet.payload, block) });
         let outcome = match until {
-            Until::Turn(slot) => slot.watched(cell, packet, || catch_unwind(run)),
-            Until::Answered(_) => Some(catch_unwind(run)),
+            Until::Turn(slot) => slot.watched(cell, packet, || faults::caught(run)),
+            Until::Answered(_) => Some(faults::caught(run)),
         };
         let Some(outcome) = outcome else {
             return false;
@@ -127,7 +128,7 @@ impl Shared {
                 lease.map(Lease::keep);
                 self.host.undelivered(&cell.group, packet, DeadReason::Foreign);
             }
-            Err(panic) => {
+            Err(fault) => {
                 count(&cell.vitals.errors, 1);
                 // What it has sent before stands, and has the vectors, if it took them along.
                 self.route_entries(cell, inside, context, packet, &mut lease);
@@ -137,8 +138,7 @@ impl Shared {
                     Some(lease) => drop(lease.keep()),
                     None => BlockId::detach(&mut packet),
                 }
-                self.host
-                    .faulted(&cell.group, cell.id, &packet, describe(&*panic));
+                self.host.faulted(&cell.group, cell.id, &packet, fault);
             }
         }
         true
@@ -274,10 +274,4 @@ impl Shared {
             self.host.stalled(cell.id);
         }
     }
-}
-
-fn describe(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "it panicked with something that is no text".into())
 }

@@ -182,7 +182,7 @@ mod tests {
             let each = tokens.into_iter().count().max(1);
             let count = (MOST_TOKENS - 40) / each;
             check(
-                &format!("y[0] = {}1.0;", open.repeat(count)),
+                &format!("y[0] = {}{{ 1.0 }};", open.repeat(count)),
                 "outside the kernel language",
             );
         }

@@ -1,0 +1,93 @@
+//! Texts as wide as the terminal, and columns that stand below each other. Must not know what they say.
+
+/// Columns where nobody says.
+const USUAL: usize = 100;
+/// Narrower ones are not kept to.
+const LEAST: usize = 40;
+
+/// How many columns the output has: those of the terminal, or of `COLUMNS`.
+pub(crate) fn columns() -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let found = told.or_else(|| {
+        let (_, columns) = console::Term::stdout().size_checked()?;
+        Some(usize::from(columns))
+    });
+    found.unwrap_or(USUAL).max(LEAST)
+}
+
+/// A text that begins at a column, with its further lines there, too.
+pub(crate) fn wrapped(text: &str, indent: usize, columns: usize) -> String {
+    let room = columns.saturating_sub(indent).max(LEAST / 2);
+    let mut out = String::new();
+    let mut used = 0;
+    for word in text.split(' ') {
+        let width = console::measure_text_width(word);
+        if used > 0 && used + 1 + width > room {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            used = 0;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += width;
+    }
+    out
+}
+
+/// Rows with the columns below each other: the first to the left, the others to the right.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count)
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells
+                .map(|cell| console::measure_text_width(cell))
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let pad = " ".repeat(widths[column].saturating_sub(console::measure_text_width(cell)));
+            let gap = if column == 0 { "" } else { "  " };
+            line += &match column {
+                0 => format!("{cell}{pad}"),
+                _ => format!("{gap}{pad}{cell}"),
+            };
+        }
+        out += line.trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_keep_to_the_width() {
+        let text = "one two three four five six seven eight nine ten eleven twelve";
+        let shown = wrapped(text, 4, 44);
+        assert_eq!(
+            shown,
+            "one two three four five six seven eight\n    nine ten eleven twelve"
+        );
+        assert_eq!(wrapped("short", 4, 44), "short");
+    }
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let shown = table(&[
+            row(["a", "b", "²"]),
+            row(["long", "1", "22"]),
+            row(["x", "333", ""]),
+        ]);
+        assert_eq!(shown, "a       b   ²\nlong    1  22\nx     333\n");
+    }
+}

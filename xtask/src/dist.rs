@@ -1,0 +1,176 @@
+//! `cargo xtask dist`: the program as stripped archives, one a target that links on this machine, and the crates as a registry takes
+//! them.
+
+use crate::toolchain;
+use crate::workspace::{cargo, metadata, root, shell};
+use anyhow::{Context, Result, bail};
+use perpetua_vendor_tools::locate::Search;
+use std::fs;
+use std::path::{Path, PathBuf};
+use xshell::{Shell, cmd};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Targets, instead of all that link here.
+    #[arg(long, value_delimiter = ',')]
+    target: Vec<String>,
+    /// Where to.
+    #[arg(long, default_value = "dist/release")]
+    out: PathBuf,
+}
+
+/// Targets, and what links for them where the machine is another one.
+const TARGETS: [(&str, &str); 4] = [
+    ("x86_64-unknown-linux-gnu", "x86_64-linux-gnu-gcc"),
+    ("aarch64-unknown-linux-gnu", "aarch64-linux-gnu-gcc"),
+    ("x86_64-unknown-linux-musl", "musl-gcc"),
+    ("x86_64-pc-windows-gnu", "x86_64-w64-mingw32-gcc"),
+];
+
+/// What the program is built with.
+const FEATURES: &str = "top,window";
+
+/// What goes along.
+const PAPERS: [&str; 3] = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"];
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let shell = shell()?;
+    let out = root().join(&arguments.out);
+    fs::create_dir_all(&out)?;
+    let host = host(&shell)?;
+    let mut made = 0;
+    for target in targets(&host, &arguments.target) {
+        match linker(&shell, &host, &target) {
+            Ok(linker) => {
+                archive(&shell, &target, linker.as_deref(), &out)?;
+                made += 1;
+            }
+            Err(why) if arguments.target.is_empty() => println!("{target}: left out: {why}"),
+            Err(why) => bail!("{target}: {why}"),
+        }
+    }
+    if made == 0 {
+        bail!("no target links here");
+    }
+    package(&shell)?;
+    for entry in fs::read_dir(packages()?)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "crate") {
+            fs::copy(&path, out.join(path.file_name().unwrap_or_default()))?;
+        }
+    }
+    println!("in {}", out.display());
+    Ok(())
+}
+
+/// Those asked for, or all that are known and this machine's own.
+fn targets(host: &str, asked: &[String]) -> Vec<String> {
+    if !asked.is_empty() {
+        return asked.to_vec();
+    }
+    let mut all: Vec<String> = TARGETS.iter().map(|(target, _)| (*target).to_owned()).collect();
+    if !all.iter().any(|target| target == host) {
+        all.insert(0, host.to_owned());
+    }
+    all
+}
+
+fn host(shell: &Shell) -> Result<String> {
+    let told = cmd!(shell, "rustc -vV").quiet().read()?;
+    told.lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .map(str::to_owned)
+        .context("rustc does not say what it runs on")
+}
+
+/// What links for a target, `None` for the machine's own; or why nothing does.
+fn linker(shell: &Shell, host: &str, target: &str) -> Result<Option<PathBuf>, String> {
+    if target == host {
+        return Ok(None);
+    }
+    if !toolchain::is_installed(shell, target) {
+        return Err(format!("no standard library: `rustup target add {target}`"));
+    }
+    let known = TARGETS.iter().find(|(known, _)| *known == target);
+    let (_, name) = known.ok_or("no linker for it is known")?;
+    match Search::new().on_path(name) {
+        Some(program) => Ok(Some(program)),
+        None => Err(format!("no program `{name}` on the path, which links for it")),
+    }
+}
+
+/// Builds the program for a target, and packs it.
+fn archive(shell: &Shell, target: &str, linker: Option<&Path>, out: &Path) -> Result<()> {
+    let cargo = cargo();
+    let mut build = cmd!(
+        shell,
+        "{cargo} build --release --package perpetua-cli --features {FEATURES} --target {target}"
+    )
+    .args(["--config", "profile.release.strip=\"symbols\""])
+    .quiet();
+    if let Some(linker) = linker {
+        let name = target.to_uppercase().replace('-', "_");
+        build = build.env(format!("CARGO_TARGET_{name}_LINKER"), linker);
+    }
+    build.run()?;
+    let metadata = metadata()?;
+    let version = env!("CARGO_PKG_VERSION");
+    let name = format!("perpetua-{version}-{target}");
+    let suffix = if target.contains("windows") { ".exe" } else { "" };
+    let program = metadata
+        .target_directory
+        .into_std_path_buf()
+        .join(target)
+        .join(format!("release/perpetua{suffix}"));
+    let folder = out.join(&name);
+    fs::create_dir_all(&folder)?;
+    fs::copy(&program, folder.join(format!("perpetua{suffix}")))
+        .with_context(|| format!("{} cannot be copied", program.display()))?;
+    for paper in PAPERS {
+        fs::copy(root().join(paper), folder.join(paper))
+            .with_context(|| format!("{paper} cannot be copied"))?;
+    }
+    let archive = out.join(format!("{name}.tar.gz"));
+    cmd!(
+        shell,
+        "tar --create --gzip --file {archive} --directory {out} {name}"
+    )
+    .quiet()
+    .run()?;
+    fs::remove_dir_all(&folder)?;
+    let bytes = fs::metadata(&archive)?.len();
+    println!("{target}: {} ({:.1} MB)", archive.display(), bytes as f64 * 1e-6);
+    Ok(())
+}
+
+/// Where cargo puts packages.
+fn packages() -> Result<PathBuf> {
+    Ok(metadata()?.target_directory.into_std_path_buf().join("package"))
+}
+
+/// Packs every crate that may be published, as a registry takes it.
+pub(crate) fn package(shell: &Shell) -> Result<()> {
+    let cargo = cargo();
+    let metadata = metadata()?;
+    let own = metadata
+        .packages
+        .iter()
+        .filter(|p| p.publish.as_ref().is_some_and(Vec::is_empty));
+    let excluded = own.flat_map(|package| ["--exclude".to_owned(), package.name.to_string()]);
+    let folder = packages()?;
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    let told = cmd!(
+        shell,
+        "{cargo} package --workspace --no-verify --allow-dirty --quiet"
+    )
+    .args(excluded)
+    .quiet()
+    .ignore_status()
+    .output()?;
+    if !told.status.success() {
+        bail!("{}", String::from_utf8_lossy(&told.stderr).trim());
+    }
+    Ok(())
+}
