@@ -13,10 +13,11 @@ type Built = BTreeMap<String, BTreeSet<String>>;
 /// Asks cargo what the program and the examples are built of.
 pub(super) fn check() -> Result<Vec<Problem>> {
     let (shell, cargo) = (shell()?, cargo());
+    let format = "{p}={f}";
     let built = |kinds: &str| -> Result<Built> {
         let listed = cmd!(
             shell,
-            "{cargo} tree --edges {kinds} --no-dedupe --prefix none --format {{p}}={{f}}"
+            "{cargo} tree --edges {kinds} --no-dedupe --prefix none --format {format}"
         );
         Ok(read(&listed.quiet().ignore_stderr().read()?))
     };

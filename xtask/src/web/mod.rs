@@ -30,16 +30,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn build(shell: &Shell, out: &Path) -> Result<()> {
     // What is missing is said before minutes of work.
     let most = stated_size(&fs::read_to_string(root().join("README.md"))?)?;
-    toolchain::cargo_for(shell, "build", toolchain::WASM)?;
+    // Wide registers are all over since 2021; without them the CPU's path is slow.
+    let page = toolchain::cargo_for(shell, "build", toolchain::WASM)?
+        .args(["--profile", "web", "--package", NAME, "--lib", "--quiet"])
+        .env("RUSTFLAGS", "-Ctarget-feature=+simd128");
     if Search::new().on_path("gzip").is_none() {
         bail!("there is no program `gzip`, which measures the page: install it");
     }
     let bindgen = bindgen(shell)?;
-    // Wide registers are all over since 2021; without them the CPU's path is slow.
-    toolchain::cargo_for(shell, "build", toolchain::WASM)?
-        .args(["--profile", "web", "--package", NAME, "--lib", "--quiet"])
-        .env("RUSTFLAGS", "-Ctarget-feature=+simd128")
-        .run()?;
+    page.run()?;
     let module = toolchain::folder_of(shell, toolchain::WASM)?.join(format!("web/{NAME}.wasm"));
     fs::create_dir_all(out)?;
     cmd!(
