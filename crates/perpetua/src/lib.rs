@@ -1,13 +1,42 @@
 //! Write a kernel once in Rust; run it on any GPU or on the CPU.
 //!
-//! A program writes functions with [`macro@kernel`], opens a [`Device`](mod@device), and launches the one on the other;
-//! [`prelude`] has all that this needs. [`mod@kernel`] is the language in which kernels are written, as plain Rust.
+//! A function marked [`macro@kernel`] stays an ordinary function, and is a kernel beside it. A program opens a
+//! [`Device`](struct@device::Device), puts data into a [`Buffer`](struct@device::Buffer), and launches the one on the other:
+//!
+//! ```
+//! use perpetua::device::{BackendKind, Device, LaunchConfig};
+//! use perpetua::prelude::*;
+//!
+//! #[kernel]
+//! fn saxpy(a: f32, x: &[f32], y: &mut [f32]) {
+//!     let i = global_id_x();
+//!     if i < y.len() {
+//!         y[i] += a * x[i];
+//!     }
+//! }
+//!
+//! // `BackendKind::Auto` takes a GPU where there is one.
+//! let device = Device::new(BackendKind::Cpu, 0)?;
+//! let x = device.upload(&[1.0f32; 1000])?;
+//! let y = device.upload(&[2.0f32; 1000])?;
+//! device.launch(&saxpy::kernel(), LaunchConfig::linear(1000, 256), args![3.0f32, &x, &y])?;
+//! assert_eq!(y.read()?[999], 5.0);
+//! # Ok::<(), perpetua::device::Error>(())
+//! ```
+//!
+//! | to | see |
+//! |---|---|
+//! | write kernels | [`macro@kernel`], [`macro@device`] for functions that they call, [`derive(GpuType)`](derive@GpuType) for structs in buffers, [`mod@kernel`] for the language's own functions, [`prelude`] |
+//! | run them | [`Device`](struct@device::Device), [`Buffer`](struct@device::Buffer), [`Stream`](struct@device::Stream), [`args!`], [`LaunchConfig`](struct@device::LaunchConfig) |
+//! | keep them resident as actors | `perpetua::actors` (feature `actors`): `PerpetuaRuntime`, `ring_kernel`, `LaunchOptions` |
+//! | simulate waves | `perpetua::wave` (feature `wave`) |
 
 // What the macros write names this crate; so it can be written here, too.
 extern crate self as perpetua;
 
 /// Actors: handlers in Rust, on threads or resident on a GPU.
 #[cfg(feature = "actors")]
+#[doc(inline)]
 pub use perpetua_actors as actors;
 
 /// Programs in a portable instruction set: assembled, verified, run on any backend.
@@ -16,11 +45,14 @@ pub use perpetua_isa as isa;
 
 /// Waves in the plane and in space, by finite differences, on any backend.
 #[cfg(feature = "wave")]
+#[doc(inline)]
 pub use perpetua_wave as wave;
 
 /// The device layer: backends, memory, streams, launches.
+#[doc(inline)]
 pub use perpetua_device as device;
 
+#[doc(inline)]
 pub use perpetua_language::{
     Edge, GpuType, GridPos, KernelFn, Scope, StencilConfig, args, device, gpu_println, kernel, prelude,
     volume,
