@@ -1,5 +1,6 @@
 //! `Option` and `Result`: their variants, `?`, and their methods, each a `match` over the variants.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use perpetua_syntax as syntax;
@@ -134,7 +135,7 @@ impl Checker<'_> {
         let value = self.expr(value, None)?;
         let ret = self.returned();
         let ty = self.types.shallow(&value.ty);
-        self.scopes.push(Vec::new());
+        self.scopes.push(HashMap::new());
         let done = match &ty {
             Ty::Option(some) => {
                 let outer = self.types.var(Kind::General);
@@ -196,7 +197,7 @@ impl Checker<'_> {
             None => (Variant::Some, Variant::None),
             Some(_) => (Variant::Ok, Variant::Err),
         };
-        self.scopes.push(Vec::new());
+        self.scopes.push(HashMap::new());
         let done = self.option_body(receiver, (name, args), (good, bad), first, second, line);
         self.scopes.pop();
         done
@@ -418,7 +419,7 @@ impl Checker<'_> {
             ExprKind::Method(signature.method, vec![receiver, arg]),
         );
         let mut before = Vec::new();
-        self.scopes.push(Vec::new());
+        self.scopes.push(HashMap::new());
         let pair = self.eager(pair, &mut before, line);
         self.scopes.pop();
         let ExprKind::Local(id) = pair.kind else {

@@ -1,5 +1,6 @@
 //! Slices and arrays: their methods, their parts, and what loops over them look at.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use perpetua_syntax as syntax;
@@ -160,7 +161,7 @@ impl Checker<'_> {
         let mutable = name == "split_at_mut";
         let mid = self.expr_as(mid, &Ty::USIZE)?;
         let mut before = Vec::new();
-        self.scopes.push(Vec::new());
+        self.scopes.push(HashMap::new());
         let all = self.borrow(place, mutable, line)?;
         let all = self.eager(all, &mut before, line);
         let mid = self.eager(mid, &mut before, line);
@@ -212,7 +213,7 @@ impl Checker<'_> {
             _ => return Ok(None),
         };
         let mut before = Vec::new();
-        self.scopes.push(Vec::new());
+        self.scopes.push(HashMap::new());
         let place = self.borrow(place, false, line)?;
         let place = self.eager(place, &mut before, line);
         let ExprKind::Local(all) = place.kind else {
