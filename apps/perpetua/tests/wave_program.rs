@@ -344,17 +344,9 @@ fn a_run_goes_on_from_its_checkpoint_alone_however_it_ended() {
     child.wait().unwrap();
     assert!(is_drawing());
 
+    let second = fs::read(folder.at("c.bin")).unwrap();
     let mut child = start(&["--resume", "c.bin"]);
-    wait_for(&mut child, || {
-        // The file of the run that was killed is gone, its own is there.
-        folder
-            .names()
-            .iter()
-            .filter(|n| n.starts_with("a.") && n.contains(".part"))
-            .count()
-            == 1
-    });
-    std::thread::sleep(std::time::Duration::from_millis(30));
+    wait_for(&mut child, || fs::read(folder.at("c.bin")).unwrap() != second);
     kill(&child, "TERM");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(143), "{}", said(&output));
