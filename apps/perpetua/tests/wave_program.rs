@@ -62,20 +62,8 @@ fn all_outputs_are_written_and_a_resumed_run_ends_the_same() {
             String::from_utf8_lossy(&output.stderr)
         );
     };
-    run(&[
-        "--steps",
-        "50",
-        "--out",
-        "whole.png",
-        "--probes",
-        "p.csv",
-        "--plot",
-        "p.svg",
-        "--animate",
-        "a.png",
-        "--frames",
-        "5",
-    ]);
+    let first = "--steps 50 --out whole.png --probes p.csv --plot p.svg --animate a.png --frames 5";
+    run(&first.split(' ').collect::<Vec<_>>());
     run(&["--steps", "21", "--out", "half.png", "--checkpoint", "c.bin"]);
     run(&["--steps", "50", "--out", "resumed.png", "--resume", "c.bin"]);
     let read = |name: &str| fs::read(folder.at(name)).unwrap();
