@@ -375,7 +375,7 @@ impl Checker<'_> {
         let ty = Ty::Option(Rc::new(value.ty.clone()));
         // Both are evaluated, as Rust does it.
         let mut before = Vec::new();
-        self.scopes.push(Vec::new());
+        self.scopes.push(Default::default());
         let cond = self.eager(cond, &mut before, line);
         let value = match name {
             "then" => value,

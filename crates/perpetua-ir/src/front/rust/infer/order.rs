@@ -63,7 +63,7 @@ impl Checker<'_> {
         let second = self.deref_all(second);
         self.unify(line, &first.ty.clone(), &second.ty.clone())?;
         let mut before = Vec::new();
-        self.scopes.push(Vec::new());
+        self.scopes.push(Default::default());
         let first = self.eager(first, &mut before, line);
         let second = self.eager(second, &mut before, line);
         self.scopes.pop();
