@@ -36,6 +36,7 @@ impl Stage {
             Stage::Setup
             | Stage::Loom
             | Stage::Tsan
+            | Stage::Aarch64
             | Stage::Wasm
             | Stage::Apple
             | Stage::Windows
