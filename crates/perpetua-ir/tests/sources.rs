@@ -210,8 +210,8 @@ fn items_that_cannot_be_transpiled_say_why() {
         "`WIDTH` leads out of `k`, which is all there is: pass it as a parameter, or use `#[kernel]`, or put both into one file and use `emit`",
     );
     check(
-        syn::parse_quote! { fn k(x: &mut [f32]) { x[0] = x.iter().sum(); } },
-        "the iterator method `iter` is outside the kernel language: write `for i in 0..x.len()` and index with `x[i]`",
+        syn::parse_quote! { fn k(x: &mut [f32]) { x[0] = x.iter().collect(); } },
+        "the iterator method `collect` is outside the kernel language: end with `for`, `sum`, `product`, `fold`, `reduce`, `min`, `max`, `any`, `all`, `position`, `find`, `count`, `last` or `for_each`; write other loops out",
     );
     check(
         syn::parse_quote! { fn k(x: &mut [f32]) { let a: f32; if x[0] > 0.0 { a = 1.0; } x[0] = a; } },
