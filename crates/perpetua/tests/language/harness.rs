@@ -11,9 +11,10 @@ use perpetua_vendor_tools::{MslProgram, naga, nvrtc, ptxas};
 /// Lanes of a block.
 const BLOCK: u32 = 32;
 
-/// The devices of this machine that run kernels: the CPU, and what wgpu finds.
+/// The devices of this machine that run kernels: the CPU, and those that CUDA and wgpu find.
 fn devices() -> Vec<Device> {
     let mut devices = vec![Device::new(BackendKind::Cpu, 0).unwrap()];
+    devices.extend(Device::new(BackendKind::Cuda, 0).ok());
     devices.extend(Device::new(BackendKind::Wgpu, 0).ok());
     devices
 }
