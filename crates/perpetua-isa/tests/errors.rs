@@ -108,6 +108,14 @@ const PROGRAMS: &[(&str, &str)] = &[
         "mov.u64 r0, 1\natom_add.u8 r1, x[0], 1\n.buffer x: u8",
         "an element of a memory",
     ),
+    (
+        ".buffer x: f32\nmov.u8 r0, 1\nldg.f32 r1, x[r0 + 256]",
+        "operand 2 must be an element at an offset of 8 bits, as the index has: 256 is more",
+    ),
+    (
+        ".buffer x: f32\nldg.f32 r1, x[%tid.x + 4294967296]",
+        "an offset of 32 bits",
+    ),
     (".buffer r0: f32", "that is a register"),
     (".buffer x: f32\n.param x: f32", "the name of another"),
 ];

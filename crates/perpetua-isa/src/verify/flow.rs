@@ -316,9 +316,10 @@ fn indices(program: &Program, instruction: &Instruction, state: &[Holds]) -> Res
         // Of either width.
         Index::Special(_) => None,
     };
-    for operand in &instruction.operands {
-        if let Operand::Place(place) = operand
-            && let (Some(first), Some(second)) = (place.first.and_then(ty), place.second.and_then(ty))
+    for (i, operand) in instruction.operands.iter().enumerate() {
+        let Operand::Place(place) = operand else { continue };
+        let (first, second) = (place.first.and_then(ty), place.second.and_then(ty));
+        if let (Some(first), Some(second)) = (first, second)
             && first != second
         {
             let name = match place.second {
@@ -329,6 +330,17 @@ fn indices(program: &Program, instruction: &Instruction, state: &[Holds]) -> Res
                 register: name,
                 found: second,
                 expected: format!("{first}, as the first part of the index"),
+            });
+        }
+        // What the launch supplies may have 32 bits.
+        let width = first.or(second).map_or(32, Scalar::bits);
+        if place.first.is_some() && width < 64 && place.offset.unsigned_abs() >> width != 0 {
+            return Err(Fault::Operand {
+                number: i + 1,
+                expected: format!(
+                    "an element at an offset of {width} bits, as the index has: {} is more",
+                    place.offset
+                ),
             });
         }
     }
