@@ -309,8 +309,8 @@ fn a_run_goes_on_from_its_checkpoint_alone_however_it_ended() {
         "--checkpoint-every=20ms",
         "--probes=p.csv",
     ]);
-    // Once a state is kept, steps are being made. An unfinished file is not enough: places are tried before signals are seen to.
-    wait_for(&mut child, || folder.names().iter().any(|n| n == "c.bin"));
+    // A file for frames is made when signals are caught already, and none is seen before.
+    wait_for(&mut child, is_drawing);
     kill(&child, "INT");
     let output = child.wait_with_output().unwrap();
     assert!(
