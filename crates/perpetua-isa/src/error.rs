@@ -46,6 +46,14 @@ pub enum Error {
         /// The buffer.
         name: String,
     },
+    /// The library has no such program.
+    #[error("the library has no program `{name}`: {help}")]
+    NoProgram {
+        /// The name.
+        name: String,
+        /// What is there instead.
+        help: String,
+    },
     /// A parameter has no value, or one of another type.
     #[error("the parameter `{name}` of {program} takes {expected}; {found}")]
     Parameter {

@@ -5,6 +5,8 @@
 //! [`Instruction`]s whose kinds the [`Opcode`]s' table lists; [`verify`](verify::verify) lets through what is right,
 //! [`lower`](lower::lower) makes a kernel of the IR of it, and the [`Executor`] runs that on a device.
 //!
+//! Programs need not be written: [`library()`] has one for each operator and type, and more.
+//!
 //! A lane has 256 registers, r0 to r255, which hold what was written last, of any type, and 16 predicates, p0 to p15. Before
 //! the first instruction r252 is the lane's index in its block, r253 the block's index, r254 the size of a block (all `u32`, along x), and r255 the
 //! lane's index in the grid (`u64`). What a program does wrong at run time (an index out of bounds, a division by zero) is a fault
@@ -14,6 +16,7 @@ pub mod binary;
 mod error;
 mod executor;
 pub mod instruction;
+pub mod library;
 pub mod lower;
 mod opcode;
 mod program;
@@ -28,6 +31,7 @@ pub use executor::{
     new_executor_with_backend,
 };
 pub use instruction::{Instruction, Operand};
+pub use library::library;
 pub use opcode::{Activation, Meaning, Opcode, Row, Slot, Space, Ty, Use};
 pub use perpetua_device::LaunchConfig;
 pub use program::{Label, Memory, MemoryKind, Parameter, Program, Routine};

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::executors;
+use common::{bind, executors, upload};
 use perpetua_device::BackendKind;
 use perpetua_isa::{Arguments, Assembler, BackendType, Executor, LaunchConfig, Program};
 
@@ -17,20 +17,6 @@ macro_rules! program {
             )
             .unwrap_or_else(|error| panic!("{error}"))
     };
-}
-
-fn bind(program: Program, buffers: &[(&str, u64)]) -> Program {
-    buffers.iter().fold(program, |program, (name, handle)| {
-        program
-            .with_buffer(name, *handle)
-            .unwrap_or_else(|_| panic!("no buffer {name}"))
-    })
-}
-
-fn upload<T: bytemuck::Pod>(executor: &Executor, values: &[T]) -> u64 {
-    let handle = executor.allocate_buffer(size_of_val(values)).expect("memory");
-    executor.write_buffer(handle, 0, values).expect("a write");
-    handle
 }
 
 fn numbers(count: usize, seed: u32) -> Vec<f32> {

@@ -3,11 +3,13 @@
 mod npy;
 mod values;
 
-use std::io::{Write, stdout};
+use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use perpetua::device::{BackendKind, Device, Dim3, LaunchConfig};
-use perpetua::isa::{Arguments, Assembler, Executor, MemoryKind, Program, lower, specification, verify};
+use perpetua::isa::{
+    Arguments, Assembler, Executor, MemoryKind, Program, library, lower, specification, verify,
+};
 
 use super::say::say;
 use super::{Backend, Failure};
@@ -15,7 +17,9 @@ use values::Content;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "A program is text (see `perpetua isa spec`) or what `asm` made of it.\n\nExamples:\n  \
+    after_help = "A program is a file: text (see `perpetua isa spec`) or what `asm` made of it; or the name of one of the library's \
+        (`perpetua isa list`).\n\nExamples:\n  \
+        perpetua isa run atlas_add_f32 --buffer a=range:8 --buffer b=ones:8 --buffer out=zeros:8 --lanes 8\n  \
         perpetua isa run saxpy.pasm --buffer x=range:8 --buffer y=ones:8 --param a=2 --lanes 8\n  \
         perpetua isa asm saxpy.pasm --out saxpy.pisa\n  \
         perpetua isa run saxpy.pisa --buffer x=x.npy --buffer y=y.npy --param a=2 --lanes 1000000 --out y=y.npy"
@@ -52,6 +56,12 @@ enum Command {
     },
     /// Print the instruction set
     Spec,
+    /// Print the library's programs
+    List {
+        /// Only those with this in their names
+        #[arg(value_name = "PART")]
+        part: Option<String>,
+    },
     /// Run a program
     Run(Box<Run>),
 }
@@ -121,6 +131,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             print(&kernel.kernel().to_string())
         }
         Command::Spec => print(&specification::markdown()),
+        Command::List { part } => list(part.as_deref().unwrap_or_default()),
         Command::Run(args) => execute(args),
     }
 }
@@ -129,10 +140,40 @@ fn print(text: &str) -> Result<(), Failure> {
     Ok(stdout().write_all(text.as_bytes())?)
 }
 
-// A program in either form.
+// The library's programs, a line for those that differ in their type alone.
+fn list(part: &str) -> Result<(), Failure> {
+    let mut text = String::new();
+    for family in library::families() {
+        let types: Vec<&str> = family.types.iter().map(|ty| ty.name()).collect();
+        let names = match types.as_slice() {
+            [] => family.stem.clone(),
+            types => format!("{}_{{{}}}", family.stem, types.join(",")),
+        };
+        let is_named = |ty: &&str| format!("{}_{ty}", family.stem).contains(part);
+        if names.contains(part) || types.iter().any(is_named) {
+            text += &format!("{names}\n    {}\n", family.doc);
+        }
+    }
+    match text.is_empty() {
+        true => Err(format!("the library has no program with `{part}` in its name").into()),
+        false => print(&text),
+    }
+}
+
+// A program in either form, or one of the library's.
 fn read(path: &Path) -> Result<Program, Failure> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| format!("{name}: {error}"))?;
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            return match (error.kind(), is_name) {
+                (ErrorKind::NotFound, true) => library::library(&name)
+                    .map_err(|missing| format!("{name} is no file, and {missing}").into()),
+                _ => Err(format!("{name}: {error}").into()),
+            };
+        }
+    };
     if bytes.starts_with(b"PISA") && bytes.get(5) == Some(&0) {
         return Ok(Program::decode(&bytes).map_err(|error| format!("{name}: {error}"))?);
     }

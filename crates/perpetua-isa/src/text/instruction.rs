@@ -38,7 +38,7 @@ pub(super) struct Read {
 }
 
 /// A type's name in the text form.
-pub(super) fn scalar(name: &str) -> Option<Scalar> {
+pub(crate) fn scalar(name: &str) -> Option<Scalar> {
     match name {
         "pred" => Some(Scalar::Bool),
         "bool" => None,
@@ -47,7 +47,7 @@ pub(super) fn scalar(name: &str) -> Option<Scalar> {
 }
 
 /// A hint at the name that was meant.
-pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let distance = |other: &str| -> usize {
         let mut row: Vec<usize> = (0..=other.len()).collect();
         for (i, a) in name.bytes().enumerate() {

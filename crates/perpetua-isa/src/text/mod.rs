@@ -31,6 +31,7 @@ mod source;
 
 pub use assemble::Assembler;
 pub use diagnostic::AssembleError;
+pub(crate) use instruction::{nearest, scalar};
 pub use number::{parse_constant, print_constant};
 pub(crate) use print::instruction_text;
 

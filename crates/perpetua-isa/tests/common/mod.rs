@@ -1,6 +1,6 @@
 //! Where tests run programs.
 
-use perpetua_isa::{BackendType, Executor};
+use perpetua_isa::{BackendType, Executor, Program};
 
 /// An executor on each backend: the CPU; wgpu where it is built in, which then must be there, in software at least; CUDA where there is
 /// a device.
@@ -18,4 +18,22 @@ pub(crate) fn executors() -> Vec<Executor> {
         }
     }
     executors
+}
+
+/// A program with its buffers bound.
+#[allow(dead_code, reason = "each test has the part that it needs")]
+pub(crate) fn bind(program: Program, buffers: &[(&str, u64)]) -> Program {
+    buffers.iter().fold(program, |program, (name, handle)| {
+        program
+            .with_buffer(name, *handle)
+            .unwrap_or_else(|_| panic!("no buffer {name}"))
+    })
+}
+
+/// Values in a buffer of their own.
+#[allow(dead_code, reason = "each test has the part that it needs")]
+pub(crate) fn upload<T: bytemuck::Pod>(executor: &Executor, values: &[T]) -> u64 {
+    let handle = executor.allocate_buffer(size_of_val(values)).expect("memory");
+    executor.write_buffer(handle, 0, values).expect("a write");
+    handle
 }
