@@ -97,9 +97,8 @@ fn check<T: Pod + Debug + PartialEq, const N: usize>(
     let all: [Vec<T>; N] = columns(edges);
     let mut columns: [Vec<T>; N] = std::array::from_fn(|_| Vec::new());
     let mut expected = Vec::new();
-    let rows = all[0].len();
-    for i in 0..rows {
-        let row: [T; N] = std::array::from_fn(|column| all[column][i]);
+    let rows = (0..all[0].len()).map(|i| std::array::from_fn(|column| all[column][i]));
+    for row in rows.collect::<Vec<[T; N]>>() {
         // What faults is left out.
         if let Some(result) = plain(row) {
             columns.iter_mut().zip(row).for_each(|(column, x)| column.push(x));
