@@ -144,6 +144,11 @@ pub enum ActorError {
         /// How much is allowed.
         allowed: u64,
     },
+    /// A clock has given its last stamp.
+    #[error(
+        "the clock is at the end of its range (the year 2112): set the machine's clock, or drop the stamp that took it there"
+    )]
+    ClockEnd,
     /// The topic is no topic, or no pattern.
     #[error("`{topic}` is no topic: {cause}")]
     Topic {

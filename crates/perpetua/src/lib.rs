@@ -54,6 +54,30 @@ pub use perpetua_device as device;
 
 #[doc(inline)]
 pub use perpetua_language::{
-    Edge, GpuType, GridPos, KernelFn, Scope, StencilConfig, args, device, gpu_println, kernel, prelude,
-    volume,
+    Edge, GpuType, GridPos, KernelFn, Scope, StencilConfig, args, device, gpu_println, kernel, volume,
 };
+
+/// Functions with kernels as text: Rust's syntax in, CUDA C or another target's text out, at run time.
+#[cfg(feature = "transpile")]
+pub mod transpile {
+    pub use perpetua_ir::transpile::*;
+    pub use perpetua_language::StencilConfig;
+
+    /// What kernels call, as plain Rust: indices are those of a launch's only lane, barriers wait for nobody.
+    pub mod dsl {
+        pub use perpetua_language::GridPos;
+        pub use perpetua_language::kernel::{barrier::*, index::*};
+    }
+}
+
+/// What a program needs: `use perpetua::prelude::*;`.
+pub mod prelude {
+    #[cfg(all(feature = "actors", not(target_arch = "wasm32")))]
+    pub use crate::actors::{Backend, CpuRuntime, KernelHandle, LaunchOptions, PerpetuaRuntime, RingKernel};
+    #[cfg(feature = "actors")]
+    pub use crate::actors::{
+        HlcClock, HlcTimestamp, MessageId, PubSubBroker, PubSubConfig, RingMessage, Topic, message::priority,
+        ring_kernel,
+    };
+    pub use perpetua_language::prelude::*;
+}

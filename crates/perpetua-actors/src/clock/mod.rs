@@ -21,6 +21,8 @@ use physical::PhysicalClock;
 /// physical time until that has caught up.
 pub const COUNTER_BITS: u32 = 12;
 const COUNTER: u64 = (1 << COUNTER_BITS) - 1;
+/// Close to the last stamp. From here on each is given by a change that may be refused, so that no thread goes past the last.
+const END: u64 = u64::MAX - (1 << 32);
 /// How far a remote clock may be ahead, unless said otherwise: a minute, in microseconds.
 pub const DEFAULT_MAX_DRIFT: u64 = 60_000_000;
 
@@ -34,28 +36,65 @@ pub struct HlcTimestamp {
 }
 
 impl HlcTimestamp {
-    /// The stamp of these microseconds since 1970 (the lower 52 bits count) and this counter (the lower 12 bits).
-    pub const fn new(micros: u64, counter: u16, node: u64) -> HlcTimestamp {
+    /// The stamp of these microseconds since 1970 and this counter. A counter of more than 12 bits carries into the microseconds, as the
+    /// clock's does, and what is past the end of the range is its end: greater arguments never make a smaller stamp.
+    pub const fn new(micros: u64, counter: u64, node: u64) -> HlcTimestamp {
         HlcTimestamp {
-            packed: micros << COUNTER_BITS | counter as u64 & COUNTER,
+            packed: above_counter(micros).saturating_add(counter),
             node,
         }
     }
 
+    /// Before all stamps that a clock gives.
+    pub const fn zero() -> HlcTimestamp {
+        HlcTimestamp { packed: 0, node: 0 }
+    }
+
+    /// Whether no clock has given it.
+    pub const fn is_zero(self) -> bool {
+        self.packed == 0
+    }
+
     /// Microseconds since 1970.
-    pub const fn micros(self) -> u64 {
+    pub const fn as_micros(self) -> u64 {
         self.packed >> COUNTER_BITS
+    }
+
+    /// Whole milliseconds since 1970.
+    pub const fn as_millis(self) -> u64 {
+        self.as_micros() / 1000
     }
 
     /// What tells stamps of one microsecond apart.
     pub const fn counter(self) -> u16 {
         (self.packed & COUNTER) as u16
     }
+
+    /// All of it in one number, in the same order: the time in the upper 64 bits, the node in the lower.
+    pub const fn pack(self) -> u128 {
+        (self.packed as u128) << 64 | self.node as u128
+    }
+
+    /// The stamp that [`HlcTimestamp::pack`] has made this number of.
+    pub const fn unpack(packed: u128) -> HlcTimestamp {
+        HlcTimestamp {
+            packed: (packed >> 64) as u64,
+            node: packed as u64,
+        }
+    }
+}
+
+/// Microseconds above a counter of zero; the last stamp where there are more than 52 bits of them.
+const fn above_counter(micros: u64) -> u64 {
+    match micros >> (u64::BITS - COUNTER_BITS) {
+        0 => micros << COUNTER_BITS,
+        _ => u64::MAX,
+    }
 }
 
 impl fmt::Display for HlcTimestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:04}@{}", self.micros(), self.counter(), self.node)
+        write!(f, "{}.{:04}@{}", self.as_micros(), self.counter(), self.node)
     }
 }
 
@@ -102,10 +141,17 @@ impl HlcClock {
         &self.physical
     }
 
-    /// A stamp for something that happens now: greater than all before, not before physical time.
+    /// A stamp for something that happens now: greater than all before, not before physical time. At the end of the range, which time
+    /// reaches in the year 2112, it is the last one again and again: [`HlcClock::try_tick`] says so.
     #[inline]
     pub fn tick(&self) -> HlcTimestamp {
-        self.stamp(self.physical.packed())
+        self.at(self.stamp(self.physical.packed()).unwrap_or(u64::MAX))
+    }
+
+    /// The same, or [`ActorError::ClockEnd`] where no greater stamp is left.
+    pub fn try_tick(&self) -> Result<HlcTimestamp> {
+        let stamp = self.stamp(self.physical.packed());
+        stamp.map(|packed| self.at(packed)).ok_or(ActorError::ClockEnd)
     }
 
     /// The greatest stamp so far, or physical time where that is later. Does not move the clock.
@@ -116,17 +162,19 @@ impl HlcClock {
     }
 
     /// A stamp for the receipt of something stamped `remote`: greater than that, too. An error where `remote` is further ahead
-    /// of physical time than is allowed; then the clock stays as it was.
+    /// of physical time than is allowed, or at the end of the range; then the clock stays as it was.
     pub fn update(&self, remote: &HlcTimestamp) -> Result<HlcTimestamp> {
         let now = self.physical.packed();
-        let ahead = remote.micros().saturating_sub(now >> COUNTER_BITS);
+        let ahead = remote.as_micros().saturating_sub(now >> COUNTER_BITS);
         if ahead > self.max_drift {
             return Err(ActorError::ClockDrift {
                 ahead,
                 allowed: self.max_drift,
             });
         }
-        Ok(self.stamp(now.max(remote.packed.saturating_add(1))))
+        let least = remote.packed.checked_add(1).map(|after| now.max(after));
+        let stamp = least.and_then(|least| self.stamp(least));
+        stamp.map(|packed| self.at(packed)).ok_or(ActorError::ClockEnd)
     }
 
     fn at(&self, packed: u64) -> HlcTimestamp {
@@ -136,24 +184,27 @@ impl HlcClock {
         }
     }
 
-    /// A stamp of at least `least`, greater than all before.
+    /// A stamp of at least `least`, greater than all before; none where the last has been given.
     ///
     /// Every order here is Relaxed: the clock hands over nothing but itself. All changes of `last` stand in one order, each makes
     /// it greater, and a stamp is what its change left there: so stamps are unique, and a tick that happens after another
     /// (by whatever orders them: a ring, a lock) is later in that order and greater.
     #[inline]
-    fn stamp(&self, least: u64) -> HlcTimestamp {
+    fn stamp(&self, least: u64) -> Option<u64> {
         let mut last = self.last.load(Ordering::Relaxed);
         loop {
-            if last >= least {
-                // Most ticks of a busy clock: the microsecond has not changed. This cannot fail, whoever else ticks.
-                return self.at(self.last.fetch_add(1, Ordering::Relaxed) + 1);
-            }
+            let next = match last >= least {
+                // Most ticks of a busy clock: the microsecond has not changed. This cannot fail, whoever else ticks: fewer threads than
+                // lie between `END` and the last stamp can have come this far.
+                true if last < END => return Some(self.last.fetch_add(1, Ordering::Relaxed) + 1),
+                true => last.checked_add(1)?,
+                false => least,
+            };
             match self
                 .last
-                .compare_exchange_weak(last, least, Ordering::Relaxed, Ordering::Relaxed)
+                .compare_exchange_weak(last, next, Ordering::Relaxed, Ordering::Relaxed)
             {
-                Ok(_) => return self.at(least),
+                Ok(_) => return Some(next),
                 Err(now) => last = now,
             }
         }

@@ -1,9 +1,9 @@
 //! Physical time in microseconds since 1970, come by as fast as the machine allows. Must not know logical clocks; time may go
 //! backwards here.
 
-use super::COUNTER_BITS;
 use super::system::{coarse_nanos, system_nanos};
 use super::tsc::Tsc;
+use super::{COUNTER_BITS, above_counter};
 use crate::sync::{Arc, AtomicU64, Ordering};
 
 /// Where physical time comes from.
@@ -38,10 +38,10 @@ impl PhysicalClock {
     pub(super) fn packed(&self) -> u64 {
         match self {
             PhysicalClock::Tsc(tsc) => tsc.packed(),
-            PhysicalClock::System => (system_nanos() / 1000) << COUNTER_BITS,
-            PhysicalClock::Coarse => (coarse_nanos() / 1000) << COUNTER_BITS,
+            PhysicalClock::System => above_counter(system_nanos() / 1000),
+            PhysicalClock::Coarse => above_counter(coarse_nanos() / 1000),
             // Relaxed: only the number itself counts.
-            PhysicalClock::Manual(micros) => micros.load(Ordering::Relaxed) << COUNTER_BITS,
+            PhysicalClock::Manual(micros) => above_counter(micros.load(Ordering::Relaxed)),
         }
     }
 }

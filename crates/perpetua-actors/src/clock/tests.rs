@@ -32,8 +32,25 @@ fn stamps_are_ordered_by_time_then_counter_then_node() {
     ];
     assert!(stamps.is_sorted_by(|a, b| a < b), "{stamps:?}");
     let last = stamps[4];
-    assert_eq!((last.micros(), last.counter(), last.node), (1 << 51, 4095, 1));
+    assert_eq!((last.as_micros(), last.counter(), last.node), (1 << 51, 4095, 1));
     assert_eq!(stamps[2].to_string(), "1.0001@0");
+    for stamp in stamps {
+        assert_eq!(HlcTimestamp::unpack(stamp.pack()), stamp);
+    }
+    assert!(stamps.map(HlcTimestamp::pack).is_sorted_by(|a, b| a < b));
+    assert!(HlcTimestamp::zero().is_zero() && HlcTimestamp::zero() == HlcTimestamp::default());
+    assert_eq!(HlcTimestamp::new(1_234_567, 0, 0).as_millis(), 1234);
+}
+
+#[test]
+fn greater_arguments_never_make_a_smaller_stamp() {
+    let values = [0, 1, 5, 4095, 4096, 1 << 51, (1 << 52) - 1, 1 << 52, u64::MAX];
+    for (micros, counter) in values.iter().flat_map(|m| values.map(|c| (*m, c))) {
+        let stamp = HlcTimestamp::new(micros, counter, 0);
+        assert!(stamp <= HlcTimestamp::new(micros.saturating_add(1), counter, 0));
+        assert!(stamp <= HlcTimestamp::new(micros, counter.saturating_add(1), 0));
+    }
+    assert!(HlcTimestamp::new(1, 4096, 0) > HlcTimestamp::new(1, 5, 0));
 }
 
 /// What happens to a clock.
@@ -42,14 +59,14 @@ enum Event {
     Tick,
     Time(u64),
     /// A remote stamp that many microseconds after physical time, with that counter.
-    Remote(i64, u16),
+    Remote(i64, u64),
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         4 => Just(Event::Tick),
         1 => (0u64..5000).prop_map(Event::Time),
-        2 => (-3000i64..3000, 0u16..4096).prop_map(|(after, counter)| Event::Remote(after, counter)),
+        2 => (-3000i64..3000, 0u64..4096).prop_map(|(after, counter)| Event::Remote(after, counter)),
     ];
     proptest::collection::vec(event, 0..300)
 }
@@ -68,7 +85,7 @@ proptest! {
                 Event::Time(micros) => time.store(10_000 + micros, Ordering::Relaxed),
                 Event::Tick => {
                     let stamp = clock.tick();
-                    prop_assert!(stamp > last && stamp.micros() >= now && stamp.node == 3);
+                    prop_assert!(stamp > last && stamp.as_micros() >= now && stamp.node == 3);
                     last = stamp;
                 }
                 Event::Remote(after, counter) => {
@@ -76,7 +93,7 @@ proptest! {
                     match clock.update(&remote) {
                         Ok(stamp) => {
                             prop_assert!(after <= BOUND as i64);
-                            prop_assert!(stamp > last && stamp > remote && stamp.micros() >= now);
+                            prop_assert!(stamp > last && stamp > remote && stamp.as_micros() >= now);
                             last = stamp;
                         }
                         Err(ActorError::ClockDrift { ahead, allowed }) => {
@@ -93,20 +110,29 @@ proptest! {
 
 #[test]
 fn a_stamp_from_the_end_of_time_is_refused() {
+    let last = HlcTimestamp::new(u64::MAX, 0, 2);
     let (_, physical) = manual(1);
-    let clock = HlcClock::with_physical(1, physical);
-    let error = clock
-        .update(&HlcTimestamp {
-            packed: u64::MAX,
-            node: 2,
-        })
-        .unwrap_err()
-        .to_string();
+    let clock = HlcClock::with_physical(1, physical.clone());
+    let error = clock.update(&last).unwrap_err().to_string();
     assert!(
         error.contains("ahead of this one, more than 60000000 us"),
         "{error}"
     );
     assert_eq!(clock.tick(), HlcTimestamp::new(1, 0, 1));
+    let clock = HlcClock::with_physical(1, physical).with_max_drift(u64::MAX);
+    assert!(matches!(clock.update(&last), Err(ActorError::ClockEnd)));
+    assert_eq!(clock.tick(), HlcTimestamp::new(1, 0, 1));
+}
+
+#[test]
+fn a_clock_at_its_end_says_so_and_does_not_begin_again() {
+    let (time, physical) = manual((1 << 52) - 1);
+    let clock = HlcClock::with_physical(1, physical);
+    let stamps: Vec<u64> = (0..4096).map(|_| clock.try_tick().unwrap().packed).collect();
+    assert!(stamps.is_sorted_by(|a, b| a < b));
+    time.store(u64::MAX, Ordering::Relaxed);
+    assert!(matches!(clock.try_tick(), Err(ActorError::ClockEnd)));
+    assert_eq!((clock.tick().packed, clock.now().packed), (u64::MAX, u64::MAX));
 }
 
 #[test]
@@ -114,7 +140,7 @@ fn a_full_counter_carries_into_the_microseconds() {
     let (time, physical) = manual(7);
     let clock = HlcClock::with_physical(1, physical);
     let last = (0..5000).map(|_| clock.tick()).last().unwrap();
-    assert_eq!((last.micros(), last.counter()), (8, 903));
+    assert_eq!((last.as_micros(), last.counter()), (8, 903));
     time.store(9, Ordering::Relaxed);
     assert_eq!(clock.tick(), HlcTimestamp::new(9, 0, 1));
 }

@@ -1,6 +1,7 @@
 //! What engines call back to: the clock, those who wait for answers, the host's queues, dead letters. Must not know any engine.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
@@ -43,6 +44,11 @@ pub(crate) struct Host {
     last_faults: Mutex<HashMap<ActorId, String>>,
 }
 
+/// Another number in each process, and for each runtime.
+fn random_node() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
 impl Host {
     pub(crate) fn new(settings: &Settings) -> Host {
         let arena = Arc::new(Arena::new(settings.arena_bytes));
@@ -57,7 +63,7 @@ impl Host {
             timer: Timer::new(),
             arena,
             outputs: std::array::from_fn(|_| RwLock::default()),
-            clock: Arc::new(HlcClock::new(0)),
+            clock: Arc::new(HlcClock::new(settings.clock_node.unwrap_or_else(random_node))),
             patience: settings.patience,
             accepts_all: AtomicBool::new(false),
             last_faults: Mutex::default(),

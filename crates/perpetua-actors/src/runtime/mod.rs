@@ -46,6 +46,7 @@ mod about;
 mod arena;
 mod asks;
 mod batched;
+mod builder;
 mod core;
 mod engine;
 #[cfg(target_arch = "x86_64")]
@@ -76,8 +77,6 @@ use perpetua_device::BackendKind;
 use perpetua_device::future::block_on;
 
 use self::core::Core;
-use self::host::Host;
-use self::open::open_engine;
 use crate::broker::K2kBroker;
 use crate::checkpoint::Image;
 use crate::clock::HlcClock;
@@ -86,12 +85,14 @@ use crate::error::{ActorError, Result};
 use crate::handler::Handler;
 use crate::lock::lock;
 use crate::message::{ActorId, Packet, RingMessage};
-use crate::pubsub::{PubSubBroker, PubSubConfig, PublishReceipt};
+use crate::pubsub::{PubSubBroker, PublishReceipt};
 use crate::telemetry::Reading;
 use crate::topic::Topic;
 
 pub use self::about::{BackendInfo, CpuRuntime, ShutdownReport};
 pub use self::arena::ArenaUsage;
+pub use self::builder::RuntimeBuilder;
+pub(crate) use self::builder::Settings;
 pub use self::handle::{KernelHandle, SendOptions};
 pub use self::options::{LaunchOptions, QUEUE_CAPACITY};
 pub use self::output::{Borrowed, Brought, Receive, Received};
@@ -99,175 +100,6 @@ pub use self::stream::OutputStream;
 
 /// Where actors run.
 pub type Backend = BackendKind;
-
-/// How a runtime is built.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    backend: Backend,
-    /// Handlers run as kernels over batches of messages, whatever the backend.
-    in_batches: bool,
-    /// Handlers run in kernels that stay, whatever the backend.
-    resident: bool,
-    /// Worker threads; 0: as many as the machine runs at once.
-    threads: usize,
-    /// Actors that a device has room for.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        allow(dead_code, reason = "no device keeps actors there")
-    )]
-    device_actors: u32,
-    /// For how long what an actor sends may find no room.
-    patience: Duration,
-    ask_timeout: Duration,
-    drain_timeout: Duration,
-    dead_letters: usize,
-    /// Memory for messages' vectors.
-    arena_bytes: usize,
-    pubsub: PubSubConfig,
-    /// What to call the runtime, and the process, to those who may look at it.
-    observable: Option<String>,
-    #[cfg(feature = "prometheus")]
-    prometheus: Option<String>,
-}
-
-/// Builds a runtime.
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct RuntimeBuilder {
-    settings: Settings,
-}
-
-impl RuntimeBuilder {
-    fn new() -> RuntimeBuilder {
-        RuntimeBuilder {
-            settings: Settings {
-                backend: Backend::Cpu,
-                in_batches: false,
-                resident: false,
-                threads: 0,
-                device_actors: 65_536,
-                patience: Duration::from_secs(1),
-                ask_timeout: Duration::from_secs(5),
-                drain_timeout: Duration::from_secs(30),
-                dead_letters: 4096,
-                arena_bytes: 16 << 20,
-                pubsub: PubSubConfig::default(),
-                observable: None,
-                #[cfg(feature = "prometheus")]
-                prometheus: None,
-            },
-        }
-    }
-
-    /// Where actors run; on the CPU unless said otherwise. `Auto`: on CUDA, where handlers can stay on a device, else on the CPU.
-    pub fn backend(mut self, backend: Backend) -> RuntimeBuilder {
-        self.settings.backend = backend;
-        self
-    }
-
-    /// Handlers run as kernels over batches of messages, as they do where no kernel can stay. On the CPU that is the
-    /// interpreter: slow, and what all others are measured against.
-    pub fn in_batches(mut self) -> RuntimeBuilder {
-        self.settings.in_batches = true;
-        self
-    }
-
-    /// Handlers run in kernels that stay, as they do on CUDA. On the CPU that is the interpreter: slow, and how programs for GPUs are
-    /// tried without one.
-    pub fn resident(mut self) -> RuntimeBuilder {
-        self.settings.resident = true;
-        self
-    }
-
-    /// Worker threads of the CPU; 0: as many as the machine runs at once.
-    pub fn threads(mut self, threads: usize) -> RuntimeBuilder {
-        self.settings.threads = threads;
-        self
-    }
-
-    /// Actors that a device has room for, 65,536 unless said otherwise: each takes 20 bytes there beside its state.
-    pub fn device_actors(mut self, actors: u32) -> RuntimeBuilder {
-        self.settings.device_actors = actors;
-        self
-    }
-
-    /// How long an answer is waited for where nothing else is said.
-    pub fn ask_timeout(mut self, timeout: Duration) -> RuntimeBuilder {
-        self.settings.ask_timeout = timeout;
-        self
-    }
-
-    /// For how long what an actor has sent may find its destination full, before it becomes a dead letter. Meanwhile the actor
-    /// handles nothing.
-    pub fn patience(mut self, patience: Duration) -> RuntimeBuilder {
-        self.settings.patience = patience;
-        self
-    }
-
-    /// How long a shutdown waits for messages to be handled.
-    pub fn drain_timeout(mut self, timeout: Duration) -> RuntimeBuilder {
-        self.settings.drain_timeout = timeout;
-        self
-    }
-
-    /// How many dead letters are kept, the newest; all are counted.
-    pub fn dead_letters(mut self, letters: usize) -> RuntimeBuilder {
-        self.settings.dead_letters = letters;
-        self
-    }
-
-    /// Bytes for the vectors of all messages that are on their way, wait, or are read; 16 MiB unless said otherwise. Taken at first use.
-    pub fn arena_bytes(mut self, bytes: usize) -> RuntimeBuilder {
-        self.settings.arena_bytes = bytes;
-        self
-    }
-
-    /// How many topics and subscriptions there may be, and what subscriptions are like that do not say.
-    pub fn pubsub(mut self, config: PubSubConfig) -> RuntimeBuilder {
-        self.settings.pubsub = config;
-        self
-    }
-
-    /// Lets `perpetua top` look at this process, under this name, until the runtime is shut down
-    /// ([`observe`](crate::telemetry::observe)). `PERPETUA_TOP=1` does so without a word in the program.
-    pub fn observable(mut self, name: impl Into<String>) -> RuntimeBuilder {
-        self.settings.observable = Some(name.into());
-        self
-    }
-
-    /// Tells Prometheus what all actors of this process do, at `http://ADDRESS/metrics`, until the runtime is shut down: `127.0.0.1:9464`,
-    /// or port 0 for one that is free ([`PerpetuaRuntime::prometheus_address`]).
-    /// [`exposition`](crate::telemetry::exposition) says what there is. Building the runtime fails where the address cannot be had.
-    #[cfg(feature = "prometheus")]
-    pub fn prometheus(mut self, address: impl Into<String>) -> RuntimeBuilder {
-        self.settings.prometheus = Some(address.into());
-        self
-    }
-
-    /// The runtime.
-    ///
-    /// # Errors
-    /// What the backend lacks; [`ActorError::Observe`] where it cannot be looked at as asked.
-    pub async fn build(self) -> Result<PerpetuaRuntime> {
-        let host = Arc::new(Host::new(&self.settings));
-        let engine = open_engine(&host, &self.settings)?;
-        let core = Core::new(self.settings, host, engine)?;
-        tracing::info!(
-            backend = %core.engine.kind(),
-            stays = core.engine.stays(),
-            "engine started"
-        );
-        Ok(PerpetuaRuntime { core })
-    }
-
-    /// [`RuntimeBuilder::build`], waiting on this thread.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn build_blocking(self) -> Result<PerpetuaRuntime> {
-        block_on(self.build())
-    }
-}
 
 /// Runs actors. Clones are the same runtime; it ends with the last clone and the last handle, or by
 /// [`PerpetuaRuntime::shutdown`], which alone waits for messages.
@@ -282,7 +114,7 @@ pub type RingKernel = PerpetuaRuntime;
 impl PerpetuaRuntime {
     /// Builds a runtime.
     pub fn builder() -> RuntimeBuilder {
-        RuntimeBuilder::new()
+        RuntimeBuilder::default()
     }
 
     /// Where actors run.

@@ -96,7 +96,7 @@ impl Vitals {
 
     /// Counts how long ago the message was sent that has just been handled, to a microsecond.
     pub(crate) fn note_latency(&self, host: &Host, sent: u64) {
-        let now = host.clock.now().micros();
+        let now = host.clock.now().as_micros();
         self.latencies()
             .get_or_init(Box::default)
             .record(now.saturating_sub(micros(sent)) * 1000);

@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_lost_device_is_told() {
-        let settings = RuntimeBuilder::new().settings;
+        let settings = RuntimeBuilder::default().settings;
         let host = Arc::new(Host::new(&settings));
         let engine = start(&host, &settings).unwrap();
         engine.health().unwrap();
