@@ -1,4 +1,4 @@
-//! Scenes as TOML. `docs/scenes.md` describes the keys. Must not know what becomes of a scene.
+//! Scenes as TOML. `docs/book/src/scenes.md` describes the keys. Must not know what becomes of a scene.
 
 use std::collections::BTreeMap;
 

@@ -34,6 +34,9 @@
 // What the macros write names this crate; so it can be written here, too.
 extern crate self as perpetua;
 
+#[cfg(doctest)]
+mod book;
+
 /// Actors: handlers in Rust, on threads or resident on a GPU.
 #[cfg(feature = "actors")]
 #[doc(inline)]

@@ -5,7 +5,8 @@
 //! - `circles`: that modules of a folder do not import each other.
 //! - `files`: how a source file opens, how long it may be, what stands above `unsafe`.
 //! - `features`: that examples build nothing of the program's once more.
-//! - `documents`: paths, crates and links that documents name exist.
+//! - `documents`: paths and crates that documents name exist.
+//! - `links`: links of documents lead somewhere, and the book's table of contents has each of its pages.
 //!
 //! Each rule is a function from what it reads to a list of problems, so that its own tests can plant some.
 
@@ -14,6 +15,7 @@ mod documents;
 mod features;
 mod files;
 mod layers;
+mod links;
 mod modules;
 mod source;
 mod tree;
@@ -76,6 +78,7 @@ fn problems() -> Result<Vec<Problem>> {
         circles::check(&tree),
         files::check(&tree),
         documents::check(&tree, &names),
+        links::check(&tree),
         features::check()?,
     ];
     Ok(found.into_iter().flatten().collect())
