@@ -109,6 +109,12 @@ impl fmt::Display for Fault {
             FaultKind::Unreachable => f.write_str("entered unreachable code")?,
             FaultKind::ZeroStep => f.write_str("a range in steps of zero")?,
             FaultKind::TimeLimit => f.write_str("a loop that ran on when its time was over")?,
+            FaultKind::PoolExhausted => write!(f, "a pool without room for {} bytes", self.operand(0))?,
+            FaultKind::NoPoolBlock => write!(
+                f,
+                "the pool has no block with the handle {}: it was never allocated, or has been freed",
+                self.operand(0)
+            )?,
             FaultKind::UnreachableEnum => {
                 write!(f, "`{subject}` has no variant with the value {}", self.operand(0))?;
             }

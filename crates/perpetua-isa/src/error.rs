@@ -35,15 +35,29 @@ pub enum Error {
         /// The handle.
         handle: u64,
     },
-    /// A buffer of the program has no memory.
+    /// There is no such pool.
+    #[error("there is no pool with the handle {handle}: it was never allocated here, or has been freed")]
+    NoPool {
+        /// The handle.
+        handle: u64,
+    },
+    /// There is no such block.
+    #[error("pool {pool} has no block with the handle {block}: it was never allocated, or has been freed")]
+    NoBlock {
+        /// The pool.
+        pool: u64,
+        /// The handle.
+        block: u32,
+    },
+    /// A buffer or pool of the program has no memory.
     #[error(
-        "the buffer `{name}` of {program} is bound to nothing: write `.buffer {name}: … = HANDLE`, or call \
+        "`{name}` of {program} is bound to nothing: write `= HANDLE` behind its declaration, or call \
          `program.with_buffer(\"{name}\", handle)`"
     )]
     Unbound {
         /// The program.
         program: String,
-        /// The buffer.
+        /// The buffer or pool.
         name: String,
     },
     /// The library has no such program.
@@ -66,18 +80,18 @@ pub enum Error {
         /// What was given.
         found: String,
     },
-    /// An access of the host lies outside a buffer.
-    #[error("{operation} of {len} bytes at byte {offset} of buffer {handle}, which has {size}")]
+    /// An access of the host lies outside a buffer or pool.
+    #[error("{operation} of {len} bytes at byte {offset} of handle {handle}, which has {size}")]
     Range {
         /// What was tried.
         operation: &'static str,
-        /// The buffer.
+        /// The buffer or pool.
         handle: u64,
         /// Where it begins.
         offset: u64,
         /// How many bytes.
         len: u64,
-        /// The buffer's bytes.
+        /// Its bytes.
         size: u64,
     },
     /// More than an executor for programs that nobody trusts allows.

@@ -1,17 +1,25 @@
-//! Runs programs: buffers by handle, programs compiled once.
+//! Runs programs: an open device, and programs compiled once. `memory` keeps buffers and pools by handle, `launch` has what
+//! runs on them.
+
+mod arguments;
+mod launch;
+mod limits;
+mod memory;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use bytemuck::Pod;
-use perpetua_device::{BackendKind, Buffer, Device, DynBuffer, Kernel, KernelArg, LaunchConfig};
-use perpetua_ir::ir::{Scalar, Scope};
+use perpetua_device::{BackendKind, Device, Kernel};
 
 use crate::error::{Error, Result};
 use crate::lower::{Options, lower};
-use crate::opcode::Meaning;
-use crate::program::{MemoryKind, Program};
+use crate::program::Program;
 use crate::verify::verify;
+
+pub use arguments::{Argument, Arguments, Registers};
+pub use launch::{Launch, Prepared};
+pub use limits::Limits;
+use memory::Stored;
 
 /// Where programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +65,7 @@ pub struct Executor {
 
 #[derive(Default)]
 struct State {
-    buffers: HashMap<u64, Buffer<u8>>,
+    memory: HashMap<u64, Stored>,
     next: u64,
     kernels: HashMap<u128, Kept>,
     used: u64,
@@ -69,110 +77,6 @@ struct Kept {
     program: Program,
     // When it was used last, in launches.
     used: u64,
-}
-
-/// What programs that nobody trusts may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// How many instructions a lane may run in loops, about.
-    pub instructions: u32,
-    /// How many bytes all buffers of the executor may have.
-    pub memory: usize,
-    /// How many instructions a program may have: drivers' compilers are not made for large ones.
-    pub size: usize,
-}
-
-impl Default for Limits {
-    /// A hundred million instructions, a GiB, four thousand instructions of code.
-    fn default() -> Limits {
-        Limits {
-            instructions: 100_000_000,
-            memory: 1 << 30,
-            size: 4096,
-        }
-    }
-}
-
-impl Limits {
-    fn check(&self, program: &Program) -> Result<()> {
-        let within = |what, found: usize, limit: usize| match found <= limit {
-            true => Ok(()),
-            false => Err(Error::Limit {
-                what,
-                found: found as u64,
-                limit: limit as u64,
-            }),
-        };
-        within("instructions", program.len(), self.size)?;
-        let system = Meaning::Fence(Some(Scope::System));
-        let mut code = program.routines.iter().flat_map(|routine| &routine.code);
-        match code.any(|instruction| instruction.opcode.meaning() == system) {
-            true => Err(Error::Backend(
-                "a program that nobody trusts orders no memory of the system: `fence_system`".into(),
-            )),
-            false => Ok(()),
-        }
-    }
-
-    fn check_memory(&self, bytes: usize) -> Result<()> {
-        match bytes <= self.memory {
-            true => Ok(()),
-            false => Err(Error::Limit {
-                what: "bytes of buffers",
-                found: bytes as u64,
-                limit: self.memory as u64,
-            }),
-        }
-    }
-}
-
-/// Values of a program's parameters, by name.
-#[derive(Clone, Debug, Default)]
-pub struct Arguments(Vec<(String, Scalar, [u8; 8])>);
-
-/// A type that a parameter can have.
-pub trait Argument: Copy {
-    /// As the programs' type.
-    const TYPE: Scalar;
-    /// Its bytes, little-endian, the rest zero.
-    fn bytes(self) -> [u8; 8];
-}
-
-macro_rules! arguments {
-    ($($ty:ty: $scalar:ident,)*) => { $(
-        impl Argument for $ty {
-            const TYPE: Scalar = Scalar::$scalar;
-            fn bytes(self) -> [u8; 8] {
-                let mut all = [0; 8];
-                let own = self.to_le_bytes();
-                all[..own.len()].copy_from_slice(&own);
-                all
-            }
-        }
-    )* };
-}
-
-arguments! {
-    i8: I8, i16: I16, i32: I32, i64: I64, u8: U8, u16: U16, u32: U32, u64: U64, f32: F32, f64: F64,
-    half::f16: F16, half::bf16: BF16,
-}
-
-impl Arguments {
-    /// None yet.
-    pub fn new() -> Arguments {
-        Arguments::default()
-    }
-
-    /// The same, and a parameter's value.
-    pub fn with<T: Argument>(self, name: impl Into<String>, value: T) -> Arguments {
-        self.with_bytes(name, T::TYPE, value.bytes())
-    }
-
-    /// The same, and a parameter's value of a type that is known at run time: its bytes, little-endian, the rest zero.
-    pub fn with_bytes(mut self, name: impl Into<String>, ty: Scalar, bytes: [u8; 8]) -> Arguments {
-        self.0.push((name.into(), ty, bytes));
-        self
-    }
 }
 
 /// An executor on the host's processor.
@@ -273,135 +177,6 @@ impl Executor {
     fn state(&self) -> MutexGuard<'_, State> {
         // What is under the lock is whole between any two statements.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Allocates a buffer of bytes, all zero; gives its handle.
-    pub fn allocate_buffer(&self, bytes: usize) -> Result<u64> {
-        if let Some(limits) = &self.limits {
-            let used: usize = self.state().buffers.values().map(Buffer::len).sum();
-            limits.check_memory(used.saturating_add(bytes))?;
-        }
-        let buffer = self.device.zeros::<u8>(bytes)?;
-        let mut state = self.state();
-        state.next += 1;
-        let handle = state.next;
-        state.buffers.insert(handle, buffer);
-        Ok(handle)
-    }
-
-    /// Frees a buffer. Work that uses it ends first.
-    ///
-    /// # Errors
-    /// [`Error::NoBuffer`].
-    pub fn free_buffer(&self, handle: u64) -> Result<()> {
-        let freed = self.state().buffers.remove(&handle);
-        freed.map(|_| ()).ok_or(Error::NoBuffer { handle })
-    }
-
-    /// A buffer's bytes.
-    pub fn buffer(&self, handle: u64) -> Result<Buffer<u8>> {
-        self.state()
-            .buffers
-            .get(&handle)
-            .cloned()
-            .ok_or(Error::NoBuffer { handle })
-    }
-
-    /// A buffer's size in bytes.
-    pub fn buffer_size(&self, handle: u64) -> Result<usize> {
-        Ok(self.buffer(handle)?.len())
-    }
-
-    fn part(&self, operation: &'static str, handle: u64, offset: usize, len: usize) -> Result<Buffer<u8>> {
-        let buffer = self.buffer(handle)?;
-        match offset.checked_add(len) {
-            Some(end) if end <= buffer.len() => Ok(buffer.slice(offset..end)?),
-            _ => Err(Error::Range {
-                operation,
-                handle,
-                offset: offset as u64,
-                len: len as u64,
-                size: buffer.len() as u64,
-            }),
-        }
-    }
-
-    /// Copies values into a buffer, from a byte on.
-    pub fn write_buffer<T: Pod>(&self, handle: u64, offset: usize, values: &[T]) -> Result<()> {
-        let bytes: &[u8] = bytemuck::cast_slice(values);
-        if bytes.is_empty() {
-            return self.buffer(handle).map(|_| ());
-        }
-        Ok(self.part("a write", handle, offset, bytes.len())?.write(bytes)?)
-    }
-
-    /// Waits for values of a buffer: `len` of them, from a byte on.
-    pub fn read_buffer<T: Pod>(&self, handle: u64, offset: usize, len: usize) -> Result<Vec<T>> {
-        let size = len.saturating_mul(size_of::<T>());
-        if size == 0 {
-            return self.buffer(handle).map(|_| Vec::new());
-        }
-        let bytes = self.part("a read", handle, offset, size)?.read()?;
-        let mut values = vec![T::zeroed(); len];
-        bytemuck::cast_slice_mut(&mut values).copy_from_slice(&bytes);
-        Ok(values)
-    }
-
-    /// Copies bytes of a buffer to another, each from a byte on.
-    pub fn copy_buffer(&self, from: (u64, usize), to: (u64, usize), len: usize) -> Result<()> {
-        if len == 0 {
-            return self.buffer(from.0).and(self.buffer(to.0)).map(|_| ());
-        }
-        let source = self.part("a copy", from.0, from.1, len)?;
-        let destination = self.part("a copy", to.0, to.1, len)?;
-        Ok(self.device.default_stream().copy(&source, &destination)?)
-    }
-
-    /// Launches a program whose buffers are bound to handles, and which takes no parameters.
-    ///
-    /// # Errors
-    /// If the program is wrong, or not to be launched like this. What lanes meet (an index out of bounds) is told by the next read.
-    pub fn execute_program(&self, program: &Program, config: &LaunchConfig) -> Result<()> {
-        self.execute(program, config, &Arguments::new())
-    }
-
-    /// Launches a program with values for its parameters.
-    ///
-    /// # Errors
-    /// As [`Executor::execute_program`].
-    pub fn execute(&self, program: &Program, config: &LaunchConfig, arguments: &Arguments) -> Result<()> {
-        let kernel = self.kernel(program)?;
-        let mut buffers = Vec::new();
-        for memory in &program.memories {
-            if let MemoryKind::Buffer { handle, .. } = memory.kind {
-                let handle = handle.ok_or_else(|| Error::Unbound {
-                    program: program.name.clone(),
-                    name: memory.name.clone(),
-                })?;
-                buffers.push(DynBuffer::view(&self.buffer(handle)?, &memory.element.into())?);
-            }
-        }
-        let mut args: Vec<KernelArg<'_>> = buffers.iter().map(DynBuffer::arg).collect();
-        for parameter in &program.parameters {
-            let given = arguments
-                .0
-                .iter()
-                .rev()
-                .find(|(name, ..)| *name == parameter.name);
-            let wrong = |found: String| Error::Parameter {
-                program: program.name.clone(),
-                name: parameter.name.clone(),
-                expected: parameter.ty,
-                found,
-            };
-            let (_, ty, bytes) = given.ok_or_else(|| wrong("nothing was given".into()))?;
-            if *ty != parameter.ty {
-                return Err(wrong(format!("{ty} was given")));
-            }
-            let size = parameter.ty.size() as usize;
-            args.push(KernelArg::value(&parameter.ty.into(), &bytes[..size])?);
-        }
-        Ok(self.device.launch(kernel.as_ref(), *config, &args)?)
     }
 
     /// Waits for all that was launched.

@@ -64,9 +64,12 @@ pub enum Operand {
     Routine(u16),
     /// A number of registers, or an extent of a tile.
     Count(u32),
+    /// A pool by the number of the memory.
+    Pool(u16),
 }
 
-/// An element of a memory: `memory[first + second + offset]`, computed in the type of `first`, with wrapping.
+/// An element of a memory: `memory[first + second + offset]`, computed in the type of `first`, with wrapping. In a pool the first part
+/// is a block's handle, and the others are added up to the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Number of the memory.

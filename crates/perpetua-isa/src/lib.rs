@@ -19,6 +19,7 @@ pub mod instruction;
 pub mod library;
 pub mod lower;
 mod opcode;
+mod pool;
 mod program;
 pub mod specification;
 pub mod text;
@@ -27,12 +28,12 @@ pub mod verify;
 pub use binary::DecodeError;
 pub use error::{At, Error, Fault, Result, VerifyError};
 pub use executor::{
-    Argument, Arguments, BackendType, Executor, Limits, new_executor, new_executor_auto,
-    new_executor_with_backend,
+    Argument, Arguments, BackendType, Executor, Launch, Limits, Prepared, Registers, new_executor,
+    new_executor_auto, new_executor_with_backend,
 };
 pub use instruction::{Instruction, Operand};
 pub use library::library;
 pub use opcode::{Activation, Meaning, Opcode, Row, Slot, Space, Ty, Use};
-pub use perpetua_device::LaunchConfig;
+pub use perpetua_device::{Graph, LaunchConfig, Stream};
 pub use program::{Label, Memory, MemoryKind, Parameter, Program, Routine};
 pub use text::{AssembleError, Assembler};

@@ -53,6 +53,8 @@ pub enum Slot {
     Sums,
     /// A positive constant: how many.
     Count,
+    /// A pool.
+    Pool,
 }
 
 /// An operand's type.
@@ -79,6 +81,8 @@ pub enum Space {
     Any,
     /// A table of constants.
     Constant,
+    /// A block of a pool: the first part of the index is its handle.
+    Pool,
 }
 
 /// What is done with an element.
@@ -147,6 +151,10 @@ pub enum Meaning {
     Fill,
     /// Multiplies tiles that lie in registers.
     Tile,
+    /// Takes a block out of a pool.
+    PoolAlloc,
+    /// Gives a block back to its pool.
+    PoolFree,
 }
 
 /// Functions made of several operators, for floats of up to 32 bits.
@@ -268,7 +276,7 @@ mod tests {
             ldg stg lds sts mov mov_imm cvt add sub mul div mad fma min max abs neg pow and or xor not shl shr seteq setne setlt \
             setle setgt setge setltu setleu setgtu setgeu sel bra call ret loop exit barsync memfence_thread memfence_block \
             memfence_device memfence_system reduceadd reducemin reducemax reducemul exp log log2 log10 sqrt rsqrt sin cos tan \
-            tanh sigmoid";
+            tanh sigmoid poolalloc poolfree poolload poolstore";
         for name in names.split_whitespace() {
             assert!(Opcode::from_name(name).is_some(), "{name}");
         }

@@ -52,9 +52,24 @@ pub enum MemoryKind {
     },
     /// Constants: their bits, zero-extended.
     Constants(Vec<u64>),
+    /// Memory of which lanes take blocks: 32-bit words that the executor keeps beyond the program's end.
+    Pool {
+        /// The executor's handle, where the program names it itself.
+        handle: Option<u64>,
+    },
 }
 
-/// Without a buffer's handle: programs that differ in handles alone are one kernel.
+impl MemoryKind {
+    // The handle of what a launch binds.
+    fn handle_mut(&mut self) -> Option<&mut Option<u64>> {
+        match self {
+            MemoryKind::Buffer { handle, .. } | MemoryKind::Pool { handle } => Some(handle),
+            MemoryKind::Shared { .. } | MemoryKind::Constants(_) => None,
+        }
+    }
+}
+
+/// Without handles: programs that differ in handles alone are one kernel.
 impl Hash for MemoryKind {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
@@ -62,6 +77,7 @@ impl Hash for MemoryKind {
             MemoryKind::Buffer { writable, .. } => writable.hash(state),
             MemoryKind::Shared { len } => len.hash(state),
             MemoryKind::Constants(data) => data.hash(state),
+            MemoryKind::Pool { .. } => {}
         }
     }
 }
@@ -119,6 +135,16 @@ impl Program {
         self.memories.iter().find(|memory| memory.name == name)
     }
 
+    /// A name that none of its memories and parameters has: this one, or one that begins so.
+    pub(crate) fn unused_name(&self, name: &str) -> String {
+        let mut name = String::from(name);
+        let parameter = |name: &str| self.parameters.iter().any(|parameter| parameter.name == name);
+        while parameter(&name) || self.memory(&name).is_some() {
+            name.push('_');
+        }
+        name
+    }
+
     /// The same program without what only messages need: source and lines.
     pub fn stripped(mut self) -> Program {
         self.source.clear();
@@ -128,19 +154,19 @@ impl Program {
         self
     }
 
-    /// The same program, in which a buffer is the executor's buffer of this handle.
+    /// The same program, in which a buffer or pool is the executor's of this handle.
     ///
     /// # Errors
-    /// The program back, if it has no buffer of this name.
+    /// The program back, if it has no buffer or pool of this name.
     pub fn with_buffer(mut self, name: &str, handle: u64) -> Result<Program, Box<Program>> {
-        for memory in &mut self.memories {
-            if let (true, MemoryKind::Buffer { handle: bound, .. }) = (memory.name == name, &mut memory.kind)
-            {
+        let mut named = self.memories.iter_mut().filter(|memory| memory.name == name);
+        match named.find_map(|memory| memory.kind.handle_mut()) {
+            Some(bound) => {
                 *bound = Some(handle);
-                return Ok(self);
+                Ok(self)
             }
+            None => Err(Box::new(self)),
         }
-        Err(Box::new(self))
     }
 
     /// Whether they are one kernel: equal but for the handles of their buffers.
@@ -148,6 +174,7 @@ impl Program {
         let alike = |a: &Memory, b: &Memory| {
             let kinds = match (&a.kind, &b.kind) {
                 (MemoryKind::Buffer { writable: a, .. }, MemoryKind::Buffer { writable: b, .. }) => a == b,
+                (MemoryKind::Pool { .. }, MemoryKind::Pool { .. }) => true,
                 (a, b) => a == b,
             };
             kinds && a.name == b.name && a.element == b.element

@@ -24,9 +24,16 @@ written last, of any type, and 16 predicates. Types: `i8 i16 i32 i64 u8 u16 u32 
 instruction is written `@p0 opcode.type operands`; the guard `@p0` (or `@!p0`) may be left out. Arithmetic is Rust's: integers wrap, shift
 amounts are masked, floats are IEEE without contraction.
 
+A pool (`.pool heap`) is memory that the executor keeps for all programs. A lane takes blocks out of it by `pool_alloc`, which gives a handle,
+and may pass the handle on, in a buffer or in a block, to other lanes and to programs that run later. A block is 16 bytes or a multiple of that,
+holds zeros, and shares no byte with another block, however many lanes take one at the same time; a pool has one block for each 64 bytes of it
+at most. A handle is good until its block is given back, and never again: one that was made up, or is old, is a fault. An element of a
+block is `heap[handle + index]`, the index counting elements of the instruction's type. Where lanes store to one element, it
+holds what one of them stored.
+
 Wrong before it runs: a register that not every way has written, or that holds another type; a name that is not there; a constant index
 out of bounds; a routine that calls itself; a barrier to which not all lanes of a block come. Wrong while it runs, as a fault
-with the program's line: an index out of bounds, an integer division by zero or of MIN by -1.
+with the program's line: an index out of bounds, an integer division by zero or of MIN by -1, a pool without room, a handle without a block.
 
 ## Instructions
 
@@ -73,10 +80,15 @@ fn operands(row: &Row) -> String {
                 Space::Shared => "shared",
                 Space::Any => "memory",
                 Space::Constant => "constants",
+                Space::Pool => "pool",
+            };
+            let index = match space {
+                Space::Pool => "h + i",
+                _ => "i",
             };
             match access {
-                Use::Load => format!("{what}[i]"),
-                Use::Store => format!("{what}[i] (written)"),
+                Use::Load => format!("{what}[{index}]"),
+                Use::Store => format!("{what}[{index}] (written)"),
             }
         }
         Slot::Label => "label".into(),
@@ -84,6 +96,7 @@ fn operands(row: &Row) -> String {
         Slot::Run => "r…".into(),
         Slot::Sums => "r… (written)".into(),
         Slot::Count => "n".into(),
+        Slot::Pool => "pool".into(),
     });
     names.collect::<Vec<String>>().join(", ")
 }

@@ -247,7 +247,7 @@ fn the_executor_says_what_is_missing() {
             .unwrap_err()
             .to_string()
     };
-    assert!(run(&program).contains("the buffer `x` of program is bound to nothing"));
+    assert!(run(&program).contains("`x` of program is bound to nothing"));
     let x = executor.allocate_buffer(4).unwrap();
     let program = program.with_buffer("x", x).unwrap();
     assert!(run(&program).contains("the parameter `a` of program takes u32; nothing was given"));
@@ -260,7 +260,7 @@ fn the_executor_says_what_is_missing() {
             .write_buffer(y, 4, &[1u32, 2])
             .unwrap_err()
             .to_string()
-            .contains("8 bytes at byte 4 of buffer")
+            .contains("8 bytes at byte 4 of handle")
     );
     if !cfg!(target_vendor = "apple") {
         let error = Executor::new_with_backend(BackendType::Metal)

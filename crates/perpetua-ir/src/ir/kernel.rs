@@ -502,11 +502,15 @@ pub enum FaultKind {
     ZeroStep,
     /// A loop ran on when its time was over; no operands.
     TimeLimit,
+    /// A pool has no room for a block; operand: its bytes.
+    PoolExhausted,
+    /// A pool has no block of a handle; operand: the handle.
+    NoPoolBlock,
 }
 
 impl FaultKind {
     /// All kinds, in the order of their codes in fault records.
-    pub const ALL: [FaultKind; 7] = [
+    pub const ALL: [FaultKind; 9] = [
         FaultKind::IndexOutOfBounds,
         FaultKind::DivisionByZero,
         FaultKind::DivisionOverflow,
@@ -514,12 +518,17 @@ impl FaultKind {
         FaultKind::Unreachable,
         FaultKind::ZeroStep,
         FaultKind::TimeLimit,
+        FaultKind::PoolExhausted,
+        FaultKind::NoPoolBlock,
     ];
     /// Number of operands, all integers.
     pub const fn operands(self) -> usize {
         match self {
             FaultKind::IndexOutOfBounds | FaultKind::DivisionOverflow => 2,
-            FaultKind::DivisionByZero | FaultKind::UnreachableEnum => 1,
+            FaultKind::DivisionByZero
+            | FaultKind::UnreachableEnum
+            | FaultKind::PoolExhausted
+            | FaultKind::NoPoolBlock => 1,
             FaultKind::Unreachable | FaultKind::ZeroStep | FaultKind::TimeLimit => 0,
         }
     }
@@ -533,6 +542,8 @@ impl FaultKind {
             FaultKind::Unreachable => "unreachable",
             FaultKind::ZeroStep => "zero_step",
             FaultKind::TimeLimit => "time_limit",
+            FaultKind::PoolExhausted => "pool_exhausted",
+            FaultKind::NoPoolBlock => "no_pool_block",
         }
     }
 }

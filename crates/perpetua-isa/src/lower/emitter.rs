@@ -41,6 +41,8 @@ pub(super) struct Emitter<'a> {
     pub(super) k: KernelBuilder,
     pub(super) verified: &'a Verified,
     pub(super) bases: Vec<Base>,
+    /// Tables of the pools' blocks, by the pools' numbers.
+    pub(super) tables: HashMap<u16, Base>,
     pub(super) parameters: Vec<Value>,
     pub(super) scratch: BTreeMap<Scalar, Base>,
     pub(super) crossing: Option<&'a Crossing>,
@@ -71,7 +73,8 @@ impl<'a> Emitter<'a> {
             false => program.source.as_str(),
         });
         let mut bases = Vec::new();
-        for memory in &program.memories {
+        let mut tables = HashMap::new();
+        for (number, memory) in program.memories.iter().enumerate() {
             let name = memory.name.as_str();
             let element: Type = memory.element.into();
             bases.push(match &memory.kind {
@@ -87,6 +90,12 @@ impl<'a> Emitter<'a> {
                     });
                     Base::Constant(constants.len() as u32 - 1)
                 }
+                MemoryKind::Pool { .. } => {
+                    let words = k.buffer(name, element.clone(), BufferAccess::ReadWrite);
+                    let table = program.unused_name(&format!("{name}_table"));
+                    tables.insert(number as u16, k.buffer(table, element, BufferAccess::ReadWrite));
+                    words
+                }
             });
         }
         let parameters = program.parameters.iter();
@@ -98,6 +107,7 @@ impl<'a> Emitter<'a> {
             k,
             verified,
             bases,
+            tables,
             parameters,
             scratch: BTreeMap::new(),
             crossing,

@@ -6,7 +6,7 @@ use perpetua_ir::ops::{BinaryOp, DeviceOp, TernaryOp};
 use super::emitter::{Emitter, Result, written_by};
 use super::{reduce, values};
 use crate::instruction::{Guard, Instruction, Operand};
-use crate::opcode::{Meaning, Slot};
+use crate::opcode::{Meaning, Slot, Space};
 use crate::verify::{Holds, Where, predicate_slot, state_after};
 
 impl Emitter<'_> {
@@ -72,6 +72,7 @@ impl Emitter<'_> {
         let mut read = Vec::new();
         let mut places = Vec::new();
         let mut target = None;
+        let (mut pool, mut element) = (0, None);
         for (slot, operand) in row.operands.iter().zip(&instruction.operands) {
             match (slot, operand) {
                 (Slot::Write(ty), Operand::Register(r)) => {
@@ -82,7 +83,9 @@ impl Emitter<'_> {
                     let ty = ty.of(own, from).unwrap_or(Scalar::Bool);
                     read.push(self.operand(operand, ty)?);
                 }
+                (Slot::Place(Space::Pool, _), Operand::Place(place)) => element = Some(place),
                 (Slot::Place(..), Operand::Place(place)) => places.push(self.address(place, holds)?),
+                (Slot::Pool, Operand::Pool(memory)) => pool = *memory,
                 _ => {}
             }
         }
@@ -104,6 +107,21 @@ impl Emitter<'_> {
             (Meaning::MultiplyAdd, [a, b, c], _) => {
                 let product = self.k.binary(BinaryOp::Mul, *a, *b)?;
                 Some(self.k.binary(BinaryOp::Add, product, *c)?)
+            }
+            (Meaning::PoolAlloc, [bytes], _) => Some(self.pool_alloc(pool, *bytes)?),
+            (Meaning::PoolFree, [handle], _) => {
+                self.pool_free(pool, *handle)?;
+                None
+            }
+            (Meaning::Load(Space::Pool), ..) => match element {
+                Some(place) => Some(self.pool_load(place, ty)?),
+                None => None,
+            },
+            (Meaning::Store(Space::Pool), [value], _) => {
+                if let Some(place) = element {
+                    self.pool_store(place, ty, *value)?;
+                }
+                None
             }
             (Meaning::Load(_), _, [at]) => Some(self.k.load(at.place())?),
             (Meaning::Store(_), [value], [at]) => {
@@ -215,16 +233,9 @@ impl Emitter<'_> {
     // Memory of the block in which reductions of a type meet.
     fn scratch(&mut self, ty: Scalar) -> Base {
         let program = self.verified.program();
-        let taken = |name: &str| {
-            let parameter = program.parameters.iter().any(|parameter| parameter.name == name);
-            parameter || program.memory(name).is_some()
-        };
         let k = &mut self.k;
         *self.scratch.entry(ty).or_insert_with(|| {
-            let mut name = format!("reduced_{ty}");
-            while taken(&name) {
-                name.push('_');
-            }
+            let name = program.unused_name(&format!("reduced_{ty}"));
             k.shared(name, Type::array(ty.into(), reduce::MAX_LANES))
         })
     }

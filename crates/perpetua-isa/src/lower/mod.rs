@@ -7,6 +7,7 @@ mod emitter;
 mod graph;
 mod instruction;
 mod operand;
+mod pool;
 mod reduce;
 mod structure;
 mod values;

@@ -33,9 +33,11 @@ impl Emitter<'_> {
                 let base = self.base(memory)?;
                 values::length(&mut self.k, base, fixed, ty)
             }
-            Operand::Place(_) | Operand::Label(_) | Operand::Routine(_) | Operand::Count(_) => {
-                Err(TypeError::Invalid("an operand that is no value".into()))
-            }
+            Operand::Place(_)
+            | Operand::Label(_)
+            | Operand::Routine(_)
+            | Operand::Count(_)
+            | Operand::Pool(_) => Err(TypeError::Invalid("an operand that is no value".into())),
         }
     }
 
@@ -44,7 +46,7 @@ impl Emitter<'_> {
         value.ok_or_else(|| TypeError::Invalid("the program has no such parameter".into()))
     }
 
-    fn base(&self, memory: u16) -> Result<Base> {
+    pub(super) fn base(&self, memory: u16) -> Result<Base> {
         let base = self.bases.get(usize::from(memory)).copied();
         base.ok_or_else(|| TypeError::Invalid("the program has no such memory".into()))
     }
@@ -60,18 +62,7 @@ impl Emitter<'_> {
         let ty = named.unwrap_or(self.wide);
         let mut index = None;
         for part in parts.into_iter().flatten() {
-            let value = match part {
-                Index::Register(r) => self.slot(usize::from(r), ty)?,
-                Index::Parameter(i) => self.parameter(i)?,
-                Index::Special(special) => {
-                    let wide = if ty.size() == 8 { Scalar::U64 } else { Scalar::U32 };
-                    let value = values::special(&mut self.k, special, wide)?;
-                    match wide == ty {
-                        true => value,
-                        false => self.k.cast(ty, value)?,
-                    }
-                }
-            };
+            let value = self.index(part, ty)?;
             index = Some(match index {
                 None => value,
                 Some(first) => self.k.binary(BinaryOp::Add, first, value)?,
@@ -94,6 +85,22 @@ impl Emitter<'_> {
             }
         };
         Ok(Address { base, index, ty })
+    }
+
+    /// A varying part of an index, at the index's type.
+    pub(super) fn index(&mut self, part: Index, ty: Scalar) -> Result<Value> {
+        match part {
+            Index::Register(r) => self.slot(usize::from(r), ty),
+            Index::Parameter(i) => self.parameter(i),
+            Index::Special(special) => {
+                let wide = if ty.size() == 8 { Scalar::U64 } else { Scalar::U32 };
+                let value = values::special(&mut self.k, special, wide)?;
+                match wide == ty {
+                    true => Ok(value),
+                    false => self.k.cast(ty, value),
+                }
+            }
+        }
     }
 
     fn index_type(&self, part: Index, holds: &[Holds]) -> Option<Scalar> {

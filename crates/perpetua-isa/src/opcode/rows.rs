@@ -35,6 +35,7 @@ pub(super) fn rows() -> Vec<Row> {
     rows.extend(control());
     rows.extend(memory());
     rows.extend(reductions());
+    rows.extend(pools());
     rows
 }
 
@@ -375,4 +376,44 @@ fn reductions() -> Vec<Row> {
         ));
     }
     rows
+}
+
+fn pools() -> Vec<Row> {
+    let word = Ty::Fixed(Scalar::U32);
+    let any = Some(Domain::Any);
+    vec![
+        row(
+            "pool_alloc",
+            None,
+            &[Slot::Write(word), Slot::Pool, Slot::Read(word)],
+            Meaning::PoolAlloc,
+            "`d, pool, bytes`: takes a block out of the pool, all zero, in one atomic step; gives its handle. No two blocks share a \
+             byte. A fault where the pool has no room.",
+        )
+        .also(&["poolalloc"]),
+        row(
+            "pool_free",
+            None,
+            &[Slot::Pool, Slot::Read(word)],
+            Meaning::PoolFree,
+            "`pool, handle`: gives a block back; a fault where there is none with this handle, as when it was given back before.",
+        )
+        .also(&["poolfree"]),
+        row(
+            "pool_load",
+            any,
+            &[WRITE, Slot::Place(Space::Pool, Use::Load)],
+            Meaning::Load(Space::Pool),
+            "`d, pool[handle + i]`: loads element i of a block, of the instruction's type; handle and i are `u32`.",
+        )
+        .also(&["poolload"]),
+        row(
+            "pool_store",
+            any,
+            &[Slot::Place(Space::Pool, Use::Store), READ],
+            Meaning::Store(Space::Pool),
+            "`pool[handle + i], a`: stores to element i of a block, of the instruction's type; handle and i are `u32`.",
+        )
+        .also(&["poolstore"]),
+    ]
 }

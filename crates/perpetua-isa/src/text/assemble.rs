@@ -241,20 +241,36 @@ impl Reader {
                     ".shared" => shared(cursor, line)?,
                     _ => constants(element, cursor, line)?,
                 };
-                let number = u16::try_from(self.program.memories.len());
-                let number = number.map_err(|_| line.error(at, "too many memories"))?;
-                self.names.memory(&name, number, element);
-                self.program.memories.push(Memory { name, element, kind });
+                self.memory(name, element, kind)
+                    .map_err(|message| line.error(at, message))?;
+            }
+            ".pool" => {
+                let name = name("the pool's name")?;
+                let handle = handle(cursor, line, "the pool's handle")?;
+                self.memory(name, Scalar::U32, MemoryKind::Pool { handle })
+                    .map_err(|message| line.error(at, message))?;
             }
             _ => {
                 return Err(AssembleError {
                     help: Some(
-                        "there are .program, .block, .buffer, .param, .shared, .const, .func, .include, .macro".into(),
+                        "there are .program, .block, .buffer, .pool, .param, .shared, .const, .func, .include, .macro".into(),
                     ),
                     ..line.error(at, format!("`{word}` is no directive"))
                 });
             }
         }
+        Ok(())
+    }
+
+    fn memory(
+        &mut self,
+        name: String,
+        element: Scalar,
+        kind: MemoryKind,
+    ) -> std::result::Result<(), &'static str> {
+        let number = u16::try_from(self.program.memories.len()).map_err(|_| "too many memories")?;
+        self.names.memory(&name, number);
+        self.program.memories.push(Memory { name, element, kind });
         Ok(())
     }
 
@@ -281,11 +297,7 @@ impl Reader {
             }
             false
         };
-        let mut handle = None;
-        if cursor.takes('=') {
-            let value = integer(cursor, line, "the buffer's handle")?;
-            handle = Some(value);
-        }
+        let handle = handle(cursor, line, "the buffer's handle")?;
         Ok(MemoryKind::Buffer { writable, handle })
     }
 
@@ -366,6 +378,14 @@ fn integer<T: TryFrom<i128>>(cursor: &mut Cursor<'_>, line: &Line, what: &str) -
     };
     let value = value.and_then(|value| T::try_from(value).ok());
     value.ok_or_else(|| line.error(span, format!("{what} belongs here, a number")))
+}
+
+// `[= HANDLE]`
+fn handle(cursor: &mut Cursor<'_>, line: &Line, what: &str) -> Result<Option<u64>> {
+    match cursor.takes('=') {
+        true => integer(cursor, line, what).map(Some),
+        false => Ok(None),
+    }
 }
 
 fn block(cursor: &mut Cursor<'_>, line: &Line) -> Result<[u32; 3]> {

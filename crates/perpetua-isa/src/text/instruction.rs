@@ -17,13 +17,13 @@ type Result<T> = std::result::Result<T, AssembleError>;
 /// What was declared so far.
 #[derive(Default)]
 pub(super) struct Names {
-    memories: HashMap<String, (u16, Scalar)>,
+    memories: HashMap<String, u16>,
     parameters: HashMap<String, u16>,
 }
 
 impl Names {
-    pub(super) fn memory(&mut self, name: &str, number: u16, element: Scalar) {
-        self.memories.insert(name.into(), (number, element));
+    pub(super) fn memory(&mut self, name: &str, number: u16) {
+        self.memories.insert(name.into(), number);
     }
 
     pub(super) fn parameter(&mut self, name: &str, number: u16) {
@@ -244,6 +244,7 @@ impl Operands<'_, '_> {
                 None => Err(self.error(span, "this instruction needs a type")),
             },
             Slot::Place(..) => self.place(),
+            Slot::Pool => self.memory("a pool's name belongs here").map(Operand::Pool),
             Slot::Label | Slot::Routine => {
                 let Some(name) = self.cursor.word() else {
                     let what = if slot == Slot::Label {
@@ -287,13 +288,9 @@ impl Operands<'_, '_> {
         }
         self.cursor.next();
         if word == "len" && self.cursor.takes('(') {
-            let name = self.cursor.span();
-            let memory = self.cursor.word().and_then(|name| self.names.memories.get(name));
-            let Some((memory, _)) = memory else {
-                return Err(self.error(name, "the name of a memory belongs here"));
-            };
+            let memory = self.memory("the name of a memory belongs here")?;
             return match self.cursor.takes(')') {
-                true => Ok(Operand::Length(*memory)),
+                true => Ok(Operand::Length(memory)),
                 false => Err(self.error(self.cursor.span(), "`)` belongs here")),
             };
         }
@@ -329,21 +326,24 @@ impl Operands<'_, '_> {
         })
     }
 
-    // `name[part ± part …]`
-    fn place(&mut self) -> Result<Operand> {
+    fn memory(&mut self, message: &str) -> Result<u16> {
         let span = self.cursor.span();
         let word = self.cursor.word();
-        let Some((memory, _)) = word.and_then(|name| self.names.memories.get(name)) else {
-            return Err(AssembleError {
-                help: word.and_then(|word| nearest(word, self.names.memories.keys().map(String::as_str))),
-                ..self.error(span, "an element of a memory belongs here, as `x[r0]`")
-            });
-        };
+        let found = word.and_then(|name| self.names.memories.get(name)).copied();
+        found.ok_or_else(|| AssembleError {
+            help: word.and_then(|word| nearest(word, self.names.memories.keys().map(String::as_str))),
+            ..self.error(span, message)
+        })
+    }
+
+    // `name[part ± part …]`
+    fn place(&mut self) -> Result<Operand> {
+        let memory = self.memory("an element of a memory belongs here, as `x[r0]`")?;
         if !self.cursor.takes('[') {
             return Err(self.error(self.cursor.span(), "`[` and an index belong here"));
         }
         let mut place = Place {
-            memory: *memory,
+            memory,
             first: None,
             second: None,
             offset: 0,

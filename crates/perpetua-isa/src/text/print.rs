@@ -43,6 +43,8 @@ impl fmt::Display for Program {
                     }
                     writeln!(f)?;
                 }
+                MemoryKind::Pool { handle: Some(handle) } => writeln!(f, ".pool {name} = {handle}")?,
+                MemoryKind::Pool { handle: None } => writeln!(f, ".pool {name}")?,
             }
         }
         for parameter in &self.parameters {
@@ -123,6 +125,7 @@ fn write_instruction(
                 )?;
             }
             Operand::Count(count) => write!(f, "{count}")?,
+            Operand::Pool(pool) => f.write_str(self::memory(program, *pool))?,
         }
     }
     Ok(())

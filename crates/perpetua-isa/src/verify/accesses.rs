@@ -3,7 +3,7 @@
 use perpetua_ir::ir::Scalar;
 
 use crate::instruction::{Guard, Index, Instruction, Operand};
-use crate::opcode::{Meaning, Slot};
+use crate::opcode::{Meaning, Slot, Space};
 
 /// An access to a register or, where the type is `bool`, to a predicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +40,13 @@ pub(crate) fn accesses(instruction: &Instruction) -> Vec<Access> {
                 reads.extend(ty.of(own, from).map(|ty| Access::Read(r, ty)));
             }
             (Slot::Place(..), Operand::Place(place)) => {
+                let pool = matches!(slot, Slot::Place(Space::Pool, _));
                 for part in [place.first, place.second].into_iter().flatten() {
-                    if let Index::Register(r) = part {
-                        reads.push(Access::Index(r));
+                    match part {
+                        // A handle, or an index of a block.
+                        Index::Register(r) if pool => reads.push(Access::Read(r, Scalar::U32)),
+                        Index::Register(r) => reads.push(Access::Index(r)),
+                        Index::Special(_) | Index::Parameter(_) => {}
                     }
                 }
             }

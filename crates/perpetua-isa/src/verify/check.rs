@@ -131,6 +131,14 @@ fn declarations(program: &Program) -> Result {
         }
         let size = u64::from(memory.element.size());
         match &memory.kind {
+            MemoryKind::Pool { .. } if memory.element == Scalar::U32 => {}
+            MemoryKind::Pool { .. } => {
+                return Err(Fault::Type {
+                    opcode: memory.name.clone(),
+                    expected: "a pool of u32".into(),
+                    found: memory.element.to_string(),
+                });
+            }
             MemoryKind::Buffer { .. } => {}
             MemoryKind::Shared { len: 0 } => limit_below(&memory.name)?,
             MemoryKind::Shared { len } => shared += u64::from(*len) * size,
@@ -267,12 +275,19 @@ impl Checker<'_> {
             }
             (Slot::Run | Slot::Sums, Operand::Register(_)) => Ok(()),
             (Slot::Count, Operand::Count(1..)) => Ok(()),
+            (Slot::Pool, Operand::Pool(memory)) if self.is_pool(*memory) => Ok(()),
+            (Slot::Pool, _) => Err(self.operand(number, "a pool of this program")),
             (Slot::Place(..), _) => Err(self.operand(number, "an element of a memory, as `x[r0]`")),
             (Slot::Label, _) => Err(self.operand(number, "a label of this routine")),
             (Slot::Routine, _) => Err(self.operand(number, "a routine of this program")),
             (Slot::Run | Slot::Sums, _) => Err(self.operand(number, "a register")),
             (Slot::Count, _) => Err(self.operand(number, "a positive number")),
         }
+    }
+
+    fn is_pool(&self, memory: u16) -> bool {
+        let memory = self.program.memories.get(usize::from(memory));
+        memory.is_some_and(|memory| matches!(memory.kind, MemoryKind::Pool { .. }))
     }
 
     fn written(&self, number: usize, ty: Option<Scalar>, operand: &Operand) -> Result {
@@ -317,6 +332,25 @@ impl Checker<'_> {
         let Some(memory) = self.program.memories.get(usize::from(place.memory)) else {
             return Err(self.operand(number, "an element of a memory of this program"));
         };
+        if space == Space::Pool {
+            let unsigned = |part| match part {
+                Index::Parameter(i) => {
+                    let parameter = self.program.parameters.get(usize::from(i));
+                    parameter.is_some_and(|parameter| parameter.ty == Scalar::U32)
+                }
+                Index::Register(_) | Index::Special(_) => true,
+            };
+            let offset = u32::try_from(place.offset).is_ok();
+            return match (self.is_pool(place.memory), place.first) {
+                (true, Some(handle)) if offset && unsigned(handle) && place.second.is_none_or(unsigned) => {
+                    Ok(())
+                }
+                _ => Err(self.operand(
+                    number,
+                    "an element of a block of a pool, as `pool[r0 + r1 + 4]`: a handle and an index, all u32",
+                )),
+            };
+        }
         let ty = self.instruction.ty;
         if ty != Some(memory.element) {
             return Err(self.operand(
@@ -348,6 +382,7 @@ impl Checker<'_> {
                 Space::Shared => "memory of the block",
                 Space::Any => "a buffer or memory of the block",
                 Space::Constant => "a table of constants",
+                Space::Pool => "a pool",
             };
             return Err(self.operand(number, format!("an element of {what}; `{}` is none", memory.name)));
         }
@@ -366,7 +401,7 @@ impl Checker<'_> {
             return Err(self.operand(number, "an index whose first part is there"));
         }
         let len = match &memory.kind {
-            MemoryKind::Buffer { .. } => None,
+            MemoryKind::Buffer { .. } | MemoryKind::Pool { .. } => None,
             MemoryKind::Shared { len } => Some(u64::from(*len)),
             MemoryKind::Constants(data) => Some(data.len() as u64),
         };

@@ -3,7 +3,7 @@
 use super::{MAX_CALL_DEPTH, MAX_INSTRUCTIONS, Where, Wrong};
 use crate::error::Fault;
 use crate::instruction::{Guard, Instruction, Operand};
-use crate::opcode::Meaning;
+use crate::opcode::{Meaning, Space};
 use crate::program::Program;
 
 /// A step of the expanded program.
@@ -191,5 +191,10 @@ fn size(instruction: &Instruction) -> u64 {
         Operand::Count(count) => Some(u64::from(*count)),
         _ => None,
     });
-    counts.fold(1, u64::saturating_mul)
+    let pools = match instruction.opcode.meaning() {
+        Meaning::PoolAlloc => 64,
+        Meaning::PoolFree | Meaning::Load(Space::Pool) | Meaning::Store(Space::Pool) => 16,
+        _ => 1,
+    };
+    counts.fold(pools, u64::saturating_mul)
 }

@@ -1,0 +1,206 @@
+//! Launches: programs with their buffers and arguments, one by one, several at once, on streams and as graphs.
+
+use std::sync::Arc;
+
+use perpetua_device::{DynBuffer, Graph, Kernel, KernelArg, LaunchConfig, Stream};
+use perpetua_ir::ir::Type;
+
+use super::{Arguments, Executor, Registers};
+use crate::error::{Error, Result};
+use crate::program::{MemoryKind, Program};
+
+/// A program to be launched.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// The program, its buffers bound to handles.
+    pub program: &'a Program,
+    /// Blocks and their size.
+    pub config: LaunchConfig,
+    /// Values of its parameters.
+    pub arguments: &'a Arguments,
+}
+
+/// A launch that is found, compiled and bound once and submitted any number of times. It keeps its memory: what is freed meanwhile
+/// lives until it goes.
+pub struct Prepared {
+    kernel: Arc<Kernel>,
+    config: LaunchConfig,
+    buffers: Vec<DynBuffer>,
+    values: Vec<KernelArg<'static>>,
+}
+
+impl Prepared {
+    /// Submits it. What lanes meet is told by the next read or synchronisation.
+    ///
+    /// # Errors
+    /// If it is not to be launched like this, or the stream is another device's.
+    pub fn submit(&self, stream: &Stream) -> Result<()> {
+        let mut args = Vec::with_capacity(self.buffers.len() + self.values.len());
+        args.extend(self.buffers.iter().map(DynBuffer::arg));
+        args.extend(self.values.iter().cloned());
+        Ok(stream.launch(self.kernel.as_ref(), self.config, &args)?)
+    }
+}
+
+impl Executor {
+    /// A new stream: what is submitted to it runs in order, and beside what other streams do.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub fn create_stream(&self) -> Result<Stream> {
+        Ok(self.device.create_stream()?)
+    }
+
+    /// Launches a program whose buffers are bound to handles, and which takes no parameters.
+    ///
+    /// # Errors
+    /// If the program is wrong, or not to be launched like this. What lanes meet (an index out of bounds) is told by the next read.
+    pub fn execute_program(&self, program: &Program, config: &LaunchConfig) -> Result<()> {
+        self.execute(program, config, &Arguments::new())
+    }
+
+    /// The same, with what registers hold before the first instruction.
+    ///
+    /// ```
+    /// use perpetua_isa::{BackendType, Executor, LaunchConfig, Program, Registers};
+    /// let executor = Executor::new_with_backend(BackendType::Cpu)?;
+    /// let x = executor.allocate_buffer(8)?;
+    /// let program: Program = format!(".buffer x: f32 = {x}\nstg.f32 x[r252], r7").parse()?;
+    /// let registers = Registers::new().with(7, 2.5f32);
+    /// executor.execute_program_with_registers(&program, &LaunchConfig::new(1, 2), &registers)?;
+    /// assert_eq!(executor.read_buffer::<f32>(x, 0, 2)?, [2.5, 2.5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Executor::execute_program`].
+    pub fn execute_program_with_registers(
+        &self,
+        program: &Program,
+        config: &LaunchConfig,
+        registers: &Registers,
+    ) -> Result<()> {
+        let (program, arguments) = registers.bind(program);
+        self.execute(&program, config, &arguments)
+    }
+
+    /// Launches a program with values for its parameters.
+    ///
+    /// # Errors
+    /// As [`Executor::execute_program`].
+    pub fn execute(&self, program: &Program, config: &LaunchConfig, arguments: &Arguments) -> Result<()> {
+        let launch = Launch {
+            program,
+            config: *config,
+            arguments,
+        };
+        self.prepare(&launch)?.submit(&self.device.default_stream())
+    }
+
+    /// The same on a stream.
+    ///
+    /// # Errors
+    /// As [`Executor::execute_program`].
+    pub fn execute_on(&self, stream: &Stream, launch: &Launch<'_>) -> Result<()> {
+        self.prepare(launch)?.submit(stream)
+    }
+
+    /// Submits several launches at once, in their order: if one cannot be launched for what it is (a wrong program, a missing buffer or
+    /// parameter), none is.
+    ///
+    /// # Errors
+    /// As [`Executor::execute_program`].
+    pub fn execute_batch(&self, stream: &Stream, launches: &[Launch<'_>]) -> Result<()> {
+        for prepared in self.prepare_all(launches)? {
+            prepared.submit(stream)?;
+        }
+        Ok(stream.flush()?)
+    }
+
+    /// The launches as a graph of the device: [`Stream::launch_graph`] runs them all again, with one submission, as often as it is called.
+    ///
+    /// ```
+    /// use perpetua_isa::{Arguments, BackendType, Executor, Launch, LaunchConfig, Program};
+    /// let executor = Executor::new_with_backend(BackendType::Cpu)?;
+    /// let x = executor.allocate_buffer(4)?;
+    /// let count: Program = format!(".buffer x: u32 = {x}\natom_add.u32 r0, x[0], 1").parse()?;
+    /// let launch = Launch { program: &count, config: LaunchConfig::new(1, 5), arguments: &Arguments::new() };
+    /// let graph = executor.capture(&[launch, launch])?;
+    /// let stream = executor.create_stream()?;
+    /// for _ in 0..10 {
+    ///     stream.launch_graph(&graph)?;
+    /// }
+    /// stream.synchronize()?;
+    /// assert_eq!(executor.read_buffer::<u32>(x, 0, 1)?, [100]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Executor::execute_program`].
+    pub fn capture(&self, launches: &[Launch<'_>]) -> Result<Graph> {
+        let prepared = self.prepare_all(launches)?;
+        let mut failed = Ok(());
+        let captured = self.device.create_stream()?.capture(|stream| {
+            failed = prepared.iter().try_for_each(|prepared| prepared.submit(stream));
+            Ok(())
+        });
+        failed?;
+        Ok(captured?)
+    }
+
+    fn prepare_all(&self, launches: &[Launch<'_>]) -> Result<Vec<Prepared>> {
+        launches.iter().map(|launch| self.prepare(launch)).collect()
+    }
+
+    /// Finds or compiles a launch's kernel, and binds its buffers and arguments.
+    ///
+    /// # Errors
+    /// If the program is wrong, or a buffer or parameter is.
+    pub fn prepare(&self, launch: &Launch<'_>) -> Result<Prepared> {
+        let program = launch.program;
+        let kernel = self.kernel(program)?;
+        let mut buffers = Vec::with_capacity(program.memories.len());
+        for memory in &program.memories {
+            let unbound = || Error::Unbound {
+                program: program.name.clone(),
+                name: memory.name.clone(),
+            };
+            match memory.kind {
+                MemoryKind::Buffer { handle, .. } => {
+                    let bytes = self.buffer(handle.ok_or_else(unbound)?)?;
+                    buffers.push(DynBuffer::view(&bytes, &memory.element.into())?);
+                }
+                MemoryKind::Pool { handle } => {
+                    let pool = self.pool(handle.ok_or_else(unbound)?)?;
+                    for bytes in [pool.storage, pool.table] {
+                        buffers.push(DynBuffer::view(&bytes, &Type::U32)?);
+                    }
+                }
+                MemoryKind::Shared { .. } | MemoryKind::Constants(_) => {}
+            }
+        }
+        let mut values = Vec::with_capacity(program.parameters.len());
+        for parameter in &program.parameters {
+            let mut given = launch.arguments.0.iter().rev();
+            let given = given.find(|(name, ..)| *name == parameter.name);
+            let wrong = |found: String| Error::Parameter {
+                program: program.name.clone(),
+                name: parameter.name.clone(),
+                expected: parameter.ty,
+                found,
+            };
+            let (_, ty, bytes) = given.ok_or_else(|| wrong("nothing was given".into()))?;
+            if *ty != parameter.ty {
+                return Err(wrong(format!("{ty} was given")));
+            }
+            let size = parameter.ty.size() as usize;
+            values.push(KernelArg::value(&parameter.ty.into(), &bytes[..size])?);
+        }
+        Ok(Prepared {
+            kernel,
+            config: launch.config,
+            buffers,
+            values,
+        })
+    }
+}
