@@ -76,7 +76,10 @@ fn blocks_of_many_lanes_share_no_byte() {
             for round in 0..3 {
                 executor.execute(&fill, &config, &arguments).expect("a launch");
                 let found = executor.read_buffer::<u32>(handles, 0, lanes).expect("no fault");
-                assert!(found.iter().all(|handle| seen.insert(*handle)), "a handle comes twice");
+                assert!(
+                    found.iter().all(|handle| seen.insert(*handle)),
+                    "a handle comes twice"
+                );
                 let mut ranges = Vec::new();
                 // A look at a few: each is a transfer.
                 for (lane, handle) in found.iter().enumerate().step_by(lanes / 10) {

@@ -226,19 +226,22 @@ impl Emitter<'_> {
     }
 
     fn zero_units(&mut self, words: Base, first: Value, units: Value) -> Result {
-        let scale = self.k.u32(UNIT_WORDS);
-        let start = self.k.binary(Mul, first, scale)?;
-        let count = self.k.binary(Mul, units, scale)?;
-        let next = self.variable("next", 0)?;
+        let end = self.k.binary(Add, first, units)?;
+        let next = self.k.local("next", Type::U32);
+        self.k.store(Place::local(next), first)?;
         self.turns(|emitter| {
-            let i = emitter.get(next)?;
-            let done = emitter.k.binary(Ge, i, count)?;
+            let unit = emitter.get(next)?;
+            let done = emitter.k.binary(Ge, unit, end)?;
             emitter.leave_when(done)?;
-            let at = emitter.k.binary(Add, start, i)?;
-            let [zero, one] = [0, 1].map(|n| emitter.k.u32(n));
-            emitter.k.store(Place::element(words, at), zero)?;
-            let i = emitter.k.binary(Add, i, one)?;
-            emitter.k.store(Place::local(next), i)
+            let [zero, one, scale] = [0, 1, UNIT_WORDS].map(|n| emitter.k.u32(n));
+            let start = emitter.k.binary(Mul, unit, scale)?;
+            for i in 0..UNIT_WORDS {
+                let i = emitter.k.u32(i);
+                let at = emitter.k.binary(Add, start, i)?;
+                emitter.k.store(Place::element(words, at), zero)?;
+            }
+            let unit = emitter.k.binary(Add, unit, one)?;
+            emitter.k.store(Place::local(next), unit)
         })
     }
 
