@@ -27,6 +27,16 @@ pub enum ActorError {
         /// Where it was to go.
         to: ActorState,
     },
+    /// Some of many actors could not do it; the others have.
+    #[error("{} of {actors} actors of `{name}` could not, the others did: {}", .failed.len(), .failed[0])]
+    Several {
+        /// The name of all.
+        name: String,
+        /// How many were to do it.
+        actors: u32,
+        /// Why each could not, at least one.
+        failed: Vec<ActorError>,
+    },
     /// The actor's mailbox has no room; the message was not taken.
     #[error(
         "the mailbox of {actor} is full ({capacity} messages): receive its replies, send later, or give it a larger queue"

@@ -269,13 +269,25 @@ impl Core {
         .await;
     }
 
-    /// Waits until no handler of this actor runs.
-    pub(super) async fn settle(&self, actor: ActorId) {
+    /// Waits until `done`, for at most `timeout`, looking ever more seldom; says whether it came.
+    pub(super) async fn poll_for(&self, timeout: Duration, done: impl Fn() -> bool) -> bool {
+        let began = Instant::now();
         let mut wait = Duration::from_micros(20);
-        while !self.engine.settled(actor) {
+        loop {
+            if done() {
+                return true;
+            }
+            if began.elapsed() >= timeout {
+                return false;
+            }
             self.sleep(wait).await;
             wait = (wait * 2).min(Duration::from_millis(5));
         }
+    }
+
+    /// Waits until no handler of this actor runs.
+    pub(super) async fn settle(&self, actor: ActorId) {
+        self.poll_for(Duration::MAX, || self.engine.settled(actor)).await;
     }
 
     /// A message for this actor, as it travels, its vectors in the arena.

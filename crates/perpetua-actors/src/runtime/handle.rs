@@ -1,6 +1,5 @@
 //! What users hold of an actor, or of many of one launch. Must not know engines.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -17,7 +16,6 @@ use super::group::Group;
 use super::output::{Receive, Received};
 use super::outputs::Output;
 use super::stream::OutputStream;
-use crate::checkpoint::Image;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Kind, Packet, RingMessage};
@@ -28,14 +26,14 @@ use crate::vectors::Message;
 
 /// An actor, or the actors of one launch. Clones are the same actors.
 ///
-/// The life cycle's moves and [`KernelHandle::metrics`] are about all actors of the handle, messages and states about the first:
-/// [`KernelHandle::actor`] gives each of many.
+/// The life cycle's moves and [`KernelHandle::metrics`] are about all actors of the handle: a move is made by every one that can make it,
+/// and [`ActorError::Several`] names the rest. Messages and states are about the first; [`KernelHandle::actor`] gives each of many.
 #[derive(Clone)]
 pub struct KernelHandle {
-    core: Arc<Core>,
-    group: Arc<Group>,
-    first: ActorId,
-    count: u32,
+    pub(super) core: Arc<Core>,
+    pub(super) group: Arc<Group>,
+    pub(super) first: ActorId,
+    pub(super) count: u32,
 }
 
 /// What one message may say of itself.
@@ -94,105 +92,8 @@ impl KernelHandle {
         })
     }
 
-    fn all(&self) -> impl Iterator<Item = ActorId> + use<> {
+    pub(super) fn all(&self) -> impl Iterator<Item = ActorId> + use<> {
         (self.first.0..self.first.0 + self.count).map(ActorId)
-    }
-
-    /// Where in its life the (first) actor is.
-    pub fn state(&self) -> ActorState {
-        self.core.life(self.first)
-    }
-
-    /// Lets it handle messages.
-    ///
-    /// # Errors
-    /// [`ActorError::IllegalMove`] unless it is launched, deactivated or faulted.
-    pub async fn activate(&self) -> Result<()> {
-        self.core.check_open()?;
-        self.all()
-            .try_for_each(|actor| self.core.transition(&self.group, actor, ActorState::Active))
-    }
-
-    /// Lets its messages wait. When this returns, no handler of it runs.
-    ///
-    /// # Errors
-    /// [`ActorError::IllegalMove`] unless it is active.
-    pub async fn deactivate(&self) -> Result<()> {
-        for actor in self.all() {
-            self.core
-                .transition(&self.group, actor, ActorState::Deactivated)?;
-        }
-        for actor in self.all() {
-            self.core.settle(actor).await;
-        }
-        Ok(())
-    }
-
-    /// Ends it. A message whose handler runs is handled to its end; those that wait become dead letters, and who asked them is told.
-    ///
-    /// # Errors
-    /// [`ActorError::IllegalMove`] if it is terminated.
-    pub async fn terminate(&self) -> Result<()> {
-        for actor in self.all() {
-            self.core.transition(&self.group, actor, ActorState::Terminated)?;
-        }
-        for actor in self.all() {
-            self.core.settle(actor).await;
-        }
-        self.core.keep_metrics(&self.group, self.count);
-        for actor in self.all() {
-            self.core.remove(&self.group, actor);
-        }
-        Ok(())
-    }
-
-    /// Looks again at everything that these actors could not deliver.
-    pub(super) fn resume_all(&self) {
-        self.all().for_each(|actor| self.core.engine.resume(actor));
-    }
-
-    /// Terminates those that are not yet, without waiting for handlers that run.
-    pub(super) fn terminate_rest(&self) {
-        let ended = self.all().filter(|actor| {
-            self.core.life(*actor) != ActorState::Terminated
-                && self
-                    .core
-                    .transition(&self.group, *actor, ActorState::Terminated)
-                    .is_ok()
-        });
-        let ended: Vec<ActorId> = ended.collect();
-        self.core.keep_metrics(&self.group, self.count);
-        for actor in ended {
-            self.core.remove(&self.group, actor);
-        }
-    }
-
-    /// Gives it its first state again and lets it handle messages: after a fault, or at any time. Its mailbox stays.
-    ///
-    /// # Errors
-    /// [`ActorError::IllegalMove`] if it is terminated.
-    pub async fn restart(&self) -> Result<()> {
-        self.core.check_open()?;
-        for actor in self.all() {
-            self.core.settle(actor).await;
-            self.core.restart(&self.group, actor)?;
-        }
-        Ok(())
-    }
-
-    /// Gives it the state that a checkpoint holds of it, and lets it handle messages: after a fault, or at any time. Its mailbox stays
-    /// as it is.
-    ///
-    /// # Errors
-    /// [`ActorError::Checkpoint`] where the file does not hold it; [`ActorError::IllegalMove`] if it is terminated.
-    pub async fn restore(&self, path: impl AsRef<Path>) -> Result<()> {
-        let image = Image::read(path.as_ref())?;
-        for actor in self.all() {
-            self.core.settle(actor).await;
-            self.core
-                .restore_actor(&self.group, actor, &image, path.as_ref())?;
-        }
-        Ok(())
     }
 
     /// Why its handler faulted last, if it did.

@@ -55,6 +55,7 @@ mod group;
 mod handle;
 mod host;
 mod mailbox;
+mod moves;
 mod open;
 mod options;
 mod outbox;
@@ -71,7 +72,7 @@ mod watched;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use perpetua_device::BackendKind;
 use perpetua_device::future::block_on;
@@ -277,6 +278,17 @@ impl PerpetuaRuntime {
         self.core.failure()
     }
 
+    /// Waits until no handler runs and nothing waits for an active actor. Messages that wait for actors that are not active do not count,
+    /// nor what the host has not received.
+    pub async fn idle(&self) {
+        self.idle_within(Duration::MAX).await;
+    }
+
+    /// The same, for at most `timeout`; says whether it came to that.
+    pub async fn idle_within(&self, timeout: Duration) -> bool {
+        self.core.poll_for(timeout, || self.core.engine.idle()).await
+    }
+
     /// Takes no more messages from the host, lets active actors handle theirs, and what they send each other, then terminates all. What
     /// waits for actors that are not active is reported as dead letters.
     ///
@@ -292,14 +304,7 @@ impl PerpetuaRuntime {
         for kernel in self.kernels() {
             kernel.resume_all();
         }
-        let until = Instant::now() + core.settings.drain_timeout;
-        let mut wait = Duration::from_micros(50);
-        let mut drained = core.engine.idle();
-        while !drained && Instant::now() < until {
-            core.sleep(wait).await;
-            wait = (wait * 2).min(Duration::from_millis(5));
-            drained = core.engine.idle();
-        }
+        let drained = self.idle_within(core.settings.drain_timeout).await;
         for kernel in self.kernels() {
             kernel.terminate_rest();
         }

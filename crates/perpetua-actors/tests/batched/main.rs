@@ -356,5 +356,9 @@ fn main() -> std::process::ExitCode {
             "a_group_of_lanes_does_what_one_does",
             groups::a_group_of_lanes_does_what_one_does,
         ),
+        (
+            "what_many_are_told_is_done_by_all_who_can",
+            groups::what_many_are_told_is_done_by_all_who_can,
+        ),
     ])
 }

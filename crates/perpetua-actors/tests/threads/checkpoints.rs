@@ -66,7 +66,9 @@ fn states_lives_and_messages_come_back() {
     }
     block_on(waiting.actor(2).expect("there are three").terminate()).expect("it is launched");
     let faulted = tally(&first, "faulted");
-    faulted.send(&Boom { number: 1 }).expect("there is room");
+    faulted
+        .send(&Boom { number: 1, micros: 0 })
+        .expect("there is room");
     eventually("it faults", || faulted.state() == Faulted);
     block_on(first.checkpoint(file.path())).expect("it is written");
     drop((first, active, waiting, second, faulted));
@@ -166,7 +168,9 @@ fn a_faulted_actor_is_restored() {
     }
     runtime.checkpoint_blocking(file.path()).expect("it is written");
     let _: Total = kernel.ask_blocking(&Add::default()).expect("it answers");
-    kernel.send(&Boom { number: 1 }).expect("there is room");
+    kernel
+        .send(&Boom { number: 1, micros: 0 })
+        .expect("there is room");
     eventually("it faults", || kernel.state() == Faulted);
     kernel.send(&Note::default()).expect("there is room");
     block_on(kernel.restore(file.path())).expect("it is there");

@@ -16,7 +16,7 @@ fn a_fault_is_reported_with_its_message_and_harms_nobody_else() {
     let kernel = tally(&runtime, "faulty");
     let other = tally(&runtime, "healthy");
     let error = kernel
-        .ask_blocking::<_, Total>(&Boom { number: 7 })
+        .ask_blocking::<_, Total>(&Boom { number: 7, micros: 0 })
         .expect_err("it panics");
     assert_eq!(
         error.to_string(),
@@ -41,6 +41,26 @@ fn a_fault_is_reported_with_its_message_and_harms_nobody_else() {
     });
     let state: Tally = kernel.read_state().expect("a tally");
     assert_eq!((state.count, state.sum), (1, 0));
+}
+
+#[test]
+fn an_actor_that_faults_while_it_is_deactivated_is_not_said_to_be() {
+    let runtime = runtime();
+    let kernel = tally(&runtime, "late");
+    let boom = Boom {
+        number: 8,
+        micros: 50_000,
+    };
+    kernel.send(&boom).expect("there is room");
+    eventually("its handler runs", || kernel.metrics().queue_depth == 0);
+    let outcome = block_on(kernel.deactivate());
+    // The handler may have faulted before: then it could not be deactivated at all.
+    let error = outcome.expect_err("it faulted").to_string();
+    assert!(
+        error.starts_with("`late` is Faulted: it cannot become Deactivated"),
+        "{error}"
+    );
+    assert_eq!(kernel.state(), Faulted);
 }
 
 #[test]

@@ -37,8 +37,8 @@ messages! {
     /// The same without a reply.
     Note = 2 { amount, source, sequence }
     Total = 3 { count, sum }
-    /// The handler panics.
-    Boom = 4 { number }
+    /// The handler sleeps and panics.
+    Boom = 4 { number, micros }
     /// The handler sleeps and replies [`Total`].
     Sleep = 5 { micros }
     /// Sends a [`Note`] to an actor.
@@ -124,7 +124,9 @@ unsafe fn native(
         }
         Boom::TYPE_ID => {
             tally.sum = u64::MAX;
-            panic!("boom {}", Boom::from_payload(payload).number);
+            let m = Boom::from_payload(payload);
+            std::thread::sleep(std::time::Duration::from_micros(u64::from(m.micros)));
+            panic!("boom {}", m.number);
         }
         Sleep::TYPE_ID => {
             let micros = u64::from(Sleep::from_payload(payload).micros);

@@ -21,7 +21,7 @@ fn it_restarts_and_ends_after_too_many_faults() {
         LaunchOptions::default().with_supervision(restart),
     );
     for number in 0..2 {
-        kernel.send(&Boom { number }).expect("there is room");
+        kernel.send(&Boom { number, micros: 0 }).expect("there is room");
         eventually("it faulted", || {
             runtime.dead_letters().counts().total() == u64::from(number) + 1
         });
@@ -29,7 +29,9 @@ fn it_restarts_and_ends_after_too_many_faults() {
         let total: Total = kernel.ask_blocking(&Add::default()).expect("it answers");
         assert_eq!(total.count, 1, "the state is the first again");
     }
-    kernel.send(&Boom { number: 2 }).expect("there is room");
+    kernel
+        .send(&Boom { number: 2, micros: 0 })
+        .expect("there is room");
     eventually("it is terminated", || kernel.state() == Terminated);
     eventually("its name is free", || runtime.find("restarts").is_err());
 }
@@ -42,7 +44,9 @@ fn it_stops() {
         "stops",
         LaunchOptions::default().with_supervision(Supervision::Stop),
     );
-    kernel.send(&Boom { number: 1 }).expect("there is room");
+    kernel
+        .send(&Boom { number: 1, micros: 0 })
+        .expect("there is room");
     eventually("it is terminated", || kernel.state() == Terminated);
 }
 
@@ -61,7 +65,7 @@ fn a_supervisor_faults_with_its_own() {
     let _: Total = above.ask_blocking(&Add::default()).expect("it answers");
     let options = LaunchOptions::default().with_supervision(Supervision::Escalate);
     let below = launch(&runtime, "below", options.with_supervisor(above.id()));
-    below.send(&Boom { number: 3 }).expect("there is room");
+    below.send(&Boom { number: 3, micros: 0 }).expect("there is room");
     eventually("the supervisor has begun again", || {
         above.last_fault().is_some() && above.state() == Active
     });
@@ -77,7 +81,9 @@ fn a_fault_that_nobody_is_above_stops_all() {
     let other = tally(&runtime, "bystander");
     let options = LaunchOptions::default().with_supervision(Supervision::Escalate);
     let kernel = launch(&runtime, "root", options);
-    kernel.send(&Boom { number: 4 }).expect("there is room");
+    kernel
+        .send(&Boom { number: 4, micros: 0 })
+        .expect("there is room");
     eventually("all stand still", || other.state() == Deactivated);
     assert_eq!(runtime.failure().as_deref(), Some("`root` faulted: boom 4"));
     let error = other.send(&Note::default()).expect_err("it has failed");
