@@ -4,16 +4,19 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
+use std::time::Instant;
 
 use super::arena::BlockId;
 use super::core::{Core, Names};
 use super::engine::ActorImage;
 use super::group::{Group, GroupTelemetry};
+use super::timer::Job;
 use crate::checkpoint::{self, BlockImage, GroupImage, Image, unusable};
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::lock::lock;
 use crate::message::ActorId;
+use crate::supervise::Supervision;
 
 impl Core {
     /// Writes all actors to a file.
@@ -199,7 +202,15 @@ impl Core {
         for (group, image) in launched.iter().zip(&image.groups) {
             self.open_doors(group)?;
             for actor in &image.actors {
-                self.engine.revive(ActorId(actor.actor), actor.life);
+                let id = ActorId(actor.actor);
+                self.engine.revive(id, actor.life);
+                // It awaited its restart, or would have been given another.
+                if actor.life == ActorState::Faulted
+                    && matches!(group.supervision, Supervision::Restart { .. })
+                {
+                    let job = Job::Faulted(Arc::clone(group), id);
+                    self.host.timer.add(Instant::now(), job);
+                }
             }
             self.start_ticks(group);
         }

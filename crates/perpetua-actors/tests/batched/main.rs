@@ -280,6 +280,37 @@ fn a_checkpoint_of_threads_goes_on_in_batches() {
     assert_eq!(here.count, 12);
 }
 
+fn an_actor_that_awaits_its_restart_comes_back_and_is_restarted() {
+    let file = engines::file("perpetua-awaits");
+    for runtime in runtimes() {
+        let supervision = Supervision::Restart {
+            max: 3,
+            backoff: Duration::from_millis(300),
+        };
+        let kernel = launch(
+            &runtime,
+            "awaits",
+            LaunchOptions::default().with_supervision(supervision),
+        );
+        let bad = Add {
+            place: 4,
+            ..message(0)
+        };
+        kernel.ask_blocking::<_, Sums>(&bad).unwrap_err();
+        kernel.send(&message(1)).unwrap();
+        runtime.checkpoint_blocking(&file).unwrap();
+        drop((kernel, runtime));
+
+        // Were this machine so slow that it was restarted before the checkpoint, the answer would be in that.
+        let [_, again] = runtimes();
+        again.register(add::handler());
+        let restored = again.restore_blocking(&file).unwrap();
+        let sums: Sums = block_on(restored[0].receive()).unwrap();
+        assert_eq!(sums.count, 1);
+    }
+    std::fs::remove_file(&file).unwrap();
+}
+
 fn checkpoints_are_taken_between_batches_under_load() {
     let [threads, batches] = runtimes();
     drop(threads);
@@ -343,6 +374,10 @@ fn main() -> std::process::ExitCode {
         (
             "a_checkpoint_of_threads_goes_on_in_batches",
             a_checkpoint_of_threads_goes_on_in_batches,
+        ),
+        (
+            "an_actor_that_awaits_its_restart_comes_back_and_is_restarted",
+            an_actor_that_awaits_its_restart_comes_back_and_is_restarted,
         ),
         (
             "checkpoints_are_taken_between_batches_under_load",
