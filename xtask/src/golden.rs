@@ -23,12 +23,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         "{cargo} test --package perpetua-ir --all-features --no-fail-fast {programs...}"
     )
     .quiet();
-    let command = if arguments.bless {
-        command.env("PERPETUA_BLESS", "1")
-    } else {
-        command.env_remove("PERPETUA_BLESS")
-    };
-    command
-        .run()
-        .context("rendered sources differ; if that is meant, run `cargo xtask golden --bless`")
+    // The book's tables, which are made of tables that only unit tests see.
+    let tables = cmd!(
+        shell,
+        "{cargo} test --package perpetua-ir --all-features --lib front::rust::reference"
+    )
+    .quiet();
+    for command in [command, tables] {
+        let command = if arguments.bless {
+            command.env("PERPETUA_BLESS", "1")
+        } else {
+            command.env_remove("PERPETUA_BLESS")
+        };
+        command
+            .run()
+            .context("rendered sources differ; if that is meant, run `cargo xtask golden --bless`")?;
+    }
+    Ok(())
 }

@@ -1,8 +1,9 @@
-//! The project's commands: `cargo xtask setup`, `test`, `golden`, `bundle`, `dist`, `web`, `tidy`.
+//! The project's commands: `cargo xtask setup`, `test`, `golden`, `bundle`, `dist`, `web`, `book`, `tidy`.
 //!
 //! One file a command. Commands call programs (cargo, apt-get, pip, strip) and know the workspace's layout; they
 //! do not link what they build, so a broken crate can still be tidied.
 
+mod book;
 mod bundle;
 mod dist;
 mod golden;
@@ -37,6 +38,8 @@ enum Command {
     Dist(dist::Arguments),
     /// Build the wave simulation's page.
     Web(web::Arguments),
+    /// Build the book as web pages, where mdBook is installed.
+    Book,
     /// Check the rules between crates and modules, and that documents name what exists.
     Tidy,
 }
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Bundle(arguments) => bundle::run(&arguments),
         Command::Dist(arguments) => dist::run(&arguments),
         Command::Web(arguments) => web::run(&arguments),
+        Command::Book => book::run(),
         Command::Tidy => tidy::run(),
     };
     match outcome {

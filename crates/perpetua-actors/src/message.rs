@@ -17,7 +17,7 @@ pub const PACKET_WORDS: usize = HEADER_WORDS + PAYLOAD_WORDS;
 pub struct ActorId(pub u32);
 
 impl ActorId {
-    /// Whoever holds the runtime: replies to it come out of the device.
+    /// The program that holds the runtime: replies to it come out of the device.
     pub const HOST: ActorId = ActorId(u32::MAX);
 }
 

@@ -149,8 +149,8 @@ impl Block {
         self.post(ctx, to, REPLY, type_id, words, spans, payload)
     }
 
-    /// What the handler gave back. Where it has spans the block goes with it, unless another message has taken it along: then
-    /// whoever gets the answer is told that its vectors are not there.
+    /// What the handler gave back. If it has spans, the block goes with it, unless another message has taken the block along: then
+    /// the caller is told that the vectors are not there.
     #[must_use]
     pub fn answer(&mut self, type_id: u32, words: u32, spans: u32, payload: [u32; PAYLOAD_WORDS]) -> Answer {
         let mut payload = payload;

@@ -152,7 +152,7 @@ impl<'a> BlockWriter<'a> {
         BlockWriter { words, used: 0 }
     }
 
-    /// Appends a vector. What finds no room is left out, and its span is empty.
+    /// Appends a vector. One that does not fit is left out, and its span is empty.
     pub fn put<T: Element>(&mut self, values: &[T]) -> T::Span {
         let Some(room) = self.words.get_mut(self.used..self.used + values.len()) else {
             return T::span(0, 0);

@@ -73,6 +73,12 @@ macro_rules! intrinsics {
                 match self { $(Self::$variant => $args,)* }
             }
 
+            /// What it does, in a sentence.
+            #[must_use]
+            pub fn documentation(self) -> &'static str {
+                match self { $(Self::$variant => $doc,)* }
+            }
+
             /// The intrinsic that a call of `name` means, and whether it is the `_explicit` twin.
             #[must_use]
             pub fn lookup(name: &str) -> Option<(Self, bool)> {
@@ -157,11 +163,11 @@ intrinsics! {
     SharedSlice = "shared_slice", Shared, "()", "`shared_slice::<T>()`: the launch's dynamic shared memory, `&mut [T]`.";
 
     ClockNanos = "clock_nanos", Resident, "()", "The device's clock in nanoseconds, `u64`.";
-    CheckIndex = "check_index", Resident, "(index: u32, length: u32)", "A fault, as of an index out of bounds, unless the index is below the length.";
-    Nap = "nap", Resident, "(nanoseconds: u32)", "Lets others run for about so long.";
-    Converge = "converge", Resident, "()", "All lanes of the subgroup that have not ended come here, and go on together.";
-    CatchFault = "catch_fault", Resident, "(until: u64)", "Directly behind a labelled block: the fault met in it, as a number, or 0; `u32`. The lane goes on. Loops in it that run on when `clock_nanos()` is past `until` are faults.";
-    Meet = "meet", Resident, "()", "All lanes of the block come here and go on together, as at `sync_threads`; that they do nobody checks.";
+    CheckIndex = "check_index", Resident, "(index: u32, length: u32)", "Faults as an index out of bounds does, unless the index is below the length.";
+    Nap = "nap", Resident, "(nanoseconds: u32)", "Pauses for about this time, so that others run.";
+    Converge = "converge", Resident, "()", "Waits until all lanes of the subgroup that have not ended are here.";
+    CatchFault = "catch_fault", Resident, "(until: u64)", "Stands directly behind a labelled block: the number of the fault met in the block, or 0, as `u32`; the lane goes on. A loop of the block that still runs when `clock_nanos()` is past `until` is a fault.";
+    Meet = "meet", Resident, "()", "The block's barrier, as `sync_threads`, but not verified: the kernel must make sure that all lanes come here.";
 
     AtomicLoad = "atomic_load", Atomic, "(&x[i])", "Its value.";
     AtomicStore = "atomic_store", Atomic, "(&mut x[i], value)", "Stores.";

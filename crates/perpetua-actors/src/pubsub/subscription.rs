@@ -226,7 +226,7 @@ impl Subscription {
         is_there
     }
 
-    /// Has `arrival` called, by whoever publishes, after a message has come in: to wake who runs the subscriber. It must not wait
+    /// Calls `arrival` after each message that comes in, on the publisher's thread: to wake the subscriber. `arrival` must neither wait
     /// nor publish. It is called at once where messages wait already.
     pub fn on_arrival(&self, arrival: impl Fn() + Send + Sync + 'static) {
         let arrival: Arc<Arrival> = Arc::new(Box::new(arrival));

@@ -41,7 +41,7 @@ pub(crate) fn packet(
     Some(packet)
 }
 
-/// Tells whoever asked that the handler of `question` gave no answer.
+/// Tells the caller that the handler of `question` gave no answer.
 pub(crate) fn done(host: &Host, question: &Packet) -> Packet {
     let head = &question.header;
     let header = Header {

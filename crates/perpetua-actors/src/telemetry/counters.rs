@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::histogram::{Latencies, LatencyHistogram};
 
-/// What one actor does. Whoever runs it counts; anybody reads.
+/// What one actor does. The thread that runs the actor counts; any thread may read.
 #[derive(Debug, Default)]
 pub struct ActorCounters {
     processed: AtomicU64,

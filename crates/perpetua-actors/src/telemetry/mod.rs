@@ -1,5 +1,5 @@
-//! What actors do, and who may look: counted while they do it ([`ActorCounters`], [`LatencyHistogram`]), read by whoever asks
-//! ([`ActorMetrics`], [`Reading`]) without stopping anybody, and told to other programs: over a socket ([`observe`], what
+//! What actors do: counted while they run ([`ActorCounters`], [`LatencyHistogram`]), read at any time
+//! ([`ActorMetrics`], [`Reading`]) without stopping an actor, and told to other programs: over a socket ([`observe`], what
 //! `perpetua top` attaches to), to Prometheus (feature `prometheus`), to the crate `metrics` (feature `metrics`).
 //!
 //! Any part of a program can publish rows of its own beside the runtimes':

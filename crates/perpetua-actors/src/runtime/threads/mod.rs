@@ -1,8 +1,8 @@
 //! Actors on the CPU: worker threads that sleep while there is nothing to do. Must not know names, askers or topics.
 //!
 //! `cell` is one actor, `state` its memory, `queue` the actors that wait for a worker, `run` what a worker does with
-//! one, `faults` what handlers' panics become, `overrun` what becomes of handlers that do not return. Whoever waits for an answer runs the actor itself where handlers are
-//! quick ([`QUICK`]): that saves two changes of threads.
+//! one, `faults` how a handler's panic is reported, `overrun` what follows when a handler does not return. The caller of `ask` runs the actor itself where
+//! handlers are quick ([`QUICK`]): that saves two switches of threads.
 
 mod cell;
 mod faults;
@@ -33,7 +33,7 @@ use crate::lock::{lock, read, write};
 use crate::message::{ActorId, Packet};
 use crate::telemetry::ActorMetrics;
 
-/// Handlers that take no longer, in nanoseconds, are run by whoever waits for them.
+/// Handlers that take no longer, in nanoseconds, are run by the thread that waits for the answer.
 const QUICK: u32 = 20_000;
 
 /// How long the removal of an actor waits for a worker that looks at it.

@@ -27,6 +27,9 @@ pub mod file;
 
 mod emit;
 
+#[cfg(all(test, feature = "transpile"))]
+mod reference;
+
 pub use describe::*;
 pub use emit::{InferredLocal, inferred_locals, lower, lower_device};
 pub use error::LowerError;

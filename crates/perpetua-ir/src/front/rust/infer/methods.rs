@@ -343,3 +343,12 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
         },
     })
 }
+
+/// Every method's name, in the tables' order.
+#[cfg(test)]
+pub(crate) fn names() -> Vec<&'static str> {
+    let rows = UnaryOp::ALL.iter().map(|op| op.name());
+    let rows = rows.chain(BinaryOp::ALL.iter().map(|op| op.name()));
+    let rows = rows.filter(|name| !is_operator(name)).chain(["powf", "mul_add"]);
+    rows.chain(OTHERS.iter().map(|row| row.0)).collect()
+}

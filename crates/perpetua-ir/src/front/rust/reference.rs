@@ -1,0 +1,196 @@
+//! The book's tables of the language, made from the tables that the front end reads. Must not know any form or name itself.
+
+use std::fmt::Write;
+
+use perpetua_syntax::parse::Refusal;
+use perpetua_syntax::{Intrinsic, IntrinsicGroup, Scalar};
+
+use super::infer::methods::{Method, Signature, Special, ir_scalar, lookup, names};
+use super::infer::ty::show;
+use crate::ops::{Capability, DeviceOp, Exactness};
+
+const PAGE: &str = "docs/book/src/tables.md";
+
+const HEAD: &str = "\
+# Tables
+
+Every method, function and refused form of the kernel language. The tables are made from those that the compiler reads;
+[The language](language.md) explains them by example.
+";
+
+/// Groups of scalars by the name that the page gives them, larger ones first.
+const GROUPS: [(&str, fn(Scalar) -> bool); 12] = [
+    ("all scalars", |_| true),
+    ("integers, floats", |s| s != Scalar::Bool),
+    ("signed integers, floats", |s| signed(s) || float(s)),
+    ("integers, `bool`", |s| !float(s)),
+    ("integers", |s| signed(s) || unsigned(s)),
+    ("signed integers", signed),
+    ("unsigned integers", unsigned),
+    ("floats", float),
+    ("`f32`, `f16`, `bf16`", |s| float(s) && s != Scalar::F64),
+    ("`f32`, `f64`", |s| s == Scalar::F32 || s == Scalar::F64),
+    ("`f32`", |s| s == Scalar::F32),
+    ("`bool`", |s| s == Scalar::Bool),
+];
+
+fn float(s: Scalar) -> bool {
+    ir_scalar(s, 64).is_float()
+}
+
+fn signed(s: Scalar) -> bool {
+    ir_scalar(s, 64).is_signed_int()
+}
+
+fn unsigned(s: Scalar) -> bool {
+    ir_scalar(s, 64).is_unsigned_int()
+}
+
+fn page() -> String {
+    let mut text = String::from(HEAD);
+    methods(&mut text).expect("a string takes all");
+    functions(&mut text).expect("a string takes all");
+    refusals(&mut text).expect("a string takes all");
+    text
+}
+
+fn methods(text: &mut String) -> std::fmt::Result {
+    text.push_str(
+        "\n## Methods of scalars\n\nThey mean what Rust's methods of the same name mean. `S` is the receiver's type. Errors are in units in the last \
+         place at `f32`,\nagainst the correctly rounded result; `f16` and `bf16` round the `f32` result. Methods without an error are exact; \
+         \"parts\" stands where\nfloats pass through several operations of this table, each with its own error.\n\n\
+         | method | of | result | error | meaning |\n|---|---|---|---|---|\n",
+    );
+    for name in names() {
+        let having: Vec<Scalar> = Scalar::ALL
+            .into_iter()
+            .filter(|s| lookup(*s, name).is_ok())
+            .collect();
+        let Some(signature) = having.first().and_then(|s| lookup(*s, name).ok()) else {
+            continue;
+        };
+        let arguments = signature.args.len();
+        let args: Vec<String> = (0..arguments)
+            .map(|i| common(&having, name, |found| show(&found.args[i])))
+            .collect();
+        let result = common(&having, name, |found| show(&found.result));
+        let group = GROUPS
+            .iter()
+            .find(|(_, has)| Scalar::ALL.iter().all(|s| has(*s) == having.contains(s)));
+        let listed = || {
+            having
+                .iter()
+                .map(|s| format!("`{}`", s.name()))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let of = group.map_or_else(listed, |(name, _)| (*name).to_owned());
+        let ulp = |exactness| match exactness {
+            Exactness::Exact => String::new(),
+            Exactness::Ulp(most) => format!("{most} ulp"),
+        };
+        let (error, meaning) = match signature.method {
+            Method::Unary(op) => (ulp(op.row().exactness), op.row().doc),
+            Method::Binary(op) => (ulp(op.row().exactness), op.row().doc),
+            Method::Ternary(op) => (ulp(op.row().exactness), op.row().doc),
+            Method::Special(
+                Special::Powi | Special::SinCos | Special::Log | Special::RemEuclid | Special::DivEuclid,
+            ) => ("parts".to_owned(), ""),
+            Method::Special(_) => (String::new(), ""),
+        };
+        let meaning = meaning.replace('|', "\\|");
+        writeln!(
+            text,
+            "| `{name}({})` | {of} | {result} | {error} | {meaning} |",
+            args.join(", ")
+        )?;
+    }
+    Ok(())
+}
+
+/// A type in the method's signature as it is for all receivers: the same for each, or said by `S`, the receiver's type.
+fn common(having: &[Scalar], name: &str, part: impl Fn(&Signature) -> String) -> String {
+    let texts = having
+        .iter()
+        .filter_map(|s| Some((*s, part(&lookup(*s, name).ok()?))));
+    let mut texts: Vec<(Scalar, String)> = texts.collect();
+    if texts.iter().any(|(_, text)| *text != texts[0].1) {
+        for (s, text) in &mut texts {
+            let words = text.split_inclusive([',', ' ', '(', ')']);
+            let own = |word: &str| match word.strip_prefix(s.name()) {
+                Some(rest) if !rest.starts_with(char::is_alphanumeric) => format!("S{rest}"),
+                _ => word.to_owned(),
+            };
+            *text = words.map(own).collect();
+        }
+    }
+    match texts.iter().all(|(_, text)| *text == texts[0].1) {
+        true => texts[0].1.clone(),
+        false => "the unsigned integer of S's width".to_owned(),
+    }
+}
+
+/// What a device must have for a call of this function.
+fn needs(name: &str) -> Option<Capability> {
+    DeviceOp::of_language(name).and_then(|op| op.row().needs)
+}
+
+fn functions(text: &mut String) -> std::fmt::Result {
+    text.push_str(
+        "\n## Functions\n\n`use perpetua::prelude::*;` brings them. Each atomic function has a twin with the suffix `_explicit` that takes an `Ordering` and a \
+         `Scope` more;\norders beyond `Relaxed` need a device with ordered atomics, elements of 64 bits one with 64-bit atomics.\n",
+    );
+    let groups = [
+        (IntrinsicGroup::Index, "Indices, as `usize`"),
+        (IntrinsicGroup::CudaIndex, "Indices under CUDA's names, as `i32`"),
+        (IntrinsicGroup::Sync, "Barriers and fences"),
+        (IntrinsicGroup::Shared, "Shared memory"),
+        (IntrinsicGroup::Subgroup, "Subgroups"),
+        (IntrinsicGroup::Atomic, "Atomic operations"),
+        (IntrinsicGroup::Resident, "Resident kernels"),
+    ];
+    for (group, title) in groups {
+        writeln!(
+            text,
+            "\n### {title}\n\n| function | meaning | needs |\n|---|---|---|"
+        )?;
+        for intrinsic in Intrinsic::ALL.iter().filter(|i| i.group() == group) {
+            let (name, args) = (intrinsic.name(), intrinsic.signature());
+            let needs = needs(name).map_or_else(String::new, |capability| capability.to_string());
+            let doc = intrinsic.documentation().replace('|', "\\|");
+            writeln!(text, "| `{name}{args}` | {doc} | {needs} |")?;
+        }
+    }
+    Ok(())
+}
+
+fn refusals(text: &mut String) -> std::fmt::Result {
+    text.push_str(
+        "\n## Forms that are refused\n\nThe compiler refuses them at their place in the source, with these words. `{}` stands for a name.\n\n\
+         | form | write instead |\n|---|---|\n",
+    );
+    for refusal in Refusal::ALL {
+        let (what, instead) = refusal.row();
+        writeln!(
+            text,
+            "| {} | {} |",
+            what.replace('|', "\\|"),
+            instead.replace('|', "\\|")
+        )?;
+    }
+    Ok(())
+}
+
+#[test]
+fn the_page_is_the_tables() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(PAGE);
+    let new = page();
+    if std::env::var_os("PERPETUA_BLESS").is_some_and(|v| v == "1") {
+        std::fs::write(&path, new).unwrap();
+    } else {
+        let old = std::fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
+        assert!(old == new, "{PAGE} is old: run `cargo xtask golden --bless`");
+    }
+}
