@@ -19,21 +19,22 @@ pub fn markdown() -> String {
 const HEAD: &str = "\
 # Perpetua's instruction set
 
-A program is routines of instructions, with the memories and parameters that they name. A lane has 256 registers, which hold what was
-written last, of any type, and 16 predicates. Types: `i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64`, and `pred` for predicates. An
+A program is routines of instructions, with the memories and parameters that they name. A lane has 256 registers, each of which holds a value of
+any type, and 16 predicates. Types: `i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64`, and `pred` for predicates. An
 instruction is written `@p0 opcode.type operands`; the guard `@p0` (or `@!p0`) may be left out. Arithmetic is Rust's: integers wrap, shift
 amounts are masked, floats are IEEE without contraction.
 
-A pool (`.pool heap`) is memory that the executor keeps for all programs. A lane takes blocks out of it by `pool_alloc`, which gives a handle,
-and may pass the handle on, in a buffer or in a block, to other lanes and to programs that run later. A block is 16 bytes or a multiple of that,
-holds zeros, and shares no byte with another block, however many lanes take one at the same time; a pool has one block for each 64 bytes of it
-at most. A handle is good until its block is given back, and never again: one that was made up, or is old, is a fault. An element of a
-block is `heap[handle + index]`, the index counting elements of the instruction's type. Where lanes store to one element, it
-holds what one of them stored.
+A pool (`.pool heap`) is memory that the executor keeps for all programs. `pool_alloc` takes a block out of it and gives a handle, which a lane
+may pass on, in a buffer or in a block, to other lanes and to programs that run later. A block is 16 bytes or a multiple of that,
+holds zeros, and shares no byte with another block, however many lanes take one at the same time. A pool has at most one block for each 64
+bytes. A handle is valid until its block is given back; a handle that was made up or is old is a fault. An element of a
+block is `heap[handle + index]`, where the index counts elements of the instruction's type. Where several lanes store to one element, it
+holds the value that one of them stored.
 
-Wrong before it runs: a register that not every way has written, or that holds another type; a name that is not there; a constant index
-out of bounds; a routine that calls itself; a barrier to which not all lanes of a block come. Wrong while it runs, as a fault
-with the program's line: an index out of bounds, an integer division by zero or of MIN by -1, a pool without room, a handle without a block.
+The verifier refuses a program that reads a register which not every path has written or which holds another type, that uses a missing
+name or a constant index out of bounds, whose routine calls itself, or whose barrier is not reached by all lanes of a block. At run time
+an index out of bounds, an integer division by zero or of MIN by -1, a pool without room and a handle without a block are faults that name
+the program's line.
 
 ## Instructions
 
