@@ -33,7 +33,7 @@ use proc_macro::TokenStream;
 /// - `contract`: multiplications and additions may be fused.
 /// - `tile = (16, 16)`, `halo = 1`, `edge = clamp`: how a stencil runs, see `StencilConfig`. Edges are `interior`,
 ///   `clamp`, `wrap` and `constant(0.0)`.
-/// - `interpret`: the CPU always runs the kernel in the interpreter.
+/// - `interpret`: the kernel gets no native body; the CPU runs it as machine code, or in the interpreter.
 /// - `crate = path`: where the facade is, if not `::perpetua`.
 #[proc_macro_attribute]
 pub fn kernel(options: TokenStream, item: TokenStream) -> TokenStream {
