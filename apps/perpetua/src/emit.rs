@@ -1,19 +1,18 @@
 //! `perpetua emit`: a file's kernels as the text of a target, or the kernels around a handler of actors.
 
 mod handler;
-mod report;
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use perpetua_ir::back::{Capability, CudaAbi, Sm, Target, render};
-use perpetua_ir::front::rust::{FunctionDef, GenericValue, Instantiation, kernels_in_file, lower};
+use perpetua_ir::front::rust::{FunctionDef, Instantiation, lower};
 use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
 use super::say::say;
-use report::File;
+use super::source::{self, File, Wanted};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -110,37 +109,27 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             return Err(format!("{option} says something to --target {target} only: leave it out").into());
         }
     }
-    let text = std::fs::read_to_string(&args.file).map_err(|e| format!("{name}: {e}"))?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let file = File { name: &name, text };
+    let text = source::read(&args.file)?;
+    let file = File {
+        name: &name,
+        text: &text,
+    };
     if let Some(wanted) = &args.handler {
         return handler::run(&file, wanted, args);
     }
-    let all = kernels_in_file(text, &name).map_err(|e| file.refused(e))?;
-    let known: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
-    if known.is_empty() {
-        return Err(format!("{name} has no function marked #[kernel]").into());
-    }
-    let (wanted, generics) = match &args.kernel {
-        Some(wanted) => split(wanted)?,
-        None => ("", Vec::new()),
-    };
-    if args.kernel.is_some() && !known.contains(&wanted) {
-        return Err(format!("{name} has no kernel `{wanted}`; it has: {}", known.join(", ")).into());
-    }
+    let wanted = args.kernel.as_deref().map(Wanted::parse).transpose()?;
+    let all = file.kernels(wanted.as_ref())?;
+    let wanted = wanted.unwrap_or_default();
     let mut failed = Vec::new();
     for (kernel, function) in &all {
-        if args.kernel.is_some() && wanted != kernel {
-            continue;
-        }
-        match text_of(kernel, function, &generics, args) {
+        match text_of(kernel, function, &wanted, args) {
             Ok(text) => writeln!(stdout(), "{text}")?,
             Err(error) => match error.downcast_ref() {
                 Some(error) => {
                     file.not_lowered(error);
                     failed.push(&**kernel);
                 }
-                None if all.len() == 1 || args.kernel.is_some() => return Err(error),
+                None if all.len() == 1 => return Err(error),
                 // The others are printed all the same.
                 None => {
                     say(format!("error: {error}"));
@@ -156,47 +145,19 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     Err(format!("{count} of {} kernels could not be printed: {names}", all.len()).into())
 }
 
-/// `name::<a, b>` as name and arguments.
-fn split(wanted: &str) -> Result<(&str, Vec<&str>), Failure> {
-    let Some((name, rest)) = wanted.split_once("::<") else {
-        return Ok((wanted.trim(), Vec::new()));
-    };
-    let Some(list) = rest.trim_end().strip_suffix('>') else {
-        return Err(format!("`{wanted}` lacks its closing >, as in 'sum::<f32, 256>'").into());
-    };
-    let arguments = list
-        .split(',')
-        .map(str::trim)
-        .filter(|argument| !argument.is_empty());
-    Ok((name.trim(), arguments.collect()))
-}
-
 /// WGSL has 64-bit integers only where the device has them: `usize` takes 32 bits there, as on wasm32.
 fn pointer_width(target: Form) -> u32 {
     if target == Form::Wgsl { 32 } else { 64 }
 }
 
 /// A kernel as the target's text.
-fn text_of(kernel: &str, function: &FunctionDef, generics: &[&str], args: &Args) -> Result<String, Failure> {
-    let params = &function.tree()?.generics;
-    if params.len() != generics.len() {
-        let names: Vec<&str> = params.iter().map(|param| param.name()).collect();
-        return Err(match names.join(", ") {
-            names if names.is_empty() => format!("`{kernel}` is not generic: leave its arguments out"),
-            names => {
-                format!("`{kernel}` is generic: name its arguments, as '{kernel}::<{names}>' with values")
-            }
-        }
-        .into());
-    }
-    let generics = params.iter().zip(generics);
-    let how = Instantiation {
-        pointer_width: pointer_width(args.target),
-        generics: generics
-            .map(|(param, text)| GenericValue::parse(param, text))
-            .collect::<Result<_, _>>()?,
-        ..Instantiation::default()
-    };
+fn text_of(
+    kernel: &str,
+    function: &FunctionDef,
+    wanted: &Wanted<'_>,
+    args: &Args,
+) -> Result<String, Failure> {
+    let how = wanted.instantiation(kernel, function, pointer_width(args.target))?;
     print(function, &how, args)
 }
 
@@ -264,9 +225,12 @@ mod tests {
     }
 
     fn check_as(target: Form, wanted: &str, expect: &str) {
-        let all = kernels_in_file(FILE, "k.rs").unwrap();
-        let (name, generics) = split(wanted).unwrap();
-        let (_, function) = all.iter().find(|(kernel, _)| kernel == name).unwrap();
+        let file = File {
+            name: "k.rs",
+            text: FILE,
+        };
+        let wanted = Wanted::parse(wanted).unwrap();
+        let (name, function) = &file.kernels(Some(&wanted)).unwrap()[0];
         let args = Args {
             file: "k.rs".into(),
             kernel: None,
@@ -276,7 +240,7 @@ mod tests {
             sm: None,
             block: None,
         };
-        let found = match text_of(name, function, &generics, &args) {
+        let found = match text_of(name, function, &wanted, &args) {
             Ok(text) => text,
             Err(error) => error.to_string(),
         };
@@ -328,6 +292,6 @@ mod tests {
             "fill::<f16, f16>",
             "`N` takes a constant of type `usize`, found `f16`",
         );
-        assert!(split("fill::<f16").is_err());
+        assert!(Wanted::parse("fill::<f16").is_err());
     }
 }

@@ -4,12 +4,17 @@
 mod devices;
 mod doctor;
 mod emit;
+mod files;
 #[cfg(feature = "isa")]
 mod isa;
+mod run;
 mod say;
+mod shape;
+mod source;
 mod text;
 #[cfg(feature = "actors")]
 mod top;
+mod values;
 mod wave;
 
 use std::io::Write;
@@ -35,6 +40,7 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
         perpetua wave bench                           steps a second by size, on every backend\n  \
         perpetua devices                              what there is, and what was looked for\n  \
         perpetua emit saxpy.rs saxpy --target ptx     a kernel as PTX\n  \
+        perpetua run saxpy.rs --arg a=2 --buffer x=range:8 --buffer y=ones:8   launch a kernel, see what it made\n  \
         perpetua isa spec                             the instruction set of programs as data\n  \
         perpetua top                                  programs whose actors can be watched"
 )]
@@ -51,6 +57,8 @@ enum Command {
     Doctor,
     /// Print a file's kernels as PTX, CUDA C, WGSL, MSL or IR
     Emit(emit::Args),
+    /// Run a kernel of a file on arrays, with no Rust compiled
+    Run(Box<run::Args>),
     /// Assemble, check and run programs in the instruction set
     #[cfg(feature = "isa")]
     Isa(isa::Args),
@@ -115,6 +123,7 @@ fn main() -> ExitCode {
         Some(Command::Devices) => devices::run(),
         Some(Command::Doctor) => doctor::run(),
         Some(Command::Emit(args)) => emit::run(&args),
+        Some(Command::Run(args)) => run::run(&args),
         #[cfg(feature = "isa")]
         Some(Command::Isa(args)) => isa::run(&args),
         #[cfg(feature = "actors")]

@@ -1,11 +1,7 @@
 //! The kernels around a handler of actors. Must not know how they are written.
 
 #[cfg(not(feature = "actors"))]
-pub(super) fn run(
-    _file: &super::report::File<'_>,
-    _wanted: &str,
-    _args: &super::Args,
-) -> Result<(), super::Failure> {
+pub(super) fn run(_file: &super::File<'_>, _wanted: &str, _args: &super::Args) -> Result<(), super::Failure> {
     Err("this program was built without actors: build it with the feature `actors`".into())
 }
 
@@ -21,8 +17,7 @@ mod with_actors {
     use perpetua_ir::front::rust::{GpuType, HandlerLibrary, Instantiation, handlers_in_file};
     use perpetua_ir::ir::Checks;
 
-    use super::super::report::File;
-    use super::super::{Args, Failure, Form, pointer_width, print};
+    use super::super::{Args, Failure, File, Form, pointer_width, print};
     use crate::say::say;
 
     /// Lanes of a home of actors.

@@ -1,19 +1,19 @@
 //! `perpetua isa`: programs in the instruction set, from text to a run.
 
-mod npy;
-mod values;
-
 use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
-use perpetua::device::{BackendKind, Device, Dim3, LaunchConfig};
+use perpetua::device::{BackendKind, Device};
 use perpetua::isa::{
     Arguments, Assembler, Executor, MemoryKind, Program, library, lower, specification, verify,
 };
 
+use perpetua_ir::ir::constant;
+
 use super::say::say;
-use super::{Backend, Failure};
-use values::Content;
+use super::shape::Shape;
+use super::values::{self, Content};
+use super::{Backend, Failure, files};
 
 #[derive(clap::Args)]
 #[command(
@@ -71,39 +71,19 @@ struct Run {
     /// The program
     program: PathBuf,
     /// A buffer's content: a .npy file, or zeros:N, ones:N, range:N, random:N
-    #[arg(long = "buffer", value_name = "NAME=CONTENT", value_parser = pair)]
+    #[arg(long = "buffer", value_name = "NAME=CONTENT", value_parser = values::pair)]
     buffers: Vec<(String, String)>,
     /// A parameter's value
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = values::pair)]
     parameters: Vec<(String, String)>,
     /// Write a buffer to a .npy file instead of printing it
-    #[arg(long = "out", value_name = "NAME=FILE", value_parser = pair)]
+    #[arg(long = "out", value_name = "NAME=FILE", value_parser = values::pair)]
     outputs: Vec<(String, String)>,
-    /// How many lanes to run, at least: as many blocks as that needs
-    #[arg(
-        long,
-        value_name = "N",
-        conflicts_with = "grid",
-        required_unless_present = "grid"
-    )]
-    lanes: Option<usize>,
-    /// How many blocks to run, as X,Y,Z
-    #[arg(long, value_delimiter = ',', num_args = 1..=3, value_name = "N")]
-    grid: Vec<u32>,
-    /// Lanes of a block, as X,Y,Z [default: what the program says, or 256]
-    #[arg(long, value_delimiter = ',', num_args = 1..=3, value_name = "N")]
-    block: Vec<u32>,
+    #[command(flatten)]
+    shape: Shape,
     /// Where to run it
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
-}
-
-// `NAME=REST`
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (name, rest) = text
-        .split_once('=')
-        .ok_or_else(|| format!("`{text}` has no `=`: write NAME=…"))?;
-    Ok((name.into(), rest.into()))
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -197,7 +177,7 @@ fn assemble(path: &Path, out: Option<&Path>) -> Result<(), Failure> {
         .into());
     }
     let bytes = program.encode();
-    std::fs::write(&out, &bytes).map_err(|error| format!("{}: {error}", out.display()))?;
+    files::write_silently(&out, &bytes)?;
     say(format!(
         "{}: {} instructions, {} bytes",
         out.display(),
@@ -229,9 +209,9 @@ fn execute(args: &Run) -> Result<(), Failure> {
         else {
             return Err(format!("{} has no parameter `{name}`", program.name).into());
         };
-        let bytes =
-            values::scalar(parameter.ty, value).map_err(|error| format!("--param {name}: {error}"))?;
-        arguments = arguments.with_bytes(name.as_str(), parameter.ty, bytes);
+        let bits = constant::parse_constant(parameter.ty, value)
+            .map_err(|error| format!("--param {name}: {error}"))?;
+        arguments = arguments.with_bytes(name.as_str(), parameter.ty, bits.to_le_bytes());
     }
     // All files are read before a device is opened.
     let mut contents = Vec::new();
@@ -244,7 +224,7 @@ fn execute(args: &Run) -> Result<(), Failure> {
             Content::read(buffer.element, content).map_err(|e| format!("--buffer {}: {e}", buffer.name))?;
         contents.push((buffer.name.clone(), buffer.element, read));
     }
-    let config = shape(args, &program)?;
+    let config = args.shape.config(program.block, 1, None)?;
     let executor = Executor::on(Device::new(BackendKind::from(args.backend), 0)?);
     let mut handles = Vec::new();
     for (name, element, content) in contents {
@@ -267,36 +247,10 @@ fn execute(args: &Run) -> Result<(), Failure> {
         let bytes = executor.read_buffer::<u8>(handle, 0, content.bytes.len())?;
         match written {
             Some((_, file)) => {
-                let text = npy::write(element, &content.shape, &bytes)?;
-                std::fs::write(file, text).map_err(|error| format!("{file}: {error}"))?;
+                files::write(Path::new(file), &values::npy(element, &content.shape, &bytes)?)?;
             }
-            None => print(&format!("{name} = {}\n", values::print(element, &bytes)))?,
+            None => print(&(values::print(&format!("{name} = "), element, &content.shape, &bytes) + "\n"))?,
         }
     }
     Ok(())
-}
-
-fn shape(args: &Run, program: &Program) -> Result<LaunchConfig, Failure> {
-    let extents = |list: &[u32]| {
-        let at = |i: usize| list.get(i).copied().unwrap_or(1);
-        Dim3::new(at(0), at(1), at(2))
-    };
-    let block = match (args.block.is_empty(), program.block) {
-        (false, _) => extents(&args.block),
-        (true, Some(block)) => Dim3::from(block),
-        (true, None) => Dim3::new(256, 1, 1),
-    };
-    match args.lanes {
-        None => Ok(LaunchConfig::new(extents(&args.grid), block)),
-        Some(lanes) => {
-            let blocks = (lanes as u64).div_ceil(block.count().max(1));
-            let blocks = u32::try_from(blocks).map_err(|_| {
-                format!(
-                    "--lanes {lanes} makes {blocks} blocks: at most {} can be",
-                    u32::MAX
-                )
-            })?;
-            Ok(LaunchConfig::new(blocks, block))
-        }
-    }
 }

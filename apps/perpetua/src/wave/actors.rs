@@ -11,9 +11,9 @@ use perpetua::wave::actors::WaveActors;
 use perpetua::wave::picture::{encode_png, percentile};
 use perpetua::wave::{Error, Painter, Scene};
 
-use super::output::{check_places, write};
 use super::session::{BATCH, TEMPLATE};
 use super::{Args, Dtype, Failure, Interrupted, signals};
+use crate::files::{check_places, write};
 use crate::say::say;
 
 /// What tile actors do not do yet, and the argument that asks for it.
@@ -41,7 +41,10 @@ fn refuse(args: &Args) -> Result<(), Failure> {
 
 pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
     refuse(args)?;
-    check_places(&[("--out", Some(&args.out))], Some(Path::new(&args.scene)))?;
+    check_places(
+        &[("--out", Some(&args.out))],
+        Some(("--scene", Path::new(&args.scene))),
+    )?;
     let model = scene.model(args.size, args.time_step)?;
     let steps = args.steps.unwrap_or_else(|| scene.steps(&model));
     let device = Device::new(args.place.backend.into(), args.place.device)?;

@@ -11,8 +11,8 @@ use perpetua::wave::{
     BUILTIN, Border, Medium, Model, Region, Scene, Simulation, Source, Storage, Tuning, Waveform,
 };
 
-use super::output::{check_places, write};
 use super::{Backend, Dtype, Failure};
+use crate::files::{check_places, write};
 use crate::text;
 
 /// Arguments of `perpetua wave bench`.

@@ -9,9 +9,10 @@ use perpetua::wave::picture::{encode_png, percentile};
 use perpetua::wave::{Model, Painter, Scene, Simulation};
 
 use super::kept::Run;
-use super::output::{check_places, csv, plot, write, write_silently};
+use super::output::{csv, plot};
 use super::video::{Film, LONGEST_SIDE, shrink};
 use super::{Args, Dtype, Failure, Interrupted, signals};
+use crate::files::{check_places, write, write_silently};
 use crate::say::say;
 
 /// Time between two looks at the clock, about.
@@ -143,7 +144,7 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
             ("--plot", args.plot.as_ref()),
             ("--checkpoint", args.checkpoint.as_ref()),
         ],
-        Some(Path::new(&args.scene)),
+        Some(("--scene", Path::new(&args.scene))),
     )?;
     if args.checkpoint_every.is_some() && args.checkpoint.is_none() {
         return Err("--checkpoint-every: say where with --checkpoint FILE".into());

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use perpetua::wave::picture::Animation;
 
 use super::Failure;
-use super::output::Partial;
+use crate::files::Partial;
 
 /// Longest side of a frame.
 pub(super) const LONGEST_SIDE: usize = 640;

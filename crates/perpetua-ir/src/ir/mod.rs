@@ -1,6 +1,7 @@
 //! The intermediate representation, in the order in which a reader needs it.
 
 mod builder;
+pub mod constant;
 mod kernel;
 mod operands;
 pub mod text;

@@ -3,12 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use perpetua_ir::ir::Scalar;
+use perpetua_ir::ir::{Scalar, constant};
 
 use super::diagnostic::AssembleError;
 use super::instruction::{self, Names};
 use super::lexer::{Cursor, TokenKind};
-use super::number;
 use super::source::{Line, lines};
 use crate::instruction::Operand;
 use crate::opcode::{Meaning, Slot, Use};
@@ -373,7 +372,7 @@ fn unknown<'a>(wanted: &Pending, what: &str, known: impl Iterator<Item = &'a Str
 fn integer<T: TryFrom<i128>>(cursor: &mut Cursor<'_>, line: &Line, what: &str) -> Result<T> {
     let span = cursor.span();
     let value = match cursor.next() {
-        Some(TokenKind::Number(text)) => number::integer(text),
+        Some(TokenKind::Number(text)) => constant::integer(text),
         _ => None,
     };
     let value = value.and_then(|value| T::try_from(value).ok());

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use perpetua_ir::ir::Scalar;
+use perpetua_ir::ir::{Scalar, constant};
 
 use super::diagnostic::AssembleError;
 use super::lexer::{Cursor, TokenKind};
-use super::number;
 use super::source::Line;
 use crate::instruction::{Guard, Index, Instruction, Operand, PREDICATES, Place, Special};
 use crate::opcode::{Opcode, Slot};
@@ -204,7 +203,7 @@ pub(super) fn immediate(ty: Scalar, cursor: &mut Cursor<'_>, line: &Line) -> Res
             ));
         }
     };
-    number::parse_constant(ty, &format!("{sign}{text}"))
+    constant::parse_constant(ty, &format!("{sign}{text}"))
         .map_err(|message| line.error(cursor.since(start), message))
 }
 
@@ -268,7 +267,7 @@ impl Operands<'_, '_> {
             Slot::Count => {
                 let count = match self.cursor.next() {
                     Some(TokenKind::Number(text)) => {
-                        number::integer(text).and_then(|n| u32::try_from(n).ok())
+                        constant::integer(text).and_then(|n| u32::try_from(n).ok())
                     }
                     _ => None,
                 };
@@ -365,7 +364,7 @@ impl Operands<'_, '_> {
         let span = self.cursor.span();
         let part = match self.cursor.next() {
             Some(TokenKind::Number(text)) => {
-                let value = number::integer(text).map(|value| if negative { -value } else { value });
+                let value = constant::integer(text).map(|value| if negative { -value } else { value });
                 let sum = value.and_then(|value| i64::try_from(i128::from(place.offset) + value).ok());
                 place.offset = sum.ok_or_else(|| self.error(span, "this offset does not fit 64 bits"))?;
                 return Ok(());

@@ -25,14 +25,12 @@ mod assemble;
 mod diagnostic;
 mod instruction;
 mod lexer;
-mod number;
 mod print;
 mod source;
 
 pub use assemble::Assembler;
 pub use diagnostic::AssembleError;
 pub(crate) use instruction::{nearest, scalar};
-pub use number::{parse_constant, print_constant};
 pub(crate) use print::instruction_text;
 
 use crate::program::Program;

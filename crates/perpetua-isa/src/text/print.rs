@@ -2,9 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use perpetua_ir::ir::Scalar;
+use perpetua_ir::ir::{Scalar, constant};
 
-use super::number;
 use crate::instruction::{Guard, Index, Instruction, Operand, Place};
 use crate::opcode::Slot;
 use crate::program::{Label, MemoryKind, Program, Routine};
@@ -39,7 +38,7 @@ impl fmt::Display for Program {
                     write!(f, ".const {name}: {ty} = ")?;
                     for (i, bits) in data.iter().enumerate() {
                         let comma = if i > 0 { ", " } else { "" };
-                        write!(f, "{comma}{}", number::print_constant(memory.element, *bits))?;
+                        write!(f, "{comma}{}", constant::print_constant(memory.element, *bits))?;
                     }
                     writeln!(f)?;
                 }
@@ -102,7 +101,7 @@ fn write_instruction(
             Operand::Register(r) => write!(f, "r{r}")?,
             Operand::Predicate(p) => write!(f, "p{p}")?,
             Operand::Immediate(bits) => {
-                f.write_str(&number::print_constant(ty.unwrap_or(Scalar::U64), *bits))?
+                f.write_str(&constant::print_constant(ty.unwrap_or(Scalar::U64), *bits))?
             }
             Operand::Special(special) => write!(f, "%{}", special.name())?,
             Operand::Parameter(i) => f.write_str(parameter(program, *i))?,

@@ -4,19 +4,20 @@ use std::io::Write;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use perpetua_ir::fault::Fault;
 use perpetua_ir::front::rust::{LowerError, SourceError};
 
 use crate::Failure;
 
 /// A source file.
-pub(super) struct File<'a> {
-    pub(super) name: &'a str,
-    pub(super) text: &'a str,
+pub(crate) struct File<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
 }
 
 impl File<'_> {
     /// Shows every refusal, and gives what to end with.
-    pub(super) fn refused(&self, error: SourceError) -> Failure {
+    pub(crate) fn refused(&self, error: SourceError) -> Failure {
         for refusal in &error.refusals {
             // What is found in the program's own texts has no place in the file.
             let is_here = error.file == self.name;
@@ -31,14 +32,29 @@ impl File<'_> {
 
     /// Shows why a function cannot be lowered. The tree knows lines: carets stand under the name that is spoken of, or else under the
     /// line.
-    pub(super) fn not_lowered(&self, error: &LowerError) {
+    pub(crate) fn not_lowered(&self, error: &LowerError) {
         let title = match error.remedy.is_empty() {
             true => error.cause.clone(),
             false => format!("{}: {}", error.cause, error.remedy),
         };
-        let line = self.line(error.line).filter(|_| *error.file == *self.name);
-        let place = line.map(|line| named_in(&self.text[line.clone()], &error.cause, line.start));
-        show(&self.report(&title, place.clone().unwrap_or(0..0), place.is_some()));
+        self.marked_in(&error.file, &title, &error.cause, error.line);
+    }
+
+    /// Shows what a kernel met while it ran: carets stand under what is spoken of.
+    pub(crate) fn fault(&self, fault: &Fault) {
+        let title = fault.to_string();
+        self.marked_in(&fault.source, &title, &title, fault.site.line);
+    }
+
+    /// Shows a mistake in a line.
+    pub(super) fn marked(&self, title: &str, line: u32) {
+        self.marked_in(self.name, title, title, line);
+    }
+
+    fn marked_in(&self, file: &str, title: &str, cause: &str, line: u32) {
+        let line = self.line(line).filter(|_| *file == *self.name);
+        let place = line.map(|line| named_in(&self.text[line.clone()], cause, line.start));
+        show(&self.report(title, place.clone().unwrap_or(0..0), place.is_some()));
     }
 
     /// The bytes of a line, without the spaces around it.

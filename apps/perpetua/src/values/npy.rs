@@ -7,14 +7,15 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// An array.
 #[derive(Debug, PartialEq)]
-pub(super) struct Array {
-    pub(super) element: Scalar,
-    pub(super) shape: Vec<usize>,
+pub(crate) struct Array {
+    pub(crate) element: Scalar,
+    pub(crate) shape: Vec<usize>,
     /// Elements, little-endian, the last index fastest.
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
-const NAMES: [(&str, Scalar); 11] = [
+const NAMES: [(&str, Scalar); 12] = [
+    ("b1", Scalar::Bool),
     ("i1", Scalar::I8),
     ("i2", Scalar::I16),
     ("i4", Scalar::I32),
@@ -29,7 +30,7 @@ const NAMES: [(&str, Scalar); 11] = [
 ];
 
 /// Reads an array; or says why the bytes are none that fits.
-pub(super) fn read(bytes: &[u8]) -> Result<Array, String> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Array, String> {
     let rest = bytes.strip_prefix(MAGIC).ok_or("this is no .npy file")?;
     let short = "the file ends within its header";
     let (version, rest) = rest.split_at_checked(2).ok_or(short)?;
@@ -106,7 +107,7 @@ fn value<'a>(header: &'a str, key: &str) -> Result<&'a str, String> {
 }
 
 /// Writes an array.
-pub(super) fn write(element: Scalar, shape: &[usize], bytes: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn write(element: Scalar, shape: &[usize], bytes: &[u8]) -> Result<Vec<u8>, String> {
     let name = NAMES.iter().find(|(_, ty)| *ty == element).map(|(name, _)| *name);
     let name = name.ok_or_else(|| format!("NumPy has no elements of type {element}"))?;
     let order = if element.size() == 1 { '|' } else { '<' };

@@ -1,7 +1,8 @@
-//! Constants as text, so that reading what was printed gives the same bits.
+//! Constants as people and programs of the instruction set write them; reading what was printed gives the same bits. Must not know the
+//! IR's text form, which has its own.
 
+use super::Scalar;
 use half::{bf16, f16};
-use perpetua_ir::ir::Scalar;
 
 /// A constant's text: `bits` are its own, zero-extended.
 pub fn print_constant(ty: Scalar, bits: u64) -> String {
@@ -79,7 +80,7 @@ pub fn parse_constant(ty: Scalar, text: &str) -> Result<u64, String> {
 }
 
 /// An integer in decimal, hexadecimal (`0x`), octal (`0o`) or binary (`0b`), with `_` between digits.
-pub(super) fn integer(text: &str) -> Option<i128> {
+pub fn integer(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),

@@ -1,0 +1,344 @@
+//! Files that appear whole or not at all: written beside their place under another name first. Devices and pipes are written as they
+//! are. Must not know what is in them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use super::Failure;
+use super::say::say;
+
+/// What lies at the end of a path.
+#[derive(Debug, PartialEq)]
+enum Place {
+    /// A file, or nothing yet, with no link on the way.
+    File(PathBuf),
+    /// A device, a pipe or a socket.
+    Stream,
+    Folder,
+}
+
+/// Follows links, also one to a file that is yet to be made.
+fn resolve(path: &Path) -> io::Result<Place> {
+    let mut path = path.to_owned();
+    loop {
+        match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => return Ok(Place::Folder),
+            Ok(found) if !found.is_file() => return Ok(Place::Stream),
+            Ok(_) => return Ok(Place::File(fs::canonicalize(&path)?)),
+            Err(error) if error.kind() == ErrorKind::NotFound => match fs::read_link(&path) {
+                Ok(link) => path = folder(&path).join(link),
+                Err(_) => return Ok(Place::File(path)),
+            },
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Before and after the six letters that make the name of an unfinished file its own; the extension stays, for programs that look at it.
+fn affixes(target: &Path) -> (String, String) {
+    let part = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    let extension = target
+        .extension()
+        .map_or(String::new(), |e| format!(".{}", part(Some(e))));
+    (
+        format!("{}.", part(target.file_stem())),
+        format!(".part{extension}"),
+    )
+}
+
+/// An unfinished file beside `target`. Nobody else takes it away while this process holds it.
+fn beside(target: &Path) -> io::Result<NamedTempFile> {
+    let (prefix, suffix) = affixes(target);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(&suffix).rand_bytes(RANDOM);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    loop {
+        let file = builder.tempfile_in(folder(target))?;
+        // Where files cannot be locked, leftovers stay.
+        #[cfg(unix)]
+        if file.as_file().lock().is_ok() {
+            use std::os::unix::fs::MetadataExt;
+            // Another run may have swept it away before it was locked.
+            if file.as_file().metadata()?.nlink() == 0 {
+                continue;
+            }
+        }
+        return Ok(file);
+    }
+}
+
+/// Whether an unfinished file can be made beside `target`. None is seen: a signal may end the program here.
+fn can_be_beside(target: &Path) -> io::Result<()> {
+    let (prefix, suffix) = affixes(target);
+    let name = format!("{prefix}{}{suffix}", "x".repeat(RANDOM));
+    match fs::symlink_metadata(folder(target).join(name)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => tempfile::tempfile_in(folder(target)).map(drop),
+    }
+}
+
+/// Letters in the name of an unfinished file.
+const RANDOM: usize = 6;
+
+/// Removes what runs that were killed have left of `target`. A running one holds a lock on its file.
+#[cfg(unix)]
+fn sweep(target: &Path) {
+    let (prefix, suffix) = affixes(target);
+    let Ok(entries) = fs::read_dir(folder(target)) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let middle = name
+            .strip_prefix(&prefix)
+            .and_then(|rest| rest.strip_suffix(&suffix));
+        let is_ours =
+            middle.is_some_and(|m| m.len() == RANDOM && m.chars().all(|c| c.is_ascii_alphanumeric()));
+        if is_ours && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            // Somebody else may have removed it meanwhile.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// A file being written. Dropped before [`finish`](Partial::finish), it is removed.
+#[derive(Debug)]
+pub(crate) struct Partial {
+    path: PathBuf,
+    /// The unfinished file, and where it goes; none if the path is no file's.
+    file: Option<(NamedTempFile, PathBuf)>,
+}
+
+impl Partial {
+    /// For the file at `path`.
+    pub(crate) fn new(path: &Path) -> Result<Partial, Failure> {
+        let failed = |e: io::Error| format!("writing {}: {e}", path.display());
+        let file = match resolve(path).map_err(failed)? {
+            Place::File(target) => Some((beside(&target).map_err(failed)?, target)),
+            Place::Stream | Place::Folder => None,
+        };
+        let path = path.to_owned();
+        Ok(Partial { path, file })
+    }
+
+    /// Where to write.
+    pub(crate) fn place(&self) -> &Path {
+        self.file.as_ref().map_or(&self.path, |(file, _)| file.path())
+    }
+
+    /// What to say when it could not be written.
+    pub(crate) fn failed(&self, error: impl std::fmt::Display) -> Failure {
+        format!("writing {}: {error}", self.path.display()).into()
+    }
+
+    /// Opens it for writing.
+    pub(crate) fn create(&self) -> Result<BufWriter<File>, Failure> {
+        let file = OpenOptions::new().write(true).open(self.place());
+        Ok(BufWriter::with_capacity(
+            1 << 20,
+            file.map_err(|e| self.failed(e))?,
+        ))
+    }
+
+    /// Gives it its name.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let path = self.path.clone();
+        self.finish_silently()?;
+        say(format!("wrote {}", path.display()));
+        Ok(())
+    }
+
+    fn finish_silently(self) -> Result<(), Failure> {
+        let Some((file, target)) = self.file else {
+            return Ok(());
+        };
+        let failed = |e: io::Error| format!("writing {}: {e}", self.path.display());
+        if let Ok(old) = fs::metadata(&target) {
+            file.as_file()
+                .set_permissions(old.permissions())
+                .map_err(failed)?;
+        }
+        file.as_file().sync_all().map_err(failed)?;
+        file.persist(target).map_err(|e| failed(e.error))?;
+        Ok(())
+    }
+}
+
+/// Writes a file, whole or not at all.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    filled(path, bytes)?.finish()
+}
+
+/// The same, and nobody is told.
+pub(crate) fn write_silently(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    filled(path, bytes)?.finish_silently()
+}
+
+fn filled(path: &Path, bytes: &[u8]) -> Result<Partial, Failure> {
+    let partial = Partial::new(path)?;
+    let mut file = partial.create()?;
+    file.write_all(bytes)
+        .and_then(|()| file.flush())
+        .map_err(|e| partial.failed(e))?;
+    Ok(partial)
+}
+
+/// A place that cannot be written is better known before the work than after it; and no two files may go to one place, nor one to
+/// where the `input` lies, which has a name for messages.
+pub(crate) fn check_places(
+    outputs: &[(&str, Option<&PathBuf>)],
+    input: Option<(&str, &Path)>,
+) -> Result<(), Failure> {
+    let input = input.and_then(|(name, path)| Some((name, fs::canonicalize(path).ok()?)));
+    let mut taken: Vec<(&str, PathBuf)> = input.into_iter().collect();
+    for (option, path) in outputs {
+        let Some(path) = path else { continue };
+        let failed = |why: String| Failure::from(format!("{option} {}: {why}", path.display()));
+        let target = match resolve(path).map_err(|e| failed(e.to_string()))? {
+            Place::Folder => return Err(failed("this is a folder; name a file".into())),
+            Place::Stream => continue,
+            Place::File(target) => target,
+        };
+        let folder = folder(&target);
+        let absolute = match fs::canonicalize(folder) {
+            Ok(folder) => folder.join(target.file_name().unwrap_or_default()),
+            Err(_) => return Err(failed(format!("there is no folder {}", folder.display()))),
+        };
+        if let Some((other, _)) = taken.iter().find(|(_, path)| *path == absolute) {
+            return Err(failed(format!("this is where {other} lies; name another file")));
+        }
+        taken.push((option, absolute));
+        if target.exists() {
+            OpenOptions::new()
+                .write(true)
+                .open(&target)
+                .map_err(|e| failed(format!("it may not be replaced: {e}")))?;
+        }
+        can_be_beside(&target)
+            .map_err(|e| failed(format!("nothing can be written in {}: {e}", folder.display())))?;
+        #[cfg(unix)]
+        sweep(&target);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(outputs: &[(&str, &Path)], input: Option<&Path>, expect: &str) {
+        let outputs: Vec<_> = outputs
+            .iter()
+            .map(|(option, path)| (*option, path.to_path_buf()))
+            .collect();
+        let outputs: Vec<_> = outputs
+            .iter()
+            .map(|(option, path)| (*option, Some(path)))
+            .collect();
+        let found = check_places(&outputs, input.map(|path| ("--scene", path))).map_err(|e| e.to_string());
+        match found {
+            Ok(()) => assert_eq!(expect, ""),
+            Err(found) => assert!(found.contains(expect) && !expect.is_empty(), "{found}"),
+        }
+    }
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        let partial = Partial::new(&path).unwrap();
+        partial.create().unwrap().write_all(b"half").unwrap();
+        let place = partial.place().to_owned();
+        assert!(place.exists() && place.extension() == path.extension());
+        // Another run's, while it is held.
+        refused(&[("--out", &path)], None, "");
+        assert!(place.exists());
+        drop(partial);
+        assert!(!place.exists() && !path.exists());
+        write(&path, b"whole").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn places_are_judged_before_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("scene.toml"), "").unwrap();
+        refused(&[("--out", &at("a.png"))], Some(&at("scene.toml")), "");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        refused(&[("--out", &at("no/a.png"))], None, "a.png: there is no folder ");
+        refused(&[("--out", folder.path())], None, "this is a folder; name a file");
+        refused(
+            &[("--out", &at("x")), ("--plot", &folder.path().join("./x"))],
+            None,
+            "x: this is where --out lies; name another file",
+        );
+        refused(
+            &[("--out", &at("scene.toml"))],
+            Some(&at("scene.toml")),
+            "this is where --scene lies",
+        );
+        for length in [300, 250] {
+            refused(&[("--out", &at(&"n".repeat(length)))], None, "File name too long");
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_are_followed_and_keep_their_files_mode() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("far")).unwrap();
+        for (link, file) in [("old", "far/old.png"), ("new", "far/new.png")] {
+            symlink(file, at(link)).unwrap();
+        }
+        fs::write(at("far/old.png"), "old").unwrap();
+        fs::set_permissions(at("far/old.png"), PermissionsExt::from_mode(0o640)).unwrap();
+        for (link, file) in [("old", "far/old.png"), ("new", "far/new.png")] {
+            write(&at(link), b"picture").unwrap();
+            assert!(fs::symlink_metadata(at(link)).unwrap().is_symlink());
+            assert_eq!(fs::read(at(file)).unwrap(), b"picture");
+        }
+        assert_eq!(
+            fs::metadata(at("far/old.png")).unwrap().permissions().mode() & 0o777,
+            0o640
+        );
+        symlink("round", at("round")).unwrap();
+        refused(&[("--out", &at("round"))], None, "symbolic link");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_a_killed_run_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in [
+            "a.Xy12zz.part.png",
+            "a.mine.part.png",
+            "b.Xy12zz.part.png",
+            "a.png",
+        ] {
+            fs::write(at(name), "half").unwrap();
+        }
+        refused(&[("--out", &at("a.png"))], None, "");
+        assert!(!at("a.Xy12zz.part.png").exists());
+        assert!(
+            ["a.mine.part.png", "b.Xy12zz.part.png", "a.png"]
+                .iter()
+                .all(|name| at(name).exists())
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! One plan on everything there is, compared with the interpreter, which looks for races. Must not know how results are shown elsewhere.
+
+use std::io::{Write, stdout};
+
+use perpetua::device::cpu::CpuContext;
+use perpetua::device::{BackendKind, Device, Error, backends};
+use perpetua_ir::ir::Scalar;
+
+use super::Job;
+use super::launch::launch;
+use super::plan::Plan;
+use crate::Failure;
+use crate::text::{columns, wrapped};
+use crate::values::{is_same, number, steps_between};
+
+pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
+    let cpu = Device::new(BackendKind::Cpu, 0)?;
+    let races = |on| {
+        if let Some(cpu) = cpu.context().as_any().downcast_ref::<CpuContext>() {
+            cpu.detect_races(on);
+        }
+    };
+    races(true);
+    let reference = launch(&cpu, plan, true);
+    races(false);
+    let reference = match reference {
+        Ok(reference) => reference,
+        Err(error) => return Err(job.failed(error)),
+    };
+    row("interpreter", "what the others are compared with; no races")?;
+    let mut wrong = 0;
+    for entry in backends().into_iter().filter(|entry| entry.order.is_some()) {
+        let kind = entry.kind;
+        let device = match Device::new(kind, 0) {
+            Ok(device) => device,
+            Err(error) => {
+                row(kind.name(), &format!("left out: {error}"))?;
+                continue;
+            }
+        };
+        let narrow = match device.info().pointer_width() {
+            64 => None,
+            width => Some(job.plan(width)?),
+        };
+        let own = narrow.as_ref().unwrap_or(plan);
+        let said = match launch(&device, own, false) {
+            Ok(results) => compare(plan, &reference, own, &results, job.args.ulp),
+            Err(Error::Fault(fault)) => Err(fault.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        wrong += usize::from(said.is_err());
+        let (Ok(text) | Err(text)) = said;
+        row(kind.name(), &format!("{} ({})", text, device.info().name))?;
+    }
+    match wrong {
+        0 => Ok(()),
+        n => Err(format!("{n} of the backends differ from the interpreter").into()),
+    }
+}
+
+fn row(name: &str, text: &str) -> Result<(), Failure> {
+    const INDENT: usize = 13;
+    Ok(writeln!(
+        stdout(),
+        "{name:<12} {}",
+        wrapped(text, INDENT, columns())
+    )?)
+}
+
+/// In words whether results are the same; an error where they are further apart than `ulp` steps.
+fn compare(
+    plan: &Plan,
+    reference: &[Vec<u8>],
+    own: &Plan,
+    results: &[Vec<u8>],
+    ulp: u64,
+) -> Result<String, String> {
+    let mut words = Vec::new();
+    let mut is_wrong = false;
+    let both = plan.buffers().zip(reference).zip(own.buffers().zip(results));
+    for ((buffer, whole), (own, found)) in both.filter(|((buffer, _), _)| buffer.writable) {
+        let (scalar, narrow) = (buffer.numbers.scalar, own.numbers.scalar);
+        let split = |scalar: Scalar, bytes| <[u8]>::chunks_exact(bytes, scalar.size() as usize);
+        let (mut different, mut most, mut first) = (0, 0, None);
+        for (i, (expect, found)) in split(scalar, whole).zip(split(narrow, found)).enumerate() {
+            let apart = match scalar.is_float() {
+                true => steps_between(scalar, expect, found),
+                false if is_same(scalar, expect, narrow, found) => 0,
+                false => u64::MAX,
+            };
+            if apart > 0 {
+                different += 1;
+                most = most.max(apart);
+                first.get_or_insert((i, number(scalar, expect), number(narrow, found)));
+            }
+        }
+        let name = &buffer.name;
+        words.push(match first {
+            None => format!("{name}: the same to the bit"),
+            Some((i, expect, found)) => {
+                is_wrong |= most > ulp;
+                let count = whole.len() / scalar.size() as usize;
+                let far = match scalar.is_float() {
+                    true => format!(", by {most} steps between floats at most"),
+                    false => String::new(),
+                };
+                format!("{name}: {different} of {count} numbers differ{far}; number {i} is {found} instead of {expect}")
+            }
+        });
+    }
+    let text = match words.is_empty() {
+        true => "ran; the kernel writes no buffer".to_owned(),
+        false => words.join("; "),
+    };
+    if is_wrong {
+        Err(format!("DIFFERENT: {text}"))
+    } else {
+        Ok(text)
+    }
+}

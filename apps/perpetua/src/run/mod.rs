@@ -1,0 +1,237 @@
+//! `perpetua run`: a kernel of a file, launched with nothing compiled by rustc. [`plan`] makes arguments of the command line, [`launch`]
+//! runs them on a device, [`check`] on all there are; [`picture`] draws a buffer.
+
+mod check;
+mod launch;
+mod picture;
+mod plan;
+
+use std::cell::OnceCell;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use perpetua::device::{Device, Error};
+use perpetua_ir::front::rust::FunctionDef;
+
+use super::files;
+use super::say::say;
+use super::shape::Shape;
+use super::source::{self, File, Wanted};
+use super::values::{self, pair};
+use super::{Backend, Failure};
+use plan::Plan;
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "A content is a .npy file, or zeros:N, ones:N, range:N, random:N; N may be rows and columns, as in zeros:480x640.\n\n\
+        Examples:\n  \
+        perpetua run saxpy.rs --arg a=2.0 --buffer x=range:10 --buffer y=ones:10\n  \
+        perpetua run saxpy.rs saxpy --arg a=2.0 --buffer x=x.npy --buffer y=y.npy --out y=y.npy\n  \
+        perpetua run julia.rs --buffer y=zeros:512x512 --picture y --watch\n  \
+        perpetua run sum.rs 'sum::<f32, 256>' --buffer x=random:1000 --buffer y=zeros:4 --check"
+)]
+pub(super) struct Args {
+    /// A Rust file with functions marked #[kernel]
+    file: PathBuf,
+    /// The kernel, a generic one with its arguments: 'sum::<f32, 256>' [default: the file's only one]
+    kernel: Option<String>,
+    /// The value of a parameter; one of several numbers has commas between them
+    #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = pair)]
+    values: Vec<(String, String)>,
+    /// A buffer's content
+    #[arg(long = "buffer", value_name = "NAME=CONTENT", value_parser = pair)]
+    buffers: Vec<(String, String)>,
+    /// Write a buffer to a .npy file; without this and --picture, all that are `&mut` are printed
+    #[arg(long = "out", value_name = "NAME=FILE", value_parser = pair)]
+    outputs: Vec<(String, String)>,
+    /// Draw a buffer, to NAME.png where no file is named
+    #[arg(long, value_name = "NAME[=FILE]")]
+    picture: Option<String>,
+    /// The picture's size, and how many lanes run where nobody says [default: the buffer's rows and columns]
+    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = picture::size)]
+    size: Option<[usize; 2]>,
+    #[command(flatten)]
+    shape: Shape,
+    /// Where to run it
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    backend: Backend,
+    /// Index of the device within the backend (see `perpetua devices`)
+    #[arg(long, default_value_t = 0)]
+    device: usize,
+    /// Run again whenever the file changes
+    #[arg(long)]
+    watch: bool,
+    /// Run on all backends that are there and in the interpreter, which looks for races; compare what they computed
+    #[arg(long, conflicts_with_all = ["watch", "backend"])]
+    check: bool,
+    /// With --check: how many steps between neighbouring floats results may be apart
+    #[arg(long, value_name = "STEPS", default_value_t = 4, requires = "check")]
+    ulp: u64,
+}
+
+impl Args {
+    /// What `--picture` names, and where it goes.
+    fn picture(&self) -> Option<(&str, PathBuf)> {
+        let text = self.picture.as_deref()?;
+        Some(match text.split_once('=') {
+            Some((name, file)) => (name, file.into()),
+            None => (text, format!("{text}.png").into()),
+        })
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let device = OnceCell::new();
+    if args.watch {
+        watch(args, &device)
+    } else {
+        once(args, &device)
+    }
+}
+
+/// Again and again, until a signal ends the program.
+fn watch(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let seen = || -> Option<(SystemTime, u64)> {
+        let found = std::fs::metadata(&args.file).ok()?;
+        Some((found.modified().ok()?, found.len()))
+    };
+    loop {
+        let before = seen();
+        if let Err(error) = once(args, device) {
+            if super::is_closed_pipe(&*error) {
+                return Err(error);
+            }
+            say(format!("error: {error}"));
+        }
+        say(format!("waiting until {} changes", args.file.display()));
+        // While an editor replaces it, there may be no file.
+        while seen().is_none_or(|now| Some(now) == before) {
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
+    let name = args.file.display().to_string();
+    let text = source::read(&args.file)?;
+    let file = File {
+        name: &name,
+        text: &text,
+    };
+    let wanted = args.kernel.as_deref().map(Wanted::parse).transpose()?;
+    let all = file.kernels(wanted.as_ref())?;
+    let [(kernel, function)] = &all[..] else {
+        let names: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
+        return Err(format!("{name} has several kernels: say which of {}", names.join(", ")).into());
+    };
+    let job = Job {
+        args,
+        file,
+        kernel,
+        function,
+        wanted: wanted.unwrap_or_default(),
+    };
+    let picture = args.picture();
+    let mut places: Vec<(&str, Option<PathBuf>)> = args
+        .outputs
+        .iter()
+        .map(|(_, file)| ("--out", Some(file.into())))
+        .collect();
+    places.push(("--picture", picture.as_ref().map(|(_, file)| file.clone())));
+    let places: Vec<_> = places
+        .iter()
+        .map(|(option, place)| (*option, place.as_ref()))
+        .collect();
+    files::check_places(&places, Some(("the kernel", &args.file)))?;
+    // What is wrong with the command line is said before a device is opened.
+    let plan = job.plan(64)?;
+    if args.check {
+        return check::run(&job, &plan);
+    }
+    let device = match device.get() {
+        Some(device) => device,
+        None => {
+            let opened = Device::new(args.backend.into(), args.device)?;
+            device.get_or_init(|| opened)
+        }
+    };
+    let plan = match device.info().pointer_width() {
+        64 => plan,
+        width => job.plan(width)?,
+    };
+    say(format!(
+        "{} on {} ({})",
+        plan.text(),
+        device.backend(),
+        device.info().name
+    ));
+    let results = launch::launch(device, &plan, false).map_err(|error| job.failed(error))?;
+    deliver(args, &plan, &results, picture)
+}
+
+/// What the command line asks for.
+struct Job<'a> {
+    args: &'a Args,
+    file: File<'a>,
+    kernel: &'a str,
+    function: &'a FunctionDef,
+    wanted: Wanted<'a>,
+}
+
+impl Job<'_> {
+    /// Kernel and arguments for devices whose `usize` has so many bits.
+    fn plan(&self, pointer_width: u32) -> Result<Plan, Failure> {
+        let how = self
+            .wanted
+            .instantiation(self.kernel, self.function, pointer_width)?;
+        Plan::new(self.args, self.file.lowered(self.function, &how)?)
+    }
+
+    /// Shows a fault where it happened.
+    fn failed(&self, error: Error) -> Failure {
+        match error {
+            Error::Fault(fault) => {
+                self.file.fault(&fault);
+                format!("`{}` ended with a fault", self.kernel).into()
+            }
+            error => error.into(),
+        }
+    }
+}
+
+/// Writes, draws or prints what came of it.
+fn deliver(
+    args: &Args,
+    plan: &Plan,
+    results: &[Vec<u8>],
+    picture: Option<(&str, PathBuf)>,
+) -> Result<(), Failure> {
+    let mut all = plan.buffers().zip(results);
+    for (name, file) in &args.outputs {
+        if let Some((buffer, bytes)) = all.clone().find(|(buffer, _)| buffer.name == *name) {
+            let array = values::npy(buffer.numbers.scalar, &buffer.shape, bytes)
+                .map_err(|error| format!("--out {name}: {error}"))?;
+            files::write(file.as_ref(), &array)?;
+        }
+    }
+    if let Some((name, file)) = &picture
+        && let Some((buffer, bytes)) = all.clone().find(|(buffer, _)| buffer.name == *name)
+    {
+        let png =
+            picture::draw(buffer, bytes, args.size).map_err(|error| format!("--picture {name}: {error}"))?;
+        files::write(file, &png)?;
+    }
+    if args.outputs.is_empty() && picture.is_none() {
+        return all.try_for_each(|(buffer, bytes)| {
+            if !buffer.writable {
+                return Ok(());
+            }
+            let before = format!("{} = ", buffer.name);
+            let text = values::print(&before, buffer.numbers.scalar, &buffer.shape, bytes);
+            Ok(writeln!(stdout(), "{text}")?)
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! A buffer as a picture. Must not know what computed it.
+
+use perpetua::wave::ColorMap;
+use perpetua::wave::picture::encode_png;
+use perpetua_ir::ir::Scalar;
+
+use super::plan::Buffer;
+use crate::say::say;
+use crate::values::number;
+
+/// `512x512`: width and height.
+pub(super) fn size(text: &str) -> Result<[usize; 2], String> {
+    let wrong = || format!("`{text}` is no size: write WIDTHxHEIGHT, as 512x512");
+    let (width, height) = text.split_once('x').ok_or_else(wrong)?;
+    match (width.parse(), height.parse()) {
+        (Ok(width), Ok(height)) if width > 0 && height > 0 => Ok([width, height]),
+        _ => Err(wrong()),
+    }
+}
+
+/// Longest side of a picture.
+const LONGEST: usize = 1 << 15;
+
+/// A PNG of numbers: three or four for each pixel are red, green, blue and what is left out, from 0 to 1 or as bytes; of one the
+/// largest is brightest.
+pub(super) fn draw(buffer: &Buffer, bytes: &[u8], size: Option<[usize; 2]>) -> Result<Vec<u8>, String> {
+    let width_of = buffer.numbers.scalar.size() as usize;
+    let numbers: Vec<f64> = bytes
+        .chunks_exact(width_of)
+        .map(|bytes| number(buffer.numbers.scalar, bytes))
+        .collect();
+    let (rows_and_columns, channels) = match &buffer.shape[..] {
+        [rows, columns] if buffer.numbers.each() == 1 => (Some([*columns, *rows]), 1),
+        [rows, columns, n @ (3 | 4)] => (Some([*columns, *rows]), *n),
+        _ => (None, buffer.numbers.each()),
+    };
+    let pixels = numbers.len() / channels.max(1);
+    let [width, height] = size.or(rows_and_columns).ok_or_else(|| {
+        format!("{pixels} pixels have no rows and columns: say --size WIDTHxHEIGHT, or give it a content as zeros:512x512")
+    })?;
+    if width.checked_mul(height) != Some(pixels) {
+        return Err(format!(
+            "{width} x {height} are not the {pixels} pixels that the buffer has"
+        ));
+    }
+    if width.max(height) > LONGEST {
+        return Err(format!(
+            "{width} x {height}: a side of a picture has {LONGEST} pixels at most"
+        ));
+    }
+    let rgb: Vec<u8> = match channels {
+        1 => one(&numbers, buffer.numbers.scalar),
+        3 | 4 => {
+            let scale = if buffer.numbers.scalar.is_float() {
+                255.0
+            } else {
+                1.0
+            };
+            let channel = |value: f64| (value * scale).round() as u8;
+            numbers
+                .chunks_exact(channels)
+                .flat_map(|p| [p[0], p[1], p[2]].map(channel))
+                .collect()
+        }
+        n => {
+            return Err(format!(
+                "{n} numbers for each pixel are no colour: one, three or four are"
+            ));
+        }
+    };
+    encode_png(&rgb, width as u32, height as u32).map_err(|error| error.to_string())
+}
+
+/// One number a pixel: bytes are grey as they are; else the strongest is brightest, in two colours where some are below zero.
+fn one(numbers: &[f64], scalar: Scalar) -> Vec<u8> {
+    if scalar == Scalar::U8 {
+        return numbers.iter().flat_map(|value| [*value as u8; 3]).collect();
+    }
+    let finite = numbers.iter().copied().filter(|value| value.is_finite());
+    let (least, most) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    });
+    let strongest = least.abs().max(most.abs());
+    if strongest.is_finite() {
+        say(format!("the picture's numbers go from {least} to {most}"));
+    }
+    let (map, zero, range) = match least < 0.0 {
+        true => (ColorMap::Night, 0.0, strongest),
+        false => (ColorMap::Heat, least, most - least),
+    };
+    let color = |value: &f64| match range > 0.0 {
+        true => map.color(((value - zero) / range) as f32),
+        false => map.color(0.0),
+    };
+    numbers.iter().flat_map(color).collect()
+}

@@ -1,0 +1,204 @@
+//! Arguments and shape of a launch, from the command line and the kernel's signature. Must not know devices.
+
+use perpetua::device::LaunchConfig;
+use perpetua_ir::ir::{Access, Axis, Builtin, Inst, Kernel, Op, ParamKind, Type};
+use perpetua_ir::verify::Verified;
+
+use super::Args;
+use crate::Failure;
+use crate::values::{self, Content, Numbers};
+
+/// A kernel with all that its launch needs.
+pub(super) struct Plan {
+    pub(super) kernel: Verified,
+    pub(super) arguments: Vec<Argument>,
+    pub(super) config: LaunchConfig,
+}
+
+pub(super) enum Argument {
+    Value(Type, Vec<u8>),
+    Buffer(Buffer),
+}
+
+pub(super) struct Buffer {
+    pub(super) name: String,
+    pub(super) element: Type,
+    pub(super) numbers: Numbers,
+    /// Whether the kernel may change it.
+    pub(super) writable: bool,
+    pub(super) shape: Vec<usize>,
+    /// Its content, as the device has it.
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Plan {
+    pub(super) fn new(args: &Args, kernel: Verified) -> Result<Plan, Failure> {
+        let signature = kernel.kernel();
+        check_names(args, signature)?;
+        let mut arguments = Vec::new();
+        for param in &signature.params {
+            arguments.push(match &param.kind {
+                ParamKind::Value(ty) => {
+                    let name = &param.name;
+                    let given = args.values.iter().rev().find(|(given, _)| given == name);
+                    let Some((_, text)) = given else {
+                        return Err(format!("the parameter `{name}: {ty}` needs --arg {name}=…").into());
+                    };
+                    let bytes = values::value(ty, text).map_err(|error| format!("--arg {name}: {error}"))?;
+                    Argument::Value(ty.clone(), bytes)
+                }
+                ParamKind::Buffer { element, access } => {
+                    Argument::Buffer(Buffer::new(args, &param.name, element, *access)?)
+                }
+            });
+        }
+        let plan = Plan {
+            config: LaunchConfig::default(),
+            kernel,
+            arguments,
+        };
+        let (block, axes) = (plan.kernel.kernel().block_size, axes(plan.kernel.kernel()));
+        let config = args.shape.config(block, axes, plan.lanes(args, axes))?;
+        Ok(Plan { config, ..plan })
+    }
+
+    pub(super) fn buffers(&self) -> impl Iterator<Item = &Buffer> + Clone {
+        self.arguments.iter().filter_map(|argument| match argument {
+            Argument::Buffer(buffer) => Some(buffer),
+            Argument::Value(..) => None,
+        })
+    }
+
+    /// How many lanes there are where nobody says: one for each element of the longest buffer; where the kernel tells rows from columns,
+    /// those of the picture, or of the first buffer that has some, one that is written before others.
+    fn lanes(&self, args: &Args, axes: usize) -> Option<[u64; 3]> {
+        if axes < 2 {
+            let longest = self
+                .buffers()
+                .map(|b| b.bytes.len() / b.element.size().max(1) as usize)
+                .max()?;
+            return Some([longest as u64, 1, 1]);
+        }
+        if let (2, Some([width, height])) = (axes, args.size) {
+            return Some([width as u64, height as u64, 1]);
+        }
+        let mut all: Vec<&Buffer> = self
+            .buffers()
+            .filter(|buffer| buffer.shape.len() >= axes)
+            .collect();
+        all.sort_by_key(|buffer| !buffer.writable);
+        let mut lanes = [1; 3];
+        for (lanes, extent) in lanes.iter_mut().zip(all.first()?.shape[..axes].iter().rev()) {
+            *lanes = *extent as u64;
+        }
+        Some(lanes)
+    }
+
+    /// Name and shape, for people.
+    pub(super) fn text(&self) -> String {
+        let name = &self.kernel.kernel().name;
+        format!("{name}: grid {}, block {}", self.config.grid, self.config.block)
+    }
+}
+
+impl Buffer {
+    fn new(args: &Args, name: &str, element: &Type, access: Access) -> Result<Buffer, Failure> {
+        let Some((_, content)) = args.buffers.iter().rev().find(|(given, _)| given == name) else {
+            return Err(format!("the buffer `{name}` ({element}) needs --buffer {name}=…").into());
+        };
+        let failed = |error: String| format!("--buffer {name}: {error}");
+        let numbers = Numbers::of(element).map_err(failed)?;
+        let (Content { bytes, mut shape }, each) = (
+            Content::read(numbers.scalar, content).map_err(failed)?,
+            numbers.each(),
+        );
+        let count = bytes.len() / numbers.scalar.size() as usize;
+        let is_file = !content.contains(':') || shape.is_empty();
+        let bytes = match (each, is_file) {
+            (1, _) => bytes,
+            // What is made by a number of elements has that many.
+            (_, false) => {
+                shape.push(each);
+                Content::read(numbers.scalar, &format!("{content}x{each}"))
+                    .map_err(failed)?
+                    .bytes
+            }
+            _ if count.is_multiple_of(each) => bytes,
+            _ => {
+                let error =
+                    format!("{count} numbers make no whole elements `{element}`, which have {each} each");
+                return Err(failed(error).into());
+            }
+        };
+        Ok(Buffer {
+            name: name.to_owned(),
+            element: element.clone(),
+            writable: access == Access::ReadWrite,
+            bytes: numbers.pack(&bytes),
+            numbers,
+            shape,
+        })
+    }
+}
+
+/// Every name of the command line is a parameter's, of its kind.
+fn check_names(args: &Args, kernel: &Kernel) -> Result<(), Failure> {
+    let values = args.values.iter().map(|(name, _)| ("--arg", &**name, false));
+    let buffers = args.buffers.iter().map(|(name, _)| ("--buffer", &**name, true));
+    let outputs = args.outputs.iter().map(|(name, _)| ("--out", &**name, true));
+    let picture = args.picture();
+    let picture = picture.iter().map(|(name, _)| ("--picture", *name, true));
+    for (option, name, wants_buffer) in values.chain(buffers).chain(outputs).chain(picture) {
+        let found = kernel.params.iter().find(|param| param.name == name);
+        let is_buffer = |kind: &ParamKind| matches!(kind, ParamKind::Buffer { .. });
+        match found {
+            Some(param) if is_buffer(&param.kind) == wants_buffer => {}
+            Some(_) if wants_buffer => {
+                return Err(
+                    format!("{option} {name}: `{name}` is no buffer: give it with --arg {name}=…").into(),
+                );
+            }
+            Some(_) => {
+                return Err(
+                    format!("{option} {name}: `{name}` is a buffer: give it with --buffer {name}=…").into(),
+                );
+            }
+            None => {
+                let known = kernel
+                    .params
+                    .iter()
+                    .filter(|param| is_buffer(&param.kind) == wants_buffer);
+                let known: Vec<&str> = known.map(|param| &*param.name).collect();
+                let what = if wants_buffer { "buffer" } else { "parameter" };
+                return Err(match known.is_empty() {
+                    true => format!("{option}: kernel `{}` has no {what}s", kernel.name),
+                    false => format!(
+                        "{option}: kernel `{}` has no {what} `{name}`; it has: {}",
+                        kernel.name,
+                        known.join(", ")
+                    ),
+                }
+                .into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many axes a kernel tells apart.
+fn axes(kernel: &Kernel) -> usize {
+    let mut axes = 1;
+    for body in kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]) {
+        body.block.walk(&mut |stmt| {
+            if let Inst::Let(_, Op::Builtin(Builtin::ThreadIdx(axis) | Builtin::BlockIdx(axis))) = &stmt.inst
+            {
+                axes = axes.max(match axis {
+                    Axis::X => 1,
+                    Axis::Y => 2,
+                    Axis::Z => 3,
+                });
+            }
+        });
+    }
+    axes
+}

@@ -1,0 +1,106 @@
+//! The shape of a launch on the command line: lanes or blocks, and the lanes of a block. Must not know what is launched.
+
+use perpetua::device::{Dim3, LaunchConfig};
+
+use super::Failure;
+
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Shape {
+    /// How many lanes to run, at least, as X,Y,Z: as many blocks as that needs
+    #[arg(long, value_delimiter = ',', num_args = 1..=3, value_name = "N", conflicts_with = "grid")]
+    lanes: Vec<u64>,
+    /// How many blocks to run, as X,Y,Z
+    #[arg(long, value_delimiter = ',', num_args = 1..=3, value_name = "N")]
+    grid: Vec<u32>,
+    /// Lanes of a block, as X,Y,Z [default: what the code says, or 256, or as many in a square]
+    #[arg(long, value_delimiter = ',', num_args = 1..=3, value_name = "N")]
+    block: Vec<u32>,
+}
+
+/// Up to three numbers, and `rest` behind them.
+fn three<T: Copy>(list: &[T], rest: T) -> [T; 3] {
+    [0, 1, 2].map(|i| list.get(i).copied().unwrap_or(rest))
+}
+
+impl Shape {
+    /// The launch. `block`: what the code demands; `axes`: how many it tells apart; `lanes`: how many there should be where nobody says.
+    pub(crate) fn config(
+        &self,
+        block: Option<[u32; 3]>,
+        axes: usize,
+        lanes: Option<[u64; 3]>,
+    ) -> Result<LaunchConfig, Failure> {
+        let block = match (self.block.is_empty(), block) {
+            (false, _) => three(&self.block, 1),
+            (true, Some(block)) => block,
+            (true, None) => match axes {
+                0 | 1 => [256, 1, 1],
+                2 => [16, 16, 1],
+                _ => [8, 8, 4],
+            },
+        };
+        if block.contains(&0) {
+            return Err(format!("--block {block:?}: a block needs a lane at least along each axis").into());
+        }
+        let grid = if self.grid.is_empty() {
+            let given = (!self.lanes.is_empty()).then(|| three(&self.lanes, 1));
+            let lanes = given.or(lanes).ok_or(
+                "say how many lanes to run with --lanes X,Y,Z, or how many blocks with --grid X,Y,Z",
+            )?;
+            let mut grid = [0; 3];
+            for axis in 0..3 {
+                let blocks = lanes[axis].div_ceil(block[axis].into());
+                grid[axis] = u32::try_from(blocks).map_err(|_| {
+                    format!(
+                        "{} lanes make {blocks} blocks: at most {} can be",
+                        lanes[axis],
+                        u32::MAX
+                    )
+                })?;
+            }
+            grid
+        } else {
+            three(&self.grid, 1)
+        };
+        Ok(LaunchConfig::new(Dim3::from(grid), Dim3::from(block)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_hold_all_lanes() {
+        let check =
+            |shape: Shape, axes: usize, lanes: Option<[u64; 3]>, expect: Result<[[u32; 3]; 2], &str>| match (
+                shape.config(None, axes, lanes),
+                expect,
+            ) {
+                (Ok(found), Ok([grid, block])) => {
+                    assert_eq!((found.grid, found.block), (Dim3::from(grid), Dim3::from(block)));
+                }
+                (Err(found), Err(expect)) => assert!(found.to_string().contains(expect), "{found}"),
+                (found, _) => panic!("{found:?}"),
+            };
+        let lanes = |lanes: &[u64]| Shape {
+            lanes: lanes.to_vec(),
+            ..Shape::default()
+        };
+        check(lanes(&[1000]), 1, None, Ok([[4, 1, 1], [256, 1, 1]]));
+        check(lanes(&[100, 17]), 2, None, Ok([[7, 2, 1], [16, 16, 1]]));
+        check(Shape::default(), 3, Some([8, 9, 8]), Ok([[1, 2, 2], [8, 8, 4]]));
+        check(Shape::default(), 1, None, Err("say how many lanes"));
+        check(
+            lanes(&[1 << 41]),
+            1,
+            None,
+            Err("8589934592 blocks: at most 4294967295"),
+        );
+        let none = Shape {
+            block: vec![0],
+            ..Shape::default()
+        };
+        check(none, 1, Some([1, 1, 1]), Err("a block needs a lane"));
+    }
+}

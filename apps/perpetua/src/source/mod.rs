@@ -1,0 +1,138 @@
+//! A Rust file with kernels: what it holds, which of it the command line means, and its mistakes as rustc shows them. Must not know
+//! what becomes of a kernel.
+
+mod report;
+
+use std::path::Path;
+
+use perpetua_ir::front::rust::{FunctionDef, GenericValue, Instantiation, kernels_in_file, lower};
+use perpetua_ir::verify::{Verified, verify};
+
+use super::Failure;
+pub(crate) use report::File;
+
+/// A file's text.
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
+}
+
+/// A kernel as the command line names it, a generic one with its arguments: `sum::<f32, 256>`.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) name: &'a str,
+    generics: Vec<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    pub(crate) fn parse(text: &'a str) -> Result<Wanted<'a>, Failure> {
+        let Some((name, rest)) = text.split_once("::<") else {
+            return Ok(Wanted {
+                name: text.trim(),
+                generics: Vec::new(),
+            });
+        };
+        let Some(list) = rest.trim_end().strip_suffix('>') else {
+            return Err(format!("`{text}` lacks its closing >, as in 'sum::<f32, 256>'").into());
+        };
+        let generics = list.split(',').map(str::trim);
+        Ok(Wanted {
+            name: name.trim(),
+            generics: generics.filter(|argument| !argument.is_empty()).collect(),
+        })
+    }
+
+    /// How to lower the function that it names.
+    pub(crate) fn instantiation(
+        &self,
+        kernel: &str,
+        function: &FunctionDef,
+        pointer_width: u32,
+    ) -> Result<Instantiation, Failure> {
+        let params = &function.tree()?.generics;
+        if params.len() != self.generics.len() {
+            let names: Vec<&str> = params.iter().map(|param| param.name()).collect();
+            return Err(match names.join(", ") {
+                names if names.is_empty() => format!("`{kernel}` is not generic: leave its arguments out"),
+                names => {
+                    format!("`{kernel}` is generic: name its arguments, as '{kernel}::<{names}>' with values")
+                }
+            }
+            .into());
+        }
+        let generics = params.iter().zip(&self.generics);
+        Ok(Instantiation {
+            pointer_width,
+            generics: generics
+                .map(|(param, text)| GenericValue::parse(param, text))
+                .collect::<Result<_, _>>()?,
+            ..Instantiation::default()
+        })
+    }
+}
+
+impl File<'_> {
+    /// Its kernels; those that `wanted` names, or all.
+    pub(crate) fn kernels(&self, wanted: Option<&Wanted<'_>>) -> Result<Vec<(String, FunctionDef)>, Failure> {
+        let mut all = kernels_in_file(self.text, self.name).map_err(|e| self.refused(e))?;
+        let known: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
+        if known.is_empty() {
+            return Err(format!("{} has no function marked #[kernel]", self.name).into());
+        }
+        if let Some(Wanted { name, .. }) = wanted {
+            if !known.contains(name) {
+                return Err(format!(
+                    "{} has no kernel `{name}`; it has: {}",
+                    self.name,
+                    known.join(", ")
+                )
+                .into());
+            }
+            all.retain(|(kernel, _)| kernel == name);
+        }
+        Ok(all)
+    }
+
+    /// A function, lowered so. What is wrong with it is shown; the error says only that.
+    pub(crate) fn lowered(&self, function: &FunctionDef, how: &Instantiation) -> Result<Verified, Failure> {
+        let kernel = lower(function, how).map_err(|error| {
+            self.not_lowered(&error);
+            Failure::from(format!("{} has a mistake", self.name))
+        })?;
+        verify(kernel).map_err(|wrong| {
+            for error in &wrong.errors {
+                self.marked(&error.cause.to_string(), error.line);
+            }
+            format!("{} has a mistake", self.name).into()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_found_by_name() {
+        let text = "#[kernel] fn a(y: &mut [u32]) { y[0] = 1; }\n#[kernel] fn b(y: &mut [u32]) { y[0] = 2; }";
+        let file = File { name: "k.rs", text };
+        let found = |wanted: &str| {
+            let wanted = Wanted::parse(wanted).unwrap();
+            file.kernels(Some(&wanted))
+                .map(|all| all.len())
+                .map_err(|e| e.to_string())
+        };
+        assert_eq!(found("b"), Ok(1));
+        assert_eq!(found("c"), Err("k.rs has no kernel `c`; it has: a, b".into()));
+        assert_eq!(file.kernels(None).unwrap().len(), 2);
+        let empty = File {
+            name: "e.rs",
+            text: "fn f() {}",
+        };
+        let error = empty.kernels(None).unwrap_err().to_string();
+        assert_eq!(error, "e.rs has no function marked #[kernel]");
+    }
+}

@@ -1,0 +1,333 @@
+//! `perpetua run` as a user meets it: what it computes, draws and writes, and what it says when something is wrong.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+
+/// Kernels of several kinds in one file.
+const KERNELS: &str = "use perpetua::prelude::*;
+
+#[kernel]
+fn saxpy(a: f32, x: &[f32], y: &mut [f32]) {
+    let i = global_id_x();
+    if i < y.len() {
+        y[i] += a * x[i];
+    }
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Place {
+    x: f32,
+    y: f32,
+}
+
+#[kernel]
+fn shift(by: Place, all: &mut [Place]) {
+    let i = global_id_x();
+    if i < all.len() {
+        all[i] = Place { x: all[i].x + by.x, y: all[i].y + by.y };
+    }
+}
+
+#[kernel]
+fn fill<T: Element>(value: T, y: &mut [T]) {
+    let i = global_id_x();
+    if i < y.len() {
+        y[i] = value;
+    }
+}
+
+#[kernel]
+fn tiles(y: &mut [u32], columns: usize) {
+    let (column, row) = (global_id_x(), global_id_y());
+    if column < columns && row * columns + column < y.len() {
+        y[row * columns + column] = (10 * row + column) as u32;
+    }
+}
+
+#[kernel]
+fn race(y: &mut [u32]) {
+    y[0] = global_id_x() as u32;
+}
+";
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("k.rs"), KERNELS).unwrap();
+        Folder(folder)
+    }
+
+    fn command(&self, args: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perpetua"));
+        command
+            .arg("run")
+            .args(args.split(' '))
+            .current_dir(self.0.path());
+        command
+    }
+
+    fn run(&self, args: &str) -> Output {
+        self.command(args).args(["--backend", "cpu"]).output().unwrap()
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.path().join(name)).unwrap()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn kernels_run_and_arrays_are_printed() {
+    let folder = Folder::new();
+    for (args, expect) in [
+        (
+            "k.rs saxpy --arg a=2.0 --buffer x=range:10 --buffer y=ones:10",
+            "y = [ 1.  3.  5.  7.  9. 11. 13. 15. 17. 19.]\n",
+        ),
+        (
+            "k.rs shift --arg by=1,-1 --buffer all=zeros:2",
+            "all = [[ 1. -1.]\n       [ 1. -1.]]\n",
+        ),
+        (
+            "k.rs fill::<u8> --arg value=7 --buffer y=zeros:3",
+            "y = [7 7 7]\n",
+        ),
+        (
+            "k.rs tiles --arg columns=3 --buffer y=zeros:2x3",
+            "y = [[ 0  1  2]\n     [10 11 12]]\n",
+        ),
+        (
+            "k.rs tiles --arg columns=3 --buffer y=zeros:2x3 --grid 1 --block 1,2",
+            "y = [[ 0  0  0]\n     [10  0  0]]\n",
+        ),
+    ] {
+        let output = folder.run(args);
+        assert_eq!(text(&output.stdout), expect, "{args}: {}", text(&output.stderr));
+        assert!(output.status.success());
+    }
+}
+
+#[test]
+fn files_and_pictures_are_written() {
+    let folder = Folder::new();
+    let ran = |args: &str| {
+        let output = folder.run(args);
+        assert!(output.status.success(), "{args}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "");
+    };
+    ran("k.rs saxpy --arg a=1 --buffer x=range:4 --buffer y=zeros:2x2 --out y=y.npy");
+    ran("k.rs saxpy --arg a=1 --buffer x=y.npy --buffer y=y.npy --out y=y.npy");
+    let array = folder.read("y.npy");
+    assert!(
+        text(&array).contains("'descr': '<f4', 'fortran_order': False, 'shape': (2, 2,)"),
+        "{}",
+        text(&array)
+    );
+    let values: Vec<u8> = [0.0f32, 2.0, 4.0, 6.0]
+        .iter()
+        .flat_map(|v| v.to_le_bytes())
+        .collect();
+    assert!(array.ends_with(&values));
+
+    ran("k.rs tiles --arg columns=6 --buffer y=zeros:24 --size 6x4 --picture y");
+    ran("k.rs tiles --arg columns=6 --buffer y=zeros:4x6 --picture y=z.png");
+    assert_eq!(folder.read("y.png"), folder.read("z.png"));
+    let picture = folder.read("y.png");
+    let mut reader = png::Decoder::new(std::io::Cursor::new(&picture))
+        .read_info()
+        .unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut pixels).unwrap();
+    assert_eq!((reader.info().width, reader.info().height), (6, 4));
+    let light = |pixel: usize| {
+        pixels[3 * pixel..3 * pixel + 3]
+            .iter()
+            .map(|c| u32::from(*c))
+            .sum::<u32>()
+    };
+    assert!(light(0) < light(7) && light(7) < light(23));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_remedy() {
+    let folder = Folder::new();
+    fs::write(
+        folder.0.path().join("bad.rs"),
+        "#[kernel]\nfn k(y: &mut [u32]) {\n    y[0] = \"a\";\n}\n",
+    )
+    .unwrap();
+    fs::write(
+        folder.0.path().join("type.rs"),
+        "#[kernel]\nfn k(y: &mut [u32], n: f32) {\n    y[0] = n;\n}\n",
+    )
+    .unwrap();
+    fs::write(folder.0.path().join("no.npy"), "nothing").unwrap();
+    let x = "--buffer x=range:4";
+    for (args, expect) in [
+        ("none.rs", "none.rs: No such file"),
+        (
+            "k.rs",
+            "k.rs has several kernels: say which of saxpy, shift, fill, tiles, race",
+        ),
+        ("k.rs axpy", "k.rs has no kernel `axpy`; it has: saxpy, shift"),
+        (
+            "k.rs fill",
+            "`fill` is generic: name its arguments, as 'fill::<T>'",
+        ),
+        ("k.rs saxpy", "the parameter `a: f32` needs --arg a="),
+        ("k.rs saxpy --arg a=1", "the buffer `x` (f32) needs --buffer x="),
+        ("k.rs saxpy --arg a", "`a` has no `=`: write NAME="),
+        (
+            "k.rs saxpy --arg b=1",
+            "kernel `saxpy` has no parameter `b`; it has: a",
+        ),
+        (
+            "k.rs saxpy --arg x=1",
+            "--arg x: `x` is a buffer: give it with --buffer x=",
+        ),
+        (
+            "k.rs saxpy --buffer a=zeros:1",
+            "--buffer a: `a` is no buffer: give it with --arg a=",
+        ),
+        ("k.rs saxpy --buffer z=zeros:1", "has no buffer `z`; it has: x, y"),
+        ("k.rs saxpy --arg a=much", "--arg a: `much` is no float"),
+        ("k.rs saxpy --arg a=1 --buffer x=zero:4", "zero:4: No such file"),
+        (
+            "k.rs saxpy --arg a=1 --buffer x=no.npy",
+            "--buffer x: no.npy: this is no .npy file",
+        ),
+        (
+            "k.rs saxpy --arg a=1 --buffer x=ones:-1",
+            "`-1` is no number of elements",
+        ),
+        ("k.rs shift --arg by=1", "--arg by: `Place` takes 2 numbers"),
+        (
+            "k.rs tiles --arg columns=-1 --buffer y=zeros:1",
+            "--arg columns: -1 does not fit u64",
+        ),
+        (
+            "k.rs tiles --arg columns=2 --buffer y=zeros:4",
+            "say how many lanes to run with --lanes",
+        ),
+        (
+            "k.rs race --buffer y=zeros:1 --size 5",
+            "`5` is no size: write WIDTHxHEIGHT",
+        ),
+        (
+            "k.rs race --buffer y=zeros:1 --picture y",
+            "--picture y: 1 pixels have no rows and columns",
+        ),
+        (
+            "k.rs race --buffer y=zeros:2x2 --picture y --size 3x3",
+            "3 x 3 are not the 4 pixels",
+        ),
+        (
+            "k.rs race --buffer y=zeros:1 --block 0",
+            "a block needs a lane at least along each axis",
+        ),
+        ("k.rs race --buffer y=zeros:1 --block 2000", "2000"),
+        (
+            "k.rs race --buffer y=zeros:1 --out y=no/y.npy",
+            "--out no/y.npy: there is no folder no",
+        ),
+        (
+            "k.rs race --buffer y=zeros:1 --out y=k.rs",
+            "--out k.rs: this is where the kernel lies",
+        ),
+        ("k.rs race --buffer y=zeros:1 --ulp 1", "--check"),
+        ("bad.rs", "--> bad.rs:3:12"),
+        ("type.rs --arg n=1 --buffer y=zeros:1", "--> type.rs:3:5"),
+        // Faults lead to their line.
+        (
+            &format!("k.rs saxpy --arg a=1 {x} --buffer y=zeros:9"),
+            "the length of `x` is 4 but the index is 4 (kernel `saxpy`, k.rs:7, block (0, 0, 0), lane (4, 0, 0))\n",
+        ),
+        (
+            &format!("k.rs saxpy --arg a=1 {x} --buffer y=zeros:9"),
+            "--> k.rs:7:21\n",
+        ),
+        (
+            &format!("k.rs saxpy --arg a=1 {x} --buffer y=zeros:9"),
+            "error: `saxpy` ended with a fault",
+        ),
+    ] {
+        let output = folder.run(args);
+        let said = text(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains(expect),
+            "{args}: {said}"
+        );
+        assert!(output.stdout.is_empty(), "{args}");
+    }
+    let mut left: Vec<_> = fs::read_dir(folder.0.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["bad.rs", "k.rs", "no.npy", "type.rs"]);
+}
+
+/// The interpreter and the CPU are everywhere; which others there are, the machine says.
+#[test]
+fn all_backends_are_compared_and_races_found() {
+    let folder = Folder::new();
+    let output = folder
+        .command("k.rs saxpy --arg a=2 --buffer x=random:1000 --buffer y=ones:1000 --check")
+        .output()
+        .unwrap();
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(
+        said.starts_with("interpreter ") && said.contains("\ncpu          y: the same to the bit"),
+        "{said}"
+    );
+    for backend in ["cuda", "wgpu"] {
+        assert!(said.contains(&format!("\n{backend} ")), "{said}");
+    }
+    let output = folder
+        .command("k.rs race --lanes 8 --buffer y=zeros:1 --check")
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    assert!(!output.status.success() && said.contains("race"), "{said}");
+}
+
+#[test]
+fn a_file_that_changes_runs_again() {
+    let folder = Folder::new();
+    let mut child = folder
+        .command("k.rs fill::<u32> --arg value=1 --buffer y=zeros:2 --backend cpu --watch")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let mut printed = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let mut until = |expect: &str| said.by_ref().find(|line| line.contains(expect)).is_some();
+    assert!(until("waiting until k.rs changes"));
+    assert_eq!(printed.next().unwrap(), "y = [1 1]");
+    let path = folder.0.path().join("k.rs");
+    // A mistake is told, and waited with.
+    fs::write(&path, KERNELS.replace("y[i] = value;", "y[i] = worth;")).unwrap();
+    assert!(until("worth") && until("waiting until k.rs changes"));
+    fs::write(
+        &path,
+        KERNELS.replace("y[i] = value;", "y[i] = value; y[0] = value;"),
+    )
+    .unwrap();
+    assert_eq!(printed.next().unwrap(), "y = [1 1]");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
