@@ -13,6 +13,9 @@ use crate::Failure;
 use crate::text::{columns, wrapped};
 use crate::values::{is_same, number, steps_between};
 
+/// Steps between floats that results may be apart where nobody says.
+const ULP: u64 = 4;
+
 pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
     let cpu = Device::new(BackendKind::Cpu, 0)?;
     let races = |on| {
@@ -44,7 +47,7 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
         };
         let own = narrow.as_ref().unwrap_or(plan);
         let said = match launch(&device, own, false) {
-            Ok(results) => compare(plan, &reference, own, &results, job.args.ulp),
+            Ok(results) => compare(plan, &reference, own, &results, job.args.ulp.unwrap_or(ULP)),
             Err(Error::Fault(fault)) => Err(fault.to_string()),
             Err(error) => Err(error.to_string()),
         };

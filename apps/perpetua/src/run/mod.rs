@@ -65,9 +65,9 @@ pub(super) struct Args {
     /// Run on all backends that are there and in the interpreter, which looks for races; compare what they computed
     #[arg(long, conflicts_with_all = ["watch", "backend"])]
     check: bool,
-    /// With --check: how many steps between neighbouring floats results may be apart
-    #[arg(long, value_name = "STEPS", default_value_t = 4, requires = "check")]
-    ulp: u64,
+    /// With --check: how many steps between neighbouring floats results may be apart [default: 4]
+    #[arg(long, value_name = "STEPS")]
+    ulp: Option<u64>,
 }
 
 impl Args {
@@ -82,6 +82,9 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if args.ulp.is_some() && !args.check {
+        return Err("--ulp says something to --check only: leave it out".into());
+    }
     let device = OnceCell::new();
     if args.watch {
         watch(args, &device)

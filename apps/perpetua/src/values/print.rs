@@ -172,7 +172,10 @@ impl Decimal {
         Decimal::Finite {
             negative,
             digits: all[zeros.min(end)..end].to_vec(),
-            exponent: whole.len() as i32 - zeros as i32 + power.parse::<i32>().unwrap_or(0),
+            exponent: match end > zeros {
+                true => whole.len() as i32 - zeros as i32 + power.parse::<i32>().unwrap_or(0),
+                false => 0,
+            },
         }
     }
 
