@@ -33,6 +33,8 @@ pub(crate) enum Component {
     Targets,
     /// ThreadSanitizer.
     Sanitizer,
+    /// An emulator of AArch64, with a linker and a C library for it.
+    Emulator,
     /// Chromium with what it draws to and what drives it, and the program that makes a wasm page: for the simulation's page.
     Browser,
     /// tint, for rendered WGSL. No package carries it: only looked for.
@@ -95,7 +97,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     install_debian(&shell, &packages)?;
     for component in selected {
         match component {
-            Component::Vulkan | Component::Cxx | Component::Targets | Component::Sanitizer => {}
+            Component::Vulkan
+            | Component::Cxx
+            | Component::Targets
+            | Component::Sanitizer
+            | Component::Emulator => {}
             Component::Cuda => PYTHON_PACKAGES
                 .iter()
                 .try_for_each(|packages| install_python(&shell, packages))?,
@@ -166,6 +172,7 @@ fn absent(component: Component) -> Vec<String> {
         Component::Naga => program("naga").into_iter().collect(),
         Component::Targets => toolchain::absent_targets(),
         Component::Sanitizer => toolchain::absent_sanitizer(),
+        Component::Emulator => toolchain::absent_emulator(),
         Component::Browser => {
             let driver = (!driver_entry().is_file()).then(|| DRIVER.to_owned());
             let programs = BROWSER.iter().filter_map(|(name, _)| program(name));
@@ -186,6 +193,7 @@ fn debian_packages(component: Component) -> Vec<&'static str> {
         Component::Cuda if !has_pip() => vec!["python3", "python3-pip"],
         Component::Targets => toolchain::DEBIAN_PACKAGES.to_vec(),
         Component::Sanitizer => toolchain::SANITIZER_PACKAGES.to_vec(),
+        Component::Emulator => toolchain::EMULATOR_PACKAGES.to_vec(),
         Component::Browser => BROWSER
             .iter()
             .filter(|(name, _)| locate::cargo_program(name, &mut Search::new()).is_none())

@@ -1,4 +1,4 @@
-//! A cargo that can build for a target whose standard library the running toolchain lacks, and with ThreadSanitizer:
+//! A cargo that can build for a target whose standard library the running toolchain lacks, with ThreadSanitizer, and for an emulator:
 //! Debian's second toolchain with the standard library's sources. For targets, a machine with `rustup target add` done needs none of it.
 
 use crate::workspace::{cargo, metadata, root};
@@ -27,6 +27,18 @@ const WASM_LINKER: &str = "wasm-ld-19";
 pub(crate) const SANITIZER_PACKAGES: [&str; 2] = ["clang-19", "libclang-rt-19-dev"];
 const SANITIZER_LINKER: &str = "clang-19";
 const SANITIZER_RUNTIMES: &str = "/usr/lib/llvm-19/lib/clang/19/lib/linux";
+
+/// Whose machine code is tested in an emulator.
+const EMULATED: &str = "aarch64-unknown-linux-gnu";
+/// What Debian calls the emulator, the linker and the C library for it.
+pub(crate) const EMULATOR_PACKAGES: [&str; 3] = [
+    "qemu-user-static",
+    "gcc-aarch64-linux-gnu",
+    "libc6-dev-arm64-cross",
+];
+const EMULATOR: &str = "/usr/bin/qemu-aarch64-static";
+const EMULATED_LINKER: &str = "/usr/bin/aarch64-linux-gnu-gcc";
+const EMULATED_ROOT: &str = "/usr/aarch64-linux-gnu";
 
 /// What would have to be there for every target; empty when each can be built.
 pub(crate) fn absent_targets() -> Vec<String> {
@@ -66,6 +78,16 @@ pub(crate) fn absent_sanitizer() -> Vec<String> {
     [linker, runtime]
         .into_iter()
         .filter(|path| !Path::new(path).exists())
+        .collect()
+}
+
+/// What emulated programs lack.
+pub(crate) fn absent_emulator() -> Vec<String> {
+    let library = format!("{EMULATED_ROOT}/lib/crt1.o");
+    [EMULATOR, EMULATED_LINKER, &library]
+        .into_iter()
+        .filter(|path| !Path::new(path).exists())
+        .map(str::to_owned)
         .collect()
 }
 
@@ -135,6 +157,35 @@ pub(crate) fn cargo_test_sanitized(shell: &Shell) -> Result<Cmd<'_>> {
     );
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     Ok(second(shell, "test", "std,panic_unwind,test", &target).env("RUSTFLAGS", flags))
+}
+
+/// `cargo test …` of programs for AArch64, which an emulator runs; optimised a little, for it is slow.
+pub(crate) fn cargo_test_emulated(shell: &Shell) -> Result<Cmd<'_>> {
+    let is_installed = is_installed(shell, EMULATED);
+    let compiler = if is_installed {
+        Vec::new()
+    } else {
+        absent_second(shell)
+    };
+    let absent = [compiler, absent_emulator()].concat();
+    if !absent.is_empty() {
+        bail!(
+            "AArch64 cannot be emulated: {} missing; run `cargo xtask setup --only targets,emulator` (Debian)",
+            absent.join(", ")
+        );
+    }
+    let command = match is_installed {
+        true => {
+            let cargo = cargo();
+            cmd!(shell, "{cargo} test --target {EMULATED}").quiet()
+        }
+        false => second(shell, "test", "std,panic_unwind,test", EMULATED),
+    };
+    let runner = format!("{EMULATOR} -L {EMULATED_ROOT}");
+    Ok(command
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", EMULATED_LINKER)
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner))
 }
 
 /// The second toolchain's cargo, which builds the standard library's `parts` as well.

@@ -208,7 +208,7 @@ fn assembly(kernel: &Verified, args: &Args) -> Result<String, Failure> {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn assembly(_: &Verified, _: &Args) -> Result<String, Failure> {
-    Err("there is no machine code for this kind of processor".into())
+    Err("machine code is listed on x86-64 alone".into())
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ fn cpu_without_races() -> Result<()> {
 }
 
 /// Kernels that come as IR run as machine code where the processor has the instructions; else the reason has a name.
-#[cfg(all(feature = "cpu", target_arch = "x86_64"))]
+#[cfg(all(feature = "cpu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[test]
 fn what_stays_in_the_interpreter_says_why() -> Result<()> {
     use perpetua_device::{CompileOptions, KernelSource};

@@ -6,17 +6,17 @@
 // A benchmark may unwrap: a failed expectation ends it.
 #![allow(clippy::unwrap_used)]
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(machine_code)]
 fn main() {
     imp::main();
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(machine_code))]
 fn main() {
     println!("there is no machine code for this kind of processor");
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(machine_code)]
 mod imp {
     use std::time::{Duration, Instant};
 

@@ -37,6 +37,7 @@ impl Stage {
             Stage::Setup
             | Stage::Loom
             | Stage::Tsan
+            | Stage::Aarch64
             | Stage::Wasm
             | Stage::Apple
             | Stage::Windows

@@ -35,6 +35,8 @@ enum Stage {
     Loom,
     /// Streams, copies, rings and brokers under ThreadSanitizer.
     Tsan,
+    /// Machine code for AArch64 in an emulator: generated kernels equal the interpreter's, and bugs planted in it are found.
+    Aarch64,
     /// Examples in documentation.
     DocTests,
     /// Documentation without broken links.
@@ -133,6 +135,16 @@ impl Stage {
                 );
             }
             Stage::Tsan => return sanitized(shell),
+            Stage::Aarch64 => {
+                let features = ["--features", "machine-code,testing"];
+                return counted(
+                    toolchain::cargo_test_emulated(shell)?
+                        .args(["--package", "perpetua-ir", "--test", "machine_code"])
+                        .args(features)
+                        // Of each kind of kernel; an emulator takes its time.
+                        .env("PERPETUA_SEEDS", "100"),
+                );
+            }
             Stage::DocTests => {
                 return counted(cmd!(shell, "{cargo} test {EVERYTHING...} --no-fail-fast --doc"));
             }

@@ -8,7 +8,7 @@ use perpetua_ir::interp::Interpreter;
 use perpetua_ir::verify::Verified;
 
 /// Gives the interpreter machine code of its kernel; or tells why it has none.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) fn install(interpreter: &mut Interpreter, kernel: &Verified) -> Result<(), String> {
     use perpetua_ir::interp::MachineCode;
     use perpetua_ir::interp::{Refusal, Width};
@@ -37,26 +37,26 @@ pub(super) fn install(interpreter: &mut Interpreter, kernel: &Verified) -> Resul
 }
 
 /// A line of a map for `perf`: start and length in hexadecimal, and a name.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn name_line(start: usize, len: usize, name: &str) -> String {
     format!("{start:x} {len:x} perpetua::{name}\n")
 }
 
 /// Adds to a file; of several threads' lines each stays whole.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn append(file: &std::path::Path, line: &str) -> std::io::Result<()> {
     use std::io::Write;
     let mut file = std::fs::OpenOptions::new().append(true).create(true).open(file)?;
     file.write_all(line.as_bytes())
 }
 
-/// There is a generator for x86-64 alone.
-#[cfg(not(target_arch = "x86_64"))]
+/// There is a generator for x86-64 and for AArch64.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) fn install(_: &mut Interpreter, _: &Verified) -> Result<(), String> {
     Err("there is no machine code for this kind of processor".into())
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {
     use super::*;
 

@@ -39,11 +39,11 @@
 //! blocks that wait for each other by atomics make progress. Lanes of one block run in lockstep: one that
 //! waits in a loop for another lane of its group may wait for ever. A step budget ends that.
 
-#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+#[cfg(machine_code)]
 mod code;
 mod error;
 mod flatten;
-#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+#[cfg(machine_code)]
 mod gangs;
 mod launch;
 mod machine;
@@ -66,16 +66,16 @@ pub use memory::BufferRef;
 
 use crate::fault::FaultSite;
 use crate::verify::Verified;
-#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+#[cfg(machine_code)]
 pub use code::{Refusal, Width};
-#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+#[cfg(machine_code)]
 pub use gangs::MachineCode;
 use program::Program;
 
 /// A kernel made ready to run. May be launched many times, from several threads at once.
 pub struct Interpreter {
     program: Program,
-    #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+    #[cfg(machine_code)]
     code: Option<gangs::Installed>,
 }
 
@@ -92,7 +92,7 @@ impl Interpreter {
         })?;
         Ok(Interpreter {
             program,
-            #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+            #[cfg(machine_code)]
             code: None,
         })
     }
@@ -103,7 +103,7 @@ impl Interpreter {
     /// # Safety
     /// `entry` must be the address of a copy of the code's bytes in memory that stays executable and unchanged while `keep`
     /// lives, and the code must have been made of the same kernel on a processor that has its width.
-    #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+    #[cfg(machine_code)]
     pub unsafe fn install(
         &mut self,
         code: MachineCode,
@@ -115,15 +115,15 @@ impl Interpreter {
 
     /// Whether launches run machine code.
     pub fn has_code(&self) -> bool {
-        #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+        #[cfg(machine_code)]
         return self.code.is_some();
-        #[cfg(not(all(feature = "machine-code", target_arch = "x86_64")))]
+        #[cfg(not(machine_code))]
         false
     }
 
     /// Whether blocks of a launch may wait for each other, or for other launches.
     pub fn may_wait(&self) -> bool {
-        #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+        #[cfg(machine_code)]
         if let Some(code) = &self.code {
             return code.may_wait();
         }
@@ -157,7 +157,7 @@ impl Interpreter {
     /// Bad arguments or an impossible shape (nothing has run then); a fault, a race where races are looked for, a
     /// barrier that lanes did not all reach, a spent budget, or cancellation (buffers have been written to then).
     pub fn launch(&self, config: &LaunchConfig<'_>) -> Result<(), InterpError> {
-        #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+        #[cfg(machine_code)]
         if let Some(code) = &self.code
             && code.allows(config)
         {

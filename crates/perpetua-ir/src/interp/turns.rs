@@ -92,7 +92,7 @@ pub(super) struct Blocks<'l> {
 
 impl<'l> Blocks<'l> {
     /// All blocks of a launch.
-    #[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+    #[cfg(machine_code)]
     pub(super) fn of(launch: &'l Launch<'l>) -> Blocks<'l> {
         Blocks::counted(launch, launch.groups)
     }

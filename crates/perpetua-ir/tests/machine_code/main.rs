@@ -1,7 +1,7 @@
 //! Machine code against the interpreter: generated kernels at every width that this processor has, faults, barriers.
 
 // Tests may unwrap: a failed expectation is the report.
-#![cfg(all(feature = "testing", feature = "machine-code", target_arch = "x86_64"))]
+#![cfg(all(feature = "testing", machine_code))]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bugs;

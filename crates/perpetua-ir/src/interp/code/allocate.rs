@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
+use super::Target;
 use super::lir::*;
 use super::lower::Lowered;
-use super::{Isa, Target};
 
 /// Where a virtual register lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,19 +43,9 @@ pub(super) struct Allocation {
     pub(super) frame: usize,
     pub(super) common: usize,
     vector: usize,
-    avx2: bool,
+    /// Masks are vectors.
+    masked: bool,
 }
-
-/// General registers that are handed out; the rest is pinned, or scratch of the emitter.
-const GENERAL: [u8; 10] = [3, 5, 12, 13, 6, 7, 8, 9, 10, 11];
-/// Mask registers: the first is the active lanes', the last two are scratch.
-const MASKS: [u8; 4] = [2, 3, 4, 5];
-/// Vector registers; four are scratch.
-const VECTORS: u8 = 28;
-/// With AVX2, where vectors and masks share registers: those that are handed out; four more are scratch vectors.
-const AVX2_VECTORS: u8 = 9;
-/// The active lanes, and two scratch masks.
-pub(super) const AVX2_MASKS: [u8; 3] = [15, 9, 10];
 
 impl Allocation {
     pub(super) fn home(&self, r: R) -> Home {
@@ -97,7 +87,7 @@ impl Allocation {
         }
         let bytes = match self.class(r) {
             Class::Vector => self.vector,
-            Class::Mask if self.avx2 => self.vector,
+            Class::Mask if self.masked => self.vector,
             _ => 8,
         };
         let common = self.is_common(r);
@@ -120,8 +110,9 @@ impl Allocation {
 }
 
 /// Places all registers.
-pub(super) fn allocate(lowered: &Lowered, meets: bool, Target { lanes, isa }: Target) -> Allocation {
-    let avx2 = isa == Isa::Avx2;
+pub(super) fn allocate(lowered: &Lowered, meets: bool, target: Target) -> Allocation {
+    let registers = target.registers();
+    let masked = registers.masks.is_none();
     let Lowered {
         code, classes, loops, ..
     } = lowered;
@@ -174,16 +165,19 @@ pub(super) fn allocate(lowered: &Lowered, meets: bool, Target { lanes, isa }: Ta
         gang: gang.unwrap_or(0),
         frame: lowered.layout.frame,
         common: 0,
-        vector: lanes as usize * 4,
-        avx2,
+        vector: target.lanes as usize * 4,
+        masked,
     };
-    allocation.homes[0] = Home::Register(if avx2 { AVX2_MASKS[0] } else { 1 });
-    let vectors = if avx2 { AVX2_VECTORS } else { VECTORS };
-    let mut free = [GENERAL.to_vec(), (0..vectors).collect(), MASKS.to_vec()];
+    allocation.homes[0] = Home::Register(registers.current);
+    let mut free = [
+        registers.general.to_vec(),
+        (0..registers.vectors).collect(),
+        registers.masks.unwrap_or_default().to_vec(),
+    ];
     let mut active: [Vec<u32>; 3] = Default::default();
     for i in order {
         let class = match classes[i as usize] {
-            Class::Mask if avx2 => Class::Vector as usize,
+            Class::Mask if masked => Class::Vector as usize,
             class => class as usize,
         };
         let extent = allocation.extents[i as usize];

@@ -1,31 +1,33 @@
-//! Machine code for x86-64 with AVX2 or AVX-512: a kernel's lanes side by side in vector registers. A pure function of a verified kernel: it gives
-//! bytes and tables, and knows neither memory that may be executed nor launches.
+//! Machine code for x86-64 with AVX2 or AVX-512 and for AArch64 with NEON: a kernel's lanes side by side in vector registers. A pure
+//! function of a verified kernel: it gives bytes and tables, and knows neither memory that may be executed nor launches.
 //!
 //! In the order in which a kernel passes through: `tree` reads the interpreter's flat program back as constructs over values, `spread`
 //! says which values all lanes of a gang share and where lanes part, `lower` writes instructions over virtual registers (`lir`),
-//! `allocate` places these, `emit` writes bytes with `assemble`. `layout` is what code and host share.
+//! `allocate` places these, `emit` writes them by what `machine` says that processors can, and `x86` and `aarch64` make bytes of that.
+//! `layout` is what code and host share.
 //!
-//! A *gang* is a run of 16 lanes (or 8) of one row of a block. Code runs gang after gang, block after block; the lanes that execute are one
+//! A *gang* is a run of 16 lanes (or 8, or 4) of one row of a block. Code runs gang after gang, block after block; the lanes that execute are one
 //! mask register, and where all do there is code without masks. At a barrier, or an exchange among the lanes of a subgroup, a gang puts
 //! what it holds into its frame, and the next one runs; when all wait at one barrier the code goes on behind it, and for all other
 //! meetings it returns to the host.
 //! What has no instructions of its own, and what is rare, calls the host, which evaluates it as the interpreter does.
 
+mod aarch64;
 mod allocate;
-mod assemble;
 mod emit;
 pub(crate) mod layout;
 mod lir;
 #[cfg(feature = "assembly")]
 pub(crate) mod listing;
 mod lower;
+mod machine;
 mod spread;
 pub(crate) mod tree;
+mod x86;
 
 use crate::interp::program::{Program, RegionKind};
 use crate::ir::Scalar;
 use crate::ops::{BinaryOp, UnaryOp};
-use assemble::table;
 use layout::{Layout, Meeting, Site};
 use lir::I;
 
@@ -43,7 +45,7 @@ pub enum Refusal {
     #[error("it is too large")]
     TooLarge,
     /// The processor lacks the instructions.
-    #[error("the processor has no AVX2 with FMA and BMI2")]
+    #[error("the processor has neither AVX2 with FMA and BMI2 nor, on Linux, NEON")]
     Processor,
     /// Its flat form has something that no front end makes.
     #[error("it contains {0}, which is not expected there")]
@@ -59,6 +61,8 @@ pub enum Width {
     Eight,
     /// In vectors of 512 bits, likewise.
     Sixteen,
+    /// In vectors of 128 bits, by AArch64's NEON.
+    FourNeon,
 }
 
 impl Width {
@@ -82,13 +86,19 @@ impl Width {
                 _ => &[],
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        // It belongs to the architecture. Macs keep memory that is written to and memory that is executed apart by thread.
+        #[cfg(all(target_arch = "aarch64", target_os = "linux"))]
+        {
+            &[Width::FourNeon]
+        }
+        #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_os = "linux"))))]
         &[]
     }
 
     /// Lanes of a gang.
     pub fn lanes(self) -> u32 {
         match self {
+            Width::FourNeon => 4,
             Width::EightAvx2 | Width::Eight => 8,
             Width::Sixteen => 16,
         }
@@ -98,9 +108,11 @@ impl Width {
 /// Sets of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Isa {
-    /// No mask registers, and sixteen vectors.
+    /// x86-64 without mask registers, and with sixteen vectors.
     Avx2,
     Avx512,
+    /// AArch64.
+    Neon,
 }
 
 /// What code is generated for.
@@ -111,27 +123,74 @@ struct Target {
     isa: Isa,
 }
 
+/// Registers that are handed out, and that of the active lanes.
+struct Registers {
+    general: &'static [u8],
+    vectors: u8,
+    /// `None`: masks are vectors.
+    masks: Option<&'static [u8]>,
+    current: u8,
+}
+
 impl Target {
     /// Whether vectors of such scalars have an operation.
     fn has(self, op: BinaryOp, s: Scalar) -> bool {
-        table::binary(op, s).is_some_and(|op| self.knows(op))
+        match self.isa {
+            Isa::Neon => aarch64::table::binary(op, s).is_some(),
+            _ => x86::table::binary(op, s).is_some_and(|op| self.knows(op)),
+        }
     }
 
     fn has_unary(self, op: UnaryOp, s: Scalar) -> bool {
-        table::unary(op, s).is_some_and(|(op, _)| self.knows(op))
+        match self.isa {
+            Isa::Neon => aarch64::table::unary(op, s).is_some(),
+            _ => x86::table::unary(op, s).is_some_and(|(op, _)| self.knows(op)),
+        }
     }
 
     fn converts(self, from: Scalar, to: Scalar) -> bool {
-        table::convert(from, to).is_some_and(|op| self.knows(op))
+        match self.isa {
+            Isa::Neon => aarch64::table::convert(from, to).is_some(),
+            _ => x86::table::convert(from, to).is_some_and(|op| self.knows(op)),
+        }
     }
 
-    fn knows(self, op: assemble::Vop) -> bool {
+    fn knows(self, op: x86::Vop) -> bool {
         self.isa == Isa::Avx512 || op.in_avx2()
     }
 
     /// Whether what does not fit becomes the nearest integer, as in Rust, and NaN zero.
     fn saturates(self) -> bool {
-        false
+        self.isa == Isa::Neon
+    }
+
+    /// Whether each lane can store to a place of its own.
+    fn scatters(self) -> bool {
+        self.isa != Isa::Avx2
+    }
+
+    /// Whether there are conversions between f16 and f32.
+    fn converts_halves(self) -> bool {
+        self.isa != Isa::Avx2
+    }
+
+    /// Whether consecutive scalars of one or two bytes can be loaded and stored under a mask.
+    fn masks_small(self) -> bool {
+        self.isa != Isa::Avx2
+    }
+
+    fn registers(self) -> Registers {
+        let (general, vectors, masks, current): (&[u8], _, Option<&[u8]>, _) = match self.isa {
+            Isa::Avx2 => (&x86::GENERAL, x86::AVX2_VECTORS, None, x86::AVX2_MASKS[0]),
+            Isa::Avx512 => (&x86::GENERAL, x86::VECTORS, Some(&x86::MASKS), x86::OWN_MASKS[0]),
+            Isa::Neon => (&aarch64::GENERAL, aarch64::VECTORS, None, aarch64::MASKS[0]),
+        };
+        Registers {
+            general,
+            vectors,
+            masks,
+            current,
+        }
     }
 }
 
@@ -143,7 +202,7 @@ pub(crate) struct Generated {
     pub(crate) marks: Vec<(u32, u32)>,
     /// What was asked of the assembler.
     #[cfg(all(test, feature = "assembly"))]
-    meant: Vec<assemble::Meant>,
+    meant: Box<dyn std::any::Any + Send + Sync>,
     pub(crate) layout: Layout,
     pub(crate) sites: Vec<Site>,
     /// Whether gangs wait for each other.
@@ -168,13 +227,28 @@ pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Ref
     let isa = match width {
         Width::EightAvx2 => Isa::Avx2,
         Width::Eight | Width::Sixteen => Isa::Avx512,
+        Width::FourNeon => Isa::Neon,
     };
     let target = Target { lanes, isa };
     let tree = tree::read(program)?;
     let spreads = spread::analyse(&tree, program);
     let mut lowered = lower::lower(program, &tree, &spreads, target)?;
     let homes = allocate::allocate(&lowered, tree.meets, target);
-    let emitted = emit::emit(program, &mut lowered, homes, target)?;
+    // Where masks are vectors, what they need lies where constants begin.
+    let masks = lowered.layout.constants as i32;
+    let emitted = match isa {
+        Isa::Neon => emit::emit(
+            aarch64::Assembler::new(masks),
+            program,
+            &mut lowered,
+            homes,
+            target,
+        ),
+        _ => {
+            let asm = x86::Assembler::new(lanes, (isa == Isa::Avx2).then_some(masks));
+            emit::emit(asm, program, &mut lowered, homes, target)
+        }
+    }?;
     let limit = |number: usize| {
         let accesses = program.accesses.iter().filter(|a| a.region as usize == number);
         let scale = accesses.fold(8, |least, a| {
@@ -206,7 +280,3 @@ pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Ref
         layout: lowered.layout,
     })
 }
-
-#[cfg(test)]
-#[cfg(all(feature = "assembly", feature = "testing"))]
-mod tests;

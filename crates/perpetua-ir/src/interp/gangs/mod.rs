@@ -1,6 +1,7 @@
 //! Runs blocks by machine code: makes the state that the code works on, enters it for runs of blocks, and answers its calls as the
 //! interpreter's own operations would. Generates no code, and knows nothing of where it lies.
 
+mod cache;
 mod group;
 mod meet;
 mod serve;
@@ -104,8 +105,29 @@ impl MachineCode {
     }
 }
 
-/// The code's signature: takes the state, gives what became of the gangs.
-type Entry = unsafe extern "sysv64" fn(*mut u8) -> u32;
+/// The signatures of the code, which takes the state and gives what became of the gangs, and of what it calls.
+macro_rules! calling {
+    ($convention:literal) => {
+        type Entry = unsafe extern $convention fn(*mut u8) -> u32;
+
+        /// What code calls about a site.
+        unsafe extern $convention fn call(state: *mut u8, site: u64) -> u64 {
+            // SAFETY: code passes the state that `enter` gave it.
+            unsafe { serve_site(state, site) }
+        }
+
+        /// What code asks when its loops have turned for long.
+        unsafe extern $convention fn poll(state: *mut u8) -> u64 {
+            // SAFETY: as in `call`.
+            unsafe { look_up(state) }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+calling!("sysv64");
+#[cfg(target_arch = "aarch64")]
+calling!("C");
 
 /// All blocks of the run are done.
 const DONE: u32 = 0;
@@ -130,6 +152,8 @@ impl Installed {
     /// See [`Interpreter::install`](super::Interpreter::install), which passes its contract on.
     pub(super) fn new(code: MachineCode, entry: *const u8, keep: Box<dyn Any + Send + Sync>) -> Installed {
         let MachineCode { program, code } = code;
+        // SAFETY: the caller of `install` guarantees that the code lies there.
+        unsafe { cache::make_visible(entry, code.bytes.len()) };
         // A loop that looks at what others write: an atomic operation on a buffer, or a load of one that is no constant.
         let waits = |c: &Code| {
             let (access, load) = match c {
@@ -313,8 +337,11 @@ fn gangs(launch: &Launch<'_>, abreast: u64, lanes: u32) -> Vec<Gang> {
     gangs
 }
 
-/// What code calls about a site.
-unsafe extern "sysv64" fn call(state: *mut u8, site: u64) -> u64 {
+/// Does what a site is about.
+///
+/// # Safety
+/// The state must be that of a group that is entered.
+unsafe fn serve_site(state: *mut u8, site: u64) -> u64 {
     // SAFETY: code passes the state that `enter` gave it, whose `host` outlives the run; code waits meanwhile, and touches the group
     // through the state alone, so this is the only reference to it.
     let (host, mask) = unsafe {
@@ -338,11 +365,14 @@ unsafe extern "sysv64" fn call(state: *mut u8, site: u64) -> u64 {
     }
 }
 
-/// What code asks when its loops have turned for long.
-unsafe extern "sysv64" fn poll(state: *mut u8) -> u64 {
-    // SAFETY: as in `call`.
+/// Counts turns of loops; tells whether to go on.
+///
+/// # Safety
+/// As for [`serve_site`].
+unsafe fn look_up(state: *mut u8) -> u64 {
+    // SAFETY: as in `serve_site`.
     let host = unsafe { &*((*state.cast::<Header>()).host as *const Host<'_>) };
-    // SAFETY: as in `call`.
+    // SAFETY: as in `serve_site`.
     let group = unsafe { &mut *host.group };
     let header = group.header();
     let done = TURNS - header.budget;

@@ -130,27 +130,10 @@ impl Group {
             What::Access(access, kind) => {
                 mask = self.access(program, launch, site, slots, mask, *access, *kind);
             }
-            What::PrivateLoad(place, base, bytes) => {
-                mask = self.private(
-                    program,
-                    launch,
-                    site,
-                    &installed.code.layout,
-                    mask,
-                    [*place, *base, *bytes],
-                    false,
-                );
-            }
-            What::PrivateStore(place, base, bytes) => {
-                mask = self.private(
-                    program,
-                    launch,
-                    site,
-                    &installed.code.layout,
-                    mask,
-                    [*place, *base, *bytes],
-                    true,
-                );
+            What::PrivateLoad(place, base, bytes) | What::PrivateStore(place, base, bytes) => {
+                let stores = matches!(site.what, What::PrivateStore(..));
+                let (layout, operands) = (&installed.code.layout, [*place, *base, *bytes]);
+                mask = self.private(program, launch, site, layout, mask, operands, stores);
             }
             What::Clock => {
                 let now = launch.clock();

@@ -103,7 +103,7 @@ unsafe fn perform(at: *mut u8, s: Scalar, act: Act, order: MemOrder) -> (u64, bo
 ///
 /// # Safety
 /// As for [`perform`].
-#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+#[cfg(machine_code)]
 pub(in super::super) unsafe fn perform_access(
     at: *mut u8,
     s: Scalar,

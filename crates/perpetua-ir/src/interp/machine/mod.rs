@@ -19,9 +19,9 @@ mod transfer;
 
 use std::sync::Arc;
 
-#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+#[cfg(machine_code)]
 pub(super) use atomic::perform_access;
-#[cfg(all(feature = "machine-code", target_arch = "x86_64"))]
+#[cfg(machine_code)]
 pub(super) use subgroup::exchange;
 
 use super::error::InterpError;

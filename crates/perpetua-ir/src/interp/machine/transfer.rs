@@ -124,31 +124,45 @@ fn collapsed([x, y, z]: Sides, [by_x, by_y, by_z]: [i64; 3]) -> ([usize; 3], [i6
     (sides, steps)
 }
 
+/// Hands over the lanes by rows along x: where the first one's scalar lies, how far it is from one to the next, and the lanes.
+#[inline]
+fn by_rows<C>(
+    base: *mut u8,
+    sides: Sides,
+    steps: [i64; 3],
+    lanes: &mut [C],
+    mut row: impl FnMut(*mut u8, i64, &mut [C]),
+) {
+    let ([x, y, z], [by_x, by_y, by_z]) = collapsed(sides, steps);
+    let mut rows = lanes.chunks_exact_mut(x);
+    for k in 0..z {
+        for (j, lanes) in (0..y).zip(&mut rows) {
+            let at = base.wrapping_offset((k as i64 * by_z + j as i64 * by_y) as isize);
+            row(at, by_x, lanes);
+        }
+    }
+}
+
 /// Loads one scalar for each lane from where they all find it.
 ///
 /// # Safety
 /// At `base`, and so many `steps` further on along each of the `sides`, there must be a `C`, aligned, in memory that is valid for
 /// reads and writes and in which racing accesses are atomic; `lanes` is not in that memory.
 unsafe fn load_box<C: Cell>(base: *mut u8, sides: Sides, steps: [i64; 3], lanes: &mut [C]) {
-    let ([x, y, z], [by_x, by_y, by_z]) = collapsed(sides, steps);
-    let mut rows = lanes.chunks_exact_mut(x);
-    for k in 0..z {
-        for (j, row) in (0..y).zip(&mut rows) {
-            let at = base.wrapping_offset((k as i64 * by_z + j as i64 * by_y) as isize);
-            // SAFETY: the row's lanes are `by_x` from each other, which is a `C` each time; `row` has as many.
-            unsafe {
-                if by_x == size_of::<C>() as i64 {
-                    copy_run::<C>(at, row.as_mut_ptr().cast(), x);
-                } else if by_x == 0 {
-                    row.fill(C::load(at));
-                } else {
-                    for (i, lane) in row.iter_mut().enumerate() {
-                        *lane = C::load(at.wrapping_offset(i as isize * by_x as isize));
-                    }
+    by_rows(base, sides, steps, lanes, |at, by_x, row| {
+        // SAFETY: the row's lanes are `by_x` from each other, which is a `C` each time; `row` has as many.
+        unsafe {
+            if by_x == size_of::<C>() as i64 {
+                copy_run::<C>(at, row.as_mut_ptr().cast(), row.len());
+            } else if by_x == 0 {
+                row.fill(C::load(at));
+            } else {
+                for (i, lane) in row.iter_mut().enumerate() {
+                    *lane = C::load(at.wrapping_offset(i as isize * by_x as isize));
                 }
             }
         }
-    }
+    });
 }
 
 /// Stores each lane's scalar, lowest lane first.
@@ -156,23 +170,18 @@ unsafe fn load_box<C: Cell>(base: *mut u8, sides: Sides, steps: [i64; 3], lanes:
 /// # Safety
 /// As for [`load_box`].
 unsafe fn store_box<C: Cell>(base: *mut u8, sides: Sides, steps: [i64; 3], lanes: &mut [C]) {
-    let ([x, y, z], [by_x, by_y, by_z]) = collapsed(sides, steps);
-    let mut rows = lanes.chunks_exact_mut(x);
-    for k in 0..z {
-        for (j, row) in (0..y).zip(&mut rows) {
-            let at = base.wrapping_offset((k as i64 * by_z + j as i64 * by_y) as isize);
-            // SAFETY: as in `load_box`.
-            unsafe {
-                if by_x == size_of::<C>() as i64 {
-                    copy_run::<C>(row.as_mut_ptr().cast(), at, x);
-                } else {
-                    for (i, lane) in row.iter().enumerate() {
-                        lane.store(at.wrapping_offset(i as isize * by_x as isize));
-                    }
+    by_rows(base, sides, steps, lanes, |at, by_x, row| {
+        // SAFETY: as in `load_box`.
+        unsafe {
+            if by_x == size_of::<C>() as i64 {
+                copy_run::<C>(row.as_mut_ptr().cast(), at, row.len());
+            } else {
+                for (i, lane) in row.iter().enumerate() {
+                    lane.store(at.wrapping_offset(i as isize * by_x as isize));
                 }
             }
         }
-    }
+    });
 }
 
 /// Calls `$f` with the cell type of scalars of `$size` bytes and all lanes of `$lines`.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Emitter<'_> {
+impl<M: Lanes> Emitter<'_, M> {
     pub(super) fn instruction(&mut self, at: usize, i: &I, layout: &Layout) {
         match i {
             I::Row => self.row(),
@@ -18,62 +18,65 @@ impl Emitter<'_> {
             I::GGang { d, at } => {
                 let to = match self.homes.home(*d) {
                     Home::Register(r) => r,
-                    _ => RAX,
+                    _ => A,
                 };
-                self.asm.load(8, to, Mem::at(GANG_AT, *at));
+                self.asm.load(8, to, Mem::at(M::KEPT, *at));
             }
             I::GMov { w, d, s } => {
-                let s = self.g_in(*s, RAX);
+                let s = self.g_in(*s, A);
                 if *w {
                     self.g_out(*d, s);
                 } else {
-                    self.asm.mov(false, RAX, Rm::Reg(s));
-                    self.g_out(*d, RAX);
+                    self.asm.mov(false, A, Rm::Reg(s));
+                    self.g_out(*d, A);
                 }
             }
             I::GBin { op, w, d, a, b } => self.g_bin(*op, *w, *d, *a, *b),
             I::GUnary { which, w, d, a } => {
-                self.g_copy(*a, RAX);
-                self.asm.unary(*which, *w, Rm::Reg(RAX));
-                self.g_out(*d, RAX);
+                self.g_copy(*a, A);
+                match which {
+                    3 => self.asm.negate(*w, A),
+                    _ => self.asm.complement(*w, A),
+                }
+                self.g_out(*d, A);
             }
             I::GCompare { w, cc, d, a, b } => {
-                let a = self.g_in(*a, RAX);
-                self.g_alu(0x3B, *w, a, *b);
-                self.asm.setcc(*cc, RAX);
-                self.g_out(*d, RAX);
+                let a = self.g_in(*a, A);
+                self.g_alu(Alu::Compare, *w, a, *b);
+                self.asm.setcc(*cc, A);
+                self.g_out(*d, A);
             }
             I::GSelect { d, c, a, b } => {
-                self.g_copy(*b, RAX);
-                let a = self.g_rm(*a, RCX);
-                let c = self.g_in(*c, RDX);
+                self.g_copy(*b, A);
+                let a = self.g_rm(*a, C);
+                let c = self.g_in(*c, D);
                 self.asm.test(false, c);
-                self.asm.cmov(Cc::Ne, RAX, a);
-                self.g_out(*d, RAX);
+                self.asm.cmov(Cc::Ne, A, a);
+                self.g_out(*d, A);
             }
             I::GExtend { signed, d, a } => {
-                let a = self.g_in(*a, RAX);
+                let a = self.g_in(*a, A);
                 if *signed {
-                    self.asm.movsxd(RAX, Rm::Reg(a));
+                    self.asm.movsxd(A, a);
                 } else {
-                    self.asm.mov(false, RAX, Rm::Reg(a));
+                    self.asm.mov(false, A, Rm::Reg(a));
                 }
-                self.g_out(*d, RAX);
+                self.g_out(*d, A);
             }
             I::GJump { cc, a, to } => {
-                let a = self.g_in(*a, RAX);
+                let a = self.g_in(*a, A);
                 self.asm.test(false, a);
                 self.asm.jcc(*cc, self.own(*to));
             }
             I::GCompareJump { w, cc, a, b, to } => {
-                let a = self.g_in(*a, RAX);
-                self.g_alu(0x3B, *w, a, *b);
+                let a = self.g_in(*a, A);
+                self.g_alu(Alu::Compare, *w, a, *b);
                 self.asm.jcc(*cc, self.own(*to));
             }
             I::MLogic { op, d, a, b } => {
                 let (a, b) = (self.m_in(*a, self.k6), self.m_in(*b, self.k7));
                 let to = self.m_to(*d);
-                self.asm.klogic(*op as u8, to, a, b);
+                self.asm.klogic(*op, to, a, b);
                 self.m_done(*d, to);
             }
             I::MMov { d, s } => {
@@ -82,26 +85,26 @@ impl Emitter<'_> {
             }
             I::MConst { d, ones } => {
                 let to = self.m_to(*d);
-                self.asm.klogic(if *ones { 0x46 } else { 0x47 }, to, to, to);
+                self.asm.kset(to, *ones);
                 self.m_done(*d, to);
             }
             I::MFromG { d, a } => {
-                self.g_copy(*a, RAX);
-                self.asm.alu_imm(0x23, false, Rm::Reg(RAX), 1);
-                self.asm.unary(3, false, Rm::Reg(RAX));
+                self.g_copy(*a, A);
+                self.asm.alu_imm(Alu::And, false, Rm::Reg(A), 1);
+                self.asm.negate(false, A);
                 let to = self.m_to(*d);
-                self.asm.kmov_from(to, RAX);
+                self.asm.mask_of_bits(to, A);
                 self.m_done(*d, to);
             }
             I::MFromX { d, a } => {
                 let (a, to) = (self.x_in(*a, X0), self.m_to(*d));
-                self.not_zero(to, a);
+                self.asm.not_zero(to, a);
                 self.m_done(*d, to);
             }
             I::MPair { d, low, high } => {
                 let (low, high) = (self.m_in(*low, self.k6), self.m_in(*high, self.k7));
                 let to = self.m_to(*d);
-                self.pair(to, low, high);
+                self.asm.pair(to, low, high);
                 self.m_done(*d, to);
             }
             I::MBelow { lazy, .. } if *lazy && self.full => {}
@@ -112,10 +115,10 @@ impl Emitter<'_> {
                     return self.m_done(*d, m);
                 }
                 // What others have, and what the active lanes get.
-                self.asm.klogic(0x41, self.k7, m, self.k);
+                self.asm.klogic(MOp::And, self.k7, m, self.k);
                 let (old, to) = (self.m_in(*d, self.k6), self.m_to(*d));
-                self.asm.klogic(0x42, self.k6, self.k, old);
-                self.asm.klogic(0x45, to, self.k6, self.k7);
+                self.asm.klogic(MOp::AndNot, self.k6, self.k, old);
+                self.asm.klogic(MOp::Or, to, self.k6, self.k7);
                 self.m_done(*d, to);
             }
             I::Part { .. }
@@ -126,76 +129,34 @@ impl Emitter<'_> {
             | I::Masked => self.lanes(at, i),
             I::MJumpNone { m, to } => {
                 let m = self.m_in(*m, self.k7);
-                self.asm.kortest(m);
-                self.asm.jcc(Cc::E, self.own(*to));
+                let to = self.own(*to);
+                self.asm.kjump(true, m, to);
             }
             I::XBin { op, s, d, a, b } => {
-                let Some(op) = table::binary(*op, *s) else {
-                    return self.asm.lacks();
-                };
-                let a = self.x_in(*a, X0);
-                let (rm, b) = self.x_rm(*b);
+                let (a, b) = (self.x_in(*a, X0), self.source(*b));
                 let to = self.x_to(*d, X0);
-                self.broadcast(op, to, a, rm, b);
+                self.asm.binary(*op, *s, to, a, b);
                 self.x_done(*d, to);
             }
             I::XUnary { op, s, d, a } => {
-                let Some((op, imm)) = table::unary(*op, *s) else {
-                    return;
-                };
                 let (a, to) = (self.x_in(*a, X0), self.x_to(*d, X0));
-                self.evex(op, to, 0, Rm::Reg(a));
-                if let Some(imm) = imm {
-                    self.asm.immediate8(imm);
-                }
+                self.asm.unary(*op, *s, to, a);
                 self.x_done(*d, to);
             }
             I::XShift { op, s, d, a, by } => {
-                let (op, which) = table::shift(*op, *s);
                 let (a, to) = (self.x_in(*a, X0), self.x_to(*d, X0));
-                self.evex(op, which, to, Rm::Reg(a));
-                self.asm.immediate8(*by);
-                self.x_done(*d, to);
-            }
-            I::XConvert {
-                from: from @ (Scalar::F16 | Scalar::F32),
-                to: Scalar::F16 | Scalar::F32,
-                d,
-                a,
-            } => {
-                // Halves lie in lanes of 32 bits, and are converted where they lie side by side.
-                let (a, to) = (self.x_in(*a, X0), self.x_to(*d, X0));
-                if *from == Scalar::F16 {
-                    self.evex(Vop(Pp::PF3, 2, false, 0x33), a, 0, Rm::Reg(X1));
-                    self.evex(Vop(Pp::P66, 2, false, 0x13), to, 0, Rm::Reg(X1));
-                } else {
-                    self.evex(Vop(Pp::P66, 3, false, 0x1D), a, 0, Rm::Reg(X1));
-                    // To the nearest, of two the even one.
-                    self.asm.immediate8(0);
-                    self.evex(Vop(Pp::P66, 2, false, 0x33), to, 0, Rm::Reg(X1));
-                }
+                self.asm.vshift(*op, *s, to, a, *by);
                 self.x_done(*d, to);
             }
             I::XConvert { from, to, d, a } => {
-                let Some(op) = table::convert(*from, *to) else {
-                    return;
-                };
-                let (a, to) = (self.x_in(*a, X0), self.x_to(*d, X0));
-                self.evex(op, to, 0, Rm::Reg(a));
-                self.x_done(*d, to);
+                let (a, x) = (self.x_in(*a, X0), self.x_to(*d, X0));
+                self.asm.convert(*from, *to, x, a);
+                self.x_done(*d, x);
             }
             I::XWiden { from, to, d, a, half } => {
-                let Some(op) = table::convert(*from, *to) else {
-                    return;
-                };
-                let mut a = self.x_in(*a, X0);
-                if *half == 1 {
-                    self.extract(X1, a);
-                    a = X1;
-                }
-                let to = self.x_to(*d, X0);
-                self.evex(op, to, 0, Rm::Reg(a));
-                self.x_done(*d, to);
+                let (a, x) = (self.x_in(*a, X0), self.x_to(*d, X0));
+                self.asm.widen(*from, *to, x, a, *half);
+                self.x_done(*d, x);
             }
             I::XNarrow {
                 from,
@@ -204,61 +165,41 @@ impl Emitter<'_> {
                 low,
                 high,
             } => {
-                let Some(op) = table::convert(*from, *to) else {
-                    return;
-                };
-                // A move has the source in the other field.
-                let moves = *from == Scalar::U64 && *to == Scalar::U32;
-                if moves && self.avx2 {
-                    let (low, high) = (self.x_in(*low, X0), self.x_in(*high, X1));
-                    let to = self.x_to(*d, X0);
-                    self.even(to, low, high);
-                    return self.x_done(*d, to);
-                }
-                for (from, to) in [(*low, X0), (*high, X1)] {
-                    let from = self.x_in(from, to);
-                    if moves {
-                        self.evex(op, from, 0, Rm::Reg(to));
-                    } else {
-                        self.evex(op, to, 0, Rm::Reg(from));
-                    }
-                }
-                let to = self.x_to(*d, X0);
-                self.insert(to, X0, X1);
-                self.x_done(*d, to);
+                let (low, high) = (self.x_in(*low, X0), self.x_in(*high, X1));
+                let x = self.x_to(*d, X0);
+                self.asm.narrow(*from, *to, x, low, high);
+                self.x_done(*d, x);
             }
             I::XMov { d, s, masked } => {
                 let s = self.x_in(*s, X0);
                 match (*masked && !self.full, self.homes.home(*d)) {
                     (false, _) => self.x_done(*d, s),
-                    (true, Home::Register(d)) if self.avx2 => self.blend(d, d, s, self.k, false),
-                    (true, Home::Register(d)) => self.evex_k(MOVAPS, d, 0, Rm::Reg(s), self.k, false),
+                    (true, Home::Register(d)) => self.asm.blend(false, d, d, s, self.k),
                     (true, home) => {
                         if let Some(to) = self.memory(home) {
-                            self.store_masked(to, s, self.k, false);
+                            self.asm.store_own(4, to, s, self.k, 0);
                         }
                     }
                 }
             }
             I::XSplat { wide, d, a } => {
-                let (a, to) = (self.g_in(*a, RAX), self.x_to(*d, X0));
-                self.splat_general(to, a, *wide);
+                let (a, to) = (self.g_in(*a, A), self.x_to(*d, X0));
+                self.asm.splat(*wide, to, Rm::Reg(a));
                 self.x_done(*d, to);
             }
             I::XLoad { d, a, wide } => {
                 let to = self.x_to(*d, X0);
-                let (rm, splat) = self.x_rm(*a);
-                if splat {
-                    self.splat(to, rm, *wide);
-                } else {
-                    self.evex(MOVUPS, to, 0, rm);
+                match self.source(*a) {
+                    Source::Reg(r) => self.asm.vmov(to, r),
+                    Source::Mem(m) => self.asm.vload(to, m),
+                    Source::Splat(m) => self.asm.splat(*wide, to, Rm::Mem(m)),
                 }
                 self.x_done(*d, to);
             }
             I::XCompare { op, s, d, a, b } => {
-                let a = self.x_in(*a, X0);
+                let (a, b) = (self.x_in(*a, X0), self.source(*b));
                 let to = self.m_to(*d);
-                self.compare(*op, *s, to, a, *b);
+                self.asm.compare(*op, *s, to, a, b);
                 self.m_done(*d, to);
             }
             I::XBlend { d, m, b, .. } if *m == CURRENT && self.full => {
@@ -275,37 +216,27 @@ impl Emitter<'_> {
             } => {
                 let mut k = self.m_in(*m, self.k7);
                 if let Some(part) = part {
-                    k = self.half_mask(k, usize::from(*part), *wide);
+                    k = self.asm.half_mask(k, usize::from(*part), *wide);
                 }
                 let (a, b) = (self.x_in(*a, X0), self.x_in(*b, X1));
                 let to = self.x_to(*d, X0);
-                self.blend(to, a, b, k, *wide);
+                self.asm.blend(*wide, to, a, b, k);
                 self.x_done(*d, to);
             }
             I::XFma { wide, d, a, b, c } => {
                 let (a, b, c) = (self.x_in(*a, X0), self.x_in(*b, X1), self.x_in(*c, X2));
                 let to = self.x_to(*d, X2);
-                let (form213, form231) = (Vop(Pp::P66, 2, *wide, 0xA8), Vop(Pp::P66, 2, *wide, 0xB8));
-                if to == a {
-                    self.evex(form213, to, b, Rm::Reg(c));
-                } else if to == b {
-                    self.evex(form213, to, a, Rm::Reg(c));
-                } else {
-                    if to != c {
-                        self.evex(MOVAPS, to, 0, Rm::Reg(c));
-                    }
-                    self.evex(form231, to, a, Rm::Reg(b));
-                }
+                self.asm.fma(*wide, to, a, b, c);
                 self.x_done(*d, to);
             }
             I::XFromM { d, m, one } => {
                 let (k, to) = (self.m_in(*m, self.k7), self.x_to(*d, X0));
-                self.ones(to, k, *one);
+                self.asm.ones(to, k, Mem::at(M::STATE, *one));
                 self.x_done(*d, to);
             }
             I::XFrameLoad { d, at } => {
                 let to = self.x_to(*d, X0);
-                self.evex(MOVUPS, to, 0, Rm::Mem(self.frame(*at)));
+                self.asm.vload(to, self.frame(*at));
                 self.x_done(*d, to);
             }
             I::XFrameStore {
@@ -318,10 +249,10 @@ impl Emitter<'_> {
                 let s = self.x_in(*s, X0);
                 let to = self.frame(*at);
                 if *masked && !self.full {
-                    let k = self.half_mask(self.k, usize::from(*high), *wide);
-                    self.store_masked(to, s, k, *wide);
+                    let size = if *wide { 8 } else { 4 };
+                    self.asm.store_own(size, to, s, self.k, usize::from(*high));
                 } else {
-                    self.evex(MOVUPS_STORE, s, 0, Rm::Mem(to));
+                    self.asm.vstore(to, s);
                 }
             }
             I::Call {
@@ -334,8 +265,8 @@ impl Emitter<'_> {
                 match skip {
                     Some(_) if self.full => self.go_on(at, *skip),
                     Some(skip) => {
-                        self.asm.kortest(self.k);
-                        self.asm.jcc(Cc::E, self.own(*skip));
+                        let to = self.own(*skip);
+                        self.asm.kjump(true, self.k, to);
                     }
                     None => {}
                 }
@@ -375,20 +306,17 @@ impl Emitter<'_> {
                 skip,
             } => {
                 let (start, back) = (self.asm.label(), self.asm.label());
-                self.g_copy(*b, RCX);
-                self.g_copy(*a, RAX);
+                self.g_copy(*b, C);
+                self.g_copy(*a, A);
                 let asm = &mut self.asm;
-                asm.test(*w, RCX);
+                asm.test(*w, C);
                 asm.jcc(Cc::E, start);
                 if *signed {
-                    asm.alu_imm(0x3B, *w, Rm::Reg(RCX), -1);
+                    asm.alu_imm(Alu::Compare, *w, Rm::Reg(C), -1);
                     asm.jcc(Cc::E, start);
-                    asm.cdq(*w);
-                } else {
-                    asm.alu(0x33, false, RDX, Rm::Reg(RDX));
                 }
-                asm.unary(if *signed { 7 } else { 6 }, *w, Rm::Reg(RCX));
-                self.g_out(*d, if *remainder { RDX } else { RAX });
+                asm.divide(*signed, *w, *remainder);
+                self.g_out(*d, A);
                 self.asm.place(back);
                 self.cold.push(Cold {
                     at,
@@ -403,7 +331,7 @@ impl Emitter<'_> {
             }
             I::Meet { id, turns, ins, .. } => {
                 for (number, r) in turns.iter().enumerate() {
-                    let r = self.g_in(G::R(*r), RAX);
+                    let r = self.g_in(G::R(*r), A);
                     let to = self.frame((layout.turns + 8 * number) as i32);
                     self.asm.store(8, to, r);
                 }
@@ -420,31 +348,14 @@ impl Emitter<'_> {
                     self.asm.jmp(self.nest.next);
                 }
             }
+            I::Fence => self.asm.fence(),
             I::Poll { id } => {
                 let start = self.asks[*id as usize].1.unwrap_or_else(|| self.asm.label());
                 self.asks[*id as usize] = (at, Some(start));
-                self.asm.alu_imm(0x2B, true, Rm::Mem(Mem::at(STATE, BUDGET)), 1);
+                self.asm
+                    .alu_imm(Alu::Sub, true, Rm::Mem(Mem::at(M::STATE, BUDGET)), 1);
                 self.asm.jcc(Cc::S, start);
             }
         }
-    }
-
-    /// An instruction whose last operand may be a scalar in memory, for all lanes.
-    fn broadcast(&mut self, op: Vop, to: u8, second: u8, rm: Rm, b: bool) {
-        if b && self.avx2 {
-            self.splat(X1, rm, op.2);
-            self.evex(op, to, second, Rm::Reg(X1));
-        } else {
-            self.asm.evex(op, to, second, rm, Ev { b, ..Ev::default() });
-        }
-    }
-
-    pub(super) fn splat(&mut self, to: u8, rm: Rm, wide: bool) {
-        let op = if wide {
-            Vop(Pp::P66, 2, true, 0x59)
-        } else {
-            Vop(Pp::P66, 2, false, 0x58)
-        };
-        self.evex(op, to, 0, rm);
     }
 }

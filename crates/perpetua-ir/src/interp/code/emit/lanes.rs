@@ -4,7 +4,7 @@
 
 use super::*;
 
-impl Emitter<'_> {
+impl<M: Lanes> Emitter<'_, M> {
     /// A label of the code in which this stands.
     pub(super) fn own(&self, l: Label) -> Label {
         if self.full { l } else { self.masked(l) }
@@ -39,32 +39,16 @@ impl Emitter<'_> {
         self.some(self.here(false, gang + 1));
     }
 
-    /// To `to` if all lanes of a gang are active. Zero flag: none is.
-    pub(super) fn jump_if_all(&mut self, to: Label) {
-        let (k, lanes) = (self.k, self.lanes);
-        if self.avx2 {
-            self.asm.kmov_to(RAX, k);
-            self.asm.alu_imm(0x3B, false, Rm::Reg(RAX), (1 << lanes) - 1);
-            self.asm.jcc(Cc::E, to);
-            self.asm.test(false, RAX);
-        } else {
-            self.asm.kortest_all(k, lanes);
-            self.asm.jcc(Cc::B, to);
-        }
-    }
-
     /// Goes on behind instruction `at`, with the lanes that are left.
     pub(super) fn go_on(&mut self, at: usize, skip: Option<Label>) {
-        self.jump_if_all(self.here(true, at + 1));
-        if let Some(skip) = skip {
-            self.asm.jcc(Cc::E, self.masked(skip));
-        }
+        let (all, none) = (self.here(true, at + 1), skip.map(|skip| self.masked(skip)));
+        self.asm.kjump_all(self.k, all, none);
         self.asm.jmp(self.here(false, at + 1));
     }
 
     fn clear(&mut self, m: R) {
         let to = self.m_to(m);
-        self.asm.klogic(0x47, to, to, to);
+        self.asm.kset(to, false);
         self.m_done(m, to);
     }
 
@@ -84,11 +68,11 @@ impl Emitter<'_> {
                     let c = self.m_in(*c, self.k6);
                     let to = self.m_to(*rest);
                     // The scratch mask that `rest` may pass through is not that of `c`.
-                    self.asm.klogic(0x42, to, c, k);
+                    self.asm.klogic(MOp::AndNot, to, c, k);
                     self.m_done(*rest, to);
-                    self.asm.klogic(0x41, k, c, k);
-                    self.asm.kortest(k);
-                    self.asm.jcc(Cc::E, self.own(*none));
+                    self.asm.klogic(MOp::And, k, c, k);
+                    let to = self.own(*none);
+                    self.asm.kjump(true, k, to);
                 }
             },
             I::Other { to, .. } | I::Leave { direct: to, .. } if self.full => self.asm.jmp(*to),
@@ -97,30 +81,30 @@ impl Emitter<'_> {
             I::Other { done, rest, to } => {
                 self.m_done(*done, k);
                 let rest = self.m_in(*rest, self.k7);
-                self.asm.kmov(k, Rm::Reg(rest));
-                self.asm.kortest(k);
-                self.asm.jcc(Cc::E, self.own(*to));
+                self.asm.kmov(k, rest);
+                let to = self.own(*to);
+                self.asm.kjump(true, k, to);
             }
             I::Join { waiting, skip } => {
                 let waiting = self.m_in(*waiting, self.k7);
-                self.asm.klogic(0x45, k, k, waiting);
-                self.jump_if_all(self.here(true, at + 1));
-                self.asm.jcc(Cc::E, self.own(*skip));
+                self.asm.klogic(MOp::Or, k, k, waiting);
+                let none = self.own(*skip);
+                self.asm.kjump_all(k, self.here(true, at + 1), Some(none));
             }
             I::Turn { continued, exit } => {
                 let from = self.m_in(*continued, self.k7);
-                self.asm.klogic(0x45, k, k, from);
+                self.asm.klogic(MOp::Or, k, k, from);
                 self.clear(*continued);
-                self.jump_if_all(self.here(true, at + 1));
-                self.asm.jcc(Cc::E, self.own(*exit));
+                let none = self.own(*exit);
+                self.asm.kjump_all(k, self.here(true, at + 1), Some(none));
             }
             I::Leave { to, skip, .. } => {
                 if let Some(to) = to {
                     let (old, new) = (self.m_in(*to, self.k7), self.m_to(*to));
-                    self.asm.klogic(0x45, new, old, k);
+                    self.asm.klogic(MOp::Or, new, old, k);
                     self.m_done(*to, new);
                 }
-                self.asm.klogic(0x47, k, k, k);
+                self.asm.kset(k, false);
                 self.asm.jmp(self.own(*skip));
             }
             _ => {}
@@ -130,33 +114,31 @@ impl Emitter<'_> {
     /// The lanes that a comparison is true of, by one subtraction.
     pub(super) fn below(&mut self, below: Below, d: R) {
         let to = self.m_to(d);
-        self.g_copy(below.n, RAX);
+        self.g_copy(below.n, A);
         if below.equal {
-            self.g_alu(0x2B, below.w, RAX, below.base);
+            self.g_alu(Alu::Sub, below.w, A, below.base);
             let asm = &mut self.asm;
-            asm.mov_imm(RCX, u64::from(self.lanes));
-            asm.alu(0x3B, below.w, RAX, Rm::Reg(RCX));
-            asm.cmov(Cc::A, RAX, Rm::Reg(RCX));
+            asm.mov_imm(C, u64::from(self.lanes));
+            asm.alu(Alu::Compare, below.w, A, Rm::Reg(C));
+            asm.cmov(Cc::A, A, Rm::Reg(C));
             // Bit `lanes` is none of a lane's.
-            asm.mov_imm(RCX, 1);
-            asm.shift(Pp::P66, false, RAX, Rm::Reg(RCX), RAX);
-            asm.alu_imm(0x23, false, Rm::Reg(RAX), (1 << self.lanes) - 1);
+            asm.mov_imm(C, 1);
+            asm.shift(Shift::Left, false, A, Rm::Reg(C), A);
+            asm.alu_imm(Alu::And, false, Rm::Reg(A), (1 << self.lanes) - 1);
+            self.asm.mask_of_bits(to, A);
         } else {
             let asm = &mut self.asm;
-            asm.mov_imm(RCX, 0);
-            self.g_alu(0x2B, true, RAX, below.base);
+            asm.mov_imm(C, 0);
+            self.g_alu(Alu::Sub, true, A, below.base);
             let asm = &mut self.asm;
-            asm.cmov(if below.signed { Cc::L } else { Cc::B }, RAX, Rm::Reg(RCX));
-            asm.mov_imm(RCX, u64::from(self.lanes));
-            asm.alu(0x3B, true, RAX, Rm::Reg(RCX));
-            asm.cmov(Cc::A, RAX, Rm::Reg(RCX));
-            asm.mov_imm(RCX, u64::from(u32::MAX));
-            // bzhi: the low bits of all ones.
-            asm.vex(Vop(Pp::None, 2, false, 0xF5), false, RAX, RAX, Rm::Reg(RCX));
+            asm.cmov(if below.signed { Cc::L } else { Cc::B }, A, Rm::Reg(C));
+            asm.mov_imm(C, u64::from(self.lanes));
+            asm.alu(Alu::Compare, true, A, Rm::Reg(C));
+            asm.cmov(Cc::A, A, Rm::Reg(C));
+            asm.first_lanes(to);
         }
-        self.asm.kmov_from(to, RAX);
         if below.not {
-            self.asm.klogic(0x42, to, to, self.k);
+            self.asm.klogic(MOp::AndNot, to, to, self.k);
         }
         self.m_done(d, to);
     }
@@ -170,15 +152,14 @@ impl Emitter<'_> {
         match below {
             None => {
                 let c = self.m_in(c, self.k7);
-                self.asm.ktest(c, self.k, self.lanes);
-                self.asm.jcc(Cc::E, none);
-                self.asm.jcc(Cc::Ae, mixed);
+                self.asm.kinside(c, self.k, Some(none), mixed);
             }
             Some(below) if below.equal => {
                 // No gang has one number in all lanes.
-                self.g_copy(below.n, RAX);
-                self.g_alu(0x2B, below.w, RAX, below.base);
-                self.asm.alu_imm(0x3B, below.w, Rm::Reg(RAX), self.lanes as i32);
+                self.g_copy(below.n, A);
+                self.g_alu(Alu::Sub, below.w, A, below.base);
+                self.asm
+                    .alu_imm(Alu::Compare, below.w, Rm::Reg(A), self.lanes as i32);
                 self.asm.jcc(Cc::B, mixed);
                 if !below.not {
                     self.asm.jmp(none);
@@ -188,11 +169,11 @@ impl Emitter<'_> {
                 signed, base, n, not, ..
             }) => {
                 let (yes, no) = if not { (none, all) } else { (all, none) };
-                self.g_copy(n, RAX);
-                self.g_alu(0x2B, true, RAX, base);
+                self.g_copy(n, A);
+                self.g_alu(Alu::Sub, true, A, base);
                 let asm = &mut self.asm;
                 asm.jcc(if signed { Cc::Le } else { Cc::Be }, no);
-                asm.alu_imm(0x3B, true, Rm::Reg(RAX), self.lanes as i32);
+                asm.alu_imm(Alu::Compare, true, Rm::Reg(A), self.lanes as i32);
                 asm.jcc(Cc::B, mixed);
                 if not {
                     asm.jmp(yes);

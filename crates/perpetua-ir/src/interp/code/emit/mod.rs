@@ -1,44 +1,25 @@
 //! From instructions over placed registers to bytes. What lies in the frame passes through scratch registers, which no
-//! virtual register has: rax, rcx, rdx, two masks and four vectors.
+//! virtual register has: three general ones, two masks and four vectors. Knows what machines have in common, no instructions.
 
 mod access;
 mod instruction;
 mod lanes;
-mod masks;
 mod nest;
 mod operand;
 mod scalar;
 
-use super::allocate::{AVX2_MASKS, Allocation, Home};
-use super::assemble::table::{self, op};
-use super::assemble::*;
+use super::allocate::{Allocation, Home};
 use super::layout::*;
 use super::lir::*;
 use super::lower::Lowered;
 use super::lower::scale;
+use super::machine::*;
 use super::tree::{AccessKind, AtomicKind};
-use super::{Isa, Refusal, Target};
+use super::{Refusal, Target};
 use crate::interp::program::{Length, Program, RegionKind};
-use crate::ir::{AtomicOp, Scalar};
+use crate::ir::Scalar;
 use crate::ops::BinaryOp;
 use nest::Nest;
-
-/// Register of the state.
-const STATE: Gpr = 15;
-/// Register of the entry of the gang that runs, with which its frame begins where it has one of its own.
-const GANG_AT: Gpr = 14;
-/// Scratch vectors; the assembler has others for AVX2.
-const X0: u8 = 28;
-const X1: u8 = 29;
-const X2: u8 = 30;
-const X3: u8 = 31;
-
-const MOVAPS: Vop = Vop(Pp::P66, 1, false, 0x6F);
-const MOVAPS_STORE: Vop = Vop(Pp::P66, 1, false, 0x7F);
-const MOVUPS: Vop = Vop(Pp::PF3, 1, false, 0x6F);
-const MOVUPS_STORE: Vop = Vop(Pp::PF3, 1, false, 0x7F);
-const MOVUPD: Vop = Vop(Pp::PF3, 1, true, 0x6F);
-const MOVUPD_STORE: Vop = Vop(Pp::PF3, 1, true, 0x7F);
 
 /// A call that stands behind the rest of the code.
 struct Cold {
@@ -53,23 +34,18 @@ struct Cold {
     skip: Option<Label>,
 }
 
-struct Emitter<'a> {
-    asm: Assembler,
+struct Emitter<'a, M> {
+    asm: M,
     program: &'a Program,
     lowered: &'a Lowered,
     homes: Allocation,
     lanes: u32,
-    /// 2 for 512 bits, 1 for 256.
-    length: u8,
-    /// No mask registers, and sixteen vectors.
-    avx2: bool,
+    scatters: bool,
     /// Mask of the active lanes.
     k: u8,
     /// Scratch masks.
     k6: u8,
     k7: u8,
-    /// Where constants begin in the state.
-    constants: i32,
     cold: Vec<Cold>,
     /// By the numbers of waits: which instruction waits, and where the host is asked.
     asks: Vec<(usize, Option<Label>)>,
@@ -98,28 +74,24 @@ pub(super) struct Emitted {
     #[cfg(feature = "assembly")]
     pub(super) marks: Vec<(u32, u32)>,
     #[cfg(all(test, feature = "assembly"))]
-    pub(super) meant: Vec<Meant>,
+    pub(super) meant: Box<dyn std::any::Any + Send + Sync>,
 }
 
 /// Gives the code, and completes the layout.
-pub(super) fn emit(
+pub(super) fn emit<M: Lanes>(
+    mut asm: M,
     program: &Program,
     lowered: &mut Lowered,
     homes: Allocation,
-    Target { lanes, isa }: Target,
+    target: Target,
 ) -> Result<Emitted, Refusal> {
-    let avx2 = isa == Isa::Avx2;
     let mut layout = std::mem::take(&mut lowered.layout);
     let slots = (layout.constants + layout.data.len()).next_multiple_of(64);
     let most = lowered.sites.iter().map(|s| s.ins.len() + s.outs.len()).max();
     layout.slots = slots;
     // What is done lane by lane needs one more, for the places.
     layout.spills = slots + SLOT * (most.unwrap_or(0) + 1);
-    let length = if lanes == 16 { 2 } else { 1 };
-    let constants = layout.constants as i32;
-    let bits = avx2.then(|| Mem::at(STATE, constants));
-    let [k, k6, k7] = if avx2 { AVX2_MASKS } else { [1, 6, 7] };
-    let mut asm = Assembler::new(length, bits);
+    let [k, k6, k7] = asm.masks();
     let heres = 2 * lowered.labels;
     for _ in 0..heres + 2 * lowered.code.len() as u32 {
         asm.label();
@@ -132,13 +104,11 @@ pub(super) fn emit(
         program,
         lowered,
         homes,
-        lanes,
-        length,
-        avx2,
+        lanes: target.lanes,
+        scatters: target.scatters(),
         k,
         k6,
         k7,
-        constants,
         cold: Vec::new(),
         asks: vec![(0, None); lowered.waits as usize + 1],
         nobody: Vec::new(),
@@ -159,23 +129,19 @@ pub(super) fn emit(
     layout.bytes = layout.spills + common.next_multiple_of(64);
     #[cfg(feature = "assembly")]
     let marks = emitter.marks;
-    #[cfg(all(test, feature = "assembly"))]
-    let meant = std::mem::take(&mut emitter.asm.meant);
-    let bytes = emitter
-        .asm
-        .finish()
-        .ok_or(Refusal::Unknown("a jump to nowhere"))?;
+    let finished = emitter.asm.finish();
+    let finished = finished.ok_or(Refusal::Unknown("a jump to nowhere"))?;
     lowered.layout = layout;
     Ok(Emitted {
-        bytes,
+        bytes: finished.bytes,
         #[cfg(feature = "assembly")]
         marks,
         #[cfg(all(test, feature = "assembly"))]
-        meant,
+        meant: finished.meant,
     })
 }
 
-impl Emitter<'_> {
+impl<M: Lanes> Emitter<'_, M> {
     fn all(&mut self, layout: &Layout) {
         let lowered = self.lowered;
         self.begin();
@@ -197,8 +163,8 @@ impl Emitter<'_> {
                 (true, Some(_)) => self.go_on(cold.at, cold.skip),
                 (_, skip) => {
                     if let Some(skip) = skip {
-                        self.asm.kortest(self.k);
-                        self.asm.jcc(Cc::E, self.masked(skip));
+                        let to = self.masked(skip);
+                        self.asm.kjump(true, self.k, to);
                     }
                     self.asm.jmp(cold.back);
                 }
@@ -218,18 +184,16 @@ impl Emitter<'_> {
         self.asm.place(start);
         self.suspend(at, id, layout, true);
         let asm = &mut self.asm;
-        asm.store(8, Mem::at(STATE, GANG), GANG_AT);
-        asm.mov(true, RDI, Rm::Reg(STATE));
-        asm.vzeroupper();
-        asm.call(Mem::at(STATE, POLL));
-        asm.test(false, RAX);
+        asm.store(8, Mem::at(M::STATE, GANG), M::KEPT);
+        asm.call(POLL, 0);
+        asm.test(false, A);
         asm.jcc(Cc::Ne, self.nest.leave);
     }
 
     /// The code of an operation of the flat program begins.
     fn mark(&mut self, pc: u32) {
         #[cfg(feature = "assembly")]
-        self.marks.push((self.asm.bytes.len() as u32, pc));
+        self.marks.push((self.asm.here() as u32, pc));
         #[cfg(not(feature = "assembly"))]
         let _ = pc;
     }
@@ -240,10 +204,10 @@ impl Emitter<'_> {
         match (self.homes.class(r), stores) {
             (Class::General, true) => self.asm.store(8, mem, reg),
             (Class::General, false) => self.asm.mov(true, reg, Rm::Mem(mem)),
-            (Class::Vector, true) => self.evex(MOVAPS_STORE, reg, 0, Rm::Mem(mem)),
-            (Class::Vector, false) => self.evex(MOVAPS, reg, 0, Rm::Mem(mem)),
+            (Class::Vector, true) => self.asm.vstore(mem, reg),
+            (Class::Vector, false) => self.asm.vload(reg, mem),
             (Class::Mask, true) => self.asm.kstore(mem, reg),
-            (Class::Mask, false) => self.asm.kmov(reg, Rm::Mem(mem)),
+            (Class::Mask, false) => self.asm.kload(reg, mem),
         }
     }
 
@@ -263,12 +227,12 @@ impl Emitter<'_> {
 
     fn suspend(&mut self, at: usize, id: u32, layout: &Layout, shared: bool) {
         self.keep(at, shared, true);
-        self.asm.kmov_to(RAX, self.k);
+        self.asm.bits_of_mask(A, self.k);
         let waiting = self.frame(layout.waiting as i32);
-        self.asm.store(8, waiting, RAX);
+        self.asm.store(8, waiting, A);
         // Where the gang goes on when it is its turn again.
-        self.asm.mov_imm(RAX, u64::from(id));
-        self.asm.store(8, Mem::at(GANG_AT, GANG_RESUME), RAX);
+        self.asm.mov_imm(A, u64::from(id));
+        self.asm.store(8, Mem::at(M::KEPT, GANG_RESUME), A);
     }
 
     /// Where a gang goes on that has waited at an instruction.
@@ -280,8 +244,8 @@ impl Emitter<'_> {
         }
         self.keep(at, !meets, false);
         let waiting = self.frame(layout.waiting as i32);
-        self.asm.load(8, RAX, waiting);
-        self.asm.kmov_from(self.k, RAX);
+        self.asm.load(8, A, waiting);
+        self.asm.mask_of_bits(self.k, A);
         if let I::Meet { ins, outs, .. } = i {
             for (number, operand) in outs.iter().enumerate() {
                 let slot = self.frame((layout.exchange + (ins.len() + number) * SLOT) as i32);
@@ -300,20 +264,20 @@ impl Emitter<'_> {
         let bytes = self.lanes as i32 * 4;
         match operand {
             Operand::One(g) | Operand::Affine(g, _) => {
-                let r = self.g_in(*g, RAX);
+                let r = self.g_in(*g, A);
                 self.asm.store(8, Mem::at(base, to), r);
             }
             Operand::Lanes(regs, parts) => {
                 for (part, r) in regs.iter().enumerate().take(*parts as usize) {
                     let x = self.x_in(*r, X0);
                     let to = Mem::at(base, to + part as i32 * bytes);
-                    self.evex(MOVUPS_STORE, x, 0, Rm::Mem(to));
+                    self.asm.vstore(to, x);
                 }
             }
             Operand::Mask(m) => {
                 let k = self.m_in(*m, self.k7);
-                self.asm.kmov_to(RAX, k);
-                self.asm.store(8, Mem::at(base, to), RAX);
+                self.asm.bits_of_mask(A, k);
+                self.asm.store(8, Mem::at(base, to), A);
             }
         }
     }
@@ -323,20 +287,20 @@ impl Emitter<'_> {
         let bytes = self.lanes as i32 * 4;
         match operand {
             Operand::One(G::R(r)) => {
-                self.asm.load(8, RAX, Mem::at(base, from));
-                self.g_out(*r, RAX);
+                self.asm.load(8, A, Mem::at(base, from));
+                self.g_out(*r, A);
             }
             Operand::Lanes(regs, parts) => {
                 for (part, r) in regs.iter().enumerate().take(*parts as usize) {
                     let from = Mem::at(base, from + part as i32 * bytes);
                     let x = self.x_to(*r, X0);
-                    self.evex(MOVUPS, x, 0, Rm::Mem(from));
+                    self.asm.vload(x, from);
                     self.x_done(*r, x);
                 }
             }
             Operand::Mask(m) => {
-                self.asm.load(8, RAX, Mem::at(base, from));
-                self.asm.kmov_from(self.k7, RAX);
+                self.asm.load(8, A, Mem::at(base, from));
+                self.asm.mask_of_bits(self.k7, A);
                 self.m_done(*m, self.k7);
             }
             _ => {}
@@ -345,24 +309,18 @@ impl Emitter<'_> {
 
     fn call(&mut self, at: usize, site: u32, ins: &[Operand], outs: &[Operand]) {
         for (number, operand) in ins.iter().enumerate() {
-            self.give(Mem::at(STATE, self.slot(number)), operand);
+            self.give(Mem::at(M::STATE, self.slot(number)), operand);
         }
         self.keep(at, true, true);
         let asm = &mut self.asm;
-        asm.kmov_to(RAX, self.k);
-        asm.store(8, Mem::at(STATE, MASK), RAX);
-        asm.store(8, Mem::at(STATE, GANG), GANG_AT);
-        asm.mov(true, RDI, Rm::Reg(STATE));
-        asm.mov_imm(RSI, u64::from(site));
-        asm.vzeroupper();
-        asm.call(Mem::at(STATE, CALL));
-        asm.kmov_from(self.k, RAX);
+        asm.bits_of_mask(A, self.k);
+        asm.store(8, Mem::at(M::STATE, MASK), A);
+        asm.store(8, Mem::at(M::STATE, GANG), M::KEPT);
+        asm.call(CALL, site);
+        asm.mask_of_bits(self.k, A);
         self.keep(at, true, false);
         for (number, operand) in outs.iter().enumerate() {
-            self.take(Mem::at(STATE, self.slot(ins.len() + number)), operand);
+            self.take(Mem::at(M::STATE, self.slot(ins.len() + number)), operand);
         }
     }
 }
-
-/// No register.
-const RSI_FREE: Gpr = 0xFF;

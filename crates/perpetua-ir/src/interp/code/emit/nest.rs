@@ -21,7 +21,7 @@ pub(super) struct Nest {
 }
 
 impl Nest {
-    pub(super) fn new(asm: &mut Assembler) -> Nest {
+    pub(super) fn new<M: Lanes>(asm: &mut M) -> Nest {
         let mut label = || asm.label();
         Nest {
             row: label(),
@@ -39,23 +39,20 @@ impl Nest {
 /// Gangs have met where only the host can tell what comes of it.
 const MEETING: u64 = 1;
 
-fn state(at: i32) -> Rm {
-    Rm::Mem(Mem::at(STATE, at))
+fn state<M: Lanes>(at: i32) -> Rm {
+    Rm::Mem(Mem::at(M::STATE, at))
 }
 
-impl Emitter<'_> {
+impl<M: Lanes> Emitter<'_, M> {
     pub(super) fn begin(&mut self) {
         let asm = &mut self.asm;
-        for r in [RBX, RBP, 12, 13, 14, 15, RAX] {
-            asm.push(r);
-        }
-        asm.mov(true, STATE, Rm::Reg(RDI));
-        self.all_lanes();
+        asm.enter();
+        self.asm.kall(self.k);
         let asm = &mut self.asm;
         if self.lowered.waits > 0 {
             let start = asm.label();
-            asm.mov(true, RCX, state(ENTERING));
-            asm.test(false, RCX);
+            asm.mov(true, C, state::<M>(ENTERING));
+            asm.test(false, C);
             asm.jcc(Cc::E, start);
             self.enter_again();
             self.asm.place(start);
@@ -68,16 +65,16 @@ impl Emitter<'_> {
         let nest = self.nest;
         let asm = &mut self.asm;
         let met = asm.label();
-        asm.alu_imm(0x3B, false, Rm::Reg(RCX), MET as i32);
+        asm.alu_imm(Alu::Compare, false, Rm::Reg(C), MET as i32);
         asm.jcc(Cc::E, met);
-        asm.alu_imm(0x3B, false, Rm::Reg(RCX), NEXT_BLOCK as i32);
+        asm.alu_imm(Alu::Compare, false, Rm::Reg(C), NEXT_BLOCK as i32);
         asm.jcc(Cc::E, nest.next_block);
-        asm.mov(true, GANG_AT, state(GANG));
+        asm.mov(true, M::KEPT, state::<M>(GANG));
         asm.jmp(nest.dispatch);
         asm.place(met);
         asm.lea(nest.dispatch);
-        asm.store(8, Mem::at(STATE, PASS), RAX);
-        asm.mov(true, GANG_AT, state(GANGS));
+        asm.store(8, Mem::at(M::STATE, PASS), A);
+        asm.mov(true, M::KEPT, state::<M>(GANGS));
         asm.jmp(nest.dispatch);
     }
 
@@ -101,14 +98,14 @@ impl Emitter<'_> {
 
     pub(super) fn row(&mut self) {
         self.asm.place(self.nest.row);
-        self.asm.mov(true, GANG_AT, state(ROW));
-        self.all_lanes();
+        self.asm.mov(true, M::KEPT, state::<M>(ROW));
+        self.asm.kall(self.k);
     }
 
     pub(super) fn block(&mut self) {
         let asm = &mut self.asm;
         asm.place(self.nest.block);
-        self.all_lanes();
+        self.asm.kall(self.k);
         let asm = &mut self.asm;
         let shared = |kind| matches!(kind, RegionKind::Shared { .. } | RegionKind::Dynamic);
         if !self.program.regions.iter().any(|region| shared(region.kind)) {
@@ -116,18 +113,18 @@ impl Emitter<'_> {
         }
         // Shared memory begins as zeros, in lines of 64 bytes.
         let (again, done) = (asm.label(), asm.label());
-        asm.mov(true, RAX, state(SHARED));
-        self.evex(op::PXOR, X0, X0, Rm::Reg(X0));
+        asm.mov(true, A, state::<M>(SHARED));
+        self.asm.zero(X0);
         let asm = &mut self.asm;
         asm.place(again);
-        asm.alu(0x3B, true, RAX, state(SHARED_END));
+        asm.alu(Alu::Compare, true, A, state::<M>(SHARED_END));
         asm.jcc(Cc::Ae, done);
         let bytes = self.lanes as i32 * 4;
         for at in (0..64).step_by(bytes as usize) {
-            self.evex(MOVUPS_STORE, X0, 0, Rm::Mem(Mem::at(RAX, at)));
+            self.asm.vstore(Mem::at(A, at), X0);
         }
         let asm = &mut self.asm;
-        asm.alu_imm(0x03, true, Rm::Reg(RAX), 64);
+        asm.alu_imm(Alu::Add, true, Rm::Reg(A), 64);
         asm.jmp(again);
         asm.place(done);
     }
@@ -139,35 +136,35 @@ impl Emitter<'_> {
         let asm = &mut self.asm;
         if meets {
             asm.lea(nest.gang);
-            asm.store(8, Mem::at(STATE, PASS), RAX);
-            asm.alu(0x33, false, RAX, Rm::Reg(RAX));
+            asm.store(8, Mem::at(M::STATE, PASS), A);
+            asm.alu(Alu::Xor, false, A, Rm::Reg(A));
             for at in [DONE, ARRIVED, PHASE] {
-                asm.store(8, Mem::at(STATE, at), RAX);
+                asm.store(8, Mem::at(M::STATE, at), A);
             }
         }
-        asm.mov(true, GANG_AT, state(if meets { GANGS } else { ROW }));
+        asm.mov(true, M::KEPT, state::<M>(if meets { GANGS } else { ROW }));
         asm.place(nest.gang);
         self.gang_budget();
         let (some, all) = (self.nest.some, (1 << self.lanes) - 1);
-        let mask = Mem::at(GANG_AT, GANG_MASK);
-        self.asm.alu_imm(0x3B, false, Rm::Mem(mask), all);
+        let mask = Mem::at(M::KEPT, GANG_MASK);
+        self.asm.alu_imm(Alu::Compare, false, Rm::Mem(mask), all);
         self.asm.jcc(Cc::Ne, some);
-        self.all_lanes();
+        self.asm.kall(self.k);
     }
 
     /// The beginning of a gang that has not as many lanes as others.
     pub(super) fn some(&mut self, begin: Label) {
         self.asm.place(self.nest.some);
-        self.asm.load(8, RAX, Mem::at(GANG_AT, GANG_MASK));
-        self.asm.kmov_from(self.k, RAX);
+        self.asm.load(8, A, Mem::at(M::KEPT, GANG_MASK));
+        self.asm.mask_of_bits(self.k, A);
         self.asm.jmp(begin);
     }
 
     /// From now on turns count for the gang.
     pub(super) fn gang_budget(&mut self) {
         if self.turns {
-            self.asm.mov(true, RAX, state(BUDGET));
-            self.asm.store(8, Mem::at(STATE, BUDGET_BEFORE), RAX);
+            self.asm.mov(true, A, state::<M>(BUDGET));
+            self.asm.store(8, Mem::at(M::STATE, BUDGET_BEFORE), A);
         }
     }
 
@@ -176,34 +173,34 @@ impl Emitter<'_> {
         let nest = self.nest;
         let asm = &mut self.asm;
         if self.meets {
-            asm.mov_imm(RAX, GANG_DONE);
-            asm.store(8, Mem::at(GANG_AT, GANG_RESUME), RAX);
-            asm.alu_imm(0x03, true, state(DONE), 1);
+            asm.mov_imm(A, GANG_DONE);
+            asm.store(8, Mem::at(M::KEPT, GANG_RESUME), A);
+            asm.alu_imm(Alu::Add, true, state::<M>(DONE), 1);
             asm.place(nest.next);
             self.next_of_meeting();
         } else {
             asm.place(nest.next);
-            asm.alu_imm(0x03, true, Rm::Reg(GANG_AT), GANG_BYTES as i32);
-            asm.alu(0x3B, true, GANG_AT, state(ROW_END));
+            asm.alu_imm(Alu::Add, true, Rm::Reg(M::KEPT), GANG_BYTES as i32);
+            asm.alu(Alu::Compare, true, M::KEPT, state::<M>(ROW_END));
             asm.jcc(Cc::B, nest.gang);
         }
         let asm = &mut self.asm;
         let grid_row = asm.label();
         asm.place(nest.next_block);
-        asm.mov(true, RAX, state(BLOCK_X));
-        asm.alu(0x03, true, RAX, state(X_STEP));
-        asm.store(8, Mem::at(STATE, BLOCK_X), RAX);
-        asm.alu(0x3B, true, RAX, state(X_END));
+        asm.mov(true, A, state::<M>(BLOCK_X));
+        asm.alu(Alu::Add, true, A, state::<M>(X_STEP));
+        asm.store(8, Mem::at(M::STATE, BLOCK_X), A);
+        asm.alu(Alu::Compare, true, A, state::<M>(X_END));
         asm.jcc(Cc::B, nest.block);
-        asm.mov(true, RAX, state(X_FIRST));
-        asm.store(8, Mem::at(STATE, BLOCK_X), RAX);
-        asm.mov(true, RAX, state(ROW));
-        asm.alu(0x03, true, RAX, state(ROW_BYTES));
-        asm.alu(0x3B, true, RAX, state(GANGS_END));
+        asm.mov(true, A, state::<M>(X_FIRST));
+        asm.store(8, Mem::at(M::STATE, BLOCK_X), A);
+        asm.mov(true, A, state::<M>(ROW));
+        asm.alu(Alu::Add, true, A, state::<M>(ROW_BYTES));
+        asm.alu(Alu::Compare, true, A, state::<M>(GANGS_END));
         asm.jcc(Cc::Ae, grid_row);
-        asm.store(8, Mem::at(STATE, ROW), RAX);
-        asm.alu(0x03, true, RAX, state(ROW_USED));
-        asm.store(8, Mem::at(STATE, ROW_END), RAX);
+        asm.store(8, Mem::at(M::STATE, ROW), A);
+        asm.alu(Alu::Add, true, A, state::<M>(ROW_USED));
+        asm.store(8, Mem::at(M::STATE, ROW_END), A);
         asm.jmp(nest.row);
         asm.place(grid_row);
         self.next_of_grid();
@@ -213,30 +210,25 @@ impl Emitter<'_> {
     fn next_of_grid(&mut self) {
         let asm = &mut self.asm;
         let (finished, same) = (asm.label(), asm.label());
-        asm.alu_imm(0x2B, true, state(ROWS), 1);
+        asm.alu_imm(Alu::Sub, true, state::<M>(ROWS), 1);
         asm.jcc(Cc::E, finished);
-        asm.mov(true, RAX, state(BLOCK_Y));
-        asm.alu_imm(0x03, true, Rm::Reg(RAX), 1);
-        asm.alu(0x3B, true, RAX, state(GRID_Y));
+        asm.mov(true, A, state::<M>(BLOCK_Y));
+        asm.alu_imm(Alu::Add, true, Rm::Reg(A), 1);
+        asm.alu(Alu::Compare, true, A, state::<M>(GRID_Y));
         asm.jcc(Cc::B, same);
-        asm.alu(0x33, false, RAX, Rm::Reg(RAX));
-        asm.alu_imm(0x03, true, state(BLOCK_Z), 1);
+        asm.alu(Alu::Xor, false, A, Rm::Reg(A));
+        asm.alu_imm(Alu::Add, true, state::<M>(BLOCK_Z), 1);
         asm.place(same);
-        asm.store(8, Mem::at(STATE, BLOCK_Y), RAX);
-        asm.mov(true, RAX, state(GANGS));
-        asm.store(8, Mem::at(STATE, ROW), RAX);
-        asm.alu(0x03, true, RAX, state(ROW_USED));
-        asm.store(8, Mem::at(STATE, ROW_END), RAX);
+        asm.store(8, Mem::at(M::STATE, BLOCK_Y), A);
+        asm.mov(true, A, state::<M>(GANGS));
+        asm.store(8, Mem::at(M::STATE, ROW), A);
+        asm.alu(Alu::Add, true, A, state::<M>(ROW_USED));
+        asm.store(8, Mem::at(M::STATE, ROW_END), A);
         asm.jmp(self.nest.row);
         asm.place(finished);
-        asm.alu(0x33, false, RAX, Rm::Reg(RAX));
+        asm.alu(Alu::Xor, false, A, Rm::Reg(A));
         asm.place(self.nest.leave);
-        asm.vzeroupper();
-        asm.pop(RCX);
-        for r in [15, 14, 13, 12, RBP, RBX] {
-            asm.pop(r);
-        }
-        asm.ret();
+        asm.leave();
     }
 
     /// The next gang of a pass; after the last one on behind the barrier, to the next block, or to the host.
@@ -244,25 +236,25 @@ impl Emitter<'_> {
         let nest = self.nest;
         let asm = &mut self.asm;
         let (all, host) = (asm.label(), asm.label());
-        asm.alu(0x03, true, GANG_AT, state(STRIDE));
-        asm.alu(0x3B, true, GANG_AT, state(GANGS_END));
+        asm.alu(Alu::Add, true, M::KEPT, state::<M>(STRIDE));
+        asm.alu(Alu::Compare, true, M::KEPT, state::<M>(GANGS_END));
         asm.jcc(Cc::Ae, all);
-        asm.jmp_to(Mem::at(STATE, PASS));
+        asm.jmp_to(Mem::at(M::STATE, PASS));
         asm.place(all);
-        asm.mov(true, RAX, state(COUNT));
-        asm.alu(0x3B, true, RAX, state(DONE));
+        asm.mov(true, A, state::<M>(COUNT));
+        asm.alu(Alu::Compare, true, A, state::<M>(DONE));
         asm.jcc(Cc::E, nest.next_block);
-        asm.alu(0x3B, true, RAX, state(ARRIVED));
+        asm.alu(Alu::Compare, true, A, state::<M>(ARRIVED));
         asm.jcc(Cc::Ne, host);
-        asm.alu(0x33, false, RAX, Rm::Reg(RAX));
-        asm.store(8, Mem::at(STATE, ARRIVED), RAX);
-        asm.alu_imm(0x03, true, state(PHASE), 1);
-        asm.mov(true, RAX, state(BEHIND));
-        asm.store(8, Mem::at(STATE, PASS), RAX);
-        asm.mov(true, GANG_AT, state(GANGS));
-        asm.jmp_to(Mem::at(STATE, BEHIND));
+        asm.alu(Alu::Xor, false, A, Rm::Reg(A));
+        asm.store(8, Mem::at(M::STATE, ARRIVED), A);
+        asm.alu_imm(Alu::Add, true, state::<M>(PHASE), 1);
+        asm.mov(true, A, state::<M>(BEHIND));
+        asm.store(8, Mem::at(M::STATE, PASS), A);
+        asm.mov(true, M::KEPT, state::<M>(GANGS));
+        asm.jmp_to(Mem::at(M::STATE, BEHIND));
         asm.place(host);
-        asm.mov_imm(RAX, MEETING);
+        asm.mov_imm(A, MEETING);
         asm.jmp(nest.leave);
     }
 
@@ -271,19 +263,21 @@ impl Emitter<'_> {
         let next = self.nest.next;
         let asm = &mut self.asm;
         let same = asm.label();
+        // What a lane read atomically may be another block's word that its data is there.
+        asm.fence();
         if !self.full {
-            asm.kmov_to(RAX, self.k);
-            asm.alu(0x3B, true, RAX, Rm::Mem(Mem::at(GANG_AT, GANG_MASK)));
+            asm.bits_of_mask(A, self.k);
+            asm.alu(Alu::Compare, true, A, Rm::Mem(Mem::at(M::KEPT, GANG_MASK)));
             asm.jcc(Cc::Ne, next);
         }
         asm.lea(resume);
-        asm.alu(0x3B, true, RAX, state(BEHIND));
+        asm.alu(Alu::Compare, true, A, state::<M>(BEHIND));
         asm.jcc(Cc::E, same);
-        asm.alu_imm(0x3B, true, state(ARRIVED), 0);
+        asm.alu_imm(Alu::Compare, true, state::<M>(ARRIVED), 0);
         asm.jcc(Cc::Ne, next);
-        asm.store(8, Mem::at(STATE, BEHIND), RAX);
+        asm.store(8, Mem::at(M::STATE, BEHIND), A);
         asm.place(same);
-        asm.alu_imm(0x03, true, state(ARRIVED), 1);
+        asm.alu_imm(Alu::Add, true, state::<M>(ARRIVED), 1);
         asm.jmp(next);
     }
 
@@ -296,16 +290,16 @@ impl Emitter<'_> {
         self.asm.place(nest.dispatch);
         self.gang_budget();
         let asm = &mut self.asm;
-        asm.load(8, RAX, Mem::at(GANG_AT, GANG_RESUME));
+        asm.load(8, A, Mem::at(M::KEPT, GANG_RESUME));
         for (id, resume) in self.resumes.iter().enumerate().skip(1) {
-            asm.alu_imm(0x3B, true, Rm::Reg(RAX), id as i32);
+            asm.alu_imm(Alu::Compare, true, Rm::Reg(A), id as i32);
             asm.jcc(Cc::E, *resume);
         }
         if self.meets {
-            asm.mov_imm(RCX, GANG_DONE);
-            asm.alu(0x3B, true, RAX, Rm::Reg(RCX));
+            asm.mov_imm(C, GANG_DONE);
+            asm.alu(Alu::Compare, true, A, Rm::Reg(C));
             asm.jcc(Cc::Ne, nest.next);
-            asm.alu_imm(0x03, true, state(DONE), 1);
+            asm.alu_imm(Alu::Add, true, state::<M>(DONE), 1);
         }
         asm.jmp(nest.next);
     }

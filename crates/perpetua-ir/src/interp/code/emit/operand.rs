@@ -2,12 +2,12 @@
 
 use super::*;
 
-impl Emitter<'_> {
+impl<M: Lanes> Emitter<'_, M> {
     /// A place in the gang's frame: its own, or the only one.
     pub(super) fn frame(&self, at: i32) -> Mem {
         match self.meets {
-            true => Mem::at(GANG_AT, at),
-            false => Mem::at(STATE, self.spills + at),
+            true => Mem::at(M::KEPT, at),
+            false => Mem::at(M::STATE, self.spills + at),
         }
     }
 
@@ -15,9 +15,9 @@ impl Emitter<'_> {
     pub(super) fn memory(&self, home: Home) -> Option<Mem> {
         match home {
             Home::Frame(at) => Some(self.frame(at)),
-            Home::Common(at) => Some(Mem::at(STATE, self.spills + at)),
-            Home::State(at) => Some(Mem::at(STATE, at)),
-            Home::Entry(at) => Some(Mem::at(GANG_AT, at)),
+            Home::Common(at) => Some(Mem::at(M::STATE, self.spills + at)),
+            Home::State(at) => Some(Mem::at(M::STATE, at)),
+            Home::Entry(at) => Some(Mem::at(M::KEPT, at)),
             Home::Nowhere | Home::Register(_) => None,
         }
     }
@@ -42,7 +42,7 @@ impl Emitter<'_> {
                 scratch
             }
             G::State(at) => {
-                self.asm.mov(true, scratch, Rm::Mem(Mem::at(STATE, at)));
+                self.asm.mov(true, scratch, Rm::Mem(Mem::at(M::STATE, at)));
                 scratch
             }
         }
@@ -57,7 +57,7 @@ impl Emitter<'_> {
     /// As the second operand of an operation, where it is no number.
     pub(super) fn g_rm(&mut self, g: G, scratch: Gpr) -> Rm {
         match g {
-            G::State(at) => Rm::Mem(Mem::at(STATE, at)),
+            G::State(at) => Rm::Mem(Mem::at(M::STATE, at)),
             G::R(r) => match (self.homes.home(r), self.spilled(r)) {
                 (Home::Register(r), _) => Rm::Reg(r),
                 (_, at) => at.map_or(Rm::Reg(scratch), Rm::Mem),
@@ -66,12 +66,12 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn g_alu(&mut self, opcode: u8, w: bool, a: Gpr, b: G) {
+    pub(super) fn g_alu(&mut self, op: Alu, w: bool, a: Gpr, b: G) {
         match b {
-            G::Imm(v) => self.asm.alu_imm(opcode, w, Rm::Reg(a), v),
+            G::Imm(v) => self.asm.alu_imm(op, w, Rm::Reg(a), v),
             _ => {
-                let b = self.g_rm(b, RDX);
-                self.asm.alu(opcode, w, a, b);
+                let b = self.g_rm(b, D);
+                self.asm.alu(op, w, a, b);
             }
         }
     }
@@ -88,21 +88,21 @@ impl Emitter<'_> {
         match (self.homes.home(r), self.spilled(r)) {
             (Home::Register(r), _) => r,
             (_, Some(at)) => {
-                self.evex(MOVAPS, scratch, 0, Rm::Mem(at));
+                self.asm.vload(scratch, at);
                 scratch
             }
             _ => scratch,
         }
     }
 
-    pub(super) fn x_rm(&mut self, x: X) -> (Rm, bool) {
+    pub(super) fn source(&mut self, x: X) -> Source {
         match x {
             X::R(r) => match (self.homes.home(r), self.spilled(r)) {
-                (Home::Register(r), _) => (Rm::Reg(r), false),
-                (_, at) => (at.map_or(Rm::Reg(X3), Rm::Mem), false),
+                (Home::Register(r), _) => Source::Reg(r),
+                (_, at) => at.map_or(Source::Reg(X3), Source::Mem),
             },
-            X::Splat(at) => (Rm::Mem(Mem::at(STATE, at)), true),
-            X::State(at) => (Rm::Mem(Mem::at(STATE, at)), false),
+            X::Splat(at) => Source::Splat(Mem::at(M::STATE, at)),
+            X::State(at) => Source::Mem(Mem::at(M::STATE, at)),
         }
     }
 
@@ -117,8 +117,8 @@ impl Emitter<'_> {
     pub(super) fn x_done(&mut self, d: R, from: u8) {
         match (self.homes.home(d), self.spilled(d)) {
             (Home::Register(r), _) if r == from => {}
-            (Home::Register(r), _) => self.evex(MOVAPS, r, 0, Rm::Reg(from)),
-            (_, Some(at)) => self.evex(MOVAPS_STORE, from, 0, Rm::Mem(at)),
+            (Home::Register(r), _) => self.asm.vmov(r, from),
+            (_, Some(at)) => self.asm.vstore(at, from),
             _ => {}
         }
     }
@@ -127,7 +127,7 @@ impl Emitter<'_> {
         match (self.homes.home(m), self.spilled(m)) {
             (Home::Register(k), _) => k,
             (_, Some(at)) => {
-                self.asm.kmov(scratch, Rm::Mem(at));
+                self.asm.kload(scratch, at);
                 scratch
             }
             _ => scratch,
@@ -143,45 +143,9 @@ impl Emitter<'_> {
 
     pub(super) fn m_done(&mut self, d: R, k: u8) {
         match (self.homes.home(d), self.spilled(d)) {
-            (Home::Register(r), _) => self.asm.kmov(r, Rm::Reg(k)),
+            (Home::Register(r), _) => self.asm.kmov(r, k),
             (_, Some(at)) => self.asm.kstore(at, k),
             _ => {}
         }
-    }
-
-    pub(super) fn evex(&mut self, op: Vop, reg: u8, second: u8, rm: Rm) {
-        self.asm.evex(op, reg, second, rm, Ev::default());
-    }
-
-    pub(super) fn evex_k(&mut self, op: Vop, reg: u8, second: u8, rm: Rm, k: u8, z: bool) {
-        self.asm.evex(op, reg, second, rm, Ev { k, z, b: false });
-    }
-
-    /// An instruction on the lowest scalar of vector registers.
-    pub(super) fn one(&mut self, op: Vop, reg: u8, second: u8, rm: Rm) {
-        self.asm.evex_at(op, 0, reg, second, rm, Ev::default());
-    }
-
-    pub(super) fn half(&self) -> u8 {
-        (self.lanes / 2) as u8
-    }
-
-    /// The upper half of a vector.
-    pub(super) fn extract(&mut self, to: u8, from: u8) {
-        let op = match self.length {
-            2 => Vop(Pp::P66, 3, true, 0x3B),
-            _ => Vop(Pp::P66, 3, false, 0x39),
-        };
-        self.evex(op, from, 0, Rm::Reg(to));
-        self.asm.immediate8(1);
-    }
-
-    pub(super) fn insert(&mut self, d: u8, low: u8, high: u8) {
-        let op = match self.length {
-            2 => Vop(Pp::P66, 3, true, 0x3A),
-            _ => Vop(Pp::P66, 3, false, 0x38),
-        };
-        self.evex(op, d, low, Rm::Reg(high));
-        self.asm.immediate8(1);
     }
 }

@@ -3,7 +3,7 @@
 
 mod registers;
 
-use super::assemble::{Cc, Label};
+use super::machine::{Cc, Label, MOp};
 use crate::ir::Scalar;
 use crate::ops::{BinaryOp, UnaryOp};
 
@@ -63,16 +63,6 @@ pub(super) enum GOp {
     Sar,
     /// The first where the condition holds of both, else the second.
     Choose(Cc),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MOp {
-    And = 0x41,
-    /// The second without the first.
-    AndNot = 0x42,
-    Or = 0x45,
-    Xnor = 0x46,
-    Xor = 0x47,
 }
 
 /// A value as an operand or result of a call, a lane's part being as wide as its scalar.
@@ -387,6 +377,8 @@ pub(super) enum I {
         ins: Vec<Operand>,
         outs: Vec<Operand>,
     },
+    /// Orders accesses.
+    Fence,
     /// Counts down, and asks the host now and then whether to go on.
     Poll {
         id: u32,

@@ -186,7 +186,7 @@ impl I {
                 ins.iter().flat_map(|o| o.regs()).for_each(|r| visit(r, false));
                 outs.iter().flat_map(|o| o.regs()).for_each(|r| visit(r, true));
             }
-            I::Poll { .. } => {}
+            I::Fence | I::Poll { .. } => {}
         }
     }
 }

@@ -20,12 +20,11 @@ impl Lower<'_> {
             }
             return Ok(());
         }
-        if self.target.isa == Isa::Avx512
-            && matches!(
-                (from, to),
-                (Scalar::F16, Scalar::F32) | (Scalar::F32, Scalar::F16)
-            )
-        {
+        let halves = matches!(
+            (from, to),
+            (Scalar::F16, Scalar::F32) | (Scalar::F32, Scalar::F16)
+        );
+        if halves && self.target.converts_halves() {
             let (x, target) = (self.x(a)?, self.vectors_for(out));
             let (d, a) = (target[0], x[0]);
             self.put(I::XConvert { from, to, d, a });

@@ -1,11 +1,11 @@
 //! Accesses to memory that lanes share: which of the fast shapes an access has.
 
-use super::super::assemble::Label;
+use super::super::Refusal;
 use super::super::layout::{VIEW_BYTES, VIEWS, What};
 use super::super::lir::*;
+use super::super::machine::Label;
 use super::super::spread::Kind;
 use super::super::tree::{AccessKind, AtomicKind, V};
-use super::super::{Isa, Refusal};
 use super::Lower;
 use super::hoist::LAUNCH;
 use crate::interp::program::Length;
@@ -77,7 +77,7 @@ impl Lower<'_> {
                     Length::Region => true,
                 };
                 // AVX2 widens and narrows under no mask.
-                let fits = fits && (s.size() >= 4 || self.target.isa != Isa::Avx2);
+                let fits = fits && (s.size() >= 4 || self.target.masks_small());
                 let straight = kinds[*step] == Kind::Affine(1) && at.stride == s.size() && fits;
                 straight.then_some(*step)
             }
@@ -92,7 +92,7 @@ impl Lower<'_> {
             Shape::Each
         };
         // What is done lane by lane has all indices by lane.
-        let each = !words || varying.is_empty() || !loads && self.target.isa == Isa::Avx2;
+        let each = !words || varying.is_empty() || !loads && !self.target.scatters();
         let mut ins = Vec::new();
         for (i, v) in index.iter().enumerate() {
             let operand = match shape {
@@ -146,7 +146,7 @@ impl Lower<'_> {
             return self.call(what, pc, &all, outs, Some(skip));
         }
         let varies = index.iter().any(|v| self.spreads.kind(*v) != Kind::Uniform);
-        let each = stores && varies && self.target.isa == Isa::Avx2;
+        let each = stores && varies && !self.target.scatters();
         let mut ins = Vec::new();
         for v in index {
             let operand = match self.spreads.kind(*v) {

@@ -13,12 +13,12 @@ mod value;
 
 use std::collections::HashMap;
 
-use super::assemble::{Cc, Label};
 use super::layout::{
     BLOCK_X, Exchange, GANG_BYTES, GANG_FIRST, GANG_X, Given, Layout, Meeting, SLOT, SUBGROUP_MASK, Site,
     VIEW_BYTES, VIEWS, What,
 };
 use super::lir::*;
+use super::machine::{Cc, Label, MOp};
 use super::spread::{Kind, Spreads};
 use super::tree::{Act, Frame, Leaving, Node, Tree, V};
 use super::{Isa, Refusal, Target};
@@ -423,8 +423,10 @@ impl Lower<'_> {
             } => self.private(pc, *place, *array, index, values, outs, skip),
             Act::Barrier => self.meet(pc, at, None, &[], &[]),
             Act::Subgroup(op, s, ins) => self.meet(pc, at, Some((*op, *s)), ins, outs),
-            // Other accesses are not reordered but for loads before earlier stores, which acquire and release allow.
-            Act::Fence => Ok(()),
+            Act::Fence => {
+                self.put(I::Fence);
+                Ok(())
+            }
             Act::Clock => self.call(What::Clock, pc, &[], outs, None),
             Act::Print(site, args) => self.call(What::Print(*site), pc, args, &[], None),
             Act::Fault(site, operands) => {

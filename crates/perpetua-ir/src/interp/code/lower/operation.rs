@@ -1,9 +1,9 @@
 //! Operators: those that have instructions of their own, as a table by type; the host evaluates all others.
 
 use super::super::Refusal;
-use super::super::assemble::Cc;
 use super::super::layout::What;
 use super::super::lir::*;
+use super::super::machine::{Cc, MOp};
 use super::super::spread::Kind;
 use super::super::tree::V;
 use super::{Lower, Place};

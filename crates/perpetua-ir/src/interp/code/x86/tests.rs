@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, MandatoryPrefix, OpCodeTableKind, OpKind, Register};
 
-use super::assemble::{Meant, Mem, Pp, Rm, Vop};
-use super::{Generated, Width, generate};
+use super::super::{Generated, Width, generate};
+use super::{Meant, Mem, Pp, Rm, Vop};
 use crate::interp::flatten::flatten;
 use crate::pass::expand_library;
 use crate::testing::{self, Choices, Config, tape};
@@ -20,6 +20,12 @@ fn decoded(bytes: &[u8]) -> HashMap<usize, Instruction> {
         all.insert(instruction.ip() as usize, instruction);
     }
     all
+}
+
+/// What was asked of the assembler.
+fn meant(code: &Generated) -> &[Meant] {
+    let meant = code.meant.downcast_ref::<Vec<Meant>>();
+    meant.expect("code for x86-64")
 }
 
 /// What is read there that was not meant.
@@ -106,8 +112,9 @@ fn difference(meant: &Meant, found: &Instruction) -> Option<&'static str> {
 
 fn check(code: &Generated, what: &str) {
     let all = decoded(&code.bytes);
-    assert!(!code.meant.is_empty());
-    for meant in &code.meant {
+    let asked = meant(code);
+    assert!(!asked.is_empty());
+    for meant in asked {
         let found = all.get(&meant.at);
         let found = found.unwrap_or_else(|| panic!("{what}: nothing begins at {:#x}: {meant:?}", meant.at));
         if let Some(wrong) = difference(meant, found) {
@@ -154,7 +161,8 @@ fn what_was_not_meant_is_noticed() {
         let code = generated(&Config::full(), 1, width);
         let all = decoded(&code.bytes);
         let mut noticed = 0;
-        for meant in &code.meant {
+        let asked = meant(&code);
+        for meant in asked {
             let mut other = *meant;
             match &mut other.rm {
                 Rm::Reg(r) => *r ^= 8,
@@ -163,10 +171,6 @@ fn what_was_not_meant_is_noticed() {
             noticed += usize::from(difference(&other, &all[&meant.at]).is_some());
         }
         // Of two operands that change their places nothing is seen.
-        assert!(
-            noticed * 20 > code.meant.len() * 19,
-            "{noticed} of {}",
-            code.meant.len()
-        );
+        assert!(noticed * 20 > asked.len() * 19, "{noticed} of {}", asked.len());
     }
 }

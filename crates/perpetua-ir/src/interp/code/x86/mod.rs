@@ -3,69 +3,40 @@
 //! Displacements are always 32 bits wide (or absent), which spares EVEX its scaled bytes.
 //!
 //! Without AVX-512 the same instructions are written with VEX prefixes, and masks are vectors: all ones in lanes that are in.
-//! What has no such form is written out in `emit::masks`, or not asked for ([`Vop::in_avx2`]).
+//! What has no such form is written out in `masks`, or not asked for ([`Vop::in_avx2`]).
 
-mod jumps;
+mod general;
+mod lanes;
 mod masks;
 pub(super) mod table;
 
-/// A general register by its number.
-pub(super) type Gpr = u8;
+#[cfg(test)]
+#[cfg(all(feature = "assembly", feature = "testing"))]
+mod tests;
 
-pub(super) const RAX: Gpr = 0;
-pub(super) const RCX: Gpr = 1;
-pub(super) const RDX: Gpr = 2;
-pub(super) const RBX: Gpr = 3;
-pub(super) const RBP: Gpr = 5;
-pub(super) const RSI: Gpr = 6;
-pub(super) const RDI: Gpr = 7;
+use super::machine::*;
+use super::tree::AtomicKind;
+use crate::ir::{AtomicOp, Scalar};
+use crate::ops::{BinaryOp, UnaryOp};
+use table::op;
 
-/// An address: base, index times a power of two, displacement.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Mem {
-    pub(super) base: Gpr,
-    /// Register number (a vector's for gathers) and the power of two.
-    pub(super) index: Option<(u8, u8)>,
-    pub(super) disp: i32,
-}
+const RAX: Gpr = A;
+const RCX: Gpr = C;
+const RDX: Gpr = D;
+const RBX: Gpr = 3;
+const RBP: Gpr = 5;
+const RSI: Gpr = 6;
+const RDI: Gpr = 7;
 
-impl Mem {
-    pub(super) fn at(base: Gpr, disp: i32) -> Mem {
-        Mem {
-            base,
-            index: None,
-            disp,
-        }
-    }
-}
-
-/// The operand that may lie in memory.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Rm {
-    Reg(u8),
-    Mem(Mem),
-}
-
-/// A place in the code that jumps name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Label(pub(super) u32);
-
-/// Conditions of jumps, moves and sets, as the processor numbers them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Cc {
-    B = 2,
-    Ae = 3,
-    E = 4,
-    Ne = 5,
-    Be = 6,
-    A = 7,
-    S = 8,
-    L = 12,
-    Ge = 13,
-    Le = 14,
-    G = 15,
-}
+/// The general registers that are handed out.
+pub(super) const GENERAL: [Gpr; 10] = [3, 5, 12, 13, 6, 7, 8, 9, 10, 11];
+/// With AVX-512: those of vectors, those of masks, and of these the active lanes' and two that are scratch.
+pub(super) const VECTORS: u8 = 28;
+pub(super) const MASKS: [u8; 4] = [2, 3, 4, 5];
+pub(super) const OWN_MASKS: [u8; 3] = [1, 6, 7];
+/// With AVX2, where vectors and masks share registers: those that are handed out; four more are scratch vectors.
+pub(super) const AVX2_VECTORS: u8 = 9;
+pub(super) const AVX2_MASKS: [u8; 3] = [15, 9, 10];
 
 /// What stands before an opcode: the mandatory prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +122,10 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    pub(super) fn new(length: u8, bits: Option<Mem>) -> Assembler {
+    /// For so many lanes; without AVX-512 what masks need lies there in the state.
+    pub(super) fn new(lanes: u32, masks: Option<i32>) -> Assembler {
+        let length = if lanes == 16 { 2 } else { 1 };
+        let bits = masks.map(|at| Mem::at(Self::STATE, at));
         Assembler {
             bytes: Vec::with_capacity(4096),
             labels: Vec::new(),
@@ -163,33 +137,9 @@ impl Assembler {
         }
     }
 
-    pub(super) fn label(&mut self) -> Label {
-        self.labels.push(None);
-        Label(self.labels.len() as u32 - 1)
-    }
-
-    pub(super) fn place(&mut self, label: Label) {
-        let here = self.bytes.len();
-        if let Some(at) = self.labels.get_mut(label.0 as usize) {
-            *at = Some(here);
-        }
-    }
-
     /// There is no such instruction, which lowering should have known: so there is no code.
-    pub(super) fn lacks(&mut self) {
+    fn lacks(&mut self) {
         self.jumps.push((0, Label(u32::MAX)));
-    }
-
-    /// Resolves jumps; the code, or `None` where a jump leads to a label that stands nowhere.
-    pub(super) fn finish(mut self) -> Option<Vec<u8>> {
-        for (at, label) in &self.jumps {
-            let target = self.labels.get(label.0 as usize).copied().flatten()?;
-            let distance = (target as i64 - (*at as i64 + 4)) as i32;
-            self.bytes
-                .get_mut(*at..at + 4)?
-                .copy_from_slice(&distance.to_le_bytes());
-        }
-        Some(self.bytes)
     }
 
     fn byte(&mut self, b: u8) {
@@ -235,7 +185,7 @@ impl Assembler {
     }
 
     /// A general instruction. `byte`: operands are bytes, so that registers 4 to 7 need a REX prefix.
-    pub(super) fn gpr(&mut self, prefix: &[u8], w: bool, byte: bool, opcode: &[u8], reg: u8, rm: Rm) {
+    fn gpr(&mut self, prefix: &[u8], w: bool, byte: bool, opcode: &[u8], reg: u8, rm: Rm) {
         #[cfg(all(test, feature = "assembly"))]
         self.meant.push(Meant {
             at: self.bytes.len(),
@@ -259,20 +209,22 @@ impl Assembler {
     }
 
     /// An instruction on vectors, in the form that the processor has.
-    pub(super) fn evex(&mut self, op: Vop, reg: u8, second: u8, rm: Rm, ev: Ev) {
+    fn evex(&mut self, op: Vop, reg: u8, second: u8, rm: Rm) {
+        self.evex_at(op, self.length, reg, second, rm, Ev::default());
+    }
+
+    fn evex_k(&mut self, op: Vop, reg: u8, second: u8, rm: Rm, k: u8, z: bool) {
+        let ev = Ev { k, z, b: false };
         self.evex_at(op, self.length, reg, second, rm, ev);
     }
 
+    /// An instruction on the lowest scalar of vector registers.
+    fn low(&mut self, op: Vop, reg: u8, second: u8, rm: Rm) {
+        self.evex_at(op, 0, reg, second, rm, Ev::default());
+    }
+
     /// The same at a length of its own: 0, 1 or 2 for 128, 256 or 512 bits.
-    pub(super) fn evex_at(
-        &mut self,
-        Vop(pp, map, w, opcode): Vop,
-        length: u8,
-        reg: u8,
-        second: u8,
-        rm: Rm,
-        ev: Ev,
-    ) {
+    fn evex_at(&mut self, Vop(pp, map, w, opcode): Vop, length: u8, reg: u8, second: u8, rm: Rm, ev: Ev) {
         if self.bits.is_some() {
             let rm = match rm {
                 Rm::Reg(r) => Rm::Reg(narrow(r)),
@@ -313,7 +265,7 @@ impl Assembler {
     }
 
     /// A VEX instruction: on mask registers, and on vectors of 128 bits.
-    pub(super) fn vex(&mut self, Vop(pp, map, w, opcode): Vop, l: bool, reg: u8, second: u8, rm: Rm) {
+    fn vex(&mut self, Vop(pp, map, w, opcode): Vop, l: bool, reg: u8, second: u8, rm: Rm) {
         #[cfg(all(test, feature = "assembly"))]
         self.meant.push(Meant {
             at: self.bytes.len(),
@@ -333,138 +285,30 @@ impl Assembler {
         self.operand(reg, rm);
     }
 
-    pub(super) fn immediate8(&mut self, v: u8) {
+    fn immediate8(&mut self, v: u8) {
         self.byte(v);
     }
 
-    // ---- general registers ----
-
-    pub(super) fn mov(&mut self, w: bool, to: Gpr, from: Rm) {
-        if matches!(from, Rm::Reg(r) if r == to) && w {
-            return;
-        }
-        self.gpr(&[], w, false, &[0x8B], to, from);
-    }
-
-    /// Loads a number in the shortest way that keeps flags.
-    pub(super) fn mov_imm(&mut self, to: Gpr, v: u64) {
-        if let Ok(v) = u32::try_from(v) {
-            if to >= 8 {
-                self.byte(0x41);
-            }
-            self.byte(0xB8 | to & 7);
-            self.word(v as i32);
-        } else {
-            self.byte(0x48 | to >> 3);
-            self.byte(0xB8 | to & 7);
-            self.bytes.extend(v.to_le_bytes());
-        }
-    }
-
-    pub(super) fn store(&mut self, size: u32, to: Mem, from: Gpr) {
-        match size {
-            1 => self.gpr(&[], false, true, &[0x88], from, Rm::Mem(to)),
-            2 => self.gpr(&[0x66], false, false, &[0x89], from, Rm::Mem(to)),
-            4 => self.gpr(&[], false, false, &[0x89], from, Rm::Mem(to)),
-            _ => self.gpr(&[], true, false, &[0x89], from, Rm::Mem(to)),
-        }
-    }
-
-    /// Loads with zero extension.
-    pub(super) fn load(&mut self, size: u32, to: Gpr, from: Mem) {
-        match size {
-            1 => self.gpr(&[], false, false, &[0x0F, 0xB6], to, Rm::Mem(from)),
-            2 => self.gpr(&[], false, false, &[0x0F, 0xB7], to, Rm::Mem(from)),
-            4 => self.mov(false, to, Rm::Mem(from)),
-            _ => self.mov(true, to, Rm::Mem(from)),
-        }
-    }
-
-    /// Opcodes of the eight operations that begin at 03 (add 03, or 0B, and 23, sub 2B, xor 33, cmp 3B).
-    pub(super) fn alu(&mut self, opcode: u8, w: bool, a: Gpr, b: Rm) {
-        self.gpr(&[], w, false, &[opcode], a, b);
-    }
-
-    /// The same with a number.
-    pub(super) fn alu_imm(&mut self, opcode: u8, w: bool, a: Rm, v: i32) {
-        self.gpr(&[], w, false, &[0x81], opcode >> 3, a);
-        self.word(v);
-    }
-
-    pub(super) fn imul(&mut self, w: bool, a: Gpr, b: Rm) {
-        self.gpr(&[], w, false, &[0x0F, 0xAF], a, b);
-    }
-
-    pub(super) fn imul_imm(&mut self, to: Gpr, a: Rm, v: i32) {
-        self.gpr(&[], true, false, &[0x69], to, a);
-        self.word(v);
-    }
-
-    pub(super) fn movsxd(&mut self, to: Gpr, from: Rm) {
-        self.gpr(&[], true, false, &[0x63], to, from);
-    }
-
-    /// Shifts by a number: 4 left, 5 right, 7 right with the sign.
-    pub(super) fn shift_imm(&mut self, which: u8, w: bool, a: Gpr, by: u8) {
-        self.gpr(&[], w, false, &[0xC1], which, Rm::Reg(a));
-        self.byte(by);
-    }
-
-    /// BMI2 shifts: `to = a shifted by the low bits of by`. Left 66, right F2, right with the sign F3.
-    pub(super) fn shift(&mut self, pp: Pp, w: bool, to: Gpr, a: Rm, by: Gpr) {
-        self.vex(Vop(pp, 2, w, 0xF7), false, to, by, a);
-    }
-
-    /// The number of the lowest bit.
-    pub(super) fn tzcnt(&mut self, to: Gpr, from: Gpr) {
-        self.gpr(&[0xF3], false, false, &[0x0F, 0xBC], to, Rm::Reg(from));
-    }
-
-    pub(super) fn test(&mut self, w: bool, a: Gpr) {
-        self.gpr(&[], w, false, &[0x85], a, Rm::Reg(a));
-    }
-
-    pub(super) fn setcc(&mut self, cc: Cc, to: Gpr) {
-        self.gpr(&[], false, true, &[0x0F, 0x90 | cc as u8], 0, Rm::Reg(to));
-        self.gpr(&[], false, true, &[0x0F, 0xB6], to, Rm::Reg(to));
-    }
-
-    pub(super) fn cmov(&mut self, cc: Cc, to: Gpr, from: Rm) {
-        self.gpr(&[], true, false, &[0x0F, 0x40 | cc as u8], to, from);
-    }
-
-    /// Negation (3), complement (2), multiplication of rax (4), division of rdx:rax (6, 7 signed).
-    pub(super) fn unary(&mut self, which: u8, w: bool, a: Rm) {
-        self.gpr(&[], w, false, &[0xF7], which, a);
-    }
-
-    /// Sign of rax into rdx.
-    pub(super) fn cdq(&mut self, w: bool) {
-        if w {
-            self.byte(0x48);
-        }
-        self.byte(0x99);
-    }
-
-    pub(super) fn push(&mut self, r: Gpr) {
+    fn push(&mut self, r: Gpr) {
         if r >= 8 {
             self.byte(0x41);
         }
         self.byte(0x50 | r & 7);
     }
 
-    pub(super) fn pop(&mut self, r: Gpr) {
+    fn pop(&mut self, r: Gpr) {
         if r >= 8 {
             self.byte(0x41);
         }
         self.byte(0x58 | r & 7);
     }
 
-    pub(super) fn ret(&mut self) {
-        self.byte(0xC3);
+    /// Negation (3), complement (2), multiplication of rax (4), division of rdx:rax (6, 7 signed).
+    fn group3(&mut self, which: u8, w: bool, a: Rm) {
+        self.gpr(&[], w, false, &[0xF7], which, a);
     }
 
-    pub(super) fn vzeroupper(&mut self) {
+    fn vzeroupper(&mut self) {
         self.bytes.extend([0xC5, 0xF8, 0x77]);
     }
 }

@@ -15,14 +15,8 @@ pub(in super::super) mod op {
     }
 
     instructions! {
-        PADDD P66 1 false 0xFE;
-        PSUBD P66 1 false 0xFA;
-        PMULLD P66 2 false 0x40;
         PAND P66 1 false 0xDB;
         PXOR P66 1 false 0xEF;
-        PCMPD P66 3 false 0x1F;
-        PCMPUD P66 3 false 0x1E;
-        PCMPUQ P66 3 true 0x1E;
         PMOVQD PF3 2 false 0x35;
         PMOVSXDQ P66 2 false 0x25;
     }
