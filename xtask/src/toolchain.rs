@@ -184,6 +184,7 @@ pub(crate) fn cargo_test_emulated(shell: &Shell) -> Result<Cmd<'_>> {
     let runner = format!("{EMULATOR} -L {EMULATED_ROOT}");
     Ok(command
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
+        .env("CARGO_PROFILE_DEV_DEBUG", "false")
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", EMULATED_LINKER)
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner))
 }

@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bugs;
+#[cfg(all(target_arch = "x86_64", unix))]
+mod checks;
 mod runs;
 mod subgroups;
 
@@ -240,7 +242,8 @@ fn changed(kernel: &Verified, width: Width, change: &dyn Fn(&mut [u8])) -> Resul
     let mut interpreter = Interpreter::new(kernel).unwrap();
     let entry = memory.as_ptr();
     // SAFETY: the memory is a copy of the code, is kept, and the processor has the width. (Where tests change it, they put one
-    // operation on vectors or masks in place of another, or an early end; indices are compared as before.)
+    // operation on vectors or masks in place of another, or an early end; indices are compared as before, but for those of `checks`,
+    // whose processes touch nothing else.)
     unsafe { interpreter.install(code, entry, Box::new(memory)) };
     Ok(interpreter)
 }
