@@ -41,6 +41,10 @@ pub struct Actors;
 #[doc = include_str!("../../../docs/book/src/watching.md")]
 pub struct Watching;
 
+#[cfg(feature = "actors")]
+#[doc = include_str!("../../../docs/book/src/coming-from-ringkernel.md")]
+pub struct ComingFromRingkernel;
+
 #[doc = include_str!("../../../docs/book/src/wave.md")]
 pub struct Wave;
 

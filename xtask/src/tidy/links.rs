@@ -1,9 +1,12 @@
-//! Links of documents lead to files and headings that exist; each page of the book is in its table of contents.
+//! Links of documents lead to files and headings that exist; each page of the book is in its table of contents and among the
+//! documentation tests.
 
 use super::Problem;
 use super::documents::{documents, prose};
 use super::tree::Tree;
 
+/// Where the pages' samples become documentation tests.
+const SAMPLES: &str = "crates/perpetua/src/book.rs";
 /// The book's pages.
 const BOOK: &str = "docs/book/src/";
 /// Its table of contents, from which alone mdBook finds pages.
@@ -16,7 +19,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
             Some(Problem::new(path, line, format!("links to `{target}`: {cause}")))
         })
     });
-    broken.chain(unlisted(tree)).collect()
+    broken.chain(unlisted(tree)).chain(untested(tree)).collect()
 }
 
 /// Pages of the book that its table of contents lacks.
@@ -39,6 +42,22 @@ fn unlisted(tree: &Tree) -> impl Iterator<Item = Problem> {
                 )
             })
         })
+}
+
+/// Pages of the book whose samples no test runs.
+fn untested(tree: &Tree) -> impl Iterator<Item = Problem> {
+    let tests = tree.text(SAMPLES).unwrap_or_default();
+    let pages = tree
+        .paths()
+        .filter(|path| path.starts_with(BOOK) && *path != SUMMARY);
+    let untested = pages.filter(|path| path.ends_with(".md") && !tests.contains(&format!("/{path}\"")));
+    untested.map(|path| {
+        Problem::new(
+            SAMPLES,
+            0,
+            format!("lacks `{path}`: add it, so that its samples are run"),
+        )
+    })
 }
 
 /// Why a link leads nowhere.
@@ -129,6 +148,10 @@ mod tests {
             ("docs/book/src/deep/two.md", "[one](../one.md)"),
             ("docs/book/src/three.md", ""),
             ("xtask/src/main.rs", ""),
+            (
+                "crates/perpetua/src/book.rs",
+                "\"../../../docs/book/src/one.md\" \"../../../docs/book/src/deep/two.md\"",
+            ),
         ]);
         let found: Vec<String> = check(&tree).iter().map(ToString::to_string).collect();
         let expected = [
@@ -136,6 +159,7 @@ mod tests {
             "docs/a.md:3: links to `#nothing`: `docs/a.md` has no such heading",
             "docs/a.md:3: links to `README.md`: there is no `docs/README.md`",
             "docs/book/src/SUMMARY.md: lacks the page `three.md`: add it where it belongs",
+            "crates/perpetua/src/book.rs: lacks `docs/book/src/three.md`: add it, so that its samples are run",
         ];
         assert_eq!(found, expected);
     }

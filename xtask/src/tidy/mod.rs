@@ -6,7 +6,7 @@
 //! - `files`: how a source file opens, how long it may be, what stands above `unsafe`.
 //! - `features`: that examples build nothing of the program's once more.
 //! - `documents`: paths and crates that documents name exist.
-//! - `links`: links of documents lead somewhere, and the book's table of contents has each of its pages.
+//! - `links`: links of documents lead somewhere; the book's contents and its tests have each of its pages.
 //!
 //! Each rule is a function from what it reads to a list of problems, so that its own tests can plant some.
 
