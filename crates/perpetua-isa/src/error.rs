@@ -12,6 +12,12 @@ pub enum Error {
     /// The text is no program.
     #[error(transparent)]
     Assemble(#[from] crate::text::AssembleError),
+    /// A program that was built in Rust is not right.
+    #[error(transparent)]
+    Build(#[from] crate::builder::BuildError),
+    /// No program is equal to a kernel.
+    #[error(transparent)]
+    Capture(#[from] crate::capture::CaptureError),
     /// The bytes are no program.
     #[error(transparent)]
     Decode(#[from] crate::binary::DecodeError),

@@ -1,7 +1,8 @@
 //! Programs as data: a portable instruction set. A program is assembled, verified, stored, sent over a wire, and run on every backend
 //! with the same result.
 //!
-//! In the order in which a program passes: [`text`] and [`binary`] are its forms, [`Program`] what they stand for, of
+//! In the order in which a program passes: [`text`] and [`binary`] are its forms, [`builder`] writes it from Rust, [`capture()`] makes it of a
+//! kernel, [`Program`] what they stand for, of
 //! [`Instruction`]s whose kinds the [`Opcode`]s' table lists; [`verify`](verify::verify) lets through what is right,
 //! [`lower`](lower::lower) makes a kernel of the IR of it, and the [`Executor`] runs that on a device.
 //!
@@ -13,6 +14,8 @@
 //! that names the line, as with any kernel.
 
 pub mod binary;
+pub mod builder;
+mod capture;
 mod error;
 mod executor;
 pub mod instruction;
@@ -26,6 +29,8 @@ pub mod text;
 pub mod verify;
 
 pub use binary::DecodeError;
+pub use builder::{BuildError, ProgramBuilder};
+pub use capture::{CaptureError, capture, capture_kernel};
 pub use error::{At, Error, Fault, Result, VerifyError};
 pub use executor::{
     Argument, Arguments, BackendType, Executor, Launch, Limits, Prepared, Registers, new_executor,

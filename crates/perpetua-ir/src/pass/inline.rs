@@ -3,7 +3,7 @@
 use crate::ir::{Base, Block, Body, Effect, Inst, Kernel, Local, LocalId, Op, Place, Stmt, Type, Value};
 
 /// A copy of `kernel` in which every device function is inlined wherever it is called and then dropped.
-pub(crate) fn inline_functions(kernel: &Kernel) -> Kernel {
+pub fn inline_functions(kernel: &Kernel) -> Kernel {
     // Functions call only those before them, so each is finished when a later one needs it.
     let mut bodies: Vec<Body> = Vec::new();
     for function in &kernel.functions {

@@ -9,5 +9,6 @@ mod levels;
 mod library;
 
 pub use expand::*;
+pub use inline::inline_functions;
 pub use levels::*;
 pub use library::*;

@@ -29,6 +29,7 @@ mod print;
 mod source;
 
 pub use assemble::Assembler;
+pub(crate) use assemble::stored;
 pub use diagnostic::AssembleError;
 pub(crate) use instruction::{nearest, scalar};
 pub(crate) use print::instruction_text;

@@ -30,7 +30,7 @@ pub(super) fn check(program: &Program) -> std::result::Result<(), Wrong> {
 }
 
 // Whether the text form takes a name for a register, a predicate or a constant.
-fn is_reserved(name: &str) -> bool {
+pub(crate) fn is_reserved(name: &str) -> bool {
     let number = name
         .strip_prefix(['r', 'p'])
         .is_some_and(|rest| rest.parse::<u8>().is_ok());

@@ -16,7 +16,7 @@ use crate::program::Program;
 use crate::text::instruction_text;
 
 pub(crate) use accesses::{Access, accesses};
-
+pub(crate) use check::is_reserved;
 pub(crate) use flow::{Block, Exit, Flow, Goal, Holds, predicate_slot, state_after};
 
 /// Most instructions of a program, and most when its calls are written out.
