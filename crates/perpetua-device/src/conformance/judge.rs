@@ -74,15 +74,19 @@ fn distance(s: Scalar, a: u64, b: u64) -> u64 {
 /// Tells right results from wrong ones. Where the probe did not find that denormals are kept, any result counts that
 /// is reached by taking some subnormal operands, or the result, for zeros of any sign; all else is as on exact devices,
 /// but for [`INEXACT_SLACK`] and a product that `fma` may round.
-pub(super) struct Judge {
-    pub(super) map: Map,
-    pub(super) s: Scalar,
-    pub(super) probe: NumericProbe,
+#[derive(Clone, Copy, Debug)]
+pub struct Judge {
+    /// What was computed.
+    pub map: Map,
+    /// Of operands of which type.
+    pub s: Scalar,
+    /// What the device's probe found.
+    pub probe: NumericProbe,
 }
 
 impl Judge {
     /// Whether `found` is right for the operands `row`.
-    pub(super) fn accepts(&self, row: &[u64], found: u64) -> bool {
+    pub fn accepts(&self, row: &[u64], found: u64) -> bool {
         let (map, s) = (self.map, self.s);
         if matches!(map, Map::Bitcast(_)) && row.iter().any(|v| is_nan(s, *v)) {
             // The payload may be lost on the way.

@@ -33,6 +33,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use perpetua_ir::back::Capability;
 
 pub use generated::{Contents, fuzz};
+pub use judge::Judge;
+pub use operators::{Map, rows};
 pub use report::{Outcome, Report};
 
 use crate::device::Device;

@@ -18,13 +18,18 @@ use crate::dynamic::DynBuffer;
 /// Random rows of operands, after the edges.
 const RANDOM_ROWS: usize = 200;
 
-/// What a cell maps.
+/// What makes a value of values: the cells' subject.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Map {
+pub enum Map {
+    /// An operator.
     Unary(UnaryOp),
+    /// An operator.
     Binary(BinaryOp),
+    /// An operator.
     Ternary(TernaryOp),
+    /// Rust's `as`.
     Cast(Scalar),
+    /// The same bits at another type.
     Bitcast(Scalar),
 }
 
@@ -39,7 +44,8 @@ impl Map {
         }
     }
 
-    pub(super) fn operands(self, s: Scalar) -> Vec<Scalar> {
+    /// Types of the operands, for a first one of type `s` (of `select`: a second one).
+    pub fn operands(self, s: Scalar) -> Vec<Scalar> {
         match self {
             Map::Unary(_) | Map::Cast(_) | Map::Bitcast(_) => vec![s],
             Map::Binary(_) => vec![s, s],
@@ -48,7 +54,8 @@ impl Map {
         }
     }
 
-    pub(super) fn result(self, s: Scalar) -> Scalar {
+    /// The result's type.
+    pub fn result(self, s: Scalar) -> Scalar {
         match self {
             Map::Unary(op) => result_scalar(op.row().result, s),
             Map::Binary(op) => result_scalar(op.row().result, s),
@@ -66,8 +73,8 @@ impl Map {
         }
     }
 
-    // The result's bits; `None` where the operator faults.
-    pub(super) fn eval(self, s: Scalar, row: &[u64]) -> Option<u64> {
+    /// The result's bits by the table's account; `None` where the operator faults.
+    pub fn eval(self, s: Scalar, row: &[u64]) -> Option<u64> {
         Some(match (self, row) {
             (Map::Unary(op), &[a]) => eval_unary(op, s, a),
             (Map::Binary(op), &[a, b]) => eval_binary(op, s, a, b).ok()?,
@@ -366,8 +373,8 @@ fn judged(device: &Device, map: Map, s: Scalar, rows: &[Vec<u64>], found: &[u64]
     )))
 }
 
-// Rows of operands: edges with each other (of three operands, a sample), then random ones.
-fn rows(operands: &[Scalar]) -> Vec<Vec<u64>> {
+/// Rows of operands: edges with each other (of three operands, a sample), then random ones.
+pub fn rows(operands: &[Scalar]) -> Vec<Vec<u64>> {
     let mut random = Random::new(1);
     let edges: Vec<Vec<u64>> = operands.iter().map(|s| edge_values(*s)).collect();
     let mut rows = match &edges[..] {

@@ -3,6 +3,8 @@
 
 mod texts;
 
+pub(crate) use texts::{hint, include};
+
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -90,12 +92,13 @@ fn missing(name: &str) -> Error {
         let rest = name.strip_prefix(family.stem.as_str());
         !family.types.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
     });
-    let help = match typed {
-        Some(family) => {
+    let help = match (typed, hint(name)) {
+        (Some(family), _) => {
             let types: Vec<&str> = family.types.iter().map(|ty| ty.name()).collect();
             format!("`{}_TYPE` is there, of {}", family.stem, types.join(", "))
         }
-        None => {
+        (None, Some(hint)) => hint.into(),
+        (None, None) => {
             let names = || {
                 let typed = |family: &'static Family| {
                     let names = family.types.iter().map(|ty| format!("{}_{ty}", family.stem));

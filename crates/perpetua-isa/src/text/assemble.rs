@@ -10,6 +10,7 @@ use super::instruction::{self, Names};
 use super::lexer::{Cursor, TokenKind};
 use super::source::{Line, lines};
 use crate::instruction::Operand;
+use crate::library::include;
 use crate::opcode::{Meaning, Slot, Use};
 use crate::program::{Label, Memory, MemoryKind, Parameter, Program, Routine, is_name};
 
@@ -48,11 +49,12 @@ impl Assembler {
     /// # Errors
     /// The first thing that is wrong with the text, with its place.
     pub fn assemble(&self, file: &str, text: &str) -> Result<Program> {
-        let includes = |name: &str| match &self.folder {
-            None => {
+        let includes = |name: &str| match (include(name), &self.folder) {
+            (Some(text), _) => Ok(text.into()),
+            (None, None) => {
                 Err("this text has no folder: assemble a file, or name a folder with `include_from`".into())
             }
-            Some(folder) => read_below(folder, name),
+            (None, Some(folder)) => read_below(folder, name),
         };
         let mut reader = Reader::new(file);
         for line in lines(file, text, &includes)? {

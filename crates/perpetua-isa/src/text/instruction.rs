@@ -9,6 +9,7 @@ use super::diagnostic::AssembleError;
 use super::lexer::{Cursor, TokenKind};
 use super::source::Line;
 use crate::instruction::{Guard, Index, Instruction, Operand, PREDICATES, Place, Special};
+use crate::library::hint;
 use crate::opcode::{Opcode, Slot};
 
 type Result<T> = std::result::Result<T, AssembleError>;
@@ -79,7 +80,7 @@ pub(super) fn parse(cursor: &mut Cursor<'_>, line: &Line, names: &Names) -> Resu
         let rows = || Opcode::all().map(|opcode| opcode.row().name.as_str());
         let stem = word.split('.').next().unwrap_or(word);
         AssembleError {
-            help: nearest(stem, rows()),
+            help: hint(stem).map(String::from).or_else(|| nearest(stem, rows())),
             ..line.error(span.clone(), format!("`{word}` is no instruction"))
         }
     })?;

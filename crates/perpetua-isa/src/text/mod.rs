@@ -19,7 +19,7 @@
 //! false. `label:` names a place; `.func NAME` begins a routine for `call NAME`. Directives: `.program NAME`, `.block X, Y, Z`,
 //! `.buffer NAME: TYPE [read|readwrite] [= HANDLE]`, `.param NAME: TYPE`, `.shared NAME: TYPE[LENGTH]`,
 //! `.const NAME: TYPE = VALUE, …`, `.include "FILE"`, and `.macro NAME A, B` … `.endmacro`, in which `\A` is an argument and `\@` a number
-//! that differs from use to use.
+//! that differs from use to use. `.include "atlas"` brings hologram's instructions of that group as macros.
 
 mod assemble;
 mod diagnostic;

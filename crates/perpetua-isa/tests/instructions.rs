@@ -1,0 +1,429 @@
+//! Each instruction on each backend that the build has: those that compute, over edge values against the table's own account; all
+//! others by a program and what it must leave.
+
+#![allow(clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{bind, executors, upload};
+use perpetua_device::conformance::{Judge, Map, rows};
+use perpetua_ir::ir::Scalar;
+use perpetua_ir::ops::{BinaryOp, Domain, TernaryOp, eval};
+use perpetua_isa::{
+    Activation, Arguments, Executor, LaunchConfig, Meaning, Opcode, Program, Slot, Ty,
+};
+
+/// How an instruction's results are judged.
+enum Right {
+    Map(Map),
+    // The same value.
+    Same,
+    // The product's sum with a third operand, each rounded.
+    MultiplyAdd,
+    Activation(Activation),
+}
+
+struct Cell {
+    opcode: Opcode,
+    ty: Scalar,
+    from: Option<Scalar>,
+    right: Right,
+    // The type at which the map is judged.
+    judged: Scalar,
+}
+
+fn computing() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for opcode in Opcode::all() {
+        let row = opcode.row();
+        let types = || {
+            let domain = row.types.unwrap_or(Domain::Any);
+            Scalar::ALL.into_iter().filter(move |ty| domain.contains(*ty))
+        };
+        let mut cell = |ty: Scalar, from, right, judged| {
+            cells.push(Cell {
+                opcode,
+                ty,
+                from,
+                right,
+                judged,
+            });
+        };
+        for ty in types() {
+            match row.meaning {
+                Meaning::Unary(op) => cell(ty, None, Right::Map(Map::Unary(op)), ty),
+                Meaning::Binary(op) | Meaning::Compare(op, false) => {
+                    cell(ty, None, Right::Map(Map::Binary(op)), ty);
+                }
+                Meaning::Compare(op, true) => cell(ty, None, Right::Map(Map::Binary(op)), ty.to_unsigned()),
+                Meaning::Ternary(op) => cell(ty, None, Right::Map(Map::Ternary(op)), ty),
+                Meaning::Move => cell(ty, None, Right::Same, ty),
+                Meaning::MultiplyAdd => cell(ty, None, Right::MultiplyAdd, ty),
+                Meaning::Activation(which) => cell(ty, None, Right::Activation(which), ty),
+                Meaning::Convert if ty != Scalar::Bool => {
+                    let from = Scalar::ALL.into_iter().filter(|from| *from != ty);
+                    let from = from.filter(|from| *from != Scalar::Bool || ty.is_int());
+                    from.for_each(|from| cell(ty, Some(from), Right::Map(Map::Cast(ty)), from));
+                }
+                Meaning::Bitcast => {
+                    let from = Scalar::ALL.into_iter();
+                    let from = from.filter(|from| *from != ty && from.bits() == ty.bits());
+                    from.for_each(|from| cell(ty, Some(from), Right::Map(Map::Bitcast(ty)), from));
+                }
+                _ => {}
+            }
+        }
+    }
+    cells
+}
+
+// Predicates lie in memory as numbers.
+fn stored(ty: Scalar) -> Scalar {
+    if ty == Scalar::Bool { Scalar::U32 } else { ty }
+}
+
+fn name(ty: Scalar) -> &'static str {
+    if ty == Scalar::Bool { "pred" } else { ty.name() }
+}
+
+impl Cell {
+    // Types of what is read and what is written.
+    fn operands(&self) -> (Vec<Scalar>, Scalar) {
+        let mut reads = Vec::new();
+        let mut write = self.ty;
+        for slot in &self.opcode.row().operands {
+            match slot {
+                Slot::Write(ty) => write = ty.of(Some(self.ty), self.from).expect("typed"),
+                Slot::Read(Ty::From) => reads.push(self.from.expect("two types")),
+                Slot::Read(ty) => reads.push(ty.of(Some(self.ty), self.from).expect("typed")),
+                other => panic!("{other:?} computes nothing"),
+            }
+        }
+        (reads, write)
+    }
+
+    fn text(&self) -> String {
+        let (reads, write) = self.operands();
+        let mut text = String::from(".program cell\n");
+        let mut code = String::from(" setge.u64 p0, r255, len(out)\n@p0 exit\n");
+        let mut operands = Vec::new();
+        for (i, ty) in reads.iter().enumerate() {
+            let memory = stored(*ty);
+            text += &format!(".buffer x{i}: {memory}\n");
+            code += &format!(" ldg.{memory} r{i}, x{i}[r255]\n");
+            operands.push(match ty {
+                Scalar::Bool => {
+                    code += &format!(" setne.u32 p{}, r{i}, 0\n", i + 1);
+                    format!("p{}", i + 1)
+                }
+                _ => format!("r{i}"),
+            });
+        }
+        let target = if write == Scalar::Bool { "p9" } else { "r9" };
+        operands.insert(0, target.into());
+        let types = [Some(self.ty), self.from].into_iter().flatten();
+        let types: String = types.map(|ty| format!(".{}", name(ty))).collect();
+        let row = self.opcode.row();
+        code += &format!(" {}{types} {}\n", row.name, operands.join(", "));
+        if write == Scalar::Bool {
+            code += " sel.u32 r9, p9, 1, 0\n";
+        }
+        let memory = stored(write);
+        text + &format!(".buffer out: {memory}\n{code} stg.{memory} out[r255], r9\n")
+    }
+
+    // Rows of operands, without those that fault.
+    fn rows(&self) -> Vec<Vec<u64>> {
+        let mut rows = rows(&self.operands().0);
+        if let Right::Map(map) = self.right {
+            rows.retain(|row| map.eval(self.judged, row).is_some());
+        }
+        rows
+    }
+
+    fn is_right(&self, executor: &Executor, row: &[u64], found: u64) -> bool {
+        let probe = executor.device().info().numeric_probe.unwrap_or_default();
+        let judge = |map| Judge {
+            map,
+            s: self.judged,
+            probe,
+        };
+        match self.right {
+            Right::Map(map) => judge(map).accepts(row, found),
+            Right::Same => found == row[0] || is_nan(self.ty, found) && is_nan(self.ty, row[0]),
+            Right::MultiplyAdd => {
+                let product = eval::eval_binary(BinaryOp::Mul, self.ty, row[0], row[1]).expect("no division");
+                judge(Map::Binary(BinaryOp::Add)).accepts(&[product, row[2]], found)
+                    || !probe.is_exact() && judge(Map::Ternary(TernaryOp::Fma)).accepts(row, found)
+            }
+            Right::Activation(which) => {
+                let x = eval::eval_cast(self.ty, Scalar::F64, row[0]);
+                let (expected, found) = (
+                    activation(which, f64::from_bits(x)),
+                    f64::from_bits(eval::eval_cast(self.ty, Scalar::F64, found)),
+                );
+                let epsilon = match self.ty {
+                    Scalar::F16 => 2f64.powi(-8),
+                    Scalar::BF16 => 2f64.powi(-5),
+                    _ => 2f64.powi(-19),
+                };
+                // Above the largest number and below the smallest normal one, by the formula's own steps.
+                let (most, least) = match self.ty {
+                    Scalar::F16 => (65504.0, 2f64.powi(-13)),
+                    _ => (3e38, 2f64.powi(-120)),
+                };
+                let near = (found - expected).abs() <= epsilon * expected.abs() + least;
+                expected.is_nan() && found.is_nan() || near || expected == found || expected.abs() > most
+                    // The cube overflows before its tanh is 1.
+                    || which == Activation::Gelu && f64::from_bits(x).abs() > most.cbrt()
+            }
+        }
+    }
+}
+
+fn is_nan(ty: Scalar, bits: u64) -> bool {
+    ty.is_float() && f64::from_bits(eval::eval_cast(ty, Scalar::F64, bits)).is_nan()
+}
+
+// The formula of the specification, in twice the width.
+fn activation(which: Activation, x: f64) -> f64 {
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    match which {
+        Activation::Relu => x.max(0.0),
+        Activation::Sigmoid => sigmoid(x),
+        Activation::Silu => x * sigmoid(x),
+        Activation::Gelu => x / 2.0 * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x * x * x)).tanh()),
+        Activation::Softplus => x.max(0.0) + (-x.abs()).exp().ln_1p(),
+        Activation::Softsign => x / (1.0 + x.abs()),
+        Activation::Elu if x >= 0.0 => x,
+        Activation::Elu => x.exp_m1(),
+        Activation::HardSigmoid => (x / 6.0 + 0.5).clamp(0.0, 1.0),
+    }
+}
+
+fn bytes(ty: Scalar, values: impl Iterator<Item = u64>) -> Vec<u8> {
+    let size = ty.size() as usize;
+    values
+        .flat_map(|value| value.to_le_bytes().into_iter().take(size))
+        .collect()
+}
+
+// What a run leaves in a buffer of so many bytes; why not, where the device cannot run it.
+fn execute(
+    executor: &Executor,
+    program: &Program,
+    columns: &[(String, Vec<u8>)],
+    out: usize,
+    config: LaunchConfig,
+    arguments: &Arguments,
+) -> Result<Vec<u8>, String> {
+    let mut handles = Vec::new();
+    // Sizes are multiples of four bytes on all devices.
+    for (name, content) in columns {
+        handles.push((name.as_str(), upload(executor, content)));
+    }
+    let result = executor.allocate_buffer(out).expect("memory");
+    handles.push(("out", result));
+    let program = bind(program.clone(), &handles);
+    let done = executor
+        .execute(&program, &config, arguments)
+        .map_err(|error| error.to_string());
+    let found = done.map(|()| {
+        executor
+            .read_buffer::<u8>(result, 0, out)
+            .unwrap_or_else(|error| panic!("{error}\n{program}"))
+    });
+    for (_, handle) in handles {
+        executor.free_buffer(handle).expect("there");
+    }
+    found
+}
+
+fn check(executor: &Executor, cell: &Cell) -> Result<(), String> {
+    let (reads, write) = cell.operands();
+    let text = cell.text();
+    let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
+    let mut rows = cell.rows();
+    // Whole words of the smallest elements.
+    rows.truncate(rows.len() / 4 * 4);
+    let column = |(i, ty): (usize, &Scalar)| {
+        let values = rows.iter().map(|row| row[i]);
+        (format!("x{i}"), bytes(stored(*ty), values))
+    };
+    let columns: Vec<(String, Vec<u8>)> = reads.iter().enumerate().map(column).collect();
+    let size = stored(write).size() as usize;
+    let config = LaunchConfig::linear(rows.len(), 64);
+    let out = execute(
+        executor,
+        &program,
+        &columns,
+        rows.len() * size,
+        config,
+        &Arguments::new(),
+    )?;
+    let found = out.chunks(size).map(|bytes| {
+        let mut all = [0; 8];
+        all[..size].copy_from_slice(bytes);
+        u64::from_le_bytes(all)
+    });
+    for (row, found) in rows.iter().zip(found) {
+        assert!(
+            cell.is_right(executor, row, found),
+            "{:?}: {row:#x?} gives {found:#x}\n{text}",
+            executor.device()
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn what_computes_is_right_at_the_edges() {
+    let cells = computing();
+    assert!(cells.len() > 700, "{}", cells.len());
+    for executor in executors() {
+        let mut skipped = BTreeSet::new();
+        for cell in &cells {
+            if let Err(why) = check(&executor, cell) {
+                // For what the device lacks alone: of 32 bits all can do all.
+                let types = [Some(cell.ty), cell.from, Some(cell.operands().1)];
+                let small = |ty: Scalar| ty == Scalar::Bool || ty.bits() == 32;
+                assert!(!types.into_iter().flatten().all(small), "{why}\n{}", cell.text());
+                skipped.insert(format!("{}: {why}", cell.ty));
+            }
+        }
+        eprintln!("{:?}: skipped {}: {:?}", executor.device().backend(), skipped.len(), skipped.iter().take(3).collect::<Vec<_>>());
+    }
+}
+
+// Two blocks of 64 lanes run each; `out` begins with zeros, `x` counts from 0. Instructions, program, and what `out` holds in the end.
+const OTHERS: &[(&str, &str, &[u32])] = &[
+    (
+        "ldg stg",
+        ".buffer x: u32\n.buffer out: u32\n ldg.u32 r0, x[r252 + 1]\n setlt.u32 p0, r252, 3\n@p0 stg.u32 out[r252], r0",
+        &[1, 2, 3, 0],
+    ),
+    (
+        "lds sts bar",
+        ".buffer out: u32\n.shared s: u32[64]\n sts.u32 s[r252], r252\n bar\n sub.u32 r0, 63, r252\n lds.u32 r1, s[r0]\n stg.u32 out[r252], r1",
+        &[63, 62, 61, 60],
+    ),
+    (
+        "ldc",
+        ".buffer out: u32\n.const t: u32 = 7, 5, 3\n ldc.u32 r0, t[1]\n stg.u32 out[0], r0",
+        &[5, 0],
+    ),
+    (
+        "bra nop",
+        ".buffer out: u32\n setlt.u32 p0, r252, 2\n@p0 bra there\n nop\n exit\nthere: stg.u32 out[r252], 4",
+        &[4, 4, 0],
+    ),
+    (
+        "call ret",
+        ".buffer out: u32\n mov.u32 r0, 1\n call f\n call f\n stg.u32 out[0], r0\n.func f\n add.u32 r0, r0, r0\n seteq.u32 p0, r0, 4\n@p0 ret\n add.u32 r0, r0, 0\n ret",
+        &[4, 0],
+    ),
+    (
+        "loop exit",
+        ".buffer out: u32\n mov.u32 r0, 5\n mov.u32 r1, 0\nagain: add.u32 r1, r1, 1\n loop r0, again\n stg.u32 out[0], r1\n exit\n stg.u32 out[1], 9",
+        &[6, 0],
+    ),
+    (
+        "fence_thread fence_block fence_device",
+        ".buffer out: u32\n stg.u32 out[0], 1\n fence_thread\n fence_block\n fence_device\n ldg.u32 r0, out[0]\n stg.u32 out[1], r0",
+        &[1, 1, 0],
+    ),
+    (
+        "atom_add atom_sub atom_min atom_max",
+        ".buffer out: u32\n atom_add.u32 r0, out[0], 3\n atom_sub.u32 r0, out[1], 1\n atom_min.u32 r0, out[0], 4000\n atom_max.u32 r0, out[2], r252",
+        &[384, 0u32.wrapping_sub(128), 63, 0],
+    ),
+    (
+        "atom_and atom_or atom_xor atom_exchange",
+        ".buffer out: u32\n shl.u32 r1, 1, r252\n atom_or.u32 r0, out[0], r1\n atom_and.u32 r0, out[1], 3\n atom_xor.u32 r0, out[2], r252\n atom_exchange.u32 r0, out[3], 8",
+        &[u32::MAX, 0, 0, 8, 0],
+    ),
+    (
+        "atom_cas",
+        ".buffer out: u32\n atom_cas.u32 r0, out[0], 0, 7\n seteq.u32 p0, r0, 0\n@p0 atom_add.u32 r0, out[1], 1",
+        &[7, 1, 0],
+    ),
+    (
+        "copy fill",
+        ".buffer x: u32\n.buffer out: u32\n copy.u32 out[0], x[2], 3\n fill.u32 out[4], 9, 2",
+        &[2, 3, 4, 0, 9, 9, 0],
+    ),
+    (
+        "reduce_add reduce_mul reduce_min reduce_max",
+        ".buffer out: u32\n mov.u32 r1, 6\n mov.u32 r2, 3\n mov.u32 r3, 5\n reduce_add.u32 r0, r1, 3\n stg.u32 out[0], r0\n reduce_mul.u32 r0, r1, 3\n stg.u32 out[1], r0\n reduce_min.u32 r0, r1, 3\n stg.u32 out[2], r0\n reduce_max.u32 r0, r1, 3\n stg.u32 out[3], r0",
+        &[14, 90, 3, 6, 0],
+    ),
+    (
+        "reduce_and reduce_or reduce_xor",
+        ".buffer out: u32\n mov.u32 r1, 6\n mov.u32 r2, 3\n mov.u32 r3, 10\n reduce_and.u32 r0, r1, 3\n stg.u32 out[0], r0\n reduce_or.u32 r0, r1, 3\n stg.u32 out[1], r0\n reduce_xor.u32 r0, r1, 3\n stg.u32 out[2], r0",
+        &[2, 15, 15, 0],
+    ),
+    (
+        "group_add group_mul group_min group_max",
+        ".buffer out: u32\n add.u32 r1, r252, 3\n group_add.u32 r0, r1\n stg.u32 out[0], r0\n setlt.u32 p0, r252, 3\n sel.u32 r2, p0, 2, 1\n group_mul.u32 r0, r2\n stg.u32 out[1], r0\n group_min.u32 r0, r1\n stg.u32 out[2], r0\n group_max.u32 r0, r1\n stg.u32 out[3], r0",
+        &[2208, 8, 3, 66, 0],
+    ),
+    (
+        "group_and group_or group_xor",
+        ".buffer out: u32\n or.u32 r1, r252, 256\n group_and.u32 r0, r1\n stg.u32 out[0], r0\n group_or.u32 r0, r1\n stg.u32 out[1], r0\n setlt.u32 p0, r252, 3\n sel.u32 r1, p0, r1, 0\n group_xor.u32 r0, r1\n stg.u32 out[2], r0",
+        &[256, 256 + 63, 256 + 3, 0],
+    ),
+    (
+        "grid_add grid_mul grid_min grid_max",
+        ".buffer out: u32\n atom_cas.u32 r0, out[1], 0, 1\n bar\n grid_add.u32 out[0], 2\n setlt.u32 p0, r252, 2\n sel.u32 r1, p0, 3, 1\n grid_mul.u32 out[1], r1\n grid_min.u32 out[2], r252\n grid_max.u32 out[3], r252",
+        &[256, 81, 0, 63, 0],
+    ),
+    (
+        "grid_and grid_or grid_xor",
+        ".buffer out: u32\n grid_and.u32 out[0], 5\n grid_or.u32 out[1], r252\n mov.u32 r1, %gid\n seteq.u32 p0, r1, 77\n sel.u32 r1, p0, 12, 0\n grid_xor.u32 out[2], r1",
+        &[0, 63, 12, 0],
+    ),
+    (
+        "tile_mma",
+        ".buffer out: u32\n mov.u32 r0, 1\n mov.u32 r1, 0\n mov.u32 r2, 2\n mov.u32 r3, 3\n mov.u32 r4, 5\n mov.u32 r5, 7\n tile_mma.u32 r0, r2, r4, 1, 2, 1\n tile_mma.u32 r0, r2, r4, 1, 1, 2\n stg.u32 out[0], r0\n stg.u32 out[1], r1",
+        &[1 + 10 + 31, 14, 0],
+    ),
+];
+
+#[test]
+fn all_others_do_what_they_say() {
+    for executor in executors() {
+        for (names, text, expected) in OTHERS {
+            let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
+            let mut columns = Vec::new();
+            if program.memory("x").is_some() {
+                columns.push(("x".to_owned(), bytes(Scalar::U32, 0..66)));
+            }
+            let config = LaunchConfig::new(2, 64);
+            let found = execute(&executor, &program, &columns, 4 * 64, config, &Arguments::new());
+            let found = found.unwrap_or_else(|error| panic!("{names}: {error}"));
+            let found: Vec<u32> = found
+                .chunks(4)
+                .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+                .collect();
+            let seen = &found[..expected.len()];
+            assert_eq!(seen, *expected, "{names} on {:?}", executor.device());
+        }
+    }
+}
+
+#[test]
+fn no_instruction_is_left_out() {
+    let others: BTreeSet<&str> = OTHERS.iter().flat_map(|(names, ..)| names.split(' ')).collect();
+    let computing: BTreeSet<&str> = computing()
+        .iter()
+        .map(|cell| cell.opcode.row().name.as_str())
+        .collect();
+    for opcode in Opcode::all() {
+        let name = opcode.row().name.as_str();
+        // WGSL has no order with the host.
+        let known = others.contains(name) || computing.contains(name) || name == "fence_system";
+        assert!(known, "`{name}` is tested by nothing here");
+    }
+}
