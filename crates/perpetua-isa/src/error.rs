@@ -18,6 +18,9 @@ pub enum Error {
     /// No program is equal to a kernel.
     #[error(transparent)]
     Capture(#[from] crate::capture::CaptureError),
+    /// Programs that cannot be one.
+    #[error(transparent)]
+    Fuse(#[from] crate::fuse::FuseError),
     /// The bytes are no program.
     #[error(transparent)]
     Decode(#[from] crate::binary::DecodeError),

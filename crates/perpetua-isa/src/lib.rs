@@ -18,6 +18,7 @@ pub mod builder;
 mod capture;
 mod error;
 mod executor;
+mod fuse;
 pub mod instruction;
 pub mod library;
 pub mod lower;
@@ -36,6 +37,7 @@ pub use executor::{
     Argument, Arguments, BackendType, Executor, Launch, Limits, Prepared, Registers, new_executor,
     new_executor_auto, new_executor_with_backend,
 };
+pub use fuse::{FuseError, fuse};
 pub use instruction::{Instruction, Operand};
 pub use library::library;
 pub use opcode::{Activation, Meaning, Opcode, Row, Slot, Space, Ty, Use};

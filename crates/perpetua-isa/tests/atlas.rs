@@ -176,7 +176,14 @@ fn products() {
             .with("beta", 2.0f32);
         let inputs: [(&str, &[f32]); 3] = [("a", &a), ("b", &b), ("c", &c)];
         let config = LaunchConfig::tiled(n as u32, m as u32, (16, 16));
-        let found = run(&executor, "atlas_gemm_f32", &inputs, ("c", m * n), config, &arguments);
+        let found = run(
+            &executor,
+            "atlas_gemm_f32",
+            &inputs,
+            ("c", m * n),
+            config,
+            &arguments,
+        );
         let expected: Vec<f64> = (0..m * n)
             .map(|i| {
                 let (row, column) = (i / n, i % n);
@@ -192,7 +199,9 @@ fn products() {
 
 fn normal(values: &[f32], mean: f64, variance: f64, gamma: f32, beta: f32) -> impl Iterator<Item = f64> {
     let scale = f64::from(gamma) / (variance + 1e-5).sqrt();
-    values.iter().map(move |x| (f64::from(*x) - mean) * scale + f64::from(beta))
+    values
+        .iter()
+        .map(move |x| (f64::from(*x) - mean) * scale + f64::from(beta))
 }
 
 #[test]
@@ -274,11 +283,20 @@ fn pictures() {
         ];
         let arguments = arguments
             .into_iter()
-            .fold(Arguments::new(), |all, (name, value)| all.with(name, value as u32));
+            .fold(Arguments::new(), |all, (name, value)| {
+                all.with(name, value as u32)
+            });
         let len = outputs * rows * columns;
         let buffers: [(&str, &[f32]); 3] = [("x", &x), ("w", &w), ("bias", &bias)];
         let config = LaunchConfig::linear(len, 64);
-        let found = run(&executor, "atlas_conv2d_f32", &buffers, ("y", len), config, &arguments);
+        let found = run(
+            &executor,
+            "atlas_conv2d_f32",
+            &buffers,
+            ("y", len),
+            config,
+            &arguments,
+        );
         let mut expected = Vec::new();
         for (o, row, column) in (0..len).map(|i| (i / columns / rows, i / columns % rows, i % columns)) {
             let mut sum = f64::from(bias[o]);
@@ -307,7 +325,11 @@ fn pictures() {
             &arguments,
         );
         let element = |i: usize| {
-            let (picture, row, column) = (i / 9 / width / height, i / 3 / width % (3 * height), i % (3 * width));
+            let (picture, row, column) = (
+                i / 9 / width / height,
+                i / 3 / width % (3 * height),
+                i % (3 * width),
+            );
             f64::from(x[(picture * height + row / 3) * width + column / 3])
         };
         let expected: Vec<f64> = (0..x.len() * 9).map(element).collect();

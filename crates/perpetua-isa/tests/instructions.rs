@@ -10,10 +10,8 @@ use std::collections::BTreeSet;
 use common::{bind, executors, upload};
 use perpetua_device::conformance::{Judge, Map, rows};
 use perpetua_ir::ir::Scalar;
-use perpetua_ir::ops::{BinaryOp, Domain, TernaryOp, eval};
-use perpetua_isa::{
-    Activation, Arguments, Executor, LaunchConfig, Meaning, Opcode, Program, Slot, Ty,
-};
+use perpetua_ir::ops::{BinaryOp, Domain, TernaryOp, UnaryOp, eval};
+use perpetua_isa::{Activation, Arguments, Executor, LaunchConfig, Meaning, Opcode, Program, Slot, Ty};
 
 /// How an instruction's results are judged.
 enum Right {
@@ -104,43 +102,25 @@ impl Cell {
         (reads, write)
     }
 
-    fn text(&self) -> String {
+    // What is the same for all cells of a group: types, and whether some operands fault.
+    fn group(&self) -> (Vec<Scalar>, Scalar, bool) {
         let (reads, write) = self.operands();
-        let mut text = String::from(".program cell\n");
-        let mut code = String::from(" setge.u64 p0, r255, len(out)\n@p0 exit\n");
-        let mut operands = Vec::new();
-        for (i, ty) in reads.iter().enumerate() {
-            let memory = stored(*ty);
-            text += &format!(".buffer x{i}: {memory}\n");
-            code += &format!(" ldg.{memory} r{i}, x{i}[r255]\n");
-            operands.push(match ty {
-                Scalar::Bool => {
-                    code += &format!(" setne.u32 p{}, r{i}, 0\n", i + 1);
-                    format!("p{}", i + 1)
-                }
-                _ => format!("r{i}"),
-            });
-        }
-        let target = if write == Scalar::Bool { "p9" } else { "r9" };
-        operands.insert(0, target.into());
-        let types = [Some(self.ty), self.from].into_iter().flatten();
-        let types: String = types.map(|ty| format!(".{}", name(ty))).collect();
-        let row = self.opcode.row();
-        code += &format!(" {}{types} {}\n", row.name, operands.join(", "));
-        if write == Scalar::Bool {
-            code += " sel.u32 r9, p9, 1, 0\n";
-        }
-        let memory = stored(write);
-        text + &format!(".buffer out: {memory}\n{code} stg.{memory} out[r255], r9\n")
+        let divides = matches!(self.right, Right::Map(Map::Binary(BinaryOp::Div | BinaryOp::Rem)));
+        (reads, write, divides)
     }
 
-    // Rows of operands, without those that fault.
-    fn rows(&self) -> Vec<Vec<u64>> {
-        let mut rows = rows(&self.operands().0);
-        if let Right::Map(map) = self.right {
-            rows.retain(|row| map.eval(self.judged, row).is_some());
-        }
-        rows
+    fn code(&self) -> String {
+        let (reads, write) = self.operands();
+        let read = |(i, ty): (usize, &Scalar)| match ty {
+            Scalar::Bool => format!("p{}", i + 1),
+            _ => format!("r{i}"),
+        };
+        let target = if write == Scalar::Bool { "p9" } else { "r9" };
+        let operands = reads.iter().enumerate().map(read);
+        let operands: Vec<String> = std::iter::once(target.into()).chain(operands).collect();
+        let types = [Some(self.ty), self.from].into_iter().flatten();
+        let types: String = types.map(|ty| format!(".{}", name(ty))).collect();
+        format!(" {}{types} {}\n", self.opcode.row().name, operands.join(", "))
     }
 
     fn is_right(&self, executor: &Executor, row: &[u64], found: u64) -> bool {
@@ -159,25 +139,18 @@ impl Cell {
                     || !probe.is_exact() && judge(Map::Ternary(TernaryOp::Fma)).accepts(row, found)
             }
             Right::Activation(which) => {
-                let x = eval::eval_cast(self.ty, Scalar::F64, row[0]);
-                let (expected, found) = (
-                    activation(which, f64::from_bits(x)),
-                    f64::from_bits(eval::eval_cast(self.ty, Scalar::F64, found)),
-                );
-                let epsilon = match self.ty {
-                    Scalar::F16 => 2f64.powi(-8),
-                    Scalar::BF16 => 2f64.powi(-5),
-                    _ => 2f64.powi(-19),
-                };
-                // Above the largest number and below the smallest normal one, by the formula's own steps.
-                let (most, least) = match self.ty {
-                    Scalar::F16 => (65504.0, 2f64.powi(-13)),
-                    _ => (3e38, 2f64.powi(-120)),
-                };
-                let near = (found - expected).abs() <= epsilon * expected.abs() + least;
-                expected.is_nan() && found.is_nan() || near || expected == found || expected.abs() > most
-                    // The cube overflows before its tanh is 1.
-                    || which == Activation::Gelu && f64::from_bits(x).abs() > most.cbrt()
+                let expected = activation(which, self.ty, row[0]);
+                if found == expected || is_nan(self.ty, found) && is_nan(self.ty, expected) {
+                    return true;
+                }
+                let [expected, found] =
+                    [expected, found].map(|bits| f64::from_bits(eval::eval_cast(self.ty, Scalar::F64, bits)));
+                // Either zero is the larger one of two; devices that round otherwise may be a few steps away, or flush.
+                let inexact = !probe.is_exact();
+                expected == found
+                    || inexact && (found - expected).abs() <= 2f64.powi(-18) * expected.abs() + 2f64.powi(-120)
+                    // What overflows on the way with them does so a step earlier or later.
+                    || inexact && expected.abs() > 1e37 && found.abs() > 1e37
             }
         }
     }
@@ -187,19 +160,36 @@ fn is_nan(ty: Scalar, bits: u64) -> bool {
     ty.is_float() && f64::from_bits(eval::eval_cast(ty, Scalar::F64, bits)).is_nan()
 }
 
-// The formula of the specification, in twice the width.
-fn activation(which: Activation, x: f64) -> f64 {
-    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+// The formula of the specification, each step rounded to the type.
+fn activation(which: Activation, ty: Scalar, x: u64) -> u64 {
+    use BinaryOp::{Add, Div, Ge, Max, Mul};
+    use UnaryOp::{Abs, Exp, ExpM1, Ln1p, Neg, Recip, Tanh};
+    let unary = |op, a| eval::eval_unary(op, ty, a);
+    let binary = |op, a, b| eval::eval_binary(op, ty, a, b).expect("floats fault nowhere");
+    let number = |value: f64| eval::eval_cast(Scalar::F64, ty, value.to_bits());
+    let (zero, one) = (number(0.0), number(1.0));
+    let sigmoid = |x| unary(Recip, binary(Add, one, unary(Exp, unary(Neg, x))));
     match which {
-        Activation::Relu => x.max(0.0),
+        Activation::Relu => binary(Max, x, zero),
         Activation::Sigmoid => sigmoid(x),
-        Activation::Silu => x * sigmoid(x),
-        Activation::Gelu => x / 2.0 * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x * x * x)).tanh()),
-        Activation::Softplus => x.max(0.0) + (-x.abs()).exp().ln_1p(),
-        Activation::Softsign => x / (1.0 + x.abs()),
-        Activation::Elu if x >= 0.0 => x,
-        Activation::Elu => x.exp_m1(),
-        Activation::HardSigmoid => (x / 6.0 + 0.5).clamp(0.0, 1.0),
+        Activation::Silu => binary(Mul, x, sigmoid(x)),
+        Activation::Gelu => {
+            let cube = binary(Mul, binary(Mul, x, x), x);
+            let inner = eval::eval_ternary(TernaryOp::Fma, ty, number(0.044_715), cube, x);
+            let share = unary(Tanh, binary(Mul, number(0.797_884_560_8), inner));
+            binary(Mul, binary(Mul, number(0.5), x), binary(Add, one, share))
+        }
+        Activation::Softplus => {
+            let rest = unary(Ln1p, unary(Exp, unary(Neg, unary(Abs, x))));
+            binary(Add, binary(Max, x, zero), rest)
+        }
+        Activation::Softsign => binary(Div, x, binary(Add, one, unary(Abs, x))),
+        Activation::Elu if binary(Ge, x, zero) == 1 => x,
+        Activation::Elu => unary(ExpM1, x),
+        Activation::HardSigmoid => {
+            let line = eval::eval_ternary(TernaryOp::Fma, ty, x, number(1.0 / 6.0), number(0.5));
+            eval::eval_ternary(TernaryOp::Clamp, ty, line, zero, one)
+        }
     }
 }
 
@@ -241,11 +231,44 @@ fn execute(
     found
 }
 
-fn check(executor: &Executor, cell: &Cell) -> Result<(), String> {
-    let (reads, write) = cell.operands();
-    let text = cell.text();
+// A program that runs all cells of a group for each row of operands: one behind the other in `out`.
+fn text(cells: &[&Cell]) -> String {
+    let (reads, write) = cells[0].operands();
+    let mut text = String::from(".program cells\n");
+    let mut code = format!(
+        " setge.u64 p0, r255, len(x0)\n@p0 exit\n mul.u64 r10, r255, {}\n",
+        cells.len()
+    );
+    for (i, ty) in reads.iter().enumerate() {
+        let memory = stored(*ty);
+        text += &format!(".buffer x{i}: {memory}\n");
+        code += &format!(" ldg.{memory} r{i}, x{i}[r255]\n");
+        if *ty == Scalar::Bool {
+            code += &format!(" setne.u32 p{}, r{i}, 0\n", i + 1);
+        }
+    }
+    let memory = stored(write);
+    for (i, cell) in cells.iter().enumerate() {
+        code += &cell.code();
+        if write == Scalar::Bool {
+            code += " sel.u32 r9, p9, 1, 0\n";
+        }
+        code += &format!(" stg.{memory} out[r10 + {i}], r9\n");
+    }
+    text + &format!(".buffer out: {memory}\n{code}")
+}
+
+fn check(executor: &Executor, cells: &[&Cell]) -> Result<(), String> {
+    let (reads, write) = cells[0].operands();
+    let text = text(cells);
     let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
-    let mut rows = cell.rows();
+    let mut rows = rows(&reads);
+    rows.retain(|row| {
+        cells.iter().all(|cell| match cell.right {
+            Right::Map(map) => map.eval(cell.judged, row).is_some(),
+            _ => true,
+        })
+    });
     // Whole words of the smallest elements.
     rows.truncate(rows.len() / 4 * 4);
     let column = |(i, ty): (usize, &Scalar)| {
@@ -259,7 +282,7 @@ fn check(executor: &Executor, cell: &Cell) -> Result<(), String> {
         executor,
         &program,
         &columns,
-        rows.len() * size,
+        rows.len() * cells.len() * size,
         config,
         &Arguments::new(),
     )?;
@@ -268,11 +291,15 @@ fn check(executor: &Executor, cell: &Cell) -> Result<(), String> {
         all[..size].copy_from_slice(bytes);
         u64::from_le_bytes(all)
     });
-    for (row, found) in rows.iter().zip(found) {
+    let wanted = rows
+        .iter()
+        .flat_map(|row| cells.iter().map(move |cell| (row, cell)));
+    for ((row, cell), found) in wanted.zip(found) {
         assert!(
             cell.is_right(executor, row, found),
-            "{:?}: {row:#x?} gives {found:#x}\n{text}",
-            executor.device()
+            "{:?}:{} of {row:#x?} gives {found:#x}",
+            executor.device(),
+            cell.code()
         );
     }
     Ok(())
@@ -282,18 +309,29 @@ fn check(executor: &Executor, cell: &Cell) -> Result<(), String> {
 fn what_computes_is_right_at_the_edges() {
     let cells = computing();
     assert!(cells.len() > 700, "{}", cells.len());
+    let mut groups: Vec<((Vec<Scalar>, Scalar, bool), Vec<&Cell>)> = Vec::new();
+    for cell in &cells {
+        let key = cell.group();
+        match groups
+            .iter_mut()
+            .find(|(known, cells)| *known == key && cells.len() < 16)
+        {
+            Some((_, cells)) => cells.push(cell),
+            None => groups.push((key, vec![cell])),
+        }
+    }
     for executor in executors() {
-        let mut skipped = BTreeSet::new();
-        for cell in &cells {
-            if let Err(why) = check(&executor, cell) {
+        let mut skipped = 0;
+        for ((reads, write, _), cells) in &groups {
+            if let Err(why) = check(&executor, cells) {
                 // For what the device lacks alone: of 32 bits all can do all.
-                let types = [Some(cell.ty), cell.from, Some(cell.operands().1)];
-                let small = |ty: Scalar| ty == Scalar::Bool || ty.bits() == 32;
-                assert!(!types.into_iter().flatten().all(small), "{why}\n{}", cell.text());
-                skipped.insert(format!("{}: {why}", cell.ty));
+                let plain = |ty: &Scalar| *ty == Scalar::Bool || ty.bits() == 32;
+                assert!(!reads.iter().chain([write]).all(plain), "{why}\n{}", text(cells));
+                eprintln!("skipped on {:?}: {why}", executor.device().backend());
+                skipped += cells.len();
             }
         }
-        eprintln!("{:?}: skipped {}: {:?}", executor.device().backend(), skipped.len(), skipped.iter().take(3).collect::<Vec<_>>());
+        assert!(skipped < cells.len() / 2, "{skipped}");
     }
 }
 
@@ -402,7 +440,12 @@ fn all_others_do_what_they_say() {
             }
             let config = LaunchConfig::new(2, 64);
             let found = execute(&executor, &program, &columns, 4 * 64, config, &Arguments::new());
-            let found = found.unwrap_or_else(|error| panic!("{names}: {error}"));
+            let found = match found {
+                Ok(found) => found,
+                // WGSL has no fences by themselves.
+                Err(error) if names.contains("fence") && error.contains("WGSL lacks") => continue,
+                Err(error) => panic!("{names}: {error}"),
+            };
             let found: Vec<u32> = found
                 .chunks(4)
                 .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
@@ -422,8 +465,9 @@ fn no_instruction_is_left_out() {
         .collect();
     for opcode in Opcode::all() {
         let name = opcode.row().name.as_str();
-        // WGSL has no order with the host.
-        let known = others.contains(name) || computing.contains(name) || name == "fence_system";
+        // Order with the host has no result here; pools have a test of their own.
+        let elsewhere = name == "fence_system" || name.starts_with("pool_");
+        let known = others.contains(name) || computing.contains(name) || elsewhere;
         assert!(known, "`{name}` is tested by nothing here");
     }
 }

@@ -222,11 +222,8 @@ fn copies_and_fills() {
         );
         assert_eq!(found, [-2.5; 100]);
         let bytes: [Vec<u8>; 1] = [(0..=255).collect()];
-        // WGSL has no elements of 8 bits.
-        if executor.device().backend() != BackendKind::Wgpu {
-            let found = execute(&executor, "atlas_memcpy", &bytes, 256, &Arguments::new());
-            assert_eq!(found, bytes[0]);
-        }
+        let found = execute(&executor, "atlas_memcpy", &bytes, 256, &Arguments::new());
+        assert_eq!(found, bytes[0]);
     }
 }
 

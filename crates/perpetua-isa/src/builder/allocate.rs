@@ -18,6 +18,13 @@ pub(crate) struct Crowded {
     limit: usize,
 }
 
+impl Crowded {
+    /// Of what there is too little.
+    pub(crate) fn what(&self) -> &'static str {
+        self.what
+    }
+}
+
 /// Where registers are.
 pub(super) struct Places(Vec<u8>);
 

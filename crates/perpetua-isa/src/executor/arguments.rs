@@ -53,6 +53,12 @@ impl Arguments {
         self.0.push((name.into(), ty, bytes));
         self
     }
+
+    /// A parameter's type and value: the last one that was given.
+    pub(crate) fn get(&self, name: &str) -> Option<(Scalar, [u8; 8])> {
+        let given = self.0.iter().rev().find(|(known, ..)| known == name);
+        given.map(|(_, ty, bytes)| (*ty, *bytes))
+    }
 }
 
 /// What registers hold before the first instruction, beside the presets.

@@ -58,7 +58,9 @@ pub(crate) fn hint(name: &str) -> Option<&'static str> {
         "conv2d" => "the library's program `atlas_conv2d_f32` does it",
         "nearestupsample2d" => "the library's program `atlas_nearest_upsample2d_f32` does it",
         "gemm" => "the library's program `atlas_gemm_f32` does it",
-        "parallelmap" => "every lane runs the program: use the function's own, as `atlas_exp_f32`, or write one for an element",
+        "parallelmap" => {
+            "every lane runs the program: use the function's own, as `atlas_exp_f32`, or write one for an element"
+        }
         "parallelmapbinary" => {
             "every lane runs the program: use the function's own, as `atlas_add_f32`, or write one for two elements"
         }

@@ -1,0 +1,513 @@
+//! Fusion: adjacent element-wise programs as one. Each lane of such a program reads and writes its own element alone, so a lane can go on
+//! with the next program at once, and what one program stores the next need not load. Knows no device.
+
+use std::collections::HashMap;
+
+use perpetua_ir::ir::Scalar;
+use perpetua_ir::ops::BinaryOp;
+
+use crate::builder::draft::{Arg, Draft, Line, Part};
+use crate::error::{Error, Result};
+use crate::executor::{Arguments, Executor};
+use crate::instruction::{Guard, Index, Instruction, Operand, PRESET, Place, Special};
+use crate::opcode::{Meaning, Opcode, Slot, Space, Ty};
+use crate::program::{Memory, MemoryKind, Parameter, Program};
+use crate::text::instruction_text;
+use crate::verify::verify;
+use perpetua_device::LaunchConfig;
+
+/// Why programs are not fused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{program} is not fused with its neighbours: {place}{why}")]
+pub struct FuseError {
+    /// The program.
+    pub program: String,
+    /// The instruction, with `: ` behind it; empty where it is the program as a whole.
+    pub place: String,
+    /// Why not.
+    pub why: &'static str,
+}
+
+const ELEMENT: &str =
+    "a lane of an element-wise program reads and writes its own element, at `[r255]` or `[%gid]`";
+
+/// One program that does what several do one after the other, launched alike, and its arguments. Where none of them faults, all
+/// buffers are the same in the end, to the bit.
+///
+/// A program is element-wise where it runs straight on, each lane with its own elements (at `[r255]` or `[%gid]`), and ends lanes beyond a
+/// buffer's length in front of that, if at all. Memories of different programs are one where they have one handle, or, without handles, one name.
+/// `as_long` says of two buffers whether they have the same number of elements.
+///
+/// # Errors
+/// [`Error::Fuse`] names the program and the instruction that stands against it; [`Error::Verify`] where a program is wrong.
+pub fn fuse(
+    programs: &[(&Program, &Arguments)],
+    as_long: &dyn Fn(&Memory, &Memory) -> bool,
+) -> Result<(Program, Arguments)> {
+    let mut fusion = Fusion::default();
+    let names: Vec<&str> = programs
+        .iter()
+        .map(|(program, _)| program.name.as_str())
+        .collect();
+    fusion.out.name = format!("fused_{}", names.join("_")).chars().take(200).collect();
+    for (i, (program, arguments)) in programs.iter().enumerate() {
+        verify(program)?;
+        let mut one = One {
+            program,
+            instruction: None,
+            memories: Vec::new(),
+            parameters: Vec::new(),
+            registers: HashMap::new(),
+        };
+        let done = fusion.declare(&mut one, arguments, i == 0);
+        let done = done.and_then(|()| fusion.code(&mut one, as_long, i == 0));
+        done.map_err(|why| one.error(why))?;
+    }
+    fusion.finish()
+}
+
+impl Executor {
+    /// One program that does on this executor what several do one after the other with this shape of launch: [`fuse`], of which
+    /// this knows how long buffers are.
+    ///
+    /// # Errors
+    /// As [`fuse`]; and [`Error::NoBuffer`], or [`Error::Unbound`] for a buffer without a handle.
+    pub fn fuse(
+        &self,
+        programs: &[(&Program, &Arguments)],
+        config: &LaunchConfig,
+    ) -> Result<(Program, Arguments)> {
+        let mut sizes = HashMap::new();
+        for (program, _) in programs {
+            for memory in program.buffers() {
+                let MemoryKind::Buffer {
+                    handle: Some(handle), ..
+                } = memory.kind
+                else {
+                    return Err(Error::Unbound {
+                        program: program.name.clone(),
+                        name: memory.name.clone(),
+                    });
+                };
+                sizes.insert(handle, self.buffer_size(handle)? / memory.element.size() as usize);
+            }
+            // Lanes of one number along x would share an element, and run apart.
+            let rows = [config.grid.y, config.grid.z, config.block.y, config.block.z];
+            if rows != [1; 4] {
+                return Err(Error::from(FuseError {
+                    program: program.name.clone(),
+                    place: String::new(),
+                    why: "lanes that differ along y or z have the same element: launch along x alone",
+                }));
+            }
+        }
+        let length = |memory: &Memory| match memory.kind {
+            MemoryKind::Buffer { handle, .. } => handle.and_then(|handle| sizes.get(&handle)),
+            _ => None,
+        };
+        fuse(programs, &|a, b| length(a).is_some() && length(a) == length(b))
+    }
+}
+
+/// Which memory a buffer is.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Handle(u64),
+    Name(String),
+}
+
+/// The program that is taken in.
+struct One<'a> {
+    program: &'a Program,
+    instruction: Option<&'a Instruction>,
+    // Its memories and parameters, as numbers of the fused program.
+    memories: Vec<u16>,
+    parameters: Vec<u16>,
+    // Its registers and predicates (by whether they are), as those of the draft.
+    registers: HashMap<(bool, u8), u32>,
+}
+
+impl One<'_> {
+    fn error(&self, why: &'static str) -> Error {
+        let place = match (self.instruction, self.program.routines.first()) {
+            (Some(instruction), Some(routine)) => {
+                format!("`{}`: ", instruction_text(self.program, routine, instruction))
+            }
+            _ => String::new(),
+        };
+        Error::from(FuseError {
+            program: self.program.name.clone(),
+            place,
+            why,
+        })
+    }
+}
+
+/// Beyond which length lanes end: the comparison's type, and the buffer.
+type Bound = Option<(Scalar, u16)>;
+
+#[derive(Default)]
+struct Fusion {
+    out: Program,
+    arguments: Arguments,
+    draft: Draft,
+    keys: HashMap<Key, u16>,
+    // What each lane's element of a buffer is known to be.
+    known: HashMap<u16, Arg>,
+    // The line of the last store to a buffer that nothing has needed since.
+    stored: HashMap<u16, usize>,
+    dropped: Vec<usize>,
+    bound: Option<Bound>,
+}
+
+type Step<T = ()> = std::result::Result<T, &'static str>;
+
+impl Fusion {
+    fn declare(&mut self, one: &mut One<'_>, arguments: &Arguments, first: bool) -> Step {
+        match (first, self.out.block, one.program.block) {
+            (true, _, block) => self.out.block = block,
+            (false, a, b) if a == b => {}
+            _ => return Err("its blocks have another size"),
+        }
+        for memory in &one.program.memories {
+            let number = match &memory.kind {
+                MemoryKind::Buffer { writable, handle } => self.buffer(memory, *writable, *handle)?,
+                MemoryKind::Constants(_) => self.add(memory),
+                MemoryKind::Shared { .. } | MemoryKind::Pool { .. } => {
+                    return Err("it has memory that lanes share");
+                }
+            };
+            one.memories.push(number);
+        }
+        for parameter in &one.program.parameters {
+            let name = self.out.unused_name(&parameter.name);
+            if let Some((ty, bytes)) = arguments.get(&parameter.name) {
+                self.arguments = std::mem::take(&mut self.arguments).with_bytes(name.as_str(), ty, bytes);
+            }
+            one.parameters.push(self.out.parameters.len() as u16);
+            let ty = parameter.ty;
+            self.out.parameters.push(Parameter { name, ty });
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, memory: &Memory) -> u16 {
+        let name = self.out.unused_name(&memory.name);
+        self.out.memories.push(Memory {
+            name,
+            ..memory.clone()
+        });
+        self.out.memories.len() as u16 - 1
+    }
+
+    fn buffer(&mut self, memory: &Memory, writes: bool, handle: Option<u64>) -> Step<u16> {
+        let key = handle.map_or_else(|| Key::Name(memory.name.clone()), Key::Handle);
+        let Some(number) = self.keys.get(&key).copied() else {
+            let number = self.add(memory);
+            self.keys.insert(key, number);
+            return Ok(number);
+        };
+        let Some(known) = self.out.memories.get_mut(usize::from(number)) else {
+            return Ok(number);
+        };
+        if known.element != memory.element {
+            return Err("another program has elements of another type in the same buffer");
+        }
+        if let MemoryKind::Buffer { writable, .. } = &mut known.kind {
+            *writable |= writes;
+        }
+        Ok(number)
+    }
+
+    fn code<'a>(
+        &mut self,
+        one: &mut One<'a>,
+        as_long: &dyn Fn(&Memory, &Memory) -> bool,
+        first: bool,
+    ) -> Step {
+        let [own] = one.program.routines.as_slice() else {
+            return Err("it has routines");
+        };
+        let written = |preset: u8| {
+            own.code
+                .iter()
+                .any(|i| i.operands.first() == Some(&Operand::Register(preset)) && writes(i))
+        };
+        if PRESET.iter().any(|(register, ..)| written(*register)) {
+            return Err("it writes to a register that holds something at the start");
+        }
+        let mut bound: Bound = None;
+        let mut accessed = false;
+        let mut compared: Option<(u8, Scalar, u16)> = None;
+        for instruction in &own.code {
+            one.instruction = Some(instruction);
+            if let Some((p, ty, memory)) = compared.take() {
+                let guard = Guard {
+                    predicate: p,
+                    negated: false,
+                };
+                if instruction.opcode.meaning() == Meaning::Exit && instruction.guard == Some(guard) {
+                    if accessed || bound.is_some() {
+                        return Err("lanes end behind an access to memory");
+                    }
+                    bound = Some((ty, memory));
+                    if first {
+                        self.line(one, instruction)?;
+                    }
+                    continue;
+                }
+            }
+            compared = comparison(instruction)
+                .and_then(|(p, ty, memory)| Some((p, ty, *one.memories.get(usize::from(memory))?)));
+            accessed |= matches!(instruction.opcode.meaning(), Meaning::Load(_) | Meaning::Store(_));
+            self.instruction(one, instruction)?;
+        }
+        one.instruction = None;
+        match (self.bound, bound) {
+            (None, _) => {
+                self.bound = Some(bound);
+                Ok(())
+            }
+            (Some(a), b) if a == b => Ok(()),
+            (Some(Some((a, m))), Some((b, n))) if a == b && self.equal(m, n, as_long) => Ok(()),
+            _ => Err("its lanes end beyond another length"),
+        }
+    }
+
+    fn equal(&self, a: u16, b: u16, as_long: &dyn Fn(&Memory, &Memory) -> bool) -> bool {
+        let memory = |number: u16| self.out.memories.get(usize::from(number));
+        matches!((memory(a), memory(b)), (Some(a), Some(b)) if as_long(a, b))
+    }
+
+    fn instruction(&mut self, one: &mut One<'_>, instruction: &Instruction) -> Step {
+        match instruction.opcode.meaning() {
+            Meaning::Load(Space::Global) => self.load(one, instruction),
+            Meaning::Store(Space::Global) => self.store(one, instruction),
+            Meaning::Move
+            | Meaning::Unary(_)
+            | Meaning::Binary(_)
+            | Meaning::Ternary(_)
+            | Meaning::Activation(_)
+            | Meaning::Compare(..)
+            | Meaning::Convert
+            | Meaning::Bitcast
+            | Meaning::MultiplyAdd
+            | Meaning::Load(Space::Constant) => self.line(one, instruction),
+            Meaning::Nop => Ok(()),
+            Meaning::Exit => Err("lanes end where an element is not compared with a length just before"),
+            Meaning::Branch | Meaning::Loop | Meaning::Call | Meaning::Return => {
+                Err("an element-wise program runs straight on")
+            }
+            _ => Err(ELEMENT),
+        }
+    }
+
+    fn load(&mut self, one: &mut One<'_>, instruction: &Instruction) -> Step {
+        let [Operand::Register(_), Operand::Place(place)] = instruction.operands.as_slice() else {
+            return Err(ELEMENT);
+        };
+        let memory = own_element(one, place)?;
+        let mut line = self.written(one, instruction)?;
+        match (self.known.get(&memory).copied(), instruction.guard) {
+            (Some(value), _) => self.moved(line, value),
+            (None, Some(_)) => self.draft.lines.push(line),
+            (None, None) => {
+                let ty = instruction.ty.unwrap_or(Scalar::U32);
+                let value = Arg::Register(self.draft.register(ty));
+                let to = std::mem::replace(&mut line.args[0], value);
+                self.draft.lines.push(line.clone());
+                line.args[0] = to;
+                self.known.insert(memory, value);
+                self.moved(line, value);
+            }
+        }
+        Ok(())
+    }
+
+    // `line`, a load, as a move.
+    fn moved(&mut self, mut line: Line, value: Arg) {
+        if let Some(mov) = Opcode::from_name("mov") {
+            line.opcode = mov;
+            line.args.truncate(1);
+            line.args.push(value);
+            self.draft.lines.push(line);
+        }
+    }
+
+    fn store(&mut self, one: &mut One<'_>, instruction: &Instruction) -> Step {
+        let [Operand::Place(place), _] = instruction.operands.as_slice() else {
+            return Err(ELEMENT);
+        };
+        let memory = own_element(one, place)?;
+        let mut line = self.written(one, instruction)?;
+        if instruction.guard.is_some() {
+            self.known.remove(&memory);
+            self.stored.remove(&memory);
+            self.draft.lines.push(line);
+            return Ok(());
+        }
+        // The register may hold something else when the next program asks.
+        if let (Arg::Register(_), Some(mov)) = (line.args[1], Opcode::from_name("mov")) {
+            let ty = instruction.ty.unwrap_or(Scalar::U32);
+            let kept = Arg::Register(self.draft.register(ty));
+            self.draft.lines.push(Line {
+                opcode: mov,
+                args: vec![kept, line.args[1]],
+                ..line.clone()
+            });
+            line.args[1] = kept;
+        }
+        self.known.insert(memory, line.args[1]);
+        self.dropped
+            .extend(self.stored.insert(memory, self.draft.lines.len()));
+        self.draft.lines.push(line);
+        Ok(())
+    }
+
+    fn line(&mut self, one: &mut One<'_>, instruction: &Instruction) -> Step {
+        let line = self.written(one, instruction)?;
+        self.draft.lines.push(line);
+        Ok(())
+    }
+
+    // The instruction in the fused program's numbers.
+    fn written(&mut self, one: &mut One<'_>, instruction: &Instruction) -> Step<Line> {
+        let guard = instruction
+            .guard
+            .map(|guard| (self.register(one, true, guard.predicate), guard.negated));
+        let slots = &instruction.opcode.row().operands;
+        let mut args = Vec::with_capacity(slots.len());
+        for (slot, operand) in slots.iter().zip(&instruction.operands) {
+            args.push(match operand {
+                Operand::Register(r) => {
+                    let preset = PRESET.iter().find(|(register, ..)| register == r);
+                    match (preset, slot) {
+                        // A conversion starts from a register.
+                        (Some((_, ty, special)), Slot::Read(Ty::From)) => {
+                            Arg::Register(self.preset(*ty, *special))
+                        }
+                        (Some((_, _, special)), _) => Arg::Other(Operand::Special(*special)),
+                        (None, _) => Arg::Register(self.register(one, false, *r)),
+                    }
+                }
+                Operand::Predicate(p) => Arg::Register(self.register(one, true, *p)),
+                Operand::Parameter(i) => {
+                    let number = one.parameters.get(usize::from(*i)).copied();
+                    Arg::Other(Operand::Parameter(number.ok_or(ELEMENT)?))
+                }
+                Operand::Length(memory) => {
+                    let number = one.memories.get(usize::from(*memory)).copied();
+                    Arg::Other(Operand::Length(number.ok_or(ELEMENT)?))
+                }
+                Operand::Place(place) => {
+                    let memory = one.memories.get(usize::from(place.memory)).copied();
+                    let mut part = |index: Index| match index {
+                        Index::Register(r) => match PRESET.iter().find(|(register, ..)| *register == r) {
+                            Some((_, _, special)) => Part::Other(Index::Special(*special)),
+                            None => Part::Register(self.register(one, false, r)),
+                        },
+                        Index::Special(special) => Part::Other(Index::Special(special)),
+                        Index::Parameter(i) => Part::Other(Index::Parameter(
+                            one.parameters.get(usize::from(i)).copied().unwrap_or(u16::MAX),
+                        )),
+                    };
+                    Arg::Place {
+                        memory: memory.ok_or(ELEMENT)?,
+                        first: place.first.map(&mut part),
+                        second: place.second.map(&mut part),
+                        offset: place.offset,
+                    }
+                }
+                other => Arg::Other(*other),
+            });
+        }
+        Ok(Line {
+            opcode: instruction.opcode,
+            ty: instruction.ty,
+            from: instruction.from,
+            guard,
+            args,
+            line: 0,
+        })
+    }
+
+    fn preset(&mut self, ty: Scalar, special: Special) -> u32 {
+        let register = self.draft.register(ty);
+        if let Some(mov) = Opcode::from_name("mov") {
+            self.draft.lines.push(Line {
+                opcode: mov,
+                ty: Some(ty),
+                from: None,
+                guard: None,
+                args: vec![Arg::Register(register), Arg::Other(Operand::Special(special))],
+                line: 0,
+            });
+        }
+        register
+    }
+
+    fn register(&mut self, one: &mut One<'_>, predicate: bool, number: u8) -> u32 {
+        let draft = &mut self.draft;
+        // What a general register holds changes; its place does not ask.
+        let ty = if predicate { Scalar::Bool } else { Scalar::U32 };
+        *one.registers
+            .entry((predicate, number))
+            .or_insert_with(|| draft.register(ty))
+    }
+
+    fn finish(mut self) -> Result<(Program, Arguments)> {
+        let mut number = 0;
+        self.draft.lines.retain(|_| {
+            number += 1;
+            !self.dropped.contains(&(number - 1))
+        });
+        let mut routine = self.draft.finish().map_err(|crowded| {
+            Error::from(FuseError {
+                program: self.out.name.clone(),
+                place: String::new(),
+                why: match crowded.what() {
+                    "predicates" => "together they need more predicates at once than a lane has",
+                    _ => "together they need more registers at once than a lane has",
+                },
+            })
+        })?;
+        routine.lines.clear();
+        self.out.routines = vec![routine];
+        verify(&self.out)?;
+        Ok((self.out, self.arguments))
+    }
+}
+
+fn writes(instruction: &Instruction) -> bool {
+    matches!(instruction.opcode.row().operands.first(), Some(Slot::Write(_)))
+}
+
+// The memory of a place that is the lane's own element.
+fn own_element(one: &One<'_>, place: &Place) -> Step<u16> {
+    let own = matches!(
+        place.first,
+        Some(Index::Register(255) | Index::Special(Special::GlobalId))
+    );
+    match one.memories.get(usize::from(place.memory)) {
+        Some(memory) if own && place.second.is_none() && place.offset == 0 => Ok(*memory),
+        _ => Err(ELEMENT),
+    }
+}
+
+// `setge p, %gid, len(memory)`
+fn comparison(instruction: &Instruction) -> Option<(u8, Scalar, u16)> {
+    let own = |operand: &Operand| {
+        matches!(
+            operand,
+            Operand::Register(255) | Operand::Special(Special::GlobalId)
+        )
+    };
+    match (instruction.opcode.meaning(), instruction.operands.as_slice()) {
+        (Meaning::Compare(BinaryOp::Ge, false), [Operand::Predicate(p), at, Operand::Length(memory)])
+            if own(at) && instruction.guard.is_none() =>
+        {
+            Some((*p, instruction.ty?, *memory))
+        }
+        _ => None,
+    }
+}
