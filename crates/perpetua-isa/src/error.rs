@@ -14,13 +14,13 @@ pub enum Error {
     Assemble(#[from] crate::text::AssembleError),
     /// A program that was built in Rust is not right.
     #[error(transparent)]
-    Build(#[from] crate::builder::BuildError),
+    Build(#[from] BuildError),
     /// No program is equal to a kernel.
     #[error(transparent)]
-    Capture(#[from] crate::capture::CaptureError),
+    Capture(#[from] CaptureError),
     /// Programs that cannot be one.
     #[error(transparent)]
-    Fuse(#[from] crate::fuse::FuseError),
+    Fuse(#[from] FuseError),
     /// The bytes are no program.
     #[error(transparent)]
     Decode(#[from] crate::binary::DecodeError),
@@ -116,6 +116,48 @@ pub enum Error {
     /// A backend that is not here.
     #[error("{0}")]
     Backend(String),
+}
+
+/// What is wrong with a program that a [`ProgramBuilder`](crate::ProgramBuilder) was told to build: the first thing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: `{call}`: {message}")]
+pub struct BuildError {
+    /// The instruction or declaration.
+    pub call: String,
+    /// The source file of the call.
+    pub file: String,
+    /// Its line there.
+    pub line: u32,
+    /// Its column.
+    pub column: u32,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// A kernel that no program is equal to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kernel}, line {line}: {what} cannot be captured: {why}")]
+pub struct CaptureError {
+    /// The kernel's name.
+    pub kernel: String,
+    /// The line in its source, 0 where that is not known.
+    pub line: u32,
+    /// What programs have nothing equal to.
+    pub what: String,
+    /// Why not, and what to write instead.
+    pub why: &'static str,
+}
+
+/// Why programs are not fused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{program} is not fused with its neighbours: {place}{why}")]
+pub struct FuseError {
+    /// The program.
+    pub program: String,
+    /// The instruction, with `: ` behind it; empty where it is the program as a whole.
+    pub place: String,
+    /// Why not.
+    pub why: &'static str,
 }
 
 /// What the verifier finds wrong with a program.

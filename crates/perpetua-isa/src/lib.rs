@@ -19,6 +19,7 @@ mod capture;
 mod error;
 mod executor;
 mod fuse;
+mod hologram;
 pub mod instruction;
 pub mod library;
 pub mod lower;
@@ -30,14 +31,14 @@ pub mod text;
 pub mod verify;
 
 pub use binary::DecodeError;
-pub use builder::{BuildError, ProgramBuilder};
-pub use capture::{CaptureError, capture, capture_kernel};
-pub use error::{At, Error, Fault, Result, VerifyError};
+pub use builder::ProgramBuilder;
+pub use capture::{capture, capture_kernel};
+pub use error::{At, BuildError, CaptureError, Error, Fault, FuseError, Result, VerifyError};
 pub use executor::{
     Argument, Arguments, BackendType, Executor, Launch, Limits, Prepared, Registers, new_executor,
     new_executor_auto, new_executor_with_backend,
 };
-pub use fuse::{FuseError, fuse};
+pub use fuse::fuse;
 pub use instruction::{Instruction, Operand};
 pub use library::library;
 pub use opcode::{Activation, Meaning, Opcode, Row, Slot, Space, Ty, Use};

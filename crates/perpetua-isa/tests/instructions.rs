@@ -32,6 +32,9 @@ struct Cell {
     judged: Scalar,
 }
 
+/// What is the same for all cells of a group: types that are read and written, and whether some operands fault.
+type Group = (Vec<Scalar>, Scalar, bool);
+
 fn computing() -> Vec<Cell> {
     let mut cells = Vec::new();
     for opcode in Opcode::all() {
@@ -102,8 +105,7 @@ impl Cell {
         (reads, write)
     }
 
-    // What is the same for all cells of a group: types, and whether some operands fault.
-    fn group(&self) -> (Vec<Scalar>, Scalar, bool) {
+    fn group(&self) -> Group {
         let (reads, write) = self.operands();
         let divides = matches!(self.right, Right::Map(Map::Binary(BinaryOp::Div | BinaryOp::Rem)));
         (reads, write, divides)
@@ -309,7 +311,7 @@ fn check(executor: &Executor, cells: &[&Cell]) -> Result<(), String> {
 fn what_computes_is_right_at_the_edges() {
     let cells = computing();
     assert!(cells.len() > 700, "{}", cells.len());
-    let mut groups: Vec<((Vec<Scalar>, Scalar, bool), Vec<&Cell>)> = Vec::new();
+    let mut groups: Vec<(Group, Vec<&Cell>)> = Vec::new();
     for cell in &cells {
         let key = cell.group();
         match groups

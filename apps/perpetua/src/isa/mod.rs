@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use perpetua::device::{BackendKind, Device};
 use perpetua::isa::{
-    Arguments, Assembler, Executor, MemoryKind, Program, library, lower, specification, verify,
+    Arguments, Assembler, Executor, MemoryKind, Program, fuse, library, lower, specification, verify,
 };
 
 use perpetua_ir::ir::constant;
@@ -49,10 +49,16 @@ enum Command {
         /// The program
         program: PathBuf,
     },
-    /// Print the kernel that a program becomes, in the IR's text form
+    /// Print the kernel that a program becomes, in the IR's text form; of several programs, what they are fused to
+    #[command(
+        after_help = "Fused are element-wise programs that run one after the other. Buffers of one name are one, and all are taken to be \
+            equally long; PROGRAM:NAME=NEW,… renames buffers.\n\nExample:\n  \
+            perpetua isa explain atlas_mul_f32:out=t atlas_add_f32:a=t"
+    )]
     Explain {
-        /// The program
-        program: PathBuf,
+        /// The programs
+        #[arg(required = true, value_name = "PROGRAM")]
+        programs: Vec<String>,
     },
     /// Print the instruction set
     Spec,
@@ -106,10 +112,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 read.parameters.len()
             ))
         }
-        Command::Explain { program } => {
-            let kernel = lower::lower(&verify::verify(&read(program)?)?, lower::Options::default())?;
-            print(&kernel.kernel().to_string())
-        }
+        Command::Explain { programs } => explain(programs),
         Command::Spec => print(&specification::markdown()),
         Command::List { part } => list(part.as_deref().unwrap_or_default()),
         Command::Run(args) => execute(args),
@@ -118,6 +121,48 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 
 fn print(text: &str) -> Result<(), Failure> {
     Ok(stdout().write_all(text.as_bytes())?)
+}
+
+// The programs, and what they are fused to; the kernel of one.
+fn explain(programs: &[String]) -> Result<(), Failure> {
+    let kernel = |program: &Program| -> Result<String, Failure> {
+        let kernel = lower::lower(&verify::verify(program)?, lower::Options::default())?;
+        Ok(kernel.kernel().to_string())
+    };
+    if let [one] = programs {
+        return print(&kernel(&renamed(one)?)?);
+    }
+    let programs: Vec<Program> = programs
+        .iter()
+        .map(|name| renamed(name))
+        .collect::<Result<_, _>>()?;
+    let none = Arguments::new();
+    let parts: Vec<(&Program, &Arguments)> = programs.iter().map(|program| (program, &none)).collect();
+    let (fused, _) = fuse(&parts, &|_, _| true)?;
+    let before: Vec<String> = programs.iter().map(Program::to_string).collect();
+    print(&format!(
+        "; {} programs, one after the other\n\n{}\n; fused\n\n{fused}\n; as a kernel\n\n{}",
+        programs.len(),
+        before.join("\n"),
+        kernel(&fused)?
+    ))
+}
+
+// `PROGRAM` or `PROGRAM:NAME=NEW,…`, where no file has that name as it stands.
+fn renamed(text: &str) -> Result<Program, Failure> {
+    let (path, names) = match text.rsplit_once(':') {
+        Some((path, names)) if names.contains('=') && !Path::new(text).exists() => (path, names),
+        _ => return read(Path::new(text)),
+    };
+    let mut program = read(Path::new(path))?;
+    for name in names.split(',') {
+        let (old, new) = pair(name)?;
+        let Some(memory) = program.memories.iter_mut().find(|memory| memory.name == old) else {
+            return Err(format!("{} has no buffer `{old}`", program.name).into());
+        };
+        memory.name = new;
+    }
+    Ok(program)
 }
 
 // The library's programs, a line for those that differ in their type alone.

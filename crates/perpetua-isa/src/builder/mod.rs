@@ -1,10 +1,11 @@
 //! A builder of programs in Rust: a method an instruction, under its name; registers without a limit, typed as in Rust. What is wrong is
 //! told when the program is finished, with the call's place in the source. In the order in which code passes: `value` is what programs
-//! are built of, `operators` and `control` write a `draft`, `allocate` gives its registers places.
+//! are built of, `operators` and `control` write a `draft`, `allocate` gives its registers places, `finish` makes a routine of it.
 
 mod allocate;
 mod control;
 pub(crate) mod draft;
+mod finish;
 mod operators;
 mod value;
 
@@ -13,7 +14,7 @@ use std::panic::Location;
 use perpetua_ir::ir::{AtomicOp, ReduceOp, Scalar, Scope};
 
 use self::draft::{Arg, Draft, Line, Part};
-use crate::error::{At as VerifiedAt, Error, Fault};
+use crate::error::{At as VerifiedAt, BuildError, Error, Fault};
 use crate::instruction::{Index, Operand, PRESET};
 use crate::opcode::Opcode;
 use crate::program::{Memory as Declared, MemoryKind, Parameter, Program};
@@ -24,22 +25,6 @@ pub use self::value::{
     At, Bits, Count, Element, Float, Int, Label, Memory, Number, Place, Predicate, Register, Run,
     SignedNumber, Single, Value, block_dim, block_idx, global_id, grid_dim, special, thread_idx,
 };
-
-/// What is wrong with a program that a [`ProgramBuilder`] was told to build: the first thing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}:{column}: `{call}`: {message}")]
-pub struct BuildError {
-    /// The instruction or declaration.
-    pub call: String,
-    /// The source file of the call.
-    pub file: String,
-    /// Its line there.
-    pub line: u32,
-    /// Its column.
-    pub column: u32,
-    /// What is wrong.
-    pub message: String,
-}
 
 /// Builds one program.
 ///

@@ -12,24 +12,10 @@ use perpetua_ir::pass::inline_functions;
 use perpetua_ir::verify::Verified;
 
 use crate::builder::draft::{Arg, Draft};
-use crate::error::{Error, Result};
+use crate::error::{CaptureError, Error, Result};
 use crate::instruction::Operand;
 use crate::program::{Memory, MemoryKind, Parameter, Program};
 use crate::verify::{is_reserved, verify};
-
-/// A kernel that no program is equal to.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{kernel}, line {line}: {what} cannot be captured: {why}")]
-pub struct CaptureError {
-    /// The kernel's name.
-    pub kernel: String,
-    /// The line in its source, 0 where that is not known.
-    pub line: u32,
-    /// What programs have nothing equal to.
-    pub what: String,
-    /// Why not, and what to write instead.
-    pub why: &'static str,
-}
 
 /// A program that does what a kernel does: buffers and parameters under the kernel's names (with `_` behind those that are registers).
 ///

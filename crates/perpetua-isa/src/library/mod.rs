@@ -3,8 +3,6 @@
 
 mod texts;
 
-pub(crate) use texts::{hint, include};
-
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -13,6 +11,7 @@ use perpetua_ir::ir::Scalar;
 use perpetua_ir::ops::TernaryOp;
 
 use crate::error::{Error, Result};
+use crate::hologram::hint;
 use crate::opcode::{Meaning, Opcode, Slot, Ty};
 use crate::program::Program;
 use crate::text::{Assembler, nearest, scalar};

@@ -9,8 +9,8 @@ use super::diagnostic::AssembleError;
 use super::instruction::{self, Names};
 use super::lexer::{Cursor, TokenKind};
 use super::source::{Line, lines};
+use crate::hologram::include;
 use crate::instruction::Operand;
-use crate::library::include;
 use crate::opcode::{Meaning, Slot, Use};
 use crate::program::{Label, Memory, MemoryKind, Parameter, Program, Routine, is_name};
 

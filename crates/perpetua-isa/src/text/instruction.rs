@@ -8,8 +8,8 @@ use perpetua_ir::ir::{Scalar, constant};
 use super::diagnostic::AssembleError;
 use super::lexer::{Cursor, TokenKind};
 use super::source::Line;
+use crate::hologram::hint;
 use crate::instruction::{Guard, Index, Instruction, Operand, PREDICATES, Place, Special};
-use crate::library::hint;
 use crate::opcode::{Opcode, Slot};
 
 type Result<T> = std::result::Result<T, AssembleError>;

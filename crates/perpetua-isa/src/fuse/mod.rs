@@ -1,32 +1,21 @@
 //! Fusion: adjacent element-wise programs as one. Each lane of such a program reads and writes its own element alone, so a lane can go on
-//! with the next program at once, and what one program stores the next need not load. Knows no device.
+//! with the next program at once, and what one program stores the next need not load. `numbers` translates instructions.
+
+mod numbers;
 
 use std::collections::HashMap;
 
-use perpetua_ir::ir::Scalar;
-use perpetua_ir::ops::BinaryOp;
-
-use crate::builder::draft::{Arg, Draft, Line, Part};
-use crate::error::{Error, Result};
-use crate::executor::{Arguments, Executor};
-use crate::instruction::{Guard, Index, Instruction, Operand, PRESET, Place, Special};
-use crate::opcode::{Meaning, Opcode, Slot, Space, Ty};
-use crate::program::{Memory, MemoryKind, Parameter, Program};
-use crate::text::instruction_text;
-use crate::verify::verify;
 use perpetua_device::LaunchConfig;
+use perpetua_ir::ir::Scalar;
 
-/// Why programs are not fused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{program} is not fused with its neighbours: {place}{why}")]
-pub struct FuseError {
-    /// The program.
-    pub program: String,
-    /// The instruction, with `: ` behind it; empty where it is the program as a whole.
-    pub place: String,
-    /// Why not.
-    pub why: &'static str,
-}
+use self::numbers::{One, comparison, own_element, writes};
+use crate::builder::draft::{Arg, Draft, Line};
+use crate::error::{Error, FuseError, Result};
+use crate::executor::{Arguments, Executor};
+use crate::instruction::{Guard, Instruction, Operand, PRESET};
+use crate::opcode::{Meaning, Opcode, Space};
+use crate::program::{Memory, MemoryKind, Parameter, Program};
+use crate::verify::verify;
 
 const ELEMENT: &str =
     "a lane of an element-wise program reads and writes its own element, at `[r255]` or `[%gid]`";
@@ -114,33 +103,6 @@ impl Executor {
 enum Key {
     Handle(u64),
     Name(String),
-}
-
-/// The program that is taken in.
-struct One<'a> {
-    program: &'a Program,
-    instruction: Option<&'a Instruction>,
-    // Its memories and parameters, as numbers of the fused program.
-    memories: Vec<u16>,
-    parameters: Vec<u16>,
-    // Its registers and predicates (by whether they are), as those of the draft.
-    registers: HashMap<(bool, u8), u32>,
-}
-
-impl One<'_> {
-    fn error(&self, why: &'static str) -> Error {
-        let place = match (self.instruction, self.program.routines.first()) {
-            (Some(instruction), Some(routine)) => {
-                format!("`{}`: ", instruction_text(self.program, routine, instruction))
-            }
-            _ => String::new(),
-        };
-        Error::from(FuseError {
-            program: self.program.name.clone(),
-            place,
-            why,
-        })
-    }
 }
 
 /// Beyond which length lanes end: the comparison's type, and the buffer.
@@ -370,91 +332,6 @@ impl Fusion {
         Ok(())
     }
 
-    // The instruction in the fused program's numbers.
-    fn written(&mut self, one: &mut One<'_>, instruction: &Instruction) -> Step<Line> {
-        let guard = instruction
-            .guard
-            .map(|guard| (self.register(one, true, guard.predicate), guard.negated));
-        let slots = &instruction.opcode.row().operands;
-        let mut args = Vec::with_capacity(slots.len());
-        for (slot, operand) in slots.iter().zip(&instruction.operands) {
-            args.push(match operand {
-                Operand::Register(r) => {
-                    let preset = PRESET.iter().find(|(register, ..)| register == r);
-                    match (preset, slot) {
-                        // A conversion starts from a register.
-                        (Some((_, ty, special)), Slot::Read(Ty::From)) => {
-                            Arg::Register(self.preset(*ty, *special))
-                        }
-                        (Some((_, _, special)), _) => Arg::Other(Operand::Special(*special)),
-                        (None, _) => Arg::Register(self.register(one, false, *r)),
-                    }
-                }
-                Operand::Predicate(p) => Arg::Register(self.register(one, true, *p)),
-                Operand::Parameter(i) => {
-                    let number = one.parameters.get(usize::from(*i)).copied();
-                    Arg::Other(Operand::Parameter(number.ok_or(ELEMENT)?))
-                }
-                Operand::Length(memory) => {
-                    let number = one.memories.get(usize::from(*memory)).copied();
-                    Arg::Other(Operand::Length(number.ok_or(ELEMENT)?))
-                }
-                Operand::Place(place) => {
-                    let memory = one.memories.get(usize::from(place.memory)).copied();
-                    let mut part = |index: Index| match index {
-                        Index::Register(r) => match PRESET.iter().find(|(register, ..)| *register == r) {
-                            Some((_, _, special)) => Part::Other(Index::Special(*special)),
-                            None => Part::Register(self.register(one, false, r)),
-                        },
-                        Index::Special(special) => Part::Other(Index::Special(special)),
-                        Index::Parameter(i) => Part::Other(Index::Parameter(
-                            one.parameters.get(usize::from(i)).copied().unwrap_or(u16::MAX),
-                        )),
-                    };
-                    Arg::Place {
-                        memory: memory.ok_or(ELEMENT)?,
-                        first: place.first.map(&mut part),
-                        second: place.second.map(&mut part),
-                        offset: place.offset,
-                    }
-                }
-                other => Arg::Other(*other),
-            });
-        }
-        Ok(Line {
-            opcode: instruction.opcode,
-            ty: instruction.ty,
-            from: instruction.from,
-            guard,
-            args,
-            line: 0,
-        })
-    }
-
-    fn preset(&mut self, ty: Scalar, special: Special) -> u32 {
-        let register = self.draft.register(ty);
-        if let Some(mov) = Opcode::from_name("mov") {
-            self.draft.lines.push(Line {
-                opcode: mov,
-                ty: Some(ty),
-                from: None,
-                guard: None,
-                args: vec![Arg::Register(register), Arg::Other(Operand::Special(special))],
-                line: 0,
-            });
-        }
-        register
-    }
-
-    fn register(&mut self, one: &mut One<'_>, predicate: bool, number: u8) -> u32 {
-        let draft = &mut self.draft;
-        // What a general register holds changes; its place does not ask.
-        let ty = if predicate { Scalar::Bool } else { Scalar::U32 };
-        *one.registers
-            .entry((predicate, number))
-            .or_insert_with(|| draft.register(ty))
-    }
-
     fn finish(mut self) -> Result<(Program, Arguments)> {
         let mut number = 0;
         self.draft.lines.retain(|_| {
@@ -475,39 +352,5 @@ impl Fusion {
         self.out.routines = vec![routine];
         verify(&self.out)?;
         Ok((self.out, self.arguments))
-    }
-}
-
-fn writes(instruction: &Instruction) -> bool {
-    matches!(instruction.opcode.row().operands.first(), Some(Slot::Write(_)))
-}
-
-// The memory of a place that is the lane's own element.
-fn own_element(one: &One<'_>, place: &Place) -> Step<u16> {
-    let own = matches!(
-        place.first,
-        Some(Index::Register(255) | Index::Special(Special::GlobalId))
-    );
-    match one.memories.get(usize::from(place.memory)) {
-        Some(memory) if own && place.second.is_none() && place.offset == 0 => Ok(*memory),
-        _ => Err(ELEMENT),
-    }
-}
-
-// `setge p, %gid, len(memory)`
-fn comparison(instruction: &Instruction) -> Option<(u8, Scalar, u16)> {
-    let own = |operand: &Operand| {
-        matches!(
-            operand,
-            Operand::Register(255) | Operand::Special(Special::GlobalId)
-        )
-    };
-    match (instruction.opcode.meaning(), instruction.operands.as_slice()) {
-        (Meaning::Compare(BinaryOp::Ge, false), [Operand::Predicate(p), at, Operand::Length(memory)])
-            if own(at) && instruction.guard.is_none() =>
-        {
-            Some((*p, instruction.ty?, *memory))
-        }
-        _ => None,
     }
 }

@@ -1,0 +1,234 @@
+//! Fused programs leave what they leave one after the other, to the bit; and what is not fused is told with a reason.
+
+#![allow(clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{bind, executors, upload};
+use perpetua_device::BackendKind;
+use perpetua_isa::{Arguments, Error, Executor, LaunchConfig, Meaning, Program, fuse, library};
+
+const LEN: usize = 300;
+
+// A number of each of these a program may be.
+const FLOATS: &[(&str, usize)] = &[
+    ("add", 2),
+    ("sub", 2),
+    ("mul", 2),
+    ("div", 2),
+    ("max", 2),
+    ("mad", 3),
+    ("neg", 1),
+    ("sqrt", 1),
+    ("exp", 1),
+    ("tanh", 1),
+    ("gelu", 1),
+    ("copy", 1),
+    ("fill", 0),
+];
+const INTEGERS: &[(&str, usize)] = &[
+    ("add", 2),
+    ("sub", 2),
+    ("mul", 2),
+    ("xor", 2),
+    ("min", 2),
+    ("mad", 3),
+    ("not", 1),
+    ("copy", 1),
+    ("fill", 0),
+];
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) as usize % n
+    }
+}
+
+// A program of the library on some of the buffers.
+fn step(random: &mut Random, ty: &str, table: &[(&str, usize)], handles: &[u64]) -> (Program, Arguments) {
+    loop {
+        let (name, inputs) = table[random.below(table.len())];
+        let mut arguments = Arguments::new();
+        if name == "fill" {
+            arguments = match ty {
+                "f32" => arguments.with("value", random.below(9) as f32 - 4.0),
+                _ => arguments.with("value", random.below(99) as i32),
+            };
+        } else if inputs == 0 {
+            continue;
+        }
+        let program = library(&format!("atlas_{name}_{ty}")).expect("there");
+        let memories = ["out", "a", "b", "c"].into_iter().take(1 + inputs);
+        let bound: Vec<(&str, u64)> = memories
+            .map(|name| (name, handles[random.below(handles.len())]))
+            .collect();
+        return (bind(program, &bound), arguments);
+    }
+}
+
+fn contents(executor: &Executor, handles: &[u64]) -> Vec<Vec<u32>> {
+    let read = |handle: &u64| executor.read_buffer::<u32>(*handle, 0, LEN);
+    handles
+        .iter()
+        .map(|handle| read(handle).unwrap_or_else(|error| panic!("{error}")))
+        .collect()
+}
+
+fn sequences(executor: &Executor, ty: &str, table: &[(&str, usize)], seed: u64) {
+    let mut random = Random(seed);
+    let start: Vec<Vec<u32>> = (0..5)
+        .map(|_| {
+            (0..LEN)
+                .map(|_| match (ty, random.below(8)) {
+                    (_, 0) => 0,
+                    ("f32", _) => (random.below(2000) as f32 / 64.0 - 10.0).to_bits(),
+                    _ => random.below(1 << 31) as u32,
+                })
+                .collect()
+        })
+        .collect();
+    let handles: Vec<u64> = start.iter().map(|values| upload(executor, values)).collect();
+    let config = LaunchConfig::linear(LEN, 64);
+    for _ in 0..6 {
+        let count = 2 + random.below(6);
+        let steps: Vec<(Program, Arguments)> = (0..count)
+            .map(|_| step(&mut random, ty, table, &handles))
+            .collect();
+        let reset = || {
+            for (handle, values) in handles.iter().zip(&start) {
+                executor.write_buffer(*handle, 0, values).expect("a write");
+            }
+        };
+        reset();
+        for (program, arguments) in &steps {
+            executor.execute(program, &config, arguments).expect("a launch");
+        }
+        let expected = contents(executor, &handles);
+        reset();
+        let parts: Vec<(&Program, &Arguments)> = steps.iter().map(|(p, a)| (p, a)).collect();
+        let (fused, arguments) = executor
+            .fuse(&parts, &config)
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert!(count_of(&fused, |m| matches!(m, Meaning::Exit)) == 1, "{fused}");
+        executor.execute(&fused, &config, &arguments).expect("a launch");
+        assert!(contents(executor, &handles) == expected, "{fused}");
+    }
+    for handle in handles {
+        executor.free_buffer(handle).expect("there");
+    }
+}
+
+fn count_of(program: &Program, what: impl Fn(Meaning) -> bool) -> usize {
+    let code = program.routines.iter().flat_map(|routine| &routine.code);
+    code.filter(|instruction| what(instruction.opcode.meaning()))
+        .count()
+}
+
+#[test]
+fn fused_is_equal_to_one_after_the_other() {
+    for executor in executors() {
+        for seed in 0..5 {
+            sequences(&executor, "i32", INTEGERS, seed);
+            // Vulkan's drivers fuse products into sums where they see both.
+            if executor.device().backend() != BackendKind::Wgpu {
+                sequences(&executor, "f32", FLOATS, 100 + seed);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_known_is_neither_loaded_nor_stored_twice() {
+    let program = |name: &str, renamed: [(&str, &str); 3]| {
+        let mut program = library(name).expect("there");
+        for memory in &mut program.memories {
+            let (_, new) = renamed
+                .iter()
+                .find(|(old, _)| *old == memory.name)
+                .expect("named");
+            memory.name = (*new).into();
+        }
+        program
+    };
+    let steps = [
+        program("atlas_mul_f32", [("a", "x"), ("b", "y"), ("out", "t")]),
+        program("atlas_add_f32", [("a", "t"), ("b", "x"), ("out", "t")]),
+        program("atlas_max_f32", [("a", "t"), ("b", "y"), ("out", "z")]),
+    ];
+    let none = Arguments::new();
+    let parts: Vec<(&Program, &Arguments)> = steps.iter().map(|program| (program, &none)).collect();
+    let (fused, _) = fuse(&parts, &|_, _| true).expect("fused");
+    assert_eq!(count_of(&fused, |m| matches!(m, Meaning::Load(_))), 2, "{fused}");
+    assert_eq!(count_of(&fused, |m| matches!(m, Meaning::Store(_))), 2, "{fused}");
+}
+
+#[test]
+fn what_is_not_fused_is_told() {
+    let add = || library("atlas_add_f32").expect("there");
+    let text = |text: &str| text.parse::<Program>().unwrap_or_else(|error| panic!("{error}"));
+    let guard = ".buffer out: f32\n setge.u64 p0, r255, len(out)\n@p0 exit\n";
+    let cases = [
+        (library("dot").expect("there"), "runs straight on"),
+        (library("scan").expect("there"), "blocks have another size"),
+        (
+            text(".buffer out: f32\n.shared s: f32[4]\n sts.f32 s[0], 1.0"),
+            "memory that lanes share",
+        ),
+        (
+            text(&format!(
+                "{guard} ldg.f32 r0, out[r255 + 1]\n stg.f32 out[r255], r0"
+            )),
+            "`ldg.f32 r0, out[r255 + 1]`: a lane of an element-wise program",
+        ),
+        (
+            text(&format!("{guard} grid_add.f32 out[0], 1.0")),
+            "a lane of an element-wise program",
+        ),
+        (
+            text(".buffer out: f32\n stg.f32 out[r255], 1.0"),
+            "its lanes end beyond another length",
+        ),
+        (
+            text(".buffer out: u32\n setge.u64 p0, r255, len(out)\n@p0 exit\n stg.u32 out[r255], 1"),
+            "elements of another type in the same buffer",
+        ),
+        (
+            text(&format!("{guard} mov.u64 r255, 0\n stg.f32 out[r255], 1.0")),
+            "holds something at the start",
+        ),
+        (
+            text(&format!(
+                "{guard} setlt.u64 p1, r255, 5\n@p1 exit\n stg.f32 out[r255], 1.0"
+            )),
+            "lanes end where an element is not compared",
+        ),
+    ];
+    let none = Arguments::new();
+    for (program, part) in cases {
+        let first = add();
+        let error = fuse(&[(&first, &none), (&program, &none)], &|_, _| true).expect_err(part);
+        assert!(
+            matches!(error, Error::Fuse(_)) && error.to_string().contains(part),
+            "{error}"
+        );
+    }
+    // Lengths and shapes that only the executor knows.
+    let executor = perpetua_isa::new_executor().expect("the CPU");
+    let [a, b] = [16, 32].map(|bytes| executor.allocate_buffer(bytes).expect("memory"));
+    let step = |out| bind(library("atlas_fill_f32").expect("there"), &[("out", out)]);
+    let (short, long) = (step(a), step(b));
+    let config = LaunchConfig::new(1, 32);
+    let error = executor.fuse(&[(&short, &none), (&long, &none)], &config);
+    assert!(error.expect_err("lengths").to_string().contains("another length"));
+    let config = LaunchConfig::new((1, 2, 1), 32);
+    let error = executor.fuse(&[(&short, &none), (&short, &none)], &config);
+    assert!(
+        error
+            .expect_err("rows")
+            .to_string()
+            .contains("launch along x alone")
+    );
+}
