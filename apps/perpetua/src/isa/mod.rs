@@ -156,7 +156,7 @@ fn renamed(text: &str) -> Result<Program, Failure> {
     };
     let mut program = read(Path::new(path))?;
     for name in names.split(',') {
-        let (old, new) = pair(name)?;
+        let (old, new) = values::pair(name)?;
         let Some(memory) = program.memories.iter_mut().find(|memory| memory.name == old) else {
             return Err(format!("{} has no buffer `{old}`", program.name).into());
         };
