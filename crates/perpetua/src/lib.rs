@@ -43,6 +43,29 @@ mod book;
 pub use perpetua_actors as actors;
 
 /// Programs in a portable instruction set: assembled, verified, run on any backend.
+///
+/// A kernel is one, too:
+///
+/// ```
+/// use perpetua::isa::{Arguments, LaunchConfig, capture_kernel, new_executor};
+/// use perpetua::prelude::*;
+///
+/// #[kernel]
+/// fn scale(a: f32, x: &mut [f32]) {
+///     let i = global_id_x();
+///     if i < x.len() {
+///         x[i] *= a;
+///     }
+/// }
+///
+/// let executor = new_executor()?;
+/// let x = executor.allocate_buffer(8)?;
+/// executor.write_buffer(x, 0, &[1.0f32, 2.0])?;
+/// let program = capture_kernel(&scale::kernel())?.with_buffer("x", x).map_err(|_| "no buffer x")?;
+/// executor.execute(&program, &LaunchConfig::linear(2, 64), &Arguments::new().with("a", 3.0f32))?;
+/// assert_eq!(executor.read_buffer::<f32>(x, 0, 2)?, [3.0, 6.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[cfg(feature = "isa")]
 pub use perpetua_isa as isa;
 
