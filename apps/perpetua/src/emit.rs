@@ -1,9 +1,11 @@
 //! `perpetua emit`: a file's kernels as the text of a target, or the kernels around a handler of actors.
 
 mod handler;
+mod unite;
 
+use std::collections::HashSet;
 use std::io::{Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use perpetua_ir::back::{Capability, CudaAbi, Sm, Target, render};
@@ -11,6 +13,7 @@ use perpetua_ir::front::rust::{FunctionDef, Instantiation, lower};
 use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
+use super::files;
 use super::say::say;
 use super::source::{self, File, Wanted};
 
@@ -35,6 +38,9 @@ pub(super) struct Args {
     /// For WGSL: lanes of a block as X, X,Y or X,Y,Z [default: 64]
     #[arg(long, value_name = "LANES", value_parser = block)]
     block: Option<Block>,
+    /// Write each kernel to a file of its own in a folder, instead of all as one text
+    #[arg(long, value_name = "FOLDER", conflicts_with = "handler")]
+    out_dir: Option<PathBuf>,
 }
 
 /// A target of PTX's, not one whose code is that of another.
@@ -120,10 +126,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let wanted = args.kernel.as_deref().map(Wanted::parse).transpose()?;
     let all = file.kernels(wanted.as_ref())?;
     let wanted = wanted.unwrap_or_default();
-    let mut failed = Vec::new();
+    let (mut failed, mut texts) = (Vec::new(), Vec::new());
     for (kernel, function) in &all {
         match text_of(kernel, function, &wanted, args) {
-            Ok(text) => writeln!(stdout(), "{text}")?,
+            Ok(text) => texts.push((&**kernel, text)),
             Err(error) => match error.downcast_ref() {
                 Some(error) => {
                     file.not_lowered(error);
@@ -138,11 +144,73 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             },
         }
     }
+    match &args.out_dir {
+        Some(folder) => written(&texts, folder, args.target)?,
+        None => {
+            let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
+            if !texts.is_empty() {
+                writeln!(stdout(), "{}", as_one(&texts, args.target))?;
+            }
+        }
+    }
     if failed.is_empty() {
         return Ok(());
     }
     let (count, names) = (failed.len(), failed.join(", "));
     Err(format!("{count} of {} kernels could not be printed: {names}", all.len()).into())
+}
+
+/// What is printed of several kernels.
+fn as_one(texts: &[String], target: Form) -> String {
+    match target {
+        Form::Cpu | Form::Ir => texts.join("\n"),
+        Form::Cuda | Form::Msl | Form::Ptx | Form::Wgsl if texts.len() > 1 => unite::unite(texts),
+        _ => texts.concat(),
+    }
+}
+
+/// Writes each kernel to a file of its own.
+fn written(texts: &[(&str, String)], folder: &Path, target: Form) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|e| format!("--out-dir {}: {e}", folder.display()))?;
+    let extension = match target {
+        Form::Ptx => "ptx",
+        Form::Cuda => "cu",
+        Form::Wgsl => "wgsl",
+        Form::Msl => "metal",
+        Form::Cpu => "s",
+        Form::Ir => "ir",
+    };
+    let mut names = HashSet::new();
+    for (kernel, text) in texts {
+        // Kernels of two modules may have one name.
+        let mut name = (*kernel).to_owned();
+        while !names.insert(name.clone()) {
+            name.push('_');
+        }
+        files::write(&folder.join(format!("{name}.{extension}")), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// What a WGSL text needs that the language itself has not, and no directive in it asks for.
+fn needs(kernel: &Verified) -> String {
+    const ADDED: [(Capability, &str, &str); 3] = [
+        (Capability::Int64, "64-bit integers", "SHADER_INT64"),
+        (Capability::Float64, "f64", "SHADER_F64"),
+        (
+            Capability::Atomic64,
+            "64-bit atomics",
+            "SHADER_INT64_ATOMIC_ALL_OPS",
+        ),
+    ];
+    let asked = ADDED
+        .iter()
+        .filter(|(capability, ..)| kernel.facts().needs(*capability));
+    asked
+        .map(|(_, what, feature)| {
+            format!("// needs {what}, which WGSL has not: naga takes them where wgpu's feature {feature} is on; browsers do not\n")
+        })
+        .collect()
 }
 
 /// WGSL has 64-bit integers only where the device has them: `usize` takes 32 bits there, as on wasm32.
@@ -187,7 +255,11 @@ fn print(function: &FunctionDef, how: &Instantiation, args: &Args) -> Result<Str
             distinct: false,
         },
     };
-    Ok(render(&verified, &target)?.text)
+    let head = match args.target {
+        Form::Wgsl => needs(&verified),
+        _ => String::new(),
+    };
+    Ok(head + &render(&verified, &target)?.text)
 }
 
 /// A kernel as assembly; for AVX-512 where this machine has no vectors that code can be made for.
@@ -220,6 +292,19 @@ mod tests {
         #[kernel] fn fill<T: Element, const N: usize>(y: &mut [T]) { for i in 0..N { y[i] = y[0]; } }
     ";
 
+    fn args(target: Form) -> Args {
+        Args {
+            file: "k.rs".into(),
+            kernel: None,
+            handler: None,
+            batched: false,
+            target,
+            sm: None,
+            block: None,
+            out_dir: None,
+        }
+    }
+
     fn check(wanted: &str, expect: &str) {
         check_as(Form::Ir, wanted, expect);
     }
@@ -231,16 +316,7 @@ mod tests {
         };
         let wanted = Wanted::parse(wanted).unwrap();
         let (name, function) = &file.kernels(Some(&wanted)).unwrap()[0];
-        let args = Args {
-            file: "k.rs".into(),
-            kernel: None,
-            handler: None,
-            batched: false,
-            target,
-            sm: None,
-            block: None,
-        };
-        let found = match text_of(name, function, &wanted, &args) {
+        let found = match text_of(name, function, &wanted, &args(target)) {
             Ok(text) => text,
             Err(error) => error.to_string(),
         };
@@ -277,6 +353,71 @@ mod tests {
         check_as(Form::Cpu, "plain", "; kernel plain");
         check_as(Form::Cpu, "plain", "\n; 2: ");
         check_as(Form::Cpu, "fill::<f32, 16>", "  ret");
+    }
+
+    /// One text of kernels that share functions, types and tables, and differ in what has one name, for each target's tools.
+    #[test]
+    fn several_kernels_are_one_text_that_the_tools_accept() {
+        use perpetua_vendor_tools::{naga, nvrtc, ptxas, tint};
+        const FILE: &str = "
+            mod a { pub const TABLE: [f32; 2] = [1.0, 2.0]; #[device] pub fn twice(x: f32) -> f32 { x * 2.0 } }
+            mod b { #[device] pub fn thrice(x: f32) -> f32 { x.sin() * 3.0 } }
+            use a::*;
+            use b::*;
+            #[derive(Clone, Copy, GpuType)] #[repr(C)] struct P { x: f32, y: f32 }
+            #[device] fn shift(p: P, by: f32) -> P { P { x: p.x + twice(by), y: thrice(p.y) } }
+            #[kernel] fn one(x: &mut [P]) { let i = global_id_x(); x[i] = shift(x[i], TABLE[i % 2]); }
+            #[kernel] fn two(x: &[P], y: &mut [f32], n: u32) {
+                let t = shared_array::<[f32; 64]>();
+                let i = global_id_x();
+                t[thread_idx_x() as usize] = shift(x[i % 8], n as f32).x;
+                sync_threads();
+                y[i] = t[63 - thread_idx_x() as usize] / TABLE[i % 2];
+            }
+            #[kernel] fn three(y: &[f32], t: &mut [i32]) { let i = global_id_x(); t[i] = 7 / (y[i] as i32); }
+            mod c {
+                #[kernel] fn three(t: &mut [u64], p: u64) { t[0] = t[1] / p; }
+            }
+        ";
+        let file = File {
+            name: "k.rs",
+            text: FILE,
+        };
+        let all = file.kernels(None).unwrap();
+        assert_eq!(all.len(), 4);
+        let whole = |target: Form, kernels: usize| {
+            let args = args(target);
+            let text = |(name, function): &(String, FunctionDef)| {
+                text_of(name, function, &Wanted::default(), &args).unwrap()
+            };
+            as_one(&all[..kernels].iter().map(text).collect::<Vec<_>>(), target)
+        };
+        let ptx = whole(Form::Ptx, 4);
+        assert_eq!(ptx.matches(".version").count(), 1);
+        assert_eq!(ptx.matches(".entry").count(), 4);
+        ptxas(&ptx, "sm_75").required("four kernels as PTX").unwrap();
+        let cuda = whole(Form::Cuda, 4);
+        assert_eq!(cuda.matches("struct P_ {").count(), 1, "{cuda}");
+        nvrtc(&cuda, "sm_75").required("four kernels as CUDA C").unwrap();
+        let wgsl = whole(Form::Wgsl, 3);
+        assert_eq!(wgsl.matches("struct P_ {").count(), 1, "{wgsl}");
+        assert_eq!(wgsl.matches("@compute").count(), 3);
+        naga(&wgsl, &[]).required("three kernels as WGSL").unwrap();
+        tint(&wgsl, &[]).required("three kernels as WGSL").unwrap();
+        let wide = whole(Form::Wgsl, 4);
+        assert!(
+            wide.starts_with("// needs 64-bit integers, which WGSL has not"),
+            "{wide:.200}"
+        );
+        naga(&wide, &["shader_int64"])
+            .required("four kernels as WGSL")
+            .unwrap();
+        let msl = whole(Form::Msl, 4);
+        assert_eq!(msl.matches("using namespace metal;").count(), 1);
+        assert!(msl.contains("kernel void three2_("), "{msl}");
+        perpetua_vendor_tools::MslProgram::compile(&msl, "three2_")
+            .required("four kernels as MSL")
+            .unwrap();
     }
 
     #[test]

@@ -139,6 +139,7 @@ mod with_actors {
                 target,
                 sm: None,
                 block: None,
+                out_dir: None,
             };
             let file = File {
                 name: "a.rs",
