@@ -1,0 +1,165 @@
+//! What the program says to arguments and files that cannot be right: each ends with an error that names the cause, and writes nothing.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn every_mistake_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let far =
+        "size = [1.0, 1.0]\ncells = 48\n[[sources]]\nat = [9.0, 0.5]\nwave = \"sine\"\nfrequency = 1000.0\n";
+    let files: [(&str, &[u8]); 7] = [
+        ("t.toml", b"["),
+        ("far.toml", far.as_bytes()),
+        ("empty.rs", b""),
+        ("k.rs", b"#[kernel]\nfn k(y: &mut [u32]) { y[0] = 1; }\n"),
+        (
+            "open.rs",
+            b"#[kernel]\nfn k(y: &mut [u32]) {\n    y[0] = (1;\n}\n",
+        ),
+        ("bin.rs", b"\xff\xfe"),
+        ("p.pasm", b".program p\n    frob.u32 r0\n"),
+    ];
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    fs::create_dir(folder.path().join("dir")).unwrap();
+    let count = || fs::read_dir(folder.path()).unwrap().count();
+    let before = count();
+    let check = |args: &str, expect: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_perpetua"))
+            .args(args.split(' ').map(|arg| if arg == "''" { "" } else { arg }))
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains(expect),
+            "{args}: {said}"
+        );
+        assert!(
+            output.status.code().is_some_and(|code| code < 3),
+            "{args}: {:?}",
+            output.status
+        );
+        assert_eq!(count(), before, "{args}");
+    };
+    for (args, expect) in [
+        ("frobnicate", "unrecognized subcommand 'frobnicate'"),
+        ("completions csh", "invalid value 'csh' for '<SHELL>'"),
+        (
+            "wave --backend tpu",
+            "invalid value 'tpu' for '--backend <BACKEND>'",
+        ),
+        ("wave --backend cpu --device 7", "CPU device 7 not found"),
+        (
+            "wave --scene ''",
+            "there is no scene ``; there are: double-slit, lens",
+        ),
+        ("wave --scene dir", "or name a file that ends in .toml or .png"),
+        ("wave --scene t.toml", "t.toml, line 1: "),
+        (
+            "wave --scene far.toml --backend cpu",
+            "far.toml, line 3: `at` is at 9; the scene goes from 0 to 1",
+        ),
+        (
+            "wave --backend cpu --size 0",
+            "the size is 0; 8 to 1,048,576 cells are possible",
+        ),
+        ("wave --backend cpu --size 20000000", "the size is 20000000"),
+        ("wave --size 99999999999999999999", "number too large"),
+        ("wave --steps x", "invalid value 'x' for '--steps <STEPS>'"),
+        (
+            "wave --backend cpu --time-step nan",
+            "a time step of NaN s is unstable",
+        ),
+        ("wave --backend cpu --time-step 0", "the largest stable one is"),
+        ("wave --frames 0", "0 is not in 1..=100000"),
+        ("wave --range 0", "it must be above 0, and finite"),
+        (
+            "wave --backend cpu --out dir",
+            "--out dir: this is a folder; name a file",
+        ),
+        (
+            "wave --backend cpu --out ''",
+            "a value is required for '--out <FILE>'",
+        ),
+        ("wave --resume none.bin", "reading none.bin: No such file"),
+        ("wave --resume dir", "reading dir: Is a directory"),
+        (
+            "wave --resume k.rs",
+            "--resume k.rs: the checkpoint is no checkpoint of a wave simulation",
+        ),
+        (
+            "wave --backend cpu --checkpoint-every 1m",
+            "say where with --checkpoint FILE",
+        ),
+        (
+            "wave --backend cpu --plot p.svg --probes p.svg",
+            "this is where --probes lies; name another file",
+        ),
+        ("wave --print-scene --scene none", "`none` is no built-in scene"),
+        (
+            "wave --mode actors --video v.mp4",
+            "--video: tile actors cannot do that yet",
+        ),
+        ("wave --mode fly", "[possible values: launch, actors]"),
+        ("wave bench --size 0 --backend cpu", "the grid's size in x is 0"),
+        ("wave bench --backend none", "invalid value 'none'"),
+        ("emit", "<FILE>"),
+        ("emit none.rs", "none.rs: No such file"),
+        ("emit dir", "dir: Is a directory"),
+        ("emit empty.rs", "empty.rs has no function marked #[kernel]"),
+        ("emit bin.rs", "bin.rs: stream did not contain valid UTF-8"),
+        ("emit open.rs", "this `(` is not closed"),
+        ("emit open.rs", "--> open.rs:3:12"),
+        ("emit k.rs other", "k.rs has no kernel `other`; it has: k"),
+        ("emit k.rs k::<f32", "lacks its closing >"),
+        (
+            "emit k.rs k::<f32>",
+            "`k` is not generic: leave its arguments out",
+        ),
+        (
+            "emit k.rs --target spirv",
+            "[possible values: ptx, cuda, wgsl, msl, cpu, ir]",
+        ),
+        ("emit k.rs --sm 13", "`13` is no compute capability times ten"),
+        (
+            "emit k.rs --target wgsl --block 0",
+            "a block needs a lane at least along each axis",
+        ),
+        (
+            "emit k.rs --target wgsl --block 1,1,1,1",
+            "these are 4 sizes; a block has one to three",
+        ),
+        (
+            "emit k.rs --target ptx --block 64",
+            "--block says something to --target wgsl only",
+        ),
+        ("emit k.rs --batched", "--handler <NAME>"),
+        ("emit k.rs --out-dir k.rs", "--out-dir k.rs: "),
+    ] {
+        check(args, expect);
+    }
+    #[cfg(feature = "actors")]
+    for (args, expect) in [
+        (
+            "emit k.rs --handler h",
+            "k.rs has no function marked #[ring_kernel]",
+        ),
+        ("emit k.rs --handler h --out-dir dir", "cannot be used with"),
+        ("top nobody", "invalid value 'nobody' for '[PID]'"),
+    ] {
+        check(args, expect);
+    }
+    #[cfg(feature = "isa")]
+    for (args, expect) in [
+        ("isa run none.pasm --lanes 1", "none.pasm: No such file"),
+        ("isa run p.pasm --lanes 1", "`frob.u32` is no instruction"),
+        ("isa asm p.pasm", "--> p.pasm:2:5"),
+    ] {
+        check(args, expect);
+    }
+}
