@@ -179,12 +179,8 @@ mod tests {
     use super::*;
 
     fn sites(kernel: &str, lines: &[u32]) -> KernelSites {
-        let site = |line: &u32| FaultSite {
-            kind: FaultKind::DivisionByZero,
-            line: *line,
-            subject: "division".into(),
-            operands: vec![Scalar::I32],
-        };
+        let site =
+            |line: &u32| FaultSite::new(FaultKind::DivisionByZero, *line, "division", vec![Scalar::I32]);
         KernelSites {
             kernel: kernel.into(),
             source: "k.rs".into(),

@@ -60,15 +60,10 @@ unsafe impl PreparedLaunch for Scale {
                 return Err(Box::new(Fault {
                     kernel: "scale".into(),
                     source: "native.rs".into(),
-                    site: FaultSite {
-                        kind: FaultKind::IndexOutOfBounds,
-                        line: 7,
-                        subject: "x".into(),
-                        operands: vec![Scalar::U64; 2],
-                    },
+                    site: FaultSite::new(FaultKind::IndexOutOfBounds, 7, "x", vec![Scalar::U64; 2]),
                     block: [(i / lanes) as u32, 0, 0],
                     thread: [(i % lanes) as u32, 0, 0],
-                    operands: [i, len as u64],
+                    operands: [i, len as u64, 0, 0],
                 }));
             }
         }

@@ -4,7 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::ir::{FaultKind, Scalar};
+use crate::ir::{FaultKind, PrintPiece, Scalar};
+use crate::print;
 
 /// A place in a kernel's source that can fault. Its index in a kernel's table is its site number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -15,8 +16,31 @@ pub struct FaultSite {
     pub line: u32,
     /// What is accessed or computed: a buffer's or variable's name, or the operator.
     pub subject: String,
-    /// Types of the operands, in order; at most two, integers.
+    /// Types of the operands, in order; at most [`record::OPERANDS`], and integers but for those of a message.
     pub operands: Vec<Scalar>,
+    /// A panic's message; empty for other kinds.
+    pub message: Vec<PrintPiece>,
+}
+
+impl FaultSite {
+    /// A site without a message.
+    pub fn new(kind: FaultKind, line: u32, subject: impl Into<String>, operands: Vec<Scalar>) -> FaultSite {
+        FaultSite {
+            kind,
+            line,
+            subject: subject.into(),
+            operands,
+            message: Vec::new(),
+        }
+    }
+
+    /// The site of a panic.
+    pub fn panic(line: u32, message: Vec<PrintPiece>, operands: Vec<Scalar>) -> FaultSite {
+        FaultSite {
+            message,
+            ..FaultSite::new(FaultKind::Panic, line, "panic", operands)
+        }
+    }
 }
 
 /// Layout of the record that a faulting lane writes: [`record::WORDS`] little-endian `u32`s, all zero before. One
@@ -32,10 +56,15 @@ pub mod record {
     pub const BLOCK: usize = 2;
     /// Index of the lane in its block, x, y, z.
     pub const THREAD: usize = 5;
-    /// First operand, zero- or sign-extended to 64 bits by its type, low word first.
+    /// The operands, each zero- or sign-extended to 64 bits by its type, low word first; of a float its bits.
     pub const FIRST: usize = 8;
-    /// Second operand, likewise.
-    pub const SECOND: usize = 10;
+    /// How many operands have room.
+    pub const OPERANDS: usize = perpetua_syntax::MESSAGE_VALUES;
+
+    /// First word of operand `i`.
+    pub const fn operand(i: usize) -> usize {
+        FIRST + 2 * i
+    }
 }
 
 /// A fault that happened: everything a user needs to find it.
@@ -52,7 +81,7 @@ pub struct Fault {
     /// Lane index in the block.
     pub thread: [u32; 3],
     /// Operands' 64-bit values, as [`FaultSite::operands`] types them.
-    pub operands: [u64; 2],
+    pub operands: [u64; record::OPERANDS],
 }
 
 impl Fault {
@@ -74,7 +103,7 @@ impl Fault {
             site,
             block: three(record::BLOCK),
             thread: three(record::THREAD),
-            operands: [wide(record::FIRST), wide(record::SECOND)],
+            operands: std::array::from_fn(|i| wide(record::operand(i))),
         })
     }
 
@@ -115,6 +144,14 @@ impl fmt::Display for Fault {
                 "the pool has no block with the handle {}: it was never allocated, or has been freed",
                 self.operand(0)
             )?,
+            FaultKind::Panic if self.site.message.is_empty() => f.write_str("explicit panic")?,
+            FaultKind::Panic => {
+                f.write_str(&print::format(
+                    &self.site.message,
+                    &self.site.operands,
+                    &self.operands,
+                ))?;
+            }
             FaultKind::UnreachableEnum => {
                 write!(f, "`{subject}` has no variant with the value {}", self.operand(0))?;
             }
@@ -150,13 +187,9 @@ mod tests {
         words[record::THREAD + 1] = 2;
         words[record::FIRST] = u32::MAX;
         words[record::FIRST + 1] = u32::MAX;
-        words[record::SECOND] = 10;
-        let site = FaultSite {
-            kind: FaultKind::IndexOutOfBounds,
-            line: 12,
-            subject: "x".into(),
-            operands: vec![Scalar::I64, Scalar::U64],
-        };
+        words[record::operand(1)] = 10;
+        let operands = vec![Scalar::I64, Scalar::U64];
+        let site = FaultSite::new(FaultKind::IndexOutOfBounds, 12, "x", operands);
         let fault = Fault::from_record(&words, |n| (n == 7).then(|| ("k".into(), "a.rs".into(), site)));
         assert_eq!(
             fault.map(|f| f.to_string()).as_deref(),

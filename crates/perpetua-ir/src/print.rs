@@ -19,18 +19,23 @@ pub struct PrintSite {
 impl PrintSite {
     /// The line that the arguments' bits (zero-extended to 64) give; a missing argument prints as `?`.
     pub fn format(&self, args: &[u64]) -> String {
-        let mut args = self.args.iter().zip(args);
-        self.pieces.iter().fold(String::new(), |mut line, piece| {
-            match piece {
-                PrintPiece::Text(text) => line.push_str(text),
-                PrintPiece::Arg(format) => match args.next() {
-                    Some((s, bits)) => line.push_str(&scalar(*s, *bits, format)),
-                    None => line.push('?'),
-                },
-            }
-            line
-        })
+        format(&self.pieces, &self.args, args)
     }
+}
+
+/// The text that arguments of these types and bits (extended to 64) give; a missing argument prints as `?`.
+pub fn format(pieces: &[PrintPiece], types: &[Scalar], args: &[u64]) -> String {
+    let mut args = types.iter().zip(args);
+    pieces.iter().fold(String::new(), |mut line, piece| {
+        match piece {
+            PrintPiece::Text(text) => line.push_str(text),
+            PrintPiece::Arg(format) => match args.next() {
+                Some((s, bits)) => line.push_str(&scalar(*s, *bits, format)),
+                None => line.push('?'),
+            },
+        }
+        line
+    })
 }
 
 /// A scalar as Rust prints it.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use perpetua_syntax::parse::{Read, STD_TRAITS, operator_functions};
-use perpetua_syntax::{Function, PathUsage};
+use perpetua_syntax::{DEBUG_ASSERTIONS, Function, PathUsage};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -52,7 +52,9 @@ pub(crate) fn closure(
     entries.extend(std_traits(body));
     let own = own.map(|own| quote!(#r.self_type::<#own>();));
     let (items, quiet) = (items_of(body), crate::output::quiet());
-    quote!(|#r: &mut #facade::Resolver| { #(#quiet #items)* #own #(#entries)* })
+    let asserts = read.paths.iter().find(|path| path.is_ident(DEBUG_ASSERTIONS));
+    let asserts = asserts.map(|name| quote!(const #name: bool = ::core::cfg!(debug_assertions);));
+    quote!(|#r: &mut #facade::Resolver| { #asserts #(#quiet #items)* #own #(#entries)* })
 }
 
 /// The items inside a body: what its names mean, they mean here.

@@ -159,10 +159,10 @@ impl Judge {
 
     // Numbers of the result's type that it may be away.
     fn bound(&self) -> u64 {
-        // The table's bound is one of f32; in the narrower formats it rounds to the next number at most.
+        // The table's bound is one of f32; in the narrower formats it rounds to the next number at most, and f64 has one of its own.
         let own = match self.map.exactness() {
             Exactness::Exact => 0,
-            Exactness::Ulp(n) if self.map.result(self.s).size() < 4 => u64::from(n).min(1),
+            Exactness::Ulp(n) if self.map.result(self.s).size() != 4 => u64::from(n).min(1),
             Exactness::Ulp(n) => u64::from(n),
         };
         let moves = matches!(self.map, Map::Bitcast(_) | Map::Ternary(TernaryOp::Select));

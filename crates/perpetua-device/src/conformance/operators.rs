@@ -5,7 +5,7 @@
 use perpetua_ir::back::Capability;
 use perpetua_ir::ir::{Access, Axis, Builtin, KernelBuilder, Op, Place, Scalar, Type, TypeError, Value};
 use perpetua_ir::ops::eval::{eval_binary, eval_cast, eval_ternary, eval_unary, result_scalar};
-use perpetua_ir::ops::{BinaryOp, Domain, Exactness, TernaryOp, UnaryOp};
+use perpetua_ir::ops::{BinaryOp, Domain, Exactness, Spelling, TernaryOp, UnaryOp};
 use perpetua_ir::testing::{Random, edge_values, random_bytes};
 
 use super::judge::Judge;
@@ -138,7 +138,14 @@ fn maps(s: Scalar) -> Vec<Map> {
 fn cell(map: Map, s: Scalar) -> Cell {
     let name = format!("operators/{} of {s}", map.name());
     let cell = Cell::new(name, move |device| check(device, map, s)).needs(Need::Compute);
-    needs(&[s, map.result(s)]).into_iter().fold(cell, Cell::needs)
+    let of_library = match map {
+        Map::Unary(op) => op.row().cuda == Spelling::Library,
+        Map::Binary(op) => op.row().cuda == Spelling::Library,
+        _ => false,
+    };
+    let math = (of_library && s == Scalar::F64).then_some(Need::Capability(Capability::Math64));
+    let needs = needs(&[s, map.result(s)]).into_iter().chain(math);
+    needs.fold(cell, Cell::needs)
 }
 
 // What a device must have for values of these types.

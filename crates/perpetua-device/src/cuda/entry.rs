@@ -77,23 +77,12 @@ impl Entry {
                 out.u32(site.line);
                 out.text(&site.subject);
                 out.scalars(&site.operands);
+                out.pieces(&site.message);
             }
             out.u32(k.sites.prints.len() as u32);
             for site in &k.sites.prints {
                 out.u32(site.line);
-                out.u32(site.pieces.len() as u32);
-                for piece in &site.pieces {
-                    match piece {
-                        PrintPiece::Arg(format) => {
-                            out.u32(0);
-                            out.text(&format.to_string());
-                        }
-                        PrintPiece::Text(text) => {
-                            out.u32(1);
-                            out.text(text);
-                        }
-                    }
-                }
+                out.pieces(&site.pieces);
                 out.scalars(&site.args);
             }
         }
@@ -115,15 +104,13 @@ impl Entry {
                 line: r.u32()?,
                 subject: r.text()?.to_owned(),
                 operands: r.scalars()?,
+                message: r.pieces()?,
             })
         })?;
         let prints = read.list(|r| {
             Some(PrintSite {
                 line: r.u32()?,
-                pieces: r.list(|r| match r.u32()? {
-                    0 => Some(PrintPiece::Arg(r.text()?.parse().ok()?)),
-                    _ => Some(PrintPiece::Text(r.text()?.to_owned())),
-                })?,
+                pieces: r.pieces()?,
                 args: r.scalars()?,
             })
         })?;
@@ -159,6 +146,21 @@ impl Writer {
         self.u32(scalars.len() as u32);
         scalars.iter().for_each(|s| self.text(s.name()));
     }
+    fn pieces(&mut self, pieces: &[PrintPiece]) {
+        self.u32(pieces.len() as u32);
+        for piece in pieces {
+            match piece {
+                PrintPiece::Arg(format) => {
+                    self.u32(0);
+                    self.text(&format.to_string());
+                }
+                PrintPiece::Text(text) => {
+                    self.u32(1);
+                    self.text(text);
+                }
+            }
+        }
+    }
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -184,6 +186,12 @@ impl<'a> Reader<'a> {
     fn scalars(&mut self) -> Option<Vec<Scalar>> {
         self.list(|r| Scalar::from_name(r.text()?))
     }
+    fn pieces(&mut self) -> Option<Vec<PrintPiece>> {
+        self.list(|r| match r.u32()? {
+            0 => Some(PrintPiece::Arg(r.text()?.parse().ok()?)),
+            _ => Some(PrintPiece::Text(r.text()?.to_owned())),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -203,25 +211,22 @@ mod tests {
                 access: Access::Read,
             },
         });
-        let site = FaultSite {
-            kind: FaultKind::DivisionByZero,
-            line: 3,
-            subject: "division".into(),
-            operands: vec![Scalar::I32],
-        };
+        let division = FaultSite::new(FaultKind::DivisionByZero, 3, "division", vec![Scalar::I32]);
         let format = perpetua_ir::ir::PrintFormat {
             width: Some(9),
             ..Default::default()
         };
+        let pieces = vec![PrintPiece::Text("v ".into()), PrintPiece::Arg(format)];
+        let panic = FaultSite::panic(5, pieces.clone(), vec![Scalar::F64]);
         let print = PrintSite {
             line: 4,
-            pieces: vec![PrintPiece::Text("v ".into()), PrintPiece::Arg(format)],
+            pieces,
             args: vec![Scalar::F32],
         };
         let source = Source {
             text: String::new(),
             entry: "k".into(),
-            faults: vec![site],
+            faults: vec![division, panic],
             prints: vec![print],
         };
         let verified = perpetua_ir::verify::verify(kernel).unwrap();

@@ -278,7 +278,7 @@ pub(super) enum Code {
     Fault {
         site: u32,
         number: u32,
-        operands: [Reg; 2],
+        operands: Vec<Reg>,
     },
 
     /// `if` without `else`: lanes with a false condition wait in `rest`; when no lane is left, to `end` (past the

@@ -506,11 +506,13 @@ pub enum FaultKind {
     PoolExhausted,
     /// A pool has no block of a handle; operand: the handle.
     NoPoolBlock,
+    /// The source gave up with a message ([`Effect::Panic`]); as an [`Effect::Fault`] it has none, and no operands.
+    Panic,
 }
 
 impl FaultKind {
     /// All kinds, in the order of their codes in fault records.
-    pub const ALL: [FaultKind; 9] = [
+    pub const ALL: [FaultKind; 10] = [
         FaultKind::IndexOutOfBounds,
         FaultKind::DivisionByZero,
         FaultKind::DivisionOverflow,
@@ -520,6 +522,7 @@ impl FaultKind {
         FaultKind::TimeLimit,
         FaultKind::PoolExhausted,
         FaultKind::NoPoolBlock,
+        FaultKind::Panic,
     ];
     /// Number of operands, all integers.
     pub const fn operands(self) -> usize {
@@ -529,7 +532,7 @@ impl FaultKind {
             | FaultKind::UnreachableEnum
             | FaultKind::PoolExhausted
             | FaultKind::NoPoolBlock => 1,
-            FaultKind::Unreachable | FaultKind::ZeroStep | FaultKind::TimeLimit => 0,
+            FaultKind::Unreachable | FaultKind::ZeroStep | FaultKind::TimeLimit | FaultKind::Panic => 0,
         }
     }
     /// Name in the text form.
@@ -544,6 +547,7 @@ impl FaultKind {
             FaultKind::TimeLimit => "time_limit",
             FaultKind::PoolExhausted => "pool_exhausted",
             FaultKind::NoPoolBlock => "no_pool_block",
+            FaultKind::Panic => "panic",
         }
     }
 }
@@ -551,7 +555,7 @@ impl FaultKind {
 pub use crate::ops::{DeviceOp, SubgroupOp};
 pub use perpetua_syntax::PrintFormat;
 
-/// One piece of a [`Effect::Print`] format.
+/// One piece of a printed line or of a panic's message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PrintPiece {
     /// Text as it stands.
@@ -572,6 +576,8 @@ pub enum Effect {
     /// Reports a fault and marks the lane dead (a lane that is dead already reports nothing more). Up to two
     /// integer operands.
     Fault(FaultKind, Vec<Value>),
+    /// As [`Effect::Fault`], with a message that the host formats. Up to [`OPERANDS`](crate::fault::record::OPERANDS) scalars.
+    Panic(Vec<PrintPiece>, Vec<Value>),
 }
 
 impl Op {
@@ -595,6 +601,11 @@ impl Inst {
             Inst::Let(_, Op::Device(op, _)) | Inst::Do(Effect::Device(op, _)) => Some(*op),
             _ => None,
         }
+    }
+
+    /// Whether the statement reports a fault.
+    pub fn faults(&self) -> bool {
+        matches!(self, Inst::Do(Effect::Fault(..) | Effect::Panic(..)))
     }
 
     /// Whether the statement itself brings these lanes together.

@@ -58,7 +58,10 @@ macro_rules! visitors {
                         place.$name(visit);
                         visit($pass!(v));
                     }
-                    Effect::Device(_, args) | Effect::Print(_, args) | Effect::Fault(_, args) => {
+                    Effect::Device(_, args)
+                    | Effect::Print(_, args)
+                    | Effect::Fault(_, args)
+                    | Effect::Panic(_, args) => {
                         for v in args {
                             visit($pass!(v));
                         }

@@ -3,6 +3,7 @@
 
 use super::kernel::*;
 use super::types::{Scalar, Type};
+use crate::fault::record::OPERANDS;
 use crate::ops::{Domain, Result as OpResult, Row, Second, Stands};
 
 /// Why an operation, effect or place is ill-typed.
@@ -464,11 +465,17 @@ impl<'a> Declarations<'a> {
                 Some(_) => Err(TypeError::Invalid(format!("`{}` gives a value", op.row().word()))),
                 None => Ok(()),
             },
-            Effect::Print(pieces, args) => {
+            Effect::Print(pieces, args) | Effect::Panic(pieces, args) => {
+                let panics = matches!(effect, Effect::Panic(..));
+                let what = if panics { "panic" } else { "print" };
+                if panics && args.len() > OPERANDS {
+                    let needs = format!("a panic shows {OPERANDS} values at most, found {}", args.len());
+                    return Err(TypeError::Invalid(needs));
+                }
                 let wanted = pieces.iter().filter(|p| matches!(p, PrintPiece::Arg(_))).count();
                 if wanted != args.len() {
                     return Err(TypeError::Arity {
-                        what: "print".into(),
+                        what: what.into(),
                         expected: wanted,
                         found: args.len(),
                     });

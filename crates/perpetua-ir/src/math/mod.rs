@@ -5,6 +5,7 @@
 // Coefficients are printed with the digits that make their f32 unique; some lie near well-known constants.
 #![allow(clippy::excessive_precision, clippy::approx_constant)]
 
+mod double;
 #[cfg(feature = "pass")]
 mod emit;
 mod exponential;
@@ -23,44 +24,58 @@ use crate::ir::{Inst, Kernel, KernelBuilder, Scalar, Value};
 use crate::ops::{BinaryOp, UnaryOp};
 use real::{Condition, Real};
 
-#[inline(always)]
-fn unary<R: Real>(op: UnaryOp, x: R) -> Option<R> {
-    let y = match op {
-        UnaryOp::Exp => exponential::exp(x),
-        UnaryOp::Exp2 => exponential::exp2(x),
-        UnaryOp::ExpM1 => exponential::exp_m1(x),
-        UnaryOp::Ln => logarithm::ln(x),
-        UnaryOp::Ln1p => logarithm::ln_1p(x),
-        UnaryOp::Log2 => logarithm::log2(x),
-        UnaryOp::Log10 => logarithm::log10(x),
-        UnaryOp::Sin => trigonometric::sin(x),
-        UnaryOp::Cos => trigonometric::cos(x),
-        UnaryOp::Tan => trigonometric::tan(x),
-        UnaryOp::Asin => trigonometric::asin(x),
-        UnaryOp::Acos => trigonometric::acos(x),
-        UnaryOp::Atan => trigonometric::atan(x),
-        UnaryOp::Sinh => exponential::sinh(x),
-        UnaryOp::Cosh => exponential::cosh(x),
-        UnaryOp::Tanh => exponential::tanh(x),
-        UnaryOp::Asinh => exponential::asinh(x),
-        UnaryOp::Acosh => exponential::acosh(x),
-        UnaryOp::Atanh => exponential::atanh(x),
-        UnaryOp::Cbrt => power::cbrt(x),
-        _ => return None,
-    };
-    // Not left to the steps: a compiler may make a maximum of a comparison and a choice, and lose the NaN there.
-    Some(x.is_nan().select(x.lit(f32::NAN), y))
+/// The functions of f32, as [`double`] has those of f64.
+mod single {
+    pub(super) use super::exponential::{acosh, asinh, atanh, cosh, exp, exp_m1, exp2, sinh, tanh};
+    pub(super) use super::logarithm::{ln, ln_1p, log2, log10};
+    pub(super) use super::power::{cbrt, hypot, pow};
+    pub(super) use super::trigonometric::{acos, asin, atan, atan2, cos, sin, tan};
 }
 
-#[inline(always)]
-fn binary<R: Real>(op: BinaryOp, x: R, y: R) -> Option<R> {
-    Some(match op {
-        BinaryOp::Pow => power::pow(x, y),
-        BinaryOp::Atan2 => trigonometric::atan2(x, y),
-        BinaryOp::Hypot => power::hypot(x, y),
-        _ => return None,
-    })
+macro_rules! functions {
+    ($unary:ident $binary:ident $of:ident) => {
+        #[inline(always)]
+        fn $unary<R: Real>(op: UnaryOp, x: R) -> Option<R> {
+            let y = match op {
+                UnaryOp::Exp => $of::exp(x),
+                UnaryOp::Exp2 => $of::exp2(x),
+                UnaryOp::ExpM1 => $of::exp_m1(x),
+                UnaryOp::Ln => $of::ln(x),
+                UnaryOp::Ln1p => $of::ln_1p(x),
+                UnaryOp::Log2 => $of::log2(x),
+                UnaryOp::Log10 => $of::log10(x),
+                UnaryOp::Sin => $of::sin(x),
+                UnaryOp::Cos => $of::cos(x),
+                UnaryOp::Tan => $of::tan(x),
+                UnaryOp::Asin => $of::asin(x),
+                UnaryOp::Acos => $of::acos(x),
+                UnaryOp::Atan => $of::atan(x),
+                UnaryOp::Sinh => $of::sinh(x),
+                UnaryOp::Cosh => $of::cosh(x),
+                UnaryOp::Tanh => $of::tanh(x),
+                UnaryOp::Asinh => $of::asinh(x),
+                UnaryOp::Acosh => $of::acosh(x),
+                UnaryOp::Atanh => $of::atanh(x),
+                UnaryOp::Cbrt => $of::cbrt(x),
+                _ => return None,
+            };
+            // Not left to the steps: a compiler may make a maximum of a comparison and a choice, and lose the NaN there.
+            Some(x.is_nan().select(x.lit(f32::NAN), y))
+        }
+
+        #[inline(always)]
+        fn $binary<R: Real>(op: BinaryOp, x: R, y: R) -> Option<R> {
+            Some(match op {
+                BinaryOp::Pow => $of::pow(x, y),
+                BinaryOp::Atan2 => $of::atan2(x, y),
+                BinaryOp::Hypot => $of::hypot(x, y),
+                _ => return None,
+            })
+        }
+    };
 }
+functions!(unary binary single);
+functions!(unary_wide binary_wide double);
 
 /// Computes a library operator of one operand; `None` for an operator that is not in the library.
 #[inline(always)]
@@ -74,15 +89,27 @@ pub fn eval_binary(op: BinaryOp, x: f32, y: f32) -> Option<f32> {
     binary(op, x, y)
 }
 
-/// A library operator.
+/// As [`eval_unary`], of f64.
+#[inline(always)]
+pub fn eval_unary_wide(op: UnaryOp, x: f64) -> Option<f64> {
+    unary_wide(op, x)
+}
+
+/// As [`eval_binary`], of f64.
+#[inline(always)]
+pub fn eval_binary_wide(op: BinaryOp, x: f64, y: f64) -> Option<f64> {
+    binary_wide(op, x, y)
+}
+
+/// A library operator, and its type: f32 or f64.
 #[cfg(feature = "pass")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LibraryOp {
     /// Of one operand.
-    Unary(UnaryOp),
+    Unary(UnaryOp, Scalar),
     /// Of two operands.
-    Binary(BinaryOp),
-    /// The remainder of this type (f32 or f64).
+    Binary(BinaryOp, Scalar),
+    /// The remainder.
     Remainder(Scalar),
 }
 
@@ -91,49 +118,46 @@ impl LibraryOp {
     /// The operator's name.
     pub fn name(self) -> &'static str {
         match self {
-            LibraryOp::Unary(op) => op.name(),
-            LibraryOp::Binary(op) => op.name(),
+            LibraryOp::Unary(op, _) => op.name(),
+            LibraryOp::Binary(op, _) => op.name(),
             LibraryOp::Remainder(_) => BinaryOp::Rem.name(),
         }
     }
 }
 
-/// The operator as an IR function named `perpetua_NAME`, of f32s but for [`LibraryOp::Remainder`]; `None` for an operator that is not in the library.
+/// The operator as an IR function named `perpetua_NAME`, with `_f64` behind it where it is of f64s; `None` for an operator that is not in
+/// the library.
 #[cfg(feature = "pass")]
 pub fn function(op: LibraryOp) -> Option<crate::ir::Function> {
-    let names: &[&str] = match op {
-        LibraryOp::Unary(_) => &["x"],
-        LibraryOp::Binary(_) => &["x", "y"],
+    let (names, s): (&[&str], _) = match op {
+        LibraryOp::Unary(_, s) => (&["x"], s),
+        LibraryOp::Binary(_, s) => (&["x", "y"], s),
         LibraryOp::Remainder(s) => return remainder::function(s),
     };
-    let params = names
-        .iter()
-        .map(|n| ((*n).to_owned(), Scalar::F32.into()))
-        .collect();
+    let params = names.iter().map(|n| ((*n).to_owned(), s.into())).collect();
     let mut builder = KernelBuilder::new("library");
-    let built = builder.function(
-        format!("perpetua_{}", op.name()),
-        params,
-        Some(Scalar::F32.into()),
-        |b| {
-            let cell = std::cell::RefCell::new(std::mem::replace(b, KernelBuilder::new("")));
-            let arg = |i| emit::Emitted::<emit::F>::new(&cell, Value(i));
-            let result = match op {
-                LibraryOp::Unary(op) => unary(op, arg(0)),
-                LibraryOp::Binary(op) => binary(op, arg(0), arg(1)),
-                LibraryOp::Remainder(_) => None,
+    let end = if s == Scalar::F64 { "_f64" } else { "" };
+    let name = format!("perpetua_{}{end}", op.name());
+    let built = builder.function(name, params, Some(s.into()), |b| {
+        let cell = std::cell::RefCell::new(std::mem::replace(b, KernelBuilder::new("")));
+        let arg = |i| emit::Emitted::<emit::F>::new(&cell, Value(i));
+        let wide = |i| emit::Emitted::<emit::Wide>::new(&cell, Value(i));
+        let result = match op {
+            LibraryOp::Unary(op, Scalar::F64) => unary_wide(op, wide(0)).map(emit::Emitted::value),
+            LibraryOp::Unary(op, _) => unary(op, arg(0)).map(emit::Emitted::value),
+            LibraryOp::Binary(op, Scalar::F64) => binary_wide(op, wide(0), wide(1)).map(emit::Emitted::value),
+            LibraryOp::Binary(op, _) => binary(op, arg(0), arg(1)).map(emit::Emitted::value),
+            LibraryOp::Remainder(_) => None,
+        };
+        *b = cell.into_inner();
+        match result {
+            Some(v) => {
+                b.push(Inst::Return(Some(v)));
+                Ok(())
             }
-            .map(emit::Emitted::value);
-            *b = cell.into_inner();
-            match result {
-                Some(v) => {
-                    b.push(Inst::Return(Some(v)));
-                    Ok(())
-                }
-                None => Err(()),
-            }
-        },
-    );
+            None => Err(()),
+        }
+    });
     built.ok()?;
     let kernel: Kernel = builder.finish();
     kernel.functions.into_iter().next()

@@ -136,8 +136,14 @@ impl<L: Liberty> Real for Num<L> {
     fn lit(self, v: f32) -> Self {
         Num::new(v)
     }
+    fn wide(self, v: f64) -> Self {
+        Num::new(v as f32)
+    }
     fn int(self, v: i32) -> Integer<L> {
         Integer(v, PhantomData)
+    }
+    fn word(self, v: i64) -> Integer<L> {
+        Integer(v as i32, PhantomData)
     }
     fn fma(self, a: Self, b: Self) -> Self {
         if L::FMA {
@@ -173,6 +179,9 @@ impl<L: Liberty> Real for Num<L> {
     fn eq(self, other: Self) -> Truth<L> {
         Truth(self.value == other.value, PhantomData)
     }
+    fn is_nan(self) -> Truth<L> {
+        Truth(self.value.is_nan(), PhantomData)
+    }
 }
 
 /// An i32 beside [`Num`].
@@ -189,7 +198,7 @@ macro_rules! forwarded {
 macro_rules! compared {
     ($($name:ident)*) => {
         $(fn $name(self, other: Self) -> Truth<L> {
-            Truth(Word::$name(self.0, other.0), PhantomData)
+            Truth(Word::$name(self.0, other.0).0, PhantomData)
         })*
     };
 }

@@ -1,5 +1,5 @@
-//! The arithmetic that the math library is written in: IEEE f32 and wrapping 32-bit integers, as traits. One
-//! implementation computes, another appends IR; so every target runs the very same steps.
+//! The arithmetic that the math library is written in, as traits: IEEE f32 and wrapping 32-bit integers, or f64 and 64-bit
+//! ones. One implementation computes, another appends IR; so every target runs the very same steps.
 //!
 //! **What a target may change.** On some, `fma` rounds twice, and a product that is added to something may be fused with
 //! that sum; drivers also take `(a + b) - a` for `b`. So where a second part matters, it is made of products that are exact,
@@ -9,19 +9,23 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// An f32, or the promise of one.
+/// An f32 or f64, or the promise of one.
 pub(super) trait Real:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
-    /// 32-bit integers beside it.
+    /// Integers of its width.
     type Int: Word<Real = Self>;
     /// Conditions beside it.
     type Cond: Condition<Real = Self>;
 
     /// A constant.
     fn lit(self, v: f32) -> Self;
+    /// A constant with all digits that the type has.
+    fn wide(self, v: f64) -> Self;
     /// An integer constant.
     fn int(self, v: i32) -> Self::Int;
+    /// An integer constant of the type's width.
+    fn word(self, v: i64) -> Self::Int;
     /// `self * a + b`, rounded once.
     fn fma(self, a: Self, b: Self) -> Self;
     fn abs(self) -> Self;
@@ -33,7 +37,7 @@ pub(super) trait Real:
     fn copysign(self, sign: Self) -> Self;
     /// The bits, as an integer.
     fn bits(self) -> Self::Int;
-    /// Rust's `as i32`.
+    /// Rust's `as`, to the integer.
     fn to_int(self) -> Self::Int;
     fn lt(self, other: Self) -> Self::Cond;
     fn eq(self, other: Self) -> Self::Cond;
@@ -44,20 +48,17 @@ pub(super) trait Real:
         other.lt(self)
     }
     /// This number as a sum of two with 12 significant bits each, so that products of halves are exact. By the bits, which no
-    /// compiler takes apart. Finite numbers only.
+    /// compiler takes apart. Finite f32s only.
     #[inline(always)]
     fn halves(self) -> (Self, Self) {
         let high = self.bits().and(self.int(-4096)).to_bits();
         (high, self - high)
     }
     /// Whether NaN, by the bits: compilers that promise nothing about NaN take `x == x` for true.
-    #[inline(always)]
-    fn is_nan(self) -> Self::Cond {
-        self.int(0x7f80_0000).lt(self.bits().and(self.int(0x7fff_ffff)))
-    }
+    fn is_nan(self) -> Self::Cond;
 }
 
-/// A 32-bit integer; arithmetic wraps.
+/// An integer; arithmetic wraps.
 pub(super) trait Word: Copy {
     /// The float beside it.
     type Real: Real<Int = Self>;
@@ -69,11 +70,11 @@ pub(super) trait Word: Copy {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
     fn xor(self, other: Self) -> Self;
-    /// Left shift by an amount below 32.
+    /// Left shift by an amount below the width.
     fn shl(self, amount: Self) -> Self;
-    /// Arithmetic right shift by an amount below 32.
+    /// Arithmetic right shift by an amount below the width.
     fn shr(self, amount: Self) -> Self;
-    /// Logical right shift by an amount below 32.
+    /// Logical right shift by an amount below the width.
     fn shr_unsigned(self, amount: Self) -> Self;
     fn lt(self, other: Self) -> <Self::Real as Real>::Cond;
     fn lt_unsigned(self, other: Self) -> <Self::Real as Real>::Cond;

@@ -220,10 +220,14 @@ fn every_library_operator_has_an_ir_function() {
     use crate::ops::Spelling;
     for &op in UnaryOp::ALL {
         let library = op.row().cuda == Spelling::Library;
-        assert_eq!(function(LibraryOp::Unary(op)).is_some(), library, "{op:?}");
+        for s in [Scalar::F32, Scalar::F64] {
+            assert_eq!(function(LibraryOp::Unary(op, s)).is_some(), library, "{op:?}");
+        }
     }
     for &op in BinaryOp::ALL {
         let library = op.row().cuda == Spelling::Library;
-        assert_eq!(function(LibraryOp::Binary(op)).is_some(), library, "{op:?}");
+        for s in [Scalar::F32, Scalar::F64] {
+            assert_eq!(function(LibraryOp::Binary(op, s)).is_some(), library, "{op:?}");
+        }
     }
 }

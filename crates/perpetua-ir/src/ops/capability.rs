@@ -12,6 +12,8 @@ pub enum Capability {
     Int64,
     /// f64.
     Float64,
+    /// The math library's functions of f64, which need an exact `fma`.
+    Math64,
     /// Subgroup operations.
     Subgroups,
     /// Atomic accesses of 64 bits.
@@ -30,9 +32,10 @@ pub enum Capability {
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 9] = [
+    pub const ALL: [Capability; 10] = [
         Capability::Int64,
         Capability::Float64,
+        Capability::Math64,
         Capability::Subgroups,
         Capability::Atomic64,
         Capability::BlockOrdering,
@@ -55,6 +58,7 @@ impl Capability {
         match self {
             Capability::Int64 => "use 32-bit integers, or a device with 64-bit ones",
             Capability::Float64 => "use f32, or a device with f64",
+            Capability::Math64 => "compute them in f32, or use CUDA or the CPU",
             Capability::Subgroups => "use shared memory and barriers, or a device with subgroups",
             Capability::Atomic64 => "use 32-bit atomics, or a device with 64-bit ones",
             Capability::BlockOrdering => "use relaxed atomics and sync_threads, or CUDA or the CPU",
@@ -71,6 +75,7 @@ impl fmt::Display for Capability {
         f.write_str(match self {
             Capability::Int64 => "64-bit integers",
             Capability::Float64 => "f64",
+            Capability::Math64 => "functions of f64 such as sin and exp",
             Capability::Subgroups => "subgroup operations",
             Capability::Atomic64 => "64-bit atomics",
             Capability::BlockOrdering => "ordered atomics and fences at block scope",

@@ -14,7 +14,7 @@ pub enum Domain {
     Signed,
     /// Floats.
     Float,
-    /// Floats of up to 32 bits: what the math library computes (f16 and bf16 by way of f32).
+    /// Floats of up to 32 bits.
     Single,
     /// Integers and floats.
     Number,
@@ -87,7 +87,7 @@ pub enum Second {
 pub enum Exactness {
     /// Bit for bit (NaN payloads and signs aside).
     Exact,
-    /// Within this many units in the last place at f32 (for f16 and bf16: the f32 result, rounded).
+    /// Within this many units in the last place at f32 (for f16 and bf16: the f32 result, rounded); at f64 within one.
     Ulp(u32),
 }
 
@@ -188,26 +188,26 @@ operators! {
         Sqrt "sqrt" Float Same Same Exact, Call("sqrt"), Call("sqrt"), Special, "sqrt.rn", ["div(0.5, r)"], "Square root, correctly rounded.";
         Rsqrt "rsqrt" Float Same Same Exact, Special, Special, Special, "", ["div(mul(-0.5, r), x)"], "1 / sqrt(x): two correctly rounded steps.";
         Recip "recip" Float Same Same Exact, Special, Special, Special, "", ["neg(mul(r, r))"], "1 / x, correctly rounded.";
-        Exp "exp" Single Same Same Ulp(2), Library, Library, Library, "", ["r"], "e to the x.";
-        Exp2 "exp2" Single Same Same Ulp(2), Library, Library, Library, "", ["mul(r, 0.6931471805599453)"], "2 to the x.";
-        ExpM1 "exp_m1" Single Same Same Ulp(3), Library, Library, Library, "", ["add(r, 1)"], "exp(x) - 1 without cancellation.";
-        Ln "ln" Single Same Same Ulp(2), Library, Library, Library, "", ["recip(x)"], "Natural logarithm.";
-        Ln1p "ln_1p" Single Same Same Ulp(3), Library, Library, Library, "", ["recip(add(x, 1))"], "ln(1 + x) without cancellation.";
-        Log2 "log2" Single Same Same Ulp(3), Library, Library, Library, "", ["div(1.4426950408889634, x)"], "Logarithm to base 2.";
-        Log10 "log10" Single Same Same Ulp(3), Library, Library, Library, "", ["div(0.4342944819032518, x)"], "Logarithm to base 10.";
-        Sin "sin" Single Same Same Ulp(2), Library, Library, Library, "", ["cos(x)"], "Sine of radians.";
-        Cos "cos" Single Same Same Ulp(2), Library, Library, Library, "", ["neg(sin(x))"], "Cosine of radians.";
-        Tan "tan" Single Same Same Ulp(4), Library, Library, Library, "", ["add(mul(r, r), 1)"], "Tangent of radians.";
-        Asin "asin" Single Same Same Ulp(4), Library, Library, Library, "", ["rsqrt(sub(1, mul(x, x)))"], "Arc sine, in radians; NaN outside [-1, 1].";
-        Acos "acos" Single Same Same Ulp(4), Library, Library, Library, "", ["neg(rsqrt(sub(1, mul(x, x))))"], "Arc cosine, in radians; NaN outside [-1, 1].";
-        Atan "atan" Single Same Same Ulp(4), Library, Library, Library, "", ["recip(add(mul(x, x), 1))"], "Arc tangent, in radians.";
-        Sinh "sinh" Single Same Same Ulp(4), Library, Library, Library, "", ["cosh(x)"], "Hyperbolic sine.";
-        Cosh "cosh" Single Same Same Ulp(4), Library, Library, Library, "", ["sinh(x)"], "Hyperbolic cosine.";
-        Tanh "tanh" Single Same Same Ulp(4), Library, Library, Library, "", ["sub(1, mul(r, r))"], "Hyperbolic tangent.";
-        Asinh "asinh" Single Same Same Ulp(4), Library, Library, Library, "", ["rsqrt(add(mul(x, x), 1))"], "Inverse hyperbolic sine.";
-        Acosh "acosh" Single Same Same Ulp(4), Library, Library, Library, "", ["rsqrt(sub(mul(x, x), 1))"], "Inverse hyperbolic cosine; NaN below 1.";
-        Atanh "atanh" Single Same Same Ulp(4), Library, Library, Library, "", ["recip(sub(1, mul(x, x)))"], "Inverse hyperbolic tangent; NaN outside [-1, 1].";
-        Cbrt "cbrt" Single Same Same Ulp(4), Library, Library, Library, "", ["recip(mul(3, mul(r, r)))"], "Cube root.";
+        Exp "exp" Float Same Same Ulp(2), Library, Library, Library, "", ["r"], "e to the x.";
+        Exp2 "exp2" Float Same Same Ulp(2), Library, Library, Library, "", ["mul(r, 0.6931471805599453)"], "2 to the x.";
+        ExpM1 "exp_m1" Float Same Same Ulp(3), Library, Library, Library, "", ["add(r, 1)"], "exp(x) - 1 without cancellation.";
+        Ln "ln" Float Same Same Ulp(2), Library, Library, Library, "", ["recip(x)"], "Natural logarithm.";
+        Ln1p "ln_1p" Float Same Same Ulp(3), Library, Library, Library, "", ["recip(add(x, 1))"], "ln(1 + x) without cancellation.";
+        Log2 "log2" Float Same Same Ulp(3), Library, Library, Library, "", ["div(1.4426950408889634, x)"], "Logarithm to base 2.";
+        Log10 "log10" Float Same Same Ulp(3), Library, Library, Library, "", ["div(0.4342944819032518, x)"], "Logarithm to base 10.";
+        Sin "sin" Float Same Same Ulp(2), Library, Library, Library, "", ["cos(x)"], "Sine of radians.";
+        Cos "cos" Float Same Same Ulp(2), Library, Library, Library, "", ["neg(sin(x))"], "Cosine of radians.";
+        Tan "tan" Float Same Same Ulp(4), Library, Library, Library, "", ["add(mul(r, r), 1)"], "Tangent of radians.";
+        Asin "asin" Float Same Same Ulp(4), Library, Library, Library, "", ["rsqrt(sub(1, mul(x, x)))"], "Arc sine, in radians; NaN outside [-1, 1].";
+        Acos "acos" Float Same Same Ulp(4), Library, Library, Library, "", ["neg(rsqrt(sub(1, mul(x, x))))"], "Arc cosine, in radians; NaN outside [-1, 1].";
+        Atan "atan" Float Same Same Ulp(4), Library, Library, Library, "", ["recip(add(mul(x, x), 1))"], "Arc tangent, in radians.";
+        Sinh "sinh" Float Same Same Ulp(4), Library, Library, Library, "", ["cosh(x)"], "Hyperbolic sine.";
+        Cosh "cosh" Float Same Same Ulp(4), Library, Library, Library, "", ["sinh(x)"], "Hyperbolic cosine.";
+        Tanh "tanh" Float Same Same Ulp(4), Library, Library, Library, "", ["sub(1, mul(r, r))"], "Hyperbolic tangent.";
+        Asinh "asinh" Float Same Same Ulp(4), Library, Library, Library, "", ["rsqrt(add(mul(x, x), 1))"], "Inverse hyperbolic sine.";
+        Acosh "acosh" Float Same Same Ulp(4), Library, Library, Library, "", ["rsqrt(sub(mul(x, x), 1))"], "Inverse hyperbolic cosine; NaN below 1.";
+        Atanh "atanh" Float Same Same Ulp(4), Library, Library, Library, "", ["recip(sub(1, mul(x, x)))"], "Inverse hyperbolic tangent; NaN outside [-1, 1].";
+        Cbrt "cbrt" Float Same Same Ulp(4), Library, Library, Library, "", ["recip(mul(3, mul(r, r)))"], "Cube root.";
         ToDegrees "to_degrees" Float Same Same Ulp(1), Special, Special, Special, "", ["57.29577951308232"], "Radians to degrees: one multiplication.";
         ToRadians "to_radians" Float Same Same Ulp(1), Special, Special, Special, "", ["0.017453292519943295"], "Degrees to radians: one multiplication.";
         IsNan "is_nan" Float Bool Same Exact, Special, Special, Special, "", [], "Whether NaN.";
@@ -250,9 +250,9 @@ operators! {
         SaturatingSub "saturating_sub" Int Same Same Exact, Special, Special, Special, "", [], "Difference, clamped to the type's range.";
         AbsDiff "abs_diff" Int Unsigned Same Exact, Special, Special, Special, "", [], "Magnitude of the difference, unsigned.";
         Copysign "copysign" Float Same Same Exact, Special, Special, Special, "", ["mul(signum(x), signum(y))", "0"], "Magnitude of the first, sign of the second.";
-        Pow "pow" Single Same Same Ulp(4), Library, Library, Library, "", ["mul(y, pow(x, sub(y, 1)))", "mul(r, ln(x))"], "x to the y (`powf` in Rust).";
-        Atan2 "atan2" Single Same Same Ulp(6), Library, Library, Library, "", ["div(y, add(mul(x, x), mul(y, y)))", "neg(div(x, add(mul(x, x), mul(y, y))))"], "Angle of the point (y, x): first operand over second, in radians.";
-        Hypot "hypot" Single Same Same Ulp(4), Library, Library, Library, "", ["div(x, r)", "div(y, r)"], "sqrt(x² + y²) without overflow between.";
+        Pow "pow" Float Same Same Ulp(4), Library, Library, Library, "", ["mul(y, pow(x, sub(y, 1)))", "mul(r, ln(x))"], "x to the y (`powf` in Rust).";
+        Atan2 "atan2" Float Same Same Ulp(6), Library, Library, Library, "", ["div(y, add(mul(x, x), mul(y, y)))", "neg(div(x, add(mul(x, x), mul(y, y))))"], "Angle of the point (y, x): first operand over second, in radians.";
+        Hypot "hypot" Float Same Same Ulp(4), Library, Library, Library, "", ["div(x, r)", "div(y, r)"], "sqrt(x² + y²) without overflow between.";
     }
 }
 

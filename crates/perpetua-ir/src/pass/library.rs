@@ -36,25 +36,30 @@ pub fn expand_library(mut kernel: Kernel) -> Kernel {
     kernel
 }
 
+/// The type by way of which the library computes with floats of type `s`.
+fn computed(s: Scalar) -> Scalar {
+    match s {
+        Scalar::F64 => Scalar::F64,
+        _ => Scalar::F32,
+    }
+}
+
 /// The library operator that `op` is, its operands and their type.
 fn library_op(body: &Body, op: &Op) -> Option<(LibraryOp, Vec<Value>, Scalar)> {
     let scalar = |v: &Value| body.values.get(v.0 as usize).and_then(Type::as_scalar);
     match op {
         Op::Unary(op, a) if op.row().cuda == Spelling::Library => {
-            Some((LibraryOp::Unary(*op), vec![*a], scalar(a)?))
+            let s = scalar(a)?;
+            Some((LibraryOp::Unary(*op, computed(s)), vec![*a], s))
         }
         Op::Binary(BinaryOp::Rem, a, b) => {
             let s = scalar(a)?;
-            let wide = if s == Scalar::F64 {
-                Scalar::F64
-            } else {
-                Scalar::F32
-            };
             s.is_float()
-                .then(|| (LibraryOp::Remainder(wide), vec![*a, *b], s))
+                .then(|| (LibraryOp::Remainder(computed(s)), vec![*a, *b], s))
         }
         Op::Binary(op, a, b) if op.row().cuda == Spelling::Library => {
-            Some((LibraryOp::Binary(*op), vec![*a, *b], scalar(a)?))
+            let s = scalar(a)?;
+            Some((LibraryOp::Binary(*op, computed(s)), vec![*a, *b], s))
         }
         _ => None,
     }

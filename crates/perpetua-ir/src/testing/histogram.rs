@@ -24,6 +24,7 @@ pub fn histogram(kernel: &Kernel) -> BTreeMap<&'static str, usize> {
                     Effect::Device(op, _) => op.row().counted_as(),
                     Effect::Print(..) => "print",
                     Effect::Fault(..) => "fault",
+                    Effect::Panic(..) => "panic",
                 },
                 Inst::If(..) => "if",
                 Inst::Switch { .. } => "switch",

@@ -307,7 +307,7 @@ impl<'a> Check<'a, '_> {
                     });
                 }
             }
-            Effect::Device(..) | Effect::Print(..) => {}
+            Effect::Device(..) | Effect::Print(..) | Effect::Panic(..) => {}
         }
         Ok(self.declarations.effect(effect)?)
     }

@@ -8,7 +8,7 @@ use super::Verified;
 use super::uniform::Uniformity;
 use crate::back::{Capabilities, Capability, RenderError};
 use crate::ir::*;
-use crate::ops::Meeting;
+use crate::ops::{Meeting, Spelling};
 
 /// What is known of a kernel. [`verify`](super::verify()) finds it for a kernel that it passes, `pass::checks` for the one that it makes.
 #[derive(Clone, Debug, Default)]
@@ -182,6 +182,14 @@ impl Needs {
                 if let Some(ty) = body.values.get(v.0 as usize) {
                     self.types(ty, line);
                 }
+                let of_library = match op {
+                    Op::Unary(op, _) => op.row().cuda == Spelling::Library,
+                    Op::Binary(op, ..) => op.row().cuda == Spelling::Library,
+                    _ => false,
+                };
+                if of_library && body.values.get(v.0 as usize) == Some(&Type::Scalar(Scalar::F64)) {
+                    self.add(Capability::Math64, line);
+                }
                 match op {
                     Op::Builtin(Builtin::SubgroupSize | Builtin::SubgroupLane) => {
                         self.add(Capability::Subgroups, line);
@@ -199,7 +207,7 @@ impl Needs {
                 self.found.prints = true;
                 self.add(Capability::Print, line);
             }
-            Inst::Do(Effect::Fault(..)) => self.found.faults = true,
+            Inst::Do(Effect::Fault(..) | Effect::Panic(..)) => self.found.faults = true,
             _ => {}
         }
     }

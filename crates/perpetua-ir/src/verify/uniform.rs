@@ -401,7 +401,7 @@ impl<'a> Analysis<'a, '_> {
                 self.relied |= flow.buffers;
                 self.divergent(number, stmt, flow, None);
             }
-            Effect::Device(..) | Effect::Print(..) | Effect::Fault(..) => {}
+            Effect::Device(..) | Effect::Print(..) | Effect::Fault(..) | Effect::Panic(..) => {}
         }
     }
 

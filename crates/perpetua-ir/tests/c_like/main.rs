@@ -108,6 +108,7 @@ fn wgsl_targets() -> [Target; 2] {
         Capability::DynamicShared,
         Capability::Int64,
         Capability::Float64,
+        Capability::Math64,
         Capability::Atomic64,
     ];
     [wgsl_target(&browser), wgsl_target(&naga)]

@@ -127,6 +127,10 @@ impl Capture<'_> {
                 format!("the fault `{}`", kind.name()),
                 "programs fault where they index and divide alone",
             ),
+            Effect::Panic(..) => self.refuse(
+                "a panic",
+                "programs fault where they index and divide alone: store a flag",
+            ),
         }
     }
 

@@ -94,7 +94,12 @@
 //! assert_eq!(out, [4.5, 6.0]);
 //! ```
 //!
-//! A kernel with closures, such patterns or iterators runs on the CPU as machine code, as one with `#[kernel(interpret)]` does.
+//! # Assertions
+//! `assert!`, `assert_eq!`, `assert_ne!`, `panic!`, `todo!`, `unreachable!`, `unwrap` and `expect` end a lane by a fault that has their message:
+//! the launch's error shows it with kernel, line, block and lane. A message shows up to four scalars. `debug_assert!` and its kin are there where
+//! the crate is compiled with debug assertions.
+//!
+//! A kernel with closures, assertions, such patterns or iterators runs on the CPU as machine code, as one with `#[kernel(interpret)]` does.
 
 pub mod index;
 

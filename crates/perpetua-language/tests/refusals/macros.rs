@@ -12,13 +12,16 @@ fn prints(x: &[f32]) {
 
 #[kernel]
 fn asserts(x: &[f32]) {
-    assert!(x[0] > 0.0);
+    assert!(x[0] > 0.0, "{} {} {} {} {}", x[0], x[1], x[2], x[3], x[4]);
+    assert_eq!(x[0], x[1], "{} {} {}", x[2], x[3], x[4]);
+    assert_eq!(x[0]);
 }
 
 #[kernel]
 fn panics(x: &[f32]) {
     if x[0] > 0.0 {
-        panic!("no");
+        panic!("{}");
+        panic!(x[0]);
     }
 }
 

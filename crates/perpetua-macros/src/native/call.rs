@@ -197,7 +197,7 @@ impl Lane<'_> {
                 let args = self.exprs(&args);
                 quote!(::std::println!(#(#args),*))
             }
-            Some("unreachable") => {
+            Some("unreachable") if mac.tokens.is_empty() => {
                 let (native, site) = (self.setting.native(), self.site(mac.path.span(), "enum"));
                 quote!(return ::core::result::Result::Err(#native::Stop::unreachable(#site)))
             }

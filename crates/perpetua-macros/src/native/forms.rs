@@ -40,7 +40,7 @@ impl<'ast> Visit<'ast> for Found {
             syn::Expr::Call(call) => match &*call.func {
                 syn::Expr::Path(path) => {
                     let names: Vec<String> = path.path.segments.iter().map(|s| s.ident.to_string()).collect();
-                    matches!(&names[..], [.., module, _] if module == "mem" || module == "cmp")
+                    matches!(&names[..], [.., module, _] if module == "mem" || module == "cmp" || module == "array")
                 }
                 _ => false,
             },

@@ -316,6 +316,13 @@ pub enum ExprKind {
     Try(Box<Expr>),
     /// `unreachable!()`: a fault where it is reached.
     Unreachable,
+    /// `panic!("…", args)`: a fault with a message.
+    Panic {
+        /// The text between the arguments, and their places; nothing is `panic!()`.
+        pieces: Vec<PrintPiece>,
+        /// The arguments.
+        args: Vec<Expr>,
+    },
 }
 
 /// The struct of a literal.

@@ -1,9 +1,15 @@
-//! The parts of a printed line.
+//! The parts of a printed line or of a panic's message.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+/// How many values a panic's message shows at most: a device has room for so many.
+pub const MESSAGE_VALUES: usize = 4;
+
+/// The constant that says whether `debug_assert!` and its kin assert; whoever resolves a function's names knows it.
+pub const DEBUG_ASSERTIONS: &str = "__PERPETUA_DEBUG_ASSERTIONS";
 
 /// A part of a printed line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -257,7 +257,8 @@ impl Printer<'_, '_> {
             ExprKind::StructLiteral { name, fields, base } => {
                 self.struct_literal(name, fields, base.as_deref())
             }
-            ExprKind::Print { pieces, args } => self.print(pieces, args),
+            ExprKind::Print { pieces, args } => self.formatted("gpu_println", pieces, args),
+            ExprKind::Panic { pieces, args } => self.formatted("panic", pieces, args),
             ExprKind::Unreachable => self.text("unreachable!()"),
             control => self.control(control),
         }
@@ -320,9 +321,9 @@ impl Printer<'_, '_> {
         self.text(" }")
     }
 
-    fn print(&mut self, pieces: &[PrintPiece], args: &[Expr]) -> Result {
+    fn formatted(&mut self, name: &str, pieces: &[PrintPiece], args: &[Expr]) -> Result {
         if pieces.is_empty() && args.is_empty() {
-            return self.text("gpu_println!()");
+            return self.text(format_args!("{name}!()"));
         }
         let mut format = String::new();
         for piece in pieces {
@@ -335,7 +336,7 @@ impl Printer<'_, '_> {
                 }
             }
         }
-        self.text(format_args!("gpu_println!({format:?}"))?;
+        self.text(format_args!("{name}!({format:?}"))?;
         for arg in args {
             self.text(", ")?;
             self.expr(arg)?;

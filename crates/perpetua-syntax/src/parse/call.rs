@@ -4,11 +4,11 @@ use super::Refusal;
 use super::expr::peel;
 use super::iterate::is_chain;
 use super::path::{segment_names, single_name, starts_upper, variant_of};
-use super::reader::{Reader, name_of};
+use super::reader::{Reader, line_of, name_of};
 use super::types::refused_segment;
 use crate::ast::{
-    Expr, ExprKind, GenericArg, MemoryArgs, MemoryOrder, MemoryScope, PathUsage, StructName, TypeMember,
-    UnaryOp,
+    Expr, ExprKind, GenericArg, MemoryArgs, MemoryOrder, MemoryScope, PathUsage, PrintPiece, StructName,
+    TypeMember, UnaryOp,
 };
 use crate::intrinsic::{Intrinsic, IntrinsicGroup};
 use proc_macro2::Span;
@@ -164,11 +164,30 @@ impl Reader {
             Some(turbofish) => self.read_generic_args(turbofish),
             None => Vec::new(),
         };
+        // What `expect` panics with.
+        let args = match (name.as_str(), &call.args.iter().map(peel).collect::<Vec<_>>()[..]) {
+            (
+                "expect",
+                [
+                    syn::Expr::Lit(syn::ExprLit {
+                        lit: syn::Lit::Str(text),
+                        ..
+                    }),
+                ],
+            ) => vec![Expr {
+                line: line_of(text.span()),
+                kind: ExprKind::Panic {
+                    pieces: vec![PrintPiece::Text(text.value())],
+                    args: Vec::new(),
+                },
+            }],
+            _ => self.read_exprs(&call.args),
+        };
         ExprKind::MethodCall {
             receiver,
             name,
             generics,
-            args: self.read_exprs(&call.args),
+            args,
         }
     }
 

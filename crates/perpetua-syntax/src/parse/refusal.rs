@@ -104,9 +104,6 @@ refusals! {
     OtherExpr: "this expression" => "write it with operators, calls, `if`, `match` and loops";
 
     // Macros.
-    AssertMacro: "the macro `{}!`" => "test with `if` and store a flag; bad indices and divisors fault by themselves";
-    PanicMacro: "the macro `{}!`" => "return early and store a flag, or write `unreachable!()`";
-    UnreachableMessage: "`unreachable!` with a message" => "write `unreachable!()`; the fault names its line";
     PrintMacro: "the macro `{}!`" => "write `gpu_println!`";
     VecMacro: "the macro `vec!`" => "use an array `[value; N]`, or a slice parameter";
     FormatMacro: "the macro `{}!`" => "print with `gpu_println!`";

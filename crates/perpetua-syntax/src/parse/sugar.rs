@@ -6,7 +6,8 @@ use super::expr::peel;
 use super::path::segment_names;
 use super::reader::{Reader, line_of, name_of, stand_in};
 use crate::ast::{
-    Arm, BinaryOp, Block, Expr, ExprKind, Line, Pattern, PatternKind, Stmt, StmtKind, Type, UnaryOp,
+    Arm, BinaryOp, Block, Expr, ExprKind, Line, Pattern, PatternKind, Stmt, StmtKind, Type, TypeMember,
+    UnaryOp,
 };
 use syn::spanned::Spanned;
 
@@ -238,7 +239,7 @@ impl Reader {
         }
     }
 
-    /// `mem::swap`, `mem::replace`, `cmp::min` and `cmp::max`; `None` where it is none of them.
+    /// `mem::swap`, `mem::replace`, `cmp::min`, `cmp::max` and `array::from_fn`; `None` where it is none of them.
     pub(super) fn read_std_call(
         &mut self,
         path: &syn::Path,
@@ -248,10 +249,24 @@ impl Reader {
         let [.., module, name] = &names[..] else {
             return None;
         };
+        let line = line_of(path.span());
+        if let (("array", "from_fn"), [function]) = (
+            (module.as_str(), name.as_str()),
+            &args.iter().collect::<Vec<_>>()[..],
+        ) {
+            let member = TypeMember {
+                ty: Type::Infer,
+                via: Some(module.clone()),
+                name: name.clone(),
+            };
+            return Some(ExprKind::TypeCall {
+                member: Box::new(member),
+                args: vec![self.read_expr(function)],
+            });
+        }
         if args.len() != 2 {
             return None;
         }
-        let line = line_of(path.span());
         let read =
             |reader: &mut Self| -> Vec<Expr> { args.iter().map(|arg| reader.read_expr(arg)).collect() };
         match (module.as_str(), name.as_str()) {

@@ -124,6 +124,39 @@ fn lines(
 "#;
 
 #[test]
+fn assertions_are_ifs_around_a_panic() {
+    check(
+        r#"fn f(x: f32) { assert!(x >  0.0,); assert!(x > 1.0, "{x} is small"); debug_assert_ne!(x, 2.0); assert_eq!(x, 3.0, "at {}", 4); todo!("{x}"); unreachable!() }"#,
+        r#"fn f(x: f32) {
+    if !(x > 0.0) {
+        panic!("assertion failed: x > 0.0");
+    }
+    if !(x > 1.0) {
+        panic!("{0} is small", x);
+    }
+    if __PERPETUA_DEBUG_ASSERTIONS {
+        {
+            let side 1 = x;
+            let side 2 = 2.0;
+            if !(side 1 != side 2) {
+                panic!("assertion `left != right` failed\n  left: {0:?}\n right: {1:?}", side 1, side 2);
+            };
+        };
+    }
+    {
+        let side 3 = x;
+        let side 4 = 3.0;
+        if !(side 3 == side 4) {
+            panic!("assertion `left == right` failed: at {0}\n  left: {1:?}\n right: {2:?}", 4, side 3, side 4);
+        };
+    }
+    panic!("not yet implemented: {0}", x);
+    unreachable!()
+}"#,
+    );
+}
+
+#[test]
 fn every_node_carries_its_line() {
     let tree = read(LINES).tree;
     for tree in [&tree, &decode(&encode(&tree)).unwrap()] {

@@ -27,17 +27,103 @@ pub(crate) fn check<I: GpuType, O: GpuType + Debug + PartialEq>(
     out: &[O],
 ) {
     let name = kernel.name();
-    let config = LaunchConfig::linear(out.len(), BLOCK);
+    let expected = alone(host, input, out);
+    on_devices(kernel, input, out, |found, on| {
+        let found = found.unwrap_or_else(|e| panic!("`{name}` on {on}: {e}"));
+        let differ = found
+            .iter()
+            .zip(&expected)
+            .position(|(found, expected)| found != expected);
+        let pair = differ.map(|i| (i, &found[i], &expected[i]));
+        assert_eq!(pair, None, "`{name}` on {on}: lane, found, expected");
+    });
+    renders(kernel);
+}
+
+/// What the lanes write in plain Rust.
+fn alone<I: GpuType, O: GpuType>(host: fn(&[I], &mut [O]), input: &[I], out: &[O]) -> Vec<O> {
     let mut expected = out.to_vec();
-    for lane in 0..out.len() as u32 {
-        let lane = Lane {
-            thread: [lane % BLOCK, 0, 0],
-            block: [lane / BLOCK, 0, 0],
-            block_dim: [BLOCK, 1, 1],
-            grid_dim: [config.grid.x, 1, 1],
-        };
+    for lane in lanes(out.len()) {
         lane.run(|| host(input, &mut expected));
     }
+    expected
+}
+
+/// As [`check`], of a kernel with functions of f64, which WGSL refuses: `compare` looks at what a device wrote and what plain Rust did.
+pub(crate) fn near<I: GpuType, O: GpuType>(
+    kernel: KernelFn,
+    host: fn(&[I], &mut [O]),
+    input: &[I],
+    out: &[O],
+    compare: impl Fn(&[O], &[O]),
+) {
+    let name = kernel.name();
+    let expected = alone(host, input, out);
+    on_devices(kernel, input, out, |found, on| match found {
+        Ok(found) => compare(&found, &expected),
+        Err(e) => {
+            let text = e.to_string();
+            assert!(
+                text.contains("functions of f64") && on.contains("wgpu"),
+                "`{name}` on {on}: {text}"
+            );
+        }
+    });
+}
+
+/// As [`check`], where lane `at` of `host` panics and no other does: every device finds a fault there, with the text of the panic.
+pub(crate) fn panics<I: GpuType, O: GpuType + Debug + PartialEq>(
+    kernel: KernelFn,
+    host: fn(&[I], &mut [O]),
+    input: &[I],
+    out: &[O],
+    at: usize,
+) {
+    let mut expected = out.to_vec();
+    let mut texts = Vec::new();
+    for (i, lane) in lanes(out.len()).enumerate() {
+        let run = std::panic::AssertUnwindSafe(|| lane.run(|| host(input, &mut expected)));
+        if let Err(payload) = std::panic::catch_unwind(run) {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(payload.downcast_ref::<&str>().copied()).unwrap();
+            texts.push((i, text.trim_start_matches("internal error: ").to_owned()));
+        }
+    }
+    let [(lane, text)] = &texts[..] else {
+        panic!("these lanes panic: {texts:?}");
+    };
+    assert_eq!(*lane, at);
+    let thread = lane % BLOCK as usize;
+    let block = lane / BLOCK as usize;
+    on_devices(kernel, input, out, |found, on| {
+        let fault = found.err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(fault.contains(text.as_str()), "{on}: {fault:?} is not {text:?}");
+        let place = format!("block ({block}, 0, 0), lane ({thread}, 0, 0))");
+        assert!(fault.contains(&place), "{on}: {fault:?} is not at {place:?}");
+    });
+    renders(kernel);
+}
+
+/// The lanes of a launch with an output of this length.
+fn lanes(len: usize) -> impl Iterator<Item = Lane> {
+    let grid = LaunchConfig::linear(len, BLOCK).grid.x;
+    (0..len as u32).map(move |lane| Lane {
+        thread: [lane % BLOCK, 0, 0],
+        block: [lane / BLOCK, 0, 0],
+        block_dim: [BLOCK, 1, 1],
+        grid_dim: [grid, 1, 1],
+    })
+}
+
+/// Launches the kernel on each device, in each way that the device has, and says what came of it.
+fn on_devices<I: GpuType, O: GpuType>(
+    kernel: KernelFn,
+    input: &[I],
+    out: &[O],
+    found: impl Fn(perpetua::device::Result<Vec<O>>, &str),
+) {
+    let name = kernel.name();
+    let config = LaunchConfig::linear(out.len(), BLOCK);
     for device in devices() {
         let ir = kernel.verified(device.info().pointer_width());
         let ir = ir.unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -58,17 +144,24 @@ pub(crate) fn check<I: GpuType, O: GpuType + Debug + PartialEq>(
                 ..CompileOptions::default()
             };
             let compiled = device.compile(&source, &options).and_then(|module| module.only());
-            let compiled = compiled.unwrap_or_else(|e| panic!("{name}: {e}"));
+            let on = format!(
+                "{} ({:?}), interpreted: {interpret}",
+                device.info().name,
+                device.info().backend
+            )
+            .to_lowercase();
+            let compiled = match compiled {
+                Ok(compiled) => compiled,
+                Err(e) => {
+                    found(Err(e), &on);
+                    continue;
+                }
+            };
             let (x, y) = (device.upload(input).unwrap(), device.upload(out).unwrap());
-            device
-                .launch(&compiled, config, args![&x, &y])
-                .unwrap_or_else(|e| panic!("{name}: {e}"));
-            let found = y.read().unwrap_or_else(|e| panic!("{name}: {e}"));
-            let on = &device.info().name;
-            assert_eq!(found, expected, "`{name}` on {on}, interpreted: {interpret}");
+            let launched = device.launch(&compiled, config, args![&x, &y]);
+            found(launched.and_then(|()| y.read()), &on);
         }
     }
-    renders(kernel);
 }
 
 /// Every target takes the kernel, and its tools what is written.

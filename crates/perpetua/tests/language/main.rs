@@ -16,9 +16,11 @@
 )]
 
 mod closures;
+mod functions;
 mod harness;
 mod iterators;
 mod options;
+mod panics;
 mod patterns;
 mod structs;
 mod traits;

@@ -100,7 +100,7 @@ fn effect_writes(effect: &Effect) -> Reads {
         },
         Effect::Device(op, _) => device_writes(*op),
         Effect::Print(..) => Reads::default(),
-        Effect::Fault { .. } => Reads {
+        Effect::Fault(..) | Effect::Panic(..) => Reads {
             dead: true,
             ..Reads::default()
         },
@@ -158,7 +158,7 @@ pub(crate) fn of_functions(kernel: &Kernel) -> Vec<Effects> {
                     }
                 }
                 Inst::Do(effect) => {
-                    e.acts |= !matches!(effect, Effect::Store(..) | Effect::Fault(..));
+                    e.acts |= !matches!(effect, Effect::Store(..) | Effect::Fault(..) | Effect::Panic(..));
                 }
                 _ => {}
             }
@@ -259,7 +259,7 @@ impl Needs {
     fn effect(&mut self, effect: &Effect) {
         match effect {
             Effect::Store(place, ..) => self.place(place),
-            Effect::Fault { .. } => {
+            Effect::Fault(..) | Effect::Panic(..) => {
                 self.fault = true;
                 self.thread_idx = true;
                 self.block_idx = true;

@@ -18,6 +18,7 @@ mod expr;
 mod module;
 mod names;
 mod repeat;
+mod report;
 mod statement;
 #[cfg(test)]
 #[cfg(all(feature = "cuda-c", feature = "msl", feature = "wgsl"))]
@@ -31,6 +32,7 @@ pub(super) use effects::Needs;
 pub(super) use expr::{Bind, Expr};
 pub(super) use module::{COMPONENTS, Module, type_word};
 pub(super) use names::Names;
+pub(super) use report::Report;
 pub(super) use writer::{Spot, SpotStep, Writer, array_levels};
 
 use std::sync::Arc;
@@ -98,7 +100,7 @@ fn number_sites(kernel: &mut Kernel) {
     fn number(block: &mut Block, next: &mut (u32, u32)) {
         for stmt in &mut block.0 {
             let count = match &stmt.inst {
-                Inst::Do(Effect::Fault(..)) => Some(&mut next.0),
+                inst if inst.faults() => Some(&mut next.0),
                 Inst::Do(Effect::Print(..)) => Some(&mut next.1),
                 _ => None,
             };

@@ -239,15 +239,15 @@ impl<'m> Writer<'m> {
                 self.declare(range.start, &stmt.inst);
                 self.d.print(self, stmt.line, pieces, &args);
             }
-            Effect::Fault(_, operands) => {
-                let operands = self.take_scalars(operands);
+            Effect::Fault(_, operands) | Effect::Panic(_, operands) => {
+                let operands = self.take_integers(operands);
                 self.settle_reads(&written);
                 self.d.fault(self, stmt.line, &operands);
             }
         }
     }
 
-    fn take_scalars(&mut self, values: &[Value]) -> Vec<(Scalar, Expr)> {
+    pub(super) fn take_scalars(&mut self, values: &[Value]) -> Vec<(Scalar, Expr)> {
         values
             .iter()
             .map(|v| (self.scalar_of(*v), self.take(*v)))

@@ -51,7 +51,7 @@ pub(in super::super) fn native(operation: &Operation, plain: bool) -> bool {
     use Operation::{Binary, Cast, Select, Ternary, Unary};
     match operation {
         Unary(op, s) if c::is_in_place(*op, *s) => true,
-        Unary(op, s) if op.row().cuda == Spelling::Library => plain && *s == Scalar::F32,
+        Unary(op, s) if op.row().cuda == Spelling::Library => plain && is_float(*s),
         Unary(op, s) => match op {
             UnaryOp::Neg => s.is_int() || is_float(*s),
             UnaryOp::Not => true,
@@ -69,7 +69,7 @@ pub(in super::super) fn native(operation: &Operation, plain: bool) -> bool {
             | UnaryOp::IsSignNegative => is_float(*s),
             _ => false,
         },
-        Binary(op, s) if op.row().cuda == Spelling::Library => plain && *s == Scalar::F32,
+        Binary(op, s) if op.row().cuda == Spelling::Library => plain && is_float(*s),
         Binary(BinaryOp::Rem, s) => s.is_int() || plain && is_float(*s),
         Binary(op, s) => match op {
             BinaryOp::Min | BinaryOp::Max => is_wide_int(*s) || is_float(*s),
@@ -159,7 +159,7 @@ impl CDialect for Cuda {
     fn own_unary(&self, op: UnaryOp, s: Scalar, a: &Expr) -> Option<Expr> {
         let row = op.row();
         if row.cuda == Spelling::Library {
-            return (self.plain && s == Scalar::F32)
+            return (self.plain && is_float(s))
                 .then(|| math(library_name(row.name), s, std::slice::from_ref(a)));
         }
         let args = [c::natural(self, s, a.clone())];
@@ -189,7 +189,7 @@ impl CDialect for Cuda {
     fn own_binary(&self, op: BinaryOp, s: Scalar, a: &Expr, b: &Expr) -> Option<Expr> {
         let exact = || [c::exact(self, s, a), c::exact(self, s, b)];
         if op.row().cuda == Spelling::Library {
-            return (self.plain && s == Scalar::F32)
+            return (self.plain && is_float(s))
                 .then(|| math(library_name(op.name()), s, &[a.clone(), b.clone()]));
         }
         Some(match op {

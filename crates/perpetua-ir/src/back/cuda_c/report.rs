@@ -1,7 +1,7 @@
 //! What a kernel tells the host: faults and printed lines, as `crate::fault` lays them out.
 
 use super::super::c_like::c;
-use super::super::c_like::{Bind, Dialect, Expr, Writer, fold_cast, mark_dead};
+use super::super::c_like::{Bind, Dialect, Expr, Report, Writer, fold_cast, mark_dead};
 use super::dialect::Cuda;
 use crate::fault::record;
 use crate::print::ring;
@@ -29,40 +29,26 @@ fn extended(d: &Cuda, s: Scalar, e: &Expr) -> Expr {
 /// Reports a fault and marks the lane dead where somebody asks for that. (A dead lane that reports another one finds the
 /// record claimed.)
 pub(super) fn fault(d: &Cuda, w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]) {
-    let name = w.m.helper("report_fault", |name| {
-        let lines: String = [
-            (record::BLOCK, "blockIdx.x"),
-            (record::BLOCK + 1, "blockIdx.y"),
-            (record::BLOCK + 2, "blockIdx.z"),
-            (record::THREAD, "threadIdx.x"),
-            (record::THREAD + 1, "threadIdx.y"),
-            (record::THREAD + 2, "threadIdx.z"),
-            (record::FIRST, "(unsigned int)first"),
-            (record::FIRST + 1, "(unsigned int)(first >> 32)"),
-            (record::SECOND, "(unsigned int)second"),
-            (record::SECOND + 1, "(unsigned int)(second >> 32)"),
-            (record::SITE, "site"),
-        ]
-        .iter()
-        .map(|(word, value)| format!("    record[{word}] = {value};\n"))
-        .collect();
+    let report = Report::of(operands);
+    let name = w.m.helper(report.name, |name| {
+        let lines = report.lines(
+            ["blockIdx", "threadIdx"],
+            |of| [format!("(unsigned int){of}"), format!("(unsigned int)({of} >> 32)")],
+            |word, value| format!("record[{word}] = {value};"),
+        );
+        let params = report.params(|of| format!("unsigned long long {of}"));
         format!(
-            "// The first lane that faults in a launch claims the record.\n__device__ void {name}(unsigned int* record, unsigned int site, unsigned long long first, unsigned long long second)\n{{\n    if (atomicCAS_system(&record[{}], 0u, 1u) != 0u) {{\n        return;\n    }}\n{lines}}}\n",
+            "// The first lane that faults in a launch claims the record.\n__device__ void {name}(unsigned int* record, unsigned int site, {params})\n{{\n    if (atomicCAS_system(&record[{}], 0u, 1u) != 0u) {{\n        return;\n    }}\n{lines}}}\n",
             record::CLAIM
         )
     });
     let zero = c::literal(d, Scalar::U64, 0);
-    let mut operands = operands.iter().map(|(s, e)| extended(d, *s, e));
-    let first = operands.next().unwrap_or_else(|| zero.clone());
-    let second = operands.next().unwrap_or(zero);
+    let operands = report.args(operands, |s, e| extended(d, s, e).text, &zero.text);
     mark_dead(w);
     if w.m.catches {
         w.write(&format!("caught = site_base + {}u;", site + 1));
     }
-    w.write(&format!(
-        "{name}(fault_record, site_base + {site}u, {}, {});",
-        first.text, second.text
-    ));
+    w.write(&format!("{name}(fault_record, site_base + {site}u, {operands});"));
 }
 
 /// The bits of a printed value, zero-extended to 64.

@@ -34,11 +34,17 @@ impl Renderer<'_> {
     pub(super) fn fault(&mut self, operands: &[Value], last: bool) -> bool {
         let site = Leaf::Imm(self.frame.next.0.into());
         self.frame.next.0 += 1;
-        let mut wide = [Leaf::Imm(0); 2];
-        for (slot, v) in wide.iter_mut().zip(operands) {
-            *slot = self.in_64_bits(self.scalar_of(*v), self.leaf(*v));
+        let mut wide: Vec<Leaf> = operands.iter().map(|v| self.reported(*v)).collect();
+        wide.resize(wide.len().max(2), Leaf::Imm(0));
+        let at_end = self.at_once || last;
+        if at_end && wide.len() > 2 {
+            let done = self.out.label();
+            self.record(site, &wide, done);
+            self.out.place(done);
+            emit!(self, "ret");
+            return true;
         }
-        if self.at_once || last {
+        if at_end {
             let registers = match self.report {
                 Some(registers) => registers,
                 None => [self.out.word(), self.out.wide(), self.out.wide()],
@@ -62,9 +68,18 @@ impl Renderer<'_> {
             emit!(self, "ld.param.u32 {caught}, [{SITE_BASE}]");
             emit!(self, "add.u32 {caught}, {caught}, {}", site + 1);
         }
-        self.record(site, wide, done);
+        self.record(site, &wide, done);
         self.out.place(done);
         false
+    }
+
+    /// An operand in 64 bits: an integer extended by its type, of a float its bits.
+    fn reported(&mut self, v: Value) -> Leaf {
+        let (s, leaf) = (self.scalar_of(v), self.leaf(v));
+        if s.is_float() {
+            return self.bits_of(s, leaf);
+        }
+        self.in_64_bits(s, leaf)
     }
 
     /// The register that is set once the lane has faulted.
@@ -95,7 +110,7 @@ impl Renderer<'_> {
 
     /// Claims the record and fills it in, or goes to `done`. The device alone contests the record, and the host clears it between
     /// launches: device scope, since without PCIe's own atomics the system's gives no more on host memory.
-    fn record(&mut self, site: Leaf, operands: [Leaf; 2], done: Label) {
+    fn record(&mut self, site: Leaf, operands: &[Leaf], done: Label) {
         let at = self.hidden_pointer(RECORD);
         let (old, p) = (self.out.word(), self.out.pred());
         emit!(
@@ -117,8 +132,12 @@ impl Renderer<'_> {
                 emit!(self, "st.global.b32 [{at}+{}], {index}", byte(first + i));
             }
         }
-        for (word, operand) in [record::FIRST, record::SECOND].into_iter().zip(operands) {
-            emit!(self, "st.global.b64 [{at}+{}], {operand}", byte(word));
+        for (i, operand) in operands.iter().enumerate() {
+            emit!(
+                self,
+                "st.global.b64 [{at}+{}], {operand}",
+                byte(record::operand(i))
+            );
         }
         emit!(self, "membar.sys");
     }
@@ -130,9 +149,19 @@ impl Renderer<'_> {
         };
         let done = self.out.label();
         self.out.place_named(REPORT);
-        self.record(site, [first, second], done);
+        self.record(site, &[first, second], done);
         self.out.place(done);
         emit!(self, "ret");
+    }
+
+    /// A scalar's bits, zero-extended to 64.
+    fn bits_of(&mut self, s: Scalar, leaf: Leaf) -> Leaf {
+        let unsigned = self.zero_extended(s, leaf);
+        match s {
+            Scalar::Bool => self.cast(s, Scalar::U64, unsigned),
+            _ if s.size() == 8 => unsigned,
+            _ => self.cast(Scalar::U32, Scalar::U64, unsigned),
+        }
     }
 
     /// Writes a record to the print ring.
@@ -170,13 +199,7 @@ impl Renderer<'_> {
         let to = self.out.wide();
         emit!(self, "mad.wide.u32 {to}, {at}, 4, {ring}");
         for (i, v) in args.iter().enumerate() {
-            let s = self.scalar_of(*v);
-            let unsigned = self.zero_extended(s, self.leaf(*v));
-            let wide = match s {
-                Scalar::Bool => self.cast(s, Scalar::U64, unsigned),
-                _ if s.size() == 8 => unsigned,
-                _ => self.cast(Scalar::U32, Scalar::U64, unsigned),
-            };
+            let wide = self.bits_of(self.scalar_of(*v), self.leaf(*v));
             let (low, high) = self.halves(wide);
             let word = ring::RECORDS + 1 + 2 * i;
             emit!(self, "st.global.b32 [{to}+{}], {low}", byte(word));

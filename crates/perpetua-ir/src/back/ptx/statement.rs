@@ -30,7 +30,7 @@ impl<'k> Renderer<'k> {
     /// Passes over statements that never run, for the sake of their site numbers.
     fn skip(&mut self, stmt: &Stmt) {
         match &stmt.inst {
-            Inst::Do(Effect::Fault(..)) => self.frame.next.0 += 1,
+            inst if inst.faults() => self.frame.next.0 += 1,
             Inst::Do(Effect::Print(..)) => self.frame.next.1 += 1,
             _ => {}
         }
@@ -244,7 +244,7 @@ impl<'k> Renderer<'k> {
                 self.print(args);
                 false
             }
-            Effect::Fault(_, operands) => self.fault(operands, last),
+            Effect::Fault(_, operands) | Effect::Panic(_, operands) => self.fault(operands, last),
         }
     }
 
@@ -254,7 +254,7 @@ impl<'k> Renderer<'k> {
             .0
             .iter()
             .find(|s| !matches!(s.inst, Inst::Let(_, Op::Const(..) | Op::Zero(_))))
-            .is_some_and(|s| matches!(s.inst, Inst::Do(Effect::Fault(..))))
+            .is_some_and(|s| s.inst.faults())
     }
 
     /// The label that a block goes to when going there is all that it does.

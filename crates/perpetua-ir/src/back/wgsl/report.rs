@@ -1,6 +1,6 @@
 //! What a kernel tells the host of faults, as `crate::fault` lays it out.
 
-use super::super::c_like::{Expr, Writer, mark_dead};
+use super::super::c_like::{Expr, Report, Writer, mark_dead};
 use super::scalar;
 use crate::fault::record;
 use crate::ir::Scalar;
@@ -37,36 +37,26 @@ fn words(w: &Writer<'_>, s: Scalar, e: &Expr) -> [Expr; 2] {
 
 /// Reports a fault and marks the lane dead where somebody asks for that.
 pub(super) fn fault(w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]) {
-    let name = w.m.helper("report_fault", |name| {
-        let lines: String = [
-            (record::BLOCK, "bid.x"),
-            (record::BLOCK + 1, "bid.y"),
-            (record::BLOCK + 2, "bid.z"),
-            (record::THREAD, "tid.x"),
-            (record::THREAD + 1, "tid.y"),
-            (record::THREAD + 2, "tid.z"),
-            (record::FIRST, "first.x"),
-            (record::FIRST + 1, "first.y"),
-            (record::SECOND, "second.x"),
-            (record::SECOND + 1, "second.y"),
-            (record::SITE, "site"),
-        ]
-        .iter()
-        .map(|(word, value)| format!("    atomicStore(&fault_record[{word}], {value});\n"))
-        .collect();
+    let report = Report::of(operands);
+    let name = w.m.helper(report.name, |name| {
+        let lines = report.lines(
+            ["bid", "tid"],
+            |of| [format!("{of}.x"), format!("{of}.y")],
+            |word, value| format!("atomicStore(&fault_record[{word}], {value});"),
+        );
+        let params = report.params(|of| format!("{of}: vec2<u32>"));
         format!(
-            "// The first lane that faults in a launch claims the record. The exchange may fail for no reason.\nfn {name}(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {{\n    loop {{\n        let r = atomicCompareExchangeWeak(&fault_record[{claim}], 0u, 1u);\n        if (r.exchanged) {{\n            break;\n        }}\n        if (r.old_value != 0u) {{\n            return;\n        }}\n    }}\n{lines}}}\n",
+            "// The first lane that faults in a launch claims the record. The exchange may fail for no reason.\nfn {name}(site: u32, tid: vec3<u32>, bid: vec3<u32>, {params}) {{\n    loop {{\n        let r = atomicCompareExchangeWeak(&fault_record[{claim}], 0u, 1u);\n        if (r.exchanged) {{\n            break;\n        }}\n        if (r.old_value != 0u) {{\n            return;\n        }}\n    }}\n{lines}}}\n",
             claim = record::CLAIM,
         )
     });
-    let mut pairs = operands.iter().map(|(s, e)| {
-        let [low, high] = words(w, *s, e);
+    let pair = |s, e: &Expr| {
+        let [low, high] = words(w, s, e);
         format!("vec2<u32>({}, {})", low.text, high.text)
-    });
-    let first = pairs.next().unwrap_or_else(|| "vec2<u32>()".to_owned());
-    let second = pairs.next().unwrap_or_else(|| "vec2<u32>()".to_owned());
+    };
+    let operands = report.args(operands, pair, "vec2<u32>()");
     mark_dead(w);
     w.write(&format!(
-        "{name}(args.site_base + {site}u, tid, bid, {first}, {second});"
+        "{name}(args.site_base + {site}u, tid, bid, {operands});"
     ));
 }

@@ -60,7 +60,7 @@ fn page() -> Result<String, std::fmt::Error> {
 fn methods(text: &mut String) -> std::fmt::Result {
     text.push_str(
         "\n## Methods of scalars\n\nThey mean what Rust's methods of the same name mean. `S` is the receiver's type. Errors are in units in the last \
-         place at `f32`,\nagainst the correctly rounded result; `f16` and `bf16` round the `f32` result. Methods without an error are exact; \
+         place at `f32`,\nagainst the correctly rounded result; `f16` and `bf16` round the `f32` result, and `f64` is within one of its own. Methods without an error are exact; \
          \"parts\" stands where\nfloats pass through several operations of this table, each with its own error.\n\n\
          | method | of | result | error | meaning |\n|---|---|---|---|---|\n",
     );
@@ -130,6 +130,8 @@ fn common(having: &[Scalar], name: &str, part: impl Fn(&Signature) -> String) ->
     }
     match texts.iter().all(|(_, text)| *text == texts[0].1) {
         true => texts[0].1.clone(),
+        false if texts[0].1.starts_with('[') => "S's bytes, `[u8; N]`".to_owned(),
+        false if texts[0].1.starts_with('i') => "the signed integer of S's width".to_owned(),
         false => "the unsigned integer of S's width".to_owned(),
     }
 }

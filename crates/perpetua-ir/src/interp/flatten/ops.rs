@@ -306,12 +306,9 @@ impl<'a> Flattener<'a> {
         subject: String,
         operands: Vec<Scalar>,
     ) -> u32 {
-        self.program.sites.push(FaultSite {
-            kind,
-            line: cx.line,
-            subject,
-            operands,
-        });
+        self.program
+            .sites
+            .push(FaultSite::new(kind, cx.line, subject, operands));
         self.program.sites.len() as u32 - 1
     }
 
@@ -337,28 +334,44 @@ impl<'a> Flattener<'a> {
                 self.emit(cx, Code::Print { site, args });
             }
             Effect::Fault(kind, values) => {
-                let (mut operands, mut types) = ([0; 2], Vec::new());
-                for (operand, v) in operands.iter_mut().zip(values) {
-                    *operand = self.scalar(cx, *v)?;
-                    types.push(cx.declarations.scalar(*v, "operand of a fault")?);
-                }
+                let (operands, types) = self.reported(cx, values)?;
                 let subject = match kind {
                     FaultKind::IndexOutOfBounds => "span",
                     _ => "enum",
                 };
                 let site = self.site(cx, *kind, subject.into(), types);
-                let number = self.program.statement_sites.len() as u32;
-                self.program.statement_sites.push(site);
-                self.emit(
-                    cx,
-                    Code::Fault {
-                        site,
-                        number,
-                        operands,
-                    },
-                );
+                self.fault(cx, site, operands);
+            }
+            Effect::Panic(message, values) => {
+                let (operands, types) = self.reported(cx, values)?;
+                let site = FaultSite::panic(cx.line, message.clone(), types);
+                self.program.sites.push(site);
+                self.fault(cx, self.program.sites.len() as u32 - 1, operands);
             }
         }
         Ok(())
+    }
+
+    /// Registers and types of what a fault reports.
+    fn reported(&mut self, cx: &mut Context<'a>, values: &[Value]) -> Result<(Vec<Reg>, Vec<Scalar>)> {
+        let (mut operands, mut types) = (Vec::new(), Vec::new());
+        for v in values {
+            operands.push(self.scalar(cx, *v)?);
+            types.push(cx.declarations.scalar(*v, "operand of a fault")?);
+        }
+        Ok((operands, types))
+    }
+
+    fn fault(&mut self, cx: &mut Context<'a>, site: u32, operands: Vec<Reg>) {
+        let number = self.program.statement_sites.len() as u32;
+        self.program.statement_sites.push(site);
+        self.emit(
+            cx,
+            Code::Fault {
+                site,
+                number,
+                operands,
+            },
+        );
     }
 }

@@ -21,7 +21,7 @@ use super::machine::{Turn, exchange, perform_access};
 use super::memory::{BufferRef, Cell};
 use super::program::{Code, Fill, Program, RegionKind};
 use super::turns::Blocks;
-use crate::fault::Fault;
+use crate::fault::{Fault, record};
 use crate::interp::code::layout::*;
 use crate::interp::code::tree::{AccessKind, AtomicKind};
 use crate::interp::code::{Generated, Refusal, Width, generate};

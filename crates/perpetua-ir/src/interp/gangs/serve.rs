@@ -10,7 +10,7 @@ impl Group {
         pc: u32,
         site: u32,
         lane: usize,
-        operands: [u64; 2],
+        operands: [u64; record::OPERANDS],
     ) {
         let gang = self.gang();
         let header = *self.header();
@@ -162,7 +162,7 @@ impl Group {
                 let types = program.sites.get(*number as usize).map(|s| s.operands.clone());
                 let types = types.unwrap_or_default();
                 for lane in lanes(mask) {
-                    let mut operands = [0; 2];
+                    let mut operands = [0; record::OPERANDS];
                     for (i, (operand, s)) in operands.iter_mut().zip(&types).enumerate() {
                         *operand = extend(*s, self.operand(slots, i, site.ins[i], lane));
                     }
@@ -193,7 +193,14 @@ impl Group {
                     FaultKind::DivisionByZero => (first, 0),
                     _ => (first + 1, extend(s, b)),
                 };
-                self.raise(program, launch, site.pc, number, lane, [extend(s, a), second]);
+                self.raise(
+                    program,
+                    launch,
+                    site.pc,
+                    number,
+                    lane,
+                    [extend(s, a), second, 0, 0],
+                );
                 mask &= !(1 << lane);
             }
         }
@@ -217,7 +224,7 @@ impl Group {
             let index = extend(step.ty, self.operand(slots, i, site.ins[i], lane));
             let len = step.length.of(run);
             if index >= len {
-                self.raise(program, launch, site.pc, step.site, lane, [index, len]);
+                self.raise(program, launch, site.pc, step.site, lane, [index, len, 0, 0]);
                 return None;
             }
             sum += index * u64::from(step.stride);

@@ -366,7 +366,7 @@ impl Machine {
         for step in steps {
             let (index, len) = (self.index(step, lane), step.length.of(run));
             if index >= len {
-                return self.raise(program, step.site, lane, [index, len]);
+                return self.raise(program, step.site, lane, [index, len, 0, 0]);
             }
         }
     }

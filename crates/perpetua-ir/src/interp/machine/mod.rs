@@ -29,7 +29,7 @@ use super::launch::{Launch, Shape};
 use super::mask;
 use super::program::{Code, Pc, Program, Reg};
 use super::race::Detector;
-use crate::fault::Fault;
+use crate::fault::{Fault, record};
 use crate::ir::{Checks, FaultKind, Scalar};
 use crate::ops::eval::{self, Level, Line, WORD, division_fault};
 use crate::ops::{BinaryOp, TernaryOp};
@@ -300,18 +300,17 @@ impl Machine {
                 let lanes: Vec<usize> = mask::lanes(&self.active).collect();
                 let types = &program.sites[*site as usize].operands;
                 for lane in lanes {
-                    let operand = |i: usize| {
-                        let s = types.get(i).copied()?;
-                        Some(extended(s, self.value(operands[i], lane)))
-                    };
-                    let operands = [operand(0).unwrap_or(0), operand(1).unwrap_or(0)];
+                    let mut values = [0; record::OPERANDS];
+                    for ((value, reg), s) in values.iter_mut().zip(operands).zip(types) {
+                        *value = extended(*s, self.value(*reg, lane));
+                    }
                     if !mask::has(&self.dead, lane) {
                         self.caught.resize(self.part.lanes, 0);
                         if let Some(caught) = self.caught.get_mut(lane) {
                             *caught = number + 1;
                         }
                     }
-                    self.raise(program, *site, lane, operands);
+                    self.raise(program, *site, lane, values);
                     // Explicit code says itself what a dead lane does next.
                     if program.checks == Checks::Explicit {
                         mask::insert(&mut self.active, lane);
@@ -439,7 +438,7 @@ impl Machine {
                         FaultKind::DivisionByZero => (site, 0),
                         _ => (site + 1, extended(s, b)),
                     };
-                    self.raise(program, site, lane, [extended(s, a), second]);
+                    self.raise(program, site, lane, [extended(s, a), second, 0, 0]);
                     killed = true;
                 }
             }
@@ -449,7 +448,7 @@ impl Machine {
 
     /// A lane faults: it is reported if it is the first, and executes nothing more. A lane that is dead already
     /// reports nothing.
-    fn raise(&mut self, program: &Program, site: u32, lane: usize, operands: [u64; 2]) {
+    fn raise(&mut self, program: &Program, site: u32, lane: usize, operands: [u64; record::OPERANDS]) {
         mask::remove(&mut self.active, lane);
         self.whole = false;
         if mask::has(&self.dead, lane) {

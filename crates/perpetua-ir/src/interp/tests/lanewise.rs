@@ -135,12 +135,16 @@ impl Lane<'_> {
                     None => Flow::Dead,
                 }
             }
-            Inst::Do(Effect::Fault(kind, operands)) => {
+            Inst::Do(fault @ (Effect::Fault(_, operands) | Effect::Panic(_, operands))) => {
                 let operands = operands
                     .iter()
                     .map(|v| extend(scalar(f, *v), one(f, *v)))
                     .collect();
-                self.fault = Some((*kind, f.line, operands));
+                let kind = match fault {
+                    Effect::Fault(kind, _) => *kind,
+                    _ => FaultKind::Panic,
+                };
+                self.fault = Some((kind, f.line, operands));
                 Flow::Dead
             }
             Inst::Do(_) => Flow::Next,

@@ -263,7 +263,8 @@ impl<'t> Parser<'t> {
                 let sync = self.sync()?;
                 self.simple(Inst::Do(Effect::Store(place, v, sync)))
             }
-            "print" => self.print(),
+            "print" => self.formatted(Effect::Print),
+            "panic" => self.formatted(Effect::Panic),
             "fault" => {
                 let kind = self.word("a fault's name, such as `division_by_zero`", words::fault_named)?;
                 let operands = self.values()?;
@@ -282,7 +283,7 @@ impl<'t> Parser<'t> {
         Ok(Stmt { line, inst })
     }
 
-    fn print(&mut self) -> Result<Stmt> {
+    fn formatted(&mut self, effect: impl FnOnce(Vec<PrintPiece>, Vec<Value>) -> Effect) -> Result<Stmt> {
         let (mut pieces, mut args) = (Vec::new(), Vec::new());
         if matches!(self.cursor.peek(), Some('"' | '%')) {
             loop {
@@ -298,7 +299,7 @@ impl<'t> Parser<'t> {
                 }
             }
         }
-        self.simple(Inst::Do(Effect::Print(pieces, args)))
+        self.simple(Inst::Do(effect(pieces, args)))
     }
 
     /// A format behind an argument, such as `":>8.3"`; none is the default.

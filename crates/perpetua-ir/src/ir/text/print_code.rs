@@ -278,8 +278,11 @@ impl<'a, 'w> Printer<'a, 'w> {
                 self.sync(sync.as_ref())
             }
             Effect::Device(op, args) => self.device(*op, args),
-            Effect::Print(pieces, args) => {
-                self.word("print")?;
+            Effect::Print(pieces, args) | Effect::Panic(pieces, args) => {
+                self.word(match effect {
+                    Effect::Print(..) => "print",
+                    _ => "panic",
+                })?;
                 let mut args = args.iter();
                 let mut separator = " ";
                 for piece in pieces {

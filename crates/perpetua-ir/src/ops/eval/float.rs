@@ -81,10 +81,6 @@ macro_rules! float {
     };
 }
 
-/// The math library computes single precision alone.
-#[inline(always)]
-fn none<O>(_: O, _: impl Map) {}
-
 float!(
     unary_f32,
     binary_f32,
@@ -93,4 +89,11 @@ float!(
     library::unary,
     library::binary
 );
-float!(unary_f64, binary_f64, ternary_f64, f64, none, none);
+float!(
+    unary_f64,
+    binary_f64,
+    ternary_f64,
+    f64,
+    library::unary_wide,
+    library::binary_wide
+);

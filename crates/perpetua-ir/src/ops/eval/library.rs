@@ -5,42 +5,48 @@ use super::lanes::Map;
 use crate::math;
 use crate::ops::{BinaryOp, UnaryOp};
 
-/// An operator of one operand on lanes.
-#[inline(always)]
-pub(super) fn unary(op: UnaryOp, lanes: impl Map) {
-    macro_rules! each {
-        ($($variant:ident)*) => {
+macro_rules! unary {
+    ($name:ident $eval:ident $t:ident #[$inline:meta] $($variant:ident)*) => {
+        /// An operator of one operand on lanes.
+        #[inline(always)]
+        pub(super) fn $name(op: UnaryOp, lanes: impl Map) {
             match op {
                 $(UnaryOp::$variant => {
-                    #[inline(always)]
-                    fn one(x: f32) -> f32 {
-                        math::eval_unary(UnaryOp::$variant, x).unwrap_or(f32::NAN)
+                    #[$inline]
+                    fn one(x: $t) -> $t {
+                        math::$eval(UnaryOp::$variant, x).unwrap_or($t::NAN)
                     }
                     lanes.map1(one)
                 })*
                 _ => {}
             }
-        };
-    }
-    each!(Exp Exp2 ExpM1 Ln Ln1p Log2 Log10 Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Cbrt);
+        }
+    };
 }
 
-/// An operator of two operands on lanes.
-#[inline(always)]
-pub(super) fn binary(op: BinaryOp, lanes: impl Map) {
-    macro_rules! each {
-        ($($variant:ident)*) => {
+macro_rules! binary {
+    ($name:ident $eval:ident $t:ident #[$inline:meta] $($variant:ident)*) => {
+        /// An operator of two operands on lanes.
+        #[inline(always)]
+        pub(super) fn $name(op: BinaryOp, lanes: impl Map) {
             match op {
                 $(BinaryOp::$variant => {
-                    #[inline(always)]
-                    fn one(x: f32, y: f32) -> f32 {
-                        math::eval_binary(BinaryOp::$variant, x, y).unwrap_or(f32::NAN)
+                    #[$inline]
+                    fn one(x: $t, y: $t) -> $t {
+                        math::$eval(BinaryOp::$variant, x, y).unwrap_or($t::NAN)
                     }
                     lanes.map2(one)
                 })*
                 _ => {}
             }
-        };
-    }
-    each!(Pow Atan2 Hypot);
+        }
+    };
 }
+
+unary!(unary eval_unary f32 #[inline(always)]
+    Exp Exp2 ExpM1 Ln Ln1p Log2 Log10 Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Cbrt);
+binary!(binary eval_binary f32 #[inline(always)] Pow Atan2 Hypot);
+// Lane by lane: as vectors, for each level of SIMD, they would be a tenth of the crate's code.
+unary!(unary_wide eval_unary_wide f64 #[inline(never)]
+    Exp Exp2 ExpM1 Ln Ln1p Log2 Log10 Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Cbrt);
+binary!(binary_wide eval_binary_wide f64 #[inline(never)] Pow Atan2 Hypot);

@@ -25,7 +25,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::fault::FaultSite;
-use crate::ir::{Block, Body, Checks, DeviceOp, Effect, Inst, Kernel, Op, Scalar, Type};
+use crate::ir::{Block, Body, Checks, DeviceOp, Effect, Inst, Kernel, Op, Scalar, Type, Value};
 use crate::ops::Meeting;
 use crate::pass::inline::inline_functions;
 use crate::print::PrintSite;
@@ -84,8 +84,8 @@ pub fn first_sites(kernel: &Kernel) -> Vec<(u32, u32)> {
     bodies(kernel)
         .map(|body| {
             let first = next;
-            body.block.walk(&mut |stmt| match stmt.inst {
-                Inst::Do(Effect::Fault(..)) => next.0 += 1,
+            body.block.walk(&mut |stmt| match &stmt.inst {
+                inst if inst.faults() => next.0 += 1,
                 Inst::Do(Effect::Print(..)) => next.1 += 1,
                 _ => {}
             });
@@ -147,13 +147,16 @@ fn source_sites(kernel: &Kernel) -> Vec<FaultSite> {
     let mut sites = Vec::new();
     for body in bodies(kernel) {
         body.block.walk(&mut |stmt| {
-            if let Inst::Do(Effect::Fault(kind, operands)) = &stmt.inst {
-                sites.push(FaultSite {
-                    kind: *kind,
-                    line: stmt.line,
-                    subject: rewrite::source_subject(*kind).into(),
-                    operands: operands.iter().filter_map(|v| scalar_of(body, *v)).collect(),
-                });
+            let types = |values: &[Value]| values.iter().filter_map(|v| scalar_of(body, *v)).collect();
+            match &stmt.inst {
+                Inst::Do(Effect::Fault(kind, operands)) => {
+                    let subject = rewrite::source_subject(*kind);
+                    sites.push(FaultSite::new(*kind, stmt.line, subject, types(operands)));
+                }
+                Inst::Do(Effect::Panic(message, args)) => {
+                    sites.push(FaultSite::panic(stmt.line, message.clone(), types(args)));
+                }
+                _ => {}
             }
         });
     }
@@ -176,7 +179,7 @@ fn print_sites(kernel: &Kernel) -> Vec<PrintSite> {
     sites
 }
 
-fn scalar_of(body: &Body, v: crate::ir::Value) -> Option<Scalar> {
+fn scalar_of(body: &Body, v: Value) -> Option<Scalar> {
     body.values.get(v.0 as usize).and_then(Type::as_scalar)
 }
 
@@ -188,7 +191,7 @@ fn return_at_once(kernel: &Kernel) -> (Kernel, Vec<FaultSite>) {
         let policy = Policy::Return(function.result.clone());
         to.body = Rewriter::new(kernel, &function.body, &faulting, None, &mut sites).run(policy);
         let faults = contains(&to.body.block, &|inst| match inst {
-            Inst::Do(Effect::Fault(..)) => true,
+            inst if inst.faults() => true,
             Inst::Let(_, Op::Call(f, _)) => faulting.get(*f as usize).copied().unwrap_or(false),
             _ => false,
         });

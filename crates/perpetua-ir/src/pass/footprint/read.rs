@@ -157,7 +157,7 @@ impl Reader<'_> {
             }
             Inst::Do(Effect::Store(place, v, _)) => self.store(place, *v, nodes)?,
             // A lane that has faulted does nothing more.
-            Inst::Do(Effect::Fault(..)) => nodes.push(Node::Return),
+            Inst::Do(Effect::Fault(..) | Effect::Panic(..)) => nodes.push(Node::Return),
             Inst::Do(Effect::Device(..) | Effect::Print(..)) => {}
             Inst::If(condition, then, otherwise) => {
                 let (then, otherwise) = (self.inner(then)?, self.inner(otherwise)?);

@@ -375,9 +375,17 @@ impl Generator<'_, '_> {
             }
         }
         let default = if self.config.faults && self.choices.chance(1, 4) {
+            let fault = match selector.0 % 2 {
+                0 => Effect::Fault(FaultKind::UnreachableEnum, vec![selector]),
+                _ => {
+                    let value = || PrintPiece::Arg(PrintFormat::default());
+                    let pieces = vec![PrintPiece::Text("selected ".into()), value(), value(), value()];
+                    Effect::Panic(pieces, vec![selector; 3])
+                }
+            };
             Block(vec![Stmt {
                 line: k.line(),
-                inst: Inst::Do(Effect::Fault(FaultKind::UnreachableEnum, vec![selector])),
+                inst: Inst::Do(fault),
             }])
         } else if self.choices.chance(2, 3) {
             self.inner(k, uniform)?

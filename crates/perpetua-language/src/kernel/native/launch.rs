@@ -195,15 +195,15 @@ fn report<P: Program>(stop: &Stop, position: &Position, shape: &Shape) -> Box<Fa
     Box::new(Fault {
         kernel: P::NAME.to_owned(),
         source: Arc::from(P::FILE),
-        site: FaultSite {
-            kind: stop.kind,
-            line: stop.site.line,
-            subject: stop.subject().to_owned(),
-            operands: stop.types.into_iter().flatten().collect(),
-        },
+        site: FaultSite::new(
+            stop.kind,
+            stop.site.line,
+            stop.subject(),
+            stop.types.into_iter().flatten().collect(),
+        ),
         block: block.map(|n| n as u32),
         thread: thread.map(|n| n as u32),
-        operands: stop.operands,
+        operands: [stop.operands[0], stop.operands[1], 0, 0],
     })
 }
 

@@ -4,7 +4,7 @@
 //! on every device.
 
 use half::{bf16, f16};
-use perpetua_ir::math::{eval_binary, eval_unary};
+use perpetua_ir::math::{eval_binary, eval_binary_wide, eval_unary, eval_unary_wide};
 use perpetua_ir::ops::{BinaryOp, UnaryOp};
 
 use super::halves::{narrow, widen};
@@ -250,28 +250,23 @@ trait Library: Sized {
     fn binary(self, op: BinaryOp, other: Self) -> Self;
 }
 
-impl Library for f32 {
-    #[inline(always)]
-    fn unary(self, op: UnaryOp) -> f32 {
-        eval_unary(op, self).unwrap_or(f32::NAN)
-    }
+macro_rules! library {
+    ($ty:ident $unary:ident $binary:ident) => {
+        impl Library for $ty {
+            #[inline(always)]
+            fn unary(self, op: UnaryOp) -> $ty {
+                $unary(op, self).unwrap_or($ty::NAN)
+            }
 
-    #[inline(always)]
-    fn binary(self, op: BinaryOp, other: f32) -> f32 {
-        eval_binary(op, self, other).unwrap_or(f32::NAN)
-    }
+            #[inline(always)]
+            fn binary(self, op: BinaryOp, other: $ty) -> $ty {
+                $binary(op, self, other).unwrap_or($ty::NAN)
+            }
+        }
+    };
 }
-
-// The language has none of these for f64: lowering says so before a body with one runs. Here they only need to be there.
-impl Library for f64 {
-    fn unary(self, op: UnaryOp) -> f64 {
-        f64::from((self as f32).unary(op))
-    }
-
-    fn binary(self, op: BinaryOp, other: f64) -> f64 {
-        f64::from((self as f32).binary(op, other as f32))
-    }
-}
+library!(f32 eval_unary eval_binary);
+library!(f64 eval_unary_wide eval_binary_wide);
 
 /// f16 and bf16.
 trait Half: Copy {

@@ -1,4 +1,4 @@
-//! Assignments, printing, and `unreachable!()`.
+//! Assignments, printing, panics, and `unreachable!()`.
 
 use perpetua_syntax::{BinaryOp as SyntaxOp, PrintNotation, PrintPiece as SyntaxPiece};
 
@@ -6,7 +6,7 @@ use super::value::Src;
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::{Ty, show};
-use crate::ir::{Effect, FaultKind, PrintPiece};
+use crate::ir::{Effect, FaultKind, PrintPiece, Value};
 
 impl Emitter<'_> {
     pub(super) fn assign(&mut self, place: &Expr, value: &Expr, line: u32) -> Result<()> {
@@ -42,7 +42,14 @@ impl Emitter<'_> {
         self.typed(line, done)
     }
 
-    pub(super) fn print(&mut self, pieces: &[SyntaxPiece], args: &[Expr], line: u32) -> Result<()> {
+    /// What prints, or panics with, a text.
+    pub(super) fn formatted(
+        &mut self,
+        pieces: &[SyntaxPiece],
+        args: &[Expr],
+        line: u32,
+        effect: impl FnOnce(Vec<PrintPiece>, Vec<Value>) -> Effect,
+    ) -> Result<()> {
         let mut values = Vec::with_capacity(args.len());
         for arg in args {
             let ty = self.ty(&arg.ty);
@@ -81,7 +88,7 @@ impl Emitter<'_> {
                 }
             }
         }
-        let done = self.k.effect(Effect::Print(out, printed));
+        let done = self.k.effect(effect(out, printed));
         self.typed(line, done)
     }
 }

@@ -5,7 +5,7 @@ use super::value::{Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::{Block, Expr, ExprKind, Pat, StmtKind};
 use crate::front::rust::infer::ty::Ty;
-use crate::ir::{Op, Type, Value};
+use crate::ir::{Effect, Op, Type, Value};
 
 /// How deep expressions may nest.
 const MAX_NESTING: u32 = 256;
@@ -239,7 +239,8 @@ impl Emitter<'_> {
             ExprKind::Break(target, value) => self.break_expr(*target, value.as_deref(), line),
             ExprKind::Continue(target) => self.continue_expr(*target, line),
             ExprKind::Return(value) => self.return_expr(value.as_deref(), line),
-            ExprKind::Print(pieces, args) => self.print(pieces, args, line),
+            ExprKind::Print(pieces, args) => self.formatted(pieces, args, line, Effect::Print),
+            ExprKind::Panic(pieces, args) => self.formatted(pieces, args, line, Effect::Panic),
             ExprKind::Unreachable => self.unreachable(line),
             _ => Err(self.error(line, "this expression is not of the kernel language", "")),
         };

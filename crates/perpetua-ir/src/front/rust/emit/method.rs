@@ -5,7 +5,7 @@ use super::{Emitter, Result};
 use crate::front::rust::infer::methods::{Method, Special, ir_scalar};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::Ty;
-use crate::ir::{self, Inst, Place, Scalar, Value};
+use crate::ir::{Inst, Place, Scalar, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// Exponents up to which a power is multiplied out.
@@ -27,6 +27,7 @@ impl Emitter<'_> {
             (Method::Ternary(op), [a, b, c]) => one(self.ternary(op, *a, *b, *c, line)?),
             (Method::Special(special), [a]) => self.special_unary(special, *a, e),
             (Method::Special(special), [a, b]) => self.special_binary(special, *a, *b, line),
+            (Method::Special(special), [a, b, c]) => self.carrying(special, *a, *b, *c, line),
             _ => Err(self.error(line, "a method has a wrong number of arguments", "")),
         }
     }
@@ -121,13 +122,7 @@ impl Emitter<'_> {
                 self.ternary(TernaryOp::Select, small, one, power, line)?
             }
             Special::Ilog2 => {
-                let zero = zero(self);
-                let some = self.binary(BinaryOp::Gt, a, zero, line)?;
-                let fault = self.branch(|this| {
-                    this.unreachable(line)?;
-                    Ok(Val::unit())
-                })?;
-                self.k.push(Inst::If(some, ir::Block::default(), fault.block));
+                self.positive(a, s, line)?;
                 let zeros = self.unary(UnaryOp::LeadingZeros, a, line)?;
                 let last = self.constant(Scalar::U32, u64::from(s.bits() - 1));
                 self.binary(BinaryOp::Sub, last, zeros, line)?
@@ -138,7 +133,7 @@ impl Emitter<'_> {
                 let cos = self.unary(UnaryOp::Cos, a, line)?;
                 return Ok(Val::Tuple(vec![Val::Value(sin), Val::Value(cos)]));
             }
-            _ => return Err(self.error(line, "a method has a wrong number of arguments", "")),
+            other => return self.number_unary(other, a, s, e),
         };
         Ok(Val::Value(value))
     }
@@ -186,7 +181,7 @@ impl Emitter<'_> {
                 );
                 self.binary(BinaryOp::Div, x, base, line)?
             }
-            _ => return Err(self.error(line, "a method has a wrong number of arguments", "")),
+            other => return self.number_binary(other, a, b, s, line),
         };
         Ok(Val::Value(value))
     }
@@ -215,7 +210,7 @@ impl Emitter<'_> {
     }
 
     /// The product, wrapped, and whether it wrapped.
-    fn multiply(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<(Value, Value)> {
+    pub(super) fn multiply(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<(Value, Value)> {
         let low = self.binary(BinaryOp::Mul, a, b, line)?;
         let high = self.binary(BinaryOp::MulHigh, a, b, line)?;
         let expected = if s.is_signed_int() {
@@ -228,7 +223,7 @@ impl Emitter<'_> {
     }
 
     /// Where a product of these saturates: at MIN if the signs differ.
-    fn bound(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<Value> {
+    pub(super) fn bound(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<Value> {
         if !s.is_signed_int() {
             return Ok(self.constant(s, u64::MAX));
         }

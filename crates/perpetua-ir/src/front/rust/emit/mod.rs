@@ -19,6 +19,7 @@ mod intrinsic;
 mod looping;
 mod matching;
 mod method;
+mod number;
 mod operation;
 mod part;
 mod place;

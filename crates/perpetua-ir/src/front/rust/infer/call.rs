@@ -9,8 +9,9 @@ use perpetua_syntax::{FunctionKind, GenericArg, Scalar};
 
 use super::methods::{self, NoMethod};
 use super::signature::{convert_type, not_a, path_meaning};
-use super::tree::{Expr, ExprKind, Loaded};
-use super::ty::Ty;
+use super::tree::{Block, Expr, ExprKind, Loaded};
+use super::ty::{Len, Ty};
+use super::written::Writer;
 use super::{Checker, Result};
 use crate::front::rust::resolve::Resolved;
 use member::Reach;
@@ -188,6 +189,17 @@ impl Checker<'_> {
             return self.function_call(&own, via, name, &[], args, hint, line);
         }
         let expected = hint.map(|hint| self.types.shallow(hint));
+        if let (Some("array"), [function]) = (via, args) {
+            let Some(Ty::Array(_, Len::Known(len))) = expected else {
+                return Err(self.error(
+                    line,
+                    "how many elements `array::from_fn` makes is not known here",
+                    "give the type: `let a: [f32; 4] = …`",
+                ));
+            };
+            let w = Writer(line);
+            return self.expr(&w.mapped(len, function, |index| index), hint);
+        }
         match (args, expected) {
             ([receiver, rest @ ..], _) if name != "from" => {
                 let receiver = self.expr(receiver, None)?;
@@ -282,6 +294,10 @@ impl Checker<'_> {
                     kind: ExprKind::Method(methods::Method::Special(methods::Special::ToBits), vec![bits]),
                 })
             }
+            ("from_le_bytes" | "from_ne_bytes" | "from_be_bytes", [arg]) => {
+                let bytes = self.expr_as(arg, &methods::bytes(scalar))?;
+                Ok(self.of_bytes(scalar, name == "from_be_bytes", bytes, line))
+            }
             ("default", []) if scalar == Scalar::Bool => Ok(Expr {
                 line,
                 ty: result,
@@ -320,6 +336,58 @@ impl Checker<'_> {
         }
     }
 
+    /// A scalar from its bytes: of an integer's the sum, each at its place.
+    fn of_bytes(&mut self, scalar: Scalar, reversed: bool, bytes: Expr, line: u32) -> Expr {
+        let unsigned = methods::unsigned(scalar);
+        let ty = Ty::Scalar(unsigned);
+        let count = methods::ir_scalar(scalar, 64).size();
+        let mut before = Vec::new();
+        let bytes = self.eager(bytes, &mut before, line);
+        let mut sum: Option<Expr> = None;
+        for i in 0..count {
+            let at = if reversed { count - 1 - i } else { i };
+            let index = self.make(line, Ty::USIZE, ExprKind::Int(at.into()));
+            let array = Expr {
+                line,
+                ty: bytes.ty.clone(),
+                kind: match bytes.kind {
+                    ExprKind::Local(id) => ExprKind::Local(id),
+                    _ => ExprKind::Zero,
+                },
+            };
+            let byte = ExprKind::Index(Box::new(array), Box::new(index));
+            let byte = self.make(line, Ty::Scalar(Scalar::U8), byte);
+            let wide = self.make(line, ty.clone(), ExprKind::Cast(Box::new(byte)));
+            let amount = self.make(line, Ty::U32, ExprKind::Int((8 * i).into()));
+            let (wide, amount) = (Box::new(wide), Box::new(amount));
+            let placed = self.make(
+                line,
+                ty.clone(),
+                ExprKind::Binary(syntax::BinaryOp::Shl, wide, amount),
+            );
+            sum = Some(match sum {
+                None => placed,
+                Some(sum) => {
+                    let (sum, placed) = (Box::new(sum), Box::new(placed));
+                    self.make(
+                        line,
+                        ty.clone(),
+                        ExprKind::Binary(syntax::BinaryOp::BitOr, sum, placed),
+                    )
+                }
+            });
+        }
+        let sum = sum.unwrap_or_else(|| self.make(line, ty, ExprKind::Int(0)));
+        let result = Ty::Scalar(scalar);
+        let bits = methods::Method::Special(methods::Special::ToBits);
+        let value = self.make(line, result.clone(), ExprKind::Method(bits, vec![sum]));
+        let block = Block {
+            stmts: before,
+            value: Some(Box::new(value)),
+        };
+        self.make(line, result, ExprKind::Block(None, block))
+    }
+
     /// A method of a scalar.
     pub(super) fn scalar_method(
         &mut self,
@@ -333,7 +401,8 @@ impl Checker<'_> {
             let cause = format!("`{}` has no method `{name}` in kernels", scalar.name());
             let remedy = match no {
                 NoMethod::Unknown if name.starts_with("checked_") => {
-                    "compare before: `checked_add`, `checked_sub` and `checked_mul` are there".to_owned()
+                    "compare before: `checked_add`, `checked_div`, `checked_pow` and their kin are there"
+                        .to_owned()
                 }
                 NoMethod::Unknown => "write it as a `#[device]` function".to_owned(),
                 NoMethod::Domain(domain) => format!("{domain} have it: convert with `as`"),
@@ -367,6 +436,7 @@ impl Checker<'_> {
 fn has_function(scalar: Scalar, name: &str) -> bool {
     matches!(name, "from" | "default" | "zero" | "one")
         || name == "from_bits" && scalar.is_float()
+        || matches!(name, "from_le_bytes" | "from_ne_bytes" | "from_be_bytes")
         || name.strip_prefix("from_").and_then(Scalar::from_name).is_some()
         || methods::lookup(scalar, name).is_ok()
 }

@@ -72,7 +72,14 @@ impl Checker<'_> {
                 args,
                 memory,
             } => self.intrinsic(*intrinsic, generics, args, *memory, line),
-            syntax::ExprKind::Print { pieces, args } => self.print(pieces, args, line),
+            syntax::ExprKind::Print { pieces, args } => {
+                let args = self.formatted(args)?;
+                Ok(self.make(line, Ty::unit(), ExprKind::Print(pieces.clone(), args)))
+            }
+            syntax::ExprKind::Panic { pieces, args } => {
+                let args = self.formatted(args)?;
+                Ok(self.make(line, Ty::Never, ExprKind::Panic(pieces.clone(), args)))
+            }
             syntax::ExprKind::If {
                 cond,
                 then,
@@ -183,19 +190,14 @@ impl Checker<'_> {
         })
     }
 
-    fn print(&mut self, pieces: &[syntax::PrintPiece], args: &[syntax::Expr], line: u32) -> Result<Expr> {
-        let args = args
-            .iter()
+    /// The arguments of a text.
+    fn formatted(&mut self, args: &[syntax::Expr]) -> Result<Vec<Expr>> {
+        args.iter()
             .map(|a| {
                 let arg = self.expr(a, None)?;
                 Ok(self.deref_all(arg))
             })
-            .collect::<Result<Vec<_>>>()?;
-        Ok(Expr {
-            line,
-            ty: Ty::unit(),
-            kind: ExprKind::Print(pieces.to_vec(), args),
-        })
+            .collect()
     }
 
     fn const_param(&mut self, index: u32, line: u32) -> Result<Expr> {

@@ -44,7 +44,18 @@ impl Checker<'_> {
         let ty = self.peeled(&receiver.ty);
         let known = match &ty {
             Ty::Scalar(scalar) => methods::lookup(*scalar, name).is_ok(),
-            Ty::Array(..) | Ty::Slice(_) => matches!(name, "len" | "is_empty" | "swap" | "fill" | "clone"),
+            Ty::Array(..) | Ty::Slice(_) => matches!(
+                name,
+                "len"
+                    | "is_empty"
+                    | "swap"
+                    | "fill"
+                    | "clone"
+                    | "contains"
+                    | "copy_from_slice"
+                    | "reverse"
+                    | "map"
+            ),
             _ => false,
         };
         let reach = if known { Reach::Bounds } else { Reach::All };
@@ -69,12 +80,16 @@ impl Checker<'_> {
                     ))
                 }
             },
-            Ty::Scalar(scalar) if matches!(name, "checked_add" | "checked_sub" | "checked_mul") => {
+            Ty::Scalar(scalar) if name.starts_with("checked_") => {
                 let receiver = self.deref_all(receiver);
                 match self.checked(*scalar, receiver, name, args, line)? {
                     Some(found) => Ok(found),
                     None => Err(self.error(line, format!("`{}` has no method `{name}`", scalar.name()), "")),
                 }
+            }
+            Ty::Scalar(scalar) if name == "total_cmp" && args.len() == 1 && scalar.is_float() => {
+                let receiver = self.deref_all(receiver);
+                self.total_order(*scalar, receiver, args, line)
             }
             Ty::Scalar(scalar) if name == "partial_cmp" || name == "cmp" && !scalar.is_float() => {
                 let receiver = self.deref_all(receiver);

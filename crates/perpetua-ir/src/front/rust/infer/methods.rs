@@ -3,8 +3,9 @@
 
 use perpetua_syntax::Scalar;
 
-use super::ty::Ty;
-use crate::ir;
+use super::ty::{Len, Ty};
+use super::widths::signed;
+pub(crate) use super::widths::{ir_scalar, unsigned};
 use crate::ops::{BinaryOp, Domain, Result as OpResult, Second, TernaryOp, UnaryOp};
 
 /// A method of scalars.
@@ -26,6 +27,28 @@ pub(crate) enum Special {
     Same,
     ToBits,
     ToFloat,
+    ToLeBytes,
+    ToBeBytes,
+    /// The signed integer whose order is the total order of floats.
+    TotalOrder,
+    IsNormal,
+    IsSubnormal,
+    Ilog10,
+    Midpoint,
+    IsMultipleOf,
+    UnboundedShl,
+    UnboundedShr,
+    /// With an operand of the other signedness, which is added by its bits.
+    AddOther,
+    SubOther,
+    OverflowingAddSigned,
+    SaturatingAddSigned,
+    OverflowingNeg,
+    OverflowingPow,
+    SaturatingPow,
+    CarryingAdd,
+    BorrowingSub,
+    CarryingMul,
     WrappingNeg,
     WrappingDiv,
     WrappingRem,
@@ -75,6 +98,9 @@ enum Arg {
     Same,
     U32,
     I32,
+    Bool,
+    Signed,
+    Unsigned,
 }
 
 #[derive(Clone, Copy)]
@@ -83,45 +109,12 @@ enum Res {
     Bool,
     U32,
     Unsigned,
+    Signed,
     F32,
     F64,
     Pair,
     WithBool,
-}
-
-/// The unsigned integer of the same width.
-pub(crate) fn unsigned(s: Scalar) -> Scalar {
-    match s {
-        Scalar::Bool => Scalar::Bool,
-        Scalar::I8 | Scalar::U8 => Scalar::U8,
-        Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => Scalar::U16,
-        Scalar::I32 | Scalar::U32 | Scalar::F32 => Scalar::U32,
-        Scalar::I64 | Scalar::U64 | Scalar::F64 => Scalar::U64,
-        Scalar::Isize | Scalar::Usize => Scalar::Usize,
-    }
-}
-
-/// The scalar of the IR, for a pointer width in bits.
-pub(crate) fn ir_scalar(s: Scalar, width: u32) -> ir::Scalar {
-    match s {
-        Scalar::Bool => ir::Scalar::Bool,
-        Scalar::I8 => ir::Scalar::I8,
-        Scalar::I16 => ir::Scalar::I16,
-        Scalar::I32 => ir::Scalar::I32,
-        Scalar::I64 => ir::Scalar::I64,
-        Scalar::U8 => ir::Scalar::U8,
-        Scalar::U16 => ir::Scalar::U16,
-        Scalar::U32 => ir::Scalar::U32,
-        Scalar::U64 => ir::Scalar::U64,
-        Scalar::F16 => ir::Scalar::F16,
-        Scalar::Bf16 => ir::Scalar::BF16,
-        Scalar::F32 => ir::Scalar::F32,
-        Scalar::F64 => ir::Scalar::F64,
-        Scalar::Isize if width == 32 => ir::Scalar::I32,
-        Scalar::Isize => ir::Scalar::I64,
-        Scalar::Usize if width == 32 => ir::Scalar::U32,
-        Scalar::Usize => ir::Scalar::U64,
-    }
+    Bytes,
 }
 
 /// Rows whose names are operators in Rust, or that Rust spells otherwise.
@@ -166,8 +159,8 @@ fn row_of(name: &str) -> Option<Method> {
 
 /// Methods that Rust has beside the table's: name, receiver, arguments, result, meaning.
 const OTHERS: &[(&str, Domain, &[Arg], Res, Method)] = {
-    use Arg::{I32, Same, U32};
-    use Domain::{Any, Bits, Float, Int, Number, Signed, Single};
+    use Arg::{Bool, I32, Same, U32, Unsigned as AsUnsigned};
+    use Domain::{Any, Bits, Float, Int, Number, Signed};
     use Method::{Binary, Special as S, Unary};
     &[
         ("clone", Any, &[], Res::Same, S(Special::Same)),
@@ -253,13 +246,118 @@ const OTHERS: &[(&str, Domain, &[Arg], Res, Method)] = {
         ),
         ("pow", Int, &[U32], Res::Same, S(Special::Pow)),
         ("powi", Float, &[I32], Res::Same, S(Special::Powi)),
-        ("sin_cos", Single, &[], Res::Pair, S(Special::SinCos)),
-        ("log", Single, &[Same], Res::Same, S(Special::Log)),
+        ("sin_cos", Float, &[], Res::Pair, S(Special::SinCos)),
+        ("log", Float, &[Same], Res::Same, S(Special::Log)),
+        ("to_le_bytes", Number, &[], Res::Bytes, S(Special::ToLeBytes)),
+        ("to_ne_bytes", Number, &[], Res::Bytes, S(Special::ToLeBytes)),
+        ("to_be_bytes", Number, &[], Res::Bytes, S(Special::ToBeBytes)),
+        ("total order", Float, &[], Res::Signed, S(Special::TotalOrder)),
+        ("is_normal", Float, &[], Res::Bool, S(Special::IsNormal)),
+        ("is_subnormal", Float, &[], Res::Bool, S(Special::IsSubnormal)),
+        ("ilog10", Int, &[], Res::U32, S(Special::Ilog10)),
+        ("midpoint", Number, &[Same], Res::Same, S(Special::Midpoint)),
+        (
+            "is_multiple_of",
+            Int,
+            &[Same],
+            Res::Bool,
+            S(Special::IsMultipleOf),
+        ),
+        ("unbounded_shl", Int, &[U32], Res::Same, S(Special::UnboundedShl)),
+        ("unbounded_shr", Int, &[U32], Res::Same, S(Special::UnboundedShr)),
+        ("cast_signed", Int, &[], Res::Signed, S(Special::ToBits)),
+        ("cast_unsigned", Signed, &[], Res::Unsigned, S(Special::ToBits)),
+        (
+            "wrapping_add_signed",
+            Int,
+            &[Arg::Signed],
+            Res::Same,
+            S(Special::AddOther),
+        ),
+        (
+            "overflowing_add_signed",
+            Int,
+            &[Arg::Signed],
+            Res::WithBool,
+            S(Special::OverflowingAddSigned),
+        ),
+        (
+            "saturating_add_signed",
+            Int,
+            &[Arg::Signed],
+            Res::Same,
+            S(Special::SaturatingAddSigned),
+        ),
+        (
+            "wrapping_add_unsigned",
+            Signed,
+            &[AsUnsigned],
+            Res::Same,
+            S(Special::AddOther),
+        ),
+        (
+            "wrapping_sub_unsigned",
+            Signed,
+            &[AsUnsigned],
+            Res::Same,
+            S(Special::SubOther),
+        ),
+        (
+            "overflowing_neg",
+            Int,
+            &[],
+            Res::WithBool,
+            S(Special::OverflowingNeg),
+        ),
+        (
+            "overflowing_pow",
+            Int,
+            &[U32],
+            Res::WithBool,
+            S(Special::OverflowingPow),
+        ),
+        (
+            "saturating_pow",
+            Int,
+            &[U32],
+            Res::Same,
+            S(Special::SaturatingPow),
+        ),
+        (
+            "carrying_add",
+            Int,
+            &[Same, Bool],
+            Res::WithBool,
+            S(Special::CarryingAdd),
+        ),
+        (
+            "borrowing_sub",
+            Int,
+            &[Same, Bool],
+            Res::WithBool,
+            S(Special::BorrowingSub),
+        ),
+        (
+            "carrying_mul",
+            Int,
+            &[Same, Same],
+            Res::Pair,
+            S(Special::CarryingMul),
+        ),
         ("bitand", Bits, &[Same], Res::Same, Binary(BinaryOp::And)),
         ("bitor", Bits, &[Same], Res::Same, Binary(BinaryOp::Or)),
         ("bitxor", Bits, &[Same], Res::Same, Binary(BinaryOp::Xor)),
     ]
 };
+
+/// The array of a scalar's bytes.
+pub(crate) fn bytes(s: Scalar) -> Ty {
+    // `usize` has eight bytes on hosts; where it has four, nothing of it has a layout.
+    Ty::Array(
+        Ty::Scalar(Scalar::U8).into(),
+        Len::Known(ir_scalar(s, 64).size().into()),
+    )
+}
 
 /// What a domain is called in a message.
 fn domain_text(domain: Domain) -> &'static str {
@@ -289,8 +387,14 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
                     | Special::IsPowerOfTwo
                     | Special::NextPowerOfTwo
                     | Special::Isqrt
+                    | Special::IsMultipleOf
+                    | Special::OverflowingAddSigned
+                    | Special::SaturatingAddSigned
+                    | Special::CarryingAdd
+                    | Special::BorrowingSub
+                    | Special::CarryingMul
             )
-        );
+        ) || matches!(name, "cast_signed" | "wrapping_add_signed");
         if unsigned_only && !ir.is_unsigned_int() {
             return Err(NoMethod::Domain("the unsigned integer types"));
         }
@@ -301,12 +405,17 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
             Arg::Same => same.clone(),
             Arg::U32 => Ty::U32,
             Arg::I32 => Ty::I32,
+            Arg::Bool => Ty::BOOL,
+            Arg::Signed => Ty::Scalar(signed(s)),
+            Arg::Unsigned => Ty::Scalar(unsigned(s)),
         });
         let result = match result {
             Res::Same => same.clone(),
             Res::Bool => Ty::BOOL,
             Res::U32 => Ty::U32,
             Res::Unsigned => Ty::Scalar(unsigned(s)),
+            Res::Signed => Ty::Scalar(signed(s)),
+            Res::Bytes => bytes(s),
             Res::F32 => Ty::Scalar(Scalar::F32),
             Res::F64 => Ty::Scalar(Scalar::F64),
             Res::Pair => Ty::Tuple([same.clone(), same.clone()].into()),

@@ -4,6 +4,7 @@
 
 mod aggregate;
 mod call;
+mod checked;
 mod closure;
 mod consteval;
 mod control;
@@ -19,6 +20,8 @@ mod signature;
 mod slice;
 pub(crate) mod tree;
 pub(crate) mod ty;
+mod widths;
+mod written;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use perpetua_syntax as syntax;
-use perpetua_syntax::{Scalar, Variant};
+use perpetua_syntax::Variant;
 
-use super::methods;
 use super::tree::{Arm, Block, Expr, ExprKind, LocalId, Pat, Stmt, StmtKind};
 use super::ty::{Kind, Ty};
 use super::{Checker, Result};
@@ -224,8 +223,23 @@ impl Checker<'_> {
         let (yes_value, no_value, result) = match (name, args) {
             ("is_some" | "is_ok", []) => (is(self, true), is(self, false), Ty::BOOL),
             ("is_none" | "is_err", []) => (is(self, false), is(self, true), Ty::BOOL),
-            ("unwrap", []) | ("expect", [_]) => {
-                (value, self.make(line, Ty::Never, ExprKind::Unreachable), first)
+            ("unwrap", []) => {
+                let text = match second {
+                    None => "called `Option::unwrap()` on a `None` value",
+                    Some(_) => "called `Result::unwrap()` on an `Err` value",
+                };
+                (value, self.panic_of(text, failed, line), first)
+            }
+            (
+                "expect",
+                [
+                    syntax::Expr {
+                        kind: syntax::ExprKind::Panic { pieces, .. },
+                        ..
+                    },
+                ],
+            ) if let [syntax::PrintPiece::Text(text)] = &pieces[..] => {
+                (value, self.panic_of(text, failed, line), first)
             }
             ("unwrap_or", [other]) => {
                 let other = self.expr_as(other, &first)?;
@@ -319,6 +333,22 @@ impl Checker<'_> {
         Ok(Some(self.make(line, result, ExprKind::Block(None, block))))
     }
 
+    /// A panic with this text, and the error behind it where it is a scalar.
+    fn panic_of(&self, text: &str, failed: Option<Expr>, line: u32) -> Expr {
+        let shown = failed.filter(|error| matches!(self.types.shallow(&error.ty), Ty::Scalar(_)));
+        let mut pieces = vec![syntax::PrintPiece::Text(text.to_owned())];
+        if shown.is_some() {
+            let format = syntax::PrintFormat {
+                notation: syntax::PrintNotation::Debug,
+                ..syntax::PrintFormat::default()
+            };
+            pieces.push(syntax::PrintPiece::Text(": ".to_owned()));
+            pieces.push(syntax::PrintPiece::Arg { index: 0, format });
+        }
+        let args = shown.into_iter().collect();
+        self.make(line, Ty::Never, ExprKind::Panic(pieces, args))
+    }
+
     /// A value that is computed before what follows.
     pub(super) fn eager(&mut self, value: Expr, before: &mut Vec<Stmt>, line: u32) -> Expr {
         let id = self.hidden(value.ty.clone(), line);
@@ -393,50 +423,6 @@ impl Checker<'_> {
             value: Some(Box::new(value)),
         };
         Ok(self.make(line, ty, ExprKind::Block(None, block)))
-    }
-
-    /// `a.checked_add(b)` and its kin.
-    pub(super) fn checked(
-        &mut self,
-        scalar: Scalar,
-        receiver: Expr,
-        name: &str,
-        args: &[syntax::Expr],
-        line: u32,
-    ) -> Result<Option<Expr>> {
-        let Some(op @ ("add" | "sub" | "mul")) = name.strip_prefix("checked_") else {
-            return Ok(None);
-        };
-        let [arg] = args else { return Ok(None) };
-        let Ok(signature) = methods::lookup(scalar, &format!("overflowing_{op}")) else {
-            return Ok(None);
-        };
-        let own = Ty::Scalar(scalar);
-        let arg = self.expr_as(arg, &own)?;
-        let pair = self.make(
-            line,
-            signature.result.clone(),
-            ExprKind::Method(signature.method, vec![receiver, arg]),
-        );
-        let mut before = Vec::new();
-        self.scopes.push(HashMap::new());
-        let pair = self.eager(pair, &mut before, line);
-        self.scopes.pop();
-        let ExprKind::Local(id) = pair.kind else {
-            return Ok(None);
-        };
-        let of =
-            |c: &Self, ty: Ty, at: u32| c.make(line, ty, ExprKind::Field(Box::new(c.local(id, line)), at));
-        let over = of(self, Ty::BOOL, 1);
-        let fits = self.make(line, Ty::BOOL, ExprKind::Not(Box::new(over)));
-        let value = of(self, own.clone(), 0);
-        let ty = Ty::Option(Rc::new(own));
-        let value = self.make(line, ty.clone(), ExprKind::Tuple(vec![fits, value]));
-        let block = Block {
-            stmts: before,
-            value: Some(Box::new(value)),
-        };
-        Ok(Some(self.make(line, ty, ExprKind::Block(None, block))))
     }
 }
 

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use perpetua_syntax as syntax;
 use perpetua_syntax::{BinaryOp, Scalar, Variant};
 
+use super::methods;
 use super::option::variant_pat;
 use super::tree::{Arm, Block, Expr, ExprKind, Pat};
 use super::ty::Ty;
@@ -58,10 +59,48 @@ impl Checker<'_> {
                 "",
             ));
         };
-        let partial = name == "partial_cmp";
         let second = self.expr(arg, None)?;
         let second = self.deref_all(second);
         self.unify(line, &first.ty.clone(), &second.ty.clone())?;
+        self.order(scalar, (first, second), name, line)
+    }
+
+    /// `a.total_cmp(&b)` of floats: the order of integers made of their bits.
+    pub(super) fn total_order(
+        &mut self,
+        scalar: Scalar,
+        first: Expr,
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Expr> {
+        let Ok(key) = methods::lookup(scalar, "total order") else {
+            return Err(self.error(line, "floats alone have a total order", ""));
+        };
+        let mut keys = vec![first];
+        for arg in args {
+            let arg = self.expr(arg, None)?;
+            let arg = self.deref_all(arg);
+            self.unify(line, &Ty::Scalar(scalar), &arg.ty.clone())?;
+            keys.push(arg);
+        }
+        let mut keys = keys
+            .into_iter()
+            .map(|v| self.make(line, key.result.clone(), ExprKind::Method(key.method, vec![v])));
+        let (Some(first), Some(second)) = (keys.next(), keys.next()) else {
+            return Err(self.error(line, "`total_cmp` compares two values", ""));
+        };
+        drop(keys);
+        self.order(Scalar::I64, (first, second), "cmp", line)
+    }
+
+    fn order(
+        &mut self,
+        scalar: Scalar,
+        (first, second): (Expr, Expr),
+        name: &str,
+        line: u32,
+    ) -> Result<Expr> {
+        let partial = name == "partial_cmp";
         let mut before = Vec::new();
         self.scopes.push(Default::default());
         let first = self.eager(first, &mut before, line);

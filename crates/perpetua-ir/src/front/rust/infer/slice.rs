@@ -7,7 +7,8 @@ use perpetua_syntax as syntax;
 use perpetua_syntax::BinaryOp;
 
 use super::tree::{Block, Expr, ExprKind, PartEnd};
-use super::ty::Ty;
+use super::ty::{Len, Ty};
+use super::written::Writer;
 use super::{Checker, Result};
 
 impl Checker<'_> {
@@ -37,10 +38,33 @@ impl Checker<'_> {
             kind: ExprKind::LenOf(Box::new(place)),
         };
         match (name, args) {
-            ("get", [_]) | ("first" | "last", []) => match self.element_option(place, name, args, line)? {
-                Some(found) => Ok(found),
-                None => Err(self.error(line, format!("`{name}` works on slices and arrays"), "")),
-            },
+            ("get" | "get_mut", [_]) | ("first" | "last" | "first_mut" | "last_mut", []) => {
+                match self.element_option(place, name, args, line)? {
+                    Some(found) => Ok(found),
+                    None => Err(self.error(line, format!("`{name}` works on slices and arrays"), "")),
+                }
+            }
+            ("contains", [value]) => {
+                let place = self.borrow(place, false, line)?;
+                let value = self.expr(value, None)?;
+                self.written(place, Some(value), &Writer(line).contains(), None, line)
+            }
+            ("copy_from_slice" | "clone_from_slice", [from]) => {
+                self.assigned(&place)?;
+                let place = self.borrow(place, true, line)?;
+                let from = self.expr(from, None)?;
+                self.written(place, Some(from), &Writer(line).copy(), None, line)
+            }
+            ("reverse", []) => {
+                self.assigned(&place)?;
+                let place = self.borrow(place, true, line)?;
+                self.written(place, None, &Writer(line).reverse(), None, line)
+            }
+            ("map", [function]) if let Ty::Array(_, Len::Known(len)) = self.types.shallow(&place.ty) => {
+                let w = Writer(line);
+                let body = w.mapped(len, function, |index| w.of_receiver(index));
+                self.written(place, None, &body, None, line)
+            }
             ("len", []) => Ok(len(place)),
             ("is_empty", []) => Ok(Expr {
                 line,
@@ -112,8 +136,8 @@ impl Checker<'_> {
                 })
             }
             _ => {
-                let remedy = "slices and arrays have `len`, `is_empty`, `get`, `first`, `last`, `swap`, `fill`, \
-                              `split_at`, and iterators";
+                let remedy = "slices and arrays have `len`, `is_empty`, `get`, `first`, `last`, `swap`, `fill`, `reverse`, \
+                              `contains`, `copy_from_slice`, `split_at`, `map` of arrays, and iterators";
                 let shown = self.show(&place.ty);
                 Err(self.error(
                     line,
@@ -208,13 +232,17 @@ impl Checker<'_> {
             _ => return Ok(None),
         };
         let index = match (name, args) {
-            ("get", [index]) => Some(self.expr_as(index, &Ty::USIZE)?),
-            ("first" | "last", []) => None,
+            ("get" | "get_mut", [index]) => Some(self.expr_as(index, &Ty::USIZE)?),
+            ("first" | "last" | "first_mut" | "last_mut", []) => None,
             _ => return Ok(None),
         };
+        let mutable = name.ends_with("_mut");
+        if mutable {
+            self.assigned(&place)?;
+        }
         let mut before = Vec::new();
         self.scopes.push(HashMap::new());
-        let place = self.borrow(place, false, line)?;
+        let place = self.borrow(place, mutable, line)?;
         let place = self.eager(place, &mut before, line);
         let ExprKind::Local(all) = place.kind else {
             return Ok(None);
@@ -227,7 +255,7 @@ impl Checker<'_> {
         let len = self.make(line, Ty::USIZE, ExprKind::LenOf(Box::new(whole)));
         let int = |c: &Self, n: u128| c.make(line, Ty::USIZE, ExprKind::Int(n));
         let index = match (name, index) {
-            ("last", _) => {
+            ("last" | "last_mut", _) => {
                 let one = int(self, 1);
                 // Wraps where there is none, and is then beyond the end.
                 self.make(
@@ -258,7 +286,7 @@ impl Checker<'_> {
             element.clone(),
             ExprKind::Index(Box::new(whole), Box::new(at_index)),
         );
-        let reference = Ty::Ref(false, Rc::new(element));
+        let reference = Ty::Ref(mutable, Rc::new(element));
         let found = self.make(line, reference.clone(), ExprKind::Ref(Box::new(found)));
         let ty = Ty::Option(Rc::new(reference));
         let value = self.make(line, ty.clone(), ExprKind::Tuple(vec![fits, found]));

@@ -184,6 +184,7 @@ pub(crate) enum ExprKind {
     /// Fields in the order evaluated, with their indices; the value from which the others come.
     Struct(Vec<(u32, Expr)>, Option<Box<Expr>>),
     Print(Vec<PrintPiece>, Vec<Expr>),
+    Panic(Vec<PrintPiece>, Vec<Expr>),
     Unreachable,
     /// Zeros, where a variant has nothing.
     Zero,

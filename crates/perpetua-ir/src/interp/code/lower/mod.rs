@@ -429,10 +429,7 @@ impl Lower<'_> {
             }
             Act::Clock => self.call(What::Clock, pc, &[], outs, None),
             Act::Print(site, args) => self.call(What::Print(*site), pc, args, &[], None),
-            Act::Fault(site, operands) => {
-                let operands: Vec<V> = operands.iter().copied().filter(|v| v.0 != u32::MAX).collect();
-                self.call(What::Fault(*site), pc, &operands, &[], Some(skip))
-            }
+            Act::Fault(site, operands) => self.call(What::Fault(*site), pc, operands, &[], Some(skip)),
         }
     }
 

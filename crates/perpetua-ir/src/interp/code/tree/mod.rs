@@ -83,7 +83,7 @@ pub(super) enum Act {
     Fence,
     Clock,
     Print(u32, Vec<V>),
-    Fault(u32, [V; 2]),
+    Fault(u32, Vec<V>),
 }
 
 /// What lanes that leave a construct do next.
@@ -183,10 +183,12 @@ impl Act {
             Act::Access { index, values, .. } | Act::PrivateStore { index, values, .. } => {
                 index.iter_mut().chain(values).for_each(visit);
             }
-            Act::PrivateLoad { index: all, .. } | Act::Print(_, all) | Act::Subgroup(_, _, all) => {
+            Act::PrivateLoad { index: all, .. }
+            | Act::Print(_, all)
+            | Act::Fault(_, all)
+            | Act::Subgroup(_, _, all) => {
                 all.iter_mut().for_each(visit);
             }
-            Act::Fault(_, operands) => operands.iter_mut().filter(|v| v.0 != u32::MAX).for_each(visit),
             Act::Barrier | Act::Fence | Act::Clock => {}
         }
     }
@@ -201,8 +203,7 @@ impl Act {
                 index.iter().chain(values).copied().collect()
             }
             Act::PrivateLoad { index, .. } => index.clone(),
-            Act::Print(_, args) | Act::Subgroup(_, _, args) => args.clone(),
-            Act::Fault(_, operands) => operands.iter().copied().filter(|v| v.0 != u32::MAX).collect(),
+            Act::Print(_, args) | Act::Fault(_, args) | Act::Subgroup(_, _, args) => args.clone(),
             Act::Barrier | Act::Fence | Act::Clock => Vec::new(),
         }
     }

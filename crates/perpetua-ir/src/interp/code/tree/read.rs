@@ -450,16 +450,7 @@ impl Reader<'_> {
             },
             Code::Print { site, args } => (Act::Print(*site, self.all(args.iter().copied())), Vec::new()),
             Code::Fault { site, operands, .. } => {
-                let used = program.sites[*site as usize].operands.len();
-                let first = match used {
-                    0 => V(u32::MAX),
-                    _ => self.get(operands[0]),
-                };
-                let second = match used {
-                    2 => self.get(operands[1]),
-                    _ => V(u32::MAX),
-                };
-                (Act::Fault(*site, [first, second]), Vec::new())
+                (Act::Fault(*site, self.all(operands.iter().copied())), Vec::new())
             }
             _ => return Err(Refusal::Unknown("an operation")),
         };

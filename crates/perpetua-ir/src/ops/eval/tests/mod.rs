@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use proptest::prelude::*;
 
 use super::*;
-use crate::ops::Domain;
+use crate::ops::Spelling;
 use reference::*;
 
 fn check_unary(op: UnaryOp, s: Scalar, a: u64) {
@@ -56,7 +56,9 @@ fn check_binary(op: BinaryOp, s: Scalar, a: u64, b: u64) {
 }
 
 fn exact_unary() -> Vec<(UnaryOp, Scalar)> {
-    let exact = UnaryOp::ALL.iter().filter(|op| op.row().domain != Domain::Single);
+    let exact = UnaryOp::ALL
+        .iter()
+        .filter(|op| op.row().cuda != Spelling::Library);
     exact
         .flat_map(|op| {
             Scalar::ALL
@@ -70,7 +72,7 @@ fn exact_unary() -> Vec<(UnaryOp, Scalar)> {
 fn exact_binary() -> Vec<(BinaryOp, Scalar)> {
     let exact = BinaryOp::ALL
         .iter()
-        .filter(|op| op.row().domain != Domain::Single);
+        .filter(|op| op.row().cuda != Spelling::Library);
     exact
         .flat_map(|op| {
             Scalar::ALL

@@ -449,8 +449,18 @@ impl<'a> Rewriter<'a> {
                 push(out, here.line, Inst::Do(effect.clone()));
                 false
             }
-            Effect::Fault(kind, operands) => {
-                self.site(*kind, source_subject(*kind), operands, here);
+            Effect::Fault(..) | Effect::Panic(..) => {
+                match effect {
+                    Effect::Fault(kind, operands) => {
+                        self.site(*kind, source_subject(*kind), operands, here);
+                    }
+                    Effect::Panic(message, args) => {
+                        let types = args.iter().filter_map(|v| self.scalar(*v)).collect();
+                        self.sites
+                            .push(FaultSite::panic(here.line, message.clone(), types));
+                    }
+                    _ => {}
+                }
                 push(out, here.line, Inst::Do(effect.clone()));
                 // The source took control to end here, so it may read variables that it did not store to.
                 let locals = 0..self.source.locals.len() as u32;
