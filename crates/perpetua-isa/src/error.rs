@@ -28,10 +28,12 @@ pub enum Error {
     #[error(transparent)]
     Verify(#[from] Box<VerifyError>),
     /// The program breaks a rule that holds for every kernel, as that all lanes of a block come to a barrier.
-    #[error("{program}: {message}")]
+    #[error("{program}: {at}: {message}")]
     Kernel {
         /// Its name.
         program: String,
+        /// The instruction, where there is one.
+        at: Box<At>,
         /// The verifier's words.
         message: String,
     },

@@ -213,6 +213,47 @@ fn kernels_rules_hold_for_programs() {
     let error = lower::lower(&verify::verify(&program).unwrap(), lower::Options::default()).unwrap_err();
     assert!(matches!(error, Error::Kernel { .. }), "{error}");
     assert!(error.to_string().contains("barrier"), "{error}");
+    // In the program's words.
+    assert!(error.to_string().contains("line 2 (`@p0 bar`)"), "{error}");
+    assert!(!error.to_string().contains('%'), "{error}");
+}
+
+#[test]
+fn long_programs_cost_time_by_their_length() {
+    // Each loop begins within the one before; each of many registers changes its type on another way back; long chains of ways that meet.
+    let loops: String = (0..4000)
+        .map(|i| format!("l{i}: setlt.u32 p0, r252, {i}\n"))
+        .collect();
+    let ends: String = (0..4000).rev().map(|i| format!("@p0 bra l{i}\n")).collect();
+    let types: String = (0..4000)
+        .map(|i| {
+            format!(
+                "setlt.u32 p0, r252, {i}\n@p0 bra t{i}\nmov.f32 r{}, 1.0\nt{i}:\n",
+                i % 250
+            )
+        })
+        .collect();
+    let ladder: String = (0..4000)
+        .map(|i| {
+            format!(
+                "@p{} bra m\nm{i}: @p{} bra m{}\n",
+                i % 16,
+                (i + 1) % 16,
+                (i * 7 + 13) % 4000
+            )
+        })
+        .collect();
+    let predicates: String = (0..16).map(|i| format!("seteq.u32 p{i}, r252, {i}\n")).collect();
+    for text in [
+        format!("{loops}{ends}"),
+        types,
+        format!("{predicates}{ladder}m: nop\n"),
+    ] {
+        let program: Program = text.parse().expect("a program");
+        let verified = verify::verify(&program).expect("it is right");
+        // Nests too deep, or not: it ends.
+        let _ = lower::lower(&verified, lower::Options::default());
+    }
 }
 
 #[test]

@@ -150,8 +150,9 @@ impl Emitter<'_> {
         self.k.open_block();
         let selector = self.k.load(Place::local(next))?;
         let mut cases = Vec::new();
+        let meets = self.verified.flow.blocks.iter().any(meets);
         for number in 0..self.verified.flow.blocks.len() {
-            let case = self.inner(|emitter| emitter.case(number, next))?;
+            let case = self.inner(|emitter| emitter.case(number, next, meets))?;
             cases.push((vec![number as u64], case));
         }
         let default = perpetua_ir::ir::Block(vec![perpetua_ir::ir::Stmt {
@@ -168,10 +169,10 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn case(&mut self, number: usize, next: LocalId) -> Result {
+    // `meets`: whether lanes of a block meet in any of the blocks.
+    fn case(&mut self, number: usize, next: LocalId, meets: bool) -> Result {
         let size = self.flow_block(number)?.code.len();
         self.line_of_block(number)?;
-        let meets = self.verified.flow.blocks.iter().any(meets);
         self.charge(size as u32 + 1, meets)?;
         self.block(number)?;
         let exit = self.exit(number)?;

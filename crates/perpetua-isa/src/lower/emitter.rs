@@ -11,7 +11,7 @@ use perpetua_ir::ops::UnaryOp;
 use super::values;
 use crate::instruction::{Guard, Instruction, PRESET, Special};
 use crate::program::MemoryKind;
-use crate::verify::{Access, Block, Exit, Verified, accesses, predicate_slot};
+use crate::verify::{self, Access, Block, Exit, Verified, accesses, predicate_slot};
 
 pub(super) type Result<T = ()> = std::result::Result<T, TypeError>;
 
@@ -228,8 +228,7 @@ pub(super) fn written<'a>(blocks: impl Iterator<Item = &'a Block>) -> BTreeSet<u
 /// Slots that an instruction writes, with their types.
 pub(super) fn written_by(instruction: &Instruction) -> Vec<(usize, Scalar)> {
     let slot = |access| match access {
-        Access::Write(p, Scalar::Bool) => Some((predicate_slot(p), Scalar::Bool)),
-        Access::Write(r, ty) => Some((usize::from(r), ty)),
+        Access::Write(register, ty) => Some((verify::slot(register, ty), ty)),
         Access::Read(..) | Access::Index(_) => None,
     };
     accesses(instruction).into_iter().filter_map(slot).collect()

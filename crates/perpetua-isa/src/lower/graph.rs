@@ -13,7 +13,7 @@ pub(super) struct Graph {
     pub(super) order: Vec<usize>,
     /// Each block's place in the order.
     pub(super) rank: Vec<usize>,
-    /// The block through which all ways to it go, right before it; the first block's is itself.
+    /// The block through which all ways to it go, right before it, if the graph is reducible; the first block's is itself.
     pub(super) dominator: Vec<usize>,
     /// How many ways lead to it from earlier blocks.
     pub(super) entries: Vec<usize>,
@@ -154,36 +154,62 @@ fn order(next: &[Vec<usize>]) -> Vec<usize> {
     done
 }
 
-// After Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm".
+// Of each block, of the ways that lead forward alone. Where each way back leads to a block that dominates where it comes from, these are
+// the graph's dominators: a way through such an edge has been at its goal before. Where not, the graph is not reducible, and
+// this shows it: ways back only make blocks dominate less.
 fn dominators(order: &[usize], rank: &[usize], before: &[Vec<usize>]) -> Vec<usize> {
-    const UNKNOWN: usize = usize::MAX;
-    let mut dominator = vec![UNKNOWN; rank.len()];
-    let Some(&first) = order.first() else {
-        return dominator;
+    let mut tree = Tree {
+        parent: vec![0; rank.len()],
+        jump: vec![0; rank.len()],
+        depth: vec![0; rank.len()],
     };
-    dominator[first] = first;
-    let meet = |dominator: &[usize], mut a: usize, mut b: usize| {
+    for &block in order.iter().skip(1) {
+        let earlier = before[block].iter().copied().filter(|b| rank[*b] < rank[block]);
+        // Each block but the first was found from an earlier one.
+        let parent = earlier.reduce(|a, b| tree.meet(a, b)).unwrap_or_default();
+        tree.insert(block, parent);
+    }
+    tree.parent
+}
+
+/// A tree that grows by leaves and finds common ancestors in logarithmic time: each node knows its parent, and an ancestor further
+/// up (Myers, "An applicative random-access stack").
+struct Tree {
+    parent: Vec<usize>,
+    jump: Vec<usize>,
+    depth: Vec<usize>,
+}
+
+impl Tree {
+    fn insert(&mut self, node: usize, parent: usize) {
+        let (near, far) = (self.jump[parent], self.jump[self.jump[parent]]);
+        self.parent[node] = parent;
+        self.depth[node] = self.depth[parent] + 1;
+        // Two jumps of one length become one.
+        let equal = self.depth[parent] - self.depth[near] == self.depth[near] - self.depth[far];
+        self.jump[node] = if equal { far } else { parent };
+    }
+
+    fn ancestor(&self, mut node: usize, depth: usize) -> usize {
+        while self.depth[node] > depth {
+            node = match self.depth[self.jump[node]] >= depth {
+                true => self.jump[node],
+                false => self.parent[node],
+            };
+        }
+        node
+    }
+
+    fn meet(&self, a: usize, b: usize) -> usize {
+        let depth = self.depth[a].min(self.depth[b]);
+        let (mut a, mut b) = (self.ancestor(a, depth), self.ancestor(b, depth));
         while a != b {
-            match rank[a] > rank[b] {
-                true => a = dominator[a],
-                false => b = dominator[b],
-            }
+            // At one depth jumps are of one length.
+            (a, b) = match self.jump[a] == self.jump[b] {
+                true => (self.parent[a], self.parent[b]),
+                false => (self.jump[a], self.jump[b]),
+            };
         }
         a
-    };
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for &block in order.iter().skip(1) {
-            let known = before[block].iter().copied().filter(|b| dominator[*b] != UNKNOWN);
-            let Some(found) = known.reduce(|a, b| meet(&dominator, a, b)) else {
-                continue;
-            };
-            if dominator[block] != found {
-                dominator[block] = found;
-                changed = true;
-            }
-        }
     }
-    dominator
 }

@@ -15,8 +15,9 @@ mod values;
 use perpetua_ir::ir::{Kernel, TypeError};
 use perpetua_ir::verify as kernel;
 
-use crate::error::{Error, Result};
-use crate::verify::Verified;
+use crate::error::{At, Error, Result};
+use crate::program::Program;
+use crate::verify::{Verified, place};
 
 /// How a program is lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,12 +44,28 @@ impl Default for Options {
 /// [`Error::Kernel`] where the program breaks a rule of kernels, such as a barrier to which not all lanes come.
 pub fn lower(verified: &Verified, options: Options) -> Result<kernel::Verified> {
     let program = verified.program();
-    let broken = |message: String| Error::Kernel {
+    let broken = |line: u32, message: String| Error::Kernel {
         program: program.name.clone(),
+        at: Box::new(at(program, line)),
         message,
     };
-    let kernel = kernel_of(verified, options).map_err(|error| broken(error.to_string()))?;
-    kernel::verify(kernel).map_err(|errors| broken(errors.to_string()))
+    let kernel = kernel_of(verified, options).map_err(|error| broken(0, error.to_string()))?;
+    kernel::verify(kernel).map_err(|errors| match errors.errors.first() {
+        Some(first) => broken(first.line, first.cause.to_string()),
+        None => broken(0, errors.to_string()),
+    })
+}
+
+// The first instruction of a line of the kernel: the program's, or its number from 1 on where the program has no lines.
+fn at(program: &Program, line: u32) -> At {
+    let found = program.routines.iter().enumerate().find_map(|(number, routine)| {
+        let at = match routine.lines.is_empty() {
+            true => (line as usize).checked_sub(1).filter(|i| *i < routine.code.len()),
+            false => routine.lines.iter().position(|other| *other == line),
+        };
+        at.map(|i| (number, i))
+    });
+    place(program, found)
 }
 
 fn kernel_of(verified: &Verified, options: Options) -> std::result::Result<Kernel, TypeError> {

@@ -7,7 +7,7 @@ use super::emitter::{Emitter, Result};
 use super::values;
 use crate::instruction::{Index, Operand, Place as At};
 use crate::program::MemoryKind;
-use crate::verify::{Holds, predicate_slot};
+use crate::verify::{Holds, index_type, predicate_slot};
 
 impl Emitter<'_> {
     /// A value that an instruction reads.
@@ -58,7 +58,7 @@ impl Emitter<'_> {
         let named = parts
             .into_iter()
             .flatten()
-            .find_map(|part| self.index_type(part, holds));
+            .find_map(|part| index_type(self.verified.program(), part, holds));
         let ty = named.unwrap_or(self.wide);
         let mut index = None;
         for part in parts.into_iter().flatten() {
@@ -100,22 +100,6 @@ impl Emitter<'_> {
                     false => self.k.cast(ty, value),
                 }
             }
-        }
-    }
-
-    fn index_type(&self, part: Index, holds: &[Holds]) -> Option<Scalar> {
-        match part {
-            Index::Register(r) => match holds.get(usize::from(r)) {
-                Some(Holds::Value(ty)) => Some(*ty),
-                _ => None,
-            },
-            Index::Parameter(i) => self
-                .verified
-                .program()
-                .parameters
-                .get(usize::from(i))
-                .map(|p| p.ty),
-            Index::Special(_) => None,
         }
     }
 

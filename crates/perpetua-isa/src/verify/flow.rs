@@ -1,6 +1,6 @@
 //! Blocks of steps, and what each register holds where a block begins.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use perpetua_ir::ir::Scalar;
 
@@ -92,35 +92,7 @@ pub(super) fn flow(program: &Program, steps: Vec<Step>) -> Result<Flow, Wrong> {
             *slot = Holds::Value(ty);
         }
     }
-    let mut entries: Vec<Option<Vec<Holds>>> = vec![None; flow.blocks.len()];
-    if let Some(first) = entries.first_mut() {
-        *first = Some(start);
-    }
-    let mut work = BTreeSet::from([0]);
-    while let Some(at) = work.pop_first() {
-        let (Some(block), Some(Some(entry))) = (flow.blocks.get(at), entries.get(at)) else {
-            continue;
-        };
-        let mut state = entry.clone();
-        for instruction in &block.code {
-            state_after(&mut state, instruction);
-        }
-        for next in block.exit.blocks() {
-            let Some(entry) = entries.get_mut(next) else {
-                continue;
-            };
-            let changed = match entry {
-                None => {
-                    *entry = Some(state.clone());
-                    true
-                }
-                Some(known) => merge(known, &state),
-            };
-            if changed {
-                work.insert(next);
-            }
-        }
-    }
+    let entries = entries(&flow, &start);
     keep_reached(&mut flow, entries);
     for (block, origins) in flow.blocks.iter().zip(&flow.origins) {
         check(program, block, origins)?;
@@ -128,43 +100,119 @@ pub(super) fn flow(program: &Program, steps: Vec<Step>) -> Result<Flow, Wrong> {
     Ok(flow)
 }
 
-fn merge(known: &mut [Holds], other: &[Holds]) -> bool {
-    let mut changed = false;
-    for (known, other) in known.iter_mut().zip(other) {
-        let both = match (*known, *other) {
-            (a, b) if a == b => a,
-            (Holds::Nothing, _) | (_, Holds::Nothing) => Holds::Nothing,
-            _ => Holds::Mixed,
-        };
-        changed |= both != *known;
-        *known = both;
+// What each block's slots hold where it begins, of the blocks that can be reached. Slot by slot: what a slot holds changes twice at most on the
+// way down from a value, so each block is looked at a few times for each slot that the program writes.
+fn entries(flow: &Flow, start: &[Holds]) -> Vec<Option<Vec<Holds>>> {
+    let mut entries: Vec<Option<Vec<Holds>>> = vec![None; flow.blocks.len()];
+    let mut work = vec![0];
+    while let Some(block) = work.pop() {
+        if let (Some(entry @ None), Some(block)) = (entries.get_mut(block), flow.blocks.get(block)) {
+            *entry = Some(start.to_vec());
+            work.extend(block.exit.blocks());
+        }
     }
-    changed
+    for (slot, writes) in writes(flow) {
+        let mut found: Vec<Option<Holds>> = vec![None; flow.blocks.len()];
+        if let (Some(found), Some(holds)) = (found.first_mut(), start.get(slot)) {
+            *found = Some(*holds);
+            work.push(0);
+        }
+        while let Some(at) = work.pop() {
+            let (Some(Some(holds)), Some(block)) = (found.get(at), flow.blocks.get(at)) else {
+                continue;
+            };
+            let own = writes.get(&at).into_iter().flatten();
+            let after = own.fold(*holds, |holds, (ty, guarded)| after_write(holds, *ty, *guarded));
+            for next in block.exit.blocks() {
+                let Some(known) = found.get_mut(next) else {
+                    continue;
+                };
+                let both = known.map_or(after, |known| merge(known, after));
+                if *known != Some(both) {
+                    *known = Some(both);
+                    work.push(next);
+                }
+            }
+        }
+        for (entry, found) in entries.iter_mut().zip(found) {
+            if let (Some(entry), Some(found)) = (entry, found)
+                && let Some(place) = entry.get_mut(slot)
+            {
+                *place = found;
+            }
+        }
+    }
+    entries
+}
+
+/// Writes to a slot, by block and in order: the type, and whether a guard may keep it from happening.
+type Writes = HashMap<usize, Vec<(Scalar, bool)>>;
+
+fn writes(flow: &Flow) -> BTreeMap<usize, Writes> {
+    let mut all: BTreeMap<usize, Writes> = BTreeMap::new();
+    for (number, block) in flow.blocks.iter().enumerate() {
+        for instruction in &block.code {
+            for access in accesses(instruction) {
+                if let Access::Write(register, ty) = access {
+                    let writes = all.entry(slot(register, ty)).or_default();
+                    let own = writes.entry(number).or_default();
+                    own.push((ty, instruction.guard.is_some()));
+                }
+            }
+        }
+    }
+    all
+}
+
+// What a slot holds where two ways meet.
+fn merge(a: Holds, b: Holds) -> Holds {
+    match (a, b) {
+        (a, b) if a == b => a,
+        (Holds::Nothing, _) | (_, Holds::Nothing) => Holds::Nothing,
+        _ => Holds::Mixed,
+    }
+}
+
+// What a slot holds after a write. Where a guard does not act, what was there stays.
+fn after_write(before: Holds, ty: Scalar, guarded: bool) -> Holds {
+    match guarded {
+        true => merge(before, Holds::Value(ty)),
+        false => Holds::Value(ty),
+    }
 }
 
 // What an instruction leaves behind.
 pub(crate) fn state_after(state: &mut [Holds], instruction: &Instruction) {
     for access in accesses(instruction) {
         if let Access::Write(register, ty) = access
-            && let Some(slot) = state.get_mut(slot(register, ty))
+            && let Some(holds) = state.get_mut(slot(register, ty))
         {
-            let value = Holds::Value(ty);
-            // Where the guard does not act, what was there stays.
-            *slot = match (*slot, instruction.guard) {
-                (before, Some(_)) if before != value => match before {
-                    Holds::Nothing => Holds::Nothing,
-                    _ => Holds::Mixed,
-                },
-                _ => value,
-            };
+            *holds = after_write(*holds, ty, instruction.guard.is_some());
         }
     }
 }
 
-fn slot(register: u8, ty: Scalar) -> usize {
+/// The slot of a register, or of a predicate where the type is `bool`.
+pub(crate) fn slot(register: u8, ty: Scalar) -> usize {
     match ty {
         Scalar::Bool => predicate_slot(register),
         _ => usize::from(register),
+    }
+}
+
+/// The type that a part of an index has by itself.
+pub(crate) fn index_type(program: &Program, part: Index, state: &[Holds]) -> Option<Scalar> {
+    match part {
+        Index::Register(r) => match state.get(usize::from(r)) {
+            Some(Holds::Value(ty)) => Some(*ty),
+            _ => None,
+        },
+        Index::Parameter(i) => {
+            let parameter = program.parameters.get(usize::from(i));
+            parameter.map(|parameter| parameter.ty)
+        }
+        // Of either width.
+        Index::Special(_) => None,
     }
 }
 
@@ -304,18 +352,7 @@ fn reads_as(state: &[Holds], register: u8, ty: Option<Scalar>) -> Result<Scalar,
 
 // Both parts of an index have one type.
 fn indices(program: &Program, instruction: &Instruction, state: &[Holds]) -> Result<(), Fault> {
-    let ty = |part: Index| match part {
-        Index::Register(r) => match state.get(usize::from(r)) {
-            Some(Holds::Value(ty)) => Some(*ty),
-            _ => None,
-        },
-        Index::Parameter(i) => program
-            .parameters
-            .get(usize::from(i))
-            .map(|parameter| parameter.ty),
-        // Of either width.
-        Index::Special(_) => None,
-    };
+    let ty = |part| index_type(program, part, state);
     for (i, operand) in instruction.operands.iter().enumerate() {
         let Operand::Place(place) = operand else { continue };
         let (first, second) = (place.first.and_then(ty), place.second.and_then(ty));

@@ -17,7 +17,7 @@ use crate::text::instruction_text;
 
 pub(crate) use accesses::{Access, accesses};
 pub(crate) use check::is_reserved;
-pub(crate) use flow::{Block, Exit, Flow, Goal, Holds, predicate_slot, state_after};
+pub(crate) use flow::{Block, Exit, Flow, Goal, Holds, index_type, predicate_slot, slot, state_after};
 
 /// Most instructions of a program, and most when its calls are written out.
 pub const MAX_INSTRUCTIONS: usize = 1 << 14;
@@ -88,7 +88,8 @@ impl From<Fault> for Wrong {
     }
 }
 
-fn place(program: &Program, at: Option<Where>) -> At {
+/// An instruction of a program for a message.
+pub(crate) fn place(program: &Program, at: Option<Where>) -> At {
     let found = at.and_then(|(routine, i)| Some((program.routines.get(routine)?, i)));
     let Some((routine, i)) = found else {
         return At {
