@@ -64,6 +64,7 @@ mod lru;
 pub mod backend;
 pub mod cache;
 mod captured;
+mod crossover;
 pub mod fault;
 pub mod future;
 pub mod gate;
@@ -91,6 +92,7 @@ pub use backend::{
 pub use buffer::Buffer;
 #[cfg(feature = "cpu")]
 pub use cpu::CpuBackend;
+pub use crossover::{Crossover, CrossoverPoint};
 #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
 pub use cuda::CudaBackend;
 pub use device::{Device, DeviceIndex};

@@ -2,6 +2,7 @@
 //! runs on them.
 
 mod arguments;
+mod crossover;
 mod launch;
 mod limits;
 mod memory;
@@ -17,6 +18,7 @@ use crate::program::Program;
 use crate::verify::verify;
 
 pub use arguments::{Argument, Arguments, Registers};
+pub use crossover::{Data, Operation};
 pub use launch::{Launch, Prepared};
 pub use limits::Limits;
 use memory::Stored;

@@ -35,8 +35,8 @@ pub use builder::ProgramBuilder;
 pub use capture::{capture, capture_kernel};
 pub use error::{At, BuildError, CaptureError, Error, Fault, FuseError, Result, VerifyError};
 pub use executor::{
-    Argument, Arguments, BackendType, Executor, Launch, Limits, Prepared, Registers, new_executor,
-    new_executor_auto, new_executor_with_backend,
+    Argument, Arguments, BackendType, Data, Executor, Launch, Limits, Operation, Prepared, Registers,
+    new_executor, new_executor_auto, new_executor_with_backend,
 };
 pub use fuse::fuse;
 pub use instruction::{Instruction, Operand};

@@ -7,7 +7,9 @@ use std::collections::HashSet;
 
 use common::executors;
 use perpetua_device::BackendKind;
-use perpetua_isa::{Arguments, Error, Executor, Launch, LaunchConfig, Limits, Program, Registers};
+use perpetua_isa::{
+    Arguments, Data, Error, Executor, Launch, LaunchConfig, Limits, Operation, Program, Registers,
+};
 
 fn program(text: &str, handles: &[(&str, u64)]) -> Program {
     let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
@@ -384,5 +386,25 @@ fn registers_hold_what_the_launch_says() {
                 .execute_program_with_registers(&sum, &config, &wrong)
                 .is_err()
         );
+    }
+}
+
+#[test]
+fn executors_are_chosen_by_size() {
+    let mut all = executors();
+    if let Some(device) = all.pop() {
+        let host = perpetua_isa::new_executor().expect("the CPU");
+        let table = Executor::measure_crossover(&host, &device, &[1 << 8, 1 << 12]).expect("times");
+        assert_eq!(table.points().len(), 2 * Operation::ALL.len());
+        assert_eq!(Executor::crossover(&host, &device).expect("it is kept"), table);
+        let (host_kind, device_kind) = (host.device().backend(), device.device().backend());
+        let point = &table.points()[0];
+        let chosen = Executor::faster_of(host, device, Operation::ElementWise, 1 << 8, Data::There);
+        let expected = match point.host > point.device {
+            true => device_kind,
+            false => host_kind,
+        };
+        assert_eq!(point.operation, "element-wise");
+        assert_eq!(chosen.expect("an executor").device().backend(), expected);
     }
 }

@@ -1,5 +1,7 @@
 //! `perpetua isa`: programs in the instruction set, from text to a run.
 
+mod bench;
+
 use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -70,6 +72,8 @@ enum Command {
     },
     /// Run a program
     Run(Box<Run>),
+    /// Measure programs beside kernels, copies and plain Rust, and the CPU beside GPUs by size
+    Bench(bench::Args),
 }
 
 #[derive(clap::Args)]
@@ -116,6 +120,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Command::Spec => print(&specification::markdown()),
         Command::List { part } => list(part.as_deref().unwrap_or_default()),
         Command::Run(args) => execute(args),
+        Command::Bench(args) => bench::run(args),
     }
 }
 

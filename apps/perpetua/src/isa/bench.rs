@@ -1,0 +1,490 @@
+//! `perpetua isa bench`: what programs cost beside kernels, copies and plain Rust, and from which size on a GPU is faster.
+
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use perpetua::device::{AdapterType, BackendKind, Buffer, Crossover, Device, KernelArg, LaunchConfig};
+use perpetua::isa::{Arguments, Executor, Launch, Limits, Prepared, Program, library, lower, verify};
+use perpetua::prelude::*;
+use perpetua_ir::back::{Target, render};
+use rayon::prelude::*;
+
+use super::super::{Backend, Failure};
+use crate::text::table;
+use perpetua::wave::chart::{Chart, Curve};
+
+/// Arguments of `perpetua isa bench`.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Backends; if left out, all that there are
+    #[arg(long, value_enum, value_delimiter = ',')]
+    backend: Vec<Backend>,
+    /// Elements of the element-wise programs
+    #[arg(long, default_value_t = 1 << 24, value_parser = clap::value_parser!(u32).range(1..=1 << 28))]
+    elements: u32,
+    /// Seconds for each figure
+    #[arg(long, default_value_t = 0.3)]
+    seconds: f64,
+    /// Times by size, CPU and GPU, as a plot in SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+#[kernel]
+fn add(a: &[f32], b: &[f32], out: &mut [f32]) {
+    let i = global_id_x();
+    if i < out.len() {
+        out[i] = a[i] + b[i];
+    }
+}
+
+#[kernel]
+fn sigmoid(a: &[f32], out: &mut [f32]) {
+    let i = global_id_x();
+    if i < out.len() {
+        out[i] = 1.0 / (1.0 + (-a[i]).exp());
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let wanted: Vec<BackendKind> = match args.backend.is_empty() {
+        true => vec![BackendKind::Cpu, BackendKind::Cuda, BackendKind::Wgpu],
+        false => args.backend.iter().map(|backend| (*backend).into()).collect(),
+    };
+    let mut executors = Vec::new();
+    for kind in wanted {
+        match Device::new(kind, 0) {
+            Ok(device) => executors.push(Executor::on(device)),
+            // Whoever names a backend wants to know.
+            Err(error) if !args.backend.is_empty() => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+    let bench = Bench {
+        elements: args.elements as usize,
+        time: Duration::try_from_secs_f64(args.seconds)
+            .map_err(|error| format!("--seconds {}: {error}", args.seconds))?,
+    };
+    for executor in &executors {
+        super::print(&format!("{:?}\n", executor.device()))?;
+        super::print(&table(&bench.element_wise(executor)?))?;
+        super::print(&table(&bench.untrusted(executor)?))?;
+        super::print(&table(&bench.launches(executor)?))?;
+        super::print("\n")?;
+    }
+    super::print(&table(&bench.preparation()?))?;
+    let host = Executor::new_with_backend(perpetua::isa::BackendType::Cpu)?;
+    let mut curves = Vec::new();
+    for device in &executors {
+        let info = device.device().info();
+        if info.on_host {
+            continue;
+        }
+        let found = Executor::measure_crossover(&host, device, &[])?;
+        let name = match info.adapter_type {
+            AdapterType::Cpu => format!("{} (software)", info.name),
+            _ => info.name.clone(),
+        };
+        super::print(&format!("\nCPU and {name}\n{}", table(&crossover(&found))))?;
+        curves.extend(drawn(&found, &name));
+    }
+    if let Some(path) = &args.plot {
+        if curves.is_empty() {
+            return Err("--plot draws the CPU beside another device, and there is none".into());
+        }
+        let chart = Chart {
+            title: "Programs on the CPU and on a GPU".into(),
+            labels: ["elements".into(), "microseconds".into()],
+            logarithmic: [true; 2],
+            curves,
+        };
+        std::fs::write(path, chart.svg()).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+struct Bench {
+    elements: usize,
+    time: Duration,
+}
+
+// The same in every figure: the shortest of the runs that fit into the time.
+impl Bench {
+    fn best(&self, mut run: impl FnMut() -> Result<(), Failure>) -> Result<f64, Failure> {
+        run()?;
+        let begun = Instant::now();
+        let mut best = f64::MAX;
+        while begun.elapsed() < self.time || best == f64::MAX {
+            let start = Instant::now();
+            run()?;
+            best = best.min(start.elapsed().as_secs_f64());
+        }
+        Ok(best)
+    }
+
+    // A launch, and the wait for it.
+    fn launch(&self, executor: &Executor, prepared: &Prepared) -> Result<f64, Failure> {
+        let stream = executor.device().default_stream();
+        self.best(|| {
+            prepared.submit(&stream)?;
+            Ok(executor.synchronize()?)
+        })
+    }
+
+    fn kernel<K: perpetua::device::Launchable>(
+        &self,
+        device: &Device,
+        kernel: &K,
+        args: &[KernelArg<'_>],
+    ) -> Result<f64, Failure> {
+        let config = LaunchConfig::linear(self.elements, 256);
+        self.best(|| {
+            device.launch(kernel, config, args)?;
+            Ok(device.synchronize()?)
+        })
+    }
+
+    // A program on buffers of its own, which are returned in its order.
+    fn bound(
+        &self,
+        executor: &Executor,
+        name: &str,
+        elements: usize,
+        config: LaunchConfig,
+    ) -> Result<(Prepared, Vec<Buffer<f32>>), Failure> {
+        let mut program = library(name)?;
+        let names: Vec<String> = program.buffers().map(|buffer| buffer.name.clone()).collect();
+        let mut buffers = Vec::new();
+        let mut handles = Vec::new();
+        let content = vec![0.5f32; elements];
+        for name in names {
+            let handle = executor.allocate_buffer(4 * elements)?;
+            executor.write_buffer(handle, 0, &content)?;
+            buffers.push(executor.buffer(handle)?.cast()?);
+            handles.push(handle);
+            program = program
+                .with_buffer(&name, handle)
+                .unwrap_or_else(|program| *program);
+        }
+        let launch = Launch {
+            program: &program,
+            config,
+            arguments: &Arguments::new().with("n", elements.isqrt() as u32),
+        };
+        let prepared = executor.prepare(&launch)?;
+        // The launch keeps them.
+        for handle in handles {
+            executor.free_buffer(handle)?;
+        }
+        Ok((prepared, buffers))
+    }
+
+    fn element_wise(&self, executor: &Executor) -> Result<Vec<Vec<String>>, Failure> {
+        let device = executor.device();
+        let config = LaunchConfig::linear(self.elements, 256);
+        let rate = |buffers: usize, seconds: f64| (buffers * 4 * self.elements) as f64 / seconds / 1e9;
+        let from = device.full(self.elements, 1.0f32)?;
+        let to = device.zeros::<f32>(self.elements)?;
+        let copy = self.best(|| {
+            to.copy_from(&from)?;
+            Ok(device.synchronize()?)
+        })?;
+        let copy = rate(2, copy);
+        drop((from, to));
+        let mut rows = vec![heads(["program", "GB/s", "/ copy", "/ #[kernel]", "/ rayon"])];
+        for name in ["atlas_add_f32", "atlas_sigmoid_f32"] {
+            let (prepared, buffers) = self.bound(executor, name, self.elements, config)?;
+            let program = self.launch(executor, &prepared)?;
+            let native = match buffers.as_slice() {
+                [a, b, out] => self.kernel(device, &add::kernel(), args![a, b, out])?,
+                [a, out] => self.kernel(device, &sigmoid::kernel(), args![a, out])?,
+                _ => return Err(format!("{name} has {} buffers", buffers.len()).into()),
+            };
+            let plain = match device.info().on_host {
+                true => ratio(self.rayon(buffers.len())? / program),
+                false => String::new(),
+            };
+            let found = rate(buffers.len(), program);
+            rows.push(vec![
+                name.into(),
+                format!("{found:.1}"),
+                ratio(found / copy),
+                ratio(native / program),
+                plain,
+            ]);
+        }
+        rows.push(vec!["copy".into(), format!("{copy:.1}")]);
+        Ok(rows)
+    }
+
+    // The same in plain Rust, on all cores.
+    fn rayon(&self, buffers: usize) -> Result<f64, Failure> {
+        let [a, b] = [vec![0.5f32; self.elements], vec![0.5f32; self.elements]];
+        let mut out = vec![0.0f32; self.elements];
+        const PART: usize = 1 << 14;
+        self.best(|| {
+            let parts = out
+                .par_chunks_mut(PART)
+                .zip(a.par_chunks(PART))
+                .zip(b.par_chunks(PART));
+            match buffers {
+                3 => parts.for_each(|((out, a), b)| {
+                    out.iter_mut()
+                        .zip(a)
+                        .zip(b)
+                        .for_each(|((out, a), b)| *out = a + b);
+                }),
+                _ => parts.for_each(|((out, a), _)| {
+                    out.iter_mut()
+                        .zip(a)
+                        .for_each(|(out, a)| *out = 1.0 / (1.0 + (-a).exp()));
+                }),
+            }
+            black_box(&mut out);
+            Ok(())
+        })
+    }
+
+    // What it costs that nobody trusts a program.
+    fn untrusted(&self, executor: &Executor) -> Result<Vec<Vec<String>>, Failure> {
+        let limits = Limits {
+            instructions: u32::MAX,
+            memory: usize::MAX,
+            ..Limits::default()
+        };
+        let guarded = Executor::on(executor.device().clone()).untrusted(limits);
+        let mut rows = vec![heads(["program", "trusted, ms", "untrusted, ms", "more, %", ""])];
+        let side = 512u32;
+        let tiles = LaunchConfig::tiled(side, side, (16, 16));
+        let element_wise = LaunchConfig::linear(self.elements, 256);
+        for (name, elements, config) in [
+            ("atlas_add_f32", self.elements, element_wise),
+            ("matmul", (side * side) as usize, tiles),
+        ] {
+            let [trusted, untrusted] = {
+                let first = self.bound(executor, name, elements, config)?.0;
+                let second = self.bound(&guarded, name, elements, config)?.0;
+                [self.launch(executor, &first)?, self.launch(&guarded, &second)?]
+            };
+            rows.push(vec![
+                name.into(),
+                format!("{:.3}", 1e3 * trusted),
+                format!("{:.3}", 1e3 * untrusted),
+                format!("{:.1}", 100.0 * (untrusted / trusted - 1.0)),
+            ]);
+        }
+        Ok(rows)
+    }
+
+    // What a launch of a program costs its caller, beside the same kernel's.
+    fn launches(&self, executor: &Executor) -> Result<Vec<Vec<String>>, Failure> {
+        const COUNT: usize = 200;
+        let handles = [
+            executor.allocate_buffer(1024)?,
+            executor.allocate_buffer(1024)?,
+            executor.allocate_buffer(1024)?,
+        ];
+        let mut program = library("atlas_add_f32")?;
+        for (name, handle) in ["a", "b", "out"].into_iter().zip(handles) {
+            program = program
+                .with_buffer(name, handle)
+                .unwrap_or_else(|program| *program);
+        }
+        let config = LaunchConfig::linear(256, 256);
+        let arguments = Arguments::new();
+        let launch = Launch {
+            program: &program,
+            config,
+            arguments: &arguments,
+        };
+        let prepared = executor.prepare(&launch)?;
+        let kernel = executor.kernel(&program)?;
+        let stream = executor.device().default_stream();
+        let buffers: Vec<Buffer<f32>> = handles
+            .iter()
+            .map(|handle| Ok::<_, Failure>(executor.buffer(*handle)?.cast()?))
+            .collect::<Result<_, _>>()?;
+        let [a, b, out] = buffers.as_slice() else {
+            return Err("three buffers".into());
+        };
+        let each = |run: &dyn Fn() -> Result<(), Failure>| {
+            let all = self.best(|| {
+                for _ in 0..COUNT {
+                    run()?;
+                }
+                Ok(executor.synchronize()?)
+            })?;
+            Ok::<f64, Failure>(1e6 * all / COUNT as f64)
+        };
+        let bare = each(&|| Ok(stream.launch(kernel.as_ref(), config, args![a, b, out])?))?;
+        let cached = each(&|| Ok(executor.execute_program(&program, &config)?))?;
+        let again = each(&|| Ok(prepared.submit(&stream)?))?;
+        let mut rows = vec![heads(["launch of 256 lanes", "us", "more, us", "", ""])];
+        for (name, time) in [
+            ("kernel", bare),
+            ("execute_program, cached", cached),
+            ("prepared program", again),
+        ] {
+            rows.push(vec![
+                name.into(),
+                format!("{time:.2}"),
+                format!("{:.2}", time - bare),
+            ]);
+        }
+        for handle in handles {
+            executor.free_buffer(handle)?;
+        }
+        Ok(rows)
+    }
+
+    // From bytes to a text for a driver.
+    fn preparation(&self) -> Result<Vec<Vec<String>>, Failure> {
+        let program: Program = long(1000).parse()?;
+        let bytes = program.encode();
+        let verified = verify::verify(&program)?;
+        let options = lower::Options::default();
+        let kernel = lower::lower(&verified, options)?;
+        let target = Target::Ptx {
+            sm: "90".parse().map_err(|error| format!("sm_90: {error}"))?,
+        };
+        let decode = self.best(|| {
+            black_box(Program::decode(black_box(&bytes))?);
+            Ok(())
+        })?;
+        let check = self.best(|| {
+            black_box(verify::verify(black_box(&program))?);
+            Ok(())
+        })?;
+        let lowered = self.best(|| {
+            black_box(lower::lower(black_box(&verified), options)?);
+            Ok(())
+        })?;
+        let rendered = self.best(|| {
+            black_box(render(black_box(&kernel), &target)?);
+            Ok(())
+        })?;
+        let mut rows = vec![heads([
+            &format!("{} instructions", program.len()),
+            "ms",
+            "",
+            "",
+            "",
+        ])];
+        let parts = [
+            ("decode", decode),
+            ("verify", check),
+            ("lower", lowered),
+            ("render as PTX", rendered),
+            ("all", decode + check + lowered + rendered),
+        ];
+        rows.extend(parts.map(|(name, time)| vec![name.into(), format!("{:.3}", 1e3 * time)]));
+        Ok(rows)
+    }
+}
+
+fn heads(names: [&str; 5]) -> Vec<String> {
+    let names = names.into_iter().filter(|name| !name.is_empty());
+    names.map(String::from).collect()
+}
+
+fn ratio(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+// A program of about so many instructions: arithmetic on floats and integers, loads, stores, and a branch in every twenty.
+fn long(count: usize) -> String {
+    let mut text = String::from(
+        ".program long\n.buffer x: f32\nldg.f32 r1, x[r255]\nmov.f32 r2, 0.0\ncvt.u32.u64 r3, r255\n",
+    );
+    for i in 0..count / 20 {
+        text += &format!("and.u32 r4, r3, {i}\nsetne.u32 p0, r4, 0\n@p0 bra skip{i}\n");
+        for _ in 0..4 {
+            text += "fma.f32 r2, r1, r1, r2\nadd.f32 r1, r1, 0.5\nmul.u32 r3, r3, 5\nadd.u32 r3, r3, 1\n";
+        }
+        text += &format!("skip{i}:\nstg.f32 x[r255], r2\n");
+    }
+    text
+}
+
+fn crossover(found: &Crossover) -> Vec<Vec<String>> {
+    let mut rows = vec![
+        [
+            "operation",
+            "elements",
+            "CPU, us",
+            "GPU, us",
+            "CPU / GPU",
+            "with transfers, us",
+            "CPU / GPU",
+        ]
+        .map(String::from)
+        .to_vec(),
+    ];
+    for point in found.points() {
+        let [host, device, transfers] =
+            [point.host, point.device, point.transfers].map(|time| 1e6 * time.as_secs_f64());
+        rows.push(vec![
+            point.operation.clone(),
+            point.size.to_string(),
+            format!("{host:.1}"),
+            format!("{device:.1}"),
+            ratio(host / device),
+            format!("{transfers:.1}"),
+            ratio(host / transfers),
+        ]);
+    }
+    rows
+}
+
+// Two operations fit into one plot: the element-wise one and the matrix product.
+fn drawn(found: &Crossover, name: &str) -> Vec<Curve> {
+    let mut curves = Vec::new();
+    for operation in ["element-wise", "matrix product"] {
+        let curve = |what: &str, time: fn(&perpetua::device::CrossoverPoint) -> Duration| Curve {
+            name: format!("{operation}, {what}"),
+            points: found
+                .points()
+                .iter()
+                .filter(|point| point.operation == operation)
+                .map(|point| [point.size as f64, 1e6 * time(point).as_secs_f64()])
+                .collect(),
+        };
+        curves.push(curve("CPU", |point| point.host));
+        curves.push(curve(name, |point| point.device));
+        curves.push(curve("with transfers", |point| point.transfers));
+    }
+    curves
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_long_program_is_one() {
+        let program: Program = long(1000).parse().expect("a program");
+        assert!((950..=1050).contains(&program.len()), "{}", program.len());
+        lower::lower(
+            &verify::verify(&program).expect("right"),
+            lower::Options::default(),
+        )
+        .expect("a kernel");
+    }
+
+    #[test]
+    fn times_become_a_table_and_curves() {
+        let point = perpetua::device::CrossoverPoint {
+            operation: "element-wise".into(),
+            size: 1024,
+            host: Duration::from_nanos(1500),
+            device: Duration::from_micros(6),
+            transfers: Duration::from_micros(12),
+        };
+        let found = Crossover::new(vec![point]);
+        let expected = "operation     elements  CPU, us  GPU, us  CPU / GPU  with transfers, us  CPU / GPU\n\
+                        element-wise      1024      1.5      6.0       0.25                12.0       0.12\n";
+        assert_eq!(table(&crossover(&found)), expected);
+        assert_eq!(drawn(&found, "a GPU")[2].points, [[1024.0, 12.0]]);
+    }
+}
