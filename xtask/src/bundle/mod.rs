@@ -60,7 +60,7 @@ const ROWS: [Row; 8] = [
     Row {
         package: "perpetua-isa",
         kinds: &[Kind::Unit, Kind::Tests],
-        leave_out: &[],
+        leave_out: &["corpus"],
     },
     Row {
         package: "perpetua-actors",
