@@ -6,7 +6,7 @@ use perpetua_isa::verify::verify;
 use perpetua_isa::{Assembler, Program};
 
 /// A binary program's body, behind the right header.
-pub fn decode(body: &[u8]) {
+pub(crate) fn decode(body: &[u8]) {
     let mut bytes = b"PISA\x01\0\0\0".to_vec();
     bytes.extend(crc32fast::hash(body).to_le_bytes());
     bytes.extend(body);
@@ -18,7 +18,7 @@ pub fn decode(body: &[u8]) {
 }
 
 /// A text, where the bytes are one.
-pub fn assemble(text: &[u8]) {
+pub(crate) fn assemble(text: &[u8]) {
     let Ok(text) = std::str::from_utf8(text) else {
         return;
     };
