@@ -29,6 +29,10 @@ pub(crate) struct Header {
     pub(crate) row_bytes: usize,
     /// The part of a row that has gangs in this run.
     pub(crate) row_used: usize,
+    /// The gang with which the inside of the row begins, which is checked as a whole; zero: none. And how many lanes lie between the
+    /// first lanes of its first gang and its last one.
+    pub(crate) inside: usize,
+    pub(crate) span: u64,
     /// Bytes from a gang to the next.
     pub(crate) stride: usize,
     pub(crate) block: [u64; 3],
@@ -89,6 +93,8 @@ offsets! {
     ROW_END row_end;
     ROW_BYTES row_bytes;
     ROW_USED row_used;
+    INSIDE inside;
+    SPAN span;
     STRIDE stride;
     BLOCK_X block;
     X_FIRST x_first;

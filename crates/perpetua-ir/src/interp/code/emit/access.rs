@@ -55,14 +55,16 @@ impl<M: Lanes> Emitter<'_, M> {
             }
             let index = self.index(*operand, step.ty);
             let whole = shape == Shape::Run(number);
-            match step.length {
-                Length::Fixed(n) => {
-                    let n = if whole { n - (self.lanes - 1) } else { n };
-                    self.asm.alu_imm(Alu::Compare, true, Rm::Reg(index), n as i32);
+            if !self.proven {
+                match step.length {
+                    Length::Fixed(n) => {
+                        let n = if whole { n - (self.lanes - 1) } else { n };
+                        self.asm.alu_imm(Alu::Compare, true, Rm::Reg(index), n as i32);
+                    }
+                    Length::Region => self.g_alu(Alu::Compare, true, index, limit),
                 }
-                Length::Region => self.g_alu(Alu::Compare, true, index, limit),
+                self.asm.jcc(Cc::Ae, cold);
             }
-            self.asm.jcc(Cc::Ae, cold);
             if place.steps.len() == 1 && matches!(step.stride, 1 | 2 | 4 | 8) {
                 scaled = Some((index, step.stride.trailing_zeros() as u8));
                 continue;

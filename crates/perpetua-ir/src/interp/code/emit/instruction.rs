@@ -283,6 +283,9 @@ impl<M: Lanes> Emitter<'_, M> {
             } => {
                 let (start, back) = (self.asm.label(), self.asm.label());
                 self.access(*site, *shape, [*base, *limit], ins, outs, *steps, start);
+                if self.proven {
+                    return;
+                }
                 self.asm.place(back);
                 self.cold.push(Cold {
                     at,

@@ -2,6 +2,7 @@
 //! virtual register has: three general ones, two masks and four vectors. Knows what machines have in common, no instructions.
 
 mod access;
+mod inside;
 mod instruction;
 mod lanes;
 mod nest;
@@ -19,7 +20,9 @@ use super::{Refusal, Target};
 use crate::interp::program::{Length, Program, RegionKind};
 use crate::ir::Scalar;
 use crate::ops::BinaryOp;
+use inside::Inside;
 use nest::Nest;
+use std::rc::Rc;
 
 /// A call that stands behind the rest of the code.
 struct Cold {
@@ -53,6 +56,9 @@ struct Emitter<'a, M> {
     nobody: Vec<(Label, Option<R>, Label)>,
     /// Whether all lanes of the gang are active.
     full: bool,
+    /// The form of the code for gangs inside a row, and whether it is being written: indices are known to be below their lengths.
+    inside: Option<Rc<Inside>>,
+    proven: bool,
     /// The first label of instructions.
     heres: u32,
     /// Where gangs go on, by the number of the wait.
@@ -99,6 +105,7 @@ pub(super) fn emit<M: Lanes>(
     let resumes = (0..=lowered.waits).map(|_| asm.label()).collect();
     let nest = Nest::new(&mut asm);
     let meets = lowered.code.iter().any(|i| matches!(i, I::Meet { .. }));
+    let gang = lowered.code.iter().position(|i| matches!(i, I::Gang));
     let mut emitter = Emitter {
         asm,
         program,
@@ -113,6 +120,10 @@ pub(super) fn emit<M: Lanes>(
         asks: vec![(0, None); lowered.waits as usize + 1],
         nobody: Vec::new(),
         full: true,
+        inside: gang
+            .and_then(|gang| Inside::find(program, lowered, gang))
+            .map(Rc::new),
+        proven: false,
         heres,
         resumes,
         nest,
@@ -154,6 +165,9 @@ impl<M: Lanes> Emitter<'_, M> {
             self.instruction(at, i, layout);
         }
         self.bodies(gang, layout);
+        if let Some(inside) = self.inside.clone() {
+            self.inside(&inside, layout);
+        }
         self.dispatch();
         self.others();
         for cold in std::mem::take(&mut self.cold) {

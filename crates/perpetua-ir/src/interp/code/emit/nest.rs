@@ -9,7 +9,9 @@ pub(super) struct Nest {
     row: Label,
     block: Label,
     /// A gang begins.
-    gang: Label,
+    pub(super) gang: Label,
+    /// Gangs begin that need no comparisons.
+    pub(super) inside: Label,
     /// It has not all lanes.
     some: Label,
     /// On to the next gang.
@@ -27,6 +29,7 @@ impl Nest {
             row: label(),
             block: label(),
             gang: label(),
+            inside: label(),
             some: label(),
             next: label(),
             next_block: label(),
@@ -39,7 +42,7 @@ impl Nest {
 /// Gangs have met where only the host can tell what comes of it.
 const MEETING: u64 = 1;
 
-fn state<M: Lanes>(at: i32) -> Rm {
+pub(super) fn state<M: Lanes>(at: i32) -> Rm {
     Rm::Mem(Mem::at(M::STATE, at))
 }
 
@@ -143,7 +146,10 @@ impl<M: Lanes> Emitter<'_, M> {
             }
         }
         asm.mov(true, M::KEPT, state::<M>(if meets { GANGS } else { ROW }));
-        asm.place(nest.gang);
+        if let Some(inside) = &self.inside {
+            self.look_inside(&inside.clone());
+        }
+        self.asm.place(nest.gang);
         self.gang_budget();
         let (some, all) = (self.nest.some, (1 << self.lanes) - 1);
         let mask = Mem::at(M::KEPT, GANG_MASK);
@@ -181,6 +187,10 @@ impl<M: Lanes> Emitter<'_, M> {
         } else {
             asm.place(nest.next);
             asm.alu_imm(Alu::Add, true, Rm::Reg(M::KEPT), GANG_BYTES as i32);
+            if self.inside.is_some() {
+                asm.alu(Alu::Compare, true, M::KEPT, state::<M>(INSIDE));
+                asm.jcc(Cc::E, nest.inside);
+            }
             asm.alu(Alu::Compare, true, M::KEPT, state::<M>(ROW_END));
             asm.jcc(Cc::B, nest.gang);
         }
