@@ -15,7 +15,7 @@ fn stencil() -> Verified {
     for (at, end) in [(x, w), (y, h)] {
         let beyond = k.binary(BinaryOp::Ge, at, end).unwrap();
         k.if_(beyond, |k| {
-            k.push(Inst::Return);
+            k.push(Inst::Return(None));
             Ok(())
         })
         .unwrap();
@@ -43,7 +43,7 @@ fn stencil() -> Verified {
     k.if_(edge, |k| {
         let now = k.load(Place::element(a, i))?;
         k.store(Place::element(b, i), now)?;
-        k.push(Inst::Return);
+        k.push(Inst::Return(None));
         Ok(())
     })
     .unwrap();
