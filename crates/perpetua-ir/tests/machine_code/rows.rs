@@ -9,8 +9,21 @@ fn stencil() -> Verified {
     let b = k.buffer("b", Type::F32, Access::ReadWrite);
     let [w, h, from, to, row, more] =
         ["w", "h", "from", "to", "row", "more"].map(|name| k.param(name, Scalar::U64.into()));
-    let (x, y) = (k.global_id(Axis::X).unwrap(), k.global_id(Axis::Y).unwrap());
-    let (x, y) = (k.cast(Scalar::U64, x).unwrap(), k.cast(Scalar::U64, y).unwrap());
+    // With 64 bits, as the kernel language has them.
+    let mut along = |axis| {
+        let parts = [
+            Builtin::BlockIdx(axis),
+            Builtin::BlockDim(axis),
+            Builtin::ThreadIdx(axis),
+        ];
+        let [block, dim, lane] = parts.map(|b| {
+            let v = k.builtin(b);
+            k.cast(Scalar::U64, v).unwrap()
+        });
+        let start = k.binary(BinaryOp::Mul, block, dim).unwrap();
+        k.binary(BinaryOp::Add, start, lane).unwrap()
+    };
+    let (x, y) = (along(Axis::X), along(Axis::Y));
     let (zero, one) = (k.constant(Scalar::U64, 0), k.constant(Scalar::U64, 1));
     for (at, end) in [(x, w), (y, h)] {
         let beyond = k.binary(BinaryOp::Ge, at, end).unwrap();
