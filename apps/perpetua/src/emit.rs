@@ -246,8 +246,8 @@ fn print(function: &FunctionDef, how: &Instantiation, args: &Args) -> Result<Str
             capabilities: Capability::ALL
                 .into_iter()
                 .filter(|c| {
-                    use Capability::{DeviceOrdering, Print, Residency};
-                    !matches!(c, Print | DeviceOrdering | Residency)
+                    use Capability::{DeviceOrdering, Math64, Print, Residency};
+                    !matches!(c, Print | DeviceOrdering | Math64 | Residency)
                 })
                 .collect(),
             block: args.block.map_or([64, 1, 1], |block| block.0),

@@ -22,6 +22,8 @@ use std::sync::Arc;
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::{Mutex, PoisonError};
 
+#[cfg(not(target_arch = "wasm32"))]
+use eframe::egui_wgpu::WgpuError;
 use eframe::egui_wgpu::{WgpuConfiguration, WgpuSetup, WgpuSetupCreateNew};
 
 pub use app::WaveApp;
@@ -90,6 +92,10 @@ pub fn run(start: Start) -> Result<(), String> {
         (None, Ok(())) => Ok(()),
         (None, Err(eframe::Error::WinitEventLoop(_))) if !has_display() => Err(
             "there is no display for a window: none of WAYLAND_DISPLAY and DISPLAY is set; leave --window out"
+                .into(),
+        ),
+        (None, Err(eframe::Error::Wgpu(WgpuError::RequestAdapterError(_)))) => Err(
+            "no graphics device can draw in a window on this display: `perpetua devices` says what was looked for; leave --window out"
                 .into(),
         ),
         (None, Err(error)) => Err(format!(
