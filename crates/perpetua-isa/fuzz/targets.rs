@@ -32,7 +32,10 @@ pub(crate) fn assemble(text: &[u8]) {
 // Forms of a program are one; what is verified can be lowered, or breaks a rule of kernels.
 fn check(program: &Program, text: &str) {
     let decoded = Program::decode(&program.encode());
-    assert!(decoded.as_ref() == Ok(program), "the binary form differs:\n{text}");
+    assert!(
+        decoded.as_ref() == Ok(program),
+        "the binary form differs:\n{text}"
+    );
     let Ok(verified) = verify(program) else {
         return;
     };
