@@ -24,7 +24,8 @@ pub struct Chart {
     pub curves: Vec<Curve>,
 }
 
-const WIDTH: f64 = 860.0;
+/// Beside the curves: their names, each letter about so wide.
+const LETTER: f64 = 7.2;
 const HEIGHT: f64 = 460.0;
 /// Left, top, right and bottom of the area of the curves.
 const AREA: [f64; 4] = [86.0, 44.0, 690.0, 396.0];
@@ -52,8 +53,10 @@ impl Chart {
                 AREA[3] - axes[1].part(p[1]) * (AREA[3] - AREA[1]),
             ]
         };
+        let longest = self.curves.iter().map(|c| c.name.chars().count()).max();
+        let width = AREA[2] + 56.0 + (LETTER * longest.unwrap_or(0) as f64).max(114.0).ceil();
         let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {HEIGHT}\" width=\"{width}\" height=\"{HEIGHT}\" \
              font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
         );
         let text = |x: f64, y: f64, anchor: &str, turn: bool, content: &str| {

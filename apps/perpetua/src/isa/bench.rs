@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// Seconds for each figure
     #[arg(long, default_value_t = 0.3)]
     seconds: f64,
-    /// Times by size, CPU and GPU, as a plot in SVG
+    /// How many times as fast as the CPU the first GPU is, by size, as a plot in SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     super::print(&table(&bench.preparation()?))?;
     let host = Executor::new_with_backend(perpetua::isa::BackendType::Cpu)?;
-    let mut curves = Vec::new();
+    let mut chart = None;
     for device in &executors {
         let info = device.device().info();
         if info.on_host {
@@ -87,21 +87,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             _ => info.name.clone(),
         };
         super::print(&format!("\nCPU and {name}\n{}", table(&crossover(&found))))?;
-        curves.extend(drawn(&found, &name));
+        chart.get_or_insert_with(|| drawn(&found, &name, device.device().backend()));
     }
-    if let Some(path) = &args.plot {
-        if curves.is_empty() {
-            return Err("--plot draws the CPU beside another device, and there is none".into());
-        }
-        let chart = Chart {
-            title: "Programs on the CPU and on a GPU".into(),
-            labels: ["elements".into(), "microseconds".into()],
-            logarithmic: [true; 2],
-            curves,
-        };
-        std::fs::write(path, chart.svg()).map_err(|error| format!("{}: {error}", path.display()))?;
+    match (&args.plot, chart) {
+        (Some(path), Some(chart)) => crate::files::write(path, chart.svg().as_bytes()),
+        (Some(_), None) => Err("--plot draws a GPU beside the CPU, and there is none".into()),
+        (None, _) => Ok(()),
     }
-    Ok(())
 }
 
 struct Bench {
@@ -437,24 +429,39 @@ fn crossover(found: &Crossover) -> Vec<Vec<String>> {
     rows
 }
 
-// Two operations fit into one plot: the element-wise one and the matrix product.
-fn drawn(found: &Crossover, name: &str) -> Vec<Curve> {
+// One GPU's curves are what a plot has room for.
+fn drawn(found: &Crossover, name: &str, kind: BackendKind) -> Chart {
+    let mut operations: Vec<&str> = found
+        .points()
+        .iter()
+        .map(|point| point.operation.as_str())
+        .collect();
+    operations.dedup();
     let mut curves = Vec::new();
-    for operation in ["element-wise", "matrix product"] {
+    for operation in operations {
         let curve = |what: &str, time: fn(&perpetua::device::CrossoverPoint) -> Duration| Curve {
-            name: format!("{operation}, {what}"),
+            name: format!("{operation}{what}"),
             points: found
                 .points()
                 .iter()
                 .filter(|point| point.operation == operation)
-                .map(|point| [point.size as f64, 1e6 * time(point).as_secs_f64()])
+                .map(|point| {
+                    [
+                        point.size as f64,
+                        point.host.as_secs_f64() / time(point).as_secs_f64(),
+                    ]
+                })
                 .collect(),
         };
-        curves.push(curve("CPU", |point| point.host));
-        curves.push(curve(name, |point| point.device));
-        curves.push(curve("with transfers", |point| point.transfers));
+        curves.push(curve("", |point| point.device));
+        curves.push(curve(", with transfers", |point| point.transfers));
     }
-    curves
+    Chart {
+        title: format!("{name} ({kind}) beside the CPU"),
+        labels: ["elements".into(), "times as fast as the CPU".into()],
+        logarithmic: [true; 2],
+        curves,
+    }
 }
 
 #[cfg(test)]
@@ -485,6 +492,15 @@ mod tests {
         let expected = "operation     elements  CPU, us  GPU, us  CPU / GPU  with transfers, us  CPU / GPU\n\
                         element-wise      1024      1.5      6.0       0.25                12.0       0.12\n";
         assert_eq!(table(&crossover(&found)), expected);
-        assert_eq!(drawn(&found, "a GPU")[2].points, [[1024.0, 12.0]]);
+        let chart = drawn(&found, "a GPU", BackendKind::Cuda);
+        assert_eq!(chart.title, "a GPU (CUDA) beside the CPU");
+        let [there, with] = &chart.curves[..] else {
+            panic!("{:?}", chart.curves);
+        };
+        assert_eq!((&*there.name, there.points[0]), ("element-wise", [1024.0, 0.25]));
+        assert_eq!(
+            (&*with.name, with.points[0]),
+            ("element-wise, with transfers", [1024.0, 0.125])
+        );
     }
 }

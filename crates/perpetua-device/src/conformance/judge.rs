@@ -73,7 +73,7 @@ fn distance(s: Scalar, a: u64, b: u64) -> u64 {
 
 /// Tells right results from wrong ones. Where the probe did not find that denormals are kept, any result counts that
 /// is reached by taking some subnormal operands, or the result, for zeros of any sign; all else is as on exact devices,
-/// but for [`INEXACT_SLACK`] and a product that `fma` may round.
+/// but for some units in the last place, and a product that `fma` may round.
 #[derive(Clone, Copy, Debug)]
 pub struct Judge {
     /// What was computed.
