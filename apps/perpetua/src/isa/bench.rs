@@ -1,10 +1,12 @@
 //! `perpetua isa bench`: what programs cost beside kernels, copies and plain Rust, and from which size on a GPU is faster.
 
+mod crossover;
+
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use perpetua::device::{AdapterType, BackendKind, Buffer, Crossover, Device, KernelArg, LaunchConfig};
+use perpetua::device::{AdapterType, BackendKind, Buffer, Device, KernelArg, LaunchConfig};
 use perpetua::isa::{Arguments, Executor, Launch, Limits, Prepared, Program, library, lower, verify};
 use perpetua::prelude::*;
 use perpetua_ir::back::{Target, render};
@@ -12,7 +14,7 @@ use rayon::prelude::*;
 
 use super::super::{Backend, Failure};
 use crate::text::table;
-use perpetua::wave::chart::{Chart, Curve};
+use crossover::{chart, rows};
 
 /// Arguments of `perpetua isa bench`.
 #[derive(clap::Args)]
@@ -75,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     super::print(&table(&bench.preparation()?))?;
     let host = Executor::new_with_backend(perpetua::isa::BackendType::Cpu)?;
-    let mut chart = None;
+    let mut drawn = None;
     for device in &executors {
         let info = device.device().info();
         if info.on_host {
@@ -86,10 +88,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             AdapterType::Cpu => format!("{} (software)", info.name),
             _ => info.name.clone(),
         };
-        super::print(&format!("\nCPU and {name}\n{}", table(&crossover(&found))))?;
-        chart.get_or_insert_with(|| drawn(&found, &name, device.device().backend()));
+        super::print(&format!("\nCPU and {name}\n{}", table(&rows(&found))))?;
+        drawn.get_or_insert_with(|| chart(&found, &name, device.device().backend()));
     }
-    match (&args.plot, chart) {
+    match (&args.plot, drawn) {
         (Some(path), Some(chart)) => crate::files::write(path, chart.svg().as_bytes()),
         (Some(_), None) => Err("--plot draws a GPU beside the CPU, and there is none".into()),
         (None, _) => Ok(()),
@@ -399,71 +401,6 @@ fn long(count: usize) -> String {
     text
 }
 
-fn crossover(found: &Crossover) -> Vec<Vec<String>> {
-    let mut rows = vec![
-        [
-            "operation",
-            "elements",
-            "CPU, us",
-            "GPU, us",
-            "CPU / GPU",
-            "with transfers, us",
-            "CPU / GPU",
-        ]
-        .map(String::from)
-        .to_vec(),
-    ];
-    for point in found.points() {
-        let [host, device, transfers] =
-            [point.host, point.device, point.transfers].map(|time| 1e6 * time.as_secs_f64());
-        rows.push(vec![
-            point.operation.clone(),
-            point.size.to_string(),
-            format!("{host:.1}"),
-            format!("{device:.1}"),
-            ratio(host / device),
-            format!("{transfers:.1}"),
-            ratio(host / transfers),
-        ]);
-    }
-    rows
-}
-
-// One GPU's curves are what a plot has room for.
-fn drawn(found: &Crossover, name: &str, kind: BackendKind) -> Chart {
-    let mut operations: Vec<&str> = found
-        .points()
-        .iter()
-        .map(|point| point.operation.as_str())
-        .collect();
-    operations.dedup();
-    let mut curves = Vec::new();
-    for operation in operations {
-        let curve = |what: &str, time: fn(&perpetua::device::CrossoverPoint) -> Duration| Curve {
-            name: format!("{operation}{what}"),
-            points: found
-                .points()
-                .iter()
-                .filter(|point| point.operation == operation)
-                .map(|point| {
-                    [
-                        point.size as f64,
-                        point.host.as_secs_f64() / time(point).as_secs_f64(),
-                    ]
-                })
-                .collect(),
-        };
-        curves.push(curve("", |point| point.device));
-        curves.push(curve(", with transfers", |point| point.transfers));
-    }
-    Chart {
-        title: format!("{name} ({kind}) beside the CPU"),
-        labels: ["elements".into(), "times as fast as the CPU".into()],
-        logarithmic: [true; 2],
-        curves,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -477,30 +414,5 @@ mod tests {
             lower::Options::default(),
         )
         .expect("a kernel");
-    }
-
-    #[test]
-    fn times_become_a_table_and_curves() {
-        let point = perpetua::device::CrossoverPoint {
-            operation: "element-wise".into(),
-            size: 1024,
-            host: Duration::from_nanos(1500),
-            device: Duration::from_micros(6),
-            transfers: Duration::from_micros(12),
-        };
-        let found = Crossover::new(vec![point]);
-        let expected = "operation     elements  CPU, us  GPU, us  CPU / GPU  with transfers, us  CPU / GPU\n\
-                        element-wise      1024      1.5      6.0       0.25                12.0       0.12\n";
-        assert_eq!(table(&crossover(&found)), expected);
-        let chart = drawn(&found, "a GPU", BackendKind::Cuda);
-        assert_eq!(chart.title, "a GPU (CUDA) beside the CPU");
-        let [there, with] = &chart.curves[..] else {
-            panic!("{:?}", chart.curves);
-        };
-        assert_eq!((&*there.name, there.points[0]), ("element-wise", [1024.0, 0.25]));
-        assert_eq!(
-            (&*with.name, with.points[0]),
-            ("element-wise, with transfers", [1024.0, 0.125])
-        );
     }
 }
