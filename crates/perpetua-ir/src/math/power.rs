@@ -7,7 +7,7 @@ use super::real::{Condition, Real, Word};
 /// `x` to the `y`, with the special cases of IEEE 754's `pow`.
 #[inline(always)]
 pub(super) fn pow<R: Real>(x: R, y: R) -> R {
-    let (one, zero, inf) = (x.lit(1.0), x.lit(0.0), x.lit(f32::INFINITY));
+    let zero = x.lit(0.0);
     let a = x.abs();
     let (high, low) = log2_sum(a);
     // y log2|x| in two parts. A huge exponent would overflow to NaN on the way, and decides the result anyway.
@@ -33,11 +33,19 @@ pub(super) fn pow<R: Real>(x: R, y: R) -> R {
     let first = limited.shr(x.int(1));
     let value = m * third(first) * third(limited.sub(first));
 
+    special_cases(x, y, a, value, x.lit(16_777_216.0))
+}
+
+/// `value`, which is `a` to the `y`, as IEEE 754 wants it for `x`, of which `a` is the magnitude: signs, zeros, infinities, NaN. A `y` from
+/// `odd_below` on is an even number, if it is one at all.
+#[inline(always)]
+pub(super) fn special_cases<R: Real>(x: R, y: R, a: R, value: R, odd_below: R) -> R {
+    let (one, zero, inf) = (x.lit(1.0), x.lit(0.0), x.lit(f32::INFINITY));
     let integer = y.trunc().eq(y).and(y.abs().lt(inf));
     let halved = y * x.lit(0.5);
     let odd = integer
         .and(halved.trunc().eq(halved).not())
-        .and(y.abs().lt(x.lit(16_777_216.0)));
+        .and(y.abs().lt(odd_below));
     let negative = x.bits().lt(x.int(0));
     // Zero, infinite or ordinary base; then the sign; then what overrides all.
     let y_negative = y.lt(zero);

@@ -1,5 +1,6 @@
 //! Powers and roots.
 
+use super::super::power::special_cases;
 use super::super::real::{Condition, Real, Word};
 use super::exponential::exp_of;
 use super::logarithm::ln_two;
@@ -21,25 +22,7 @@ pub(in super::super) fn pow<R: Real>(x: R, y: R) -> R {
     let p = within.select(p, far.copysign(p));
     let rest = within.select(low.fma(z, rest), zero);
     let value = exp_of(Two::ordered(p, rest));
-
-    let integer = y.trunc().eq(y).and(y.abs().lt(inf));
-    let halved = y * x.lit(0.5);
-    let odd = integer
-        .and(halved.trunc().eq(halved).not())
-        .and(y.abs().lt(x.wide(9_007_199_254_740_992.0)));
-    let negative = x.bits().lt(x.int(0));
-    // Zero, infinite or ordinary base; then the sign; then what overrides all.
-    let y_negative = y.lt(zero);
-    let value = a.eq(zero).select(y_negative.select(inf, zero), value);
-    let value = a.eq(inf).select(y_negative.select(zero, inf), value);
-    let grows = a.gt(one).and(y.gt(zero)).or(a.lt(one).and(y_negative));
-    let at_infinity = a.eq(one).select(one, grows.select(inf, zero));
-    let value = y.abs().eq(inf).select(at_infinity, value);
-    let value = negative.and(odd).select(-value, value);
-    let undefined = x.lt(zero).and(integer.not()).and(y.abs().lt(inf)).and(a.lt(inf));
-    let nan = undefined.or(x.is_nan()).or(y.is_nan());
-    let value = nan.select(x.lit(f32::NAN), value);
-    y.eq(zero).or(x.eq(one)).select(one, value)
+    special_cases(x, y, a, value, x.wide(9_007_199_254_740_992.0))
 }
 
 #[inline(always)]
