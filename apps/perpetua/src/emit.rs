@@ -91,7 +91,8 @@ enum Form {
     /// PTX, as the CUDA driver takes it
     Ptx,
     /// CUDA C++; as in WGSL and MSL, names end in an underscore, that of the kernel too
-    Cuda,
+    #[value(alias = "cuda")]
+    CudaC,
     /// WGSL, for wgpu
     Wgsl,
     /// Metal Shading Language
@@ -164,7 +165,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 fn as_one(texts: &[String], target: Form) -> String {
     match target {
         Form::Cpu | Form::Ir => texts.join("\n"),
-        Form::Cuda | Form::Msl | Form::Ptx | Form::Wgsl if texts.len() > 1 => unite::unite(texts),
+        Form::CudaC | Form::Msl | Form::Ptx | Form::Wgsl if texts.len() > 1 => unite::unite(texts),
         _ => texts.concat(),
     }
 }
@@ -174,7 +175,7 @@ fn written(texts: &[(&str, String)], folder: &Path, target: Form) -> Result<(), 
     std::fs::create_dir_all(folder).map_err(|e| format!("--out-dir {}: {e}", folder.display()))?;
     let extension = match target {
         Form::Ptx => "ptx",
-        Form::Cuda => "cu",
+        Form::CudaC => "cu",
         Form::Wgsl => "wgsl",
         Form::Msl => "metal",
         Form::Cpu => "s",
@@ -238,7 +239,7 @@ fn print(function: &FunctionDef, how: &Instantiation, args: &Args) -> Result<Str
         Form::Ptx => Target::Ptx {
             sm: args.sm.unwrap_or(Sm::from(75)),
         },
-        Form::Cuda => Target::CudaC {
+        Form::CudaC => Target::CudaC {
             abi: CudaAbi::Checked,
         },
         Form::Msl => Target::Msl,
@@ -396,7 +397,7 @@ mod tests {
         assert_eq!(ptx.matches(".version").count(), 1);
         assert_eq!(ptx.matches(".entry").count(), 4);
         ptxas(&ptx, "sm_75").required("four kernels as PTX").unwrap();
-        let cuda = whole(Form::Cuda, 4);
+        let cuda = whole(Form::CudaC, 4);
         assert_eq!(cuda.matches("struct P_ {").count(), 1, "{cuda}");
         nvrtc(&cuda, "sm_75").required("four kernels as CUDA C").unwrap();
         let wgsl = whole(Form::Wgsl, 3);

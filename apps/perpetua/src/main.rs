@@ -1,9 +1,11 @@
 //! The `perpetua` program: what there is to say on its command line, and who does it. It knows Perpetua by the facade, as every
-//! program does; only `emit` reaches into the IR.
+//! program does; only `emit` and `explain` reach into the IR.
 
 mod devices;
 mod doctor;
 mod emit;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod explain;
 mod files;
 #[cfg(feature = "isa")]
 mod isa;
@@ -40,6 +42,7 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
         perpetua wave bench                           steps a second by size, on every backend\n  \
         perpetua devices                              what there is, and what was looked for\n  \
         perpetua emit saxpy.rs saxpy --target ptx     a kernel as PTX\n  \
+        perpetua explain saxpy.rs                     which checks stand, where lanes part\n  \
         perpetua run saxpy.rs --arg a=2 --buffer x=range:8 --buffer y=ones:8   launch a kernel, see what it made\n  \
         perpetua isa spec                             the instruction set of programs as data\n  \
         perpetua top                                  programs whose actors can be watched"
@@ -57,6 +60,9 @@ enum Command {
     Doctor,
     /// Print a file's kernels as PTX, CUDA C, WGSL, MSL or IR
     Emit(emit::Args),
+    /// Show under a kernel's lines which checks stand, where lanes part, how memory is reached
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    Explain(explain::Args),
     /// Run a kernel of a file on arrays, with no Rust compiled
     Run(Box<run::Args>),
     /// Assemble, check and run programs in the instruction set
@@ -123,6 +129,8 @@ fn main() -> ExitCode {
         Some(Command::Devices) => devices::run(),
         Some(Command::Doctor) => doctor::run(),
         Some(Command::Emit(args)) => emit::run(&args),
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        Some(Command::Explain(args)) => explain::run(&args),
         Some(Command::Run(args)) => run::run(&args),
         #[cfg(feature = "isa")]
         Some(Command::Isa(args)) => isa::run(&args),

@@ -37,7 +37,7 @@ mod with_actors {
         let name = match target {
             Form::Wgsl => "WGSL",
             Form::Msl => "MSL",
-            Form::Cpu | Form::Cuda | Form::Ptx | Form::Ir => "this target",
+            Form::Cpu | Form::CudaC | Form::Ptx | Form::Ir => "this target",
         };
         format!("{name} cannot keep a kernel on a device: this one handles a batch of messages")
     }
@@ -158,8 +158,8 @@ mod with_actors {
             check("add", Form::Ptx, false, "nanosleep");
             check("nothing", Form::Ptx, false, "__perpetua_resident_nothing");
             check("add", Form::Ptx, true, "batched_add");
-            check("add", Form::Cuda, false, "__nanosleep(");
-            check("add", Form::Cuda, true, "batched_add");
+            check("add", Form::CudaC, false, "__nanosleep(");
+            check("add", Form::CudaC, true, "batched_add");
             check("add", Form::Wgsl, false, "@compute");
             check("scale", Form::Ir, false, "kernel __perpetua_resident_scale(");
             check("scale", Form::Wgsl, false, "arena");

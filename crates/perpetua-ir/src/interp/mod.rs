@@ -67,6 +67,8 @@ pub use memory::BufferRef;
 use crate::fault::FaultSite;
 use crate::verify::Verified;
 #[cfg(machine_code)]
+pub use code::notes::{Apart, Done, Note, Noted};
+#[cfg(machine_code)]
 pub use code::{Refusal, Width};
 #[cfg(machine_code)]
 pub use gangs::MachineCode;

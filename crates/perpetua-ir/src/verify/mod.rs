@@ -26,6 +26,7 @@ pub use facts::{Facts, require};
 pub use types::{MAX_PRIVATE_BYTES, MAX_SHARED_BYTES, MAX_TYPE_DEPTH};
 #[cfg(feature = "pass")]
 pub(crate) use uniform::Uniformity;
+pub use uniform::partings;
 
 /// Deepest nesting of blocks that the verifier accepts and the text form reads.
 pub const MAX_BLOCK_DEPTH: usize = 200;

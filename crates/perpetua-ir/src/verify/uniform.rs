@@ -8,6 +8,7 @@
 //! What `&[T]` holds is taken for constant during a launch. A launch may bind the same memory to a `&mut [T]`, so taints
 //! carry those buffers too, and the analysis tells on which of them its barriers rely: launches must keep them constant.
 
+use super::Verified;
 use super::error::{Cause, Divergence, Parting, Site, VerifyErrors};
 use super::taint::{Flow, Point, Taint, buffer_bit};
 use crate::ir::*;
@@ -50,6 +51,7 @@ struct Analysis<'a, 'e> {
     /// must not change for them to come together, as in [`Taint`].
     flow: Vec<(bool, u128)>,
     summary: Summary,
+    partings: Vec<(u32, Divergence)>,
     number: u32,
     changed: bool,
     report: bool,
@@ -69,6 +71,16 @@ pub(crate) struct Uniformity {
     /// Numbers of the parameters, all of them `&[T]`, that launches must keep constant for the barriers to be met by all
     /// lanes. What depends on other buffers counts as different.
     constant_buffers: Vec<u32>,
+    /// Choices on what differs between lanes, by their lines, with why; those in functions too.
+    partings: Vec<(u32, Divergence)>,
+}
+
+/// Where lanes of a block choose by what differs between them, by source line, with why: in the order of the text, functions first.
+pub fn partings(kernel: &Verified) -> Vec<(u32, Divergence)> {
+    match &kernel.facts().uniformity {
+        Some(known) => known.partings.clone(),
+        None => check(kernel.kernel(), &mut VerifyErrors::of(kernel.kernel())).partings,
+    }
 }
 
 #[cfg_attr(not(feature = "pass"), allow(dead_code))]
@@ -124,6 +136,7 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
         sources: Vec::new(),
         flow: Vec::new(),
         summary: Summary::default(),
+        partings: Vec::new(),
         number: 0,
         changed: false,
         report: false,
@@ -155,6 +168,7 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
             .map(|(why, buffers)| apart(*why, *buffers))
             .collect(),
         constant_buffers: constant,
+        partings: analysis.partings,
     }
 }
 
@@ -242,6 +256,7 @@ impl<'a> Analysis<'a, '_> {
                 Vec::new()
             }
             Inst::If(v, then, otherwise) => {
+                self.parts(stmt.line, *v);
                 let inner = flow.split(self.value(*v), point(Parting::If));
                 let mut left = self.block(then, level, inner);
                 left.extend(self.block(otherwise, level, inner));
@@ -252,6 +267,7 @@ impl<'a> Analysis<'a, '_> {
                 cases,
                 default,
             } => {
+                self.parts(stmt.line, *selector);
                 let inner = flow.split(self.value(*selector), point(Parting::Switch));
                 let mut left = Vec::new();
                 for (_, block) in cases {
@@ -306,6 +322,13 @@ impl<'a> Analysis<'a, '_> {
 
     fn value(&self, v: Value) -> Taint {
         self.values.get(v.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Notes a choice that lanes make differently.
+    fn parts(&mut self, line: u32, decides: Value) {
+        if let (true, Some(why)) = (self.report, self.value(decides).why) {
+            self.partings.push((line, self.reason(why)));
+        }
     }
 
     /// The taint of something that differs by itself.

@@ -10,7 +10,8 @@
 //! mask register, and where all do there is code without masks. At a barrier, or an exchange among the lanes of a subgroup, a gang puts
 //! what it holds into its frame, and the next one runs; when all wait at one barrier the code goes on behind it, and for all other
 //! meetings it returns to the host.
-//! What has no instructions of its own, and what is rare, calls the host, which evaluates it as the interpreter does.
+//! What has no instructions of its own, and what is rare, calls the host, which evaluates it as the interpreter does. `notes` tells
+//! people what became of each line.
 
 mod aarch64;
 mod allocate;
@@ -21,6 +22,7 @@ mod lir;
 pub(crate) mod listing;
 mod lower;
 mod machine;
+pub(crate) mod notes;
 mod spread;
 pub(crate) mod tree;
 mod x86;
@@ -132,7 +134,22 @@ struct Registers {
     current: u8,
 }
 
+/// Whether an access that has no fast shape is made lane by lane: there are no gathers of less than 32 bits, and in AVX2 no scatters.
+fn by_lane(s: Scalar, loads: bool, scatters: bool) -> bool {
+    s.size() < 4 || !scatters && !loads
+}
+
 impl Target {
+    fn of(width: Width) -> Target {
+        let isa = match width {
+            Width::EightAvx2 => Isa::Avx2,
+            Width::Eight | Width::Sixteen => Isa::Avx512,
+            Width::FourNeon => Isa::Neon,
+        };
+        let lanes = width.lanes();
+        Target { lanes, isa }
+    }
+
     /// Whether vectors of such scalars have an operation.
     fn has(self, op: BinaryOp, s: Scalar) -> bool {
         match self.isa {
@@ -223,13 +240,8 @@ pub(crate) struct Generated {
 /// # Errors
 /// Why there is none.
 pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Refusal> {
-    let lanes = width.lanes();
-    let isa = match width {
-        Width::EightAvx2 => Isa::Avx2,
-        Width::Eight | Width::Sixteen => Isa::Avx512,
-        Width::FourNeon => Isa::Neon,
-    };
-    let target = Target { lanes, isa };
+    let target = Target::of(width);
+    let Target { lanes, isa } = target;
     let tree = tree::read(program)?;
     let spreads = spread::analyse(&tree, program);
     let mut lowered = lower::lower(program, &tree, &spreads, target)?;

@@ -23,6 +23,7 @@ use super::program::{Code, Fill, Program, RegionKind};
 use super::turns::Blocks;
 use crate::fault::{Fault, record};
 use crate::interp::code::layout::*;
+use crate::interp::code::notes::{self, Note};
 use crate::interp::code::tree::{AccessKind, AtomicKind};
 use crate::interp::code::{Generated, Refusal, Width, generate};
 use crate::ir::{Builtin, FaultKind, Scalar};
@@ -63,32 +64,31 @@ impl MachineCode {
     /// # Errors
     /// Why the kernel stays in the interpreter.
     pub fn generate(kernel: &Verified, width: Width) -> Result<MachineCode, Refusal> {
-        let expanded = crate::pass::expand_library(kernel.kernel().clone());
-        let program = flatten::flatten(&expanded).map_err(|_| Refusal::Unknown("an ill-typed operation"))?;
+        let program = MachineCode::program(kernel)?;
         let code = generate(&program, width)?;
         Ok(MachineCode { program, code })
     }
 
+    fn program(kernel: &Verified) -> Result<Program, Refusal> {
+        let expanded = crate::pass::expand_library(kernel.kernel().clone());
+        flatten::flatten(&expanded).map_err(|_| Refusal::Unknown("an ill-typed operation"))
+    }
+
+    /// What code for such a processor makes of each line.
+    ///
+    /// # Errors
+    /// Why the kernel stays in the interpreter.
+    pub fn notes(kernel: &Verified, width: Width) -> Result<Vec<Note>, Refusal> {
+        notes::notes(&MachineCode::program(kernel)?, width)
+    }
+
     /// What the code leaves to the host, by source line: operators without instructions of their own, and accesses of rare shapes.
     pub fn calls(&self) -> Vec<(u32, String)> {
-        let name = |site: &Site| match &site.what {
-            What::Unary(op, s) => format!("{} of {s}", op.name()),
-            What::Binary(op, s) | What::Divide(op, s, _) => format!("{} of {s}", op.name()),
-            What::Ternary(op, s) => format!("{} of {s}", op.name()),
-            What::Cast(from, to) => format!("{from} as {to}"),
-            What::Access(access, _) => {
-                let place = self.program.accesses.get(*access as usize);
-                let region = place.and_then(|p| self.program.regions.get(p.region as usize));
-                format!("access to `{}`", region.map_or("", |r| &r.name))
-            }
-            What::PrivateLoad(..) | What::PrivateStore(..) => "a lane's array".to_owned(),
-            What::Clock => "the clock".to_owned(),
-            What::Print(_) => "printing".to_owned(),
-            What::Fault(_) => "a fault".to_owned(),
-        };
         let line = |site: &Site| self.program.lines.get(site.pc as usize).copied().unwrap_or(0);
         let always = self.code.sites.iter().filter(|site| site.always);
-        always.map(|site| (line(site), name(site))).collect()
+        always
+            .map(|site| (line(site), notes::name(&self.program, site)))
+            .collect()
     }
 
     /// The instructions as text, with the lines of `source`, which the kernel was made of, before what they have become.

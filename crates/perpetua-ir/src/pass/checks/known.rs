@@ -5,10 +5,13 @@
 //! are scoped: they are rolled back at the end of the block in which they were learned. A variable's content is
 //! forgotten where control flow joins or repeats.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use crate::ir::{Axis, Base, Block, Builtin, Effect, Inst, LocalId, Op, Place, Scalar, Step, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+
+use super::found::Proof;
 
 /// A value number.
 pub(super) type Number = u32;
@@ -68,10 +71,13 @@ pub(super) struct Known {
     /// By value, and by variable; [`UNKNOWN`] where nothing was noted.
     values: Vec<Number>,
     contents: Contents,
-    facts: HashSet<Fact>,
+    /// With what has shown them.
+    facts: HashMap<Fact, Proof>,
     /// Inclusive upper bounds learned from comparisons with constants.
     bounds: HashMap<Number, i128>,
     log: Vec<Undo>,
+    /// What shows the facts that are learned now.
+    shown: Proof,
 }
 
 impl Known {
@@ -85,7 +91,8 @@ impl Known {
             table: HashMap::new(),
             values: vec![UNKNOWN; types.len()],
             contents: vec![UNKNOWN; locals],
-            facts: HashSet::new(),
+            facts: HashMap::new(),
+            shown: Proof::Compared(0),
             bounds: HashMap::new(),
             log: Vec::new(),
         }
@@ -337,13 +344,15 @@ impl Known {
     }
 
     fn learn(&mut self, fact: Fact) {
-        if self.facts.insert(fact) {
+        if let Entry::Vacant(entry) = self.facts.entry(fact) {
+            entry.insert(self.shown);
             self.log.push(Undo::Fact(fact));
         }
     }
 
-    /// Learns that a condition holds, or that it does not.
-    pub(super) fn assume(&mut self, cond: Value, holds: bool) {
+    /// Learns that a condition holds, or that it does not; by a statement in this line.
+    pub(super) fn assume(&mut self, cond: Value, holds: bool, line: u32) {
+        self.shown = Proof::Compared(line);
         let cond = self.of(cond);
         self.assume_number(cond, holds, DEPTH);
     }
@@ -467,28 +476,35 @@ impl Known {
         }
     }
 
-    /// Learns that `a < b`, as a check just established it of a non-negative `a`.
-    pub(super) fn learn_in_bounds(&mut self, a: Number, b: Number) {
+    /// Learns that `a < b`, as a check in this line just established it of a non-negative `a`.
+    pub(super) fn learn_in_bounds(&mut self, a: Number, b: Number, line: u32) {
+        self.shown = Proof::Checked(line);
         self.learn(Fact::NonNegative(a));
         self.less(a, b, DEPTH);
     }
 
-    /// Learns that a divisor is not zero.
-    pub(super) fn learn_non_zero(&mut self, n: Number) {
+    /// Learns that a divisor is not zero, by a check in this line.
+    pub(super) fn learn_non_zero(&mut self, n: Number, line: u32) {
+        self.shown = Proof::Checked(line);
         self.learn(Fact::NonZero(n));
     }
 
-    /// Whether `0 <= a < b` is proven.
-    pub(super) fn in_bounds(&self, a: Number, b: Number) -> bool {
-        self.non_negative(a, DEPTH) && self.less_known(a, b, DEPTH)
+    /// What proves `0 <= a < b`.
+    pub(super) fn in_bounds(&self, a: Number, b: Number) -> Option<Proof> {
+        self.less_known(a, b, DEPTH)
+            .filter(|_| self.non_negative(a, DEPTH))
     }
 
-    /// Whether a value is proven not to be zero.
-    pub(super) fn is_non_zero(&self, n: Number) -> bool {
+    /// What proves that a value is not zero.
+    pub(super) fn non_zero(&self, n: Number) -> Option<Proof> {
         match self.keys.get(n as usize) {
-            Some(Key::Int(c)) => *c != 0,
-            _ => self.facts.contains(&Fact::NonZero(n)),
+            Some(Key::Int(c)) => (*c != 0).then_some(Proof::Constant),
+            _ => self.facts.get(&Fact::NonZero(n)).copied(),
         }
+    }
+
+    fn is_non_zero(&self, n: Number) -> bool {
+        self.non_zero(n).is_some()
     }
 
     /// Whether a value is proven not to be negative.
@@ -496,34 +512,38 @@ impl Known {
         self.non_negative(n, DEPTH)
     }
 
-    fn less_known(&self, a: Number, b: Number, depth: u32) -> bool {
-        if self.facts.contains(&Fact::Less(a, b)) {
-            return true;
+    fn less_known(&self, a: Number, b: Number, depth: u32) -> Option<Proof> {
+        if let Some(shown) = self.facts.get(&Fact::Less(a, b)) {
+            return Some(*shown);
         }
         if let Some(Key::Int(limit)) = self.keys.get(b as usize)
-            && self.greatest(a, depth).is_some_and(|most| most < *limit)
+            && let Some(most) = self.greatest(a, depth).filter(|most| most < limit)
         {
-            return true;
+            return Some(Proof::AtMost(most));
         }
         if depth == 0 {
-            return false;
+            return None;
         }
-        let below = |x: Number| self.non_negative(x, depth - 1) && self.less_known(x, b, depth - 1);
+        let below = |x: Number| {
+            let less = || self.less_known(x, b, depth - 1);
+            self.non_negative(x, depth - 1).then(less).flatten()
+        };
         match self.keys.get(a as usize) {
             Some(Key::Binary(BinaryOp::Min | BinaryOp::And, s, x, y)) if s.is_unsigned_int() => {
-                below(*x) || below(*y)
+                below(*x).or_else(|| below(*y))
             }
             Some(Key::Binary(BinaryOp::Rem, s, x, y)) if s.is_unsigned_int() => {
-                *y == b && self.is_non_zero(*y) || below(*x)
+                let remainder = (*y == b && self.is_non_zero(*y)).then_some(Proof::Remainder);
+                remainder.or_else(|| below(*x))
             }
             Some(Key::Binary(BinaryOp::Div | BinaryOp::Shr, s, x, _)) if s.is_unsigned_int() => below(*x),
             // x - 1 is below x unless x is zero.
             Some(Key::Binary(BinaryOp::Sub, s, x, y)) if s.is_int() && self.is_int(*y, 1) => {
-                self.is_non_zero(*x) && below(*x)
+                below(*x).filter(|_| self.is_non_zero(*x))
             }
             Some(Key::Cast(from, to, x)) if from.is_unsigned_int() && to.is_unsigned_int() => below(*x),
-            Some(Key::Select(_, x, y)) => below(*x) && below(*y),
-            _ => false,
+            Some(Key::Select(_, x, y)) => below(*x).and_then(|_| below(*y)),
+            _ => None,
         }
     }
 
@@ -537,7 +557,7 @@ impl Known {
             .copied()
             .flatten()
             .is_some_and(|s| s.is_unsigned_int() || s == Scalar::Bool)
-            || self.facts.contains(&Fact::NonNegative(n))
+            || self.facts.contains_key(&Fact::NonNegative(n))
         {
             return true;
         }

@@ -15,6 +15,7 @@
 //! Checks that are proven superfluous are dropped: constant indices into arrays, accesses dominated by a comparison
 //! with the length or by the same check, masked and bounded indices, division by constants.
 
+mod found;
 mod known;
 mod limit;
 mod rewrite;
@@ -30,6 +31,8 @@ use crate::ops::Meeting;
 use crate::pass::inline::inline_functions;
 use crate::print::PrintSite;
 use crate::verify::{Facts, Uniformity, Verified};
+use found::Found;
+pub use found::{Check, Checked, Proof};
 use limit::limit_loops;
 use rewrite::{Policy, Rewriter};
 
@@ -39,6 +42,7 @@ pub struct Explicit {
     kernel: Kernel,
     facts: Arc<Facts>,
     faults: Vec<FaultSite>,
+    checks: Vec<Check>,
     prints: Vec<PrintSite>,
     dies_at_once: bool,
 }
@@ -58,6 +62,12 @@ impl Explicit {
     /// pre-order.
     pub fn faults(&self) -> &[FaultSite] {
         &self.faults
+    }
+
+    /// The checks of indices and divisions, those that are proven superfluous, too: functions first, then the body, each in
+    /// pre-order. Where lanes that have faulted walk on, functions stand where they are called.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
     }
 
     /// The print sites, in the order of the [`Effect::Print`] statements, likewise.
@@ -100,16 +110,20 @@ pub fn make_explicit(verified: &Verified) -> Explicit {
     let (kernel, facts) = (verified.kernel(), verified.facts());
     let dies_at_once =
         kernel.checks == Checks::On && !facts.synchronises() && !facts.asks(DeviceOp::CatchFault);
-    let (mut kernel, faults, facts) = match kernel.checks {
-        Checks::Off | Checks::Explicit => (kernel.clone(), source_sites(kernel), Arc::clone(facts)),
+    let (mut kernel, found, facts) = match kernel.checks {
+        Checks::Off | Checks::Explicit => {
+            let sites = source_sites(kernel);
+            let checks = Vec::new();
+            (kernel.clone(), Found { sites, checks }, Arc::clone(facts))
+        }
         checks => {
-            let (kernel, faults) = match checks {
+            let (kernel, found) = match checks {
                 Checks::Caught => return_at_once(&limit_loops(kernel)),
                 _ if facts.synchronises() => walk_on(kernel, facts),
                 _ => return_at_once(kernel),
             };
             let facts = Arc::new(Facts::of(&kernel));
-            (kernel, faults, facts)
+            (kernel, found, facts)
         }
     };
     kernel.checks = Checks::Explicit;
@@ -117,7 +131,8 @@ pub fn make_explicit(verified: &Verified) -> Explicit {
     Explicit {
         kernel,
         facts,
-        faults,
+        faults: found.sites,
+        checks: found.checks,
         prints,
         dies_at_once,
     }
@@ -183,13 +198,13 @@ fn scalar_of(body: &Body, v: Value) -> Option<Scalar> {
     body.values.get(v.0 as usize).and_then(Type::as_scalar)
 }
 
-fn return_at_once(kernel: &Kernel) -> (Kernel, Vec<FaultSite>) {
+fn return_at_once(kernel: &Kernel) -> (Kernel, Found) {
     let mut out = kernel.clone();
-    let mut sites = Vec::new();
+    let mut found = Found::default();
     let mut faulting = Vec::new();
     for (function, to) in kernel.functions.iter().zip(&mut out.functions) {
         let policy = Policy::Return(function.result.clone());
-        to.body = Rewriter::new(kernel, &function.body, &faulting, None, &mut sites).run(policy);
+        to.body = Rewriter::new(kernel, &function.body, &faulting, None, &mut found).run(policy);
         let faults = contains(&to.body.block, &|inst| match inst {
             inst if inst.faults() => true,
             Inst::Let(_, Op::Call(f, _)) => faulting.get(*f as usize).copied().unwrap_or(false),
@@ -197,11 +212,11 @@ fn return_at_once(kernel: &Kernel) -> (Kernel, Vec<FaultSite>) {
         });
         faulting.push(faults);
     }
-    out.body = Rewriter::new(kernel, &kernel.body, &faulting, None, &mut sites).run(Policy::Return(None));
-    (out, sites)
+    out.body = Rewriter::new(kernel, &kernel.body, &faulting, None, &mut found).run(Policy::Return(None));
+    (out, found)
 }
 
-fn walk_on(kernel: &Kernel, facts: &Facts) -> (Kernel, Vec<FaultSite>) {
+fn walk_on(kernel: &Kernel, facts: &Facts) -> (Kernel, Found) {
     let known = facts.uniformity.as_ref().filter(|_| kernel.functions.is_empty());
     // In one body, so that a dead lane's way is seen as a whole.
     let kernel = inline_functions(kernel);
@@ -209,8 +224,8 @@ fn walk_on(kernel: &Kernel, facts: &Facts) -> (Kernel, Vec<FaultSite>) {
         || Cow::Owned(Uniformity::of(&kernel, facts.constant_buffers())),
         Cow::Borrowed,
     );
-    let mut sites = Vec::new();
-    let rewriter = Rewriter::new(&kernel, &kernel.body, &[], Some(&uniformity), &mut sites);
+    let mut found = Found::default();
+    let rewriter = Rewriter::new(&kernel, &kernel.body, &[], Some(&uniformity), &mut found);
     let body = rewriter.run(Policy::Walk);
-    (Kernel { body, ..kernel }, sites)
+    (Kernel { body, ..kernel }, found)
 }

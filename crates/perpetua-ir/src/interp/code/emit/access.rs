@@ -1,6 +1,7 @@
 //! Accesses to memory that lanes share, in their fast shapes: each index is compared with its length first, and where one is not below
 //! it, all is left to the call.
 
+use super::super::by_lane;
 use super::*;
 
 impl<M: Lanes> Emitter<'_, M> {
@@ -137,8 +138,7 @@ impl<M: Lanes> Emitter<'_, M> {
                     self.asm.store(s.size(), at, r);
                 }
                 (Shape::Run(_), _) => self.run(at, s.size(), operand, loads),
-                // There are no gathers of less than 32 bits, and in AVX2 no scatters.
-                (_, _) if s.size() < 4 || !self.scatters && !loads => {
+                (_, _) if by_lane(*s, loads, self.scatters) => {
                     let region = Rm::Mem(Mem::at(M::STATE, view));
                     let at = (region, scale.trailing_zeros() as u8, disp);
                     let operand = [operand];

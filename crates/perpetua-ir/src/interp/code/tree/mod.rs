@@ -6,6 +6,8 @@ mod simplify;
 
 pub(super) use read::read;
 
+use std::collections::HashMap;
+
 use crate::interp::program::{AtomicAct, Code, Fill, Mask, Pc, Program, Reg};
 use crate::ir::{AtomicOp, Checks, Scalar, SubgroupOp};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -144,6 +146,8 @@ pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
     pub(super) values: Vec<ValueInfo>,
     pub(super) frames: u32,
+    /// Operations of the flat program that lanes choose by, by the positions of their constructs.
+    pub(super) choices: HashMap<u32, Pc>,
     /// Arrays that are reached by indices: their elements.
     pub(super) arrays: Vec<Vec<V>>,
     /// Operations in all.

@@ -40,6 +40,7 @@ pub(in super::super) fn read(program: &Program) -> Result<Tree, Refusal> {
             nodes: Vec::new(),
             values: Vec::new(),
             frames: 0,
+            choices: HashMap::new(),
             arrays: Vec::new(),
             count: 0,
             meets: false,
@@ -122,6 +123,13 @@ impl Reader<'_> {
         Ok(self.at)
     }
 
+    /// The position of a construct that lanes choose in.
+    fn choice(&mut self, pc: Pc) -> Result<u32, Refusal> {
+        let at = self.next()?;
+        self.tree.choices.insert(at, pc);
+        Ok(at)
+    }
+
     /// Reads until the operation that ends the construct around, which it passes.
     fn block(&mut self, pc: &mut Pc) -> Result<Vec<Node>, Refusal> {
         let mut nodes = Vec::new();
@@ -140,7 +148,7 @@ impl Reader<'_> {
                 | Code::End => return Ok(nodes),
                 Code::IfThen { condition, .. } => {
                     let condition = self.get(*condition);
-                    let at = self.next()?;
+                    let at = self.choice(at_pc)?;
                     let then = self.block(pc)?;
                     let end = self.next()?;
                     Node::If {
@@ -153,7 +161,7 @@ impl Reader<'_> {
                 }
                 Code::IfElse { condition, .. } => {
                     let condition = self.get(*condition);
-                    let at = self.next()?;
+                    let at = self.choice(at_pc)?;
                     let then = self.block(pc)?;
                     let otherwise = self.block(pc)?;
                     let end = self.next()?;
@@ -165,7 +173,10 @@ impl Reader<'_> {
                         otherwise,
                     }
                 }
-                Code::Switch { .. } => self.switch(pc)?,
+                Code::Switch { .. } => {
+                    let at = self.choice(at_pc)?;
+                    self.switch(at, pc)?
+                }
                 Code::Clear { mask } => {
                     let frame = self.frame();
                     let at = self.next()?;
@@ -232,8 +243,7 @@ impl Reader<'_> {
         }
     }
 
-    fn switch(&mut self, pc: &mut Pc) -> Result<Node, Refusal> {
-        let at = self.next()?;
+    fn switch(&mut self, at: u32, pc: &mut Pc) -> Result<Node, Refusal> {
         let (mut cases, mut chosen) = (Vec::new(), None);
         loop {
             let code = self.program.code.get(*pc as usize);

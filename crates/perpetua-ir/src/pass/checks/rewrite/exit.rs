@@ -51,8 +51,8 @@ pub(super) fn past_label(depth: u32, exit: Exit) -> u32 {
 impl Rewriter<'_> {
     pub(super) fn site(&mut self, kind: FaultKind, subject: &str, operands: &[Value], here: Here) {
         let operands = operands.iter().filter_map(|v| self.scalar(*v)).collect();
-        self.sites
-            .push(FaultSite::new(kind, here.line, subject, operands));
+        let site = FaultSite::new(kind, here.line, subject, operands);
+        self.found.sites.push(site);
     }
 
     /// Appends `if bad { fault … }`. Where the lane walks on: gives `bad` back. `roots` are the source values on

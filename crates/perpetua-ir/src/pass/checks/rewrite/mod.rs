@@ -10,6 +10,7 @@ mod operation;
 use self::asked::{count, is_catch, nothing_uniform_escapes};
 use self::exit::{Exit, past_label};
 pub(super) use self::exit::{Policy, source_subject};
+use super::found::{Check, Checked, Found, Proof};
 use super::known::{Known, Number};
 use super::{contains, is_barrier, is_subgroup};
 use crate::fault::FaultSite;
@@ -26,7 +27,7 @@ pub(super) struct Rewriter<'a> {
     /// Which functions may return with the lane dead.
     faulting: &'a [bool],
     uniformity: Option<&'a Uniformity>,
-    sites: &'a mut Vec<FaultSite>,
+    found: &'a mut Found,
     result: Option<Type>,
     values: Vec<Type>,
     locals: Vec<Local>,
@@ -35,8 +36,8 @@ pub(super) struct Rewriter<'a> {
     at: usize,
     /// Whether the lane may be dead at the present point.
     maybe_dead: bool,
-    /// Checks made at points where the lane walks on: index, length, and the value that says "out of bounds".
-    made: Vec<((Number, Number), Value)>,
+    /// Checks made at points where the lane walks on: index, length, the value that says "out of bounds", and the line.
+    made: Vec<((Number, Number), Value, u32)>,
     /// Whether the present region rests on dead lanes not coming there.
     relied: bool,
     /// Whether the present point is to be checked.
@@ -59,14 +60,14 @@ impl<'a> Rewriter<'a> {
         source: &'a Body,
         faulting: &'a [bool],
         uniformity: Option<&'a Uniformity>,
-        sites: &'a mut Vec<FaultSite>,
+        found: &'a mut Found,
     ) -> Rewriter<'a> {
         Rewriter {
             kernel,
             source,
             faulting,
             uniformity,
-            sites,
+            found,
             result: None,
             values: source.values.clone(),
             locals: source.locals.clone(),
@@ -144,6 +145,17 @@ impl<'a> Rewriter<'a> {
         self.let_(line, Op::Device(DeviceOp::IsDead, Vec::new()), Type::BOOL, out)
     }
 
+    /// Notes a check that is made, or why it need not be.
+    fn note(&mut self, what: Checked, subject: &str, proof: Option<Proof>, here: Here) {
+        self.found.checks.push(Check {
+            line: here.line,
+            statement: here.at,
+            what,
+            subject: subject.to_owned(),
+            proof,
+        });
+    }
+
     fn scalar(&self, v: Value) -> Option<Scalar> {
         self.values.get(v.0 as usize).and_then(Type::as_scalar)
     }
@@ -171,8 +183,8 @@ impl<'a> Rewriter<'a> {
                     push(&mut out, stmt.line, Inst::If(dead, leave, Block::default()));
                 }
                 // What was tested holds for every lane from here on.
-                for ((index, limit), _) in std::mem::take(&mut self.made) {
-                    self.known.learn_in_bounds(index, limit);
+                for ((index, limit), _, line) in std::mem::take(&mut self.made) {
+                    self.known.learn_in_bounds(index, limit, line);
                 }
                 exit = Exit::Return;
             }
@@ -230,12 +242,12 @@ impl<'a> Rewriter<'a> {
         let (inst, ended) = match &stmt.inst {
             Inst::If(cond, a, b) => {
                 let mark = self.known.mark();
-                self.known.assume(*cond, true);
+                self.known.assume(*cond, true, here.line);
                 let (a, a_ends) = self.block(a, here.exit, None);
                 self.known.roll_back(mark);
                 let after_a = self.known.contents();
                 self.known.set_contents(before);
-                self.known.assume(*cond, false);
+                self.known.assume(*cond, false, here.line);
                 let (b, b_ends) = self.block(b, here.exit, None);
                 self.known.roll_back(mark);
                 match (a_ends, b_ends) {
@@ -243,10 +255,10 @@ impl<'a> Rewriter<'a> {
                         let after_b = self.known.contents();
                         self.known.join(*cond, after_a, &after_b);
                     }
-                    (true, _) => self.known.assume(*cond, false),
+                    (true, _) => self.known.assume(*cond, false, here.line),
                     (false, true) => {
                         self.known.set_contents(after_a);
-                        self.known.assume(*cond, true);
+                        self.known.assume(*cond, true, here.line);
                     }
                 }
                 (Inst::If(*cond, a, b), a_ends && b_ends)
@@ -281,12 +293,14 @@ impl<'a> Rewriter<'a> {
             Inst::Loop(body) => {
                 self.known.forget_stored(body);
                 let entry = self.known.contents();
-                let (at, sites, was_dead) = (self.at, self.sites.len(), self.maybe_dead);
+                let (at, was_dead) = (self.at, self.maybe_dead);
+                let (sites, checks) = (self.found.sites.len(), self.found.checks.len());
                 let mut code = self.block(body, here.exit.deeper(), None).0;
                 if self.maybe_dead && !was_dead {
                     // A fault in one turn is felt in the next: once more, knowing that.
                     self.at = at;
-                    self.sites.truncate(sites);
+                    self.found.sites.truncate(sites);
+                    self.found.checks.truncate(checks);
                     self.known.set_contents(entry.clone());
                     code = self.block(body, here.exit.deeper(), None).0;
                 }
@@ -357,7 +371,7 @@ impl<'a> Rewriter<'a> {
     fn quiet(&mut self, stmt: &Stmt, here: Here, out: &mut Vec<Stmt>) {
         let before = self.known.contents();
         let mark = self.known.mark();
-        let sites = self.sites.len();
+        let sites = self.found.sites.len();
         let was_dead = self.maybe_dead;
         self.relied = false;
         let mut code = Vec::new();
@@ -366,7 +380,7 @@ impl<'a> Rewriter<'a> {
             ..here
         };
         self.nested(stmt, inside, &mut code);
-        let faults = self.sites.len() > sites;
+        let faults = self.found.sites.len() > sites;
         let acts = |inst: &Inst| {
             matches!(
                 inst,
@@ -418,7 +432,7 @@ impl<'a> Rewriter<'a> {
     fn effect(&mut self, effect: &Effect, here: Here, out: &mut Vec<Stmt>) -> bool {
         match effect {
             Effect::Store(place, v, _) => {
-                let bad = self.place(place, here, out);
+                let bad = self.place(place, Checked::Store, here, out);
                 let store = Inst::Do(effect.clone());
                 if let Base::Local(_) = place.base {
                     match bad {
@@ -456,8 +470,8 @@ impl<'a> Rewriter<'a> {
                     }
                     Effect::Panic(message, args) => {
                         let types = args.iter().filter_map(|v| self.scalar(*v)).collect();
-                        self.sites
-                            .push(FaultSite::panic(here.line, message.clone(), types));
+                        let site = FaultSite::panic(here.line, message.clone(), types);
+                        self.found.sites.push(site);
                     }
                     _ => {}
                 }

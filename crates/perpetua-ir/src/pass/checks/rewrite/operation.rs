@@ -1,5 +1,6 @@
 //! Operations that may fault, and the indices of places: which check stands before each. Knows nothing of control flow.
 
+use super::super::found::{Checked, Proof};
 use super::exit::Exit;
 use super::{Here, Rewriter, push};
 use crate::ir::{
@@ -19,7 +20,7 @@ impl Rewriter<'_> {
         let line = here.line;
         match op {
             Op::Load(place, _) => {
-                let bad = self.place(place, here, out);
+                let bad = self.place(place, Checked::Load, here, out);
                 match bad {
                     Some(bad) => self.guarded(v, op, bad, here, out),
                     None => push(out, line, Inst::Let(v, op.clone())),
@@ -30,7 +31,7 @@ impl Rewriter<'_> {
                 }
             }
             Op::Atomic(_, place, ..) | Op::CompareExchange { place, .. } => {
-                self.place(place, here, out);
+                self.place(place, Checked::Atomic, here, out);
                 if matches!(here.exit, Exit::Walk) && self.maybe_dead {
                     let dead = self.dead(line, out);
                     self.guarded(v, op, dead, here, out);
@@ -105,14 +106,16 @@ impl Rewriter<'_> {
         };
         let divisor = self.known.of(b);
         let mut bad = None;
-        if !self.known.is_non_zero(divisor) {
+        let proof = self.known.non_zero(divisor);
+        self.note(Checked::Divisor, subject, proof, here);
+        if proof.is_none() {
             let zero = self.constant(line, s, 0, out);
             let is_zero = self.compare(line, BinaryOp::Eq, b, zero, out);
             self.site(FaultKind::DivisionByZero, subject, &[a], here);
             let fault = Effect::Fault(FaultKind::DivisionByZero, vec![a]);
             bad = self.fault(is_zero, fault, &[b], here, out);
             if bad.is_none() {
-                self.known.learn_non_zero(divisor);
+                self.known.learn_non_zero(divisor, line);
             }
         }
         let dividend = self.known.of(a);
@@ -121,6 +124,13 @@ impl Rewriter<'_> {
             && constant.is_none_or(|c| c == -1)
             && !self.known.is_non_negative(divisor)
             && !self.known.is_non_negative(dividend);
+        if s.is_signed_int() {
+            let proof = match constant {
+                Some(c) if c != -1 => Proof::Constant,
+                _ => Proof::NotNegative,
+            };
+            self.note(Checked::Overflow, subject, (!may_overflow).then_some(proof), here);
+        }
         if may_overflow {
             let least = self.constant(line, s, 1 << (s.bits() - 1), out);
             let mut overflows = self.compare(line, BinaryOp::Eq, a, least, out);
@@ -164,10 +174,16 @@ impl Rewriter<'_> {
     }
 
     /// Checks the indices of a place. Where the lane walks on: the value that says whether one is out of bounds.
-    pub(super) fn place(&mut self, place: &Place, here: Here, out: &mut Vec<Stmt>) -> Option<Value> {
+    pub(super) fn place(
+        &mut self,
+        place: &Place,
+        what: Checked,
+        here: Here,
+        out: &mut Vec<Stmt>,
+    ) -> Option<Value> {
         let mut bad = None;
         for (index, length) in self.indices(place) {
-            let one = self.index(place.base, index, length, here, out);
+            let one = self.index((place.base, what), index, length, here, out);
             bad = self.either(bad, one, here.line, out);
         }
         bad
@@ -175,7 +191,7 @@ impl Rewriter<'_> {
 
     fn index(
         &mut self,
-        base: Base,
+        (base, what): (Base, Checked),
         index: Value,
         length: Length,
         here: Here,
@@ -190,14 +206,23 @@ impl Rewriter<'_> {
             Length::Of(base) => self.known.len(base),
             Length::Fixed(n) => self.known.int(n.into()),
         };
-        if self.known.in_bounds(number, limit) {
+        let subject = self.subject(base);
+        let made = self
+            .made
+            .iter()
+            .find(|(pair, ..)| *pair == (number, limit))
+            .copied();
+        let proof = self.known.in_bounds(number, limit);
+        let earlier = made.map(|(.., line)| Proof::Checked(line));
+        self.note(what, &subject, proof.or(earlier), here);
+        if proof.is_some() {
             return None;
         }
-        if let Some((_, bad)) = self.made.iter().find(|(pair, _)| *pair == (number, limit)) {
+        if let Some((_, bad, _)) = made {
             // Where dead lanes do not come, the earlier check has passed.
             let walks = matches!(here.exit, Exit::Walk);
             self.relied |= !walks;
-            return walks.then_some(*bad);
+            return walks.then_some(bad);
         }
         let from = self.scalar(index)?;
         // Sign extension turns a negative index into one beyond every length.
@@ -217,13 +242,12 @@ impl Rewriter<'_> {
             Length::Fixed(n) => self.constant(line, wide, n.into(), out),
         };
         let beyond = self.compare(line, BinaryOp::Ge, widened, len, out);
-        let subject = self.subject(base);
         self.site(FaultKind::IndexOutOfBounds, &subject, &[index, len], here);
         let fault = Effect::Fault(FaultKind::IndexOutOfBounds, vec![index, len]);
         let bad = self.fault(beyond, fault, &[index], here, out);
         match bad {
-            Some(bad) => self.made.push(((number, limit), bad)),
-            None => self.known.learn_in_bounds(number, limit),
+            Some(bad) => self.made.push(((number, limit), bad, line)),
+            None => self.known.learn_in_bounds(number, limit, line),
         }
         bad
     }
