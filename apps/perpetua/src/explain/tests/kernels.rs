@@ -1,3 +1,5 @@
+//! Kernels that are explained. Must not know how.
+
 use perpetua::prelude::*;
 
 #[kernel]

@@ -10,7 +10,7 @@ mod operation;
 use self::asked::{count, is_catch, nothing_uniform_escapes};
 use self::exit::{Exit, past_label};
 pub(super) use self::exit::{Policy, source_subject};
-use super::found::{Check, Checked, Found, Proof};
+use super::found::{Checked, Found};
 use super::known::{Known, Number};
 use super::{contains, is_barrier, is_subgroup};
 use crate::fault::FaultSite;
@@ -143,17 +143,6 @@ impl<'a> Rewriter<'a> {
 
     fn dead(&mut self, line: u32, out: &mut Vec<Stmt>) -> Value {
         self.let_(line, Op::Device(DeviceOp::IsDead, Vec::new()), Type::BOOL, out)
-    }
-
-    /// Notes a check that is made, or why it need not be.
-    fn note(&mut self, what: Checked, subject: &str, proof: Option<Proof>, here: Here) {
-        self.found.checks.push(Check {
-            line: here.line,
-            statement: here.at,
-            what,
-            subject: subject.to_owned(),
-            proof,
-        });
     }
 
     fn scalar(&self, v: Value) -> Option<Scalar> {

@@ -1,6 +1,6 @@
 //! Operations that may fault, and the indices of places: which check stands before each. Knows nothing of control flow.
 
-use super::super::found::{Checked, Proof};
+use super::super::found::{Check, Checked, Proof};
 use super::exit::Exit;
 use super::{Here, Rewriter, push};
 use crate::ir::{
@@ -16,6 +16,17 @@ enum Length {
 }
 
 impl Rewriter<'_> {
+    /// Notes a check that is made, or why it need not be.
+    fn note(&mut self, what: Checked, subject: &str, proof: Option<Proof>, here: Here) {
+        self.found.checks.push(Check {
+            line: here.line,
+            statement: here.at,
+            what,
+            subject: subject.to_owned(),
+            proof,
+        });
+    }
+
     pub(super) fn operation(&mut self, v: Value, op: &Op, here: Here, out: &mut Vec<Stmt>) {
         let line = here.line;
         match op {
