@@ -26,6 +26,7 @@ pub mod lower;
 mod opcode;
 mod pool;
 mod program;
+pub mod serve;
 pub mod specification;
 pub mod text;
 pub mod verify;

@@ -1,21 +1,17 @@
 //! `perpetua isa`: programs in the instruction set, from text to a run.
 
 mod bench;
+mod run;
+mod serve;
 
 use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
-use perpetua::device::{BackendKind, Device};
-use perpetua::isa::{
-    Arguments, Assembler, Executor, MemoryKind, Program, fuse, library, lower, specification, verify,
-};
-
-use perpetua_ir::ir::constant;
+use perpetua::isa::serve::markdown;
+use perpetua::isa::{Arguments, Assembler, Program, fuse, library, lower, specification, verify};
 
 use super::say::say;
-use super::shape::Shape;
-use super::values::{self, Content};
-use super::{Backend, Failure, files};
+use super::{Failure, files, values};
 
 #[derive(clap::Args)]
 #[command(
@@ -63,7 +59,11 @@ enum Command {
         programs: Vec<String>,
     },
     /// Print the instruction set
-    Spec,
+    Spec {
+        /// Print the protocol of `serve` instead
+        #[arg(long)]
+        protocol: bool,
+    },
     /// Print the library's programs
     List {
         /// Only those with this in their names
@@ -71,29 +71,14 @@ enum Command {
         part: Option<String>,
     },
     /// Run a program
-    Run(Box<Run>),
+    Run(Box<run::Args>),
     /// Measure programs beside kernels, copies and plain Rust, and the CPU beside GPUs by size
     Bench(bench::Args),
-}
-
-#[derive(clap::Args)]
-struct Run {
-    /// The program
-    program: PathBuf,
-    /// A buffer's content: a .npy file, or zeros:N, ones:N, range:N, random:N
-    #[arg(long = "buffer", value_name = "NAME=CONTENT", value_parser = values::pair)]
-    buffers: Vec<(String, String)>,
-    /// A parameter's value
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = values::pair)]
-    parameters: Vec<(String, String)>,
-    /// Write a buffer to a .npy file instead of printing it
-    #[arg(long = "out", value_name = "NAME=FILE", value_parser = values::pair)]
-    outputs: Vec<(String, String)>,
-    #[command(flatten)]
-    shape: Shape,
-    /// Where to run it
-    #[arg(long, value_enum, default_value_t = Backend::Auto)]
-    backend: Backend,
+    /// Run programs of others, over a socket, in processes of their own
+    Serve(Box<serve::Args>),
+    /// Run one client's programs: what `serve` starts
+    #[command(hide = true)]
+    ServeChild(serve::Child),
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -117,10 +102,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             ))
         }
         Command::Explain { programs } => explain(programs),
-        Command::Spec => print(&specification::markdown()),
+        Command::Spec { protocol: false } => print(&specification::markdown()),
+        Command::Spec { protocol: true } => print(&markdown()),
         Command::List { part } => list(part.as_deref().unwrap_or_default()),
-        Command::Run(args) => execute(args),
+        Command::Run(args) => run::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Serve(args) => serve::run(args),
+        Command::ServeChild(args) => serve::child(args),
     }
 }
 
@@ -234,73 +222,5 @@ fn assemble(path: &Path, out: Option<&Path>) -> Result<(), Failure> {
         program.len(),
         bytes.len()
     ));
-    Ok(())
-}
-
-fn execute(args: &Run) -> Result<(), Failure> {
-    let mut program = read(&args.program)?;
-    for (name, _) in args.buffers.iter().chain(&args.outputs) {
-        if !program.buffers().any(|buffer| buffer.name == *name) {
-            let known: Vec<&str> = program.buffers().map(|buffer| buffer.name.as_str()).collect();
-            return Err(format!(
-                "{} has no buffer `{name}`: it has {}",
-                program.name,
-                known.join(", ")
-            )
-            .into());
-        }
-    }
-    let mut arguments = Arguments::new();
-    for (name, value) in &args.parameters {
-        let Some(parameter) = program
-            .parameters
-            .iter()
-            .find(|parameter| parameter.name == *name)
-        else {
-            return Err(format!("{} has no parameter `{name}`", program.name).into());
-        };
-        let bits = constant::parse_constant(parameter.ty, value)
-            .map_err(|error| format!("--param {name}: {error}"))?;
-        arguments = arguments.with_bytes(name.as_str(), parameter.ty, bits.to_le_bytes());
-    }
-    // All files are read before a device is opened.
-    let mut contents = Vec::new();
-    for buffer in program.buffers() {
-        let Some((_, content)) = args.buffers.iter().rev().find(|(name, _)| *name == buffer.name) else {
-            let name = &buffer.name;
-            return Err(format!("the buffer `{name}` ({}) needs --buffer {name}=…", buffer.element).into());
-        };
-        let read =
-            Content::read(buffer.element, content).map_err(|e| format!("--buffer {}: {e}", buffer.name))?;
-        contents.push((buffer.name.clone(), buffer.element, read));
-    }
-    let config = args.shape.config(program.block, 1, None)?;
-    let executor = Executor::on(Device::new(BackendKind::from(args.backend), 0)?);
-    let mut handles = Vec::new();
-    for (name, element, content) in contents {
-        let handle = executor.allocate_buffer(content.bytes.len())?;
-        executor.write_buffer(handle, 0, &content.bytes)?;
-        program = program
-            .with_buffer(&name, handle)
-            .map_err(|_| format!("no buffer `{name}`"))?;
-        handles.push((name, element, handle, content));
-    }
-    executor.execute(&program, &config, &arguments)?;
-    executor.synchronize()?;
-    for (name, element, handle, content) in handles {
-        let written = args.outputs.iter().find(|(wanted, _)| *wanted == name);
-        let memory = program.memory(&name).map(|memory| &memory.kind);
-        let changed = matches!(memory, Some(MemoryKind::Buffer { writable: true, .. }));
-        if written.is_none() && (!changed || !args.outputs.is_empty()) {
-            continue;
-        }
-        let bytes = executor.read_buffer::<u8>(handle, 0, content.bytes.len())?;
-        match written {
-            Some((_, file)) => {
-                files::write(Path::new(file), &values::npy(element, &content.shape, &bytes)?)?;
-            }
-            None => print(&(values::print(&format!("{name} = "), element, &content.shape, &bytes) + "\n"))?,
-        }
-    }
     Ok(())
 }

@@ -1,0 +1,150 @@
+//! `perpetua isa run`: a program with buffers from the command line, on a device of this machine or on a server.
+
+use std::path::{Path, PathBuf};
+
+use perpetua::device::{BackendKind, Device};
+use perpetua::isa::serve::{self, Address, Client, Job};
+use perpetua::isa::{Arguments, Executor, LaunchConfig, MemoryKind, Program};
+use perpetua_ir::ir::{Scalar, constant};
+
+use crate::shape::Shape;
+use crate::values::{self, Content};
+use crate::{Backend, Failure, files};
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The program
+    program: PathBuf,
+    /// A buffer's content: a .npy file, or zeros:N, ones:N, range:N, random:N
+    #[arg(long = "buffer", value_name = "NAME=CONTENT", value_parser = values::pair)]
+    buffers: Vec<(String, String)>,
+    /// A parameter's value
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = values::pair)]
+    parameters: Vec<(String, String)>,
+    /// Write a buffer to a .npy file instead of printing it
+    #[arg(long = "out", value_name = "NAME=FILE", value_parser = values::pair)]
+    outputs: Vec<(String, String)>,
+    #[command(flatten)]
+    shape: Shape,
+    /// Where to run it
+    #[arg(long, value_enum, default_value_t = Backend::Auto, conflicts_with = "server")]
+    backend: Backend,
+    /// Run it on a server: the address that `perpetua isa serve` listens at
+    #[arg(long, value_name = "ADDRESS")]
+    server: Option<Address>,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let program = super::read(&args.program)?;
+    for (name, _) in args.buffers.iter().chain(&args.outputs) {
+        if !program.buffers().any(|buffer| buffer.name == *name) {
+            let known: Vec<&str> = program.buffers().map(|buffer| buffer.name.as_str()).collect();
+            return Err(format!(
+                "{} has no buffer `{name}`: it has {}",
+                program.name,
+                known.join(", ")
+            )
+            .into());
+        }
+    }
+    let mut arguments = Arguments::new();
+    for (name, value) in &args.parameters {
+        let Some(parameter) = program
+            .parameters
+            .iter()
+            .find(|parameter| parameter.name == *name)
+        else {
+            return Err(format!("{} has no parameter `{name}`", program.name).into());
+        };
+        let bits = constant::parse_constant(parameter.ty, value)
+            .map_err(|error| format!("--param {name}: {error}"))?;
+        arguments = arguments.with_bytes(name.as_str(), parameter.ty, bits.to_le_bytes());
+    }
+    // All files are read before a device is opened.
+    let mut contents = Vec::new();
+    for buffer in program.buffers() {
+        let Some((_, content)) = args.buffers.iter().rev().find(|(name, _)| *name == buffer.name) else {
+            let name = &buffer.name;
+            return Err(format!("the buffer `{name}` ({}) needs --buffer {name}=…", buffer.element).into());
+        };
+        let read =
+            Content::read(buffer.element, content).map_err(|e| format!("--buffer {}: {e}", buffer.name))?;
+        contents.push((buffer.name.clone(), buffer.element, read));
+    }
+    let config = args.shape.config(program.block, 1, None)?;
+    let is_wanted = |name: &str| {
+        let memory = program.memory(name).map(|memory| &memory.kind);
+        let changed = matches!(memory, Some(MemoryKind::Buffer { writable: true, .. }));
+        match args.outputs.is_empty() {
+            true => changed,
+            false => args.outputs.iter().any(|(wanted, _)| wanted == name),
+        }
+    };
+    let wanted = contents
+        .iter()
+        .map(|(name, ..)| is_wanted(name))
+        .collect::<Vec<bool>>();
+    let results = match &args.server {
+        Some(address) => {
+            let contents = contents.iter().zip(&wanted);
+            let contents = contents.map(|((name, _, content), is_returned)| serve::Content {
+                name,
+                data: serve::Data::Bytes(&content.bytes),
+                is_returned: *is_returned,
+            });
+            let contents = contents.collect();
+            let job = Job {
+                program: program.clone(),
+                config,
+                arguments,
+                contents,
+            };
+            let results = Client::connect(address)?.run(&job)?;
+            results.into_iter().map(|(_, bytes)| bytes).collect()
+        }
+        None => here(args, &program, &config, &arguments, &contents, &wanted)?,
+    };
+    let returned = contents.iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted);
+    for (((name, element, content), _), bytes) in returned.zip(&results) {
+        let written = args.outputs.iter().filter(|(wanted, _)| wanted == name);
+        for (_, file) in written {
+            files::write(Path::new(file), &values::npy(*element, &content.shape, bytes)?)?;
+        }
+        if args.outputs.is_empty() {
+            super::print(&(values::print(&format!("{name} = "), *element, &content.shape, bytes) + "\n"))?;
+        }
+    }
+    Ok(())
+}
+
+type Contents = [(String, Scalar, Content)];
+
+// What the buffers that are wanted hold after a run on a device of this machine.
+fn here(
+    args: &Args,
+    program: &Program,
+    config: &LaunchConfig,
+    arguments: &Arguments,
+    contents: &Contents,
+    wanted: &[bool],
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let executor = Executor::on(Device::new(BackendKind::from(args.backend), 0)?);
+    let mut program = program.clone();
+    let mut handles = Vec::new();
+    for (name, _, content) in contents {
+        let handle = executor.allocate_buffer(content.bytes.len())?;
+        executor.write_buffer(handle, 0, &content.bytes)?;
+        program = program
+            .with_buffer(name, handle)
+            .map_err(|_| format!("no buffer `{name}`"))?;
+        handles.push((handle, content.bytes.len()));
+    }
+    executor.execute(&program, config, arguments)?;
+    executor.synchronize()?;
+    let returned = handles
+        .into_iter()
+        .zip(wanted)
+        .filter(|(_, is_wanted)| **is_wanted);
+    let read = returned.map(|((handle, len), _)| Ok(executor.read_buffer::<u8>(handle, 0, len)?));
+    read.collect()
+}

@@ -1,0 +1,186 @@
+//! A client's connection: a thread that reads a job, waits for its turn and its answer, and writes that. What a client sends ahead stays in the
+//! system's buffer until it is its turn, so a client that sends much waits, and nothing is kept for it.
+
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use super::address::{Stream, Timed};
+use super::error::{Error, is_late};
+use super::frame::Frame;
+use super::job::Allowed;
+use super::protocol::{Code, Kind};
+use super::queue::{Queue, Waiting};
+
+/// How often a client whose job waits or runs is looked after.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a client that is sent away may take to read why.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What connections know of their server.
+pub(super) struct Rules {
+    pub(super) allowed: Allowed,
+    /// How long a client may be quiet between two frames.
+    pub(super) idle: Duration,
+    /// How long a frame may take from its first byte to its last, either way.
+    pub(super) transfer: Duration,
+    pub(super) is_ending: AtomicBool,
+}
+
+/// What came of a connection's jobs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Answers {
+    pub(super) results: u64,
+    pub(super) errors: u64,
+}
+
+pub(super) struct Connection<'a> {
+    pub(super) client: u64,
+    pub(super) stream: &'a Stream,
+    pub(super) rules: &'a Rules,
+    pub(super) queue: &'a Queue,
+    // A byte of the next frame, found while the client was looked after.
+    pub(super) ahead: Option<u8>,
+}
+
+// A frame's bytes: the time of its first one is the time for being quiet, the time of the rest begins with it.
+struct Incoming<'a> {
+    ahead: Option<u8>,
+    stream: Timed<'a>,
+    transfer: Duration,
+    has_begun: bool,
+}
+
+impl Read for Incoming<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = match (self.ahead.take(), buffer.first_mut()) {
+            (Some(byte), Some(first)) => {
+                *first = byte;
+                1
+            }
+            _ => self.stream.read(buffer)?,
+        };
+        if !self.has_begun && read > 0 {
+            self.has_begun = true;
+            self.stream.end = Instant::now() + self.transfer;
+        }
+        Ok(read)
+    }
+}
+
+impl Connection<'_> {
+    /// Serves the client until it goes, or breaks the protocol.
+    pub(super) fn run(&mut self) -> Answers {
+        let mut answers = Answers::default();
+        let error = loop {
+            let mut id = 0;
+            match self.turn(&mut id, &mut answers) {
+                Ok(true) => {}
+                Ok(false) if self.is_ending() => break (id, ending()),
+                Ok(false) => return answers,
+                Err(_) if self.is_ending() => break (id, ending()),
+                Err(error) => break (id, error),
+            }
+        };
+        answers.errors += 1;
+        refuse(self.stream, error.0, &error.1, self.rules);
+        answers
+    }
+
+    fn is_ending(&self) -> bool {
+        self.rules.is_ending.load(Ordering::Relaxed)
+    }
+
+    // A frame and its answer; whether there can be another.
+    fn turn(&mut self, id: &mut u32, answers: &mut Answers) -> Result<bool, Error> {
+        let mut incoming = Incoming {
+            ahead: self.ahead.take(),
+            stream: self.stream.until(Instant::now() + self.rules.idle),
+            transfer: self.rules.transfer,
+            has_begun: false,
+        };
+        let Some(frame) = Frame::read(&mut incoming, self.rules.allowed.message)? else {
+            return Ok(false);
+        };
+        *id = frame.id;
+        let answer = match frame.kind {
+            Kind::Ask => Frame {
+                kind: Kind::Allowed,
+                id: frame.id,
+                payload: self.rules.allowed.encode(),
+            },
+            Kind::Run => match self.run_job(frame)? {
+                Some(answer) => answer,
+                None => return Ok(false),
+            },
+            other => {
+                return Err(Error::Kind {
+                    found: other.code(),
+                    expected: "`ask` or `run`",
+                });
+            }
+        };
+        match answer.kind {
+            Kind::Result => answers.results += 1,
+            Kind::Error => answers.errors += 1,
+            _ => {}
+        }
+        answer.write(&mut self.stream.until(Instant::now() + self.rules.transfer))?;
+        Ok(true)
+    }
+
+    // A job's answer; nothing where the client has gone meanwhile.
+    fn run_job(&mut self, frame: Frame) -> Result<Option<Frame>, Error> {
+        let (answer, answered) = mpsc::channel();
+        let is_gone = Arc::new(AtomicBool::new(false));
+        self.queue.submit(Waiting {
+            client: self.client,
+            frame,
+            answer,
+            is_gone: Arc::clone(&is_gone),
+        });
+        loop {
+            match answered.recv_timeout(LOOK) {
+                Ok(answer) => return Ok(Some(answer)),
+                Err(RecvTimeoutError::Disconnected) => return Err(ending()),
+                // The server closes its clients' sides when it ends.
+                Err(RecvTimeoutError::Timeout) if self.is_ending() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.stream.is_closed(&mut self.ahead) && !self.is_ending() {
+                        is_gone.store(true, Ordering::Relaxed);
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn ending() -> Error {
+    Error::Refused {
+        code: Code::Ending,
+        message: "the server is being ended: come again later".into(),
+    }
+}
+
+/// Tells a client why it is sent away, and gives it a moment to read that: closing at once would take back what is on its way.
+pub(super) fn refuse(stream: &Stream, id: u32, error: &Error, rules: &Rules) {
+    let message = match error {
+        Error::Io(io) if is_late(io) => format!(
+            "nothing came for {:?}, or a frame took longer than {:?} to come or to be taken: connect again",
+            rules.idle, rules.transfer
+        ),
+        error => error.to_string(),
+    };
+    let frame = Frame::error(id, error.code(), &message);
+    let mut stream_until = stream.until(Instant::now() + LINGER);
+    if frame.write(&mut stream_until).is_ok() {
+        stream.shutdown(Shutdown::Write);
+        let mut thrown_away = [0; 4096];
+        while matches!(stream_until.read(&mut thrown_away), Ok(1..)) {}
+    }
+    stream.shutdown(Shutdown::Both);
+}

@@ -1,0 +1,332 @@
+//! The server: takes clients, and ends with all that it has started. Must not know what a program is.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::address::{Address, Listener, Stream};
+use super::child::{Child, Kinds};
+use super::connection::{self, Answers, Connection, Rules};
+use super::error::Error;
+use super::job::Allowed;
+use super::protocol::Code;
+use super::queue::Queue;
+use super::watch::Watch;
+use super::worker;
+use crate::executor::Limits;
+
+/// How long jobs may go on, and clients may take their answers, when the server ends.
+const GRACE: Duration = Duration::from_secs(2);
+/// Clients beyond those that are served, who are told so.
+const REFUSED: usize = 32;
+
+/// What a server allows.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// What programs may use.
+    pub limits: Limits,
+    /// Most clients at a time.
+    pub clients: usize,
+    /// How many child processes run programs at a time.
+    pub processes: usize,
+    /// Most bytes of a job, and of its result. The server keeps at most one for each client.
+    pub message: u32,
+    /// Most bytes of memory of a child process, where the system says how many it has (Linux).
+    pub process_memory: u64,
+    /// How long a job may run.
+    pub time: Duration,
+    /// How long a client may be quiet.
+    pub idle: Duration,
+    /// How long a message may take on its way, in either direction.
+    pub transfer: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let cores = thread::available_parallelism().map_or(2, usize::from);
+        Options {
+            limits: Limits {
+                memory: 256 << 20,
+                ..Limits::default()
+            },
+            clients: 128,
+            processes: cores.clamp(2, 8),
+            message: 16 << 20,
+            process_memory: 2 << 30,
+            time: Duration::from_secs(10),
+            idle: Duration::from_secs(300),
+            transfer: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What a server did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Clients that were served.
+    pub clients: u64,
+    /// Clients that were sent away, because there were too many.
+    pub refused: u64,
+    /// Jobs with a result.
+    pub results: u64,
+    /// Answers that were errors.
+    pub errors: u64,
+}
+
+/// Runs programs that nobody trusts for clients on this machine.
+pub struct Server {
+    listener: Listener,
+    address: Address,
+    first: Child,
+    clients: usize,
+    processes: usize,
+    shared: Arc<Shared>,
+    watcher: thread::JoinHandle<()>,
+}
+
+/// Ends a server.
+#[derive(Clone)]
+pub struct Stopper {
+    shared: Arc<Shared>,
+    address: Address,
+}
+
+// What threads share.
+struct Shared {
+    kinds: Kinds,
+    queue: Queue,
+    watch: Watch,
+    rules: Rules,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    streams: HashMap<u64, Arc<Stream>>,
+    summary: Summary,
+}
+
+impl Stopper {
+    /// Asks the server to end: jobs that run have two seconds more, whatever waits is refused.
+    pub fn stop(&self) {
+        self.shared.rules.is_ending.store(true, Ordering::Relaxed);
+        // Whoever waits for a client gets one.
+        drop(self.address.connect());
+    }
+}
+
+impl Server {
+    /// Listens at an address. `command` is a program with its arguments that calls [`work`](super::work) and nothing else: a child process.
+    ///
+    /// # Errors
+    /// If it cannot listen there, or the first child cannot open its device.
+    pub fn bind(address: &Address, options: Options, command: Vec<OsString>) -> Result<Server, Error> {
+        let milliseconds = u64::try_from(options.time.as_millis()).unwrap_or(u64::MAX);
+        let allowed = Allowed {
+            limits: options.limits,
+            message: options.message.into(),
+            milliseconds,
+        };
+        let kinds = Kinds {
+            command,
+            allowed,
+            memory: options.process_memory,
+        };
+        let rules = Rules {
+            allowed,
+            idle: options.idle,
+            transfer: options.transfer,
+            is_ending: AtomicBool::new(false),
+        };
+        let processes = options.processes.max(1);
+        let listener = address.listen()?;
+        let address = listener.address()?;
+        let shared = Arc::new(Shared {
+            kinds,
+            queue: Queue::new(processes),
+            watch: Watch::default(),
+            rules,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let watching = Arc::clone(&shared);
+        let watcher = spawn("isa watch", move || watching.watch.run())?;
+        let first = shared.kinds.start(&shared.watch);
+        let first = first.inspect_err(|_| shared.watch.is_over())?;
+        Ok(Server {
+            listener,
+            address,
+            first,
+            clients: options.clients,
+            processes,
+            shared,
+            watcher,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// What ends it.
+    pub fn stopper(&self) -> Stopper {
+        Stopper {
+            shared: Arc::clone(&self.shared),
+            address: self.address.clone(),
+        }
+    }
+
+    /// Serves until it is stopped; then all that it has started has ended.
+    ///
+    /// # Errors
+    /// If its threads cannot be started.
+    pub fn run(self) -> Result<Summary, Error> {
+        let mut first = Some(self.first);
+        let mut workers = Vec::new();
+        let mut failed = Ok(());
+        for number in 0..self.processes {
+            let (shared, child) = (Arc::clone(&self.shared), first.take());
+            let work = move || worker::run(number, child, &shared.kinds, &shared.queue, &shared.watch);
+            match spawn("isa worker", work) {
+                Ok(worker) => workers.push(worker),
+                Err(error) => failed = Err(error),
+            }
+        }
+        if failed.is_ok() {
+            self.shared.accept(&self.listener, self.clients);
+        }
+        // The socket's file goes.
+        drop(self.listener);
+        self.shared.end();
+        for worker in workers {
+            // One that panicked has ended, too.
+            let _ = worker.join();
+        }
+        self.shared.watch.is_over();
+        let _ = self.watcher.join();
+        failed?;
+        Ok(self.shared.state().summary)
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>, Error> {
+    // None of them calls deeply; there is one for each client.
+    let builder = thread::Builder::new().name(name.into()).stack_size(256 << 10);
+    Ok(builder.spawn(run)?)
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accept(self: &Arc<Self>, listener: &Listener, most: usize) {
+        // How long it waits when the system has no room for another client.
+        const PAUSE: Duration = Duration::from_millis(50);
+        let mut next = 0;
+        while !self.rules.is_ending.load(Ordering::Relaxed) {
+            let stream = listener.accept();
+            if self.rules.is_ending.load(Ordering::Relaxed) {
+                return;
+            }
+            let Ok(stream) = stream else {
+                thread::sleep(PAUSE);
+                continue;
+            };
+            next += 1;
+            let mut state = self.state();
+            let there = state.streams.len();
+            if there >= most {
+                state.summary.refused += 1;
+            }
+            // Those beyond them are not even told.
+            if there >= most.saturating_add(REFUSED) {
+                continue;
+            }
+            let stream = Arc::new(stream);
+            state.streams.insert(next, Arc::clone(&stream));
+            drop(state);
+            let shared = Arc::clone(self);
+            let client = next;
+            let serve = move || {
+                let answers = shared.serve(client, &stream, (there >= most).then_some(most));
+                stream.shutdown(Shutdown::Both);
+                shared.leave(client, answers);
+            };
+            if spawn("isa client", serve).is_err() {
+                self.leave(client, None);
+            }
+        }
+    }
+
+    // Serves a client, or says that there are already `full` of them.
+    fn serve(&self, client: u64, stream: &Stream, full: Option<usize>) -> Option<Answers> {
+        if let Some(most) = full {
+            let message = format!("the server has {most} clients, as many as it takes: come again later");
+            let error = Error::Refused {
+                code: Code::Full,
+                message,
+            };
+            connection::refuse(stream, 0, &error, &self.rules);
+            return None;
+        }
+        self.queue.enter(client);
+        let mut connection = Connection {
+            client,
+            stream,
+            rules: &self.rules,
+            queue: &self.queue,
+            ahead: None,
+        };
+        let answers = connection.run();
+        self.queue.leave(client);
+        Some(answers)
+    }
+
+    fn leave(&self, client: u64, answers: Option<Answers>) {
+        let mut state = self.state();
+        state.streams.remove(&client);
+        if let Some(answers) = answers {
+            state.summary.clients += 1;
+            state.summary.results += answers.results;
+            state.summary.errors += answers.errors;
+        }
+        self.changed.notify_all();
+    }
+
+    // Ends clients: those that wait for an answer get one, the others are told.
+    fn end(&self) {
+        self.queue.end();
+        self.watch.end_within(GRACE);
+        self.state()
+            .streams
+            .values()
+            .for_each(|stream| stream.shutdown(Shutdown::Read));
+        let end = Instant::now() + 2 * GRACE;
+        self.wait_for_clients(end);
+        // Those that do not take their answers.
+        self.state()
+            .streams
+            .values()
+            .for_each(|stream| stream.shutdown(Shutdown::Both));
+        self.wait_for_clients(end + GRACE);
+    }
+
+    fn wait_for_clients(&self, end: Instant) {
+        let mut state = self.state();
+        while !state.streams.is_empty() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
