@@ -1,5 +1,5 @@
-//! Whose turn it is. Clients wait with one job each; the one that has used the least of the workers' time lately is next, so a client with short
-//! jobs does not wait behind one with long ones. While there is more than one worker, the last free one is kept for clients that have
+//! Whose turn it is. Clients wait with one job each. Next is the one that has used the least of the workers' time lately, less the time that it
+//! has waited: a client with short jobs does not wait behind one with long ones, and nobody waits for ever, however many clients come anew. While there is more than one worker, the last free one is kept for clients that have
 //! used little.
 
 use std::collections::HashMap;
@@ -45,7 +45,8 @@ struct Idle {
 
 #[derive(Default)]
 struct State {
-    waiting: Vec<Waiting>,
+    // Since when, and what.
+    waiting: Vec<(Instant, Waiting)>,
     used: HashMap<u64, Used>,
     // In the order in which they became idle.
     idle: Vec<Idle>,
@@ -74,7 +75,7 @@ impl State {
             if self.idle.is_empty() || is_last && used > LITTLE.as_secs_f64() {
                 return;
             }
-            let job = self.waiting.remove(at);
+            let (_, job) = self.waiting.remove(at);
             let own = self.idle.iter().position(|idle| idle.owner == Some(job.client));
             let fresh = || self.idle.iter().position(|idle| idle.owner.is_none());
             let idle = self.idle.remove(own.or_else(fresh).unwrap_or(0));
@@ -82,13 +83,14 @@ impl State {
         }
     }
 
-    // The job whose client has used the least, the one that waits longest where it is equal.
+    // The job whose turn it is, and what its client has used; of equals the one that came first.
     fn next(&self, now: Instant) -> Option<(usize, f64)> {
-        let used = self
-            .waiting
-            .iter()
-            .map(|job| self.used.get(&job.client).map_or(0.0, |used| used.now(now)));
-        used.enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b))
+        let jobs = self.waiting.iter().map(|(since, job)| {
+            let used = self.used.get(&job.client).map_or(0.0, |used| used.now(now));
+            (used, used - now.saturating_duration_since(*since).as_secs_f64())
+        });
+        let next = jobs.enumerate().min_by(|(_, (_, a)), (_, (_, b))| a.total_cmp(b));
+        next.map(|(at, (used, _))| (at, used))
     }
 }
 
@@ -114,7 +116,7 @@ impl Queue {
     pub(super) fn submit(&self, job: Waiting) {
         let mut state = self.state();
         if !state.is_ending {
-            state.waiting.push(job);
+            state.waiting.push((Instant::now(), job));
             self.match_up(state);
         }
     }
@@ -162,7 +164,7 @@ impl Queue {
     pub(super) fn leave(&self, client: u64) {
         let mut state = self.state();
         state.used.remove(&client);
-        state.waiting.retain(|job| job.client != client);
+        state.waiting.retain(|(_, job)| job.client != client);
         while let Some(at) = state.idle.iter().position(|idle| idle.owner == Some(client)) {
             let idle = state.idle.remove(at);
             state.given.insert(idle.worker, Next::Retire);
@@ -223,6 +225,18 @@ mod tests {
         [4, 2, 9, 1].iter().for_each(|client| submit(&queue, *client));
         let order = [(); 4].map(|()| client(queue.next(0, None)));
         assert_eq!(order, [4, 2, 9, 1]);
+    }
+
+    #[test]
+    fn nobody_waits_for_ever_behind_those_that_come_anew() {
+        let queue = Queue::new(1);
+        queue.enter(1);
+        queue.has_used(1, Duration::from_millis(300));
+        submit(&queue, 1);
+        let now = Instant::now() + Duration::from_secs(1);
+        submit(&queue, 2);
+        queue.state().waiting[1].0 = now;
+        assert_eq!(queue.state().next(now).map(|(at, _)| at), Some(0));
     }
 
     #[test]

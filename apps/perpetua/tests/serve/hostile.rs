@@ -1,0 +1,214 @@
+//! Clients that break every rule: each is told why, and a good client beside them gets all its answers.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use perpetua::isa::serve::{Data, protocol::Code};
+
+use super::server::{Raw, Server, answer, frame, good, job, refused};
+
+/// Programs that do harm, what they are refused for, and words of the answer.
+pub(crate) const PROGRAMS: [(&str, Code, &str); 6] = [
+    (".buffer x: u32\nagain: bra again", Code::Fault, "job.pasm:2"),
+    (
+        ".buffer x: u32\nagain: stg.u32 x[0], 1\n bar\n bra again",
+        Code::Fault,
+        "job.pasm:",
+    ),
+    (
+        ".buffer x: u32\n mov.u32 r0, 4000000\n stg.u32 x[r0], 7",
+        Code::Fault,
+        "index out of bounds",
+    ),
+    (
+        ".buffer x: u32\n mov.u32 r0, 0\n div.u32 r1, r0, r0\n stg.u32 x[0], r1",
+        Code::Fault,
+        "division by zero",
+    ),
+    (
+        ".buffer x: u32\n fence_system",
+        Code::Program,
+        "orders no memory of the system",
+    ),
+    (
+        ".buffer x: u32\n ldg.u32 r0, x[-1]\n stg.u32 x[0], r0",
+        Code::Program,
+        "-1",
+    ),
+];
+
+/// What is no frame, or no job, and the code of the answer.
+pub(crate) fn bytes() -> Vec<(Vec<u8>, Code)> {
+    let mut version = frame(3, 0, &[]);
+    version[4] = 9;
+    vec![
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), Code::Frame),
+        (vec![0xff; 4000], Code::Frame),
+        (version, Code::Frame),
+        (frame(999, 0, &[]), Code::Frame),
+        // What servers send.
+        (frame(4, 0, &[]), Code::Frame),
+        (frame(3, 1 << 30, b"little comes"), Code::Large),
+        (frame(3, u32::MAX, &[0; 64]), Code::Large),
+        (frame(3, 0, &[]), Code::Job),
+        (frame(3, 9, &[0xff; 9]), Code::Job),
+        (frame(3, 28, &[0xff; 28]), Code::Job),
+        (
+            frame(3, 33, &[&[1u8; 24][..], &[5, 0, 0, 0], b"PISA!"].concat()),
+            Code::Program,
+        ),
+    ]
+}
+
+/// Sends bytes and gives the code of the answer.
+pub(crate) fn code(stream: &mut dyn Raw, bytes: &[u8]) -> Option<u16> {
+    // The server may have closed it before all was taken.
+    let _ = stream.write_all(bytes);
+    let (kind, payload) = answer(stream)?;
+    (kind == 5).then(|| u16::from_le_bytes([payload[0], payload[1]]))
+}
+
+#[test]
+fn hostile_clients_are_told_and_good_ones_do_not_notice() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = format!("unix:{}/p.sock", folder.path().display());
+    for address in [socket.as_str(), "127.0.0.1:0"] {
+        let options =
+            "--backend cpu --message 1M --memory 1M --instructions 20000 --transfer 2 --idle 60 --seconds 5";
+        let server = Server::start(address, options);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let beside = scope.spawn(|| {
+                let mut client = server.client();
+                let mut count = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    count += 1;
+                    good(&mut client, count).unwrap();
+                }
+                count
+            });
+            for (bytes, expect) in bytes() {
+                let found = code(&mut *server.raw(), &bytes);
+                assert_eq!(found, Some(expect.code()), "{:?}", &bytes[..bytes.len().min(40)]);
+            }
+            let mut client = server.client();
+            for (text, expect, words) in PROGRAMS {
+                let (code, message) = refused(client.run(&job(text, 40, &[0; 64])));
+                assert!(code == expect && message.contains(words), "{code:?}: {message}");
+            }
+            // Handles that were made up mean nothing: the buffer is the job's own.
+            let forged = ".buffer x: u32 = 12345\n ldg.u32 r0, x[0]\n add.u32 r0, r0, 1\n stg.u32 x[0], r0";
+            assert_eq!(
+                client.run(&job(forged, 1, &[1, 0, 0, 0])).unwrap()[0].1,
+                [2, 0, 0, 0]
+            );
+            let mut huge = job(".buffer x: u32\n stg.u32 x[0], 1", 1, &[]);
+            huge.contents[0].data = Data::Zeros(1 << 40);
+            huge.contents[0].is_returned = false;
+            assert_eq!(refused(client.run(&huge)).0, Code::Program);
+            // Half a header, half a payload, and an answer that is never taken: the server waits for its time, and for this client alone.
+            let mut slow = [server.raw(), server.raw()];
+            slow[0].write_all(b"PISV\x01").unwrap();
+            slow[1].write_all(&frame(3, 1000, &[0; 10])).unwrap();
+            for stream in &mut slow {
+                assert_eq!(code(&mut **stream, &[]), Some(Code::Slow.code()));
+            }
+            is_over.store(true, Ordering::Relaxed);
+            assert!(beside.join().unwrap() > 0);
+        });
+        server.stop();
+    }
+}
+
+#[test]
+fn a_job_that_takes_too_long_is_ended_and_so_is_one_whose_client_goes() {
+    let options = "--backend cpu --instructions 4000000000 --seconds 2 --processes 2";
+    let server = Server::start("127.0.0.1:0", options);
+    let endless = ".buffer x: u32\nagain: bra again";
+    let mut client = server.client();
+    let (code, message) = refused(client.run(&job(endless, 1, &[0; 4])));
+    assert!(
+        code == Code::Time && message.contains("longer than the 2s allowed"),
+        "{message}"
+    );
+    good(&mut client, 5).unwrap();
+    // A child that is killed is its client's loss alone.
+    let before = server.children();
+    let id = before.first().expect("a child");
+    for child in &before {
+        assert!(
+            std::process::Command::new("kill")
+                .args(["-KILL", child])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    let mut second = server.client();
+    let answers = [
+        good(&mut client, 6),
+        good(&mut second, 7),
+        good(&mut client, 8),
+        good(&mut second, 9),
+    ];
+    let lost = answers.iter().filter(|answer| answer.is_err()).count();
+    assert!(lost <= before.len(), "{answers:?}");
+    assert!(!server.children().contains(id));
+    for _ in 0..3 {
+        good(&mut client, 10).unwrap();
+        good(&mut second, 11).unwrap();
+    }
+    server.stop();
+
+    let server = Server::start(
+        "127.0.0.1:0",
+        "--backend cpu --instructions 4000000000 --seconds 60 --processes 1",
+    );
+    let before = server.children();
+    let mut raw = server.raw();
+    raw.write_all(&endless_frame()).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    drop(raw);
+    let began = Instant::now();
+    good(&mut server.client(), 12).unwrap();
+    assert!(
+        began.elapsed() < Duration::from_secs(50),
+        "the place is free before the job's time is over"
+    );
+    assert_ne!(server.children(), before);
+    server.stop();
+}
+
+/// An endless job as a frame: what a client would have sent.
+pub(crate) fn endless_frame() -> Vec<u8> {
+    let program = perpetua::isa::Assembler::new()
+        .assemble("job.pasm", "again: bra again")
+        .unwrap()
+        .encode();
+    let mut payload: Vec<u8> = [1u32; 6].iter().flat_map(|n| n.to_le_bytes()).collect();
+    payload.extend((program.len() as u32).to_le_bytes());
+    payload.extend(program);
+    payload.extend([0; 4]);
+    frame(3, payload.len() as u32, &payload)
+}
+
+#[test]
+fn a_process_that_takes_too_much_memory_is_ended() {
+    let server = Server::start("127.0.0.1:0", "--backend cpu --memory 1G --process-memory 300M");
+    let mut client = server.client();
+    let text = ".buffer x: u32\n setge.u64 p0, r255, len(x)\n@p0 exit\n cvt.u32.u64 r0, r255\n stg.u32 x[r255], r0\n";
+    let mut large = job(text, 256, &[]);
+    large.contents[0].data = Data::Zeros(1 << 30);
+    large.contents[0].is_returned = false;
+    large.config = perpetua::isa::LaunchConfig::linear(1 << 28, 256);
+    if cfg!(target_os = "linux") {
+        let (code, message) = refused(client.run(&large));
+        assert!(
+            code == Code::Memory && message.contains("more than the 314572800 allowed"),
+            "{code:?}: {message}"
+        );
+    }
+    good(&mut client, 1).unwrap();
+    server.stop();
+}

@@ -1,0 +1,172 @@
+//! A hundred clients, of which forty are hostile, for ten seconds or `PERPETUA_SOAK_SECONDS`: each job of a good client is answered,
+//! with its own numbers. `PERPETUA_SOAK_BACKEND` names where the programs run (`cpu`).
+
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use perpetua::isa::serve::{Client, Data, Error, protocol::Code};
+
+use super::hostile::{self, PROGRAMS, endless_frame};
+use super::server::{GOOD, Server, frame, good, job};
+
+const GOOD_CLIENTS: u32 = 60;
+const HOSTILE_CLIENTS: u32 = 40;
+// What each good client gets at least, however slow the machine is.
+const ROUNDS: u32 = 2;
+
+#[derive(Default)]
+struct Figures {
+    answered: AtomicU64,
+    harm: AtomicU64,
+    longest: AtomicU64,
+}
+
+fn variable(name: &str, default: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| default.into())
+}
+
+#[test]
+fn soak() {
+    let seconds: u64 = variable("PERPETUA_SOAK_SECONDS", "10").parse().unwrap();
+    let backend = variable("PERPETUA_SOAK_BACKEND", "cpu");
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("unix:{}/p.sock", folder.path().display());
+    let options = format!(
+        "--backend {backend} --clients 200 --processes 4 --message 1M --memory 16M --instructions 50000 --seconds 20 --transfer 5"
+    );
+    let server = Server::start(&address, &options);
+    let (figures, began) = (Figures::default(), Instant::now());
+    let end = began + Duration::from_secs(seconds);
+    std::thread::scope(|scope| {
+        for client in 0..GOOD_CLIENTS {
+            let (server, figures) = (&server, &figures);
+            scope.spawn(move || behave(server, client, end, figures));
+        }
+        for client in 0..HOSTILE_CLIENTS {
+            let (server, figures) = (&server, &figures);
+            scope.spawn(move || misbehave(server, client, end, figures));
+        }
+    });
+    let took = began.elapsed();
+    // The server is as good as at the start, and has kept nothing.
+    good(&mut server.client(), 1).unwrap();
+    let kept = std::fs::read_to_string(format!("/proc/{}/status", server.process.id())).unwrap_or_default();
+    let memory = kept
+        .lines()
+        .find(|line| line.starts_with("VmHWM"))
+        .unwrap_or("VmHWM: unknown")
+        .to_owned();
+    let files = std::fs::read_dir(format!("/proc/{}/fd", server.process.id())).map_or(0, Iterator::count);
+    let threads = std::fs::read_dir(format!("/proc/{}/task", server.process.id())).map_or(0, Iterator::count);
+    assert!(files < 64, "{files} files are open after all clients have gone");
+    let said = server.stop();
+    let [answered, harm, longest] =
+        [&figures.answered, &figures.harm, &figures.longest].map(|figure| figure.load(Ordering::Relaxed));
+    println!(
+        "{backend}: {took:.1?}; good clients: {answered} jobs, all answered, the longest wait {longest} ms; hostile ones: {harm} acts; \
+         {memory}, {files} files, {threads} threads; {said}"
+    );
+    assert!(answered >= u64::from(GOOD_CLIENTS * ROUNDS));
+}
+
+// Asks again and again; nothing but the right answer will do.
+fn behave(server: &Server, client: u32, end: Instant, figures: &Figures) {
+    let mut connection = server.client();
+    let mut round = 0;
+    while round < ROUNDS || Instant::now() < end {
+        let began = Instant::now();
+        if let Err(error) = good(&mut connection, client * 1_000_003 + round) {
+            panic!(
+                "good client {client}, job {round}, after {:?}: {error}",
+                began.elapsed()
+            );
+        }
+        figures.answered.fetch_add(1, Ordering::Relaxed);
+        let waited = u64::try_from(began.elapsed().as_millis()).unwrap();
+        figures.longest.fetch_max(waited, Ordering::Relaxed);
+        round += 1;
+        // Some come anew, some at once, some later.
+        match client % 3 {
+            0 => connection = server.client(),
+            1 => {}
+            _ => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+fn misbehave(server: &Server, client: u32, end: Instant, figures: &Figures) {
+    let bytes = hostile::bytes();
+    let mut round = client as usize;
+    loop {
+        match client % 8 {
+            0 => {
+                let (bytes, expect) = &bytes[round % bytes.len()];
+                assert_eq!(hostile::code(&mut *server.raw(), bytes), Some(expect.code()));
+            }
+            1 | 2 => {
+                let (text, expect, _) = PROGRAMS[round % PROGRAMS.len()];
+                let result =
+                    Client::connect(&server.address).and_then(|mut c| c.run(&job(text, 40, &[0; 64])));
+                assert!(
+                    matches!(result, Err(Error::Refused { code, .. }) if code == expect),
+                    "{text}: {result:?}"
+                );
+            }
+            // Goes in mid-run, or in mid-frame.
+            3 => {
+                let mut raw = server.raw();
+                raw.write_all(&endless_frame()).unwrap();
+                std::thread::sleep(Duration::from_millis(5 * (round as u64 % 8)));
+            }
+            4 => {
+                let mut raw = server.raw();
+                let _ = raw.write_all(&frame(3, 1 << 20, &vec![0; 1 << 19]));
+            }
+            // Sends a byte now and then, until it is sent away.
+            5 => {
+                let mut raw = server.raw();
+                for byte in frame(3, 100, &[0; 100]) {
+                    if raw.write_all(&[byte]).is_err() || Instant::now() > end {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            }
+            // Asks for much and never reads it.
+            6 => {
+                let mut raw = server.raw();
+                let ask = frame(1, 0, &[]);
+                raw.end_reads_after(Duration::from_millis(1));
+                for _ in 0..1000 {
+                    if raw.write_all(&ask).is_err() {
+                        break;
+                    }
+                }
+                let _ = raw.read(&mut [0]);
+            }
+            _ => {
+                let mut huge = job(GOOD, 64, &[]);
+                huge.contents[0].data = Data::Zeros(u64::MAX >> (round % 30));
+                huge.contents[0].is_returned = round % 2 == 0;
+                let result = server.client().run(&huge);
+                assert!(
+                    matches!(
+                        result,
+                        Err(Error::Refused {
+                            code: Code::Large | Code::Program,
+                            ..
+                        })
+                    ),
+                    "{result:?}"
+                );
+            }
+        }
+        figures.harm.fetch_add(1, Ordering::Relaxed);
+        round += 1;
+        if Instant::now() >= end {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
