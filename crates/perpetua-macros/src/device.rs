@@ -1,7 +1,7 @@
-//! `#[device]`: free functions, `impl` blocks and traits.
+//! `#[device]`: free functions, `impl` blocks, traits, and what types derive.
 
 use perpetua_syntax::FunctionKind;
-use perpetua_syntax::parse::{read_default_method, read_function, read_method};
+use perpetua_syntax::parse::{derived_blocks, read_default_method, read_function, read_method};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -24,13 +24,16 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     if let Ok(definition) = syn::parse2::<syn::ItemTrait>(item.clone()) {
         return expand_trait(definition, &facade);
     }
+    if let Ok(input) = syn::parse2::<syn::DeriveInput>(item.clone()) {
+        return expand_type(&input, &facade);
+    }
     let message = match syn::parse2::<syn::ItemFn>(item.clone()) {
         Ok(function) if function.sig.receiver().is_none() => return free(&function, &facade),
         Ok(_) => {
             "`#[device]` on a single method is outside the kernel language: write it before the `impl` block, \
              and put functions that kernels do not call into a block of their own"
         }
-        Err(_) => "`#[device]` stands before a function, a trait, or an `impl` block",
+        Err(_) => "`#[device]` stands before a function, a trait, an `impl` block, or the `derive` of a type",
     };
     output::with_error(item.clone(), &syn::Error::new_spanned(item, message))
 }
@@ -43,7 +46,7 @@ fn free(item: &syn::ItemFn, facade: &TokenStream) -> TokenStream {
         read: read.as_ref().ok(),
         own: None,
         name: &format_ident!("__perpetua_native"),
-        flag: &format_ident!("__PERPETUA_NATIVE"),
+        flag: &format_ident!("{}", resolver::NATIVE),
     };
     let native = native.items(facade);
     match read {
@@ -73,7 +76,7 @@ fn defaults_name(of_trait: &syn::Ident) -> syn::Ident {
     )
 }
 
-/// All functions, constants and types of an `impl` block.
+/// An `impl` block with all its functions, constants and types.
 fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
     let refused = |block: &syn::ItemImpl, at: &dyn ToTokens, message: &str| {
         output::with_error(block.to_token_stream(), &syn::Error::new_spanned(at, message))
@@ -83,11 +86,36 @@ fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
             "`#[device]` on a generic `impl` is outside the kernel language: write one `impl` for each type";
         return refused(&block, &block.generics, message);
     }
-    let of_trait = block.trait_.as_ref().map(|(_, path, _)| path.clone());
-    if block.items.is_empty() && of_trait.is_none() {
+    if block.items.is_empty() && block.trait_.is_none() {
         let message = "this `impl` block is empty: put `#[device]` on one that has functions";
         return refused(&block, &block.self_ty, message);
     }
+    let (beside, error) = members(&mut block, facade);
+    let tokens = quote!(#block #beside);
+    match error {
+        Some(error) => output::with_error(tokens, &error),
+        None => tokens,
+    }
+}
+
+/// A struct or an enum: what derives write beside it, kernels have, too.
+fn expand_type(input: &syn::DeriveInput, facade: &TokenStream) -> TokenStream {
+    let blocks = match derived_blocks(input) {
+        Ok(blocks) => blocks,
+        Err(error) => return output::with_error(input.to_token_stream(), &error),
+    };
+    let mut tokens = input.to_token_stream();
+    for mut block in blocks {
+        let (beside, error) = members(&mut block, facade);
+        tokens.extend(beside);
+        tokens.extend(error.map(|error| error.to_compile_error()));
+    }
+    tokens
+}
+
+/// What says beside a block what it has, and why it cannot.
+fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (TokenStream, Option<syn::Error>) {
+    let of_trait = block.trait_.as_ref().map(|(_, path, _)| path.clone());
     let ty = block.self_ty.clone();
     let own = quote_spanned!(ty.span()=> #ty);
     let member = |name: &syn::Ident| match &of_trait {
@@ -154,8 +182,6 @@ fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
     let (conditions, quiet) = (output::conditions(&block.attrs), output::quiet());
     let marks = (!marks.is_empty()).then(|| quote!(#conditions #quiet impl #ty { #(#marks)* }));
     let tokens = quote! {
-        #block
-
         #conditions
         #quiet
         const _: () = {
@@ -170,10 +196,7 @@ fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
         #marks
         #(#conditions #quiet impl #ty { #native })*
     };
-    match errors {
-        Some(errors) => output::with_error(tokens, &errors),
-        None => tokens,
-    }
+    (tokens, errors)
 }
 
 /// A trait: blocks that implement it get its default methods and constants.

@@ -47,6 +47,9 @@ pub fn kernel(options: TokenStream, item: TokenStream) -> TokenStream {
 /// itself, or an operator of Rust's (`Add` and its kin, `AddAssign` and its kin, `Neg`, `Not`, `Index`, `IndexMut`,
 /// `PartialEq`, `Default`, `From`). The type may be your own or a primitive one.
 ///
+/// In front of `#[derive(…)]` on a struct or an enum it lets kernels use what `Default`, `PartialOrd` and `Ord` write there; a
+/// derived `PartialEq` they have without it.
+///
 /// On a trait it lets generic kernels and functions use what the trait has, default methods included. Bounds stand where
 /// Rust has them: after a parameter, in a `where` clause, as `impl Trait`. The module `perpetua::kernel` has an example.
 ///

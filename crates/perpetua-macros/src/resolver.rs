@@ -44,7 +44,10 @@ pub(crate) fn closure(
                         });
                     quote_spanned!(span=> #r.ty::<#ty>(#id); #known)
                 }
-                None => quote_spanned!(span=> #r.device(#id, #whole::__perpetua_function());),
+                None => {
+                    let function = path.of_function(&quote!(__perpetua_function()));
+                    quote_spanned!(span=> #r.device(#id, #function);)
+                }
             },
         });
     }
@@ -55,6 +58,25 @@ pub(crate) fn closure(
     let asserts = read.paths.iter().find(|path| path.is_ident(DEBUG_ASSERTIONS));
     let asserts = asserts.map(|name| quote!(const #name: bool = ::core::cfg!(debug_assertions);));
     quote!(|#r: &mut #facade::Resolver| { #asserts #(#quiet #items)* #own #(#entries)* })
+}
+
+/// The constant beside each free function that says whether it has a native body, which depends on those that it calls. Its name
+/// is what rustc shows where functions call each other in a circle.
+pub(crate) const NATIVE: &str = "__WRITE_A_LOOP_BECAUSE_DEVICE_FUNCTIONS_CALL_EACH_OTHER_IN_NO_CIRCLE";
+
+/// The constants of the free functions that a function calls; none where its own items hide what its names mean outside.
+pub(crate) fn called_flags(read: &Read<Function>, body: &syn::Block) -> Vec<TokenStream> {
+    if !items_of(body).is_empty() {
+        return Vec::new();
+    }
+    let flag = format_ident!("{NATIVE}");
+    let calls = read.paths.iter().zip(&read.tree.paths);
+    calls
+        .filter(|(_, entry)| entry.usage == PathUsage::Call)
+        .map(|(tokens, _)| Plain::of(tokens))
+        .filter(|path| path.head(None).is_none())
+        .map(|path| path.of_function(&quote!(#flag)))
+        .collect()
 }
 
 /// The items inside a body: what its names mean, they mean here.
@@ -179,6 +201,24 @@ impl Plain {
             ([first], Some(own)) if first == "Self" => quote!(#own),
             ([first, rest @ ..], Some(own)) if first == "Self" => quote!(<#own>::#(#rest)::*),
             _ => quote!(#leading #(#idents)::*),
+        }
+    }
+
+    /// `item` of the type that stands for the free function of this path. rustc shows the name of the import where there is no
+    /// such type.
+    pub(crate) fn of_function(&self, item: &TokenStream) -> TokenStream {
+        let whole = self.whole(None);
+        match self.idents.last() {
+            Some(name) => {
+                let span = name.span();
+                let marked = format_ident!(
+                    "__write_the_attribute_device_before_the_function_{}",
+                    name.unraw(),
+                    span = span
+                );
+                quote_spanned!(span=> { use #whole as #marked; #marked::#item })
+            }
+            None => quote!(#whole::#item),
         }
     }
 

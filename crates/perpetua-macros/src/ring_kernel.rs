@@ -41,7 +41,7 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
         read: (!vectors).then_some(&read),
         own: None,
         name: &format_ident!("__perpetua_native"),
-        flag: &format_ident!("__PERPETUA_NATIVE"),
+        flag: &format_ident!("{}", crate::resolver::NATIVE),
     };
     let native = native.items(&facade);
     let definition = describe::definition(&read, &function.sig, &function.block, None, &facade);

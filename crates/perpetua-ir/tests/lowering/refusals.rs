@@ -197,6 +197,50 @@ fn names_must_lead_somewhere() {
 }
 
 #[test]
+fn what_leads_out_of_the_file_is_told_so_beside_globs() {
+    let leads_out = "leads out of `program.rs`: only this file is read: move the definition here, or use `#[kernel]` in its crate";
+    for globs in [
+        "use perpetua::prelude::*;",
+        "use perpetua::prelude::*; use std::f32::consts::*;",
+        "mod a { pub mod b { pub const C: u32 = 1; } } use a::*; use b::*; use elsewhere::*;",
+    ] {
+        check_text(
+            &format!("{globs} #[kernel] fn k() {{ let a = WIDTH; }}"),
+            &format!("program.rs:1: `WIDTH` {leads_out}"),
+        );
+    }
+    let found = lowered(
+        "mod a { pub mod b { pub const C: u32 = 1; } } use a::*; use b::*; #[kernel] fn k(x: &mut [u32]) { x[0] = C; }",
+        "k",
+        &Instantiation::default(),
+    );
+    assert!(found.is_ok(), "{found:?}");
+}
+
+#[test]
+fn what_is_derived_is_asked_for() {
+    let kernel = |attribute: &str, body: &str| {
+        format!(
+            "use perpetua::prelude::*; {attribute} #[derive(Clone, Copy, Default, PartialOrd, GpuType)] #[repr(C)] struct S {{ a: f32, b: [u32; 2] }}
+             #[kernel] fn k(s: &mut [S], x: &mut [u32]) {{ {body} }}"
+        )
+    };
+    let (less, default) = ("x[0] = (s[0] < s[1]) as u32;", "s[0] = S::default();");
+    check_text(
+        &kernel("", less),
+        "program.rs:2: `<` does not work on `S` and `S`: write `#[device] impl PartialOrd<S> for S`, or `#[device]` before `#[derive(PartialOrd)]` of `S`",
+    );
+    check_text(
+        &kernel("", default),
+        "program.rs:2: `S` has no function `default` that kernels can call: write `#[device]` before `impl S`, the block that has it, or before `#[derive(Default)]` of `S`",
+    );
+    for body in [less, default] {
+        let found = lowered(&kernel("#[device]", body), "k", &Instantiation::default());
+        assert!(found.is_ok(), "{found:?}");
+    }
+}
+
+#[test]
 fn calls_must_end() {
     check_text(
         "#[device] fn f(a: u32) -> u32 { if a == 0 { 0 } else { g(a - 1) } }

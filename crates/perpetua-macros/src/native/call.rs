@@ -13,7 +13,7 @@ use super::language::{
     Index, index_function, intrinsic_of, is_plain_function, is_plain_method, is_scalar_method, name_of, peel,
 };
 use super::scope::Name;
-use crate::resolver::Plain;
+use crate::resolver::{NATIVE, Plain};
 
 /// Offsets of the neighbours that have names.
 pub(super) fn near(name: &str) -> Option<[i32; 3]> {
@@ -95,10 +95,9 @@ impl Lane<'_> {
             // A type's function may be a trait's, which has no native body.
             return self.refuse();
         }
-        let whole = plain.whole(None);
-        let callee = quote!(#whole::__perpetua_native #generics(#mode, #site, #(#args),*));
-        let flag = quote!(#whole::__PERPETUA_NATIVE);
-        self.callees.push(flag);
+        let callee = plain.of_function(&quote!(__perpetua_native #generics(#mode, #site, #(#args),*)));
+        let flag = format_ident!("{NATIVE}");
+        self.callees.push(plain.of_function(&quote!(#flag)));
         quote_spanned!(call.span()=> #native::stop::returned(#callee, #site)?)
     }
 

@@ -4,7 +4,9 @@
 use perpetua_syntax::Function;
 use perpetua_syntax::parse::Read;
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
+
+use crate::resolver::called_flags;
 
 use super::forms;
 use super::generics::bounded;
@@ -103,12 +105,16 @@ impl Sibling<'_> {
         let available = if supported {
             callees(&lane.callees, &called_methods(self.block), &types)
         } else {
-            quote!(false)
+            let called = self
+                .read
+                .map_or_else(Vec::new, |read| called_flags(read, self.block));
+            quote!(false #(& #called)*)
         };
         let (name, flag, quiet) = (self.name, self.flag, crate::output::quiet());
         let lifetimes = self.sig.generics.lifetimes();
         let (params, clause) = (generics.params.iter(), &generics.where_clause);
         let (mode, at) = (internal("m"), internal("at"));
+        let constant = quote_spanned!(self.sig.ident.span()=> pub const #flag: bool = #available;);
         let mut inputs: Vec<TokenStream> = self.sig.inputs.iter().map(|input| quote!(#input)).collect();
         let receiver = usize::from(self.sig.receiver().is_some());
         inputs.insert(receiver, quote!(#mode: &impl #native::Mode));
@@ -116,7 +122,7 @@ impl Sibling<'_> {
         quote! {
             #[doc(hidden)]
             #quiet
-            pub const #flag: bool = #available;
+            #constant
 
             #[doc(hidden)]
             #quiet

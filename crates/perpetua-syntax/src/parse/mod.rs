@@ -9,6 +9,7 @@ mod block;
 mod call;
 mod control;
 mod data;
+mod derive;
 mod expr;
 mod format;
 mod iterate;
@@ -25,6 +26,7 @@ mod types;
 use std::fmt;
 
 use crate::ast::{ConstDef, EnumDef, Function, FunctionKind, StructDef};
+pub use derive::derived_blocks;
 use reader::Reader;
 pub use reader::{STD_TRAITS, operator_functions};
 pub use refusal::Refusal;

@@ -134,4 +134,5 @@ refusals! {
     NoEnumRepr: "an enum without an integer `repr`" => "add `#[repr(u32)]` or its like";
     EmptyEnum: "an enum without variants" => "add a variant";
     Discriminant: "a discriminant that is not a literal" => "write the number";
+    DeriveBehind: "`#[device]` on the type `{}` without a `derive` behind it" => "write `#[device]` before `#[derive(…)]`: kernels then have `Default`, `PartialOrd` and `Ord` of what follows";
 }

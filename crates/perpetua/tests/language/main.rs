@@ -16,6 +16,7 @@
 )]
 
 mod closures;
+mod derives;
 mod functions;
 mod harness;
 mod iterators;

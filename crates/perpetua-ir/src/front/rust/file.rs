@@ -14,6 +14,7 @@ use super::resolve::FunctionDef;
 use super::source::SourceError;
 
 mod collect;
+mod globs;
 mod handlers;
 mod lookup;
 mod parse;

@@ -1,5 +1,6 @@
 //! Collects the items of a file.
 
+use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use perpetua_syntax::{FunctionKind, Scalar, parse};
 use super::handlers::Templates;
 use super::{Block, Item, ItemKind, Items, Mark, ModulePath, derives, mark_of, read_marked};
 use crate::front::rust::describe::TypeDesc;
+use crate::front::rust::gpu_type::GpuType;
 use crate::front::rust::source::{SourceError, SourceRefusal};
 
 pub(super) struct Collector {
@@ -51,9 +53,12 @@ impl Items {
         for parsed in parsed {
             collector.module(&parsed.items, &Vec::new());
         }
-        for (path, ty) in types {
+        let orderings =
+            ["std", "core"].map(|krate| (format!("{krate}::cmp::Ordering"), Ordering::describe()));
+        let types = types.iter().map(|(path, ty)| ((*path).to_owned(), ty.clone()));
+        for (path, ty) in types.chain(orderings) {
             let path: Vec<String> = path.split("::").map(str::to_owned).collect();
-            let kind = ItemKind::Described(ty.clone());
+            let kind = ItemKind::Described(ty);
             collector
                 .items
                 .modules
@@ -221,6 +226,14 @@ impl Collector {
         module: &ModulePath,
     ) {
         self.message(&input, module);
+        if mark_of(attrs) == Mark::Device
+            && let Some(blocks) = self.keep(parse::derived_blocks(&input))
+        {
+            for mut block in blocks {
+                block.attrs.push(syn::parse_quote!(#[device]));
+                self.implementation(&block, module);
+            }
+        }
         let kind = if derives(attrs, "GpuType") {
             match self.keep(parse::read_gpu_type(&input)) {
                 Some(parse::GpuType::Struct(read)) => ItemKind::Struct(read.tree),

@@ -7,7 +7,7 @@ use perpetua_syntax::{
     StructDef, Type,
 };
 
-use super::{Block, Item, ItemKind, Items, ModulePath};
+use super::{Block, Item, ItemKind, Items, ModulePath, globs};
 use crate::front::rust::describe::{ConstValue, EnumDesc, FieldDesc, StructDesc, TypeDesc, TypeKey};
 use crate::front::rust::infer::{Program, constant, convert_type, scalar_constant, ty::Unifier};
 use crate::front::rust::resolve::members::Members;
@@ -277,7 +277,9 @@ impl Items {
             }
         }
         // A crate: the one that the file was given, or the standard library.
-        if segments.first().is_some_and(|first| first == "perpetua")
+        if segments
+            .first()
+            .is_some_and(|first| matches!(first.as_str(), "perpetua" | "std" | "core"))
             && let Some(found) = self.below(&[], segments, steps)?
         {
             return Ok(Some(found));
@@ -296,6 +298,11 @@ impl Items {
             }
             return Ok(match &owner.kind {
                 ItemKind::Enum(def) if def.variants.iter().any(|(name, _)| name == first) => {
+                    Some(Found::Variant(at.to_vec(), first.clone()))
+                }
+                ItemKind::Described(TypeDesc::Enum(def))
+                    if def.variants.iter().any(|(name, _)| name == first) =>
+                {
                     Some(Found::Variant(at.to_vec(), first.clone()))
                 }
                 ItemKind::Struct(_) | ItemKind::Enum(_) | ItemKind::Described(_) | ItemKind::Alias(_) => {
@@ -318,7 +325,7 @@ impl Items {
             }
             return self.find(&path, &at.to_vec(), None, false, steps + 1);
         }
-        for glob in self.globs.get(at).into_iter().flatten() {
+        for glob in globs::that_may_lead(self.globs.get(at), segments) {
             let mut path = glob.clone();
             path.extend(segments.iter().cloned());
             if path.first() == Some(first) && glob.is_empty() {

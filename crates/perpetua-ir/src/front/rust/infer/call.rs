@@ -243,6 +243,9 @@ impl Checker<'_> {
         if !functions.is_empty() {
             return self.call_one_of(functions, written(args), generics, line);
         }
+        if let ("default", [], Ty::Array(..) | Ty::Tuple(_) | Ty::Option(_)) = (name, args, &own) {
+            return self.default_of(&own, line);
+        }
         match (scalar, args) {
             (Some(scalar), _) => self.scalar_call(scalar, name, args, line),
             // A method by its type's name.
@@ -257,13 +260,34 @@ impl Checker<'_> {
                     self.show(&own),
                     via.map(|of| format!("{of} for ")).unwrap_or_default(),
                 );
+                let or = match name {
+                    "default" => format!(", or before `#[derive(Default)]` of `{shown}`"),
+                    _ => String::new(),
+                };
                 Err(self.error(
                     line,
                     format!("`{shown}` has no function `{name}` that kernels can call"),
-                    format!("write `#[device]` before `impl {of}{shown}`, the block that has it"),
+                    format!("write `#[device]` before `impl {of}{shown}`, the block that has it{or}"),
                 ))
             }
         }
+    }
+
+    /// `Default` of types that are made of others.
+    fn default_of(&mut self, own: &Ty, line: u32) -> Result<Expr> {
+        let of = |c: &mut Self, part: &Ty| c.function_call(part, None, "default", &[], &[], None, line);
+        let kind = match own {
+            Ty::Array(element, len) => {
+                let len = self.known_len(*len, line)?;
+                ExprKind::Repeat(Box::new(of(self, element)?), len)
+            }
+            Ty::Tuple(parts) => {
+                let parts = parts.iter().map(|part| of(self, part));
+                ExprKind::Tuple(parts.collect::<Result<_>>()?)
+            }
+            _ => return Ok(self.variant_of(syntax::Variant::None, None, own, line)),
+        };
+        Ok(self.make(line, own.clone(), kind))
     }
 
     fn scalar_call(&mut self, scalar: Scalar, name: &str, args: &[syntax::Expr], line: u32) -> Result<Expr> {

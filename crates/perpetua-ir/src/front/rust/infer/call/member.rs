@@ -263,10 +263,14 @@ impl Checker<'_> {
                 return Ok(Err((left, right)));
             }
             let (l, r) = (self.show(&lt), self.show(&rt));
+            let or = match op.is_comparison() {
+                true => format!(", or `#[device]` before `#[derive(PartialOrd)]` of `{l}`"),
+                false => String::new(),
+            };
             return Err(self.error(
                 line,
                 format!("`{}` does not work on `{l}` and `{r}`", op.symbol()),
-                format!("write `#[device] impl {of_trait}<{r}> for {l}`"),
+                format!("write `#[device] impl {of_trait}<{r}> for {l}`{or}"),
             ));
         }
         let args = vec![Argument::Operand(left), Argument::Operand(right)];

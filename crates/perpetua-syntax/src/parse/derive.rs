@@ -1,0 +1,191 @@
+//! What `derive` of the standard library's traits writes, as source: kernels read it like blocks that stand there.
+
+use super::Refusal;
+use super::path::segment_names;
+use crate::ast::Scalar;
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+
+/// The blocks of the traits that a struct or an enum with `#[device]` derives: `Default`, `PartialOrd`, `Ord`. Other derives need
+/// none, since kernels copy and compare all types by their fields.
+///
+/// # Errors
+/// The attribute stands behind `derive`, which rustc then has taken away, or there is none.
+pub fn derived_blocks(input: &syn::DeriveInput) -> syn::Result<Vec<syn::ItemImpl>> {
+    let mut names = Vec::new();
+    for attr in input.attrs.iter().filter(|attr| attr.path().is_ident("derive")) {
+        attr.parse_nested_meta(|meta| {
+            names.extend(segment_names(&meta.path).pop());
+            Ok(())
+        })?;
+    }
+    if names.is_empty() {
+        let message = Refusal::DeriveBehind.message(&input.ident.to_string());
+        return Err(syn::Error::new_spanned(&input.ident, message));
+    }
+    let parts = Parts::of(input);
+    let name = &input.ident;
+    let mut blocks = Vec::new();
+    for derived in names {
+        let (of_trait, functions) = match derived.as_str() {
+            "Default" => (quote!(::core::default::Default), parts.default()),
+            "PartialOrd" => (quote!(::core::cmp::PartialOrd), parts.order(true)),
+            "Ord" => (quote!(::core::cmp::Ord), parts.order(false)),
+            _ => continue,
+        };
+        blocks.push(syn::parse2(quote!(impl #of_trait for #name { #functions }))?);
+    }
+    Ok(blocks)
+}
+
+/// What a type consists of.
+enum Parts<'a> {
+    Fields(Vec<(syn::Member, &'a syn::Type)>),
+    /// The integer that stores the enum, and the variant with `#[default]`.
+    Enum(TokenStream, Option<&'a syn::Ident>),
+}
+
+impl Parts<'_> {
+    fn of(input: &syn::DeriveInput) -> Parts<'_> {
+        match &input.data {
+            syn::Data::Enum(data) => {
+                let is_default = |variant: &&syn::Variant| {
+                    variant.attrs.iter().any(|attr| attr.path().is_ident("default"))
+                };
+                let default = data.variants.iter().find(is_default);
+                Parts::Enum(repr(&input.attrs), default.map(|variant| &variant.ident))
+            }
+            syn::Data::Struct(data) => {
+                let fields = data.fields.members().zip(&data.fields);
+                Parts::Fields(fields.map(|(member, field)| (member, &field.ty)).collect())
+            }
+            // `derive(GpuType)` refuses it.
+            syn::Data::Union(_) => Parts::Fields(Vec::new()),
+        }
+    }
+
+    fn default(&self) -> TokenStream {
+        let value = match self {
+            Parts::Fields(fields) => {
+                let fields = fields.iter().map(|(member, ty)| {
+                    quote_spanned!(ty.span()=> #member: <#ty as ::core::default::Default>::default())
+                });
+                quote!(Self { #(#fields),* })
+            }
+            Parts::Enum(_, variant) => quote!(Self::#variant),
+        };
+        quote!(fn default() -> Self { #value })
+    }
+
+    /// `partial_cmp`, or `cmp` with what else `Ord` has.
+    fn order(&self, partial: bool) -> TokenStream {
+        let compare = Compare { partial };
+        let body = match self {
+            Parts::Fields(fields) => {
+                let fields = fields.iter().map(|(member, ty)| {
+                    let compared = compare.values(&quote!(self.#member), &quote!(other.#member), ty, 0);
+                    (compared, ty.span())
+                });
+                compare.in_turn(fields.collect())
+            }
+            Parts::Enum(repr, _) => {
+                let method = compare.method();
+                quote!((*self as #repr).#method(&(*other as #repr)))
+            }
+        };
+        let (method, order, ordering) = (compare.method(), compare.order(), ordering());
+        let further = (!partial).then(|| {
+            quote! {
+                fn max(self, other: Self) -> Self {
+                    match other.cmp(&self) { #ordering::Less => self, _ => other }
+                }
+                fn min(self, other: Self) -> Self {
+                    match other.cmp(&self) { #ordering::Less => other, _ => self }
+                }
+            }
+        });
+        quote! {
+            fn #method(&self, other: &Self) -> #order { #body }
+            #further
+        }
+    }
+}
+
+fn ordering() -> TokenStream {
+    quote!(::core::cmp::Ordering)
+}
+
+/// Writes comparisons of one of the two kinds.
+struct Compare {
+    partial: bool,
+}
+
+impl Compare {
+    fn method(&self) -> syn::Ident {
+        format_ident!("{}", if self.partial { "partial_cmp" } else { "cmp" })
+    }
+
+    fn order(&self) -> TokenStream {
+        let ordering = ordering();
+        match self.partial {
+            true => quote!(::core::option::Option<#ordering>),
+            false => ordering,
+        }
+    }
+
+    fn equal(&self) -> TokenStream {
+        let ordering = ordering();
+        match self.partial {
+            true => quote!(::core::option::Option::Some(#ordering::Equal)),
+            false => quote!(#ordering::Equal),
+        }
+    }
+
+    /// The first of these orders that is not `Equal`.
+    fn in_turn(&self, orders: Vec<(TokenStream, Span)>) -> TokenStream {
+        let equal = self.equal();
+        let mut orders = orders.into_iter().rev();
+        let last = orders.next().map_or_else(|| equal.clone(), |(order, _)| order);
+        orders.fold(
+            last,
+            |rest, (order, span)| quote_spanned!(span=> match #order { #equal => #rest, decided => decided }),
+        )
+    }
+
+    /// Two values of a type; an array's elements in turn.
+    fn values(&self, a: &TokenStream, b: &TokenStream, ty: &syn::Type, depth: usize) -> TokenStream {
+        let syn::Type::Array(array) = ty else {
+            let method = self.method();
+            return quote_spanned!(ty.span()=> #a.#method(&#b));
+        };
+        let (order, at) = (format_ident!("order_{depth}"), format_ident!("at_{depth}"));
+        let element = self.values(&quote!(#a[#at]), &quote!(#b[#at]), &array.elem, depth + 1);
+        let equal = self.equal();
+        quote_spanned! {ty.span()=> {
+            let mut #order = #equal;
+            for #at in 0..#a.len() {
+                #order = #element;
+                match #order { #equal => {} _ => break }
+            }
+            #order
+        }}
+    }
+}
+
+/// The integer type that `#[repr]` names.
+fn repr(attrs: &[syn::Attribute]) -> TokenStream {
+    let mut found = quote!(i32);
+    for attr in attrs.iter().filter(|attr| attr.path().is_ident("repr")) {
+        // What is no integer is refused by `derive(GpuType)`.
+        let _ = attr.parse_nested_meta(|meta| {
+            if let Some(ident) = meta.path.get_ident()
+                && Scalar::from_name(&ident.to_string()).is_some()
+            {
+                found = quote!(#ident);
+            }
+            Ok(())
+        });
+    }
+    found
+}
