@@ -41,7 +41,10 @@ fn unmark(source: &str) -> (String, Vec<LineColumn>) {
 /// The errors of reading `source`, by place.
 fn errors(source: &str, kind: FunctionKind) -> Vec<(LineColumn, String)> {
     let errors = if let Ok(input) = syn::parse_str::<syn::DeriveInput>(source) {
-        parse::read_gpu_type(&input).err()
+        match input.attrs.iter().any(|attr| attr.path().is_ident("device")) {
+            true => parse::derived_blocks(&input).err(),
+            false => parse::read_gpu_type(&input).err(),
+        }
     } else {
         let item: syn::ItemFn = syn::parse_str(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
         parse::read_function(&item, kind, "").err()
@@ -183,6 +186,11 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
         "#[repr(u32)] enum E { A = §1 + 2, B = §K, C = 5 }",
         Device,
         &[(R::Discriminant, ""), (R::Discriminant, "")],
+    ),
+    (
+        "#[device] #[repr(C)] struct §S { x: f32 }",
+        Device,
+        &[(R::DeriveBehind, "S")],
     ),
 ];
 
