@@ -1,6 +1,7 @@
 //! `perpetua isa`: programs in the instruction set, from text to a run.
 
 mod bench;
+mod capture;
 mod run;
 mod serve;
 
@@ -20,6 +21,7 @@ use super::{Failure, files, values};
         perpetua isa run atlas_add_f32 --buffer a=range:8 --buffer b=ones:8 --buffer out=zeros:8 --lanes 8\n  \
         perpetua isa run saxpy.pasm --buffer x=range:8 --buffer y=ones:8 --param a=2 --lanes 8\n  \
         perpetua isa asm saxpy.pasm --out saxpy.pisa\n  \
+        perpetua isa capture saxpy.rs --out saxpy.pisa\n  \
         perpetua isa run saxpy.pisa --buffer x=x.npy --buffer y=y.npy --param a=2 --lanes 1000000 --out y=y.npy"
 )]
 pub(super) struct Args {
@@ -37,6 +39,8 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+    /// Turn a kernel of a Rust file into a program
+    Capture(capture::Args),
     /// Print a program as text
     Disasm {
         /// The program
@@ -106,6 +110,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Command::Spec { protocol: true } => print(&markdown()),
         Command::List { part } => list(part.as_deref().unwrap_or_default()),
         Command::Run(args) => run::run(args),
+        Command::Capture(args) => capture::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Serve(args) => serve::run(args),
         Command::ServeChild(args) => serve::child(args),
@@ -214,8 +219,13 @@ fn assemble(path: &Path, out: Option<&Path>) -> Result<(), Failure> {
         )
         .into());
     }
+    write(&program, &out)
+}
+
+// A program's binary form as a file.
+fn write(program: &Program, out: &Path) -> Result<(), Failure> {
     let bytes = program.encode();
-    files::write_silently(&out, &bytes)?;
+    files::write_silently(out, &bytes)?;
     say(format!(
         "{}: {} instructions, {} bytes",
         out.display(),

@@ -18,6 +18,9 @@ pub(super) struct Args {
     /// A buffer's content: a .npy file, or zeros:N, ones:N, range:N, random:N
     #[arg(long = "buffer", value_name = "NAME=CONTENT", value_parser = values::pair)]
     buffers: Vec<(String, String)>,
+    /// A pool's size in bytes; all of it is zero
+    #[arg(long = "pool", value_name = "NAME=BYTES", value_parser = values::pair)]
+    pools: Vec<(String, String)>,
     /// A parameter's value
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = values::pair)]
     parameters: Vec<(String, String)>,
@@ -47,6 +50,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             .into());
         }
     }
+    let pools = pools(&program, &args.pools)?;
     let mut arguments = Arguments::new();
     for (name, value) in &args.parameters {
         let Some(parameter) = program
@@ -71,6 +75,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             Content::read(buffer.element, content).map_err(|e| format!("--buffer {}: {e}", buffer.name))?;
         contents.push((buffer.name.clone(), buffer.element, read));
     }
+    let places: Vec<_> = args.outputs.iter().map(|(_, file)| PathBuf::from(file)).collect();
+    let places: Vec<_> = places.iter().map(|place| ("--out", Some(place))).collect();
+    files::check_places(&places, Some(("the program", &args.program)))?;
     let config = args.shape.config(program.block, 1, None)?;
     let is_wanted = |name: &str| {
         let memory = program.memory(name).map(|memory| &memory.kind);
@@ -92,7 +99,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 data: serve::Data::Bytes(&content.bytes),
                 is_returned: *is_returned,
             });
-            let contents = contents.collect();
+            let pools = pools.iter().map(|(name, bytes)| serve::Content {
+                name,
+                data: serve::Data::Pool(*bytes as u64),
+                is_returned: false,
+            });
+            let contents = contents.chain(pools).collect();
             let job = Job {
                 program: program.clone(),
                 config,
@@ -102,7 +114,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             let results = Client::connect(address)?.run(&job)?;
             results.into_iter().map(|(_, bytes)| bytes).collect()
         }
-        None => here(args, &program, &config, &arguments, &contents, &wanted)?,
+        None => here(args, &program, &config, &arguments, (&contents, &pools), &wanted)?,
     };
     let returned = contents.iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted);
     for (((name, element, content), _), bytes) in returned.zip(&results) {
@@ -125,7 +137,7 @@ fn here(
     program: &Program,
     config: &LaunchConfig,
     arguments: &Arguments,
-    contents: &Contents,
+    (contents, pools): (&Contents, &[(String, usize)]),
     wanted: &[bool],
 ) -> Result<Vec<Vec<u8>>, Failure> {
     let executor = Executor::on(Device::new(BackendKind::from(args.backend), 0)?);
@@ -139,6 +151,12 @@ fn here(
             .map_err(|_| format!("no buffer `{name}`"))?;
         handles.push((handle, content.bytes.len()));
     }
+    for (name, bytes) in pools {
+        let handle = executor.allocate_pool(*bytes)?;
+        program = program
+            .with_buffer(name, handle)
+            .map_err(|_| format!("no pool `{name}`"))?;
+    }
     executor.execute(&program, config, arguments)?;
     executor.synchronize()?;
     let returned = handles
@@ -147,4 +165,30 @@ fn here(
         .filter(|(_, is_wanted)| **is_wanted);
     let read = returned.map(|((handle, len), _)| Ok(executor.read_buffer::<u8>(handle, 0, len)?));
     read.collect()
+}
+
+// Each pool's size, of a command line that names all of them and nothing else.
+fn pools(program: &Program, given: &[(String, String)]) -> Result<Vec<(String, usize)>, Failure> {
+    let pools = program.memories.iter();
+    let names: Vec<&str> = pools
+        .filter(|memory| matches!(memory.kind, MemoryKind::Pool { .. }))
+        .map(|memory| memory.name.as_str())
+        .collect();
+    if let Some((name, _)) = given.iter().find(|(name, _)| !names.contains(&name.as_str())) {
+        return Err(match names.join(", ") {
+            known if known.is_empty() => format!("{} has no pool: leave --pool {name} out", program.name),
+            known => format!("{} has no pool `{name}`: it has {known}", program.name),
+        }
+        .into());
+    }
+    let size = |name: &str| -> Result<(String, usize), Failure> {
+        let Some((_, bytes)) = given.iter().rev().find(|(known, _)| known == name) else {
+            return Err(format!("the pool `{name}` needs --pool {name}=BYTES").into());
+        };
+        let size = bytes
+            .parse()
+            .map_err(|error| format!("--pool {name}={bytes}: a number of bytes, as 65536 ({error})"))?;
+        Ok((name.to_owned(), size))
+    };
+    names.into_iter().map(size).collect()
 }

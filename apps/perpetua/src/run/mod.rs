@@ -124,16 +124,12 @@ fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
         text: &text,
     };
     let wanted = args.kernel.as_deref().map(Wanted::parse).transpose()?;
-    let all = file.kernels(wanted.as_ref())?;
-    let [(kernel, function)] = &all[..] else {
-        let names: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
-        return Err(format!("{name} has several kernels: say which of {}", names.join(", ")).into());
-    };
+    let (kernel, function) = file.kernel(wanted.as_ref())?;
     let job = Job {
         args,
         file,
-        kernel,
-        function,
+        kernel: &kernel,
+        function: &function,
         wanted: wanted.unwrap_or_default(),
     };
     let picture = args.picture();

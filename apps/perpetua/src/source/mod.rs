@@ -96,6 +96,24 @@ impl File<'_> {
         Ok(all)
     }
 
+    /// The kernel that `wanted` names, or the file's only one.
+    pub(crate) fn kernel(&self, wanted: Option<&Wanted<'_>>) -> Result<(String, FunctionDef), Failure> {
+        let mut all = self.kernels(wanted)?;
+        match all.pop() {
+            Some(only) if all.is_empty() => Ok(only),
+            last => {
+                all.extend(last);
+                let names: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
+                Err(format!(
+                    "{} has several kernels: say which of {}",
+                    self.name,
+                    names.join(", ")
+                )
+                .into())
+            }
+        }
+    }
+
     /// A function, lowered so. What is wrong with it is shown; the error says only that.
     pub(crate) fn lowered(&self, function: &FunctionDef, how: &Instantiation) -> Result<Verified, Failure> {
         let kernel = lower(function, how).map_err(|error| {

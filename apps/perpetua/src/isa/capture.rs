@@ -1,0 +1,45 @@
+//! `perpetua isa capture`: a kernel of a Rust file as a program.
+
+use std::path::{Path, PathBuf};
+
+use perpetua::isa;
+
+use super::super::source::{self, File, Wanted};
+use super::super::{Failure, files};
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Buffers and parameters keep their names. What a program has no instruction for (structs, `bool` parameters) is named.\n\n\
+        Examples:\n  \
+        perpetua isa capture saxpy.rs\n  \
+        perpetua isa capture sum.rs 'sum::<f32, 256>' --out sum.pisa"
+)]
+pub(super) struct Args {
+    /// A Rust file with functions marked #[kernel]
+    file: PathBuf,
+    /// The kernel, a generic one with its arguments: 'sum::<f32, 256>' [default: the file's only one]
+    kernel: Option<String>,
+    /// Where to write the program instead of printing it: its text to a name that ends in .pasm, to others its binary form
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let name = args.file.display().to_string();
+    let text = source::read(&args.file)?;
+    let file = File {
+        name: &name,
+        text: &text,
+    };
+    let wanted = args.kernel.as_deref().map(Wanted::parse).transpose()?;
+    let (kernel, function) = file.kernel(wanted.as_ref())?;
+    files::check_places(&[("--out", args.out.as_ref())], Some(("the kernel", &args.file)))?;
+    let how = wanted.unwrap_or_default().instantiation(&kernel, &function, 64)?;
+    let program = isa::capture(&file.lowered(&function, &how)?)?;
+    let is_text = |out: &Path| out.extension().is_some_and(|extension| extension == "pasm");
+    match &args.out {
+        None => super::print(&program.to_string()),
+        Some(out) if is_text(out) => files::write(out, program.to_string().as_bytes()),
+        Some(out) => super::write(&program, out),
+    }
+}

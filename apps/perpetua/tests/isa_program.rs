@@ -1,0 +1,230 @@
+//! `perpetua isa` as a user meets it: each command, what it writes, and what it says when something is wrong.
+#![cfg(feature = "isa")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::fs;
+use std::process::{Command, Output};
+
+const SAXPY: &str = ".program saxpy
+.buffer x: f32
+.buffer y: f32
+.param a: f32
+    setge.u64 p0, r255, len(y)
+@p0 exit
+    ldg.f32 r0, x[r255]
+    ldg.f32 r1, y[r255]
+    fma.f32 r1, a, r0, r1
+    stg.f32 y[r255], r1
+";
+
+/// Each lane takes a block of the pool and reads what it has written there.
+const HEAP: &str = ".program heap_user
+.pool heap
+.buffer out: u32
+    setge.u64 p0, r255, len(out)
+@p0 exit
+    pool_alloc r0, heap, 16
+    add.u32 r1, r252, 7
+    pool_store.u32 heap[r0 + 1], r1
+    pool_load.u32 r2, heap[r0 + 1]
+    stg.u32 out[r252], r2
+";
+
+const KERNELS: &str = "#[kernel]
+fn twice(x: &mut [f32]) {
+    let i = global_id_x();
+    if i < x.len() {
+        x[i] *= 2.0;
+    }
+}
+
+#[kernel]
+fn fill<const N: u32>(x: &mut [u32]) {
+    let i = global_id_x();
+    if i < x.len() {
+        x[i] = N;
+    }
+}
+";
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [("saxpy.pasm", SAXPY), ("heap.pasm", HEAP), ("k.rs", KERNELS)] {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        Folder(folder)
+    }
+
+    fn isa(&self, args: &str) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_perpetua"))
+            .arg("isa")
+            .args(args.split(' '))
+            .current_dir(self.0.path())
+            .output()
+            .unwrap()
+    }
+
+    /// What a command prints that succeeds.
+    fn prints(&self, args: &str) -> String {
+        let output = self.isa(args);
+        assert!(
+            output.status.success(),
+            "{args}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// A command that fails and says so.
+    fn fails(&self, args: &str, expect: &str) {
+        let output = self.isa(args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains(expect),
+            "{args}: {said}"
+        );
+    }
+}
+
+#[test]
+fn forms_are_one_program() {
+    let folder = Folder::new();
+    folder.prints("asm saxpy.pasm");
+    folder.prints("asm saxpy.pasm --out other.pisa");
+    let read = |name: &str| fs::read(folder.0.path().join(name)).unwrap();
+    assert_eq!(read("saxpy.pisa"), read("other.pisa"));
+    let text = folder.prints("disasm saxpy.pisa");
+    assert!(text.contains("fma.f32 r1, a, r0, r1"), "{text}");
+    fs::write(folder.0.path().join("again.pasm"), &text).unwrap();
+    assert_eq!(folder.prints("disasm again.pasm"), text);
+    assert_eq!(
+        folder.prints("verify saxpy.pisa"),
+        "saxpy is right: 6 instructions, 2 buffers, 1 parameters\n"
+    );
+    let mut cut = read("saxpy.pisa");
+    cut.pop();
+    fs::write(folder.0.path().join("cut.pisa"), cut).unwrap();
+    folder.fails("verify cut.pisa", "cut.pisa: ");
+    folder.fails("asm saxpy.pisa --out saxpy.pisa", "would be written over itself");
+}
+
+#[test]
+fn a_program_runs_on_what_is_named() {
+    let folder = Folder::new();
+    let on = "--lanes 4 --backend cpu";
+    let saxpy = format!("run saxpy.pasm --buffer x=range:4 --buffer y=ones:4 --param a=2 {on}");
+    let printed = folder.prints(&saxpy);
+    assert!(printed.contains("y = [1. 3. 5. 7.]"), "{printed}");
+    folder.prints(&format!("{saxpy} --out y=y.npy"));
+    let printed = folder.prints(&format!(
+        "run saxpy.pasm --buffer x=ones:4 --buffer y=y.npy --param a=1 {on}"
+    ));
+    assert!(printed.contains("y = [2. 4. 6. 8.]"), "{printed}");
+    folder.fails(
+        &format!("run saxpy.pasm --buffer x=ones:4 {on}"),
+        "the buffer `y` (f32) needs --buffer y=",
+    );
+    folder.fails(&format!("{saxpy} --param b=1"), "saxpy has no parameter `b`");
+    folder.fails(
+        &format!("{saxpy} --pool p=64"),
+        "saxpy has no pool: leave --pool p out",
+    );
+    folder.fails(&format!("{saxpy} --out y=none/y.npy"), "there is no folder");
+}
+
+#[test]
+fn a_pool_has_the_size_that_is_named() {
+    let folder = Folder::new();
+    let heap = "run heap.pasm --buffer out=zeros:4 --lanes 4 --backend cpu";
+    let printed = folder.prints(&format!("{heap} --pool heap=65536"));
+    assert!(printed.contains("out = [ 7  8  9 10]"), "{printed}");
+    folder.fails(heap, "the pool `heap` needs --pool heap=BYTES");
+    folder.fails(
+        &format!("{heap} --pool heap=much"),
+        "--pool heap=much: a number of bytes",
+    );
+    folder.fails(
+        &format!("{heap} --pool heap=64 --pool stack=64"),
+        "heap_user has no pool `stack`: it has heap",
+    );
+    // Room for no block at all.
+    folder.fails(&format!("{heap} --pool heap=16"), "pool_alloc");
+}
+
+#[test]
+fn a_kernel_is_captured() {
+    let folder = Folder::new();
+    let text = folder.prints("capture k.rs twice");
+    assert!(text.contains(".program twice"), "{text}");
+    folder.prints("capture k.rs twice --out twice.pisa");
+    folder.prints("capture k.rs fill::<7> --out fill.pasm");
+    assert_eq!(folder.prints("disasm twice.pisa"), text);
+    let run = |program: &str, x: &str| {
+        folder.prints(&format!("run {program} --buffer x={x} --lanes 3 --backend cpu"))
+    };
+    assert!(run("twice.pisa", "range:3").contains("x = [0. 2. 4.]"));
+    assert!(run("fill.pasm", "zeros:3").contains("x = [7 7 7]"));
+    folder.fails(
+        "capture k.rs",
+        "k.rs has several kernels: say which of twice, fill",
+    );
+    folder.fails("capture k.rs fill", "`fill` is generic");
+    folder.fails("capture k.rs twice --out k.rs", "this is where the kernel lies");
+    folder.fails("capture saxpy.pasm", "saxpy.pasm has");
+}
+
+#[test]
+fn explain_shows_a_kernel_and_what_fuses() {
+    let folder = Folder::new();
+    let kernel = folder.prints("explain saxpy.pasm");
+    assert!(kernel.contains("fma"), "{kernel}");
+    let fused = folder.prints("explain atlas_mul_f32:out=t atlas_add_f32:a=t");
+    let after = fused.split("; fused").nth(1).unwrap();
+    let loads = after
+        .split("; as a kernel")
+        .next()
+        .unwrap()
+        .matches("ldg.f32")
+        .count();
+    // Of `a` and `b`, once each: what goes into `t` is not loaded again.
+    assert_eq!(loads, 2, "{fused}");
+    folder.fails(
+        "explain atlas_mul_f32:none=t",
+        "atlas_mul_f32 has no buffer `none`",
+    );
+}
+
+#[test]
+fn what_there_is_is_listed() {
+    let folder = Folder::new();
+    let all = folder.prints("list");
+    for name in ["matmul", "atlas_add_{", "mandelbrot"] {
+        assert!(all.contains(name), "{name}");
+    }
+    let some = folder.prints("list atlas_gelu");
+    assert!(some.contains("gelu") && !some.contains("matmul"), "{some}");
+    folder.fails(
+        "list nothing_like_that",
+        "the library has no program with `nothing_like_that`",
+    );
+    assert!(folder.prints("spec").contains("pool_alloc"));
+}
+
+#[test]
+fn the_bench_has_a_line_for_each_figure() {
+    let folder = Folder::new();
+    let text = folder.prints("bench --backend cpu --elements 1024 --seconds 0.001");
+    for name in [
+        "atlas_add_f32",
+        "untrusted, ms",
+        "prepared program",
+        "decode",
+        "render as PTX",
+    ] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    folder.fails("bench --backend cpu --seconds=-1", "--seconds -1");
+}
