@@ -3,6 +3,7 @@
 mod builder;
 pub mod constant;
 mod kernel;
+mod met;
 mod operands;
 pub mod text;
 mod types;

@@ -279,3 +279,48 @@ fn barriers_tell_which_buffers_they_rely_on() -> Result<(), TypeError> {
     )?;
     Ok(())
 }
+
+#[test]
+fn what_lanes_load_between_barriers_is_one_value() -> Result<(), TypeError> {
+    type Step = fn(&mut KernelBuilder, Base, Value) -> Result<(), TypeError>;
+    // Lanes write, a barrier, `before`, a load of `total[0]`, `after`; then a barrier if the load gave zero.
+    let check = |before: Step, after: Step, expect: Option<&str>| -> Result<(), TypeError> {
+        let mut k = KernelBuilder::new("k");
+        let total = k.shared("total", Type::array(Type::U32, 64));
+        let lane = k.op(Op::Builtin(Builtin::ThreadIdx(Axis::X)))?;
+        k.store(Place::element(total, lane), lane)?;
+        k.effect(DeviceOp::Barrier.into())?;
+        before(&mut k, total, lane)?;
+        let zero = k.u32(0);
+        let sum = k.load(Place::element(total, zero))?;
+        after(&mut k, total, lane)?;
+        let is_zero = k.binary(BinaryOp::Eq, sum, zero)?;
+        k.if_(is_zero, |k| k.effect(DeviceOp::Barrier.into()))?;
+        let found = verify(k.finish()).map(|_| ()).map_err(|e| e.to_string());
+        match expect {
+            None => assert_eq!(found, Ok(())),
+            Some(cause) => assert!(found.clone().is_err_and(|e| e.contains(cause)), "{found:?}"),
+        }
+        Ok(())
+    };
+    let nothing: Step = |_, _, _| Ok(());
+    let barrier: Step = |k, _, _| k.effect(DeviceOp::Barrier.into());
+    let store: Step = |k, total, lane| k.store(Place::element(total, lane), lane);
+    let store_behind: Step = |k, total, lane| {
+        k.store(Place::element(total, lane), lane)?;
+        k.effect(DeviceOp::Barrier.into())
+    };
+    let own: Step = |k, _, lane| {
+        let own = k.local("own", Type::U32);
+        k.store(Place::local(own), lane)?;
+        k.effect(DeviceOp::Barrier.into())
+    };
+    let may_change = Some("`total` may change between the lanes' loads of it");
+    check(nothing, barrier, None)?;
+    check(nothing, own, None)?;
+    // Nothing keeps other lanes from writing before all have read, or from still writing.
+    check(nothing, nothing, may_change)?;
+    check(nothing, store_behind, may_change)?;
+    check(store, barrier, may_change)?;
+    Ok(())
+}

@@ -7,6 +7,9 @@
 //!
 //! What `&[T]` holds is taken for constant during a launch. A launch may bind the same memory to a `&mut [T]`, so taints
 //! carry those buffers too, and the analysis tells on which of them its barriers rely: launches must keep them constant.
+//!
+//! A load of the block's memory that stands right between two barriers gives all lanes one value ([`Block::met_loads`]): a sum to which all
+//! lanes have brought their part may decide whether all of them go on.
 
 use super::Verified;
 use super::error::{Cause, Divergence, Parting, Site, VerifyErrors};
@@ -53,6 +56,8 @@ struct Analysis<'a, 'e> {
     summary: Summary,
     partings: Vec<(u32, Divergence)>,
     number: u32,
+    /// Whether the statement at hand is one of its block's [`Block::met_loads`].
+    met: bool,
     changed: bool,
     report: bool,
 }
@@ -138,6 +143,7 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
         summary: Summary::default(),
         partings: Vec::new(),
         number: 0,
+        met: false,
         changed: false,
         report: false,
     };
@@ -220,9 +226,11 @@ impl<'a> Analysis<'a, '_> {
     /// Walks a block inside `level` loops and labelled blocks; gives what leaves it.
     fn block(&mut self, block: &Block, level: usize, mut flow: Flow) -> Vec<Escape> {
         let mut escapes = Vec::new();
-        for stmt in &block.0 {
+        let mut met = block.met_loads().into_iter().peekable();
+        for (i, stmt) in block.0.iter().enumerate() {
             let number = self.number;
             self.number += 1;
+            self.met = met.next_if_eq(&i).is_some();
             if let Some((apart, buffers)) = self.flow.get_mut(number as usize) {
                 *apart |= flow.parting.is_some();
                 *buffers |= flow.buffers;
@@ -373,6 +381,7 @@ impl<'a> Analysis<'a, '_> {
                         }
                         param => param.map(|p| p.name.as_str()),
                     },
+                    Base::Shared(_) if self.met => None,
                     Base::Shared(i) => kernel.shared.get(i as usize).map(|s| s.name.as_str()),
                     Base::Local(id) => {
                         taint = self.locals.get(id.0 as usize).copied().unwrap_or_default();

@@ -71,6 +71,12 @@ pub(crate) trait Dialect {
     /// An access to anything but a local variable.
     fn load(&self, w: &mut Writer<'_>, spot: &Spot, sync: Option<Sync>) -> Expr;
 
+    /// A load of the block's memory, at a constant place, that gives all lanes one value ([`Block::met_loads`](crate::ir::Block::met_loads)),
+    /// where a language must be told.
+    fn load_met(&self, _w: &mut Writer<'_>, _spot: &Spot) -> Option<Expr> {
+        None
+    }
+
     /// Writes to anything but a local variable.
     fn store(&self, w: &mut Writer<'_>, spot: &Spot, value: &Expr, sync: Option<Sync>);
 

@@ -15,6 +15,7 @@ mod c_dialect;
 mod dialect;
 mod effects;
 mod expr;
+mod met;
 mod module;
 mod names;
 mod repeat;

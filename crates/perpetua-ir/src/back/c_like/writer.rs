@@ -327,7 +327,7 @@ impl<'m> Writer<'m> {
     }
 
     /// Gives `v` a name of its own.
-    fn settle(&mut self, v: Value, e: Expr) {
+    pub(super) fn settle(&mut self, v: Value, e: Expr) {
         let hint = self.hint(v);
         let name = self.name(&hint);
         let text = self.d.constant(self.m, self.type_of(v), &name, &e.text);

@@ -498,6 +498,10 @@ impl Dialect for Wgsl {
         self.load_spot(w, spot)
     }
 
+    fn load_met(&self, w: &mut Writer<'_>, spot: &Spot) -> Option<Expr> {
+        self.load_alike(w, spot)
+    }
+
     fn store(&self, w: &mut Writer<'_>, spot: &Spot, value: &Expr, sync: Option<Sync>) {
         if let Some(sync) = sync {
             self.relaxed(w, sync);

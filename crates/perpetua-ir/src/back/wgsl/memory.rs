@@ -131,6 +131,17 @@ impl Wgsl {
         }
     }
 
+    /// The same for a place in workgroup memory from which all lanes load one value: control flow that depends on it is uniform only
+    /// if it is loaded so.
+    pub(super) fn load_alike(&self, w: &mut Writer<'_>, spot: &Spot) -> Option<Expr> {
+        let Region::Plain = self.regions.get(spot.base) else {
+            return None;
+        };
+        let place = self.lvalue(w, spot);
+        let e = Expr::whole(format!("workgroupUniformLoad(&{})", place.text)).reading([&place]);
+        Some(e.at_run_time())
+    }
+
     /// An element of a table, which may be kept as bits.
     fn table_value(&self, w: &Writer<'_>, i: u32, e: Expr) -> Expr {
         match w.m.kernel.constants.get(i as usize) {
