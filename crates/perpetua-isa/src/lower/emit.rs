@@ -6,6 +6,7 @@ use perpetua_ir::ir::{Inst, Kernel, LocalId, Op, Place, Scalar, Type, TypeError,
 use perpetua_ir::ops::BinaryOp;
 
 use super::Options;
+use super::counted::{cost, counted};
 use super::emitter::{Crossing, Emitter, Frame, Result, written};
 use super::structure::{Node, Structure, falls};
 use crate::opcode::Meaning;
@@ -23,6 +24,9 @@ pub(super) fn emit(
     if let Some(budget) = options.budget {
         emitter.zero_shared()?;
         emitter.set_budget(budget)?;
+        if let Structure::Nested(nodes) = structure {
+            emitter.counted = counted(&verified.flow, nodes);
+        }
     }
     match structure {
         Structure::Nested(nodes) => emitter.nodes(nodes)?,
@@ -40,7 +44,7 @@ impl Emitter<'_> {
                 Node::Loop(block, body) => {
                     let changed = self.written_in(body);
                     self.known.retain(|slot, _| !changed.contains(slot));
-                    let cost = (self.cost(body), self.meets(body));
+                    let cost = self.price(*block, body)?;
                     let inner = self.framed(Frame::Loop(*block), body, cost)?;
                     self.k.push(Inst::Loop(inner));
                 }
@@ -62,6 +66,19 @@ impl Emitter<'_> {
             }
         }
         Ok(())
+    }
+
+    // What each turn of a loop is charged; what is known beforehand is charged here, if not by a turn of the loop around it.
+    fn price(&mut self, head: usize, body: &[Node]) -> Result<(u32, bool)> {
+        let Some(all) = self.counted.get(&head).copied() else {
+            let cost = cost(&self.verified.flow, body, &self.counted);
+            return Ok((cost, self.meets(body)));
+        };
+        if !self.frames.iter().any(|frame| matches!(frame, Frame::Loop(_))) {
+            self.line_of_block(head)?;
+            self.charge(all, false)?;
+        }
+        Ok((0, false))
     }
 
     fn framed(&mut self, frame: Frame, body: &[Node], cost: (u32, bool)) -> Result<perpetua_ir::ir::Block> {
@@ -208,19 +225,6 @@ impl Emitter<'_> {
             .iter()
             .filter_map(|block| self.verified.flow.blocks.get(*block));
         blocks.any(meets)
-    }
-
-    // What a turn of a loop costs: its blocks, but for those of loops inside, which charge for themselves.
-    fn cost(&self, body: &[Node]) -> u32 {
-        let nodes = body.iter().map(|node| match node {
-            Node::Block(block) => self
-                .flow_block(*block)
-                .map_or(1, |block| block.code.len() as u32 + 1),
-            Node::If(_, a, b) => self.cost(a).saturating_add(self.cost(b)),
-            Node::Labeled(_, body) => self.cost(body),
-            Node::Loop(..) | Node::Break(_) | Node::Continue(_) | Node::End => 0,
-        });
-        nodes.fold(0, u32::saturating_add)
     }
 
     // Slots that the blocks of a part of the tree write.

@@ -8,6 +8,7 @@ use perpetua_ir::ir::{
 };
 use perpetua_ir::ops::UnaryOp;
 
+use super::counted::Counted;
 use super::values;
 use crate::instruction::{Guard, Instruction, PRESET, Special};
 use crate::program::MemoryKind;
@@ -52,6 +53,8 @@ pub(super) struct Emitter<'a> {
     pub(super) frames: Vec<Frame>,
     // How many instructions are left to run in loops, where that is counted.
     pub(super) budget: Option<Budget>,
+    /// Loops that are paid for at once, where that is counted.
+    pub(super) counted: Counted,
     // Type of indices whose parts have none of their own.
     pub(super) wide: Scalar,
     // Presets that no instruction writes.
@@ -116,6 +119,7 @@ impl<'a> Emitter<'a> {
             known: Known::new(),
             frames: Vec::new(),
             budget: None,
+            counted: Counted::new(),
             wide: if pointer_width == 64 {
                 Scalar::U64
             } else {

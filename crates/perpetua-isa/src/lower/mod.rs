@@ -2,6 +2,7 @@
 //! (`structure`), which become statements (`emit`) as instructions do (`instruction`). Knows no device.
 
 mod budget;
+mod counted;
 mod emit;
 mod emitter;
 mod graph;

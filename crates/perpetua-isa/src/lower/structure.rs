@@ -19,7 +19,7 @@ pub(super) enum Structure {
 }
 
 /// A part of the tree.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Node {
     /// A block's instructions, without its exit.
     Block(usize),
