@@ -7,13 +7,19 @@ use super::Failure;
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Shape {
     /// How many lanes to run, at least, as X,Y,Z: as many blocks as that needs
-    #[arg(long, value_delimiter = ',', num_args = 1..=3, value_name = "N", conflicts_with = "grid")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        num_args = 1,
+        value_name = "N",
+        conflicts_with = "grid"
+    )]
     lanes: Vec<u64>,
     /// How many blocks to run, as X,Y,Z
-    #[arg(long, value_delimiter = ',', num_args = 1..=3, value_name = "N")]
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N")]
     grid: Vec<u32>,
     /// Lanes of a block, as X,Y,Z [default: what the code says, or 256, or as many in a square]
-    #[arg(long, value_delimiter = ',', num_args = 1..=3, value_name = "N")]
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N")]
     block: Vec<u32>,
 }
 
@@ -23,6 +29,11 @@ fn three<T: Copy>(list: &[T], rest: T) -> [T; 3] {
 }
 
 impl Shape {
+    /// How many axes the command line speaks of.
+    pub(crate) fn axes(&self) -> usize {
+        self.lanes.len().max(self.grid.len())
+    }
+
     /// The launch. `block`: what the code demands; `axes`: how many it tells apart; `lanes`: how many there should be where nobody says.
     pub(crate) fn config(
         &self,
@@ -30,6 +41,15 @@ impl Shape {
         axes: usize,
         lanes: Option<[u64; 3]>,
     ) -> Result<LaunchConfig, Failure> {
+        for (option, given) in [
+            ("--lanes", self.lanes.len()),
+            ("--grid", self.grid.len()),
+            ("--block", self.block.len()),
+        ] {
+            if given > 3 {
+                return Err(format!("{option} has {given} sizes; there are one to three").into());
+            }
+        }
         let block = match (self.block.is_empty(), block) {
             (false, _) => three(&self.block, 1),
             (true, Some(block)) => block,

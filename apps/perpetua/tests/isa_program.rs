@@ -136,6 +136,27 @@ fn a_program_runs_on_what_is_named() {
 }
 
 #[test]
+fn lanes_are_those_that_are_named() {
+    let folder = Folder::new();
+    fs::write(
+        folder.0.path().join("count.pasm"),
+        ".program count\n.buffer o: u32\n    atom_add.u32 r0, o[0], 1\n",
+    )
+    .unwrap();
+    // Options may stand in front of the program.
+    for (lanes, count) in [("512", 512), ("64,64", 4096), ("8,8,4", 256)] {
+        let printed = folder.prints(&format!(
+            "run --backend cpu --lanes {lanes} count.pasm --buffer o=zeros:1"
+        ));
+        assert!(printed.contains(&format!("o = [{count}]")), "{printed}");
+    }
+    folder.fails(
+        "run --lanes 1,1,1,1 count.pasm --buffer o=zeros:1",
+        "--lanes has 4 sizes",
+    );
+}
+
+#[test]
 fn a_pool_has_the_size_that_is_named() {
     let folder = Folder::new();
     let heap = "run heap.pasm --buffer out=zeros:4 --lanes 4 --backend cpu";
@@ -151,7 +172,10 @@ fn a_pool_has_the_size_that_is_named() {
         "heap_user has no pool `stack`: it has heap",
     );
     // Room for no block at all.
-    folder.fails(&format!("{heap} --pool heap=16"), "pool_alloc");
+    folder.fails(
+        &format!("{heap} --pool heap=16"),
+        "a pool without room for 16 bytes",
+    );
 }
 
 #[test]

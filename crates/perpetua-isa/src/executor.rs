@@ -68,6 +68,8 @@ pub struct Executor {
 #[derive(Default)]
 struct State {
     memory: HashMap<u64, Stored>,
+    // Bytes of all memory.
+    bytes: usize,
     next: u64,
     kernels: HashMap<u128, Kept>,
     used: u64,
@@ -168,6 +170,8 @@ impl Executor {
     /// may take is this times its lanes, which whoever launches it chooses.
     pub fn untrusted(mut self, limits: Limits) -> Executor {
         self.limits = Some(limits);
+        // What was compiled without limits does not know them.
+        self.state().kernels.clear();
         self
     }
 
@@ -206,7 +210,7 @@ impl Executor {
         drop(state);
         let verified = verify(program)?;
         if let Some(limits) = &self.limits {
-            limits.check(program)?;
+            limits.check(&verified)?;
         }
         let options = Options {
             pointer_width: self.device.info().pointer_width(),

@@ -126,6 +126,63 @@ fn memory_of_a_block_holds_nobody_elses_values() {
 }
 
 #[test]
+fn known_loops_are_paid_for() {
+    each(|executor| {
+        // A thousand turns fit into the budget; a thousand times a thousand do not, however they are nested.
+        let one = "mov.u32 r9, 0\na: add.u32 r9, r9, 1\n setlt.u32 p0, r9, 1000\n@p0 bra a";
+        let two = "mov.u32 r8, 0\no: mov.u32 r9, 0\na: add.u32 r9, r9, 1\n setlt.u32 p0, r9, 1000\n@p0 bra a\n add.u32 r8, r8, 1\n \
+            setlt.u32 p0, r8, 1000\n@p0 bra o";
+        let met = "mov.u32 r8, 0\no: mov.u32 r9, 0\na: add.u32 r9, r9, 1\n setlt.u32 p0, r9, 1000\n@p0 bra a\n bar\n \
+            setne.u32 p0, r8, 7\n@p0 bra o";
+        for (text, ends) in [(one, true), (two, false), (met, false)] {
+            executor
+                .execute_program(&program(text), &LaunchConfig::new(2, 40))
+                .expect("a launch");
+            let done = executor.synchronize();
+            assert_eq!(done.is_ok(), ends, "{text}: {done:?}");
+        }
+    });
+}
+
+#[test]
+fn limits_hold_for_what_was_compiled_before() {
+    for executor in common::executors() {
+        let endless = program("setlt.u32 p1, r252, 0\nagain: nop\n@p1 bra again\n");
+        executor
+            .execute_program(&endless, &LaunchConfig::new(1, 1))
+            .expect("a launch");
+        executor.synchronize().expect("no lane turns");
+        let fence = program("fence_system");
+        let ran = executor.execute_program(&fence, &LaunchConfig::new(1, 1));
+        let executor = executor.untrusted(limits());
+        assert!(
+            executor
+                .execute_program(&fence, &LaunchConfig::new(1, 1))
+                .is_err(),
+            "{ran:?}"
+        );
+    }
+}
+
+#[test]
+fn macros_do_not_grow_beyond_a_line() {
+    // Written out it would be 500 GB.
+    let bomb = format!(
+        ".macro m a\n{}\n.endmacro\nm {}\n",
+        "\\a".repeat(500_000),
+        "q".repeat(1_000_000)
+    );
+    let error = Assembler::new()
+        .assemble("bomb.pasm", &bomb)
+        .expect_err("too long");
+    assert!(
+        error.to_string().contains("grows beyond"),
+        "{}",
+        error.to_string().len()
+    );
+}
+
+#[test]
 fn too_much_is_refused() {
     each(|executor| {
         assert!(matches!(
@@ -144,6 +201,18 @@ fn too_much_is_refused() {
             executor.execute_program(&long, &LaunchConfig::new(1, 1)),
             Err(Error::Limit { .. })
         ));
+        // Small only until its calls are written out.
+        let calls =
+            ".func a\n add.u32 r1, r252, 1\n ret\n.func b\n".to_owned() + &"call a\n".repeat(50) + " ret\n";
+        let calls = program(&("call b\n".repeat(50) + &calls));
+        // Straight parts without end.
+        let parts: String = (0..600)
+            .map(|i| format!("mov.u32 r0, 1\nq{i}: loop r0, q{i}\n"))
+            .collect();
+        for program in [calls, program(&parts)] {
+            let refused = executor.execute_program(&program, &LaunchConfig::new(1, 1));
+            assert!(matches!(refused, Err(Error::Limit { .. })), "{refused:?}");
+        }
         let fence = program("fence_system");
         assert!(
             executor

@@ -4,7 +4,10 @@ use perpetua_ir::ir::Scope;
 
 use crate::error::{Error, Result};
 use crate::opcode::Meaning;
-use crate::program::Program;
+use crate::verify::Verified;
+
+/// Most straight parts of a program: drivers take time for each that grows with their number.
+const MAX_BLOCKS: usize = 512;
 
 /// What programs that nobody trusts may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +16,8 @@ pub struct Limits {
     pub instructions: u32,
     /// How many bytes all buffers and pools of the executor may have.
     pub memory: usize,
-    /// How many instructions a program may have: drivers' compilers are not made for large ones.
+    /// How many instructions a program may have with its calls, tiles and runs of registers written out: drivers' compilers are not made
+    /// for large ones. Of its straight parts, which branches and labels divide, it may have 512.
     pub size: usize,
 }
 
@@ -29,7 +33,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    pub(super) fn check(&self, program: &Program) -> Result<()> {
+    pub(super) fn check(&self, verified: &Verified) -> Result<()> {
         let within = |what, found: usize, limit: usize| match found <= limit {
             true => Ok(()),
             false => Err(Error::Limit {
@@ -38,9 +42,18 @@ impl Limits {
                 limit: limit as u64,
             }),
         };
-        within("instructions", program.len(), self.size)?;
+        within(
+            "instructions with calls and tiles written out",
+            verified.size,
+            self.size,
+        )?;
+        within("straight parts", verified.flow.blocks.len(), MAX_BLOCKS)?;
         let system = Meaning::Fence(Some(Scope::System));
-        let mut code = program.routines.iter().flat_map(|routine| &routine.code);
+        let mut code = verified
+            .program()
+            .routines
+            .iter()
+            .flat_map(|routine| &routine.code);
         match code.any(|instruction| instruction.opcode.meaning() == system) {
             true => Err(Error::Backend(
                 "a program that nobody trusts orders no memory of the system: `fence_system`".into(),

@@ -40,24 +40,34 @@ impl Stored {
 }
 
 impl Executor {
-    fn store(&self, stored: Stored) -> u64 {
+    // Memory that `make` allocates, of so many bytes, which count from before that on.
+    fn store(&self, bytes: usize, make: impl FnOnce() -> Result<Stored>) -> Result<u64> {
         let mut state = self.state();
-        state.next += 1;
-        let handle = state.next;
-        state.memory.insert(handle, stored);
-        handle
-    }
-
-    fn check_room(&self, bytes: usize) -> Result<()> {
-        let Some(limits) = &self.limits else { return Ok(()) };
-        let used: usize = self.state().memory.values().map(Stored::size).sum();
-        limits.check_memory(used.saturating_add(bytes))
+        let used = state.bytes.saturating_add(bytes);
+        if let Some(limits) = &self.limits {
+            limits.check_memory(used)?;
+        }
+        state.bytes = used;
+        drop(state);
+        let made = make();
+        let mut state = self.state();
+        match made {
+            Ok(stored) => {
+                state.next += 1;
+                let handle = state.next;
+                state.memory.insert(handle, stored);
+                Ok(handle)
+            }
+            Err(error) => {
+                state.bytes = state.bytes.saturating_sub(bytes);
+                Err(error)
+            }
+        }
     }
 
     /// Allocates a buffer of bytes, all zero; gives its handle.
     pub fn allocate_buffer(&self, bytes: usize) -> Result<u64> {
-        self.check_room(bytes)?;
-        Ok(self.store(Stored::Buffer(self.device.zeros(bytes)?)))
+        self.store(bytes, || Ok(Stored::Buffer(self.device.zeros(bytes)?)))
     }
 
     /// Allocates a pool of so many bytes of storage, rounded up to 16, all zero; gives its handle. Programs take blocks out of it
@@ -93,12 +103,14 @@ impl Executor {
                 limit: pool::MAX_BYTES as u64,
             });
         }
+        let size = size.max(unit);
         let table = pool::rows(size) * 4 * pool::ROW as usize;
-        self.check_room(size + table)?;
-        Ok(self.store(Stored::Pool(Pool {
-            storage: self.device.zeros(size.max(unit))?,
-            table: self.device.zeros(table)?,
-        })))
+        self.store(size + table, || {
+            Ok(Stored::Pool(Pool {
+                storage: self.device.zeros(size)?,
+                table: self.device.zeros(table)?,
+            }))
+        })
     }
 
     fn free(&self, handle: u64, is_pool: bool) -> Result<()> {
@@ -106,6 +118,8 @@ impl Executor {
         match state.memory.get(&handle) {
             Some(stored) if matches!(stored, Stored::Pool(_)) == is_pool => {
                 let freed = state.memory.remove(&handle);
+                let bytes = freed.as_ref().map_or(0, Stored::size);
+                state.bytes = state.bytes.saturating_sub(bytes);
                 drop(state);
                 drop(freed);
                 Ok(())

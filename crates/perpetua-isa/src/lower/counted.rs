@@ -99,23 +99,31 @@ fn turns(flow: &Flow, before: &Block, head: usize, body: &[Node]) -> Option<u32>
 // The only way out: its block, and whether lanes stay where the block's exit acts.
 fn way_out(head: usize, body: &[Node]) -> Option<(usize, bool)> {
     let again = Node::Continue(head);
+    let leaves = |nodes: &[Node]| matches!(nodes, [Node::Break(_) | Node::End]);
     let mut way = None;
     let mut rest = body.iter().peekable();
     while let Some(node) = rest.next() {
         match node {
-            Node::If(block, acting, other) if other.is_empty() => match acting.as_slice() {
-                [Node::Break(_)] if way.is_none() => way = Some((*block, false)),
-                [only] if *only == again && way.is_none() => {
-                    way = Some((*block, true));
-                    // Who does not stay leaves.
-                    rest.next().filter(|next| matches!(next, Node::Break(_)))?;
-                }
-                _ if stays_inside(acting) => {}
-                _ => return None,
-            },
-            node if *node == again && rest.peek().is_none() => {}
-            Node::Block(_) => {}
-            node if stays_inside(std::slice::from_ref(node)) => {}
+            _ if stays_inside(std::slice::from_ref(node)) => {}
+            _ if *node == again && rest.peek().is_none() => {}
+            Node::If(block, acting, other) if way.is_none() => {
+                let is_last = rest.peek().is_none();
+                let goes_on = |nodes: &[Node]| match nodes {
+                    [] => true,
+                    [only] => is_last && *only == again,
+                    _ => false,
+                };
+                way = match (acting.as_slice(), other.as_slice()) {
+                    (out, stay) if leaves(out) && goes_on(stay) => Some((*block, false)),
+                    (stay, out) if leaves(out) && goes_on(stay) => Some((*block, true)),
+                    // Lanes that do not go round again leave.
+                    ([only], []) if *only == again => {
+                        rest.next().filter(|next| leaves(std::slice::from_ref(*next)))?;
+                        Some((*block, true))
+                    }
+                    _ => return None,
+                };
+            }
             _ => return None,
         }
     }
@@ -274,5 +282,85 @@ impl Comparison {
             BinaryOp::Ne => a != b,
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::graph::Graph;
+    use super::super::structure::{Structure, structure};
+    use super::*;
+    use crate::program::Program;
+    use crate::verify::verify;
+
+    // What the known loops of a program cost, least first.
+    fn known(text: &str) -> Vec<u32> {
+        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
+        let verified = verify(&program).unwrap_or_else(|error| panic!("{error}"));
+        let Structure::Nested(nodes) = structure(&verified.flow, &Graph::new(&verified.flow)) else {
+            return Vec::new();
+        };
+        let mut all: Vec<u32> = counted(&verified.flow, &nodes).into_values().collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn turns_are_those_that_a_lane_makes() {
+        let up = "mov.u32 r9, 0\na: add.u32 r9, r9, 1\n setlt.u32 p0, r9, 16\n@p0 bra a";
+        assert_eq!(known(up), [16 * 3]);
+        // The test comes first: 10, 7, 4, 1, -2.
+        let down = "mov.i32 r9, 10\na: setle.i32 p0, r9, -2\n@p0 bra b\n sub.i32 r9, r9, 3\n bra a\nb: nop";
+        assert_eq!(known(down), [5 * 4]);
+        let negated =
+            "mov.i32 r9, 10\na: setgt.i32 p0, r9, -2\n@!p0 bra b\n sub.i32 r9, r9, 3\n bra a\nb: nop";
+        assert_eq!(known(negated), [5 * 4]);
+        // The test sees what was before the step: 0 to 16.
+        let behind = "mov.u32 r9, 0\na: setlt.u32 p0, r9, 16\n add.u32 r9, r9, 1\n@p0 bra a";
+        assert_eq!(known(behind), [17 * 3]);
+        // By way of 255 and 0.
+        let wraps = "mov.u8 r9, 250\na: add.u8 r9, r9, 1\n setne.u8 p0, r9, 3\n@p0 bra a";
+        assert_eq!(known(wraps), [9 * 3]);
+        let counts = "mov.u32 r1, 0\n mov.u32 r9, 5\na: add.u32 r1, r1, 1\n loop r9, a";
+        assert_eq!(known(counts), [6 * 2]);
+        // A loop in a loop costs its turns in each of the outer one's.
+        let nested = "mov.u32 r8, 3\na: mov.u32 r9, 1\nb: add.u32 r1, r252, 1\n loop r9, b\n loop r8, a";
+        assert_eq!(known(nested), [2 * 2, 4 * (2 + 4 + 1)]);
+        // An inner choice leads nowhere else.
+        let choice = "mov.u32 r9, 0\na: setlt.u32 p1, r252, 3\n@p1 bra c\n add.u32 r1, r252, 1\nc: add.u32 r9, r9, 1\n \
+            setlt.u32 p0, r9, 4\n@p0 bra a";
+        assert_eq!(known(choice).len(), 1);
+    }
+
+    #[test]
+    fn what_may_turn_on_is_not_known() {
+        for text in [
+            // It steps over its limit.
+            "mov.u32 r9, 1\na: add.u32 r9, r9, 2\n setne.u32 p0, r9, 4\n@p0 bra a",
+            "mov.u32 r9, 0\na: add.u32 r9, r9, 0\n setlt.u32 p0, r9, 4\n@p0 bra a",
+            // More turns than are gone through.
+            "mov.u32 r9, 0\na: add.u32 r9, r9, 1\n setlt.u32 p0, r9, 4000\n@p0 bra a",
+            "mov.u32 r9, 4000000000\na: add.u32 r1, r252, 1\n loop r9, a",
+            // Somebody else writes the counter, the predicate, or steps only now and then.
+            "mov.u32 r9, 0\na: add.u32 r9, r9, 1\n setlt.u32 p1, r252, 3\n@p1 mov.u32 r9, 0\n setlt.u32 p0, r9, 4\n@p0 bra a",
+            "mov.u32 r9, 0\na: setlt.u32 p1, r252, 3\n@p1 add.u32 r9, r9, 1\n setlt.u32 p0, r9, 4\n@p0 bra a",
+            "mov.u32 r9, 0\na: add.u32 r9, r9, 1\n setlt.u32 p0, r9, 4\n@p0 mov.pred p0, true\n@p0 bra a",
+            "mov.u32 r9, 3\na: mov.u32 r9, 3\n loop r9, a",
+            "mov.u32 r9, 3\na: add.u32 r1, r252, 1\nb: loop r9, b\n loop r9, a",
+            // The step is passed by.
+            "mov.u32 r9, 0\na: setlt.u32 p1, r252, 3\n@p1 bra a\n add.u32 r9, r9, 1\n setlt.u32 p0, r9, 4\n@p0 bra a",
+            "mov.u32 r9, 0\na: setlt.u32 p1, r252, 3\n@p1 bra c\n add.u32 r9, r9, 1\nc: setlt.u32 p0, r9, 4\n@p0 bra a",
+            // Two ways out: paying for all would be too much.
+            "mov.u32 r9, 0\na: setlt.u32 p1, r252, 3\n@p1 bra e\n add.u32 r9, r9, 1\n setlt.u32 p0, r9, 4\n@p0 bra a\ne: nop",
+            // Nobody knows where it starts.
+            "a: add.u32 r252, r252, 1\n setlt.u32 p0, r252, 4\n@p0 bra a",
+            "mov.u32 r9, 0\n setlt.u32 p1, r252, 3\n@p1 mov.u32 r9, 2\na: add.u32 r9, r9, 1\n setlt.u32 p0, r9, 4\n@p0 bra a",
+        ] {
+            assert_eq!(
+                known(text).iter().filter(|cost| **cost > 4 * 2).count(),
+                0,
+                "{text}"
+            );
+        }
     }
 }

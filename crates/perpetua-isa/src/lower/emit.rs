@@ -43,7 +43,7 @@ impl Emitter<'_> {
                 Node::If(block, acting, other) => self.condition(*block, acting, other)?,
                 Node::Loop(block, body) => {
                     let changed = self.written_in(body);
-                    self.known.retain(|slot, _| !changed.contains(slot));
+                    self.known.forget(&changed);
                     let cost = self.price(*block, body)?;
                     let inner = self.framed(Frame::Loop(*block), body, cost)?;
                     self.k.push(Inst::Loop(inner));
@@ -52,7 +52,7 @@ impl Emitter<'_> {
                     let changed = self.written_in(body);
                     let inner = self.framed(Frame::Labeled(*block), body, (0, false))?;
                     self.k.push(Inst::Labeled(inner));
-                    self.known.retain(|slot, _| !changed.contains(slot));
+                    self.known.forget(&changed);
                 }
                 Node::Break(block) => {
                     let depth = self.depth(&Frame::Labeled(*block))?;
@@ -118,7 +118,7 @@ impl Emitter<'_> {
         if let (Exit::Count(register, ..), true) = (exit, falls(acting)) {
             changed.insert(usize::from(register));
         }
-        self.known.retain(|slot, _| !changed.contains(slot));
+        self.known.forget(&changed);
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl Emitter<'_> {
             let local = self.local(slot, ty);
             let zero = self.k.op(Op::Zero(ty.into()))?;
             // What presets have written stays.
-            if self.known.get(&slot).is_none_or(|(known, _)| *known != ty) {
+            if self.known.get(slot).is_none_or(|(known, _)| known != ty) {
                 self.k.store(Place::local(local), zero)?;
             }
         }

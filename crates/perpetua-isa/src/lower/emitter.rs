@@ -12,7 +12,7 @@ use super::counted::Counted;
 use super::values;
 use crate::instruction::{Guard, Instruction, PRESET, Special};
 use crate::program::MemoryKind;
-use crate::verify::{self, Access, Block, Exit, Verified, accesses, predicate_slot};
+use crate::verify::{self, Access, Block, Exit, REGISTER_SLOTS, Verified, accesses, predicate_slot};
 
 pub(super) type Result<T = ()> = std::result::Result<T, TypeError>;
 
@@ -20,7 +20,32 @@ pub(super) type Result<T = ()> = std::result::Result<T, TypeError>;
 pub(super) type Crossing = BTreeSet<(usize, Scalar)>;
 
 /// Values that slots have, with their types.
-type Known = HashMap<usize, (Scalar, Value)>;
+#[derive(Clone)]
+pub(super) struct Known([Option<(Scalar, Value)>; REGISTER_SLOTS]);
+
+impl Known {
+    pub(super) fn get(&self, slot: usize) -> Option<(Scalar, Value)> {
+        self.0.get(slot).copied().flatten()
+    }
+
+    fn insert(&mut self, slot: usize, value: (Scalar, Value)) {
+        if let Some(place) = self.0.get_mut(slot) {
+            *place = Some(value);
+        }
+    }
+
+    pub(super) fn forget<'a>(&mut self, slots: impl IntoIterator<Item = &'a usize>) {
+        for slot in slots {
+            if let Some(place) = self.0.get_mut(*slot) {
+                *place = None;
+            }
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0 = [None; REGISTER_SLOTS];
+    }
+}
 
 /// What can be left.
 #[derive(PartialEq)]
@@ -116,7 +141,7 @@ impl<'a> Emitter<'a> {
             crossing,
             missed: Crossing::new(),
             locals: BTreeMap::new(),
-            known: Known::new(),
+            known: Known([None; REGISTER_SLOTS]),
             frames: Vec::new(),
             budget: None,
             counted: Counted::new(),
@@ -175,10 +200,10 @@ impl<'a> Emitter<'a> {
     }
 
     pub(super) fn slot(&mut self, slot: usize, ty: Scalar) -> Result<Value> {
-        if let Some((known, value)) = self.known.get(&slot)
-            && *known == ty
+        if let Some((known, value)) = self.known.get(slot)
+            && known == ty
         {
-            return Ok(*value);
+            return Ok(value);
         }
         let value = if let Some(special) = self.constant_presets.get(&slot) {
             values::special(&mut self.k, *special, ty)?

@@ -60,9 +60,7 @@ impl Emitter<'_> {
         let acts = self.inner(|emitter| emitter.instruction(instruction, holds))?;
         self.k
             .push(Inst::If(condition, acts, perpetua_ir::ir::Block::default()));
-        for (slot, _) in writes {
-            self.known.remove(&slot);
-        }
+        self.known.forget(writes.iter().map(|(slot, _)| slot));
         Ok(())
     }
 

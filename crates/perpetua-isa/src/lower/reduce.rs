@@ -17,7 +17,6 @@ pub(super) const MAX_LANES: u32 = 1024;
 pub(super) fn block(k: &mut KernelBuilder, op: ReduceOp, scratch: Base, value: Value) -> Result<Value> {
     let (lane, lanes) = lane_of_block(k)?;
     k.store(Place::element(scratch, lane), value)?;
-    barrier(k)?;
     // How many values are left, the first in front.
     let left = k.local("left", Type::U32);
     k.store(Place::local(left), lanes)?;
@@ -29,6 +28,7 @@ pub(super) fn block(k: &mut KernelBuilder, op: ReduceOp, scratch: Base, value: V
             k.break_(0);
             Ok(())
         })?;
+        barrier(k)?;
         let pairs = k.binary(BinaryOp::Shr, count, one)?;
         let rest = k.binary(BinaryOp::Sub, count, pairs)?;
         let takes_part = k.binary(BinaryOp::Lt, lane, pairs)?;
@@ -39,9 +39,10 @@ pub(super) fn block(k: &mut KernelBuilder, op: ReduceOp, scratch: Base, value: V
             let both = k.binary(op.binary(), mine, other)?;
             k.store(Place::element(scratch, lane), both)
         })?;
-        k.store(Place::local(left), rest)?;
-        barrier(k)
+        k.store(Place::local(left), rest)
     })?;
+    // Between two barriers it is known to be the same for all.
+    barrier(k)?;
     let zero = k.u32(0);
     let result = k.load(Place::element(scratch, zero))?;
     // Nobody writes the next reduction's values before all have read this one's.

@@ -218,17 +218,18 @@ impl Reader<'_> {
         let number = self.uses;
         self.uses += 1;
         for body in &found.body {
-            let mut text = body.text.replace("\\@", &number.to_string());
+            let too_long = || {
+                line.error(
+                    span.clone(),
+                    format!("a line of the macro grows beyond {MAX_LINE} bytes"),
+                )
+            };
+            let mut text = replaced(&body.text, "\\@", &number.to_string()).ok_or_else(too_long)?;
             // Longer names first: `\ab` is not `\a` and a b.
             let mut named: Vec<_> = found.parameters.iter().zip(&arguments).collect();
             named.sort_by_key(|(parameter, _)| std::cmp::Reverse(parameter.len()));
             for (parameter, argument) in named {
-                text = text.replace(&format!("\\{parameter}"), argument);
-                if text.len() > MAX_LINE {
-                    return Err(
-                        line.error(span, format!("a line of the macro grows beyond {MAX_LINE} bytes"))
-                    );
-                }
+                text = replaced(&text, &format!("\\{parameter}"), argument).ok_or_else(too_long)?;
             }
             let expanded = Line {
                 text: text.into(),
@@ -240,6 +241,13 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+// A text with something in the place of all that is `from`; `None` where it would be longer than a line may be, before it is made.
+fn replaced(text: &str, from: &str, to: &str) -> Option<String> {
+    let count = text.matches(from).count();
+    let len = (text.len() - count * from.len()).saturating_add(count.saturating_mul(to.len()));
+    (len <= MAX_LINE).then(|| text.replace(from, to))
 }
 
 // `.macro NAME A, B`

@@ -28,7 +28,8 @@ pub(crate) enum Action {
     Exit(Option<Guard>),
 }
 
-pub(super) fn expand(program: &Program) -> Result<Vec<Step>, Wrong> {
+/// The steps, and how many instructions they come to.
+pub(super) fn expand(program: &Program) -> Result<(Vec<Step>, usize), Wrong> {
     let mut expansion = Expansion {
         program,
         steps: Vec::new(),
@@ -38,7 +39,7 @@ pub(super) fn expand(program: &Program) -> Result<Vec<Step>, Wrong> {
     if !program.routines.is_empty() {
         expansion.routine(0, None)?;
     }
-    Ok(expansion.steps)
+    Ok((expansion.steps, expansion.size as usize))
 }
 
 struct Expansion<'a> {

@@ -333,7 +333,7 @@ fn check(program: &Program, block: &Block, origins: &[Where]) -> Result<(), Wron
 // The type that a register is read at; `None` asks for an integer.
 fn reads_as(state: &[Holds], register: u8, ty: Option<Scalar>) -> Result<Scalar, Fault> {
     let at = slot(register, ty.unwrap_or(Scalar::U32));
-    let name = match ty {
+    let name = || match ty {
         Some(Scalar::Bool) => format!("p{register}"),
         _ => format!("r{register}"),
     };
@@ -341,12 +341,12 @@ fn reads_as(state: &[Holds], register: u8, ty: Option<Scalar>) -> Result<Scalar,
         (Some(Holds::Value(found)), Some(ty)) if *found == ty => Ok(ty),
         (Some(Holds::Value(found)), None) if found.is_int() => Ok(*found),
         (Some(Holds::Value(found)), _) => Err(Fault::Holds {
-            register: name,
+            register: name(),
             found: *found,
             expected: ty.map_or("an integer".into(), |ty| ty.to_string()),
         }),
-        (Some(Holds::Mixed), _) => Err(Fault::Mixed { register: name }),
-        (Some(Holds::Nothing) | None, _) => Err(Fault::Unwritten { register: name }),
+        (Some(Holds::Mixed), _) => Err(Fault::Mixed { register: name() }),
+        (Some(Holds::Nothing) | None, _) => Err(Fault::Unwritten { register: name() }),
     }
 }
 

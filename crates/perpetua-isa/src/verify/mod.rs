@@ -17,7 +17,9 @@ use crate::text::instruction_text;
 
 pub(crate) use accesses::{Access, accesses};
 pub(crate) use check::is_reserved;
-pub(crate) use flow::{Block, Exit, Flow, Goal, Holds, index_type, predicate_slot, slot, state_after};
+pub(crate) use flow::{
+    Block, Exit, Flow, Goal, Holds, REGISTER_SLOTS, index_type, predicate_slot, slot, state_after,
+};
 
 /// Most instructions of a program, and most when its calls are written out.
 pub const MAX_INSTRUCTIONS: usize = 1 << 14;
@@ -31,6 +33,8 @@ pub const MAX_DECLARATIONS: usize = 1 << 12;
 pub struct Verified {
     program: Arc<Program>,
     pub(crate) flow: Arc<Flow>,
+    /// How many instructions it is with calls, tiles and runs of registers written out.
+    pub(crate) size: usize,
 }
 
 impl Verified {
@@ -47,11 +51,12 @@ impl Verified {
 pub fn verify(program: &Program) -> Result<Verified> {
     let found = check::check(program)
         .and_then(|()| expand::expand(program))
-        .and_then(|steps| flow::flow(program, steps));
+        .and_then(|(steps, size)| Ok((flow::flow(program, steps)?, size)));
     match found {
-        Ok(flow) => Ok(Verified {
+        Ok((flow, size)) => Ok(Verified {
             program: Arc::new(program.clone()),
             flow: Arc::new(flow),
+            size,
         }),
         Err(wrong) => Err(Error::from(Box::new(VerifyError {
             program: program.name.clone(),
