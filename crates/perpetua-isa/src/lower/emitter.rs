@@ -8,7 +8,6 @@ use perpetua_ir::ir::{
 };
 use perpetua_ir::ops::UnaryOp;
 
-use super::counted::Counted;
 use super::values;
 use crate::instruction::{Guard, Instruction, PRESET, Special};
 use crate::program::MemoryKind;
@@ -78,8 +77,8 @@ pub(super) struct Emitter<'a> {
     pub(super) frames: Vec<Frame>,
     // How many instructions are left to run in loops, where that is counted.
     pub(super) budget: Option<Budget>,
-    /// Loops that are paid for at once, where that is counted.
-    pub(super) counted: Counted,
+    /// What loops cost that are paid for at once, by their heads.
+    pub(super) counted: HashMap<usize, u32>,
     // Type of indices whose parts have none of their own.
     pub(super) wide: Scalar,
     // Presets that no instruction writes.
@@ -144,7 +143,7 @@ impl<'a> Emitter<'a> {
             known: Known([None; REGISTER_SLOTS]),
             frames: Vec::new(),
             budget: None,
-            counted: Counted::new(),
+            counted: HashMap::new(),
             wide: if pointer_width == 64 {
                 Scalar::U64
             } else {
