@@ -14,6 +14,9 @@ use super::watch::{Bounds, Process, Reason, Watch};
 /// How long a child may take to open its device.
 const START: Duration = Duration::from_secs(60);
 
+/// Answers are at most so long, also where messages are shorter: errors have words.
+const SHORT: u64 = 1 << 13;
+
 /// Variables that keep what one client's programs leave on disk from another's children.
 const NO_CACHES: [(&str, &str); 6] = [
     ("PERPETUA_CACHE", "off"),
@@ -114,7 +117,7 @@ impl Child {
         let number = watch.enter(&self.process, bounds);
         let answer = frame
             .write(&mut self.input)
-            .and_then(|()| Frame::read(&mut self.output, kinds.allowed.message));
+            .and_then(|()| Frame::read(&mut self.output, kinds.allowed.message.max(SHORT)));
         let reason = watch.leave(number);
         match (answer, reason) {
             (_, Some(reason)) => Err(refused(reason, time, kinds.memory)),

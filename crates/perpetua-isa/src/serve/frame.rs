@@ -73,19 +73,31 @@ impl Frame {
         if len > limit {
             return Err(Error::Large { found: len, limit });
         }
-        let mut payload = Vec::new();
-        reader.take(len).read_to_end(&mut payload)?;
-        if (payload.len() as u64) < len {
-            return Err(Error::Closed {
-                at: HEADER + payload.len(),
-            });
-        }
+        let payload = payload(reader, usize::try_from(len).unwrap_or(usize::MAX))?;
         Ok(Some(Frame {
             kind,
             id: u32::from_le_bytes([i0, i1, i2, i3]),
             payload,
         }))
     }
+}
+
+// Room is made for what has arrived and as much again, and never for more than was announced.
+fn payload(reader: &mut impl Read, len: usize) -> Result<Vec<u8>, Error> {
+    const FIRST: usize = 1 << 14;
+    let mut payload = Vec::new();
+    while payload.len() < len {
+        let had = payload.len();
+        let room = had.max(FIRST).min(len - had);
+        payload.reserve_exact(room);
+        reader.by_ref().take(room as u64).read_to_end(&mut payload)?;
+        if payload.len() < had + room {
+            return Err(Error::Closed {
+                at: HEADER + payload.len(),
+            });
+        }
+    }
+    Ok(payload)
 }
 
 fn header(kind: Kind, id: u32, len: usize) -> Result<[u8; HEADER], Error> {
@@ -124,6 +136,24 @@ mod tests {
                 matches!(error, Error::Closed { at } if at == len),
                 "{len}: {error}"
             );
+        }
+    }
+
+    #[test]
+    fn long_frames_are_read_whole_into_as_much_room() {
+        for len in [1, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 100_000] {
+            let payload: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let frame = Frame {
+                kind: Kind::Run,
+                id: 3,
+                payload,
+            };
+            let bytes = bytes(&frame);
+            let read = Frame::read(&mut &bytes[..], 1 << 20)
+                .expect("a frame")
+                .expect("one");
+            assert!(read == frame && read.payload.capacity() == len, "{len}");
+            assert!(Frame::read(&mut &bytes[..bytes.len() - 1], 1 << 20).is_err());
         }
     }
 
