@@ -33,7 +33,7 @@ fn soak() {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("unix:{}/p.sock", folder.path().display());
     let options = format!(
-        "--backend {backend} --clients 200 --processes 4 --message 1M --memory 16M --instructions 50000 --seconds 20 --transfer 5"
+        "--backend {backend} --clients 200 --processes 4 --message 1M --memory 16M --instructions 20000 --seconds 20 --transfer 5"
     );
     let server = Server::start(&address, &options);
     let (figures, began) = (Figures::default(), Instant::now());
