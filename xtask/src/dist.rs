@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
 /// Targets, and what links for them where the machine is another one.
 const TARGETS: [(&str, &str); 4] = [
     ("x86_64-unknown-linux-gnu", "x86_64-linux-gnu-gcc"),
-    ("aarch64-unknown-linux-gnu", "aarch64-linux-gnu-gcc"),
+    (toolchain::AARCH64_LINUX, toolchain::AARCH64_LINKER),
     ("x86_64-unknown-linux-musl", "musl-gcc"),
     ("x86_64-pc-windows-gnu", "x86_64-w64-mingw32-gcc"),
 ];
@@ -88,8 +88,9 @@ fn linker(shell: &Shell, host: &str, target: &str) -> Result<Option<PathBuf>, St
     if target == host {
         return Ok(None);
     }
-    if !toolchain::is_installed(shell, target) {
-        return Err(format!("no standard library: `rustup target add {target}`"));
+    let absent = toolchain::absent_for(shell, target);
+    if !absent.is_empty() {
+        return Err(format!("{} missing: `rustup target add {target}`", absent.join(", ")));
     }
     let known = TARGETS.iter().find(|(known, _)| *known == target);
     let (_, name) = known.ok_or("no linker for it is known")?;
@@ -101,27 +102,18 @@ fn linker(shell: &Shell, host: &str, target: &str) -> Result<Option<PathBuf>, St
 
 /// Builds the program for a target, and packs it.
 fn archive(shell: &Shell, target: &str, linker: Option<&Path>, out: &Path) -> Result<()> {
-    let cargo = cargo();
-    let mut build = cmd!(
-        shell,
-        "{cargo} build --release --package perpetua-cli --features {FEATURES} --target {target}"
-    )
-    .args(["--config", "profile.release.strip=\"symbols\""])
-    .quiet();
+    let mut build = toolchain::cargo_for(shell, "build", target)?
+        .args(["--release", "--package", "perpetua-cli", "--features", FEATURES])
+        .args(["--config", "profile.release.strip=\"symbols\""]);
     if let Some(linker) = linker {
         let name = target.to_uppercase().replace('-', "_");
         build = build.env(format!("CARGO_TARGET_{name}_LINKER"), linker);
     }
     build.run()?;
-    let metadata = metadata()?;
     let version = env!("CARGO_PKG_VERSION");
     let name = format!("perpetua-{version}-{target}");
     let suffix = if target.contains("windows") { ".exe" } else { "" };
-    let program = metadata
-        .target_directory
-        .into_std_path_buf()
-        .join(target)
-        .join(format!("release/perpetua{suffix}"));
+    let program = toolchain::folder_of(shell, target)?.join(format!("release/perpetua{suffix}"));
     let folder = out.join(&name);
     fs::create_dir_all(&folder)?;
     fs::copy(&program, folder.join(format!("perpetua{suffix}")))

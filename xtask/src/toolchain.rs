@@ -28,8 +28,8 @@ pub(crate) const SANITIZER_PACKAGES: [&str; 2] = ["clang-19", "libclang-rt-19-de
 const SANITIZER_LINKER: &str = "clang-19";
 const SANITIZER_RUNTIMES: &str = "/usr/lib/llvm-19/lib/clang/19/lib/linux";
 
-/// Whose machine code is tested in an emulator.
-const EMULATED: &str = "aarch64-unknown-linux-gnu";
+/// Whose machine code is tested in an emulator, and who gets an archive of the program.
+pub(crate) const AARCH64_LINUX: &str = "aarch64-unknown-linux-gnu";
 /// What Debian calls the emulator, the linker and the C library for it.
 pub(crate) const EMULATOR_PACKAGES: [&str; 3] = [
     "qemu-user-static",
@@ -37,7 +37,8 @@ pub(crate) const EMULATOR_PACKAGES: [&str; 3] = [
     "libc6-dev-arm64-cross",
 ];
 const EMULATOR: &str = "/usr/bin/qemu-aarch64-static";
-const EMULATED_LINKER: &str = "/usr/bin/aarch64-linux-gnu-gcc";
+/// Links for [`AARCH64_LINUX`]; for itself, too.
+pub(crate) const AARCH64_LINKER: &str = "aarch64-linux-gnu-gcc";
 const EMULATED_ROOT: &str = "/usr/aarch64-linux-gnu";
 
 /// What would have to be there for every target; empty when each can be built.
@@ -45,13 +46,19 @@ pub(crate) fn absent_targets() -> Vec<String> {
     let Ok(shell) = Shell::new() else {
         return vec!["a shell".to_owned()];
     };
-    let lacking = [WASM, APPLE, WINDOWS]
-        .into_iter()
-        .filter(|target| !is_installed(&shell, target));
-    if lacking.count() == 0 {
-        return Vec::new();
+    let absent = [WASM, APPLE, WINDOWS].map(|target| absent_for(&shell, target));
+    absent.into_iter().find(|absent| !absent.is_empty()).unwrap_or_default()
+}
+
+/// What a target's standard library would take; empty when it is there or can be built.
+pub(crate) fn absent_for(shell: &Shell, target: &str) -> Vec<String> {
+    if is_installed(shell, target) {
+        Vec::new()
+    } else if [WASM, APPLE, WINDOWS, AARCH64_LINUX].contains(&target) {
+        absent_second(shell)
+    } else {
+        vec!["its standard library".to_owned()]
     }
-    absent_second(&shell)
 }
 
 /// What of the second toolchain is missing.
@@ -84,7 +91,8 @@ pub(crate) fn absent_sanitizer() -> Vec<String> {
 /// What emulated programs lack.
 pub(crate) fn absent_emulator() -> Vec<String> {
     let library = format!("{EMULATED_ROOT}/lib/crt1.o");
-    [EMULATOR, EMULATED_LINKER, &library]
+    let linker = format!("/usr/bin/{AARCH64_LINKER}");
+    [EMULATOR, &linker, &library]
         .into_iter()
         .filter(|path| !Path::new(path).exists())
         .map(str::to_owned)
@@ -128,19 +136,25 @@ pub(crate) fn folder_of(shell: &Shell, target: &str) -> Result<PathBuf> {
 
 /// `cargo VERB --target TARGET …`, ready for more arguments.
 pub(crate) fn cargo_for<'a>(shell: &'a Shell, verb: &str, target: &str) -> Result<Cmd<'a>> {
-    if is_installed(shell, target) {
-        let cargo = cargo();
-        return Ok(cmd!(shell, "{cargo} {verb} --target {target}").quiet());
-    }
-    let absent = absent_targets();
+    let absent = absent_for(shell, target);
     if !absent.is_empty() {
         bail!(
             "no toolchain for {target}: {} missing; run `rustup target add {target}` or `cargo xtask setup --only targets`",
             absent.join(", ")
         );
     }
-    let command = second(shell, verb, "std,panic_abort", target);
-    Ok(command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", WASM_LINKER))
+    let command = if is_installed(shell, target) {
+        let cargo = cargo();
+        cmd!(shell, "{cargo} {verb} --target {target}").quiet()
+    } else {
+        let parts = match (target, verb) {
+            (AARCH64_LINUX, "test") => "std,panic_unwind,test",
+            (AARCH64_LINUX, _) => "std,panic_unwind",
+            _ => "std,panic_abort",
+        };
+        second(shell, verb, parts, target).env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", WASM_LINKER)
+    };
+    Ok(command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", AARCH64_LINKER))
 }
 
 /// `cargo test …` with ThreadSanitizer, which sees the standard library, too, and knows itself as `cfg(perpetua_tsan)`.
@@ -161,31 +175,17 @@ pub(crate) fn cargo_test_sanitized(shell: &Shell) -> Result<Cmd<'_>> {
 
 /// `cargo test …` of programs for AArch64, which an emulator runs; optimised a little, for it is slow.
 pub(crate) fn cargo_test_emulated(shell: &Shell) -> Result<Cmd<'_>> {
-    let is_installed = is_installed(shell, EMULATED);
-    let compiler = if is_installed {
-        Vec::new()
-    } else {
-        absent_second(shell)
-    };
-    let absent = [compiler, absent_emulator()].concat();
+    let absent = absent_emulator();
     if !absent.is_empty() {
         bail!(
             "AArch64 cannot be emulated: {} missing; run `cargo xtask setup --only targets,emulator` (Debian)",
             absent.join(", ")
         );
     }
-    let command = match is_installed {
-        true => {
-            let cargo = cargo();
-            cmd!(shell, "{cargo} test --target {EMULATED}").quiet()
-        }
-        false => second(shell, "test", "std,panic_unwind,test", EMULATED),
-    };
     let runner = format!("{EMULATOR} -L {EMULATED_ROOT}");
-    Ok(command
+    Ok(cargo_for(shell, "test", AARCH64_LINUX)?
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
-        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", EMULATED_LINKER)
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner))
 }
 
