@@ -18,7 +18,7 @@ pub(crate) struct Shape {
     /// How many blocks to run, as X,Y,Z
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N")]
     grid: Vec<u32>,
-    /// Lanes of a block, as X,Y,Z [default: what the code says, or 256, or as many in a square]
+    /// Lanes of a block, as X,Y,Z [default: what the code says, or up to 256 that make the lanes exactly]
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N")]
     block: Vec<u32>,
 }
@@ -34,12 +34,14 @@ impl Shape {
         self.lanes.len().max(self.grid.len())
     }
 
-    /// The launch. `block`: what the code demands; `axes`: how many it tells apart; `lanes`: how many there should be where nobody says.
+    /// The launch. `block`: what the code demands; `axes`: how many it tells apart; `lanes`: how many there should be where nobody says,
+    /// exactly so many where their blocks may have any size (`is_free`), so that kernels without a condition fit.
     pub(crate) fn config(
         &self,
         block: Option<[u32; 3]>,
         axes: usize,
         lanes: Option<[u64; 3]>,
+        is_free: bool,
     ) -> Result<LaunchConfig, Failure> {
         for (option, given) in [
             ("--lanes", self.lanes.len()),
@@ -50,7 +52,8 @@ impl Shape {
                 return Err(format!("{option} has {given} sizes; there are one to three").into());
             }
         }
-        let block = match (self.block.is_empty(), block) {
+        let is_fixed = !self.block.is_empty() || block.is_some() || !is_free;
+        let mut block = match (self.block.is_empty(), block) {
             (false, _) => three(&self.block, 1),
             (true, Some(block)) => block,
             (true, None) => match axes {
@@ -69,6 +72,9 @@ impl Shape {
             )?;
             let mut grid = [0; 3];
             for axis in 0..3 {
+                if !is_fixed {
+                    block[axis] = fitting(lanes[axis], block[axis]);
+                }
                 let blocks = lanes[axis].div_ceil(block[axis].into());
                 grid[axis] = u32::try_from(blocks).map_err(|_| {
                     format!(
@@ -86,6 +92,16 @@ impl Shape {
     }
 }
 
+/// Lanes of a block along an axis so that blocks make exactly so many lanes; `most` where that takes more blocks than every device has.
+fn fitting(lanes: u64, most: u32) -> u32 {
+    const MOST_BLOCKS: u64 = 65_535;
+    let divides = |size: &u32| lanes.is_multiple_of(u64::from(*size));
+    let found = (1..=most).rev().find(divides);
+    found
+        .filter(|size| lanes / u64::from(*size) <= MOST_BLOCKS)
+        .unwrap_or(most)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,7 +110,7 @@ mod tests {
     fn blocks_hold_all_lanes() {
         let check =
             |shape: Shape, axes: usize, lanes: Option<[u64; 3]>, expect: Result<[[u32; 3]; 2], &str>| match (
-                shape.config(None, axes, lanes),
+                shape.config(None, axes, lanes, true),
                 expect,
             ) {
                 (Ok(found), Ok([grid, block])) => {
@@ -107,9 +123,13 @@ mod tests {
             lanes: lanes.to_vec(),
             ..Shape::default()
         };
-        check(lanes(&[1000]), 1, None, Ok([[4, 1, 1], [256, 1, 1]]));
-        check(lanes(&[100, 17]), 2, None, Ok([[7, 2, 1], [16, 16, 1]]));
-        check(Shape::default(), 3, Some([8, 9, 8]), Ok([[1, 2, 2], [8, 8, 4]]));
+        check(lanes(&[1000]), 1, None, Ok([[4, 1, 1], [250, 1, 1]]));
+        check(lanes(&[10]), 1, None, Ok([[1, 1, 1], [10, 1, 1]]));
+        // A prime number of lanes, and one too large for blocks of one.
+        check(lanes(&[1009]), 1, None, Ok([[1009, 1, 1], [1, 1, 1]]));
+        check(lanes(&[1_000_003]), 1, None, Ok([[3907, 1, 1], [256, 1, 1]]));
+        check(lanes(&[100, 17]), 2, None, Ok([[10, 17, 1], [10, 1, 1]]));
+        check(Shape::default(), 3, Some([8, 9, 8]), Ok([[1, 3, 2], [8, 3, 4]]));
         check(Shape::default(), 1, None, Err("say how many lanes"));
         check(
             lanes(&[1 << 41]),

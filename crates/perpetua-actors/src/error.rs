@@ -6,7 +6,7 @@ use crate::lifecycle::ActorState;
 pub type Result<T, E = ActorError> = std::result::Result<T, E>;
 
 /// Why an operation on actors failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ActorError {
     /// A queue's capacity is no power of two.
@@ -225,6 +225,8 @@ pub enum ActorError {
         source: std::io::Error,
     },
 }
+
+perpetua_device::debug_as_display!(ActorError);
 
 impl ActorError {
     /// Whether the device is lost, on which actors run: another runtime, on CUDA in another process, can go on from a checkpoint

@@ -9,7 +9,7 @@ use crate::info::BackendKind;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of the device layer: the operation, the values, the cause, the remedy.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Automatic choice found no usable backend.
@@ -408,6 +408,22 @@ pub enum Error {
     },
 }
 
+/// `Debug` as `Display`: what `fn main() -> Result<(), Error>`, `unwrap` and `expect` print is for people, with cause and remedy. The
+/// values are fields all the same.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! debug_as_display {
+    ($error:ty) => {
+        impl ::core::fmt::Debug for $error {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+debug_as_display!(Error);
+
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Error {
         Error::Fault(Box::new(fault))
@@ -485,6 +501,13 @@ mod tests {
             },
             "no backend is available: CUDA: not built; CPU: off",
         );
+    }
+
+    #[test]
+    fn what_main_prints_reads_well() {
+        let error: std::result::Result<(), Error> = Err(Error::CannotBlock { operation: "reading" });
+        let expect = "Err(reading would block, which a browser does not allow: use the async form)";
+        assert_eq!(format!("{error:?}"), expect);
     }
 
     #[test]

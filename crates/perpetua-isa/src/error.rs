@@ -6,7 +6,7 @@ use perpetua_ir::ir::Scalar;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of a program, or of its execution.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The text is no program.
@@ -119,6 +119,8 @@ pub enum Error {
     #[error("{0}")]
     Backend(String),
 }
+
+perpetua_device::debug_as_display!(Error);
 
 /// What is wrong with a program that a [`ProgramBuilder`](crate::ProgramBuilder) was told to build: the first thing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

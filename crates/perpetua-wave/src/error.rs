@@ -1,7 +1,7 @@
 //! What can be wrong with a scene, a model or a checkpoint, as data. Must not know how it came from a file.
 
 /// Why a wave simulation cannot be.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The time step is too long for the fastest medium.
@@ -73,6 +73,8 @@ pub enum Error {
     #[error(transparent)]
     Device(#[from] perpetua_device::Error),
 }
+
+perpetua_device::debug_as_display!(Error);
 
 /// What a wave simulation gives.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

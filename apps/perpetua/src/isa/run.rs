@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let places: Vec<_> = args.outputs.iter().map(|(_, file)| PathBuf::from(file)).collect();
     let places: Vec<_> = places.iter().map(|place| ("--out", Some(place))).collect();
     files::check_places(&places, Some(("the program", &args.program)))?;
-    let config = args.shape.config(program.block, args.shape.axes(), None)?;
+    let config = args.shape.config(program.block, args.shape.axes(), None, true)?;
     let is_wanted = |name: &str| {
         let memory = program.memory(name).map(|memory| &memory.kind);
         let changed = matches!(memory, Some(MemoryKind::Buffer { writable: true, .. }));

@@ -58,7 +58,9 @@ impl Plan {
             arguments,
         };
         let (block, axes) = (plan.kernel.kernel().block_size, axes(plan.kernel.kernel()));
-        let config = args.shape.config(block, axes, plan.lanes(args, axes))?;
+        // Lanes that share memory or meet count on a block of the usual size.
+        let is_free = plan.kernel.kernel().shared.is_empty() && !plan.kernel.facts().synchronises();
+        let config = args.shape.config(block, axes, plan.lanes(args, axes), is_free)?;
         Ok(Plan { config, ..plan })
     }
 

@@ -355,5 +355,5 @@ fn open_window(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failure>
 
 #[cfg(not(feature = "window"))]
 fn open_window(_: &Args, _: Option<&ArgMatches>) -> Result<(), Failure> {
-    Err("--window: this program was built without it; build it with `cargo build --features window`".into())
+    Err("--window: this program was built without it; install it with `cargo install --path apps/perpetua --features top,window`".into())
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::error::{Cause, VerifyErrors};
 use super::types::{MAX_PRIVATE_BYTES, MAX_SHARED_BYTES, Types, is_identifier, is_unit};
-use super::{MAX_BLOCK_DEPTH, MAX_FUNCTION_PARAMS};
+use super::{MAX_BLOCK_DEPTH, MAX_FUNCTION_PARAMS, MAX_STATEMENTS};
 use crate::ir::{Block, Body, Kernel, Op, ParamKind, Type};
 use crate::ir::{Inst, Stmt};
 
@@ -26,6 +26,32 @@ pub(super) fn check(kernel: &Kernel, errors: &mut VerifyErrors) {
     check.kernel(kernel);
     for name in std::mem::take(&mut check.types.twins) {
         check.fail(Cause::StructsDiffer { name });
+    }
+}
+
+/// Counts statements as renderers write them, with the code of functions wherever they are called: functions that call the next one twice
+/// each are few lines that become billions. A function calls only those before it.
+pub(super) fn check_size(kernel: &Kernel, errors: &mut VerifyErrors) {
+    let mut sizes: Vec<u64> = Vec::with_capacity(kernel.functions.len());
+    let size = |body: &Body, sizes: &[u64]| {
+        let mut count = 0u64;
+        body.block.walk(&mut |stmt| {
+            let written_out = match &stmt.inst {
+                Inst::Let(_, Op::Call(function, _)) => sizes.get(*function as usize).copied(),
+                _ => None,
+            };
+            count = count.saturating_add(written_out.unwrap_or(1));
+        });
+        count
+    };
+    for function in &kernel.functions {
+        sizes.push(size(&function.body, &sizes));
+    }
+    let found = size(&kernel.body, &sizes);
+    if found > MAX_STATEMENTS {
+        let what = "the kernel's number of statements, with those of its functions at each call,".into();
+        let limit = MAX_STATEMENTS;
+        errors.declaration(None, Cause::TooLarge { what, found, limit });
     }
 }
 

@@ -34,6 +34,9 @@ pub const MAX_BLOCK_DEPTH: usize = 200;
 /// Most parameters of a device function.
 pub const MAX_FUNCTION_PARAMS: usize = 127;
 
+/// Most statements of a kernel, those of device functions counted at each call: renderers write them out there.
+pub const MAX_STATEMENTS: u64 = 1 << 20;
+
 /// A kernel that the verifier has passed. Only [`verify`] makes one.
 #[derive(Clone, Debug)]
 pub struct Verified {
@@ -104,6 +107,9 @@ pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
             body::check(&kernel, Some((i, function)), &mut errors);
         }
         body::check(&kernel, None, &mut errors);
+    }
+    if errors.is_empty() {
+        declaration::check_size(&kernel, &mut errors);
     }
     let mut facts = Facts::default();
     if errors.is_empty() {
