@@ -90,7 +90,10 @@ fn linker(shell: &Shell, host: &str, target: &str) -> Result<Option<PathBuf>, St
     }
     let absent = toolchain::absent_for(shell, target);
     if !absent.is_empty() {
-        return Err(format!("{} missing: `rustup target add {target}`", absent.join(", ")));
+        return Err(format!(
+            "{} missing: `rustup target add {target}`",
+            absent.join(", ")
+        ));
     }
     let known = TARGETS.iter().find(|(known, _)| *known == target);
     let (_, name) = known.ok_or("no linker for it is known")?;

@@ -47,7 +47,10 @@ pub(crate) fn absent_targets() -> Vec<String> {
         return vec!["a shell".to_owned()];
     };
     let absent = [WASM, APPLE, WINDOWS].map(|target| absent_for(&shell, target));
-    absent.into_iter().find(|absent| !absent.is_empty()).unwrap_or_default()
+    absent
+        .into_iter()
+        .find(|absent| !absent.is_empty())
+        .unwrap_or_default()
 }
 
 /// What a target's standard library would take; empty when it is there or can be built.

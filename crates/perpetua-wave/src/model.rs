@@ -163,6 +163,16 @@ impl Model {
         0.95 * self.largest_time_step()
     }
 
+    /// The smallest box with all sources in it.
+    pub(super) fn driven(&self) -> Region {
+        let hull = |a: Region, b: Region| Region {
+            from: [0, 1, 2].map(|axis| a.from[axis].min(b.from[axis])),
+            to: [0, 1, 2].map(|axis| a.to[axis].max(b.to[axis])),
+        };
+        let regions = self.sources.iter().map(|source| source.region);
+        regions.reduce(hull).unwrap_or_default()
+    }
+
     /// What a source adds to its cells at a step.
     pub fn drive(&self, source: &Source, step: u64) -> f64 {
         let (t, dt) = (step as f64 * self.time_step, self.time_step);

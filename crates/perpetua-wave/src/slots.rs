@@ -58,6 +58,32 @@ impl Slots {
         stiffness
     }
 
+    /// What each cell of a run of columns keeps, and how its neighbours pull, below 0 in reflectors: as kernels compute it from
+    /// the table and the cells' slots.
+    pub(super) fn coefficients(
+        table: &[f32],
+        model: &Model,
+        [x0, y, z]: [usize; 3],
+        slots: &[u8],
+    ) -> [Vec<f32>; 2] {
+        let (media, profile) = table.split_at(2 * SLOTS);
+        let [width, height, _] = model.size;
+        let keep = |(i, slot): (usize, &u8)| {
+            let mut keep = profile[x0 + i] * profile[width + y];
+            if model.is_deep() {
+                keep *= profile[width + height + z];
+            }
+            keep * media[SLOTS + usize::from(*slot)]
+        };
+        let keeps: Vec<f32> = slots.iter().enumerate().map(keep).collect();
+        let pull = |(keep, slot): (&f32, &u8)| match *slot {
+            REFLECTOR => -1.0,
+            slot => (0.5 + 0.5 * keep) * media[usize::from(slot)],
+        };
+        let pulls = keeps.iter().zip(slots).map(pull).collect();
+        [keeps, pulls]
+    }
+
     /// What is added to each driven slot at a step.
     pub(super) fn drives(&self, model: &Model, step: u64) -> [f32; DRIVEN] {
         let of: Vec<f64> = model.sources.iter().map(|s| model.drive(s, step)).collect();

@@ -421,6 +421,37 @@ fn several_steps_a_launch_compute_the_same_to_the_bit() -> Result<()> {
     Ok(())
 }
 
+/// What a cell's medium is comes from a table in one kernel, and from numbers of its own in the other.
+#[test]
+fn numbers_of_its_own_or_a_medium_of_a_table_give_a_cell_the_same_to_the_bit() -> Result<()> {
+    for (size, storage, more) in [
+        ([48, 30, 1], Storage::F32, 0),
+        ([45, 31, 1], Storage::F16, 4),
+        ([44, 26, 8], Storage::F32, 4),
+    ] {
+        let mut model = busy(size);
+        model.probes.extend((0..more).map(|i| Probe {
+            name: format!("more {i}"),
+            at: [10 + i, 12, size[2] / 2],
+        }));
+        let with = |generated: bool| -> Result<(Vec<f32>, Vec<Vec<f32>>)> {
+            let tuning = Tuning {
+                generated,
+                ..Tuning::default()
+            };
+            let mut simulation = Simulation::tuned(&cpu(), model.clone(), storage, tuning)?;
+            simulation.step(40)?;
+            simulation.paint([30.0, 16.0, 0.0], 3.0, 2)?;
+            simulation.step(20)?;
+            Ok((simulation.field()?, simulation.probe_series()?))
+        };
+        let (own, table) = (with(false)?, with(true)?);
+        assert!(own.0.iter().any(|u| u.abs() > 0.01));
+        assert!(own == table, "{size:?} {storage:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn four_cells_a_lane_compute_the_same_to_the_bit() -> Result<()> {
     for (size, storage) in [

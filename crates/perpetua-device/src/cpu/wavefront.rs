@@ -107,9 +107,10 @@ impl Kinds {
     fn of(launches: &[(u64, &[Footprint])], stored: &[Range<i64>]) -> Option<Kinds> {
         let mut known: HashMap<Vec<Footprint>, usize> = HashMap::new();
         let mut kind = Vec::with_capacity(launches.len());
+        let shared = shared(launches);
         for (_, footprints) in launches {
-            // What nobody stores to conflicts with nothing.
-            let matters = |f: &&Footprint| f.stores || meets(stored, &hull(f));
+            // What nobody stores to conflicts with nothing, nor what no other launch reaches.
+            let matters = |f: &&Footprint| meets(stored, &hull(f)) && meets(&shared, &hull(f));
             let relevant: Vec<Footprint> = footprints.iter().filter(matters).cloned().collect();
             let next = known.len();
             kind.push(*known.entry(relevant).or_insert(next));
@@ -169,6 +170,33 @@ fn merged<'a>(footprints: impl Iterator<Item = &'a Footprint>) -> Vec<Range<i64>
         }
     }
     merged
+}
+
+/// Ranges in order that have none in common, with all bytes that several launches reach.
+fn shared(launches: &[(u64, &[Footprint])]) -> Vec<Range<i64>> {
+    let of = |(launch, (_, footprints)): (usize, &(u64, &[Footprint]))| {
+        let hulls: Vec<_> = footprints
+            .iter()
+            .map(hull)
+            .filter(|hull| !hull.is_empty())
+            .collect();
+        hulls.into_iter().map(move |hull| (hull, launch))
+    };
+    let mut hulls: Vec<(Range<i64>, usize)> = launches.iter().enumerate().flat_map(of).collect();
+    hulls.sort_unstable_by_key(|(hull, launch)| (hull.start, hull.end, *launch));
+    // Ranges that have bytes in common, together, and the launch that they are of where it is one.
+    let mut together: Vec<(Range<i64>, Option<usize>)> = Vec::new();
+    for (hull, launch) in hulls {
+        match together.last_mut() {
+            Some((last, of)) if hull.start < last.end => {
+                last.end = last.end.max(hull.end);
+                *of = of.filter(|of| *of == launch);
+            }
+            _ => together.push((hull, Some(launch))),
+        }
+    }
+    let shared = together.into_iter().filter(|(_, of)| of.is_none());
+    shared.map(|(range, _)| range).collect()
 }
 
 /// Whether a range has a byte in common with one of several in order.
@@ -351,6 +379,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_each_launch_stores_for_itself_tells_none_apart() {
+        let steps: Vec<Vec<Footprint>> = (0..40)
+            .map(|i| {
+                let (a, b) = if i % 2 == 0 { (0, 1 << 20) } else { (1 << 20, 0) };
+                let mut step = step(a, b, 1);
+                // A number of each step's own, beside the others'.
+                step.push(rows(true, (1 << 21) + 4 * i, 4, 0, 7..8));
+                step
+            })
+            .collect();
+        let launches: Vec<(u64, &[Footprint])> = steps.iter().map(|f| (1000, f.as_slice())).collect();
+        let front = Wavefront::new(&launches, 4000, 1);
+        assert!(front.is_some_and(|front| front.delays.is_sorted() && front.delays[39] == 39));
     }
 
     #[test]

@@ -22,7 +22,13 @@ pub(crate) mod column;
 #[path = "four.rs"]
 pub(crate) mod four;
 
+// As above.
+#[allow(clippy::duplicate_mod)]
+#[path = "variable.rs"]
+mod variable;
+
 pub(crate) use step::{media_2d, media_3d, open_2d, open_3d};
+pub(crate) use variable::{variable_2d, variable_3d};
 
 /// How the field is stored.
 type Stored = f16;

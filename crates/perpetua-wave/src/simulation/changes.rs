@@ -4,6 +4,7 @@ use half::f16;
 
 use super::super::error::{Result, range};
 use super::super::model::{Medium, Probe, Region, Source};
+use super::super::slots::Slots;
 use super::launches::{Blocked, Family};
 use super::{Fields, Simulation};
 
@@ -85,7 +86,13 @@ impl Simulation {
         if matches!(self.family, Family::Open { .. }) {
             return self.rebuild();
         }
-        let Family::Media { cells, table, slots } = &mut self.family else {
+        let Family::Media {
+            cells,
+            table,
+            slots,
+            coefficients,
+        } = &mut self.family
+        else {
             return Ok(());
         };
         let before = slots.clone();
@@ -93,40 +100,64 @@ impl Simulation {
         if len == 0 {
             return Ok(());
         }
-        for z in region.from[2]..region.to[2] {
-            for y in region.from[1]..region.to[1] {
-                let at = [region.from[0], y, z];
-                let start = self.model.index(at);
-                let bytes = slots.row(&self.model, at, len)?;
-                self.stream.write(&cells.slice(start..start + len)?, &bytes)?;
+        let rows = (region.from[2]..region.to[2])
+            .flat_map(|z| (region.from[1]..region.to[1]).map(move |y| [region.from[0], y, z]));
+        let rows: Vec<([usize; 3], Vec<u8>)> = rows
+            .map(|at| Ok((at, slots.row(&self.model, at, len)?)))
+            .collect::<Result<_>>()?;
+        let numbers = slots.table(&self.model);
+        for (at, bytes) in rows {
+            let start = self.model.index(at);
+            let part = start..start + len;
+            self.stream.write(&cells.slice(part.clone())?, &bytes)?;
+            if let Some(buffers) = coefficients {
+                let rows = Slots::coefficients(&numbers, &self.model, at, &bytes);
+                for (buffer, row) in buffers.iter().zip(rows) {
+                    self.stream.write(&buffer.slice(part.clone())?, &row)?;
+                }
             }
         }
         if before != *slots {
-            self.stream.write(table, &slots.table(&self.model))?;
+            self.stream.write(table, &numbers)?;
         }
         Ok(())
     }
 
     /// Makes the device's side of media and sources anew. Graphs stay where the buffers do.
     fn rebuild(&mut self) -> Result<()> {
-        let mut family = Simulation::family(&self.device, &self.model)?;
+        let mut family = Simulation::family(&self.device, &self.model, self.tuning)?;
         let (kernel, config) =
             Simulation::launcher(&self.device, &family, &self.model, self.storage, self.tuning)?;
         let blocked = Blocked::new(&self.device, &family, &self.model, self.storage, self.tuning)?;
         let edge = Simulation::edge_of(&self.model);
         let stays = match (&mut family, &self.family) {
             (
-                Family::Media { cells, table, .. },
+                Family::Media {
+                    cells,
+                    table,
+                    coefficients,
+                    ..
+                },
                 Family::Media {
                     cells: old_cells,
                     table: old_table,
+                    coefficients: old_coefficients,
                     ..
                 },
             ) => {
                 self.stream.copy(cells, old_cells)?;
                 self.stream.copy(table, old_table)?;
+                for (new, old) in coefficients
+                    .iter()
+                    .flatten()
+                    .zip(old_coefficients.iter().flatten())
+                {
+                    self.stream.copy(new, old)?;
+                }
                 (*cells, *table) = (old_cells.clone(), old_table.clone());
-                edge == self.edge
+                coefficients.clone_from(old_coefficients);
+                // Where sources lie is part of a launch on the CPU.
+                edge == self.edge && coefficients.is_none()
             }
             _ => false,
         };
@@ -183,6 +214,8 @@ impl Simulation {
             .map(|p| self.model.index(p.at) as u32)
             .collect();
         self.blocked = Blocked::new(&self.device, &self.family, &self.model, self.storage, self.tuning)?;
+        (self.kernel, self.config) =
+            Simulation::launcher(&self.device, &self.family, &self.model, self.storage, self.tuning)?;
         self.record = self
             .device
             .zeros(self.longest as usize * positions.len().max(1))?;

@@ -22,6 +22,8 @@ pub(super) enum Family {
         cells: Buffer<u8>,
         table: Buffer<f32>,
         slots: Slots,
+        /// Where the CPU steps it: what each cell keeps, and how its neighbours pull.
+        coefficients: Option<[Buffer<f32>; 2]>,
     },
 }
 
@@ -31,17 +33,6 @@ pub(super) struct Blocked {
     pub(super) config: LaunchConfig,
     pub(super) steps: u64,
     pub(super) scratch: Fields,
-}
-
-/// Cells from which on machine code steps a medium a cell faster than native code: it gathers what cells look up by instructions.
-const GATHERS_FROM: usize = 1 << 15;
-
-/// Whether machine code has vectors of 16 cells: with eight, native code was not measured to be slower.
-fn has_avx512() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx512f");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
 }
 
 /// Whether a model needs no byte a cell: one medium, and sources that are one.
@@ -58,6 +49,9 @@ const LOW_TILES_BELOW: usize = 1 << 17;
 
 /// A lane of a block listens to one probe.
 const MOST_PROBES: usize = 512;
+
+/// Probes that a step on the CPU records where they lie.
+const NEAR_PROBES: usize = 4;
 
 impl Blocked {
     /// `None` where steps are done one by one.
@@ -109,7 +103,7 @@ impl Blocked {
 }
 
 impl Simulation {
-    pub(super) fn family(device: &Device, model: &Model) -> Result<Family> {
+    pub(super) fn family(device: &Device, model: &Model, tuning: Tuning) -> Result<Family> {
         if is_open(model) {
             let medium = model.media[usize::from(model.cells[0])];
             let courant = medium.speed * model.time_step / model.spacing;
@@ -123,15 +117,28 @@ impl Simulation {
         let mut slots = Slots::default();
         let [width, height, depth] = model.size;
         let mut bytes = Vec::with_capacity(model.cells.len());
-        for z in 0..depth {
-            for y in 0..height {
-                bytes.extend(slots.row(model, [0, y, z], width)?);
-            }
+        let rows = (0..depth).flat_map(|z| (0..height).map(move |y| [0, y, z]));
+        for row in rows.clone() {
+            bytes.extend(slots.row(model, row, width)?);
         }
+        let table = slots.table(model);
+        let coefficients = if device.info().on_host && !tuning.generated {
+            let mut all = [const { Vec::new() }; 2];
+            for (row, slots) in rows.zip(bytes.chunks(width)) {
+                let [keeps, pulls] = Slots::coefficients(&table, model, row, slots);
+                all[0].extend(keeps);
+                all[1].extend(pulls);
+            }
+            let [keeps, pulls] = all;
+            Some([device.upload(&keeps)?, device.upload(&pulls)?])
+        } else {
+            None
+        };
         Ok(Family::Media {
             cells: device.upload(&bytes)?,
-            table: device.upload(&slots.table(model))?,
+            table: device.upload(&table)?,
             slots,
+            coefficients,
         })
     }
 
@@ -145,6 +152,13 @@ impl Simulation {
     ) -> Result<(Kernel, LaunchConfig)> {
         use Storage::{F16, F32};
         let (deep, open) = (model.is_deep(), matches!(family, Family::Open { .. }));
+        let varies = matches!(
+            family,
+            Family::Media {
+                coefficients: Some(_),
+                ..
+            }
+        );
         let on_gpu = device.info().computes && !device.info().on_host;
         // A small grid has lanes enough to keep a GPU busy only if each does one cell.
         let large = on_gpu && model.cells.len() >= 1 << 19;
@@ -158,21 +172,25 @@ impl Simulation {
         let kernel = match (deep, open, storage, each) {
             (false, true, F32, 1) => kernels::full::open_2d::kernel(),
             (false, true, F32, 4) => kernels::full::four::open_2d::kernel(),
+            (false, false, F32, _) if varies => kernels::full::variable_2d::kernel(),
             (false, false, F32, _) => kernels::full::media_2d::kernel(),
             (true, true, F32, 1) => kernels::full::open_3d::kernel(),
             (true, true, F32, 4) => kernels::full::column::open_3d::kernel::<4>(),
             (true, true, F32, 8) => kernels::full::column::open_3d::kernel::<8>(),
             (true, true, F32, 16) => kernels::full::column::open_3d::kernel::<16>(),
             (true, true, F32, 32) => kernels::full::column::open_3d::kernel::<32>(),
+            (true, false, F32, _) if varies => kernels::full::variable_3d::kernel(),
             (true, false, F32, _) => kernels::full::media_3d::kernel(),
             (false, true, F16, 1) => kernels::half::open_2d::kernel(),
             (false, true, F16, 4) => kernels::half::four::open_2d::kernel(),
+            (false, false, F16, _) if varies => kernels::half::variable_2d::kernel(),
             (false, false, F16, _) => kernels::half::media_2d::kernel(),
             (true, true, F16, 1) => kernels::half::open_3d::kernel(),
             (true, true, F16, 4) => kernels::half::column::open_3d::kernel::<4>(),
             (true, true, F16, 8) => kernels::half::column::open_3d::kernel::<8>(),
             (true, true, F16, 16) => kernels::half::column::open_3d::kernel::<16>(),
             (true, true, F16, 32) => kernels::half::column::open_3d::kernel::<32>(),
+            (true, false, F16, _) if varies => kernels::half::variable_3d::kernel(),
             (true, false, F16, _) => kernels::half::media_3d::kernel(),
             (deep, ..) => {
                 let possible = if deep {
@@ -191,18 +209,21 @@ impl Simulation {
             // has its neighbours inside; bytes are below 256; `Model::check` has seen that probes lie in the grid. The
             // kernels divide no integers.
             unsafe { kernel.unchecked() }
-        } else if tuning.generated
-            || !open && storage == F32 && model.cells.len() >= GATHERS_FROM && has_avx512()
-        {
+        } else if tuning.generated {
             kernel.interpreted()
         } else {
             kernel
         };
         let [width, height, depth] = model.size.map(|n| n as u32);
+        // Probes are recorded beyond the rows, or beyond the last of them.
+        let (beside, below) = match model.probes.len() {
+            probes if varies => (u32::from(probes > 0), u32::from(probes > NEAR_PROBES)),
+            _ => (0, 1),
+        };
         let (extent, block) = if deep {
-            ([width, height, depth.div_ceil(each) + 1], [32, 8, 1])
+            ([width + beside, height, depth.div_ceil(each) + below], [32, 8, 1])
         } else {
-            ([width, height.div_ceil(each) + 1, 1], [64, 4, 1])
+            ([width + beside, height.div_ceil(each) + below, 1], [64, 4, 1])
         };
         let config = LaunchConfig::volume(extent.into(), tuning.block.unwrap_or(block).into());
         Ok((device.kernel(&kernel)?, config))
@@ -234,10 +255,15 @@ impl Simulation {
         let parity = ((self.step + turn) % 2) as usize;
         let [w, h, d] = self.model.size.map(|n| n as u32);
         let (deep, probes, turn) = (self.model.is_deep(), self.model.probes.len() as u32, turn as u32);
-        let mut args: Vec<KernelArg<'_>> = Vec::with_capacity(20);
+        let mut args: Vec<KernelArg<'_>> = Vec::with_capacity(32);
         args.extend(self.fields.args(parity));
         match &self.family {
             Family::Open { profile, .. } => args.push(profile.arg()),
+            Family::Media {
+                cells,
+                coefficients: Some([keeps, pulls]),
+                ..
+            } => args.extend([keeps.arg(), pulls.arg(), cells.arg()]),
             Family::Media { cells, table, .. } => args.extend([cells.arg(), table.arg()]),
         }
         args.extend([
@@ -254,10 +280,27 @@ impl Simulation {
             args.push(stiffness.into());
         }
         args.extend([self.edge.into(), turn.into(), probes.into()]);
-        if let Family::Open { source, .. } = self.family {
+        let mut boxed = |region: Region| {
             for axis in 0..if deep { 3 } else { 2 } {
-                args.extend([(source.from[axis] as u32).into(), (source.to[axis] as u32).into()]);
+                args.extend([(region.from[axis] as u32).into(), (region.to[axis] as u32).into()]);
             }
+        };
+        match &self.family {
+            Family::Open { source, .. } => boxed(*source),
+            Family::Media {
+                coefficients: Some(_),
+                ..
+            } => {
+                boxed(self.model.driven());
+                for probe in 0..NEAR_PROBES {
+                    let [cell, row] = match self.model.probes.get(probe) {
+                        Some(p) => [self.model.index(p.at), p.at[if deep { 2 } else { 1 }]],
+                        None => [0, u32::MAX as usize],
+                    };
+                    args.extend([(cell as u32).into(), (row as u32).into()]);
+                }
+            }
+            Family::Media { .. } => {}
         }
         stream.launch(&self.kernel, self.config, &args)
     }

@@ -148,7 +148,7 @@ impl Simulation {
         let longest = tuning.graph.unwrap_or(default).clamp(SHORTEST, LONGEST);
         let positions: Vec<u32> = model.probes.iter().map(|p| model.index(p.at) as u32).collect();
         let probes = positions.len().max(1);
-        let family = Simulation::family(device, &model)?;
+        let family = Simulation::family(device, &model, tuning)?;
         let (kernel, config) = Simulation::launcher(device, &family, &model, storage, tuning)?;
         let blocked = Blocked::new(device, &family, &model, storage, tuning)?;
         Ok(Simulation {

@@ -156,12 +156,28 @@ fn standing(reaches: &[Reach], extents: &[Option<Extent>], overlaps: &[Overlap])
         let known = &mut all[name[reach.slot]];
         *known = Some(known.map_or(*reach, |known| known.with(*reach)));
     }
-    let mut stored = all.iter().flatten().filter(|reach| reach.stores);
-    if stored.all(is_injective) {
+    let is_proven = |(slot, reach): (usize, &Option<Reach>)| {
+        let of_slot = || reaches.iter().filter(|reach| name[reach.slot] == slot);
+        reach.is_none_or(|reach| !reach.stores || is_injective(&reach) || are_apart(of_slot()))
+    };
+    if all.iter().enumerate().all(is_proven) {
         found
     } else {
         Standing::Shared
     }
+}
+
+/// Whether each of a buffer's accesses has elements of its own, and its lanes have: as where single lanes store to single elements.
+fn are_apart<'a>(reaches: impl Iterator<Item = &'a Reach>) -> bool {
+    let elements = |reach: &Reach| {
+        let range = reach.form.and_then(|form| form.range(&reach.lanes))?;
+        is_injective(reach).then_some(range)
+    };
+    let Some(mut ranges) = reaches.map(elements).collect::<Option<Vec<_>>>() else {
+        return false;
+    };
+    ranges.sort_unstable();
+    ranges.is_sorted_by(|(_, last), (first, _)| last < first)
 }
 
 impl Plan {
@@ -319,6 +335,35 @@ mod tests {
             &three(false),
             Standing::Apart,
         );
+    }
+
+    #[test]
+    fn single_lanes_are_told_apart_by_their_elements() {
+        let lane = |element: i64, y: i64| {
+            let mut reach = reach(element, element, [0, 0, 0], [1, 1, 1]);
+            (reach.lanes.from[1], reach.lanes.to[1]) = (y, y + 1);
+            reach
+        };
+        let check = |reaches: &[Reach], expect: Standing| {
+            let extent = Some(Extent {
+                start: 0,
+                bytes: 400,
+                element: 4,
+            });
+            assert_eq!(standing(reaches, &[extent], &[]), expect, "{reaches:?}");
+        };
+        check(&[lane(3, 7), lane(4, 2)], Standing::Apart);
+        check(&[lane(3, 7), lane(3, 2)], Standing::Shared);
+        // Ten lanes store to one element.
+        check(
+            &[lane(3, 7), reach(5, 5, [0, 0, 0], [1, 10, 1])],
+            Standing::Shared,
+        );
+        check(
+            &[lane(3, 7), reach(0, 3, [4, 0, 0], [10, 1, 1])],
+            Standing::Shared,
+        );
+        check(&[lane(3, 7), reach(4, 7, [4, 0, 0], [10, 1, 1])], Standing::Apart);
     }
 
     #[test]
