@@ -54,6 +54,7 @@ mod modules;
 pub mod overlap;
 
 pub mod error;
+mod error_text;
 
 #[cfg(not(target_arch = "wasm32"))]
 #[cfg(any(feature = "cuda", feature = "wgpu", test))]
