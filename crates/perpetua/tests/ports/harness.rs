@@ -1,0 +1,154 @@
+//! Runs a port on every device, in every way that the device has. Must not know any port.
+
+use std::fmt::Debug;
+
+use perpetua::device::cpu::CpuContext;
+use perpetua::device::{BackendKind, Buffer, CompileOptions, Device, Kernel, KernelArg, KernelSource, KernelSpec};
+use perpetua::prelude::*;
+
+/// How kernels run on a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// As the device likes it: native code on the CPU where there is some.
+    Own,
+    /// From the IR: machine code on the CPU.
+    Ir,
+    /// In the CPU's interpreter, with the race detector.
+    Interpreted,
+}
+
+/// A device and a way to run kernels there.
+pub(crate) struct Run {
+    device: Device,
+    way: Way,
+}
+
+/// Calls `port` for each device and each way.
+pub(crate) fn everywhere(port: impl Fn(&Run)) {
+    for way in [Way::Own, Way::Ir, Way::Interpreted] {
+        let device = Device::new(BackendKind::Cpu, 0).unwrap();
+        let cpu = device.context().as_any().downcast_ref::<CpuContext>();
+        cpu.unwrap().detect_races(way == Way::Interpreted);
+        port(&Run { device, way });
+    }
+    for kind in [BackendKind::Wgpu, BackendKind::Cuda] {
+        if let Ok(device) = Device::new(kind, 0) {
+            port(&Run {
+                device,
+                way: Way::Own,
+            });
+        }
+    }
+}
+
+impl Run {
+    /// The kernel, compiled.
+    pub(crate) fn kernel(&self, kernel: KernelFn) -> Kernel {
+        let options = CompileOptions {
+            interpret: self.way == Way::Interpreted,
+            ..CompileOptions::default()
+        };
+        let fail = |e: &dyn Debug| -> ! { panic!("`{}` on {}: {e:?}", kernel.name(), self.place()) };
+        let module = match self.way {
+            Way::Own => self.device.compile(&KernelSource::Spec(&kernel), &options),
+            Way::Ir | Way::Interpreted => {
+                let ir = kernel
+                    .verified(self.device.info().pointer_width())
+                    .unwrap_or_else(|e| fail(&e));
+                self.device.compile(&KernelSource::Ir(&ir), &options)
+            }
+        };
+        module
+            .and_then(|module| module.only())
+            .unwrap_or_else(|e| fail(&e))
+    }
+
+    /// Compiles and launches.
+    pub(crate) fn launch(&self, kernel: KernelFn, config: LaunchConfig, args: &[KernelArg<'_>]) {
+        self.again(&self.kernel(kernel), config, args);
+    }
+
+    /// Launches what [`Run::kernel`] has compiled.
+    pub(crate) fn again(&self, kernel: &Kernel, config: LaunchConfig, args: &[KernelArg<'_>]) {
+        let launched = self.device.launch(kernel, config, args);
+        launched.unwrap_or_else(|e| panic!("on {}: {e}", self.place()));
+    }
+
+    pub(crate) fn upload<T: GpuType>(&self, values: &[T]) -> Buffer<T> {
+        self.device.upload(values).unwrap()
+    }
+
+    pub(crate) fn zeros<T: GpuType>(&self, len: usize) -> Buffer<T> {
+        self.device.zeros(len).unwrap()
+    }
+
+    pub(crate) fn read<T: GpuType>(&self, buffer: &Buffer<T>) -> Vec<T> {
+        buffer
+            .read()
+            .unwrap_or_else(|e| panic!("on {}: {e}", self.place()))
+    }
+
+    /// The buffer holds these values.
+    pub(crate) fn holds<T: GpuType + Debug + PartialEq>(&self, buffer: &Buffer<T>, expected: &[T]) {
+        self.agree(&self.read(buffer), expected, T::eq);
+    }
+
+    /// The buffer's numbers are as close as `tolerance`, relative to numbers above one.
+    pub(crate) fn close(&self, buffer: &Buffer<f32>, expected: &[f32], tolerance: f32) {
+        let close = |a: &f32, b: &f32| (a - b).abs() <= tolerance * b.abs().max(1.0);
+        self.agree(&self.read(buffer), expected, close);
+    }
+
+    /// The same of f64.
+    pub(crate) fn close_f64(&self, buffer: &Buffer<f64>, expected: &[f64], tolerance: f64) {
+        let close = |a: &f64, b: &f64| (a - b).abs() <= tolerance * b.abs().max(1.0);
+        self.agree(&self.read(buffer), expected, close);
+    }
+
+    /// Both are equal by this rule.
+    pub(crate) fn agree<T: Debug>(&self, found: &[T], expected: &[T], same: impl Fn(&T, &T) -> bool) {
+        assert_eq!(found.len(), expected.len(), "on {}", self.place());
+        if let Some(i) = (0..found.len()).find(|i| !same(&found[*i], &expected[*i])) {
+            panic!(
+                "on {}: element {i} is {:?}, expected {:?}",
+                self.place(),
+                found[i],
+                expected[i]
+            );
+        }
+    }
+
+    fn place(&self) -> String {
+        format!("{} ({:?})", self.device.info().name, self.way)
+    }
+}
+
+/// Random numbers with a seed: splitmix64.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Below `end`.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.bits() % end as u64) as usize
+    }
+
+    /// From `low` to `high`.
+    pub(crate) fn within(&mut self, low: f32, high: f32) -> f32 {
+        low + (high - low) * ((self.bits() >> 40) as f32 / (1 << 24) as f32)
+    }
+
+    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.bits() as u8).collect()
+    }
+
+    pub(crate) fn floats(&mut self, count: usize, low: f32, high: f32) -> Vec<f32> {
+        (0..count).map(|_| self.within(low, high)).collect()
+    }
+}

@@ -1,0 +1,17 @@
+//! Sixty kernels of public projects, ported from the book alone: README.md lists them. Each is compared with plain Rust on all
+//! devices of this machine.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed expectation is the report"
+)]
+#![allow(
+    clippy::needless_range_loop,
+    clippy::too_many_arguments,
+    reason = "kernels are written as users write them"
+)]
+
+mod codes;
+mod harness;
+mod hashes;
