@@ -61,7 +61,7 @@ fn md5(values: u32, keys: u32, target: [u32; 4], found: &mut [u32]) {
         message[..KEY_BYTES].copy_from_slice(&key);
         message[KEY_BYTES] = 0x80;
         message[56] = 8 * KEY_BYTES as u8;
-        let words = std::array::from_fn(|k| {
+        let words: [u32; 16] = std::array::from_fn(|k| {
             u32::from_le_bytes([message[4 * k], message[4 * k + 1], message[4 * k + 2], message[4 * k + 3]])
         });
         if md5_of_block(&words) == target {
@@ -128,11 +128,10 @@ fn murmur_of(key: &[u8], seed: u64) -> [u64; 2] {
     const C1: u64 = 0x87c3_7b91_1142_53d5;
     const C2: u64 = 0x4cf5_ad43_2745_937f;
     let (mut h1, mut h2) = (seed, seed);
-    let blocks = key.chunks_exact(16);
-    let tail = blocks.remainder();
-    for block in blocks {
-        let k1 = u64::from_le_bytes(block[..8].try_into().unwrap());
-        let k2 = u64::from_le_bytes(block[8..].try_into().unwrap());
+    let tail = &key[key.len() / 16 * 16..];
+    for block in key.chunks_exact(16) {
+        let k1 = u64::from_le_bytes(std::array::from_fn::<u8, 8, _>(|i| block[i]));
+        let k2 = u64::from_le_bytes(std::array::from_fn::<u8, 8, _>(|i| block[8 + i]));
         h1 ^= k1.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2);
         h1 = h1.rotate_left(27).wrapping_add(h2).wrapping_mul(5).wrapping_add(0x52dc_e729);
         h2 ^= k2.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1);
@@ -159,9 +158,9 @@ fn murmur_of(key: &[u8], seed: u64) -> [u64; 2] {
 }
 
 #[kernel]
-fn murmur(seed: u32, keys: &[u8], ranges: &[(u32, u32)], hashes: &mut [[u64; 2]]) {
+fn murmur(seed: u32, keys: &[u8], ranges: &[[u32; 2]], hashes: &mut [[u64; 2]]) {
     let i = global_id_x();
-    if let Some((from, to)) = ranges.get(i) {
+    if let Some([from, to]) = ranges.get(i) {
         hashes[i] = murmur_of(&keys[*from as usize..*to as usize], u64::from(seed));
     }
 }
@@ -201,7 +200,7 @@ fn murmur_of_keys() {
     let mut random = Random(6);
     let keys: Vec<Vec<u8>> = (0..70).map(|i| random.bytes(i)).collect();
     let starts: Vec<u32> = (0..=70).map(|i| keys[..i].iter().map(Vec::len).sum::<usize>() as u32).collect();
-    let ranges: Vec<(u32, u32)> = starts.windows(2).map(|w| (w[0], w[1])).collect();
+    let ranges: Vec<[u32; 2]> = starts.windows(2).map(|w| [w[0], w[1]]).collect();
     let expected: Vec<_> = keys.iter().map(|key| murmur_reference(key, 77)).collect();
     everywhere(|run| {
         let (bytes, ranges) = (run.upload(&keys.concat()), run.upload(&ranges));
@@ -234,7 +233,8 @@ const fn crc_table() -> [u64; 256] {
 #[kernel]
 fn crc64(segment: usize, data: &[u8], crcs: &mut [u64]) {
     let i = global_id_x();
-    if let Some(part) = data.chunks(segment).nth(i) {
+    if i < crcs.len() {
+        let part = &data[segment * i..data.len().min(segment * i + segment)];
         crcs[i] = !part
             .iter()
             .fold(!0u64, |crc, byte| CRC_TABLE[(crc as u8 ^ byte) as usize] ^ (crc >> 8));
@@ -417,12 +417,9 @@ fn base64(bytes: &[u8], letters: &mut [[u8; 4]]) {
         return;
     }
     let group = &bytes[3 * i..bytes.len().min(3 * i + 3)];
-    let (bits, count) = match *group {
-        [a, b, c] => (u32::from(a) << 16 | u32::from(b) << 8 | u32::from(c), 4),
-        [a, b] => (u32::from(a) << 16 | u32::from(b) << 8, 3),
-        [a] => (u32::from(a) << 16, 2),
-        _ => unreachable!("a group has one to three bytes"),
-    };
+    let byte = |k: usize| u32::from(group.get(k).copied().unwrap_or(0));
+    let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+    let count = group.len() + 1;
     letters[i] = std::array::from_fn(|k| {
         if k < count {
             ALPHABET[(bits >> (18 - 6 * k) & 63) as usize]

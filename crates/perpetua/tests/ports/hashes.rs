@@ -67,8 +67,8 @@ fn sha256(messages: &[u8], starts: &[u32], digests: &mut [[u8; 32]]) {
     let total = (message.len() + 9).next_multiple_of(64);
     let mut state = SHA_START;
     for base in (0..total).step_by(64) {
-        let block = std::array::from_fn(|k| {
-            let bytes = std::array::from_fn(|j| padded_byte(message, total, base + 4 * k + j));
+        let block: [u32; 16] = std::array::from_fn(|k| {
+            let bytes: [u8; 4] = std::array::from_fn(|j| padded_byte(message, total, base + 4 * k + j));
             u32::from_be_bytes(bytes)
         });
         sha_compress(&mut state, block);
@@ -179,7 +179,8 @@ const MIXES: [[usize; 4]; 8] = [
 ];
 
 #[device]
-fn blake_mix(v: &mut [u64; 16], [a, b, c, d]: [usize; 4], x: u64, y: u64) {
+fn blake_mix(v: &mut [u64; 16], words: [usize; 4], x: u64, y: u64) {
+    let [a, b, c, d] = words;
     v[a] = v[a].wrapping_add(v[b]).wrapping_add(x);
     v[d] = (v[d] ^ v[a]).rotate_right(32);
     v[c] = v[c].wrapping_add(v[d]);
@@ -388,7 +389,10 @@ fn keccak_round(a: [[u64; 5]; 5], constant: u64) -> [[u64; 5]; 5] {
             b[(2 * x + 3 * y) % 5][y] = (word ^ theta).rotate_left(ROTATIONS[y][x]);
         }
     }
-    let mut out = b.map(|row| std::array::from_fn(|x| row[x] ^ (!row[(x + 1) % 5] & row[(x + 2) % 5])));
+    let mut out = b.map(|row| {
+        let mixed: [u64; 5] = std::array::from_fn(|x| row[x] ^ (!row[(x + 1) % 5] & row[(x + 2) % 5]));
+        mixed
+    });
     out[0][0] ^= constant;
     out
 }

@@ -71,7 +71,7 @@ impl Emitter<'_> {
                     rest = some;
                     break;
                 };
-                let then = this.branch(|this| this.expr(&arm.body))?;
+                let then = this.branch(|this| this.arm_body(arm, val))?;
                 let ended = then.ended;
                 let block = this.finish_branch(then, &slot, arm.line)?;
                 this.k.reopen_block(block);
@@ -92,7 +92,8 @@ impl Emitter<'_> {
         self.get(&slot, line)
     }
 
-    /// Binds an arm's names and gives its condition; `None` where it always holds.
+    /// An arm's condition; `None` where it always holds. What a reference of `Some` refers to is there only where it holds, so
+    /// [`Emitter::arm_body`] binds the names again.
     fn arm_condition(&mut self, arm: &Arm, val: &Val, met: &Ty, last: bool) -> Result<Option<Value>> {
         // The last arm needs no test, unless memory can hold what no arm covers.
         let test = if last && arm.guard.is_none() && !holds_enum(met) {
@@ -100,14 +101,23 @@ impl Emitter<'_> {
         } else {
             self.test(&arm.pattern, val, met, arm.line)?
         };
-        self.bind_pattern(&arm.pattern, val.clone(), arm.line)?;
-        match (&arm.guard, test) {
-            (None, test) => Ok(test),
-            (Some(guard), None) => self.value(guard).map(Some),
-            (Some(guard), Some(test)) => self
-                .logic_with(true, test, arm.line, |this| this.value(guard))
-                .map(Some),
+        let Some(guard) = &arm.guard else {
+            return Ok(test);
+        };
+        let guarded = |this: &mut Self| {
+            this.bind_pattern(&arm.pattern, val.clone(), arm.line)?;
+            this.value(guard)
+        };
+        match test {
+            None => guarded(self).map(Some),
+            Some(test) => self.logic_with(true, test, arm.line, guarded).map(Some),
         }
+    }
+
+    /// Binds an arm's names and emits its body.
+    fn arm_body(&mut self, arm: &Arm, val: &Val) -> Result<Val> {
+        self.bind_pattern(&arm.pattern, val.clone(), arm.line)?;
+        self.expr(&arm.body)
     }
 
     /// Labels of each arm of a switch, `None` for the default arm; nothing where a switch will not do.
@@ -246,14 +256,14 @@ impl Emitter<'_> {
         self.at(arm.line);
         let cond = self.arm_condition(arm, val, met, rest.is_empty())?;
         let Some(cond) = cond else {
-            return self.expr(&arm.body);
+            return self.arm_body(arm, val);
         };
         match self.known(cond) {
             Some(0) => return self.chain(val, rest, met, ty, line),
-            Some(_) => return self.expr(&arm.body),
+            Some(_) => return self.arm_body(arm, val),
             None => {}
         }
-        let then = self.branch(|this| this.expr(&arm.body))?;
+        let then = self.branch(|this| this.arm_body(arm, val))?;
         let otherwise = self.branch(|this| this.chain(val, rest, met, ty, line))?;
         self.join(cond, then, otherwise, ty, arm.line)
     }
@@ -331,7 +341,17 @@ impl Emitter<'_> {
                 };
                 let mut all = None;
                 for (i, (pat, ty)) in pats.iter().zip(types.iter()).enumerate() {
-                    if matches!(pat, Pat::Wild | Pat::Binding(_) | Pat::Borrow(_)) {
+                    if always_matches(pat) {
+                        continue;
+                    }
+                    if let (Some(before), true) = (all, follows_references(pat)) {
+                        all = Some(self.logic_with(true, before, line, |this| {
+                            let element = this.component(val, i as u32, line)?;
+                            match this.test(pat, &element, ty, line)? {
+                                Some(test) => Ok(test),
+                                None => Ok(this.constant(Scalar::Bool, 1)),
+                            }
+                        })?);
                         continue;
                     }
                     let element = self.component(val, i as u32, line)?;
@@ -346,6 +366,26 @@ impl Emitter<'_> {
                 Ok(all)
             }
         }
+    }
+}
+
+/// Whether the pattern tests nothing.
+fn always_matches(pat: &Pat) -> bool {
+    match pat {
+        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) => true,
+        Pat::At(_, inner) | Pat::Deref(inner) => always_matches(inner),
+        Pat::Tuple(parts) => parts.iter().all(always_matches),
+        Pat::Range(..) | Pat::Or(_) => false,
+    }
+}
+
+/// Whether the pattern looks at what references refer to.
+fn follows_references(pat: &Pat) -> bool {
+    match pat {
+        Pat::Deref(_) => true,
+        Pat::At(_, inner) => follows_references(inner),
+        Pat::Tuple(parts) | Pat::Or(parts) => parts.iter().any(follows_references),
+        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::Range(..) => false,
     }
 }
 

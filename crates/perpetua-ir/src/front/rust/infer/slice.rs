@@ -284,7 +284,7 @@ impl Checker<'_> {
         let found = self.make(
             line,
             element.clone(),
-            ExprKind::Index(Box::new(whole), Box::new(at_index)),
+            ExprKind::Element(Box::new(whole), Box::new(at_index)),
         );
         let reference = Ty::Ref(mutable, Rc::new(element));
         let found = self.make(line, reference.clone(), ExprKind::Ref(Box::new(found)));
