@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 
 use perpetua::device::cpu::CpuContext;
-use perpetua::device::{BackendKind, Buffer, CompileOptions, Device, Kernel, KernelArg, KernelSource, KernelSpec};
+use perpetua::device::{
+    BackendKind, Buffer, CompileOptions, Device, Kernel, KernelArg, KernelSource, KernelSpec,
+};
 use perpetua::prelude::*;
 
 /// How kernels run on a device.
@@ -43,7 +45,7 @@ pub(crate) fn everywhere(port: impl Fn(&Run)) {
 
 impl Run {
     /// The kernel, compiled.
-    pub(crate) fn kernel(&self, kernel: KernelFn) -> Kernel {
+    fn kernel(&self, kernel: KernelFn) -> Kernel {
         let options = CompileOptions {
             interpret: self.way == Way::Interpreted,
             ..CompileOptions::default()
@@ -65,12 +67,7 @@ impl Run {
 
     /// Compiles and launches.
     pub(crate) fn launch(&self, kernel: KernelFn, config: LaunchConfig, args: &[KernelArg<'_>]) {
-        self.again(&self.kernel(kernel), config, args);
-    }
-
-    /// Launches what [`Run::kernel`] has compiled.
-    pub(crate) fn again(&self, kernel: &Kernel, config: LaunchConfig, args: &[KernelArg<'_>]) {
-        let launched = self.device.launch(kernel, config, args);
+        let launched = self.device.launch(&self.kernel(kernel), config, args);
         launched.unwrap_or_else(|e| panic!("on {}: {e}", self.place()));
     }
 
@@ -90,32 +87,11 @@ impl Run {
 
     /// The buffer holds these values.
     pub(crate) fn holds<T: GpuType + Debug + PartialEq>(&self, buffer: &Buffer<T>, expected: &[T]) {
-        self.agree(&self.read(buffer), expected, T::eq);
-    }
-
-    /// The buffer's numbers are as close as `tolerance`, relative to numbers above one.
-    pub(crate) fn close(&self, buffer: &Buffer<f32>, expected: &[f32], tolerance: f32) {
-        let close = |a: &f32, b: &f32| (a - b).abs() <= tolerance * b.abs().max(1.0);
-        self.agree(&self.read(buffer), expected, close);
-    }
-
-    /// The same of f64.
-    pub(crate) fn close_f64(&self, buffer: &Buffer<f64>, expected: &[f64], tolerance: f64) {
-        let close = |a: &f64, b: &f64| (a - b).abs() <= tolerance * b.abs().max(1.0);
-        self.agree(&self.read(buffer), expected, close);
-    }
-
-    /// Both are equal by this rule.
-    pub(crate) fn agree<T: Debug>(&self, found: &[T], expected: &[T], same: impl Fn(&T, &T) -> bool) {
+        let found = self.read(buffer);
         assert_eq!(found.len(), expected.len(), "on {}", self.place());
-        if let Some(i) = (0..found.len()).find(|i| !same(&found[*i], &expected[*i])) {
-            panic!(
-                "on {}: element {i} is {:?}, expected {:?}",
-                self.place(),
-                found[i],
-                expected[i]
-            );
-        }
+        let differ = (0..found.len()).find(|i| found[*i] != expected[*i]);
+        let differ = differ.map(|i| (i, &found[i], &expected[i]));
+        assert_eq!(differ, None, "on {}: element, found, expected", self.place());
     }
 
     fn place(&self) -> String {
@@ -134,21 +110,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `end`.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.bits() % end as u64) as usize
-    }
-
-    /// From `low` to `high`.
-    pub(crate) fn within(&mut self, low: f32, high: f32) -> f32 {
-        low + (high - low) * ((self.bits() >> 40) as f32 / (1 << 24) as f32)
-    }
-
     pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| self.bits() as u8).collect()
-    }
-
-    pub(crate) fn floats(&mut self, count: usize, low: f32, high: f32) -> Vec<f32> {
-        (0..count).map(|_| self.within(low, high)).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Hashes and ciphers of words.
+//! Hashes.
 
 use perpetua::prelude::*;
 
@@ -7,14 +7,14 @@ use crate::harness::{Random, everywhere};
 // 1: SHA-256
 
 const ROUND_CONSTANTS: [u32; 64] = [
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98,
-    0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786,
-    0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8,
-    0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13,
-    0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819,
-    0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a,
-    0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
-    0xc67178f2,
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 ];
 const SHA_START: [u32; 8] = [
     0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
@@ -46,7 +46,11 @@ fn sha_compress(state: &mut [u32; 8], block: [u32; 16]) {
     for (w, k) in w.iter().zip(ROUND_CONSTANTS) {
         let s1 = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
         let choice = (e & f) ^ (!e & g);
-        let t1 = h.wrapping_add(s1).wrapping_add(choice).wrapping_add(k).wrapping_add(*w);
+        let t1 = h
+            .wrapping_add(s1)
+            .wrapping_add(choice)
+            .wrapping_add(k)
+            .wrapping_add(*w);
         let s0 = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
         let majority = (a & b) ^ (a & c) ^ (b & c);
         (h, g, f, e) = (g, f, e, d.wrapping_add(t1));
@@ -112,7 +116,10 @@ fn sha256_of(message: &[u8]) -> [u8; 32] {
         let rot = u32::rotate_right;
         for t in 16..64 {
             let (x, y) = (w[t - 15], w[t - 2]);
-            let small = [rot(x, 7) ^ rot(x, 18) ^ (x >> 3), rot(y, 17) ^ rot(y, 19) ^ (y >> 10)];
+            let small = [
+                rot(x, 7) ^ rot(x, 18) ^ (x >> 3),
+                rot(y, 17) ^ rot(y, 19) ^ (y >> 10),
+            ];
             let sum = u64::from(small[0]) + u64::from(small[1]) + u64::from(w[t - 16]) + u64::from(w[t - 7]);
             w.push(sum as u32);
         }
@@ -120,7 +127,9 @@ fn sha256_of(message: &[u8]) -> [u8; 32] {
         for t in 0..64 {
             let big = rot(v[4], 6) ^ rot(v[4], 11) ^ rot(v[4], 25);
             let pick = (v[4] & v[5]) | (!v[4] & v[6]);
-            let one = [v[7], big, pick, k[t], w[t]].iter().fold(0u32, |a, b| a.wrapping_add(*b));
+            let one = [v[7], big, pick, k[t], w[t]]
+                .iter()
+                .fold(0u32, |a, b| a.wrapping_add(*b));
             let big = rot(v[0], 2) ^ rot(v[0], 13) ^ rot(v[0], 22);
             let most = (v[0] & v[1]) | (v[2] & (v[0] | v[1]));
             v.rotate_right(1);
@@ -137,13 +146,21 @@ fn sha256_of(message: &[u8]) -> [u8; 32] {
 fn sha256_of_messages() {
     assert_eq!(sha256_of(b"abc")[..4], [0xba, 0x78, 0x16, 0xbf]);
     let mut random = Random(1);
-    let messages: Vec<Vec<u8>> = (0..75).map(|i| random.bytes([i, 55, 56, 63, 64, 119][i % 6])).collect();
-    let starts: Vec<u32> = (0..=75).map(|i| messages[..i].iter().map(Vec::len).sum::<usize>() as u32).collect();
+    let messages: Vec<Vec<u8>> = (0..75)
+        .map(|i| random.bytes([i, 55, 56, 63, 64, 119][i % 6]))
+        .collect();
+    let starts: Vec<u32> = (0..=75)
+        .map(|i| messages[..i].iter().map(Vec::len).sum::<usize>() as u32)
+        .collect();
     let expected: Vec<_> = messages.iter().map(|m| sha256_of(m)).collect();
     everywhere(|run| {
         let (bytes, starts) = (run.upload(&messages.concat()), run.upload(&starts));
         let digests = run.zeros::<[u8; 32]>(75);
-        run.launch(sha256::kernel(), LaunchConfig::linear(75, 32), args![&bytes, &starts, &digests]);
+        run.launch(
+            sha256::kernel(),
+            LaunchConfig::linear(75, 32),
+            args![&bytes, &starts, &digests],
+        );
         run.holds(&digests, &expected);
     });
 }
@@ -151,8 +168,14 @@ fn sha256_of_messages() {
 // 2: BLAKE2b
 
 const BLAKE_START: [u64; 8] = [
-    0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b, 0xa54ff53a5f1d36f1, 0x510e527fade682d1,
-    0x9b05688c2b3e6c1f, 0x1f83d9abfb41bd6b, 0x5be0cd19137e2179,
+    0x6a09e667f3bcc908,
+    0xbb67ae8584caa73b,
+    0x3c6ef372fe94f82b,
+    0xa54ff53a5f1d36f1,
+    0x510e527fade682d1,
+    0x9b05688c2b3e6c1f,
+    0x1f83d9abfb41bd6b,
+    0x5be0cd19137e2179,
 ];
 const SIGMA: [[u8; 16]; 10] = [
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
@@ -219,11 +242,19 @@ fn blake2b(messages: &[[u64; 16]], lengths: &[u8], digests: &mut [[u64; 8]]) {
 fn blake2b_of(message: &[u8]) -> [u64; 8] {
     let mut block = message.to_vec();
     block.resize(128, 0);
-    let m: Vec<u64> = block.chunks(8).map(|b| u64::from_le_bytes(b.try_into().unwrap())).collect();
+    let m: Vec<u64> = block
+        .chunks(8)
+        .map(|b| u64::from_le_bytes(b.try_into().unwrap()))
+        .collect();
     let mut start = BLAKE_START.to_vec();
     start[0] ^= 64 | 1 << 16 | 1 << 24;
     // Rows of a 4 x 4 matrix; diagonals become columns by turning the rows.
-    let mut rows = [start[..4].to_vec(), start[4..].to_vec(), BLAKE_START[..4].to_vec(), BLAKE_START[4..].to_vec()];
+    let mut rows = [
+        start[..4].to_vec(),
+        start[4..].to_vec(),
+        BLAKE_START[..4].to_vec(),
+        BLAKE_START[4..].to_vec(),
+    ];
     rows[3][0] ^= message.len() as u64;
     rows[3][2] ^= u64::MAX;
     for round in 0..12 {
@@ -265,111 +296,42 @@ fn blake2b_of_messages() {
     everywhere(|run| {
         let digests = run.zeros::<[u64; 8]>(50);
         let (words, lengths) = (run.upload(&words), run.upload(&lengths));
-        run.launch(blake2b::kernel(), LaunchConfig::linear(50, 32), args![&words, &lengths, &digests]);
+        run.launch(
+            blake2b::kernel(),
+            LaunchConfig::linear(50, 32),
+            args![&words, &lengths, &digests],
+        );
         run.holds(&digests, &expected);
-    });
-}
-
-// 3: ChaCha20
-
-#[derive(Clone, Copy, GpuType)]
-#[repr(C)]
-struct ChaChaKey {
-    key: [u32; 8],
-    counter: u32,
-    nonce: [u32; 3],
-}
-
-#[device]
-fn quarter(s: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
-    for (turn, other) in [(16, 12), (8, 7)] {
-        s[a] = s[a].wrapping_add(s[b]);
-        s[d] = (s[d] ^ s[a]).rotate_left(turn);
-        s[c] = s[c].wrapping_add(s[d]);
-        s[b] = (s[b] ^ s[c]).rotate_left(other);
-    }
-}
-
-#[kernel]
-fn chacha20(key: ChaChaKey, data: &mut [u8]) {
-    let block = global_id_x();
-    let from = 64 * block;
-    if from >= data.len() {
-        return;
-    }
-    let mut start = [0u32; 16];
-    start[..4].copy_from_slice(&[0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574]);
-    start[4..12].copy_from_slice(&key.key);
-    start[12] = key.counter.wrapping_add(block as u32);
-    start[13..].copy_from_slice(&key.nonce);
-    let mut state = start;
-    for _ in 0..10 {
-        for i in 0..4 {
-            quarter(&mut state, i, 4 + i, 8 + i, 12 + i);
-        }
-        for i in 0..4 {
-            quarter(&mut state, i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4);
-        }
-    }
-    let to = data.len().min(from + 64);
-    for (i, byte) in data[from..to].iter_mut().enumerate() {
-        let word = state[i / 4].wrapping_add(start[i / 4]);
-        *byte ^= word.to_le_bytes()[i % 4];
-    }
-}
-
-fn chacha_block(key: &ChaChaKey, counter: u32) -> Vec<u8> {
-    let mut s = [0u32; 16];
-    let sigma = b"expand 32-byte k";
-    for i in 0..16 {
-        s[i] = match i {
-            0..4 => u32::from_le_bytes(sigma[4 * i..4 * i + 4].try_into().unwrap()),
-            4..12 => key.key[i - 4],
-            12 => counter,
-            _ => key.nonce[i - 13],
-        };
-    }
-    let first = s;
-    let orders = [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15], [0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]];
-    for [a, b, c, d] in orders.iter().cycle().take(80) {
-        let step = |s: &mut [u32; 16], x: usize, y: usize, z: usize, by| {
-            s[x] = s[x].wrapping_add(s[y]);
-            s[z] = (s[z] ^ s[x]).rotate_left(by);
-        };
-        step(&mut s, *a, *b, *d, 16);
-        step(&mut s, *c, *d, *b, 12);
-        step(&mut s, *a, *b, *d, 8);
-        step(&mut s, *c, *d, *b, 7);
-    }
-    s.iter().zip(first).flat_map(|(a, b)| a.wrapping_add(b).to_le_bytes()).collect()
-}
-
-#[test]
-fn chacha20_encrypts() {
-    let key = ChaChaKey {
-        key: std::array::from_fn(|i| 0x0302_0100 + 0x0404_0404 * i as u32),
-        counter: 1,
-        nonce: [0x0900_0000, 0x4a00_0000, 0],
-    };
-    assert_eq!(chacha_block(&key, 1)[..4], [0x10, 0xf1, 0xe7, 0xe4]);
-    let plain = Random(3).bytes(64 * 37 + 21);
-    let stream = (0..38).flat_map(|block| chacha_block(&key, 1 + block));
-    let expected: Vec<u8> = plain.iter().zip(stream).map(|(p, s)| p ^ s).collect();
-    everywhere(|run| {
-        let data = run.upload(&plain);
-        run.launch(chacha20::kernel(), LaunchConfig::linear(38, 32), args![key, &data]);
-        run.holds(&data, &expected);
     });
 }
 
 // 4: Keccak-f[1600]
 
 const KECCAK_ROUNDS: [u64; 24] = [
-    0x0000000000000001, 0x0000000000008082, 0x800000000000808a, 0x8000000080008000, 0x000000000000808b,
-    0x0000000080000001, 0x8000000080008081, 0x8000000000008009, 0x000000000000008a, 0x0000000000000088,
-    0x0000000080008009, 0x000000008000000a, 0x000000008000808b, 0x800000000000008b, 0x8000000000008089,
-    0x8000000000008003, 0x8000000000008002, 0x8000000000000080, 0x000000000000800a, 0x800000008000000a,
-    0x8000000080008081, 0x8000000000008080, 0x0000000080000001, 0x8000000080008008,
+    0x0000000000000001,
+    0x0000000000008082,
+    0x800000000000808a,
+    0x8000000080008000,
+    0x000000000000808b,
+    0x0000000080000001,
+    0x8000000080008081,
+    0x8000000000008009,
+    0x000000000000008a,
+    0x0000000000000088,
+    0x0000000080008009,
+    0x000000008000000a,
+    0x000000008000808b,
+    0x800000000000008b,
+    0x8000000000008089,
+    0x8000000000008003,
+    0x8000000000008002,
+    0x8000000000000080,
+    0x000000000000800a,
+    0x800000008000000a,
+    0x8000000080008081,
+    0x8000000000008080,
+    0x0000000080000001,
+    0x8000000080008008,
 ];
 
 #[device]
@@ -400,7 +362,9 @@ fn keccak_round(a: [[u64; 5]; 5], constant: u64) -> [[u64; 5]; 5] {
 #[kernel]
 fn keccak(states: &mut [[[u64; 5]; 5]]) {
     if let Some(state) = states.get_mut(global_id_x()) {
-        *state = KECCAK_ROUNDS.iter().fold(*state, |state, constant| keccak_round(state, *constant));
+        *state = KECCAK_ROUNDS
+            .iter()
+            .fold(*state, |state, constant| keccak_round(state, *constant));
     }
 }
 
@@ -408,7 +372,9 @@ fn keccak(states: &mut [[[u64; 5]; 5]]) {
 fn keccak_of(state: &mut [u64; 25]) {
     let mut lfsr = 1u8;
     for _ in 0..24 {
-        let c: Vec<u64> = (0..5).map(|x| (0..5).map(|y| state[x + 5 * y]).fold(0, |a, b| a ^ b)).collect();
+        let c: Vec<u64> = (0..5)
+            .map(|x| (0..5).map(|y| state[x + 5 * y]).fold(0, |a, b| a ^ b))
+            .collect();
         for i in 0..25 {
             state[i] ^= c[(i % 5 + 4) % 5] ^ c[(i % 5 + 1) % 5].rotate_left(1);
         }
@@ -437,10 +403,14 @@ fn keccak_permutes() {
     let mut empty = [0; 25];
     (empty[0], empty[16]) = (6, 1 << 63);
     keccak_of(&mut empty);
-    assert_eq!(empty[0].to_be_bytes(), [0x66, 0xd7, 0x1e, 0xbf, 0xf8, 0xc6, 0xff, 0xa7]);
+    assert_eq!(
+        empty[0].to_be_bytes(),
+        [0x66, 0xd7, 0x1e, 0xbf, 0xf8, 0xc6, 0xff, 0xa7]
+    );
     let mut random = Random(4);
     let states: Vec<[u64; 25]> = (0..41).map(|_| std::array::from_fn(|_| random.bits())).collect();
-    let matrix = |s: &[u64; 25]| -> [[u64; 5]; 5] { std::array::from_fn(|y| std::array::from_fn(|x| s[x + 5 * y])) };
+    let matrix =
+        |s: &[u64; 25]| -> [[u64; 5]; 5] { std::array::from_fn(|y| std::array::from_fn(|x| s[x + 5 * y])) };
     let expected: Vec<_> = states
         .iter()
         .map(|state| {

@@ -12,6 +12,7 @@
     reason = "kernels are written as users write them"
 )]
 
+mod ciphers;
 mod codes;
 mod harness;
 mod hashes;
