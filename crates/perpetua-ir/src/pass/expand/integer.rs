@@ -126,12 +126,7 @@ pub(super) fn binary(c: &mut Code, op: BinaryOp, x: Value, y: Value) -> Option<V
             // Amounts are taken modulo the width, so 0 - n stands for width - n.
             let rest = c.binary(BinaryOp::Sub, zero, y);
             let (moved, wrapped) = (c.binary(there, x, y), c.binary(back, x, rest));
-            // The half that moves left comes first: llvmpipe computes `x >> 32 | x << 32` of 64 bits wrongly.
-            let rotated = if op == BinaryOp::RotateLeft {
-                c.binary(BinaryOp::Or, moved, wrapped)
-            } else {
-                c.binary(BinaryOp::Or, wrapped, moved)
-            };
+            let rotated = c.binary(BinaryOp::Or, moved, wrapped);
             c.cast(s, rotated)
         }
         BinaryOp::MulHigh => mul_high(c, x, y),
