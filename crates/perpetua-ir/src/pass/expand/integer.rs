@@ -122,9 +122,9 @@ pub(super) fn binary(c: &mut Code, op: BinaryOp, x: Value, y: Value) -> Option<V
                 (BinaryOp::Shr, BinaryOp::Shl)
             };
             let x = c.cast(u, x);
-            let zero = c.bits(Scalar::U32, 0);
-            // Amounts are taken modulo the width, so 0 - n stands for width - n.
-            let rest = c.binary(BinaryOp::Sub, zero, y);
+            let width = c.bits(Scalar::U32, u64::from(s.bits()));
+            // Amounts are taken modulo the width. Of 0 - n, which would do, llvmpipe takes the wrong bits where n is 32.
+            let rest = c.binary(BinaryOp::Sub, width, y);
             let (moved, wrapped) = (c.binary(there, x, y), c.binary(back, x, rest));
             let rotated = c.binary(BinaryOp::Or, moved, wrapped);
             c.cast(s, rotated)
