@@ -104,20 +104,23 @@ impl From<Backend> for BackendKind {
     }
 }
 
-/// Drivers that look for a Wayland display complain where a session has no folder for its sockets. With a folder they look there, find
-/// none, and say nothing; windows go on to X11. In this one nobody but root can put a socket.
+/// Drivers that look for a Wayland display complain where a session has no folder for its sockets. Without a window there is no
+/// display to look for; where a path is named, no folder is asked for.
 #[cfg(target_os = "linux")]
-fn name_a_folder_for_sockets() {
-    if std::env::var_os("XDG_RUNTIME_DIR").is_none_or(|folder| folder.is_empty()) {
+fn look_for_no_display() {
+    let is_set = |name| std::env::var_os(name).is_some();
+    if !is_set("XDG_RUNTIME_DIR") && !is_set("WAYLAND_DISPLAY") && !is_set("WAYLAND_SOCKET") {
         // SAFETY: the environment may be changed while no other thread reads or writes it; `main` calls this first, and has started
         // none.
-        unsafe { std::env::set_var("XDG_RUNTIME_DIR", "/") };
+        unsafe { std::env::set_var("WAYLAND_DISPLAY", "/") };
     }
 }
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
-    name_a_folder_for_sockets();
+    if std::env::args_os().all(|arg| arg != "--window") {
+        look_for_no_display();
+    }
     let matches = Cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let done = match cli.command {
