@@ -323,12 +323,12 @@ fn base64_of(bytes: &[u8]) -> String {
         .chain(['+', '/'])
         .collect();
     let mut bits: String = bytes.iter().map(|b| format!("{b:08b}")).collect();
-    while bits.len() % 6 != 0 {
+    while !bits.len().is_multiple_of(6) {
         bits.push('0');
     }
     let six = |s: &[u8]| usize::from_str_radix(std::str::from_utf8(s).unwrap(), 2).unwrap();
     let mut text: String = bits.as_bytes().chunks(6).map(|s| letters[six(s)]).collect();
-    while text.len() % 4 != 0 {
+    while !text.len().is_multiple_of(4) {
         text.push('=');
     }
     text
