@@ -30,6 +30,7 @@ fn three<T: Copy>(list: &[T], rest: T) -> [T; 3] {
 
 impl Shape {
     /// How many axes the command line speaks of.
+    #[cfg(feature = "isa")]
     pub(crate) fn axes(&self) -> usize {
         self.lanes.len().max(self.grid.len())
     }

@@ -123,7 +123,7 @@ fn every_mistake_is_named() {
         ),
         (
             "emit k.rs --target spirv",
-            "[possible values: ptx, cuda, wgsl, msl, cpu, ir]",
+            "[possible values: ptx, cuda-c, wgsl, msl, cpu, ir]",
         ),
         ("emit k.rs --sm 13", "`13` is no compute capability times ten"),
         (

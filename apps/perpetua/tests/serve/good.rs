@@ -94,7 +94,7 @@ fn limits_are_the_servers() {
     let long = format!(".buffer x: u32\n{}", "bar\n".repeat(200));
     let (code, message) = refused(client.run(&job(&long, 1, &[0; 4])));
     assert!(
-        code == Code::Program && message.contains("instructions: 200, at most 100"),
+        code == Code::Program && message.contains("written out: 200, at most 100"),
         "{message}"
     );
     for (data, is_returned, expect) in [

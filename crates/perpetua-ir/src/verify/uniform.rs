@@ -8,8 +8,8 @@
 //! What `&[T]` holds is taken for constant during a launch. A launch may bind the same memory to a `&mut [T]`, so taints
 //! carry those buffers too, and the analysis tells on which of them its barriers rely: launches must keep them constant.
 //!
-//! A load of the block's memory that stands right between two barriers gives all lanes one value ([`Block::met_loads`]): a sum to which all
-//! lanes have brought their part may decide whether all of them go on.
+//! A load of the block's memory at a constant place that stands right between two barriers gives all lanes one value
+//! ([`Block::met_loads`]): a sum to which all lanes have brought their part may decide whether all of them go on.
 
 use super::Verified;
 use super::error::{Cause, Divergence, Parting, Site, VerifyErrors};
@@ -45,6 +45,8 @@ struct Analysis<'a, 'e> {
     summaries: Vec<Summary>,
     // For the body at hand:
     values: Vec<Taint>,
+    /// Which values are constants.
+    constant: Vec<bool>,
     locals: Vec<Taint>,
     /// By number of a loop: flow with which lanes leave it, which is how they differ in the next turn.
     exits: Vec<Flow>,
@@ -136,6 +138,7 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
         reasons: Vec::new(),
         summaries: Vec::new(),
         values: Vec::new(),
+        constant: Vec::new(),
         locals: Vec::new(),
         exits: Vec::new(),
         sources: Vec::new(),
@@ -203,6 +206,7 @@ impl<'a> Analysis<'a, '_> {
         site.body.block.walk(&mut |_| statements += 1);
         self.site = site;
         self.values = vec![Taint::default(); site.body.values.len()];
+        self.constant = vec![false; site.body.values.len()];
         for (i, value) in self.values.iter_mut().take(params).enumerate() {
             value.params = 1 << (i % 128);
         }
@@ -253,6 +257,9 @@ impl<'a> Analysis<'a, '_> {
         };
         match &stmt.inst {
             Inst::Let(v, op) => {
+                if let Some(constant) = self.constant.get_mut(v.0 as usize) {
+                    *constant = matches!(op, Op::Const(..));
+                }
                 let taint = self.op(number, stmt, op, flow);
                 if let Some(value) = self.values.get_mut(v.0 as usize) {
                     self.changed |= value.join(taint);
@@ -359,6 +366,13 @@ impl<'a> Analysis<'a, '_> {
         }
     }
 
+    /// Whether a place's indices are constants: only of such a place WGSL can be told that all lanes load one value.
+    fn is_constant(&self, place: &Place) -> bool {
+        let mut constant = true;
+        place.operands(&mut |v| constant &= self.constant.get(v.0 as usize).copied().unwrap_or(false));
+        constant
+    }
+
     fn op(&mut self, number: u32, stmt: &Stmt, op: &Op, flow: Flow) -> Taint {
         let kernel = self.kernel;
         match op {
@@ -381,7 +395,7 @@ impl<'a> Analysis<'a, '_> {
                         }
                         param => param.map(|p| p.name.as_str()),
                     },
-                    Base::Shared(_) if self.met => None,
+                    Base::Shared(_) if self.met && self.is_constant(place) => None,
                     Base::Shared(i) => kernel.shared.get(i as usize).map(|s| s.name.as_str()),
                     Base::Local(id) => {
                         taint = self.locals.get(id.0 as usize).copied().unwrap_or_default();
