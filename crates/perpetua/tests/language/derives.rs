@@ -46,7 +46,7 @@ fn derived(x: &[f32], y: &mut [Reading]) {
     };
     let b = Reading {
         level: Level::Plain.min(level),
-        values: [1.0, x[i % 5], if i % 11 == 0 { f32::NAN } else { 2.0 }],
+        values: [1.0, x[i % 5], if i % 11 == 5 { f32::NAN } else { 2.0 }],
         at: Place(n, 3).max(Place(-n, 4)),
     };
     let mut best = if a < b { a } else { b };
