@@ -63,6 +63,8 @@ pub(super) struct Args {
 pub(super) struct Child {
     #[arg(long, value_enum)]
     backend: Backend,
+    #[arg(long)]
+    memory: u64,
 }
 
 /// `64M` as bytes.
@@ -125,6 +127,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         "serve-child".into(),
         "--backend".into(),
         backend.into(),
+        "--memory".into(),
+        options.process_memory.to_string().into(),
     ];
     let server = Server::bind(&args.address, options, command.into())?;
     writeln!(stdout(), "listening on {}", server.address())?;
@@ -171,7 +175,12 @@ fn asked() -> Result<Arc<AtomicBool>, Failure> {
 /// A process that runs a client's programs.
 pub(super) fn child(args: &Child) -> Result<(), Failure> {
     let backend = BackendKind::from(args.backend);
-    Ok(work(|| Device::new(backend, 0), stdin(), stdout().lock())?)
+    Ok(work(
+        || Device::new(backend, 0),
+        args.memory,
+        stdin(),
+        stdout().lock(),
+    )?)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Clients that break every rule: each is told why, and a good client beside them gets all its answers.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use perpetua::isa::serve::{Data, protocol::Code};
+use perpetua::isa::serve::{Client, Data, protocol::Code};
 
-use super::server::{Raw, Server, answer, frame, good, job, refused};
+use super::server::{GOOD, Raw, Server, answer, frame, good, job, refused};
 
 /// Programs that do harm, what they are refused for, and words of the answer.
 pub(crate) const PROGRAMS: [(&str, Code, &str); 6] = [
@@ -107,7 +107,7 @@ fn hostile_clients_are_told_and_good_ones_do_not_notice() {
             huge.contents[0].data = Data::Zeros(1 << 40);
             huge.contents[0].is_returned = false;
             assert_eq!(refused(client.run(&huge)).0, Code::Program);
-            // Half a header, half a payload, and an answer that is never taken: the server waits for its time, and for this client alone.
+            // Half a header, half a payload: the server waits for its time, and for this client alone.
             let mut slow = [server.raw(), server.raw()];
             slow[0].write_all(b"PISV\x01").unwrap();
             slow[1].write_all(&frame(3, 1000, &[0; 10])).unwrap();
@@ -119,6 +119,100 @@ fn hostile_clients_are_told_and_good_ones_do_not_notice() {
         });
         server.stop();
     }
+}
+
+#[test]
+fn results_that_nobody_reads_are_thrown_away_after_their_time() {
+    const SIZE: usize = 4 << 20;
+    const CLIENTS: usize = 12;
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("unix:{}/p.sock", folder.path().display());
+    let server = Server::start(
+        &address,
+        "--backend cpu --message 5M --memory 8M --processes 2 --transfer 3 --idle 60",
+    );
+    // Two jobs, one sent ahead: it begins when the first one's result was taken, so never.
+    let jobs = run_frame(GOOD, Some(SIZE as u64)).repeat(2);
+    let mut streams: Vec<_> = (0..CLIENTS).map(|_| server.raw()).collect();
+    for stream in &mut streams {
+        stream.write_all(&jobs).unwrap();
+        stream.end_reads_after(Duration::from_secs(60));
+    }
+    let mut client = server.client();
+    good(&mut client, 1).unwrap();
+    for (number, stream) in streams.iter_mut().enumerate() {
+        let (mut seen, mut bytes) = (0, vec![0; 1 << 16]);
+        let end = Instant::now() + Duration::from_secs(60);
+        // A closed side takes no byte. Some read a byte now and then, which is no more time for the rest.
+        while stream.write_all(b"P").is_ok() {
+            assert!(Instant::now() < end, "the server still waits");
+            if number.is_multiple_of(2) {
+                seen += stream.read(&mut bytes[..1]).unwrap_or(0);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        while let Ok(read @ 1..) = stream.read(&mut bytes) {
+            seen += read;
+        }
+        assert!(seen < SIZE, "{seen} bytes: the answer was whole");
+    }
+    good(&mut client, 2).unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process.id())).unwrap_or_default();
+    if let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) {
+        let kibibytes: usize = line.split_whitespace().next().unwrap().parse().unwrap();
+        // One result for each, and the program itself.
+        assert!(kibibytes << 10 < (CLIENTS + 16) * SIZE, "{line}");
+    }
+    let said = server.stop();
+    assert!(said.contains("2 results"), "{said}");
+}
+
+#[test]
+fn a_client_that_only_connects_holds_its_place_for_the_idle_time() {
+    let server = Server::start("127.0.0.1:0", "--backend cpu --clients 1 --idle 1 --transfer 60");
+    let began = Instant::now();
+    let mut quiet = server.raw();
+    assert_eq!(code(&mut *quiet, &[]), Some(Code::Slow.code()));
+    assert!(began.elapsed() >= Duration::from_secs(1), "it had its time");
+    // Its connection is still open on its side: the place is free all the same.
+    let end = Instant::now() + Duration::from_secs(60);
+    let mut client = loop {
+        match Client::connect(&server.address) {
+            Ok(client) => break client,
+            Err(error) => assert!(Instant::now() < end, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    good(&mut client, 1).unwrap();
+    server.stop();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn children_have_given_up_what_programs_do_not_need() {
+    let server = Server::start("127.0.0.1:0", "--backend cpu --process-memory 300M --processes 1");
+    let mut client = server.client();
+    good(&mut client, 1).unwrap();
+    let children = server.children();
+    assert!(!children.is_empty());
+    for child in children {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{child}/{file}")).unwrap();
+        let status = read("status");
+        assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+        let limits = read("limits");
+        for (name, most) in [
+            ("Max core file size", "0"),
+            ("Max file size", "0"),
+            ("Max open files", "64"),
+            ("Max data size", "629145600"),
+        ] {
+            let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
+            let values: Vec<&str> = line[name.len()..].split_whitespace().take(2).collect();
+            assert_eq!(values, [most, most], "{line}");
+        }
+        assert_eq!(read("oom_score_adj").trim(), "1000");
+    }
+    server.stop();
 }
 
 #[test]
@@ -182,14 +276,23 @@ fn a_job_that_takes_too_long_is_ended_and_so_is_one_whose_client_goes() {
 
 /// An endless job as a frame: what a client would have sent.
 pub(crate) fn endless_frame() -> Vec<u8> {
+    run_frame("again: bra again", None)
+}
+
+// A job as a frame; `x` is so many bytes of zeros, which are returned.
+fn run_frame(text: &str, x: Option<u64>) -> Vec<u8> {
     let program = perpetua::isa::Assembler::new()
-        .assemble("job.pasm", "again: bra again")
+        .assemble("job.pasm", text)
         .unwrap()
         .encode();
     let mut payload: Vec<u8> = [1u32; 6].iter().flat_map(|n| n.to_le_bytes()).collect();
     payload.extend((program.len() as u32).to_le_bytes());
     payload.extend(program);
-    payload.extend([0; 4]);
+    payload.extend([0, 0, u8::from(x.is_some()), 0]);
+    if let Some(bytes) = x {
+        payload.extend([1, 0, b'x', 1, 1]);
+        payload.extend(bytes.to_le_bytes());
+    }
     frame(3, payload.len() as u32, &payload)
 }
 
@@ -198,17 +301,23 @@ fn a_process_that_takes_too_much_memory_is_ended() {
     let server = Server::start("127.0.0.1:0", "--backend cpu --memory 1G --process-memory 300M");
     let mut client = server.client();
     let text = ".buffer x: u32\n setge.u64 p0, r255, len(x)\n@p0 exit\n cvt.u32.u64 r0, r255\n stg.u32 x[r255], r0\n";
-    let mut large = job(text, 256, &[]);
-    large.contents[0].data = Data::Zeros(1 << 30);
-    large.contents[0].is_returned = false;
-    large.config = perpetua::isa::LaunchConfig::linear(1 << 28, 256);
-    if cfg!(target_os = "linux") {
-        let (code, message) = refused(client.run(&large));
-        assert!(
-            code == Code::Memory && message.contains("more than the 314572800 allowed"),
-            "{code:?}: {message}"
-        );
+    // Above what is allowed while it runs, and more than can be had at all.
+    for (bytes, words) in [
+        (400 << 20, "more than the 314572800 allowed"),
+        (1 << 30, "1073741824 bytes cannot be had"),
+    ] {
+        let mut large = job(text, 256, &[]);
+        large.contents[0].data = Data::Zeros(bytes);
+        large.contents[0].is_returned = false;
+        large.config = perpetua::isa::LaunchConfig::linear((bytes >> 2).try_into().unwrap(), 256);
+        if cfg!(target_os = "linux") {
+            let (code, message) = refused(client.run(&large));
+            assert!(
+                code == Code::Memory && message.contains(words),
+                "{code:?}: {message}"
+            );
+        }
+        good(&mut client, 1).unwrap();
     }
-    good(&mut client, 1).unwrap();
     server.stop();
 }

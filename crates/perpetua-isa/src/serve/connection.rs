@@ -71,6 +71,15 @@ impl Read for Incoming<'_> {
     }
 }
 
+// What came of a frame.
+enum Turn {
+    Answered,
+    /// The client has gone, or the server has closed its side.
+    Gone,
+    /// The client did not take its answer in time. Nothing can follow a part of one: the client would read it as the rest.
+    NotTaken,
+}
+
 impl Connection<'_> {
     /// Serves the client until it goes, or breaks the protocol.
     pub(super) fn run(&mut self) -> Answers {
@@ -78,9 +87,9 @@ impl Connection<'_> {
         let error = loop {
             let mut id = 0;
             match self.turn(&mut id, &mut answers) {
-                Ok(true) => {}
-                Ok(false) if self.is_ending() => break (id, ending()),
-                Ok(false) => return answers,
+                Ok(Turn::Answered) => {}
+                Ok(Turn::Gone) if self.is_ending() => break (id, ending()),
+                Ok(Turn::Gone | Turn::NotTaken) => return answers,
                 Err(_) if self.is_ending() => break (id, ending()),
                 Err(error) => break (id, error),
             }
@@ -94,8 +103,8 @@ impl Connection<'_> {
         self.rules.is_ending.load(Ordering::Relaxed)
     }
 
-    // A frame and its answer; whether there can be another.
-    fn turn(&mut self, id: &mut u32, answers: &mut Answers) -> Result<bool, Error> {
+    // A frame and its answer.
+    fn turn(&mut self, id: &mut u32, answers: &mut Answers) -> Result<Turn, Error> {
         let mut incoming = Incoming {
             ahead: self.ahead.take(),
             stream: self.stream.until(Instant::now() + self.rules.idle),
@@ -103,7 +112,7 @@ impl Connection<'_> {
             has_begun: false,
         };
         let Some(frame) = Frame::read(&mut incoming, self.rules.allowed.message)? else {
-            return Ok(false);
+            return Ok(Turn::Gone);
         };
         *id = frame.id;
         let answer = match frame.kind {
@@ -114,7 +123,7 @@ impl Connection<'_> {
             },
             Kind::Run => match self.run_job(frame)? {
                 Some(answer) => answer,
-                None => return Ok(false),
+                None => return Ok(Turn::Gone),
             },
             other => {
                 return Err(Error::Kind {
@@ -123,13 +132,16 @@ impl Connection<'_> {
                 });
             }
         };
+        let end = Instant::now() + self.rules.transfer;
+        if answer.write(&mut self.stream.until(end)).is_err() {
+            return Ok(Turn::NotTaken);
+        }
         match answer.kind {
             Kind::Result => answers.results += 1,
             Kind::Error => answers.errors += 1,
             _ => {}
         }
-        answer.write(&mut self.stream.until(Instant::now() + self.rules.transfer))?;
-        Ok(true)
+        Ok(Turn::Answered)
     }
 
     // A job's answer; nothing where the client has gone meanwhile.

@@ -18,6 +18,7 @@ mod job;
 mod page;
 pub mod protocol;
 mod queue;
+mod rights;
 mod server;
 mod watch;
 mod work;

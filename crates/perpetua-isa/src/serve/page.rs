@@ -53,6 +53,7 @@ The header has {HEADER} bytes. Kinds:
         )?;
     }
     text.push_str(PAYLOADS);
+    text.push_str(BOUNDS);
     text.push_str("\n## Errors\n\n| code | name | meaning |\n|---|---|---|\n");
     for code in Code::ALL {
         writeln!(
@@ -125,6 +126,34 @@ Each buffer and pool of the program has one content. Handles in the program mean
 lane may run in loops, most instructions of a program.
 
 `error`: the code (`u16`) and a message (text) of at most 4,096 bytes.
+";
+
+const BOUNDS: &str = "
+## What a client is held to
+
+A client is a connection. It has one job in the server at a time and one message of `--message` bytes, so that memory is bounded by `--clients` times
+that. It may be quiet for `--idle` between two frames, also before its first; a frame takes at most `--transfer` from its first byte to its last. An
+answer that is not taken within `--transfer` ends the connection without a word, since part of the answer is on its way. Whose job is next depends on
+what clients have used of the processes' time lately; processes are never shared, and end with their client.
+
+## What a child process is held to
+
+| what | how | where |
+|---|---|---|
+| time of a job | the server ends the process after `--seconds` | all systems |
+| memory | the server looks each 20 ms and ends it above `--process-memory` | Linux |
+| memory, however fast it is taken | `RLIMIT_DATA` of twice that, when the device is open | Linux, CPU backend |
+| files | `RLIMIT_FSIZE` 0: it writes none; `RLIMIT_NOFILE` 64 | Unix, CPU backend |
+| core files | `RLIMIT_CORE` 0 | Unix |
+| more rights by programs that have them | `no_new_privs` | Linux |
+| others of the same user that read its memory, as another client's child | not dumpable, so not to be traced, when the device is open | Linux |
+| whom the system ends first when memory is short | `oom_score_adj` 1000 | Linux |
+| caches on disk | off: what one client compiled is not another's | all systems |
+
+Programs of the instruction set name no file, process or address, so these hold what a hole in a driver or a compiler would let through. What is
+not done: a child keeps the server's user, its environment, its network, and its right to read what this user may read; it may start processes;
+a GPU's driver needs files and memory that no general limit fits, and a GPU's own memory is limited for a job's buffers and pools alone. A server for
+people whom one does not trust at all belongs under a user of its own, or into a container.
 ";
 
 const EXAMPLE: &str = "

@@ -57,7 +57,7 @@ table! {
     Code {
         Frame = 1, "frame", "The bytes are no frame of this version, or not one that clients send. The server closes the connection.";
         Large = 2, "large", "A message, or a result, is longer than allowed. For a message the server closes the connection.";
-        Slow = 3, "slow", "A frame did not come, or a result was not taken, in the time allowed. The server closes the connection.";
+        Slow = 3, "slow", "A frame did not come in the time allowed. The server closes the connection.";
         Full = 4, "full", "The server has as many clients as it takes: come again later. It closes the connection.";
         Ending = 5, "ending", "The server is being ended. The job may have run.";
         Job = 6, "job", "The frame's payload is no job.";

@@ -11,21 +11,24 @@ use super::error::Error;
 use super::frame::Frame;
 use super::job::{self, Allowed, Content, Data, Job};
 use super::protocol::{Code, Kind};
+use super::rights;
 use crate::error::Error as RunError;
 use crate::executor::Executor;
 use crate::program::{MemoryKind, Program};
 
 /// Runs jobs that come from `input` and writes their answers to `output`, until the input ends: the part of a child process of a
-/// [`Server`](super::Server), which starts it.
+/// [`Server`](super::Server), which starts it. `memory` is its [`Options::process_memory`](super::Options::process_memory). For the whole
+/// process it gives up what running programs does not need (docs/serve.md).
 ///
 /// # Errors
 /// If its pipes break. That the device cannot be opened is told to the server.
 pub fn work(
     open: impl FnOnce() -> perpetua_device::Result<Device>,
+    memory: u64,
     input: impl Read + Send + 'static,
     mut output: impl Write,
 ) -> Result<(), Error> {
-    expendable();
+    rights::give_up();
     let (sender, frames) = mpsc::sync_channel(0);
     // The server's end is seen also while a program runs, and is the end of this process.
     thread::Builder::new().spawn(move || {
@@ -43,9 +46,10 @@ pub fn work(
         Ok(device) => Executor::on(device).untrusted(allowed.limits),
         Err(error) => return Frame::error(setup.id, Code::Process, &error.to_string()).write(&mut output),
     };
+    rights::give_up_with(executor.device(), memory);
     setup.write(&mut output)?;
     while let Ok(frame) = frames.recv() {
-        let answer = run(&executor, &frame.payload, &allowed);
+        let answer = run(&executor, &frame.payload, &allowed, memory);
         let is_over = matches!(&answer, Err(error) if error.code() == Code::Process);
         let answer = match answer {
             Ok(payload) => Frame {
@@ -63,18 +67,10 @@ pub fn work(
     Ok(())
 }
 
-// Of all processes the system ends this one first where memory is short, and a crash leaves no large file behind.
-fn expendable() {
-    if cfg!(target_os = "linux") {
-        // Where it is not allowed, the system chooses as it does otherwise.
-        let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-        let _ = std::fs::write("/proc/self/coredump_filter", "0");
-    }
-}
-
-fn run(executor: &Executor, payload: &[u8], allowed: &Allowed) -> Result<Vec<u8>, Error> {
+fn run(executor: &Executor, payload: &[u8], allowed: &Allowed, memory: u64) -> Result<Vec<u8>, Error> {
     let job = Job::decode(payload)?;
     check(&job, allowed)?;
+    let refused = |error| refused(error, memory);
     let mut handles = Vec::with_capacity(job.contents.len());
     let done = launch(executor, &job, &mut handles).map_err(refused);
     // Whatever came of it, the next job finds nothing of this one.
@@ -190,13 +186,21 @@ fn launch<'a>(
         .collect()
 }
 
-// An error of a run, as the client is told it.
-fn refused(error: RunError) -> Error {
+// An error of a run, as the client is told it. `memory` is what a process may take, which the device does not know.
+fn refused(error: RunError, memory: u64) -> Error {
     use perpetua_device::Error as Lower;
     let code = match &error {
         RunError::Device(Lower::Fault(_)) => Code::Fault,
         RunError::Device(Lower::DeviceLost { .. }) => Code::Process,
-        RunError::Device(Lower::OutOfMemory { .. }) => Code::Memory,
+        RunError::Device(Lower::OutOfMemory { requested, .. }) => {
+            return Error::Refused {
+                code: Code::Memory,
+                message: format!(
+                    "{requested} bytes cannot be had: the device has no more, or a process may not take them (it may take {memory}); \
+                     use smaller buffers, or ask for a larger --process-memory"
+                ),
+            };
+        }
         _ => Code::Program,
     };
     Error::Refused {
