@@ -279,8 +279,8 @@ pub(crate) fn endless_frame() -> Vec<u8> {
     run_frame("again: bra again", None)
 }
 
-// A job as a frame; `x` is so many bytes of zeros, which are returned.
-fn run_frame(text: &str, x: Option<u64>) -> Vec<u8> {
+/// A job as a frame; `x` is so many bytes of zeros, which are returned.
+pub(crate) fn run_frame(text: &str, x: Option<u64>) -> Vec<u8> {
     let program = perpetua::isa::Assembler::new()
         .assemble("job.pasm", text)
         .unwrap()

@@ -1,13 +1,13 @@
 //! A hundred clients, of which forty are hostile, for a minute or `PERPETUA_SOAK_SECONDS`: each job of a good client is answered,
 //! with its own numbers. `PERPETUA_SOAK_BACKEND` names where the programs run (`cpu`).
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use perpetua::isa::serve::{Client, Data, Error, protocol::Code};
 
-use super::hostile::{self, PROGRAMS, endless_frame};
+use super::hostile::{self, PROGRAMS, endless_frame, run_frame};
 use super::server::{GOOD, Server, frame, good, job};
 
 const GOOD_CLIENTS: u32 = 60;
@@ -133,17 +133,18 @@ fn misbehave(server: &Server, client: u32, end: Instant, figures: &Figures) {
                     std::thread::sleep(Duration::from_millis(100));
                 }
             }
-            // Asks for much and never reads it.
+            // Asks for much and never reads it, until it is sent away or the time is over.
             6 => {
                 let mut raw = server.raw();
-                let ask = frame(1, 0, &[]);
-                raw.end_reads_after(Duration::from_millis(1));
-                for _ in 0..1000 {
-                    if raw.write_all(&ask).is_err() {
-                        break;
-                    }
+                let many = match round.is_multiple_of(2) {
+                    true => frame(1, 0, &[]).repeat(1000),
+                    false => run_frame(GOOD, Some(900 << 10)).repeat(3),
+                };
+                let mut sent = raw.write_all(&many);
+                while sent.is_ok() && Instant::now() < end {
+                    std::thread::sleep(Duration::from_millis(100));
+                    sent = raw.write_all(b"P");
                 }
-                let _ = raw.read(&mut [0]);
             }
             _ => {
                 let mut huge = job(GOOD, 64, &[]);
