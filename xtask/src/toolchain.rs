@@ -160,6 +160,15 @@ pub(crate) fn cargo_for<'a>(shell: &'a Shell, verb: &str, target: &str) -> Resul
     Ok(command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", AARCH64_LINKER))
 }
 
+/// Where [`cargo_test_sanitized`] puts what it builds.
+pub(crate) fn sanitized_folder() -> PathBuf {
+    root().join(SECOND_FOLDER).join(sanitized_target())
+}
+
+fn sanitized_target() -> String {
+    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+}
+
 /// `cargo test …` with ThreadSanitizer, which sees the standard library, too, and knows itself as `cfg(perpetua_tsan)`.
 pub(crate) fn cargo_test_sanitized(shell: &Shell) -> Result<Cmd<'_>> {
     let absent = [absent_second(shell), absent_sanitizer()].concat();
@@ -172,7 +181,7 @@ pub(crate) fn cargo_test_sanitized(shell: &Shell) -> Result<Cmd<'_>> {
     let flags = format!(
         "--cfg perpetua_tsan -Zsanitizer=thread -Zexternal-clangrt -Clinker={SANITIZER_LINKER} -Clink-arg=-fsanitize=thread"
     );
-    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let target = sanitized_target();
     Ok(second(shell, "test", "std,panic_unwind,test", &target).env("RUSTFLAGS", flags))
 }
 

@@ -5,7 +5,6 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use criterion::{Criterion, criterion_group, criterion_main};
 use multiversion::multiversion;
 use perpetua::device::{BackendKind, Buffer, Device, Result};
 use perpetua::prelude::*;
@@ -170,31 +169,37 @@ fn against_hand(device: &Device) -> Result<()> {
     Ok(())
 }
 
-fn bench(c: &mut Criterion) {
-    let device = match Device::new(BackendKind::Cpu, 0) {
-        Ok(device) => device,
-        Err(error) => return println!("no CPU backend: {error}"),
-    };
-    if let Err(error) = against_hand(&device) {
-        println!("{error}");
+/// The median time of a call, of a thousand after a hundred.
+fn median(name: &str, mut call: impl FnMut() -> Result<()>) -> Result<()> {
+    let mut times = Vec::new();
+    for round in 0..1_100 {
+        let start = Instant::now();
+        call()?;
+        if round >= 100 {
+            times.push(start.elapsed());
+        }
     }
-    let out = match device.zeros::<u32>(1) {
-        Ok(out) => out,
-        Err(error) => return println!("{error}"),
-    };
-    c.bench_function("empty kernel, launch to synchronised", |b| {
-        b.iter(|| {
-            let launched = device.launch(&empty::kernel(), LaunchConfig::new(1, 1), args![&out]);
-            launched.and_then(|()| device.synchronize())
-        });
-    });
-    c.bench_function("empty kernel, launch to result read", |b| {
-        b.iter(|| {
-            let launched = device.launch(&empty::kernel(), LaunchConfig::new(1, 1), args![&out]);
-            launched.and_then(|()| out.read())
-        });
-    });
+    times.sort_unstable();
+    let median = times[times.len() / 2].as_secs_f64() * 1e6;
+    println!("{name:32} {median:9.2} us");
+    Ok(())
 }
 
-criterion_group!(benches, bench);
-criterion_main!(benches);
+fn empty_launches(device: &Device) -> Result<()> {
+    let out = device.zeros::<u32>(1)?;
+    let launch = || device.launch(&empty::kernel(), LaunchConfig::new(1, 1), args![&out]);
+    median("empty kernel, to synchronised", || {
+        launch()?;
+        device.synchronize()
+    })?;
+    median("empty kernel, to result read", || {
+        launch()?;
+        out.read().map(drop)
+    })
+}
+
+fn main() -> Result<()> {
+    let device = Device::new(BackendKind::Cpu, 0)?;
+    against_hand(&device)?;
+    empty_launches(&device)
+}

@@ -1,7 +1,8 @@
 //! Which stages run beside each other, and what is printed of them: a stage's output as a whole, when the stage has ended.
 
-use super::{Outcome, Stage};
-use crate::workspace::metadata;
+use super::{LOOM_FOLDER, Outcome, Stage};
+use crate::workspace::{metadata, root, shell};
+use crate::{toolchain, web};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use perpetua_vendor_tools::locate::{self, Search};
@@ -13,14 +14,16 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// What stages of one lane build is built into one folder, so they follow each other. Of two lanes one always has work while
-/// the other links, waits, or runs a single test.
+/// What stages of one lane build is built into one folder, so they follow each other. Of three lanes one always has work while
+/// others link, wait, or run a single test.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lane {
     /// What changes break most often; its tests have the processor first.
     Native,
-    /// Other targets and other toolchains.
-    Others,
+    /// Other targets, by the second toolchain in its folder for development.
+    Targets,
+    /// What has profiles of its own: the models and the page.
+    Profiles,
 }
 
 impl Stage {
@@ -34,14 +37,8 @@ impl Stage {
             | Stage::Docs
             | Stage::Package
             | Stage::Minimal => Lane::Native,
-            Stage::Setup
-            | Stage::Loom
-            | Stage::Tsan
-            | Stage::Aarch64
-            | Stage::Wasm
-            | Stage::Apple
-            | Stage::Windows
-            | Stage::Web => Lane::Others,
+            Stage::Tsan | Stage::Aarch64 | Stage::Wasm | Stage::Apple | Stage::Windows => Lane::Targets,
+            Stage::Setup | Stage::Loom | Stage::Web => Lane::Profiles,
         }
     }
 
@@ -59,6 +56,23 @@ impl Stage {
         )
     }
 
+    /// Removes what no other stage can use.
+    fn discard(self) -> Result<()> {
+        let shell = shell()?;
+        let of_target = |target| toolchain::folder_of(&shell, target);
+        let folder = match self {
+            Stage::Loom => root().join(LOOM_FOLDER),
+            Stage::Tsan => toolchain::sanitized_folder(),
+            Stage::Aarch64 => of_target(toolchain::AARCH64_LINUX)?,
+            Stage::Apple => of_target(toolchain::APPLE)?,
+            Stage::Windows => of_target(toolchain::WINDOWS)?,
+            Stage::Wasm => of_target(toolchain::WASM)?.join("debug"),
+            Stage::Web => of_target(toolchain::WASM)?.join(web::PROFILE),
+            _ => return Ok(()),
+        };
+        fs::remove_dir_all(&folder).with_context(|| format!("{} could not be removed", folder.display()))
+    }
+
     /// As it is written after `--only`.
     fn name(self) -> String {
         self.to_possible_value()
@@ -67,8 +81,9 @@ impl Stage {
     }
 }
 
-/// Runs stages in their lanes. Where the first one fails, those that need it are left out.
-pub(super) fn run(stages: &[Stage]) -> Result<Vec<Outcome>> {
+/// Runs stages in their lanes. Where the first one fails, those that need it are left out. `discard`: what one stage alone has
+/// built is removed when it has passed.
+pub(super) fn run(stages: &[Stage], discard: bool) -> Result<Vec<Outcome>> {
     let folder = metadata()?.target_directory.into_std_path_buf().join("stages");
     fs::create_dir_all(&folder)?;
     // A stage builds this program, too, and puts it into the place of the one that runs.
@@ -85,7 +100,12 @@ pub(super) fn run(stages: &[Stage]) -> Result<Vec<Outcome>> {
                 continue;
             }
             let log = folder.join(format!("{}.log", stage.name()));
-            let outcome = run_apart(stage, &program, &log);
+            let outcome = run_apart(stage, &program, &log).and_then(|outcome| {
+                if discard && outcome.passed {
+                    stage.discard()?;
+                }
+                Ok(outcome)
+            });
             if stage == Stage::Setup {
                 is_set_up.get_or_init(|| outcome.as_ref().is_ok_and(|outcome| outcome.passed));
             }
@@ -103,7 +123,8 @@ pub(super) fn run(stages: &[Stage]) -> Result<Vec<Outcome>> {
         }
     };
     thread::scope(|scope| {
-        scope.spawn(|| work(Lane::Others));
+        scope.spawn(|| work(Lane::Profiles));
+        scope.spawn(|| work(Lane::Targets));
         work(Lane::Native);
     });
     outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)
@@ -113,7 +134,7 @@ pub(super) fn run(stages: &[Stage]) -> Result<Vec<Outcome>> {
 fn run_apart(stage: Stage, program: &Path, log: &Path) -> Result<Outcome> {
     let nice = locate::cargo_program("nice", &mut Search::new());
     let mut command = match nice {
-        Some(nice) if stage.lane() == Lane::Others => {
+        Some(nice) if stage.lane() != Lane::Native => {
             let mut command = Command::new(nice);
             command.args(["-n", "10"]).arg(program);
             command

@@ -19,6 +19,9 @@ pub(crate) struct Arguments {
     out: PathBuf,
 }
 
+/// What the page is built with.
+pub(crate) const PROFILE: &str = "web";
+
 /// The crate that becomes the page, and the page's files are called so.
 const NAME: &str = "wavesim";
 
@@ -32,14 +35,14 @@ fn build(shell: &Shell, out: &Path) -> Result<()> {
     let most = stated_size(&fs::read_to_string(root().join("README.md"))?)?;
     // Wide registers are all over since 2021; without them the CPU's path is slow.
     let page = toolchain::cargo_for(shell, "build", toolchain::WASM)?
-        .args(["--profile", "web", "--package", NAME, "--lib", "--quiet"])
+        .args(["--profile", PROFILE, "--package", NAME, "--lib", "--quiet"])
         .env("RUSTFLAGS", "-Ctarget-feature=+simd128");
     if Search::new().on_path("gzip").is_none() {
         bail!("there is no program `gzip`, which measures the page: install it");
     }
     let bindgen = bindgen(shell)?;
     page.run()?;
-    let module = toolchain::folder_of(shell, toolchain::WASM)?.join(format!("web/{NAME}.wasm"));
+    let module = toolchain::folder_of(shell, toolchain::WASM)?.join(format!("{PROFILE}/{NAME}.wasm"));
     fs::create_dir_all(out)?;
     cmd!(
         shell,

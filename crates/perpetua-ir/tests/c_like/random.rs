@@ -5,6 +5,7 @@ use perpetua_ir::back::{ArgsLayout, CudaAbi, Target, render};
 use perpetua_ir::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig};
 use perpetua_ir::ir::ParamKind;
 use perpetua_ir::testing::{Case, Choices, Config, generate, minimise_kernel, mismatches, tape};
+use perpetua_vendor_tools::MslProgram;
 use perpetua_vendor_tools::msl::{LaneOrder, MslLaunch};
 
 /// Kernels of each kind.
@@ -148,20 +149,17 @@ fn msl_runs_as_the_interpreter() {
         ordering: false,
         ..Config::full()
     };
-    for (faults, order) in [
-        (false, LaneOrder::Ascending),
-        (false, LaneOrder::Descending),
-        (true, LaneOrder::Ascending),
-    ] {
+    let both: &[LaneOrder] = &[LaneOrder::Ascending, LaneOrder::Descending];
+    for (faults, orders) in [(false, both), (true, &both[..1])] {
         run(&config, faults, |seed, case| {
-            if difference(case, order).is_none() {
+            if difference(case, orders).is_none() {
                 return;
             }
-            let smallest = minimise_kernel(case, 200, |case| difference(case, order).is_some());
+            let smallest = minimise_kernel(case, 200, |case| difference(case, orders).is_some());
             let source = render(&verified(smallest.kernel.clone()), &Target::Msl).unwrap();
             panic!(
                 "seed {seed}: {}\n{}\n{}",
-                difference(&smallest, order).unwrap_or_default(),
+                difference(&smallest, orders).unwrap_or_default(),
                 source.text,
                 smallest.kernel
             );
@@ -169,10 +167,23 @@ fn msl_runs_as_the_interpreter() {
     }
 }
 
-/// What a run of a case on MSL does otherwise than the interpreter.
-fn difference(case: &Case, order: LaneOrder) -> Option<String> {
+/// What a run of a case on MSL, its lanes in one of `orders`, does otherwise than the interpreter.
+fn difference(case: &Case, orders: &[LaneOrder]) -> Option<String> {
     let source = render(&verified(case.kernel.clone()), &Target::Msl).unwrap();
+    // Compiling takes nearly all of the time.
     let program = metal(&source.entry, &source.entry, &source.text)?;
+    let expected = reference(case);
+    orders
+        .iter()
+        .find_map(|order| run_difference(case, &program, expected.as_deref(), *order))
+}
+
+fn run_difference(
+    case: &Case,
+    program: &MslProgram,
+    expected: Option<&[Vec<u8>]>,
+    order: LaneOrder,
+) -> Option<String> {
     let launch = MslLaunch {
         threadgroup_bytes: case.dynamic_shared,
         order,
@@ -183,7 +194,7 @@ fn difference(case: &Case, order: LaneOrder) -> Option<String> {
         return Some(e.to_string());
     }
     let faulted = buffers.last().unwrap()[0] != 0;
-    let Some(expected) = reference(case) else {
+    let Some(expected) = expected else {
         return (!faulted).then(|| "no fault is reported".into());
     };
     if faulted {
@@ -198,7 +209,7 @@ fn difference(case: &Case, order: LaneOrder) -> Option<String> {
             ParamKind::Value(_) => arg.clone(),
         })
         .collect();
-    let wrong = mismatches(&case.kernel, &expected, &found, 5);
+    let wrong = mismatches(&case.kernel, expected, &found, 5);
     let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
     (!wrong.is_empty()).then(|| wrong.join("\n"))
 }
