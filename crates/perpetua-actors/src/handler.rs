@@ -2,7 +2,9 @@
 //! know who runs it.
 
 use perpetua::kernel::KernelFn;
+use perpetua_device::KernelSpec;
 use perpetua_ir::front::rust::TypeDesc;
+use perpetua_ir::pass::checks::make_explicit;
 
 use crate::context::Context;
 use crate::message::{PAYLOAD_WORDS, RingMessage};
@@ -65,6 +67,24 @@ pub struct Handler {
     pub resident: fn() -> KernelFn,
     /// The kernel that handles a batch of messages, a lane for each actor.
     pub batched: fn() -> KernelFn,
+}
+
+impl Handler {
+    /// Whether a fault can come behind a write to the state, in a kernel that runs it for one lane: else a fault leaves the state as it was.
+    pub(crate) fn tears(&self, checked: &KernelFn) -> crate::Result<bool> {
+        // Lanes of a group do not wait for each other with what they write.
+        if self.group {
+            return Ok(true);
+        }
+        let verified = checked.verified(64)?;
+        let states = verified
+            .kernel()
+            .params
+            .iter()
+            .position(|param| param.name == "states");
+        let explicit = make_explicit(&verified);
+        Ok(states.is_none_or(|states| explicit.tears(states as u32)))
+    }
 }
 
 /// A handler as Rust: context, state, the message's type and words, and the block that came with it (empty where none did).

@@ -5,6 +5,8 @@
 //! [`lifecycle`] through which states an actor goes, [`kernels`] the code that devices run around a handler, `grid` the host's side of it,
 //! [`runtime`] what users hold, [`supervise`] what becomes of faulted actors, [`supervisor`] of crashed processes. Must not know any backend by its type.
 //!
+//! What all engines promise, sentence by sentence, is the book's page *What actors promise* (`docs/book/src/promises.md`).
+//!
 //! # Words
 //! - *Resident kernel*: a kernel that stays on its device until it is parked. The word resident means that alone: a runtime that is
 //!   `builder().resident()` runs handlers in resident kernels.
@@ -65,7 +67,7 @@ pub use pubsub::{PubSubBroker, PubSubConfig};
 pub use runtime::{
     Backend, Borrowed, CpuRuntime, KernelHandle, LaunchOptions, PerpetuaRuntime, RingKernel, SendOptions,
 };
-pub use supervise::Supervision;
+pub use supervise::{OnFault, Supervision};
 pub use tick::Tick;
 pub use topic::Topic;
 pub use vectors::Message;

@@ -16,7 +16,8 @@ pub enum ActorState {
     Deactivated = 3,
     /// It is gone; messages to it are refused.
     Terminated = 4,
-    /// Its handler faulted: its state is torn; messages wait until it is restarted, restored or terminated.
+    /// Its handler faulted: its state is as its options say ([`OnFault`](crate::OnFault)); messages wait until it is activated, restarted,
+    /// restored or terminated.
     Faulted = 5,
 }
 

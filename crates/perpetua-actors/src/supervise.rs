@@ -12,7 +12,7 @@ pub enum Supervision {
     /// The actor stays [`Faulted`](crate::ActorState::Faulted), its messages wait, and somebody decides by hand.
     #[default]
     Manual,
-    /// It starts again with its first state; messages that wait are handled.
+    /// It goes on with the state that [`OnFault`] leaves it; messages that wait are handled.
     Restart {
         /// Faults that are answered so within [`Supervision::WINDOW`]; one more and the actor is terminated.
         max: u32,
@@ -24,6 +24,20 @@ pub enum Supervision {
     Escalate,
     /// It is terminated; messages that wait become dead letters.
     Stop,
+}
+
+/// With which state a fault leaves its actor, and so with which one the actor goes on when its supervision restarts it. What the handler
+/// has sent, replied and published before it faulted goes nowhere in each case, and its message is a dead letter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFault {
+    /// As it was before the message: nothing of what the handler did has happened.
+    #[default]
+    Transactional = 0,
+    /// As the handler left it, which saves the copy that is made before each message. Threads of the CPU refuse it for handlers with a run
+    /// limit: what does not return still writes.
+    KeepState = 1,
+    /// As at launch.
+    Restart = 2,
 }
 
 impl Supervision {

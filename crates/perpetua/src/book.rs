@@ -38,6 +38,10 @@ pub struct Devices;
 pub struct Actors;
 
 #[cfg(feature = "actors")]
+#[doc = include_str!("../../../docs/book/src/promises.md")]
+pub struct Promises;
+
+#[cfg(feature = "actors")]
 #[doc = include_str!("../../../docs/book/src/watching.md")]
 pub struct Watching;
 

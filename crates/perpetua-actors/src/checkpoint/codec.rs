@@ -7,7 +7,7 @@ use super::{ActorImage, BlockImage, GroupImage};
 use crate::lifecycle::ActorState;
 use crate::message::{PACKET_WORDS, Packet};
 use crate::pubsub::{Overflow, QualityOfService, SubscribeOptions};
-use crate::supervise::Supervision;
+use crate::supervise::{OnFault, Supervision};
 use crate::topic::Topic;
 
 /// Appends values to bytes.
@@ -102,6 +102,7 @@ impl Writer {
             Supervision::Escalate => self.u8(2),
             Supervision::Stop => self.u8(3),
         }
+        self.u8(group.on_fault as u8);
         self.option(group.supervisor, Writer::u32);
         self.list(&group.actors, Writer::actor);
     }
@@ -245,6 +246,12 @@ impl<'a> Reader<'a> {
                 2 => Supervision::Escalate,
                 3 => Supervision::Stop,
                 other => return Err(format!("a supervision is {other}")),
+            },
+            on_fault: match self.u8()? {
+                0 => OnFault::Transactional,
+                1 => OnFault::KeepState,
+                2 => OnFault::Restart,
+                other => return Err(format!("what a fault leaves is {other}")),
             },
             supervisor: self.option(Reader::u32)?,
             actors: self.list(Reader::actor)?,

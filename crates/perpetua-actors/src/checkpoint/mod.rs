@@ -15,11 +15,11 @@ use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::Packet;
 use crate::pubsub::SubscribeOptions;
-use crate::supervise::Supervision;
+use crate::supervise::{OnFault, Supervision};
 use crate::topic::Topic;
 
 const MAGIC: &[u8; 8] = b"PERPACTR";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const HEAD: usize = 8 + 4 + 8 + 4;
 
 /// All that a runtime holds.
@@ -65,6 +65,7 @@ pub(crate) struct GroupImage {
     pub(crate) run_limit: Option<Duration>,
     pub(crate) tick: Option<Duration>,
     pub(crate) supervision: Supervision,
+    pub(crate) on_fault: OnFault,
     pub(crate) supervisor: Option<u32>,
     /// Those that are not terminated.
     pub(crate) actors: Vec<ActorImage>,
@@ -252,6 +253,7 @@ mod tests {
                 max: 3,
                 backoff: Duration::from_millis(7),
             },
+            on_fault: OnFault::KeepState,
             supervisor: Some(2),
             actors: vec![actor],
             ..GroupImage::default()

@@ -3,13 +3,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use perpetua::kernel::resident::U32x4;
 use perpetua_device::gate::Parkable;
-use perpetua_device::{
-    Buffer, DynBuffer, Error, Kernel, KernelArg, LaunchConfig, MappedBuffer, Stream, args,
-};
+use perpetua_device::{Buffer, DynBuffer, Error, Kernel, MappedBuffer, Stream};
 use perpetua_ir::ir::{ParamKind, Type};
 
 use super::beat::Beat;
@@ -18,21 +15,12 @@ use super::port::Port;
 use crate::context::GROUP_LANES;
 use crate::error::Result;
 use crate::handler::Handler;
-use crate::kernels::layout::{ACTOR_WORDS, COMMAND_PARK, LATENCY_BUCKETS, REPORT_VECTORS};
+use crate::kernels::layout::{ACTOR_WORDS, LATENCY_BUCKETS};
 use crate::lifecycle::ActorState;
 use crate::lock::lock;
-use crate::message::{ActorId, Header, Kind, PACKET_WORDS, PAYLOAD_WORDS, Packet};
+use crate::message::PACKET_WORDS;
+use crate::supervise::OnFault;
 
-/// Polls without a packet after which a home naps between two.
-const PATIENCE: u32 = 100_000;
-/// Lanes of a home.
-const LANES: u32 = 128;
-/// Subgroups of a home that watch the host's ring, where few homes share the bus.
-const WATCHERS: u32 = 2;
-/// So many homes are few.
-const FEW_HOMES: u32 = 16;
-/// How long a parked home may take to leave the device, once its handler's time is over.
-const LEAVE: Duration = Duration::from_secs(10);
 /// Words for vectors where nobody has said how many.
 const ARENA_WORDS: usize = 4 << 20;
 /// How long a handler may run unless its options say otherwise: one that loops for ever would hold its home, and all kernels that wait for
@@ -65,6 +53,8 @@ pub struct GridOptions {
     pub run_limit: Option<Duration>,
     /// Lanes that run the handler together, at most 32, where it is written for a group.
     pub group_size: u32,
+    /// With which state a fault leaves its actor.
+    pub on_fault: OnFault,
 }
 
 impl GridOptions {
@@ -75,6 +65,7 @@ impl GridOptions {
             homes,
             run_limit: None,
             group_size: 1,
+            on_fault: OnFault::Transactional,
         }
     }
 }
@@ -89,15 +80,16 @@ pub struct Grid {
 /// What the gate parks and unparks.
 pub(super) struct Homes {
     pub(super) commons: Arc<Commons>,
-    kernel: Kernel,
-    states: Mutex<DynBuffer>,
-    first_states: DynBuffer,
+    pub(super) kernel: Kernel,
+    pub(super) states: Mutex<DynBuffer>,
+    pub(super) first_states: DynBuffer,
     /// Where messages' vectors lie, if the handler reaches some.
-    arena: Option<MappedBuffer<u32>>,
+    pub(super) arena: Option<MappedBuffer<u32>>,
     pub(super) latencies: Buffer<u32>,
     pub(super) run_limit: Duration,
-    group_size: u32,
-    first_home: u32,
+    pub(super) group_size: u32,
+    pub(super) on_fault: OnFault,
+    pub(super) first_home: u32,
     pub(super) homes: u32,
     pub(super) first_actor: u32,
     pub(super) actors: u32,
@@ -107,7 +99,7 @@ pub(super) struct Homes {
     /// What each home has told.
     pub(super) beats: Vec<Mutex<Beat>>,
     /// It is to stay away from the device.
-    ended: AtomicBool,
+    pub(super) ended: AtomicBool,
 }
 
 impl Grid {
@@ -130,13 +122,24 @@ impl Grid {
         let first_home = commons.take(homes, first_actor.saturating_add(actors))?;
         // SAFETY: outside the block in which the handler runs, whose faults are caught, indices are: a home's number and counters
         // masked to a ring's size, whose buffers `Commons` has made for all homes; words of a slot, below their number; an actor
-        // that the host has sent to, or that the directory knows, which has a record and a state here; the head of a block that the
+        // that the host has sent to, or that the directory knows, which has a record and a state here, and where `on_fault` says so a second
+        // one behind all of them; the head of a block that the
         // host's allocator has given out inside the arena; no division. What comes
         // in from the host is checked before it is pushed (`Grid::push`).
         let resident = unsafe { (handler.resident)().checked_where_caught() };
         let kernel = device.kernel(&resident)?;
         let element = state_type(&kernel)?;
-        let states = DynBuffer::upload(device, &element, &state.repeat(actors as usize))?;
+        let on_fault = match options.on_fault {
+            // What no fault can tear is left as it was.
+            OnFault::Transactional if !handler.tears(&resident)? => OnFault::KeepState,
+            other => other,
+        };
+        // A fault brings a state back: behind all of them there is a place for what each was.
+        let places = match on_fault {
+            OnFault::Transactional => 2 * actors as usize,
+            _ => actors as usize,
+        };
+        let states = DynBuffer::upload(device, &element, &state.repeat(places))?;
         let first_states = DynBuffer::upload(device, &element, state)?;
         let arena = match reaches_vectors(&kernel) {
             true => Some(commons.arena(ARENA_WORDS)?.clone()),
@@ -172,6 +175,7 @@ impl Grid {
             latencies,
             run_limit: options.run_limit.unwrap_or(RUN_LIMIT),
             group_size: options.group_size.clamp(1, GROUP_LANES as u32),
+            on_fault,
             first_home,
             homes,
             first_actor,
@@ -247,8 +251,7 @@ impl Grid {
 
     /// The bytes of all states. Parks the homes meanwhile.
     pub fn read_states(&self) -> Result<Vec<u8>> {
-        let states = lock(&self.shared.states).clone();
-        Ok(self.parked(|| states.read())??)
+        self.parked(|| self.shared.states_now())?
     }
 
     /// All that the grid holds. The device's grids must be parked.
@@ -261,7 +264,7 @@ impl Grid {
         let records = shared.first_actor as usize * ACTOR_WORDS
             ..(shared.first_actor + shared.actors) as usize * ACTOR_WORDS;
         let mut image = GridImage {
-            states: lock(&shared.states).read()?,
+            states: shared.states_now()?,
             handled: commons
                 .actors
                 .slice(records)?
@@ -348,7 +351,7 @@ impl Homes {
         self.commons.ports.get((self.first_home + home) as usize)
     }
 
-    fn ports(&self) -> &[Port] {
+    pub(super) fn ports(&self) -> &[Port] {
         let first = self.first_home as usize;
         self.commons
             .ports
@@ -356,119 +359,17 @@ impl Homes {
             .unwrap_or_default()
     }
 
+    /// The bytes of all states. The homes must be parked.
+    fn states_now(&self) -> Result<Vec<u8>> {
+        let states = lock(&self.states);
+        let mut bytes = states.read()?;
+        bytes.truncate(self.actors as usize * states.element().size() as usize);
+        Ok(bytes)
+    }
+
     /// Whether a home has told that it has left.
-    fn left(&self, home: u32) -> bool {
+    pub(super) fn left(&self, home: u32) -> bool {
         self.port(home).is_none_or(|port| port.report_at(1).0[0] == 1)
-    }
-}
-
-impl Parkable for Homes {
-    fn park(&self) -> perpetua_device::Result<()> {
-        if !self.running.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        // To an actor of the home's own: the home looks at its record.
-        let park = |home: u32| Packet {
-            header: Header {
-                destination: self.first_actor + home,
-                sender: ActorId::HOST,
-                type_id: COMMAND_PARK,
-                correlation: 0,
-                sent: 0,
-                kind: Kind::Command,
-                priority: 0,
-                words: 0,
-                deadline: 0,
-            },
-            payload: [0; PAYLOAD_WORDS],
-        };
-        let started = Instant::now();
-        let hangs = || started.elapsed() > LEAVE + self.run_limit;
-        let error = Error::InvalidState {
-            operation: "parking a resident grid",
-            cause: "a home has not left the device ten seconds after its handler's time was over",
-            remedy: "end the process; the device may have failed",
-        };
-        for (home, port) in (0..).zip(self.ports()) {
-            let park = park(home).to_words();
-            while port.push([&park]) == 0 {
-                // A home that waits for room in its outgoing ring takes nothing in.
-                self.ports().iter().for_each(Port::spill);
-                if hangs() {
-                    return Err(error);
-                }
-            }
-        }
-        for home in 0..self.homes {
-            while !self.left(home) {
-                self.ports().iter().for_each(Port::spill);
-                if hangs() {
-                    return Err(error);
-                }
-                std::hint::spin_loop();
-            }
-        }
-        // Faults were told by packets.
-        match self.stream.inner().synchronize_blocking() {
-            Ok(()) | Err(Error::Fault(_)) => {}
-            Err(error) => return Err(error),
-        }
-        self.running.store(false, Ordering::Release);
-        Ok(())
-    }
-
-    fn unpark(&self) -> perpetua_device::Result<()> {
-        if self.ended.load(Ordering::Relaxed) || self.running.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let commons = &*self.commons;
-        for home in 0..self.homes {
-            let at = (self.first_home + home) as usize * REPORT_VECTORS + 1;
-            commons.reports.store(at, U32x4::default())?;
-        }
-        let states = lock(&self.states).clone();
-        let shape = commons.shape;
-        // In the interpreter homes take turns, and one that finds nothing gives its turn away.
-        let patience = match commons.device.info().compute_capability {
-            Some(_) => PATIENCE,
-            None => 0,
-        };
-        let mut arguments = args![
-            &commons.ingress,
-            &commons.egress,
-            &commons.orders,
-            &commons.reports,
-            &commons.inbox,
-            &commons.homes,
-            &commons.actors,
-            &commons.directory,
-            &states,
-            &self.first_states,
-            &self.latencies,
-            self.first_actor,
-            self.first_home,
-            self.actors,
-            self.homes,
-            u32::MAX / self.homes,
-            shape.ring - 1,
-            shape.boxes - 1,
-            patience,
-            if self.homes <= FEW_HOMES { WATCHERS } else { 1 },
-            commons.time_offset,
-            self.run_limit.as_nanos().min(1 << 62) as u64,
-            self.group_size,
-            u32::from(self.actors <= OWN_LATENCIES),
-        ]
-        .to_vec();
-        arguments.extend(self.arena.as_deref().map(KernelArg::from));
-        self.stream.launch(
-            &self.kernel,
-            LaunchConfig::new([self.homes, 1, 1], [LANES, 1, 1]),
-            &arguments,
-        )?;
-        self.stream.flush()?;
-        self.running.store(true, Ordering::Release);
-        Ok(())
     }
 }
 

@@ -1,5 +1,5 @@
 //! Grids: the host's side of resident kernels. A [`Grid`] is a launch of one handler's resident kernel (`kernels/resident.rs`), a block for
-//! each *home* of its actors; [`Commons`] is what all grids of a device share, `port` the host's end of a home's rings, `watch` what the
+//! each *home* of its actors; [`Commons`] is what all grids of a device share, `park` how its homes leave the device, `port` the host's end of a home's rings, `watch` what the
 //! host learns without stopping a grid. Must not know runtimes.
 
 mod beat;
@@ -7,6 +7,7 @@ mod commons;
 mod homes;
 #[cfg(all(test, perpetua_loom))]
 mod loom_models;
+mod park;
 mod port;
 mod watch;
 

@@ -12,7 +12,8 @@ pub const RUN_WORDS: usize = 4;
 ///
 /// `packets`: 24 words each, by actor. `runs`: [`RUN_WORDS`] each, one a lane. `out`: [`OUT_WORDS`] a packet. `counts`: for each
 /// packet the entries that it gave, and 256 if the handler took its type. The blocks of packets that bring one lie in the arena, where
-/// their packets' last word says. `done`: for each run how many packets were
+/// their packets' last word says. `states`: one for each run; where `undo` is not 0, behind all of these as many again, which hold what each
+/// was before the message that its run is at. `done`: for each run how many packets were
 /// handled: where less than all, the lane faulted on the next one.
 #[doc(hidden)]
 #[macro_export]
@@ -36,6 +37,7 @@ macro_rules! __batched_kernel {
             now_low: u32,
             now_high: u32,
             total: u32,
+            undo: u32,
             $($arena: &mut [u32],)?
         ) {
             // A group of one lane waits for nobody.
@@ -51,6 +53,9 @@ macro_rules! __batched_kernel {
             let mut ctx = ::perpetua::actors::Context::new(actor, 0, 1);
             for k in 0..count {
                 done[lane] = k;
+                if undo != 0 {
+                    states[total as usize + index] = states[index];
+                }
                 let packet = (first + k) as usize;
                 let at = packet * 24;
                 let mut payload = [0u32; 16];

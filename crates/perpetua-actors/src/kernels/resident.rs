@@ -53,6 +53,7 @@ macro_rules! __resident_kernel {
             run_limit: u64,
             group_size: u32,
             latencies_each: u32,
+            on_fault: u32,
             $($arena: &mut [u32],)?
         ) {
             // Packets that have come.
@@ -281,6 +282,10 @@ macro_rules! __resident_kernel {
                             reason = 2;
                         } else {
                             runs = true;
+                            if on_fault == 0 {
+                                // Behind the states: what each was before the last message to its actor.
+                                states[actor_count as usize + index] = states[index];
+                            }
                         }
                     }
                     if $group {
@@ -314,10 +319,6 @@ macro_rules! __resident_kernel {
                         ::perpetua::prelude::converge();
                         fault = ::perpetua::prelude::subgroup_max(fault);
                         runs = runs && leads;
-                        // Another lane faulted: the block goes with the message, not with the answer.
-                        $(if runs && fault != 0 && (answer.flags & 0x0080_0000) != 0 {
-                            $block.take_back();
-                        })?
                     }
                     // What this handler, or the sender of the packet, wrote into the block is ordered before what this lane stores from here on: that
                     // the block is free, or the packet that takes it along. The lanes of a group have converged.
@@ -325,7 +326,16 @@ macro_rules! __resident_kernel {
                         ::perpetua::prelude::thread_fence_system();
                     }
                     if runs {
+                        entries = ctx.entries();
                         if fault != 0 {
+                            // What it did and sent has not happened; the block goes with the message.
+                            entries = 0;
+                            if on_fault == 0 {
+                                states[index] = states[actor_count as usize + index];
+                            } else if on_fault == 2 {
+                                states[index] = first_states[0];
+                            }
+                            $($block.take_back();)?
                             answer = ::perpetua::actors::context::Answer::none();
                             actors[actor as usize * 4] = 5;
                             actors[actor as usize * 4 + 2] += 1;
@@ -341,7 +351,6 @@ macro_rules! __resident_kernel {
                                 ::perpetua::prelude::atomic_store_explicit(&mut $arena[mail[at + 23] as usize + 2], 0, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::System);
                             }
                         )?
-                        entries = ctx.entries();
                     }
                     let answers = (answer.flags != 0) as u32;
                     if takes {

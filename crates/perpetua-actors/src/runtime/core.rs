@@ -23,7 +23,7 @@ use crate::lifecycle::ActorState;
 use crate::lock::lock;
 use crate::message::{ActorId, Kind, Packet, RingMessage};
 use crate::span::BLOCK_WORD;
-use crate::supervise::{Decision, Supervisor};
+use crate::supervise::Supervisor;
 use crate::tick::Tick;
 use crate::vectors::{BlockWriter, Message};
 
@@ -37,8 +37,8 @@ pub(crate) struct Core {
     door: Arc<dyn Mailbox>,
     pub(super) feeds: Feeds,
     closed: AtomicBool,
-    failure: Mutex<Option<String>>,
-    supervisor: Mutex<Supervisor>,
+    pub(super) failure: Mutex<Option<String>>,
+    pub(super) supervisor: Mutex<Supervisor>,
     pub(super) watched: Mutex<Option<Watched>>,
 }
 
@@ -346,7 +346,7 @@ impl Core {
             Job::Faulted(group, actor) => self.supervise(&group, actor),
             Job::Restart(group, actor) => {
                 if self.life(actor) == ActorState::Faulted
-                    && let Err(error) = self.restart(&group, actor)
+                    && let Err(error) = self.go_on(&group, actor)
                 {
                     tracing::error!(actor = %group.title(actor), %error, "no restart");
                 }
@@ -386,49 +386,6 @@ impl Core {
         match life {
             ActorState::Active => Ok(()),
             _ => self.transition(group, actor, ActorState::Active),
-        }
-    }
-
-    fn supervise(&self, group: &Arc<Group>, actor: ActorId) {
-        let decision = lock(&self.supervisor).decide(actor, group.supervision, Instant::now());
-        tracing::info!(actor = %group.title(actor), ?decision, "supervision");
-        match decision {
-            Decision::Leave => {}
-            Decision::RestartAfter(wait) => {
-                let job = Job::Restart(Arc::clone(group), actor);
-                self.host.timer.add(Instant::now() + wait, job);
-            }
-            Decision::Terminate => {
-                // Somebody else may have done it; faulted actors run no handler.
-                if self.transition(group, actor, ActorState::Terminated).is_ok() {
-                    self.remove(group, actor);
-                }
-            }
-            Decision::Escalate => self.escalate(group, actor),
-        }
-    }
-
-    fn escalate(&self, group: &Group, actor: ActorId) {
-        let fault = self.host.last_fault(actor).unwrap_or_default();
-        let text = format!("{} faulted: {fault}", group.title(actor));
-        let above = group
-            .supervisor
-            .and_then(|id| lock(&self.names).group_of(id).map(|group| (group, id)));
-        if let Some((above, id)) = above {
-            if self.engine.transition(id, ActorState::Faulted).is_ok() {
-                self.host.note_fault(id, text);
-                self.host.timer.add(Instant::now(), Job::Faulted(above, id));
-            }
-            return;
-        }
-        *lock(&self.failure) = Some(text);
-        self.close();
-        let groups: Vec<_> = lock(&self.names).groups.values().cloned().collect();
-        for actor in groups.iter().flat_map(|group| group.actors()) {
-            if self.life(actor) == ActorState::Active {
-                // It may have faulted meanwhile, and then stands still, too.
-                let _ = self.engine.transition(actor, ActorState::Deactivated);
-            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::error::{ActorError, Result};
 use crate::handler::{Handler, Takes};
 use crate::message::ActorId;
-use crate::supervise::Supervision;
+use crate::supervise::{OnFault, Supervision};
 use crate::telemetry::{ActorMetrics, LatencyHistogram};
 
 /// The actors of one launch: numbers in a row, one handler, one set of options.
@@ -29,6 +29,7 @@ pub(crate) struct Group {
     pub(crate) run_limit: Option<Duration>,
     pub(crate) tick: Option<Duration>,
     pub(crate) supervision: Supervision,
+    pub(crate) on_fault: OnFault,
     pub(crate) supervisor: Option<ActorId>,
     pub(crate) telemetry: GroupTelemetry,
     /// So many from the first on are known to be gone.

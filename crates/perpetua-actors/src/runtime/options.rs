@@ -10,7 +10,7 @@ use crate::error::{ActorError, Result};
 use crate::handler::Handler;
 use crate::message::RingMessage;
 use crate::message::{ActorId, priority};
-use crate::supervise::Supervision;
+use crate::supervise::{OnFault, Supervision};
 use crate::tick::Tick;
 
 /// Messages that a mailbox holds unless said otherwise.
@@ -34,6 +34,7 @@ pub struct LaunchOptions {
     run_limit: Option<Duration>,
     tick: Option<Duration>,
     supervision: Supervision,
+    on_fault: OnFault,
     supervisor: Option<ActorId>,
     auto_activate: bool,
 }
@@ -51,6 +52,7 @@ impl Default for LaunchOptions {
             run_limit: None,
             tick: None,
             supervision: Supervision::Manual,
+            on_fault: OnFault::Transactional,
             supervisor: None,
             auto_activate: true,
         }
@@ -100,7 +102,7 @@ impl LaunchOptions {
         self
     }
 
-    /// The state that each actor begins with, and begins again with when it is restarted; else all its bytes are zero.
+    /// The state that each actor begins with, and begins again with by `KernelHandle::restart`; else all its bytes are zero.
     #[must_use]
     pub fn with_state<T: GpuType>(mut self, state: T) -> LaunchOptions {
         self.state = Some((T::describe(), with_bytes(&[state], <[u8]>::to_vec)));
@@ -144,6 +146,13 @@ impl LaunchOptions {
         self
     }
 
+    /// With which state a fault leaves the actor: with the one before the message, unless said otherwise.
+    #[must_use]
+    pub fn with_on_fault(mut self, on_fault: OnFault) -> LaunchOptions {
+        self.on_fault = on_fault;
+        self
+    }
+
     /// To whom [`Supervision::Escalate`] escalates.
     #[must_use]
     pub fn with_supervisor(mut self, supervisor: ActorId) -> LaunchOptions {
@@ -183,6 +192,7 @@ impl LaunchOptions {
             run_limit: self.run_limit,
             tick: self.tick,
             supervision: self.supervision,
+            on_fault: self.on_fault,
             supervisor: self.supervisor,
             telemetry: GroupTelemetry::default(),
             gone: Default::default(),

@@ -296,6 +296,7 @@ fn group_image(group: &Group, actors: Vec<checkpoint::ActorImage>) -> GroupImage
         run_limit: group.run_limit,
         tick: group.tick,
         supervision: group.supervision,
+        on_fault: group.on_fault,
         supervisor: group.supervisor.map(|actor| actor.0),
         actors,
     }
@@ -330,6 +331,7 @@ fn named(names: &Names, image: &GroupImage, path: &Path) -> Result<Group> {
         run_limit: image.run_limit,
         tick: image.tick,
         supervision: image.supervision,
+        on_fault: image.on_fault,
         supervisor: image.supervisor.map(ActorId),
         telemetry: GroupTelemetry::default(),
         gone: Default::default(),

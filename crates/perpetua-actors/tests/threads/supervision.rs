@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use perpetua_actors::ActorState::*;
-use perpetua_actors::{ActorError, LaunchOptions, Supervision};
+use perpetua_actors::{ActorError, LaunchOptions, OnFault, Supervision};
 
 use crate::handlers::*;
 use crate::{eventually, launch, runtime, tally};
@@ -18,7 +18,9 @@ fn it_restarts_and_ends_after_too_many_faults() {
     let kernel = launch(
         &runtime,
         "restarts",
-        LaunchOptions::default().with_supervision(restart),
+        LaunchOptions::default()
+            .with_supervision(restart)
+            .with_on_fault(OnFault::Restart),
     );
     for number in 0..2 {
         kernel.send(&Boom { number, micros: 0 }).expect("there is room");
@@ -60,7 +62,9 @@ fn a_supervisor_faults_with_its_own() {
     let above = launch(
         &runtime,
         "above",
-        LaunchOptions::default().with_supervision(restart),
+        LaunchOptions::default()
+            .with_supervision(restart)
+            .with_on_fault(OnFault::Restart),
     );
     let _: Total = above.ask_blocking(&Add::default()).expect("it answers");
     let options = LaunchOptions::default().with_supervision(Supervision::Escalate);

@@ -24,6 +24,7 @@ use crate::runtime::mailbox::{Mailbox, Push};
 use crate::runtime::outbox;
 use crate::runtime::vitals::{Vitals, count};
 use crate::span::{BLOCK_WORD, HEAD_WORDS};
+use crate::supervise::OnFault;
 
 /// Messages of one actor in a batch.
 const OF_ONE: usize = 64;
@@ -77,6 +78,8 @@ pub(super) struct Program {
     state: Type,
     /// Whether it reaches vectors.
     vectors: bool,
+    /// Whether a fault brings a state back that the handler has changed.
+    undo: bool,
 }
 
 impl Program {
@@ -99,7 +102,10 @@ impl Program {
                 operation: "a handler whose batch kernel has no states",
                 remedy: "write the handler with `#[ring_kernel]`",
             })?;
+        // SAFETY: it is looked at, and not launched.
+        let resident = unsafe { (group.handler.resident)().checked_where_caught() };
         Ok(Program {
+            undo: group.on_fault == OnFault::Transactional && group.handler.tears(&resident)?,
             group: Arc::clone(group),
             kernel,
             state,
@@ -142,6 +148,7 @@ impl Run {
 
 /// What the device gave back.
 struct Results {
+    /// Each run's, and behind them what each was before the message that its run is at, where the launch wants that.
     states: Vec<u8>,
     out: Vec<u32>,
     counts: Vec<u32>,
@@ -160,7 +167,7 @@ impl Shared {
                 continue;
             }
             match self.launch_batch(program, &mut runs) {
-                Ok(results) => self.route(&mut runs, &results),
+                Ok(results) => self.route(&mut runs, &results, program.undo),
                 Err(error) => self.lost(&mut runs, &error),
             }
             runs.iter()
@@ -254,6 +261,10 @@ impl Shared {
             }
             states.extend_from_slice(&lock(&run.cell.inside).state);
         }
+        if program.undo {
+            states.extend_from_within(..);
+        }
+        let undo = u32::from(program.undo);
         // Handlers count on from here: no stamp of theirs may cross into the upper half.
         let mut now = self.host.now();
         if now as u32 > u32::MAX - 2 * OF_ONE as u32 {
@@ -271,7 +282,9 @@ impl Shared {
         let config = LaunchConfig::new([lanes.div_ceil(LANES), 1, 1], [LANES, 1, 1]);
         let arena = match program.vectors {
             false => {
-                let arguments = args![&packets, &table, &states, &out, &counts, &done, low, high, lanes];
+                let arguments = args![
+                    &packets, &table, &states, &out, &counts, &done, low, high, lanes, undo
+                ];
                 device.launch(&program.kernel, config, arguments)?;
                 None
             }
@@ -280,7 +293,7 @@ impl Shared {
                 arena.push(0);
                 let arena = device.upload(&arena)?;
                 let arguments = args![
-                    &packets, &table, &states, &out, &counts, &done, low, high, lanes, &arena
+                    &packets, &table, &states, &out, &counts, &done, low, high, lanes, undo, &arena
                 ];
                 device.launch(&program.kernel, config, arguments)?;
                 Some(arena)
@@ -306,17 +319,24 @@ impl Shared {
     }
 
     // Gives each actor its state, and what its handlers sent to where it goes.
-    fn route(&self, runs: &mut [Run], results: &Results) {
+    fn route(&self, runs: &mut [Run], results: &Results, undo: bool) {
         let mut first = 0;
+        let lanes = runs.len();
         for (lane, run) in runs.iter_mut().enumerate() {
             let (cell, packets) = (Arc::clone(&run.cell), std::mem::take(&mut run.packets));
             let cell = &cell;
             let mut inside = lock(&cell.inside);
             let size = inside.state.len();
-            inside
-                .state
-                .copy_from_slice(&results.states[lane * size..(lane + 1) * size]);
             let done = (results.done[lane] as usize).min(packets.len());
+            let at = match done < packets.len() && undo {
+                true => lanes + lane,
+                false => lane,
+            };
+            let state = match cell.group.on_fault {
+                OnFault::Restart if done < packets.len() => &cell.group.initial,
+                _ => &results.states[at * size..][..size],
+            };
+            inside.state.copy_from_slice(state);
             for (i, packet) in packets[..done].iter().enumerate() {
                 let counts = results.counts[first + i];
                 let mut brought = run.take_back(i, &results.arena);

@@ -164,6 +164,7 @@ impl Engine for Grids {
                 homes: group.count.clamp(1, self.shared.homes_of_one),
                 run_limit: group.run_limit,
                 group_size: group.block_size,
+                on_fault: group.on_fault,
             },
         )?;
         let deployed = Arc::new(Deployed {

@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::state::StateMemory;
+use super::state::{Before, StateMemory};
 use crate::error::{ActorError, Result};
 use crate::lock::lock;
 use crate::message::{ActorId, Packet};
 use crate::runtime::group::Group;
 use crate::runtime::mailbox::Mailbox;
 use crate::runtime::vitals::Vitals;
+use crate::supervise::OnFault;
 
 const RUNNING: u8 = 1;
 const PENDING: u8 = 2;
@@ -48,19 +49,44 @@ pub(super) struct Inside {
     pub(super) stalled: Option<Instant>,
 }
 
+impl Inside {
+    /// The state as it is now, if a fault of the handler that is to run now brings it back.
+    pub(super) fn before(&self, cell: &Cell) -> Option<Before> {
+        // SAFETY: only the cell's runner has its `Inside`.
+        (cell.group.on_fault == OnFault::Transactional).then(|| unsafe { self.state.keep() })
+    }
+
+    /// Its handler has faulted.
+    pub(super) fn undo(&mut self, cell: &Cell, before: Option<&Before>) {
+        // SAFETY: only the cell's runner has its `Inside`; `before` is of this state.
+        unsafe {
+            match (cell.group.on_fault, before) {
+                (OnFault::Transactional, Some(before)) => self.state.put_back(before),
+                (OnFault::Restart, _) => self.state.write(&cell.group.initial),
+                _ => {}
+            }
+        }
+    }
+}
+
 // SAFETY: `inside` is reached only through `Running`, of which there is one at a time (the bit RUNNING); all else is Sync.
 unsafe impl Sync for Cell {}
 
 impl Cell {
-    /// A launched actor with its group's first state.
-    pub(super) fn new(id: ActorId, group: &Arc<Group>) -> Result<Cell> {
+    /// A launched actor with its group's first state, or with what one held `before`.
+    pub(super) fn new(id: ActorId, group: &Arc<Group>, before: Option<&Before>) -> Result<Cell> {
         let mut state = StateMemory::new(&group.handler).ok_or(ActorError::Unsupported {
             backend: "CPU",
             operation: "a state of this size and alignment",
             remedy: "let the handler's state be a `GpuType`",
         })?;
-        // SAFETY: the memory was made here; nobody else has it.
-        unsafe { state.write(&group.initial) };
+        // SAFETY: the memory was made here; nobody else has it. `before` is of the same group.
+        unsafe {
+            match before {
+                Some(before) => state.put_back(before),
+                None => state.write(&group.initial),
+            }
+        }
         let inside = Inside {
             state,
             unsent: VecDeque::new(),

@@ -31,6 +31,7 @@ use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::lock::{lock, read, write};
 use crate::message::{ActorId, Packet};
+use crate::supervise::OnFault;
 use crate::telemetry::ActorMetrics;
 
 /// Handlers that take no longer, in nanoseconds, are run by the thread that waits for the answer.
@@ -197,9 +198,16 @@ impl Engine for Threads {
     }
 
     fn launch(&self, group: &Arc<Group>) -> Result<()> {
+        if group.run_limit.is_some() && group.on_fault == OnFault::KeepState {
+            return Err(ActorError::Unsupported {
+                backend: "CPU",
+                operation: "keeping the state of a handler that runs for longer than its limit",
+                remedy: "launch it without `with_run_limit`, or with another `OnFault`",
+            });
+        }
         let cells: Vec<_> = group
             .actors()
-            .map(|id| Cell::new(id, group).map(|cell| Some(Arc::new(cell))))
+            .map(|id| Cell::new(id, group, None).map(|cell| Some(Arc::new(cell))))
             .collect::<Result<_>>()?;
         self.shared.watch.add(group);
         if let Some(pace) = lock(&self.shared.paces).get(group.handler.name) {

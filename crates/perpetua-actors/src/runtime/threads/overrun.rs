@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::cell::Cell;
+use super::state::Before;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::lock::{lock, write};
@@ -50,6 +51,7 @@ pub(super) struct Slot {
 struct Current {
     cell: Arc<Cell>,
     packet: Packet,
+    before: Option<Before>,
     since: Instant,
     limit: Duration,
 }
@@ -60,6 +62,7 @@ impl Slot {
         &self,
         cell: &Arc<Cell>,
         packet: &Packet,
+        before: Option<&Before>,
         work: impl FnOnce() -> T,
     ) -> Option<T> {
         let Some(limit) = cell.group.run_limit else {
@@ -73,6 +76,7 @@ impl Slot {
                 BlockId::detach(&mut packet);
                 packet
             },
+            before: before.cloned(),
             since: Instant::now(),
             limit,
         });
@@ -166,7 +170,7 @@ pub(super) fn enforce(shared: &Arc<Shared>) -> Option<Duration> {
 // Puts a new cell, faulted, in the place of one whose handler does not return.
 fn replace(shared: &Shared, current: &Current) {
     let old = &current.cell;
-    let cell = match Cell::new(old.id, &old.group) {
+    let cell = match Cell::new(old.id, &old.group, current.before.as_ref()) {
         Ok(cell) => Arc::new(cell),
         Err(error) => return tracing::error!(%error, "no new cell"),
     };

@@ -14,7 +14,7 @@ use crate::dead_letters::DeadReason;
 use crate::lifecycle::ActorState;
 use crate::lock::lock;
 use crate::message::{ActorId, Header, Kind, Packet};
-use crate::runtime::arena::{BlockId, Lease};
+use crate::runtime::arena::Lease;
 use crate::runtime::engine::Refusal;
 use crate::runtime::mailbox::Push;
 use crate::runtime::outbox;
@@ -100,6 +100,7 @@ impl Shared {
             self.host.undelivered(&cell.group, packet, DeadReason::Expired);
             return true;
         }
+        let before = inside.before(cell);
         let (low, high) = (now as u32, (now >> 32) as u32);
         context.begin(cell.id.0, head.sender.0, head.correlation, low, high);
         let mut lease = self.host.arena.claim(packet);
@@ -111,7 +112,7 @@ impl Shared {
         let run =
             AssertUnwindSafe(|| unsafe { native(context, state, head.type_id, &packet.payload, block) });
         let outcome = match until {
-            Until::Turn(slot) => slot.watched(cell, packet, || faults::caught(run)),
+            Until::Turn(slot) => slot.watched(cell, packet, before.as_ref(), || faults::caught(run)),
             Until::Answered(_) => Some(faults::caught(run)),
         };
         let Some(outcome) = outcome else {
@@ -130,15 +131,11 @@ impl Shared {
             }
             Err(fault) => {
                 count(&cell.vitals.errors, 1);
-                // What it has sent before stands, and has the vectors, if it took them along.
-                self.route_entries(cell, inside, context, packet, &mut lease);
+                inside.undo(cell, before.as_ref());
+                // What it put into its outbox goes nowhere; the vectors stay with the message.
+                lease.map(Lease::keep);
                 cell.vitals.fault();
-                let mut packet = *packet;
-                match lease {
-                    Some(lease) => drop(lease.keep()),
-                    None => BlockId::detach(&mut packet),
-                }
-                self.host.faulted(&cell.group, cell.id, &packet, fault);
+                self.host.faulted(&cell.group, cell.id, packet, fault);
             }
         }
         true
@@ -153,22 +150,6 @@ impl Shared {
         packet: &Packet,
         lease: &mut Option<Lease>,
     ) {
-        let replied = self.route_entries(cell, inside, context, packet, lease);
-        let head = &packet.header;
-        if head.kind == Kind::Ask && !replied {
-            self.dispatch(cell, inside, outbox::done(&self.host, packet), head);
-        }
-    }
-
-    // Whether one of the entries answers the packet.
-    fn route_entries(
-        &self,
-        cell: &Arc<Cell>,
-        inside: &mut Inside,
-        context: &Context,
-        packet: &Packet,
-        lease: &mut Option<Lease>,
-    ) -> bool {
         let mut replied = false;
         for entry in 0..context.entries() {
             let word = |at| context.outbox_word(entry, at as u32);
@@ -181,7 +162,10 @@ impl Shared {
         }
         count(&cell.vitals.sent, u64::from(context.entries()));
         count(&cell.vitals.dropped, u64::from(context.refused()));
-        replied
+        let head = &packet.header;
+        if head.kind == Kind::Ask && !replied {
+            self.dispatch(cell, inside, outbox::done(&self.host, packet), head);
+        }
     }
 
     // Delivers a packet, or keeps it for later where its destination is full. `cause` is what the handler ran for.

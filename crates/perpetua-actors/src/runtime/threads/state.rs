@@ -1,6 +1,8 @@
 //! The memory of an actor's state. Must not know what it means: the handler's type description tells which bytes belong to values.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::Cell;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use perpetua_device::layout::leaves;
@@ -48,6 +50,34 @@ impl StateMemory {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.pointer(), len) };
     }
 
+    /// Keeps what it holds now.
+    ///
+    /// # Safety
+    /// Nobody else writes the memory meanwhile.
+    pub(super) unsafe fn keep(&self) -> Before {
+        let size = self.layout.size();
+        let mut bytes = SPARE.take();
+        bytes.clear();
+        bytes.reserve(size);
+        // SAFETY: there is room for `size` bytes, which the state has; the two are apart. Bytes that may be uninitialised stay so: the
+        // elements are `MaybeUninit`, which is always a value. The caller excludes writers.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.pointer().cast(), bytes.as_mut_ptr(), size);
+            bytes.set_len(size);
+        }
+        Before(bytes)
+    }
+
+    /// Makes it what it was.
+    ///
+    /// # Safety
+    /// Nobody else reaches the memory meanwhile; `before` is of a state of the same handler.
+    pub(super) unsafe fn put_back(&mut self, before: &Before) {
+        let len = before.0.len().min(self.layout.size());
+        // SAFETY: both have `len` bytes, and are apart: `before` owns its own. The caller excludes others.
+        unsafe { std::ptr::copy_nonoverlapping(before.0.as_ptr(), self.pointer().cast(), len) };
+    }
+
     /// Its bytes, zeros where they belong to no value of the type.
     ///
     /// # Safety
@@ -66,6 +96,22 @@ impl StateMemory {
             }
         }
         bytes
+    }
+}
+
+thread_local! {
+    /// Memory for the next state that this thread keeps.
+    static SPARE: Cell<Vec<MaybeUninit<u8>>> = const { Cell::new(Vec::new()) };
+}
+
+/// What a state held before a message, padding included.
+#[derive(Clone)]
+pub(super) struct Before(Vec<MaybeUninit<u8>>);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        // A handler that waits for another one keeps two.
+        SPARE.set(std::mem::take(&mut self.0));
     }
 }
 

@@ -21,6 +21,7 @@ mod limit;
 mod rewrite;
 #[cfg(test)]
 mod tests;
+mod torn;
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,0 +1,136 @@
+//! How homes leave their device and come back to it. Must not know what they handle.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use perpetua::kernel::resident::U32x4;
+use perpetua_device::gate::Parkable;
+use perpetua_device::{Error, KernelArg, LaunchConfig, args};
+
+use super::homes::{Homes, OWN_LATENCIES};
+use super::port::Port;
+use crate::kernels::layout::{COMMAND_PARK, REPORT_VECTORS};
+use crate::lock::lock;
+use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, Packet};
+
+/// Polls without a packet after which a home naps between two.
+const PATIENCE: u32 = 100_000;
+/// Lanes of a home.
+const LANES: u32 = 128;
+/// Subgroups of a home that watch the host's ring, where few homes share the bus.
+const WATCHERS: u32 = 2;
+/// So many homes are few.
+const FEW_HOMES: u32 = 16;
+/// How long a parked home may take to leave the device, once its handler's time is over.
+const LEAVE: Duration = Duration::from_secs(10);
+
+impl Parkable for Homes {
+    fn park(&self) -> perpetua_device::Result<()> {
+        if !self.running.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // To an actor of the home's own: the home looks at its record.
+        let park = |home: u32| Packet {
+            header: Header {
+                destination: self.first_actor + home,
+                sender: ActorId::HOST,
+                type_id: COMMAND_PARK,
+                correlation: 0,
+                sent: 0,
+                kind: Kind::Command,
+                priority: 0,
+                words: 0,
+                deadline: 0,
+            },
+            payload: [0; PAYLOAD_WORDS],
+        };
+        let started = Instant::now();
+        let hangs = || started.elapsed() > LEAVE + self.run_limit;
+        let error = Error::InvalidState {
+            operation: "parking a resident grid",
+            cause: "a home has not left the device ten seconds after its handler's time was over",
+            remedy: "end the process; the device may have failed",
+        };
+        for (home, port) in (0..).zip(self.ports()) {
+            let park = park(home).to_words();
+            while port.push([&park]) == 0 {
+                // A home that waits for room in its outgoing ring takes nothing in.
+                self.ports().iter().for_each(Port::spill);
+                if hangs() {
+                    return Err(error);
+                }
+            }
+        }
+        for home in 0..self.homes {
+            while !self.left(home) {
+                self.ports().iter().for_each(Port::spill);
+                if hangs() {
+                    return Err(error);
+                }
+                std::hint::spin_loop();
+            }
+        }
+        // Faults were told by packets.
+        match self.stream.inner().synchronize_blocking() {
+            Ok(()) | Err(Error::Fault(_)) => {}
+            Err(error) => return Err(error),
+        }
+        self.running.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    fn unpark(&self) -> perpetua_device::Result<()> {
+        if self.ended.load(Ordering::Relaxed) || self.running.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let commons = &*self.commons;
+        for home in 0..self.homes {
+            let at = (self.first_home + home) as usize * REPORT_VECTORS + 1;
+            commons.reports.store(at, U32x4::default())?;
+        }
+        let states = lock(&self.states).clone();
+        let shape = commons.shape;
+        // In the interpreter homes take turns, and one that finds nothing gives its turn away.
+        let patience = match commons.device.info().compute_capability {
+            Some(_) => PATIENCE,
+            None => 0,
+        };
+        let mut arguments = args![
+            &commons.ingress,
+            &commons.egress,
+            &commons.orders,
+            &commons.reports,
+            &commons.inbox,
+            &commons.homes,
+            &commons.actors,
+            &commons.directory,
+            &states,
+            &self.first_states,
+            &self.latencies,
+            self.first_actor,
+            self.first_home,
+            self.actors,
+            self.homes,
+            u32::MAX / self.homes,
+            shape.ring - 1,
+            shape.boxes - 1,
+            patience,
+            if self.homes <= FEW_HOMES { WATCHERS } else { 1 },
+            commons.time_offset,
+            self.run_limit.as_nanos().min(1 << 62) as u64,
+            self.group_size,
+            u32::from(self.actors <= OWN_LATENCIES),
+            self.on_fault as u32,
+        ]
+        .to_vec();
+        arguments.extend(self.arena.as_deref().map(KernelArg::from));
+        self.stream.launch(
+            &self.kernel,
+            LaunchConfig::new([self.homes, 1, 1], [LANES, 1, 1]),
+            &arguments,
+        )?;
+        self.stream.flush()?;
+        self.running.store(true, Ordering::Release);
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! What follows a fault. Must not know engines by their types.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::core::Core;
+use super::group::Group;
+use super::timer::Job;
+use crate::error::Result;
+use crate::lifecycle::ActorState;
+use crate::lock::lock;
+use crate::message::ActorId;
+use crate::supervise::{Decision, OnFault};
+
+impl Core {
+    /// Lets a faulted actor handle messages again, with the state that its options say.
+    pub(super) fn go_on(&self, group: &Group, actor: ActorId) -> Result<()> {
+        if group.on_fault == OnFault::Restart {
+            return self.restart(group, actor);
+        }
+        self.transition(group, actor, ActorState::Active)?;
+        tracing::info!(actor = group.member(actor), "restarted");
+        Ok(())
+    }
+
+    /// Does what the options of an actor that has faulted say.
+    pub(super) fn supervise(&self, group: &Arc<Group>, actor: ActorId) {
+        let decision = lock(&self.supervisor).decide(actor, group.supervision, Instant::now());
+        tracing::info!(actor = %group.title(actor), ?decision, "supervision");
+        match decision {
+            Decision::Leave => {}
+            Decision::RestartAfter(wait) => {
+                let job = Job::Restart(Arc::clone(group), actor);
+                self.host.timer.add(Instant::now() + wait, job);
+            }
+            Decision::Terminate => {
+                // Somebody else may have done it; faulted actors run no handler.
+                if self.transition(group, actor, ActorState::Terminated).is_ok() {
+                    self.remove(group, actor);
+                }
+            }
+            Decision::Escalate => self.escalate(group, actor),
+        }
+    }
+
+    fn escalate(&self, group: &Group, actor: ActorId) {
+        let fault = self.host.last_fault(actor).unwrap_or_default();
+        let text = format!("{} faulted: {fault}", group.title(actor));
+        let above = group
+            .supervisor
+            .and_then(|id| lock(&self.names).group_of(id).map(|group| (group, id)));
+        if let Some((above, id)) = above {
+            if self.engine.transition(id, ActorState::Faulted).is_ok() {
+                self.host.note_fault(id, text);
+                self.host.timer.add(Instant::now(), Job::Faulted(above, id));
+            }
+            return;
+        }
+        *lock(&self.failure) = Some(text);
+        self.close();
+        let groups: Vec<_> = lock(&self.names).groups.values().cloned().collect();
+        for actor in groups.iter().flat_map(|group| group.actors()) {
+            if self.life(actor) == ActorState::Active {
+                // It may have faulted meanwhile, and then stands still, too.
+                let _ = self.engine.transition(actor, ActorState::Deactivated);
+            }
+        }
+    }
+}

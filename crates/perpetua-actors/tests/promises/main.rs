@@ -1,0 +1,58 @@
+//! What the page of promises (`docs/book/src/promises.md`) says, sentence by sentence, on each engine.
+
+// Tests may unwrap: a failed expectation is the report.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../engines/mod.rs"]
+mod engines;
+mod faults;
+mod handlers;
+
+use std::time::{Duration, Instant};
+
+use perpetua::actors::PerpetuaRuntime;
+use perpetua::actors::runtime::RuntimeBuilder;
+
+/// On the test's engine.
+fn builder() -> RuntimeBuilder {
+    // Kernels are compiled at first use, here and there by a busy machine.
+    engines::other(PerpetuaRuntime::builder().ask_timeout(Duration::from_secs(300)))
+}
+
+fn runtime() -> PerpetuaRuntime {
+    builder().build_blocking().unwrap()
+}
+
+fn eventually(what: &str, done: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(300);
+    while !done() {
+        assert!(Instant::now() < until, "not within five minutes: {what}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    engines::run_everywhere(&[
+        ("a_fault_is_a_transaction", faults::a_fault_is_a_transaction),
+        (
+            "what_came_before_a_fault_stands",
+            faults::what_came_before_a_fault_stands,
+        ),
+        (
+            "a_restart_goes_on_with_what_the_fault_has_left",
+            faults::a_restart_goes_on_with_what_the_fault_has_left,
+        ),
+        (
+            "vectors_stay_with_the_message_that_faulted",
+            faults::vectors_stay_with_the_message_that_faulted,
+        ),
+        (
+            "a_group_faults_as_one_lane_does",
+            faults::a_group_faults_as_one_lane_does,
+        ),
+        (
+            "a_handler_that_does_not_end_is_undone",
+            faults::a_handler_that_does_not_end_is_undone,
+        ),
+    ])
+}
