@@ -227,6 +227,10 @@ pub trait GpuContext: MaybeSend + MaybeSync + 'static {
         })
     }
 
+    /// Launches kernels that have an entry point for large grids by it, however small the grid, where a backend has such.
+    #[cfg(feature = "testing")]
+    fn widen_all_for_test(&self) {}
+
     /// Changes the text of every kernel rendered from now on, so that tests can plant a bug in a renderer. Can be said
     /// once for each context.
     ///

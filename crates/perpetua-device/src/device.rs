@@ -324,6 +324,12 @@ impl Device {
         self.0.context.lose_device_for_test()
     }
 
+    /// Launches kernels that have an entry point for large grids by it, however small the grid: so of functions taken from now on.
+    #[cfg(feature = "testing")]
+    pub fn widen_all_for_test(&self) {
+        self.0.context.widen_all_for_test();
+    }
+
     /// Changes the text of every kernel that this device renders from now on, so that tests can plant a bug in a
     /// renderer. Kernels compiled before stay; the caches on disk must be off
     /// ([`CompileOptions::no_disk_cache`]).

@@ -172,8 +172,8 @@ impl Compiler {
     }
 
     fn load(&self, entry: Entry) -> Result<Compiled> {
-        let (name, convention, sites) = match entry.kernel {
-            None => (None, Convention::Plain, None),
+        let (name, wide, convention, sites) = match entry.kernel {
+            None => (None, None, Convention::Plain, None),
             Some(kernel) => {
                 let signature = Arc::new(Signature::described(&kernel.header, kernel.constant));
                 let prints = !kernel.sites.prints.is_empty();
@@ -183,12 +183,13 @@ impl Compiler {
                     site_base: sites.base(),
                     prints,
                 };
-                (Some(kernel.entry), convention, Some(sites))
+                (Some(kernel.entry), kernel.wide, convention, Some(sites))
             }
         };
         Ok(Compiled {
             module: self.loader.load(&entry.cubin, sites)?,
             entry: name,
+            wide,
             convention,
             ring: Arc::clone(&self.ring),
             mapped: Arc::clone(&self.mapped),
@@ -197,7 +198,7 @@ impl Compiler {
 
     /// Renders and assembles a kernel in IR.
     fn entry_of(&self, kernel: &Verified) -> Result<Entry> {
-        let source = perpetua_ir::back::ptx::render(kernel, self.sm)
+        let (source, wide) = perpetua_ir::back::ptx::render_with_wide(kernel, self.sm)
             .map_err(|error| Error::render(BackendKind::Cuda, error))?;
         #[cfg(feature = "testing")]
         let source = match self.rewrite.get() {
@@ -208,7 +209,7 @@ impl Compiler {
             None => source,
         };
         let cubin = self.assemble(&kernel.kernel().name, &source.text)?;
-        Ok(Entry::checked(kernel, source, cubin))
+        Ok(Entry::checked(kernel, source, wide, cubin))
     }
 
     /// Turns PTX into machine code with the driver's linker.

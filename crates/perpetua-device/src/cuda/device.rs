@@ -341,6 +341,12 @@ impl GpuContext for Context {
     }
 
     #[cfg(feature = "testing")]
+    fn widen_all_for_test(&self) {
+        let widens = &self.shared.widens_all;
+        widens.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "testing")]
     unsafe fn rewrite_kernels_for_test(&self, rewrite: crate::backend::TextRewrite) -> Result<()> {
         self.compiler
             .rewrite

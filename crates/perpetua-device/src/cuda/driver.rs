@@ -69,6 +69,9 @@ pub(super) struct Shared {
     pub(super) context: sys::CUcontext,
     lost: OnceLock<String>,
     pub(super) streams: Streams,
+    /// Whether kernels that can be launched wide are, however few lanes there are.
+    #[cfg(feature = "testing")]
+    pub(super) widens_all: std::sync::atomic::AtomicBool,
 }
 
 // SAFETY: a CUcontext may be used from any thread (each call makes it current first); the rest is Send and Sync.
@@ -108,6 +111,8 @@ impl Shared {
             context,
             lost: OnceLock::new(),
             streams: Streams::default(),
+            #[cfg(feature = "testing")]
+            widens_all: false.into(),
         }))
     }
 

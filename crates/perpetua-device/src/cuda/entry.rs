@@ -2,6 +2,7 @@
 //! making is not trusted: whatever does not read back counts as absent.
 
 use perpetua_ir::back::Source;
+use perpetua_ir::back::ptx::WideEntry;
 use perpetua_ir::fault::FaultSite;
 use perpetua_ir::ir::{FaultKind, Kernel, PrintPiece, Scalar};
 use perpetua_ir::print::PrintSite;
@@ -23,6 +24,8 @@ pub(super) struct Described {
     /// [`Verified::constant_buffers`].
     pub(super) constant: Vec<u32>,
     pub(super) entry: String,
+    /// The entry point for large grids, if there is one.
+    pub(super) wide: Option<WideEntry>,
     pub(super) sites: KernelSites,
 }
 
@@ -31,7 +34,12 @@ impl Entry {
         Entry { cubin, kernel: None }
     }
 
-    pub(super) fn checked(verified: &Verified, source: Source, cubin: Vec<u8>) -> Entry {
+    pub(super) fn checked(
+        verified: &Verified,
+        source: Source,
+        wide: Option<WideEntry>,
+        cubin: Vec<u8>,
+    ) -> Entry {
         let kernel = verified.kernel();
         let header = Kernel {
             params: kernel.params.clone(),
@@ -53,6 +61,7 @@ impl Entry {
                 header,
                 constant: verified.constant_buffers().to_vec(),
                 entry: source.entry,
+                wide,
                 sites,
             }),
         }
@@ -66,6 +75,10 @@ impl Entry {
             out.u32(k.constant.len() as u32);
             k.constant.iter().for_each(|i| out.u32(*i));
             out.text(&k.entry);
+            // No entry point has no name.
+            let (wide, blocks) = k.wide.as_ref().map_or(("", 0), |wide| (&wide.name, wide.blocks));
+            out.text(wide);
+            out.u32(blocks);
             out.u32(k.sites.faults.len() as u32);
             for site in &k.sites.faults {
                 out.u32(
@@ -98,6 +111,8 @@ impl Entry {
         let header: Kernel = read.text()?.parse().ok()?;
         let constant = read.list(Reader::u32)?;
         let entry = read.text()?.to_owned();
+        let (name, blocks) = (read.text()?.to_owned(), read.u32()?);
+        let wide = (!name.is_empty()).then_some(WideEntry { name, blocks });
         let faults = read.list(|r| {
             Some(FaultSite {
                 kind: *FaultKind::ALL.get(r.u32()? as usize)?,
@@ -126,6 +141,7 @@ impl Entry {
                 header,
                 constant,
                 entry,
+                wide,
                 sites,
             }),
         })
@@ -230,7 +246,11 @@ mod tests {
             prints: vec![print],
         };
         let verified = perpetua_ir::verify::verify(kernel).unwrap();
-        let mut entry = Entry::checked(&verified, source, vec![1, 2, 3]);
+        let wide = WideEntry {
+            name: "k_wide".into(),
+            blocks: 4,
+        };
+        let mut entry = Entry::checked(&verified, source, Some(wide), vec![1, 2, 3]);
         entry.kernel.as_mut().unwrap().constant = vec![0];
         entry
     }
@@ -242,8 +262,8 @@ mod tests {
         assert_eq!(after.cubin, before.cubin);
         let (before, after) = (before.kernel.unwrap(), after.kernel.unwrap());
         assert_eq!(
-            (after.header, after.constant, after.entry, after.sites),
-            (before.header, before.constant, before.entry, before.sites)
+            (after.header, after.constant, after.entry, after.wide, after.sites),
+            (before.header, before.constant, before.entry, before.wide, before.sites)
         );
     }
 

@@ -5,8 +5,9 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self, CUfunction_attribute};
+use perpetua_ir::back::ptx::WideEntry;
 
-use super::driver::lock;
+use super::driver::{Shared, lock};
 use super::memory::{Memory, Pool};
 use super::module::Module;
 use super::record::PrintRing;
@@ -20,6 +21,9 @@ use crate::signature::{KernelArg, Signature};
 
 /// Arguments that fit the stack buffer; more go to the heap.
 const INLINE: usize = 24;
+
+/// Lanes that a multiprocessor can hold, on most generations.
+const LANES_HELD: u64 = 2048;
 
 /// How a compiled kernel wants its arguments.
 #[derive(Clone, Debug)]
@@ -38,6 +42,7 @@ pub(super) enum Convention {
 pub(super) struct Compiled {
     pub(super) module: Arc<Module>,
     pub(super) entry: Option<String>,
+    pub(super) wide: Option<WideEntry>,
     pub(super) convention: Convention,
     pub(super) ring: Arc<PrintRing>,
     pub(super) mapped: Arc<Pool>,
@@ -75,8 +80,17 @@ impl CompiledKernel for Compiled {
             }
             _ => None,
         };
+        let wide = match &self.wide {
+            Some(wide) => Some(Wide {
+                handle: self.module.function(&wide.name).ok_or_else(missing)?,
+                blocks: wide.blocks,
+                lanes: wide_from(shared, wide.blocks),
+            }),
+            None => None,
+        };
         Ok(Arc::new(Function {
             handle,
+            wide,
             name: name.to_owned(),
             max_threads: attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
             // The default limit of fixed and dynamic memory together: more has to be asked for.
@@ -90,8 +104,27 @@ impl CompiledKernel for Compiled {
     }
 }
 
+/// The entry point for large grids.
+struct Wide {
+    handle: sys::CUfunction,
+    /// How many blocks along x one of it stands for.
+    blocks: u32,
+    /// From how many lanes on it is launched.
+    lanes: u64,
+}
+
+/// The grids for which an entry point is worth while of which one block does the work of several: those that fill the device with it.
+fn wide_from(shared: &Shared, blocks: u32) -> u64 {
+    #[cfg(feature = "testing")]
+    if shared.widens_all.load(std::sync::atomic::Ordering::Relaxed) {
+        return 0;
+    }
+    u64::from(blocks) * u64::from(shared.info.multiprocessors.unwrap_or(1)) * LANES_HELD
+}
+
 struct Function {
     handle: sys::CUfunction,
+    wide: Option<Wide>,
     name: String,
     max_threads: u32,
     plain_shared: u32,
@@ -311,14 +344,14 @@ impl KernelFunction for Function {
         if shared_bytes > self.plain_shared {
             self.raise_shared(shared_bytes)?;
         }
-        // Two words a buffer, and three hidden ones.
-        const ROOM: usize = 2 * INLINE + 3;
+        // Two words a buffer, and four hidden ones.
+        const ROOM: usize = 2 * INLINE + 4;
         let (mut words, mut params) = ([0; ROOM], [std::ptr::null_mut(); ROOM]);
         let (mut more_words, mut more_params);
         let mut packed = if args.len() <= INLINE {
             Packed::new(&mut words, &mut params)
         } else {
-            let room = 2 * args.len() + 3;
+            let room = 2 * args.len() + 4;
             more_words = vec![0; room];
             more_params = vec![std::ptr::null_mut(); room];
             Packed::new(&mut more_words, &mut more_params)
@@ -343,6 +376,13 @@ impl KernelFunction for Function {
                 KernelArg::Value(value) => packed.bytes(value.bytes()),
             }
         }
+        let together = launch.config.cooperative || launch.config.cluster != Dim3::ONE;
+        let wide = self.wide.as_ref().filter(|wide| {
+            !together && grid.x >= wide.blocks && grid.count() * block.count() >= wide.lanes
+        });
+        if wide.is_some() {
+            packed.word(grid.x.into());
+        }
         if let Convention::Checked { site_base, .. } = &self.convention {
             packed.word(target.fault_address);
             packed.word(u64::from(*site_base));
@@ -352,17 +392,20 @@ impl KernelFunction for Function {
         }
         let params = packed.params.as_mut_ptr();
         target.use_module(&self.module);
-        if launch.config.cooperative || launch.config.cluster != Dim3::ONE {
+        if together {
             // SAFETY: as below.
             unsafe { self.launch_together(&launch.config, target.handle, params)? };
             return if holds { target.hold_all(args) } else { Ok(()) };
         }
-        // SAFETY: the caller vouches for arguments and limits; each pointer in `params` is valid for the call, which copies what
+        let (handle, blocks) = wide.map_or((self.handle, grid.x), |wide| {
+            (wide.handle, grid.x.div_ceil(wide.blocks))
+        });
+        // SAFETY: the caller vouches for arguments and limits, which are the same for both entry points; each pointer in `params` is valid for the call, which copies what
         // they point to; function and stream are alive and of the current context.
         let code = unsafe {
             sys::cuLaunchKernel(
-                self.handle,
-                grid.x,
+                handle,
+                blocks,
                 grid.y,
                 grid.z,
                 block.x,

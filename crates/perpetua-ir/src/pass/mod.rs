@@ -7,8 +7,10 @@ pub mod footprint;
 mod inline;
 mod levels;
 mod library;
+mod wide;
 
 pub use expand::*;
 pub use inline::inline_functions;
 pub use levels::*;
 pub use library::*;
+pub use wide::{Wide, widen};

@@ -52,6 +52,11 @@ pub(crate) fn assemble_for(verified: &Verified, (sm, arch): (u32, &str)) -> (Sou
         Ok(assembled) => assembled.map(|a| a.usage[0].clone()),
         Err(e) => panic!("{arch}: {e}\n{}\n{}", source.text, verified.kernel()),
     };
+    if let (both, Some(_)) = ptx::render_with_wide(verified, sm).expect("renders")
+        && let Err(e) = ptxas(&both.text, arch).required(arch)
+    {
+        panic!("{arch}: {e}\n{}\n{}", both.text, verified.kernel());
+    }
     (source, usage)
 }
 

@@ -98,6 +98,15 @@ impl<'k> Renderer<'k> {
         }
     }
 
+    /// The register of a scalar variable that lives in one.
+    pub(super) fn register_of(&self, local: LocalId) -> Leaf {
+        match self.frame.locals.get(local.0 as usize) {
+            Some(Slot::Registers(span)) => self.leaves.get(span.start as usize).copied(),
+            _ => None,
+        }
+        .unwrap_or(Leaf::Imm(0))
+    }
+
     pub(super) fn value(&self, v: Value) -> Span {
         self.frame.values.get(v.0 as usize).copied().unwrap_or_default()
     }

@@ -26,9 +26,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{Capability, RenderError, Sm, Source};
-use crate::ir::{Builtin, Kernel, Scalar};
+use crate::ir::{Builtin, Kernel, LocalId, Scalar};
 use crate::pass::checks::make_explicit;
-use crate::pass::expand_library;
+use crate::pass::{expand_library, widen};
 use crate::verify::{Facts, Verified, require};
 use emit::{Emitter, Leaf};
 use frame::{Frame, Span};
@@ -49,7 +49,35 @@ const RESIDENT: u32 = 75;
 /// [`RenderError::Unsupported`] for a generation that has no such target (`sm_75a`), [`RenderError::Limit`] for a compute capability below 7.0, more than 48 KiB of static shared memory,
 /// more than 4,352 bytes of parameters or a block of more than 1,024 lanes.
 pub fn render(verified: &Verified, sm: impl Into<Sm>) -> Result<Source, RenderError> {
-    let sm = sm.into();
+    render_entries(verified, sm.into(), false).map(|(source, _)| source)
+}
+
+/// The same with a second entry point for large grids behind the first, if the kernel is one that [`widen`] makes wide. It has the
+/// same fault sites, and one parameter more: behind the kernel's own, a `u32`, how many blocks the grid has along x.
+///
+/// # Errors
+/// As [`render`].
+pub fn render_with_wide(
+    verified: &Verified,
+    sm: impl Into<Sm>,
+) -> Result<(Source, Option<WideEntry>), RenderError> {
+    render_entries(verified, sm.into(), true)
+}
+
+/// A kernel's second entry point: a block of it does what several blocks do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WideEntry {
+    /// Its name.
+    pub name: String,
+    /// How many blocks, neighbours along x, a block stands for.
+    pub blocks: u32,
+}
+
+fn render_entries(
+    verified: &Verified,
+    sm: Sm,
+    with_wide: bool,
+) -> Result<(Source, Option<WideEntry>), RenderError> {
     let capabilities = Capability::ALL
         .into_iter()
         .filter(|c| *c != Capability::Residency || sm.number >= RESIDENT);
@@ -59,13 +87,27 @@ pub fn render(verified: &Verified, sm: impl Into<Sm>) -> Result<Source, RenderEr
     let (kernel, faults, prints) = explicit.into_parts();
     let kernel = expand_library(kernel);
     signature::check_limits(&kernel, sm)?;
-    let (text, entry) = Renderer::new(&kernel, &facts, sm, at_once).run();
-    Ok(Source {
+    let (mut text, entry) = Renderer::new(&kernel, &facts, sm, at_once).module();
+    let wide = if with_wide { widen(&kernel) } else { None };
+    let wide = wide.map(|mut wide| {
+        wide.kernel.name = format!("{}_wide", kernel.name);
+        let facts = Facts::of(&wide.kernel);
+        // A lane that faults goes on with the next block.
+        let mut renderer = Renderer::new(&wide.kernel, &facts, sm, false);
+        renderer.block_of_faults = Some(wide.block);
+        let name = renderer.function(&mut text);
+        WideEntry {
+            name,
+            blocks: wide.blocks,
+        }
+    });
+    let source = Source {
         text,
         entry,
         faults,
         prints,
-    })
+    };
+    Ok((source, wide))
 }
 
 /// Renders one kernel.
@@ -105,6 +147,8 @@ struct Renderer<'k> {
     caught: Option<Leaf>,
     /// Whether the kernel waits for something that comes while it runs.
     stays: bool,
+    /// The variable that holds the block's index along x, where it is not the launch's.
+    block_of_faults: Option<LocalId>,
     /// Registers of the common report of faults that end the lane: site, operands.
     report: Option<[Leaf; 3]>,
     /// The lanes that run together here, where subgroup operations need it.

@@ -127,8 +127,14 @@ impl Renderer<'_> {
         // Read here and not at the start, which code without faults would pay for.
         for (first, special) in [(record::BLOCK, "ctaid"), (record::THREAD, "tid")] {
             for (i, axis) in Axis::ALL.into_iter().enumerate() {
-                let index = self.out.word();
-                emit!(self, "mov.u32 {index}, %{special}.{}", axis.name());
+                let index = match self.block_of_faults {
+                    Some(block) if first == record::BLOCK && axis == Axis::X => self.register_of(block),
+                    _ => {
+                        let index = self.out.word();
+                        emit!(self, "mov.u32 {index}, %{special}.{}", axis.name());
+                        index
+                    }
+                };
                 emit!(self, "st.global.b32 [{at}+{}], {index}", byte(first + i));
             }
         }

@@ -130,14 +130,23 @@ impl<'k> Renderer<'k> {
             dead: None,
             caught: None,
             stays: facts.asks(DeviceOp::Nap),
+            block_of_faults: None,
             report: None,
             mask: None,
             uniform: HashSet::new(),
         }
     }
 
-    /// The module's text and its entry point's name.
-    pub(super) fn run(mut self) -> (String, String) {
+    /// A module's text, and its entry point's name.
+    pub(super) fn module(self) -> (String, String) {
+        let mut text = String::new();
+        self.head(&mut text);
+        let entry = self.function(&mut text);
+        (text, entry)
+    }
+
+    /// Writes the entry point behind a module's text. Gives its name.
+    pub(super) fn function(mut self, text: &mut String) -> String {
         let next = self.first_sites.last().copied().unwrap_or_default();
         self.frame = self.frame(&self.kernel.body, &[], Exit::Kernel, next);
         if self.facts.meets(Meeting::Subgroup) {
@@ -152,8 +161,6 @@ impl<'k> Renderer<'k> {
         let hot = self.out.begin_cold();
         self.common_report();
         self.out.end_cold(hot);
-        let mut text = String::new();
-        self.head(&mut text);
         // Writing to a string does not fail.
         let _ = write!(
             text,
@@ -171,13 +178,13 @@ impl<'k> Renderer<'k> {
             None => writeln!(text, ".maxntid {LANES}"),
         };
         text.push_str("{\n");
-        self.shared_variables(&mut text);
+        self.shared_variables(text);
         for variable in &self.variables {
             let _ = writeln!(text, "\t{variable};");
         }
         text.push_str(&self.out.finish());
         text.push_str("}\n");
-        (text, self.entry)
+        self.entry
     }
 
     fn shared_variables(&self, text: &mut String) {
