@@ -263,7 +263,13 @@ mod tests {
         let (before, after) = (before.kernel.unwrap(), after.kernel.unwrap());
         assert_eq!(
             (after.header, after.constant, after.entry, after.wide, after.sites),
-            (before.header, before.constant, before.entry, before.wide, before.sites)
+            (
+                before.header,
+                before.constant,
+                before.entry,
+                before.wide,
+                before.sites
+            )
         );
     }
 

@@ -377,9 +377,10 @@ impl KernelFunction for Function {
             }
         }
         let together = launch.config.cooperative || launch.config.cluster != Dim3::ONE;
-        let wide = self.wide.as_ref().filter(|wide| {
-            !together && grid.x >= wide.blocks && grid.count() * block.count() >= wide.lanes
-        });
+        let wide = self
+            .wide
+            .as_ref()
+            .filter(|wide| !together && grid.x >= wide.blocks && grid.count() * block.count() >= wide.lanes);
         if wide.is_some() {
             packed.word(grid.x.into());
         }

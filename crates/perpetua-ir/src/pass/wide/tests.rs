@@ -1,5 +1,8 @@
 //! Wide kernels do what the kernels did of which they were made, by the interpreter's account.
 
+// Tests may unwrap: a failed expectation is the report.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use super::*;
 use crate::interp::{InterpError, Interpreter, RaceMode};
 use crate::pass::checks::{Explicit, make_explicit};
@@ -36,7 +39,12 @@ fn same(case: &Case, explicit: &Explicit, kernel: &Kernel, wide: &Wide) -> bool 
         ..case.clone()
     };
     let found = run(&wide.kernel, explicit, &wide_case);
-    let text = || format!("grid {:?} of {}\n{}\n{}", case.grid, wide.blocks, kernel, wide.kernel);
+    let text = || {
+        format!(
+            "grid {:?} of {}\n{}\n{}",
+            case.grid, wide.blocks, kernel, wide.kernel
+        )
+    };
     match (expected, found) {
         (Ok(expected), Ok(found)) => {
             let differ = mismatches(&case.kernel, &expected, &found, 3);
@@ -93,7 +101,8 @@ fn generated_kernels_do_the_same() {
 }
 
 fn parsed(body: &str) -> Kernel {
-    let text = format!("kernel k(a: buffer<f32, read>, out: buffer<f32, read_write>, n: u32) {{\n{body}\n}}\n");
+    let text =
+        format!("kernel k(a: buffer<f32, read>, out: buffer<f32, read_write>, n: u32) {{\n{body}\n}}\n");
     text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
@@ -102,7 +111,9 @@ const INDEX: &str = "%0: u32 = block_idx.x\n%1: u64 = cast %0\n%2: u32 = block_d
      %4: u64 = mul %1, %3\n%5: u32 = thread_idx.x\n%6: u64 = cast %5\n%7: u64 = add %4, %6\n";
 
 fn floats(n: usize) -> Vec<u8> {
-    (0..n).flat_map(|i| (i as f32 * 0.5 - 3.0).to_ne_bytes()).collect()
+    (0..n)
+        .flat_map(|i| (i as f32 * 0.5 - 3.0).to_ne_bytes())
+        .collect()
 }
 
 /// Kernels as people write them, in grids with and without blocks left over, on buffers that are large enough and not.
@@ -112,7 +123,9 @@ fn bounds_returns_and_faults_stay() {
         // Without a bound.
         format!("{INDEX}%8: f32 = load a[%7]\n%9: f32 = add %8, %8\nstore out[%7], %9"),
         // With one.
-        format!("{INDEX}%8: u64 = len out\n%9: bool = lt %7, %8\nif %9 {{\n%10: f32 = load a[%7]\nstore out[%7], %10\n}}"),
+        format!(
+            "{INDEX}%8: u64 = len out\n%9: bool = lt %7, %8\nif %9 {{\n%10: f32 = load a[%7]\nstore out[%7], %10\n}}"
+        ),
         // With an early end, and a choice by what was loaded.
         format!(
             "local $x: f32\n{INDEX}%8: u64 = len out\n%9: bool = ge %7, %8\nif %9 {{\nreturn\n}}\n%10: f32 = load a[%7]\n\
@@ -149,8 +162,10 @@ fn bounds_returns_and_faults_stay() {
 
 #[test]
 fn what_is_not_element_wise_stays() {
-    let index_by_memory = "%8: f32 = load a[%7]\n%9: u64 = cast %8\n%10: f32 = load a[%9]\nstore out[%7], %10";
-    let chosen_by_memory = "%8: f32 = load a[%7]\n%9: f32 = const 0.0\n%10: bool = lt %8, %9\nif %10 {\nstore out[%7], %8\n}";
+    let index_by_memory =
+        "%8: f32 = load a[%7]\n%9: u64 = cast %8\n%10: f32 = load a[%9]\nstore out[%7], %10";
+    let chosen_by_memory =
+        "%8: f32 = load a[%7]\n%9: f32 = const 0.0\n%10: bool = lt %8, %9\nif %10 {\nstore out[%7], %8\n}";
     let loops = "%8: f32 = load a[%7]\nloop {\n%9: f32 = load a[%7]\n%10: bool = lt %8, %9\nif %10 {\n} else {\nbreak 0\n}\n}\nstore out[%7], %8";
     let nothing = "%8: f32 = const 0.0";
     for body in [index_by_memory, chosen_by_memory, loops, nothing] {
