@@ -254,6 +254,7 @@ fn print(function: &FunctionDef, how: &Instantiation, args: &Args) -> Result<Str
             block: args.block.map_or([64, 1, 1], |block| block.0),
             dynamic_shared: 0,
             distinct: false,
+            exact_fma: true,
         },
     };
     let head = match args.target {

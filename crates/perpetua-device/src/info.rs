@@ -108,7 +108,7 @@ pub struct NumericProbe {
     pub no_contraction: Option<bool>,
     /// Denormal numbers are kept.
     pub keeps_denormals: Option<bool>,
-    /// `mul_add` rounds once.
+    /// The device's own fused multiply-add rounds once; where it does not, `mul_add` is computed by integers.
     pub exact_fma: Option<bool>,
     /// Division is correctly rounded.
     pub exact_division: Option<bool>,

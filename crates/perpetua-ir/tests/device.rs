@@ -76,6 +76,7 @@ fn targets() -> Vec<Target> {
             block: [64, 1, 1],
             dynamic_shared: 0,
             distinct: false,
+            exact_fma: true,
         },
     ]
 }

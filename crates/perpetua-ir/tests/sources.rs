@@ -83,6 +83,7 @@ fn wgsl() -> Target {
         block: [16, 16, 1],
         dynamic_shared: 0,
         distinct: false,
+        exact_fma: true,
     }
 }
 

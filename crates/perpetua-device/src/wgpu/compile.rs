@@ -222,6 +222,7 @@ fn render_for(
         block,
         dynamic_shared,
         distinct,
+        exact_fma: shared.info.numeric_probe.and_then(|probe| probe.exact_fma) == Some(true),
     };
     let mut source = render(kernel, &target).map_err(|error| Error::render(BackendKind::Wgpu, error))?;
     if cfg!(target_arch = "wasm32") && source.text.contains("subgroup") {

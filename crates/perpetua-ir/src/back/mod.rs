@@ -37,7 +37,15 @@ pub fn render(kernel: &Verified, target: &Target) -> Result<Source, RenderError>
             block,
             dynamic_shared,
             distinct,
-        } => wgsl::render(kernel, capabilities, *block, *dynamic_shared, *distinct),
+            exact_fma,
+        } => {
+            let launch = wgsl::Launch {
+                block: *block,
+                dynamic_shared: *dynamic_shared,
+                distinct: *distinct,
+            };
+            wgsl::render(kernel, capabilities, launch, *exact_fma)
+        }
         #[cfg(feature = "msl")]
         Target::Msl => msl::render(kernel),
         #[cfg(feature = "ptx")]

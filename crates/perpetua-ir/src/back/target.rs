@@ -177,6 +177,9 @@ pub enum Target {
         dynamic_shared: u32,
         /// Whether no two buffers of a launch share bytes: barriers may then cost less.
         distinct: bool,
+        /// Whether the device's `fma` rounds once. Where it does not, integers compute it, but for the math library's own, whose
+        /// bounds do not need it.
+        exact_fma: bool,
     },
     /// Metal Shading Language 3.1.
     Msl,

@@ -97,6 +97,7 @@ fn wgsl_target(capabilities: &[Capability]) -> Target {
         block: [64, 1, 1],
         dynamic_shared: 1024,
         distinct: false,
+        exact_fma: true,
     }
 }
 

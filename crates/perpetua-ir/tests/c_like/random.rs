@@ -25,6 +25,7 @@ fn wgsl(case: &Case, target: &Target) -> Target {
         block: case.block,
         dynamic_shared: case.dynamic_shared,
         distinct: false,
+        exact_fma: true,
     }
 }
 

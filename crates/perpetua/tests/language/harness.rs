@@ -187,6 +187,7 @@ pub(crate) fn renders(kernel: KernelFn) {
         block: [BLOCK, 1, 1],
         dynamic_shared: 0,
         distinct: false,
+        exact_fma: true,
     };
     let text = render(&narrow, &wgsl).unwrap_or_else(|e| panic!("{e}")).text;
     naga(&text, &[])

@@ -55,9 +55,12 @@ pub(super) struct Prepared {
     pub(super) prints: Vec<PrintSite>,
 }
 
+/// What a dialect writes itself: of the kernel's own operations, and of these and the math library's.
+pub(super) type Native<'a> = (&'a dyn Fn(&Operation) -> bool, &'a dyn Fn(&Operation) -> bool);
+
 /// Takes a kernel apart for a dialect that writes the operations that are `native`. `checked`: whether faults are
 /// checked for as the kernel says, and library operators computed alike on every target, or neither.
-pub(super) fn prepare(verified: &Verified, native: &dyn Fn(&Operation) -> bool, checked: bool) -> Prepared {
+pub(super) fn prepare(verified: &Verified, (own, native): Native<'_>, checked: bool) -> Prepared {
     let explicit = make_explicit(verified);
     let facts = Arc::clone(if checked {
         explicit.facts()
@@ -70,6 +73,7 @@ pub(super) fn prepare(verified: &Verified, native: &dyn Fn(&Operation) -> bool, 
         faults.clear();
     }
     number_sites(&mut kernel);
+    let kernel = expand(kernel, own);
     let kernel = if checked { expand_library(kernel) } else { kernel };
     let kernel = expand(kernel, native);
     Prepared {

@@ -34,7 +34,11 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
         .filter(|c| !plain || *c != Capability::Residency);
     require(verified, &capabilities.collect(), "CUDA C")?;
     check_shared(verified.kernel(), SHARED_BYTES, "CUDA C")?;
-    let prepared = prepare(verified, &|operation| native(operation, plain), !plain);
+    let prepared = prepare(
+        verified,
+        (&|_| true, &|operation| native(operation, plain)),
+        !plain,
+    );
     let kernel = &prepared.kernel;
     let target = if plain { "plain CUDA C" } else { "CUDA C" };
     // Text for people keeps their names.

@@ -49,7 +49,7 @@ pub(super) fn render(verified: &Verified) -> Result<Source, RenderError> {
             target: "MSL".into(),
         });
     }
-    let prepared = prepare(verified, &native, true);
+    let prepared = prepare(verified, (&|_| true, &native), true);
     let kernel = &prepared.kernel;
     let m = Module::new(&prepared, "MSL".into(), Names::marked());
     let d = Msl::new(&m);

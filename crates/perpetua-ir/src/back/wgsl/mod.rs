@@ -22,6 +22,8 @@ mod words_memory;
 use super::c_like::{Expr, Module, Names, Needs, body_text, prepare, wrapped};
 use super::{ArgsLayout, Capabilities, Capability, RenderError, Source};
 use crate::ir::{Base, ConstTable, Kernel, ParamKind, Scalar, Type};
+use crate::ops::TernaryOp;
+use crate::pass::Operation;
 use crate::verify::{Verified, require};
 use dialect::Wgsl;
 pub(super) use dialect::native;
@@ -31,20 +33,30 @@ use region::{Region, Regions, atomic_scalar};
 /// operations without it, and refuses the first line.)
 pub const BROWSER_SUBGROUPS: &str = "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n";
 
-/// Renders a kernel for work-groups of `block` lanes with `dynamic` bytes of dynamic workgroup memory; with `distinct` for
-/// launches whose buffers share no bytes.
+/// The launches that a text is for.
+pub(super) struct Launch {
+    /// Lanes of a work-group.
+    pub(super) block: [u32; 3],
+    /// Bytes of dynamic workgroup memory.
+    pub(super) dynamic_shared: u32,
+    /// Whether no two buffers share bytes.
+    pub(super) distinct: bool,
+}
+
+/// Renders a kernel; with `exact_fma` for devices whose `fma` rounds once.
 ///
 /// # Errors
 /// [`RenderError::Unsupported`] for 64-bit atomics inside structs.
 pub(super) fn render(
     verified: &Verified,
     capabilities: &Capabilities,
-    block: [u32; 3],
-    dynamic: u32,
-    distinct: bool,
+    launch: Launch,
+    exact_fma: bool,
 ) -> Result<Source, RenderError> {
     require(verified, capabilities, "WGSL")?;
-    let prepared = prepare(verified, &native, true);
+    let in_kernels =
+        |operation: &Operation| exact_fma || !matches!(operation, Operation::Ternary(TernaryOp::Fma, _));
+    let prepared = prepare(verified, (&in_kernels, &native), true);
     let kernel = &prepared.kernel;
     let m = Module::new(&prepared, "WGSL".into(), Names::marked());
     let fields = args_fields(&m);
@@ -55,9 +67,9 @@ pub(super) fn render(
     let d = Wgsl {
         regions: Regions::of(kernel),
         wide: has_int64(kernel),
-        block: kernel.block_size.unwrap_or(block),
-        dynamic: dynamic_elements(kernel, dynamic),
-        orders_buffers: order::orders_buffers(kernel, distinct),
+        block: kernel.block_size.unwrap_or(launch.block),
+        dynamic: dynamic_elements(kernel, launch.dynamic_shared),
+        orders_buffers: order::orders_buffers(kernel, launch.distinct),
         length: in_args(0),
         first: in_args(1),
         fields,

@@ -67,14 +67,16 @@ fn half_to_single(c: &mut Code, x: Value) -> Value {
     c.bitcast(Scalar::F32, bits)
 }
 
-/// `bits`, of which the lowest `dropped` go, rounded to nearest with ties to even. `dropped` is below 32 and not 0.
-fn rounded(c: &mut Code, bits: Value, dropped: Value) -> Value {
-    let one = c.bits(Scalar::U32, 1);
+/// An unsigned word, of which the lowest `dropped` bits go, rounded to nearest with ties to even. `dropped`, a u32, is below the word's width
+/// and not 0.
+pub(super) fn rounded(c: &mut Code, bits: Value, dropped: Value) -> Value {
+    let word = c.scalar(bits);
+    let one = c.bits(word, 1);
     let kept = c.binary(BinaryOp::Shr, bits, dropped);
     let unit = c.binary(BinaryOp::Shl, one, dropped);
     let mask = c.binary(BinaryOp::Sub, unit, one);
     let rest = c.binary(BinaryOp::And, bits, mask);
-    let half = c.binary(BinaryOp::Shr, unit, one);
+    let half = c.shift(BinaryOp::Shr, unit, 1);
     // Up if the rest, and the kept lowest bit as tie-breaker, are above one half.
     let lowest = c.binary(BinaryOp::And, kept, one);
     let weighed = c.binary(BinaryOp::Or, rest, lowest);

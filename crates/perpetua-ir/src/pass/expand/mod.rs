@@ -9,6 +9,7 @@
 mod code;
 mod convert;
 mod float;
+mod fma;
 mod integer;
 
 use std::collections::{HashMap, HashSet};
@@ -245,6 +246,8 @@ fn build(operation: &Operation, name: String) -> Option<Function> {
             let names = [("x", ty.clone()), ("y", ty.clone()), ("z", ty.clone())];
             Code::function(name, &names, ty, |c, x| {
                 let v = float::ternary(c, *op, x[0], x[1], x[2]);
+                let is_fma = *op == TernaryOp::Fma;
+                let v = v.or_else(|| is_fma.then(|| fma::fma(c, x[0], x[1], x[2])));
                 keep(v, x[0])
             })
         }
