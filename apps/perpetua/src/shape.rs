@@ -53,6 +53,14 @@ impl Shape {
                 return Err(format!("{option} has {given} sizes; there are one to three").into());
             }
         }
+        for (option, is_none) in [
+            ("--lanes", self.lanes.contains(&0)),
+            ("--grid", self.grid.contains(&0)),
+        ] {
+            if is_none {
+                return Err(format!("{option} is 0 along an axis: nothing would run").into());
+            }
+        }
         let is_fixed = !self.block.is_empty() || block.is_some() || !is_free;
         let mut block = match (self.block.is_empty(), block) {
             (false, _) => three(&self.block, 1),
@@ -143,5 +151,6 @@ mod tests {
             ..Shape::default()
         };
         check(none, 1, Some([1, 1, 1]), Err("a block needs a lane"));
+        check(lanes(&[4, 0]), 2, None, Err("--lanes is 0 along an axis"));
     }
 }

@@ -102,13 +102,53 @@ fn forms_are_one_program() {
     assert_eq!(folder.prints("disasm again.pasm"), text);
     assert_eq!(
         folder.prints("verify saxpy.pisa"),
-        "saxpy is right: 6 instructions, 2 buffers, 1 parameters\n"
+        "saxpy: ok, 6 instructions, 2 buffers, 1 parameter\n"
     );
     let mut cut = read("saxpy.pisa");
     cut.pop();
     fs::write(folder.0.path().join("cut.pisa"), cut).unwrap();
     folder.fails("verify cut.pisa", "cut.pisa: ");
-    folder.fails("asm saxpy.pisa --out saxpy.pisa", "would be written over itself");
+    folder.fails(
+        "asm saxpy.pisa --out other.pisa",
+        "is a program's binary form already",
+    );
+    folder.fails("asm saxpy.pasm --out saxpy.pasm", "this is where the text lies");
+    folder.fails("asm saxpy.pasm --out none/x.pisa", "there is no folder");
+    folder.prints("disasm saxpy.pisa --out shown.pasm");
+    assert_eq!(read("shown.pasm"), text.as_bytes());
+    folder.fails(
+        "disasm saxpy.pisa --out saxpy.pisa",
+        "this is where the program lies",
+    );
+    fs::write(folder.0.path().join("empty.pasm"), "").unwrap();
+    folder.fails("verify empty.pasm", "there is no program in this text");
+    folder.fails(
+        "verify saxpi",
+        "there is no file `saxpi`, and no program of this name in the library: did you mean `saxpy`?",
+    );
+}
+
+#[test]
+fn an_untrusted_program_ends() {
+    let folder = Folder::new();
+    let endless = ".program endless\n.buffer o: u32\nagain:\n    stg.u32 o[0], 1\n    bra again\n";
+    let fence = ".program fence\n.buffer o: u32\n    stg.u32 o[0], 1\n    fence_system\n";
+    for (name, text) in [("endless.pasm", endless), ("fence.pasm", fence)] {
+        fs::write(folder.0.path().join(name), text).unwrap();
+    }
+    let on = "--buffer o=zeros:8 --lanes 8 --backend cpu";
+    folder.fails(
+        &format!("run endless.pasm {on} --untrusted --budget 10000"),
+        "endless.pasm:4",
+    );
+    folder.fails(
+        &format!("run endless.pasm {on} --untrusted --memory 16"),
+        "at most 16",
+    );
+    folder.fails(&format!("run endless.pasm {on} --budget 10000"), "--untrusted");
+    folder.prints("verify endless.pasm --untrusted");
+    folder.prints("verify fence.pasm");
+    folder.fails("verify fence.pasm --untrusted", "fence.pasm:4 (`fence_system`)");
 }
 
 #[test]
@@ -127,7 +167,23 @@ fn a_program_runs_on_what_is_named() {
         &format!("run saxpy.pasm --buffer x=ones:4 {on}"),
         "the buffer `y` (f32) needs --buffer y=",
     );
-    folder.fails(&format!("{saxpy} --param b=1"), "saxpy has no parameter `b`");
+    folder.fails(
+        &format!("{saxpy} --param b=1"),
+        "saxpy has no parameter `b`: it has a",
+    );
+    folder.fails(&format!("{saxpy} --param a=3"), "--param a=… is there twice");
+    folder.fails(
+        &format!("{saxpy} --buffer x=ones:4"),
+        "--buffer x=… is there twice",
+    );
+    folder.fails(
+        "run saxpy.pasm --buffer x=ones:4 --buffer y=ones:4 --param a=1 --lanes 0",
+        "--lanes is 0",
+    );
+    folder.fails(
+        "run saxpy.pasm --buffer x=ones:4 --buffer y=ones:4 --param a=1e39 --lanes 4",
+        "`1e39` is more than f32 holds",
+    );
     folder.fails(
         &format!("{saxpy} --pool p=64"),
         "saxpy has no pool: leave --pool p out",

@@ -32,13 +32,11 @@ pub enum DeadReason {
     ShutDown = 8,
     /// The handler sent more in one run than its outbox holds.
     Outbox = 9,
-    /// It answers a question whose asker no longer waited.
-    Late = 10,
 }
 
 impl DeadReason {
     /// All reasons, by number.
-    pub const ALL: [DeadReason; 11] = [
+    pub const ALL: [DeadReason; 10] = [
         DeadReason::Full,
         DeadReason::Terminated,
         DeadReason::Unknown,
@@ -49,7 +47,6 @@ impl DeadReason {
         DeadReason::Unacknowledged,
         DeadReason::ShutDown,
         DeadReason::Outbox,
-        DeadReason::Late,
     ];
 }
 
@@ -66,7 +63,6 @@ impl fmt::Display for DeadReason {
             DeadReason::Unacknowledged => "never acknowledged",
             DeadReason::ShutDown => "runtime shut down",
             DeadReason::Outbox => "outbox full",
-            DeadReason::Late => "its asker no longer waited",
         })
     }
 }

@@ -2,6 +2,8 @@
 
 use perpetua_ir::ir::Scalar;
 
+use crate::fault::Fault;
+
 /// Result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -105,7 +107,17 @@ pub enum Error {
         /// Its bytes.
         size: u64,
     },
-    /// More than an executor for programs that nobody trusts allows.
+    /// An instruction that untrusted programs may not have.
+    #[error("{program}: {at}: an untrusted program may not have this: {why}")]
+    Untrusted {
+        /// Its name.
+        program: String,
+        /// The instruction.
+        at: Box<At>,
+        /// Why not.
+        why: &'static str,
+    },
+    /// More than an executor for untrusted programs allows.
     #[error("{what}: {found}, at most {limit} are allowed here")]
     Limit {
         /// Of what.
@@ -183,6 +195,8 @@ pub struct At {
     pub routine: String,
     /// Number of the instruction in it, from 0; `None` for a declaration.
     pub instruction: Option<usize>,
+    /// The source; empty where that is not known.
+    pub file: String,
     /// Line in the source, 0 where that is not known.
     pub line: u32,
     /// The instruction's text.
@@ -194,109 +208,12 @@ impl std::fmt::Display for At {
         match self.instruction {
             None => return f.write_str("declarations"),
             Some(at) if self.line == 0 => write!(f, "instruction {at}")?,
-            Some(_) => write!(f, "line {}", self.line)?,
+            Some(_) if self.file.is_empty() => write!(f, "line {}", self.line)?,
+            Some(_) => write!(f, "{}:{}", self.file, self.line)?,
         }
         if !self.routine.is_empty() {
-            write!(f, " of `{}`", self.routine)?;
+            write!(f, ", in `{}`", self.routine)?;
         }
         write!(f, " (`{}`)", self.text)
     }
-}
-
-/// What is wrong with an instruction or a declaration.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Fault {
-    /// A name is used twice, or is none.
-    #[error("{what} cannot be called `{name}`: {why}")]
-    Name {
-        /// What.
-        what: &'static str,
-        /// The name.
-        name: String,
-        /// Why not.
-        why: &'static str,
-    },
-    /// Too much of something.
-    #[error("{what}: {found}, at most {limit} can be")]
-    Limit {
-        /// Of what.
-        what: &'static str,
-        /// How much.
-        found: u64,
-        /// How much may be.
-        limit: u64,
-    },
-    /// A type that the opcode does not work on.
-    #[error("`{opcode}` works on {expected}, not on {found}")]
-    Type {
-        /// The opcode.
-        opcode: String,
-        /// What it works on.
-        expected: String,
-        /// The type.
-        found: String,
-    },
-    /// The wrong number of operands.
-    #[error("`{opcode}` takes {expected} operands, not {found}")]
-    Operands {
-        /// The opcode.
-        opcode: String,
-        /// How many.
-        expected: usize,
-        /// How many there are.
-        found: usize,
-    },
-    /// An operand of the wrong kind.
-    #[error("operand {number} must be {expected}")]
-    Operand {
-        /// Its number, from 1.
-        number: usize,
-        /// What it must be.
-        expected: String,
-    },
-    /// A register is read that not every way to here has written.
-    #[error("{register} is read, but not every way to here has written it")]
-    Unwritten {
-        /// The register.
-        register: String,
-    },
-    /// A register holds another type.
-    #[error("{register} holds {found} here, not {expected}: use `cvt` or `bitcast`")]
-    Holds {
-        /// The register.
-        register: String,
-        /// What it holds.
-        found: Scalar,
-        /// What is needed.
-        expected: String,
-    },
-    /// A register holds values of different types, by the way taken.
-    #[error("{register} holds different types here, by the way that led here")]
-    Mixed {
-        /// The register.
-        register: String,
-    },
-    /// A routine that calls itself.
-    #[error("`{routine}` calls itself: programs have no recursion")]
-    Recursion {
-        /// The routine.
-        routine: String,
-    },
-    /// A constant index that lies outside.
-    #[error("index {index} is out of bounds: `{memory}` has {len} elements")]
-    OutOfBounds {
-        /// The index.
-        index: i64,
-        /// The memory.
-        memory: String,
-        /// Its length.
-        len: u64,
-    },
-    /// A store to what is only read.
-    #[error("`{memory}` is declared `read`: nothing can be stored to it")]
-    ReadOnly {
-        /// The memory.
-        memory: String,
-    },
 }

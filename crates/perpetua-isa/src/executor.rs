@@ -165,7 +165,7 @@ impl Executor {
         }
     }
 
-    /// The same for programs that nobody trusts: a program that goes beyond the limits is refused, or ends with a fault that names
+    /// The same for untrusted programs: a program that goes beyond the limits is refused, or ends with a fault that names
     /// the line. Faults are always checked for; memory of blocks is zero when a block begins. A lane's budget is its own: how long a launch
     /// may take is this times its lanes, which whoever launches it chooses.
     pub fn untrusted(mut self, limits: Limits) -> Executor {

@@ -85,12 +85,25 @@ pub enum Space {
     Pool,
 }
 
+impl Space {
+    /// What it is, in words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Space::Global => "a buffer",
+            Space::Shared => "shared memory",
+            Space::Any => "a buffer or shared memory",
+            Space::Constant => "a table of constants",
+            Space::Pool => "a pool",
+        }
+    }
+}
+
 /// What is done with an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// It is read.
     Load,
-    /// It is written, or both.
+    /// It is written, or read and written.
     Store,
 }
 
@@ -198,6 +211,29 @@ impl Activation {
             Activation::HardSigmoid,
         ),
     ];
+}
+
+impl Row {
+    /// The faults that it may meet at run time.
+    pub fn faults(&self) -> Vec<&'static str> {
+        let mut faults = Vec::new();
+        let is_int = |domain: &Option<Domain>| domain.is_some_and(|domain| domain.contains(Scalar::I32));
+        match self.meaning {
+            Meaning::Binary(BinaryOp::Div | BinaryOp::Rem) if is_int(&self.types) => {
+                faults.push("division of an integer by zero, or of MIN by -1");
+            }
+            Meaning::Group(_) | Meaning::Grid(_) => faults.push("a block of more than 1024 lanes"),
+            Meaning::PoolAlloc => faults.push("a pool without room"),
+            Meaning::PoolFree | Meaning::Load(Space::Pool) | Meaning::Store(Space::Pool) => {
+                faults.push("a handle without a block");
+            }
+            _ => {}
+        }
+        if self.operands.iter().any(|slot| matches!(slot, Slot::Place(..))) {
+            faults.push("an index out of bounds");
+        }
+        faults
+    }
 }
 
 impl Opcode {

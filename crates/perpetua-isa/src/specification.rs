@@ -1,16 +1,23 @@
-//! The specification's table, generated of the table that assembler, verifier and lowering read.
+//! The specification, generated from the tables and limits that assembler, verifier and lowering read.
 
 use std::fmt::Write;
 
 use perpetua_ir::ir::Scalar;
+use perpetua_ir::verify::MAX_SHARED_BYTES;
 
 use crate::instruction::{PRESET, Special};
+use crate::lower::MAX_LANES;
 use crate::opcode::{Opcode, Row, Slot, Space, Ty, Use};
+use crate::text::source::{MAX_ARGUMENTS, MAX_BYTES, MAX_DEPTH, MAX_LINE, MAX_LINES};
+use crate::text::{DIRECTIVES, MAX_INCLUDED};
+use crate::verify::{MAX_CALL_DEPTH, MAX_DECLARATIONS, MAX_INSTRUCTIONS};
 
-/// The instruction set as Markdown: opcodes with types, operands and meaning; specials; registers that hold something at the start.
+/// The instruction set as Markdown: its rules, the text form, limits, and the table of instructions with operands, types, meaning and faults.
 pub fn markdown() -> String {
     let mut text = String::from(HEAD);
     // Writing to a string does not fail.
+    let _ = text_form(&mut text);
+    text.push_str(TABLE);
     let _ = opcodes(&mut text);
     let _ = rest(&mut text);
     text
@@ -19,30 +26,105 @@ pub fn markdown() -> String {
 const HEAD: &str = "\
 # Perpetua's instruction set
 
-A program is routines of instructions, with the memories and parameters that they name. A lane has 256 registers, each of which holds a value of
-any type, and 16 predicates. Types: `i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64`, and `pred` for predicates. An
-instruction is written `@p0 opcode.type operands`; the guard `@p0` (or `@!p0`) may be left out. Arithmetic is Rust's: integers wrap, shift
-amounts are masked, floats are IEEE without contraction.
+A program is routines of instructions, with the memories and parameters that they name. All its routines work on the same 256 registers and 16
+predicates of a lane. A register holds what was written last, of any type; a predicate holds true or false. Types: `i8 i16 i32 i64 u8 u16
+u32 u64 f16 bf16 f32 f64`, and `pred` for predicates (`bool` in the IR).
 
-A pool (`.pool heap`) is memory that the executor keeps for all programs. `pool_alloc` takes a block out of it and gives a handle, which a lane
-may pass on, in a buffer or in a block, to other lanes and to programs that run later. A block is 16 bytes or a multiple of that,
-holds zeros, and shares no byte with another block, however many lanes take one at the same time. A pool has at most one block for each 64
-bytes. A handle is valid until its block is given back; a handle that was made up or is old is a fault. An element of a
-block is `heap[handle + index]`, where the index counts elements of the instruction's type. Where several lanes store to one element, it
-holds the value that one of them stored.
+```text
+; y = a x + y
+.program saxpy
+.buffer x: f32
+.buffer y: f32
+.param a: f32
 
-The verifier refuses a program that reads a register which not every path has written or which holds another type, that uses a missing
-name or a constant index out of bounds, whose routine calls itself, or whose barrier is not reached by all lanes of a block. At run time
-an index out of bounds, an integer division by zero or of MIN by -1, a pool without room and a handle without a block are faults that name
-the program's line.
+    setge.u64 p0, %gid, len(x)
+@p0 exit
+    ldg.f32 r0, x[%gid]
+    ldg.f32 r1, y[%gid]
+    fma.f32 r1, a, r0, r1
+    stg.f32 y[%gid], r1
+```
 
+## Arithmetic
+
+- Integers wrap, and shifts take their amounts modulo the width, as Rust's `wrapping_` methods do.
+- Floats are IEEE 754: each instruction rounds once, to the nearest, with denormals. The functions that are not correctly rounded (`exp`, `sin`
+  and their kin) keep the bounds in [the language's tables](book/src/tables.md). On CUDA and the CPU all results are equal to the bit.
+- On wgpu integers, conversions, comparisons and `fma` are equal to the CPU's. A driver may fuse a product into the sum that takes it (`mad`, or `mul`
+  and then `add`), flush denormals, and round `div` and `sqrt` less exactly; `Device::info().numeric_probe` says what this one does.
+- `min` and `max` give the other operand where one is NaN, so `relu` and `hard_sigmoid` of NaN are 0, and `clamp` gives its lower bound.
+- The activations are the formulas in the table, instruction by instruction: `silu` and `gelu` of -inf are NaN, as is `softsign` of an infinity.
+- f16 and bf16 are computed in f32 and rounded after each instruction.
+- `group_` combines values in the order of a tree, the same on every device: of n values, value i takes in value i + n - n / 2, for each i below n / 2
+  (rounded down), until one is left. Value i is that of the block's lane i, counted along x, then y, then z.
+
+## Memory
+
+- Atomic instructions are relaxed: they order no other access. `bar` orders the block's memory, and fences order memory for whom they name.
+- Where several lanes store to one element without atomics, it holds the value that one of them stored.
+- A pool (`.pool heap`) is memory that the executor keeps for all programs. `pool_alloc` takes a block out of it and gives a handle, which a lane
+  may pass on, in a buffer or in a block, to other lanes and to programs that run later. A block is 16 bytes or a multiple of that,
+  holds zeros, and shares no byte with another block, however many lanes take one at the same time. A pool has at most one block for each 64 bytes.
+- A handle is valid until its block is given back; one without a block in use is a fault. Handles are numbers that can be guessed: programs
+  that share a pool share what is in it.
+- An element of a block is `heap[handle + index]`, where the index counts elements of the instruction's type.
+
+## Errors
+
+Before a program runs, the verifier refuses one that reads a register which not every way has written or which holds another type, that uses a
+missing name or a constant index out of bounds, whose routine calls itself, or whose barrier is not reached by all lanes of a block. A
+guarded write counts as one where its opposite follows in straight code (`@p0 mov.u32 r0, 1`, then `@!p0 mov.u32 r0, 2`). Errors of the text come with line and
+column, the text underlined; errors of the verifier name the file's line and the instruction.
+
+At run time the faults in the table end the lane, and the launch fails with an error that names the file's line, block and lane. Untrusted programs
+(`Executor::untrusted`) fault, too, where their budget of instructions is used up.
+
+";
+
+// The text form: what stands on a line, the directives, the limits.
+fn text_form(text: &mut String) -> std::fmt::Result {
+    text.push_str(FORM);
+    for (form, doc) in DIRECTIVES {
+        writeln!(text, "| `{form}` | {doc} |")?;
+    }
+    writeln!(
+        text,
+        "\n## Limits\n\n\
+        A program has at most {MAX_INSTRUCTIONS} instructions, also with its calls, tiles and runs of registers written out, and {MAX_DECLARATIONS} each of \
+        memories, parameters, routines, and labels of a routine. Calls are at most {MAX_CALL_DEPTH} deep. Shared memory has at most {MAX_SHARED_BYTES} bytes, \
+        and less on most devices. A block that reduces has at most {MAX_LANES} lanes. A text has at most {MAX_LINES} lines and {MAX_BYTES} bytes with all includes and \
+        macros written out, {MAX_DEPTH} deep, a line {MAX_LINE} bytes, a macro {MAX_ARGUMENTS} arguments, an included file {MAX_INCLUDED} bytes, a name 255. Untrusted \
+        programs are held to less (`Limits`).\n"
+    )
+}
+
+const FORM: &str = "\
+## Text
+
+- One instruction a line: `@p0 opcode.type operands`. The guard `@p0` (or `@!p0`) may be left out; the instruction does nothing in lanes where it is
+  false. Conversions have two types, to and from: `cvt.f32.i32`. In an opcode `.` may stand for `_` (`atom.add`, `bar.sync`), and case does not matter.
+- `label:` names the place in front of the next instruction of its routine. `;`, `#` and `//` begin a comment.
+- Registers are `r0` to `r255`, predicates `p0` to `p15`. A name is made of ASCII letters, digits and `_`, no digit first. Memories and parameters are
+  declared in front of their use; labels and routines may follow it.
+- Constants: `-1`, `1_000`, `0xff`, `0o17`, `0b101`; `1.5`, `1e-3`, `inf`, `NaN`, `0f3f800000` (a float's bits, as in PTX); `true` and `false`. They have the
+  instruction's type, and one that does not fit is an error.
+- Where a value is read there may be a register, a constant, a special (`%gid`), a parameter by its name, or `len(memory)`, its number of elements as `u32` or
+  `u64`. Conversions start from a register.
+- An element is `x[a + b - 4]`: at most two parts that vary (registers, specials, parameters; of one integer type) and a constant, added in that
+  type, with wrapping. Negative indices are out of bounds.
+
+| directive | what it does |
+|---|---|
+";
+
+const TABLE: &str = "\
 ## Instructions
 
-Operands: `d` is written, `a`, `b`, `c` are read (a register, a constant, a special, a parameter, or `len(memory)`), `p` is a
-predicate, `m[i]` an element of a memory, `r…` the first of several registers, `n` a number.
+Operands: `d` is written, `a`, `b`, `c` are read, `p` is a predicate, `m[i]` an element of a memory, `r…` the first of several registers, `n` a
+constant number. The last column has the faults at run time.
 
-| instruction | operands | types | meaning |
-|---|---|---|---|
+| instruction | operands | types | meaning | faults |
+|---|---|---|---|---|
 ";
 
 fn opcodes(text: &mut String) -> std::fmt::Result {
@@ -59,9 +141,10 @@ fn opcodes(text: &mut String) -> std::fmt::Result {
         };
         writeln!(
             text,
-            "| {names} | {} | {types} | {} |",
+            "| {names} | {} | {types} | {} | {} |",
             operands(row),
-            row.doc.replace('|', "\\|")
+            row.doc.replace('|', "\\|"),
+            row.faults().join("; ")
         )?;
     }
     Ok(())
@@ -117,10 +200,16 @@ fn rest(text: &mut String) -> std::fmt::Result {
 mod tests {
     #[test]
     fn the_page_is_the_table() {
-        let page = include_str!("../../../docs/isa.md");
-        assert!(
-            page == super::markdown(),
-            "docs/isa.md is old: write it anew with `perpetua isa spec > docs/isa.md`"
-        );
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/isa.md");
+        let new = super::markdown();
+        if std::env::var_os("PERPETUA_BLESS").is_some_and(|value| value == "1") {
+            std::fs::write(&path, new).unwrap_or_else(|error| panic!("{error}"));
+        } else {
+            let old = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{error}"));
+            assert!(
+                old.replace("\r\n", "\n") == new,
+                "docs/isa.md is old: write it anew with `perpetua isa spec > docs/isa.md`"
+            );
+        }
     }
 }

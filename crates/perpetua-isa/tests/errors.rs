@@ -21,9 +21,32 @@ const TEXTS: &[(&str, u32, usize, &str)] = &[
     ("  nop\n  bra there", 2, 7, "there is no label `there`"),
     ("here: nop\nhere: nop", 2, 1, "is there already"),
     ("  call there", 1, 8, "there is no routine `there`"),
-    ("  ldg.f32 r0, x[0]", 1, 15, "an element of a memory"),
+    ("  ldg.f32 r0, 7", 1, 15, "an element of a memory"),
     (".buffer x: f33", 1, 10, "`:` and a type"),
     (".buffer x: f32\n ldg.f32 r0, x[r1 * 2]", 2, 19, "`]`, `+` or `-`"),
+    ("  ldg.f32 r0, x[r255]", 1, 15, "there is no memory `x`"),
+    (".buffer r1: f32", 1, 1, "cannot be called `r1`"),
+    (
+        ".buffer x: f32\n.param x: f32",
+        2,
+        1,
+        "that is the name of another",
+    ),
+    (" .shared s: f32[0]", 1, 2, "`s` has at least one element"),
+    (".block 0", 1, 1, "a block has at least one lane"),
+    (".block 8\n.block 8", 2, 1, "a second `.block`"),
+    (".program a\n.program b", 2, 1, "a second `.program`"),
+    (".program a-b", 1, 11, "nothing more"),
+    (".param a: pred", 1, 1, "`a` has an integer or a float, not pred"),
+    ("", 1, 1, "there is no program in this text"),
+    (
+        ".macro m\n nop\n.endmacro",
+        1,
+        1,
+        "there is no program in this text",
+    ),
+    ("  mov.f32 r0, 1e999", 1, 15, "`1e999` is more than f32 holds"),
+    ("  mov.f16 r0, -65520", 1, 15, "`-65520` is more than f16 holds"),
     (
         ".buffer x: f32\n ldg.f32 r0, x[r1 + r2 + r3]",
         2,
@@ -64,11 +87,52 @@ fn texts_are_refused_at_the_place() {
     assert!(error.to_string().contains("help: did you mean `fma`?"), "{error}");
 }
 
+#[test]
+fn other_names_are_known() {
+    for (word, help) in [
+        ("setp.lt.u32", "PTX's `setp.lt.u32` is `setlt` here"),
+        ("ld.global.f32", "PTX's `ld.global.f32` is `ldg` here"),
+        ("mad.lo.s32", "PTX's `mad.lo.s32` is `mad` here"),
+        ("bar.red", "PTX's `bar.red` is `bar` here"),
+        ("add.s32", "PTX's types s32 and b32 are i32 and u32 here"),
+        ("fma.rn.f32", "PTX's `fma.rn.f32` is `fma` here"),
+        ("add.f33", "`add` is one, and behind it stands a type: i8 i16"),
+        ("addd.f32", "did you mean `add`?"),
+        ("GEMM", "the library's program `atlas_gemm_f32`"),
+    ] {
+        let text = format!("  {word} r0, r1, r2");
+        let error = Assembler::new().assemble("bad.pasm", &text).expect_err(word);
+        let found = error.help.as_deref().unwrap_or_default();
+        assert!(found.contains(help), "{error}");
+    }
+}
+
+#[test]
+fn messages_are_short_whatever_the_text() {
+    let long = "q".repeat(1_000_000);
+    for text in [
+        format!(" {long}.f32 r0"),
+        format!(" add.f32 r0, r1, {long}"),
+        format!(" mov.f32 r0, {}", "9".repeat(1_000_000)),
+        format!(" bra {long}"),
+        format!(".include \"{long}\""),
+        "[".repeat(1_000_000),
+        format!(".macro {long}\n.endmacro\n{long} {long}"),
+        format!(".endmacro {long}"),
+    ] {
+        let error = Assembler::new()
+            .assemble("bad.pasm", &text)
+            .expect_err("no program");
+        let shown = error.to_string();
+        assert!(shown.len() < 2500, "{} bytes", shown.len());
+    }
+}
+
 // Programs that read well and are wrong.
 const PROGRAMS: &[(&str, &str)] = &[
     (
         "add.f32 r0, r1, r2",
-        "line 1 (`add.f32 r0, r1, r2`): r1 is read, but not every way to here has written it",
+        "program:1 (`add.f32 r0, r1, r2`): r1 is read, but not every way to here has written it",
     ),
     (
         "mov.f32 r0, 1.0\nadd.i32 r1, r0, r0",
@@ -79,6 +143,22 @@ const PROGRAMS: &[(&str, &str)] = &[
         "r0 is read, but not every way",
     ),
     (
+        "setlt.u32 p0, r252, 3\n@p0 mov.f32 r0, 1.0\nsetlt.u32 p0, r252, 4\n@!p0 mov.f32 r0, 2.0\nadd.f32 r1, r0, r0",
+        "r0 is read, but not every way",
+    ),
+    (
+        "setlt.u32 p0, r252, 3\n@p0 mov.f32 r0, 1.0\n@!p0 setlt.u32 p0, r252, 4\n@!p0 mov.f32 r0, 2.0\nadd.f32 r1, r0, r0",
+        "r0 is read, but not every way",
+    ),
+    (
+        "setlt.u32 p0, r252, 3\n@p0 mov.f32 r0, 1.0\n@p0 mov.i32 r0, 1\n@!p0 mov.f32 r0, 2.0\nadd.f32 r1, r0, r0",
+        "r0 is read, but not every way",
+    ),
+    (
+        "setlt.u32 p0, r252, 3\n@p0 mov.f32 r0, 1.0\nhere: @!p0 mov.f32 r0, 2.0\nadd.f32 r1, r0, r0\n@p0 bra here",
+        "r0 is read, but not every way",
+    ),
+    (
         "setlt.u32 p0, r252, 3\nmov.f32 r0, 1.0\n@p0 mov.i32 r0, 1\nadd.f32 r1, r0, r0",
         "r0 holds different types here",
     ),
@@ -86,7 +166,10 @@ const PROGRAMS: &[(&str, &str)] = &[
         ".buffer x: f32 read\nmov.f32 r0, 1.0\nstg.f32 x[0], r0",
         "`x` is declared `read`",
     ),
-    (".buffer x: f32\nldg.f32 r0, x[-1]", "index -1 is out of bounds"),
+    (
+        ".buffer x: f32\nldg.f32 r0, x[-1]",
+        "index -1 is out of bounds: elements of `x` are counted from 0",
+    ),
     (
         ".shared s: f32[8]\nlds.f32 r0, s[8]",
         "index 8 is out of bounds: `s` has 8 elements",
@@ -106,7 +189,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("mov.f32 r1, 0.0\nreduce_add.f32 r0, r250, 7", "too near to r255"),
     (
         "mov.u64 r0, 1\natom_add.u8 r1, x[0], 1\n.buffer x: u8",
-        "an element of a memory",
+        "there is no memory `x`",
     ),
     (
         ".buffer x: f32\nmov.u8 r0, 1\nldg.f32 r1, x[r0 + 256]",
@@ -116,8 +199,6 @@ const PROGRAMS: &[(&str, &str)] = &[
         ".buffer x: f32\nldg.f32 r1, x[%tid.x + 4294967296]",
         "an offset of 32 bits",
     ),
-    (".buffer r0: f32", "that is a register"),
-    (".buffer x: f32\n.param x: f32", "the name of another"),
 ];
 
 #[test]
@@ -214,7 +295,7 @@ fn kernels_rules_hold_for_programs() {
     assert!(matches!(error, Error::Kernel { .. }), "{error}");
     assert!(error.to_string().contains("barrier"), "{error}");
     // In the program's words.
-    assert!(error.to_string().contains("line 2 (`@p0 bar`)"), "{error}");
+    assert!(error.to_string().contains("program:2 (`@p0 bar`)"), "{error}");
     assert!(!error.to_string().contains('%'), "{error}");
 }
 

@@ -351,6 +351,34 @@ fn launches_run_on_streams_in_batches_and_as_graphs() {
 }
 
 #[test]
+fn opposite_guards_write_together() {
+    let text = "\
+.buffer x: u32
+    setlt.u32 p0, %gid, 3
+@p0 mov.u32 r0, 10
+    mov.u32 r1, 5
+@!p0 mov.u32 r0, 20
+@!p0 setlt.u32 p1, %gid, 5
+@p0 seteq.u32 p1, %gid, 1
+@p1 add.u32 r0, r0, r1
+@!p1 bra end
+@p0 mov.f32 r2, 1.5
+@!p0 mov.f32 r2, 2.5
+    bitcast.u32.f32 r2, r2
+    add.u32 r0, r0, r2
+end:
+    stg.u32 x[%gid], r0
+";
+    for executor in executors() {
+        let x = executor.allocate_buffer(24).expect("memory");
+        run(&executor, &program(text, &[("x", x)]), LaunchConfig::new(1, 6)).expect("it runs");
+        let found = executor.read_buffer::<u32>(x, 0, 6).expect("a read");
+        let [low, high] = [15 + 1.5f32.to_bits(), 25 + 2.5f32.to_bits()];
+        assert_eq!(found, [10, low, 10, high, high, 20]);
+    }
+}
+
+#[test]
 fn registers_hold_what_the_launch_says() {
     for executor in executors() {
         let x = executor.allocate_buffer(4 * 8).expect("memory");

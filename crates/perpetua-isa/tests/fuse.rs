@@ -158,6 +158,83 @@ fn what_is_known_is_neither_loaded_nor_stored_twice() {
 }
 
 #[test]
+fn the_lanes_number_may_be_computed() {
+    // As a captured kernel has it, as PTX does, and in 32 bits.
+    let captured = "\
+.buffer x: f32
+.buffer y: f32
+    mov.u32 r0, %ctaid.x
+    cvt.u64.u32 r0, r0
+    mov.u32 r1, %ntid.x
+    cvt.u64.u32 r1, r1
+    mul.u64 r0, r0, r1
+    mov.u32 r1, %tid.x
+    cvt.u64.u32 r1, r1
+    add.u64 r0, r0, r1
+    setlt.u64 p0, r0, len(x)
+@!p0 bra end
+    ldg.f32 r1, x[r0]
+    mul.f32 r1, r1, 2.0
+    stg.f32 y[r0], r1
+end:
+";
+    let short = "\
+.buffer y: f32
+.buffer z: f32
+    mov.u64 r7, %gid
+    setle.u64 p3, len(y), r7
+@p3 exit
+    ldg.f32 r0, y[r7]
+    cvt.f32.u64 r1, r7
+    add.f32 r0, r0, r1
+    stg.f32 z[r7], r0
+    exit
+";
+    let narrow = "\
+.buffer x: f32
+.buffer y: f32
+    mad.u32 r9, r253, r254, r252
+    setge.u32 p0, r9, len(x)
+@p0 exit
+    ldg.f32 r1, x[r9]
+    add.f32 r1, r1, 1.0
+    stg.f32 y[r9], r1
+";
+    let none = Arguments::new();
+    let config = LaunchConfig::linear(LEN, 64);
+    for texts in [[captured, short], [narrow, narrow]] {
+        for executor in executors() {
+            let values: Vec<u32> = (0..LEN).map(|i| (i as f32).to_bits()).collect();
+            let handles = [0; 3].map(|_| upload(&executor, &values));
+            let [x, y, z] = handles;
+            let programs = texts.map(|text| {
+                let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
+                let all = [("x", x), ("y", y), ("z", z)];
+                let has = |(name, _): &(&str, u64)| program.memory(name).is_some();
+                let named: Vec<(&str, u64)> = all.into_iter().filter(has).collect();
+                bind(program, &named)
+            });
+            for program in &programs {
+                executor.execute_program(program, &config).expect("a launch");
+            }
+            let expected = contents(&executor, &handles);
+            for handle in handles {
+                executor.write_buffer(handle, 0, &values).expect("a write");
+            }
+            let [first, second] = &programs;
+            let (fused, arguments) = executor
+                .fuse(&[(first, &none), (second, &none)], &config)
+                .unwrap_or_else(|error| panic!("{error}"));
+            executor.execute(&fused, &config, &arguments).expect("a launch");
+            assert!(contents(&executor, &handles) == expected, "{fused}");
+            // Nothing is left of how the number was computed, and of the second one's end.
+            let ends = count_of(&fused, |m| matches!(m, Meaning::Compare(..)));
+            assert!(ends == 1 && !fused.to_string().contains("%ctaid"), "{fused}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_fused_is_told() {
     let add = || library("atlas_add_f32").expect("there");
     let text = |text: &str| text.parse::<Program>().unwrap_or_else(|error| panic!("{error}"));
@@ -195,7 +272,7 @@ fn what_is_not_fused_is_told() {
             text(&format!(
                 "{guard} setlt.u64 p1, r255, 5\n@p1 exit\n stg.f32 out[r255], 1.0"
             )),
-            "lanes end where an element is not compared",
+            "lanes end where their number is not compared",
         ),
     ];
     let none = Arguments::new();

@@ -9,7 +9,9 @@ use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use perpetua::isa::serve::markdown;
-use perpetua::isa::{Arguments, Assembler, Program, fuse, library, lower, specification, verify};
+use perpetua::isa::{
+    Arguments, Assembler, Error, Limits, Program, fuse, library, lower, specification, verify,
+};
 
 use super::say::say;
 use super::{Failure, files, values};
@@ -45,16 +47,21 @@ enum Command {
     Disasm {
         /// The program
         program: PathBuf,
+        /// Where to write the text instead of printing it
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
     },
     /// Check a program, without running it
     Verify {
         /// The program
         program: PathBuf,
+        #[command(flatten)]
+        untrusted: Untrusted,
     },
     /// Print the kernel that a program becomes, in the IR's text form; of several programs, what they are fused to
     #[command(
         after_help = "Fused are element-wise programs that run one after the other. Buffers of one name are one, and all are taken to be \
-            equally long; PROGRAM:NAME=NEW,… renames buffers.\n\nExample:\n  \
+            equally long, which `Executor::fuse` checks; PROGRAM:NAME=NEW,… renames buffers.\n\nExample:\n  \
             perpetua isa explain atlas_mul_f32:out=t atlas_add_f32:a=t"
     )]
     Explain {
@@ -85,24 +92,63 @@ enum Command {
     ServeChild(serve::Child),
 }
 
+/// What an untrusted program is held to.
+#[derive(clap::Args)]
+struct Untrusted {
+    /// Hold the program to limits, as `serve` does: whatever it is, it ends, with an error that names the line
+    #[arg(long)]
+    untrusted: bool,
+    /// How many instructions a lane may run in loops, about [default: 100000000]
+    #[arg(long, value_name = "N", requires = "untrusted")]
+    budget: Option<u32>,
+    /// How many bytes all buffers and pools may have together [default: 1073741824]
+    #[arg(long, value_name = "BYTES", requires = "untrusted")]
+    memory: Option<usize>,
+}
+
+impl Untrusted {
+    fn limits(&self) -> Option<Limits> {
+        let usual = Limits::default();
+        self.untrusted.then(|| Limits {
+            instructions: self.budget.unwrap_or(usual.instructions),
+            memory: self.memory.unwrap_or(usual.memory),
+            ..usual
+        })
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Asm { program, out } => assemble(program, out.as_deref()),
-        Command::Disasm { program } => {
-            let program = read(program)?;
+        Command::Disasm { program: path, out } => {
+            let program = read(path)?;
             // Names that are none could read as something else.
             verify::verify(&program)?;
-            print(&program.to_string())
+            let text = program.to_string();
+            files::check_places(&[("--out", out.as_ref())], Some(("the program", path)))?;
+            match out {
+                Some(out) => files::write(out, text.as_bytes()),
+                None => print(&text),
+            }
         }
-        Command::Verify { program } => {
+        Command::Verify { program, untrusted } => {
             let read = read(program)?;
-            lower::lower(&verify::verify(&read)?, lower::Options::default())?;
+            let verified = verify::verify(&read)?;
+            let limits = untrusted.limits();
+            if let Some(limits) = &limits {
+                limits.check(&verified)?;
+            }
+            let options = lower::Options {
+                budget: limits.map(|limits| limits.instructions),
+                ..lower::Options::default()
+            };
+            lower::lower(&verified, options)?;
             print(&format!(
-                "{} is right: {} instructions, {} buffers, {} parameters\n",
+                "{}: ok, {}, {}, {}\n",
                 read.name,
-                read.len(),
-                read.buffers().count(),
-                read.parameters.len()
+                count(read.len(), "instruction"),
+                count(read.buffers().count(), "buffer"),
+                count(read.parameters.len(), "parameter")
             ))
         }
         Command::Explain { programs } => explain(programs),
@@ -115,6 +161,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(args),
         Command::ServeChild(args) => serve::child(args),
     }
+}
+
+// `1 buffer`, `2 buffers`
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn print(text: &str) -> Result<(), Failure> {
@@ -139,7 +190,7 @@ fn explain(programs: &[String]) -> Result<(), Failure> {
     let (fused, _) = fuse(&parts, &|_, _| true)?;
     let before: Vec<String> = programs.iter().map(Program::to_string).collect();
     print(&format!(
-        "; {} programs, one after the other\n\n{}\n; fused\n\n{fused}\n; as a kernel\n\n{}",
+        "; {} programs, one after the other\n\n{}\n; fused, for buffers that are equally long\n\n{fused}\n; as a kernel\n\n{}",
         programs.len(),
         before.join("\n"),
         kernel(&fused)?
@@ -191,13 +242,18 @@ fn read(path: &Path) -> Result<Program, Failure> {
         Err(error) => {
             let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             return match (error.kind(), is_name) {
-                (ErrorKind::NotFound, true) => library::library(&name)
-                    .map_err(|missing| format!("{name} is no file, and {missing}").into()),
+                (ErrorKind::NotFound, true) => library::library(&name).map_err(|missing| match missing {
+                    Error::NoProgram { name, help } => format!(
+                        "there is no file `{name}`, and no program of this name in the library: {help}"
+                    )
+                    .into(),
+                    other => other.into(),
+                }),
                 _ => Err(format!("{name}: {error}").into()),
             };
         }
     };
-    if bytes.starts_with(b"PISA") && bytes.get(5) == Some(&0) {
+    if is_binary(&bytes) {
         return Ok(Program::decode(&bytes).map_err(|error| format!("{name}: {error}"))?);
     }
     let text = String::from_utf8(bytes)
@@ -208,17 +264,19 @@ fn read(path: &Path) -> Result<Program, Failure> {
     assembled.map_err(|error| error.to_string().trim_start_matches("error: ").to_owned().into())
 }
 
+// Whether bytes are a program's binary form, of whichever version.
+fn is_binary(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PISA") && bytes.get(5) == Some(&0)
+}
+
 fn assemble(path: &Path, out: Option<&Path>) -> Result<(), Failure> {
+    if std::fs::read(path).is_ok_and(|bytes| is_binary(&bytes)) {
+        return Err(format!("{} is a program's binary form already", path.display()).into());
+    }
     let program = read(path)?;
     verify::verify(&program)?;
     let out = out.map_or_else(|| path.with_extension("pisa"), Path::to_path_buf);
-    if out == path {
-        return Err(format!(
-            "{} would be written over itself: name another file with --out",
-            out.display()
-        )
-        .into());
-    }
+    files::check_places(&[("--out", Some(&out))], Some(("the text", path)))?;
     write(&program, &out)
 }
 

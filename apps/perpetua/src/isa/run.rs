@@ -1,5 +1,6 @@
 //! `perpetua isa run`: a program with buffers from the command line, on a device of this machine or on a server.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use perpetua::device::{BackendKind, Device};
@@ -29,25 +30,37 @@ pub(super) struct Args {
     outputs: Vec<(String, String)>,
     #[command(flatten)]
     shape: Shape,
+    #[command(flatten)]
+    untrusted: super::Untrusted,
     /// Where to run it
     #[arg(long, value_enum, default_value_t = Backend::Auto, conflicts_with = "server")]
     backend: Backend,
     /// Run it on a server: the address that `perpetua isa serve` listens at
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["untrusted", "budget", "memory"])]
     server: Option<Address>,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let program = super::read(&args.program)?;
+    for (option, given) in [
+        ("--buffer", &args.buffers),
+        ("--pool", &args.pools),
+        ("--param", &args.parameters),
+        ("--out", &args.outputs),
+    ] {
+        let mut seen = HashSet::new();
+        if let Some((name, _)) = given.iter().find(|(name, _)| !seen.insert(name)) {
+            return Err(format!("{option} {name}=… is there twice: which one is meant?").into());
+        }
+    }
+    let known = |names: Vec<&str>| match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(", "),
+    };
     for (name, _) in args.buffers.iter().chain(&args.outputs) {
         if !program.buffers().any(|buffer| buffer.name == *name) {
-            let known: Vec<&str> = program.buffers().map(|buffer| buffer.name.as_str()).collect();
-            return Err(format!(
-                "{} has no buffer `{name}`: it has {}",
-                program.name,
-                known.join(", ")
-            )
-            .into());
+            let buffers = known(program.buffers().map(|buffer| buffer.name.as_str()).collect());
+            return Err(format!("{} has no buffer `{name}`: it has {buffers}", program.name).into());
         }
     }
     let pools = pools(&program, &args.pools)?;
@@ -58,7 +71,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             .iter()
             .find(|parameter| parameter.name == *name)
         else {
-            return Err(format!("{} has no parameter `{name}`", program.name).into());
+            let parameters = program.parameters.iter();
+            let parameters = known(parameters.map(|parameter| parameter.name.as_str()).collect());
+            return Err(format!("{} has no parameter `{name}`: it has {parameters}", program.name).into());
         };
         let bits = constant::parse_constant(parameter.ty, value)
             .map_err(|error| format!("--param {name}: {error}"))?;
@@ -67,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     // All files are read before a device is opened.
     let mut contents = Vec::new();
     for buffer in program.buffers() {
-        let Some((_, content)) = args.buffers.iter().rev().find(|(name, _)| *name == buffer.name) else {
+        let Some((_, content)) = args.buffers.iter().find(|(name, _)| *name == buffer.name) else {
             let name = &buffer.name;
             return Err(format!("the buffer `{name}` ({}) needs --buffer {name}=…", buffer.element).into());
         };
@@ -141,6 +156,10 @@ fn here(
     wanted: &[bool],
 ) -> Result<Vec<Vec<u8>>, Failure> {
     let executor = Executor::on(Device::new(BackendKind::from(args.backend), 0)?);
+    let executor = match args.untrusted.limits() {
+        Some(limits) => executor.untrusted(limits),
+        None => executor,
+    };
     let mut program = program.clone();
     let mut handles = Vec::new();
     for (name, _, content) in contents {
@@ -182,7 +201,7 @@ fn pools(program: &Program, given: &[(String, String)]) -> Result<Vec<(String, u
         .into());
     }
     let size = |name: &str| -> Result<(String, usize), Failure> {
-        let Some((_, bytes)) = given.iter().rev().find(|(known, _)| known == name) else {
+        let Some((_, bytes)) = given.iter().find(|(known, _)| known == name) else {
             return Err(format!("the pool `{name}` needs --pool {name}=BYTES").into());
         };
         let size = bytes

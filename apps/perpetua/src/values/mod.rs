@@ -91,8 +91,10 @@ fn random(state: &mut u64) -> u64 {
 }
 
 fn float(ty: Scalar, value: f64) -> u64 {
-    // The text form has every float type's rounding.
-    parse_constant(ty, &format!("{value:?}")).unwrap_or_default()
+    // The text form has every float type's rounding; what is more than the type holds is infinite.
+    parse_constant(ty, &format!("{value:?}"))
+        .or_else(|_| parse_constant(ty, "inf"))
+        .unwrap_or_default()
 }
 
 /// `NAME=REST`

@@ -248,8 +248,9 @@ impl Core {
 
     fn fill(&self, group: &Arc<Group>, image: &GroupImage) -> Result<()> {
         self.engine.launch(group)?;
-        let images = image.actors.iter().map(|actor| {
-            let image = ActorImage {
+        for actor in &image.actors {
+            let id = ActorId(actor.actor);
+            let engine_image = ActorImage {
                 life: actor.life,
                 state: actor.state.clone(),
                 mailbox: actor.mailbox.clone(),
@@ -257,11 +258,7 @@ impl Core {
                 processed: actor.processed,
                 errors: actor.errors,
             };
-            (ActorId(actor.actor), image)
-        });
-        self.engine.restore(group, &images.collect())?;
-        for actor in &image.actors {
-            let id = ActorId(actor.actor);
+            self.engine.restore(id, &engine_image)?;
             for (pattern, options) in &actor.subscriptions {
                 self.feeds.subscribe(id, pattern.clone(), options.clone())?;
             }

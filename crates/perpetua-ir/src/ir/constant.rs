@@ -60,12 +60,30 @@ pub fn parse_constant(ty: Scalar, text: &str) -> Result<u64, String> {
         // An integer's form is a float, too.
         let plain = text.replace('_', "");
         let value = |wrong: std::num::ParseFloatError| format!("`{text}` is no float: {wrong}");
-        return Ok(match ty {
-            Scalar::F16 => f16::from_f64(plain.parse().map_err(value)?).to_bits().into(),
-            Scalar::BF16 => bf16::from_f64(plain.parse().map_err(value)?).to_bits().into(),
-            Scalar::F64 => plain.parse::<f64>().map_err(value)?.to_bits(),
-            _ => plain.parse::<f32>().map_err(value)?.to_bits().into(),
-        });
+        let (value, bits): (f64, u64) = match ty {
+            Scalar::F16 => {
+                let value = f16::from_f64(plain.parse().map_err(value)?);
+                (value.into(), value.to_bits().into())
+            }
+            Scalar::BF16 => {
+                let value = bf16::from_f64(plain.parse().map_err(value)?);
+                (value.into(), value.to_bits().into())
+            }
+            Scalar::F64 => {
+                let value: f64 = plain.parse().map_err(value)?;
+                (value, value.to_bits())
+            }
+            _ => {
+                let value: f32 = plain.parse().map_err(value)?;
+                (value.into(), value.to_bits().into())
+            }
+        };
+        return match value.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) {
+            true => Err(format!(
+                "`{text}` is more than {ty} holds: write `inf` for infinity"
+            )),
+            false => Ok(bits),
+        };
     }
     let value = integer(text).ok_or_else(|| format!("`{text}` is no integer"))?;
     let width = ty.bits();

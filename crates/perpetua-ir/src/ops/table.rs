@@ -229,7 +229,7 @@ operators! {
         Sub "sub" Number Same Same Exact, Special, Special, Special, "sub", ["1", "-1"], "Difference; wraps.";
         Mul "mul" Number Same Same Exact, Special, Special, Special, "mul", ["y", "x"], "Product; wraps.";
         Div "div" Number Same Same Exact, Special, Special, Special, "div", ["recip(y)", "neg(div(r, y))"], "Quotient: truncated for integers (faults at zero and MIN / -1), correctly rounded for floats.";
-        Rem "rem" Number Same Same Exact, Special, Special, Special, "rem", ["1", "neg(trunc(div(x, y)))"], "Remainder with the dividend's sign: x - trunc(x / y) * y, exact for floats (fmod).";
+        Rem "rem" Number Same Same Exact, Special, Special, Special, "rem", ["1", "neg(trunc(div(x, y)))"], "Remainder with the dividend's sign: x - trunc(x / y) * y, exact for floats (fmod); integers fault at zero and MIN % -1.";
         Min "min" Number Same Same Exact, Special, Special, Special, "min", ["select(le(x, y), 1, 0)", "select(le(x, y), 0, 1)"], "Smaller; the other one if one is NaN; either zero of a pair of zeros.";
         Max "max" Number Same Same Exact, Special, Special, Special, "max", ["select(ge(x, y), 1, 0)", "select(ge(x, y), 0, 1)"], "Larger; the other one if one is NaN; either zero of a pair of zeros.";
         And "and" Bits Same Same Exact, Infix("&"), Infix("&"), Infix("&"), "and", [], "Bitwise and; of `bool`s without short circuit.";

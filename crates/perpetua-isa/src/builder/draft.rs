@@ -47,7 +47,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// Calls `visit` with each register, and whether it is written.
-    pub(super) fn registers(&self, mut visit: impl FnMut(u32, bool)) {
+    pub(crate) fn registers(&self, mut visit: impl FnMut(u32, bool)) {
         if let Some((register, _)) = self.guard {
             visit(register, false);
         }

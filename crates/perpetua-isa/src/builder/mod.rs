@@ -14,7 +14,8 @@ use std::panic::Location;
 use perpetua_ir::ir::{AtomicOp, ReduceOp, Scalar, Scope};
 
 use self::draft::{Arg, Draft, Line, Part};
-use crate::error::{At as VerifiedAt, BuildError, Error, Fault};
+use crate::error::{At as VerifiedAt, BuildError, Error};
+use crate::fault::Fault;
 use crate::instruction::{Index, Operand, PRESET};
 use crate::opcode::Opcode;
 use crate::program::{Memory as Declared, MemoryKind, Parameter, Program};

@@ -14,8 +14,9 @@ use perpetua_ir::verify::Verified;
 use crate::builder::draft::{Arg, Draft};
 use crate::error::{CaptureError, Error, Result};
 use crate::instruction::Operand;
+use crate::names::is_reserved;
 use crate::program::{Memory, MemoryKind, Parameter, Program};
-use crate::verify::{is_reserved, verify};
+use crate::verify::verify;
 
 /// A program that does what a kernel does: buffers and parameters under the kernel's names (with `_` behind those that are registers).
 ///

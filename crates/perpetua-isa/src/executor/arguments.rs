@@ -91,7 +91,8 @@ impl Registers {
         let mut moves = Vec::new();
         for (register, ty, bytes) in &self.0 {
             let name = program.unused_name(&format!("initial_r{register}"));
-            let parameter = program.parameters.len() as u16;
+            // A program with more is refused.
+            let parameter = u16::try_from(program.parameters.len()).unwrap_or(u16::MAX);
             arguments = arguments.with_bytes(name.as_str(), *ty, *bytes);
             program.parameters.push(Parameter { name, ty: *ty });
             moves.push(Instruction {
@@ -110,7 +111,8 @@ impl Registers {
             }
             own.lines.splice(..0, moves.iter().map(|_| 0));
             own.code.splice(..0, moves);
-            own.labels.iter_mut().for_each(|label| label.at += count);
+            let labels = own.labels.iter_mut();
+            labels.for_each(|label| label.at = label.at.saturating_add(count));
         }
         (program, arguments)
     }

@@ -181,16 +181,15 @@ impl Executor {
         }
         let mut values = Vec::with_capacity(program.parameters.len());
         for parameter in &program.parameters {
-            let mut given = launch.arguments.0.iter().rev();
-            let given = given.find(|(name, ..)| *name == parameter.name);
+            let given = launch.arguments.get(&parameter.name);
             let wrong = |found: String| Error::Parameter {
                 program: program.name.clone(),
                 name: parameter.name.clone(),
                 expected: parameter.ty,
                 found,
             };
-            let (_, ty, bytes) = given.ok_or_else(|| wrong("nothing was given".into()))?;
-            if *ty != parameter.ty {
+            let (ty, bytes) = given.ok_or_else(|| wrong("nothing was given".into()))?;
+            if ty != parameter.ty {
                 return Err(wrong(format!("{ty} was given")));
             }
             let size = parameter.ty.size() as usize;

@@ -1,15 +1,15 @@
-//! What programs that nobody trusts are held to before they run; `lower` holds them to the rest.
+//! What untrusted programs are held to before they run; `lower` holds them to the rest.
 
 use perpetua_ir::ir::Scope;
 
 use crate::error::{Error, Result};
 use crate::opcode::Meaning;
-use crate::verify::Verified;
+use crate::verify::{Verified, place};
 
 /// Most straight parts of a program: drivers take time for each that grows with their number.
 const MAX_BLOCKS: usize = 512;
 
-/// What programs that nobody trusts may use.
+/// What untrusted programs may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many instructions a lane may run in loops, about.
@@ -33,7 +33,11 @@ impl Default for Limits {
 }
 
 impl Limits {
-    pub(super) fn check(&self, verified: &Verified) -> Result<()> {
+    /// Whether a program is one that these limits let run.
+    ///
+    /// # Errors
+    /// [`Error::Limit`]; [`Error::Untrusted`] for an instruction that reaches beyond the program.
+    pub fn check(&self, verified: &Verified) -> Result<()> {
         let within = |what, found: usize, limit: usize| match found <= limit {
             true => Ok(()),
             false => Err(Error::Limit {
@@ -48,18 +52,19 @@ impl Limits {
             self.size,
         )?;
         within("straight parts", verified.flow.blocks.len(), MAX_BLOCKS)?;
+        let program = verified.program();
         let system = Meaning::Fence(Some(Scope::System));
-        let mut code = verified
-            .program()
-            .routines
-            .iter()
-            .flat_map(|routine| &routine.code);
-        match code.any(|instruction| instruction.opcode.meaning() == system) {
-            true => Err(Error::Backend(
-                "a program that nobody trusts orders no memory of the system: `fence_system`".into(),
-            )),
-            false => Ok(()),
+        for (number, routine) in program.routines.iter().enumerate() {
+            let mut code = routine.code.iter();
+            if let Some(i) = code.position(|instruction| instruction.opcode.meaning() == system) {
+                return Err(Error::Untrusted {
+                    program: program.name.clone(),
+                    at: Box::new(place(program, Some((number, i)))),
+                    why: "it orders memory of the whole system",
+                });
+            }
         }
+        Ok(())
     }
 
     pub(super) fn check_memory(&self, bytes: usize) -> Result<()> {

@@ -1,14 +1,18 @@
 //! Fusion: adjacent element-wise programs as one. Each lane of such a program reads and writes its own element alone, so a lane can go on
-//! with the next program at once, and what one program stores the next need not load. `numbers` translates instructions.
+//! with the next program at once, and what one program stores the next need not load. In the order of their work: `follow` knows which
+//! registers hold the lane's number, `numbers` translates instructions, `tidy` takes out what nothing needs any more.
 
+mod follow;
 mod numbers;
+mod tidy;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use perpetua_device::LaunchConfig;
 use perpetua_ir::ir::Scalar;
 
-use self::numbers::{One, comparison, own_element, writes};
+use self::follow::One;
+use self::numbers::{own_element, writes};
 use crate::builder::draft::{Arg, Draft, Line};
 use crate::error::{Error, FuseError, Result};
 use crate::executor::{Arguments, Executor};
@@ -17,15 +21,18 @@ use crate::opcode::{Meaning, Opcode, Space};
 use crate::program::{Memory, MemoryKind, Parameter, Program};
 use crate::verify::verify;
 
-const ELEMENT: &str =
-    "a lane of an element-wise program reads and writes its own element, at `[r255]` or `[%gid]`";
+const ELEMENT: &str = "a lane of an element-wise program reads and writes its own element, at its number in the grid, as `x[%gid]`";
+
+/// Most lanes of a launch of fused programs: numbers of 32 bits tell so many apart.
+const MAX_LANES: u64 = 1 << 32;
 
 /// One program that does what several do one after the other, launched alike, and its arguments. Where none of them faults, all
 /// buffers are the same in the end, to the bit.
 ///
-/// A program is element-wise where it runs straight on, each lane with its own elements (at `[r255]` or `[%gid]`), and ends lanes beyond a
-/// buffer's length in front of that, if at all. Memories of different programs are one where they have one handle, or, without handles, one name.
-/// `as_long` says of two buffers whether they have the same number of elements.
+/// A program is element-wise where it runs straight on, each lane with its own elements (at `[%gid]`, or a register that holds this number,
+/// however it was computed), and ends lanes beyond a buffer's length in front of that, if at all. Memories of different programs are one
+/// where they have one handle, or, without handles, one name. `as_long` says of two buffers whether they have the same number of elements.
+/// The launch has at most 2^32 lanes.
 ///
 /// # Errors
 /// [`Error::Fuse`] names the program and the instruction that stands against it; [`Error::Verify`] where a program is wrong.
@@ -41,13 +48,7 @@ pub fn fuse(
     fusion.out.name = format!("fused_{}", names.join("_")).chars().take(200).collect();
     for (i, (program, arguments)) in programs.iter().enumerate() {
         verify(program)?;
-        let mut one = One {
-            program,
-            instruction: None,
-            memories: Vec::new(),
-            parameters: Vec::new(),
-            registers: HashMap::new(),
-        };
+        let mut one = One::new(program);
         let done = fusion.declare(&mut one, arguments, i == 0);
         let done = done.and_then(|()| fusion.code(&mut one, as_long, i == 0));
         done.map_err(|why| one.error(why))?;
@@ -80,15 +81,19 @@ impl Executor {
                 };
                 sizes.insert(handle, self.buffer_size(handle)? / memory.element.size() as usize);
             }
-            // Lanes of one number along x would share an element, and run apart.
+            // Lanes of one number would share an element, and run apart.
             let rows = [config.grid.y, config.grid.z, config.block.y, config.block.z];
-            if rows != [1; 4] {
-                return Err(Error::from(FuseError {
-                    program: program.name.clone(),
-                    place: String::new(),
-                    why: "lanes that differ along y or z have the same element: launch along x alone",
-                }));
-            }
+            let lanes = u64::from(config.grid.x) * u64::from(config.block.x);
+            let why = match (rows == [1; 4], lanes <= MAX_LANES) {
+                (true, true) => continue,
+                (false, _) => "lanes that differ along y or z have the same element: launch along x alone",
+                (true, false) => "numbers of 32 bits do not tell more than 2^32 lanes apart",
+            };
+            return Err(Error::from(FuseError {
+                program: program.name.clone(),
+                place: String::new(),
+                why,
+            }));
         }
         let length = |memory: &Memory| match memory.kind {
             MemoryKind::Buffer { handle, .. } => handle.and_then(|handle| sizes.get(&handle)),
@@ -118,7 +123,7 @@ struct Fusion {
     known: HashMap<u16, Arg>,
     // The line of the last store to a buffer that nothing has needed since.
     stored: HashMap<u16, usize>,
-    dropped: Vec<usize>,
+    dropped: HashSet<usize>,
     bound: Option<Bound>,
 }
 
@@ -200,29 +205,30 @@ impl Fusion {
         }
         let mut bound: Bound = None;
         let mut accessed = false;
-        let mut compared: Option<(u8, Scalar, u16)> = None;
-        for instruction in &own.code {
+        for (i, instruction) in own.code.iter().enumerate() {
             one.instruction = Some(instruction);
-            if let Some((p, ty, memory)) = compared.take() {
-                let guard = Guard {
-                    predicate: p,
-                    negated: false,
+            if one.is_end(instruction) {
+                let Some(guard) = instruction.guard else {
+                    match i + 1 == own.code.len() {
+                        true => break,
+                        false => return Err("lanes end in the middle of it"),
+                    }
                 };
-                if instruction.opcode.meaning() == Meaning::Exit && instruction.guard == Some(guard) {
-                    if accessed || bound.is_some() {
-                        return Err("lanes end behind an access to memory");
-                    }
-                    bound = Some((ty, memory));
-                    if first {
-                        self.line(one, instruction)?;
-                    }
-                    continue;
+                let Some((ty, memory)) = one.end(guard) else {
+                    return Err("lanes end where their number is not compared with a length");
+                };
+                if accessed || bound.is_some() {
+                    return Err("lanes end behind an access to memory");
                 }
+                bound = Some((ty, memory));
+                if first {
+                    self.exit(one, guard);
+                }
+                continue;
             }
-            compared = comparison(instruction)
-                .and_then(|(p, ty, memory)| Some((p, ty, *one.memories.get(usize::from(memory))?)));
             accessed |= matches!(instruction.opcode.meaning(), Meaning::Load(_) | Meaning::Store(_));
             self.instruction(one, instruction)?;
+            one.follow(instruction);
         }
         one.instruction = None;
         match (self.bound, bound) {
@@ -256,8 +262,7 @@ impl Fusion {
             | Meaning::MultiplyAdd
             | Meaning::Load(Space::Constant) => self.line(one, instruction),
             Meaning::Nop => Ok(()),
-            Meaning::Exit => Err("lanes end where an element is not compared with a length just before"),
-            Meaning::Branch | Meaning::Loop | Meaning::Call | Meaning::Return => {
+            Meaning::Branch | Meaning::Loop | Meaning::Call => {
                 Err("an element-wise program runs straight on")
             }
             _ => Err(ELEMENT),
@@ -269,7 +274,7 @@ impl Fusion {
             return Err(ELEMENT);
         };
         let memory = own_element(one, place)?;
-        let mut line = self.written(one, instruction)?;
+        let mut line = self.translated(one, instruction)?;
         match (self.known.get(&memory).copied(), instruction.guard) {
             (Some(value), _) => self.moved(line, value),
             (None, Some(_)) => self.draft.lines.push(line),
@@ -301,7 +306,7 @@ impl Fusion {
             return Err(ELEMENT);
         };
         let memory = own_element(one, place)?;
-        let mut line = self.written(one, instruction)?;
+        let mut line = self.translated(one, instruction)?;
         if instruction.guard.is_some() {
             self.known.remove(&memory);
             self.stored.remove(&memory);
@@ -326,8 +331,23 @@ impl Fusion {
         Ok(())
     }
 
+    // Ends lanes where a guard says.
+    fn exit(&mut self, one: &mut One<'_>, guard: Guard) {
+        let guard = Some((self.register(one, true, guard.predicate), guard.negated));
+        self.draft
+            .lines
+            .extend(Opcode::from_name("exit").map(|opcode| Line {
+                opcode,
+                ty: None,
+                from: None,
+                guard,
+                args: Vec::new(),
+                line: 0,
+            }));
+    }
+
     fn line(&mut self, one: &mut One<'_>, instruction: &Instruction) -> Step {
-        let line = self.written(one, instruction)?;
+        let line = self.translated(one, instruction)?;
         self.draft.lines.push(line);
         Ok(())
     }
@@ -338,6 +358,7 @@ impl Fusion {
             number += 1;
             !self.dropped.contains(&(number - 1))
         });
+        tidy::tidy(&mut self.draft);
         let mut routine = self.draft.finish().map_err(|crowded| {
             Error::from(FuseError {
                 program: self.out.name.clone(),
@@ -349,6 +370,10 @@ impl Fusion {
             })
         })?;
         routine.lines.clear();
+        // What the allocation has made a copy to itself.
+        let is_copy =
+            |i: &Instruction| i.opcode.meaning() == Meaning::Move && i.operands[..1] == i.operands[1..];
+        routine.code.retain(|instruction| !is_copy(instruction));
         self.out.routines = vec![routine];
         verify(&self.out)?;
         Ok((self.out, self.arguments))

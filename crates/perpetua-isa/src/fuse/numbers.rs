@@ -1,48 +1,16 @@
 //! A program's instructions in the numbers of the fused one: memories, parameters, registers.
 
-use std::collections::HashMap;
-
 use perpetua_ir::ir::Scalar;
-use perpetua_ir::ops::BinaryOp;
 
+use super::follow::One;
 use super::{ELEMENT, Fusion, Step};
 use crate::builder::draft::{Arg, Line, Part};
-use crate::error::{Error, FuseError};
 use crate::instruction::{Index, Instruction, Operand, PRESET, Place, Special};
-use crate::opcode::{Meaning, Opcode, Slot, Ty};
-use crate::program::Program;
-use crate::text::instruction_text;
-
-/// The program that is taken in.
-pub(super) struct One<'a> {
-    pub(super) program: &'a Program,
-    pub(super) instruction: Option<&'a Instruction>,
-    // Its memories and parameters, as numbers of the fused program.
-    pub(super) memories: Vec<u16>,
-    pub(super) parameters: Vec<u16>,
-    // Its registers and predicates (by whether they are), as those of the draft.
-    pub(super) registers: HashMap<(bool, u8), u32>,
-}
-
-impl One<'_> {
-    pub(super) fn error(&self, why: &'static str) -> Error {
-        let place = match (self.instruction, self.program.routines.first()) {
-            (Some(instruction), Some(routine)) => {
-                format!("`{}`: ", instruction_text(self.program, routine, instruction))
-            }
-            _ => String::new(),
-        };
-        Error::from(FuseError {
-            program: self.program.name.clone(),
-            place,
-            why,
-        })
-    }
-}
+use crate::opcode::{Opcode, Slot, Ty};
 
 impl Fusion {
     /// The instruction in the fused program's numbers.
-    pub(super) fn written(&mut self, one: &mut One<'_>, instruction: &Instruction) -> Step<Line> {
+    pub(super) fn translated(&mut self, one: &mut One<'_>, instruction: &Instruction) -> Step<Line> {
         let guard = instruction
             .guard
             .map(|guard| (self.register(one, true, guard.predicate), guard.negated));
@@ -50,6 +18,9 @@ impl Fusion {
         let mut args = Vec::with_capacity(slots.len());
         for (slot, operand) in slots.iter().zip(&instruction.operands) {
             args.push(match operand {
+                Operand::Register(r) if matches!(slot, Slot::Read(Ty::Own)) && one.holds_own(*r) => {
+                    Arg::Other(Operand::Special(Special::GlobalId))
+                }
                 Operand::Register(r) => {
                     let preset = PRESET.iter().find(|(register, ..)| register == r);
                     match (preset, slot) {
@@ -73,6 +44,7 @@ impl Fusion {
                 Operand::Place(place) => {
                     let memory = one.memories.get(usize::from(place.memory)).copied();
                     let mut part = |index: Index| match index {
+                        index if one.is_own(index) => Part::Other(Index::Special(Special::GlobalId)),
                         Index::Register(r) => match PRESET.iter().find(|(register, ..)| *register == r) {
                             Some((_, _, special)) => Part::Other(Index::Special(*special)),
                             None => Part::Register(self.register(one, false, r)),
@@ -117,7 +89,7 @@ impl Fusion {
         register
     }
 
-    fn register(&mut self, one: &mut One<'_>, predicate: bool, number: u8) -> u32 {
+    pub(super) fn register(&mut self, one: &mut One<'_>, predicate: bool, number: u8) -> u32 {
         let draft = &mut self.draft;
         // What a general register holds changes; its place does not ask.
         let ty = if predicate { Scalar::Bool } else { Scalar::U32 };
@@ -134,30 +106,9 @@ pub(super) fn writes(instruction: &Instruction) -> bool {
 
 /// The memory of a place that is the lane's own element.
 pub(super) fn own_element(one: &One<'_>, place: &Place) -> Step<u16> {
-    let own = matches!(
-        place.first,
-        Some(Index::Register(255) | Index::Special(Special::GlobalId))
-    );
+    let is_own = place.first.is_some_and(|index| one.is_own(index));
     match one.memories.get(usize::from(place.memory)) {
-        Some(memory) if own && place.second.is_none() && place.offset == 0 => Ok(*memory),
+        Some(memory) if is_own && place.second.is_none() && place.offset == 0 => Ok(*memory),
         _ => Err(ELEMENT),
-    }
-}
-
-/// `setge p, %gid, len(memory)`: the predicate, the type, the memory.
-pub(super) fn comparison(instruction: &Instruction) -> Option<(u8, Scalar, u16)> {
-    let own = |operand: &Operand| {
-        matches!(
-            operand,
-            Operand::Register(255) | Operand::Special(Special::GlobalId)
-        )
-    };
-    match (instruction.opcode.meaning(), instruction.operands.as_slice()) {
-        (Meaning::Compare(BinaryOp::Ge, false), [Operand::Predicate(p), at, Operand::Length(memory)])
-            if own(at) && instruction.guard.is_none() =>
-        {
-            Some((*p, instruction.ty?, *memory))
-        }
-        _ => None,
     }
 }

@@ -107,7 +107,7 @@ fn missing(name: &str) -> Error {
             };
             let names = names();
             let near = nearest(name, names.iter().map(String::as_str));
-            near.unwrap_or_else(|| "`perpetua isa list` and `library::families` have all names".into())
+            near.unwrap_or_else(|| "`perpetua isa list` has all names".into())
         }
     };
     Error::NoProgram {
@@ -142,10 +142,7 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
             families.push(Family {
                 stem: format!("atlas_{name}"),
                 types: types.clone(),
-                doc: match row.meaning {
-                    Meaning::MultiplyAdd => "`a * b + c`; of floats fused, rounded once.".into(),
-                    _ => row.doc.clone(),
-                },
+                doc: row.doc.clone(),
                 text: Text::Elementwise(opcode),
             });
         }
@@ -156,7 +153,7 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     Library { families, stems }
 });
 
-/// Whether an opcode makes a number of numbers. Hologram's `mad` is fused where it can be, and so is the library's.
+/// Whether an opcode makes a number of numbers.
 fn is_elementwise(opcode: Opcode) -> bool {
     let row = opcode.row();
     let computes = match row.meaning {
@@ -169,10 +166,6 @@ fn is_elementwise(opcode: Opcode) -> bool {
 
 fn elementwise(name: &str, opcode: Opcode, ty: Scalar) -> String {
     let row = opcode.row();
-    let mnemonic = match row.meaning {
-        Meaning::MultiplyAdd if ty.is_float() => "fma",
-        _ => &row.name,
-    };
     let mut text = format!(".program {name}\n");
     let (mut loads, mut operands, mut result) = (String::new(), String::new(), ty);
     let mut inputs = ["a", "b", "c"].into_iter().enumerate();
@@ -193,8 +186,9 @@ fn elementwise(name: &str, opcode: Opcode, ty: Scalar) -> String {
     }
     let _ = write!(
         text,
-        ".buffer out: {result} readwrite\n    setge.u64 p0, r255, len(out)\n@p0 exit\n{loads}    {mnemonic}.{ty} \
-         r3{operands}\n    stg.{result} out[r255], r3\n"
+        ".buffer out: {result} readwrite\n    setge.u64 p0, r255, len(out)\n@p0 exit\n{loads}    {}.{ty} \
+         r3{operands}\n    stg.{result} out[r255], r3\n",
+        row.name
     );
     text
 }

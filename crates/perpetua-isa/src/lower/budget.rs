@@ -1,4 +1,4 @@
-//! What programs that nobody trusts are held to: loops end, and memory of blocks holds nobody else's values.
+//! What untrusted programs are held to: loops end, and shared memory holds nobody else's values.
 
 use perpetua_ir::ir::{Effect, FaultKind, Inst, Op, Place, Type};
 use perpetua_ir::ops::BinaryOp;

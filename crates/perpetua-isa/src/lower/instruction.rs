@@ -7,7 +7,7 @@ use super::emitter::{Emitter, Result, written_by};
 use super::{reduce, values};
 use crate::instruction::{Guard, Instruction, Operand};
 use crate::opcode::{Meaning, Slot, Space};
-use crate::verify::{Holds, Where, predicate_slot, state_after};
+use crate::verify::{Holds, State, Where, predicate_slot};
 
 impl Emitter<'_> {
     /// A block's instructions, without its exit.
@@ -15,14 +15,14 @@ impl Emitter<'_> {
         let block = self.flow_block(number)?;
         let verified = self.verified;
         let origins = verified.flow.origins.get(number).map_or(&[][..], Vec::as_slice);
-        let mut holds = block.holds.clone();
+        let mut state = State::new(&block.holds);
         for (instruction, at) in block.code.iter().zip(origins) {
             self.line(*at);
             match instruction.guard {
-                None => self.instruction(instruction, &holds)?,
-                Some(guard) => self.guarded(guard, instruction, &holds)?,
+                None => self.instruction(instruction, state.holds())?,
+                Some(guard) => self.guarded(guard, instruction, &state)?,
             }
-            state_after(&mut holds, instruction);
+            state.pass(instruction);
         }
         self.line(block.exit_at);
         Ok(())
@@ -50,14 +50,19 @@ impl Emitter<'_> {
         self.k.set_line(line.unwrap_or(i as u32 + 1));
     }
 
-    fn guarded(&mut self, guard: Guard, instruction: &Instruction, holds: &[Holds]) -> Result {
+    fn guarded(&mut self, guard: Guard, instruction: &Instruction, state: &State) -> Result {
         let condition = self.guard(guard)?;
         let writes = written_by(instruction);
         // Where the guard does not act the register's variable stays what it is: so it has one, which holds its value by now.
         for (slot, ty) in &writes {
             self.missed.insert((*slot, *ty));
         }
-        let acts = self.inner(|emitter| emitter.instruction(instruction, holds))?;
+        // Nobody reads it before the opposite guard has written, too; but a variable is read only where every path has written it.
+        for (slot, ty) in state.left_open(instruction) {
+            let zero = self.k.op(Op::Zero(ty.into()))?;
+            self.write(slot, ty, zero)?;
+        }
+        let acts = self.inner(|emitter| emitter.instruction(instruction, state.holds()))?;
         self.k
             .push(Inst::If(condition, acts, perpetua_ir::ir::Block::default()));
         self.known.forget(writes.iter().map(|(slot, _)| slot));

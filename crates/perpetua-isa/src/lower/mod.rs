@@ -20,13 +20,15 @@ use crate::error::{At, Error, Result};
 use crate::program::Program;
 use crate::verify::{Verified, place};
 
+pub(crate) use reduce::MAX_LANES;
+
 /// How a program is lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
     /// 64, or 32 for devices without 64-bit integers; in indices `%gid` is as wide.
     pub pointer_width: u32,
-    /// For programs that nobody trusts: how many instructions a lane may run in loops, about; what loops on is a fault. Memory of
-    /// blocks is zero at the start then.
+    /// For untrusted programs: how many instructions a lane may run in loops, about; a lane that goes on faults. Shared memory is
+    /// zero at the start then.
     pub budget: Option<u32>,
 }
 

@@ -11,7 +11,7 @@ use super::values::lane_of_block;
 type Result<T> = std::result::Result<T, TypeError>;
 
 /// Most lanes of a block that reduces: as many as any device runs. One more meets a fault.
-pub(super) const MAX_LANES: u32 = 1024;
+pub(crate) const MAX_LANES: u32 = 1024;
 
 /// The result in all lanes. `scratch`: [`MAX_LANES`] elements of the value's type.
 pub(super) fn block(k: &mut KernelBuilder, op: ReduceOp, scratch: Base, value: Value) -> Result<Value> {

@@ -52,7 +52,8 @@ fn data() -> Vec<Row> {
         conversion(
             "cvt",
             Meaning::Convert,
-            "Converts as Rust's `as` does: saturating from floats to integers.",
+            "Converts as Rust's `as` does: to the nearest float, and saturating from floats to integers, NaN to 0. To and from f16 and \
+             bf16 it goes by way of f32, so that an f64 or a wide integer is rounded twice on the way there.",
         ),
         conversion(
             "bitcast",
@@ -78,14 +79,14 @@ fn data() -> Vec<Row> {
             any,
             &[WRITE, place(Space::Shared)],
             Meaning::Load(Space::Shared),
-            "Loads from memory of the block.",
+            "Loads an element of shared memory.",
         ),
         row(
             "sts",
             any,
             &[target(Space::Shared), READ],
             Meaning::Store(Space::Shared),
-            "Stores to memory of the block.",
+            "Stores to an element of shared memory.",
         ),
         row(
             "ldc",
@@ -99,7 +100,7 @@ fn data() -> Vec<Row> {
             Some(Domain::Number),
             &[WRITE, READ, READ, READ],
             Meaning::MultiplyAdd,
-            "`a * b + c`, product and sum each rounded (or wrapped).",
+            "`a * b + c`, product and sum each rounded (or wrapped); `fma` rounds once.",
         ),
         row(
             "tile_mma",
@@ -234,7 +235,7 @@ fn control() -> Vec<Row> {
             None,
             &[Slot::Label],
             Meaning::Branch,
-            "Goes on at the label.",
+            "Continues at the label.",
         ),
         row(
             "call",
@@ -248,14 +249,14 @@ fn control() -> Vec<Row> {
             None,
             &[],
             Meaning::Return,
-            "Leaves the routine; in the program's own code as `exit`.",
+            "Leaves the routine; in the program's own code it is `exit`.",
         ),
         row(
             "loop",
             None,
             &[Slot::Write(Ty::Fixed(Scalar::U32)), Slot::Label],
             Meaning::Loop,
-            "Where the count is above zero: takes one from it, and goes on at the label.",
+            "Where the count is above zero: takes one from it, and continues at the label.",
         ),
         row("exit", None, &[], Meaning::Exit, "Ends the lane."),
         row("nop", None, &[], Meaning::Nop, "Does nothing."),
@@ -324,7 +325,8 @@ fn memory() -> Vec<Row> {
         Some(Domain::Any),
         &[place, from, count],
         Meaning::Copy,
-        "`to, from, n`: the lane copies n elements, the first first.",
+        "`to, from, n`: the lane copies n elements in order, each before the next is read: a range that is copied onto a later part of \
+         itself repeats.",
     ));
     rows.push(row(
         "fill",
@@ -359,8 +361,7 @@ fn reductions() -> Vec<Row> {
             Some(types(op)),
             &[WRITE, READ],
             Meaning::Group(op),
-            "Combines a value of each lane of the block, and gives it to all. The order is that of a tree over the lanes' \
-             numbers, so it is the same everywhere. All lanes must come to it.",
+            "Combines a value of each lane of the block, and gives the result to all. All lanes must come to it.",
         ));
         let grid = match op {
             ReduceOp::Mul => Domain::Int,
@@ -371,8 +372,8 @@ fn reductions() -> Vec<Row> {
             Some(grid),
             &[Slot::Place(Space::Global, Use::Store), READ],
             Meaning::Grid(op),
-            "Combines a value of each lane of the grid, and the element, into the element: blocks as `group` does, each then \
-             by one atomic step, in any order. Types of 32 and 64 bits. All lanes of a block must come to it.",
+            "Combines a value of each lane of the grid, and the element, into the element: each block as by `group`, then by one \
+             atomic step, blocks in any order. Types of 32 and 64 bits. All lanes of a block must come to it.",
         ));
     }
     rows

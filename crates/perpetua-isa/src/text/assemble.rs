@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use perpetua_ir::ir::{Scalar, constant};
 
 use super::diagnostic::AssembleError;
+use super::directives::DIRECTIVES;
 use super::instruction::{self, Names};
 use super::lexer::{Cursor, TokenKind};
 use super::source::{Line, lines};
+use crate::declaration;
+use crate::fault::Fault;
 use crate::hologram::include;
 use crate::instruction::Operand;
 use crate::opcode::{Meaning, Slot, Use};
@@ -60,12 +63,12 @@ impl Assembler {
         for line in lines(file, text, &includes)? {
             reader.line(&line)?;
         }
-        reader.finish()
+        reader.finish(&Line::first(file, text))
     }
 }
 
 /// Largest file that is included.
-const MAX_INCLUDED: u64 = 1 << 24;
+pub(crate) const MAX_INCLUDED: u64 = 1 << 24;
 
 // Included files lie in the folder or below it.
 fn read_below(folder: &Path, name: &str) -> std::result::Result<String, String> {
@@ -103,6 +106,8 @@ struct Reader {
     routines: HashMap<String, u16>,
     // Memories whose access is not said: they can be stored to where something does.
     inferred: Vec<usize>,
+    // Whether the text has named its program.
+    is_named: bool,
 }
 
 impl Reader {
@@ -120,6 +125,7 @@ impl Reader {
             calls: Vec::new(),
             routines: HashMap::new(),
             inferred: Vec::new(),
+            is_named: false,
         }
     }
 
@@ -213,9 +219,23 @@ impl Reader {
                 .ok_or_else(|| line.error(span, format!("{what} is missing here")))
         };
         match word {
-            ".program" => self.program.name = name("the program's name")?,
+            ".program" if self.is_named => {
+                let message =
+                    "a second `.program`: a text is one program, whose parts are routines (`.func`)";
+                return Err(line.error(at, message));
+            }
+            ".program" => {
+                self.program.name = name("the program's name")?;
+                self.is_named = true;
+                declared(
+                    declaration::name("a program", &self.program.name),
+                    (at.start, cursor),
+                    line,
+                )?;
+            }
             ".func" => {
                 let name = name("the routine's name")?;
+                declared(declaration::name("a routine", &name), (at.start, cursor), line)?;
                 self.end_routine()?;
                 let number = u16::try_from(self.program.routines.len())
                     .map_err(|_| line.error(at.clone(), "too many routines"))?;
@@ -227,12 +247,25 @@ impl Reader {
                     ..Routine::default()
                 });
             }
-            ".block" => self.program.block = Some(block(cursor, line)?),
+            ".block" if self.program.block.is_some() => {
+                return Err(line.error(at, "a second `.block`: a program has blocks of one size"));
+            }
+            ".block" => {
+                let block = block(cursor, line)?;
+                declared(declaration::block(block), (at.start, cursor), line)?;
+                self.program.block = Some(block);
+            }
             ".param" => {
                 let name = name("the parameter's name")?;
                 let ty = self.typed(cursor, line)?;
-                self.names.parameter(&name, self.program.parameters.len() as u16);
-                self.program.parameters.push(Parameter { name, ty });
+                let parameter = Parameter { name, ty };
+                let right = self.names.unused(&parameter.name);
+                let right = right.and_then(|()| declaration::parameter(&parameter));
+                declared(right, (at.start, cursor), line)?;
+                let number = u16::try_from(self.program.parameters.len())
+                    .map_err(|_| line.error(at, "too many parameters"))?;
+                self.names.parameter(&parameter.name, number);
+                self.program.parameters.push(parameter);
             }
             ".buffer" | ".shared" | ".const" => {
                 let name = name("the memory's name")?;
@@ -242,20 +275,23 @@ impl Reader {
                     ".shared" => shared(cursor, line)?,
                     _ => constants(element, cursor, line)?,
                 };
-                self.memory(name, element, kind)
-                    .map_err(|message| line.error(at, message))?;
+                let memory = Memory { name, element, kind };
+                self.memory(memory, (at.start, cursor), line)?;
             }
             ".pool" => {
                 let name = name("the pool's name")?;
                 let handle = handle(cursor, line, "the pool's handle")?;
-                self.memory(name, Scalar::U32, MemoryKind::Pool { handle })
-                    .map_err(|message| line.error(at, message))?;
+                let memory = Memory {
+                    name,
+                    element: Scalar::U32,
+                    kind: MemoryKind::Pool { handle },
+                };
+                self.memory(memory, (at.start, cursor), line)?;
             }
             _ => {
+                let names = DIRECTIVES.map(|(form, _)| form.split(' ').next().unwrap_or(form));
                 return Err(AssembleError {
-                    help: Some(
-                        "there are .program, .block, .buffer, .pool, .param, .shared, .const, .func, .include, .macro".into(),
-                    ),
+                    help: Some(format!("there are {}", names.join(", "))),
                     ..line.error(at, format!("`{word}` is no directive"))
                 });
             }
@@ -263,15 +299,13 @@ impl Reader {
         Ok(())
     }
 
-    fn memory(
-        &mut self,
-        name: String,
-        element: Scalar,
-        kind: MemoryKind,
-    ) -> std::result::Result<(), &'static str> {
-        let number = u16::try_from(self.program.memories.len()).map_err(|_| "too many memories")?;
-        self.names.memory(&name, number);
-        self.program.memories.push(Memory { name, element, kind });
+    fn memory(&mut self, memory: Memory, at: (usize, &Cursor<'_>), line: &Line) -> Result {
+        let right = self.names.unused(&memory.name);
+        declared(right.and_then(|()| declaration::memory(&memory)), at, line)?;
+        let number = u16::try_from(self.program.memories.len())
+            .map_err(|_| line.error(at.1.since(at.0), "too many memories"))?;
+        self.names.memory(&memory.name, number);
+        self.program.memories.push(memory);
         Ok(())
     }
 
@@ -283,7 +317,7 @@ impl Reader {
             .then(|| cursor.word().and_then(instruction::scalar))
             .flatten();
         found.ok_or_else(|| AssembleError {
-            help: Some("types: i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64".into()),
+            help: Some(format!("types: {}", instruction::TYPES)),
             ..line.error(cursor.since(span.start), "`:` and a type belong here")
         })
     }
@@ -323,7 +357,16 @@ impl Reader {
         }
     }
 
-    fn finish(mut self) -> Result<Program> {
+    // `first`: the text's first line.
+    fn finish(mut self, first: &Line) -> Result<Program> {
+        if !self.is_named && self.program.is_empty() {
+            return Err(AssembleError {
+                help: Some(
+                    "a program begins with `.program NAME`; a file of macros is for `.include`".into(),
+                ),
+                ..first.error(0..first.text.len(), "there is no program in this text")
+            });
+        }
         self.end_routine()?;
         for wanted in std::mem::take(&mut self.calls) {
             match self.routines.get(&wanted.name) {
@@ -344,6 +387,11 @@ impl Reader {
         }
         Ok(self.program)
     }
+}
+
+// A declaration that a line has made, underlined where it is not right. `at`: where it begins, and what has been read of it.
+fn declared(right: std::result::Result<(), Fault>, at: (usize, &Cursor<'_>), line: &Line) -> Result {
+    right.map_err(|fault| line.error(at.1.since(at.0), fault.to_string()))
 }
 
 /// The memories that a program stores to.

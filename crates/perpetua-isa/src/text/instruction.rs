@@ -7,12 +7,20 @@ use perpetua_ir::ir::{Scalar, constant};
 
 use super::diagnostic::AssembleError;
 use super::lexer::{Cursor, TokenKind};
+use super::ptx;
 use super::source::Line;
+use crate::declaration;
+use crate::fault::Fault;
 use crate::hologram::hint;
 use crate::instruction::{Guard, Index, Instruction, Operand, PREDICATES, Place, Special};
+use crate::names::{is_constant, is_reserved, numbered};
 use crate::opcode::{Opcode, Slot};
+use crate::program::is_name;
 
 type Result<T> = std::result::Result<T, AssembleError>;
+
+/// The types, for messages.
+pub(super) const TYPES: &str = "i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64";
 
 /// What was declared so far.
 #[derive(Default)]
@@ -22,6 +30,14 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// That nothing has this name yet.
+    pub(super) fn unused(&self, name: &str) -> std::result::Result<(), Fault> {
+        match self.memories.contains_key(name) || self.parameters.contains_key(name) {
+            false => Ok(()),
+            true => Err(declaration::taken("a memory or parameter", name)),
+        }
+    }
+
     pub(super) fn memory(&mut self, name: &str, number: u16) {
         self.memories.insert(name.into(), number);
     }
@@ -76,13 +92,9 @@ pub(super) fn parse(cursor: &mut Cursor<'_>, line: &Line, names: &Names) -> Resu
     let Some(word) = cursor.word() else {
         return Err(line.error(span, "an instruction belongs here"));
     };
-    let (opcode, ty, from) = mnemonic(word).ok_or_else(|| {
-        let rows = || Opcode::all().map(|opcode| opcode.row().name.as_str());
-        let stem = word.split('.').next().unwrap_or(word);
-        AssembleError {
-            help: hint(stem).map(String::from).or_else(|| nearest(stem, rows())),
-            ..line.error(span.clone(), format!("`{word}` is no instruction"))
-        }
+    let (opcode, ty, from) = mnemonic(word).ok_or_else(|| AssembleError {
+        help: meant(word),
+        ..line.error(span.clone(), format!("`{word}` is no instruction"))
     })?;
     let row = opcode.row();
     let missing_type = row.types.is_some() && ty.is_none();
@@ -166,10 +178,16 @@ fn mnemonic(word: &str) -> Option<(Opcode, Option<Scalar>, Option<Scalar>)> {
     Some((named(rest)?, Some(first), Some(last)))
 }
 
-fn numbered(word: &str, prefix: char) -> Option<u8> {
-    let digits = word.strip_prefix(prefix)?;
-    let plain = digits == "0" || !digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
-    digits.parse().ok().filter(|_| plain)
+// What somebody may have meant who wrote what is no instruction.
+fn meant(word: &str) -> Option<String> {
+    let stem = word.split('.').next().unwrap_or(word);
+    let known = || hint(stem).map(String::from).or_else(|| ptx::hint(word));
+    let found = Opcode::from_name(&stem.to_ascii_lowercase());
+    let is_typed = found.is_some_and(|opcode| opcode.row().types.is_some());
+    known().or_else(|| match (is_typed, stem == word) {
+        (true, false) => Some(format!("`{stem}` is one, and behind it stands a type: {TYPES}")),
+        _ => nearest(stem, Opcode::all().map(|opcode| opcode.row().name.as_str())),
+    })
 }
 
 fn register(word: &str) -> Option<u8> {
@@ -194,9 +212,7 @@ pub(super) fn immediate(ty: Scalar, cursor: &mut Cursor<'_>, line: &Line) -> Res
     };
     let text = match cursor.next() {
         Some(TokenKind::Number(text)) => text,
-        Some(TokenKind::Word(word)) if matches!(word.as_str(), "true" | "false" | "inf" | "NaN" | "nan") => {
-            word
-        }
+        Some(TokenKind::Word(word)) if is_constant(word) => word,
         _ => {
             return Err(line.error(
                 cursor.since(start),
@@ -283,7 +299,7 @@ impl Operands<'_, '_> {
         let Some(TokenKind::Word(word)) = self.cursor.peek() else {
             return immediate(ty, self.cursor, self.line).map(Operand::Immediate);
         };
-        if matches!(word.as_str(), "true" | "false" | "inf" | "NaN" | "nan") {
+        if is_constant(word) {
             return immediate(ty, self.cursor, self.line).map(Operand::Immediate);
         }
         self.cursor.next();
@@ -330,9 +346,16 @@ impl Operands<'_, '_> {
         let span = self.cursor.span();
         let word = self.cursor.word();
         let found = word.and_then(|name| self.names.memories.get(name)).copied();
-        found.ok_or_else(|| AssembleError {
-            help: word.and_then(|word| nearest(word, self.names.memories.keys().map(String::as_str))),
-            ..self.error(span, message)
+        found.ok_or_else(|| match word {
+            Some(word) if is_name(word) && !is_reserved(word) => AssembleError {
+                help: nearest(word, self.names.memories.keys().map(String::as_str)).or_else(|| {
+                    Some(format!(
+                        "it is declared in front of its first use: `.buffer {word}: f32`, `.shared`, `.const` or `.pool`"
+                    ))
+                }),
+                ..self.error(span, format!("there is no memory `{word}`"))
+            },
+            _ => self.error(span, message),
         })
     }
 

@@ -22,8 +22,15 @@ pub(super) enum TokenKind {
     Mark(char),
 }
 
-/// Tokens of a line up to its comment; an unclosed quote's span else.
-pub(super) fn tokens(line: &str) -> Result<Vec<Token>, Range<usize>> {
+/// Most bytes of a name, and of a number or a quoted text: what is longer is none, and messages show it.
+const MAX_NAME: usize = 255;
+const MAX_NUMBER: usize = 2000;
+
+/// What is no token, where, and why.
+pub(super) type Broken = (Range<usize>, String);
+
+/// Tokens of a line up to its comment.
+pub(super) fn tokens(line: &str) -> Result<Vec<Token>, Broken> {
     let mut tokens = Vec::new();
     let mut rest = line.char_indices().peekable();
     while let Some((start, c)) = rest.next() {
@@ -45,7 +52,7 @@ pub(super) fn tokens(line: &str) -> Result<Vec<Token>, Range<usize>> {
             '"' => {
                 let inner = start + 1;
                 let Some(len) = line.get(inner..).and_then(|rest| rest.find('"')) else {
-                    return Err(start..line.len());
+                    return Err((start..line.len(), "a quote that does not end on this line".into()));
                 };
                 while rest.next_if(|(at, _)| *at <= inner + len).is_some() {}
                 let text = line.get(inner..inner + len).unwrap_or_default();
@@ -74,6 +81,16 @@ pub(super) fn tokens(line: &str) -> Result<Vec<Token>, Range<usize>> {
             }
             _ => (TokenKind::Mark(c), start..start + c.len_utf8()),
         };
+        let (what, most) = match &kind {
+            TokenKind::Word(_) => ("a name", MAX_NAME),
+            TokenKind::Number(_) => ("a number", MAX_NUMBER),
+            TokenKind::Text(_) => ("a quoted text", MAX_NUMBER),
+            TokenKind::Mark(_) => ("", usize::MAX),
+        };
+        if span.len() > most {
+            let message = format!("{what} of {} bytes: at most {most} can be", span.len());
+            return Err((span, message));
+        }
         tokens.push(Token { kind, span });
     }
     Ok(tokens)

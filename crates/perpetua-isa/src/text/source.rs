@@ -8,15 +8,15 @@ use super::diagnostic::AssembleError;
 use super::lexer::{Cursor, Token, TokenKind, tokens};
 
 /// Most lines of a program with includes and macros written out.
-const MAX_LINES: usize = 200_000;
+pub(crate) const MAX_LINES: usize = 200_000;
 /// Deepest nesting of includes and macros.
-const MAX_DEPTH: usize = 32;
+pub(crate) const MAX_DEPTH: usize = 32;
 /// Longest line.
-const MAX_LINE: usize = 1 << 20;
+pub(crate) const MAX_LINE: usize = 1 << 20;
 /// Most bytes of all lines, written out.
-const MAX_BYTES: usize = 1 << 24;
+pub(crate) const MAX_BYTES: usize = 1 << 24;
 /// Most arguments of a macro.
-const MAX_ARGUMENTS: usize = 64;
+pub(crate) const MAX_ARGUMENTS: usize = 64;
 
 /// A line with what messages say of it.
 #[derive(Clone)]
@@ -30,6 +30,17 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// The first line of a text, for what is wrong with all of it.
+    pub(super) fn first(file: &str, text: &str) -> Line {
+        Line {
+            text: text.lines().next().unwrap_or_default().into(),
+            file: file.into(),
+            number: 1,
+            origin: 1,
+            within: None,
+        }
+    }
+
     pub(super) fn error(&self, span: std::ops::Range<usize>, message: impl Into<String>) -> AssembleError {
         AssembleError {
             message: message.into(),
@@ -44,7 +55,7 @@ impl Line {
 
     /// The line's tokens.
     pub(super) fn tokens(&self) -> Result<Vec<Token>, AssembleError> {
-        tokens(&self.text).map_err(|span| self.error(span, "a quote that does not end on this line"))
+        tokens(&self.text).map_err(|(span, message)| self.error(span, message))
     }
 }
 

@@ -1,16 +1,16 @@
-//! Checks declarations, and each instruction by itself: operands, types, names that exist, constant indices.
-
-use std::collections::HashSet;
+//! Checks each instruction by itself, behind the declarations: operands, types, names that exist, constant indices.
 
 use perpetua_ir::ir::Scalar;
 use perpetua_ir::ops::Domain;
 
+use super::Wrong;
 use super::accesses::lengths;
-use super::{MAX_DECLARATIONS, MAX_INSTRUCTIONS, Wrong};
-use crate::error::Fault;
+use super::declarations::declarations;
+use crate::declaration::fits;
+use crate::fault::Fault;
 use crate::instruction::{Index, Instruction, Operand, PREDICATES, Place, REGISTERS};
 use crate::opcode::{Meaning, Slot, Space, Ty, Use};
-use crate::program::{MemoryKind, Program, Routine, is_name};
+use crate::program::{MemoryKind, Program, Routine};
 
 type Result<T = ()> = std::result::Result<T, Fault>;
 
@@ -27,169 +27,6 @@ pub(super) fn check(program: &Program) -> std::result::Result<(), Wrong> {
         }
     }
     Ok(())
-}
-
-// Whether the text form takes a name for a register, a predicate or a constant.
-pub(crate) fn is_reserved(name: &str) -> bool {
-    let number = name
-        .strip_prefix(['r', 'p'])
-        .is_some_and(|rest| rest.parse::<u8>().is_ok());
-    number || matches!(name, "true" | "false" | "inf" | "nan" | "NaN")
-}
-
-fn limit(what: &'static str, found: usize, most: usize) -> Result {
-    if found <= most {
-        return Ok(());
-    }
-    Err(Fault::Limit {
-        what,
-        found: found as u64,
-        limit: most as u64,
-    })
-}
-
-fn names<'a>(what: &'static str, names: impl Iterator<Item = &'a str>) -> Result {
-    let mut seen = HashSet::new();
-    for name in names {
-        let why = match is_name(name) {
-            false => "a name is made of ASCII letters, digits and `_`, no digit first, at most 255 of them",
-            true if !seen.insert(name) => "that is the name of another",
-            true => continue,
-        };
-        return Err(Fault::Name {
-            what,
-            name: name.chars().take(64).collect(),
-            why,
-        });
-    }
-    Ok(())
-}
-
-fn declarations(program: &Program) -> Result {
-    names("a program", std::iter::once(program.name.as_str()))?;
-    let routines = program.routines.len();
-    if program.routines.first().is_none_or(|own| !own.name.is_empty()) {
-        let own = program.routines.first();
-        return Err(Fault::Name {
-            what: "the program's own code, the first routine,",
-            name: own
-                .map(|own| own.name.chars().take(64).collect())
-                .unwrap_or_default(),
-            why: "it is there and has no name",
-        });
-    }
-    if program.block.is_some_and(|block| block.contains(&0)) {
-        return Err(Fault::Operand {
-            number: 0,
-            expected: "a block of at least one lane in each direction".into(),
-        });
-    }
-    limit("memories", program.memories.len(), MAX_DECLARATIONS)?;
-    limit("parameters", program.parameters.len(), MAX_DECLARATIONS)?;
-    limit("routines", routines, MAX_DECLARATIONS)?;
-    limit("instructions", program.len(), MAX_INSTRUCTIONS)?;
-    let memories = program.memories.iter().map(|memory| memory.name.as_str());
-    let parameters = program.parameters.iter().map(|parameter| parameter.name.as_str());
-    names(
-        "a memory or parameter",
-        memories.clone().chain(parameters.clone()),
-    )?;
-    if let Some(name) = memories.chain(parameters).find(|name| is_reserved(name)) {
-        return Err(Fault::Name {
-            what: "a memory or parameter",
-            name: name.into(),
-            why: "that is a register, a predicate or a constant",
-        });
-    }
-    names(
-        "a routine",
-        program
-            .routines
-            .iter()
-            .skip(1)
-            .map(|routine| routine.name.as_str()),
-    )?;
-    if program
-        .parameters
-        .iter()
-        .any(|parameter| parameter.ty == Scalar::Bool)
-    {
-        return Err(Fault::Type {
-            opcode: "a parameter".into(),
-            expected: "an integer or a float".into(),
-            found: "pred".into(),
-        });
-    }
-    let mut shared = 0u64;
-    for memory in &program.memories {
-        if memory.element == Scalar::Bool {
-            return Err(Fault::Type {
-                opcode: memory.name.clone(),
-                expected: "integers or floats".into(),
-                found: "pred".into(),
-            });
-        }
-        let size = u64::from(memory.element.size());
-        match &memory.kind {
-            MemoryKind::Pool { .. } if memory.element == Scalar::U32 => {}
-            MemoryKind::Pool { .. } => {
-                return Err(Fault::Type {
-                    opcode: memory.name.clone(),
-                    expected: "a pool of u32".into(),
-                    found: memory.element.to_string(),
-                });
-            }
-            MemoryKind::Buffer { .. } => {}
-            MemoryKind::Shared { len: 0 } => limit_below(&memory.name)?,
-            MemoryKind::Shared { len } => shared += u64::from(*len) * size,
-            MemoryKind::Constants(data) if data.is_empty() => limit_below(&memory.name)?,
-            MemoryKind::Constants(data) => {
-                if let Some(bad) = data.iter().find(|bits| !fits(**bits, memory.element)) {
-                    return Err(Fault::Type {
-                        opcode: memory.name.clone(),
-                        expected: format!("{} bits", memory.element.bits()),
-                        found: format!("{bad:#x}"),
-                    });
-                }
-            }
-        }
-    }
-    limit(
-        "bytes of shared memory",
-        shared as usize,
-        perpetua_ir::verify::MAX_SHARED_BYTES as usize,
-    )?;
-    for routine in &program.routines {
-        limit("labels", routine.labels.len(), MAX_DECLARATIONS)?;
-        names("a label", routine.labels.iter().map(|label| label.name.as_str()))?;
-        if let Some(label) = routine
-            .labels
-            .iter()
-            .find(|label| label.at as usize > routine.code.len())
-        {
-            return Err(Fault::Limit {
-                what: "instruction of a label",
-                found: label.at.into(),
-                limit: routine.code.len() as u64,
-            });
-        }
-    }
-    Ok(())
-}
-
-fn limit_below(name: &str) -> Result {
-    Err(Fault::Operand {
-        number: 0,
-        expected: format!("at least one element in `{name}`"),
-    })
-}
-
-// Whether bits of a constant are those of a value of the type.
-fn fits(bits: u64, ty: Scalar) -> bool {
-    match ty.bits() {
-        64 => true,
-        width => bits >> width == 0,
-    }
 }
 
 struct Checker<'a> {
@@ -377,14 +214,10 @@ impl Checker<'_> {
             _ => false,
         };
         if !fits {
-            let what = match space {
-                Space::Global => "a buffer",
-                Space::Shared => "memory of the block",
-                Space::Any => "a buffer or memory of the block",
-                Space::Constant => "a table of constants",
-                Space::Pool => "a pool",
-            };
-            return Err(self.operand(number, format!("an element of {what}; `{}` is none", memory.name)));
+            return Err(self.operand(
+                number,
+                format!("an element of {}; `{}` is none", space.describe(), memory.name),
+            ));
         }
         for part in [place.first, place.second].into_iter().flatten() {
             if let Index::Parameter(i) = part
@@ -413,7 +246,7 @@ impl Checker<'_> {
             return Err(Fault::OutOfBounds {
                 index: place.offset,
                 memory: memory.name.clone(),
-                len: len.unwrap_or(u64::MAX),
+                len,
             });
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Writes routines out where they are called: one run of steps, in which labels are steps' numbers.
 
 use super::{MAX_CALL_DEPTH, MAX_INSTRUCTIONS, Where, Wrong};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::instruction::{Guard, Instruction, Operand};
 use crate::opcode::{Meaning, Space};
 use crate::program::Program;

@@ -6,29 +6,11 @@ use perpetua_ir::ir::Scalar;
 
 use super::accesses::{Access, accesses};
 use super::expand::{Action, Step};
+use super::state::{Halves, Holds, REGISTER_SLOTS, State, Write, slot};
 use super::{Where, Wrong};
-use crate::error::Fault;
-use crate::instruction::{Guard, Index, Instruction, Operand, PREDICATES, PRESET, REGISTERS};
+use crate::fault::Fault;
+use crate::instruction::{Guard, Index, Instruction, Operand, PRESET};
 use crate::program::Program;
-
-/// Slots of a lane's state: registers, then predicates.
-pub(crate) const REGISTER_SLOTS: usize = REGISTERS + PREDICATES;
-
-/// A predicate's slot.
-pub(crate) fn predicate_slot(predicate: u8) -> usize {
-    REGISTERS + usize::from(predicate)
-}
-
-/// What a slot holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holds {
-    /// Nothing that every way here has written.
-    Nothing,
-    /// A value of this type.
-    Value(Scalar),
-    /// Values of different types, by the way taken.
-    Mixed,
-}
 
 /// A program as blocks.
 #[derive(Debug)]
@@ -122,12 +104,12 @@ fn entries(flow: &Flow, start: &[Holds]) -> Vec<Option<Vec<Holds>>> {
                 continue;
             };
             let own = writes.get(&at).into_iter().flatten();
-            let after = own.fold(*holds, |holds, (ty, guarded)| after_write(holds, *ty, *guarded));
+            let after = own.fold(*holds, |holds, write| holds.after(*write));
             for next in block.exit.blocks() {
                 let Some(known) = found.get_mut(next) else {
                     continue;
                 };
-                let both = known.map_or(after, |known| merge(known, after));
+                let both = known.map_or(after, |known| known.or(after));
                 if *known != Some(both) {
                     *known = Some(both);
                     work.push(next);
@@ -145,59 +127,23 @@ fn entries(flow: &Flow, start: &[Holds]) -> Vec<Option<Vec<Holds>>> {
     entries
 }
 
-/// Writes to a slot, by block and in order: the type, and whether a guard may keep it from happening.
-type Writes = HashMap<usize, Vec<(Scalar, bool)>>;
+/// Writes to a slot, by block and in order.
+type Writes = HashMap<usize, Vec<Write>>;
 
 fn writes(flow: &Flow) -> BTreeMap<usize, Writes> {
     let mut all: BTreeMap<usize, Writes> = BTreeMap::new();
     for (number, block) in flow.blocks.iter().enumerate() {
-        for instruction in &block.code {
-            for access in accesses(instruction) {
-                if let Access::Write(register, ty) = access {
-                    let writes = all.entry(slot(register, ty)).or_default();
-                    let own = writes.entry(number).or_default();
-                    own.push((ty, instruction.guard.is_some()));
-                }
-            }
+        let mut halves = Halves::default();
+        for write in block
+            .code
+            .iter()
+            .flat_map(|instruction| halves.writes(instruction))
+        {
+            let writes = all.entry(write.slot).or_default();
+            writes.entry(number).or_default().push(write);
         }
     }
     all
-}
-
-// What a slot holds where two ways meet.
-fn merge(a: Holds, b: Holds) -> Holds {
-    match (a, b) {
-        (a, b) if a == b => a,
-        (Holds::Nothing, _) | (_, Holds::Nothing) => Holds::Nothing,
-        _ => Holds::Mixed,
-    }
-}
-
-// What a slot holds after a write. Where a guard does not act, what was there stays.
-fn after_write(before: Holds, ty: Scalar, guarded: bool) -> Holds {
-    match guarded {
-        true => merge(before, Holds::Value(ty)),
-        false => Holds::Value(ty),
-    }
-}
-
-// What an instruction leaves behind.
-pub(crate) fn state_after(state: &mut [Holds], instruction: &Instruction) {
-    for access in accesses(instruction) {
-        if let Access::Write(register, ty) = access
-            && let Some(holds) = state.get_mut(slot(register, ty))
-        {
-            *holds = after_write(*holds, ty, instruction.guard.is_some());
-        }
-    }
-}
-
-/// The slot of a register, or of a predicate where the type is `bool`.
-pub(crate) fn slot(register: u8, ty: Scalar) -> usize {
-    match ty {
-        Scalar::Bool => predicate_slot(register),
-        _ => usize::from(register),
-    }
 }
 
 /// The type that a part of an index has by itself.
@@ -309,23 +255,23 @@ fn keep_reached(flow: &mut Flow, entries: Vec<Option<Vec<Holds>>>) {
 
 // That each read finds what it needs.
 fn check(program: &Program, block: &Block, origins: &[Where]) -> Result<(), Wrong> {
-    let mut state = block.holds.clone();
+    let mut state = State::new(&block.holds);
     for (instruction, at) in block.code.iter().zip(origins) {
         for access in accesses(instruction) {
             let found = match access {
-                Access::Read(register, ty) => reads_as(&state, register, Some(ty)),
-                Access::Index(register) => reads_as(&state, register, None),
+                Access::Read(register, ty) => reads_as(state.holds(), register, Some(ty)),
+                Access::Index(register) => reads_as(state.holds(), register, None),
                 Access::Write(..) => continue,
             };
             found.map_err(|fault| Wrong::at(*at, fault))?;
         }
-        indices(program, instruction, &state).map_err(|fault| Wrong::at(*at, fault))?;
-        state_after(&mut state, instruction);
+        indices(program, instruction, state.holds()).map_err(|fault| Wrong::at(*at, fault))?;
+        state.pass(instruction);
     }
     let read = match block.exit {
         Exit::To(_) => return Ok(()),
-        Exit::If(guard, ..) => reads_as(&state, guard.predicate, Some(Scalar::Bool)),
-        Exit::Count(count, ..) => reads_as(&state, count, Some(Scalar::U32)),
+        Exit::If(guard, ..) => reads_as(state.holds(), guard.predicate, Some(Scalar::Bool)),
+        Exit::Count(count, ..) => reads_as(state.holds(), count, Some(Scalar::U32)),
     };
     read.map(|_| ()).map_err(|fault| Wrong::at(block.exit_at, fault))
 }

@@ -1,25 +1,26 @@
 //! The verifier of programs: what it passes can be lowered, whoever wrote it.
 //!
-//! In the order in which a program is checked: `check` looks at each instruction by itself, `expand` writes routines out where they are
-//! called, `flow` cuts the code into blocks and follows what each register holds. That all lanes of a block come to a barrier
+//! In the order in which a program is checked: `declarations` looks at what it declares, `check` at each instruction by itself, `expand` writes routines out where they are
+//! called, `flow` cuts the code into blocks and follows what each register holds, by `state`. That all lanes of a block come to a barrier
 //! is a rule of the kernel that a program becomes, and checked there.
 
 mod accesses;
 mod check;
+mod declarations;
 mod expand;
 mod flow;
+mod state;
 
 use std::sync::Arc;
 
-use crate::error::{At, Error, Fault, Result, VerifyError};
+use crate::error::{At, Error, Result, VerifyError};
+use crate::fault::Fault;
 use crate::program::Program;
 use crate::text::instruction_text;
 
 pub(crate) use accesses::{Access, accesses};
-pub(crate) use check::is_reserved;
-pub(crate) use flow::{
-    Block, Exit, Flow, Goal, Holds, REGISTER_SLOTS, index_type, predicate_slot, slot, state_after,
-};
+pub(crate) use flow::{Block, Exit, Flow, Goal, index_type};
+pub(crate) use state::{Holds, REGISTER_SLOTS, State, predicate_slot, slot};
 
 /// Most instructions of a program, and most when its calls are written out.
 pub const MAX_INSTRUCTIONS: usize = 1 << 14;
@@ -100,6 +101,7 @@ pub(crate) fn place(program: &Program, at: Option<Where>) -> At {
         return At {
             routine: String::new(),
             instruction: None,
+            file: program.source.clone(),
             line: 0,
             text: String::new(),
         };
@@ -111,6 +113,7 @@ pub(crate) fn place(program: &Program, at: Option<Where>) -> At {
     At {
         routine: routine.name.clone(),
         instruction: Some(i),
+        file: program.source.clone(),
         line: routine.lines.get(i).copied().unwrap_or(0),
         text: text.unwrap_or_default(),
     }

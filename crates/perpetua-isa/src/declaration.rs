@@ -1,0 +1,121 @@
+//! What a declaration by itself must be, for the assembler and the verifier.
+
+use perpetua_ir::ir::Scalar;
+
+use crate::fault::Fault;
+use crate::names::is_reserved;
+use crate::program::{Memory, MemoryKind, Parameter, is_name};
+
+type Result = std::result::Result<(), Fault>;
+
+/// A name by itself.
+pub(crate) fn name(what: &'static str, name: &str) -> Result {
+    match is_name(name) {
+        true => Ok(()),
+        false => Err(wrong_name(
+            what,
+            name,
+            "a name is made of ASCII letters, digits and `_`, no digit first, at most 255 of them",
+        )),
+    }
+}
+
+/// A name that another has.
+pub(crate) fn taken(what: &'static str, name: &str) -> Fault {
+    wrong_name(what, name, "that is the name of another")
+}
+
+/// Lanes of a block.
+pub(crate) fn block(block: [u32; 3]) -> Result {
+    match block.contains(&0) {
+        true => Err(empty("a block", "lane along each axis")),
+        false => Ok(()),
+    }
+}
+
+/// A parameter by itself.
+pub(crate) fn parameter(parameter: &Parameter) -> Result {
+    operand_name(&parameter.name)?;
+    match parameter.ty {
+        Scalar::Bool => Err(wrong_type(&parameter.name, "an integer or a float", "pred")),
+        _ => Ok(()),
+    }
+}
+
+/// A memory by itself.
+pub(crate) fn memory(memory: &Memory) -> Result {
+    operand_name(&memory.name)?;
+    let element = memory.element;
+    if element == Scalar::Bool {
+        return Err(wrong_type(
+            &memory.name,
+            "elements that are integers or floats",
+            "pred",
+        ));
+    }
+    match &memory.kind {
+        MemoryKind::Pool { .. } if element != Scalar::U32 => Err(wrong_type(
+            &memory.name,
+            "elements of u32, as a pool",
+            element.name(),
+        )),
+        MemoryKind::Shared { len: 0 } => Err(empty(&format!("`{}`", memory.name), "element")),
+        MemoryKind::Constants(data) if data.is_empty() => {
+            Err(empty(&format!("`{}`", memory.name), "element"))
+        }
+        MemoryKind::Constants(data) => match data.iter().find(|bits| !fits(**bits, element)) {
+            Some(bad) => {
+                let expected = format!("elements of {} bits", element.bits());
+                Err(wrong_type(&memory.name, &expected, &format!("{bad:#x}")))
+            }
+            None => Ok(()),
+        },
+        MemoryKind::Buffer { .. } | MemoryKind::Pool { .. } | MemoryKind::Shared { .. } => Ok(()),
+    }
+}
+
+/// Whether bits of a constant are those of a value of the type.
+pub(crate) fn fits(bits: u64, ty: Scalar) -> bool {
+    match ty.bits() {
+        64 => true,
+        width => bits >> width == 0,
+    }
+}
+
+// A name that stands where registers and constants do.
+fn operand_name(text: &str) -> Result {
+    let what = "a memory or parameter";
+    name(what, text)?;
+    match is_reserved(text) {
+        true => Err(wrong_name(
+            what,
+            text,
+            "that is a register, a predicate or a constant",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// A name that cannot be.
+pub(crate) fn wrong_name(what: &'static str, name: &str, why: &'static str) -> Fault {
+    Fault::Name {
+        what,
+        name: name.chars().take(64).collect(),
+        why,
+    }
+}
+
+fn wrong_type(name: &str, expected: &str, found: &str) -> Fault {
+    Fault::Declared {
+        name: name.into(),
+        expected: expected.into(),
+        found: found.into(),
+    }
+}
+
+fn empty(what: &str, of: &'static str) -> Fault {
+    Fault::Empty {
+        what: what.into(),
+        of,
+    }
+}

@@ -1,0 +1,125 @@
+//! What can be wrong with a declaration or an instruction, as data.
+
+use perpetua_ir::ir::Scalar;
+
+/// What is wrong with an instruction or a declaration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A name is used twice, or is none.
+    #[error("{what} cannot be called `{name}`: {why}")]
+    Name {
+        /// What.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// Too much of something.
+    #[error("{what}: {found}, at most {limit} can be")]
+    Limit {
+        /// Of what.
+        what: &'static str,
+        /// How much.
+        found: u64,
+        /// How much may be.
+        limit: u64,
+    },
+    /// A declaration of nothing.
+    #[error("{what} has at least one {of}")]
+    Empty {
+        /// What is declared.
+        what: String,
+        /// What it has none of.
+        of: &'static str,
+    },
+    /// A declaration of another type.
+    #[error("`{name}` has {expected}, not {found}")]
+    Declared {
+        /// What is declared.
+        name: String,
+        /// What it may have.
+        expected: String,
+        /// What it has.
+        found: String,
+    },
+    /// A type that the opcode does not work on.
+    #[error("`{opcode}` works on {expected}, not on {found}")]
+    Type {
+        /// The opcode.
+        opcode: String,
+        /// What it works on.
+        expected: String,
+        /// The type.
+        found: String,
+    },
+    /// The wrong number of operands.
+    #[error("`{opcode}` takes {expected} operands, not {found}")]
+    Operands {
+        /// The opcode.
+        opcode: String,
+        /// How many.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// An operand of the wrong kind.
+    #[error("operand {number} must be {expected}")]
+    Operand {
+        /// Its number, from 1.
+        number: usize,
+        /// What it must be.
+        expected: String,
+    },
+    /// A register is read that not every way to here has written.
+    #[error("{register} is read, but not every way to here has written it")]
+    Unwritten {
+        /// The register.
+        register: String,
+    },
+    /// A register holds another type.
+    #[error("{register} holds {found} here, not {expected}: use `cvt` or `bitcast`")]
+    Holds {
+        /// The register.
+        register: String,
+        /// What it holds.
+        found: Scalar,
+        /// What is needed.
+        expected: String,
+    },
+    /// A register holds values of different types, by the way taken.
+    #[error("{register} holds different types here, by the way that led here")]
+    Mixed {
+        /// The register.
+        register: String,
+    },
+    /// A routine that calls itself.
+    #[error("`{routine}` calls itself: programs have no recursion")]
+    Recursion {
+        /// The routine.
+        routine: String,
+    },
+    /// A constant index that lies outside.
+    #[error(
+        "index {index} is out of bounds: {}",
+        match len {
+            Some(len) => format!("`{memory}` has {len} elements"),
+            None => format!("elements of `{memory}` are counted from 0"),
+        }
+    )]
+    OutOfBounds {
+        /// The index.
+        index: i64,
+        /// The memory.
+        memory: String,
+        /// Its length, where the program says it.
+        len: Option<u64>,
+    },
+    /// A store to what is only read.
+    #[error("`{memory}` is declared `read`: nothing can be stored to it")]
+    ReadOnly {
+        /// The memory.
+        memory: String,
+    },
+}
