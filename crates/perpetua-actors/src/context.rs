@@ -6,14 +6,14 @@ use perpetua::prelude::*;
 
 use super::message::PAYLOAD_WORDS;
 
-/// Packets that one run of a handler can send, its reply included.
+/// Packets that one run of a handler can send beside its answer.
 pub const OUTBOX: usize = 8;
 /// Lanes of a group, at most: those of a subgroup.
 pub const GROUP_LANES: usize = 32;
 /// Words of an entry: destination, type, correlation, flags (kind, priority, words as in a header), payload.
 pub const ENTRY_WORDS: usize = 4 + PAYLOAD_WORDS;
-/// Words of the outbox.
-pub const OUTBOX_WORDS: usize = OUTBOX * ENTRY_WORDS;
+/// Words of the outbox, which has a place for the answer, too.
+pub const OUTBOX_WORDS: usize = (OUTBOX + 1) * ENTRY_WORDS;
 
 /// What a handler gave back.
 #[derive(Clone, Copy, Debug, GpuType)]
@@ -248,6 +248,12 @@ impl Context {
             self.refused += 1;
             return false;
         }
+        self.enter(destination, type_id, flags, payload);
+        true
+    }
+
+    // The last place is the answer's, which comes once, when the handler has returned.
+    fn enter(&mut self, destination: u32, type_id: u32, flags: u32, payload: [u32; PAYLOAD_WORDS]) {
         let at = self.entries as usize * ENTRY_WORDS;
         self.outbox[at] = destination;
         self.outbox[at + 1] = type_id;
@@ -270,14 +276,13 @@ impl Context {
         self.outbox[at + 18] = payload[14];
         self.outbox[at + 19] = payload[15];
         self.entries += 1;
-        true
     }
 
     /// Puts what the handler gave back into the outbox; true if it has run.
     pub fn answer(&mut self, answer: Answer) -> bool {
         if answer.flags != 0 {
             let to = self.sender;
-            self.put(to, answer.type_id, answer.flags, answer.payload);
+            self.enter(to, answer.type_id, answer.flags, answer.payload);
         }
         answer.known != 0
     }

@@ -32,11 +32,13 @@ pub enum DeadReason {
     ShutDown = 8,
     /// The handler sent more in one run than its outbox holds.
     Outbox = 9,
+    /// It answers a question whose asker no longer waited.
+    Late = 10,
 }
 
 impl DeadReason {
     /// All reasons, by number.
-    pub const ALL: [DeadReason; 10] = [
+    pub const ALL: [DeadReason; 11] = [
         DeadReason::Full,
         DeadReason::Terminated,
         DeadReason::Unknown,
@@ -47,6 +49,7 @@ impl DeadReason {
         DeadReason::Unacknowledged,
         DeadReason::ShutDown,
         DeadReason::Outbox,
+        DeadReason::Late,
     ];
 }
 
@@ -63,6 +66,7 @@ impl fmt::Display for DeadReason {
             DeadReason::Unacknowledged => "never acknowledged",
             DeadReason::ShutDown => "runtime shut down",
             DeadReason::Outbox => "outbox full",
+            DeadReason::Late => "its asker no longer waited",
         })
     }
 }

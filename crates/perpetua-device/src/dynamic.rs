@@ -96,6 +96,12 @@ impl DynBuffer {
         self.one(index)?.write(bytes)
     }
 
+    /// Replaces the first elements.
+    pub fn write_first(&self, bytes: &[u8]) -> Result<()> {
+        check_values(&self.element, bytes)?;
+        self.bytes.slice(..bytes.len())?.write(bytes)
+    }
+
     fn one(&self, index: u64) -> Result<Buffer<u8>> {
         let size = u64::from(self.element.size());
         let at = (index * size) as usize;

@@ -12,7 +12,7 @@ use perpetua_ir::back::Capability;
 use super::port::{Port, Slots};
 use crate::error::{ActorError, Result};
 use crate::kernels::layout::{
-    ACTOR_WORDS, BOX_RESERVED, BOX_TAKEN, BOX_TICKET, HANDLED, HOME_WORDS, ORDER_WORDS, REFUSED,
+    ACTOR_WORDS, BOX_DONE, BOX_RESERVED, BOX_TAKEN, BOX_TICKET, HANDLED, HOME_WORDS, ORDER_WORDS, REFUSED,
     REPORT_VECTORS, SLOT_VECTORS,
 };
 use crate::message::PACKET_WORDS;
@@ -296,6 +296,7 @@ impl Commons {
             own[HANDLED..=REFUSED].fill(0);
             own[BOX_TAKEN] = own[BOX_TICKET];
             own[BOX_RESERVED] = own[BOX_TICKET];
+            own[BOX_DONE] = own[BOX_TICKET];
             self.copies.write(&words, &own)?;
         }
         self.copies.synchronize()?;

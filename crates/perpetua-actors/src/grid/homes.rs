@@ -26,6 +26,8 @@ const ARENA_WORDS: usize = 4 << 20;
 /// How long a handler may run unless its options say otherwise: one that loops for ever would hold its home, and all kernels that wait for
 /// the device.
 const RUN_LIMIT: Duration = Duration::from_secs(5);
+/// How long a home waits for room in another one's box unless its options say otherwise.
+const SEND_PATIENCE: Duration = Duration::from_secs(1);
 /// Launches of more actors have a row of latencies for each home.
 pub(super) const OWN_LATENCIES: u32 = 4096;
 /// Which of the kernel's parameters are the states.
@@ -55,6 +57,8 @@ pub struct GridOptions {
     pub group_size: u32,
     /// With which state a fault leaves its actor.
     pub on_fault: OnFault,
+    /// For how long a home waits for room in another one's box.
+    pub patience: Duration,
 }
 
 impl GridOptions {
@@ -66,6 +70,7 @@ impl GridOptions {
             run_limit: None,
             group_size: 1,
             on_fault: OnFault::Transactional,
+            patience: SEND_PATIENCE,
         }
     }
 }
@@ -89,6 +94,7 @@ pub(super) struct Homes {
     pub(super) run_limit: Duration,
     pub(super) group_size: u32,
     pub(super) on_fault: OnFault,
+    pub(super) patience: Duration,
     pub(super) first_home: u32,
     pub(super) homes: u32,
     pub(super) first_actor: u32,
@@ -176,6 +182,7 @@ impl Grid {
             run_limit: options.run_limit.unwrap_or(RUN_LIMIT),
             group_size: options.group_size.clamp(1, GROUP_LANES as u32),
             on_fault,
+            patience: options.patience,
             first_home,
             homes,
             first_actor,
@@ -286,6 +293,12 @@ impl Grid {
     pub fn read_state(&self, index: u32) -> Result<Vec<u8>> {
         let states = lock(&self.shared.states).clone();
         Ok(self.parked(|| states.read_one(index.into()))??)
+    }
+
+    /// Gives all states other bytes, one after the other. Parks the homes meanwhile.
+    pub fn write_states(&self, states: &[u8]) -> Result<()> {
+        let buffer = lock(&self.shared.states).clone();
+        Ok(self.parked(|| buffer.write_first(states))??)
     }
 
     /// Gives one state other bytes. Parks the homes meanwhile.

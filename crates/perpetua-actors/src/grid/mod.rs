@@ -13,4 +13,4 @@ mod watch;
 
 pub use commons::{Commons, Shape};
 pub use homes::{Grid, GridImage, GridOptions};
-pub use watch::GridReport;
+pub use watch::{ActorCounts, GridReport};

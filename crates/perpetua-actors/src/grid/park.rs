@@ -9,7 +9,7 @@ use perpetua_device::{Error, KernelArg, LaunchConfig, args};
 
 use super::homes::{Homes, OWN_LATENCIES};
 use super::port::Port;
-use crate::kernels::layout::{COMMAND_PARK, REPORT_VECTORS};
+use crate::kernels::layout::{COMMAND_PARK, ORDER_LEAVE, ORDER_WORDS, REPORT_VECTORS};
 use crate::lock::lock;
 use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, Packet};
 
@@ -23,6 +23,19 @@ const WATCHERS: u32 = 2;
 const FEW_HOMES: u32 = 16;
 /// How long a parked home may take to leave the device, once its handler's time is over.
 const LEAVE: Duration = Duration::from_secs(10);
+
+impl Homes {
+    // Says whether senders are to wait for room in boxes.
+    fn order_to_leave(&self, leaves: bool) {
+        let orders = self.commons.orders.atomics();
+        for home in self.first_home..self.first_home + self.homes {
+            if let Some(order) = orders.get(home as usize * ORDER_WORDS + ORDER_LEAVE) {
+                // Relaxed: it is a hint, and orders nothing; what must be known before a launch the launch makes known.
+                order.store(leaves.into(), Ordering::Relaxed);
+            }
+        }
+    }
+}
 
 impl Parkable for Homes {
     fn park(&self) -> perpetua_device::Result<()> {
@@ -44,11 +57,24 @@ impl Parkable for Homes {
             },
             payload: [0; PAYLOAD_WORDS],
         };
-        let started = Instant::now();
-        let hangs = || started.elapsed() > LEAVE + self.run_limit;
+        // As long as the device gives signs of life it goes on: it may have other programs to serve, and much to handle before.
+        let all_signs = || self.ports().iter().map(Port::signs).collect::<Vec<_>>();
+        let (mut since, mut signs) = (Instant::now(), all_signs());
+        let mut hangs = || {
+            if since.elapsed() <= LEAVE + self.run_limit {
+                return false;
+            }
+            let now = all_signs();
+            let lives = now != signs;
+            if lives {
+                (since, signs) = (Instant::now(), now);
+            }
+            !lives
+        };
+        self.order_to_leave(true);
         let error = Error::InvalidState {
             operation: "parking a resident grid",
-            cause: "a home has not left the device ten seconds after its handler's time was over",
+            cause: "a home has given no sign of life for ten seconds after its handler's time was over, and has not left the device",
             remedy: "end the process; the device may have failed",
         };
         for (home, port) in (0..).zip(self.ports()) {
@@ -88,6 +114,7 @@ impl Parkable for Homes {
             let at = (self.first_home + home) as usize * REPORT_VECTORS + 1;
             commons.reports.store(at, U32x4::default())?;
         }
+        self.order_to_leave(false);
         let states = lock(&self.states).clone();
         let shape = commons.shape;
         // In the interpreter homes take turns, and one that finds nothing gives its turn away.
@@ -121,6 +148,7 @@ impl Parkable for Homes {
             self.group_size,
             u32::from(self.actors <= OWN_LATENCIES),
             self.on_fault as u32,
+            self.patience.as_nanos().min(1 << 62) as u64,
         ]
         .to_vec();
         arguments.extend(self.arena.as_deref().map(KernelArg::from));

@@ -1,5 +1,6 @@
 //! What the host learns of a grid without stopping it: counters, latencies, signs of life, faults. Must not know runtimes.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use super::beat::Beat;
 use super::homes::{Grid, OWN_LATENCIES};
 use super::port::Port;
 use crate::error::Result;
-use crate::kernels::layout::{ACTOR_WORDS, LATENCY_BUCKETS};
+use crate::kernels::layout::{ACTOR_WORDS, BOX_DONE, BOX_RESERVED, HOME_WORDS, LATENCY_BUCKETS};
 use crate::lock::lock;
 use crate::telemetry::{Latencies, LatencyHistogram};
 
@@ -22,6 +23,17 @@ pub struct GridReport {
     pub handled: u64,
     /// Packets put out to the host.
     pub put_out: u64,
+}
+
+/// What an actor has done, as its device counted; wraps at 2^32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ActorCounts {
+    /// How often its handler has run to its end.
+    pub handled: u32,
+    /// What these runs have sent, answers included.
+    pub sent: u32,
+    /// What their outboxes had no room for.
+    pub refused: u32,
 }
 
 impl Grid {
@@ -44,13 +56,33 @@ impl Grid {
         Ok(read.first().copied().unwrap_or(0))
     }
 
-    /// The same of all actors, read at once.
-    pub fn handled_by_each(&self) -> Result<Vec<u32>> {
-        let (first, actors) = (self.shared.first_actor as usize, self.shared.actors as usize);
-        let records = first * ACTOR_WORDS..(first + actors) * ACTOR_WORDS;
+    /// What these actors have done, as their device counted, read at once.
+    pub fn counts(&self, actors: Range<u32>) -> Result<Vec<ActorCounts>> {
+        let first = self.shared.first_actor;
+        let records =
+            (first + actors.start) as usize * ACTOR_WORDS..(first + actors.end) as usize * ACTOR_WORDS;
         let records = self.shared.commons.actors.slice(records)?;
         let read = self.shared.commons.copies.read(&records)?;
-        Ok(read.iter().skip(1).step_by(ACTOR_WORDS).copied().collect())
+        let counts = read.chunks_exact(ACTOR_WORDS).map(|record| ActorCounts {
+            handled: record[1],
+            sent: record[2],
+            refused: record[3],
+        });
+        Ok(counts.collect())
+    }
+
+    /// Whether all that other homes have sent to these has been handled. Stops nobody.
+    pub fn boxes_are_done(&self) -> Result<bool> {
+        let (first, homes) = (self.shared.first_home as usize, self.shared.homes as usize);
+        let words = self
+            .shared
+            .commons
+            .homes
+            .slice(first * HOME_WORDS..(first + homes) * HOME_WORDS)?;
+        let read = self.shared.commons.copies.read(&words)?;
+        Ok(read
+            .chunks_exact(HOME_WORDS)
+            .all(|home| home[BOX_DONE] == home[BOX_RESERVED]))
     }
 
     /// How long messages to one actor have waited until its handler began, as its device counted; to all of the grid where

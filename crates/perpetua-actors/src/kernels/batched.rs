@@ -11,7 +11,7 @@ pub const RUN_WORDS: usize = 4;
 /// The batch kernel `$name` of the handler that `$dispatch` calls, with states of type `$state`.
 ///
 /// `packets`: 24 words each, by actor. `runs`: [`RUN_WORDS`] each, one a lane. `out`: [`OUT_WORDS`] a packet. `counts`: for each
-/// packet the entries that it gave, and 256 if the handler took its type. The blocks of packets that bring one lie in the arena, where
+/// packet the entries that it gave, 256 if the handler took its type, and from bit 16 on how many more its outbox had no room for. The blocks of packets that bring one lie in the arena, where
 /// their packets' last word says. `states`: one for each run; where `undo` is not 0, behind all of these as many again, which hold what each
 /// was before the message that its run is at. `done`: for each run how many packets were
 /// handled: where less than all, the lane faulted on the next one.
@@ -84,10 +84,10 @@ macro_rules! __batched_kernel {
                 let entries = ctx.entries();
                 for entry in 0..entries {
                     for word in 0..20 {
-                        out[packet * 160 + (entry * 20 + word) as usize] = ctx.outbox_word(entry, word);
+                        out[packet * 180 + (entry * 20 + word) as usize] = ctx.outbox_word(entry, word);
                     }
                 }
-                counts[packet] = entries | if known { 256 } else { 0 };
+                counts[packet] = entries | if known { 256 } else { 0 } | (ctx.refused() << 16);
             }
             done[lane] = count;
         }

@@ -11,6 +11,8 @@ pub const SLOT_VECTORS: usize = 8;
 pub const ORDER_WORDS: usize = 16;
 /// Packets that the host has taken out of the home's outgoing ring.
 pub const ORDER_TAKEN: usize = 0;
+/// Not 0 while the home is to leave the device: it waits for nobody.
+pub const ORDER_LEAVE: usize = 1;
 
 /// Vectors of a home's reports, in host memory. The first: packets taken in, handlers run, packets put out, polls. The
 /// second: 1 when it has left the device, faults, packets that found no room, packets from other actors. The third: polls, told now
@@ -41,7 +43,11 @@ pub const BOX_TICKET: usize = 33;
 /// Room in the home's box that was taken, which comes before a ticket; while no home runs, as many as tickets.
 pub const BOX_RESERVED: usize = 34;
 
-/// Words of an actor's record, in device memory: its state of life, handlers run, faults, messages refused.
+/// Packets out of the home's box that were handled, with what their handlers sent.
+pub const BOX_DONE: usize = 35;
+
+/// Words of an actor's record, in device memory: its state of life, handlers run to their end, what these sent, what their outboxes had no
+/// room for.
 pub const ACTOR_WORDS: usize = 4;
 
 /// Buckets of a row of latencies, from sending to the handler's begin in microseconds: values below 8 have one each, above that
@@ -65,3 +71,8 @@ pub const REASON_FOREIGN: u32 = 3;
 pub const REASON_FULL: u32 = 4;
 /// There is no such destination.
 pub const REASON_UNKNOWN: u32 = 5;
+/// The destination's box was full while the sender's home was to leave the device: the host delivers it. The packet's kind stands above
+/// the reason's eight bits.
+pub const REASON_LEAVING: u32 = 6;
+/// The sender's own box was full, which nobody else empties: the host delivers it where there is room. Its kind as above.
+pub const REASON_OWN: u32 = 7;

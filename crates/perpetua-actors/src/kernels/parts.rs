@@ -8,8 +8,6 @@ use super::super::context::Entry;
 
 /// Words of a home's mail: room for 32 packets, 28 words each. Four words at a time, eight lanes find theirs in different banks.
 pub const MAIL_WORDS: usize = 896;
-/// For how many nanoseconds a sender waits for room in another home's box.
-const PATIENCE: u64 = 20_000_000;
 /// Which three of a packet's words begin with its flags.
 const MARK_PART: usize = 2;
 /// Words of an actor's record.
@@ -122,15 +120,24 @@ pub fn home_of(
 #[derive(Clone, Copy, Debug, GpuType)]
 #[repr(C)]
 pub struct Ticket {
-    /// 0, or that the box stayed full.
+    /// 0, or why there is none (`layout`).
     pub reason: u32,
     /// The packet's number in the box.
     pub number: u32,
 }
 
-/// Takes a ticket to another home's box, where it has room in time.
+/// Takes a ticket to another home's box, where it has room in time: before so many nanoseconds are over, and while the home need not leave
+/// the device. While it waits it gives signs of life.
 #[device]
-pub fn ticket(homes: &mut [u32], home: u32, own: bool, mask: u32) -> Ticket {
+pub fn ticket(
+    homes: &mut [u32],
+    orders: &mut [u32],
+    reports: &mut [::perpetua::kernel::resident::U32x4],
+    home: u32,
+    own: u32,
+    mask: u32,
+    patience: u64,
+) -> Ticket {
     let words = home as usize * 64;
     let mut taken = Ticket { reason: 4, number: 0 };
     let mut full = false;
@@ -145,10 +152,27 @@ pub fn ticket(homes: &mut [u32], home: u32, own: bool, mask: u32) -> Ticket {
             atomic_sub(&mut homes[words + 34], 1);
             let now = clock_nanos();
             if until == 0 {
-                until = now + PATIENCE;
+                until = now + patience;
             }
-            // Nobody else takes packets out of one's own box.
-            full = own || now > until;
+            // Relaxed: it only says that others take nothing out any more. It lies in the host's memory, so waiting costs a microsecond.
+            let leaves =
+                atomic_load_explicit(&orders[own as usize * 16 + 1], Ordering::Relaxed, Scope::System);
+            if leaves != 0 {
+                taken.reason = 6;
+            } else if own == home {
+                taken.reason = 7;
+            }
+            full = taken.reason != 4 || now > until;
+            tell_host(
+                reports,
+                own as usize * 4 + 2,
+                ::perpetua::kernel::resident::U32x4 {
+                    x: now as u32,
+                    y: 1,
+                    z: 0,
+                    w: 0,
+                },
+            );
         }
     }
     taken
@@ -270,6 +294,17 @@ pub fn put_to_host(
     atomic_store_explicit(&mut egress[at + 5], packet[5], Ordering::Relaxed, Scope::System);
     atomic_store_explicit(&mut egress[at + 6], packet[6], Ordering::Relaxed, Scope::System);
     atomic_store_explicit(&mut egress[at + 7], packet[7], Ordering::Relaxed, Scope::System);
+}
+
+/// Counts what a run of a handler sent, and what its outbox had no room for.
+#[device]
+pub fn count_sends(actors: &mut [u32], actor: u32, sent: u32, refused: u32) {
+    if sent != 0 {
+        actors[actor as usize * RECORD + 2] += sent;
+    }
+    if refused != 0 {
+        actors[actor as usize * RECORD + 3] += refused;
+    }
 }
 
 /// Counts a handler's run, and how long its message was on its way, in microseconds: four buckets for each power of two.

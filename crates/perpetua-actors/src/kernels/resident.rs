@@ -54,6 +54,7 @@ macro_rules! __resident_kernel {
             group_size: u32,
             latencies_each: u32,
             on_fault: u32,
+            send_patience: u64,
             $($arena: &mut [u32],)?
         ) {
             // Packets that have come.
@@ -338,7 +339,6 @@ macro_rules! __resident_kernel {
                             $($block.take_back();)?
                             answer = ::perpetua::actors::context::Answer::none();
                             actors[actor as usize * 4] = 5;
-                            actors[actor as usize * 4 + 2] += 1;
                         } else if answer.known == 0 && kind != 2 && kind != 6 {
                             // An answer that the asker does not take as a message ends here.
                             reason = 3;
@@ -399,7 +399,7 @@ macro_rules! __resident_kernel {
                             let their = ::perpetua::actors::kernels::parts::home_of(entry.destination, first_actor, actor_count, first_home, home_count, home_inverse, directory);
                             let mut why = 5u32;
                             if their != u32::MAX {
-                                let ticket = ::perpetua::actors::kernels::parts::ticket(homes, their, their as usize == home, box_mask);
+                                let ticket = ::perpetua::actors::kernels::parts::ticket(homes, orders, reports, their, home as u32, box_mask, send_patience);
                                 why = ticket.reason;
                                 slot = (their * (box_mask + 1) + (ticket.number & box_mask)) * 8;
                                 tag = ticket.number + 1;
@@ -407,7 +407,7 @@ macro_rules! __resident_kernel {
                             boxed = why == 0;
                             if !boxed {
                                 entry.flags = 7 | (entry.flags & 0xffff_ff00);
-                                note = why;
+                                note = why | (what << 8);
                             }
                         }
                         ::perpetua::prelude::converge();
@@ -437,6 +437,8 @@ macro_rules! __resident_kernel {
                     }
                     // What nobody waits for comes behind the delivery.
                     if runs {
+                        let refusals = if fault == 0 { ctx.refused() } else { 0 };
+                        ::perpetua::actors::kernels::parts::count_sends(actors, actor, answers + entries, refusals);
                         let row = if latencies_each != 0 { index } else { home - first_home as usize };
                         ::perpetua::actors::kernels::parts::count_run(actors, actor, answer.known, latencies, row, (begun - sent) >> 12);
                     }
@@ -453,6 +455,9 @@ macro_rules! __resident_kernel {
                     known[3] = faults;
                     known[4] = refused;
                     stamps[0] = stamp;
+                    if !from_host {
+                        ::perpetua::prelude::atomic_store(&mut homes[words + 35], number + come);
+                    }
                     let beat = ::perpetua::kernel::resident::U32x4 {
                         x: ::perpetua::actors::kernels::parts::peek(&next, 0),
                         y: handled,

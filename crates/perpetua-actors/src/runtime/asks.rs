@@ -1,6 +1,6 @@
 //! Who waits for which answer. Must not know engines.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,6 +13,8 @@ use crate::lock::lock;
 use crate::message::ActorId;
 
 const SHARDS: usize = 16;
+/// So many that were given up are remembered, until their answers come.
+const REMEMBERED: usize = 4096;
 
 /// One who waits for an answer.
 pub(crate) struct Waiter {
@@ -85,6 +87,8 @@ type Shard = HashMap<u32, Arc<Waiter>, BuildHasherDefault<OwnHash>>;
 /// All who wait, by the correlation that their answers will carry.
 pub(crate) struct Asks {
     shards: [Mutex<Shard>; SHARDS],
+    /// The last ones that nobody waits for any more, in the order of giving up.
+    given_up: Mutex<VecDeque<(ActorId, u32)>>,
     next: AtomicU32,
 }
 
@@ -92,6 +96,7 @@ impl Asks {
     pub(crate) fn new() -> Asks {
         Asks {
             shards: std::array::from_fn(|_| Mutex::default()),
+            given_up: Mutex::default(),
             next: AtomicU32::new(1),
         }
     }
@@ -127,8 +132,23 @@ impl Asks {
         }
     }
 
-    fn end(&self, correlation: u32) {
+    // Its asker no longer waits.
+    fn give_up(&self, actor: ActorId, correlation: u32) {
+        // First, so that an answer that finds nobody waiting finds it there.
+        let mut given_up = lock(&self.given_up);
+        if given_up.len() == REMEMBERED {
+            given_up.pop_front();
+        }
+        given_up.push_back((actor, correlation));
+        drop(given_up);
         lock(self.shard(correlation)).remove(&correlation);
+    }
+
+    /// Whether an answer with this correlation comes when its asker no longer waits. Says so once.
+    pub(crate) fn is_late(&self, actor: ActorId, correlation: u32) -> bool {
+        let mut given_up = lock(&self.given_up);
+        let found = given_up.iter().rposition(|asked| *asked == (actor, correlation));
+        found.and_then(|at| given_up.remove(at)).is_some()
     }
 
     /// Gives the outcome to who waits for it from `actor`; gives it back where nobody does.
@@ -191,7 +211,7 @@ impl Drop for Pending<'_> {
     fn drop(&mut self) {
         // Answered ones are gone from the table.
         if !self.waiter.answered.load(Ordering::Acquire) {
-            self.asks.end(self.correlation);
+            self.asks.give_up(self.waiter.actor, self.correlation);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! a packet is for the host or for a topic, when one cannot be delivered, and when a handler faulted. Its methods return at
 //! once unless they say otherwise; whoever must wait polls [`Engine::settled`] and [`Engine::idle`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -96,9 +97,9 @@ pub(crate) trait Engine: Send + Sync {
     /// The state's bytes. Waits for a handler that runs.
     fn read_state(&self, actor: ActorId) -> Result<Vec<u8>>;
 
-    /// Makes a launched actor what the image says, but for its life: it stays launched until [`Engine::revive`]. Nothing may have
-    /// been sent to it.
-    fn restore(&self, actor: ActorId, image: &ActorImage) -> Result<()>;
+    /// Makes the launched actors of a group what their images say, but for their lives: they stay launched until [`Engine::revive`].
+    /// Nothing may have been sent to them.
+    fn restore(&self, group: &Group, images: &BTreeMap<ActorId, ActorImage>) -> Result<()>;
 
     /// Lets a restored actor go on where its image says.
     fn revive(&self, actor: ActorId, life: ActorState);

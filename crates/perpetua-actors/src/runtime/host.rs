@@ -131,6 +131,10 @@ impl Host {
                 // Nobody waits for it: what it brought goes on with the packet.
                 Err(outcome) => drop(outcome.map(Received::into_packet)),
             }
+            if self.asks.is_late(head.sender, head.correlation) && head.kind == Kind::Reply {
+                self.dead.add(*packet, DeadReason::Late, self.clock.tick());
+                return Ok(());
+            }
         }
         if head.kind == Kind::Done {
             // Who asked has given up waiting; that the handler ran is counted.

@@ -248,9 +248,8 @@ impl Core {
 
     fn fill(&self, group: &Arc<Group>, image: &GroupImage) -> Result<()> {
         self.engine.launch(group)?;
-        for actor in &image.actors {
-            let id = ActorId(actor.actor);
-            let engine_image = ActorImage {
+        let images = image.actors.iter().map(|actor| {
+            let image = ActorImage {
                 life: actor.life,
                 state: actor.state.clone(),
                 mailbox: actor.mailbox.clone(),
@@ -258,7 +257,11 @@ impl Core {
                 processed: actor.processed,
                 errors: actor.errors,
             };
-            self.engine.restore(id, &engine_image)?;
+            (ActorId(actor.actor), image)
+        });
+        self.engine.restore(group, &images.collect())?;
+        for actor in &image.actors {
+            let id = ActorId(actor.actor);
             for (pattern, options) in &actor.subscriptions {
                 self.feeds.subscribe(id, pattern.clone(), options.clone())?;
             }

@@ -62,3 +62,43 @@ pub(crate) fn deposit(_ctx: &mut Context, account: &mut Account, deposit: Deposi
     account.balance += deposit.amount;
     account.changes += 1;
 }
+
+/// Pays one each to eight of so many accounts in a row.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+pub(crate) struct Burst {
+    pub(crate) first: u32,
+    pub(crate) accounts: u32,
+    pub(crate) at: u32,
+}
+
+#[ring_kernel(also(deposit))]
+pub(crate) fn burst(ctx: &mut Context, account: &mut Account, burst: Burst) {
+    for i in 0..8 {
+        let to = burst.first + (burst.at + i) % burst.accounts;
+        ctx.send(to, Deposit { amount: 1 });
+    }
+    account.changes += 1;
+}
+
+/// Sends twenty, and answers how many its outbox took.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+pub(crate) struct Flood {
+    pub(crate) to: u32,
+}
+
+#[ring_kernel(also(pay, deposit))]
+pub(crate) fn flood(ctx: &mut Context, account: &mut Account, flood: Flood) -> Balance {
+    let mut taken = 0;
+    for i in 0..20 {
+        if ctx.send(flood.to, Deposit { amount: i }) {
+            taken += 1;
+        }
+    }
+    account.changes += 1;
+    Balance {
+        amount: taken,
+        changes: account.changes,
+    }
+}

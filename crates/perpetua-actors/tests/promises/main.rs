@@ -3,10 +3,12 @@
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod counts;
 #[path = "../engines/mod.rs"]
 mod engines;
 mod faults;
 mod handlers;
+mod load;
 
 use std::time::{Duration, Instant};
 
@@ -53,6 +55,30 @@ fn main() -> std::process::ExitCode {
         (
             "a_handler_that_does_not_end_is_undone",
             faults::a_handler_that_does_not_end_is_undone,
+        ),
+        (
+            "a_checkpoint_loses_nothing_under_load",
+            load::a_checkpoint_loses_nothing_under_load,
+        ),
+        (
+            "what_found_no_room_is_in_the_checkpoint",
+            load::what_found_no_room_is_in_the_checkpoint,
+        ),
+        (
+            "a_thousand_actors_are_restored_together",
+            load::a_thousand_actors_are_restored_together,
+        ),
+        (
+            "counters_count_what_took_effect",
+            counts::counters_count_what_took_effect,
+        ),
+        (
+            "a_full_outbox_is_told_and_counted",
+            counts::a_full_outbox_is_told_and_counted,
+        ),
+        (
+            "an_answer_that_comes_too_late_is_a_dead_letter",
+            counts::an_answer_that_comes_too_late_is_a_dead_letter,
         ),
     ])
 }

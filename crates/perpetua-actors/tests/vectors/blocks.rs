@@ -30,7 +30,7 @@ pub(super) fn blocks_are_freed_wherever_messages_end() {
         assert!(error.to_string().contains("arena_bytes"), "{error}");
         let whole = block_on(other.send_when_room(&message(20_000))).unwrap_err();
         assert!(matches!(whole, ActorError::ArenaFull { .. }), "{whole}");
-        // Nobody waits for this one's answer any more: an output.
+        // Nobody waits for this one's answer any more: a dead letter, with its block.
         let late = other.ask_blocking_timeout::<_, Scaled>(&message(3), Duration::from_millis(5));
         assert!(matches!(late, Err(ActorError::Timeout { .. })));
         // These find nobody who takes vectors of a type that is not theirs, and are more than the letters that are kept.
@@ -43,7 +43,12 @@ pub(super) fn blocks_are_freed_wherever_messages_end() {
                     .unwrap(),
             );
         }
+        eventually("the late answer", || runtime.dead_letters().counts().total() == 1);
+        let letters = runtime.dead_letters().letters();
+        assert_eq!((letters.len(), letters[0].reason), (1, DeadReason::Late));
+        runtime.dead_letters().take(letters[0].number).unwrap();
         // Of the wrong type, it is gone.
+        other.send(&message(3)).unwrap();
         let wrong = other.receive_blocking::<Sent>(Duration::from_secs(20));
         assert!(matches!(wrong, Err(ActorError::WrongReply { .. })));
         empty(&runtime);
@@ -62,7 +67,7 @@ pub(super) fn blocks_are_freed_wherever_messages_end() {
             values: vec![1; 10],
         };
         one.send(&nobody).unwrap();
-        eventually("nobody is there", || runtime.dead_letters().counts().total() == 5);
+        eventually("nobody is there", || runtime.dead_letters().counts().total() == 6);
         block_on(other.deactivate()).unwrap();
         other.send(&large).unwrap();
         block_on(other.terminate()).unwrap();

@@ -5,6 +5,7 @@
 
 mod round;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -182,6 +183,21 @@ impl Shared {
         let _world = self.enter();
         Ok(work(&*self.known(actor)?))
     }
+
+    // Nothing has been sent to it.
+    fn restore(&self, actor: ActorId, image: &ActorImage) -> Result<()> {
+        self.alone(actor, |cell| {
+            let mut inside = lock(&cell.inside);
+            inside.state.clone_from(&image.state);
+            inside.unsent.extend(&image.unsent);
+            for packet in &image.mailbox {
+                // A restored mailbox may hold what a smaller capacity would not let in.
+                cell.mailbox.push(packet, usize::MAX);
+            }
+            count(&cell.vitals.processed, image.processed);
+            count(&cell.vitals.errors, image.errors);
+        })
+    }
 }
 
 impl Engine for Batched {
@@ -279,18 +295,9 @@ impl Engine for Batched {
         self.shared.alone(actor, |cell| lock(&cell.inside).state.clone())
     }
 
-    fn restore(&self, actor: ActorId, image: &ActorImage) -> Result<()> {
-        self.shared.alone(actor, |cell| {
-            let mut inside = lock(&cell.inside);
-            inside.state.clone_from(&image.state);
-            inside.unsent.extend(&image.unsent);
-            for packet in &image.mailbox {
-                // A restored mailbox may hold what a smaller capacity would not let in.
-                cell.mailbox.push(packet, usize::MAX);
-            }
-            count(&cell.vitals.processed, image.processed);
-            count(&cell.vitals.errors, image.errors);
-        })
+    fn restore(&self, _group: &Group, images: &BTreeMap<ActorId, ActorImage>) -> Result<()> {
+        let restore = |(actor, image): (&ActorId, &ActorImage)| self.shared.restore(*actor, image);
+        images.iter().try_for_each(restore)
     }
 
     fn revive(&self, actor: ActorId, life: ActorState) {

@@ -347,6 +347,7 @@ impl Shared {
                     continue;
                 }
                 count(&cell.vitals.processed, 1);
+                count(&cell.vitals.dropped, u64::from(counts >> 16));
                 cell.vitals.note_latency(&self.host, packet.header.sent);
                 let out = &results.out[(first + i) * OUT_WORDS..][..OUT_WORDS];
                 let out = out.get(..(counts as usize & 255) * ENTRY_WORDS).unwrap_or(out);

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::error::Result;
+use crate::grid::ActorCounts;
 use crate::lifecycle::ActorState;
 use crate::lock::lock;
 use crate::message::Packet;
@@ -20,7 +21,6 @@ pub(super) struct Cell {
     pub(super) waits: AtomicU32,
     pub(super) errors: AtomicU64,
     pub(super) dropped: AtomicU64,
-    pub(super) sent: AtomicU64,
     /// Handlers run before a checkpoint.
     before: AtomicU64,
 }
@@ -30,6 +30,8 @@ struct Inside {
     removed: bool,
     /// What came while it was not active.
     held: VecDeque<Packet>,
+    /// What a checkpoint says that it had sent, and that had found no room.
+    unsent: Vec<Packet>,
 }
 
 impl Default for Inside {
@@ -38,6 +40,7 @@ impl Default for Inside {
             life: ActorState::Launched,
             removed: false,
             held: VecDeque::new(),
+            unsent: Vec::new(),
         }
     }
 }
@@ -126,7 +129,7 @@ impl Cell {
             life: inside.life,
             state: state.to_vec(),
             mailbox,
-            unsent: Vec::new(),
+            unsent: inside.unsent.clone(),
             processed: handled + self.before.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
         })
@@ -140,11 +143,16 @@ impl Cell {
 
     pub(super) fn restore(&self, image: &ActorImage) {
         let mut inside = lock(&self.inside);
-        inside.held.extend(&image.unsent);
+        inside.unsent.clone_from(&image.unsent);
         inside.held.extend(&image.mailbox);
         self.waits.fetch_add(inside.held.len() as u32, Ordering::Relaxed);
         self.before.store(image.processed, Ordering::Relaxed);
         self.errors.store(image.errors, Ordering::Relaxed);
+    }
+
+    /// What it had sent before it was restored.
+    pub(super) fn take_unsent(&self) -> Vec<Packet> {
+        std::mem::take(&mut lock(&self.inside).unsent)
     }
 
     pub(super) fn revive(&self, life: ActorState, tell: impl FnOnce(VecDeque<Packet>)) {
@@ -157,11 +165,11 @@ impl Cell {
         tell(held);
     }
 
-    pub(super) fn metrics(&self, handled: u64) -> ActorMetrics {
+    pub(super) fn metrics(&self, counts: ActorCounts) -> ActorMetrics {
         ActorMetrics {
-            messages_processed: handled + self.before.load(Ordering::Relaxed),
-            messages_sent: self.sent.load(Ordering::Relaxed),
-            messages_dropped: self.dropped.load(Ordering::Relaxed),
+            messages_processed: u64::from(counts.handled) + self.before.load(Ordering::Relaxed),
+            messages_sent: counts.sent.into(),
+            messages_dropped: u64::from(counts.refused) + self.dropped.load(Ordering::Relaxed),
             errors_encountered: self.errors.load(Ordering::Relaxed),
             queue_depth: self.waits.load(Ordering::Relaxed).into(),
             ..ActorMetrics::default()

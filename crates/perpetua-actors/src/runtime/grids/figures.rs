@@ -10,10 +10,14 @@ impl Deployed {
         for (number, home) in (0..).zip(&self.homes) {
             self.settle(number, &mut lock(&home.queue));
         }
-        let mut handled = self.grid.handled_by_each().unwrap_or_default().into_iter();
+        let mut counts = self
+            .grid
+            .counts(0..self.grid.actors())
+            .unwrap_or_default()
+            .into_iter();
         let mut all = ActorMetrics::default();
         for cell in &self.cells {
-            all.merge(&cell.metrics(handled.next().unwrap_or(0).into()));
+            all.merge(&cell.metrics(counts.next().unwrap_or_default()));
         }
         all.latency = self.grid.latencies_of_all().unwrap_or_default();
         all

@@ -9,7 +9,9 @@ use super::{Deployed, Shared};
 use crate::clock::HlcTimestamp;
 use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
-use crate::kernels::layout::{REASON_EXPIRED, REASON_FOREIGN, REASON_FULL, REASON_INACTIVE};
+use crate::kernels::layout::{
+    REASON_EXPIRED, REASON_FOREIGN, REASON_FULL, REASON_INACTIVE, REASON_LEAVING, REASON_OWN,
+};
 use crate::lock::{lock, read};
 use crate::message::{ActorId, Kind, PACKET_WORDS, Packet};
 
@@ -115,9 +117,6 @@ impl Shared {
         }
         match head.kind {
             Kind::Message | Kind::Ask | Kind::Reply | Kind::Done => {
-                if let Some(cell) = deployed.cell(head.sender) {
-                    cell.sent.fetch_add(1, Ordering::Relaxed);
-                }
                 // The host's queues take everything: what is full here must not stop a home.
                 if self.host.take_any(&deployed.group, &packet).is_err() {
                     self.host.undelivered(&deployed.group, &packet, DeadReason::Full);
@@ -161,12 +160,16 @@ impl Shared {
 
     /// A packet was not delivered: the deadline says why.
     fn back(&self, deployed: &Deployed, mut packet: Packet) {
-        let reason = packet.header.deadline;
+        let [reason, kind, ..] = packet.header.deadline.to_le_bytes();
+        let reason = u32::from(reason);
         packet.header.deadline = 0;
         packet.header.kind = match packet.header.correlation {
             0 => Kind::Message,
             _ => Kind::Ask,
         };
+        if matches!(reason, REASON_LEAVING | REASON_OWN) {
+            packet.header.kind = Kind::from_number(kind).unwrap_or(Kind::Message);
+        }
         let actor = ActorId(packet.header.destination);
         // It may be another launch's actor.
         let to = self.find(actor);
@@ -183,6 +186,15 @@ impl Shared {
             }
             return;
         }
+        // Not delivered because nobody could wait: the host can.
+        let taken = match reason {
+            REASON_LEAVING => self.forward(&packet),
+            REASON_OWN => self.submit(&packet).is_ok(),
+            _ => false,
+        };
+        if taken {
+            return;
+        }
         if let Some(cell) = cell {
             cell.dropped.fetch_add(1, Ordering::Relaxed);
             if reason == REASON_FOREIGN {
@@ -192,7 +204,7 @@ impl Shared {
         let reason = match reason {
             REASON_EXPIRED => DeadReason::Expired,
             REASON_FOREIGN => DeadReason::Foreign,
-            REASON_FULL => DeadReason::Full,
+            REASON_FULL | REASON_OWN => DeadReason::Full,
             _ => DeadReason::Unknown,
         };
         let group = to.as_ref().map_or(&deployed.group, |d| &d.group);
@@ -205,14 +217,23 @@ impl Shared {
         let mut handled = 0;
         for deployed in &all {
             for (number, home) in (0u32..).zip(&deployed.homes) {
+                // Not under the queue's lock: who takes packets out may put one into a queue.
+                let comes_out = || deployed.grid.drain_waits(number);
+                if comes_out() {
+                    return None;
+                }
                 let mut queue = lock(&home.queue);
                 deployed.settle(number, &mut queue);
                 let report = deployed.grid.report(number);
-                if !queue.waiting.is_empty() || !queue.inside.is_empty() || deployed.grid.drain_waits(number)
-                {
+                let waits = !queue.waiting.is_empty() || !queue.inside.is_empty();
+                drop(queue);
+                if waits || comes_out() {
                     return None;
                 }
                 handled += report.handled;
+            }
+            if !deployed.grid.boxes_are_done().unwrap_or(true) {
+                return None;
             }
         }
         Some(handled)

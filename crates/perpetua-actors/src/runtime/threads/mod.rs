@@ -11,7 +11,7 @@ mod queue;
 mod run;
 mod state;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -186,6 +186,23 @@ impl Shared {
         self.end(running, true);
         Ok(result)
     }
+
+    // Nothing has been sent to it.
+    fn restore(&self, actor: ActorId, image: &ActorImage) -> Result<()> {
+        self.alone(actor, |running| {
+            let cell = Arc::clone(running.cell());
+            let inside = running.inside();
+            // SAFETY: `running` excludes everybody else.
+            unsafe { inside.state.write(&image.state) };
+            inside.unsent.extend(&image.unsent);
+            for packet in &image.mailbox {
+                // A restored mailbox may hold what a smaller capacity would not let in.
+                cell.mailbox.push(packet, usize::MAX);
+            }
+            count(&cell.vitals.processed, image.processed);
+            count(&cell.vitals.errors, image.errors);
+        })
+    }
 }
 
 impl Engine for Threads {
@@ -295,20 +312,9 @@ impl Engine for Threads {
         self.shared.alone(actor, state_bytes)
     }
 
-    fn restore(&self, actor: ActorId, image: &ActorImage) -> Result<()> {
-        self.shared.alone(actor, |running| {
-            let cell = Arc::clone(running.cell());
-            let inside = running.inside();
-            // SAFETY: `running` excludes everybody else.
-            unsafe { inside.state.write(&image.state) };
-            inside.unsent.extend(&image.unsent);
-            for packet in &image.mailbox {
-                // A restored mailbox may hold what a smaller capacity would not let in.
-                cell.mailbox.push(packet, usize::MAX);
-            }
-            count(&cell.vitals.processed, image.processed);
-            count(&cell.vitals.errors, image.errors);
-        })
+    fn restore(&self, _group: &Group, images: &BTreeMap<ActorId, ActorImage>) -> Result<()> {
+        let restore = |(actor, image): (&ActorId, &ActorImage)| self.shared.restore(*actor, image);
+        images.iter().try_for_each(restore)
     }
 
     fn revive(&self, actor: ActorId, life: ActorState) {
