@@ -212,7 +212,7 @@ fn items_that_cannot_be_transpiled_say_why() {
     );
     check(
         syn::parse_quote! { fn k(x: &mut [f32]) { x[0] = x.iter().collect(); } },
-        "the iterator method `collect` is outside the kernel language: end with `for`, `sum`, `product`, `fold`, `reduce`, `min`, `max`, `any`, `all`, `position`, `find`, `count`, `last` or `for_each`; write other loops out",
+        "the iterator method `collect` is outside the kernel language: end with `for`, `sum`, `product`, `fold`, `reduce`, `min`, `max`, `any`, `all`, `position`, `find`, `find_map`, `count`, `next`, `nth`, `last`, `min_by_key`, `max_by_key` or `for_each`; write other loops out",
     );
     check(
         syn::parse_quote! { fn k(x: &mut [f32]) { let a: f32; if x[0] > 0.0 { a = 1.0; } x[0] = a; } },

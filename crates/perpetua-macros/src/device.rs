@@ -128,7 +128,12 @@ fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (TokenStream, Opt
         match item {
             syn::ImplItem::Fn(function) => {
                 function.attrs.retain(|attr| !is_device(attr));
-                let read = read_method(function, FunctionKind::Device, &file_of(&function.sig));
+                let read = read_method(
+                    function,
+                    FunctionKind::Device,
+                    of_trait.is_none(),
+                    &file_of(&function.sig),
+                );
                 native.extend(native_method(
                     function,
                     read.as_ref().ok(),
@@ -180,6 +185,16 @@ fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (TokenStream, Opt
         marks.clear();
     }
     let (conditions, quiet) = (output::conditions(&block.attrs), output::quiet());
+    let compared = of_trait.as_ref().is_some_and(|of| compares(of, &ty)).then(|| {
+        quote! {
+            #conditions
+            #quiet
+            impl #ty {
+                #[doc(hidden)]
+                pub const __PERPETUA_COMPARED_BY_FUNCTION: bool = true;
+            }
+        }
+    });
     let marks = (!marks.is_empty()).then(|| quote!(#conditions #quiet impl #ty { #(#marks)* }));
     let tokens = quote! {
         #conditions
@@ -193,10 +208,25 @@ fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (TokenStream, Opt
             }
         };
 
+        #compared
         #marks
         #(#conditions #quiet impl #ty { #native })*
     };
     (tokens, errors)
+}
+
+/// Whether a trait is the `PartialEq` of values of one type.
+fn compares(of_trait: &syn::Path, ty: &syn::Type) -> bool {
+    let Some(last) = of_trait.segments.last().filter(|last| last.ident == "PartialEq") else {
+        return false;
+    };
+    match &last.arguments {
+        syn::PathArguments::AngleBracketed(args) => {
+            let args = args.args.to_token_stream().to_string();
+            args == "Self" || args == ty.to_token_stream().to_string()
+        }
+        _ => true,
+    }
 }
 
 /// A trait: blocks that implement it get its default methods and constants.

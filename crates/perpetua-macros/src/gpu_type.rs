@@ -81,7 +81,35 @@ fn expand_struct(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &Toke
     };
     let access = struct_access(name, &members, &fields, facade);
     let implementation = implement(name, &description, &constant, facade);
-    quote! { #implementation #access }
+    let compared = compared(name, facade);
+    quote! { #implementation #access #compared }
+}
+
+/// What does not compile where `PartialEq` is written by hand and kernels do not have it: they would compare by fields.
+fn compared(name: &syn::Ident, facade: &TokenStream) -> TokenStream {
+    let quiet = output::quiet();
+    // Where the type's name stands, rustc shows the error.
+    quote_spanned! {name.span()=>
+        #quiet
+        const _: fn() = || {
+            use #facade::equality::{WithEquality as _, WithoutEquality as _};
+            let asked = #facade::equality::Comparison::<#name, { <#name as #facade::Element>::STRUCTURAL }>::of();
+            match (&&asked).sample() {
+                #facade::equality::Compared::<_>::WRITE_DEVICE_BEFORE_THE_IMPL_OF_PARTIAL_EQ_OR_DERIVE_IT => {}
+                _ => {}
+            }
+        };
+    }
+}
+
+/// Whether the type is one of which patterns tell how it is compared: no function compares it, nor any of its fields.
+fn structural(name: &syn::Ident, fields: &[TokenStream], facade: &TokenStream) -> TokenStream {
+    quote! {
+        const STRUCTURAL: bool = {
+            use #facade::equality::ByFields as _;
+            !<#name>::__PERPETUA_COMPARED_BY_FUNCTION #(&& #fields::STRUCTURAL)*
+        };
+    }
 }
 
 /// `Element` of a struct: field by field.
@@ -126,11 +154,14 @@ fn struct_access(
     };
     let (load, read) = (loads("load"), loads("read"));
     let (store, write) = (stores("store"), stores("write"));
+    let fields: Vec<TokenStream> = fields.iter().map(|field| element(&field.ty)).collect();
+    let structural = structural(name, &fields, facade);
     quote! {
         // SAFETY: field by field, by the fields' own promise; a field lies inside its struct.
         #[automatically_derived]
         unsafe impl #facade::Element for #name {
             const ZEROED: Self = Self { #(#zeros),* };
+            #structural
 
             #load
             #store
@@ -148,15 +179,23 @@ fn expand_enum(input: &syn::DeriveInput, definition: &EnumDef, facade: &TokenStr
         let value = Literal::i128_unsuffixed(*value);
         quote!((#name, #value))
     });
+    let idents = definition.variants.iter().map(|(name, value)| {
+        let (name, value) = (ident(name), Literal::i128_unsuffixed(*value));
+        quote!((Self::#name, #value))
+    });
     let description = quote! {
-        #facade::TypeDesc::of_enum::<Self>(#text, #facade::Scalar::#repr, &[#(#variants),*])
+        #facade::TypeDesc::of_enum::<Self>(#text, #facade::Scalar::#repr, &[#(#variants),*]).ordered(|| {
+            use #facade::equality::{WithOrder as _, WithoutOrder as _};
+            (&&#facade::equality::Comparison::<Self, true>::of()).in_order(&[#(#idents),*])
+        })
     };
     let constant = quote! {
         #facade::ConstValue::of_enum(&<Self as #facade::GpuType>::describe(), *self as i128)
     };
     let access = enum_access(name, definition, facade);
     let implementation = implement(name, &description, &constant, facade);
-    quote! { #implementation #access }
+    let compared = compared(name, facade);
+    quote! { #implementation #access #compared }
 }
 
 /// `Element` of an enum: its integer, which must be a variant's.
@@ -196,11 +235,13 @@ fn enum_access(name: &syn::Ident, definition: &EnumDef, facade: &TokenStream) ->
     };
     let (load, read) = (loads("load"), loads("read"));
     let (store, write) = (stores("store"), stores("write"));
+    let structural = structural(name, &[], facade);
     quote! {
         // SAFETY: the integer that stores the enum, by its own promise; only variants are given back.
         #[automatically_derived]
         unsafe impl #facade::Element for #name {
             const ZEROED: Self = Self::#zero;
+            #structural
 
             #load
             #store

@@ -114,8 +114,8 @@ fn places_must_be_stored_to_rightly() {
         "program.rs:1: `atomic_add` works on memory that only one lane sees: use a buffer parameter or a shared array",
     );
     check(
-        "let mut r = &y[0]; r = &y[1];",
-        "program.rs:1: the reference `r` is assigned after its declaration: bind a reference once: keep an index instead",
+        "let mut r = &x[0]; r = &x[1]; let a = *r;",
+        "program.rs:1: which place a reference means is chosen at run time: choose an index or a value instead",
     );
     check(
         "let r = if n > 0 { &x[0] } else { &x[1] }; let a = *r;",
@@ -241,6 +241,36 @@ fn what_is_derived_is_asked_for() {
 }
 
 #[test]
+fn what_is_compared_by_a_function_is_asked_for() {
+    let found = |eq: &str, body: &str| {
+        format!(
+            "use perpetua::prelude::*; #[derive(Clone, Copy, PartialEq, PartialOrd, GpuType)] #[repr(C)] struct H {{ a: f16 }}
+             #[derive(Clone, Copy, GpuType)] #[repr(i8)] enum E {{ A, B }}
+             {eq} {{ fn eq(&self, o: &E) -> bool {{ true }} }} impl PartialOrd for E {{ fn lt(&self, o: &E) -> bool {{ true }} }}
+             #[kernel] fn k(e: E, h: &[H], x: &mut [u32]) {{ x[0] = u32::from({body}); }}"
+        )
+    };
+    check_text(
+        &found("impl PartialEq for E", "e == E::A"),
+        "program.rs:4: `eq` cannot be used in a kernel: it is a method without `#[device]`: add it",
+    );
+    check_text(
+        &found("#[device] impl PartialEq for E", "e < E::A"),
+        "program.rs:4: `lt` cannot be used in a kernel: it is a method without `#[device]`: add it",
+    );
+    check_text(
+        &found("#[device] impl PartialEq for E", "h[0] == h[1]"),
+        "program.rs:4: `H` holds a `f16`, which is compared by a function: write `#[device]` before `#[derive(PartialEq)]` of `H`, or before `impl PartialEq for H`",
+    );
+    let fine = lowered(
+        &found("#[device] impl PartialEq for E", "e == E::A"),
+        "k",
+        &Instantiation::default(),
+    );
+    assert!(fine.is_ok(), "{fine:?}");
+}
+
+#[test]
 fn calls_must_end() {
     check_text(
         "#[device] fn f(a: u32) -> u32 { if a == 0 { 0 } else { g(a - 1) } }
@@ -258,7 +288,7 @@ fn calls_must_end() {
     );
     check_text(
         "#[kernel] fn k(p: (u32, f32)) { }",
-        "program.rs:1: the parameter `p` is a tuple, which has no layout: pass its elements one by one, or a struct with `#[derive(GpuType)]`",
+        "program.rs:1: a tuple in the arguments of a kernel, whose layout Rust leaves open, is outside the kernel language: take arrays, such as `&[[u32; 2]]`, or a struct with `#[derive(Clone, Copy, GpuType)] #[repr(C)]`",
     );
 }
 
@@ -291,8 +321,8 @@ fn closures_and_patterns_are_refused_by_name() {
         "program.rs:1: a `move` closure takes a copy of `a`, which changes: remove `move`, or bind the copy before: `let copy = a;`",
     );
     check(
-        "match y { [a, b] => {} _ => {} }",
-        "program.rs:1: a pattern of elements meets a slice, whose length is not known: compare `len()`, and index",
+        "match y { [a, b] => {} [_, .., (1..)] => {} [] => {} }",
+        "program.rs:1: the `match` does not cover `[0]`: add an arm `_ => …`",
     );
     check(
         "let [a, b] = [1, 2, 3];",
@@ -300,7 +330,15 @@ fn closures_and_patterns_are_refused_by_name() {
     );
     check(
         "let a: f32 = std::array::from_fn(|i| 1.0);",
-        "program.rs:1: how many elements `array::from_fn` makes is not known here: give the type: `let a: [f32; 4] = …`",
+        "program.rs:1: mismatched types: expected `f32`, found `[{float}; _]`",
+    );
+    check(
+        "let a = std::array::from_fn(|i| 1.0f32);",
+        "program.rs:1: how many elements the array has is not known: give the type: `let a: [f32; 4] = …`",
+    );
+    check(
+        "let a = n.try_into().unwrap();",
+        "program.rs:1: what `try_into` converts to is not known here: name the type: `u8::try_from(value)`",
     );
     check(
         "let a = n?;",

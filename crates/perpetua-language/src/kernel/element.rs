@@ -19,6 +19,11 @@ pub unsafe trait Element: GpuType {
     /// All zeros; for an enum without a variant of that value the first one.
     const ZEROED: Self;
 
+    /// Whether the compiler would tell a type whose `PartialEq` is derived from one whose is written by hand: not where one of
+    /// its fields is compared by a function.
+    #[doc(hidden)]
+    const STRUCTURAL: bool = true;
+
     /// A number as this type, as by `as`; [`ZEROED`](Element::ZEROED) for types that are no numbers.
     fn from_f64(value: f64) -> Self {
         let _ = value;
@@ -66,11 +71,13 @@ pub struct Invalid {
 }
 
 macro_rules! scalars {
-    ($($ty:ident $atomic:ident $bits_ty:ident $zero:expr, $v:ident => $from:expr, $bits:ident => $load:expr, $s:ident => $store:expr;)*) => { $(
+    ($($ty:ident $atomic:ident $bits_ty:ident $zero:expr, $v:ident => $from:expr, $bits:ident => $load:expr, $s:ident => $store:expr
+        $(, structural: $structural:literal)?;)*) => { $(
         // SAFETY: one atomic access of the scalar's size each; every pattern of bits that `store` writes or that the
         // memory may hold by `GpuType` is a value (`bool`: what is not 0 is true).
         unsafe impl Element for $ty {
             const ZEROED: $ty = $zero;
+            $(const STRUCTURAL: bool = $structural;)?
 
             fn from_f64($v: f64) -> $ty {
                 $from
@@ -119,8 +126,8 @@ scalars! {
     u32 AtomicU32 u32 0, v => v as u32, b => b, s => s;
     u64 AtomicU64 u64 0, v => v as u64, b => b, s => s;
     usize AtomicUsize usize 0, v => v as usize, b => b, s => s;
-    f16 AtomicU16 u16 f16::ZERO, v => f16::from_f32(v as f32), b => f16::from_bits(b), s => s.to_bits();
-    bf16 AtomicU16 u16 bf16::ZERO, v => bf16::from_f32(v as f32), b => bf16::from_bits(b), s => s.to_bits();
+    f16 AtomicU16 u16 f16::ZERO, v => f16::from_f32(v as f32), b => f16::from_bits(b), s => s.to_bits(), structural: false;
+    bf16 AtomicU16 u16 bf16::ZERO, v => bf16::from_f32(v as f32), b => bf16::from_bits(b), s => s.to_bits(), structural: false;
     f32 AtomicU32 u32 0.0, v => v as f32, b => f32::from_bits(b), s => s.to_bits();
     f64 AtomicU64 u64 0.0, v => v, b => f64::from_bits(b), s => s.to_bits();
 }
@@ -128,6 +135,7 @@ scalars! {
 // SAFETY: element by element, by the elements' own promise.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const ZEROED: [T; N] = [T::ZEROED; N];
+    const STRUCTURAL: bool = T::STRUCTURAL;
 
     #[inline(always)]
     unsafe fn load(place: *const [T; N]) -> Result<[T; N], Invalid> {

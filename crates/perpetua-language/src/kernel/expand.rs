@@ -2,6 +2,7 @@
 
 pub use super::element::{Element, Invalid};
 pub use super::entry::{Entry, KernelFn};
+pub use super::equality;
 pub use super::native;
 pub use perpetua_ir::front::rust::inventory;
 pub use perpetua_ir::front::rust::{

@@ -104,6 +104,8 @@
 pub mod index;
 
 pub mod element;
+#[doc(hidden)]
+pub mod equality;
 pub mod grid;
 
 pub mod barrier;

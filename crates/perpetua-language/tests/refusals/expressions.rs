@@ -6,9 +6,9 @@ use perpetua::prelude::*;
 
 #[kernel]
 fn iterators(x: &mut [f32]) {
-    let items = x.iter();
+    let items = x.iter().map(|v| v * 2.0);
     let all = x.iter().copied().collect::<Vec<f32>>();
-    let sum: f32 = x.iter().map(|v| v * 2.0).rev().sum();
+    let sum: f32 = x.iter().filter(|v| **v > 2.0).step_by(2).sum();
     let moved: f32 = x.iter().map(move |v| v * 2.0).sum();
 }
 

@@ -31,6 +31,20 @@ struct Tupled {
     x: (f32, f32),
 }
 
+/// Compared by its first field alone, which kernels do not know.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Keyed {
+    key: u32,
+    value: f32,
+}
+
+impl PartialEq for Keyed {
+    fn eq(&self, other: &Keyed) -> bool {
+        self.key == other.key
+    }
+}
+
 #[derive(Clone, Copy, GpuType)]
 enum NoRepr {
     A,

@@ -18,7 +18,6 @@ fn names(x: &[u32], y: &mut [u32]) {
     match x[0] {
         ref n => y[0] = *n,
     }
-    let [first, rest @ ..] = [x[0], x[1], x[2]];
 }
 
 #[kernel]

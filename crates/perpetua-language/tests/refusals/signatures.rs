@@ -16,7 +16,13 @@ fn answers(x: &[f32]) -> f32 {
 }
 
 #[kernel]
-fn pattern((a, b): (f32, f32), x: &mut [f32]) {}
+fn pattern([a, b]: [f32; 2], x: &mut [f32]) {}
+
+#[kernel]
+fn tuple(pair: (f32, f32), x: &mut [f32]) {}
+
+#[kernel]
+fn tuples(ranges: &[(u32, u32)], x: &mut [(f32, [u32; 2])]) {}
 
 #[kernel]
 fn one_value(n: &u32, x: &mut [f32]) {}

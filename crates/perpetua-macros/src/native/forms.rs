@@ -2,9 +2,13 @@
 
 use syn::visit::Visit;
 
-/// Whether the body has such a form.
-pub(super) fn lacks(body: &syn::Block) -> bool {
+/// Whether the function has such a form.
+pub(super) fn lacks(sig: &syn::Signature, body: &syn::Block) -> bool {
     let mut found = Found(false);
+    found.0 = sig
+        .inputs
+        .iter()
+        .any(|input| matches!(input, syn::FnArg::Typed(typed) if !matches!(*typed.pat, syn::Pat::Ident(_))));
     found.visit_block(body);
     found.0
 }
@@ -51,8 +55,8 @@ impl<'ast> Visit<'ast> for Found {
                 let name = call.method.to_string();
                 matches!(
                     name.as_str(),
-                    "iter" | "iter_mut" | "into_iter" | "windows" | "split_at" | "split_at_mut"
-                ) || name.starts_with("chunks")
+                    "iter" | "iter_mut" | "into_iter" | "windows" | "split_at" | "split_at_mut" | "try_into"
+                ) || name.contains("chunks")
                     || is_range(&call.receiver) && name != "rev" && name != "step_by"
             }
             syn::Expr::Assign(assign) => matches!(

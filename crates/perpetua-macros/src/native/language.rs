@@ -80,7 +80,7 @@ pub(super) fn is_plain_method(name: &str) -> bool {
 
 /// Functions of scalar types that stay what they are: `f32::from_bits(x)`, `u64::from(x)`, `T::default()`.
 pub(super) fn is_plain_function(name: &str) -> bool {
-    name.starts_with("from") || matches!(name, "default" | "zero" | "one")
+    name.starts_with("from") || matches!(name, "default" | "zero" | "one" | "try_from")
 }
 
 const METHODS: &[&str] = &[

@@ -76,7 +76,7 @@ pub(crate) fn program(
     volume: bool,
     facade: &TokenStream,
 ) -> Option<Program> {
-    if options.interpret || options.contract || forms::lacks(&function.block) {
+    if options.interpret || options.contract || forms::lacks(&function.sig, &function.block) {
         return None;
     }
     let params = function
@@ -186,7 +186,7 @@ pub(crate) fn program(
                 #mode: &__M,
                 args: Self::Args<'_>,
             ) -> ::core::result::Result<(), #native::Stop> {
-                use #native::methods::{Booleans as _, Elements as _, Floats as _, Halves as _, Integers as _};
+                use #native::methods::{Booleans as _, Elements as _, Floats as _, Halves as _, Integers as _, Ordered as _};
                 let (#(#names,)* #grid_name) = args;
                 #start
                 #lane_body;

@@ -83,7 +83,7 @@ impl Sibling<'_> {
             syn::ReturnType::Type(_, ty) => (**ty).clone(),
         };
         let supported = !elided(&mut output)
-            && !forms::lacks(self.block)
+            && !forms::lacks(self.sig, self.block)
             && self.read.is_some()
             && understood
             && !lane.unsupported
@@ -130,7 +130,7 @@ impl Sibling<'_> {
             pub fn #name<#(#lifetimes,)* #(#params),*>(#(#inputs),*) -> ::core::result::Result<#output, #native::Stop>
             #clause
             {
-                use #native::methods::{Booleans as _, Elements as _, Floats as _, Halves as _, Integers as _};
+                use #native::methods::{Booleans as _, Elements as _, Floats as _, Halves as _, Integers as _, Ordered as _};
                 #body
             }
         }

@@ -16,6 +16,9 @@ pub const SLICE_TO: &str = "[a..=b]";
 pub const ELEMENT: &str = "[i]";
 /// The method by which a loop over parts says which one: from `start`, of `len` elements, which are there.
 pub const PART: &str = "[start; len]";
+/// The method by which an iterator's `next` and its kin say that the receiver, a reference, is there if the argument holds: what it
+/// refers to is looked at only then.
+pub const PICK: &str = "[if there]";
 
 /// A sequence of statements with an optional value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

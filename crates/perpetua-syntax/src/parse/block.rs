@@ -18,6 +18,14 @@ impl Reader {
             for (index, stmt) in block.stmts.iter().enumerate() {
                 let is_last = index + 1 == block.stmts.len();
                 let (expr, ends) = match stmt {
+                    syn::Stmt::Local(local)
+                        if let Some(init) = &local.init
+                            && init.diverge.is_none()
+                            && let Some(stmts) = reader.read_bound_iterator(&local.pat, &init.expr) =>
+                    {
+                        read.stmts.extend(stmts);
+                        continue;
+                    }
                     syn::Stmt::Local(local) => {
                         read.stmts.push(reader.read_let(local));
                         continue;

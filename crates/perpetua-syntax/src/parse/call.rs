@@ -2,7 +2,6 @@
 
 use super::Refusal;
 use super::expr::peel;
-use super::iterate::is_chain;
 use super::path::{segment_names, single_name, starts_upper, variant_of};
 use super::reader::{Reader, line_of, name_of};
 use super::types::refused_segment;
@@ -51,6 +50,12 @@ impl Reader {
         }
         if let Some(read) = self.read_std_call(path, &call.args) {
             return read;
+        }
+        if let [own, name] = &segment_names(path)[..]
+            && own == "Self"
+            && self.method.as_ref() == Some(name)
+        {
+            self.refuse_named(path, Refusal::Recursion, name);
         }
         if let Some((refusal, name)) = self.refused_callee(path) {
             self.refuse_named(path, refusal, &name);
@@ -148,7 +153,7 @@ impl Reader {
         ) {
             return self.read_contains(range, value);
         }
-        if is_chain(call) {
+        if self.is_chain(call) {
             self.refuse_named(&call.method, Refusal::IteratorValue, &name_of(&call.method));
             return ExprKind::Tuple(Vec::new());
         }
@@ -156,6 +161,11 @@ impl Reader {
             return ended;
         }
         let name = name_of(&call.method);
+        if self.method.as_ref() == Some(&name)
+            && matches!(peel(&call.receiver), syn::Expr::Path(path) if path.path.is_ident("self"))
+        {
+            self.refuse_named(&call.method, Refusal::Recursion, &name);
+        }
         if let Some(refusal) = refused_method(&name) {
             self.refuse_named(&call.method, refusal, &name);
         }

@@ -7,8 +7,8 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-/// The blocks of the traits that a struct or an enum with `#[device]` derives: `Default`, `PartialOrd`, `Ord`. Other derives need
-/// none, since kernels copy and compare all types by their fields.
+/// The blocks of the traits that a struct or an enum with `#[device]` derives: `Default`, `PartialEq`, `PartialOrd`, `Ord`. Other
+/// derives need none, since kernels copy all types.
 ///
 /// # Errors
 /// The attribute stands behind `derive`, which rustc then has taken away, or there is none.
@@ -30,6 +30,7 @@ pub fn derived_blocks(input: &syn::DeriveInput) -> syn::Result<Vec<syn::ItemImpl
     for derived in names {
         let (of_trait, functions) = match derived.as_str() {
             "Default" => (quote!(::core::default::Default), parts.default()),
+            "PartialEq" => (quote!(::core::cmp::PartialEq), parts.equality()),
             "PartialOrd" => (quote!(::core::cmp::PartialOrd), parts.order(true)),
             "Ord" => (quote!(::core::cmp::Ord), parts.order(false)),
             _ => continue,
@@ -76,6 +77,19 @@ impl Parts<'_> {
             Parts::Enum(_, variant) => quote!(Self::#variant),
         };
         quote!(fn default() -> Self { #value })
+    }
+
+    fn equality(&self) -> TokenStream {
+        let body = match self {
+            Parts::Fields(fields) => {
+                let fields = fields
+                    .iter()
+                    .map(|(member, ty)| quote_spanned!(ty.span()=> self.#member == other.#member));
+                quote!(#(#fields)&&*)
+            }
+            Parts::Enum(repr, _) => quote!((*self as #repr) == (*other as #repr)),
+        };
+        quote!(fn eq(&self, other: &Self) -> bool { #body })
     }
 
     /// `partial_cmp`, or `cmp` with what else `Ord` has.

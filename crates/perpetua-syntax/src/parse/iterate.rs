@@ -1,32 +1,22 @@
 //! Iterators: a chain from `iter`, `chunks_exact`, a range and their kin to what ends it is a `for` over indices. The tree has
-//! that loop, so that nothing behind the reader knows chains. No iterator is ever a value.
+//! that loop, so that nothing behind the reader knows chains. No iterator is ever a value; one that a `let` binds is what it
+//! goes over, and a position where it is `mut`.
 
+mod bound;
 mod end;
 mod item;
+mod pick;
 mod turn;
 
 use super::Refusal;
+use super::chain::{Item, Step};
 use super::expr::{peel, usize_literal as number};
 use super::reader::{Reader, line_of, name_of};
 use super::sugar::{block, expr, local};
 use crate::ast::{BinaryOp, Expr, ExprKind, Line, Range, RangeAdaptor, Scalar, Stmt, Type, TypeMember};
 use crate::nesting::Level;
-use item::{Item, binary, declare, method};
+use item::{binary, declare, method};
 use syn::spanned::Spanned;
-
-/// What is done with each item before the next is looked at.
-enum Step<'a> {
-    Map(&'a syn::Expr),
-    Filter(&'a syn::Expr),
-    FilterMap(&'a syn::Expr),
-    TakeWhile(&'a syn::Expr),
-    Inspect(&'a syn::Expr),
-    Copied,
-    /// With the counter's name.
-    Enumerate(String),
-    Skip(String, Expr),
-    Take(String, Expr),
-}
 
 /// What the loop counts.
 #[expect(clippy::large_enum_variant, reason = "a chain has one")]
@@ -38,58 +28,100 @@ enum Source {
 }
 
 /// A chain without its end.
-pub(super) struct Chain<'a> {
+pub(super) struct Chain {
     line: Line,
     setup: Vec<Stmt>,
     source: Source,
-    steps: Vec<Step<'a>>,
+    steps: Vec<Step>,
+    /// Whether items may be values, which are looked at where they are named.
+    owned: bool,
+    /// Of `chunks_exact` without more: the slice, and how many of its elements are in no chunk.
+    remainder: Option<(String, Expr)>,
+    /// Where a bound iterator stands, and how many there are in all.
+    stands: Option<(String, Expr)>,
+    /// Whether it goes on from there.
+    advances: bool,
 }
 
-/// Whether an expression is a chain: a method of iterators on a range, on `iter` or its kin, or on a chain.
-pub(super) fn is_chain(call: &syn::ExprMethodCall) -> bool {
-    is_source(call) || is_adaptor(&name_of(&call.method)) && starts_chain(&call.receiver)
-}
+/// The methods that make an iterator of a slice or an array.
+pub const SOURCES: &[&str] = &[
+    "iter",
+    "iter_mut",
+    "into_iter",
+    "chunks",
+    "chunks_mut",
+    "chunks_exact",
+    "chunks_exact_mut",
+    "rchunks",
+    "rchunks_mut",
+    "rchunks_exact",
+    "rchunks_exact_mut",
+    "windows",
+];
 
-fn starts_chain(value: &syn::Expr) -> bool {
-    match peel(value) {
-        syn::Expr::Range(_) => true,
-        syn::Expr::MethodCall(call) => is_chain(call),
-        _ => false,
-    }
-}
+/// The methods that make an iterator of another.
+pub const ADAPTORS: &[&str] = &[
+    "enumerate",
+    "zip",
+    "rev",
+    "step_by",
+    "skip",
+    "take",
+    "map",
+    "filter",
+    "filter_map",
+    "take_while",
+    "skip_while",
+    "map_while",
+    "scan",
+    "inspect",
+    "copied",
+    "cloned",
+    "into_iter",
+    "by_ref",
+];
 
-/// Whether a method makes an iterator of a slice or an array.
-fn is_source(call: &syn::ExprMethodCall) -> bool {
-    match name_of(&call.method).as_str() {
-        "iter" | "iter_mut" => call.args.is_empty(),
-        "into_iter" => call.args.is_empty() && !starts_chain(&call.receiver),
-        "chunks" | "chunks_mut" | "chunks_exact" | "chunks_exact_mut" | "windows" => call.args.len() == 1,
-        _ => false,
-    }
-}
+/// The methods that end an iterator.
+pub const ENDS: &[&str] = &[
+    "for_each",
+    "sum",
+    "product",
+    "fold",
+    "reduce",
+    "count",
+    "min",
+    "max",
+    "min_by",
+    "max_by",
+    "min_by_key",
+    "max_by_key",
+    "any",
+    "all",
+    "position",
+    "find",
+    "find_map",
+    "next",
+    "nth",
+    "last",
+    "remainder",
+    "into_remainder",
+];
 
 fn is_adaptor(name: &str) -> bool {
-    matches!(
-        name,
-        "enumerate"
-            | "zip"
-            | "rev"
-            | "step_by"
-            | "skip"
-            | "take"
-            | "map"
-            | "filter"
-            | "filter_map"
-            | "take_while"
-            | "inspect"
-            | "copied"
-            | "cloned"
-            | "into_iter"
-            | "by_ref"
-    )
+    ADAPTORS.contains(&name)
 }
 
-impl<'a> Chain<'a> {
+impl Step {
+    /// Whether it looks at each item by itself, so that their order does not matter to it.
+    fn is_alone(&self) -> bool {
+        matches!(
+            self,
+            Step::Map(_) | Step::Filter(_) | Step::FilterMap(_) | Step::Inspect(_) | Step::Copied
+        )
+    }
+}
+
+impl Chain {
     /// Gives the value a name in front of the loop.
     fn name(&mut self, reader: &mut Reader, what: &str, value: Expr) -> Expr {
         let (name, line) = (reader.fresh(what), value.line);
@@ -110,6 +142,28 @@ impl<'a> Chain<'a> {
 }
 
 impl Reader {
+    /// Whether an expression is a chain: a method of iterators on a range, on `iter` or its kin, or on a chain.
+    pub(super) fn is_chain(&self, call: &syn::ExprMethodCall) -> bool {
+        self.is_source(call) || is_adaptor(&name_of(&call.method)) && self.starts_chain(&call.receiver)
+    }
+
+    fn starts_chain(&self, value: &syn::Expr) -> bool {
+        match peel(value) {
+            syn::Expr::Range(_) => true,
+            syn::Expr::MethodCall(call) => self.is_chain(call),
+            other => self.bound_iterator(other).is_some(),
+        }
+    }
+
+    /// Whether a method makes an iterator of a slice or an array.
+    fn is_source(&self, call: &syn::ExprMethodCall) -> bool {
+        match name_of(&call.method).as_str() {
+            "iter" | "iter_mut" => call.args.is_empty(),
+            "into_iter" => call.args.is_empty() && !self.starts_chain(&call.receiver),
+            name => SOURCES.contains(&name) && call.args.len() == 1,
+        }
+    }
+
     /// A name that no other of the reader's own has, and none of the user's.
     pub(super) fn fresh(&mut self, what: &str) -> String {
         self.names += 1;
@@ -117,24 +171,29 @@ impl Reader {
     }
 
     /// What a `for` loop or `zip` takes that is no plain range: a chain, a slice, an array.
-    fn read_iterable<'a>(&mut self, value: &'a syn::Expr) -> Chain<'a> {
+    fn read_iterable(&mut self, value: &syn::Expr) -> Chain {
         let line = line_of(value.span());
         let mut chain = Chain {
             line,
             setup: Vec::new(),
             source: Source::Items(Item::Count(number(line, 0)), number(line, 0)),
             steps: Vec::new(),
+            owned: false,
+            remainder: None,
+            stands: None,
+            advances: false,
         };
         self.read_chain(value, &mut chain);
         chain
     }
 
-    fn read_chain<'a>(&mut self, value: &'a syn::Expr, chain: &mut Chain<'a>) {
+    fn read_chain(&mut self, value: &syn::Expr, chain: &mut Chain) {
         let Some(_level) = Level::enter() else {
             return self.refuse(value, Refusal::TooDeep);
         };
         match peel(value) {
             syn::Expr::Range(range) if range.start.is_some() => {
+                chain.owned = true;
                 chain.source = match (&range.start, &range.end) {
                     (Some(start), None) => {
                         let start = self.read_expr(start);
@@ -150,19 +209,25 @@ impl Reader {
                     _ => Source::Range(self.read_range(value)),
                 };
             }
-            syn::Expr::MethodCall(call) if is_source(call) => self.read_source(call, chain),
-            syn::Expr::MethodCall(call) if is_chain(call) => {
+            syn::Expr::MethodCall(call) if self.is_source(call) => self.read_source(call, chain),
+            syn::Expr::MethodCall(call) if self.is_chain(call) => {
                 self.read_chain(&call.receiver, chain);
                 self.read_adaptor(call, chain);
             }
+            syn::Expr::Reference(reference) if self.bound_iterator(&reference.expr).is_some() => {
+                self.read_chain(&reference.expr, chain);
+                chain.advances = true;
+            }
+            other if let Some(bound) = self.bound_iterator(other) => self.read_bound(&bound, chain),
             other => {
+                chain.owned = true;
                 let base = self.read_expr(other);
                 self.elements(base, "into_iter", chain);
             }
         }
     }
 
-    fn elements(&mut self, base: Expr, how: &str, chain: &mut Chain<'_>) {
+    fn elements(&mut self, base: Expr, how: &str, chain: &mut Chain) {
         let (name, line) = (self.fresh("items"), chain.line);
         chain
             .setup
@@ -172,10 +237,11 @@ impl Reader {
         chain.source = Source::Items(Item::Element(name), count);
     }
 
-    fn read_source<'a>(&mut self, call: &'a syn::ExprMethodCall, chain: &mut Chain<'a>) {
+    fn read_source(&mut self, call: &syn::ExprMethodCall, chain: &mut Chain) {
         let name = name_of(&call.method);
         let line = line_of(call.method.span());
         let base = self.read_expr(&call.receiver);
+        chain.owned = name == "into_iter";
         let Some(width) = call.args.first() else {
             return self.elements(base, &name, chain);
         };
@@ -195,16 +261,19 @@ impl Reader {
                         let count = method(beyond, "saturating_sub", vec![width.clone()]);
                         (number(line, 1), count)
                     }
-                    "chunks" | "chunks_mut" => (width.clone(), method(len, "div_ceil", vec![width.clone()])),
+                    "chunks" | "chunks_mut" | "rchunks" | "rchunks_mut" => {
+                        (width.clone(), method(len, "div_ceil", vec![width.clone()]))
+                    }
                     _ => (width.clone(), binary(BinaryOp::Div, len, width.clone())),
                 };
-                let end = None;
+                let (end, back) = (None, name.starts_with('r'));
                 (
                     Item::Part {
                         base,
                         step,
                         width,
                         end,
+                        back,
                     },
                     count,
                 )
@@ -212,10 +281,14 @@ impl Reader {
             other => (other, len),
         });
         // How many there are is named, and a last chunk that is shorter ends with the slice.
-        let short = name.starts_with("chunks") && !name.contains("exact");
-        let Source::Items(Item::Part { base, end, .. }, count) = &mut chain.source else {
+        let (back, exact) = (name.starts_with('r'), name.contains("exact"));
+        let short = name.contains("chunks") && !exact || back;
+        let Source::Items(Item::Part { base, end, width, .. }, count) = &mut chain.source else {
             return;
         };
+        if exact && !back {
+            chain.remainder = Some((base.clone(), width.clone()));
+        }
         let (base, count_name) = (base.clone(), self.fresh("count"));
         let given = std::mem::replace(count, local(&count_name, line));
         let beyond = short.then(|| self.fresh("end"));
@@ -228,24 +301,41 @@ impl Reader {
     }
 
     /// An adaptor behind the chain that was read.
-    fn read_adaptor<'a>(&mut self, call: &'a syn::ExprMethodCall, chain: &mut Chain<'a>) {
+    fn read_adaptor(&mut self, call: &syn::ExprMethodCall, chain: &mut Chain) {
         let (name, line) = (name_of(&call.method), line_of(call.method.span()));
-        let usual = chain.steps.is_empty();
+        // Where each item stands in order, by itself.
+        let usual = chain.steps.is_empty() && !chain.advances;
+        chain.remainder = None;
         match (name.as_str(), call.args.first()) {
             ("copied" | "cloned", None) => chain.steps.push(Step::Copied),
-            ("into_iter" | "by_ref", None) => {}
-            ("map", Some(f)) => chain.steps.push(Step::Map(f)),
-            ("filter", Some(f)) => chain.steps.push(Step::Filter(f)),
-            ("filter_map", Some(f)) => chain.steps.push(Step::FilterMap(f)),
-            ("take_while", Some(f)) => chain.steps.push(Step::TakeWhile(f)),
-            ("inspect", Some(f)) => chain.steps.push(Step::Inspect(f)),
-            ("rev", None) if usual => match &mut chain.source {
-                Source::Range(range) => range.adaptors.push(RangeAdaptor::Rev),
-                Source::Items(..) => chain.items(|item, count| {
-                    let last = method(count.clone(), "wrapping_sub", vec![number(line, 1)]);
-                    (Item::Rev(Box::new(item), last), count)
-                }),
-            },
+            ("into_iter", None) => {}
+            ("by_ref", None) => chain.advances = chain.stands.is_some(),
+            ("map", Some(f)) => chain.steps.push(Step::Map(f.clone())),
+            ("filter", Some(f)) => chain.steps.push(Step::Filter(f.clone())),
+            ("filter_map", Some(f)) => chain.steps.push(Step::FilterMap(f.clone())),
+            ("take_while", Some(f)) => chain.steps.push(Step::TakeWhile(f.clone())),
+            ("map_while", Some(f)) => chain.steps.push(Step::MapWhile(f.clone())),
+            ("skip_while", Some(f)) => {
+                let skips = self.fresh("skips");
+                let yes = expr(line, ExprKind::Bool(true));
+                chain.setup.push(declare(&skips, yes, true));
+                chain.steps.push(Step::SkipWhile(skips, f.clone()));
+            }
+            ("scan", Some(state)) if let Some(f) = call.args.iter().nth(1) => {
+                let (name, state) = (self.fresh("state"), self.read_expr(state));
+                chain.setup.push(declare(&name, state, true));
+                chain.steps.push(Step::Scan(name, f.clone()));
+            }
+            ("inspect", Some(f)) => chain.steps.push(Step::Inspect(f.clone())),
+            ("rev", None) if !chain.advances && chain.steps.iter().all(Step::is_alone) => {
+                match &mut chain.source {
+                    Source::Range(range) => range.adaptors.push(RangeAdaptor::Rev),
+                    Source::Items(..) => chain.items(|item, count| {
+                        let last = method(count.clone(), "wrapping_sub", vec![number(line, 1)]);
+                        (Item::Rev(Box::new(item), last), count)
+                    }),
+                }
+            }
             ("step_by", Some(step)) if usual => {
                 let step = self.read_expr(step);
                 if let Source::Range(range) = &mut chain.source {
@@ -258,13 +348,10 @@ impl Reader {
                 });
                 self.count_once(chain);
             }
-            ("zip", Some(other)) if usual => {
+            ("zip", Some(other)) if !chain.advances => {
                 let mut other = self.read_iterable(other);
-                let (Some(()), Some(()), true) = (
-                    self.indexed(chain),
-                    self.indexed(&mut other),
-                    other.steps.is_empty(),
-                ) else {
+                let indexed = (self.indexed(chain), self.indexed(&mut other));
+                let (Some(()), Some(())) = indexed else {
                     return self.refuse_named(&call.method, Refusal::IteratorOrder, &name);
                 };
                 chain.setup.append(&mut other.setup);
@@ -325,7 +412,7 @@ impl Reader {
     }
 
     /// Computes in front of the loop how many there are.
-    fn count_once(&mut self, chain: &mut Chain<'_>) {
+    fn count_once(&mut self, chain: &mut Chain) {
         if let Source::Items(_, count) = &mut chain.source {
             let name = self.fresh("count");
             let value = std::mem::replace(count, local(&name, chain.line));
@@ -334,15 +421,24 @@ impl Reader {
     }
 
     /// A counter in front of the loop.
-    fn counter(&mut self, chain: &mut Chain<'_>) -> String {
+    fn counter(&mut self, chain: &mut Chain) -> String {
         let name = self.fresh("counter");
         chain.setup.push(declare(&name, number(chain.line, 0), true));
         name
     }
 
-    /// Makes a range's values items by index; `None` where it has adaptors of its own.
-    fn indexed(&mut self, chain: &mut Chain<'_>) -> Option<()> {
+    /// Makes all of it items by index, with what is done to each by itself; `None` where one item depends on others, and where
+    /// a range has adaptors of its own.
+    fn indexed(&mut self, chain: &mut Chain) -> Option<()> {
         let Source::Range(range) = &mut chain.source else {
+            let one_each = |step: &Step| matches!(step, Step::Map(_) | Step::Copied);
+            if chain.advances || !chain.steps.iter().all(one_each) {
+                return None;
+            }
+            let steps = std::mem::take(&mut chain.steps);
+            if !steps.is_empty() {
+                chain.items(|item, count| (Item::Changed(Box::new(item), steps), count));
+            }
             return Some(());
         };
         if !range.adaptors.is_empty() || range.inclusive {
@@ -375,6 +471,6 @@ impl Reader {
         };
         chain.source = Source::Items(Item::Count(start), expr(chain.line, count));
         self.count_once(chain);
-        Some(())
+        self.indexed(chain)
     }
 }

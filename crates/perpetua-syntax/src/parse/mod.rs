@@ -7,12 +7,14 @@
 
 mod block;
 mod call;
+mod chain;
 mod control;
 mod data;
 mod derive;
 mod expr;
 mod format;
-mod iterate;
+pub mod iterate;
+mod library;
 mod macros;
 mod panic;
 mod path;
@@ -30,6 +32,7 @@ pub use derive::derived_blocks;
 use reader::Reader;
 pub use reader::{STD_TRAITS, operator_functions};
 pub use refusal::Refusal;
+use signature::Belongs;
 
 /// A tree, and the paths that it refers to as they stand in the source.
 #[derive(Clone)]
@@ -68,7 +71,7 @@ pub enum GpuType {
 /// # Errors
 /// All that is outside the language, each at its span.
 pub fn read_function(item: &syn::ItemFn, kind: FunctionKind, file: &str) -> syn::Result<Read<Function>> {
-    signature::read(&item.sig, &item.block, kind, true, None, file)
+    signature::read(&item.sig, &item.block, kind, &Belongs::Nothing, file)
 }
 
 /// Reads a trait's default method: a device function whose `Self` is known when it is lowered. `None` where the method
@@ -86,18 +89,23 @@ pub fn read_default_method(
         &item.sig,
         body,
         FunctionKind::Device,
-        false,
-        Some(of_trait),
+        &Belongs::Trait(of_trait),
         file,
     ))
 }
 
-/// Reads a method or another function of an `impl`; as [`read_function`].
+/// Reads a method or another function of an `impl`; as [`read_function`]. `own`: the block is of no trait.
 ///
 /// # Errors
 /// All that is outside the language, each at its span.
-pub fn read_method(item: &syn::ImplItemFn, kind: FunctionKind, file: &str) -> syn::Result<Read<Function>> {
-    signature::read(&item.sig, &item.block, kind, false, None, file)
+pub fn read_method(
+    item: &syn::ImplItemFn,
+    kind: FunctionKind,
+    own: bool,
+    file: &str,
+) -> syn::Result<Read<Function>> {
+    let belongs = if own { Belongs::Type } else { Belongs::Block };
+    signature::read(&item.sig, &item.block, kind, &belongs, file)
 }
 
 /// Reads a struct or an enum without data.

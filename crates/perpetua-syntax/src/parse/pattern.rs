@@ -165,7 +165,7 @@ impl Reader {
         let parts = parts.into_iter();
         parts
             .map(|part| {
-                if matches!(part, syn::Pat::Rest(_)) && std::mem::replace(&mut rest, true) {
+                if is_rest(part) && std::mem::replace(&mut rest, true) {
                     self.refuse(part, Refusal::RestPattern);
                 }
                 self.read_any_pattern(part, may_fail)
@@ -193,10 +193,6 @@ impl Reader {
         self.declare(&name);
         match &ident.subpat {
             None => PatternKind::Binding { name, mutable },
-            Some((_, rest)) if matches!(**rest, syn::Pat::Rest(_)) => {
-                self.refuse(ident, Refusal::RestBinding);
-                PatternKind::Rest
-            }
             Some((_, pattern)) => PatternKind::At {
                 name,
                 mutable,
@@ -269,6 +265,15 @@ impl Reader {
             _ => otherwise,
         };
         self.refuse(pat, refusal);
+    }
+}
+
+/// Whether a pattern stands for the elements that are not written.
+fn is_rest(pat: &syn::Pat) -> bool {
+    match pat {
+        syn::Pat::Rest(_) => true,
+        syn::Pat::Ident(ident) => ident.subpat.as_ref().is_some_and(|(_, rest)| is_rest(rest)),
+        _ => false,
     }
 }
 

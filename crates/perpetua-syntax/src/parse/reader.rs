@@ -1,5 +1,6 @@
 //! The reader's state: errors found so far, names in scope, and the table of paths.
 
+use super::chain::Bound;
 use super::{Read, Refusal};
 use crate::ast::{Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage, Type};
 use proc_macro2::Span;
@@ -31,9 +32,13 @@ pub(super) struct Reader {
     pub(super) any_self: bool,
     /// The name of the function that is read, where it is no method.
     pub(super) function: Option<String>,
+    /// The name of the method that is read, where it is a type's own.
+    pub(super) method: Option<String>,
     paths: Vec<PathRef>,
     path_tokens: Vec<syn::Path>,
     path_ids: HashMap<(PathUsage, String), PathId>,
+    /// The iterators in scope, each with its place among the locals.
+    iterators: Vec<(usize, Bound)>,
     /// How many names of its own it has made.
     pub(super) names: u32,
 }
@@ -83,6 +88,7 @@ impl Reader {
     pub(super) fn scoped<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let mark = self.locals.len();
         let result = read(self);
+        self.iterators.retain(|(at, _)| *at < mark);
         for name in self.locals.drain(mark..) {
             self.named.entry(name).and_modify(|count| *count -= 1);
         }
@@ -93,6 +99,23 @@ impl Reader {
     pub(super) fn declare(&mut self, name: &str) {
         self.locals.push(name.to_owned());
         *self.named.entry(name.to_owned()).or_insert(0) += 1;
+    }
+
+    /// Declares a name for an iterator.
+    pub(super) fn declare_iterator(&mut self, name: &str, bound: Bound) {
+        self.iterators.push((self.locals.len(), bound));
+        self.declare(name);
+    }
+
+    /// The iterator that a name means here.
+    pub(super) fn iterator(&self, name: &str) -> Option<&Bound> {
+        if self.iterators.is_empty() {
+            return None;
+        }
+        let at = self.locals.iter().rposition(|local| local == name)?;
+        self.iterators
+            .iter()
+            .find_map(|(place, bound)| (*place == at).then_some(bound))
     }
 
     /// Whether `name` is a local here.

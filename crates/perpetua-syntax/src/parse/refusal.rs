@@ -38,11 +38,12 @@ refusals! {
     ExternFn: "an `extern` function" => "remove the ABI";
     Variadic: "a variadic parameter" => "pass a slice";
     KernelReturn: "a kernel that returns a value" => "store it through a `&mut [T]` parameter";
+    TupleParam: "a tuple in the arguments of a kernel, whose layout Rust leaves open," => "take arrays, such as `&[[u32; 2]]`, or a struct with `#[derive(Clone, Copy, GpuType)] #[repr(C)]`";
     OptionParam: "an `Option` or a `Result` as an argument of a kernel" => "pass a `bool` beside the value";
     KernelClosure: "a closure as an argument of a kernel" => "bound the parameter by a `#[device] trait` whose function it calls";
     KernelReceiver: "a kernel with a `self` parameter" => "pass the struct under another name";
     ReceiverType: "this type of `self`" => "write `self`, `&self` or `&mut self`";
-    ParamPattern: "a pattern as a parameter" => "name the parameter and take it apart with `let`";
+    ParamPattern: "a pattern as a parameter of a kernel" => "name the parameter and take it apart with `let`";
     Bound: "this bound" => "bound by a trait, such as `T: Copy`";
     ConstParamType: "a const parameter of this type" => "use an integer or `bool`";
     NoGridPos: "a stencil without a position" => "add a parameter `pos: GridPos`";
@@ -79,8 +80,8 @@ refusals! {
     Await: "`.await`" => "remove it; a kernel's lanes run to their end";
     Yield: "`yield`" => "store results through a `&mut [T]` parameter";
     RangeValue: "a range as a value" => "write it in a `for` or a pattern, or pass both ends";
-    Iterator: "the iterator method `{}`" => "end with `for`, `sum`, `product`, `fold`, `reduce`, `min`, `max`, `any`, `all`, `position`, `find`, `count`, `last` or `for_each`; write other loops out";
-    IteratorValue: "an iterator as a value, of `{}`," => "use it where it stands: in `for`, or ended by `sum`, `fold` and their kin";
+    Iterator: "the iterator method `{}`" => "end with `for`, `sum`, `product`, `fold`, `reduce`, `min`, `max`, `any`, `all`, `position`, `find`, `find_map`, `count`, `next`, `nth`, `last`, `min_by_key`, `max_by_key` or `for_each`; write other loops out";
+    IteratorValue: "an iterator as a value, of `{}`," => "use it where it stands: in `for`, or ended by `sum`, `fold` and their kin; a `let` binds `iter`, `chunks` and their kin without closures";
     IteratorOrder: "`{}` here" => "call it in front of `map`, `filter` and their kin, on elements and ranges without steps";
     IteratorMove: "`move` before a closure of an iterator" => "remove `move`: the closure ends before what it captures";
     OpenRange: "`for` over a range with an open end" => "give both ends, or write `loop` with a `break`";
@@ -94,6 +95,7 @@ refusals! {
     NotAPlace: "an assignment to a value" => "assign to a local, a field, or an element `x[i]`";
     UnderscoreValue: "`_` as a value" => "write `let _ = …;`, or the value itself";
     CalleeExpr: "calling the value of an expression" => "call a `#[device]` function by its name";
+    EarlyReference: "`return` of a function that gives a `&mut` or a slice" => "give it once, at the end, or give an index";
     Recursion: "`{}` calling itself" => "write a loop: devices have no stack of calls";
     HeapCall: "`{}`, which allocates," => "use an array `[T; N]` or a shared array";
     StdCall: "the library function `{}`" => "use the method (`a.min(b)`, `x.sqrt()`), or a `#[device]` function of your own";
@@ -113,7 +115,6 @@ refusals! {
     VariantPattern: "a pattern with data, `{}`," => "enums have no data: match one without, and read a struct beside it";
     RefPattern: "a `&mut` pattern" => "dereference the value: `match *x`";
     RestPattern: "this `..` in a pattern" => "write one `..`, in a tuple struct as the last, or `_` for each element";
-    RestBinding: "a name for the rest of an array" => "name its elements, or write `..` and index";
     RefutableLet: "a `let` pattern that may not match" => "use `let … else` or `match`";
     LetPattern: "this pattern in `let`" => "use names, `_`, tuples, arrays and structs";
     ForPattern: "a pattern as the variable of `for`" => "name it and take it apart with `let`";
@@ -134,5 +135,5 @@ refusals! {
     NoEnumRepr: "an enum without an integer `repr`" => "add `#[repr(u32)]` or its like";
     EmptyEnum: "an enum without variants" => "add a variant";
     Discriminant: "a discriminant that is not a literal" => "write the number";
-    DeriveBehind: "`#[device]` on the type `{}` without a `derive` behind it" => "write `#[device]` before `#[derive(…)]`: kernels then have `Default`, `PartialOrd` and `Ord` of what follows";
+    DeriveBehind: "`#[device]` on the type `{}` without a `derive` behind it" => "write `#[device]` before `#[derive(…)]`: kernels then have `Default`, `PartialEq`, `PartialOrd` and `Ord` of what follows";
 }

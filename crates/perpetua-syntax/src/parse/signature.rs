@@ -1,31 +1,49 @@
 //! A function as a whole: qualifiers, generics, parameters, return type.
 
 use super::reader::{Bounds, Reader, line_of, name_of};
+use super::sugar::local;
 use super::{Read, Refusal};
-use crate::ast::{Function, FunctionKind, Generic, Param, Scalar, Type};
+use crate::ast::{Function, FunctionKind, Generic, Param, Scalar, Stmt, StmtKind, Type};
 use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
+
+/// What a function belongs to.
+pub(super) enum Belongs {
+    /// It is a free function.
+    Nothing,
+    /// A type, whose own it is.
+    Type,
+    /// A block that implements a trait.
+    Block,
+    /// A trait of this name, whose default it is.
+    Trait(String),
+}
 
 /// Reads a function from its two parts.
 pub(super) fn read(
     sig: &syn::Signature,
     block: &syn::Block,
     kind: FunctionKind,
-    free: bool,
-    default_of: Option<String>,
+    belongs: &Belongs,
     file: &str,
 ) -> syn::Result<Read<Function>> {
     let mut reader = Reader::default();
+    let default_of = match belongs {
+        Belongs::Trait(name) => Some(name.clone()),
+        _ => None,
+    };
     reader.any_self = default_of.is_some();
-    reader.function = free.then(|| name_of(&sig.ident));
+    match belongs {
+        Belongs::Nothing => reader.function = Some(name_of(&sig.ident)),
+        Belongs::Type => reader.method = Some(name_of(&sig.ident)),
+        Belongs::Block | Belongs::Trait(_) => {}
+    }
     reader.check_qualifiers(sig);
     reader.read_generics(&sig.generics);
     let implicit = kind == FunctionKind::Device;
-    let params: Vec<Param> = sig
-        .inputs
-        .iter()
-        .map(|input| reader.read_param(input, implicit))
+    let params: Vec<Param> = (sig.inputs.iter().enumerate())
+        .map(|(index, input)| reader.read_param(input, index, implicit))
         .collect();
     let ret = match &sig.output {
         syn::ReturnType::Default => None,
@@ -35,7 +53,17 @@ pub(super) fn read(
     for param in &params {
         reader.declare(&param.name);
     }
-    let body = reader.read_block(block);
+    let mut parts = Vec::new();
+    for (param, input) in params.iter().zip(&sig.inputs) {
+        parts.extend(reader.read_param_parts(param, input));
+    }
+    let mut body = reader.read_block(block);
+    body.stmts.splice(0..0, parts);
+    if let Some(Type::Ref { mutable, target }) = &ret
+        && (*mutable || matches!(**target, Type::Slice(_)))
+    {
+        Returns(&mut reader).visit_block(block);
+    }
     let mut attributes = Attributes(&mut reader);
     sig.inputs.iter().for_each(|input| attributes.visit_fn_arg(input));
     attributes.visit_block(block);
@@ -94,6 +122,9 @@ impl Reader {
         for (param, input) in params.iter().zip(&sig.inputs) {
             if matches!(param.ty, Type::Option(_) | Type::Result(_)) {
                 self.refuse(input, Refusal::OptionParam);
+            }
+            if holds_tuple(&param.ty) {
+                self.refuse(input, Refusal::TupleParam);
             }
         }
         let mut closures = Vec::new();
@@ -229,7 +260,8 @@ impl Reader {
         }
     }
 
-    fn read_param(&mut self, input: &syn::FnArg, implicit: bool) -> Param {
+    /// A parameter; of a device function one that is a pattern has a name of the reader's own.
+    fn read_param(&mut self, input: &syn::FnArg, index: usize, implicit: bool) -> Param {
         match input {
             syn::FnArg::Receiver(receiver) => self.read_receiver(receiver),
             syn::FnArg::Typed(typed) => {
@@ -243,9 +275,11 @@ impl Reader {
                         line,
                     },
                     other => {
-                        self.refuse(other, Refusal::ParamPattern);
+                        if !implicit {
+                            self.refuse(other, Refusal::ParamPattern);
+                        }
                         Param {
-                            name: String::new(),
+                            name: format!("__parameter{index}"),
                             mutable: false,
                             ty,
                             line,
@@ -254,6 +288,25 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// What takes a parameter apart that is a pattern.
+    fn read_param_parts(&mut self, param: &Param, input: &syn::FnArg) -> Option<Stmt> {
+        let syn::FnArg::Typed(typed) = input else {
+            return None;
+        };
+        if matches!(&*typed.pat, syn::Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none()) {
+            return None;
+        }
+        let pattern = self.read_let_pattern(&typed.pat);
+        Some(Stmt {
+            line: param.line,
+            kind: StmtKind::Let {
+                pattern,
+                ty: None,
+                init: Some(local(&param.name, param.line)),
+            },
+        })
     }
 
     fn read_receiver(&mut self, receiver: &syn::Receiver) -> Param {
@@ -275,6 +328,29 @@ impl Reader {
             line: line_of(receiver.self_token.span),
         }
     }
+}
+
+/// Whether the type of an argument has a tuple in it.
+fn holds_tuple(ty: &Type) -> bool {
+    match ty {
+        Type::Tuple(_) => true,
+        Type::Ref { target, .. } => holds_tuple(target),
+        Type::Slice(element) | Type::Array { element, .. } => holds_tuple(element),
+        _ => false,
+    }
+}
+
+/// Refuses to leave a function early with a reference: which one it is would be chosen at run time.
+struct Returns<'a>(&'a mut Reader);
+
+impl<'ast> Visit<'ast> for Returns<'_> {
+    fn visit_expr_return(&mut self, leave: &'ast syn::ExprReturn) {
+        self.0.refuse(leave, Refusal::EarlyReference);
+    }
+
+    fn visit_expr_closure(&mut self, _: &'ast syn::ExprClosure) {}
+
+    fn visit_item(&mut self, _: &'ast syn::Item) {}
 }
 
 /// Refuses attributes inside a function, but for those that only concern lints, docs and formatting.

@@ -27,8 +27,12 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ("match n { v if §let 1 = v => {} _ => {} }", &[(R::LetExpr, "")]),
     ("let r = §0..n;", &[(R::RangeValue, "")]),
     (
-        "let i = x.§iter(); let w = (0..n).map(|v| v).§rev();",
-        &[(R::IteratorValue, "iter"), (R::IteratorValue, "rev")],
+        "let i = x.iter().§map(|v| v); let w = (0..n).map(|v| v).§rev(); g(x.§iter());",
+        &[
+            (R::IteratorValue, "map"),
+            (R::IteratorValue, "rev"),
+            (R::IteratorValue, "iter"),
+        ],
     ),
     (
         "let s = x.iter().map(|v| *v).§collect();",
@@ -109,7 +113,6 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
         &[(R::VariantPattern, "Shape::Circle")],
     ),
     ("match n { §&mut v => v }", &[(R::RefPattern, "")]),
-    ("let §rest @ .. = n;", &[(R::RestBinding, "")]),
     ("let §P(a, .., b) = p;", &[(R::RestPattern, "")]),
     ("match n { §ref v => v }", &[(R::RefBinding, "")]),
     ("let §ref v = n;", &[(R::RefBinding, "")]),

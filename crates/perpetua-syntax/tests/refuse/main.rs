@@ -99,9 +99,24 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
     ("fn f(§self: Box<Self>) {}", Device, &[(R::ReceiverType, "")]),
     ("fn f(§self: Pin<Self>) {}", Device, &[(R::ReceiverType, "")]),
     (
-        "fn f(§(a, b): (f32, f32), §_: u8, §ref c: u8) {}",
+        "fn f(§[a, b]: [f32; 2], §_: u8) {}",
+        Kernel,
+        &[(R::ParamPattern, ""); 2],
+    ),
+    (
+        "fn f((a, b): (f32, f32), _: u8, §ref c: u8) {}",
         Device,
-        &[(R::ParamPattern, ""); 3],
+        &[(R::RefBinding, "")],
+    ),
+    (
+        "fn f(x: &[u8]) -> &[u8] { if x.len() > 3 { §return x; } let g = |v: u8| { return v; }; x }",
+        Device,
+        &[(R::EarlyReference, "")],
+    ),
+    (
+        "fn f(§a: (f32, f32), §b: &[(u8, u8)], §c: &mut [[(u8, u8); 2]], d: &[[u8; 2]]) {}",
+        Kernel,
+        &[(R::TupleParam, ""); 3],
     ),
     (
         "fn f<T: Copy + §?Sized>(x: T) where [T]: Sized, Vec2: Copy, for<'a> T: Real<'a>, 'static: 'static {}",

@@ -8,6 +8,10 @@
 )]
 #![allow(
     clippy::needless_range_loop,
+    clippy::iter_nth,
+    clippy::while_let_on_iterator,
+    clippy::manual_is_multiple_of,
+    clippy::partialeq_to_none,
     clippy::clone_on_copy,
     clippy::needless_borrows_for_generic_args,
     clippy::obfuscated_if_else,
@@ -15,8 +19,11 @@
     reason = "kernels are written as users write them"
 )]
 
+mod chains;
 mod closures;
 mod derives;
+mod elements;
+mod equality;
 mod functions;
 mod harness;
 mod iterators;

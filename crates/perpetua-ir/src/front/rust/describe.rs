@@ -70,6 +70,8 @@ pub struct EnumDesc {
     pub repr: Scalar,
     /// Variants and their values.
     pub variants: Vec<(String, i128)>,
+    /// Whether Rust orders its variants as the numbers that store them, where somebody can say so.
+    pub in_order: Option<fn() -> bool>,
 }
 
 impl PartialEq for StructDesc {
@@ -116,7 +118,19 @@ impl TypeDesc {
             name: name.to_owned(),
             repr,
             variants: variants.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
+            in_order: None,
         }))
+    }
+
+    /// The description of an enum whose `PartialOrd` is asked by `in_order` whether it compares the numbers that store it.
+    #[must_use]
+    pub fn ordered(mut self, in_order: fn() -> bool) -> TypeDesc {
+        if let TypeDesc::Enum(desc) = &mut self
+            && let Some(desc) = Arc::get_mut(desc)
+        {
+            desc.in_order = Some(in_order);
+        }
+        self
     }
 
     /// Whether each pattern of bits is a value, so that what a device wrote can be read back unseen. `bool` and

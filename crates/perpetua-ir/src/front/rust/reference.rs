@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use perpetua_syntax::parse::Refusal;
+use perpetua_syntax::parse::{Refusal, iterate};
 use perpetua_syntax::{Intrinsic, IntrinsicGroup, Scalar};
 
 use super::infer::methods::{Method, Signature, Special, ir_scalar, lookup, names};
 use super::infer::ty::show;
+use super::infer::{option, slice};
 use crate::ops::{Capability, DeviceOp, Exactness};
 
 const PAGE: &str = "docs/book/src/tables.md";
@@ -53,8 +54,48 @@ fn page() -> Result<String, std::fmt::Error> {
     let mut text = String::from(HEAD);
     methods(&mut text)?;
     functions(&mut text)?;
+    parts(&mut text)?;
     refusals(&mut text)?;
     Ok(text)
+}
+
+/// What options, slices, arrays and iterators have.
+fn parts(text: &mut String) -> std::fmt::Result {
+    text.push_str(
+        "\n## Methods of `Option` and `Result`\n\nThey mean what Rust's mean.\n\n| methods | of |\n|---|---|\n",
+    );
+    for (methods, of) in option::METHODS {
+        let methods: Vec<String> = methods
+            .split("), ")
+            .map(|method| format!("`{})`", method.trim_end_matches(')')))
+            .collect();
+        let of = match *of {
+            "both" => "both".to_owned(),
+            of => format!("`{of}`"),
+        };
+        writeln!(text, "| {} | {of} |", methods.join(", "))?;
+    }
+    text.push_str(
+        "\n## Methods of slices and arrays\n\nThey mean what Rust's mean; `map`, `min` and `max` are of arrays.\n\n",
+    );
+    let quoted = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        names.join(", ")
+    };
+    writeln!(text, "{}.", quoted(slice::METHODS))?;
+    text.push_str(
+        "\n## Iterators\n\nA chain is written where it is used: it begins with a slice, an array, a range or one of the first row, goes on with any of \
+         the\nsecond, and ends with `for` or one of the third. A `let` binds an iterator without closures; `next` and its kin go on with one that is `mut`.\n\n\
+         | methods | what they do |\n|---|---|\n",
+    );
+    for (names, what) in [
+        (iterate::SOURCES, "make an iterator of a slice or an array"),
+        (iterate::ADAPTORS, "make an iterator of another"),
+        (iterate::ENDS, "end it"),
+    ] {
+        writeln!(text, "| {} | {what} |", quoted(names))?;
+    }
+    Ok(())
 }
 
 fn methods(text: &mut String) -> std::fmt::Result {

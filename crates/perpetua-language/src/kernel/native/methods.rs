@@ -397,6 +397,8 @@ pub trait Elements<T> {
     fn __perpetua_native_is_empty<M: Mode>(&self, m: &M, at: &'static Site) -> Done<bool>;
     fn __perpetua_native_swap<M: Mode>(&mut self, m: &M, at: &'static Site, a: usize, b: usize) -> Done<()>;
     fn __perpetua_native_fill<M: Mode>(&mut self, m: &M, at: &'static Site, value: T) -> Done<()>;
+    fn __perpetua_native_rotate_left<M: Mode>(&mut self, m: &M, at: &'static Site, by: usize) -> Done<()>;
+    fn __perpetua_native_rotate_right<M: Mode>(&mut self, m: &M, at: &'static Site, by: usize) -> Done<()>;
     fn __perpetua_native_at(&self, index: usize, at: &'static Site) -> Done<&T>;
     fn __perpetua_native_at_mut(&mut self, index: usize, at: &'static Site) -> Done<&mut T>;
 }
@@ -427,6 +429,24 @@ impl<T: Copy> Elements<T> for [T] {
     }
 
     #[inline(always)]
+    fn __perpetua_native_rotate_left<M: Mode>(&mut self, _: &M, at: &'static Site, by: usize) -> Done<()> {
+        if by > self.len() {
+            return Err(Stop::index(at, by, self.len()));
+        }
+        self.rotate_left(by);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn __perpetua_native_rotate_right<M: Mode>(&mut self, _: &M, at: &'static Site, by: usize) -> Done<()> {
+        if by > self.len() {
+            return Err(Stop::index(at, by, self.len()));
+        }
+        self.rotate_right(by);
+        Ok(())
+    }
+
+    #[inline(always)]
     fn __perpetua_native_at(&self, index: usize, at: &'static Site) -> Done<&T> {
         match self.get(index) {
             Some(element) => Ok(element),
@@ -442,4 +462,38 @@ impl<T: Copy> Elements<T> for [T] {
             None => Err(Stop::index(at, index, len)),
         }
     }
+}
+
+/// Methods of tuples and arrays, which Rust orders by their parts.
+#[allow(
+    missing_docs,
+    reason = "each is the Rust method whose name follows the prefix"
+)]
+pub trait Ordered: Sized {
+    fn __perpetua_native_min<M: Mode>(self, m: &M, at: &'static Site, other: Self) -> Done<Self>;
+    fn __perpetua_native_max<M: Mode>(self, m: &M, at: &'static Site, other: Self) -> Done<Self>;
+}
+
+macro_rules! ordered {
+    ($([$($bounds:tt)*] $ty:ty;)*) => { $(
+        impl<$($bounds)*> Ordered for $ty {
+            #[inline(always)]
+            fn __perpetua_native_min<M: Mode>(self, _: &M, _: &'static Site, other: Self) -> Done<Self> {
+                Ok(Ord::min(self, other))
+            }
+
+            #[inline(always)]
+            fn __perpetua_native_max<M: Mode>(self, _: &M, _: &'static Site, other: Self) -> Done<Self> {
+                Ok(Ord::max(self, other))
+            }
+        }
+    )* };
+}
+
+ordered! {
+    [T: Ord, const N: usize] [T; N];
+    [A: Ord] (A,);
+    [A: Ord, B: Ord] (A, B);
+    [A: Ord, B: Ord, C: Ord] (A, B, C);
+    [A: Ord, B: Ord, C: Ord, D: Ord] (A, B, C, D);
 }

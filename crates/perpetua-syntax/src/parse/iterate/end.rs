@@ -1,7 +1,7 @@
 //! What ends a chain of iterators and gives a value: `sum`, `fold`, `any` and their kin.
 
-use super::item::{BREAK, declare, method, not, when};
-use super::{number, starts_chain};
+use super::item::{BREAK, binary, declare, method, not, pair, when};
+use super::number;
 use crate::ast::{BinaryOp, Expr, ExprKind, Line, PatternKind, Stmt, Type, TypeMember, UnaryOp, Variant};
 use crate::parse::Refusal;
 use crate::parse::reader::{Reader, line_of, name_of};
@@ -10,7 +10,7 @@ use crate::parse::sugar::{arm, binding, block, expr, local, statement};
 impl Reader {
     /// A method's call that ends a chain; `None` where it is something else.
     pub(in crate::parse) fn read_chain_end(&mut self, call: &syn::ExprMethodCall) -> Option<ExprKind> {
-        if !starts_chain(&call.receiver) {
+        if !self.starts_chain(&call.receiver) {
             return None;
         }
         let (name, line) = (name_of(&call.method), line_of(call.method.span()));
@@ -29,8 +29,27 @@ impl Reader {
         let usize_zero = number(line, 0);
         let none = || some(line, None);
         let boolean = |value: bool| expr(line, ExprKind::Bool(value));
+        // Never run: it says of what type the result is, before a closure asks.
+        let typed = |value: Expr| {
+            let (place, value) = (Box::new(result()), Box::new(value));
+            when(boolean(false), ExprKind::Assign { place, value })
+        };
+        let mut last = None;
         // What the result is before the first item, and what each item does.
-        let chain = self.read_iterable(&call.receiver);
+        let mut chain = self.read_iterable(&call.receiver);
+        match (name.as_str(), &args[..]) {
+            ("next", []) => return Some(self.read_pick(chain, Some(number(line, 0)))),
+            ("nth", [n]) => {
+                let n = self.read_expr(n);
+                return Some(self.read_pick(chain, Some(n)));
+            }
+            ("last", []) => return Some(self.read_pick(chain, None)),
+            ("remainder" | "into_remainder", []) if chain.remainder.is_some() => {
+                return self.read_remainder(chain, name != "remainder");
+            }
+            ("any" | "all" | "position" | "find" | "find_map", _) => chain.advances = chain.stands.is_some(),
+            _ => {}
+        }
         let (first, (mut stmts, looped)) = match (name.as_str(), &args[..]) {
             ("for_each", [f]) => {
                 let looped = self.read_loop(chain, None, |reader, item| {
@@ -141,8 +160,58 @@ impl Reader {
                 });
                 (none(), looped)
             }
-            ("last", []) => {
-                let looped = self.read_loop(chain, None, |_, item| only(store(some(line, Some(item)))));
+            ("find_map", [f]) => {
+                let looped = self.read_loop(chain, None, |reader, item| {
+                    let found = store(reader.apply(f, vec![item]));
+                    let some = method(result(), "is_some", Vec::new());
+                    block(line, vec![found, when(some, BREAK)], None)
+                });
+                (none(), looped)
+            }
+            ("min_by_key" | "max_by_key", [f]) => {
+                let (item_name, key) = (self.fresh("item"), self.fresh("key"));
+                let (best, keyed) = (self.fresh("best"), self.fresh("keyed"));
+                let looped = self.read_loop(chain, None, |reader, item| {
+                    let (op, operand) = (UnaryOp::Ref, Box::new(local(&item_name, line)));
+                    let keys = reader.apply(f, vec![expr(line, ExprKind::Unary { op, operand })]);
+                    let field = |of: &str, index| {
+                        let base = Box::new(local(of, line));
+                        expr(line, ExprKind::TupleField { base, index })
+                    };
+                    // Of equals, the first is the least and the last the greatest.
+                    let op = if name == "min_by_key" {
+                        BinaryOp::Lt
+                    } else {
+                        BinaryOp::Ge
+                    };
+                    let better = binary(op, local(&key, line), field(&best, 0));
+                    let new = || pair(line, local(&key, line), local(&item_name, line));
+                    let block_of = |value| block(line, Vec::new(), Some(value));
+                    let kept = ExprKind::Block {
+                        label: None,
+                        block: block_of(local(&best, line)),
+                    };
+                    let kind = ExprKind::If {
+                        cond: Box::new(better),
+                        then: block_of(new()),
+                        otherwise: Some(Box::new(expr(line, kept))),
+                    };
+                    let better = some(line, Some(expr(line, kind)));
+                    let choose = chosen(line, result(), &best, better, some(line, Some(new())));
+                    let stmts = vec![
+                        declare(&item_name, item, false),
+                        declare(&key, keys, false),
+                        typed(some(line, Some(new()))),
+                        store(choose),
+                    ];
+                    block(line, stmts, None)
+                });
+                let value = ExprKind::TupleField {
+                    base: Box::new(local(&keyed, line)),
+                    index: 1,
+                };
+                let value = some(line, Some(expr(line, value)));
+                last = Some(chosen(line, result(), &keyed, value, none()));
                 (none(), looped)
             }
             ("min" | "max", []) | ("reduce" | "min_by" | "max_by", [_]) => {
@@ -176,13 +245,10 @@ impl Reader {
                     };
                     let better = some(line, Some(value));
                     let alone = some(line, Some(local(&item_name, line)));
-                    // Never run: it says of what type the best is, before the closure asks.
-                    let (place, value) = (Box::new(result()), Box::new(alone.clone()));
-                    let typed = when(boolean(false), ExprKind::Assign { place, value });
-                    let choose = chosen(line, result(), &best, better, alone);
+                    let choose = chosen(line, result(), &best, better, alone.clone());
                     block(
                         line,
-                        vec![declare(&item_name, item, false), typed, store(choose)],
+                        vec![declare(&item_name, item, false), typed(alone), store(choose)],
                         None,
                     )
                 });
@@ -197,7 +263,7 @@ impl Reader {
         stmts.push(statement(looped));
         Some(ExprKind::Block {
             label: None,
-            block: block(line, stmts, Some(result())),
+            block: block(line, stmts, Some(last.unwrap_or_else(result))),
         })
     }
 }

@@ -3,29 +3,9 @@
 use crate::ast::{
     BinaryOp, ELEMENT, Expr, ExprKind, Line, PART, Pattern, PatternKind, Stmt, StmtKind, Type, UnaryOp,
 };
+use crate::parse::chain::Item;
 use crate::parse::reader::Reader;
 use crate::parse::sugar::{block, expr, local, statement};
-
-/// What an iterator gives at an index.
-pub(super) enum Item {
-    /// An element of the slice that the local holds.
-    Element(String),
-    /// Elements from `index * step` to `width` elements further, but not beyond `end` where there is one.
-    Part {
-        base: String,
-        step: Expr,
-        width: Expr,
-        end: Option<String>,
-    },
-    /// `start + index`.
-    Count(Expr),
-    Enumerate(Box<Item>),
-    Zip(Box<Item>, Box<Item>),
-    /// At `first + index * step`.
-    From(Box<Item>, Expr, Expr),
-    /// At `last - index`.
-    Rev(Box<Item>, Expr),
-}
 
 /// Statements that declare a variable of the reader's own.
 pub(super) fn declare(name: &str, value: Expr, mutable: bool) -> Stmt {
@@ -108,7 +88,29 @@ impl Item {
                 base,
                 step,
                 width,
+                end: Some(end),
+                back: true,
+            } => {
+                // Saturating, for an index beyond the last.
+                let way = binary(BinaryOp::Mul, at(), step.clone());
+                let name = reader.fresh("end");
+                before.push(declare(
+                    &name,
+                    method(local(end, line), "saturating_sub", vec![way]),
+                    false,
+                ));
+                let start = reader.fresh("start");
+                let first = method(local(&name, line), "saturating_sub", vec![width.clone()]);
+                before.push(declare(&start, first, false));
+                let len = binary(BinaryOp::Sub, local(&name, line), local(&start, line));
+                method(local(base, line), PART, vec![local(&start, line), len])
+            }
+            Item::Part {
+                base,
+                step,
+                width,
                 end,
+                ..
             } => {
                 let start = reader.fresh("start");
                 before.push(declare(&start, binary(BinaryOp::Mul, at(), step.clone()), false));
@@ -146,6 +148,10 @@ impl Item {
                 let name = reader.fresh("at");
                 before.push(declare(&name, binary(BinaryOp::Sub, last.clone(), at()), false));
                 inner.at(reader, &name, line, before)
+            }
+            Item::Changed(inner, steps) => {
+                let item = inner.at(reader, index, line, before);
+                reader.read_steps(steps.clone(), item, before)
             }
         }
     }

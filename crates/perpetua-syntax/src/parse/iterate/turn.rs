@@ -1,9 +1,10 @@
 //! The loop that a chain is, and what one turn of it does.
 
 use super::item::{BREAK, CONTINUE, binary, declare, method, not, pair, when};
-use super::{Chain, Source, Step, number};
+use super::{Chain, Source, number};
 use crate::ast::{BinaryOp, Block, Expr, ExprKind, PathUsage, Range, Stmt, StmtKind, UnaryOp};
 use crate::parse::Refusal;
+use crate::parse::chain::Step;
 use crate::parse::expr::peel;
 use crate::parse::path::single_name;
 use crate::parse::reader::{Reader, line_of};
@@ -14,17 +15,22 @@ impl Reader {
     /// The loop over a chain; `body` gets each item.
     pub(super) fn read_loop(
         &mut self,
-        chain: Chain<'_>,
+        chain: Chain,
         label: Option<String>,
         body: impl FnOnce(&mut Self, Expr) -> Block,
     ) -> (Vec<Stmt>, Expr) {
+        let stands = chain.stands.filter(|_| chain.advances);
         let Chain {
             line,
             setup,
             source,
             steps,
+            ..
         } = chain;
         let (index, mut stmts) = (self.fresh("index"), Vec::new());
+        if let Some((position, start)) = stands {
+            stmts.push(super::bound::moved(&position, start, local(&index, line)));
+        }
         let (range, item) = match source {
             Source::Range(range) => (range, local(&index, line)),
             Source::Items(item, end) => {
@@ -51,7 +57,7 @@ impl Reader {
         (setup, expr(line, kind))
     }
 
-    fn read_steps(&mut self, steps: Vec<Step<'_>>, mut item: Expr, stmts: &mut Vec<Stmt>) -> Expr {
+    pub(super) fn read_steps(&mut self, steps: Vec<Step>, mut item: Expr, stmts: &mut Vec<Stmt>) -> Expr {
         // What stops the loop looks before an item is made.
         for step in &steps {
             if let Step::Take(counter, n) = step {
@@ -66,45 +72,64 @@ impl Reader {
                 let (op, value) = (BinaryOp::Add, Box::new(number(line, 1)));
                 statement(expr(line, ExprKind::CompoundAssign { op, place, value }))
             };
-            if let Step::Map(f) = step {
+            if let Step::Map(f) = &step {
                 item = self.apply(f, vec![item]);
                 continue;
             }
             let name = self.fresh("item");
-            if let Step::FilterMap(f) = step {
-                let mapped = self.apply(f, vec![item]);
+            if let Step::FilterMap(f) | Step::MapWhile(f) | Step::Scan(_, f) = &step {
+                let args = match &step {
+                    Step::Scan(state, _) => {
+                        let (op, operand) = (UnaryOp::RefMut, Box::new(local(state, line)));
+                        vec![expr(line, ExprKind::Unary { op, operand }), item]
+                    }
+                    _ => vec![item],
+                };
+                let mapped = self.apply(f, args);
+                let otherwise = match step {
+                    Step::FilterMap(_) => CONTINUE,
+                    _ => BREAK,
+                };
                 stmts.push(declare(&name, mapped, false));
-                stmts.push(when(method(local(&name, line), "is_none", Vec::new()), CONTINUE));
+                stmts.push(when(method(local(&name, line), "is_none", Vec::new()), otherwise));
                 item = method(local(&name, line), "unwrap", Vec::new());
                 continue;
             }
             stmts.push(declare(&name, item, false));
             let value = || local(&name, line);
-            item = match step {
-                Step::Filter(f) | Step::TakeWhile(f) | Step::Inspect(f) => {
+            item = match &step {
+                Step::Filter(f) | Step::TakeWhile(f) | Step::Inspect(f) | Step::SkipWhile(_, f) => {
                     let operand = Box::new(value());
                     let op = UnaryOp::Ref;
                     let done = self.apply(f, vec![expr(line, ExprKind::Unary { op, operand })]);
-                    stmts.push(match step {
+                    let acted = match &step {
+                        Step::SkipWhile(skips, _) => {
+                            let and = binary(BinaryOp::And, local(skips, line), done);
+                            stmts.push(when(and, CONTINUE));
+                            let (place, value) = (local(skips, line), expr(line, ExprKind::Bool(false)));
+                            let (place, value) = (Box::new(place), Box::new(value));
+                            statement(expr(line, ExprKind::Assign { place, value }))
+                        }
                         Step::Filter(_) => when(not(done), CONTINUE),
                         Step::TakeWhile(_) => when(not(done), BREAK),
                         _ => statement(done),
-                    });
+                    };
+                    stmts.push(acted);
                     value()
                 }
                 Step::Enumerate(counter) => {
                     let numbered = self.fresh("item");
                     stmts.push(declare(
                         &numbered,
-                        pair(line, local(&counter, line), value()),
+                        pair(line, local(counter, line), value()),
                         false,
                     ));
-                    stmts.push(one(&counter));
+                    stmts.push(one(counter));
                     local(&numbered, line)
                 }
                 Step::Skip(counter, n) => {
-                    let early = binary(BinaryOp::Lt, local(&counter, line), n);
-                    let then = block(line, vec![one(&counter), statement(expr(line, CONTINUE))], None);
+                    let early = binary(BinaryOp::Lt, local(counter, line), n.clone());
+                    let then = block(line, vec![one(counter), statement(expr(line, CONTINUE))], None);
                     stmts.push(when(
                         early,
                         ExprKind::Block {
@@ -115,7 +140,7 @@ impl Reader {
                     value()
                 }
                 Step::Take(counter, _) => {
-                    stmts.push(one(&counter));
+                    stmts.push(one(counter));
                     value()
                 }
                 Step::Copied => {
@@ -128,7 +153,7 @@ impl Reader {
                         },
                     )
                 }
-                Step::Map(_) | Step::FilterMap(_) => value(),
+                Step::Map(_) | Step::FilterMap(_) | Step::MapWhile(_) | Step::Scan(..) => value(),
             };
         }
         item

@@ -2,9 +2,9 @@
 
 use perpetua_syntax::{BinaryOp as SyntaxOp, PrintNotation, PrintPiece as SyntaxPiece};
 
-use super::value::Src;
+use super::value::{Binding, Src};
 use super::{Emitter, Result};
-use crate::front::rust::infer::tree::Expr;
+use crate::front::rust::infer::tree::{Expr, ExprKind};
 use crate::front::rust::infer::ty::{Ty, show};
 use crate::ir::{Effect, FaultKind, PrintPiece, Value};
 
@@ -14,6 +14,15 @@ impl Emitter<'_> {
             self.expr(value)?;
             return Ok(());
         }
+        if let ExprKind::Local(id) = &place.kind
+            && let Some(Binding::Kept(slot)) = self.scope.bindings.get(id.0 as usize)
+        {
+            let slot = slot.clone();
+            let val = self.expr(value)?;
+            self.at(line);
+            return self.put(&slot, &val, line);
+        }
+        self.not_kept(place)?;
         let value = self.value(value)?;
         let place = self.place(place)?;
         self.at(line);
@@ -29,6 +38,7 @@ impl Emitter<'_> {
     ) -> Result<()> {
         // Of scalars, Rust computes the right side first.
         let value = self.value(value)?;
+        self.not_kept(place)?;
         let place = self.place(place)?;
         self.at(line);
         let old = self.load(&Src::Place(place.clone()), line)?;

@@ -3,7 +3,7 @@
 use super::value::{Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::Expr;
-use crate::front::rust::infer::ty::Ty;
+use crate::front::rust::infer::ty::{Len, Ty};
 use crate::ir::{Op, Place, Scalar, Step, Type, Value};
 use crate::ops::BinaryOp;
 
@@ -19,6 +19,18 @@ impl Emitter<'_> {
         self.at(e.line);
         let ty = self.ir_type(&e.ty, e.line)?;
         self.compose(ty, parts, e.line)
+    }
+
+    /// How many elements a repeated value has.
+    pub(super) fn repeats(&self, len: Len, line: u32) -> Result<u64> {
+        match self.scope.f.types.len(len) {
+            Len::Known(n) => Ok(n),
+            Len::Var(_) => Err(self.error(
+                line,
+                "how many elements the array has is not known",
+                "give the type: `let a: [f32; 4] = …`",
+            )),
+        }
     }
 
     pub(super) fn repeat_expr(&mut self, value: &Expr, n: u64, e: &Expr) -> Result<Val> {

@@ -3,6 +3,7 @@
 //! Branches that only compute, and cheaply, become a `select`; what control flow joins otherwise goes through a
 //! variable.
 
+use super::part::holds_reference;
 use super::value::{Slot, Src, Val};
 use super::{Emitter, Result, Return};
 use crate::front::rust::error::LowerError;
@@ -39,6 +40,13 @@ impl Emitter<'_> {
 
     /// A slot for values of this type.
     pub(super) fn slot(&mut self, ty: &Ty, name: &str, line: u32) -> Result<Slot> {
+        if let Ty::Option(some) = self.scope.f.types.deep(ty, true)
+            && holds_reference(&self.ty(&some))
+        {
+            let there = self.slot(&Ty::BOOL, name, line)?;
+            let value = self.slot(&some, name, line)?;
+            return Ok(Slot::There(Box::new(there), Box::new(value)));
+        }
         match self.ty(ty) {
             Ty::Never => Ok(Slot::Tuple(Vec::new())),
             Ty::Tuple(elements) => Ok(Slot::Tuple(
@@ -83,6 +91,49 @@ impl Emitter<'_> {
                 let value = self.referred(val, line)?;
                 self.put(slot, &value, line)
             }
+            Slot::There(there, value) => {
+                self.clear(value, line)?;
+                if matches!(val, Val::Tuple(none) if none.is_empty()) {
+                    return self.clear(there, line);
+                }
+                let is = self.component(val, 0, line)?;
+                self.put(there, &is, line)?;
+                let is = self.value_of(&is, line)?;
+                match self.known(is) {
+                    Some(0) => Ok(()),
+                    Some(_) => {
+                        let held = self.component(val, 1, line)?;
+                        self.put(value, &held, line)
+                    }
+                    None => {
+                        let put = self.branch(|this| {
+                            let held = this.component(val, 1, line)?;
+                            this.put(value, &held, line)?;
+                            Ok(Val::unit())
+                        })?;
+                        self.k.push(Inst::If(is, put.block, ir::Block::default()));
+                        Ok(())
+                    }
+                }
+            }
+            Slot::Part(whole, ends) => self.move_part(whole, *ends, val, line),
+        }
+    }
+
+    /// Puts zeros into a slot.
+    fn clear(&mut self, slot: &Slot, line: u32) -> Result<()> {
+        match slot {
+            Slot::Var(local) => {
+                let zero = self.zero_of(*local, line)?;
+                self.store(&Place::local(*local), zero, line)
+            }
+            Slot::Tuple(slots) => slots.iter().try_for_each(|slot| self.clear(slot, line)),
+            Slot::Shared(slot) => self.clear(slot, line),
+            Slot::There(there, value) => {
+                self.clear(there, line)?;
+                self.clear(value, line)
+            }
+            Slot::Part(_, ends) => ends.iter().try_for_each(|end| self.clear(&Slot::Var(*end), line)),
         }
     }
 
@@ -116,7 +167,7 @@ impl Emitter<'_> {
         self.load(src, line)
     }
 
-    fn chosen_place(&self, line: u32) -> LowerError {
+    pub(super) fn chosen_place(&self, line: u32) -> LowerError {
         self.error(
             line,
             "which place a reference means is chosen at run time",
@@ -138,6 +189,11 @@ impl Emitter<'_> {
                 slots.iter().map(|s| self.get(s, line)).collect::<Result<_>>()?,
             )),
             Slot::Shared(slot) => Ok(Val::Ref(Src::Val(Box::new(self.get(slot, line)?)))),
+            Slot::There(there, value) => {
+                let there = self.get(there, line)?;
+                Ok(Val::Tuple(vec![there, self.get(value, line)?]))
+            }
+            Slot::Part(whole, ends) => self.kept_part(whole.clone(), *ends, line),
         }
     }
 
@@ -185,7 +241,10 @@ impl Emitter<'_> {
                     self.at(line);
                     return self.select(cond, &then.val, &otherwise.val, &ty, line);
                 }
-                let slot = self.slot(&ty, "chosen", line)?;
+                let slot = match self.part_slot(&ty, &then.val) {
+                    Some(slot) => slot,
+                    None => self.slot(&ty, "chosen", line)?,
+                };
                 let then = self.finish_branch(then, &slot, line)?;
                 let otherwise = self.finish_branch(otherwise, &slot, line)?;
                 self.k.push(Inst::If(cond, then, otherwise));

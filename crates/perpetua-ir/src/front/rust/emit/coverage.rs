@@ -50,6 +50,9 @@ impl Emitter<'_> {
                 let types = parts_of(ty).unwrap_or_default();
                 pats.iter().zip(&types).find_map(|(p, t)| self.unfit(p, t))
             }
+            (Pat::Slice { front, back, .. }, Ty::Slice(element) | Ty::Array(element, _)) => {
+                front.iter().chain(back).find_map(|p| self.unfit(p, element))
+            }
             (Pat::At(_, inner), _) => self.unfit(inner, ty),
             (Pat::Deref(inner), Ty::Ref(_, target)) => self.unfit(inner, target),
             _ => None,
@@ -70,7 +73,6 @@ impl Emitter<'_> {
         };
         // Alternatives become rows.
         let rows: Vec<Vec<&Pat>> = rows.iter().flat_map(|row| alternatives(row)).collect();
-        static WILD: Pat = Pat::Wild;
         if let Ty::Ref(_, target) = ty {
             let rows: Vec<Vec<&Pat>> = rows
                 .iter()
@@ -89,7 +91,12 @@ impl Emitter<'_> {
                 .collect();
             return self.uncovered(&rows, &types);
         }
-        let taken_apart = rows.iter().any(|row| matches!(row.first(), Some(Pat::Tuple(_))));
+        if let Ty::Slice(element) = ty {
+            return self.uncovered_length(&rows, element, rest);
+        }
+        let taken_apart = rows
+            .iter()
+            .any(|row| matches!(row.first(), Some(Pat::Tuple(_) | Pat::Slice { .. })));
         if taken_apart && let Some(elements) = parts_of(ty) {
             let n = elements.len();
             let flat: Vec<Vec<&Pat>> = rows
@@ -97,7 +104,8 @@ impl Emitter<'_> {
                 .map(|row| {
                     let first: Vec<&Pat> = match row.first() {
                         Some(Pat::Tuple(parts)) => parts.iter().collect(),
-                        _ => vec![&WILD; n],
+                        Some(pat) => of_length(pat, n).unwrap_or_else(|| vec![&WILD; n]),
+                        None => vec![&WILD; n],
                     };
                     first.into_iter().chain(row.iter().skip(1).copied()).collect()
                 })
@@ -144,6 +152,48 @@ impl Emitter<'_> {
         }
         None
     }
+
+    /// As [`Emitter::uncovered`], of rows whose first pattern is of a slice: beyond the longest pattern all lengths are alike.
+    fn uncovered_length(&self, rows: &[Vec<&Pat>], element: &Ty, rest: &[Ty]) -> Option<Vec<String>> {
+        let longest = rows.iter().map(|row| match row.first() {
+            Some(Pat::Slice { front, back, .. }) => front.len() + back.len(),
+            _ => 0,
+        });
+        let longest = longest.max().unwrap_or(0);
+        (0..=longest + 1).find_map(|n| {
+            let fitting = rows.iter().filter_map(|row| {
+                let (first, others) = row.split_first()?;
+                let elements = of_length(first, n)?;
+                Some(elements.into_iter().chain(others.iter().copied()).collect())
+            });
+            let fitting: Vec<Vec<&Pat>> = fitting.collect();
+            let types: Vec<Ty> = std::iter::repeat_n(element, n).chain(rest).cloned().collect();
+            self.uncovered(&fitting, &types).map(|mut example| {
+                let tail = example.split_off(n.min(example.len()));
+                let mut out = vec![format!("[{}]", example.join(", "))];
+                out.extend(tail);
+                out
+            })
+        })
+    }
+}
+
+static WILD: Pat = Pat::Wild;
+
+/// The patterns of the elements of a slice of this length; `None` where the pattern is of other lengths.
+fn of_length(pat: &Pat, n: usize) -> Option<Vec<&Pat>> {
+    let Pat::Slice {
+        front, rest, back, ..
+    } = pat
+    else {
+        return Some(vec![&WILD; n]);
+    };
+    let between = n.checked_sub(front.len() + back.len())?;
+    if rest.is_none() && between > 0 {
+        return None;
+    }
+    let between = std::iter::repeat_n(&WILD, between);
+    Some(front.iter().chain(between).chain(back).collect())
 }
 
 fn example_text(ty: &Ty, at: i128) -> String {

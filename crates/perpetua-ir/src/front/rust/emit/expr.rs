@@ -42,7 +42,8 @@ impl Emitter<'_> {
                         ..
                     },
                 ),
-            ) if *n > COMPOSED_ELEMENTS => {
+            ) if self.repeats(*n, line)? > COMPOSED_ELEMENTS => {
+                let n = self.repeats(*n, line)?;
                 let value = self.value(value)?;
                 self.at(line);
                 if self.known(value) == Some(0) {
@@ -52,7 +53,7 @@ impl Emitter<'_> {
                 match self.declare(*id, line)? {
                     Some(place) => {
                         self.zero(&place, line)?;
-                        self.fill(&place, *n, value, line)
+                        self.fill(&place, n, value, line)
                     }
                     None => {
                         let place = self.filled(value, init)?;
@@ -66,7 +67,7 @@ impl Emitter<'_> {
                     let locals = &self.scope.f.locals;
                     self.declared = locals.get(id.0 as usize).map(|l| l.name.clone());
                 }
-                let val = self.expr(init)?;
+                let val = self.matched(init)?;
                 self.declared = None;
                 self.at(line);
                 if self.body.ended {
@@ -116,11 +117,26 @@ impl Emitter<'_> {
                 self.bind_pattern(inner, val.clone(), line)?;
                 self.bind_pattern(name, val, line)
             }
-            Pat::Borrow(id) => self.bind(*id, Val::Ref(Src::Val(Box::new(val))), line),
+            Pat::Borrow(id) => {
+                // A slice is met as a reference.
+                let slice =
+                    matches!(self.local_type(*id), Ty::Ref(_, target) if matches!(*target, Ty::Slice(_)));
+                let val = match val {
+                    val @ Val::Ref(_) if slice => val,
+                    val => Val::Ref(Src::Val(Box::new(val))),
+                };
+                self.bind(*id, val, line)
+            }
             Pat::Deref(inner) if binds(inner) => {
-                let val = self.dereferenced(&val, line)?;
+                let val = self.behind(&val, inner, line)?;
                 self.bind_pattern(inner, val, line)
             }
+            Pat::Slice {
+                front,
+                rest,
+                back,
+                of,
+            } => self.bind_elements((front, rest.as_deref(), back), *of, &val, line),
             Pat::Wild | Pat::Range(..) | Pat::Or(_) | Pat::Deref(_) => Ok(()),
         }
     }
@@ -186,7 +202,12 @@ impl Emitter<'_> {
             | ExprKind::Grid(..)
             | ExprKind::Array(_)
             | ExprKind::Struct(..) => self.computed(e),
-            ExprKind::Ref(inner) => self.ref_expr(inner),
+            ExprKind::Ref(inner) => {
+                if matches!(e.ty, Ty::Ref(true, _)) {
+                    self.not_kept(inner)?;
+                }
+                self.ref_expr(inner)
+            }
             ExprKind::Reborrow(inner) => self.expr(inner),
             ExprKind::Call(callee, generics, args) => self.call(callee, generics, args, e.line),
             ExprKind::Zero => self.zero_expr(e),
@@ -203,7 +224,10 @@ impl Emitter<'_> {
             ExprKind::Block(None, block) => self.block(block),
             ExprKind::Block(Some(target), block) => self.labelled(*target, block, &e.ty, e.line),
             ExprKind::Tuple(elements) => self.tuple_expr(elements),
-            ExprKind::Repeat(value, n) => self.repeat_expr(value, *n, e),
+            ExprKind::Repeat(value, n) => {
+                let n = self.repeats(*n, e.line)?;
+                self.repeat_expr(value, n, e)
+            }
             _ => self.act(e),
         }
     }
@@ -264,10 +288,13 @@ impl Emitter<'_> {
 }
 
 /// Whether a pattern binds a name.
-fn binds(pat: &Pat) -> bool {
+pub(super) fn binds(pat: &Pat) -> bool {
     match pat {
         Pat::Binding(_) | Pat::Borrow(_) | Pat::At(..) => true,
         Pat::Tuple(parts) => parts.iter().any(binds),
+        Pat::Slice {
+            front, rest, back, ..
+        } => front.iter().chain(rest.as_deref()).chain(back).any(binds),
         Pat::Deref(inner) => binds(inner),
         Pat::Wild | Pat::Range(..) | Pat::Or(_) => false,
     }

@@ -39,7 +39,7 @@ impl Emitter<'_> {
                 "add an arm `_ => …`",
             ));
         }
-        let val = self.expr(scrutinee)?;
+        let val = self.matched(scrutinee)?;
         self.at(line);
         if self.body.ended {
             return Ok(Val::unit());
@@ -269,13 +269,13 @@ impl Emitter<'_> {
     }
 
     /// Whether the value matches; `None` where it always does.
-    fn test(&mut self, pat: &Pat, val: &Val, ty: &Ty, line: u32) -> Result<Option<Value>> {
+    pub(super) fn test(&mut self, pat: &Pat, val: &Val, ty: &Ty, line: u32) -> Result<Option<Value>> {
         match pat {
             Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) => Ok(None),
             Pat::At(_, inner) => self.test(inner, val, ty, line),
             Pat::Deref(inner) => match ty {
                 Ty::Ref(_, target) => {
-                    let val = self.dereferenced(val, line)?;
+                    let val = self.behind(val, inner, line)?;
                     self.test(inner, &val, target, line)
                 }
                 _ => Err(self.error(line, "a reference's pattern meets no reference", "")),
@@ -335,6 +335,12 @@ impl Emitter<'_> {
                 }
                 Ok(any)
             }
+            Pat::Slice {
+                front,
+                rest,
+                back,
+                of,
+            } => self.test_elements((front, rest.as_deref(), back), *of, val, ty, line),
             Pat::Tuple(pats) => {
                 let Some(types) = parts_of(ty) else {
                     return Err(self.error(line, "a pattern with parts meets what has none", ""));
@@ -370,19 +376,19 @@ impl Emitter<'_> {
 }
 
 /// Whether the pattern tests nothing.
-fn always_matches(pat: &Pat) -> bool {
+pub(super) fn always_matches(pat: &Pat) -> bool {
     match pat {
         Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) => true,
         Pat::At(_, inner) | Pat::Deref(inner) => always_matches(inner),
         Pat::Tuple(parts) => parts.iter().all(always_matches),
-        Pat::Range(..) | Pat::Or(_) => false,
+        Pat::Range(..) | Pat::Or(_) | Pat::Slice { .. } => false,
     }
 }
 
 /// Whether the pattern looks at what references refer to.
 fn follows_references(pat: &Pat) -> bool {
     match pat {
-        Pat::Deref(_) => true,
+        Pat::Deref(_) | Pat::Slice { .. } => true,
         Pat::At(_, inner) => follows_references(inner),
         Pat::Tuple(parts) | Pat::Or(parts) => parts.iter().any(follows_references),
         Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::Range(..) => false,
@@ -447,7 +453,7 @@ fn ranges_of(pat: &Pat, out: &mut Vec<(Option<i128>, Option<i128>)>) -> Cover {
             }
             Cover::Ranges
         }
-        Pat::Tuple(_) | Pat::Deref(_) => Cover::Other,
+        Pat::Tuple(_) | Pat::Deref(_) | Pat::Slice { .. } => Cover::Other,
     }
 }
 

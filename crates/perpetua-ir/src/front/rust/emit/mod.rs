@@ -4,8 +4,8 @@
 //! In the order of the reading: [`value`] says what an expression gives, [`types`] what types become,
 //! [`scalar`] builds operators and folds constants, [`place`] finds memory, [`expr`] goes through expressions, [`operation`],
 //! [`aggregate`] and [`action`] emit them,
-//! [`branch`], [`matching`], [`looping`] through control flow ([`coverage`] checks arms), [`call`] and [`closure`] through calls, [`method`] and
-//! [`intrinsic`] through what the language provides, [`grid`] and [`stencil`] through stencils; [`tidy`] ends it.
+//! [`branch`], [`matching`], [`looping`] through control flow ([`coverage`] checks arms, [`slice_pattern`] looks at elements),
+//! [`call`] and [`closure`] through calls, [`method`] and [`intrinsic`] through what the language provides, [`grid`] and [`stencil`] through stencils; [`tidy`] ends it.
 
 mod action;
 mod aggregate;
@@ -24,6 +24,7 @@ mod operation;
 mod part;
 mod place;
 mod scalar;
+mod slice_pattern;
 mod stencil;
 mod tidy;
 mod types;

@@ -1,11 +1,11 @@
 //! Parts of slices and arrays: a place, from where, and how much.
 
-use super::value::{Part, Src, Val};
+use super::value::{Binding, Part, Slot, Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::error::LowerError;
-use crate::front::rust::infer::tree::{Expr, ExprKind, PartEnd};
+use crate::front::rust::infer::tree::{self, Expr, ExprKind, PartEnd};
 use crate::front::rust::infer::ty::Ty;
-use crate::ir::{self, Effect, FaultKind, Inst, Step, Value};
+use crate::ir::{self, Effect, FaultKind, Inst, LocalId, Place, Step, Value};
 use crate::ops::BinaryOp;
 
 impl Emitter<'_> {
@@ -106,6 +106,105 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// The part that a reference to a slice means.
+    fn part_of(&mut self, val: &Val, line: u32) -> Result<Part> {
+        match val {
+            Val::Ref(Src::Part(part)) => Ok(part.clone()),
+            Val::Ref(src @ Src::Place(whole)) => {
+                let len = self.length(src, &Ty::unit(), line)?;
+                let usize_scalar = self.usize_scalar();
+                let start = self.constant(usize_scalar, 0);
+                let whole = whole.clone();
+                Ok(Part { whole, start, len })
+            }
+            _ => Err(self.chosen_place(line)),
+        }
+    }
+
+    /// Variables for where a part starts and how much it is.
+    fn ends(&mut self) -> [LocalId; 2] {
+        let usize_scalar = self.usize_scalar();
+        ["start", "count"].map(|name| self.k.local(name, usize_scalar.into()))
+    }
+
+    /// Keeps what a local holds that changes and has references in it: `None` where it has none.
+    pub(super) fn keep(&mut self, id: tree::LocalId, val: &Val, line: u32) -> Result<Option<Slot>> {
+        let f = self.scope.f.clone();
+        let Some(local) = f.locals.get(id.0 as usize).filter(|local| local.assigned) else {
+            return Ok(None);
+        };
+        let ty = self.local_type(id);
+        let slot = match self.part_slot(&ty, val) {
+            Some(slot) => slot,
+            None if holds_reference(&ty) => {
+                let name = super::types::identifier(&local.name);
+                self.slot(&local.ty, &name, line)?
+            }
+            None => return Ok(None),
+        };
+        self.put(&slot, val, line)?;
+        Ok(Some(slot))
+    }
+
+    /// Refuses a store into a part of what is kept whole.
+    pub(super) fn not_kept(&self, place: &Expr) -> Result<()> {
+        let mut at = place;
+        while let ExprKind::Field(base, _) | ExprKind::Index(base, _) = &at.kind {
+            at = base;
+        }
+        match &at.kind {
+            ExprKind::Local(id)
+                if matches!(self.scope.bindings.get(id.0 as usize), Some(Binding::Kept(_))) =>
+            {
+                Err(self.chosen_place(place.line))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A slot for references to parts of the slice that `val` is a part of; `None` where it is none.
+    pub(super) fn part_slot(&mut self, ty: &Ty, val: &Val) -> Option<Slot> {
+        let whole = match val {
+            Val::Ref(Src::Part(part)) => &part.whole,
+            Val::Ref(Src::Place(whole)) => whole,
+            _ => return None,
+        };
+        let fixed = whole.path.iter().all(|step| matches!(step, Step::Field(_)));
+        let whole = whole.clone();
+        (is_slice(ty) && fixed).then(|| Slot::Part(whole, self.ends()))
+    }
+
+    /// Makes a kept reference mean another part of the same slice.
+    pub(super) fn move_part(
+        &mut self,
+        whole: &Place,
+        ends: [LocalId; 2],
+        val: &Val,
+        line: u32,
+    ) -> Result<()> {
+        let part = self.part_of(val, line)?;
+        if part.whole != *whole {
+            return Err(self.chosen_place(line));
+        }
+        for (local, value) in ends.into_iter().zip([part.start, part.len]) {
+            self.store(&Place::local(local), value, line)?;
+        }
+        Ok(())
+    }
+
+    /// The part that a kept reference means now.
+    pub(super) fn kept_part(&mut self, whole: Place, ends: [LocalId; 2], line: u32) -> Result<Val> {
+        let mut loaded = Vec::with_capacity(2);
+        for local in ends {
+            let val = self.load(&Src::Place(Place::local(local)), line)?;
+            loaded.push(self.value_of(&val, line)?);
+        }
+        match loaded[..] {
+            [start, len] => Ok(Val::Ref(Src::Part(Part { whole, start, len }))),
+            _ => Err(self.chosen_place(line)),
+        }
+    }
+
     pub(super) fn part_as_value(&self, line: u32) -> LowerError {
         self.error(
             line,
@@ -138,5 +237,19 @@ impl Emitter<'_> {
                 ))
             }
         }
+    }
+}
+
+/// Whether the type is that of a reference to a slice.
+fn is_slice(ty: &Ty) -> bool {
+    matches!(ty, Ty::Ref(_, target) if matches!(**target, Ty::Slice(_)))
+}
+
+/// Whether values of the type have references to single values in them.
+pub(super) fn holds_reference(ty: &Ty) -> bool {
+    match ty {
+        Ty::Ref(false, target) => !matches!(**target, Ty::Slice(_)),
+        Ty::Tuple(parts) => parts.iter().any(holds_reference),
+        _ => false,
     }
 }

@@ -17,6 +17,11 @@ impl Emitter<'_> {
             ExprKind::Local(id) => match self.scope.bindings.get(id.0 as usize) {
                 Some(Binding::Var(local)) => Ok(Src::Place(Place::local(*local))),
                 Some(Binding::Val(val)) => Ok(Src::Val(Box::new(val.clone()))),
+                Some(Binding::Kept(slot)) => {
+                    let slot = slot.clone();
+                    self.at(e.line);
+                    self.get(&slot, e.line).map(|val| Src::Val(Box::new(val)))
+                }
                 _ => {
                     let name = self
                         .scope
@@ -281,6 +286,9 @@ impl Emitter<'_> {
     }
 
     fn binding(&mut self, id: LocalId, val: Val, line: u32) -> Result<Binding> {
+        if let Some(slot) = self.keep(id, &val, line)? {
+            return Ok(Binding::Kept(slot));
+        }
         let Some((name, ty)) = self.in_memory(id, line)? else {
             return Ok(Binding::Val(val));
         };

@@ -210,7 +210,10 @@ impl Emitter<'_> {
             Val::Tuple(elements) if !elements.is_empty() => {
                 let parts = elements
                     .iter()
-                    .map(|e| self.value_of(e, line))
+                    .map(|e| match e {
+                        Val::Tuple(unit) if unit.is_empty() => Ok(self.bool(false)),
+                        e => self.value_of(e, line),
+                    })
                     .collect::<Result<Vec<_>>>()?;
                 let mut types = Vec::new();
                 for part in &parts {

@@ -41,7 +41,11 @@ impl Types {
             Ty::Tuple(elements) if !elements.is_empty() => Ok(Type::tuple(
                 elements
                     .iter()
-                    .map(|e| self.convert(e, width))
+                    .map(|e| match e.is_unit() {
+                        // Nobody looks at it.
+                        true => Ok(Type::BOOL),
+                        false => self.convert(e, width),
+                    })
                     .collect::<Result<_, _>>()?,
             )),
             Ty::Var(_) | Ty::Array(_, Len::Var(_)) => Err((

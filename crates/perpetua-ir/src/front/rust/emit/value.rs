@@ -61,6 +61,8 @@ pub(super) enum Binding {
     Val(Val),
     /// A variable of the IR.
     Var(LocalId),
+    /// Something with references that is assigned later: where it is kept.
+    Kept(Slot),
 }
 
 /// Where branches put the value that they share.
@@ -72,4 +74,8 @@ pub(super) enum Slot {
     Tuple(Vec<Slot>),
     /// What a reference `&T` refers to: a copy, for nothing changes it while the reference is there.
     Shared(Box<Slot>),
+    /// An option whose value has references in it: whether it is there, and the value, which is looked at only then.
+    There(Box<Slot>, Box<Slot>),
+    /// What a reference to a part of this slice means: where it starts, and how much it is.
+    Part(Place, [LocalId; 2]),
 }

@@ -269,7 +269,7 @@ impl Collector {
                 syn::ImplItem::Fn(member)
                     if mark_of(&member.attrs) == Mark::Device || mark_of(&item.attrs) == Mark::Device =>
                 {
-                    let read = parse::read_method(member, FunctionKind::Device, &file);
+                    let read = parse::read_method(member, FunctionKind::Device, item.trait_.is_none(), &file);
                     match self.keep(read) {
                         Some(read) => (plain(&member.sig.ident), ItemKind::Function(Arc::new(read.tree))),
                         None => continue,

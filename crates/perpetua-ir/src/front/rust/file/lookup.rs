@@ -93,10 +93,14 @@ impl Items {
                 continue;
             };
             let of_trait = block.of_trait.as_ref().and_then(|path| path.last());
+            let compares = of_trait.is_some_and(|of| of == "PartialEq" || of == "PartialOrd");
             let mut found = members.block_of(ty, of_trait.map(String::as_str));
             for (name, item) in &block.members {
-                if let Ok(meaning) = self.item_meaning(name, item, &block.owner, 1) {
-                    found.add(name, meaning);
+                match self.item_meaning(name, item, &block.owner, 1) {
+                    Ok(meaning) => found.add(name, meaning),
+                    // Without it, values are compared by their fields.
+                    Err((cause, remedy)) if compares => found.add(name, Resolved::Refused { cause, remedy }),
+                    Err(_) => {}
                 }
             }
             for (name, item) in self.defaults(block) {
@@ -359,6 +363,7 @@ impl Items {
                 name: def.name.clone(),
                 repr: def.repr,
                 variants: def.variants.clone(),
+                in_order: None,
             }))),
             ItemKind::Described(ty) => Ok(ty.clone()),
             ItemKind::Alias(def) => self.written_type(&def.ty, &def.paths, &item.module, None, steps),

@@ -54,11 +54,10 @@ impl Checker<'_> {
         let element = self.element_hint(hint);
         let value = self.expr_as(value, &element)?;
         let len = convert_len(self.program, &self.loaded.clone(), &self.generics, len)?;
-        let n = self.known_len(len, line)?;
         Ok(Expr {
             line,
-            ty: Ty::Array(Rc::new(element), Len::Known(n)),
-            kind: ExprKind::Repeat(Box::new(value), n),
+            ty: Ty::Array(Rc::new(element), len),
+            kind: ExprKind::Repeat(Box::new(value), len),
         })
     }
 

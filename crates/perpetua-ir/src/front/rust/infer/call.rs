@@ -10,7 +10,7 @@ use perpetua_syntax::{FunctionKind, GenericArg, Scalar};
 use super::methods::{self, NoMethod};
 use super::signature::{convert_type, not_a, path_meaning};
 use super::tree::{Block, Expr, ExprKind, Loaded};
-use super::ty::{Len, Ty};
+use super::ty::Ty;
 use super::written::Writer;
 use super::{Checker, Result};
 use crate::front::rust::resolve::Resolved;
@@ -184,22 +184,23 @@ impl Checker<'_> {
             let ty = self.ty(ty, line)?;
             return Ok(self.make(line, ty, ExprKind::Identity(name == "product")));
         }
+        if let (Some("array"), [function]) = (via, args) {
+            let written = self.ty(ty, line)?;
+            let len = match (
+                self.types.shallow(&written),
+                hint.map(|hint| self.types.shallow(hint)),
+            ) {
+                (Ty::Array(_, len), _) | (_, Some(Ty::Array(_, len))) => len,
+                _ => self.types.len_var(),
+            };
+            let len = self.len_expr(len, line);
+            return self.expr(&Writer(line).mapped(&len, function, |index| index), hint);
+        }
         if *ty != syntax::Type::Infer {
             let own = self.ty(ty, line)?;
             return self.function_call(&own, via, name, &[], args, hint, line);
         }
         let expected = hint.map(|hint| self.types.shallow(hint));
-        if let (Some("array"), [function]) = (via, args) {
-            let Some(Ty::Array(_, Len::Known(len))) = expected else {
-                return Err(self.error(
-                    line,
-                    "how many elements `array::from_fn` makes is not known here",
-                    "give the type: `let a: [f32; 4] = …`",
-                ));
-            };
-            let w = Writer(line);
-            return self.expr(&w.mapped(len, function, |index| index), hint);
-        }
         match (args, expected) {
             ([receiver, rest @ ..], _) if name != "from" => {
                 let receiver = self.expr(receiver, None)?;
@@ -247,6 +248,14 @@ impl Checker<'_> {
             return self.default_of(&own, line);
         }
         match (scalar, args) {
+            (None, [value]) if name == "try_from" && matches!(own, Ty::Array(..)) => {
+                let value = self.expr(value, None)?;
+                self.try_array(value, &own, line)
+            }
+            (Some(scalar), [value]) if name == "try_from" && scalar.is_integer() => {
+                let value = self.expr(value, None)?;
+                self.try_integer(value, scalar, line)
+            }
             (Some(scalar), _) => self.scalar_call(scalar, name, args, line),
             // A method by its type's name.
             (None, [receiver, rest @ ..])
@@ -277,10 +286,7 @@ impl Checker<'_> {
     fn default_of(&mut self, own: &Ty, line: u32) -> Result<Expr> {
         let of = |c: &mut Self, part: &Ty| c.function_call(part, None, "default", &[], &[], None, line);
         let kind = match own {
-            Ty::Array(element, len) => {
-                let len = self.known_len(*len, line)?;
-                ExprKind::Repeat(Box::new(of(self, element)?), len)
-            }
+            Ty::Array(element, len) => ExprKind::Repeat(Box::new(of(self, element)?), *len),
             Ty::Tuple(parts) => {
                 let parts = parts.iter().map(|part| of(self, part));
                 ExprKind::Tuple(parts.collect::<Result<_>>()?)

@@ -223,10 +223,14 @@ impl Evaluator<'_> {
             )),
             ExprKind::Repeat(value, n) => {
                 let value = self.expr(value)?;
-                let n = usize::try_from(*n)
-                    .ok()
-                    .filter(|n| *n <= 1 << 24)
-                    .map_or_else(|| self.fail(line, format!("{n} elements are too many")), Ok)?;
+                let n = match self.types.len(*n) {
+                    Len::Known(n) => usize::try_from(n).ok().filter(|n| *n <= 1 << 24),
+                    Len::Var(_) => None,
+                };
+                let n = n.map_or_else(
+                    || self.fail(line, "the number of elements is not known, or too large"),
+                    Ok,
+                )?;
                 Ok(ConstValue::Array(
                     self.element_type(&expr.ty, line)?,
                     vec![value; n],

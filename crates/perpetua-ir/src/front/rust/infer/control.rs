@@ -3,6 +3,7 @@
 use perpetua_syntax as syntax;
 use perpetua_syntax::{PatternKind, RangeAdaptor};
 
+use super::pattern::alternatives;
 use super::tree::{Adaptor, Arm, Block, Expr, ExprKind, Pat, Range, Stmt, StmtKind, TargetId};
 use super::ty::{Kind, Ty};
 use super::{Checker, Result, Target};
@@ -404,9 +405,14 @@ impl Checker<'_> {
         let ty = scrutinee.ty.clone();
         let mut joined = None;
         let mut checked = Vec::with_capacity(arms.len());
-        for arm in arms {
+        // Alternatives that bind names are arms of their own.
+        let arms = arms.iter().flat_map(|arm| {
+            let cases = alternatives(&arm.pattern).into_iter();
+            cases.map(move |pattern| (pattern, arm))
+        });
+        for (pattern, arm) in arms {
             let arm = self.scoped(|c| {
-                let pattern = c.pattern(&arm.pattern, &ty, borrowed)?;
+                let pattern = c.pattern(&pattern, &ty, borrowed)?;
                 let guard = match &arm.guard {
                     Some(guard) => Some(c.expr_as(guard, &Ty::BOOL)?),
                     None => None,

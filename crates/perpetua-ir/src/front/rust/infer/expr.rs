@@ -324,6 +324,9 @@ impl Checker<'_> {
         }
         let left = self.expr(left, None)?;
         let right = self.expr(right, None)?;
+        if op.is_comparison() && self.is_compared_by_parts(op, &left.ty) {
+            return self.compare_by_parts(op, left, right, line);
+        }
         let (left, right) = match self.user_operator(op, left, right, line)? {
             Ok(called) => return Ok(called),
             Err((left, right)) => (self.deref_all(left), self.deref_all(right)),

@@ -1,5 +1,7 @@
 //! Method calls: the receiver's type decides.
 
+use std::rc::Rc;
+
 use perpetua_syntax as syntax;
 use perpetua_syntax::{GenericArg, Scalar};
 
@@ -9,6 +11,7 @@ use super::methods;
 use super::order::ordering;
 use super::tree::{Expr, ExprKind, GridMethod};
 use super::ty::{Kind, Ty};
+use super::written::Writer;
 use super::{Checker, Result};
 
 impl Checker<'_> {
@@ -22,7 +25,22 @@ impl Checker<'_> {
         hint: Option<&Ty>,
         line: u32,
     ) -> Result<Expr> {
-        let receiver = self.expr(receiver, None)?;
+        if let (syntax::PICK, [there]) = (name, args) {
+            let item = self.expr(receiver, None)?;
+            let there = self.expr_as(there, &Ty::BOOL)?;
+            let ty = Ty::Option(Rc::new(item.ty.clone()));
+            return Ok(self.make(line, ty, ExprKind::Tuple(vec![there, item])));
+        }
+        // What a conversion gives is said behind it.
+        let wanted = match (&receiver.kind, name, hint) {
+            (syntax::ExprKind::MethodCall { name: of, .. }, "unwrap" | "expect", Some(hint))
+                if of == "try_into" =>
+            {
+                Some(Ty::Result(Rc::new(hint.clone()), Rc::new(Ty::unit())))
+            }
+            _ => None,
+        };
+        let receiver = self.expr(receiver, wanted.as_ref())?;
         self.method_of(receiver, None, name, generics, args, hint, line)
     }
 
@@ -80,6 +98,20 @@ impl Checker<'_> {
                     ))
                 }
             },
+            Ty::Scalar(_) | Ty::Var(_) if name == "try_into" && args.is_empty() => {
+                let to = match hint.map(|hint| self.types.shallow(hint)) {
+                    Some(Ty::Result(to, _)) => self.types.shallow(&to),
+                    _ => Ty::unit(),
+                };
+                match to {
+                    Ty::Scalar(to) if to.is_integer() => self.try_integer(receiver, to, line),
+                    _ => Err(self.error(
+                        line,
+                        "what `try_into` converts to is not known here",
+                        "name the type: `u8::try_from(value)`",
+                    )),
+                }
+            }
             Ty::Scalar(scalar) if name.starts_with("checked_") => {
                 let receiver = self.deref_all(receiver);
                 match self.checked(*scalar, receiver, name, args, line)? {
@@ -94,6 +126,20 @@ impl Checker<'_> {
             Ty::Scalar(scalar) if name == "partial_cmp" || name == "cmp" && !scalar.is_float() => {
                 let receiver = self.deref_all(receiver);
                 self.order_method(*scalar, receiver, name, args, line)
+            }
+            Ty::Scalar(Scalar::U8) if name.contains("ascii") => {
+                let Some(body) = Writer(line).ascii(name, args.len()) else {
+                    return Err(self.error(line, format!("`u8` has no method `{name}` in kernels"), ""));
+                };
+                let receiver = self.deref_all(receiver);
+                let other = match args.first() {
+                    Some(other) => {
+                        let other = self.expr(other, None)?;
+                        Some(self.deref_all(other))
+                    }
+                    None => None,
+                };
+                self.written(receiver, other, &body, None, line)
             }
             Ty::Scalar(Scalar::Bool) if matches!(name, "then" | "then_some") => {
                 let receiver = self.deref_all(receiver);
@@ -113,7 +159,19 @@ impl Checker<'_> {
                     format!("write `#[device]` before the `impl` block of `{shown}` that has it"),
                 ))
             }
-            Ty::Slice(_) | Ty::Array(..) => self.slice_method(receiver, name, args, line),
+            Ty::Tuple(_) | Ty::Array(..) if matches!((name, args), ("cmp" | "partial_cmp", [_])) => {
+                let [other] = args else {
+                    return Err(self.error(line, format!("`{name}` compares two values"), ""));
+                };
+                self.order_by_parts(receiver, name == "partial_cmp", other, line)
+            }
+            Ty::Tuple(_) | Ty::Array(..) if matches!((name, args), ("min" | "max", [_])) => {
+                let [other] = args else {
+                    return Err(self.error(line, format!("`{name}` compares two values"), ""));
+                };
+                self.extreme(receiver, name, other, line)
+            }
+            Ty::Slice(_) | Ty::Array(..) => self.slice_method(receiver, name, args, hint, line),
             Ty::GridPos => self.grid_method(name, args, line),
             Ty::Tuple(_) if name == "clone" && args.is_empty() => Ok(self.deref_all(receiver)),
             Ty::Var(_) => {

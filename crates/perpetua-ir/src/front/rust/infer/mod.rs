@@ -6,20 +6,25 @@ mod aggregate;
 mod call;
 mod checked;
 mod closure;
+mod compare;
 mod consteval;
 mod control;
+mod convert;
 mod expr;
 mod intrinsics;
 mod method_call;
 pub(crate) mod methods;
-mod option;
+pub(crate) mod option;
+mod option_further;
 mod order;
 mod pattern;
 mod scalar_consts;
 mod signature;
-mod slice;
+pub(crate) mod slice;
+mod slice_code;
 pub(crate) mod tree;
 pub(crate) mod ty;
+mod variant;
 mod widths;
 mod written;
 
@@ -435,6 +440,21 @@ impl<'p> Checker<'p> {
             Some(GenericParam::Const { ty, .. }) => Ty::Scalar(*ty),
             _ => Ty::USIZE,
         }
+    }
+
+    /// A length as an expression, whether it is known by now or not: then as a const parameter that inference finds.
+    fn len_expr(&mut self, len: Len, line: u32) -> syntax::Expr {
+        let kind = match self.types.len(len) {
+            Len::Known(n) => syntax::ExprKind::Int {
+                value: n.into(),
+                suffix: None,
+            },
+            len => {
+                self.generics.push(Generic::Len(len));
+                syntax::ExprKind::ConstParam(self.generics.len() as u32 - 1)
+            }
+        };
+        syntax::Expr { line, kind }
     }
 
     /// A length that must be known by now.

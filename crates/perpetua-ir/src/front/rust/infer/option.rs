@@ -6,18 +6,12 @@ use std::rc::Rc;
 use perpetua_syntax as syntax;
 use perpetua_syntax::Variant;
 
+use super::option_further::Met;
 use super::tree::{Arm, Block, Expr, ExprKind, LocalId, Pat, Stmt, StmtKind};
 use super::ty::{Kind, Ty};
+use super::variant::{part, variant_pat};
+use super::written::Writer;
 use super::{Checker, Result};
-
-/// The payload's index among the parts of an `Option` or a `Result`: the first is whether it is `Some` or `Ok`.
-fn part(variant: Variant) -> (bool, Option<u32>) {
-    match variant {
-        Variant::Some | Variant::Ok => (true, Some(1)),
-        Variant::None => (false, None),
-        Variant::Err => (false, Some(2)),
-    }
-}
 
 impl Checker<'_> {
     pub(super) fn make(&self, line: u32, ty: Ty, kind: ExprKind) -> Expr {
@@ -109,7 +103,7 @@ impl Checker<'_> {
     }
 
     /// A local of the checker's own.
-    fn hidden(&mut self, ty: Ty, line: u32) -> LocalId {
+    pub(super) fn hidden(&mut self, ty: Ty, line: u32) -> LocalId {
         self.declare("__value", ty, false, line)
     }
 
@@ -187,6 +181,21 @@ impl Checker<'_> {
     ) -> Result<Option<Expr>> {
         let receiver = self.deref_all(receiver);
         let ty = self.types.shallow(&receiver.ty);
+        if let ("take", []) | ("replace", [_]) = (name, args)
+            && matches!(ty, Ty::Option(_))
+        {
+            let new = match args.first() {
+                Some(new) => {
+                    let new = self.expr(new, None)?;
+                    Some(new)
+                }
+                None => None,
+            };
+            self.assigned(&receiver)?;
+            let place = self.borrow(receiver, true, line)?;
+            let body = Writer(line).exchange(new.is_some());
+            return self.written(place, new, &body, None, line).map(Some);
+        }
         let (first, second) = match &ty {
             Ty::Option(some) => ((**some).clone(), None),
             Ty::Result(ok, err) => ((**ok).clone(), Some((**err).clone())),
@@ -320,7 +329,21 @@ impl Checker<'_> {
                 let yes = self.variant_of(Variant::Some, Some(copy), &result, line);
                 (yes, self.variant_of(Variant::None, None, &result, line), result)
             }
-            _ => return Ok(None),
+            _ => {
+                let met = Met {
+                    ty,
+                    good,
+                    bad,
+                    first,
+                    second,
+                    value: v,
+                    error: e,
+                };
+                match self.option_further(met, (name, args), &mut before, line)? {
+                    Some(found) => found,
+                    None => return Ok(None),
+                }
+            }
         };
         let chosen = self.branches(receiver, [(yes, yes_value), (no, no_value)], result.clone(), line);
         if before.is_empty() {
@@ -334,7 +357,7 @@ impl Checker<'_> {
     }
 
     /// A panic with this text, and the error behind it where it is a scalar.
-    fn panic_of(&self, text: &str, failed: Option<Expr>, line: u32) -> Expr {
+    pub(super) fn panic_of(&self, text: &str, failed: Option<Expr>, line: u32) -> Expr {
         let shown = failed.filter(|error| matches!(self.types.shallow(&error.ty), Ty::Scalar(_)));
         let mut pieces = vec![syntax::PrintPiece::Text(text.to_owned())];
         if shown.is_some() {
@@ -426,14 +449,25 @@ impl Checker<'_> {
     }
 }
 
-/// A variant's pattern, over its parts.
-pub(super) fn variant_pat(variant: Variant, payload: Pat) -> Pat {
-    let (good, _) = part(variant);
-    let tag = Pat::Range(Some(i128::from(good)), Some(i128::from(good)));
-    Pat::Tuple(match variant {
-        Variant::Some => vec![tag, payload],
-        Variant::None => vec![tag, Pat::Wild],
-        Variant::Ok => vec![tag, payload, Pat::Wild],
-        Variant::Err => vec![tag, Pat::Wild, payload],
-    })
-}
+/// The methods of options and results, each with which of the two has it: for the book.
+#[cfg(all(test, feature = "transpile"))]
+pub(crate) const METHODS: &[(&str, &str)] = &[
+    ("is_some(), is_none()", "Option"),
+    ("is_ok(), is_err()", "Result"),
+    ("is_some_and(f), is_none_or(f)", "Option"),
+    ("is_ok_and(f)", "Result"),
+    ("unwrap(), expect(\"…\")", "both"),
+    ("unwrap_or(value), unwrap_or_else(f), unwrap_or_default()", "both"),
+    (
+        "map(f), map_or(value, f), map_or_else(g, f), and_then(f), and(other), or_else(f)",
+        "both",
+    ),
+    ("inspect(f), as_ref()", "both"),
+    (
+        "or(other), xor(other), zip(other), filter(f), flatten()",
+        "Option",
+    ),
+    ("copied(), cloned(), take(), replace(value)", "Option"),
+    ("ok_or(error), ok_or_else(f)", "Option"),
+    ("ok(), err(), map_err(f), unwrap_err()", "Result"),
+];

@@ -8,9 +8,9 @@ use perpetua_syntax as syntax;
 use perpetua_syntax::{BinaryOp, Scalar, Variant};
 
 use super::methods;
-use super::option::variant_pat;
 use super::tree::{Arm, Block, Expr, ExprKind, Pat};
 use super::ty::Ty;
+use super::variant::variant_pat;
 use super::{Checker, Result};
 use crate::front::rust::gpu_type::{GpuConst, GpuType};
 

@@ -9,10 +9,97 @@ use super::aggregate::field_of;
 use super::consteval::as_integer;
 use super::signature::{not_a, path_meaning, path_text};
 use super::tree::Pat;
-use super::ty::{Kind, Ty};
+use super::ty::{Kind, Len, Ty};
 use super::{Checker, Result};
 use crate::front::rust::describe::ConstValue;
 use crate::front::rust::resolve::Resolved;
+
+/// Whether a pattern stands for the elements that are not written, by a name or without.
+fn is_rest(pattern: &syntax::Pattern) -> bool {
+    match &pattern.kind {
+        PatternKind::Rest => true,
+        PatternKind::At { pattern, .. } => pattern.kind == PatternKind::Rest,
+        _ => false,
+    }
+}
+
+/// The patterns without alternatives that bind names for which this one stands.
+pub(super) fn alternatives(pattern: &syntax::Pattern) -> Vec<syntax::Pattern> {
+    let line = pattern.line;
+    let with = |kind| syntax::Pattern { line, kind };
+    if pattern.names().is_empty() {
+        return vec![pattern.clone()];
+    }
+    let of_parts = |parts: &[syntax::Pattern]| {
+        let mut rows: Vec<Vec<syntax::Pattern>> = vec![Vec::new()];
+        for part in parts {
+            let cases = alternatives(part);
+            let longer = rows.iter().flat_map(|row| {
+                cases.iter().map(|case| {
+                    let mut row = row.clone();
+                    row.push(case.clone());
+                    row
+                })
+            });
+            rows = longer.collect();
+        }
+        rows
+    };
+    match &pattern.kind {
+        PatternKind::Or(cases) => cases.iter().flat_map(alternatives).collect(),
+        PatternKind::Tuple(parts) => {
+            let rows = of_parts(parts).into_iter();
+            rows.map(|row| with(PatternKind::Tuple(row))).collect()
+        }
+        PatternKind::Array(parts) => {
+            let rows = of_parts(parts).into_iter();
+            rows.map(|row| with(PatternKind::Array(row))).collect()
+        }
+        PatternKind::Struct { name, fields, rest } => {
+            let parts: Vec<syntax::Pattern> = fields.iter().map(|(_, part)| part.clone()).collect();
+            let rows = of_parts(&parts).into_iter().map(|row| {
+                let names = fields.iter().map(|(name, _)| name.clone());
+                with(PatternKind::Struct {
+                    name: *name,
+                    fields: names.zip(row).collect(),
+                    rest: *rest,
+                })
+            });
+            rows.collect()
+        }
+        PatternKind::At {
+            name,
+            mutable,
+            pattern,
+        } => {
+            let cases = alternatives(pattern).into_iter().map(|case| {
+                with(PatternKind::At {
+                    name: name.clone(),
+                    mutable: *mutable,
+                    pattern: Box::new(case),
+                })
+            });
+            cases.collect()
+        }
+        PatternKind::Variant {
+            variant,
+            payload: Some(payload),
+        } => {
+            let cases = alternatives(payload).into_iter().map(|case| {
+                with(PatternKind::Variant {
+                    variant: *variant,
+                    payload: Some(Box::new(case)),
+                })
+            });
+            cases.collect()
+        }
+        PatternKind::Ref(inner) => {
+            let cases = alternatives(inner).into_iter();
+            cases.map(|case| with(PatternKind::Ref(Box::new(case)))).collect()
+        }
+        _ => vec![pattern.clone()],
+    }
+}
 
 impl Checker<'_> {
     /// Checks a pattern against the type that it meets, and declares its names in the present scope. `borrowed`: what it meets
@@ -153,15 +240,21 @@ impl Checker<'_> {
         borrowed: bool,
         line: u32,
     ) -> Result<Pat> {
-        let rest = patterns.iter().any(|part| part.kind == PatternKind::Rest);
+        let at = patterns.iter().position(is_rest);
         let (element, len) = match self.types.shallow(ty) {
-            Ty::Array(element, len) => (element, self.known_len(len, line)?),
-            Ty::Slice(_) => {
-                return Err(self.error(
-                    line,
-                    "a pattern of elements meets a slice, whose length is not known",
-                    "compare `len()`, and index",
-                ));
+            Ty::Array(element, len) => {
+                if at.is_none() && matches!(self.types.len(len), Len::Var(_)) {
+                    let given = Len::Known(patterns.len() as u64);
+                    self.unify(line, ty, &Ty::Array(element.clone(), given))?;
+                }
+                (element, self.known_len(len, line)?)
+            }
+            Ty::Slice(element) => return self.slice_pattern(patterns, at, &element, None, borrowed),
+            Ty::Var(_) if at.is_none() => {
+                let element = Rc::new(self.types.var(Kind::General));
+                let len = patterns.len() as u64;
+                self.unify(line, ty, &Ty::Array(element.clone(), Len::Known(len)))?;
+                (element, len)
             }
             other => {
                 let shown = self.show(&other);
@@ -169,7 +262,14 @@ impl Checker<'_> {
             }
         };
         let given = patterns.len() as u64;
-        let fits = if rest { given <= len + 1 } else { given == len };
+        let fits = if at.is_some() {
+            given <= len + 1
+        } else {
+            given == len
+        };
+        if fits && at.is_some() && len > 256 {
+            return self.slice_pattern(patterns, at, &element, Some(len), borrowed);
+        }
         if !fits || len > 256 {
             let shown = self.show(ty);
             return Err(self.error(
@@ -178,8 +278,62 @@ impl Checker<'_> {
                 "a pattern is for all elements, or has `..`, and for 256 at most",
             ));
         }
+        if at.is_some_and(|at| {
+            patterns
+                .get(at)
+                .is_some_and(|part| part.kind != PatternKind::Rest)
+        }) {
+            return self.slice_pattern(patterns, at, &element, Some(len), borrowed);
+        }
         let types = vec![(*element).clone(); len as usize];
         self.parts(patterns, &types, borrowed)
+    }
+
+    /// A pattern of the elements of a slice, or of an array of `of` elements where those between have a name.
+    fn slice_pattern(
+        &mut self,
+        patterns: &[syntax::Pattern],
+        at: Option<usize>,
+        element: &Rc<Ty>,
+        of: Option<u64>,
+        borrowed: bool,
+    ) -> Result<Pat> {
+        let (front, behind) = patterns.split_at(at.unwrap_or(patterns.len()));
+        let mut all = |patterns: &[syntax::Pattern]| {
+            patterns
+                .iter()
+                .map(|part| self.pattern(part, element, borrowed))
+                .collect::<Result<Vec<_>>>()
+        };
+        let front = all(front)?;
+        let (between, back) = match behind.split_first() {
+            Some((between, back)) => (Some(between), all(back)?),
+            None => (None, Vec::new()),
+        };
+        let rest = match between.map(|between| (&between.kind, between.line)) {
+            None => None,
+            Some((PatternKind::At { name, mutable, .. }, line)) => {
+                let n = of.map(|n| n.saturating_sub(patterns.len() as u64 - 1));
+                let ty = match n {
+                    Some(n) => Ty::Array(element.clone(), Len::Known(n)),
+                    None => Ty::Slice(element.clone()),
+                };
+                let borrowed = borrowed || of.is_none();
+                let bound = self.binding(name, &ty, *mutable, borrowed, line);
+                // A part of a slice is a reference already.
+                Some(Box::new(match bound {
+                    Pat::Borrow(id) if of.is_none() => Pat::Binding(id),
+                    bound => bound,
+                }))
+            }
+            Some(_) => Some(Box::new(Pat::Wild)),
+        };
+        Ok(Pat::Slice {
+            front,
+            rest,
+            back,
+            of,
+        })
     }
 
     fn struct_pattern(

@@ -7,9 +7,56 @@ use perpetua_syntax as syntax;
 use perpetua_syntax::BinaryOp;
 
 use super::tree::{Block, Expr, ExprKind, PartEnd};
-use super::ty::{Len, Ty};
+use super::ty::{Kind, Ty};
 use super::written::Writer;
 use super::{Checker, Result};
+
+/// The methods of slices and arrays that are no iterators, each as it is written.
+pub(crate) const METHODS: &[&str] = &[
+    "len()",
+    "is_empty()",
+    "get(i)",
+    "get_mut(i)",
+    "first()",
+    "first_mut()",
+    "last()",
+    "last_mut()",
+    "split_at(mid)",
+    "split_at_mut(mid)",
+    "split_first()",
+    "split_first_mut()",
+    "split_last()",
+    "split_last_mut()",
+    "swap(i, j)",
+    "fill(value)",
+    "reverse()",
+    "rotate_left(n)",
+    "rotate_right(n)",
+    "contains(&value)",
+    "starts_with(&other)",
+    "ends_with(&other)",
+    "binary_search(&value)",
+    "partition_point(f)",
+    "is_sorted()",
+    "copy_from_slice(&other)",
+    "clone_from_slice(&other)",
+    "try_into()",
+    "as_slice()",
+    "as_mut_slice()",
+    "map(f)",
+    "min(other)",
+    "max(other)",
+    "clone()",
+];
+
+/// Their names, for an error.
+fn listed() -> String {
+    let names = METHODS.iter().filter_map(|method| method.split('(').next());
+    names
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
 
 impl Checker<'_> {
     /// A method of a slice or an array.
@@ -18,6 +65,7 @@ impl Checker<'_> {
         receiver: Expr,
         name: &str,
         args: &[syntax::Expr],
+        hint: Option<&Ty>,
         line: u32,
     ) -> Result<Expr> {
         // Whether the receiver is a reference, and whether one to change what it refers to.
@@ -55,15 +103,63 @@ impl Checker<'_> {
                 let from = self.expr(from, None)?;
                 self.written(place, Some(from), &Writer(line).copy(), None, line)
             }
+            ("split_first" | "split_last" | "split_first_mut" | "split_last_mut", []) => {
+                let mutable = name.ends_with("_mut");
+                if mutable {
+                    self.assigned(&place)?;
+                }
+                let place = self.borrow(place, mutable, line)?;
+                let first = name.starts_with("split_first");
+                self.written(place, None, &Writer(line).split_end(first), None, line)
+            }
+            ("starts_with" | "ends_with", [other]) => {
+                let place = self.borrow(place, false, line)?;
+                let other = self.expr(other, None)?;
+                let other = self.deref_all(other);
+                let other = self.borrow(other, false, line)?;
+                let body = Writer(line).at_end(name == "starts_with");
+                self.written(place, Some(other), &body, None, line)
+            }
+            ("rotate_left" | "rotate_right", [by]) => {
+                self.assigned(&place)?;
+                let place = self.borrow(place, true, line)?;
+                let by = self.expr_as(by, &Ty::USIZE)?;
+                let body = Writer(line).rotate(name == "rotate_left");
+                self.written(place, Some(by), &body, None, line)
+            }
+            ("binary_search", [value]) => {
+                let place = self.borrow(place, false, line)?;
+                let value = self.expr(value, None)?;
+                self.written(place, Some(value), &Writer(line).search(None), None, line)
+            }
+            ("partition_point", [function]) => {
+                let place = self.borrow(place, false, line)?;
+                self.written(place, None, &Writer(line).search(Some(function)), None, line)
+            }
+            ("is_sorted", []) => {
+                let place = self.borrow(place, false, line)?;
+                self.written(place, None, &Writer(line).is_sorted(), None, line)
+            }
             ("reverse", []) => {
                 self.assigned(&place)?;
                 let place = self.borrow(place, true, line)?;
                 self.written(place, None, &Writer(line).reverse(), None, line)
             }
-            ("map", [function]) if let Ty::Array(_, Len::Known(len)) = self.types.shallow(&place.ty) => {
-                let w = Writer(line);
-                let body = w.mapped(len, function, |index| w.of_receiver(index));
+            ("map", [function]) if let Ty::Array(_, len) = self.types.shallow(&place.ty) => {
+                let (w, len) = (Writer(line), self.len_expr(len, line));
+                let body = w.mapped(&len, function, |index| w.of_receiver(index));
                 self.written(place, None, &body, None, line)
+            }
+            ("try_into", []) => {
+                let to = match hint.map(|hint| self.types.shallow(hint)) {
+                    Some(Ty::Result(to, _)) => (*to).clone(),
+                    _ => self.types.var(Kind::General),
+                };
+                let to = match self.types.shallow(&to) {
+                    Ty::Var(_) => Ty::Array(Rc::new(element), self.types.len_var()),
+                    to => to,
+                };
+                self.try_array(place, &to, line)
             }
             ("len", []) => Ok(len(place)),
             ("is_empty", []) => Ok(Expr {
@@ -80,8 +176,8 @@ impl Checker<'_> {
                 ),
             }),
             ("clone", []) if matches!(self.types.shallow(&place.ty), Ty::Array(..)) => Ok(place),
-            ("iter", []) => self.borrow(place, false, line),
-            ("iter_mut", []) => self.borrow(place, true, line),
+            ("iter" | "as_slice", []) => self.borrow(place, false, line),
+            ("iter_mut" | "as_mut_slice", []) => self.borrow(place, true, line),
             ("into_iter", []) => match through {
                 Some(mutable) => self.borrow(place, mutable, line),
                 None => Ok(place),
@@ -136,13 +232,11 @@ impl Checker<'_> {
                 })
             }
             _ => {
-                let remedy = "slices and arrays have `len`, `is_empty`, `get`, `first`, `last`, `swap`, `fill`, `reverse`, \
-                              `contains`, `copy_from_slice`, `split_at`, `map` of arrays, and iterators";
                 let shown = self.show(&place.ty);
                 Err(self.error(
                     line,
                     format!("`{shown}` has no method `{name}` in kernels"),
-                    remedy,
+                    format!("slices and arrays have {}, and iterators", listed()),
                 ))
             }
         }

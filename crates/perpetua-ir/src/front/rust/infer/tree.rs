@@ -107,6 +107,15 @@ pub(crate) enum Pat {
     Tuple(Vec<Pat>),
     /// A name for what also matches.
     At(Box<Pat>, Box<Pat>),
+    /// The first elements of a slice or an array, what is between where there may be more, and the last elements.
+    Slice {
+        front: Vec<Pat>,
+        /// What the elements between are called, or [`Pat::Wild`]; `None` where there are none.
+        rest: Option<Box<Pat>>,
+        back: Vec<Pat>,
+        /// How many there are in all, of an array.
+        of: Option<u64>,
+    },
     /// A name for a reference to what is met.
     Borrow(LocalId),
     /// Of what a reference refers to.
@@ -180,7 +189,7 @@ pub(crate) enum ExprKind {
     Return(Option<Box<Expr>>),
     Tuple(Vec<Expr>),
     Array(Vec<Expr>),
-    Repeat(Box<Expr>, u64),
+    Repeat(Box<Expr>, Len),
     /// Fields in the order evaluated, with their indices; the value from which the others come.
     Struct(Vec<(u32, Expr)>, Option<Box<Expr>>),
     Print(Vec<PrintPiece>, Vec<Expr>),

@@ -1,8 +1,8 @@
 //! Methods that are code in the language itself: the checker writes what a user would write, over locals that it has declared.
 
 use perpetua_syntax::{
-    BinaryOp, Block, Expr, ExprKind, Pattern, PatternKind, PrintFormat, PrintPiece, Range, Stmt, StmtKind,
-    UnaryOp, Variant,
+    Arm, BinaryOp, Block, Expr, ExprKind, Pattern, PatternKind, Range, Scalar, Stmt, StmtKind, Type, UnaryOp,
+    Variant,
 };
 
 /// The locals that stand for a receiver and an argument; no name of the user's has a space.
@@ -15,20 +15,24 @@ const INDEX: &str = "the index";
 pub(super) struct Writer(pub(super) u32);
 
 impl Writer {
-    fn expr(self, kind: ExprKind) -> Expr {
+    pub(super) fn expr(self, kind: ExprKind) -> Expr {
         Expr { line: self.0, kind }
     }
     pub(super) fn local(self, name: &str) -> Expr {
         self.expr(ExprKind::Local(name.to_owned()))
     }
-    fn int(self, value: u128) -> Expr {
+    pub(super) fn int(self, value: u128) -> Expr {
         self.expr(ExprKind::Int { value, suffix: None })
+    }
+    pub(super) fn typed_int(self, value: u128) -> Expr {
+        let suffix = Some(Scalar::I32);
+        self.expr(ExprKind::Int { value, suffix })
     }
     pub(super) fn binary(self, op: BinaryOp, left: Expr, right: Expr) -> Expr {
         let (left, right) = (Box::new(left), Box::new(right));
         self.expr(ExprKind::Binary { op, left, right })
     }
-    fn unary(self, op: UnaryOp, operand: Expr) -> Expr {
+    pub(super) fn unary(self, op: UnaryOp, operand: Expr) -> Expr {
         let operand = Box::new(operand);
         self.expr(ExprKind::Unary { op, operand })
     }
@@ -40,19 +44,19 @@ impl Writer {
             args,
         })
     }
-    fn variant(self, variant: Variant, payload: Option<Expr>) -> Expr {
+    pub(super) fn variant(self, variant: Variant, payload: Option<Expr>) -> Expr {
         let payload = payload.map(Box::new);
         self.expr(ExprKind::Variant { variant, payload })
     }
-    fn element(self, base: &str, index: Expr) -> Expr {
+    pub(super) fn element(self, base: &str, index: Expr) -> Expr {
         let (base, index) = (Box::new(self.local(base)), Box::new(index));
         self.expr(ExprKind::Index { base, index })
     }
-    fn assign(self, place: Expr, value: Expr) -> Stmt {
+    pub(super) fn assign(self, place: Expr, value: Expr) -> Stmt {
         let (place, value) = (Box::new(place), Box::new(value));
         self.stmt(self.expr(ExprKind::Assign { place, value }))
     }
-    fn stmt(self, expr: Expr) -> Stmt {
+    pub(super) fn stmt(self, expr: Expr) -> Stmt {
         Stmt {
             line: self.0,
             kind: StmtKind::Expr(expr),
@@ -65,7 +69,7 @@ impl Writer {
             kind: PatternKind::Binding { name, mutable },
         }
     }
-    fn bind(self, name: &str, value: Expr) -> Stmt {
+    pub(super) fn bind(self, name: &str, value: Expr) -> Stmt {
         Stmt {
             line: self.0,
             kind: StmtKind::Let {
@@ -75,7 +79,7 @@ impl Writer {
             },
         }
     }
-    fn block(self, stmts: Vec<Stmt>, value: Option<Expr>) -> Block {
+    pub(super) fn block(self, stmts: Vec<Stmt>, value: Option<Expr>) -> Block {
         Block {
             stmts,
             value: value.map(Box::new),
@@ -86,7 +90,7 @@ impl Writer {
         let block = self.block(stmts, value);
         self.expr(ExprKind::Block { label: None, block })
     }
-    fn when(self, cond: Expr, then: Block, otherwise: Option<Expr>) -> Expr {
+    pub(super) fn when(self, cond: Expr, then: Block, otherwise: Option<Expr>) -> Expr {
         let (cond, otherwise) = (Box::new(cond), otherwise.map(Box::new));
         self.expr(ExprKind::If {
             cond,
@@ -95,7 +99,7 @@ impl Writer {
         })
     }
     /// `for i in start..end { body }`.
-    fn count(self, start: Expr, end: Expr, body: Vec<Stmt>) -> Stmt {
+    pub(super) fn count(self, start: Expr, end: Expr, body: Vec<Stmt>) -> Stmt {
         let range = Range {
             start,
             end,
@@ -109,7 +113,50 @@ impl Writer {
             body: self.block(body, None),
         }))
     }
-    fn len(self, of: &str) -> Expr {
+    pub(super) fn bool(self, value: bool) -> Expr {
+        self.expr(ExprKind::Bool(value))
+    }
+    /// The counter of [`Writer::count`].
+    pub(super) fn index(self) -> Expr {
+        self.local(INDEX)
+    }
+    pub(super) fn field(self, of: &str, index: u32) -> Expr {
+        let base = Box::new(self.local(of));
+        self.expr(ExprKind::TupleField { base, index })
+    }
+    /// What a reference refers to.
+    pub(super) fn target(self, of: &str) -> Expr {
+        self.unary(UnaryOp::Deref, self.local(of))
+    }
+    /// `break`.
+    pub(super) fn leave(self) -> Stmt {
+        self.stmt(self.expr(ExprKind::Break {
+            label: None,
+            value: None,
+        }))
+    }
+    /// A variant with a name for what it holds.
+    pub(super) fn pattern(self, variant: Variant, name: Option<&str>) -> Option<PatternKind> {
+        let payload = name.map(|name| Box::new(self.binding(name, false)));
+        Some(PatternKind::Variant { variant, payload })
+    }
+    /// A `match`; no pattern is `_`.
+    pub(super) fn arms(self, scrutinee: Expr, arms: Vec<(Option<PatternKind>, Expr)>) -> Expr {
+        let arms = arms.into_iter().map(|(kind, body)| Arm {
+            line: self.0,
+            pattern: Pattern {
+                line: self.0,
+                kind: kind.unwrap_or(PatternKind::Wild),
+            },
+            guard: None,
+            body,
+        });
+        self.expr(ExprKind::Match {
+            scrutinee: Box::new(scrutinee),
+            arms: arms.collect(),
+        })
+    }
+    pub(super) fn len(self, of: &str) -> Expr {
         self.method(self.local(of), "len", Vec::new())
     }
 
@@ -151,82 +198,129 @@ impl Writer {
         self.binary(BinaryOp::Lt, self.local(ARGUMENT), self.int(bits.into()))
     }
 
-    /// `receiver.contains(argument)`, a reference.
-    pub(super) fn contains(self) -> Expr {
-        let found = "found";
-        let wanted = self.unary(UnaryOp::Deref, self.local(ARGUMENT));
-        let element = self.element(RECEIVER, self.local(INDEX));
-        let equal = self.binary(BinaryOp::Eq, element, wanted);
-        let yes = self.assign(self.local(found), self.expr(ExprKind::Bool(true)));
-        let leave = self.expr(ExprKind::Break {
-            label: None,
-            value: None,
-        });
-        let then = self.block(vec![yes, self.stmt(leave)], None);
-        let test = self.stmt(self.when(equal, then, None));
-        let stmts = vec![
-            self.bind(found, self.expr(ExprKind::Bool(false))),
-            self.count(self.int(0), self.len(RECEIVER), vec![test]),
-        ];
-        self.block_expr(stmts, Some(self.local(found)))
-    }
-
-    /// `receiver.copy_from_slice(argument)`.
-    pub(super) fn copy(self) -> Expr {
-        let differ = self.binary(BinaryOp::Ne, self.len(RECEIVER), self.len(ARGUMENT));
-        let arg = |index| PrintPiece::Arg {
-            index,
-            format: PrintFormat::default(),
+    /// A method of a byte as a character; `None` where there is no such method.
+    pub(super) fn ascii(self, name: &str, args: usize) -> Option<Expr> {
+        let within = |low: u8, high: u8| {
+            let above = self.binary(BinaryOp::Ge, self.local(RECEIVER), self.int(low.into()));
+            let below = self.binary(BinaryOp::Le, self.local(RECEIVER), self.int(high.into()));
+            self.binary(BinaryOp::And, above, below)
         };
-        let text = |text: &str| PrintPiece::Text(text.to_owned());
-        let pieces = vec![
-            text("copy_from_slice: source slice length ("),
-            arg(0),
-            text(") does not match destination slice length ("),
-            arg(1),
-            text(")"),
-        ];
-        let args = vec![self.len(ARGUMENT), self.len(RECEIVER)];
-        let panic = self.expr(ExprKind::Panic { pieces, args });
-        let then = self.block(vec![self.stmt(panic)], None);
-        let element = |of| self.element(of, self.local(INDEX));
-        let stmts = vec![
-            self.stmt(self.when(differ, then, None)),
-            self.count(
-                self.int(0),
-                self.len(RECEIVER),
-                vec![self.assign(element(RECEIVER), element(ARGUMENT))],
-            ),
-        ];
-        self.block_expr(stmts, None)
+        let any = |ranges: &[(u8, u8)]| {
+            let all = ranges.iter().map(|(low, high)| within(*low, *high));
+            all.reduce(|a, b| self.binary(BinaryOp::Or, a, b))
+        };
+        let (upper, lower, digit) = ((b'A', b'Z'), (b'a', b'z'), (b'0', b'9'));
+        // Letters differ by this bit in their case.
+        let switched = |of: &str, when: (u8, u8)| {
+            let range = |low: u8, high: u8| {
+                let above = self.binary(BinaryOp::Ge, self.local(of), self.int(low.into()));
+                let below = self.binary(BinaryOp::Le, self.local(of), self.int(high.into()));
+                self.binary(BinaryOp::And, above, below)
+            };
+            let other = self.binary(BinaryOp::BitXor, self.local(of), self.int(0x20));
+            self.choose(range(when.0, when.1), other, self.local(of))
+        };
+        match (name, args) {
+            ("is_ascii", 0) => any(&[(0, 127)]),
+            ("is_ascii_alphabetic", 0) => any(&[upper, lower]),
+            ("is_ascii_uppercase", 0) => any(&[upper]),
+            ("is_ascii_lowercase", 0) => any(&[lower]),
+            ("is_ascii_digit", 0) => any(&[digit]),
+            ("is_ascii_alphanumeric", 0) => any(&[upper, lower, digit]),
+            ("is_ascii_hexdigit", 0) => any(&[digit, (b'A', b'F'), (b'a', b'f')]),
+            ("is_ascii_whitespace", 0) => any(&[(9, 10), (12, 13), (b' ', b' ')]),
+            ("is_ascii_graphic", 0) => any(&[(b'!', b'~')]),
+            ("is_ascii_control", 0) => any(&[(0, 31), (127, 127)]),
+            ("is_ascii_punctuation", 0) => any(&[(b'!', b'/'), (b':', b'@'), (b'[', b'`'), (b'{', b'~')]),
+            ("to_ascii_lowercase", 0) => Some(switched(RECEIVER, upper)),
+            ("to_ascii_uppercase", 0) => Some(switched(RECEIVER, lower)),
+            ("eq_ignore_ascii_case", 1) => {
+                let (a, b) = (switched(RECEIVER, upper), switched(ARGUMENT, upper));
+                Some(self.binary(BinaryOp::Eq, a, b))
+            }
+            _ => None,
+        }
     }
 
-    /// `receiver.reverse()`.
-    pub(super) fn reverse(self) -> Expr {
-        let half = self.binary(BinaryOp::Div, self.len(RECEIVER), self.int(2));
-        let last = self.binary(BinaryOp::Sub, self.len(RECEIVER), self.int(1));
-        let other = self.binary(BinaryOp::Sub, last, self.local(INDEX));
-        let swap = self.method(self.local(RECEIVER), "swap", vec![self.local(INDEX), other]);
-        let stmts = vec![self.count(self.int(0), half, vec![self.stmt(swap)])];
-        self.block_expr(stmts, None)
+    /// What the receiver, `&mut Option`, holds, with the argument or `None` in its place.
+    pub(super) fn exchange(self, replaced: bool) -> Expr {
+        let old = "old";
+        let new = self.variant(
+            if replaced { Variant::Some } else { Variant::None },
+            replaced.then(|| self.local(ARGUMENT)),
+        );
+        let stmts = vec![
+            self.bind(old, self.target(RECEIVER)),
+            self.assign(self.target(RECEIVER), new),
+        ];
+        self.block_expr(stmts, Some(self.local(old)))
     }
 
     /// An array of `len` elements, each what `function` gives for what `of` gives for its index.
-    pub(super) fn mapped(self, len: u64, function: &Expr, of: impl Fn(Expr) -> Expr) -> Expr {
+    pub(super) fn mapped(self, len: &Expr, function: &Expr, of: impl Fn(Expr) -> Expr) -> Expr {
         let apply = |index: Expr| {
             self.expr(ExprKind::Apply {
                 function: Box::new(function.clone()),
                 args: vec![of(index)],
             })
         };
-        let all = "all";
+        // A closure of the user's stands beside it.
+        let all = "all elements";
         let repeat = self.expr(ExprKind::Repeat {
             value: Box::new(apply(self.int(0))),
-            len: Box::new(self.int(len.into())),
+            len: Box::new(len.clone()),
         });
         let next = self.assign(self.element(all, self.local(INDEX)), apply(self.local(INDEX)));
-        let rest = self.count(self.int(1), self.int(len.into()), vec![next]);
+        let rest = self.count(self.int(1), len.clone(), vec![next]);
         self.block_expr(vec![self.bind(all, repeat), rest], Some(self.local(all)))
+    }
+
+    /// `Ok(value)` where `cond` holds, else `Err(())`.
+    fn ok_if(self, cond: Expr, value: Expr) -> Expr {
+        let ok = self.variant(Variant::Ok, Some(value));
+        let nothing = self.expr(ExprKind::Tuple(Vec::new()));
+        let err = self.block_expr(Vec::new(), Some(self.variant(Variant::Err, Some(nothing))));
+        self.when(cond, self.block(Vec::new(), Some(ok)), Some(err))
+    }
+
+    /// The receiver's elements as an array of `len`, where there are as many; `shared`: behind a reference.
+    pub(super) fn to_array(self, len: &Expr, shared: bool) -> Expr {
+        let all = "all";
+        let first = self.of_receiver(self.int(0));
+        let repeat = self.expr(ExprKind::Repeat {
+            value: Box::new(first),
+            len: Box::new(len.clone()),
+        });
+        let index = || self.local(INDEX);
+        let next = self.assign(self.element(all, index()), self.of_receiver(index()));
+        let copy = self.count(self.int(1), len.clone(), vec![next]);
+        let value = match shared {
+            true => self.unary(UnaryOp::Ref, self.local(all)),
+            false => self.local(all),
+        };
+        let value = self.block_expr(vec![self.bind(all, repeat), copy], Some(value));
+        let fits = self.binary(BinaryOp::Eq, self.len(RECEIVER), len.clone());
+        self.ok_if(fits, value)
+    }
+
+    /// The receiver as another integer, where that has its value.
+    pub(super) fn to_integer(self, to: Scalar) -> Expr {
+        let cast = |value: Expr, ty: Type| {
+            let value = Box::new(value);
+            self.expr(ExprKind::Cast { value, ty })
+        };
+        let other = "other";
+        let value = cast(self.local(RECEIVER), Type::Scalar(to));
+        let back = self.binary(
+            BinaryOp::Eq,
+            cast(self.local(other), Type::Infer),
+            self.local(RECEIVER),
+        );
+        let negative = |name: &str| self.binary(BinaryOp::Lt, self.local(name), self.int(0));
+        let sign = self.binary(BinaryOp::Eq, negative(other), negative(RECEIVER));
+        let fits = self.binary(BinaryOp::And, back, sign);
+        let chosen = self.ok_if(fits, self.local(other));
+        self.block_expr(vec![self.bind(other, value)], Some(chosen))
     }
 
     /// The receiver's element.

@@ -47,6 +47,15 @@ fn operator(op: BinaryOp) -> Option<(&'static str, &'static str)> {
     })
 }
 
+/// Whether a type has parts of half the width of `f32`: a library's types.
+fn holds_half(ty: &Ty) -> bool {
+    match ty {
+        Ty::Scalar(scalar) => matches!(scalar, Scalar::F16 | Scalar::Bf16),
+        Ty::Array(element, _) => holds_half(element),
+        _ => false,
+    }
+}
+
 impl Checker<'_> {
     /// The members of `ty` called `name` that are meant here: of the trait `via` where the source says it, else of the
     /// traits that bound the type, else the type's own, else of any one trait.
@@ -258,9 +267,17 @@ impl Checker<'_> {
             }
         }
         if functions.is_empty() {
-            if matches!(op, BinaryOp::Eq | BinaryOp::Ne) || matches!(lt, Ty::Enum(_)) && op.is_comparison() {
+            if matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
                 self.derived_only(&lt, line)?;
                 return Ok(Err((left, right)));
+            }
+            if let Ty::Enum(desc) = &lt
+                && op.is_comparison()
+            {
+                self.known_to_kernels(&lt, of_trait, &["partial_cmp", name], line)?;
+                if desc.in_order.is_none_or(|in_order| in_order()) {
+                    return Ok(Err((left, right)));
+                }
             }
             let (l, r) = (self.show(&lt), self.show(&rt));
             let or = match op.is_comparison() {
@@ -285,8 +302,9 @@ impl Checker<'_> {
         }))
     }
 
-    /// Refuses a comparison field by field where a field's type has a function for it.
+    /// Refuses a comparison field by field where a field's type has a function for it, or the type has one that kernels lack.
     fn derived_only(&self, ty: &Ty, line: u32) -> Result<()> {
+        self.known_to_kernels(ty, "PartialEq", &["eq", "ne"], line)?;
         let inner: Vec<Ty> = match ty {
             Ty::Struct(desc) => desc.fields.iter().map(|f| Ty::from_desc(&f.ty)).collect(),
             Ty::Array(element, _) => vec![self.types.shallow(element)],
@@ -294,18 +312,33 @@ impl Checker<'_> {
             _ => return Ok(()),
         };
         for inner in inner {
-            if !self
-                .members_of(&inner, Some("PartialEq"), "eq", Reach::All, line)?
-                .is_empty()
-            {
+            // The compiler cannot tell of a struct with such a field whether its `PartialEq` is derived.
+            let half = matches!(ty, Ty::Struct(_)) && holds_half(&inner);
+            let compared = self.members_of(&inner, Some("PartialEq"), "eq", Reach::All, line)?;
+            if half || !compared.is_empty() {
                 let (inner, outer) = (self.show(&inner), self.show(ty));
                 return Err(self.error(
                     line,
                     format!("`{outer}` holds a `{inner}`, which is compared by a function"),
-                    format!("write `#[device] impl PartialEq for {outer}`"),
+                    format!(
+                        "write `#[device]` before `#[derive(PartialEq)]` of `{outer}`, or before `impl PartialEq for {outer}`"
+                    ),
                 ));
             }
             self.derived_only(&inner, line)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses what the type has without `#[device]`.
+    fn known_to_kernels(&self, ty: &Ty, of_trait: &str, names: &[&str], line: u32) -> Result<()> {
+        for name in names {
+            let found = self.members_of(ty, Some(of_trait), name, Reach::All, line)?;
+            for meaning in found {
+                if let Resolved::Refused { cause, remedy } = meaning {
+                    return Err(self.error(line, cause, remedy));
+                }
+            }
         }
         Ok(())
     }

@@ -1,0 +1,58 @@
+//! What iterators are made of, as data: what they give at an index, and what is done with it.
+
+use crate::ast::Expr;
+
+/// What is done with each item before the next is looked at.
+#[derive(Clone)]
+pub(super) enum Step {
+    Map(syn::Expr),
+    Filter(syn::Expr),
+    FilterMap(syn::Expr),
+    TakeWhile(syn::Expr),
+    MapWhile(syn::Expr),
+    /// With the name of whether it still skips.
+    SkipWhile(String, syn::Expr),
+    /// With the state's name.
+    Scan(String, syn::Expr),
+    Inspect(syn::Expr),
+    Copied,
+    /// With the counter's name.
+    Enumerate(String),
+    Skip(String, Expr),
+    Take(String, Expr),
+}
+
+/// What an iterator gives at an index.
+#[derive(Clone)]
+pub(super) enum Item {
+    /// An element of the slice that the local holds.
+    Element(String),
+    /// Elements from `index * step` to `width` elements further, but not beyond `end` where there is one; `back`: counted from
+    /// `end` to the front.
+    Part {
+        base: String,
+        step: Expr,
+        width: Expr,
+        end: Option<String>,
+        back: bool,
+    },
+    /// `start + index`.
+    Count(Expr),
+    Enumerate(Box<Item>),
+    Zip(Box<Item>, Box<Item>),
+    /// At `first + index * step`.
+    From(Box<Item>, Expr, Expr),
+    /// At `last - index`.
+    Rev(Box<Item>, Expr),
+    /// With what is done to each by itself.
+    Changed(Box<Item>, Vec<Step>),
+}
+
+/// An iterator behind a name.
+#[derive(Clone)]
+pub(super) struct Bound {
+    pub(super) item: Item,
+    pub(super) count: Expr,
+    pub(super) remainder: Option<(String, Expr)>,
+    pub(super) position: Option<String>,
+}

@@ -1,0 +1,102 @@
+//! `next`, `nth`, `last`, `remainder`: one item of a chain. An item that lies in memory is not looked at before its user does:
+//! the option is a reference and whether it is there.
+
+use super::item::{BREAK, binary, declare, method};
+use super::{Chain, Source, bound, number};
+use crate::ast::{BinaryOp, Expr, ExprKind, PICK, SLICE, UnaryOp, Variant};
+use crate::parse::chain::Step;
+use crate::parse::reader::Reader;
+use crate::parse::sugar::{block, expr, local, statement};
+
+impl Reader {
+    /// The item number `n` of those that are left (`None`: the last one), as an `Option`.
+    pub(super) fn read_pick(&mut self, mut chain: Chain, n: Option<Expr>) -> ExprKind {
+        let line = chain.line;
+        chain.advances = n.is_some() && chain.stands.is_some();
+        let simple = |step: &Step| matches!(step, Step::Map(_) | Step::Copied);
+        if chain.owned || !chain.steps.iter().all(simple) || matches!(chain.source, Source::Range(_)) {
+            return self.read_loop_pick(chain, n);
+        }
+        let Source::Items(item, count) = chain.source else {
+            return ExprKind::Tuple(Vec::new());
+        };
+        let mut stmts = chain.setup;
+        let at = self.fresh("at");
+        let index = n.unwrap_or_else(|| method(count.clone(), "wrapping_sub", vec![number(line, 1)]));
+        stmts.push(declare(&at, index, false));
+        let there = binary(BinaryOp::Lt, local(&at, line), count.clone());
+        let reached = method(count, "min", vec![local(&at, line)]);
+        if let Some((position, start)) = chain.stands.filter(|_| chain.advances) {
+            stmts.push(bound::moved(&position, start, reached));
+        }
+        let item = item.at(self, &at, line, &mut stmts);
+        let mut value = method(item, PICK, vec![there]);
+        for step in chain.steps {
+            value = match step {
+                Step::Map(f) => {
+                    let f = self.read_expr(&f);
+                    method(value, "map", vec![f])
+                }
+                _ => method(value, "copied", Vec::new()),
+            };
+        }
+        ExprKind::Block {
+            label: None,
+            block: block(line, stmts, Some(value)),
+        }
+    }
+
+    /// By a loop: where items are values, or which are left depends on them.
+    fn read_loop_pick(&mut self, mut chain: Chain, n: Option<Expr>) -> ExprKind {
+        let (line, all) = (chain.line, self.fresh("result"));
+        let first = n.is_some();
+        if let Some(n) = n {
+            let n = chain.name(self, "skipped", n);
+            let counter = self.counter(&mut chain);
+            chain.steps.push(Step::Skip(counter, n));
+        }
+        let (mut stmts, looped) = self.read_loop(chain, None, |_, item| {
+            let payload = Some(Box::new(item));
+            let value = expr(
+                line,
+                ExprKind::Variant {
+                    variant: Variant::Some,
+                    payload,
+                },
+            );
+            let (place, value) = (Box::new(local(&all, line)), Box::new(value));
+            let mut stmts = vec![statement(expr(line, ExprKind::Assign { place, value }))];
+            if first {
+                stmts.push(statement(expr(line, BREAK)));
+            }
+            block(line, stmts, None)
+        });
+        let none = ExprKind::Variant {
+            variant: Variant::None,
+            payload: None,
+        };
+        stmts.insert(0, declare(&all, expr(line, none), true));
+        stmts.push(statement(looped));
+        ExprKind::Block {
+            label: None,
+            block: block(line, stmts, Some(local(&all, line))),
+        }
+    }
+
+    /// `remainder` of `chunks_exact`: the elements that fill no chunk; `None` of other chains.
+    pub(super) fn read_remainder(&mut self, chain: Chain, mutable: bool) -> Option<ExprKind> {
+        let (base, width) = chain.remainder?;
+        let line = chain.line;
+        let len = || method(local(&base, line), "len", Vec::new());
+        let left = binary(BinaryOp::Rem, len(), width);
+        let start = binary(BinaryOp::Sub, len(), left);
+        let part = method(local(&base, line), SLICE, vec![start]);
+        let op = if mutable { UnaryOp::RefMut } else { UnaryOp::Ref };
+        let operand = Box::new(part);
+        let value = expr(line, ExprKind::Unary { op, operand });
+        Some(ExprKind::Block {
+            label: None,
+            block: block(line, chain.setup, Some(value)),
+        })
+    }
+}

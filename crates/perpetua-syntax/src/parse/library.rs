@@ -1,0 +1,150 @@
+//! Functions of the standard library that are forms written shortly: `mem::swap`, `cmp::min`, `array::from_fn`, `contains` of ranges.
+
+use super::expr::peel;
+use super::path::segment_names;
+use super::reader::{Reader, line_of};
+use super::sugar::{binding, block, expr, local, statement};
+use crate::ast::{BinaryOp, Expr, ExprKind, GenericArg, Stmt, StmtKind, Type, TypeMember, UnaryOp};
+use syn::spanned::Spanned;
+
+impl Reader {
+    /// `mem::swap`, `mem::replace`, `cmp::min`, `cmp::max` and `array::from_fn`; `None` where it is none of them.
+    pub(super) fn read_std_call(
+        &mut self,
+        path: &syn::Path,
+        args: &syn::punctuated::Punctuated<syn::Expr, syn::Token![,]>,
+    ) -> Option<ExprKind> {
+        let names = segment_names(path);
+        let [.., module, name] = &names[..] else {
+            return None;
+        };
+        let line = line_of(path.span());
+        if let (("array", "from_fn"), [function]) = (
+            (module.as_str(), name.as_str()),
+            &args.iter().collect::<Vec<_>>()[..],
+        ) {
+            // `from_fn::<T, N, _>` says how many.
+            let generics = path
+                .segments
+                .last()
+                .map(|last| self.read_path_args(&last.arguments));
+            let ty = match generics.unwrap_or_default().into_iter().nth(1) {
+                Some(GenericArg::Const(len)) => Type::Array {
+                    element: Box::new(Type::Infer),
+                    len: Box::new(len),
+                },
+                _ => Type::Infer,
+            };
+            let member = TypeMember {
+                ty,
+                via: Some(module.clone()),
+                name: name.clone(),
+            };
+            return Some(ExprKind::TypeCall {
+                member: Box::new(member),
+                args: vec![self.read_expr(function)],
+            });
+        }
+        if args.len() != 2 {
+            return None;
+        }
+        let read =
+            |reader: &mut Self| -> Vec<Expr> { args.iter().map(|arg| reader.read_expr(arg)).collect() };
+        match (module.as_str(), name.as_str()) {
+            ("cmp", "min" | "max") => {
+                let mut args = read(self);
+                let second = args.pop()?;
+                Some(ExprKind::MethodCall {
+                    receiver: Box::new(args.pop()?),
+                    name: name.clone(),
+                    generics: Vec::new(),
+                    args: vec![second],
+                })
+            }
+            ("mem", "swap" | "replace") => {
+                let mut stmts = Vec::new();
+                let mut bind = |reader: &mut Self, value: Expr| {
+                    let name = reader.fresh("place");
+                    stmts.push(Stmt {
+                        line,
+                        kind: StmtKind::Let {
+                            pattern: binding(&name, line),
+                            ty: None,
+                            init: Some(value),
+                        },
+                    });
+                    name
+                };
+                let at = |name: &String| {
+                    let operand = Box::new(local(name, line));
+                    let op = UnaryOp::Deref;
+                    expr(line, ExprKind::Unary { op, operand })
+                };
+                let mut args = read(self).into_iter();
+                let (first, second) = (bind(self, args.next()?), bind(self, args.next()?));
+                let old = bind(self, at(&first));
+                let swaps = name == "swap";
+                let new = if swaps { at(&second) } else { local(&second, line) };
+                let mut store = |place: Expr, value: Expr| {
+                    let (place, value) = (Box::new(place), Box::new(value));
+                    stmts.push(statement(expr(line, ExprKind::Assign { place, value })));
+                };
+                store(at(&first), new);
+                if swaps {
+                    store(at(&second), local(&old, line));
+                }
+                let value = (!swaps).then(|| local(&old, line));
+                Some(ExprKind::Block {
+                    label: None,
+                    block: block(line, stmts, value),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// `(a..b).contains(&x)` compares `x` with both ends.
+    pub(super) fn read_contains(&mut self, range: &syn::ExprRange, value: &syn::Expr) -> ExprKind {
+        let line = line_of(range.span());
+        let parts = [&range.start, &range.end].map(|end| end.as_ref().map(|end| self.read_expr(end)));
+        let (mut stmts, mut holds) = (Vec::new(), Vec::new());
+        let mut name = |reader: &mut Self, value: Expr| {
+            let name = reader.fresh("part");
+            stmts.push(Stmt {
+                line,
+                kind: StmtKind::Let {
+                    pattern: binding(&name, line),
+                    ty: None,
+                    init: Some(value),
+                },
+            });
+            local(&name, line)
+        };
+        let [start, end] = parts.map(|part| part.map(|part| name(self, part)));
+        let value = match peel(value) {
+            syn::Expr::Reference(reference) => self.read_expr(&reference.expr),
+            value => self.read_expr(value),
+        };
+        let value = name(self, value);
+        let compare = |op, left: Expr, right: Expr| {
+            let (left, right) = (Box::new(left), Box::new(right));
+            expr(line, ExprKind::Binary { op, left, right })
+        };
+        if let Some(start) = start {
+            holds.push(compare(BinaryOp::Le, start, value.clone()));
+        }
+        if let Some(end) = end {
+            let op = match range.limits {
+                syn::RangeLimits::HalfOpen(_) => BinaryOp::Lt,
+                syn::RangeLimits::Closed(_) => BinaryOp::Le,
+            };
+            holds.push(compare(op, value, end));
+        }
+        let all = holds.into_iter().reduce(|a, b| compare(BinaryOp::And, a, b));
+        let all = all.unwrap_or_else(|| expr(line, ExprKind::Bool(true)));
+        ExprKind::Block {
+            label: None,
+            block: block(line, stmts, Some(all)),
+        }
+    }
+}
