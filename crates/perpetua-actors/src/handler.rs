@@ -48,6 +48,8 @@ impl Takes {
 pub struct Handler {
     /// The function's name.
     pub name: &'static str,
+    /// Crate, modules and name of the function: what tells handlers apart.
+    pub path: &'static str,
     /// The types of message that it takes.
     pub takes: fn() -> Vec<Takes>,
     /// Whether it is written for several lanes that run it together (`#[ring_kernel(group)]`).

@@ -177,7 +177,7 @@ impl Packet {
 /// A type of message of fixed layout: what `#[derive(RingMessage)]` implements. Its fields travel as words of 32 bits in
 /// the order of declaration: smaller scalars take a word each, 64-bit ones two (lower half first).
 pub trait RingMessage: Copy + Send + Sync + 'static {
-    /// Tells types apart. As `#[message(type_id = 1)]` says, else a hash of the type's name.
+    /// Tells types apart. As `#[message(type_id = 1)]` says, else a hash of the type's name and fields.
     const TYPE_ID: u32;
     /// Words that it takes: at most [`PAYLOAD_WORDS`].
     const WORDS: usize;

@@ -200,6 +200,7 @@ fn handler() -> Handler {
     Handler {
         group: false,
         name: "soak",
+        path: "soak::handler",
         takes: || vec![Takes::of::<Job>(Some(Done::TYPE_ID))],
         state_size: 8 * SENDERS as usize,
         state_align: 8,

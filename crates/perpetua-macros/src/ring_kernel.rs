@@ -109,6 +109,7 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
             }
             #actors::Handler {
                 name: #text,
+                path: ::core::concat!(::core::module_path!(), "::", #text),
                 group: Self::GROUP,
                 takes: Self::takes,
                 state_size: ::core::mem::size_of::<#state>(),

@@ -19,7 +19,7 @@ use crate::supervise::{OnFault, Supervision};
 use crate::topic::Topic;
 
 const MAGIC: &[u8; 8] = b"PERPACTR";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const HEAD: usize = 8 + 4 + 8 + 4;
 
 /// All that a runtime holds.
@@ -52,6 +52,7 @@ pub(crate) struct BlockImage {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GroupImage {
     pub(crate) name: String,
+    /// Its path.
     pub(crate) handler: String,
     /// The state's type, described in full.
     pub(crate) state_type: String,

@@ -45,6 +45,7 @@ pub(crate) struct Core {
 /// Who is there.
 #[derive(Default)]
 pub(super) struct Names {
+    // By their paths.
     pub(super) handlers: HashMap<&'static str, Handler>,
     pub(super) groups: HashMap<String, Arc<Group>>,
     // By the first actor's number.
@@ -57,6 +58,20 @@ impl Names {
     pub(super) fn group_of(&self, actor: ActorId) -> Option<Arc<Group>> {
         let (_, group) = self.numbers.range(..=actor.0).next_back()?;
         group.has(actor).then(|| Arc::clone(group))
+    }
+
+    /// The registered handler of this name, if there is one.
+    fn handler_named(&self, name: &str, backend: &'static str) -> Result<Option<Handler>> {
+        let mut named = self.handlers.values().filter(|handler| handler.name == name);
+        let first = named.next().copied();
+        match named.next() {
+            None => Ok(first),
+            Some(_) => Err(ActorError::Unsupported {
+                backend,
+                operation: "a launch by the name of several handlers",
+                remedy: "say which one: `LaunchOptions::new(module::name::handler())`",
+            }),
+        }
     }
 
     /// Enters a group under its name and numbers.
@@ -150,7 +165,10 @@ impl Core {
         let _span = tracing::debug_span!("launch", actor = name).entered();
         self.check_open()?;
         let mut names = lock(&self.names);
-        let handler = options.handler().or_else(|| names.handlers.get(name).copied());
+        let handler = match options.handler() {
+            Some(handler) => Some(handler),
+            None => names.handler_named(name, self.engine.kind().name())?,
+        };
         let handler = handler.unwrap_or_else(echo::handler);
         let mut group = options.group(name, handler)?;
         group.first = ActorId(names.next);
@@ -160,7 +178,7 @@ impl Core {
                 actor: "actor number left".into(),
             });
         }
-        names.handlers.entry(handler.name).or_insert(handler);
+        names.handlers.entry(handler.path).or_insert(handler);
         let group = names.enter(group)?;
         if let Err(error) = self.engine.launch(&group) {
             names.remove(&group);

@@ -136,9 +136,9 @@ impl PerpetuaRuntime {
         self.core.engine.health()
     }
 
-    /// Makes a handler known by its name, for launches without one and for restored checkpoints.
+    /// Makes a handler known by its name, for launches without one, and by its path, for restored checkpoints.
     pub fn register(&self, handler: Handler) {
-        lock(&self.core.names).handlers.insert(handler.name, handler);
+        lock(&self.core.names).handlers.insert(handler.path, handler);
     }
 
     /// Launches actors under a name.

@@ -47,6 +47,22 @@ impl KernelHandle {
         self.each(|actor| self.core.transition(&self.group, actor, ActorState::Active))
     }
 
+    /// Lets it handle what the host has sent it so far, then deactivates it: what comes from then on waits.
+    ///
+    /// # Errors
+    /// As [`KernelHandle::deactivate`].
+    pub async fn drain(&self) -> Result<()> {
+        let engine = &self.core.engine;
+        let rests = |actor| {
+            let waits = engine
+                .metrics(actor)
+                .is_some_and(|metrics| metrics.queue_depth > 0);
+            self.core.life(actor) != ActorState::Active || !waits && engine.settled(actor)
+        };
+        self.core.poll_for(Duration::MAX, || self.all().all(rests)).await;
+        self.deactivate().await
+    }
+
     /// Lets its messages wait. When this returns, no handler of it runs; where all is well, it stays so until it is activated.
     ///
     /// # Errors

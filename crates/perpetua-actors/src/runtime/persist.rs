@@ -287,7 +287,7 @@ impl Core {
 fn group_image(group: &Group, actors: Vec<checkpoint::ActorImage>) -> GroupImage {
     GroupImage {
         name: group.name.clone(),
-        handler: group.handler.name.into(),
+        handler: group.handler.path.into(),
         state_type: state_type(group),
         first: group.first.0,
         count: group.count,
@@ -310,7 +310,7 @@ fn state_type(group: &Group) -> String {
     format!("{:?}", (group.handler.state_type)())
 }
 
-// The group that an image describes, with the handler that is registered under its name.
+// The group that an image describes, with the handler that is registered under its path.
 fn named(names: &Names, image: &GroupImage, path: &Path) -> Result<Group> {
     let handler = names.handlers.get(image.handler.as_str()).copied();
     let handler = handler.ok_or_else(|| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perpetua::actors::{KernelHandle, LaunchOptions, PerpetuaRuntime};
+use perpetua::actors::{ActorState, KernelHandle, LaunchOptions, PerpetuaRuntime};
 use perpetua::device::future::block_on;
 
 use super::handlers::*;
@@ -127,4 +127,26 @@ pub(crate) fn a_thousand_actors_are_restored_together() {
         let expected = if i % 37 == 0 { i as i32 + 1 } else { 0 };
         assert_eq!(state.balance, expected, "actor {i}");
     }
+}
+
+pub(crate) fn what_is_drained_has_handled_what_it_got() {
+    let runtime = builder().build_blocking().unwrap();
+    let options = LaunchOptions::new(burst::handler()).with_actors(3);
+    let all = runtime.launch_blocking("all", options).unwrap();
+    for i in 0..60 {
+        let one = all.actor(i % 3).unwrap();
+        block_on(one.send_when_room(&Deposit { amount: 2 })).unwrap();
+    }
+    block_on(all.drain()).unwrap();
+    assert_eq!(all.states(), [ActorState::Deactivated; 3]);
+    let late = all.actor(1).unwrap();
+    late.send(&Deposit { amount: 5 }).unwrap();
+    for i in 0..3 {
+        let state: Account = all.actor(i).unwrap().read_state().unwrap();
+        assert_eq!(state.balance, 40, "actor {i}");
+    }
+    block_on(late.activate()).unwrap();
+    eventually("what came later", || {
+        late.read_state::<Account>().unwrap().balance == 45
+    });
 }

@@ -8,6 +8,7 @@ mod counts;
 mod engines;
 mod faults;
 mod handlers;
+mod identity;
 mod load;
 
 use std::time::{Duration, Instant};
@@ -67,6 +68,14 @@ fn main() -> std::process::ExitCode {
         (
             "a_thousand_actors_are_restored_together",
             load::a_thousand_actors_are_restored_together,
+        ),
+        (
+            "types_and_handlers_are_told_apart",
+            identity::types_and_handlers_are_told_apart,
+        ),
+        (
+            "what_is_drained_has_handled_what_it_got",
+            load::what_is_drained_has_handled_what_it_got,
         ),
         (
             "counters_count_what_took_effect",

@@ -195,13 +195,13 @@ fn what_does_not_fit_is_refused_whole() {
         assert!(error.to_string().contains(expect), "{error}");
         assert!(matches!(error, ActorError::Checkpoint { .. }));
     };
-    check(&runtime(), "`tally` is not known here");
+    check(&runtime(), "tally` is not known here");
     check(&first, "actors were launched already");
     let fresh = runtime();
     let mut other = handlers::tally();
     other.state_type = <u64 as perpetua::GpuType>::describe;
     fresh.register(other);
-    check(&fresh, "the state of `tally` is of another type there");
+    check(&fresh, "tally` is of another type there");
     fresh.register(handlers::tally());
     std::fs::write(file.path(), &bytes[..bytes.len() - 7]).expect("it is torn");
     check(&fresh, "it is torn");

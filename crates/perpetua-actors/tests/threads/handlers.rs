@@ -201,6 +201,7 @@ pub(crate) fn tally() -> Handler {
     Handler {
         group: false,
         name: "tally",
+        path: "threads::handlers::tally",
         takes,
         state_size: size_of::<Tally>(),
         state_align: align_of::<Tally>(),

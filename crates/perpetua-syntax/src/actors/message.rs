@@ -36,6 +36,8 @@ pub struct Message {
     /// The words that it takes.
     pub count: usize,
     type_id: Option<u32>,
+    /// Name and fields.
+    layout: String,
     words: Vec<TokenStream>,
     reads: Vec<TokenStream>,
 }
@@ -124,6 +126,7 @@ impl Message {
             vectors,
             roles,
             count: at,
+            layout: layout(&input.ident, &data.fields),
             type_id,
             words,
             reads,
@@ -171,7 +174,7 @@ impl Message {
             ..
         } = self;
         let zeros = (self.count..ROOM).map(|_| quote!(0u32));
-        let hash = Literal::u32_suffixed(hash(&self.name.to_string()));
+        let hash = Literal::u32_suffixed(hash(&self.layout));
         let type_id = match self.type_id {
             Some(number) => quote!(#number),
             None => quote!(#name::__PERPETUA_NAME_HASH),
@@ -223,7 +226,17 @@ impl Message {
     }
 }
 
-/// A number for a message's type that depends on its name alone (FNV-1a; the lower numbers are left to be chosen).
+/// A message's name and its fields' names and types, without spaces: how tokens are printed depends on who prints them.
+fn layout(name: &syn::Ident, fields: &syn::Fields) -> String {
+    let fields = fields.iter().map(|field| {
+        let (ident, ty) = (&field.ident, &field.ty);
+        quote!(#ident: #ty,).to_string()
+    });
+    let text: String = [name.to_string()].into_iter().chain(fields).collect();
+    text.split_whitespace().collect()
+}
+
+/// A number for a message's type that depends on its name and fields (FNV-1a; the lower numbers are left to be chosen).
 fn hash(name: &str) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     name.bytes().fold(0x811c_9dc5, step) | 0x8000_0000
