@@ -172,7 +172,10 @@ fn as_one(texts: &[String], target: Form) -> String {
 
 /// Writes each kernel to a file of its own.
 fn written(texts: &[(&str, String)], folder: &Path, target: Form) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|e| format!("--out-dir {}: {e}", folder.display()))?;
+    std::fs::create_dir_all(folder).map_err(|e| match folder.exists() {
+        true => format!("--out-dir {}: this is no folder; name one", folder.display()),
+        false => format!("--out-dir {}: {e}", folder.display()),
+    })?;
     let extension = match target {
         Form::Ptx => "ptx",
         Form::CudaC => "cu",
@@ -270,7 +273,12 @@ fn assembly(kernel: &Verified, args: &Args) -> Result<String, Failure> {
     use perpetua_ir::interp::{MachineCode, Width};
 
     let width = Width::detect().last().copied().unwrap_or(Width::Sixteen);
-    let code = MachineCode::generate(kernel, width).map_err(|why| why.to_string())?;
+    let code = MachineCode::generate(kernel, width).map_err(|why| {
+        format!(
+            "`{}` has no machine code for the CPU, whose interpreter runs it: {why}",
+            kernel.kernel().name
+        )
+    })?;
     let source = std::fs::read_to_string(&args.file).unwrap_or_default();
     let name = &kernel.kernel().name;
     Ok(format!(
@@ -355,6 +363,24 @@ mod tests {
         check_as(Form::Cpu, "plain", "; kernel plain");
         check_as(Form::Cpu, "plain", "\n; 2: ");
         check_as(Form::Cpu, "fill::<f32, 16>", "  ret");
+        let calls = (0..14).map(|i| {
+            format!(
+                "#[device] fn f{i}(x: f32) -> f32 {{ f{}(x) + f{}(x * 2.0) }}",
+                i + 1,
+                i + 1
+            )
+        });
+        let text = calls.collect::<Vec<_>>().join("\n")
+            + "\n#[device] fn f14(x: f32) -> f32 { x * x }\n#[kernel] fn k(y: &mut [f32]) { y[0] = f0(y[0]); }\n";
+        let file = File {
+            name: "k.rs",
+            text: &text,
+        };
+        let (name, function) = &file.kernels(None).unwrap()[0];
+        let found = text_of(name, function, &Wanted::default(), &args(Form::Cpu))
+            .unwrap_err()
+            .to_string();
+        assert!(found.contains("more than 20000 operations"), "{found}");
     }
 
     /// One text of kernels that share functions, types and tables, and differ in what has one name, for each target's tools.

@@ -1,7 +1,13 @@
 //! Files that appear whole or not at all: written beside their place under another name first. Devices and pipes are written as they
-//! are. Must not know what is in them.
+//! are; a signal that was caught ends the wait for a pipe's reader. Must not know what is in them.
 
-use std::fs::{self, File, OpenOptions};
+#[cfg(unix)]
+mod lock;
+mod pipe;
+
+#[cfg(unix)]
+use std::fs::File;
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,14 +15,20 @@ use tempfile::NamedTempFile;
 
 use super::Failure;
 use super::say::say;
+use super::signals::{self, Interrupted};
+
+#[cfg(unix)]
+pub(crate) use lock::Lock;
+use pipe::Pipe;
 
 /// What lies at the end of a path.
 #[derive(Debug, PartialEq)]
 enum Place {
     /// A file, or nothing yet, with no link on the way.
     File(PathBuf),
-    /// A device, a pipe or a socket.
-    Stream,
+    Pipe,
+    /// A device or a socket.
+    Device,
     Folder,
 }
 
@@ -26,7 +38,8 @@ fn resolve(path: &Path) -> io::Result<Place> {
     loop {
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => return Ok(Place::Folder),
-            Ok(found) if !found.is_file() => return Ok(Place::Stream),
+            Ok(found) if pipe::is_one(&found) => return Ok(Place::Pipe),
+            Ok(found) if !found.is_file() => return Ok(Place::Device),
             Ok(_) => return Ok(Place::File(fs::canonicalize(&path)?)),
             Err(error) if error.kind() == ErrorKind::NotFound => match fs::read_link(&path) {
                 Ok(link) => path = folder(&path).join(link),
@@ -105,7 +118,11 @@ fn sweep(target: &Path) {
             .and_then(|rest| rest.strip_suffix(&suffix));
         let is_ours =
             middle.is_some_and(|m| m.len() == RANDOM && m.chars().all(|c| c.is_ascii_alphanumeric()));
-        if is_ours && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+        // Held until it is gone.
+        if is_ours
+            && let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
+        {
             // Somebody else may have removed it meanwhile.
             let _ = fs::remove_file(entry.path());
         }
@@ -118,18 +135,24 @@ pub(crate) struct Partial {
     path: PathBuf,
     /// The unfinished file, and where it goes; none if the path is no file's.
     file: Option<(NamedTempFile, PathBuf)>,
+    is_pipe: bool,
 }
+
+/// A place opened for writing.
+pub(crate) type Writer = BufWriter<Pipe>;
 
 impl Partial {
     /// For the file at `path`.
     pub(crate) fn new(path: &Path) -> Result<Partial, Failure> {
         let failed = |e: io::Error| format!("writing {}: {e}", path.display());
-        let file = match resolve(path).map_err(failed)? {
+        let place = resolve(path).map_err(failed)?;
+        let is_pipe = place == Place::Pipe;
+        let file = match place {
             Place::File(target) => Some((beside(&target).map_err(failed)?, target)),
-            Place::Stream | Place::Folder => None,
+            Place::Pipe | Place::Device | Place::Folder => None,
         };
         let path = path.to_owned();
-        Ok(Partial { path, file })
+        Ok(Partial { path, file, is_pipe })
     }
 
     /// Where to write.
@@ -137,14 +160,31 @@ impl Partial {
         self.file.as_ref().map_or(&self.path, |(file, _)| file.path())
     }
 
+    /// Where it is to be in the end.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What to say when it could not be written.
     pub(crate) fn failed(&self, error: impl std::fmt::Display) -> Failure {
-        format!("writing {}: {error}", self.path.display()).into()
+        match signals::asked().filter(|_| self.is_pipe) {
+            Some(signal) => {
+                let message = format!(
+                    "interrupted while writing {}, which is a pipe",
+                    self.path.display()
+                );
+                Interrupted { signal, message }.into()
+            }
+            None => format!("writing {}: {error}", self.path.display()).into(),
+        }
     }
 
     /// Opens it for writing.
-    pub(crate) fn create(&self) -> Result<BufWriter<File>, Failure> {
-        let file = OpenOptions::new().write(true).open(self.place());
+    pub(crate) fn create(&self) -> Result<Writer, Failure> {
+        let file = match self.is_pipe {
+            true => Pipe::open(self.place()),
+            false => OpenOptions::new().write(true).open(self.place()).map(Pipe::from),
+        };
         Ok(BufWriter::with_capacity(
             1 << 20,
             file.map_err(|e| self.failed(e))?,
@@ -205,9 +245,17 @@ pub(crate) fn check_places(
     for (option, path) in outputs {
         let Some(path) = path else { continue };
         let failed = |why: String| Failure::from(format!("{option} {}: {why}", path.display()));
+        if path.as_os_str() == "-" {
+            return Err(failed("name /dev/stdout, or ./- for a file of this name".into()));
+        }
         let target = match resolve(path).map_err(|e| failed(e.to_string()))? {
             Place::Folder => return Err(failed("this is a folder; name a file".into())),
-            Place::Stream => continue,
+            Place::Pipe => continue,
+            Place::Device => {
+                let opened = OpenOptions::new().write(true).open(path);
+                opened.map_err(|e| failed(format!("it cannot be written: {e}")))?;
+                continue;
+            }
             Place::File(target) => target,
         };
         let folder = folder(&target);

@@ -12,18 +12,20 @@ mod isa;
 mod run;
 mod say;
 mod shape;
+mod signals;
 mod source;
 mod text;
 #[cfg(feature = "actors")]
 mod top;
 mod values;
 mod wave;
+mod whole;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use perpetua::device::BackendKind;
+use perpetua::device::{BackendKind, Device};
 
 /// Why a command failed, in the words for the user.
 pub(crate) type Failure = Box<dyn std::error::Error>;
@@ -104,6 +106,17 @@ impl From<Backend> for BackendKind {
     }
 }
 
+/// The device that `--backend` and `--device` mean.
+pub(crate) fn open(backend: Backend, index: usize) -> Result<Device, Failure> {
+    Device::new(backend.into(), index).map_err(|error| match (backend, index) {
+        (Backend::Auto, 1..) => format!(
+            "{error}; --device {index} counts within one backend, and --backend auto takes the first that has devices: name one with --backend"
+        )
+        .into(),
+        _ => error.into(),
+    })
+}
+
 /// Drivers that look for a Wayland display complain where a session has no folder for its sockets. Without a window there is no
 /// display to look for; where a path is named, no folder is asked for.
 #[cfg(target_os = "linux")]
@@ -148,7 +161,7 @@ fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             say::say(format!("error: {error}"));
-            match error.downcast_ref::<wave::Interrupted>() {
+            match error.downcast_ref::<signals::Interrupted>() {
                 Some(interrupted) => ExitCode::from(interrupted.code()),
                 None => ExitCode::FAILURE,
             }

@@ -3,6 +3,7 @@
 use perpetua::device::{Dim3, LaunchConfig};
 
 use super::Failure;
+use super::whole::from_nought;
 
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Shape {
@@ -12,14 +13,16 @@ pub(crate) struct Shape {
         value_delimiter = ',',
         num_args = 1,
         value_name = "N",
-        conflicts_with = "grid"
+        conflicts_with = "grid",
+        allow_negative_numbers = true,
+        value_parser = from_nought::<u64>
     )]
     lanes: Vec<u64>,
     /// How many blocks to run, as X,Y,Z
-    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N")]
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N", allow_negative_numbers = true, value_parser = from_nought::<u32>)]
     grid: Vec<u32>,
     /// Lanes of a block, as X,Y,Z [default: what the code says, or up to 256 that make the lanes exactly]
-    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N")]
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N", allow_negative_numbers = true, value_parser = from_nought::<u32>)]
     block: Vec<u32>,
 }
 

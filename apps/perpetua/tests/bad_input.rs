@@ -10,8 +10,10 @@ fn every_mistake_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let far =
         "size = [1.0, 1.0]\ncells = 48\n[[sources]]\nat = [9.0, 0.5]\nwave = \"sine\"\nfrequency = 1000.0\n";
-    let files: [(&str, &[u8]); 7] = [
+    let long = "size = [1.0, 1.0]\ncells = 48\nduration = 1e300\n";
+    let files: [(&str, &[u8]); 8] = [
         ("t.toml", b"["),
+        ("long.toml", long.as_bytes()),
         ("far.toml", far.as_bytes()),
         ("empty.rs", b""),
         ("k.rs", b"#[kernel]\nfn k(y: &mut [u32]) { y[0] = 1; }\n"),
@@ -69,15 +71,51 @@ fn every_mistake_is_named() {
             "the size is 0; 8 to 1,048,576 cells are possible",
         ),
         ("wave --backend cpu --size 20000000", "the size is 20000000"),
-        ("wave --size 99999999999999999999", "number too large"),
+        (
+            "wave --size 99999999999999999999",
+            "it must be a whole number from 0 to ",
+        ),
+        ("wave --size 64.5", "it must be a whole number from 0 to "),
+        ("wave --size -1", "it must be a whole number from 0 to "),
+        ("wave --steps -1", "it must be a whole number from 0 to "),
+        ("wave --layer -1", "it must be a whole number from 0 to "),
+        (
+            "wave --steps 18446744073709551615 --backend cpu",
+            "at most 9007199254740992 are counted",
+        ),
+        (
+            "wave --scene long.toml --backend cpu",
+            "its duration of 1e300 s takes more than 9007199254740992 time steps",
+        ),
+        (
+            "wave --frames 5 --backend cpu",
+            "say where with --animate FILE or --video FILE",
+        ),
+        (
+            "wave --device 7",
+            "--backend auto takes the first that has devices",
+        ),
+        (
+            "wave --out -",
+            "--out -: name /dev/stdout, or ./- for a file of this name",
+        ),
+        ("wave --video v", "--video v: name a file that ends in .mp4, .m4v"),
+        (
+            "wave --video v.xyz",
+            "--video v.xyz: name a file that ends in .mp4",
+        ),
         ("wave --steps x", "invalid value 'x' for '--steps <STEPS>'"),
         (
             "wave --backend cpu --time-step nan",
-            "a time step of NaN s is unstable",
+            "it must be a number of seconds above 0, and finite",
         ),
-        ("wave --backend cpu --time-step 0", "the largest stable one is"),
+        (
+            "wave --backend cpu --time-step 0",
+            "it must be a number of seconds above 0",
+        ),
+        ("wave --backend cpu --time-step 1", "the largest stable one is"),
         ("wave --frames 0", "0 is not in 1..=100000"),
-        ("wave --range 0", "it must be above 0, and finite"),
+        ("wave --range 0", "it must be a number above 0, and finite"),
         (
             "wave --backend cpu --out dir",
             "--out dir: this is a folder; name a file",
@@ -139,7 +177,10 @@ fn every_mistake_is_named() {
             "--block says something to --target wgsl only",
         ),
         ("emit k.rs --batched", "--handler <NAME>"),
-        ("emit k.rs --out-dir k.rs", "--out-dir k.rs: "),
+        (
+            "emit k.rs --out-dir k.rs",
+            "--out-dir k.rs: this is no folder; name one",
+        ),
     ] {
         check(args, expect);
     }

@@ -261,6 +261,36 @@ fn what_is_wrong_is_said_with_its_remedy() {
             "k.rs race --buffer y=zeros:1 --block 0",
             "a block needs a lane at least along each axis",
         ),
+        (
+            "k.rs race --buffer y=zeros:1 --lanes 4,0",
+            "--lanes is 0 along an axis",
+        ),
+        (
+            "k.rs race --buffer y=zeros:1 --grid 0",
+            "--grid is 0 along an axis",
+        ),
+        (
+            "k.rs race --buffer y=zeros:1 --lanes 1,1,1,1",
+            "--lanes has 4 sizes; there are one to three",
+        ),
+        (
+            "k.rs race --buffer y=zeros:1 --buffer y=zeros:2",
+            "--buffer y: it is given twice",
+        ),
+        ("k.rs saxpy --arg a=1 --arg a=2", "--arg a: it is given twice"),
+        (
+            "k.rs saxpy --arg a=1e999",
+            "--arg a: `1e999` is too large for f32",
+        ),
+        ("k.rs saxpy --arg a=", "`a=` has nothing behind its `=`"),
+        (
+            "k.rs race --buffer y=zeros:1 --out y=",
+            "`y=` has nothing behind its `=`",
+        ),
+        (
+            "k.rs saxpy --arg a=1 --buffer x=zeros:1 --buffer y=zeros:1000000000 --picture y",
+            "--picture y: 1000000000 pixels have no rows and columns",
+        ),
         ("k.rs race --buffer y=zeros:1 --block 2000", "2000"),
         (
             "k.rs race --buffer y=zeros:1 --out y=no/y.npy",
@@ -301,6 +331,44 @@ fn what_is_wrong_is_said_with_its_remedy() {
         .collect();
     left.sort();
     assert_eq!(left, ["bad.rs", "k.rs", "no.npy", "type.rs"]);
+}
+
+/// What is given with --check and not done is refused by name.
+#[test]
+fn a_check_writes_nothing_and_says_so() {
+    let folder = Folder::new();
+    for option in ["--out y=y.npy", "--picture y", "--device 1"] {
+        let line = format!("k.rs race --buffer y=zeros:1 --check {option}");
+        let output = folder.command(&line).output().unwrap();
+        let said = text(&output.stderr);
+        let name = option.split(' ').next().unwrap();
+        assert!(
+            !output.status.success() && said.contains("cannot be used with") && said.contains(name),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_buffer_that_memory_does_not_hold_is_an_error() {
+    let folder = Folder::new();
+    for content in ["zeros:4294967296", "range:4294967296"] {
+        let script = format!(
+            "ulimit -v 8000000; exec {} run k.rs 'fill::<u32>' --arg value=1 --buffer y={content} --backend cpu",
+            env!("CARGO_BIN_EXE_perpetua")
+        );
+        let output = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(folder.0.path())
+            .output()
+            .unwrap();
+        let said = text(&output.stderr);
+        assert!(
+            output.status.code() == Some(1) && said.contains("17179869184 bytes are not to be had here"),
+            "{said}"
+        );
+    }
 }
 
 /// The interpreter and the CPU are everywhere; which others there are, the machine says.

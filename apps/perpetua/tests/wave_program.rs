@@ -139,7 +139,7 @@ fn what_is_wrong_is_said_and_nothing_is_left_behind() {
     check(&["--scene", "s.toml", "--layer", "3"], "--layer 3: there are 1");
     check(&["--scene", "s.toml", "--frames", "0"], "0 is not in 1..=100000");
     for range in ["0", "-1", "nan", "inf"] {
-        check(&["--range", range], "it must be above 0, and finite");
+        check(&["--range", range], "it must be a number above 0, and finite");
     }
     check(&["--checkpoint-every=0s"], "it must be above 0");
     check(&["--checkpoint-every=soon"], "as in 60s, 5m or 1h");
@@ -380,6 +380,194 @@ fn a_run_goes_on_from_its_checkpoint_alone_however_it_ended() {
         fs::read_to_string(folder.at("p.csv")).unwrap().lines().count() as u64,
         done + 11
     );
+}
+
+/// A pipe that nobody reads is waited for, and a signal ends the wait.
+#[test]
+#[cfg(unix)]
+fn a_pipe_without_a_reader_is_given_up_at_a_signal() {
+    use std::io::{BufRead, BufReader};
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    let made = Command::new("sh")
+        .args(["-c", "mkfifo pipe"])
+        .current_dir(folder.0.path())
+        .status();
+    assert!(made.unwrap().success());
+    for (signal, code, option) in [
+        ("INT", 130, "--out=pipe"),
+        ("TERM", 143, "--probes=pipe"),
+        ("QUIT", 131, "--animate=pipe"),
+    ] {
+        let mut child = folder
+            .command(
+                &[
+                    "--backend=cpu",
+                    "--scene=s.toml",
+                    "--steps=5",
+                    "--out=w.png",
+                    option,
+                ][..],
+            )
+            .args(["--checkpoint=c.bin"])
+            .stderr(std::process::Stdio::piped())
+            .spawn();
+        if option == "--out=pipe" {
+            // The option may stand but once.
+            child.as_mut().unwrap().wait().unwrap();
+            child = folder
+                .command(&["--backend=cpu", "--scene=s.toml", "--steps=5", option])
+                .stderr(std::process::Stdio::piped())
+                .spawn();
+        }
+        let mut child = child.unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        // Signals are caught and the wait is ahead, or has begun.
+        let awaited = if option == "--animate=pipe" {
+            " cells, 5 steps of"
+        } else {
+            "5 steps in"
+        };
+        assert!(lines.by_ref().any(|line| line.unwrap().contains(awaited)));
+        if option == "--animate=pipe" {
+            wait_for(&mut child, || {
+                folder.names().iter().any(|name| name.contains("locked"))
+            });
+        }
+        kill(&child, signal);
+        let rest: Vec<String> = lines.map(Result::unwrap).collect();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{rest:?}");
+        assert!(
+            rest.iter()
+                .any(|line| line.contains("interrupted while writing pipe, which is a pipe")),
+            "{rest:?}"
+        );
+        assert!(
+            folder.names().iter().all(|name| !name.contains(".part")),
+            "{:?}",
+            folder.names()
+        );
+    }
+}
+
+/// Two runs do not keep one state, and a state's own outputs are told; another's do not lead anywhere.
+#[test]
+#[cfg(unix)]
+fn a_checkpoint_is_one_runs_and_its_outputs_are_told() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    let base = ["--backend=cpu", "--scene=s.toml", "--checkpoint=c.bin"];
+    let mut first = folder
+        .command(&[&base[..], &["--steps=100000000"]].concat())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mark = || fs::read_to_string(folder.at("c.locked.part.bin")).unwrap_or_default();
+    wait_for(&mut first, || !mark().is_empty());
+    let second = folder
+        .command(&[&base[..], &["--steps=5"]].concat())
+        .output()
+        .unwrap();
+    let expect = format!("c.bin is in use by process {}", first.id());
+    assert!(
+        !second.status.success() && said(&second).contains(&expect),
+        "{}",
+        said(&second)
+    );
+    kill(&first, "TERM");
+    assert_eq!(first.wait().unwrap().code(), Some(143));
+    assert_eq!(folder.names(), ["c.bin", "s.toml"]);
+
+    let far = tempfile::tempdir().unwrap();
+    let picture = far.path().join("far.png");
+    let made = folder
+        .command(&base)
+        .args(["--steps=5", "--out"])
+        .arg(&picture)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", said(&made));
+    let resume = |home: &Path| {
+        let mut command = folder.command(&["--resume=c.bin", "--steps=8"]);
+        command.env("HOME", home).output().unwrap()
+    };
+    let other = resume(far.path());
+    let expect = format!(
+        "it was made elsewhere and would write {}: if that is meant, say --out",
+        picture.display()
+    );
+    assert!(
+        !other.status.success() && said(&other).contains(&expect),
+        "{}",
+        said(&other)
+    );
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let own = resume(Path::new(&home));
+    let expect = format!("from the checkpoint: --out {}", picture.display());
+    assert!(
+        own.status.success() && said(&own).contains(&expect),
+        "{}",
+        said(&own)
+    );
+}
+
+/// The bar takes one row of a terminal, and goes on counting where the checkpoint ended.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_bar_fits_the_terminal() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    let kept = folder.wave(&["--scene=s.toml", "--steps=600", "--checkpoint=c.bin"]);
+    assert!(kept.status.success(), "{}", said(&kept));
+    let program = env!("CARGO_BIN_EXE_perpetua");
+    for columns in [80, 20] {
+        let command = format!(
+            "stty cols {columns}; {program} wave --backend cpu --resume c.bin --steps 1800 --checkpoint d.bin"
+        );
+        let terminal = Command::new("script")
+            .args(["-q", "-e", "-c", &command, "/dev/null"])
+            .current_dir(folder.0.path())
+            .output();
+        let Ok(terminal) = terminal else {
+            println!("left out: no program `script`, which is a terminal for others");
+            return;
+        };
+        let shown = String::from_utf8_lossy(&terminal.stdout);
+        assert!(terminal.status.success(), "{shown}");
+        assert!(
+            !shown.contains("\u{1b}[1A") && !shown.contains("\u{1b}[A"),
+            "{columns}: {shown:?}"
+        );
+        let bars: Vec<&str> = shown
+            .split(['\r', '\n'])
+            .filter(|line| line.contains("/1800"))
+            .collect();
+        assert!(!bars.is_empty(), "{shown:?}");
+        for bar in bars {
+            let done = bar.split("/1800").next().unwrap();
+            let done = done.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap();
+            assert!(done.parse::<u64>().unwrap() >= 600, "{bar:?}");
+        }
+    }
+}
+
+/// What a buffer cannot hold is known before the scene's cells are made.
+#[test]
+#[cfg(feature = "wgpu")]
+fn a_grid_that_no_buffer_holds_is_refused_before_it_is_made() {
+    let folder = Folder::new();
+    let output = folder
+        .command(&["--backend=wgpu", "--size=40000", "--steps=1"])
+        .output()
+        .unwrap();
+    let words = said(&output);
+    assert!(
+        !output.status.success() && !words.contains("preparing"),
+        "{words}"
+    );
+    if !words.contains("--size 40000: the field takes 6400000000 bytes") {
+        println!("left out: {words}");
+    }
 }
 
 /// In a terminal Ctrl-C is the terminal's: `script` is one.

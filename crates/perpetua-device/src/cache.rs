@@ -180,6 +180,8 @@ fn root(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     } else {
         variable("XDG_CACHE_HOME")
             .map(PathBuf::from)
+            // The specification of these folders says to pass over relative ones.
+            .filter(|folder| folder.is_absolute())
             .or_else(|| variable("HOME").map(|h| PathBuf::from(h).join(".cache")))
     };
     base.map(|b| b.join("perpetua"))
@@ -312,6 +314,10 @@ mod tests {
             assert_eq!(
                 find(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")]),
                 Some("/x/perpetua".into())
+            );
+            assert_eq!(
+                find(&[("HOME", "/h"), ("XDG_CACHE_HOME", "x")]),
+                Some("/h/.cache/perpetua".into())
             );
         }
     }

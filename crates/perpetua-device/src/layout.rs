@@ -140,8 +140,18 @@ pub fn check_values<T: GpuType>(bytes: &[u8]) -> Result<()> {
 /// `len` values filled in by `fill`, which gets their memory as zeroed bytes. Fails when it does, or when what it wrote
 /// is not `len` values.
 pub fn collect<T: GpuType>(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Vec<T>> {
-    let mut values: Vec<MaybeUninit<T>> = Vec::with_capacity(len);
+    let mut values: Vec<MaybeUninit<T>> = Vec::new();
     let bytes = len * size_of::<T>();
+    values.try_reserve_exact(len).map_err(|_| {
+        let memory = crate::host::memory_info();
+        Error::OutOfMemory {
+            backend: crate::info::BackendKind::Cpu,
+            memory: crate::ptr::MemoryKind::Device,
+            requested: bytes as u64,
+            free: memory.free,
+            total: memory.total,
+        }
+    })?;
     // SAFETY: the capacity is `len` elements, that is `bytes` bytes, all of which are written here, so the slice made
     // of them is initialised; nothing else refers to them while it lives.
     unsafe { std::ptr::write_bytes(values.as_mut_ptr().cast::<u8>(), 0, bytes) };

@@ -255,8 +255,15 @@ impl Model {
         if !(self.spacing.is_finite() && self.spacing > 0.0) {
             return Err(range("a cell's width", self.spacing, "it must be above 0 m"));
         }
+        if !(self.time_step.is_finite() && self.time_step > 0.0) {
+            return Err(range(
+                "the time step",
+                format!("{} s", self.time_step),
+                "it must be a number above 0",
+            ));
+        }
         let largest = self.largest_time_step();
-        if !(self.time_step > 0.0 && self.time_step <= largest * (1.0 + 1e-9)) {
+        if !(self.time_step <= largest * (1.0 + 1e-9)) {
             return Err(Error::Unstable {
                 time_step: self.time_step,
                 largest,
@@ -362,7 +369,11 @@ mod tests {
         check(|m| m.cells[7] = 9, "a cell's medium is 9; there are 1");
         check(|m| m.media.clear(), "the number of media is 0");
         check(|m| m.spacing = f64::NAN, "a cell's width is NaN");
-        check(|m| m.time_step = 0.0, "unstable");
+        check(
+            |m| m.time_step = 0.0,
+            "the time step is 0 s; it must be a number above 0",
+        );
+        check(|m| m.time_step = 1.0, "unstable");
         check(
             |m| {
                 m.probes.push(Probe {

@@ -159,11 +159,11 @@ impl Scene {
         self.size[2] > 0.0
     }
 
-    /// The scene with `cells` cells along x (by default as many as it says), and with this time step instead of its own.
+    /// How many cells the scene has along each axis, with `cells` along x (by default as many as it says).
     ///
     /// # Errors
-    /// What is wrong with the scene, or with these numbers.
-    pub fn model(&self, cells: Option<usize>, time_step: Option<f64>) -> Result<Model> {
+    /// These are too few or too many.
+    pub fn grid(&self, cells: Option<usize>) -> Result<[usize; 3]> {
         let width = cells.unwrap_or(self.cells);
         if !(8..=1 << 20).contains(&width) {
             return Err(range("the size", width, "8 to 1,048,576 cells are possible"));
@@ -186,12 +186,22 @@ impl Scene {
                 "at most 2,147,483,647 are possible: choose a smaller size",
             ));
         }
+        Ok(size)
+    }
+
+    /// The scene with `cells` cells along x (by default as many as it says), and with this time step instead of its own.
+    ///
+    /// # Errors
+    /// What is wrong with the scene, or with these numbers.
+    pub fn model(&self, cells: Option<usize>, time_step: Option<f64>) -> Result<Model> {
+        let size = self.grid(cells)?;
+        let spacing = self.size[0] / size[0] as f64;
         let mut model = Model {
             size,
             spacing,
             time_step: 0.0,
             media: self.materials.iter().map(|m| m.medium).collect(),
-            cells: self.fill(size, spacing),
+            cells: self.fill(size, spacing)?,
             border: if self.absorbs {
                 Border::Absorb(((self.border_width / spacing).round() as usize).max(8))
             } else {
@@ -236,9 +246,17 @@ impl Scene {
     }
 
     /// The medium of each cell: that of the last shape with the cell's middle in it.
-    fn fill(&self, [width, height, depth]: [usize; 3], spacing: f64) -> Vec<u8> {
+    fn fill(&self, [width, height, depth]: [usize; 3], spacing: f64) -> Result<Vec<u8>> {
         let deep = self.is_deep();
-        let mut cells = Vec::with_capacity(width * height * depth);
+        let total = width * height * depth;
+        let mut cells = Vec::new();
+        cells.try_reserve_exact(total).map_err(|_| {
+            range(
+                "the grid",
+                format!("{total} cells"),
+                "there is no memory for so many: choose a smaller size",
+            )
+        })?;
         for z in 0..depth {
             for y in 0..height {
                 for x in 0..width {
@@ -253,7 +271,7 @@ impl Scene {
                 }
             }
         }
-        cells
+        Ok(cells)
     }
 
     /// Steps that the scene's duration takes.

@@ -134,6 +134,9 @@ impl Text<'_> {
 
     /// A point with as many coordinates as the scene has.
     fn point(&self, at: usize, key: &str, p: &[f64], deep: bool) -> Result<[f64; 3]> {
+        if let Some(x) = p.iter().find(|x| !x.is_finite()) {
+            return self.error(at, format!("`{key}` has a coordinate {x}; it must be a number"));
+        }
         match (p, deep) {
             ([x, y], false) => Ok([*x, *y, 0.0]),
             ([x, y, z], true) => Ok([*x, *y, *z]),
@@ -158,6 +161,40 @@ impl Text<'_> {
     }
 }
 
+fn is_length(value: f64) -> bool {
+    value.is_finite() && value > 0.0
+}
+
+/// What the parser says, with a writer of scenes' words for types.
+fn plain(message: &str) -> String {
+    let mut text = message.trim().to_owned();
+    for (theirs, ours) in [
+        (" as i128", ""),
+        (" as i64", ""),
+        (" as u128", ""),
+        ("expected f64", "expected a number"),
+        ("expected i64", "expected a whole number"),
+        ("expected a borrowed string", "expected a text"),
+        ("expected a string", "expected a text"),
+        ("expected struct ", "expected a table for "),
+        ("floating point `", "number `"),
+        ("invalid type: ", "the type is wrong: "),
+        ("invalid value: ", "the value is wrong: "),
+        ("invalid length ", "the length is wrong: "),
+        ("MaterialText", "a material"),
+        ("ShapeText", "a shape"),
+        ("SourceText", "a source"),
+        ("ProbeText", "a probe"),
+        ("SceneText", "a scene"),
+        ("BoxText", "a box"),
+        ("DiscText", "a disc"),
+        ("LensText", "a lens"),
+    ] {
+        text = text.replace(theirs, ours);
+    }
+    text
+}
+
 /// `#rrggbb`.
 fn color(text: &str) -> Option<[u8; 3]> {
     let digits = text.strip_prefix('#').filter(|d| d.len() == 6 && d.is_ascii())?;
@@ -176,12 +213,12 @@ impl Scene {
             Ok(raw) => raw,
             Err(error) => {
                 let at = error.span().map_or(text.len(), |s| s.start);
-                return source.error(at, error.message().trim());
+                return source.error(at, plain(error.message()));
             }
         };
         let size = match raw.size.get_ref()[..] {
-            [x, y] if x > 0.0 && y > 0.0 => [x, y, 0.0],
-            [x, y, z] if x > 0.0 && y > 0.0 && z > 0.0 => [x, y, z],
+            [x, y] if is_length(x) && is_length(y) => [x, y, 0.0],
+            [x, y, z] if is_length(x) && is_length(y) && is_length(z) => [x, y, z],
             _ => {
                 return source.error(
                     raw.size.span().start,
@@ -218,6 +255,18 @@ impl Scene {
                 );
             }
         };
+        let border_width = source.above_zero("border_width", raw.border_width.as_ref())?;
+        if let (Some(width), Some(raw)) = (border_width, &raw.border_width)
+            && width > 0.5 * size[0].min(size[1])
+        {
+            return source.error(
+                raw.span().start,
+                format!(
+                    "`border_width` is {width}; two of them must fit into the scene, which is {} wide",
+                    size[0].min(size[1])
+                ),
+            );
+        }
         let mut scene = Scene {
             name: raw.name,
             size,
@@ -227,9 +276,7 @@ impl Scene {
                 .above_zero("duration", raw.duration.as_ref())?
                 .unwrap_or(2.0 * size[0] / speed),
             absorbs,
-            border_width: source
-                .above_zero("border_width", raw.border_width.as_ref())?
-                .unwrap_or(size[0].min(size[1]) / 12.0),
+            border_width: border_width.unwrap_or(size[0].min(size[1]) / 12.0),
             materials: standard_materials(speed)[..2].to_vec(),
             shapes: Vec::new(),
             bitmap: None,
@@ -251,13 +298,15 @@ impl Scene {
             scene.emitters.push(read_source(&source, emitter, size, deep)?);
         }
         for (i, probe) in raw.probes.iter().enumerate() {
+            let at = probe.span().start;
+            let name = probe.get_ref().name.clone();
+            let name = name.unwrap_or_else(|| format!("probe {}", i + 1));
+            if scene.listeners.iter().any(|known| known.name == name) {
+                return source.error(at, format!("there are two probes of the name `{name}`"));
+            }
             scene.listeners.push(Listener {
-                at: source.place(probe.span().start, "at", &probe.get_ref().at, size, deep)?,
-                name: probe
-                    .get_ref()
-                    .name
-                    .clone()
-                    .unwrap_or_else(|| format!("probe {}", i + 1)),
+                at: source.place(at, "at", &probe.get_ref().at, size, deep)?,
+                name,
             });
         }
         Ok(scene)
@@ -335,13 +384,16 @@ fn read_shape(source: &Text<'_>, raw: &Spanned<ShapeText>, scene: &mut Scene, sp
         });
     }
     if let Some(d) = &s.disc {
+        if !is_length(d.radius) {
+            return source.error(at, format!("`disc.radius` is {}; it must be above 0", d.radius));
+        }
         forms.push(Form::Disc {
             center: source.point(at, "disc.center", &d.center, deep)?,
             radius: d.radius,
         });
     }
     if let Some(l) = &s.lens {
-        if !(l.thickness > 0.0 && l.height >= l.thickness) {
+        if !(is_length(l.thickness) && is_length(l.height) && l.height >= l.thickness) {
             return source.error(
                 at,
                 "`lens.thickness` must be above 0 and at most `lens.height`".to_owned(),
@@ -359,6 +411,9 @@ fn read_shape(source: &Text<'_>, raw: &Spanned<ShapeText>, scene: &mut Scene, sp
                 at,
                 format!("`polygon` has {} corners; it needs three", points.len()),
             );
+        }
+        for point in points {
+            source.point(at, "polygon", point, false)?;
         }
         forms.push(Form::Polygon(points.clone()));
     }
@@ -394,11 +449,15 @@ fn read_source(source: &Text<'_>, raw: &Spanned<SourceText>, size: [f64; 3], dee
             );
         }
     };
+    let amplitude = s.amplitude.unwrap_or(1.0);
+    if !amplitude.is_finite() {
+        return source.error(at, format!("`amplitude` is {amplitude}; it must be finite"));
+    }
     Ok(Emitter {
         from,
         to,
         waveform,
-        amplitude: s.amplitude.unwrap_or(1.0),
+        amplitude,
     })
 }
 
@@ -428,8 +487,56 @@ mod tests {
         check(
             "size = [1.0, \"a\"]\n",
             1,
-            "invalid type: string \"a\", expected f64",
+            "the type is wrong: string \"a\", expected a number",
         );
+        check(
+            "size = [inf, 1.0]\n",
+            1,
+            "`size` is [inf, 1.0]; it must be two or three lengths",
+        );
+        let beginning = "size = [1.0, 1.0]\n";
+        for (rest, line, expect) in [
+            (
+                "cells = \"many\"\n",
+                2,
+                "string \"many\", expected a whole number",
+            ),
+            ("cells = 99999999999999999999\n", 2, ""),
+            (
+                "border_width = 10.0\n",
+                2,
+                "two of them must fit into the scene, which is 1 wide",
+            ),
+            (
+                "[[shapes]]\nmaterial = \"wall\"\ndisc = { center = [0.5, 0.5], radius = -0.1 }\n",
+                2,
+                "`disc.radius` is -0.1; it must be above 0",
+            ),
+            (
+                "[[shapes]]\nmaterial = \"wall\"\npolygon = [[0.0, 0.0], [nan, 1.0], [1.0, 1.0]]\n",
+                2,
+                "`polygon` has a coordinate NaN",
+            ),
+            (
+                "[[sources]]\nat = [0.5, 0.5]\nwave = \"impulse\"\namplitude = nan\n",
+                2,
+                "`amplitude` is NaN; it must be finite",
+            ),
+            (
+                "[[probes]]\nname = \"a\"\nat = [0.5, 0.5]\n[[probes]]\nname = \"a\"\nat = [0.6, 0.5]\n",
+                5,
+                "two probes of the name `a`",
+            ),
+        ] {
+            check(&[beginning, rest].concat(), line, expect);
+            let said = Scene::from_toml(&[beginning, rest].concat())
+                .unwrap_err()
+                .to_string();
+            assert!(
+                !["i64", "i128", "f64"].iter().any(|word| said.contains(word)),
+                "{said}"
+            );
+        }
         check("size = [1.0, 1.0]\n\ncells = 3\n", 3, "`cells` is 3");
         check(
             "size = [1.0, 1.0]\nborder = \"open\"\n",

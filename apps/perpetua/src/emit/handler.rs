@@ -27,7 +27,8 @@ mod with_actors {
         let (text, batched) = text_of(file, wanted, args)?;
         if batched && !args.batched {
             say(format!("note: {}", why(args.target)));
-            writeln!(stdout(), "// {}", why(args.target))?;
+            let mark = if args.target == Form::Cpu { ";" } else { "//" };
+            writeln!(stdout(), "{mark} {}", why(args.target))?;
         }
         writeln!(stdout(), "{text}")?;
         Ok(())
@@ -35,9 +36,12 @@ mod with_actors {
 
     fn why(target: Form) -> String {
         let name = match target {
+            Form::Cpu => {
+                return "on the CPU threads call the handler itself: this is the kernel that handles a batch of messages".into();
+            }
             Form::Wgsl => "WGSL",
             Form::Msl => "MSL",
-            Form::Cpu | Form::CudaC | Form::Ptx | Form::Ir => "this target",
+            Form::CudaC | Form::Ptx | Form::Ir => "this target",
         };
         format!("{name} cannot keep a kernel on a device: this one handles a batch of messages")
     }
@@ -60,7 +64,7 @@ mod with_actors {
             }
             .into());
         };
-        let batched = args.batched || matches!(args.target, Form::Msl | Form::Wgsl);
+        let batched = args.batched || matches!(args.target, Form::Cpu | Form::Msl | Form::Wgsl);
         let how = Instantiation {
             pointer_width: pointer_width(args.target),
             checks: if batched { Checks::On } else { Checks::Caught },
@@ -165,6 +169,10 @@ mod with_actors {
             check("scale", Form::Wgsl, false, "arena");
             check("scale", Form::Ptx, true, "batched_scale");
             check("add", Form::Msl, false, "batched_add");
+            if cfg!(target_arch = "x86_64") {
+                check("add", Form::Cpu, false, "; kernel __perpetua_batched_add");
+                check("scale", Form::Cpu, false, "  ret");
+            }
             check(
                 "sub",
                 Form::Ir,

@@ -30,6 +30,6 @@ pub(super) fn launch(device: &Device, plan: &Plan, interpret: bool) -> Result<Ve
     let read = plan
         .buffers()
         .zip(&buffers)
-        .map(|(b, buffer)| Ok(b.numbers.unpack(&buffer.read()?)));
+        .map(|(b, buffer)| Ok(b.numbers.unpack(buffer.read()?)));
     read.collect()
 }

@@ -19,7 +19,8 @@ use super::say::say;
 use super::shape::Shape;
 use super::source::{self, File, Wanted};
 use super::values::{self, pair};
-use super::{Backend, Failure};
+use super::whole::from_nought;
+use super::{Backend, Failure, open};
 use plan::Plan;
 
 #[derive(clap::Args)]
@@ -57,16 +58,16 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
     /// Index of the device within the backend (see `perpetua devices`)
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = from_nought::<usize>)]
     device: usize,
     /// Run again whenever the file changes
     #[arg(long)]
     watch: bool,
     /// Run on all backends that are there and in the interpreter, which looks for races; compare what they computed
-    #[arg(long, conflicts_with_all = ["watch", "backend"])]
+    #[arg(long, conflicts_with_all = ["watch", "backend", "device", "outputs", "picture"])]
     check: bool,
     /// With --check: how many steps between neighbouring floats results may be apart [default: 4]
-    #[arg(long, value_name = "STEPS")]
+    #[arg(long, value_name = "STEPS", allow_negative_numbers = true, value_parser = from_nought::<u64>)]
     ulp: Option<u64>,
 }
 
@@ -149,10 +150,15 @@ fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
     if args.check {
         return check::run(&job, &plan);
     }
+    if let Some((name, _)) = &picture
+        && let Some(buffer) = plan.buffers().find(|buffer| buffer.name == *name)
+    {
+        picture::judge(buffer, args.size).map_err(|error| format!("--picture {name}: {error}"))?;
+    }
     let device = match device.get() {
         Some(device) => device,
         None => {
-            let opened = Device::new(args.backend.into(), args.device)?;
+            let opened = open(args.backend, args.device)?;
             device.get_or_init(|| opened)
         }
     };

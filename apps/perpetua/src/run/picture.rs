@@ -21,20 +21,30 @@ pub(super) fn size(text: &str) -> Result<[usize; 2], String> {
 /// Longest side of a picture.
 const LONGEST: usize = 1 << 15;
 
-/// A PNG of numbers: three or four for each pixel are red, green, blue and what is left out, from 0 to 1 or as bytes; of one the
-/// largest is brightest.
-pub(super) fn draw(buffer: &Buffer, bytes: &[u8], size: Option<[usize; 2]>) -> Result<Vec<u8>, String> {
-    let width_of = buffer.numbers.scalar.size() as usize;
-    let numbers: Vec<f64> = bytes
-        .chunks_exact(width_of)
-        .map(|bytes| number(buffer.numbers.scalar, bytes))
-        .collect();
+/// Pixels and how many numbers each has.
+struct Layout {
+    width: usize,
+    height: usize,
+    channels: usize,
+}
+
+/// Whether a buffer can be drawn, known before it is computed.
+pub(super) fn judge(buffer: &Buffer, size: Option<[usize; 2]>) -> Result<(), String> {
+    layout(buffer, size).map(drop)
+}
+
+fn layout(buffer: &Buffer, size: Option<[usize; 2]>) -> Result<Layout, String> {
     let (rows_and_columns, channels) = match &buffer.shape[..] {
         [rows, columns] if buffer.numbers.each() == 1 => (Some([*columns, *rows]), 1),
         [rows, columns, n @ (3 | 4)] => (Some([*columns, *rows]), *n),
         _ => (None, buffer.numbers.each()),
     };
-    let pixels = numbers.len() / channels.max(1);
+    if !matches!(channels, 1 | 3 | 4) {
+        return Err(format!(
+            "{channels} numbers for each pixel are no colour: one, three or four are"
+        ));
+    }
+    let pixels = buffer.shape.iter().product::<usize>() / channels;
     let [width, height] = size.or(rows_and_columns).ok_or_else(|| {
         format!("{pixels} pixels have no rows and columns: say --size WIDTHxHEIGHT, or give it a content as zeros:512x512")
     })?;
@@ -48,9 +58,28 @@ pub(super) fn draw(buffer: &Buffer, bytes: &[u8], size: Option<[usize; 2]>) -> R
             "{width} x {height}: a side of a picture has {LONGEST} pixels at most"
         ));
     }
+    Ok(Layout {
+        width,
+        height,
+        channels,
+    })
+}
+
+/// A PNG of numbers: three or four for each pixel are red, green, blue and what is left out, from 0 to 1 or as bytes; of one the
+/// largest is brightest.
+pub(super) fn draw(buffer: &Buffer, bytes: &[u8], size: Option<[usize; 2]>) -> Result<Vec<u8>, String> {
+    let Layout {
+        width,
+        height,
+        channels,
+    } = layout(buffer, size)?;
+    let numbers: Vec<f64> = bytes
+        .chunks_exact(buffer.numbers.scalar.size() as usize)
+        .map(|bytes| number(buffer.numbers.scalar, bytes))
+        .collect();
     let rgb: Vec<u8> = match channels {
         1 => one(&numbers, buffer.numbers.scalar),
-        3 | 4 => {
+        _ => {
             let scale = if buffer.numbers.scalar.is_float() {
                 255.0
             } else {
@@ -61,11 +90,6 @@ pub(super) fn draw(buffer: &Buffer, bytes: &[u8], size: Option<[usize; 2]>) -> R
                 .chunks_exact(channels)
                 .flat_map(|p| [p[0], p[1], p[2]].map(channel))
                 .collect()
-        }
-        n => {
-            return Err(format!(
-                "{n} numbers for each pixel are no colour: one, three or four are"
-            ));
         }
     };
     encode_png(&rgb, width as u32, height as u32).map_err(|error| error.to_string())

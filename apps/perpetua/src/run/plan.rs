@@ -40,7 +40,7 @@ impl Plan {
             arguments.push(match &param.kind {
                 ParamKind::Value(ty) => {
                     let name = &param.name;
-                    let given = args.values.iter().rev().find(|(given, _)| given == name);
+                    let given = args.values.iter().find(|(given, _)| given == name);
                     let Some((_, text)) = given else {
                         return Err(format!("the parameter `{name}: {ty}` needs --arg {name}=…").into());
                     };
@@ -105,7 +105,7 @@ impl Plan {
 
 impl Buffer {
     fn new(args: &Args, name: &str, element: &Type, access: Access) -> Result<Buffer, Failure> {
-        let Some((_, content)) = args.buffers.iter().rev().find(|(given, _)| given == name) else {
+        let Some((_, content)) = args.buffers.iter().find(|(given, _)| given == name) else {
             return Err(format!("the buffer `{name}` ({element}) needs --buffer {name}=…").into());
         };
         let failed = |error: String| format!("--buffer {name}: {error}");
@@ -136,7 +136,7 @@ impl Buffer {
             name: name.to_owned(),
             element: element.clone(),
             writable: access == Access::ReadWrite,
-            bytes: numbers.pack(&bytes),
+            bytes: numbers.pack(bytes).map_err(failed)?,
             numbers,
             shape,
         })
@@ -150,7 +150,11 @@ fn check_names(args: &Args, kernel: &Kernel) -> Result<(), Failure> {
     let outputs = args.outputs.iter().map(|(name, _)| ("--out", &**name, true));
     let picture = args.picture();
     let picture = picture.iter().map(|(name, _)| ("--picture", *name, true));
+    let mut seen = std::collections::HashSet::new();
     for (option, name, wants_buffer) in values.chain(buffers).chain(outputs).chain(picture) {
+        if !seen.insert((option, name)) {
+            return Err(format!("{option} {name}: it is given twice; leave one out").into());
+        }
         let found = kernel.params.iter().find(|param| param.name == name);
         let is_buffer = |kind: &ParamKind| matches!(kind, ParamKind::Buffer { .. });
         match found {

@@ -4,6 +4,7 @@ mod npy;
 mod number;
 mod print;
 
+use half::{bf16, f16};
 use perpetua_ir::ir::constant::parse_constant;
 use perpetua_ir::ir::{Scalar, Type};
 
@@ -34,11 +35,15 @@ impl Content {
         let Some(count) = count.filter(|count| *count <= MOST) else {
             return Err(format!("{text}: at most {MOST} elements are made here"));
         };
+        let size = count * ty.size() as usize;
+        let mut bytes = room(size).map_err(|why| format!("{text}: {why}"))?;
+        if kind == "zeros" {
+            bytes.resize(size, 0);
+            return Ok(Content { bytes, shape });
+        }
         let mut state = 0u64;
-        let mut bytes = Vec::with_capacity(count * ty.size() as usize);
         for i in 0..count {
             let bits = match (kind, ty.is_float()) {
-                ("zeros", _) => 0,
                 ("ones", true) => float(ty, 1.0),
                 ("ones", false) => 1,
                 ("range", true) => float(ty, i as f64),
@@ -91,18 +96,34 @@ fn random(state: &mut u64) -> u64 {
 }
 
 fn float(ty: Scalar, value: f64) -> u64 {
-    // The text form has every float type's rounding; what is more than the type holds is infinite.
-    parse_constant(ty, &format!("{value:?}"))
-        .or_else(|_| parse_constant(ty, "inf"))
-        .unwrap_or_default()
+    match ty {
+        Scalar::F16 => f16::from_f64(value).to_bits().into(),
+        Scalar::BF16 => bf16::from_f64(value).to_bits().into(),
+        Scalar::F64 => value.to_bits(),
+        _ => (value as f32).to_bits().into(),
+    }
+}
+
+/// Memory for so many bytes, or that there is none.
+fn room(bytes: usize) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    let free = perpetua::device::host::memory_info().free;
+    let is_there = free.is_none_or(|free| bytes as u64 <= free) && out.try_reserve_exact(bytes).is_ok();
+    match (is_there, free) {
+        (true, _) => Ok(out),
+        (false, Some(free)) => Err(format!("{bytes} bytes are not to be had here: {free} are free")),
+        (false, None) => Err(format!("{bytes} bytes are not to be had here")),
+    }
 }
 
 /// `NAME=REST`
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
-    let (name, rest) = text
-        .split_once('=')
-        .ok_or_else(|| format!("`{text}` has no `=`: write NAME=…"))?;
-    Ok((name.into(), rest.into()))
+    match text.split_once('=') {
+        Some(("", _)) => Err(format!("`{text}` has no name in front of its `=`")),
+        Some((_, "")) => Err(format!("`{text}` has nothing behind its `=`")),
+        Some((name, rest)) => Ok((name.into(), rest.into())),
+        None => Err(format!("`{text}` has no `=`: write NAME=…")),
+    }
 }
 
 /// A value's bytes as in memory; one of several numbers is written with commas between them.
@@ -156,21 +177,33 @@ impl Numbers {
         self.offsets.len()
     }
 
+    /// Whether elements are their numbers, with nothing between.
+    fn is_dense(&self) -> bool {
+        self.size == self.each() * self.scalar.size() as usize
+    }
+
     /// An array's bytes as a buffer has them.
-    pub(crate) fn pack(&self, numbers: &[u8]) -> Vec<u8> {
+    pub(crate) fn pack(&self, numbers: Vec<u8>) -> Result<Vec<u8>, String> {
+        if self.is_dense() {
+            return Ok(numbers);
+        }
         let width = self.scalar.size() as usize;
         let elements = numbers.chunks_exact(width * self.each());
-        let mut out = vec![0; elements.len() * self.size];
+        let mut out = room(elements.len() * self.size)?;
+        out.resize(elements.len() * self.size, 0);
         for (to, from) in out.chunks_exact_mut(self.size).zip(elements) {
             for (at, number) in self.offsets.iter().zip(from.chunks_exact(width)) {
                 to[*at..*at + width].copy_from_slice(number);
             }
         }
-        out
+        Ok(out)
     }
 
     /// A buffer's bytes as an array has them.
-    pub(crate) fn unpack(&self, elements: &[u8]) -> Vec<u8> {
+    pub(crate) fn unpack(&self, elements: Vec<u8>) -> Vec<u8> {
+        if self.is_dense() {
+            return elements;
+        }
         let width = self.scalar.size() as usize;
         let mut out = Vec::with_capacity(elements.len());
         for element in elements.chunks_exact(self.size) {
@@ -208,6 +241,14 @@ mod tests {
             Err("at most 8589934592"),
         );
         check(Scalar::U8, "nothing.npy", Err("nothing.npy: No such file"));
+        let all = perpetua::device::host::memory_info().total;
+        if all.is_some_and(|all| all < 64 << 30) {
+            check(
+                Scalar::F64,
+                "range:8589934592",
+                Err("68719476736 bytes are not to be had here"),
+            );
+        }
     }
 
     #[test]
@@ -216,9 +257,21 @@ mod tests {
         assert_eq!(value(&pair, "1, 2").unwrap(), [1, 0, 2, 0]);
         assert!(value(&pair, "1").unwrap_err().contains("takes 2 numbers"));
         assert!(value(&Type::U32, "x").unwrap_err().contains("`x` is no integer"));
+        assert!(
+            value(&Type::F32, "1e999")
+                .unwrap_err()
+                .contains("`1e999` is too large for f32")
+        );
+        assert_eq!(
+            value(&Type::F32, "-inf").unwrap(),
+            f32::NEG_INFINITY.to_le_bytes()
+        );
         assert!(Numbers::of(&pair).unwrap_err().contains("mix types of numbers"));
         let three = Numbers::of(&Type::Vector(Scalar::U8, 3)).unwrap();
-        assert_eq!(three.pack(&[1, 2, 3, 4, 5, 6]), [1, 2, 3, 0, 4, 5, 6, 0]);
-        assert_eq!(three.unpack(&[1, 2, 3, 9, 4, 5, 6, 9]), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(
+            three.pack(vec![1, 2, 3, 4, 5, 6]).unwrap(),
+            [1, 2, 3, 0, 4, 5, 6, 0]
+        );
+        assert_eq!(three.unpack(vec![1, 2, 3, 9, 4, 5, 6, 9]), [1, 2, 3, 4, 5, 6]);
     }
 }

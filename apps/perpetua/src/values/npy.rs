@@ -51,9 +51,13 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Array, String> {
     let (order, name) = descr.split_at_checked(1).unwrap_or(("", descr));
     let found = NAMES.iter().find(|(known, _)| *known == name);
     let Some((_, element)) = found.filter(|(_, ty)| order == "<" || order == "|" && ty.size() == 1) else {
-        return Err(format!(
-            "elements `{descr}`: integers and floats are read, little-endian"
-        ));
+        const MOST: usize = 40;
+        let shown: String = descr.chars().take(MOST).collect();
+        let rest = if shown.len() < descr.len() { "…" } else { "" };
+        return Err(match descr.starts_with('[') {
+            true => "its elements are records: integers and floats are read, little-endian".to_owned(),
+            false => format!("elements `{shown}{rest}`: integers and floats are read, little-endian"),
+        });
     };
     if value(header, "fortran_order")? != "False" {
         return Err("the array is in Fortran's order: save numpy.ascontiguousarray of it".into());
@@ -155,6 +159,19 @@ mod tests {
                 })
             );
         }
+    }
+
+    #[test]
+    fn long_names_of_types_are_cut() {
+        let file = |descr: &str| {
+            let header = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': (1,), }}");
+            let len = (header.len() as u32).to_le_bytes();
+            [MAGIC, &[2, 0], &len, header.as_bytes(), &[0; 8]].concat()
+        };
+        let said = read(&file(&format!("'{}'", "ä".repeat(1000)))).unwrap_err();
+        assert!(said.len() < 200 && said.contains("ä…`: integers"), "{said}");
+        let said = read(&file("[('a', '<f4')]")).unwrap_err();
+        assert!(said.starts_with("its elements are records"), "{said}");
     }
 
     #[test]

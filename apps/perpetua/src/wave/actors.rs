@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use perpetua::device::Device;
 use perpetua::wave::actors::WaveActors;
 use perpetua::wave::picture::{encode_png, percentile};
 use perpetua::wave::{Error, Painter, Scene};
 
-use super::session::{BATCH, TEMPLATE};
-use super::{Args, Dtype, Failure, Interrupted, signals};
+use super::progress::Progress;
+use super::session::{BATCH, steps_of, warn};
+use super::{Args, Dtype, Failure, open};
 use crate::files::{check_places, write};
 use crate::say::say;
+use crate::signals::{self, Interrupted};
+use crate::whole::counted;
 
 /// What tile actors do not do yet, and the argument that asks for it.
 fn refuse(args: &Args) -> Result<(), Failure> {
@@ -46,19 +48,21 @@ pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
         Some(("--scene", Path::new(&args.scene))),
     )?;
     let model = scene.model(args.size, args.time_step)?;
-    let steps = args.steps.unwrap_or_else(|| scene.steps(&model));
-    let device = Device::new(args.place.backend.into(), args.place.device)?;
+    let steps = steps_of(args, scene, &model)?;
+    warn(scene, &model);
+    let device = open(args.place.backend, args.place.device)?;
     let (cells, [w, h, _]) = (model.cells.clone(), model.size);
     let colors: Vec<[u8; 3]> = scene.materials.iter().map(|m| m.color).collect();
     let painter = Painter::new(&model, args.colors.into(), &colors);
     let time_step = model.time_step;
     let mut tiles = WaveActors::start(&device, model)?;
     say(format!(
-        "{} on {} ({}): {}, {w} x {h} cells, {steps} steps of {time_step:.3e} s",
+        "{} on {} ({}): {}, {w} x {h} cells, {} of {time_step:.3e} s",
         device.backend(),
         device.info().name,
         tiles.form(),
         scene.name,
+        counted(steps, "step", "steps"),
     ));
     signals::catch()?;
     let steps_done = Arc::new(AtomicU64::new(0));
@@ -101,12 +105,7 @@ fn observed(_: &Device, _: &WaveActors, _: &Arc<AtomicU64>) -> Result<impl Sized
 
 /// Steps, with a bar that shows how far.
 fn advance(tiles: &mut WaveActors, steps: u64, cells: usize, steps_done: &AtomicU64) -> Result<(), Failure> {
-    let start = Instant::now();
-    let bar = ProgressBar::new(steps);
-    // The template is a constant, tested where it stands.
-    if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
-        bar.set_style(style);
-    }
+    let mut progress = Progress::new(0, steps, cells);
     let (mut batch, mut done) = (64, 0);
     while done < steps {
         let turns = batch.min(steps - done);
@@ -118,26 +117,15 @@ fn advance(tiles: &mut WaveActors, steps: u64, cells: usize, steps_done: &Atomic
         }
         done += turns;
         steps_done.store(done, Ordering::Relaxed);
-        let rate = done as f64 / start.elapsed().as_secs_f64();
-        bar.set_position(done);
-        bar.set_message(format!(
-            "{rate:.0} steps/s, {:.3} Gcell/s",
-            rate * cells as f64 * 1e-9
-        ));
+        progress.at(done);
         if let Some(signal) = signals::asked().filter(|_| done < steps) {
-            bar.abandon();
+            progress.abandon();
             let message = format!(
                 "interrupted after {done} of {steps} steps; nothing was written (tile actors keep no checkpoints)"
             );
             return Err(Interrupted { signal, message }.into());
         }
     }
-    bar.finish();
-    if let Some(message) = Some(bar.message()).filter(|m| !m.is_empty()) {
-        say(format!(
-            "{steps} steps in {:.2} s: {message}",
-            start.elapsed().as_secs_f64()
-        ));
-    }
+    progress.finish();
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What a checkpoint keeps beside the state: the scene's text or picture, and the options of the command line; so that it goes on
 //! by itself. Must not know steps.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches, ValueEnum};
@@ -18,12 +18,26 @@ pub(super) struct Run {
     pub(super) state: Option<Vec<u8>>,
     /// What this run's checkpoints keep.
     pub(super) note: Vec<u8>,
+    /// Options with files that are written because the checkpoint says so.
+    pub(super) written: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Note {
     options: Vec<String>,
     scene: Source,
+    /// By whom and where it was made.
+    origin: String,
+}
+
+/// Options that name files which are written.
+const OUTPUTS: [&str; 6] = ["out", "animate", "video", "probes", "plot", "checkpoint"];
+
+/// This user on this machine, as far as the environment says: who does not know it cannot make a checkpoint that writes anywhere.
+fn origin() -> String {
+    let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
+    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    format!("{} {}", home.unwrap_or_default().display(), machine.trim())
 }
 
 /// The run that `args`, read from `matches`, ask for.
@@ -48,6 +62,7 @@ impl Run {
                     .filter(|option| !option.starts_with("--resume="))
                     .collect(),
                 scene: source.clone(),
+                origin: origin(),
             })?,
             None => Vec::new(),
         };
@@ -56,6 +71,7 @@ impl Run {
             source,
             state,
             note,
+            written: Vec::new(),
         })
     }
 }
@@ -137,13 +153,39 @@ fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
             )));
         }
     }
+    let written = written(&note, is_given).map_err(failed)?;
     let (mut args, all) = parse(&[note.options, given].concat())?;
     // The file goes on, unless another is named.
     if !is_given("checkpoint") {
         args.checkpoint = Some(path.to_owned());
     }
     args.resume = Some(path.to_owned());
-    Run::new(args, Some(&all), note.scene, Some(state))
+    let run = Run::new(args, Some(&all), note.scene, Some(state))?;
+    Ok(Run { written, ..run })
+}
+
+/// The options of a checkpoint's that name files to be written. Those of somebody else's do not lead out of this folder.
+fn written(note: &Note, is_given: impl Fn(&str) -> bool) -> Result<Vec<String>, String> {
+    let is_own = note.origin == origin();
+    let mut all = Vec::new();
+    for option in &note.options {
+        let Some((name, file)) = option.trim_start_matches('-').split_once('=') else {
+            continue;
+        };
+        if !OUTPUTS.contains(&name) || is_given(name) {
+            continue;
+        }
+        let stays = Path::new(file)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if !is_own && !stays {
+            return Err(format!(
+                "it was made elsewhere and would write {file}: if that is meant, say --{name} {file}, or name another file"
+            ));
+        }
+        all.push(format!("--{name} {file}"));
+    }
+    Ok(all)
 }
 
 fn name_of(value: &impl ValueEnum) -> String {

@@ -1,12 +1,12 @@
 //! `perpetua wave`: what can be asked for. [`session`] does it, or [`actors`] with tiles that stay, [`output`] and [`video`] write
-//! what comes of it, [`kept`] is what its checkpoints keep, [`signals`] end it, [`bench`] measures.
+//! what comes of it, [`kept`] is what its checkpoints keep, [`bench`] measures.
 
 mod actors;
 mod bench;
 mod kept;
 mod output;
+mod progress;
 mod session;
-mod signals;
 mod video;
 
 use std::io::{Write, stdout};
@@ -17,8 +17,8 @@ use clap::{ArgMatches, Subcommand, ValueEnum};
 use perpetua::wave::{BUILTIN, ColorMap, Scene, Storage};
 use serde::{Deserialize, Serialize};
 
-use super::{Backend, Failure, say};
-pub(super) use signals::Interrupted;
+use super::whole::from_nought;
+use super::{Backend, Failure, open, say};
 
 /// Arguments of `perpetua wave`.
 #[derive(clap::Args, Clone, Debug, PartialEq)]
@@ -38,13 +38,13 @@ pub(super) struct Args {
     #[arg(long)]
     print_scene: bool,
     /// Cells along x [default: the scene's]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = from_nought::<usize>)]
     size: Option<usize>,
     /// Time steps in all [default: as long as the scene says]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = from_nought::<u64>)]
     steps: Option<u64>,
     /// Seconds a step [default: the scene's, or a little less than the largest stable one]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = seconds)]
     time_step: Option<f64>,
     /// How the field is stored
     #[arg(long, value_enum, default_value_t = Dtype::F32)]
@@ -65,7 +65,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     video: Option<PathBuf>,
     /// Frames of the animation and the video
-    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 90, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     frames: u32,
     /// What the probes record, as CSV
     #[arg(long, value_name = "FILE")]
@@ -80,7 +80,7 @@ pub(super) struct Args {
     #[arg(long, value_parser = above_zero, allow_negative_numbers = true)]
     range: Option<f32>,
     /// Of a scene in space, the layer to draw [default: the middle one]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = from_nought::<usize>)]
     layer: Option<usize>,
     /// Where to keep the state, with scene and options, at the end, and when Ctrl-C or SIGTERM ends the run
     #[arg(long, value_name = "FILE")]
@@ -101,7 +101,7 @@ struct Place {
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
     /// Index of the device within the backend (see `perpetua devices`)
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = from_nought::<usize>)]
     device: usize,
 }
 
@@ -218,8 +218,15 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
 fn above_zero(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
         Ok(value) if value.is_normal() && value > 0.0 => Ok(value),
-        Ok(_) => Err("it must be above 0, and finite".into()),
-        Err(error) => Err(error.to_string()),
+        _ => Err("it must be a number above 0, and finite".into()),
+    }
+}
+
+/// A time that something can take.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_normal() && value > 0.0 => Ok(value),
+        _ => Err("it must be a number of seconds above 0, and finite".into()),
     }
 }
 

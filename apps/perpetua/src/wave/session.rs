@@ -3,22 +3,24 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
-use perpetua::device::Device;
+use perpetua::device::{BackendKind, Device, host};
 use perpetua::wave::picture::{encode_png, percentile};
 use perpetua::wave::{Model, Painter, Scene, Simulation};
 
 use super::kept::Run;
 use super::output::{csv, plot};
-use super::video::{Film, LONGEST_SIDE, shrink};
-use super::{Args, Dtype, Failure, Interrupted, signals};
+use super::progress::Progress;
+use super::video::{self, Film, LONGEST_SIDE, shrink};
+use super::{Args, Dtype, Failure, open};
+#[cfg(unix)]
+use crate::files::Lock;
 use crate::files::{check_places, write, write_silently};
 use crate::say::say;
+use crate::signals::{self, Interrupted};
+use crate::whole::counted;
 
 /// Time between two looks at the clock, about.
 pub(super) const BATCH: Duration = Duration::from_millis(80);
-
-pub(super) const TEMPLATE: &str = "{bar:30} {pos}/{len} steps  {msg}  {eta} left";
 
 /// What draws a layer.
 struct Drawing {
@@ -149,20 +151,26 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
     if args.checkpoint_every.is_some() && args.checkpoint.is_none() {
         return Err("--checkpoint-every: say where with --checkpoint FILE".into());
     }
+    if let Some(path) = &args.video {
+        video::judge(path)?;
+    }
+    if args.frames != Args::default().frames && args.animate.is_none() && args.video.is_none() {
+        return Err("--frames: say where with --animate FILE or --video FILE".into());
+    }
+    let device = open(args.place.backend, args.place.device)?;
+    let grid = scene.grid(args.size)?;
+    fits(&device, grid, args.dtype)?;
+    if grid.iter().product::<usize>() > LARGE {
+        say("preparing the scene's cells");
+    }
     let model = scene.model(args.size, args.time_step)?;
-    let steps = args.steps.unwrap_or_else(|| scene.steps(&model));
+    let steps = steps_of(args, scene, &model)?;
     if (args.probes.is_some() || args.plot.is_some()) && model.probes.is_empty() {
         return Err(
             "this scene has no probes: leave --probes and --plot out, or add some to the scene".into(),
         );
     }
-    if let Some(resolved) = model.cells_per_wavelength().filter(|n| *n < 6.0) {
-        say(format!(
-            "warning: the shortest wave has {resolved:.1} cells; with less than 6 it is no longer true to nature (--size)"
-        ));
-    }
-    let device = Device::new(args.place.backend.into(), args.place.device)?;
-    fits(&device, &model, args.dtype)?;
+    warn(scene, &model);
     let mut simulation = Simulation::with_storage(&device, model, args.dtype.into())?;
     if let (Some(path), Some(bytes)) = (&args.resume, &run.state) {
         simulation
@@ -176,18 +184,27 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
             )
             .into());
         }
+        for written in &run.written {
+            say(format!("from the checkpoint: {written}"));
+        }
     }
     let [w, h, d] = simulation.model().size;
     let depth = if d > 1 { format!(" x {d}") } else { String::new() };
     say(format!(
-        "{} on {} ({}): {}, {w} x {h}{depth} cells, {steps} steps of {:.3e} s",
+        "{} on {} ({}): {}, {w} x {h}{depth} cells, {} of {:.3e} s",
         device.backend(),
         device.info().name,
         simulation.form(),
         scene.name,
+        counted(steps, "step", "steps"),
         simulation.model().time_step
     ));
     signals::catch()?;
+    #[cfg(unix)]
+    let _lock = match &args.checkpoint {
+        Some(path) => Lock::take(path)?,
+        None => None,
+    };
     let drawing = Drawing::new(args, scene, &simulation)?;
     let mut films = Films::new(args, &simulation)?;
     let mut keeper = Keeper {
@@ -202,8 +219,15 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
         }
         Err(error) => {
             films.abandon();
+            if let Some(ended) = error.downcast_ref::<Interrupted>() {
+                return interrupted(run, &simulation, steps, ended.signal);
+            }
             return Err(error);
         }
+    }
+    // First what a failure below would lose.
+    if let Some(path) = &args.checkpoint {
+        write(path, &simulation.checkpoint_with(&run.note)?)?;
     }
     let field = drawing.field(&simulation)?;
     let range = args.range.unwrap_or_else(|| percentile(&field));
@@ -219,34 +243,74 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
             write(path, plot(&simulation, &series, &scene.name).as_bytes())?;
         }
     }
-    if let Some(path) = &args.checkpoint {
-        write(path, &simulation.checkpoint_with(&run.note)?)?;
-    }
     Ok(())
 }
 
-/// Whether a buffer of the device's can hold the field; else, what would fit.
-fn fits(device: &Device, model: &Model, dtype: Dtype) -> Result<(), Failure> {
-    let each = if dtype == Dtype::F16 { 2 } else { 4 };
-    let [limit, needed] = [
-        device.info().limits.max_buffer_bytes,
-        model.cells.len() as u64 * each,
-    ];
-    if needed <= limit {
-        return Ok(());
+/// How many steps a run has in all.
+pub(super) fn steps_of(args: &Args, scene: &Scene, model: &Model) -> Result<u64, Failure> {
+    // More take longer than machines last, and floats no longer count them one by one.
+    const MOST: u64 = 1 << 53;
+    match args.steps.unwrap_or_else(|| scene.steps(model)) {
+        steps if steps < MOST => Ok(steps),
+        _ => Err(match args.steps {
+            Some(steps) => format!("--steps {steps}: at most {MOST} are counted"),
+            None => format!(
+                "{}: its duration of {:e} s takes more than {MOST} time steps of {:.3e} s; say how many with --steps, or mend the scene",
+                scene.name, scene.duration, model.time_step
+            ),
+        }
+        .into()),
     }
-    let axes = model.size.iter().filter(|n| **n > 1).count().max(1);
-    let scale = (limit as f64 / needed as f64).powf(1.0 / axes as f64);
-    Err(format!(
-        "--size {}: the field takes {needed} bytes, and a buffer of {} ({}) holds {limit} at most: take --size {} or less, or \
-         another --backend",
-        model.size[0],
-        device.info().name,
-        device.backend(),
-        (model.size[0] as f64 * scale) as u64
-    )
-    .into())
 }
+
+/// What may be meant, and is seldom.
+pub(super) fn warn(scene: &Scene, model: &Model) {
+    if let Some(resolved) = model.cells_per_wavelength().filter(|n| *n < 6.0) {
+        say(format!(
+            "warning: the shortest wave has {resolved:.1} cells; with less than 6 it is no longer true to nature (--size)"
+        ));
+    }
+    if model.sources.is_empty() {
+        say(format!("warning: {} has no source: nothing moves", scene.name));
+    }
+}
+
+/// Whether a buffer of the device's can hold the field, and the host the rest; else, what would fit.
+fn fits(device: &Device, size: [usize; 3], dtype: Dtype) -> Result<(), Failure> {
+    let each = if dtype == Dtype::F16 { 2 } else { 4 };
+    let [w, h, d] = size.map(|n| n as u64);
+    let axes = size.iter().filter(|n| **n > 1).count().max(1);
+    let refused = |needed: u64, limit: u64, why: String| {
+        let scale = (limit as f64 / needed as f64).powf(1.0 / axes as f64);
+        let less = (w as f64 * scale) as u64;
+        Err(format!("--size {w}: {why}: take --size {less} or less, or another --backend").into())
+    };
+    let (limit, needed) = (device.info().limits.max_buffer_bytes, w * h * d * each);
+    if needed > limit {
+        let (name, backend) = (&device.info().name, device.backend());
+        let why = format!(
+            "the field takes {needed} bytes, and a buffer of {name} ({backend}) holds {limit} at most"
+        );
+        return refused(needed, limit, why);
+    }
+    // Of a cell: its medium, twice, and on the CPU the two fields; of one that is drawn the field as it is read and sorted, and a colour.
+    let fields = if device.backend() == BackendKind::Cpu {
+        2 * each
+    } else {
+        0
+    };
+    let needed = w * h * (d * (2 + fields) + 8 + 3);
+    match host::memory_info().free {
+        Some(free) if needed > free => {
+            let why = format!("the run takes {needed} bytes of memory, and {free} are free");
+            refused(needed, free, why)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Grids so large take a while to prepare.
+const LARGE: usize = 1 << 24;
 
 /// Steps up to `steps`, with frames on the way. Gives the signal that ended it before.
 fn advance(
@@ -256,12 +320,8 @@ fn advance(
     keeper: &mut Keeper<'_>,
     steps: u64,
 ) -> Result<Option<u8>, Failure> {
-    let (from, start) = (simulation.step_count(), Instant::now());
-    let bar = ProgressBar::new(steps - from);
-    // The template is a constant, tested below.
-    if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
-        bar.set_style(style);
-    }
+    let from = simulation.step_count();
+    let mut progress = Progress::new(from, steps, simulation.model().cells.len());
     let mut batch = 2;
     while simulation.step_count() < steps {
         let end = films
@@ -286,35 +346,22 @@ fn advance(
         {
             films.take(drawing, simulation)?;
         }
-        let done = simulation.step_count() - from;
-        let rate = done as f64 / start.elapsed().as_secs_f64();
-        bar.set_position(done);
-        bar.set_message(format!(
-            "{rate:.0} steps/s, {:.3} Gcell/s",
-            rate * simulation.model().cells.len() as f64 * 1e-9
-        ));
+        progress.at(simulation.step_count());
         if simulation.step_count() < steps {
             if let Some(signal) = signals::asked() {
-                bar.abandon();
+                progress.abandon();
                 return Ok(Some(signal));
             }
             keeper.look(simulation)?;
         }
     }
-    bar.finish();
     if films.taken == 0 && !films.films.is_empty() {
         // Nothing was left to do: the frames show what there is.
         while films.taken < films.frames {
             films.take(drawing, simulation)?;
         }
     }
-    if let Some(message) = Some(bar.message()).filter(|m| !m.is_empty()) {
-        say(format!(
-            "{} steps in {:.2} s: {message}",
-            steps - from,
-            start.elapsed().as_secs_f64()
-        ));
-    }
+    progress.finish();
     Ok(None)
 }
 
@@ -325,21 +372,15 @@ fn interrupted(run: &Run, simulation: &Simulation, steps: u64, signal: u8) -> Re
         Some(path) => {
             write(path, &simulation.checkpoint_with(&run.note)?)?;
             format!(
-                "interrupted after {done} of {steps} steps; go on with `perpetua wave --resume {}`",
+                "interrupted after {done} of {}; go on with `perpetua wave --resume {}`",
+                counted(steps, "step", "steps"),
                 path.display()
             )
         }
         None => format!(
-            "interrupted after {done} of {steps} steps; nothing was written (--checkpoint FILE keeps the state)"
+            "interrupted after {done} of {}; nothing was written (--checkpoint FILE keeps the state)",
+            counted(steps, "step", "steps")
         ),
     };
     Err(Interrupted { signal, message }.into())
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_progress_bar_has_a_sound_template() {
-        assert!(indicatif::ProgressStyle::with_template(super::TEMPLATE).is_ok());
-    }
 }

@@ -1,14 +1,13 @@
 //! Frames on their way into an animated PNG or, through ffmpeg, a video. Must not know what they show.
 
-use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use perpetua::wave::picture::Animation;
 
 use super::Failure;
-use crate::files::Partial;
+use crate::files::{Partial, Writer};
 
 /// Longest side of a frame.
 pub(super) const LONGEST_SIDE: usize = 640;
@@ -33,10 +32,29 @@ pub(super) fn shrink(rgb: &[u8], width: usize, by: usize) -> Vec<u8> {
     out
 }
 
+/// Endings by which ffmpeg knows a container that takes these frames.
+const ENDINGS: [&str; 9] = ["mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "ts", "ogv"];
+
+/// Whether a video can go to a path.
+pub(super) fn judge(path: &Path) -> Result<(), Failure> {
+    let failed = |why: String| Failure::from(format!("--video {}: {why}", path.display()));
+    let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
+    if !ENDINGS.iter().any(|known| ending == *known) {
+        return Err(failed(format!(
+            "name a file that ends in .{}",
+            ENDINGS.join(", .")
+        )));
+    }
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(failed("ffmpeg needs a file, and this is none".into())),
+        _ => Ok(()),
+    }
+}
+
 /// Where frames go.
 pub(super) enum Film {
     /// An animated PNG.
-    Animation(Partial, Animation<BufWriter<File>>),
+    Animation(Partial, Animation<Writer>),
     /// ffmpeg, which reads raw frames.
     Video(Partial, Child),
 }
@@ -89,10 +107,12 @@ impl Film {
     pub(super) fn frame(&mut self, rgb: &[u8]) -> Result<(), Failure> {
         match self {
             Film::Animation(partial, animation) => animation.frame(rgb).map_err(|e| partial.failed(e)),
-            Film::Video(_, child) => {
+            Film::Video(partial, child) => {
                 let written = child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(rgb));
-                written
-                    .map_err(|e| format!("ffmpeg takes no more frames ({e}): {}", last_words(child)).into())
+                written.map_err(|_| {
+                    let words = last_words(child, partial);
+                    partial.failed(format!("ffmpeg takes no more frames: {words}"))
+                })
             }
         }
     }
@@ -106,13 +126,14 @@ impl Film {
             }
             Film::Video(partial, mut child) => {
                 drop(child.stdin.take());
-                let words = last_words(&mut child);
+                let words = last_words(&mut child, &partial);
                 let status = child.wait()?;
                 // A disk that is full when it closes the file is a complaint, and no failure, to some versions.
-                if !(status.success() && words.is_empty()) {
-                    return Err(format!("ffmpeg failed ({status}): {words}").into());
+                match (status.success(), words.is_empty()) {
+                    (true, true) => partial.finish(),
+                    (false, true) => Err(partial.failed(format!("ffmpeg ended with {status}"))),
+                    (_, false) => Err(partial.failed(format!("ffmpeg says: {words}"))),
                 }
-                partial.finish()
             }
         }
     }
@@ -127,15 +148,19 @@ impl Film {
     }
 }
 
-/// What ffmpeg has to say when it ends.
-fn last_words(child: &mut Child) -> String {
+/// What ffmpeg has to say when it ends, of the file as its user calls it.
+fn last_words(child: &mut Child, partial: &Partial) -> String {
     drop(child.stdin.take());
     let mut words = String::new();
     if let Some(pipe) = &mut child.stderr {
         // What cannot be read is not said.
         let _ = pipe.read_to_string(&mut words);
     }
-    words.trim().to_owned()
+    let (own, users) = (
+        partial.place().display().to_string(),
+        partial.path().display().to_string(),
+    );
+    words.trim().replace(&own, &users)
 }
 
 #[cfg(test)]

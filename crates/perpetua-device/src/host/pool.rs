@@ -16,6 +16,9 @@ const ALIGN: usize = 256;
 /// Unused memory that a pool keeps without being asked to trim.
 const KEEP: u64 = 1 << 30;
 
+/// Bytes from which on it is asked whether there are as many.
+const LARGE: u64 = 1 << 30;
+
 // A block from the allocator: `layout.size()` initialised bytes at `ptr`, owned.
 struct Block {
     ptr: NonNull<u8>,
@@ -111,6 +114,10 @@ impl HostPool {
         let block = match reused {
             Some(block) => block,
             None => {
+                // Systems give more than they have, and end who uses it.
+                if bytes >= LARGE && memory_info().free.is_some_and(|free| bytes > free) {
+                    return Err(exhausted());
+                }
                 // SAFETY: `size_class` gives at least 256, so the layout's size is not zero.
                 let ptr = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(exhausted)?;
                 Block { ptr, layout }
@@ -291,19 +298,36 @@ pub fn raw(ptr: &DevicePtr) -> Option<NonNull<u8>> {
     Some(unsafe { base.add(ptr.offset() as usize) })
 }
 
-/// The host's memory, where the system tells (Linux).
+/// The host's memory, where the system tells (Linux): what is free for this process, by the machine, by its limit of addresses and by
+/// its control group.
 pub fn memory_info() -> MemoryInfo {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let field = |name: &str| {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let machine = read("/proc/meminfo");
+    let field = |text: &str, name: &str| -> Option<u64> {
         let line = text
             .lines()
             .find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
         let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
         Some(kib * 1024)
     };
+    let limits = read("/proc/self/limits");
+    let addresses: Option<u64> = limits
+        .lines()
+        .find_map(|l| l.strip_prefix("Max address space"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    let used = || field(&read("/proc/self/status"), "VmSize");
+    let group = |name: &str| -> Option<u64> {
+        let text = read(&format!("/sys/fs/cgroup/memory.{name}"));
+        text.trim().parse().ok()
+    };
+    let left = [
+        field(&machine, "MemAvailable"),
+        addresses.and_then(|most| Some(most.saturating_sub(used()?))),
+        group("max").and_then(|most| Some(most.saturating_sub(group("current")?))),
+    ];
     MemoryInfo {
-        free: field("MemAvailable"),
-        total: field("MemTotal"),
+        free: left.into_iter().flatten().min(),
+        total: field(&machine, "MemTotal"),
     }
 }
 

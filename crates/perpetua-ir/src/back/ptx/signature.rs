@@ -233,7 +233,12 @@ impl<'k> Renderer<'k> {
             version
         };
         if !self.kernel.source.is_empty() {
-            let _ = writeln!(text, "// lines are of {}", self.kernel.source.replace('\n', " "));
+            let plain = |c: char| match c.is_control() {
+                true => c.escape_default().to_string(),
+                false => c.to_string(),
+            };
+            let source: String = self.kernel.source.chars().map(plain).collect();
+            let _ = writeln!(text, "// lines are of {source}");
         }
         let _ = write!(text, ".version {version}\n.target {target}\n.address_size 64\n\n");
         for (i, table) in self.kernel.constants.iter().enumerate() {

@@ -33,18 +33,24 @@ use crate::ops::{BinaryOp, UnaryOp};
 use layout::{Layout, Meeting, Site};
 use lir::I;
 
+/// Operations of the largest kernel that machine code is generated for.
+const MOST_OPERATIONS: u32 = 20_000;
+
 /// Why a kernel stays in the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// Its faults are statements of its own.
-    #[error("its checks are statements")]
+    #[error("it catches its own faults, which machine code of the CPU does not")]
     ChecksInStatements,
     /// It may stay on the device and wait.
-    #[error("it may stay")]
+    #[error("it stays on its device and waits for messages, which machine code of the CPU does not")]
     Stays,
     /// With its functions written out it has too many operations.
-    #[error("it is too large")]
+    #[error(
+        "with all calls written out it has more than {MOST_OPERATIONS} operations, which are most for machine code: call functions less \
+         often, or turn calls into turns of a loop"
+    )]
     TooLarge,
     /// The processor lacks the instructions.
     #[error("the processor has neither AVX2 with FMA and BMI2 nor, on Linux, NEON")]

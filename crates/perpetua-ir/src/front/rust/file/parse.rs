@@ -38,13 +38,72 @@ pub(super) fn with_room<T: Send>(
 /// A file's tree. To be called within [`with_room`].
 pub(super) fn file(text: &str, file: &str) -> Result<syn::File, SourceError> {
     let failed = |error: syn::Error| SourceError::of(&error, file);
-    let tokens: TokenStream = text
-        .parse()
-        .map_err(|error| failed(open_bracket(text, &error).unwrap_or_else(|| error.into())))?;
+    let tokens: TokenStream = text.parse().map_err(|error| match open_bracket(text, &error) {
+        Some(error) => failed(error),
+        None => SourceError {
+            file: file.to_owned(),
+            refusals: vec![unread(text, &error)],
+        },
+    })?;
     if let Some(error) = too_deep(tokens) {
         return Err(failed(error));
     }
     syn::parse_file(text).map_err(failed)
+}
+
+/// Why a text is not one of tokens, where no bracket is to blame.
+fn unread(text: &str, error: &proc_macro2::LexError) -> SourceRefusal {
+    let is_foreign = |c: char| c.is_control() && !c.is_whitespace();
+    let shown = error.span().byte_range().start;
+    let (at, why) = match (open_comment(text), text.find(is_foreign)) {
+        (Some(at), _) => (at, "this comment is not closed"),
+        (None, Some(at)) => (at, "this character is none of Rust's"),
+        (None, None) => match text.get(shown..).unwrap_or_default().chars().next() {
+            Some('"') => (shown, "this text is not closed"),
+            Some('\'') => (shown, "this is neither a character nor a lifetime"),
+            _ => (shown, "no word, number or sign of Rust begins here"),
+        },
+    };
+    let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+    SourceRefusal {
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        place: at..at + 1,
+        text: why.to_owned(),
+    }
+}
+
+/// Where a comment begins that does not end.
+fn open_comment(text: &str) -> Option<usize> {
+    let is_open = |at: usize| {
+        let mut depth = 0usize;
+        let mut rest = &text[at..];
+        while let Some(next) = rest.find(['/', '*']) {
+            rest = &rest[next..];
+            let skip = match &rest.as_bytes()[..rest.len().min(2)] {
+                b"/*" => {
+                    depth += 1;
+                    2
+                }
+                b"*/" if depth == 1 => return false,
+                b"*/" => {
+                    depth -= 1;
+                    2
+                }
+                _ => 1,
+            };
+            rest = &rest[skip..];
+        }
+        true
+    };
+    // Within a line's comment or a text it begins nothing.
+    let begins = |at: usize| {
+        let line = text[..at].rsplit('\n').next().unwrap_or_default();
+        let before = text[..at].parse::<TokenStream>();
+        let is_code = before.map_or_else(|error| open_bracket(&text[..at], &error).is_some(), |_| true);
+        !line.contains("//") && is_code
+    };
+    let mut all = text.match_indices("/*").map(|(at, _)| at);
+    all.find(|at| is_open(*at) && begins(*at))
 }
 
 /// The bracket because of which a text is not one of tokens, where it is for one: the lexer shows where the file ends within it, or which
@@ -226,5 +285,11 @@ mod tests {
             &[(7, "this `{` is not closed")],
         );
         check("fn k() {} ]", &[(10, "this `]` closes nothing")]);
+        check(
+            "fn k() {\n    /* a /* b */\n}\n",
+            &[(13, "this comment is not closed")],
+        );
+        check("fn k() { \0 }", &[(9, "this character is none of Rust's")]);
+        check("fn k() { \" }", &[(9, "this text is not closed")]);
     }
 }

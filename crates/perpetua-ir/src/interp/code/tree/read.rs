@@ -2,12 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::Refusal;
+use super::super::{MOST_OPERATIONS, Refusal};
 use super::*;
 use crate::ir::DeviceOp;
-
-/// Most operations of a kernel, functions counted at each call.
-const MOST: u32 = 20_000;
 
 pub(in super::super) fn read(program: &Program) -> Result<Tree, Refusal> {
     if !matches!(program.checks, Checks::On | Checks::Off) {
@@ -117,7 +114,7 @@ impl Reader<'_> {
     fn next(&mut self) -> Result<u32, Refusal> {
         self.at += 1;
         self.tree.count = self.at;
-        if self.at > MOST {
+        if self.at > MOST_OPERATIONS {
             return Err(Refusal::TooLarge);
         }
         Ok(self.at)

@@ -2,6 +2,8 @@
 //! what a run does.
 
 use std::fmt;
+#[cfg(unix)]
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -12,10 +14,17 @@ use super::Failure;
 /// The signal that came, 0 for none. Nothing else is published through it.
 static ASKED: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// From here on Ctrl-C, `kill` and a terminal that is closed are seen to between two batches; more of them change nothing.
-pub(super) fn catch() -> Result<(), Failure> {
+/// From here on Ctrl-C, `kill` and a terminal that is closed are seen to between two batches; more of them change nothing. So is Ctrl-\\,
+/// but a second one ends the program where it stands.
+pub(crate) fn catch() -> Result<(), Failure> {
     #[cfg(unix)]
-    let signals = [SIGINT, SIGTERM, signal_hook::consts::SIGHUP];
+    let signals = {
+        use signal_hook::consts::{SIGHUP, SIGQUIT};
+        let is_second = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register_conditional_default(SIGQUIT, Arc::clone(&is_second))?;
+        signal_hook::flag::register(SIGQUIT, is_second)?;
+        [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+    };
     #[cfg(not(unix))]
     let signals = [SIGINT, SIGTERM];
     for signal in signals {
@@ -25,7 +34,7 @@ pub(super) fn catch() -> Result<(), Failure> {
 }
 
 /// The signal that asks the run to end.
-pub(super) fn asked() -> Option<u8> {
+pub(crate) fn asked() -> Option<u8> {
     u8::try_from(ASKED.load(Ordering::Relaxed))
         .ok()
         .filter(|s| *s > 0)
@@ -34,8 +43,8 @@ pub(super) fn asked() -> Option<u8> {
 /// A run that a signal has ended.
 #[derive(Debug)]
 pub(crate) struct Interrupted {
-    pub(super) signal: u8,
-    pub(super) message: String,
+    pub(crate) signal: u8,
+    pub(crate) message: String,
 }
 
 impl Interrupted {
