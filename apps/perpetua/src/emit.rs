@@ -358,6 +358,21 @@ mod tests {
     }
 
     #[test]
+    fn a_files_name_is_written_out() {
+        let file = File {
+            name: "s\u{1b}[31m\n.rs",
+            text: FILE,
+        };
+        let wanted = Wanted::parse("plain").unwrap();
+        let (name, function) = &file.kernels(Some(&wanted)).unwrap()[0];
+        let text = text_of(name, function, &wanted, &args(Form::Ptx)).unwrap();
+        assert!(
+            text.starts_with("// lines are of s\\u{1b}[31m\\n.rs\n.version"),
+            "{text:.80}"
+        );
+    }
+
+    #[test]
     #[cfg(target_arch = "x86_64")]
     fn the_cpus_code_is_printed_with_its_lines() {
         check_as(Form::Cpu, "plain", "; kernel plain");

@@ -117,23 +117,47 @@ pub(crate) fn open(backend: Backend, index: usize) -> Result<Device, Failure> {
     })
 }
 
-/// Drivers that look for a Wayland display complain where a session has no folder for its sockets. Without a window there is no
-/// display to look for; where a path is named, no folder is asked for.
+/// Drivers that look for a Wayland display complain where a session has no folder for its sockets, and where they cannot keep shaders.
+/// Without such a folder there is no display to look for, and where a path is named, no folder is asked for; a window goes to X11.
 #[cfg(target_os = "linux")]
-fn look_for_no_display() {
-    let is_set = |name| std::env::var_os(name).is_some();
-    if !is_set("XDG_RUNTIME_DIR") && !is_set("WAYLAND_DISPLAY") && !is_set("WAYLAND_SOCKET") {
+fn quieten_drivers() {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let wants_wayland = is_set("XDG_RUNTIME_DIR") || is_set("WAYLAND_DISPLAY") || is_set("WAYLAND_SOCKET");
+    let is_window = std::env::args_os().any(|arg| arg == "--window");
+    let mut quiet: Vec<(&str, &str)> = Vec::new();
+    if !wants_wayland && (!is_window || is_set("DISPLAY")) {
+        quiet.push(("WAYLAND_DISPLAY", "/"));
+    }
+    if !is_set("MESA_SHADER_CACHE_DIR") && !is_set("MESA_SHADER_CACHE_DISABLE") && !can_keep_shaders() {
+        quiet.push(("MESA_SHADER_CACHE_DISABLE", "true"));
+        quiet.push(("MESA_GLSL_CACHE_DISABLE", "true"));
+    }
+    for (name, value) in quiet {
         // SAFETY: the environment may be changed while no other thread reads or writes it; `main` calls this first, and has started
         // none.
-        unsafe { std::env::set_var("WAYLAND_DISPLAY", "/") };
+        unsafe { std::env::set_var(name, value) };
     }
+}
+
+/// Whether Mesa can write where it keeps shaders.
+#[cfg(target_os = "linux")]
+fn can_keep_shaders() -> bool {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let base = set("XDG_CACHE_HOME")
+        .map(std::path::PathBuf::from)
+        .or_else(|| Some(std::path::Path::new(&set("HOME")?).join(".cache")));
+    let Some(base) = base else {
+        return false;
+    };
+    // What is there must be a folder; what is not is made by Mesa, in the nearest one that is there.
+    let own = base.join("mesa_shader_cache");
+    let nearest = own.ancestors().find(|folder| folder.exists());
+    nearest.is_some_and(|folder| folder.is_dir() && tempfile::tempfile_in(folder).is_ok())
 }
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
-    if std::env::args_os().all(|arg| arg != "--window") {
-        look_for_no_display();
-    }
+    quieten_drivers();
     let matches = Cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let done = match cli.command {

@@ -56,10 +56,7 @@ fn every_mistake_is_named() {
             "invalid value 'tpu' for '--backend <BACKEND>'",
         ),
         ("wave --backend cpu --device 7", "CPU device 7 not found"),
-        (
-            "wave --scene ''",
-            "there is no scene ``; there are: double-slit, lens",
-        ),
+        ("wave --scene ''", "a value is required for '--scene <NAME|FILE>'"),
         ("wave --scene dir", "or name a file that ends in .toml or .png"),
         ("wave --scene t.toml", "t.toml, line 1: "),
         (
@@ -125,10 +122,14 @@ fn every_mistake_is_named() {
             "a value is required for '--out <FILE>'",
         ),
         ("wave --resume none.bin", "reading none.bin: No such file"),
-        ("wave --resume dir", "reading dir: Is a directory"),
+        ("wave --resume dir", "--resume: reading dir: Is a directory"),
+        (
+            "wave --resume /dev/zero",
+            "--resume: /dev/zero: this is a device; name a file",
+        ),
         (
             "wave --resume k.rs",
-            "--resume k.rs: the checkpoint is no checkpoint of a wave simulation",
+            "--resume k.rs: this is no checkpoint of a wave simulation",
         ),
         (
             "wave --backend cpu --checkpoint-every 1m",
@@ -146,6 +147,14 @@ fn every_mistake_is_named() {
         ("wave --mode fly", "[possible values: launch, actors]"),
         ("wave bench --size 0 --backend cpu", "the grid's size in x is 0"),
         ("wave bench --backend none", "invalid value 'none'"),
+        (
+            "wave bench --size 64 256 --backend cpu",
+            "unexpected argument '256'",
+        ),
+        (
+            "wave bench --scene moon --backend cpu",
+            "there is no scene `moon`",
+        ),
         ("emit", "<FILE>"),
         ("emit none.rs", "none.rs: No such file"),
         ("emit dir", "dir: Is a directory"),

@@ -280,7 +280,7 @@ fn what_is_wrong_is_said_with_its_remedy() {
         ("k.rs saxpy --arg a=1 --arg a=2", "--arg a: it is given twice"),
         (
             "k.rs saxpy --arg a=1e999",
-            "--arg a: `1e999` is too large for f32",
+            "--arg a: `1e999` is more than f32 holds",
         ),
         ("k.rs saxpy --arg a=", "`a=` has nothing behind its `=`"),
         (

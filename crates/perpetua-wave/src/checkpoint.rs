@@ -39,7 +39,7 @@ fn fingerprint(model: &Model, storage: Storage) -> u64 {
 }
 
 fn wrong<T>(message: &str) -> Result<T> {
-    Err(Error::Checkpoint(message.to_owned()))
+    Err(Error::Checkpoint(format!("the checkpoint {message}")))
 }
 
 /// Takes bytes off a slice.
@@ -88,11 +88,13 @@ pub fn note(bytes: &[u8]) -> Result<&[u8]> {
 /// A sound checkpoint's note, and what follows it.
 fn open(bytes: &[u8]) -> Result<(&[u8], Reader<'_>)> {
     let Some((body, sum)) = bytes.split_last_chunk::<8>() else {
-        return wrong("is too short to be one");
+        return Err(Error::Checkpoint("this is too short to be a checkpoint".into()));
     };
     let mut reader = Reader(body);
     if reader.take(8)? != MAGIC {
-        return wrong("is no checkpoint of a wave simulation");
+        return Err(Error::Checkpoint(
+            "this is no checkpoint of a wave simulation".into(),
+        ));
     }
     if reader.take(4)? != VERSION.to_le_bytes() {
         return wrong("was written by another version of this program");

@@ -51,7 +51,7 @@ pub enum Error {
     #[error("the picture {0}")]
     Picture(String),
     /// A checkpoint does not fit.
-    #[error("the checkpoint {0}")]
+    #[error("{0}")]
     Checkpoint(String),
     /// The field has grown beyond all bounds.
     #[error(

@@ -263,7 +263,7 @@ impl Model {
             ));
         }
         let largest = self.largest_time_step();
-        if !(self.time_step <= largest * (1.0 + 1e-9)) {
+        if self.time_step > largest * (1.0 + 1e-9) {
             return Err(Error::Unstable {
                 time_step: self.time_step,
                 largest,

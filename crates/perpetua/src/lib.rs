@@ -28,8 +28,36 @@
 //! |---|---|
 //! | write kernels | [`macro@kernel`], [`macro@device`] for functions that they call, [`derive(GpuType)`](derive@GpuType) for structs in buffers, [`mod@kernel`] for the language's own functions, [`prelude`] |
 //! | run them | [`Device`](struct@device::Device), [`Buffer`](struct@device::Buffer), [`Stream`](struct@device::Stream), [`args!`], [`LaunchConfig`](struct@device::LaunchConfig) |
-//! | keep them resident as actors | `perpetua::actors` (feature `actors`): `PerpetuaRuntime`, `ring_kernel`, `LaunchOptions` |
-//! | simulate waves | `perpetua::wave` (feature `wave`) |
+//! | choose how they are compiled and launched | [`CompileOptions`](struct@device::CompileOptions), [`StencilConfig`] |
+#![cfg_attr(
+    feature = "actors",
+    doc = "| keep them resident as actors | [`mod@actors`]: [`PerpetuaRuntime`](struct@actors::PerpetuaRuntime), [`ring_kernel`](macro@actors::ring_kernel), [`LaunchOptions`](struct@actors::LaunchOptions) |"
+)]
+#![cfg_attr(
+    not(feature = "actors"),
+    doc = "| keep them resident as actors | the feature `actors` |"
+)]
+#![cfg_attr(
+    feature = "isa",
+    doc = "| run programs that are data | [`mod@isa`]: [`Executor`](struct@isa::Executor), [`capture_kernel`](fn@isa::capture_kernel) |"
+)]
+#![cfg_attr(
+    not(feature = "isa"),
+    doc = "| run programs that are data | the feature `isa` |"
+)]
+#![cfg_attr(
+    feature = "wave",
+    doc = "| simulate waves | [`mod@wave`]: [`Scene`](struct@wave::Scene), [`Simulation`](struct@wave::Simulation), [`Tuning`](struct@wave::Tuning) |"
+)]
+#![cfg_attr(not(feature = "wave"), doc = "| simulate waves | the feature `wave` |")]
+#![cfg_attr(
+    feature = "transpile",
+    doc = "| read kernels at run time | [`mod@transpile`] |"
+)]
+#![cfg_attr(
+    not(feature = "transpile"),
+    doc = "| read kernels at run time | the feature `transpile` |"
+)]
 
 // What the macros write names this crate; so it can be written here, too.
 extern crate self as perpetua;
@@ -67,6 +95,7 @@ pub use perpetua_actors as actors;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[cfg(feature = "isa")]
+#[doc(inline)]
 pub use perpetua_isa as isa;
 
 /// Waves in the plane and in space, by finite differences, on any backend.

@@ -260,7 +260,7 @@ mod tests {
         assert!(
             value(&Type::F32, "1e999")
                 .unwrap_err()
-                .contains("`1e999` is too large for f32")
+                .contains("`1e999` is more than f32 holds")
         );
         assert_eq!(
             value(&Type::F32, "-inf").unwrap(),

@@ -14,6 +14,7 @@ use perpetua::wave::{
 use super::{Backend, Dtype, Failure};
 use crate::files::{check_places, write};
 use crate::text;
+use crate::whole::from_nought;
 
 /// Arguments of `perpetua wave bench`.
 #[derive(clap::Args, Clone, Debug, PartialEq)]
@@ -22,16 +23,16 @@ pub(super) struct Args {
     #[arg(long, value_enum, value_delimiter = ',')]
     backend: Vec<Backend>,
     /// Cells a side
-    #[arg(long, value_delimiter = ',', default_values_t = [64, 128, 256, 512, 1024, 2048, 4096])]
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N,N,…", default_value = "64,128,256,512,1024,2048,4096", value_parser = from_nought::<usize>, allow_negative_numbers = true)]
     size: Vec<usize>,
     /// Cells a side of cubes
-    #[arg(long, value_delimiter = ',', default_values_t = [64, 128, 256])]
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N,N,…", default_value = "64,128,256", value_parser = from_nought::<usize>, allow_negative_numbers = true)]
     cube: Vec<usize>,
     /// Scenes as `perpetua wave` runs them, with walls, sources and probes: names of built-in ones, or none
-    #[arg(long, value_delimiter = ',', default_values_t = BUILTIN.map(|(name, ..)| name.to_owned()))]
-    scene: Vec<String>,
+    #[arg(long, value_name = "NAME,NAME,…", default_value_t = BUILTIN.map(|(name, ..)| name).join(","))]
+    scene: String,
     /// Cells of a scene along x; of one in space, --cube counts
-    #[arg(long, value_delimiter = ',', default_values_t = [256, 1024])]
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N,N,…", default_value = "256,1024", value_parser = from_nought::<usize>, allow_negative_numbers = true)]
     scene_size: Vec<usize>,
     /// How the field is stored
     #[arg(long, value_enum, default_value_t = Dtype::F32)]
@@ -104,7 +105,7 @@ impl Case {
 /// The scenes that are asked for, at all sizes.
 fn scenes(args: &Args) -> Result<Vec<Case>, Failure> {
     let mut cases = Vec::new();
-    for name in args.scene.iter().filter(|name| *name != "none") {
+    for name in args.scene.split(',').filter(|name| *name != "none") {
         let scene = Scene::builtin(name)?;
         let sizes = if scene.is_deep() {
             &args.cube
@@ -113,7 +114,7 @@ fn scenes(args: &Args) -> Result<Vec<Case>, Failure> {
         };
         for size in sizes {
             cases.push(Case {
-                scene: Some(name.clone()),
+                scene: Some(name.to_owned()),
                 size: scene.model(Some(*size), None)?.size,
             });
         }

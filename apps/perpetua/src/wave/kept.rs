@@ -5,6 +5,7 @@ use std::path::{Component, Path};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches, ValueEnum};
+use perpetua::device::KernelId;
 use perpetua::wave::checkpoint;
 use serde::{Deserialize, Serialize};
 
@@ -26,18 +27,24 @@ pub(super) struct Run {
 struct Note {
     options: Vec<String>,
     scene: Source,
-    /// By whom and where it was made.
-    origin: String,
+    /// Of the options: by whom and where they were given.
+    origin: u128,
 }
 
 /// Options that name files which are written.
 const OUTPUTS: [&str; 6] = ["out", "animate", "video", "probes", "plot", "checkpoint"];
 
-/// This user on this machine, as far as the environment says: who does not know it cannot make a checkpoint that writes anywhere.
-fn origin() -> String {
+/// A mark of these options that this user on this machine makes alike, and nobody who does not know both.
+fn origin(options: &[String]) -> u128 {
     let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
-    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
-    format!("{} {}", home.unwrap_or_default().display(), machine.trim())
+    let home = home.unwrap_or_default();
+    let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
+    let options = options.iter().map(String::as_bytes);
+    let parts: Vec<&[u8]> = [home.as_encoded_bytes(), &machine]
+        .into_iter()
+        .chain(options)
+        .collect();
+    KernelId::of(&parts).0
 }
 
 /// The run that `args`, read from `matches`, ask for.
@@ -56,14 +63,16 @@ impl Run {
         state: Option<Vec<u8>>,
     ) -> Result<Run, Failure> {
         let note = match matches.filter(|_| args.checkpoint.is_some()) {
-            Some(matches) => postcard::to_allocvec(&Note {
-                options: options(matches)?
-                    .into_iter()
-                    .filter(|option| !option.starts_with("--resume="))
-                    .collect(),
-                scene: source.clone(),
-                origin: origin(),
-            })?,
+            Some(matches) => {
+                let mut options = options(matches)?;
+                options.retain(|option| !option.starts_with("--resume="));
+                let (origin, scene) = (origin(&options), source.clone());
+                postcard::to_allocvec(&Note {
+                    options,
+                    scene,
+                    origin,
+                })?
+            }
             None => Vec::new(),
         };
         Ok(Run {
@@ -116,7 +125,7 @@ fn parse(options: &[String]) -> Result<(Args, ArgMatches), Failure> {
 /// A checkpoint's run: its own scene and options, and over these what is given now. Nothing that the state depends on may differ.
 fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
     let failed = |why: String| Failure::from(format!("--resume {}: {why}", path.display()));
-    let state = read(path, u64::MAX)?;
+    let state = read(path, u64::MAX).map_err(|why| format!("--resume: {why}"))?;
     let note = checkpoint::note(&state).map_err(|e| failed(e.to_string()))?;
     let note: Note = postcard::from_bytes(note).map_err(|_| {
         failed("another program made this checkpoint; it says nothing of scene and options".into())
@@ -128,7 +137,8 @@ fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
     if is_given("scene") && Source::load(&now.scene)?.bytes != note.scene.bytes {
         return Err(failed(format!(
             "it is of the scene {} as that was then, not of --scene {}; leave --scene out",
-            note.scene.name, now.scene
+            note.scene.name,
+            now.scene.display()
         )));
     }
     let scene = note.scene.scene()?;
@@ -166,7 +176,7 @@ fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
 
 /// The options of a checkpoint's that name files to be written. Those of somebody else's do not lead out of this folder.
 fn written(note: &Note, is_given: impl Fn(&str) -> bool) -> Result<Vec<String>, String> {
-    let is_own = note.origin == origin();
+    let is_own = note.origin == origin(&note.options);
     let mut all = Vec::new();
     for option in &note.options {
         let Some((name, file)) = option.trim_start_matches('-').split_once('=') else {

@@ -30,7 +30,7 @@ pub(super) struct Args {
     place: Place,
     /// A built-in scene, a scene in TOML, or a PNG whose colours are materials
     #[arg(long, default_value = "double-slit", value_name = "NAME|FILE")]
-    scene: String,
+    scene: PathBuf,
     /// List the built-in scenes
     #[arg(long)]
     list_scenes: bool,
@@ -203,7 +203,12 @@ const MOST_PICTURE: u64 = 1 << 30;
 /// Reads a file of at most so many bytes.
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let failed = |e: std::io::Error| format!("reading {}: {e}", path.display());
-    let size = std::fs::metadata(path).map_err(failed)?.len();
+    let found = std::fs::metadata(path).map_err(failed)?;
+    #[cfg(unix)]
+    if std::os::unix::fs::FileTypeExt::is_char_device(&found.file_type()) {
+        return Err(format!("{}: this is a device; name a file", path.display()).into());
+    }
+    let size = found.len();
     if size > most {
         return Err(format!(
             "{}: {size} bytes are too many; at most {most} are read",
@@ -249,11 +254,12 @@ struct Source {
 
 impl Source {
     /// What the name names: a file if it looks like one, else a built-in scene.
-    fn load(name: &str) -> Result<Source, Failure> {
-        let bytes = match Source::kind(name).as_deref() {
-            Some("toml") => read(Path::new(name), MOST_TEXT)?,
-            Some("png") => read(Path::new(name), MOST_PICTURE)?,
-            _ => match BUILTIN.iter().find(|(known, ..)| *known == name) {
+    fn load(path: &Path) -> Result<Source, Failure> {
+        let name = path.to_string_lossy();
+        let bytes = match Source::kind(&name).as_deref() {
+            Some("toml") => read(path, MOST_TEXT)?,
+            Some("png") => read(path, MOST_PICTURE)?,
+            _ => match BUILTIN.iter().find(|(known, ..)| path == Path::new(known)) {
                 Some((.., text)) => text.as_bytes().to_vec(),
                 None => {
                     let known = BUILTIN.map(|(known, ..)| known).join(", ");
@@ -265,7 +271,7 @@ impl Source {
             },
         };
         Ok(Source {
-            name: name.to_owned(),
+            name: name.into_owned(),
             bytes,
         })
     }
@@ -308,10 +314,10 @@ pub(super) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failu
         return Ok(());
     }
     if args.print_scene {
-        let Some((.., text)) = BUILTIN.iter().find(|(name, ..)| *name == args.scene) else {
+        let Some((.., text)) = BUILTIN.iter().find(|(name, ..)| args.scene == Path::new(name)) else {
             return Err(format!(
                 "--print-scene: `{}` is no built-in scene (--list-scenes)",
-                args.scene
+                args.scene.display()
             )
             .into());
         };
@@ -344,7 +350,7 @@ fn open_window(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failure>
         // Better said where the window was asked for than in it.
         perpetua::device::Device::new(args.place.backend.into(), 0)?;
     }
-    let scene = window::scenes::names().position(|name| name == args.scene);
+    let scene = window::scenes::names().position(|name| args.scene == Path::new(name));
     let model = match scene {
         Some(window::scenes::POOL) => window::scenes::model(window::scenes::POOL, args.size.unwrap_or(512))?,
         _ => Source::load(&args.scene)?

@@ -35,8 +35,7 @@ pub struct Tuning {
     pub block: Option<[u32; 3]>,
     /// Steps in the longest graph.
     pub graph: Option<u64>,
-    /// Steps that a launch does, 1, 2, 4 or 8; more than one only in the plane, where one medium fills the grid and there
-    /// are no probes.
+    /// Steps that a launch does, 1, 2, 4 or 8; more than one only in the plane, with 512 probes at most.
     pub steps_per_launch: Option<u32>,
     /// With several steps a launch, whether in tiles of 64 x 32 cells instead of 64 x 64.
     pub low_tiles: Option<bool>,

@@ -76,6 +76,7 @@ pub fn run(start: Start) -> Result<(), String> {
             .with_inner_size([1120.0, 800.0])
             .with_min_inner_size([480.0, 360.0]),
         wgpu_options: wgpu_configuration(),
+        event_loop_builder: event_loop_builder(),
         ..eframe::NativeOptions::default()
     };
     let failure = Arc::new(Mutex::new(None));
@@ -102,6 +103,27 @@ pub fn run(start: Start) -> Result<(), String> {
             "the window could not be opened: {error}; leave --window out"
         )),
     }
+}
+
+/// Where X11 alone shows windows, it is asked for by name: a program may say of Wayland's display that it is a folder, so that nobody
+/// looks for one.
+#[cfg(target_os = "linux")]
+fn event_loop_builder() -> Option<eframe::EventLoopBuilderHook> {
+    use winit::platform::x11::EventLoopBuilderExtX11;
+    let is_folder = |name: std::ffi::OsString| std::path::Path::new(&name).is_dir();
+    let only_x11 = std::env::var_os("DISPLAY").is_some_and(|name| !name.is_empty())
+        && std::env::var_os("WAYLAND_SOCKET").is_none()
+        && std::env::var_os("WAYLAND_DISPLAY").is_some_and(is_folder);
+    only_x11.then(|| -> eframe::EventLoopBuilderHook {
+        Box::new(|builder| {
+            builder.with_x11();
+        })
+    })
+}
+
+#[cfg(not(any(target_os = "linux", target_arch = "wasm32")))]
+fn event_loop_builder() -> Option<eframe::EventLoopBuilderHook> {
+    None
 }
 
 /// Whether the environment names one; where displays have no names there is always one.

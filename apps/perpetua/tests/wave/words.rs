@@ -1,0 +1,159 @@
+//! What is said.
+
+use std::fs;
+use std::process::Command;
+
+use super::folder::*;
+
+#[test]
+fn what_is_wrong_is_said_and_nothing_is_left_behind() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    fs::write(folder.at("bad.toml"), "size = [1.0, 1.0]\nbordr = \"absorb\"\n").unwrap();
+    fs::write(folder.at("bad.png"), "no picture").unwrap();
+    fs::write(folder.at("c.bin"), "no checkpoint at all").unwrap();
+    let before = folder.names();
+    let check = |args: &[&str], expect: &str| {
+        let output = folder.wave(args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && said.contains(expect),
+            "{args:?}: {said}"
+        );
+        assert_eq!(folder.names(), before, "{args:?}");
+    };
+    check(
+        &["--scene", "bad.toml"],
+        "bad.toml, line 2: unknown field `bordr`",
+    );
+    check(
+        &["--scene", "bad.png"],
+        "bad.png: the picture cannot be read as PNG",
+    );
+    check(&["--scene", "none.toml"], "reading none.toml: No such file");
+    check(
+        &["--scene", "moon"],
+        "there is no scene `moon`; there are: double-slit, lens",
+    );
+    check(
+        &["--scene", "s.toml", "--time-step", "1"],
+        "the largest stable one is 4.",
+    );
+    check(
+        &["--scene", "s.toml", "--size", "4"],
+        "the size is 4; 8 to 1,048,576",
+    );
+    check(
+        &["--scene", "s.toml", "--resume", "c.bin"],
+        "--resume c.bin: this is no checkpoint",
+    );
+    check(
+        &["--scene", "s.toml", "--out", "no/w.png"],
+        "there is no folder no",
+    );
+    check(&["--scene", "s.toml", "--layer", "3"], "--layer 3: there are 1");
+    check(&["--scene", "s.toml", "--frames", "0"], "0 is not in 1..=100000");
+    for range in ["0", "-1", "nan", "inf"] {
+        check(&["--range", range], "it must be a number above 0, and finite");
+    }
+    check(&["--checkpoint-every=0s"], "it must be above 0");
+    check(&["--checkpoint-every=soon"], "as in 60s, 5m or 1h");
+    check(
+        &["--checkpoint-every=1m"],
+        "--checkpoint-every: say where with --checkpoint FILE",
+    );
+}
+
+#[test]
+fn who_has_read_enough_may_close_the_pipe() {
+    for args in [
+        &["wave", "--list-scenes"][..],
+        &["devices"],
+        &["completions", "bash"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_perpetua"))
+            .args(args)
+            .stdout(writer)
+            // As on a machine without a session: drivers are to say nothing of it.
+            .env_remove("XDG_RUNTIME_DIR")
+            .env_remove("WAYLAND_DISPLAY")
+            // And where they can keep nothing.
+            .env("HOME", "/nonexistent")
+            .env("XDG_CACHE_HOME", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success() && said(&output).is_empty(),
+            "{args:?}: {}",
+            said(&output)
+        );
+    }
+}
+
+#[test]
+#[cfg(all(feature = "window", target_os = "linux"))]
+fn a_window_refuses_what_it_cannot_do() {
+    let folder = Folder::new();
+    for (args, expect) in [
+        (
+            &["--window", "--video", "v.mp4"][..],
+            "error: --video: a window cannot do that",
+        ),
+        (
+            &["--window", "--out", "w.png"],
+            "error: --out: a window cannot do that",
+        ),
+        (
+            &["--window", "--size", "64"],
+            "error: there is no display for a window",
+        ),
+    ] {
+        let mut command = folder.command(args);
+        for name in ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"] {
+            command.env_remove(name);
+        }
+        let output = command.output().unwrap();
+        assert!(
+            !output.status.success() && said(&output).starts_with(expect),
+            "{}",
+            said(&output)
+        );
+    }
+    assert_eq!(folder.names(), [""; 0]);
+}
+
+/// What help shows as a default can be given.
+#[test]
+fn defaults_of_lists_are_shown_as_they_are_written() {
+    let folder = Folder::new();
+    let help = folder.command(&["bench", "--help"]).output().unwrap();
+    let text = String::from_utf8_lossy(&help.stdout).into_owned();
+    for shown in [
+        "[default: 64,128,256,512,1024,2048,4096]",
+        "[default: 256,1024]",
+        "[default: double-slit,lens,",
+    ] {
+        assert!(text.contains(shown), "{text}");
+    }
+}
+
+/// What a buffer cannot hold is known before the scene's cells are made.
+#[test]
+#[cfg(feature = "wgpu")]
+fn a_grid_that_no_buffer_holds_is_refused_before_it_is_made() {
+    let folder = Folder::new();
+    let output = folder
+        .command(&["--backend=wgpu", "--size=40000", "--steps=1"])
+        .output()
+        .unwrap();
+    let words = said(&output);
+    assert!(
+        !output.status.success() && !words.contains("preparing"),
+        "{words}"
+    );
+    if !words.contains("--size 40000: the field takes 6400000000 bytes") {
+        println!("left out: {words}");
+    }
+}

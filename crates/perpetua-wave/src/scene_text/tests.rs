@@ -1,0 +1,143 @@
+//! What is wrong with a scene is shown with its line; a scene becomes cells.
+
+use super::*;
+
+#[test]
+fn mistakes_are_shown_with_line_and_key() {
+    let check = |text: &str, line: usize, expect: &str| {
+        let error = Scene::from_toml(text).unwrap_err();
+        let Error::Text { line: found, message } = &error else {
+            panic!("{error}");
+        };
+        assert!(
+            *found == line && message.contains(expect),
+            "line {found}: {message}"
+        );
+    };
+    check("size = [1.0, 1.0]\nspead = 3\n", 2, "unknown field `spead`");
+    check("name = \"x\"\n", 1, "missing field `size`");
+    check(
+        "size = [1.0]\n",
+        1,
+        "`size` is [1.0]; it must be two or three lengths",
+    );
+    check(
+        "size = [1.0, \"a\"]\n",
+        1,
+        "the type is wrong: string \"a\", expected a number",
+    );
+    check(
+        "size = [inf, 1.0]\n",
+        1,
+        "`size` is [inf, 1.0]; it must be two or three lengths",
+    );
+    let beginning = "size = [1.0, 1.0]\n";
+    for (rest, line, expect) in [
+        (
+            "cells = \"many\"\n",
+            2,
+            "string \"many\", expected a whole number",
+        ),
+        ("cells = 99999999999999999999\n", 2, ""),
+        (
+            "border_width = 10.0\n",
+            2,
+            "two of them must fit into the scene, which is 1 wide",
+        ),
+        (
+            "[[shapes]]\nmaterial = \"wall\"\ndisc = { center = [0.5, 0.5], radius = -0.1 }\n",
+            2,
+            "`disc.radius` is -0.1; it must be above 0",
+        ),
+        (
+            "[[shapes]]\nmaterial = \"wall\"\npolygon = [[0.0, 0.0], [nan, 1.0], [1.0, 1.0]]\n",
+            2,
+            "`polygon` has a coordinate NaN",
+        ),
+        (
+            "[[sources]]\nat = [0.5, 0.5]\nwave = \"impulse\"\namplitude = nan\n",
+            2,
+            "`amplitude` is NaN; it must be finite",
+        ),
+        (
+            "[[probes]]\nname = \"a\"\nat = [0.5, 0.5]\n[[probes]]\nname = \"a\"\nat = [0.6, 0.5]\n",
+            5,
+            "two probes of the name `a`",
+        ),
+    ] {
+        check(&[beginning, rest].concat(), line, expect);
+        let said = Scene::from_toml(&[beginning, rest].concat())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            !["i64", "i128", "f64"].iter().any(|word| said.contains(word)),
+            "{said}"
+        );
+    }
+    check("size = [1.0, 1.0]\n\ncells = 3\n", 3, "`cells` is 3");
+    check(
+        "size = [1.0, 1.0]\nborder = \"open\"\n",
+        2,
+        "`border` is \"open\"",
+    );
+    check(
+        "size = [1.0, 1.0]\nspeed = 0.0\n",
+        2,
+        "`speed` is 0; it must be above 0",
+    );
+    check("size = [1.0, 1.0]\ntime_step = -1.0\n", 2, "`time_step` is -1");
+    check("size = [1.0, 1.0]\nwhat\n", 2, "");
+    check(
+        "size = [1.0, 1.0]\n[[shapes]]\nmaterial = \"wool\"\ndisc = { center = [0.5, 0.5], radius = 0.1 }\n",
+        3,
+        "there is no material `wool`; there are: air, wall, slow, fast",
+    );
+    check(
+        "size = [1.0, 1.0]\n[[shapes]]\nmaterial = \"wall\"\n",
+        2,
+        "a shape is one of",
+    );
+    check(
+        "size = [1.0, 1.0]\n[[shapes]]\nmaterial = \"wall\"\ndisc = { center = [0.5], radius = 1.0 }\n",
+        2,
+        "`disc.center` has 1 coordinates; this scene has two",
+    );
+    check(
+        "size = [1.0, 1.0]\n[[sources]]\nat = [0.5, 0.5]\nwave = \"saw\"\n",
+        4,
+        "`wave` is \"saw\"",
+    );
+    check(
+        "size = [1.0, 1.0]\n[[sources]]\nat = [0.5, 0.5]\nwave = \"sine\"\n",
+        2,
+        "needs a `frequency`",
+    );
+    check(
+        "size = [1.0, 1.0]\n\n[[probes]]\nat = [0.5, 1.5]\n",
+        3,
+        "`at` is at 1.5; the scene goes from 0 to 1",
+    );
+    check(
+        "size = [1.0, 1.0]\n[materials.felt]\ncolor = \"red\"\n",
+        2,
+        "`color` of material `felt`",
+    );
+}
+
+#[test]
+fn a_scene_becomes_cells_of_any_size() {
+    let text = "size = [2.0, 1.0]\ncells = 64\n[materials.felt]\nspeed = 100.0\ndamping = 30.0\n\
+        [[shapes]]\nmaterial = \"felt\"\nbox = { from = [1.0, 0.0], to = [2.0, 1.0] }\n\
+        [[sources]]\nfrom = [0.25, 0.0]\nto = [0.25, 1.0]\nwave = \"sine\"\nfrequency = 500.0\n\
+        [[probes]]\nat = [1.5, 0.5]\n";
+    let scene = Scene::from_toml(text).unwrap();
+    for cells in [64, 200] {
+        let model = scene.model(Some(cells), None).unwrap();
+        assert_eq!(model.size, [cells, cells / 2, 1]);
+        let felt = model.cells.iter().filter(|c| **c == 2).count();
+        assert_eq!(felt * 2, model.cells.len());
+        assert_eq!(model.fastest(), 343.0);
+        assert_eq!(model.sources[0].region.to, [cells / 8 + 1, cells / 2, 1]);
+        assert_eq!(model.probes[0].at, [cells * 3 / 4, cells / 4, 0]);
+    }
+}
