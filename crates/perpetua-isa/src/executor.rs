@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use perpetua_device::{BackendKind, Device, Kernel};
+use perpetua_ir::back::Capability;
 
 use crate::error::{Error, Result};
 use crate::lower::{Options, lower};
@@ -215,6 +216,11 @@ impl Executor {
         let options = Options {
             pointer_width: self.device.info().pointer_width(),
             budget: self.limits.as_ref().map(|limits| limits.instructions),
+            is_ordered: self
+                .device
+                .info()
+                .capabilities
+                .contains(&Capability::DeviceOrdering),
         };
         let kernel = lower(&verified, options)?;
         let kernel = Arc::new(self.device.compile_ir(&kernel)?);

@@ -65,8 +65,10 @@ u32 u64 f16 bf16 f32 f64`, and `pred` for predicates (`bool` in the IR).
 - A pool (`.pool heap`) is memory that the executor keeps for all programs. `pool_alloc` takes a block out of it and gives a handle, which a lane
   may pass on, in a buffer or in a block, to other lanes and to programs that run later. A block is 16 bytes or a multiple of that,
   holds zeros, and shares no byte with another block, however many lanes take one at the same time. A pool has at most one block for each 64 bytes.
-- A handle is valid until its block is given back; one without a block in use is a fault. Handles are numbers that can be guessed: programs
-  that share a pool share what is in it.
+- A handle is valid until its block is given back, and bad for the next 2,047 blocks that lie there. A handle that was made up for a block in use is a fault,
+  but for one chance in 2,048: programs that must not read each other's blocks need pools of their own. Handles differ from run to run.
+- On devices with ordered atomics (CUDA and the CPU) a lane that has a block's handle from another lane of its launch finds the block's zeros, and nothing
+  that its last owner stores. On wgpu a barrier or the launch's end orders that.
 - An element of a block is `heap[handle + index]`, where the index counts elements of the instruction's type.
 
 ## Errors

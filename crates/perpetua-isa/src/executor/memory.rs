@@ -106,10 +106,10 @@ impl Executor {
         let size = size.max(unit);
         let table = pool::rows(size) * 4 * pool::ROW as usize;
         self.store(size + table, || {
-            Ok(Stored::Pool(Pool {
-                storage: self.device.zeros(size)?,
-                table: self.device.zeros(table)?,
-            }))
+            let (storage, table) = (self.device.zeros(size)?, self.device.zeros(table)?);
+            let at = 4 * pool::SECRET as usize;
+            table.slice(at..at + 4)?.write(&pool::secret().to_le_bytes())?;
+            Ok(Stored::Pool(Pool { storage, table }))
         })
     }
 
@@ -261,10 +261,11 @@ impl Executor {
             let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
             word.map_or(0, u32::from_le_bytes)
         };
-        if block & pool::IN_USE == 0 || word(pool::STATE) != block {
+        let first = word(pool::FIRST) as usize;
+        if block & pool::IN_USE == 0 || word(pool::STATE) != block || first == 0 {
             return Err(missing);
         }
-        let start = word(pool::FIRST) as usize * pool::UNIT as usize;
+        let start = (first - 1) * pool::UNIT as usize;
         Ok(start..start + word(pool::BYTES) as usize)
     }
 

@@ -19,7 +19,7 @@ pub(super) fn emit(
     options: Options,
     crossing: Option<&Crossing>,
 ) -> Result<(Kernel, Crossing)> {
-    let mut emitter = Emitter::new(verified, options.pointer_width, crossing);
+    let mut emitter = Emitter::new(verified, options, crossing);
     emitter.presets()?;
     if let Some(budget) = options.budget {
         emitter.zero_shared()?;

@@ -8,7 +8,7 @@ use perpetua_ir::ir::{
 };
 use perpetua_ir::ops::UnaryOp;
 
-use super::values;
+use super::{Options, values};
 use crate::instruction::{Guard, Instruction, PRESET, Special};
 use crate::program::MemoryKind;
 use crate::verify::{self, Access, Block, Exit, REGISTER_SLOTS, Verified, accesses, predicate_slot};
@@ -79,6 +79,8 @@ pub(super) struct Emitter<'a> {
     pub(super) budget: Option<Budget>,
     /// What loops cost that are paid for at once, by their heads.
     pub(super) counted: HashMap<usize, u32>,
+    /// Whether atomics can be ordered.
+    pub(super) is_ordered: bool,
     // Type of indices whose parts have none of their own.
     pub(super) wide: Scalar,
     // Presets that no instruction writes.
@@ -88,9 +90,14 @@ pub(super) struct Emitter<'a> {
 impl<'a> Emitter<'a> {
     pub(super) fn new(
         verified: &'a Verified,
-        pointer_width: u32,
+        options: Options,
         crossing: Option<&'a Crossing>,
     ) -> Emitter<'a> {
+        let Options {
+            pointer_width,
+            is_ordered,
+            ..
+        } = options;
         let program = verified.program();
         let mut k = KernelBuilder::new(program.name.as_str());
         k.kernel_mut().block_size = program.block;
@@ -144,6 +151,7 @@ impl<'a> Emitter<'a> {
             frames: Vec::new(),
             budget: None,
             counted: HashMap::new(),
+            is_ordered,
             wide: if pointer_width == 64 {
                 Scalar::U64
             } else {

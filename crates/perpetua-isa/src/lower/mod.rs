@@ -3,6 +3,7 @@
 
 mod budget;
 mod counted;
+mod element;
 mod emit;
 mod emitter;
 mod graph;
@@ -30,6 +31,8 @@ pub struct Options {
     /// For untrusted programs: how many instructions a lane may run in loops, about; a lane that goes on faults. Shared memory is
     /// zero at the start then.
     pub budget: Option<u32>,
+    /// Whether the device has ordered atomics ([`Capability::DeviceOrdering`](perpetua_ir::back::Capability)), which pools use where they exist.
+    pub is_ordered: bool,
 }
 
 impl Default for Options {
@@ -37,6 +40,7 @@ impl Default for Options {
         Options {
             pointer_width: 64,
             budget: None,
+            is_ordered: false,
         }
     }
 }

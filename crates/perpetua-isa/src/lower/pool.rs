@@ -1,7 +1,9 @@
-//! Pools in kernels: blocks are taken, given back, read and written. `crate::pool` has the layout, and the reason why blocks are disjoint.
+//! Pools in kernels: blocks are taken, given back and found (`element` reads and writes them). `crate::pool` has the layout, and the reason why
+//! blocks are disjoint.
 
 use perpetua_ir::ir::{
-    AtomicOp, Base, Effect, FaultKind, Inst, LocalId, Op, Place, Scalar, Sync, Type, TypeError, Value,
+    AtomicOp, Base, Effect, FaultKind, Inst, LocalId, MemOrder, Op, Place, Scalar, Scope, Sync, Type,
+    TypeError, Value,
 };
 use perpetua_ir::ops::BinaryOp::{
     Add, And, Div, Eq, Ge, Gt, Le, Lt, Max, Min, Mul, Ne, Or, Rem, Shl, Shr, Sub, Xor,
@@ -9,20 +11,20 @@ use perpetua_ir::ops::BinaryOp::{
 
 use super::emitter::{Emitter, Result};
 use super::values;
-use crate::instruction::{Place as At, Special};
+use crate::instruction::Special;
 use crate::pool::{
-    ADDED_UNITS, BYTES, FIRST, FREED, GENERATION_SHIFT, IN_USE, LAST_GENERATION, MAX_ROWS, ROW, ROWS, SIZE,
-    STATE, UNIT, UNIT_WORDS, UNITS,
+    ADDED_UNITS, BUSY, BYTES, FIRST, FREED, IN_USE, MAX_ROWS, MIX, ROW, ROWS, SECRET, SIZE, SPREAD, STATE,
+    STEP_SHIFT, TAG_MASK, TAG_SHIFT, UNIT, UNIT_WORDS, UNITS,
 };
 
 /// A block of a pool, as an access needs it.
-struct Block {
-    first: Value,
-    bytes: Value,
+pub(super) struct Block {
+    pub(super) first: Value,
+    pub(super) bytes: Value,
 }
 
 impl Emitter<'_> {
-    fn table(&self, pool: u16) -> Result<Base> {
+    pub(super) fn table(&self, pool: u16) -> Result<Base> {
         let table = self.tables.get(&pool).copied();
         table.ok_or_else(|| TypeError::Invalid("the program has no such pool".into()))
     }
@@ -34,7 +36,18 @@ impl Emitter<'_> {
         Ok(Place::element(table, at))
     }
 
-    fn look(&mut self, place: Place) -> Result<Value> {
+    // An order as the device has it.
+    fn sync(&self, order: MemOrder) -> Sync {
+        match self.is_ordered {
+            true => Sync {
+                order,
+                scope: Scope::Device,
+            },
+            false => Sync::RELAXED,
+        }
+    }
+
+    pub(super) fn look(&mut self, place: Place) -> Result<Value> {
         self.k.op(Op::Load(place, Some(Sync::RELAXED)))
     }
 
@@ -42,17 +55,53 @@ impl Emitter<'_> {
         self.k.effect(Effect::Store(place, value, Some(Sync::RELAXED)))
     }
 
-    fn rmw(&mut self, op: AtomicOp, place: Place, value: Value) -> Result<Value> {
+    // Release: pairs with the Acquire in `pool_block`.
+    fn publish(&mut self, state: Place, handle: Value) -> Result {
+        let sync = self.sync(MemOrder::Release);
+        self.k.effect(Effect::Store(state, handle, Some(sync)))
+    }
+
+    pub(super) fn rmw(&mut self, op: AtomicOp, place: Place, value: Value) -> Result<Value> {
         self.k.op(Op::Atomic(op, place, value, Sync::RELAXED))
     }
 
-    fn exchange(&mut self, place: Place, expected: Value, new: Value) -> Result<Value> {
+    fn exchange(&mut self, place: Place, expected: Value, new: Value, order: MemOrder) -> Result<Value> {
+        let sync = self.sync(order);
         self.k.op(Op::CompareExchange {
             place,
             expected,
             new,
-            sync: Sync::RELAXED,
+            sync,
         })
+    }
+
+    // A row's first tag, and the odd step from one of its tags to the next: of its number and the pool's secret.
+    fn keys(&mut self, table: Base, number: Value) -> Result<(Value, Value)> {
+        let secret = Place::element(table, self.k.u32(SECRET));
+        let secret = self.look(secret)?;
+        let spread = self.k.u32(SPREAD);
+        let spread = self.k.binary(Mul, number, spread)?;
+        let mut mixed = self.k.binary(Xor, secret, spread)?;
+        for (shift, factor) in MIX {
+            let shift = self.k.u32(shift);
+            let shifted = self.k.binary(Shr, mixed, shift)?;
+            mixed = self.k.binary(Xor, mixed, shifted)?;
+            if let Some(factor) = factor {
+                let factor = self.k.u32(factor);
+                mixed = self.k.binary(Mul, mixed, factor)?;
+            }
+        }
+        let [mask, shift, one] = [TAG_MASK, STEP_SHIFT, 1].map(|n| self.k.u32(n));
+        let first = self.k.binary(And, mixed, mask)?;
+        let step = self.k.binary(Shr, mixed, shift)?;
+        Ok((first, self.k.binary(Or, step, one)?))
+    }
+
+    fn handle(&mut self, number: Value, tag: Value) -> Result<Value> {
+        let [shift, in_use] = [TAG_SHIFT, IN_USE].map(|n| self.k.u32(n));
+        let tag = self.k.binary(Shl, tag, shift)?;
+        let handle = self.k.binary(Or, tag, number)?;
+        self.k.binary(Or, handle, in_use)
     }
 
     fn when(&mut self, condition: Value, then: impl FnOnce(&mut Self) -> Result) -> Result {
@@ -90,7 +139,7 @@ impl Emitter<'_> {
         self.k.load(Place::local(local))
     }
 
-    fn fault_when(&mut self, condition: Value, kind: FaultKind, operands: Vec<Value>) -> Result {
+    pub(super) fn fault_when(&mut self, condition: Value, kind: FaultKind, operands: Vec<Value>) -> Result {
         self.when(condition, |emitter| {
             emitter.k.effect(Effect::Fault(kind, operands))
         })
@@ -193,22 +242,20 @@ impl Emitter<'_> {
         let is_free = self.k.binary(Lt, seen, in_use)?;
         let is_free = self.k.binary(And, was, is_free)?;
         self.when(is_free, |emitter| {
-            let size = emitter.word(table, at, SIZE)?;
-            let size = emitter.look(size)?;
-            // Not more than twice what is asked for.
+            let [size, first] = [SIZE, FIRST].map(|word| emitter.word(table, at, word));
+            let (size, first) = (emitter.look(size?)?, emitter.look(first?)?);
+            // Not more than twice what is asked for. Words that have not arrived are 0.
             let fits = emitter.k.binary(Ge, size, units)?;
             let over = emitter.k.binary(Sub, size, units)?;
             let near = emitter.k.binary(Le, over, units)?;
             let fits = emitter.k.binary(And, fits, near)?;
+            let zero = emitter.k.u32(0);
+            let is_there = emitter.k.binary(Ne, first, zero)?;
+            let fits = emitter.k.binary(And, fits, is_there)?;
             emitter.when(fits, |emitter| {
-                let [shift, last, one] = [GENERATION_SHIFT, LAST_GENERATION, 1].map(|n| emitter.k.u32(n));
-                let generation = emitter.k.binary(Shr, seen, shift)?;
-                let generation = emitter.k.binary(Rem, generation, last)?;
-                let generation = emitter.k.binary(Add, generation, one)?;
-                let generation = emitter.k.binary(Shl, generation, shift)?;
-                let taken = emitter.k.binary(Or, generation, number)?;
-                let taken = emitter.k.binary(Or, taken, in_use)?;
-                let found = emitter.exchange(state, seen, taken)?;
+                let busy = emitter.k.u32(BUSY);
+                // Acquire: pairs with the Release in `pool_free`.
+                let found = emitter.exchange(state.clone(), seen, busy, MemOrder::AcqRel)?;
                 let mine = emitter.k.binary(Eq, found, seen)?;
                 emitter.when(mine, |emitter| {
                     let one = emitter.k.u32(1);
@@ -216,9 +263,17 @@ impl Emitter<'_> {
                     emitter.rmw(AtomicOp::Sub, freed, one)?;
                     let size = emitter.word(table, at, BYTES)?;
                     emitter.put(size, bytes)?;
-                    let first = emitter.word(table, at, FIRST)?;
-                    let first = emitter.look(first)?;
+                    let first = emitter.k.binary(Sub, first, one)?;
                     emitter.zero_units(words, first, units)?;
+                    let (first_tag, step) = emitter.keys(table, number)?;
+                    let [shift, mask] = [TAG_SHIFT, TAG_MASK].map(|n| emitter.k.u32(n));
+                    let tag = emitter.k.binary(Shr, seen, shift)?;
+                    let count = emitter.k.binary(Xor, tag, first_tag)?;
+                    let count = emitter.k.binary(Add, count, step)?;
+                    let count = emitter.k.binary(And, count, mask)?;
+                    let tag = emitter.k.binary(Xor, count, first_tag)?;
+                    let taken = emitter.handle(number, tag)?;
+                    emitter.publish(state, taken)?;
                     emitter.k.store(Place::local(handle), taken)
                 })
             })
@@ -276,7 +331,7 @@ impl Emitter<'_> {
                 let full = emitter.k.unary(perpetua_ir::ops::UnaryOp::Not, room)?;
                 emitter.leave_when(full)?;
                 let end = emitter.k.binary(Add, seen, units)?;
-                let found = emitter.exchange(counter, seen, end)?;
+                let found = emitter.exchange(counter, seen, end, MemOrder::Relaxed)?;
                 let mine = emitter.k.binary(Eq, found, seen)?;
                 emitter.when(mine, |emitter| {
                     emitter.k.store(Place::local(first), seen)?;
@@ -310,16 +365,18 @@ impl Emitter<'_> {
             let old = emitter.rmw(AtomicOp::Add, counter, one)?;
             let mine = emitter.k.binary(Lt, old, most)?;
             emitter.when(mine, |emitter| {
-                let [row, one, new] = [ROW, 1, IN_USE | 1 << GENERATION_SHIFT].map(|n| emitter.k.u32(n));
+                let [row, one] = [ROW, 1].map(|n| emitter.k.u32(n));
                 let number = emitter.k.binary(Add, old, one)?;
                 let at = emitter.k.binary(Mul, number, row)?;
+                let first = emitter.k.binary(Add, first, one)?;
                 for (word, value) in [(FIRST, first), (SIZE, units), (BYTES, bytes)] {
                     let place = emitter.word(table, at, word)?;
                     emitter.put(place, value)?;
                 }
-                let made = emitter.k.binary(Or, number, new)?;
+                let (tag, _) = emitter.keys(table, number)?;
+                let made = emitter.handle(number, tag)?;
                 let state = emitter.word(table, at, STATE)?;
-                emitter.put(state, made)?;
+                emitter.publish(state, made)?;
                 emitter.k.store(Place::local(handle), made)
             })
         })
@@ -345,7 +402,8 @@ impl Emitter<'_> {
         let at = self.row(table, handle)?;
         let unused = self.k.u32(!IN_USE);
         let free = self.k.binary(And, handle, unused)?;
-        let found = self.exchange(Place::element(table, at), handle, free)?;
+        // Release: pairs with the Acquire in `try_freed`.
+        let found = self.exchange(Place::element(table, at), handle, free, MemOrder::AcqRel)?;
         let bad = self.k.binary(Ne, found, handle)?;
         self.fault_when(bad, FaultKind::NoPoolBlock, vec![handle])?;
         let one = self.k.u32(1);
@@ -353,118 +411,21 @@ impl Emitter<'_> {
         self.rmw(AtomicOp::Add, freed, one).map(|_| ())
     }
 
-    fn pool_block(&mut self, table: Base, handle: Value) -> Result<Block> {
+    pub(super) fn pool_block(&mut self, table: Base, handle: Value) -> Result<Block> {
         let at = self.row(table, handle)?;
-        let state = self.look(Place::element(table, at))?;
+        // Acquire: pairs with the Release in `publish`.
+        let acquire = self.sync(MemOrder::Acquire);
+        let state = self.k.op(Op::Load(Place::element(table, at), Some(acquire)))?;
+        let [first, bytes] = [FIRST, BYTES].map(|word| self.word(table, at, word));
+        let (first, bytes) = (self.look(first?)?, self.look(bytes?)?);
+        let [zero, one] = [0, 1].map(|n| self.k.u32(n));
         let bad = self.k.binary(Ne, state, handle)?;
+        let missing = self.k.binary(Eq, first, zero)?;
+        let bad = self.k.binary(Or, bad, missing)?;
         self.fault_when(bad, FaultKind::NoPoolBlock, vec![handle])?;
-        let first = self.word(table, at, FIRST)?;
-        let bytes = self.word(table, at, BYTES)?;
         Ok(Block {
-            first: self.look(first)?,
-            bytes: self.look(bytes)?,
+            first: self.k.binary(Sub, first, one)?,
+            bytes,
         })
-    }
-
-    // The word in which an element begins, and the bit in it.
-    fn pool_place(&mut self, at: &At, ty: Scalar) -> Result<(Base, Value, Value)> {
-        let (words, table) = (self.base(at.memory)?, self.table(at.memory)?);
-        let missing = || TypeError::Invalid("an access to a pool without a handle".into());
-        let handle = self.index(at.first.ok_or_else(missing)?, Scalar::U32)?;
-        let offset = self.k.u32(at.offset as u32);
-        let index = match at.second {
-            None => offset,
-            Some(part) => {
-                let part = self.index(part, Scalar::U32)?;
-                // Where the sum would wrap it is the largest index: no block has that many elements.
-                self.k
-                    .binary(perpetua_ir::ops::BinaryOp::SaturatingAdd, part, offset)?
-            }
-        };
-        let block = self.pool_block(table, handle)?;
-        let shift = self.k.u32(ty.size().trailing_zeros());
-        let len = self.k.binary(Shr, block.bytes, shift)?;
-        let outside = self.k.binary(Ge, index, len)?;
-        self.fault_when(outside, FaultKind::IndexOutOfBounds, vec![index, len])?;
-        let scale = self.k.u32(UNIT_WORDS);
-        let start = self.k.binary(Mul, block.first, scale)?;
-        // Elements of a word: words lie so many bits away.
-        let (word, bit) = match ty.size() {
-            8 => {
-                let two = self.k.u32(2);
-                (self.k.binary(Mul, index, two)?, self.k.u32(0))
-            }
-            4 => (index, self.k.u32(0)),
-            size => {
-                let (in_word, bits) = (4 / size, 8 * size);
-                let [shift, mask, bits] =
-                    [in_word.trailing_zeros(), in_word - 1, bits].map(|n| self.k.u32(n));
-                let place = self.k.binary(And, index, mask)?;
-                (
-                    self.k.binary(Shr, index, shift)?,
-                    self.k.binary(Mul, place, bits)?,
-                )
-            }
-        };
-        Ok((words, self.k.binary(Add, start, word)?, bit))
-    }
-
-    /// An element of a block.
-    pub(super) fn pool_load(&mut self, at: &At, ty: Scalar) -> Result<Value> {
-        let (words, word, bit) = self.pool_place(at, ty)?;
-        let low = self.k.load(Place::element(words, word))?;
-        let bits = match ty.size() {
-            8 => {
-                let one = self.k.u32(1);
-                let next = self.k.binary(Add, word, one)?;
-                let high = self.k.load(Place::element(words, next))?;
-                let [low, high] = [self.k.cast(Scalar::U64, low)?, self.k.cast(Scalar::U64, high)?];
-                let width = self.k.u32(32);
-                let high = self.k.binary(Shl, high, width)?;
-                self.k.binary(Or, low, high)?
-            }
-            4 => low,
-            _ => {
-                let bits = self.k.binary(Shr, low, bit)?;
-                self.k.cast(ty.to_unsigned(), bits)?
-            }
-        };
-        match ty == ty.to_unsigned() {
-            true => Ok(bits),
-            false => self.k.op(Op::Bitcast(ty, bits)),
-        }
-    }
-
-    /// Replaces an element of a block.
-    pub(super) fn pool_store(&mut self, at: &At, ty: Scalar, value: Value) -> Result {
-        let (words, word, bit) = self.pool_place(at, ty)?;
-        let bits = match ty == ty.to_unsigned() {
-            true => value,
-            false => self.k.op(Op::Bitcast(ty.to_unsigned(), value))?,
-        };
-        match ty.size() {
-            8 => {
-                let [width, one] = [32, 1].map(|n| self.k.u32(n));
-                let high = self.k.binary(Shr, bits, width)?;
-                let low = self.k.cast(Scalar::U32, bits)?;
-                let high = self.k.cast(Scalar::U32, high)?;
-                let next = self.k.binary(Add, word, one)?;
-                self.k.store(Place::element(words, word), low)?;
-                self.k.store(Place::element(words, next), high)
-            }
-            4 => self.k.store(Place::element(words, word), bits),
-            size => {
-                // Other lanes may store to the word's other elements: what changes is changed in one step.
-                let bits = self.k.cast(Scalar::U32, bits)?;
-                let bits = self.k.binary(Shl, bits, bit)?;
-                let mask = self.k.u32((1 << (8 * size)) - 1);
-                let mask = self.k.binary(Shl, mask, bit)?;
-                let place = Place::element(words, word);
-                let old = self.look(place.clone())?;
-                let old = self.k.binary(And, old, mask)?;
-                let change = self.k.binary(Xor, old, bits)?;
-                self.rmw(AtomicOp::Xor, place, change).map(|_| ())
-            }
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! Where tests run programs.
 
+use perpetua_device::cpu::CpuContext;
 use perpetua_isa::{BackendType, Executor, Program};
 
 /// An executor on each backend: the CPU; wgpu where it is built in, which then must be there, in software at least; CUDA where there is
@@ -18,6 +19,17 @@ pub(crate) fn executors() -> Vec<Executor> {
         }
     }
     executors
+}
+
+/// The same, and behind them the CPU's interpreter, which looks for races.
+#[allow(dead_code, reason = "each test has the part that it needs")]
+pub(crate) fn executors_and_detector() -> Vec<Executor> {
+    let mut all = executors();
+    let detector = Executor::new_with_backend(BackendType::Cpu).unwrap_or_else(|error| panic!("{error}"));
+    let context = detector.device().context().as_any().downcast_ref::<CpuContext>();
+    context.expect("the CPU backend's own context").detect_races(true);
+    all.push(detector);
+    all
 }
 
 /// A program with its buffers bound.
