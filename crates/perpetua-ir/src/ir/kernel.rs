@@ -376,6 +376,19 @@ impl AtomicOp {
             AtomicOp::Exchange => "exchange",
         }
     }
+    /// What combines the old value with the operand, as an operator of the table; `None` where the operand takes its place.
+    pub const fn binary(self) -> Option<BinaryOp> {
+        match self {
+            AtomicOp::Add => Some(BinaryOp::Add),
+            AtomicOp::Sub => Some(BinaryOp::Sub),
+            AtomicOp::Min => Some(BinaryOp::Min),
+            AtomicOp::Max => Some(BinaryOp::Max),
+            AtomicOp::And => Some(BinaryOp::And),
+            AtomicOp::Or => Some(BinaryOp::Or),
+            AtomicOp::Xor => Some(BinaryOp::Xor),
+            AtomicOp::Exchange => None,
+        }
+    }
 }
 
 /// A combining operation of a subgroup reduction or scan. And, Or, Xor take integers.

@@ -144,6 +144,33 @@ pub(super) fn body_text(
     (names, w.text())
 }
 
+/// The functions of a C target, each behind `specifier`; `hidden`: declaration and argument of what one is passed behind the scenes.
+pub(super) fn c_functions(
+    m: &Module<'_>,
+    d: &(impl Dialect + c::CNames),
+    specifier: &str,
+    hidden: impl Fn(&Needs) -> Vec<(String, String)>,
+) -> Vec<String> {
+    let mut functions = Vec::new();
+    for (i, f) in m.kernel.functions.iter().enumerate() {
+        let (names, body) = body_text(m, d, &f.body, &f.params, f.result.as_ref());
+        let types = f.params.iter().map(|(_, ty)| c::type_name(d, m, ty));
+        let mut params: Vec<String> = types
+            .zip(&names)
+            .map(|(ty, name)| format!("{ty} {name}"))
+            .collect();
+        if let Some(needs) = m.needs.get(i) {
+            params.extend(hidden(needs).into_iter().map(|(declared, _)| declared));
+        }
+        let result = f.result.as_ref();
+        let result = result.map_or("void".to_owned(), |ty| c::type_name(d, m, ty));
+        let name = m.functions.get(i).map_or("", String::as_str);
+        let params = params.join(", ");
+        functions.push(format!("{specifier} {result} {name}({params})\n{{\n{body}}}\n"));
+    }
+    functions
+}
+
 /// Whether a compiler that looks at nothing but the last statement sees that `block` returns. naga does so, and takes no
 /// loop for one that never ends.
 fn ends_in_return(block: &Block) -> bool {

@@ -11,7 +11,7 @@ mod subgroup;
 mod words;
 
 use super::c_like::c::{base_of, declarator, literal, type_name};
-use super::c_like::{DEAD, Module, Names, Needs, body_text, check_shared, prepare};
+use super::c_like::{DEAD, Module, Names, Needs, body_text, c_functions, check_shared, prepare};
 use super::{Capability, CudaAbi, RenderError, Source};
 use crate::ir::{Access, ConstTable, Kernel, ParamKind, Scalar, Type};
 use crate::verify::{Verified, require};
@@ -49,28 +49,7 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
     let m = Module::new(&prepared, target.into(), names);
     let d = Cuda::new(&m, plain);
 
-    let mut functions = Vec::new();
-    for (i, f) in kernel.functions.iter().enumerate() {
-        let (names, body) = body_text(&m, &d, &f.body, &f.params, f.result.as_ref());
-        let mut params: Vec<String> = f
-            .params
-            .iter()
-            .zip(&names)
-            .map(|((_, ty), name)| format!("{} {name}", d.type_name_of(&m, ty)))
-            .collect();
-        if let Some(needs) = m.needs.get(i) {
-            params.extend(hidden(&m, &d, needs).into_iter().map(|(declared, _)| declared));
-        }
-        let result = f
-            .result
-            .as_ref()
-            .map_or("void".to_owned(), |ty| d.type_name_of(&m, ty));
-        let name = m.functions.get(i).map_or("", String::as_str);
-        functions.push(format!(
-            "__device__ {result} {name}({})\n{{\n{body}}}\n",
-            params.join(", ")
-        ));
-    }
+    let functions = c_functions(&m, &d, "__device__", |needs| hidden(&m, &d, needs));
     let (_, body) = body_text(&m, &d, &kernel.body, &[], None);
     let entry = entry(&m, &d, &body);
     if let Some(error) = m.error() {

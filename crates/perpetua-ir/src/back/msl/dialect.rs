@@ -332,17 +332,10 @@ impl Msl {
     /// `a` and `b` combined by an atomic operation.
     pub(super) fn combined(&self, w: &mut Writer<'_>, op: AtomicOp, s: Scalar, a: &Expr, b: &Expr) -> Expr {
         use super::super::c_like::Dialect;
-        let op = match op {
-            AtomicOp::Add => BinaryOp::Add,
-            AtomicOp::Sub => BinaryOp::Sub,
-            AtomicOp::Min => BinaryOp::Min,
-            AtomicOp::Max => BinaryOp::Max,
-            AtomicOp::And => BinaryOp::And,
-            AtomicOp::Or => BinaryOp::Or,
-            AtomicOp::Xor => BinaryOp::Xor,
-            AtomicOp::Exchange => return b.clone(),
-        };
-        Dialect::binary(self, w, op, (s, s), a, b).unwrap_or_else(|| b.clone())
+        let combined = op
+            .binary()
+            .and_then(|op| Dialect::binary(self, w, op, (s, s), a, b));
+        combined.unwrap_or_else(|| b.clone())
     }
 
     /// Low and high words of a 64-bit integer, and back.

@@ -123,17 +123,8 @@ impl Wgsl {
 
     /// `a` and `b` combined by an atomic operation.
     pub(super) fn combined(&self, w: &mut Writer<'_>, op: AtomicOp, s: Scalar, a: &Expr, b: &Expr) -> Expr {
-        let op = match op {
-            AtomicOp::Add => BinaryOp::Add,
-            AtomicOp::Sub => BinaryOp::Sub,
-            AtomicOp::Min => BinaryOp::Min,
-            AtomicOp::Max => BinaryOp::Max,
-            AtomicOp::And => BinaryOp::And,
-            AtomicOp::Or => BinaryOp::Or,
-            AtomicOp::Xor => BinaryOp::Xor,
-            AtomicOp::Exchange => return b.clone(),
-        };
-        self.binary(w, op, (s, s), a, b).unwrap_or_else(|| b.clone())
+        let combined = op.binary().and_then(|op| self.binary(w, op, (s, s), a, b));
+        combined.unwrap_or_else(|| b.clone())
     }
 
     /// Orders other than relaxed exist nowhere in WGSL.

@@ -130,17 +130,7 @@ pub fn eval_cast(from: Scalar, to: Scalar, bits: u64) -> u64 {
 
 /// The value that an atomic read-modify-write puts in place of `old`.
 pub fn eval_atomic(op: AtomicOp, s: Scalar, old: u64, operand: u64) -> u64 {
-    let op = match op {
-        AtomicOp::Exchange => return operand,
-        AtomicOp::Add => BinaryOp::Add,
-        AtomicOp::Sub => BinaryOp::Sub,
-        AtomicOp::Min => BinaryOp::Min,
-        AtomicOp::Max => BinaryOp::Max,
-        AtomicOp::And => BinaryOp::And,
-        AtomicOp::Or => BinaryOp::Or,
-        AtomicOp::Xor => BinaryOp::Xor,
-    };
-    combine(op, s, old, operand)
+    op.binary().map_or(operand, |op| combine(op, s, old, operand))
 }
 
 /// The value that leaves the other operand of a combination as it is (floats: +0 for sums; infinities for minimum
