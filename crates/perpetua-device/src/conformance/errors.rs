@@ -1,6 +1,6 @@
 //! Cells of errors: what is refused, and that the error names it.
 
-use perpetua_ir::ir::{Access, AtomicOp, Op, Place, Sync, Type};
+use perpetua_ir::ir::{Access, AtomicOp, Axis, KernelBuilder, Op, Place, Sync, Type, TypeError};
 use perpetua_ir::verify::verify;
 
 use super::kernels::{self, compile};
@@ -192,7 +192,26 @@ fn sources(device: &Device) -> Check {
         "another name",
         module.kernel("full").map(drop),
         |e| matches!(e, Error::FunctionNotFound { name, available } if name == "full" && available == &["empty"]),
+    )?;
+    // A backend may compile a second entry point for large grids, which is none of the user's.
+    let mut k = KernelBuilder::new("fill");
+    let built = wide(&mut k);
+    let fill = verify(k.finish()).map_err(|e| Failure(e.to_string()))?;
+    built.map_err(|e| Failure(e.to_string()))?;
+    let module = device.compile(&KernelSource::Ir(&fill), &options)?;
+    fails(
+        "a name of the backend's own",
+        module.kernel("fill_wide").map(drop),
+        |e| matches!(e, Error::FunctionNotFound { available, .. } if available == &["fill"]),
     )
+}
+
+/// A kernel of one store a lane.
+fn wide(k: &mut KernelBuilder) -> Result<(), TypeError> {
+    let out = k.buffer("out", Type::U32, Access::ReadWrite);
+    let i = k.global_id(Axis::X)?;
+    let one = k.u32(1);
+    k.store(Place::element(out, i), one)
 }
 
 fn clusters(device: &Device) -> Check {

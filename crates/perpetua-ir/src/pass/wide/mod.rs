@@ -30,8 +30,12 @@ const TOGETHER: u32 = 4;
 /// Most loads and stores of buffers that a lane may make. What makes more has enough of them under way, or finds its neighbours' in the
 /// cache: a stencil of eight accesses lost a tenth.
 const MOST_ACCESSES: usize = 4;
+/// Most scalars that those may move together: all lanes' stand in registers at once.
+const MOST_SCALARS: usize = 16;
 /// Most statements: larger kernels compute more than they wait for memory, and want their registers for that.
 const MOST_STATEMENTS: usize = 160;
+/// Most bytes of a lane's variables, of which each lane needs its own.
+const MOST_VARIABLES: u32 = 64;
 /// Name of the parameter that says how many blocks the grid has along x.
 const BLOCKS: &str = "perpetua_blocks";
 
@@ -52,7 +56,11 @@ pub struct Wide {
 /// fault sites are those of the original, in the same order.
 pub fn widen(kernel: &Kernel) -> Option<Wide> {
     let plan = Plan::of(kernel)?;
-    let pays = (1..=MOST_ACCESSES).contains(&plan.accesses) && plan.statements <= MOST_STATEMENTS;
+    let variables: u32 = kernel.body.locals.iter().map(|local| local.ty.size()).sum();
+    let pays = (1..=MOST_ACCESSES).contains(&plan.accesses)
+        && plan.scalars <= MOST_SCALARS
+        && plan.statements <= MOST_STATEMENTS
+        && variables <= MOST_VARIABLES;
     pays.then(|| plan.build(TOGETHER))
 }
 
@@ -78,6 +86,8 @@ struct Plan<'k> {
     items: Vec<Item<'k>>,
     origins: Vec<Origin>,
     accesses: usize,
+    /// How many scalars the accesses move.
+    scalars: usize,
     statements: usize,
 }
 
@@ -92,6 +102,7 @@ impl<'k> Plan<'k> {
             items: Vec::new(),
             origins: vec![Origin::default(); kernel.body.values.len()],
             accesses: 0,
+            scalars: 0,
             statements: 0,
         };
         plan.follow(&kernel.body.block)?;
@@ -146,10 +157,11 @@ impl<'k> Plan<'k> {
             _ => false,
         };
         match &stmt.inst {
-            Inst::Let(_, Op::Load(place, None)) | Inst::Do(Effect::Store(place, _, None))
+            Inst::Let(v, Op::Load(place, None)) | Inst::Do(Effect::Store(place, v, None))
                 if matches!(place.base, Base::Buffer(_)) =>
             {
                 self.accesses += 1;
+                self.scalars += self.kernel.body.values.get(v.0 as usize)?.leaf_count();
             }
             _ if is_plain_statement(stmt) => {}
             _ => return None,

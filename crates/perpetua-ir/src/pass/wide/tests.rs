@@ -172,4 +172,10 @@ fn what_is_not_element_wise_stays() {
         let (_, kernel) = prepared(&parsed(&format!("{INDEX}{body}")));
         assert!(widen(&kernel).is_none(), "{kernel}");
     }
+    let mut large = parsed(&format!("{INDEX}%8: f32 = load a[%7]\nstore out[%7], %8")).to_string();
+    assert!(widen(&prepared(&large.parse().unwrap()).1).is_some());
+    large = large
+        .replace("buffer<f32", "buffer<[f32; 9]")
+        .replace("%8: f32", "%8: [f32; 9]");
+    assert!(widen(&prepared(&large.parse().unwrap()).1).is_none(), "{large}");
 }
