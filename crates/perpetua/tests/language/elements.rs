@@ -193,3 +193,57 @@ fn kept(x: &[u8], y: &mut [u32]) {
 fn references_to_changing_parts() {
     check(kept::kernel(), kept, &bytes(), &[0; SIZE]);
 }
+
+/// References to change what a pattern met.
+#[kernel]
+fn changed(x: &[u8], y: &mut [u32]) {
+    let i = global_id_x();
+    let mut key = Key {
+        parts: [1, 2, 3, u32::from(x[i])],
+        kind: 4,
+    };
+    let Key {
+        parts: [first, .., last],
+        kind,
+    } = &mut key;
+    *first += *last;
+    *kind = *first * 2;
+    let mut some = (x[i] > 100).then_some(u32::from(x[i]));
+    if let Some(value) = &mut some {
+        *value += 5;
+    }
+    match &mut some {
+        Some(value @ 110..=180) => *value *= 3,
+        Some(value) => *value -= 1,
+        None => {}
+    }
+    let mut local = [7, 8, 9, u32::from(x[i + 1])];
+    if let [a, b, rest @ ..] = &mut local[i % 3..] {
+        *a += *b;
+        for v in rest {
+            *v *= 2;
+        }
+    }
+    let mut points = [(1, 2u32), (3, 4)];
+    for (a, b) in points.iter_mut() {
+        *a += 1;
+        *b += *a;
+    }
+    let (low, high) = &mut points[1];
+    *low += *high;
+    if let Some(last) = local.last_mut() {
+        *last ^= 21;
+    }
+    y[i] = key.parts[0]
+        + key.kind
+        + some.unwrap_or(1)
+        + local[0]
+        + local[2] * local[3]
+        + points[0].1
+        + points[1].0;
+}
+
+#[test]
+fn references_in_patterns_change_what_they_met() {
+    check(changed::kernel(), changed, &bytes(), &[0; SIZE]);
+}

@@ -67,7 +67,7 @@ impl Emitter<'_> {
                     let locals = &self.scope.f.locals;
                     self.declared = locals.get(id.0 as usize).map(|l| l.name.clone());
                 }
-                let val = self.matched(init)?;
+                let val = self.matched(init, false)?;
                 self.declared = None;
                 self.at(line);
                 if self.body.ended {
@@ -102,13 +102,17 @@ impl Emitter<'_> {
     /// Binds an irrefutable pattern's names.
     pub(super) fn bind_pattern(&mut self, pat: &Pat, val: Val, line: u32) -> Result<()> {
         match pat {
-            Pat::Binding(id) => self.bind(*id, val, line),
+            Pat::Binding(id) => {
+                let val = self.value_met(&val, &self.local_type(*id), line)?;
+                self.bind(*id, val, line)
+            }
+            Pat::BorrowMut(id) => self.bind(*id, val, line),
             Pat::Tuple(parts) => {
                 for (i, part) in parts.iter().enumerate() {
                     if !binds(part) {
                         continue;
                     }
-                    let element = self.component(&val, i as u32, line)?;
+                    let element = self.part_met(&val, i as u32, line)?;
                     self.bind_pattern(part, element, line)?;
                 }
                 Ok(())
@@ -118,11 +122,11 @@ impl Emitter<'_> {
                 self.bind_pattern(name, val, line)
             }
             Pat::Borrow(id) => {
-                // A slice is met as a reference.
-                let slice =
-                    matches!(self.local_type(*id), Ty::Ref(_, target) if matches!(*target, Ty::Slice(_)));
+                // A slice is met as a reference, and so is what another name changes.
+                let twice =
+                    matches!(self.local_type(*id), Ty::Ref(_, target) if matches!(*target, Ty::Ref(..)));
                 let val = match val {
-                    val @ Val::Ref(_) if slice => val,
+                    val @ Val::Ref(_) if !twice => val,
                     val => Val::Ref(Src::Val(Box::new(val))),
                 };
                 self.bind(*id, val, line)
@@ -290,7 +294,7 @@ impl Emitter<'_> {
 /// Whether a pattern binds a name.
 pub(super) fn binds(pat: &Pat) -> bool {
     match pat {
-        Pat::Binding(_) | Pat::Borrow(_) | Pat::At(..) => true,
+        Pat::Binding(_) | Pat::Borrow(_) | Pat::BorrowMut(_) | Pat::At(..) => true,
         Pat::Tuple(parts) => parts.iter().any(binds),
         Pat::Slice {
             front, rest, back, ..

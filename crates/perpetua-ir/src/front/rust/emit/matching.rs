@@ -39,7 +39,8 @@ impl Emitter<'_> {
                 "add an arm `_ => …`",
             ));
         }
-        let val = self.matched(scrutinee)?;
+        let changed = arms.iter().any(|arm| borrows_mut(&arm.pattern));
+        let val = self.matched(scrutinee, changed)?;
         self.at(line);
         if self.body.ended {
             return Ok(Val::unit());
@@ -231,7 +232,10 @@ impl Emitter<'_> {
     /// The first enum in what is matched.
     fn enum_in(&mut self, val: &Val, met: &Ty, line: u32) -> Result<Option<Value>> {
         match met {
-            Ty::Enum(_) => self.value_of(val, line).map(Some),
+            Ty::Enum(_) => {
+                let val = self.value_met(val, met, line)?;
+                self.value_of(&val, line).map(Some)
+            }
             Ty::Ref(_, target) => {
                 let val = self.dereferenced(val, line)?;
                 self.enum_in(&val, target, line)
@@ -239,7 +243,7 @@ impl Emitter<'_> {
             _ => {
                 for (i, part) in parts_of(met).into_iter().flatten().enumerate() {
                     if holds_enum(&part) {
-                        let val = self.component(val, i as u32, line)?;
+                        let val = self.part_met(val, i as u32, line)?;
                         return self.enum_in(&val, &part, line);
                     }
                 }
@@ -271,7 +275,7 @@ impl Emitter<'_> {
     /// Whether the value matches; `None` where it always does.
     pub(super) fn test(&mut self, pat: &Pat, val: &Val, ty: &Ty, line: u32) -> Result<Option<Value>> {
         match pat {
-            Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) => Ok(None),
+            Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::BorrowMut(_) => Ok(None),
             Pat::At(_, inner) => self.test(inner, val, ty, line),
             Pat::Deref(inner) => match ty {
                 Ty::Ref(_, target) => {
@@ -287,7 +291,8 @@ impl Emitter<'_> {
                 if (low, high) == (None, None) {
                     return Ok(None);
                 }
-                let value = self.value_of(val, line)?;
+                let value = self.value_met(val, ty, line)?;
+                let value = self.value_of(&value, line)?;
                 let s = self.scalar_of(value, line)?;
                 if s == Scalar::Bool {
                     return Ok(Some(if low.is_some() {
@@ -352,7 +357,7 @@ impl Emitter<'_> {
                     }
                     if let (Some(before), true) = (all, follows_references(pat)) {
                         all = Some(self.logic_with(true, before, line, |this| {
-                            let element = this.component(val, i as u32, line)?;
+                            let element = this.part_met(val, i as u32, line)?;
                             match this.test(pat, &element, ty, line)? {
                                 Some(test) => Ok(test),
                                 None => Ok(this.constant(Scalar::Bool, 1)),
@@ -360,7 +365,7 @@ impl Emitter<'_> {
                         })?);
                         continue;
                     }
-                    let element = self.component(val, i as u32, line)?;
+                    let element = self.part_met(val, i as u32, line)?;
                     let Some(test) = self.test(pat, &element, ty, line)? else {
                         continue;
                     };
@@ -375,10 +380,21 @@ impl Emitter<'_> {
     }
 }
 
+/// Whether a pattern has names for references to change what it meets.
+pub(super) fn borrows_mut(pat: &Pat) -> bool {
+    match pat {
+        Pat::BorrowMut(_) => true,
+        Pat::At(name, inner) => borrows_mut(name) || borrows_mut(inner),
+        Pat::Tuple(parts) | Pat::Or(parts) => parts.iter().any(borrows_mut),
+        Pat::Slice { front, back, .. } => front.iter().chain(back).any(borrows_mut),
+        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::Range(..) | Pat::Deref(_) => false,
+    }
+}
+
 /// Whether the pattern tests nothing.
 pub(super) fn always_matches(pat: &Pat) -> bool {
     match pat {
-        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) => true,
+        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::BorrowMut(_) => true,
         Pat::At(_, inner) | Pat::Deref(inner) => always_matches(inner),
         Pat::Tuple(parts) => parts.iter().all(always_matches),
         Pat::Range(..) | Pat::Or(_) | Pat::Slice { .. } => false,
@@ -391,7 +407,7 @@ fn follows_references(pat: &Pat) -> bool {
         Pat::Deref(_) | Pat::Slice { .. } => true,
         Pat::At(_, inner) => follows_references(inner),
         Pat::Tuple(parts) | Pat::Or(parts) => parts.iter().any(follows_references),
-        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::Range(..) => false,
+        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::BorrowMut(_) | Pat::Range(..) => false,
     }
 }
 
@@ -438,7 +454,7 @@ enum Cover {
 
 fn ranges_of(pat: &Pat, out: &mut Vec<(Option<i128>, Option<i128>)>) -> Cover {
     match pat {
-        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) => Cover::All,
+        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::BorrowMut(_) => Cover::All,
         Pat::At(_, inner) => ranges_of(inner, out),
         Pat::Range(low, high) => {
             out.push((*low, *high));

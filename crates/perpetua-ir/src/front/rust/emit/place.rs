@@ -78,7 +78,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn field(&mut self, base: Src, index: u32, line: u32) -> Result<Src> {
+    pub(super) fn field(&mut self, base: Src, index: u32, line: u32) -> Result<Src> {
         Ok(match base {
             Src::Place(place) => Src::Place(place.step(Step::Field(index))),
             Src::Val(val) => Src::Val(Box::new(self.component(&val, index, line)?)),

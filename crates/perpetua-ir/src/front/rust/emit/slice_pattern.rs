@@ -2,7 +2,7 @@
 //! looked at only where it is there.
 
 use super::expr::binds;
-use super::matching::always_matches;
+use super::matching::{always_matches, borrows_mut};
 use super::value::{Part, Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::{Expr, Pat};
@@ -14,17 +14,38 @@ use crate::ops::BinaryOp;
 type Elements<'p> = (&'p [Pat], Option<&'p Pat>, &'p [Pat]);
 
 impl Emitter<'_> {
-    /// What a pattern meets: of a slice a reference to it.
-    pub(super) fn matched(&mut self, e: &Expr) -> Result<Val> {
+    /// What a pattern meets: of a slice a reference to it, and of what the pattern changes.
+    pub(super) fn matched(&mut self, e: &Expr, changed: bool) -> Result<Val> {
         match self.ty(&e.ty) {
             Ty::Slice(_) => self.src(e).map(Val::Ref),
+            Ty::Ref(..) => self.expr(e),
+            _ if changed => self.src(e).map(Val::Ref),
             _ => self.expr(e),
+        }
+    }
+
+    /// A part of what a pattern meets; of a reference, a reference to the part.
+    pub(super) fn part_met(&mut self, val: &Val, index: u32, line: u32) -> Result<Val> {
+        let Val::Ref(src) = val else {
+            return self.component(val, index, line);
+        };
+        Ok(match self.field(src.clone(), index, line)? {
+            Src::Val(inner) if matches!(*inner, Val::Ref(_)) => *inner,
+            src => Val::Ref(src),
+        })
+    }
+
+    /// What a pattern meets, as a value of its type.
+    pub(super) fn value_met(&mut self, val: &Val, ty: &Ty, line: u32) -> Result<Val> {
+        match (val, ty) {
+            (Val::Ref(src), ty) if !matches!(ty, Ty::Ref(..)) => self.load(src, line),
+            _ => Ok(val.clone()),
         }
     }
 
     /// What a reference refers to, as the pattern `inner` takes it.
     pub(super) fn behind(&mut self, val: &Val, inner: &Pat, line: u32) -> Result<Val> {
-        match meets_elements(inner) {
+        match meets_elements(inner) || borrows_mut(inner) {
             true => Ok(val.clone()),
             false => self.dereferenced(val, line),
         }
@@ -105,6 +126,7 @@ impl Emitter<'_> {
     fn dereferenced_unless(&mut self, met: &Val, pat: &Pat, line: u32) -> Result<Val> {
         match pat {
             Pat::Borrow(_) => Ok(met.clone()),
+            pat if borrows_mut(pat) => Ok(met.clone()),
             _ => self.dereferenced(met, line),
         }
     }
@@ -124,9 +146,9 @@ impl Emitter<'_> {
             let met = self.element_met(val, of, at, back, line)?;
             match (pat, &met) {
                 // The element itself, not a copy.
-                (Pat::Borrow(id), Val::Ref(_)) => self.bind(*id, met, line)?,
+                (Pat::Borrow(id) | Pat::BorrowMut(id), Val::Ref(_)) => self.bind(*id, met, line)?,
                 _ => {
-                    let met = self.dereferenced(&met, line)?;
+                    let met = self.dereferenced_unless(&met, pat, line)?;
                     self.bind_pattern(pat, met, line)?;
                 }
             }

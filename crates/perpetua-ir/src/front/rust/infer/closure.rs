@@ -6,6 +6,7 @@ use std::rc::Rc;
 use perpetua_syntax as syntax;
 use perpetua_syntax::{Generic as GenericParam, Type};
 
+use super::pattern::Borrowed;
 use super::signature::convert_type;
 use super::tree::{Block, ClosureBody, Expr, ExprKind, Generic, Loaded, LocalId, TargetId};
 use super::ty::{ClosureTy, Kind, Ty};
@@ -117,7 +118,7 @@ impl Checker<'_> {
         let checked = self.scoped(|c| {
             let mut patterns = Vec::with_capacity(params.len());
             for ((pattern, _), ty) in params.iter().zip(&types) {
-                patterns.push(c.pattern(pattern, ty, false)?);
+                patterns.push(c.pattern(pattern, ty, Borrowed::No)?);
             }
             Ok((patterns, c.expr_as(body, &result)?))
         });

@@ -3,7 +3,7 @@
 use perpetua_syntax as syntax;
 use perpetua_syntax::{PatternKind, RangeAdaptor};
 
-use super::pattern::alternatives;
+use super::pattern::{Borrowed, alternatives};
 use super::tree::{Adaptor, Arm, Block, Expr, ExprKind, Pat, Range, Stmt, StmtKind, TargetId};
 use super::ty::{Kind, Ty};
 use super::{Checker, Result, Target};
@@ -400,7 +400,11 @@ impl Checker<'_> {
         line: u32,
     ) -> Result<Expr> {
         let scrutinee = self.expr(scrutinee, None)?;
-        let borrowed = matches!(self.types.shallow(&scrutinee.ty), Ty::Ref(..));
+        let (mut borrowed, mut met) = (Borrowed::No, self.types.shallow(&scrutinee.ty));
+        while let Ty::Ref(mutable, target) = met {
+            borrowed = borrowed.through(mutable);
+            met = self.types.shallow(&target);
+        }
         let scrutinee = self.deref_all(scrutinee);
         let ty = scrutinee.ty.clone();
         let mut joined = None;
@@ -436,7 +440,7 @@ impl Checker<'_> {
     }
 
     fn let_pattern(&mut self, pattern: &syntax::Pattern, ty: &Ty, deferred: bool) -> Result<Pat> {
-        let pat = self.pattern(pattern, ty, false)?;
+        let pat = self.pattern(pattern, ty, Borrowed::No)?;
         if deferred {
             self.defer(&pat);
         }

@@ -7,6 +7,7 @@ use perpetua_syntax as syntax;
 use perpetua_syntax::Variant;
 
 use super::option_further::Met;
+use super::pattern::Borrowed;
 use super::tree::{Arm, Block, Expr, ExprKind, LocalId, Pat, Stmt, StmtKind};
 use super::ty::{Kind, Ty};
 use super::variant::{part, variant_pat};
@@ -78,7 +79,7 @@ impl Checker<'_> {
         variant: Variant,
         payload: Option<&syntax::Pattern>,
         ty: &Ty,
-        borrowed: bool,
+        borrowed: Borrowed,
         line: u32,
     ) -> Result<Pat> {
         let known = match variant {

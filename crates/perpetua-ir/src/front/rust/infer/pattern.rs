@@ -14,6 +14,24 @@ use super::{Checker, Result};
 use crate::front::rust::describe::ConstValue;
 use crate::front::rust::resolve::Resolved;
 
+/// Whether what a pattern meets lies behind a reference that the pattern does not show, so that its names are references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Borrowed {
+    No,
+    Shared,
+    Mutably,
+}
+
+impl Borrowed {
+    /// Behind one reference more.
+    pub(super) fn through(self, mutable: bool) -> Borrowed {
+        match self {
+            Borrowed::No | Borrowed::Mutably if mutable => Borrowed::Mutably,
+            _ => Borrowed::Shared,
+        }
+    }
+}
+
 /// Whether a pattern stands for the elements that are not written, by a name or without.
 fn is_rest(pattern: &syntax::Pattern) -> bool {
     match &pattern.kind {
@@ -102,19 +120,18 @@ pub(super) fn alternatives(pattern: &syntax::Pattern) -> Vec<syntax::Pattern> {
 }
 
 impl Checker<'_> {
-    /// Checks a pattern against the type that it meets, and declares its names in the present scope. `borrowed`: what it meets
-    /// lies behind a reference that the pattern does not show, so that its names are references.
-    pub(super) fn pattern(&mut self, pattern: &syntax::Pattern, ty: &Ty, borrowed: bool) -> Result<Pat> {
+    /// Checks a pattern against the type that it meets, and declares its names in the present scope.
+    pub(super) fn pattern(&mut self, pattern: &syntax::Pattern, ty: &Ty, borrowed: Borrowed) -> Result<Pat> {
         let line = pattern.line;
-        if let Ty::Ref(_, target) = self.types.shallow(ty)
+        if let Ty::Ref(mutable, target) = self.types.shallow(ty)
             && !matches!(
                 pattern.kind,
                 PatternKind::Wild | PatternKind::Binding { .. } | PatternKind::At { .. }
             )
         {
             let (inner, borrowed) = match &pattern.kind {
-                PatternKind::Ref(inner) => (&**inner, false),
-                _ => (pattern, true),
+                PatternKind::Ref(inner) => (&**inner, Borrowed::No),
+                _ => (pattern, borrowed.through(mutable)),
             };
             return Ok(Pat::Deref(Box::new(self.pattern(inner, &target, borrowed)?)));
         }
@@ -129,11 +146,11 @@ impl Checker<'_> {
                 let binding = self.binding(name, ty, *mutable, borrowed, line);
                 Pat::At(Box::new(binding), Box::new(self.pattern(pattern, ty, borrowed)?))
             }
-            PatternKind::Ref(inner) if borrowed => self.pattern(inner, ty, false)?,
+            PatternKind::Ref(inner) if borrowed != Borrowed::No => self.pattern(inner, ty, Borrowed::No)?,
             PatternKind::Ref(inner) => {
                 let target = self.types.var(Kind::General);
                 self.unify(line, ty, &Ty::Ref(false, Rc::new(target.clone())))?;
-                Pat::Deref(Box::new(self.pattern(inner, &target, false)?))
+                Pat::Deref(Box::new(self.pattern(inner, &target, Borrowed::No)?))
             }
             PatternKind::Variant { variant, payload } => {
                 self.variant_pattern(*variant, payload.as_deref(), ty, borrowed, line)?
@@ -209,15 +226,20 @@ impl Checker<'_> {
         })
     }
 
-    fn binding(&mut self, name: &str, ty: &Ty, mutable: bool, borrowed: bool, line: u32) -> Pat {
+    fn binding(&mut self, name: &str, ty: &Ty, mutable: bool, borrowed: Borrowed, line: u32) -> Pat {
+        let mut declare = |mutable_target| {
+            let ty = Ty::Ref(mutable_target, Rc::new(ty.clone()));
+            self.declare(name, ty, mutable, line)
+        };
         match borrowed {
-            true => Pat::Borrow(self.declare(name, Ty::Ref(false, Rc::new(ty.clone())), mutable, line)),
-            false => Pat::Binding(self.declare(name, ty.clone(), mutable, line)),
+            Borrowed::Mutably => Pat::BorrowMut(declare(true)),
+            Borrowed::Shared => Pat::Borrow(declare(false)),
+            Borrowed::No => Pat::Binding(self.declare(name, ty.clone(), mutable, line)),
         }
     }
 
     /// The parts of a tuple or an array, of which `..` stands for those that are not written.
-    fn parts(&mut self, patterns: &[syntax::Pattern], types: &[Ty], borrowed: bool) -> Result<Pat> {
+    fn parts(&mut self, patterns: &[syntax::Pattern], types: &[Ty], borrowed: Borrowed) -> Result<Pat> {
         let mut parts = vec![Pat::Wild; types.len()];
         let at = patterns.iter().position(|part| part.kind == PatternKind::Rest);
         for (i, pattern) in patterns.iter().enumerate() {
@@ -237,7 +259,7 @@ impl Checker<'_> {
         &mut self,
         patterns: &[syntax::Pattern],
         ty: &Ty,
-        borrowed: bool,
+        borrowed: Borrowed,
         line: u32,
     ) -> Result<Pat> {
         let at = patterns.iter().position(is_rest);
@@ -296,7 +318,7 @@ impl Checker<'_> {
         at: Option<usize>,
         element: &Rc<Ty>,
         of: Option<u64>,
-        borrowed: bool,
+        borrowed: Borrowed,
     ) -> Result<Pat> {
         let (front, behind) = patterns.split_at(at.unwrap_or(patterns.len()));
         let mut all = |patterns: &[syntax::Pattern]| {
@@ -318,11 +340,21 @@ impl Checker<'_> {
                     Some(n) => Ty::Array(element.clone(), Len::Known(n)),
                     None => Ty::Slice(element.clone()),
                 };
-                let borrowed = borrowed || of.is_none();
+                let borrowed = match (borrowed, of) {
+                    (Borrowed::No, None) => Borrowed::Shared,
+                    (Borrowed::Mutably, Some(_)) => {
+                        return Err(self.error(
+                            line,
+                            "a name for the rest of an array that is changed",
+                            "match the slice: `&mut array[..]`",
+                        ));
+                    }
+                    (borrowed, _) => borrowed,
+                };
                 let bound = self.binding(name, &ty, *mutable, borrowed, line);
                 // A part of a slice is a reference already.
                 Some(Box::new(match bound {
-                    Pat::Borrow(id) if of.is_none() => Pat::Binding(id),
+                    Pat::Borrow(id) | Pat::BorrowMut(id) if of.is_none() => Pat::Binding(id),
                     bound => bound,
                 }))
             }
@@ -342,7 +374,7 @@ impl Checker<'_> {
         fields: &[(String, syntax::Pattern)],
         rest: bool,
         ty: &Ty,
-        borrowed: bool,
+        borrowed: Borrowed,
         line: u32,
     ) -> Result<Pat> {
         let named = self.struct_type(name, line)?;

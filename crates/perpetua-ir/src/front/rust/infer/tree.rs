@@ -118,6 +118,8 @@ pub(crate) enum Pat {
     },
     /// A name for a reference to what is met.
     Borrow(LocalId),
+    /// A name for a reference to change what is met.
+    BorrowMut(LocalId),
     /// Of what a reference refers to.
     Deref(Box<Pat>),
 }
