@@ -278,6 +278,29 @@ fn explain_shows_a_kernel_and_what_fuses() {
 }
 
 #[test]
+fn the_mandelbrot_program_makes_a_picture() {
+    let folder = Folder::new();
+    let plane = "--param width=64 --param left=-2.2 --param top=-1.2 --param step=0.05 --param most=50 --lanes 3072 --backend cpu";
+    folder.prints(&format!(
+        "run mandelbrot --buffer out=zeros:48x64 {plane} --out out=m.png"
+    ));
+    let file = fs::File::open(folder.0.path().join("m.png")).unwrap();
+    let mut reader = png::Decoder::new(std::io::BufReader::new(file))
+        .read_info()
+        .unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut pixels).unwrap();
+    assert_eq!((reader.info().width, reader.info().height), (64, 48));
+    let pixel = |row: usize, column: usize| &pixels[3 * (64 * row + column)..][..3];
+    // The set's middle stays, the plane's corner leaves at once.
+    assert_ne!(pixel(24, 40), pixel(0, 0));
+    folder.fails(
+        &format!("run mandelbrot --buffer out=zeros:3072 {plane} --out out=m.png"),
+        "--out out: 3072 pixels have no rows and columns",
+    );
+}
+
+#[test]
 fn what_there_is_is_listed() {
     let folder = Folder::new();
     let all = folder.prints("list");

@@ -8,6 +8,7 @@ use perpetua::isa::serve::{self, Address, Client, Job};
 use perpetua::isa::{Arguments, Executor, LaunchConfig, MemoryKind, Program};
 use perpetua_ir::ir::{Scalar, constant};
 
+use crate::run::picture;
 use crate::shape::Shape;
 use crate::values::{self, Content};
 use crate::{Backend, Failure, files};
@@ -25,7 +26,7 @@ pub(super) struct Args {
     /// A parameter's value
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = values::pair)]
     parameters: Vec<(String, String)>,
-    /// Write a buffer to a .npy file instead of printing it
+    /// Write a buffer to a .npy file instead of printing it, or as a picture to a .png file
     #[arg(long = "out", value_name = "NAME=FILE", value_parser = values::pair)]
     outputs: Vec<(String, String)>,
     #[command(flatten)]
@@ -135,7 +136,19 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     for (((name, element, content), _), bytes) in returned.zip(&results) {
         let written = args.outputs.iter().filter(|(wanted, _)| wanted == name);
         for (_, file) in written {
-            files::write(Path::new(file), &values::npy(*element, &content.shape, bytes)?)?;
+            let file = Path::new(file);
+            let numbers = picture::Numbers {
+                scalar: *element,
+                each: 1,
+                shape: &content.shape,
+            };
+            let written = match file.extension().is_some_and(|extension| extension == "png") {
+                true => {
+                    picture::draw(&numbers, bytes, None).map_err(|error| format!("--out {name}: {error}"))?
+                }
+                false => values::npy(*element, &content.shape, bytes)?,
+            };
+            files::write(file, &written)?;
         }
         if args.outputs.is_empty() {
             super::print(&(values::print(&format!("{name} = "), *element, &content.shape, bytes) + "\n"))?;

@@ -3,7 +3,7 @@
 
 mod check;
 mod launch;
-mod picture;
+pub(crate) mod picture;
 mod plan;
 
 use std::cell::OnceCell;
@@ -153,7 +153,7 @@ fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
     if let Some((name, _)) = &picture
         && let Some(buffer) = plan.buffers().find(|buffer| buffer.name == *name)
     {
-        picture::judge(buffer, args.size).map_err(|error| format!("--picture {name}: {error}"))?;
+        picture::judge(&buffer.into(), args.size).map_err(|error| format!("--picture {name}: {error}"))?;
     }
     let device = match device.get() {
         Some(device) => device,
@@ -224,8 +224,8 @@ fn deliver(
     if let Some((name, file)) = &picture
         && let Some((buffer, bytes)) = all.clone().find(|(buffer, _)| buffer.name == *name)
     {
-        let png =
-            picture::draw(buffer, bytes, args.size).map_err(|error| format!("--picture {name}: {error}"))?;
+        let png = picture::draw(&buffer.into(), bytes, args.size)
+            .map_err(|error| format!("--picture {name}: {error}"))?;
         files::write(file, &png)?;
     }
     if args.outputs.is_empty() && picture.is_none() {

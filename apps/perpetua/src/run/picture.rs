@@ -21,6 +21,24 @@ pub(super) fn size(text: &str) -> Result<[usize; 2], String> {
 /// Longest side of a picture.
 const LONGEST: usize = 1 << 15;
 
+/// What numbers a buffer has.
+pub(crate) struct Numbers<'a> {
+    pub(crate) scalar: Scalar,
+    /// How many of an element.
+    pub(crate) each: usize,
+    pub(crate) shape: &'a [usize],
+}
+
+impl<'a> From<&'a Buffer> for Numbers<'a> {
+    fn from(buffer: &'a Buffer) -> Numbers<'a> {
+        Numbers {
+            scalar: buffer.numbers.scalar,
+            each: buffer.numbers.each(),
+            shape: &buffer.shape,
+        }
+    }
+}
+
 /// Pixels and how many numbers each has.
 struct Layout {
     width: usize,
@@ -29,15 +47,15 @@ struct Layout {
 }
 
 /// Whether a buffer can be drawn, known before it is computed.
-pub(super) fn judge(buffer: &Buffer, size: Option<[usize; 2]>) -> Result<(), String> {
+pub(crate) fn judge(buffer: &Numbers<'_>, size: Option<[usize; 2]>) -> Result<(), String> {
     layout(buffer, size).map(drop)
 }
 
-fn layout(buffer: &Buffer, size: Option<[usize; 2]>) -> Result<Layout, String> {
-    let (rows_and_columns, channels) = match &buffer.shape[..] {
-        [rows, columns] if buffer.numbers.each() == 1 => (Some([*columns, *rows]), 1),
+fn layout(buffer: &Numbers<'_>, size: Option<[usize; 2]>) -> Result<Layout, String> {
+    let (rows_and_columns, channels) = match buffer.shape {
+        [rows, columns] if buffer.each == 1 => (Some([*columns, *rows]), 1),
         [rows, columns, n @ (3 | 4)] => (Some([*columns, *rows]), *n),
-        _ => (None, buffer.numbers.each()),
+        _ => (None, buffer.each),
     };
     if !matches!(channels, 1 | 3 | 4) {
         return Err(format!(
@@ -46,7 +64,7 @@ fn layout(buffer: &Buffer, size: Option<[usize; 2]>) -> Result<Layout, String> {
     }
     let pixels = buffer.shape.iter().product::<usize>() / channels;
     let [width, height] = size.or(rows_and_columns).ok_or_else(|| {
-        format!("{pixels} pixels have no rows and columns: say --size WIDTHxHEIGHT, or give it a content as zeros:512x512")
+        format!("{pixels} pixels have no rows and columns: give the buffer a content as zeros:512x512, or say `perpetua run`'s --size WIDTHxHEIGHT")
     })?;
     if width.checked_mul(height) != Some(pixels) {
         return Err(format!(
@@ -67,24 +85,20 @@ fn layout(buffer: &Buffer, size: Option<[usize; 2]>) -> Result<Layout, String> {
 
 /// A PNG of numbers: three or four for each pixel are red, green, blue and what is left out, from 0 to 1 or as bytes; of one the
 /// largest is brightest.
-pub(super) fn draw(buffer: &Buffer, bytes: &[u8], size: Option<[usize; 2]>) -> Result<Vec<u8>, String> {
+pub(crate) fn draw(buffer: &Numbers<'_>, bytes: &[u8], size: Option<[usize; 2]>) -> Result<Vec<u8>, String> {
     let Layout {
         width,
         height,
         channels,
     } = layout(buffer, size)?;
     let numbers: Vec<f64> = bytes
-        .chunks_exact(buffer.numbers.scalar.size() as usize)
-        .map(|bytes| number(buffer.numbers.scalar, bytes))
+        .chunks_exact(buffer.scalar.size() as usize)
+        .map(|bytes| number(buffer.scalar, bytes))
         .collect();
     let rgb: Vec<u8> = match channels {
-        1 => one(&numbers, buffer.numbers.scalar),
+        1 => one(&numbers, buffer.scalar),
         _ => {
-            let scale = if buffer.numbers.scalar.is_float() {
-                255.0
-            } else {
-                1.0
-            };
+            let scale = if buffer.scalar.is_float() { 255.0 } else { 1.0 };
             let channel = |value: f64| (value * scale).round() as u8;
             numbers
                 .chunks_exact(channels)

@@ -11,8 +11,8 @@ pub(crate) const DIRECTIVES: [(&str, &str); 11] = [
         "The size of its blocks; `Y` and `Z` are 1 where they are left out. Without it the launch chooses.",
     ),
     (
-        ".buffer NAME: TYPE [read|readwrite] [= HANDLE]",
-        "Memory of the device. Where neither word is there, it may be written if an instruction stores to it.",
+        ".buffer NAME: TYPE [ACCESS] [= HANDLE]",
+        "Memory of the device. ACCESS is `read` or `readwrite`; left out, it may be written if an instruction stores to it.",
     ),
     (".pool NAME [= HANDLE]", "Memory of which lanes take blocks."),
     (".param NAME: TYPE", "A value that the launch gives."),
