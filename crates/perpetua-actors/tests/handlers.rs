@@ -224,7 +224,9 @@ fn a_batch_does_what_rust_does() -> Result<(), Box<dyn std::error::Error>> {
     let out = device.zeros::<u32>(320)?;
     let counts = device.zeros::<u32>(2)?;
     let done = device.zeros::<u32>(1)?;
-    let args = perpetua::args![&packets, &runs, &states, &out, &counts, &done, 0u32, 0u32, 1u32];
+    let args = perpetua::args![
+        &packets, &runs, &states, &out, &counts, &done, 0u32, 0u32, 1u32, 0u32
+    ];
     device
         .default_stream()
         .launch(&kernel, LaunchConfig::new([1, 1, 1], [1, 1, 1]), args)?;

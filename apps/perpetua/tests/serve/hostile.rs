@@ -29,7 +29,7 @@ pub(crate) const PROGRAMS: [(&str, Code, &str); 6] = [
     (
         ".buffer x: u32\n fence_system",
         Code::Program,
-        "orders no memory of the system",
+        "orders memory of the whole system",
     ),
     (
         ".buffer x: u32\n ldg.u32 r0, x[-1]\n stg.u32 x[0], r0",
@@ -69,6 +69,15 @@ pub(crate) fn code(stream: &mut dyn Raw, bytes: &[u8]) -> Option<u16> {
     (kind == 5).then(|| u16::from_le_bytes([payload[0], payload[1]]))
 }
 
+/// Says that all is over when it goes, also by a failed expectation, so that nobody goes on for ever beside it.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn hostile_clients_are_told_and_good_ones_do_not_notice() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,6 +88,7 @@ fn hostile_clients_are_told_and_good_ones_do_not_notice() {
         let server = Server::start(address, options);
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let over = Over(&is_over);
             let beside = scope.spawn(|| {
                 let mut client = server.client();
                 let mut count = 0;
@@ -114,7 +124,7 @@ fn hostile_clients_are_told_and_good_ones_do_not_notice() {
             for stream in &mut slow {
                 assert_eq!(code(&mut **stream, &[]), Some(Code::Slow.code()));
             }
-            is_over.store(true, Ordering::Relaxed);
+            drop(over);
             assert!(beside.join().unwrap() > 0);
         });
         server.stop();

@@ -68,13 +68,18 @@ impl Used {
 }
 
 impl State {
-    // Gives jobs to workers as long as there are both.
+    // Gives jobs to workers as long as there are both. The last free worker is kept for clients that have used little.
     fn match_up(&mut self, workers: usize, now: Instant) {
-        while let Some((at, used)) = self.next(now) {
+        while !self.idle.is_empty() {
             let is_last = workers > 1 && self.idle.len() == 1;
-            if self.idle.is_empty() || is_last && used > LITTLE.as_secs_f64() {
+            let most = if is_last {
+                LITTLE.as_secs_f64()
+            } else {
+                f64::INFINITY
+            };
+            let Some(at) = self.next(now, most) else {
                 return;
-            }
+            };
             let (_, job) = self.waiting.remove(at);
             let own = self.idle.iter().position(|idle| idle.owner == Some(job.client));
             let fresh = || self.idle.iter().position(|idle| idle.owner.is_none());
@@ -83,14 +88,14 @@ impl State {
         }
     }
 
-    // The job whose turn it is, and what its client has used; of equals the one that came first.
-    fn next(&self, now: Instant) -> Option<(usize, f64)> {
-        let jobs = self.waiting.iter().map(|(since, job)| {
+    // The job whose turn it is among those whose clients have used at most so many seconds; of equals the one that came first.
+    fn next(&self, now: Instant, most: f64) -> Option<usize> {
+        let jobs = self.waiting.iter().enumerate().filter_map(|(at, (since, job))| {
             let used = self.used.get(&job.client).map_or(0.0, |used| used.now(now));
-            (used, used - now.saturating_duration_since(*since).as_secs_f64())
+            let waited = now.saturating_duration_since(*since).as_secs_f64();
+            (used <= most).then_some((at, used - waited))
         });
-        let next = jobs.enumerate().min_by(|(_, (_, a)), (_, (_, b))| a.total_cmp(b));
-        next.map(|(at, (used, _))| (at, used))
+        jobs.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(at, _)| at)
     }
 }
 
@@ -236,7 +241,7 @@ mod tests {
         let now = Instant::now() + Duration::from_secs(1);
         submit(&queue, 2);
         queue.state().waiting[1].0 = now;
-        assert_eq!(queue.state().next(now).map(|(at, _)| at), Some(0));
+        assert_eq!(queue.state().next(now, f64::INFINITY), Some(0));
     }
 
     #[test]
@@ -246,6 +251,9 @@ mod tests {
         queue.has_used(1, Duration::from_secs(5));
         std::thread::scope(|scope| {
             submit(&queue, 1);
+            // It has waited so long that its turn is before all that come anew.
+            let long = Duration::from_secs(60);
+            queue.state().waiting[0].0 -= long;
             // One worker is idle alone: it is kept.
             let kept = scope.spawn(|| client(queue.next(0, None)));
             while queue.state().idle.is_empty() {
