@@ -405,8 +405,8 @@ impl KernelFunction for Function {
         let (handle, blocks) = wide.map_or((self.handle, grid.x), |wide| {
             (wide.handle, grid.x.div_ceil(wide.blocks))
         });
-        // SAFETY: the caller vouches for arguments and limits, which are the same for both entry points; each pointer in `params` is valid for the call, which copies what
-        // they point to; function and stream are alive and of the current context.
+        // SAFETY: the caller vouches for arguments and limits, which are the same for both entry points; each pointer in `params`
+        // is valid for the call, which copies what they point to; function and stream are alive and of the current context.
         let code = unsafe {
             sys::cuLaunchKernel(
                 handle,
