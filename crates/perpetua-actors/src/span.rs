@@ -32,6 +32,8 @@ pub struct Block {
     first: u32,
     limit: u32,
     used: u32,
+    // In use when the message came.
+    came: u32,
     // A message has taken it along.
     given: u32,
     generation: u32,
@@ -47,6 +49,7 @@ impl Block {
             first: 0,
             limit: 0,
             used: 0,
+            came: 0,
             given: 0,
             generation,
             at,
@@ -55,6 +58,7 @@ impl Block {
             block.first = at + 4;
             block.limit = arena[at as usize];
             block.used = arena[at as usize + 1];
+            block.came = block.used;
         }
         block
     }
@@ -65,9 +69,19 @@ impl Block {
         self.first != 0 && self.given == 0
     }
 
-    /// The message that took it along is not sent.
-    pub fn take_back(&mut self) {
+    /// The handler has faulted: the message that took the block along is not sent, and the words that the handler took are free and
+    /// zeros again.
+    pub fn take_back(&mut self, arena: &mut [u32]) {
         self.given = 0;
+        if self.first != 0 {
+            // Another lane of a group may have taken them.
+            let taken = arena[self.first as usize - 3].min(self.limit);
+            for word in self.came..taken {
+                arena[(self.first + word) as usize] = 0;
+            }
+            self.used = self.came;
+            arena[self.first as usize - 3] = self.came;
+        }
     }
 
     /// Whether a message has taken it along.

@@ -13,7 +13,7 @@ use super::beat::Beat;
 use super::commons::Commons;
 use super::port::Port;
 use crate::context::GROUP_LANES;
-use crate::error::Result;
+use crate::error::{ActorError, Result};
 use crate::handler::Handler;
 use crate::kernels::layout::{ACTOR_WORDS, LATENCY_BUCKETS};
 use crate::lifecycle::ActorState;
@@ -290,7 +290,11 @@ impl Grid {
     }
 
     /// The bytes of one state. Parks the homes meanwhile.
+    ///
+    /// # Errors
+    /// [`ActorError::NoSuchActor`](crate::ActorError::NoSuchActor) where the grid has no such actor.
     pub fn read_state(&self, index: u32) -> Result<Vec<u8>> {
+        self.check(index)?;
         let states = lock(&self.shared.states).clone();
         Ok(self.parked(|| states.read_one(index.into()))??)
     }
@@ -302,9 +306,23 @@ impl Grid {
     }
 
     /// Gives one state other bytes. Parks the homes meanwhile.
+    ///
+    /// # Errors
+    /// As [`Grid::read_state`].
     pub fn write_state(&self, index: u32, state: &[u8]) -> Result<()> {
+        self.check(index)?;
         let states = lock(&self.shared.states).clone();
         Ok(self.parked(|| states.write_one(index.into(), state))??)
+    }
+
+    // Behind the states of all actors lie what these were before a message.
+    fn check(&self, index: u32) -> Result<()> {
+        match index < self.shared.actors {
+            true => Ok(()),
+            false => Err(ActorError::NoSuchActor {
+                actor: format!("actor {index} in a grid of {}", self.shared.actors),
+            }),
+        }
     }
 
     /// Whether packets of a home wait to be taken out.

@@ -321,6 +321,12 @@ macro_rules! __resident_kernel {
                         fault = ::perpetua::prelude::subgroup_max(fault);
                         runs = runs && leads;
                     }
+                    $(
+                        if runs && fault != 0 {
+                            // The block goes with the message, as it came.
+                            $block.take_back($arena);
+                        }
+                    )?
                     // What this handler, or the sender of the packet, wrote into the block is ordered before what this lane stores from here on: that
                     // the block is free, or the packet that takes it along. The lanes of a group have converged.
                     if takes && ::perpetua::actors::kernels::parts::brings_block(mark) {
@@ -329,14 +335,13 @@ macro_rules! __resident_kernel {
                     if runs {
                         entries = ctx.entries();
                         if fault != 0 {
-                            // What it did and sent has not happened; the block goes with the message.
+                            // What it did and sent has not happened.
                             entries = 0;
                             if on_fault == 0 {
                                 states[index] = states[actor_count as usize + index];
                             } else if on_fault == 2 {
                                 states[index] = first_states[0];
                             }
-                            $($block.take_back();)?
                             answer = ::perpetua::actors::context::Answer::none();
                             actors[actor as usize * 4] = 5;
                         } else if answer.known == 0 && kind != 2 && kind != 6 {

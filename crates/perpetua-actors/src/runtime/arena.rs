@@ -190,6 +190,17 @@ impl Arena {
         Ok(lease)
     }
 
+    /// A block with room for so many words, of which these are in use.
+    pub(crate) fn alloc_with(self: &Arc<Arena>, limit: usize, words: &[u32]) -> Result<Lease> {
+        let mut lease = self.alloc(limit.max(words.len()))?;
+        let data = lease.data_mut();
+        let (used, free) = data.split_at_mut(words.len());
+        used.copy_from_slice(words);
+        free.fill(0);
+        lease.set_used(words.len());
+        Ok(lease)
+    }
+
     fn lease(self: &Arc<Arena>, memory: &Memory, id: BlockId, grains: u32) -> Lease {
         // SAFETY: the table gives out grains inside the memory only.
         let base = unsafe { memory.base.add(id.at as usize) };
@@ -357,6 +368,15 @@ impl Lease {
         if let [_, word, ..] = self.words_mut() {
             *word = used as u32;
         }
+    }
+
+    /// What was taken of it since `used` words were in use is free and zeros again.
+    pub(crate) fn take_back(&mut self, used: usize) {
+        let (_, now) = self.extent();
+        if let Some(taken) = self.data_mut().get_mut(used..now) {
+            taken.fill(0);
+        }
+        self.set_used(used);
     }
 
     /// Gives the block to the message that names it.

@@ -85,19 +85,12 @@ impl Core {
         let mut image = image.clone();
         let mut placed = HashMap::new();
         for block in std::mem::take(&mut image.blocks) {
-            let mut lease = self.host.arena.alloc(block.limit as usize)?;
-            let data = lease.data_mut();
-            data.fill(0);
-            match data.get_mut(..block.words.len()) {
-                Some(room) => room.copy_from_slice(&block.words),
-                None => {
-                    return Err(unusable(
-                        path,
-                        "a message's vectors are longer than their block".into(),
-                    ));
-                }
+            let limit = block.limit as usize;
+            if block.words.len() > limit {
+                let cause = "a message's vectors are longer than their block";
+                return Err(unusable(path, cause.into()));
             }
-            lease.set_used(block.words.len());
+            let lease = self.host.arena.alloc_with(limit, &block.words)?;
             placed.insert((block.at, block.generation), lease);
         }
         let mut complete = true;

@@ -9,6 +9,7 @@ mod engines;
 mod faults;
 mod handlers;
 mod identity;
+mod letters;
 mod load;
 
 use std::time::{Duration, Instant};
@@ -48,6 +49,14 @@ fn main() -> std::process::ExitCode {
         (
             "vectors_stay_with_the_message_that_faulted",
             faults::vectors_stay_with_the_message_that_faulted,
+        ),
+        (
+            "a_letter_sent_again_finds_its_room",
+            letters::a_letter_sent_again_finds_its_room,
+        ),
+        (
+            "vectors_stay_with_a_message_whose_handler_does_not_end",
+            letters::vectors_stay_with_a_message_whose_handler_does_not_end,
         ),
         (
             "a_group_faults_as_one_lane_does",

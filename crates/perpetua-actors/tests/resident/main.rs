@@ -187,6 +187,10 @@ fn answers() {
         .map(|s| u32::from_le_bytes(s[4..8].try_into().unwrap()))
         .collect();
     assert_eq!(handled, [100; 10]);
+    // Behind the last state lies what the first one was before a message: nobody's business.
+    assert_eq!(grid.read_state(9).unwrap(), states[72..80]);
+    assert!(grid.read_state(10).is_err());
+    assert!(grid.write_state(10, &[0; 8]).is_err());
     // It has been parked for that, and goes on.
     assert_eq!(
         Number::from_payload(&ask(&grid, 3, &Number { value: 10 }).payload).value,

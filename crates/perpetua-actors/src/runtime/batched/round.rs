@@ -78,7 +78,7 @@ pub(super) struct Program {
     state: Type,
     /// Whether it reaches vectors.
     vectors: bool,
-    /// Whether a fault brings a state back that the handler has changed.
+    /// Whether a fault brings a state back that the handler may have changed.
     undo: bool,
 }
 
@@ -102,10 +102,9 @@ impl Program {
                 operation: "a handler whose batch kernel has no states",
                 remedy: "write the handler with `#[ring_kernel]`",
             })?;
-        // SAFETY: it is looked at, and not launched.
-        let resident = unsafe { (group.handler.resident)().checked_where_caught() };
         Ok(Program {
-            undo: group.on_fault == OnFault::Transactional && group.handler.tears(&resident)?,
+            undo: group.on_fault == OnFault::Transactional
+                && group.handler.tears(&(group.handler.batched)())?,
             group: Arc::clone(group),
             kernel,
             state,
@@ -129,12 +128,16 @@ struct Lent {
 }
 
 impl Run {
-    /// The block of packet `i`, as the batch has left it.
-    fn take_back(&mut self, i: usize, arena: &[u32]) -> Option<Lease> {
+    /// The block of packet `i`, as the batch has left it; where its handler faulted without what that took of it.
+    fn take_back(&mut self, i: usize, arena: &[u32], faulted: bool) -> Option<Lease> {
         let Lent { mut lease, at } = self.blocks.get_mut(i)?.take()?;
-        let (limit, _) = lease.extent();
-        let words = lease.words_mut().get_mut(..HEAD_WORDS + limit)?;
-        words.copy_from_slice(arena.get(at..at + words.len())?);
+        let (limit, used) = lease.extent();
+        let part = match faulted {
+            true => HEAD_WORDS..HEAD_WORDS + used,
+            false => 0..HEAD_WORDS + limit,
+        };
+        let left = arena.get(at + part.start..at + part.end)?;
+        lease.words_mut().get_mut(part)?.copy_from_slice(left);
         Some(lease)
     }
 
@@ -339,7 +342,7 @@ impl Shared {
             inside.state.copy_from_slice(state);
             for (i, packet) in packets[..done].iter().enumerate() {
                 let counts = results.counts[first + i];
-                let mut brought = run.take_back(i, &results.arena);
+                let mut brought = run.take_back(i, &results.arena, false);
                 if counts & 256 == 0 {
                     brought.map(Lease::keep);
                     count(&cell.vitals.errors, 1);
@@ -359,7 +362,7 @@ impl Shared {
             }
             drop(inside);
             if done < packets.len() {
-                run.take_back(done, &results.arena).map(Lease::keep);
+                run.take_back(done, &results.arena, true).map(Lease::keep);
                 run.give_back(done);
             }
             if let [faulted, rest @ ..] = &packets[done..] {

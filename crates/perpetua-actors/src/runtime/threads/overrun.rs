@@ -13,7 +13,7 @@ use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::lock::{lock, write};
 use crate::message::Packet;
-use crate::runtime::arena::BlockId;
+use crate::runtime::arena::{BlockId, Lease};
 use crate::runtime::group::Group;
 use crate::runtime::vitals::count;
 
@@ -51,9 +51,24 @@ pub(super) struct Slot {
 struct Current {
     cell: Arc<Cell>,
     packet: Packet,
+    vectors: Option<Vectors>,
     before: Option<Before>,
     since: Instant,
     limit: Duration,
+}
+
+/// A message's vectors as they came: the thread that does not return keeps the block itself.
+pub(super) struct Vectors {
+    limit: usize,
+    words: Vec<u32>,
+}
+
+impl Vectors {
+    pub(super) fn of(lease: &Lease) -> Vectors {
+        let (limit, used) = lease.extent();
+        let words = lease.data().iter().take(used).copied().collect();
+        Vectors { limit, words }
+    }
 }
 
 impl Slot {
@@ -62,6 +77,7 @@ impl Slot {
         &self,
         cell: &Arc<Cell>,
         packet: &Packet,
+        vectors: Option<Vectors>,
         before: Option<&Before>,
         work: impl FnOnce() -> T,
     ) -> Option<T> {
@@ -70,12 +86,8 @@ impl Slot {
         };
         *lock(&self.current) = Some(Current {
             cell: Arc::clone(cell),
-            packet: {
-                // Its vectors are with the thread that does not return.
-                let mut packet = *packet;
-                BlockId::detach(&mut packet);
-                packet
-            },
+            packet: *packet,
+            vectors,
             before: before.cloned(),
             since: Instant::now(),
             limit,
@@ -189,6 +201,16 @@ fn replace(shared: &Shared, current: &Current) {
     }
     cell.mailbox.inherit(&old.mailbox);
     shared.wake_waiting(old);
+    let mut packet = current.packet;
+    BlockId::detach(&mut packet);
+    if let Some(Vectors { limit, words }) = &current.vectors {
+        match shared.host.arena.alloc_with(*limit, words) {
+            Ok(lease) => lease.keep().attach(&mut packet),
+            Err(error) => {
+                tracing::error!(%error, "a message's vectors stay with the handler that does not return")
+            }
+        }
+    }
     let text = format!("deadline: it ran for longer than {:?}", current.limit);
-    shared.host.faulted(&cell.group, cell.id, &current.packet, text);
+    shared.host.faulted(&cell.group, cell.id, &packet, text);
 }

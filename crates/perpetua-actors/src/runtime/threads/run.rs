@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::Shared;
 use super::cell::{Cell, Inside, Running};
 use super::faults;
-use super::overrun::Until;
+use super::overrun::{Until, Vectors};
 use crate::context::Context;
 use crate::dead_letters::DeadReason;
 use crate::lifecycle::ActorState;
@@ -104,6 +104,8 @@ impl Shared {
         let (low, high) = (now as u32, (now >> 32) as u32);
         context.begin(cell.id.0, head.sender.0, head.correlation, low, high);
         let mut lease = self.host.arena.claim(packet);
+        let used = lease.as_ref().map_or(0, |lease| lease.extent().1);
+        let vectors = cell.group.run_limit.and(lease.as_ref()).map(Vectors::of);
         let block = lease.as_mut().map_or(&mut [][..], Lease::words_mut);
         let native = cell.group.handler.native;
         let state = inside.state.pointer();
@@ -112,7 +114,7 @@ impl Shared {
         let run =
             AssertUnwindSafe(|| unsafe { native(context, state, head.type_id, &packet.payload, block) });
         let outcome = match until {
-            Until::Turn(slot) => slot.watched(cell, packet, before.as_ref(), || faults::caught(run)),
+            Until::Turn(slot) => slot.watched(cell, packet, vectors, before.as_ref(), || faults::caught(run)),
             Until::Answered(_) => Some(faults::caught(run)),
         };
         let Some(outcome) = outcome else {
@@ -132,8 +134,11 @@ impl Shared {
             Err(fault) => {
                 count(&cell.vitals.errors, 1);
                 inside.undo(cell, before.as_ref());
-                // What it put into its outbox goes nowhere; the vectors stay with the message.
-                lease.map(Lease::keep);
+                // What it put into its outbox goes nowhere; the vectors stay with the message, and what it took of their block is free.
+                if let Some(mut lease) = lease {
+                    lease.take_back(used);
+                    lease.keep();
+                }
                 cell.vitals.fault();
                 self.host.faulted(&cell.group, cell.id, packet, fault);
             }

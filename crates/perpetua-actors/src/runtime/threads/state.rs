@@ -99,6 +99,9 @@ impl StateMemory {
     }
 }
 
+/// Bytes that a thread keeps for the next state, at most: larger ones pay for their memory each time.
+const SPARE_BYTES: usize = 64 << 10;
+
 thread_local! {
     /// Memory for the next state that this thread keeps.
     static SPARE: Cell<Vec<MaybeUninit<u8>>> = const { Cell::new(Vec::new()) };
@@ -111,7 +114,9 @@ pub(super) struct Before(Vec<MaybeUninit<u8>>);
 impl Drop for Before {
     fn drop(&mut self) {
         // A handler that waits for another one keeps two.
-        SPARE.set(std::mem::take(&mut self.0));
+        if self.0.capacity() <= SPARE_BYTES {
+            SPARE.set(std::mem::take(&mut self.0));
+        }
     }
 }
 

@@ -5,17 +5,25 @@ use crate::ir::{Base, Block, DeviceOp, Effect, Inst, Kernel, Op, Place};
 
 impl Explicit {
     /// Whether in a labelled block whose faults are caught one can come behind a write to this buffer (its index in
-    /// [`Kernel::params`]). Where not, the buffer is as it was before the block whenever the block faults.
+    /// [`Kernel::params`]). Where not, the buffer is as it was before the block whenever the block faults. A kernel in which no such
+    /// block is found may tear anything.
     pub fn tears(&self, buffer: u32) -> bool {
         let kernel = self.kernel();
         let mut look = Look {
             kernel,
             buffer,
             exits: Vec::new(),
+            found: false,
             torn: false,
         };
         look.outside(&kernel.body.block);
-        look.torn
+        // Those of functions are not looked into.
+        let catches = |inst: &Inst| inst.device() == Some(DeviceOp::CatchFault);
+        let elsewhere = || {
+            let bodies = kernel.functions.iter().map(|function| &function.body.block);
+            bodies.into_iter().any(|block| contains(block, &catches))
+        };
+        look.torn || !look.found || elsewhere()
     }
 }
 
@@ -27,6 +35,8 @@ struct Look<'a> {
     buffer: u32,
     /// What is so behind the loops and labelled blocks around a statement, outermost first, as far as is known.
     exits: Vec<Written>,
+    /// Whether there is a block whose faults are caught.
+    found: bool,
     torn: bool,
 }
 
@@ -44,6 +54,7 @@ impl Look<'_> {
             let next = block.0.get(at + 1).and_then(|next| next.inst.device());
             match &stmt.inst {
                 Inst::Labeled(inner) if next == Some(DeviceOp::CatchFault) => {
+                    self.found = true;
                     self.exits = vec![None];
                     self.inside(inner, Some(false));
                 }
@@ -149,6 +160,19 @@ mod tests {
         assert!(tears(
             "%3: u32 = atomic_add states[%0], %0 relaxed device\nstore out[%0], %0"
         ));
+    }
+
+    #[test]
+    fn a_kernel_that_catches_nothing_may_tear_anything() {
+        let text = "kernel k(states: buffer<u32, read_write>) {
+  %0: u32 = thread_idx.x
+  block {
+  store states[%0], %0
+  }
+}
+";
+        let kernel: Kernel = text.parse().expect("parses");
+        assert!(make_explicit(&verify(kernel).expect("verifies")).tears(0));
     }
 
     #[test]
