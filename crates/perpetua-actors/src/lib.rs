@@ -50,6 +50,7 @@ pub mod supervisor;
 mod sync;
 pub mod telemetry;
 pub mod tick;
+mod time;
 pub mod topic;
 pub mod vectors;
 
@@ -66,6 +67,7 @@ pub use pubsub::{PubSubBroker, PubSubConfig};
 #[cfg(not(target_arch = "wasm32"))]
 pub use runtime::{
     Backend, Borrowed, CpuRuntime, KernelHandle, LaunchOptions, PerpetuaRuntime, RingKernel, SendOptions,
+    Simulation,
 };
 pub use supervise::{OnFault, Supervision};
 pub use tick::Tick;

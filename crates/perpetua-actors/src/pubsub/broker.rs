@@ -1,7 +1,7 @@
 //! The broker: which topics there are, who subscribes to which, and what was kept of each. Must not know how a queue keeps its
 //! messages.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use crate::clock::HlcTimestamp;
 use crate::dead_letters::{DeadLetters, DeadReason};
 use crate::error::{ActorError, Result};
 use crate::message::{ActorId, Kind, Packet};
+use crate::time::Time;
 use crate::topic::Topic;
 
 /// Brings what is published to who subscribed. Share it by reference or in an [`Arc`].
@@ -21,6 +22,7 @@ pub struct PubSubBroker {
     dead: Option<Arc<DeadLetters>>,
     tables: RwLock<Tables>,
     room: Arc<Room>,
+    time: Time,
     published: AtomicU64,
     refused: AtomicU64,
     /// Of subscriptions that have ended.
@@ -33,7 +35,7 @@ struct Tables {
     topics: Vec<Entry>,
     numbers: HashMap<Topic, u32>,
     /// By number.
-    subscribers: HashMap<u64, Arc<Subscriber>>,
+    subscribers: BTreeMap<u64, Arc<Subscriber>>,
     next: u64,
 }
 
@@ -64,6 +66,7 @@ impl PubSubBroker {
             dead: None,
             tables: RwLock::default(),
             room: Arc::default(),
+            time: Time::default(),
             published: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             past: Mutex::default(),
@@ -74,6 +77,12 @@ impl PubSubBroker {
     #[must_use]
     pub fn with_dead_letters(mut self, dead: Arc<DeadLetters>) -> PubSubBroker {
         self.dead = Some(dead);
+        self
+    }
+
+    /// The broker, with this time for what is to be acknowledged.
+    pub(crate) fn with_time(mut self, time: &Time) -> PubSubBroker {
+        self.time = time.clone();
         self
     }
 
@@ -111,6 +120,7 @@ impl PubSubBroker {
             options,
             self.dead.clone(),
             self.room.clone(),
+            self.time.clone(),
         ));
         tables.subscribers.insert(number, subscriber.clone());
         let mut kept = Vec::new();
@@ -352,7 +362,7 @@ impl PubSubBroker {
     /// Wakes the subscribers to whom something is due again, and says when the next is: call it then.
     pub fn redeliver(&self) -> Option<Instant> {
         let subscribers: Vec<Arc<Subscriber>> = self.read().subscribers.values().cloned().collect();
-        let now = Instant::now();
+        let now = self.time.now();
         let mut next = None;
         for subscriber in subscribers {
             let due = subscriber.queue().next_due();

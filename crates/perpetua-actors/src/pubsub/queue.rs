@@ -98,9 +98,9 @@ impl Queue {
         self.taken.push_back((due, publication.clone()));
     }
 
-    /// Whether a message can be taken now.
-    pub(super) fn is_ready(&self) -> bool {
-        !self.waiting.is_empty() || self.next_due().is_some_and(|due| due <= Instant::now())
+    /// Whether a message can be taken at `now`.
+    pub(super) fn is_ready(&self, now: Instant) -> bool {
+        !self.waiting.is_empty() || self.next_due().is_some_and(|due| due <= now)
     }
 
     /// When something taken is to be delivered again.

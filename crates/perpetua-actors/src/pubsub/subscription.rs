@@ -11,6 +11,7 @@ use super::queue::Queue;
 use super::{PubSubStats, Publication, SubscribeOptions};
 use crate::dead_letters::{DeadLetters, DeadReason};
 use crate::message::ActorId;
+use crate::time::Time;
 use crate::topic::Topic;
 
 /// What is called when a message has come in.
@@ -24,6 +25,7 @@ pub(super) struct Subscriber {
     pub(super) options: SubscribeOptions,
     pub(super) dead: Option<Arc<DeadLetters>>,
     pub(super) room: Arc<Room>,
+    time: Time,
     queue: Mutex<Queue>,
     arrived: Condvar,
     on_arrival: Mutex<Option<Arc<Arrival>>>,
@@ -70,6 +72,7 @@ impl Subscriber {
         options: SubscribeOptions,
         dead: Option<Arc<DeadLetters>>,
         room: Arc<Room>,
+        time: Time,
     ) -> Subscriber {
         Subscriber {
             number,
@@ -78,6 +81,7 @@ impl Subscriber {
             options,
             dead,
             room,
+            time,
             queue: Mutex::default(),
             arrived: Condvar::new(),
             on_arrival: Mutex::default(),
@@ -160,7 +164,7 @@ impl Subscription {
     /// The next message, where there is one: one that was not acknowledged in time first.
     pub fn try_receive(&self) -> Option<Publication> {
         let mut dead = Vec::new();
-        let taken = self.0.queue().take(Instant::now(), &self.0.options, &mut dead);
+        let taken = self.0.queue().take(self.0.time.now(), &self.0.options, &mut dead);
         // At most once, taking makes room; at least once, what was given up does.
         if !dead.is_empty() || taken.is_some() {
             self.0.room.tell();
@@ -173,20 +177,21 @@ impl Subscription {
 
     /// The next message; waits for it, for at most `timeout`. `None` where that has passed, or the subscription has ended.
     pub fn receive_timeout(&self, timeout: Duration) -> Option<Publication> {
-        let start = Instant::now();
+        let time = &self.0.time;
+        let start = time.now();
         loop {
             if let Some(publication) = self.try_receive() {
                 return Some(publication);
             }
             let queue = self.0.queue();
-            let left = timeout.saturating_sub(start.elapsed());
+            let left = timeout.saturating_sub(time.since(start));
             if queue.is_closed || left.is_zero() {
                 return None;
             }
             let due = queue
                 .next_due()
-                .map(|due| due.saturating_duration_since(Instant::now()));
-            if queue.is_ready() {
+                .map(|due| due.saturating_duration_since(time.now()));
+            if queue.is_ready(time.now()) {
                 continue;
             }
             let wait = due.map_or(left, |due| due.min(left));
@@ -205,7 +210,7 @@ impl Subscription {
             if queue.is_closed {
                 return Poll::Ready(None);
             }
-            if queue.is_ready() {
+            if queue.is_ready(self.0.time.now()) {
                 // It came between the two locks.
                 context.waker().wake_by_ref();
             } else if !queue.wakers.iter().any(|waker| waker.will_wake(context.waker())) {

@@ -8,6 +8,7 @@ use perpetua_device::future::block_on;
 use super::core::Core;
 use super::host::Host;
 use super::open::open_engine;
+use super::simulation::Simulation;
 use super::{Backend, PerpetuaRuntime};
 #[cfg(doc)]
 use crate::error::ActorError;
@@ -40,6 +41,8 @@ pub(crate) struct Settings {
     pub(super) pubsub: PubSubConfig,
     /// Whose the runtime's clock is; else a random number.
     pub(super) clock_node: Option<u64>,
+    /// Everything runs on the threads of those who wait, in an order that follows from a seed.
+    pub(super) simulation: Option<Simulation>,
     /// What to call the runtime, and the process, to those who may look at it.
     pub(super) observable: Option<String>,
     #[cfg(feature = "prometheus")]
@@ -69,6 +72,7 @@ impl Default for RuntimeBuilder {
                 arena_bytes: 16 << 20,
                 pubsub: PubSubConfig::default(),
                 clock_node: None,
+                simulation: None,
                 observable: None,
                 #[cfg(feature = "prometheus")]
                 prometheus: None,
@@ -150,6 +154,13 @@ impl RuntimeBuilder {
     /// The number that tells the runtime's clock from others in its stamps; a random one unless said here.
     pub fn clock_node(mut self, node: u64) -> RuntimeBuilder {
         self.settings.clock_node = Some(node);
+        self
+    }
+
+    /// Runs the whole system on the thread that waits for it, in an order, at a time and with faults that follow from a seed: the same seed, the same
+    /// run. Time is simulated: what takes hours takes as long as its handlers. See [`simulation`](super::simulation).
+    pub fn simulated(mut self, simulation: impl Into<Simulation>) -> RuntimeBuilder {
+        self.settings.simulation = Some(simulation.into());
         self
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Settings;
 use super::engine::{Engine, Refusal};
@@ -112,7 +112,10 @@ impl Core {
             let weak = Arc::downgrade(&core);
             move || Some(weak.upgrade()?.reading())
         })?);
-        host.timer.add(Instant::now(), Job::Redeliver);
+        host.timer.add(host.time.now(), Job::Redeliver);
+        if host.simulator.is_some() {
+            return Ok(core);
+        }
         let weak = Arc::downgrade(&core);
         std::thread::Builder::new()
             .name("perpetua-timer".into())
@@ -220,11 +223,11 @@ impl Core {
     /// Begins a group's ticks, where it has them; and the watch over its handlers' time.
     pub(super) fn start_ticks(&self, group: &Arc<Group>) {
         if let Some(period) = group.tick {
-            let at = Instant::now() + period;
+            let at = self.host.time.now() + period;
             self.host.timer.add(at, Job::Tick(Arc::clone(group), 0));
         }
         if let Some(limit) = group.run_limit {
-            self.host.timer.add(Instant::now() + limit / 4, Job::Limits);
+            self.host.timer.add(self.host.time.now() + limit / 4, Job::Limits);
         }
     }
 
@@ -276,12 +279,17 @@ impl Core {
 
     /// Sleeps, without a thread of its own.
     pub(super) async fn sleep(&self, time: Duration) {
-        let at = Instant::now() + time;
+        let at = self.host.time.now() + time;
+        let mut planned = false;
         std::future::poll_fn(|cx| {
-            if Instant::now() >= at || self.host.timer.is_stopped() {
+            if self.host.time.now() >= at || self.host.timer.is_stopped() {
                 return Poll::Ready(());
             }
-            self.host.timer.add(at, Job::Wake(cx.waker().clone()));
+            if !planned || !self.is_simulated() {
+                self.host.timer.add(at, Job::Wake(cx.waker().clone()));
+                planned = true;
+            }
+            self.step_for(cx.waker());
             Poll::Pending
         })
         .await;
@@ -289,13 +297,13 @@ impl Core {
 
     /// Waits until `done`, for at most `timeout`, looking ever more seldom; says whether it came.
     pub(super) async fn poll_for(&self, timeout: Duration, done: impl Fn() -> bool) -> bool {
-        let began = Instant::now();
+        let began = self.host.time.now();
         let mut wait = Duration::from_micros(20);
         loop {
             if done() {
                 return true;
             }
-            if began.elapsed() >= timeout {
+            if self.host.time.since(began) >= timeout {
                 return false;
             }
             self.sleep(wait).await;
@@ -359,7 +367,7 @@ impl Core {
         }
     }
 
-    fn do_job(&self, job: Job) {
+    pub(super) fn do_job(&self, job: Job) {
         match job {
             Job::Faulted(group, actor) => self.supervise(&group, actor),
             Job::Restart(group, actor) => {
@@ -372,12 +380,12 @@ impl Core {
             Job::GiveUp(actor) => self.engine.give_up(actor),
             Job::Tick(group, number) => self.tick(&group, number),
             Job::Asks => {
-                let next = self.host.asks.wake_late(Instant::now());
+                let next = self.host.asks.wake_late(self.host.time.now());
                 self.host.timer.looked_at_asks(next);
             }
             Job::Limits => {
                 if let Some(after) = self.engine.enforce_limits() {
-                    self.host.timer.add(Instant::now() + after, Job::Limits);
+                    self.host.timer.add(self.host.time.now() + after, Job::Limits);
                 }
             }
             Job::Do(what) => what(),
@@ -431,7 +439,7 @@ impl Core {
         }
         if any {
             let job = Job::Tick(Arc::clone(group), number + 1);
-            self.host.timer.add(Instant::now() + period, job);
+            self.host.timer.add(self.host.time.now() + period, job);
         }
     }
 }

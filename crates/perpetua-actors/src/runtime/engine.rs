@@ -138,6 +138,9 @@ pub(crate) trait Engine: Send + Sync {
     /// Whether nothing waits for an active actor and no handler runs.
     fn idle(&self) -> bool;
 
+    /// Runs an actor that has asked for its turn ([`Simulator::queue`](super::simulation::Simulator::queue)), for at most so many messages.
+    fn run(&self, _actor: ActorId, _most: u32) {}
+
     /// Stops all actors between two messages. Waits for handlers that run.
     fn freeze(&self) -> Result<Box<dyn Frozen + '_>>;
 

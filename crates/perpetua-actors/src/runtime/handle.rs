@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use perpetua_device::layout;
 use perpetua_ir::front::rust::GpuType;
@@ -115,6 +115,7 @@ impl KernelHandle {
     /// # Errors
     /// As [`KernelHandle::send`].
     pub fn send_with<M: Message>(&self, message: &M, options: SendOptions) -> Result<()> {
+        self.core.interrupt();
         let packet = self.prepare(message, Kind::Message, options)?;
         self.core
             .engine
@@ -192,13 +193,16 @@ impl KernelHandle {
         {
             return self.answer(outcome);
         }
-        let began = Instant::now();
-        let deadline = began + timeout;
+        let time = &self.core.host.time;
+        let deadline = time.now() + timeout;
         self.core.host.timer.look_at_asks(deadline);
         let outcome = std::future::poll_fn(|cx| match pending.waiter.poll(cx.waker(), deadline) {
             Some(outcome) => Poll::Ready(outcome),
-            None if Instant::now() >= deadline => Poll::Ready(Err(self.timed_out(timeout))),
-            None => Poll::Pending,
+            None if time.now() >= deadline => Poll::Ready(Err(self.timed_out(timeout))),
+            None => {
+                self.core.step_for(cx.waker());
+                Poll::Pending
+            }
         })
         .await;
         self.answer(outcome)
@@ -226,17 +230,25 @@ impl KernelHandle {
             tracing::trace_span!("ask", actor = self.group.member(self.first), request = Req::NAME).entered();
         let pending = self.begin_ask(request)?;
         let answered = &pending.waiter.answered;
+        let time = &self.core.host.time;
         let mut began = None;
         let mut turn = 0u32;
         // Acquire: pairs with the Release behind the outcome.
         while !answered.load(Ordering::Acquire) {
             turn = turn.wrapping_add(1);
+            if self.core.is_simulated() {
+                let deadline = *began.get_or_insert_with(|| time.now()) + timeout;
+                if !self.core.step_until(deadline) {
+                    return Err(self.timed_out(timeout));
+                }
+                continue;
+            }
             if !turn.is_multiple_of(64) {
                 std::hint::spin_loop();
                 continue;
             }
             self.core.engine.help(self.first, answered);
-            if began.get_or_insert_with(Instant::now).elapsed() >= timeout {
+            if time.since(*began.get_or_insert_with(|| time.now())) >= timeout {
                 return Err(self.timed_out(timeout));
             }
             if turn.is_multiple_of(1024) {
@@ -250,6 +262,7 @@ impl KernelHandle {
     }
 
     fn begin_ask<Req: Message>(&self, request: &Req) -> Result<Pending<'_>> {
+        self.core.interrupt();
         let mut packet = self.prepare(request, Kind::Ask, SendOptions::default())?;
         let (correlation, waiter) = self.core.host.asks.begin(self.first);
         packet.header.correlation = correlation;
@@ -299,12 +312,16 @@ impl KernelHandle {
     /// # Errors
     /// As [`KernelHandle::receive`]; [`ActorError::Timeout`].
     pub fn receive_blocking<M: Receive>(&self, timeout: Duration) -> Result<M> {
-        let deadline = Instant::now() + timeout;
+        let deadline = self.core.host.time.now() + timeout;
         let outputs = self.core.host.outputs(self.first);
         if self.state() == ActorState::Terminated {
             outputs.close();
         }
-        let output = outputs.wait(Some(deadline));
+        while self.core.is_simulated() && outputs.len() == 0 && self.core.step_until(deadline) {}
+        let output = match self.core.is_simulated() {
+            true => outputs.poll(None),
+            false => outputs.wait(Some(deadline)),
+        };
         let late = matches!(output, Output::Empty);
         match self.core.received(self.first, output) {
             Some(received) => received.get(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Settings;
 use super::arena::Arena;
@@ -13,6 +13,7 @@ use super::engine::Refusal;
 use super::group::Group;
 use super::output::Received;
 use super::outputs::Outputs;
+use super::simulation::{Simulator, Traced};
 use super::timer::{Job, Timer};
 use crate::clock::{COUNTER_BITS, HlcClock, HlcTimestamp};
 use crate::dead_letters::{DeadLetters, DeadReason};
@@ -20,6 +21,7 @@ use crate::error::ActorError;
 use crate::lock::{lock, read, write};
 use crate::message::{ActorId, Kind, Packet};
 use crate::pubsub::PubSubBroker;
+use crate::time::Time;
 
 const SHARDS: usize = 16;
 
@@ -38,6 +40,9 @@ pub(crate) struct Host {
     pub(crate) arena: Arc<Arena>,
     outputs: [RwLock<HashMap<u32, Arc<Outputs>>>; SHARDS],
     pub(crate) clock: Arc<HlcClock>,
+    pub(crate) time: Time,
+    /// What moves the runtime on, where it is simulated.
+    pub(crate) simulator: Option<Arc<Simulator>>,
     patience: Duration,
     // The runtime is shut down: queues of the host take everything, so that no actor waits.
     accepts_all: AtomicBool,
@@ -55,7 +60,15 @@ impl Host {
         let freed = Arc::clone(&arena);
         let dead = DeadLetters::new(settings.dead_letters).at_end(move |packet| freed.release(packet));
         let dead = Arc::new(dead);
-        let pubsub = PubSubBroker::new(settings.pubsub.clone()).with_dead_letters(Arc::clone(&dead));
+        let simulator = settings.simulation.as_ref().map(|s| Arc::new(Simulator::new(s)));
+        let time = simulator.as_ref().map_or(Time::Machine, |s| s.time.clone());
+        let pubsub = PubSubBroker::new(settings.pubsub.clone())
+            .with_dead_letters(Arc::clone(&dead))
+            .with_time(&time);
+        let node = settings.clock_node.unwrap_or_else(|| match &simulator {
+            Some(simulator) => simulator.number(),
+            None => random_node(),
+        });
         Host {
             asks: Asks::new(),
             dead,
@@ -63,7 +76,9 @@ impl Host {
             timer: Timer::new(),
             arena,
             outputs: std::array::from_fn(|_| RwLock::default()),
-            clock: Arc::new(HlcClock::new(settings.clock_node.unwrap_or_else(random_node))),
+            clock: Arc::new(HlcClock::with_physical(node, time.physical())),
+            time,
+            simulator,
             patience: settings.patience,
             accepts_all: AtomicBool::new(false),
             last_faults: Mutex::default(),
@@ -78,6 +93,7 @@ impl Host {
     /// All stamps from now on are greater than this one, which another clock of this runtime's has given.
     pub(crate) fn go_on_from(&self, packed: u64) -> crate::Result<()> {
         let node = self.clock.node();
+        self.time.go_on_from(micros(packed));
         self.clock.update(&HlcTimestamp { packed, node }).map(drop)
     }
 
@@ -187,6 +203,10 @@ impl Host {
         tracing::debug!(%reason, to = head.destination, "dead letter");
         // First, so that it is there when who asked looks for it.
         self.dead.add(*packet, reason, self.clock.tick());
+        let message = head.sent;
+        if head.kind != Kind::Publish {
+            self.note(ActorId(head.destination), Traced::Dead { message, reason });
+        }
         if head.kind == Kind::Ask && head.sender == ActorId::HOST {
             // Where nobody waits any more, the dead letter still tells.
             let actor = ActorId(head.destination);
@@ -202,7 +222,7 @@ impl Host {
         let error = ActorError::Faulted { actor: name, fault };
         self.bury(packet, DeadReason::Faulted, error);
         self.timer
-            .add(Instant::now(), Job::Faulted(Arc::clone(group), actor));
+            .add(self.time.now(), Job::Faulted(Arc::clone(group), actor));
     }
 
     /// Remembers the last fault of an actor.
@@ -217,6 +237,15 @@ impl Host {
 
     /// What the actor has sent finds no room.
     pub(crate) fn stalled(&self, actor: ActorId) {
-        self.timer.add(Instant::now() + self.patience, Job::GiveUp(actor));
+        self.timer
+            .add(self.time.now() + self.patience, Job::GiveUp(actor));
+    }
+
+    /// Tells the simulation, where this is one, what has happened to an actor.
+    #[inline]
+    pub(crate) fn note(&self, actor: ActorId, what: Traced) {
+        if let Some(simulator) = &self.simulator {
+            simulator.note(actor, what);
+        }
     }
 }

@@ -63,6 +63,7 @@ mod output;
 mod outputs;
 mod persist;
 mod reading;
+pub mod simulation;
 mod stream;
 mod supervision;
 mod threads;
@@ -79,8 +80,9 @@ use perpetua_device::BackendKind;
 use perpetua_device::future::block_on;
 
 use self::core::Core;
+use self::group::Group;
 use crate::broker::K2kBroker;
-use crate::checkpoint::Image;
+use crate::checkpoint::{Image, unusable};
 use crate::clock::HlcClock;
 use crate::dead_letters::DeadLetters;
 use crate::error::{ActorError, Result};
@@ -98,6 +100,7 @@ pub(crate) use self::builder::Settings;
 pub use self::handle::{KernelHandle, SendOptions};
 pub use self::options::{LaunchOptions, QUEUE_CAPACITY};
 pub use self::output::{Borrowed, Brought, Receive, Received};
+pub use self::simulation::{Simulation, TraceEvent, Traced};
 pub use self::stream::OutputStream;
 
 /// Where actors run.
@@ -188,6 +191,9 @@ impl PerpetuaRuntime {
     /// [`ActorError::Io`]; the file that was there before is there still.
     pub async fn checkpoint(&self, path: impl Into<PathBuf>) -> Result<()> {
         let (core, path) = (Arc::clone(&self.core), path.into());
+        if core.is_simulated() {
+            return core.save(&path);
+        }
         persist::aside(move || core.save(&path)).await
     }
 
@@ -207,6 +213,9 @@ impl PerpetuaRuntime {
     /// nothing is launched then.
     pub async fn restore(&self, path: impl Into<PathBuf>) -> Result<Vec<KernelHandle>> {
         let (runtime, path) = (self.clone(), path.into());
+        if runtime.core.is_simulated() {
+            return runtime.restore_blocking(path);
+        }
         persist::aside(move || runtime.restore_blocking(path)).await
     }
 
@@ -216,11 +225,41 @@ impl PerpetuaRuntime {
     /// As there.
     pub fn restore_blocking(&self, path: impl AsRef<Path>) -> Result<Vec<KernelHandle>> {
         let path = path.as_ref();
-        let groups = self.core.restore(&Image::read(path)?, path)?;
-        Ok(groups
-            .iter()
-            .map(|group| KernelHandle::new(&self.core, group))
-            .collect())
+        self.launched(self.core.restore(&Image::read(path)?, path)?)
+    }
+
+    /// What [`PerpetuaRuntime::checkpoint`] writes, for who keeps it elsewhere than in a file.
+    ///
+    /// # Errors
+    /// A device whose memory cannot be read.
+    pub fn checkpoint_bytes(&self) -> Result<Vec<u8>> {
+        Ok(self.core.image()?.to_bytes())
+    }
+
+    /// [`PerpetuaRuntime::restore`] from the bytes of a checkpoint.
+    ///
+    /// # Errors
+    /// As there; they name the file `memory`.
+    pub fn restore_bytes(&self, bytes: &[u8]) -> Result<Vec<KernelHandle>> {
+        let path = Path::new("memory");
+        let image = Image::from_bytes(bytes).map_err(|why| unusable(path, why))?;
+        self.launched(self.core.restore(&image, path)?)
+    }
+
+    fn launched(&self, groups: Vec<Arc<Group>>) -> Result<Vec<KernelHandle>> {
+        let handles = groups.iter().map(|group| KernelHandle::new(&self.core, group));
+        Ok(handles.collect())
+    }
+
+    /// Sleeps, by the runtime's time: a simulation goes on meanwhile.
+    pub async fn sleep(&self, time: Duration) {
+        self.core.sleep(time).await;
+    }
+
+    /// What has happened to all actors, where this is a simulation that is [traced](Simulation::traced).
+    pub fn trace(&self) -> Vec<TraceEvent> {
+        let simulator = self.core.host.simulator.as_ref();
+        simulator.map_or_else(Vec::new, |simulator| simulator.trace())
     }
 
     /// The broker, by which anybody who has numbers or names can send packets to actors, with receipts. What actors send each

@@ -9,10 +9,15 @@ use super::engine::Engine;
 #[cfg(target_arch = "x86_64")]
 use super::grids::open as open_grids;
 use super::host::Host;
-use super::{Settings, batched, threads};
+use super::{Settings, batched, simulation, threads};
 use crate::error::{ActorError, Result};
 
 pub(super) fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
+    if settings.simulation.is_some()
+        && (settings.in_batches || settings.resident || settings.backend != BackendKind::Cpu)
+    {
+        return Err(simulation::unsupported(settings.backend.name()));
+    }
     match settings.backend {
         _ if settings.in_batches => runs_kernels(settings).and_then(|_| batched::open(host, settings)),
         _ if settings.resident => runs_kernels(settings).and_then(|_| open_grids(host, settings)),

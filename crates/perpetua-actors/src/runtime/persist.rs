@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
-use std::time::Instant;
 
 use super::arena::BlockId;
 use super::core::{Core, Names};
@@ -202,7 +201,7 @@ impl Core {
                     && matches!(group.supervision, Supervision::Restart { .. })
                 {
                     let job = Job::Faulted(Arc::clone(group), id);
-                    self.host.timer.add(Instant::now(), job);
+                    self.host.timer.add(self.host.time.now(), job);
                 }
             }
             self.start_ticks(group);

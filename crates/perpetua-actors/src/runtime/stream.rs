@@ -29,7 +29,10 @@ impl OutputStream {
     pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<Received>> {
         match self.core.host.outputs(self.actor).poll(Some(cx.waker())) {
             Output::Empty if self.core.life(self.actor) == ActorState::Terminated => Poll::Ready(None),
-            Output::Empty => Poll::Pending,
+            Output::Empty => {
+                self.core.step_for(cx.waker());
+                Poll::Pending
+            }
             other => Poll::Ready(self.core.received(self.actor, other)),
         }
     }

@@ -1,7 +1,6 @@
 //! What follows a fault. Must not know engines by their types.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::core::Core;
 use super::group::Group;
@@ -25,13 +24,13 @@ impl Core {
 
     /// Does what the options of an actor that has faulted say.
     pub(super) fn supervise(&self, group: &Arc<Group>, actor: ActorId) {
-        let decision = lock(&self.supervisor).decide(actor, group.supervision, Instant::now());
+        let decision = lock(&self.supervisor).decide(actor, group.supervision, self.host.time.now());
         tracing::info!(actor = %group.title(actor), ?decision, "supervision");
         match decision {
             Decision::Leave => {}
             Decision::RestartAfter(wait) => {
                 let job = Job::Restart(Arc::clone(group), actor);
-                self.host.timer.add(Instant::now() + wait, job);
+                self.host.timer.add(self.host.time.now() + wait, job);
             }
             Decision::Terminate => {
                 // Somebody else may have done it; faulted actors run no handler.
@@ -52,13 +51,14 @@ impl Core {
         if let Some((above, id)) = above {
             if self.engine.transition(id, ActorState::Faulted).is_ok() {
                 self.host.note_fault(id, text);
-                self.host.timer.add(Instant::now(), Job::Faulted(above, id));
+                let now = self.host.time.now();
+                self.host.timer.add(now, Job::Faulted(above, id));
             }
             return;
         }
         *lock(&self.failure) = Some(text);
         self.close();
-        let groups: Vec<_> = lock(&self.names).groups.values().cloned().collect();
+        let groups: Vec<_> = lock(&self.names).numbers.values().cloned().collect();
         for actor in groups.iter().flat_map(|group| group.actors()) {
             if self.life(actor) == ActorState::Active {
                 // It may have faulted meanwhile, and then stands still, too.

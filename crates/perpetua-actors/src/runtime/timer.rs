@@ -134,6 +134,22 @@ impl Timer {
         }
     }
 
+    /// The next job, if its time has come at `now`; else `None`. For those who do not sleep.
+    pub(crate) fn take_due(&self, now: Instant) -> Option<Job> {
+        let mut inner = lock(&self.inner);
+        let is_due = inner.entries.peek().is_some_and(|Reverse(entry)| entry.at <= now);
+        let due = is_due.then(|| inner.entries.pop()).flatten();
+        due.map(|Reverse(entry)| entry.job)
+    }
+
+    /// When the next job is due, and whether there is one that does not only look whether something is due.
+    pub(crate) fn planned(&self) -> (Option<Instant>, bool) {
+        let inner = lock(&self.inner);
+        let next = inner.entries.peek().map(|Reverse(entry)| entry.at);
+        let looks = |entry: &Reverse<Entry>| matches!(entry.0.job, Job::Redeliver | Job::Limits);
+        (next, !inner.entries.iter().all(looks))
+    }
+
     /// Whether [`Timer::stop`] was called.
     pub(crate) fn is_stopped(&self) -> bool {
         lock(&self.inner).stopped

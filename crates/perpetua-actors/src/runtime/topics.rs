@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::engine::{Engine, Refusal};
 use super::group::Group;
@@ -55,7 +55,7 @@ impl Feed {
                     held.push_front(publication);
                     let feed = Arc::clone(self);
                     let again = Job::Do(Box::new(move || feed.run()));
-                    return self.host.timer.add(Instant::now() + AGAIN, again);
+                    return self.host.timer.add(self.host.time.now() + AGAIN, again);
                 }
                 Err(Refusal::Gone) => {
                     let now = self.host.clock.tick();
@@ -147,7 +147,7 @@ impl Feeds {
 impl Host {
     /// Delivers again what subscribers have not acknowledged.
     pub(super) fn redeliver(&self) {
-        let latest = Instant::now() + REDELIVER;
+        let latest = self.time.now() + REDELIVER;
         let next = self.pubsub.redeliver().map_or(latest, |next| next.min(latest));
         self.timer.add(next, Job::Redeliver);
     }
@@ -162,7 +162,7 @@ impl Host {
             Ok(_) => Ok(()),
             Err(ActorError::Full { .. }) => {
                 // Nobody tells when there is room.
-                self.timer.add(Instant::now() + AGAIN, Job::Resume(head.sender));
+                self.timer.add(self.time.now() + AGAIN, Job::Resume(head.sender));
                 Err(Refusal::Full)
             }
             Err(_) => {

@@ -26,6 +26,7 @@ use super::engine::{ActorImage, Engine, Frozen, Refusal};
 use super::group::Group;
 use super::host::Host;
 use super::mailbox::Push;
+use super::simulation::Traced;
 use super::vitals::count;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
@@ -76,12 +77,14 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
         patience: settings.patience,
         paces: Mutex::default(),
     });
+    faults::install();
     let threads = match settings.threads {
+        // Those who wait run everything.
+        _ if host.simulator.is_some() => 0,
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         some => some,
     };
     for _ in 0..threads {
-        faults::install();
         overrun::spawn_worker(&shared)?;
     }
     Ok(Arc::new(Threads { shared }))
@@ -99,6 +102,9 @@ impl Shared {
     }
 
     fn enqueue(&self, cell: Arc<Cell>) {
+        if let Some(simulator) = &self.host.simulator {
+            return simulator.queue(cell.id);
+        }
         let priority = cell.group.priority;
         self.queue.push(cell, priority);
     }
@@ -124,7 +130,7 @@ impl Shared {
         let to = ActorId(packet.header.destination);
         let mut cell = self.find(to).ok_or(Refusal::Gone)?;
         loop {
-            match cell.mailbox.push(packet, cell.group.capacity) {
+            match self.offer(&cell, packet) {
                 Push::Taken => return Ok(cell),
                 Push::Full => return Err(Refusal::Full),
                 Push::Sealed if waits => self.wait_while_frozen(),
@@ -139,6 +145,18 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Puts a packet into an actor's mailbox.
+    fn offer(&self, to: &Cell, packet: &Packet) -> Push {
+        let push = to.mailbox.push(packet, to.group.capacity);
+        let (message, priority) = (packet.header.sent, packet.header.priority);
+        match push {
+            Push::Taken => self.host.note(to.id, Traced::Taken { message, priority }),
+            Push::Full => self.host.note(to.id, Traced::Full { message }),
+            Push::Sealed | Push::Closed => {}
+        }
+        push
     }
 
     // How many messages have been handled, if no actor has anything to do now.
@@ -157,7 +175,10 @@ impl Shared {
     // Whether the calling thread may run this actor: it could not be stopped if the handler did not return.
     fn may_lend(&self, cell: &Cell) -> bool {
         let quick = (1..QUICK).contains(&cell.run_time());
-        quick && cell.group.run_limit.is_none() && !self.frozen.load(Ordering::Acquire)
+        quick
+            && self.host.simulator.is_none()
+            && cell.group.run_limit.is_none()
+            && !self.frozen.load(Ordering::Acquire)
     }
 
     fn lend(&self, cell: &Arc<Cell>, answered: &AtomicBool) -> bool {
@@ -198,6 +219,8 @@ impl Shared {
             for packet in &image.mailbox {
                 // A restored mailbox may hold what a smaller capacity would not let in.
                 cell.mailbox.push(packet, usize::MAX);
+                let (message, priority) = (packet.header.sent, packet.header.priority);
+                self.host.note(actor, Traced::Restored { message, priority });
             }
             count(&cell.vitals.processed, image.processed);
             count(&cell.vitals.errors, image.errors);
@@ -274,6 +297,7 @@ impl Engine for Threads {
     fn transition(&self, actor: ActorId, to: ActorState) -> Result<()> {
         let cell = self.shared.known(actor)?;
         cell.vitals.transition(to)?;
+        self.shared.host.note(actor, Traced::Became(to));
         if to == ActorState::Active {
             self.shared.notify(&cell);
         }
@@ -292,6 +316,7 @@ impl Engine for Threads {
         let Some(cell) = removed else {
             return Vec::new();
         };
+        self.shared.host.note(actor, Traced::Removed);
         let mut left = cell.mailbox.close();
         self.shared.wake_waiting(&cell);
         if let Some(mut running) = cell.begin_within(LAST_LOOK) {
@@ -320,6 +345,7 @@ impl Engine for Threads {
     fn revive(&self, actor: ActorId, life: ActorState) {
         if let Some(cell) = self.shared.find(actor) {
             cell.vitals.set_life(life);
+            self.shared.host.note(actor, Traced::Became(life));
             self.shared.notify(&cell);
         }
     }
@@ -350,6 +376,13 @@ impl Engine for Threads {
         // Twice with nothing handled between: then no message went from a cell not yet looked at to one seen before.
         let first = self.shared.handled_if_idle();
         first.is_some() && first == self.shared.handled_if_idle()
+    }
+
+    fn run(&self, actor: ActorId, most: u32) {
+        // One that is gone is found no more.
+        if let Some(running) = self.shared.find(actor).and_then(|cell| cell.begin_queued()) {
+            self.shared.run(running, Until::Steps(most));
+        }
     }
 
     fn freeze(&self) -> Result<Box<dyn Frozen + '_>> {

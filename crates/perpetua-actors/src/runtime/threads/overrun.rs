@@ -27,6 +27,8 @@ pub(super) enum Until<'a> {
     Turn(&'a Slot),
     /// This is true, but no longer than a turn.
     Answered(&'a AtomicBool),
+    /// So many messages of a simulation.
+    Steps(u32),
 }
 
 /// The worker threads, and what those run that have a limit.

@@ -3,7 +3,6 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use super::Shared;
 use super::cell::{Cell, Inside, Running};
@@ -18,6 +17,7 @@ use crate::runtime::arena::Lease;
 use crate::runtime::engine::Refusal;
 use crate::runtime::mailbox::Push;
 use crate::runtime::outbox;
+use crate::runtime::simulation::Traced;
 use crate::runtime::vitals::count;
 
 /// Messages of one actor that are handled before others have their turn.
@@ -37,13 +37,17 @@ impl Shared {
     pub(super) fn run(&self, mut running: Running, until: Until<'_>) -> bool {
         let cell = Arc::clone(running.cell());
         let mut context = Context::new(cell.id.0, 0, 1);
-        let began = Instant::now();
+        let began = self.host.time.now();
+        let most = match until {
+            Until::Steps(most) => most,
+            _ => TURN,
+        };
         let mut handled = 0;
         let end = loop {
             if !self.flush(&cell, running.inside()) || cell.vitals.life() != ActorState::Active {
                 break End::Rest;
             }
-            if handled == TURN || matches!(until, Until::Answered(done) if done.load(Ordering::Acquire)) {
+            if handled == most || matches!(until, Until::Answered(done) if done.load(Ordering::Acquire)) {
                 break if cell.mailbox.len() > 0 {
                     End::More
                 } else {
@@ -60,7 +64,7 @@ impl Shared {
             }
         };
         if handled > 0 {
-            let each = began.elapsed().as_nanos() / u128::from(handled);
+            let each = self.host.time.since(began).as_nanos() / u128::from(handled);
             if cell.note_run_time(u32::try_from(each).unwrap_or(u32::MAX)) {
                 lock(&self.paces).insert(cell.group.handler.name, cell.run_time());
             }
@@ -100,6 +104,8 @@ impl Shared {
             self.host.undelivered(&cell.group, packet, DeadReason::Expired);
             return true;
         }
+        let message = head.sent;
+        self.host.note(cell.id, Traced::Begun { message });
         let before = inside.before(cell);
         let (low, high) = (now as u32, (now >> 32) as u32);
         context.begin(cell.id.0, head.sender.0, head.correlation, low, high);
@@ -116,12 +122,14 @@ impl Shared {
         let outcome = match until {
             Until::Turn(slot) => slot.watched(cell, packet, vectors, before.as_ref(), || faults::caught(run)),
             Until::Answered(_) => Some(faults::caught(run)),
+            Until::Steps(_) => Some(self.disturbed(cell, faults::caught(run))),
         };
         let Some(outcome) = outcome else {
             return false;
         };
         match outcome {
             Ok(true) => {
+                self.host.note(cell.id, Traced::Handled { message });
                 count(&cell.vitals.processed, 1);
                 cell.vitals.note_latency(&self.host, head.sent);
                 self.route(cell, inside, context, packet, &mut lease);
@@ -140,10 +148,17 @@ impl Shared {
                     lease.keep();
                 }
                 cell.vitals.fault();
+                self.host.note(cell.id, Traced::Faulted { message });
                 self.host.faulted(&cell.group, cell.id, packet, fault);
             }
         }
         true
+    }
+
+    // What comes of a handler that has run in a simulation, where it may fault for no reason of its own.
+    fn disturbed(&self, cell: &Cell, outcome: Result<bool, String>) -> Result<bool, String> {
+        let disturbed = self.host.simulator.as_ref().map(|s| s.ran(cell.group.run_limit));
+        outcome.and_then(|known| disturbed.unwrap_or(Ok(())).map(|()| known))
     }
 
     /// Delivers what the handler has put into its outbox, and tells whoever asked where nothing was replied.
@@ -195,7 +210,7 @@ impl Shared {
             self.host.arena.release(out);
             return Ok(());
         }
-        match to.mailbox.push(out, to.group.capacity) {
+        match self.offer(&to, out) {
             Push::Taken => {
                 self.notify(&to);
                 Ok(())
@@ -219,7 +234,7 @@ impl Shared {
                 Err(Refusal::Gone) => self.host.undelivered(&cell.group, &out, DeadReason::Unknown),
                 Err(Refusal::Full) => {
                     if inside.stalled.is_none() {
-                        inside.stalled = Some(Instant::now());
+                        inside.stalled = Some(self.host.time.now());
                         cell.set_stalled(true);
                         self.host.stalled(cell.id);
                     }
@@ -249,7 +264,10 @@ impl Shared {
             return;
         };
         let inside = running.inside();
-        if inside.stalled.is_some_and(|since| since.elapsed() >= patience) {
+        if inside
+            .stalled
+            .is_some_and(|since| self.host.time.since(since) >= patience)
+        {
             for out in std::mem::take(&mut inside.unsent) {
                 count(&cell.vitals.dropped, 1);
                 self.host.undelivered(&cell.group, &out, DeadReason::Full);
