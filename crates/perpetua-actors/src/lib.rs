@@ -50,6 +50,10 @@ pub mod supervisor;
 mod sync;
 pub mod telemetry;
 pub mod tick;
+#[cfg_attr(
+    target_arch = "wasm32",
+    allow(dead_code, reason = "there are no runtimes to simulate")
+)]
 mod time;
 pub mod topic;
 pub mod vectors;

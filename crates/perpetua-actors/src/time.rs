@@ -1,10 +1,9 @@
 //! What time it is: the machine's, or a simulation's, which moves when the simulation says so. Must not know who asks.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::clock::physical::PhysicalClock;
+use crate::sync::{Arc, AtomicU64, Ordering};
 
 /// Where simulated time begins, in microseconds since 1970.
 const BEGIN_MICROS: u64 = 1_600_000_000_000_000;

@@ -194,6 +194,29 @@ fn order_book() {
 
 #[test]
 #[cfg(unix)]
+fn bank() {
+    let program = program("bank");
+    let check = |backend, accounts: u32, kills: u32| {
+        let arguments = ["--accounts", &accounts.to_string(), "--kills", &kills.to_string()];
+        let all = [
+            &*format!("{accounts} accounts hold {}", 1000 * accounts),
+            &*format!("killed {kills} times in"),
+            "all money is there",
+        ];
+        check_with(backend, &program, &arguments, &all);
+    };
+    check("cpu", 10_000, 4);
+    check("batches", 300, 2);
+    if cfg!(target_arch = "x86_64") {
+        check("interpreter", 300, 2);
+    }
+    if cfg!(feature = "wgpu") {
+        check("wgpu", 300, 2);
+    }
+}
+
+#[test]
+#[cfg(unix)]
 fn supervised() {
     check(
         "supervised",

@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use perpetua::prelude::*;
 use perpetua_device::{Buffer, Device, Error, MappedBuffer, Stream};
 use perpetua_ir::back::Capability;
 
+use super::place::{Part, Place};
 use super::port::{Port, Slots};
 use crate::error::{ActorError, Result};
 use crate::kernels::layout::{
@@ -82,17 +83,7 @@ fn time_offset(device: &Device) -> Result<u64> {
     Ok(best.1)
 }
 
-/// Grids that stay on a device at the same time: beyond 32 streams the driver puts several into one queue, where copies and launches
-/// wait for a grid that never ends.
-const MOST_GRIDS: u32 = 24;
-
-/// What grids have taken.
-struct Taken {
-    homes: Vec<bool>,
-    grids: u32,
-}
-
-/// What all grids of a device share.
+/// What all grids of a runtime share on a device.
 pub struct Commons {
     pub(crate) device: Device,
     pub(super) shape: Shape,
@@ -107,12 +98,13 @@ pub struct Commons {
     pub(super) ports: Vec<Port>,
     /// Where messages' vectors lie, from the first handler of vectors on.
     arena: OnceLock<MappedBuffer<u32>>,
-    /// What is taken.
-    taken: Mutex<Taken>,
+    /// The homes that are taken.
+    taken: Mutex<Vec<bool>>,
     /// Nanoseconds since 1970 when the device's clock was zero; wraps.
     pub(super) time_offset: u64,
     /// For copies beside resident grids.
     pub(super) copies: Stream,
+    pub(crate) place: Arc<Place>,
 }
 
 impl Commons {
@@ -122,6 +114,12 @@ impl Commons {
     /// Where kernels cannot stay on the device, or the host cannot move 16 bytes at once; capacities that are no powers of
     /// two.
     pub fn new(device: &Device, shape: Shape) -> Result<Commons> {
+        Commons::at(&Place::of(device)?, shape)
+    }
+
+    /// The same, beside other runtimes of this process.
+    pub(crate) fn at(place: &Arc<Place>, shape: Shape) -> Result<Commons> {
+        let device = &place.device;
         shape.check()?;
         let unable = |remedy| ActorError::Unsupported {
             backend: device.backend().name(),
@@ -187,7 +185,8 @@ impl Commons {
             homes: device.zeros::<u32>(homes * HOME_WORDS)?,
             actors: device.zeros::<u32>(shape.actors as usize * ACTOR_WORDS)?,
             directory: device.full::<u32>(shape.actors as usize, u32::MAX)?,
-            copies: device.create_stream()?,
+            copies: place.copies.clone(),
+            place: Arc::clone(place),
             device: device.clone(),
             shape,
             ingress,
@@ -196,10 +195,7 @@ impl Commons {
             reports,
             ports,
             arena: OnceLock::new(),
-            taken: Mutex::new(Taken {
-                homes: vec![false; homes],
-                grids: 0,
-            }),
+            taken: Mutex::new(vec![false; homes]),
         };
         device.default_stream().synchronize()?;
         Ok(commons)
@@ -254,28 +250,32 @@ impl Commons {
             .collect()
     }
 
-    /// Takes so many homes, for actors with numbers below `end`; gives the first one's number.
-    pub(super) fn take(&self, homes: u32, end: u32) -> Result<u32> {
+    /// Takes so many homes, for actors with numbers below `end`; gives the first one's number, and their part of the device.
+    pub(super) fn take(&self, homes: u32, end: u32) -> Result<(u32, Part)> {
         let mut taken = self.taken.lock().unwrap_or_else(|e| e.into_inner());
-        let free = taken.homes.chunk_by(|a, b| a == b);
+        let free = taken.chunk_by(|a, b| a == b);
         let rows = free.scan(0, |at, row| {
             *at += row.len();
             Some((*at - row.len(), if row[0] { 0 } else { row.len() }))
         });
         let rows: Vec<(usize, usize)> = rows.collect();
         let fits = rows.iter().find(|(_, free)| *free >= homes as usize);
-        match fits {
-            Some((first, _)) if taken.grids < MOST_GRIDS && end <= self.shape.actors => {
-                taken.homes[*first..first + homes as usize].fill(true);
-                taken.grids += 1;
-                Ok(*first as u32)
+        let part = match fits {
+            Some((first, _)) if end <= self.shape.actors => {
+                self.place.take(homes)?.map(|part| (*first, part))
             }
-            _ => Err(ActorError::NoRoom {
-                homes: rows.iter().map(|(_, free)| *free as u32).max().unwrap_or(0),
-                grids: MOST_GRIDS - taken.grids,
+            _ => Err(self.place.left()),
+        };
+        let (first, part) = part.map_err(|left| {
+            let in_a_row = rows.iter().map(|(_, free)| *free as u32).max().unwrap_or(0);
+            ActorError::NoRoom {
+                homes: in_a_row.min(left.blocks),
+                grids: left.grids,
                 actors: self.shape.actors,
-            }),
-        }
+            }
+        })?;
+        taken[first..first + homes as usize].fill(true);
+        Ok((first as u32, part))
     }
 
     /// Takes homes back, which must not run: their boxes are emptied, and their counters begin anew. Gives what was in the boxes.
@@ -301,8 +301,7 @@ impl Commons {
         }
         self.copies.synchronize()?;
         let mut taken = self.taken.lock().unwrap_or_else(|e| e.into_inner());
-        taken.homes[homes.start as usize..homes.end as usize].fill(false);
-        taken.grids -= 1;
+        taken[homes.start as usize..homes.end as usize].fill(false);
         Ok(left)
     }
 }

@@ -11,6 +11,7 @@ use perpetua_ir::ir::{ParamKind, Type};
 
 use super::beat::Beat;
 use super::commons::Commons;
+use super::place::Part;
 use super::port::Port;
 use crate::context::GROUP_LANES;
 use crate::error::{ActorError, Result};
@@ -100,6 +101,8 @@ pub(super) struct Homes {
     pub(super) first_actor: u32,
     pub(super) actors: u32,
     pub(super) stream: Stream,
+    /// Its place on the device.
+    part: Part,
     /// Whether the kernel has been launched and not ended.
     pub(super) running: AtomicBool,
     /// What each home has told.
@@ -125,7 +128,6 @@ impl Grid {
         let range = &options.actors;
         let (first_actor, actors) = (range.start, range.end.saturating_sub(range.start));
         let homes = options.homes.clamp(1, actors.max(1));
-        let first_home = commons.take(homes, first_actor.saturating_add(actors))?;
         // SAFETY: outside the block in which the handler runs, whose faults are caught, indices are: a home's number and counters
         // masked to a ring's size, whose buffers `Commons` has made for all homes; words of a slot, below their number; an actor
         // that the host has sent to, or that the directory knows, which has a record and a state here, and where `on_fault` says so a second
@@ -153,6 +155,7 @@ impl Grid {
         };
         let rows = if actors <= OWN_LATENCIES { actors } else { homes };
         let latencies = device.zeros::<u32>(rows as usize * LATENCY_BUCKETS)?;
+        let (first_home, part) = commons.take(homes, first_actor.saturating_add(actors))?;
         // Each actor's home, and where it is in its life.
         let range = first_actor as usize..(first_actor + actors) as usize;
         let at_home: Vec<u32> = (0..actors).map(|a| first_home + a % homes).collect();
@@ -187,7 +190,8 @@ impl Grid {
             homes,
             first_actor,
             actors,
-            stream: device.create_stream()?,
+            stream: part.stream().clone(),
+            part,
             running: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             beats: (0..homes).map(|_| Mutex::new(Beat::now())).collect(),
@@ -368,6 +372,7 @@ impl Drop for Grid {
     fn drop(&mut self) {
         // A home that hangs stays; the caller of `end` got the error.
         if let Err(error) = self.end() {
+            self.shared.part.lose();
             tracing::error!(%error, "a resident grid does not leave its device");
         }
         let _ = &self.resident;

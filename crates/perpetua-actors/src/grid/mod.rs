@@ -1,5 +1,5 @@
 //! Grids: the host's side of resident kernels. A [`Grid`] is a launch of one handler's resident kernel (`kernels/resident.rs`), a block for
-//! each *home* of its actors; [`Commons`] is what all grids of a device share, `park` how its homes leave the device, `port` the host's end of a home's rings, `watch` what the
+//! each *home* of its actors; [`Commons`] is what all grids of a device share, `place` what a device has for all of a process, `park` how homes leave the device, `port` the host's end of a home's rings, `watch` what the
 //! host learns without stopping a grid. Must not know runtimes.
 
 mod beat;
@@ -8,9 +8,11 @@ mod homes;
 #[cfg(all(test, perpetua_loom))]
 mod loom_models;
 mod park;
+mod place;
 mod port;
 mod watch;
 
 pub use commons::{Commons, Shape};
 pub use homes::{Grid, GridImage, GridOptions};
+pub(crate) use place::Place;
 pub use watch::{ActorCounts, GridReport};

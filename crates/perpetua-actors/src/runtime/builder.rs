@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use perpetua_device::Device;
 use perpetua_device::future::block_on;
 
 use super::core::Core;
@@ -19,6 +20,8 @@ use crate::pubsub::PubSubConfig;
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(super) backend: Backend,
+    /// Which of the backend's devices.
+    pub(super) device: DeviceChoice,
     /// Handlers run as kernels over batches of messages, whatever the backend.
     pub(super) in_batches: bool,
     /// Handlers run in kernels that stay, whatever the backend.
@@ -49,6 +52,47 @@ pub(crate) struct Settings {
     pub(super) prometheus: Option<String>,
 }
 
+/// A device: a backend's, by its number, or one that is open.
+#[derive(Clone, Debug)]
+pub enum DeviceChoice {
+    /// The backend's device of this number, the first being 0.
+    Number(usize),
+    /// This one.
+    Open(Device),
+}
+
+impl DeviceChoice {
+    /// Whether it is what there is unless somebody asks for another.
+    pub(super) fn is_first(&self) -> bool {
+        matches!(self, DeviceChoice::Number(0))
+    }
+
+    pub(super) fn open(&self, backend: Backend) -> Result<Device> {
+        match self {
+            DeviceChoice::Number(number) => Ok(Device::new(backend, *number)?),
+            DeviceChoice::Open(device) => Ok(device.clone()),
+        }
+    }
+}
+
+impl From<usize> for DeviceChoice {
+    fn from(number: usize) -> DeviceChoice {
+        DeviceChoice::Number(number)
+    }
+}
+
+impl From<&Device> for DeviceChoice {
+    fn from(device: &Device) -> DeviceChoice {
+        DeviceChoice::Open(device.clone())
+    }
+}
+
+impl From<Device> for DeviceChoice {
+    fn from(device: Device) -> DeviceChoice {
+        DeviceChoice::Open(device)
+    }
+}
+
 /// Builds a runtime.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -61,6 +105,7 @@ impl Default for RuntimeBuilder {
         RuntimeBuilder {
             settings: Settings {
                 backend: Backend::Cpu,
+                device: DeviceChoice::Number(0),
                 in_batches: false,
                 resident: false,
                 threads: 0,
@@ -85,6 +130,15 @@ impl RuntimeBuilder {
     /// Where actors run; on the CPU unless said otherwise. `Auto`: on CUDA, where handlers can stay on a device, else on the CPU.
     pub fn backend(mut self, backend: Backend) -> RuntimeBuilder {
         self.settings.backend = backend;
+        self
+    }
+
+    /// On which of the backend's devices, the first unless said otherwise; or on a device that is open, and on its backend.
+    pub fn device(mut self, device: impl Into<DeviceChoice>) -> RuntimeBuilder {
+        self.settings.device = device.into();
+        if let DeviceChoice::Open(device) = &self.settings.device {
+            self.settings.backend = device.backend();
+        }
         self
     }
 

@@ -95,8 +95,8 @@ use crate::topic::Topic;
 
 pub use self::about::{BackendInfo, CpuRuntime, ShutdownReport};
 pub use self::arena::ArenaUsage;
-pub use self::builder::RuntimeBuilder;
 pub(crate) use self::builder::Settings;
+pub use self::builder::{DeviceChoice, RuntimeBuilder};
 pub use self::handle::{KernelHandle, SendOptions};
 pub use self::options::{LaunchOptions, QUEUE_CAPACITY};
 pub use self::output::{Borrowed, Brought, Receive, Received};

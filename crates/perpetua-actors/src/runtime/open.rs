@@ -5,6 +5,7 @@ use std::sync::Arc;
 use perpetua_device::future::block_on;
 use perpetua_device::{BackendKind, DeviceInfo, open_backend};
 
+use super::builder::DeviceChoice;
 use super::engine::Engine;
 #[cfg(target_arch = "x86_64")]
 use super::grids::open as open_grids;
@@ -21,9 +22,13 @@ pub(super) fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<d
     match settings.backend {
         _ if settings.in_batches => runs_kernels(settings).and_then(|_| batched::open(host, settings)),
         _ if settings.resident => runs_kernels(settings).and_then(|_| open_grids(host, settings)),
-        BackendKind::Auto => open_grids(host, settings).or_else(|_| threads::open(host, settings)),
-        // The actors' own threads need no device.
-        BackendKind::Cpu => threads::open(host, settings),
+        BackendKind::Auto if settings.device.is_first() => {
+            open_grids(host, settings).or_else(|_| threads::open(host, settings))
+        }
+        BackendKind::Auto => open_grids(host, settings),
+        // The actors' own threads need no device, but one that is asked for must be there.
+        BackendKind::Cpu if settings.device.is_first() => threads::open(host, settings),
+        BackendKind::Cpu => runs_kernels(settings).and_then(|_| threads::open(host, settings)),
         _ => match runs_kernels(settings)? {
             Some(info) if info.can_stay() => open_grids(host, settings),
             _ => batched::open(host, settings),
@@ -31,12 +36,15 @@ pub(super) fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<d
     }
 }
 
-/// The backend's first device, if it runs kernels; `None` for the one that is chosen when it is opened.
+/// The backend's device, if it runs kernels; `None` for the one that is chosen when it is opened.
 fn runs_kernels(settings: &Settings) -> Result<Option<DeviceInfo>> {
     if settings.backend == BackendKind::Auto {
         return Ok(None);
     }
-    let info = block_on(open_backend(settings.backend))?.device_info(0)?;
+    let info = match &settings.device {
+        DeviceChoice::Number(number) => block_on(open_backend(settings.backend))?.device_info(*number)?,
+        DeviceChoice::Open(device) => device.info().clone(),
+    };
     if info.computes {
         return Ok(Some(info));
     }

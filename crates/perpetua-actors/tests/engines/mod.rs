@@ -79,5 +79,10 @@ fn run_on(engines: &[String], tests: &[(&str, fn())]) -> ExitCode {
             })
         })
     });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    let mut arguments = Arguments::from_args();
+    if std::env::var_os("PERPETUA_ACTORS_ON").is_some() {
+        // A device has room for 24 launches; no test has more than four at once.
+        arguments.test_threads = Some(arguments.test_threads.map_or(6, |asked| asked.min(6)));
+    }
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checkpoints;
+mod devices;
 mod faults;
 mod handlers;
 mod lifecycle;

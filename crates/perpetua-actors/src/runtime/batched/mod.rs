@@ -64,7 +64,7 @@ pub(crate) struct Batched {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Opens it on the first device of the backend.
+/// Opens it on the device that is asked for.
 pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
     Ok(Arc::new(start(host, settings)?))
 }
@@ -72,7 +72,7 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
 fn start(host: &Arc<Host>, settings: &Settings) -> Result<Batched> {
     let shared = Arc::new(Shared {
         host: Arc::clone(host),
-        device: Device::new(settings.backend, 0)?,
+        device: settings.device.open(settings.backend)?,
         cells: RwLock::default(),
         world: Mutex::default(),
         waiting: AtomicUsize::new(0),

@@ -16,21 +16,22 @@ use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use perpetua_device::BackendKind;
 use perpetua_device::gate::{Gate, Section};
-use perpetua_device::{BackendKind, Device};
 
 use self::cell::Cell;
 use self::deployed::Deployed;
 use self::queue::Home;
 use super::Settings;
 use super::arena::Memory;
+use super::builder::DeviceChoice;
 use super::engine::{ActorImage, Engine, Frozen, Refusal, look_after};
 use super::group::Group;
 use super::host::Host;
 use super::outbox;
 use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
-use crate::grid::{Commons, Grid, GridOptions, Shape};
+use crate::grid::{Commons, Grid, GridOptions, Place, Shape};
 use crate::kernels::layout::{COMMAND_BECOME, COMMAND_RESTART};
 use crate::lifecycle::ActorState;
 use crate::lock::{lock, read, write};
@@ -65,13 +66,17 @@ pub(crate) struct Grids {
     pump: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Opens it on a backend's first device: CUDA's where none is named.
+/// Opens it on a backend's device: CUDA's where none is named.
 pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
     let backend = match settings.backend {
         BackendKind::Auto => BackendKind::Cuda,
         named => named,
     };
-    let device = Device::new(backend, 0)?;
+    let place = match &settings.device {
+        DeviceChoice::Number(number) => Place::shared(backend, *number)?,
+        DeviceChoice::Open(device) => Place::of(device)?,
+    };
+    let device = &place.device;
     let (homes, homes_of_one) = match device.info().compute_capability {
         Some(_) => (
             device.info().multiprocessors.unwrap_or(HOMES).min(HOMES),
@@ -80,7 +85,7 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
         None => INTERPRETED_HOMES,
     };
     let shape = Shape::new(homes, settings.device_actors);
-    let commons = Arc::new(Commons::new(&device, shape)?);
+    let commons = Arc::new(Commons::at(&place, shape)?);
     let mapped = Arc::clone(&commons);
     host.arena
         .set_source(move |bytes| mapped.arena(bytes / 4).map(Memory::mapped));
@@ -186,7 +191,9 @@ impl Engine for Grids {
             &group.initial,
             &GridOptions {
                 actors: group.first.0..group.first.0 + group.count,
-                homes: group.count.clamp(1, self.shared.homes_of_one),
+                homes: group
+                    .count
+                    .clamp(1, self.shared.commons.place.share(self.shared.homes_of_one)),
                 run_limit: group.run_limit,
                 group_size: group.block_size,
                 on_fault: group.on_fault,

@@ -65,6 +65,8 @@ pub enum Traced {
         /// Its priority.
         priority: u8,
     },
+    /// It goes on from a checkpoint, there in its life.
+    Revived(ActorState),
     /// It is gone; what waited becomes dead letters.
     Removed,
 }
@@ -84,6 +86,7 @@ impl fmt::Display for TraceEvent {
             Traced::Restored { message, priority } => {
                 write!(f, "has {message:x} of priority {priority} again")
             }
+            Traced::Revived(state) => write!(f, "goes on, {state}"),
             Traced::Removed => write!(f, "is gone"),
         }
     }

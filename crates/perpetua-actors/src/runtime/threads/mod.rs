@@ -345,7 +345,7 @@ impl Engine for Threads {
     fn revive(&self, actor: ActorId, life: ActorState) {
         if let Some(cell) = self.shared.find(actor) {
             cell.vitals.set_life(life);
-            self.shared.host.note(actor, Traced::Became(life));
+            self.shared.host.note(actor, Traced::Revived(life));
             self.shared.notify(&cell);
         }
     }
