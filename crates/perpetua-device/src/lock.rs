@@ -6,3 +6,11 @@ use std::sync::{Mutex, MutexGuard};
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
+
+/// Held while a driver opens or closes a device. NVIDIA's Vulkan and CUDA drivers share state in a process that they do not guard:
+/// a device opened on one thread while another closes one corrupts the heap (see docs/driver-workarounds.md).
+#[cfg(any(feature = "cuda", all(feature = "wgpu", not(target_arch = "wasm32"))))]
+pub(crate) fn opening() -> MutexGuard<'static, ()> {
+    static OPENING: Mutex<()> = Mutex::new(());
+    lock(&OPENING)
+}

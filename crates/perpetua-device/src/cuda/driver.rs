@@ -91,6 +91,7 @@ impl Shared {
     /// Retains the device's primary context.
     pub(super) fn open(device: sys::CUdevice, info: DeviceInfo) -> Result<Arc<Shared>> {
         let mut context = std::ptr::null_mut();
+        let _opening = crate::lock::opening();
         // SAFETY: `device` came from cuDeviceGet; the pointer is writable.
         let code = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
         if is_loss(code) {
@@ -163,6 +164,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        let _closing = crate::lock::opening();
         // SAFETY: retained once in `open`; nothing that uses the context is alive, since all hold this value.
         // A failure (a lost context) leaves nothing to do.
         let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };

@@ -1,6 +1,7 @@
 //! Adapters and opened devices.
 
 use std::any::Any;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -71,7 +72,14 @@ async fn find(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
     descriptor.backends = backends;
     // Kernels are verified before they are rendered, and validation layers are the developer's to switch on.
     descriptor.flags = wgpu::InstanceFlags::empty().with_env();
-    let instance = wgpu::Instance::new(descriptor);
+    let instance = instance(backends, descriptor);
+    #[cfg(not(target_arch = "wasm32"))]
+    let mut adapters = {
+        let _opening = crate::lock::opening();
+        // As in `request`.
+        crate::future::block_on(instance.enumerate_adapters(backends))
+    };
+    #[cfg(target_arch = "wasm32")]
     let mut adapters = instance.enumerate_adapters(backends).await;
     if adapters.is_empty() {
         // Browsers enumerate nothing and give one adapter when asked.
@@ -86,6 +94,44 @@ async fn find(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
         flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
     });
     adapters
+}
+
+/// The process's one instance for some interfaces, which is never destroyed: drivers do not guard that.
+#[cfg(not(target_arch = "wasm32"))]
+fn instance(backends: wgpu::Backends, descriptor: wgpu::InstanceDescriptor) -> wgpu::Instance {
+    static INSTANCES: Mutex<Vec<(wgpu::Backends, wgpu::Instance)>> = Mutex::new(Vec::new());
+    let mut instances = lock(&INSTANCES);
+    if let Some((_, instance)) = instances.iter().find(|(of, _)| *of == backends) {
+        return instance.clone();
+    }
+    let _opening = crate::lock::opening();
+    let instance = wgpu::Instance::new(descriptor);
+    instances.push((backends, instance.clone()));
+    instance
+}
+
+#[cfg(target_arch = "wasm32")]
+fn instance(_: wgpu::Backends, descriptor: wgpu::InstanceDescriptor) -> wgpu::Instance {
+    wgpu::Instance::new(descriptor)
+}
+
+/// Opens the device behind an adapter.
+#[cfg(not(target_arch = "wasm32"))]
+async fn request(
+    adapter: &wgpu::Adapter,
+) -> std::result::Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
+    let _opening = crate::lock::opening();
+    // Native wgpu opens it within the call: the lock is not held across a wait.
+    crate::future::block_on(adapter.request_device(&super::interop::device_descriptor(adapter)))
+}
+
+#[cfg(target_arch = "wasm32")]
+async fn request(
+    adapter: &wgpu::Adapter,
+) -> std::result::Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
+    adapter
+        .request_device(&super::interop::device_descriptor(adapter))
+        .await
 }
 
 fn not_found(index: usize, count: usize) -> Error {
@@ -245,8 +291,7 @@ pub(super) struct Context {
 
 impl Context {
     async fn open(adapter: &wgpu::Adapter, index: usize) -> Result<Context> {
-        let (device, queue) = adapter
-            .request_device(&super::interop::device_descriptor(adapter))
+        let (device, queue) = request(adapter)
             .await
             .map_err(|e| driver(format!("opening `{}`", adapter.get_info().name), e.to_string()))?;
         Context::adopt(adapter, index, device, queue).await
@@ -264,8 +309,8 @@ impl Context {
         let probe = super::probe::run(&device, &queue, &health).await?;
         let shared = Arc::new(Shared {
             id: ContextId::unique(),
-            device,
-            queue,
+            device: ManuallyDrop::new(device),
+            queue: ManuallyDrop::new(queue),
             info: describe(index, adapter, &limits, features, Some(probe)),
             limits,
             features,

@@ -19,6 +19,7 @@ pub struct Space {
 
 impl Space {
     /// The lanes that both have; `None` where there are none.
+    #[inline]
     pub(super) fn common(&self, other: &Space) -> Option<Space> {
         let mut both = *self;
         for axis in 0..AXES {

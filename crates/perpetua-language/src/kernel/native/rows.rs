@@ -48,12 +48,16 @@ fn blocks<P: Program>(lanes: &Lanes<'_, P>, mut run: impl FnMut(&Block)) {
         for block_y in span(4) {
             for block_x in span(3) {
                 let block = [block_x, block_y, block_z];
+                let size = lanes.shape.block;
                 for z in span(2) {
                     let thread = [x, y, z];
                     run(&Block {
                         first: Position {
-                            global: [0, 1, 2]
-                                .map(|axis| block[axis] * lanes.shape.block[axis] + thread[axis]),
+                            global: [
+                                block_x * size[0] + x,
+                                block_y * size[1] + y,
+                                block_z * size[2] + z,
+                            ],
                             thread,
                             block,
                         },
@@ -90,6 +94,7 @@ enum Level {
 }
 
 #[cfg(target_arch = "x86_64")]
+#[inline]
 fn level() -> Level {
     use std::arch::is_x86_feature_detected as has;
     // The macro looks at a word that was filled in once.
@@ -191,8 +196,10 @@ macro_rules! settled {
             // SAFETY: the references are to no bytes, so that any address that is not null will do. The rest by the caller's
             // promise.
             unsafe {
-                let [a, b, c, d, e, f, g, h] = at.map(|at| place(at));
-                $apart::<P, WHICH>(a, b, c, d, e, f, g, h, lanes, block)
+                let [a, b, c, d, e, f, g, h] = at;
+                $apart::<P, WHICH>(
+                    place(a), place(b), place(c), place(d), place(e), place(f), place(g), place(h), lanes, block,
+                )
             }
         }
 
@@ -213,7 +220,11 @@ macro_rules! settled {
             lanes: &Lanes<'_, P>,
             block: &Block,
         ) -> Found {
-            let at = [a, b, c, d, e, f, g, h].map(|place| place.as_mut_ptr());
+            // Written out here and above: what stands for each element of an array is a call where codegen units are apart.
+            let at = [
+                a.as_mut_ptr(), b.as_mut_ptr(), c.as_mut_ptr(), d.as_mut_ptr(),
+                e.as_mut_ptr(), f.as_mut_ptr(), g.as_mut_ptr(), h.as_mut_ptr(),
+            ];
             let args = P::placed(*lanes.args, at);
             // SAFETY: by the caller's promise.
             unsafe { lane_by_lane::<P, _>(args, lanes.shape, block, Settled::<P, WHICH>::new()) }
