@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::native::Sharing;
 
 /// Nanoseconds of a launch that are worth a thread more: threads that share launches wait for each other after each.
-const SHARE: u64 = 1_500;
+const SHARE: u64 = 1_000;
 
 /// Launches in succession.
 pub(super) struct Batch {
