@@ -108,6 +108,7 @@ impl<M: RingMessage> Message for M {
                 priority: 128,
                 words: M::WORDS as u8,
                 deadline: 0,
+                deliveries: Default::default(),
             },
             payload: self.to_payload(),
         }
@@ -130,6 +131,7 @@ fn command(actor: u32, command: u32, word: u32, correlation: u32) -> [u32; 24] {
             priority: 0,
             words: 1,
             deadline: 0,
+            deliveries: Default::default(),
         },
         payload,
     }

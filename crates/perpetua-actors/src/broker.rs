@@ -239,7 +239,11 @@ impl K2kBroker {
         self.dead.resend(|letter| {
             let destination = ActorId(letter.packet.header.destination);
             let mailbox = self.read().mailbox(destination);
-            match mailbox.map(|mailbox| mailbox.deliver(letter.packet)) {
+            let mut packet = letter.packet;
+            if letter.reason == DeadReason::Faulted {
+                packet.header.deliveries = packet.header.deliveries.next();
+            }
+            match mailbox.map(|mailbox| mailbox.deliver(packet)) {
                 Ok(DeliveryStatus::Queued) => self.count(Counter::Queued),
                 Ok(DeliveryStatus::Delivered) => self.count(Counter::Delivered),
                 Ok(DeliveryStatus::Refused(_)) | Err(_) => return false,
@@ -297,6 +301,7 @@ mod tests {
                 priority: priority::NORMAL,
                 words: 1,
                 deadline: 0,
+                deliveries: Default::default(),
             },
             payload: [value; PAYLOAD_WORDS],
         }

@@ -105,9 +105,13 @@ pub struct Context {
     thread: u32,
     threads: u32,
     entries: u32,
+    replies: u32,
     refused: u32,
     now_low: u32,
     now_high: u32,
+    sent_low: u32,
+    sent_high: u32,
+    deliveries: u32,
 }
 
 #[device]
@@ -123,9 +127,13 @@ impl Context {
             thread,
             threads,
             entries: 0,
+            replies: 0,
             refused: 0,
             now_low: 0,
             now_high: 0,
+            sent_low: 0,
+            sent_high: 0,
+            deliveries: 0,
         }
     }
 
@@ -138,7 +146,15 @@ impl Context {
         self.now_low = now_low;
         self.now_high = now_high;
         self.entries = 0;
+        self.replies = 0;
         self.refused = 0;
+    }
+
+    /// What the message's header says beside that: when it was sent, and its flags.
+    pub fn of_message(&mut self, sent_low: u32, sent_high: u32, flags: u32) {
+        self.sent_low = sent_low;
+        self.sent_high = sent_high;
+        self.deliveries = (flags >> 24) & 63;
     }
 
     /// This actor's number.
@@ -158,6 +174,20 @@ impl Context {
     #[must_use]
     pub fn now(&self) -> u64 {
         u64::from(self.now_low) | (u64::from(self.now_high) << 32)
+    }
+
+    /// When the message was sent, by its sender's clock. It names the message together with [`Context::sender`], and is the same in each
+    /// of its deliveries.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        u64::from(self.sent_low) | (u64::from(self.sent_high) << 32)
+    }
+
+    /// Which delivery of the message this is, from 1 on. Above 1 a handler may have run for it before: it faulted, or ran in a process
+    /// that has ended since the checkpoint.
+    #[must_use]
+    pub fn delivery(&self) -> u32 {
+        self.deliveries + 1
     }
 
     /// The lane's index in the group that runs the handler: 0 unless it is a `#[ring_kernel(group)]`.
@@ -193,6 +223,12 @@ impl Context {
     #[must_use]
     pub fn entries(&self) -> u32 {
         self.entries
+    }
+
+    /// Whether a reply to the sender is in the outbox.
+    #[must_use]
+    pub fn has_replied(&self) -> bool {
+        self.replies != 0
     }
 
     /// Packets that found the outbox full since [`Context::begin`].
@@ -257,7 +293,9 @@ impl Context {
         let at = self.entries as usize * ENTRY_WORDS;
         self.outbox[at] = destination;
         self.outbox[at + 1] = type_id;
-        self.outbox[at + 2] = if (flags & 255) == 2 { self.correlation } else { 0 };
+        let replies = (flags & 255) == 2;
+        self.replies += replies as u32;
+        self.outbox[at + 2] = if replies { self.correlation } else { 0 };
         self.outbox[at + 3] = flags;
         self.outbox[at + 4] = payload[0];
         self.outbox[at + 5] = payload[1];

@@ -270,6 +270,7 @@ mod tests {
                 priority: priority::NORMAL,
                 words: 0,
                 deadline: 0,
+                deliveries: Default::default(),
             },
             payload: [0; PAYLOAD_WORDS],
         }

@@ -15,6 +15,16 @@ pub enum ActorError {
         /// The capacity asked for.
         capacity: usize,
     },
+    /// Messages cannot be delivered so often.
+    #[error(
+        "a message is delivered 1 to {most} times at most, not {deliveries}: give `with_max_deliveries` such a number"
+    )]
+    MaxDeliveries {
+        /// The number asked for.
+        deliveries: u32,
+        /// The highest one.
+        most: u8,
+    },
     /// The life cycle has no such move.
     #[error(
         "{actor} is {from}: it cannot become {to} (Created → Launched → Active ⇄ Deactivated → Terminated)"

@@ -30,6 +30,7 @@ mod checkpoint;
 pub mod clock;
 pub mod context;
 pub mod dead_letters;
+pub mod delivery;
 pub mod echo;
 pub mod error;
 #[cfg(target_arch = "x86_64")]
@@ -62,6 +63,7 @@ pub use broker::{DeliveryReceipt, DeliveryStatus, K2kBroker};
 pub use clock::{HlcClock, HlcTimestamp};
 pub use context::Context;
 pub use dead_letters::{DeadLetter, DeadLetters, DeadReason};
+pub use delivery::{Deliveries, Delivery};
 pub use error::{ActorError, Result};
 pub use handler::Handler;
 pub use lifecycle::ActorState;

@@ -5,6 +5,8 @@ use std::fmt;
 
 use perpetua::prelude::*;
 
+use super::delivery::Deliveries;
+
 /// Words (of 32 bits) in a header.
 pub const HEADER_WORDS: usize = 8;
 /// Words of payload that a message has room for: 64 bytes.
@@ -101,6 +103,8 @@ pub struct Header {
     pub words: u8,
     /// Microseconds after `sent` when it is no longer worth handling; 0: never.
     pub deadline: u32,
+    /// How often it was delivered before, and how often its sender wants it to be.
+    pub deliveries: Deliveries,
 }
 
 /// A message as it travels.
@@ -110,6 +114,14 @@ pub struct Packet {
     pub header: Header,
     /// The message's words, zeros behind them.
     pub payload: [u32; PAYLOAD_WORDS],
+}
+
+impl Header {
+    /// Its seventh word: kind, priority, words and deliveries.
+    #[inline]
+    pub fn flags(&self) -> u32 {
+        u32::from_le_bytes([self.kind as u8, self.priority, self.words, self.deliveries.bits()])
+    }
 }
 
 impl Packet {
@@ -125,6 +137,7 @@ impl Packet {
             priority: message.priority().unwrap_or(priority::NORMAL),
             words: M::WORDS.min(PAYLOAD_WORDS) as u8,
             deadline: 0,
+            deliveries: Default::default(),
         };
         Packet {
             header,
@@ -136,7 +149,6 @@ impl Packet {
     pub fn to_words(&self) -> [u32; PACKET_WORDS] {
         let h = &self.header;
         let mut words = [0; PACKET_WORDS];
-        let flags = u32::from(h.kind as u8) | u32::from(h.priority) << 8 | u32::from(h.words) << 16;
         let head = [
             h.destination,
             h.sender.0,
@@ -144,7 +156,7 @@ impl Packet {
             h.correlation,
             h.sent as u32,
             (h.sent >> 32) as u32,
-            flags,
+            h.flags(),
             h.deadline,
         ];
         words[..HEADER_WORDS].copy_from_slice(&head);
@@ -168,6 +180,7 @@ impl Packet {
                 priority: (flags >> 8) as u8,
                 words: (flags >> 16) as u8,
                 deadline: words[7],
+                deliveries: Deliveries::from_bits((flags >> 24) as u8),
             },
             payload,
         })
@@ -220,6 +233,7 @@ mod tests {
                 priority: priority::HIGH,
                 words: 2,
                 deadline: 1000,
+                deliveries: Deliveries::from_bits(0x83),
             },
             payload: std::array::from_fn(|i| i as u32),
         };

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::{ActorImage, BlockImage, GroupImage};
+use crate::delivery::Delivery;
 use crate::lifecycle::ActorState;
 use crate::message::{PACKET_WORDS, Packet};
 use crate::pubsub::{Overflow, QualityOfService, SubscribeOptions};
@@ -103,6 +104,8 @@ impl Writer {
             Supervision::Stop => self.u8(3),
         }
         self.u8(group.on_fault as u8);
+        self.u8(group.delivery as u8);
+        self.u8(group.max_deliveries);
         self.option(group.supervisor, Writer::u32);
         self.list(&group.actors, Writer::actor);
     }
@@ -253,6 +256,12 @@ impl<'a> Reader<'a> {
                 2 => OnFault::Restart,
                 other => return Err(format!("what a fault leaves is {other}")),
             },
+            delivery: match self.u8()? {
+                0 => Delivery::AtMostOnce,
+                1 => Delivery::AtLeastOnce,
+                other => return Err(format!("a delivery is {other}")),
+            },
+            max_deliveries: self.u8()?,
             supervisor: self.option(Reader::u32)?,
             actors: self.list(Reader::actor)?,
         })

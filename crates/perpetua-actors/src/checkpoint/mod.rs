@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::codec::{Reader, Writer};
+use crate::delivery::Delivery;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::Packet;
@@ -19,7 +20,7 @@ use crate::supervise::{OnFault, Supervision};
 use crate::topic::Topic;
 
 const MAGIC: &[u8; 8] = b"PERPACTR";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const HEAD: usize = 8 + 4 + 8 + 4;
 
 /// All that a runtime holds.
@@ -67,6 +68,8 @@ pub(crate) struct GroupImage {
     pub(crate) tick: Option<Duration>,
     pub(crate) supervision: Supervision,
     pub(crate) on_fault: OnFault,
+    pub(crate) delivery: Delivery,
+    pub(crate) max_deliveries: u8,
     pub(crate) supervisor: Option<u32>,
     /// Those that are not terminated.
     pub(crate) actors: Vec<ActorImage>,
@@ -221,6 +224,7 @@ mod tests {
                 priority: 9,
                 words: 1,
                 deadline: 7,
+                deliveries: Default::default(),
             },
             payload: [n; PAYLOAD_WORDS],
         };
@@ -249,6 +253,7 @@ mod tests {
             priority: 128,
             initial: vec![0; 3],
             deadline: Some(Duration::from_micros(5)),
+            deliveries: Default::default(),
             tick: Some(Duration::from_secs(3)),
             supervision: Supervision::Restart {
                 max: 3,

@@ -54,6 +54,7 @@ impl Parkable for Homes {
                 priority: 0,
                 words: 0,
                 deadline: 0,
+                deliveries: Default::default(),
             },
             payload: [0; PAYLOAD_WORDS],
         };

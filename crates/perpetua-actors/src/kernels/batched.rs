@@ -66,6 +66,7 @@ macro_rules! __batched_kernel {
                 let low = now_low.wrapping_add(k + 1);
                 let high = now_high + (low < now_low) as u32;
                 ctx.begin(actor, packets[at + 1], packets[at + 3], low, high);
+                ctx.of_message(packets[at + 4], packets[at + 5], packets[at + 6]);
                 $(let mut $block = ::perpetua::actors::span::Block::of(
                     $arena,
                     packets[at + 6],

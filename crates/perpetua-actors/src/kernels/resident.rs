@@ -264,6 +264,7 @@ macro_rules! __resident_kernel {
                     let mut reason = 0u32;
                     let mut fault = 0u32;
                     let mut entries = 0u32;
+                    let mut replied = false;
                     let mut total = 0u32;
                     let mut answer = ::perpetua::actors::context::Answer::none();
                     let mut runs = false;
@@ -298,6 +299,7 @@ macro_rules! __resident_kernel {
                     $(let mut $block = ::perpetua::actors::span::Block::of($arena, 0, 0, 0);)?
                     if runs {
                         ctx.begin(actor, sender, correlation, begun as u32, (begun >> 32) as u32);
+                        ctx.of_message(sent as u32, (sent >> 32) as u32, mark);
                         $($block = ::perpetua::actors::span::Block::of($arena, mark, mail[at + 22], mail[at + 23]);)?
                         let payload = ::perpetua::actors::kernels::parts::payload(&mail, at);
                         'handled: {
@@ -334,6 +336,7 @@ macro_rules! __resident_kernel {
                     }
                     if runs {
                         entries = ctx.entries();
+                        replied = ctx.has_replied() || answer.flags != 0;
                         if fault != 0 {
                             // What it did and sent has not happened.
                             entries = 0;
@@ -361,7 +364,7 @@ macro_rules! __resident_kernel {
                     if takes {
                         // The answer comes first, then what the handler sent, and at the end, where somebody must hear of it, what became
                         // of the packet.
-                        let asked = kind == 1 && entries + answer.flags == 0 || kind == 5 && correlation != 0;
+                        let asked = kind == 1 && !replied || kind == 5 && correlation != 0;
                         let closes = asked || reason != 0 || fault != 0;
                         total = entries + answers + closes as u32;
                     }
@@ -371,6 +374,7 @@ macro_rules! __resident_kernel {
                         let sends = turn < total;
                         let mut from = actor;
                         let mut note = 0u32;
+                        let mut at_time = begun + 1 + turn as u64;
                         let mut entry = answer.entry(sender, correlation);
                         if sends && turn >= answers {
                             if turn < answers + entries {
@@ -384,6 +388,10 @@ macro_rules! __resident_kernel {
                                     flags: 6,
                                     payload: ::perpetua::actors::kernels::parts::payload(&mail, at),
                                 };
+                                if fault + reason != 0 {
+                                    // It may be delivered again, and is the same message.
+                                    at_time = sent;
+                                }
                                 if fault != 0 {
                                     entry.flags = 4 | (mark & 0xffff_ff00);
                                     note = fault;
@@ -431,7 +439,7 @@ macro_rules! __resident_kernel {
                             out += more;
                         }
                         if sends {
-                            let packet = ::perpetua::actors::kernels::parts::packet_of(&entry, from, note, begun + 1 + turn as u64, tag);
+                            let packet = ::perpetua::actors::kernels::parts::packet_of(&entry, from, note, at_time, tag);
                             if boxed {
                                 ::perpetua::actors::kernels::parts::put_here(inbox, slot as usize, &packet);
                             } else {
@@ -442,7 +450,11 @@ macro_rules! __resident_kernel {
                     }
                     // What nobody waits for comes behind the delivery.
                     if runs {
-                        let refusals = if fault == 0 { ctx.refused() } else { 0 };
+                        let mut refusals = if fault == 0 { ctx.refused() } else { 0 };
+                        if fault + reason + answer.known == 0 {
+                            // A reply that nobody takes.
+                            refusals += 1;
+                        }
                         ::perpetua::actors::kernels::parts::count_sends(actors, actor, answers + entries, refusals);
                         let row = if latencies_each != 0 { index } else { home - first_home as usize };
                         ::perpetua::actors::kernels::parts::count_run(actors, actor, answer.known, latencies, row, (begun - sent) >> 12);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use super::queue::{Offered, Queue};
@@ -27,7 +27,12 @@ pub struct PubSubBroker {
     refused: AtomicU64,
     /// Of subscriptions that have ended.
     past: Mutex<PubSubStats>,
+    /// Whoever runs the actors.
+    owner: OnceLock<Owner>,
 }
+
+/// Is told of each subscription of an actor; an error where there is no such actor.
+type Owner = Box<dyn Fn(&Subscription) -> Result<()> + Send + Sync>;
 
 #[derive(Default)]
 struct Tables {
@@ -70,7 +75,15 @@ impl PubSubBroker {
             published: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             past: Mutex::default(),
+            owner: OnceLock::new(),
         }
+    }
+
+    /// From now on `owner` answers for subscriptions of actors.
+    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "no runtime there"))]
+    pub(crate) fn set_owner(&self, owner: impl Fn(&Subscription) -> Result<()> + Send + Sync + 'static) {
+        // A broker has one runtime.
+        let _ = self.owner.set(Box::new(owner));
     }
 
     /// The broker, with what policies drop and what is given up put into `dead`.
@@ -87,7 +100,11 @@ impl PubSubBroker {
     }
 
     /// Subscribes `actor` to all topics that `pattern` stands for, as the configuration says. Messages kept for these topics come
-    /// first. Two patterns of one actor that stand for one topic bring a message twice.
+    /// first. Two patterns of one actor that stand for one topic bring a message twice. With a runtime's broker
+    /// (`PerpetuaRuntime::pubsub`) they go into the actor's mailbox; the host ([`ActorId::HOST`]) takes them from the subscription.
+    ///
+    /// # Errors
+    /// [`ActorError::Topic`]; with a runtime's broker [`ActorError::NoSuchActor`].
     pub fn subscribe(&self, actor: ActorId, pattern: Topic) -> Result<Subscription> {
         self.subscribe_with(actor, pattern, self.config.subscription.clone())
     }
@@ -106,6 +123,7 @@ impl PubSubBroker {
             );
         }
         let mut tables = self.write();
+        self.sweep(&mut tables);
         if tables.subscribers.len() >= self.config.max_subscriptions {
             return Err(
                 pattern.error("there are as many subscriptions as `PubSubConfig::max_subscriptions` allows")
@@ -141,7 +159,15 @@ impl PubSubBroker {
             self.offer(&subscriber, &mut queue, kept);
         }
         drop((queue, tables));
-        Ok(Subscription(subscriber))
+        let subscription = Subscription::of(&subscriber);
+        if actor != ActorId::HOST
+            && let Some(owner) = self.owner.get()
+            && let Err(error) = owner(&subscription)
+        {
+            self.unsubscribe(&subscription);
+            return Err(error);
+        }
+        Ok(subscription)
     }
 
     /// Ends a subscription; gives what waited and what was not acknowledged, oldest first.
@@ -156,7 +182,13 @@ impl PubSubBroker {
     }
 
     fn end(&self, numbers: Vec<u64>) -> Vec<Publication> {
-        let mut tables = self.write();
+        let removed = self.remove(&mut self.write(), &numbers);
+        // Nobody can bring these anything any more, and those who wait for them may look at the tables.
+        removed.iter().flat_map(|subscriber| subscriber.close()).collect()
+    }
+
+    // Takes subscriptions out of the tables. Their queues may be locked, but not by who calls this.
+    fn remove(&self, tables: &mut Tables, numbers: &[u64]) -> Vec<Arc<Subscriber>> {
         for entry in &mut tables.topics {
             entry.subscribers.retain(|one| !numbers.contains(&one.number));
         }
@@ -164,25 +196,27 @@ impl PubSubBroker {
             .iter()
             .filter_map(|number| tables.subscribers.remove(number));
         let removed: Vec<Arc<Subscriber>> = removed.collect();
-        // Nobody can bring these anything any more, and those who wait for them may look at the tables.
-        drop(tables);
-        let rest = removed.iter().flat_map(|subscriber| {
-            let rest = subscriber.close();
-            let stats = subscriber.queue().stats;
-            add(
-                &mut self.past.lock().unwrap_or_else(PoisonError::into_inner),
-                &stats,
-            );
-            rest
-        });
-        rest.collect()
+        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        removed.iter().for_each(|one| add(&mut past, &one.queue().stats));
+        removed
+    }
+
+    // Forgets subscriptions that have ended with their handles.
+    fn sweep(&self, tables: &mut Tables) {
+        if self.room.ended.swap(0, Ordering::Relaxed) > 0 {
+            let all = tables.subscribers.values();
+            let ended = all.filter(|one| one.queue().is_closed).map(|one| one.number);
+            let ended: Vec<u64> = ended.collect();
+            self.remove(tables, &ended);
+        }
     }
 
     /// The subscriptions of `actor`, in the order in which they were made.
     pub fn subscriptions_of(&self, actor: ActorId) -> Vec<Subscription> {
         let tables = self.read();
         let of_actor = tables.subscribers.values().filter(|one| one.actor == actor);
-        let mut found: Vec<Subscription> = of_actor.cloned().map(Subscription).collect();
+        let living = of_actor.filter(|one| !one.queue().is_closed);
+        let mut found: Vec<Subscription> = living.map(Subscription::of).collect();
         found.sort_by_key(Subscription::number);
         found
     }
@@ -330,10 +364,11 @@ impl PubSubBroker {
         }
         let mut receipt = PublishReceipt {
             number,
-            subscribers: queues.len(),
+            subscribers: queues.iter().filter(|queue| !queue.is_closed).count(),
             ..PublishReceipt::default()
         };
-        for (queue, subscriber) in queues.iter_mut().zip(&entry.subscribers) {
+        let both = queues.iter_mut().zip(&entry.subscribers);
+        for (queue, subscriber) in both.filter(|(queue, _)| !queue.is_closed) {
             let (queued, dropped) = self.offer(subscriber, queue, publication.clone());
             receipt.queued += usize::from(queued);
             receipt.dropped += usize::from(dropped);
@@ -341,6 +376,9 @@ impl PubSubBroker {
         drop(queues);
         let subscribers = entry.subscribers.clone();
         drop(tables);
+        if self.room.ended.load(Ordering::Relaxed) > 0 {
+            self.sweep(&mut self.write());
+        }
         self.published.fetch_add(1, Ordering::Relaxed);
         subscribers.iter().for_each(|subscriber| subscriber.tell());
         Ok(receipt)

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ pub(super) struct Subscriber {
     pub(super) room: Arc<Room>,
     time: Time,
     queue: Mutex<Queue>,
+    handles: AtomicUsize,
     arrived: Condvar,
     on_arrival: Mutex<Option<Arc<Arrival>>>,
 }
@@ -37,6 +39,8 @@ pub(super) struct Room {
     /// How often room was made.
     made: Mutex<u64>,
     changed: Condvar,
+    /// Subscriptions that have ended with their handles, and that the broker has not looked at since.
+    pub(super) ended: AtomicUsize,
 }
 
 impl Room {
@@ -83,6 +87,7 @@ impl Subscriber {
             room,
             time,
             queue: Mutex::default(),
+            handles: AtomicUsize::new(0),
             arrived: Condvar::new(),
             on_arrival: Mutex::default(),
         }
@@ -125,10 +130,29 @@ impl Subscriber {
     }
 }
 
-/// A handle to a subscription: clones take from the same queue. It ends by [`PubSubBroker::unsubscribe`](super::PubSubBroker::unsubscribe), not by dropping
-/// handles: those who run actors find it by the actor's number.
-#[derive(Clone)]
+/// A handle to a subscription: clones take from the same queue. An actor's ends with the actor, or by
+/// [`PubSubBroker::unsubscribe`](super::PubSubBroker::unsubscribe); one of the host ([`ActorId::HOST`]) also with its last handle: what waits
+/// then are dead letters.
 pub struct Subscription(pub(super) Arc<Subscriber>);
+
+impl Clone for Subscription {
+    fn clone(&self) -> Subscription {
+        Subscription::of(&self.0)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        // AcqRel: what other handles did comes before the end.
+        let is_last = self.0.handles.fetch_sub(1, Ordering::AcqRel) == 1;
+        if is_last && self.0.actor == ActorId::HOST && !self.is_closed() {
+            self.0.room.ended.fetch_add(1, Ordering::Relaxed);
+            for publication in self.0.close() {
+                self.0.bury(&publication, DeadReason::Terminated);
+            }
+        }
+    }
+}
 
 impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -141,6 +165,12 @@ impl fmt::Debug for Subscription {
 }
 
 impl Subscription {
+    pub(super) fn of(subscriber: &Arc<Subscriber>) -> Subscription {
+        // Relaxed: who makes a handle has another one, or the broker's tables.
+        subscriber.handles.fetch_add(1, Ordering::Relaxed);
+        Subscription(Arc::clone(subscriber))
+    }
+
     /// Names it within its broker.
     pub fn number(&self) -> u64 {
         self.0.number

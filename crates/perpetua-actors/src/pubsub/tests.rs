@@ -27,6 +27,7 @@ fn packet(value: u32) -> Packet {
             priority: priority::NORMAL,
             words: 1,
             deadline: 0,
+            deliveries: Default::default(),
         },
         payload: [value; PAYLOAD_WORDS],
     }

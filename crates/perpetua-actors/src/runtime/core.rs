@@ -108,6 +108,11 @@ impl Core {
             supervisor: Mutex::default(),
             watched: Mutex::default(),
         });
+        let weak = Arc::downgrade(&core);
+        host.pubsub.set_owner(move |subscription| match weak.upgrade() {
+            Some(core) => core.feeds.attach(subscription),
+            None => Err(ActorError::ShutDown),
+        });
         *lock(&core.watched) = Some(Watched::begin(&core.settings, {
             let weak = Arc::downgrade(&core);
             move || Some(weak.upgrade()?.reading())
@@ -255,6 +260,8 @@ impl Core {
 
     /// Takes a terminated, settled actor away; what it has not handled is reported.
     pub(super) fn remove(&self, group: &Group, actor: ActorId) {
+        // First: what is published from now on is not for it.
+        self.feeds.unsubscribe(group, actor);
         for packet in self.engine.remove(actor) {
             let reason = match self.closed.load(Ordering::Acquire) {
                 true => DeadReason::ShutDown,
@@ -262,7 +269,6 @@ impl Core {
             };
             self.host.undelivered(group, &packet, reason);
         }
-        self.feeds.unsubscribe(group, actor);
         self.host.forget(actor);
         self.broker.unregister(actor);
         lock(&self.supervisor).forget(actor);

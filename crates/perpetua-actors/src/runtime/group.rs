@@ -4,9 +4,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use crate::delivery::Delivery;
 use crate::error::{ActorError, Result};
 use crate::handler::{Handler, Takes};
-use crate::message::ActorId;
+use crate::message::{ActorId, Packet};
 use crate::supervise::{OnFault, Supervision};
 use crate::telemetry::{ActorMetrics, LatencyHistogram};
 
@@ -30,6 +31,10 @@ pub(crate) struct Group {
     pub(crate) tick: Option<Duration>,
     pub(crate) supervision: Supervision,
     pub(crate) on_fault: OnFault,
+    /// Of messages that ask for nothing else.
+    pub(crate) delivery: Delivery,
+    /// Deliveries of a message, at most.
+    pub(crate) max_deliveries: u8,
     pub(crate) supervisor: Option<ActorId>,
     pub(crate) telemetry: GroupTelemetry,
     /// So many from the first on are known to be gone.
@@ -88,6 +93,21 @@ impl Group {
     pub(crate) fn room(&self, type_id: u32) -> u32 {
         let takes = self.takes.iter().find(|takes| takes.type_id == type_id);
         takes.and_then(|takes| takes.room).unwrap_or(0)
+    }
+
+    /// Whether a message is to be delivered until a handler of it has returned.
+    pub(crate) fn repeats(&self, packet: &Packet) -> bool {
+        packet.header.deliveries.asked().unwrap_or(self.delivery) == Delivery::AtLeastOnce
+    }
+
+    /// The message as it is delivered once more when its handler has faulted; `None` where it is a dead letter. Its handler had begun
+    /// in time, so it has no deadline any more.
+    pub(crate) fn again(&self, packet: &Packet) -> Option<Packet> {
+        let deliveries = packet.header.deliveries.next();
+        let mut packet = *packet;
+        packet.header.deliveries = deliveries;
+        packet.header.deadline = 0;
+        (self.repeats(&packet) && deliveries.before() < self.max_deliveries).then_some(packet)
     }
 
     /// An error unless the handler takes messages of this type.

@@ -16,6 +16,7 @@ use super::group::Group;
 use super::output::{Receive, Received};
 use super::outputs::Output;
 use super::stream::OutputStream;
+use crate::delivery::{Deliveries, Delivery};
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Kind, Packet, RingMessage};
@@ -43,6 +44,8 @@ pub struct SendOptions {
     pub priority: Option<u8>,
     /// Not worth handling after this; else what the launch's options say.
     pub deadline: Option<Duration>,
+    /// How often it is delivered; else what the launch's options say.
+    pub delivery: Option<Delivery>,
 }
 
 impl KernelHandle {
@@ -156,6 +159,9 @@ impl KernelHandle {
         }
         if let Some(deadline) = options.deadline {
             packet.header.deadline = deadline_micros(deadline);
+        }
+        if let Some(delivery) = options.delivery {
+            packet.header.deliveries = Deliveries::asking(delivery);
         }
         Ok(packet)
     }
@@ -346,7 +352,7 @@ impl KernelHandle {
     /// [`ActorError::Topic`].
     pub fn subscribe(&self, pattern: Topic, options: SubscribeOptions) -> Result<Subscription> {
         self.core.check_open()?;
-        self.core.feeds.subscribe(self.first, pattern, options)
+        self.core.host.pubsub.subscribe_with(self.first, pattern, options)
     }
 
     /// How long ago the device gave the last sign of life of what hosts these actors, the longest of them: it gives one every few

@@ -166,18 +166,6 @@ impl Host {
         }
     }
 
-    /// As [`Host::take`], whatever the host's queue holds already.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn take_any(&self, group: &Group, packet: &Packet) -> Result<(), Refusal> {
-        match self.take(group, packet) {
-            Err(Refusal::Full) => {
-                self.outputs(packet.header.sender).push(packet, usize::MAX);
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
     /// A packet ends here, unhandled; `group` is that of its destination, or of its sender where it has none.
     pub(crate) fn undelivered(&self, group: &Group, packet: &Packet, reason: DeadReason) {
         let head = &packet.header;
@@ -214,13 +202,15 @@ impl Host {
         }
     }
 
-    /// The actor's handler faulted on this packet.
-    pub(crate) fn faulted(&self, group: &Arc<Group>, actor: ActorId, packet: &Packet, fault: String) {
+    /// The actor's handler faulted: on this packet, where it is not delivered again.
+    pub(crate) fn faulted(&self, group: &Arc<Group>, actor: ActorId, letter: Option<&Packet>, fault: String) {
         let name = group.title(actor);
         tracing::error!(actor = %name, %fault, "the handler faulted");
         self.note_fault(actor, fault.clone());
-        let error = ActorError::Faulted { actor: name, fault };
-        self.bury(packet, DeadReason::Faulted, error);
+        if let Some(packet) = letter {
+            let error = ActorError::Faulted { actor: name, fault };
+            self.bury(packet, DeadReason::Faulted, error);
+        }
         self.timer
             .add(self.time.now(), Job::Faulted(Arc::clone(group), actor));
     }

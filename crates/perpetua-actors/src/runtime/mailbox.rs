@@ -73,11 +73,15 @@ impl Mailbox {
         packet
     }
 
-    /// Gives back what was popped last and not handled: it goes first again.
-    pub(crate) fn unpop(&self, packets: impl DoubleEndedIterator<Item = Packet>) {
+    /// Gives back what was popped last and not handled: it goes first again. False where it is closed.
+    pub(crate) fn unpop(&self, packets: impl DoubleEndedIterator<Item = Packet>) -> bool {
         let mut inner = lock(&self.inner);
+        if inner.closed {
+            return false;
+        }
         packets.rev().for_each(|packet| inner.packets.push_front(packet));
         self.depth.store(inner.packets.len() as u32, Ordering::Relaxed);
+        true
     }
 
     /// How many wait.
@@ -137,6 +141,7 @@ mod tests {
             priority,
             words: 1,
             deadline: 0,
+            deliveries: Default::default(),
         };
         Packet { header, payload }
     }

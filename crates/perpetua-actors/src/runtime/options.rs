@@ -6,6 +6,7 @@ use perpetua_device::layout::with_bytes;
 use perpetua_ir::front::rust::{GpuType, TypeDesc};
 
 use super::group::{Group, GroupTelemetry};
+use crate::delivery::{Deliveries, Delivery};
 use crate::error::{ActorError, Result};
 use crate::handler::Handler;
 use crate::message::RingMessage;
@@ -15,6 +16,8 @@ use crate::tick::Tick;
 
 /// Messages that a mailbox holds unless said otherwise.
 pub const QUEUE_CAPACITY: usize = 1024;
+/// Deliveries of a message, at most, unless said otherwise.
+const MAX_DELIVERIES: u32 = 3;
 /// Lanes that run a handler together unless said otherwise.
 const BLOCK_SIZE: u32 = 1;
 
@@ -35,6 +38,8 @@ pub struct LaunchOptions {
     tick: Option<Duration>,
     supervision: Supervision,
     on_fault: OnFault,
+    delivery: Delivery,
+    max_deliveries: u32,
     supervisor: Option<ActorId>,
     auto_activate: bool,
 }
@@ -53,6 +58,8 @@ impl Default for LaunchOptions {
             tick: None,
             supervision: Supervision::Manual,
             on_fault: OnFault::Transactional,
+            delivery: Delivery::AtMostOnce,
+            max_deliveries: MAX_DELIVERIES,
             supervisor: None,
             auto_activate: true,
         }
@@ -153,6 +160,21 @@ impl LaunchOptions {
         self
     }
 
+    /// How often messages are delivered that do not say otherwise ([`SendOptions`](crate::SendOptions)); those of other actors never do.
+    #[must_use]
+    pub fn with_delivery(mut self, delivery: Delivery) -> LaunchOptions {
+        self.delivery = delivery;
+        self
+    }
+
+    /// How often a message is delivered at most, where it is delivered at least once: 1 to 63 times, 3 unless said otherwise. Then it
+    /// is a dead letter.
+    #[must_use]
+    pub fn with_max_deliveries(mut self, deliveries: u32) -> LaunchOptions {
+        self.max_deliveries = deliveries;
+        self
+    }
+
     /// To whom [`Supervision::Escalate`] escalates.
     #[must_use]
     pub fn with_supervisor(mut self, supervisor: ActorId) -> LaunchOptions {
@@ -177,6 +199,15 @@ impl LaunchOptions {
         if !capacity.is_power_of_two() || !(2..=1 << 24).contains(&capacity) {
             return Err(ActorError::Capacity { capacity });
         }
+        let max_deliveries = match u8::try_from(self.max_deliveries) {
+            Ok(most @ 1..=Deliveries::MOST) => most,
+            _ => {
+                return Err(ActorError::MaxDeliveries {
+                    deliveries: self.max_deliveries,
+                    most: Deliveries::MOST,
+                });
+            }
+        };
         let takes = (handler.takes)();
         let mut group = Group {
             name: name.into(),
@@ -193,6 +224,8 @@ impl LaunchOptions {
             tick: self.tick,
             supervision: self.supervision,
             on_fault: self.on_fault,
+            delivery: self.delivery,
+            max_deliveries,
             supervisor: self.supervisor,
             telemetry: GroupTelemetry::default(),
             gone: Default::default(),

@@ -29,6 +29,7 @@ pub(crate) fn packet(
         },
         words: (flags >> 16) as u8,
         deadline: 0,
+        deliveries: Default::default(),
     };
     let payload = std::array::from_fn(|i| word(ENTRY_WORDS - PAYLOAD_WORDS + i));
     let mut packet = Packet { header, payload };
@@ -50,6 +51,7 @@ pub(crate) fn done(host: &Host, question: &Packet) -> Packet {
         kind: Kind::Done,
         words: 0,
         deadline: 0,
+        deliveries: Default::default(),
         sent: host.now(),
         ..*head
     };

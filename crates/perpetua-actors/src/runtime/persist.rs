@@ -241,10 +241,15 @@ impl Core {
     fn fill(&self, group: &Arc<Group>, image: &GroupImage) -> Result<()> {
         self.engine.launch(group)?;
         let images = image.actors.iter().map(|actor| {
+            let mut mailbox = actor.mailbox.clone();
+            // The process that is gone may have handled them behind the checkpoint.
+            for packet in mailbox.iter_mut().filter(|packet| group.repeats(packet)) {
+                packet.header.deliveries = packet.header.deliveries.next();
+            }
             let image = ActorImage {
                 life: actor.life,
                 state: actor.state.clone(),
-                mailbox: actor.mailbox.clone(),
+                mailbox,
                 unsent: actor.unsent.clone(),
                 processed: actor.processed,
                 errors: actor.errors,
@@ -255,7 +260,9 @@ impl Core {
         for actor in &image.actors {
             let id = ActorId(actor.actor);
             for (pattern, options) in &actor.subscriptions {
-                self.feeds.subscribe(id, pattern.clone(), options.clone())?;
+                self.host
+                    .pubsub
+                    .subscribe_with(id, pattern.clone(), options.clone())?;
             }
             if !actor.outputs.is_empty() {
                 let outputs = self.host.outputs(id);
@@ -292,6 +299,8 @@ fn group_image(group: &Group, actors: Vec<checkpoint::ActorImage>) -> GroupImage
         tick: group.tick,
         supervision: group.supervision,
         on_fault: group.on_fault,
+        delivery: group.delivery,
+        max_deliveries: group.max_deliveries,
         supervisor: group.supervisor.map(|actor| actor.0),
         actors,
     }
@@ -327,6 +336,8 @@ fn named(names: &Names, image: &GroupImage, path: &Path) -> Result<Group> {
         tick: image.tick,
         supervision: image.supervision,
         on_fault: image.on_fault,
+        delivery: image.delivery,
+        max_deliveries: image.max_deliveries,
         supervisor: image.supervisor.map(ActorId),
         telemetry: GroupTelemetry::default(),
         gone: Default::default(),

@@ -10,10 +10,10 @@ use super::host::Host;
 use super::timer::Job;
 use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
+use crate::lifecycle::ActorState;
 use crate::lock::lock;
 use crate::message::{ActorId, Kind, Packet};
-use crate::pubsub::{Publication, SubscribeOptions, Subscription};
-use crate::topic::Topic;
+use crate::pubsub::{Publication, Subscription};
 
 /// When a full mailbox is tried again.
 const AGAIN: Duration = Duration::from_micros(200);
@@ -101,14 +101,15 @@ impl Feeds {
         }
     }
 
-    /// Subscribes an actor: what is published to topics that `pattern` stands for goes into its mailbox.
-    pub(super) fn subscribe(
-        &self,
-        actor: ActorId,
-        pattern: Topic,
-        options: SubscribeOptions,
-    ) -> Result<Subscription> {
-        let subscription = self.host.pubsub.subscribe_with(actor, pattern, options)?;
+    /// Brings what an actor's subscription gets to its mailbox.
+    pub(super) fn attach(&self, subscription: &Subscription) -> Result<()> {
+        let actor = subscription.actor();
+        let life = self.engine.upgrade().and_then(|engine| engine.life(actor));
+        if life.is_none_or(|life| life == ActorState::Terminated) {
+            return Err(ActorError::NoSuchActor {
+                actor: actor.to_string(),
+            });
+        }
         let feed = Arc::new(Feed {
             host: Arc::clone(&self.host),
             engine: Weak::clone(&self.engine),
@@ -122,7 +123,7 @@ impl Feeds {
                 feed.run();
             }
         });
-        Ok(subscription)
+        Ok(())
     }
 
     /// Ends an actor's subscriptions; what waited for it is reported.

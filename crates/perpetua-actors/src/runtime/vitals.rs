@@ -29,6 +29,13 @@ pub(crate) fn count(counter: &AtomicU64, more: u64) {
 }
 
 impl Vitals {
+    /// Counts messages that are not delivered, or not handled: those who run other actors do so, too.
+    pub(crate) fn drop_some(&self, more: u64) {
+        if more > 0 {
+            self.dropped.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
     /// Of a launched actor that has done nothing.
     pub(crate) fn new(id: ActorId, group: &Arc<Group>) -> Vitals {
         Vitals {
@@ -51,7 +58,7 @@ impl Vitals {
             (&self.errors, &other.errors),
             (&self.dropped, &other.dropped),
         ] {
-            count(own, other.load(Ordering::Relaxed));
+            own.fetch_add(other.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 

@@ -280,37 +280,6 @@ fn a_checkpoint_of_threads_goes_on_in_batches() {
     assert_eq!(here.count, 12);
 }
 
-fn an_actor_that_awaits_its_restart_comes_back_and_is_restarted() {
-    let file = engines::file("perpetua-awaits");
-    for runtime in runtimes() {
-        let supervision = Supervision::Restart {
-            max: 3,
-            backoff: Duration::from_millis(300),
-        };
-        let kernel = launch(
-            &runtime,
-            "awaits",
-            LaunchOptions::default().with_supervision(supervision),
-        );
-        let bad = Add {
-            place: 4,
-            ..message(0)
-        };
-        kernel.ask_blocking::<_, Sums>(&bad).unwrap_err();
-        kernel.send(&message(1)).unwrap();
-        runtime.checkpoint_blocking(&file).unwrap();
-        drop((kernel, runtime));
-
-        // Were this machine so slow that it was restarted before the checkpoint, the answer would be in that.
-        let [_, again] = runtimes();
-        again.register(add::handler());
-        let restored = again.restore_blocking(&file).unwrap();
-        let sums: Sums = block_on(restored[0].receive()).unwrap();
-        assert_eq!(sums.count, 1);
-    }
-    std::fs::remove_file(&file).unwrap();
-}
-
 fn checkpoints_are_taken_between_batches_under_load() {
     let [threads, batches] = runtimes();
     drop(threads);
@@ -376,10 +345,6 @@ fn main() -> std::process::ExitCode {
             a_checkpoint_of_threads_goes_on_in_batches,
         ),
         (
-            "an_actor_that_awaits_its_restart_comes_back_and_is_restarted",
-            an_actor_that_awaits_its_restart_comes_back_and_is_restarted,
-        ),
-        (
             "checkpoints_are_taken_between_batches_under_load",
             checkpoints_are_taken_between_batches_under_load,
         ),
@@ -390,10 +355,6 @@ fn main() -> std::process::ExitCode {
         (
             "a_group_of_lanes_does_what_one_does",
             groups::a_group_of_lanes_does_what_one_does,
-        ),
-        (
-            "what_many_are_told_is_done_by_all_who_can",
-            groups::what_many_are_told_is_done_by_all_who_can,
         ),
     ])
 }

@@ -31,6 +31,12 @@ pub(crate) fn other(builder: RuntimeBuilder) -> RuntimeBuilder {
     })
 }
 
+/// The engine's name.
+#[allow(dead_code, reason = "some test programs do not ask")]
+pub(crate) fn name() -> String {
+    ENGINE.with_borrow(String::clone)
+}
+
 /// A file of the test's own.
 #[allow(dead_code, reason = "some test programs have none")]
 pub(crate) fn file(name: &str) -> PathBuf {

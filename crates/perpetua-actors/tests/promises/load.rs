@@ -8,12 +8,12 @@ use perpetua::device::future::block_on;
 use super::handlers::*;
 use super::{builder, engines, eventually};
 
-const SENDERS: u32 = 4;
-const SINKS: u32 = 64;
+pub(super) const SENDERS: u32 = 4;
+pub(super) const SINKS: u32 = 64;
 const BURSTS: u32 = 100;
 
 /// What all have been paid, and how often the senders have paid eight.
-fn totals(runtime: &PerpetuaRuntime, senders: &KernelHandle, sinks: &KernelHandle) -> (i32, i32) {
+pub(super) fn totals(runtime: &PerpetuaRuntime, senders: &KernelHandle, sinks: &KernelHandle) -> (i32, i32) {
     block_on(runtime.idle());
     let state = |of: &KernelHandle, i| of.actor(i).unwrap().read_state::<Account>().unwrap();
     let paid = (0..SINKS).map(|i| state(sinks, i).balance).sum();

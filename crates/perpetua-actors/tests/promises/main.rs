@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod counts;
+mod delivery;
+mod ends;
 #[path = "../engines/mod.rs"]
 mod engines;
 mod faults;
@@ -11,6 +13,7 @@ mod handlers;
 mod identity;
 mod letters;
 mod load;
+mod room;
 
 use std::time::{Duration, Instant};
 
@@ -97,6 +100,67 @@ fn main() -> std::process::ExitCode {
         (
             "an_answer_that_comes_too_late_is_a_dead_letter",
             counts::an_answer_that_comes_too_late_is_a_dead_letter,
+        ),
+        (
+            "a_message_is_delivered_until_its_handler_returns",
+            delivery::a_message_is_delivered_until_its_handler_returns,
+        ),
+        (
+            "a_transaction_is_delivered_again_whole",
+            delivery::a_transaction_is_delivered_again_whole,
+        ),
+        (
+            "a_message_says_itself_how_often_it_is_delivered",
+            delivery::a_message_says_itself_how_often_it_is_delivered,
+        ),
+        (
+            "a_restart_by_hand_delivers_again",
+            delivery::a_restart_by_hand_delivers_again,
+        ),
+        (
+            "what_a_checkpoint_holds_is_delivered_again",
+            delivery::what_a_checkpoint_holds_is_delivered_again,
+        ),
+        (
+            "replies_that_nobody_receives_hold_their_sender",
+            room::replies_that_nobody_receives_hold_their_sender,
+        ),
+        (
+            "replies_that_nobody_receives_are_dead_letters_in_the_end",
+            room::replies_that_nobody_receives_are_dead_letters_in_the_end,
+        ),
+        (
+            "a_reply_that_its_actor_does_not_take_is_counted",
+            room::a_reply_that_its_actor_does_not_take_is_counted,
+        ),
+        (
+            "a_subscriber_that_went_away_holds_nobody",
+            room::a_subscriber_that_went_away_holds_nobody,
+        ),
+        (
+            "a_subscription_by_number_reaches_its_actor",
+            room::a_subscription_by_number_reaches_its_actor,
+        ),
+        ("dropped_subscriptions_end", room::dropped_subscriptions_end),
+        (
+            "what_is_deactivated_stays_so_or_its_fault_is_told",
+            ends::what_is_deactivated_stays_so_or_its_fault_is_told,
+        ),
+        (
+            "what_many_are_told_is_done_by_all_who_can",
+            ends::what_many_are_told_is_done_by_all_who_can,
+        ),
+        (
+            "an_actor_that_awaits_its_restart_comes_back_and_is_restarted",
+            ends::an_actor_that_awaits_its_restart_comes_back_and_is_restarted,
+        ),
+        (
+            "a_shutdown_handles_what_was_sent",
+            ends::a_shutdown_handles_what_was_sent,
+        ),
+        (
+            "a_killed_process_goes_on_from_its_last_checkpoint",
+            ends::a_killed_process_goes_on_from_its_last_checkpoint,
         ),
     ])
 }

@@ -74,6 +74,7 @@ fn packet<M: RingMessage>(kind: Kind, actor: u32, message: &M, correlation: u32)
             priority: 128,
             words: M::WORDS as u8,
             deadline: 0,
+            deliveries: Default::default(),
         },
         payload: message.to_payload(),
     }
@@ -96,6 +97,7 @@ fn active(grid: Grid) -> Grid {
                 priority: 0,
                 words: 1,
                 deadline: 0,
+                deliveries: Default::default(),
             },
             payload,
         };
@@ -240,6 +242,7 @@ fn faults() {
             priority: 0,
             words: 0,
             deadline: 0,
+            deliveries: Default::default(),
         },
         payload: [0; 16],
     };

@@ -99,6 +99,7 @@ fn envelope() -> Packet {
         priority: 128,
         words: 0,
         deadline: 0,
+        deliveries: Default::default(),
     };
     Packet {
         header,

@@ -206,7 +206,7 @@ impl Shared {
                     break;
                 };
                 if outbox::is_late(&packet.header, now) {
-                    count(&cell.vitals.dropped, 1);
+                    cell.vitals.drop_some(1);
                     self.host.undelivered(&cell.group, &packet, DeadReason::Expired);
                     continue;
                 }
@@ -350,7 +350,7 @@ impl Shared {
                     continue;
                 }
                 count(&cell.vitals.processed, 1);
-                count(&cell.vitals.dropped, u64::from(counts >> 16));
+                cell.vitals.drop_some(u64::from(counts >> 16));
                 cell.vitals.note_latency(&self.host, packet.header.sent);
                 let out = &results.out[(first + i) * OUT_WORDS..][..OUT_WORDS];
                 let out = out.get(..(counts as usize & 255) * ENTRY_WORDS).unwrap_or(out);
@@ -366,7 +366,9 @@ impl Shared {
                 run.give_back(done);
             }
             if let [faulted, rest @ ..] = &packets[done..] {
-                cell.mailbox.unpop(rest.iter().copied());
+                let again = cell.group.again(faulted);
+                // Nobody closes it while there is a batch.
+                cell.mailbox.unpop(again.into_iter().chain(rest.iter().copied()));
                 count(&cell.vitals.errors, 1);
                 cell.vitals.fault();
                 let text = match &results.fault {
@@ -374,7 +376,8 @@ impl Shared {
                     Some((_, text)) => format!("not recorded, since another of its batch did first ({text})"),
                     None => "not recorded by the device".into(),
                 };
-                self.host.faulted(&cell.group, cell.id, faulted, text);
+                let letter = again.is_none().then_some(faulted);
+                self.host.faulted(&cell.group, cell.id, letter, text);
             }
             first += packets.len();
         }
@@ -391,7 +394,7 @@ impl Shared {
         let mut replied = false;
         for words in out.chunks_exact(ENTRY_WORDS) {
             let Some(out) = outbox::packet(&self.host, cell.id, |at| words[at], brought) else {
-                count(&cell.vitals.dropped, 1);
+                cell.vitals.drop_some(1);
                 continue;
             };
             replied |= out.header.kind == Kind::Reply && out.header.destination == packet.header.sender.0;
@@ -404,16 +407,19 @@ impl Shared {
         }
     }
 
-    // The device failed: nobody knows what the handlers have done.
+    // The device failed: what the handlers have done is nowhere.
     fn lost(&self, runs: &mut [Run], error: &ActorError) {
         for run in runs {
             run.give_back(0);
             run.cell.vitals.fault();
             count(&run.cell.vitals.errors, run.packets.len() as u64);
+            let (group, actor) = (&run.cell.group, run.cell.id);
+            let again: Vec<Packet> = run.packets.iter().filter_map(|one| group.again(one)).collect();
+            run.cell.mailbox.unpop(again.into_iter());
             for packet in &run.packets {
-                let (group, actor) = (&run.cell.group, run.cell.id);
+                let letter = group.again(packet).is_none().then_some(packet);
                 self.host
-                    .faulted(group, actor, packet, format!("the batch failed: {error}"));
+                    .faulted(group, actor, letter, format!("the batch failed: {error}"));
             }
         }
     }
@@ -437,7 +443,7 @@ impl Shared {
         let to = read(&self.cells).get(to.0 as usize).cloned().flatten();
         let to = to.ok_or(Refusal::Gone)?;
         if outbox::is_unclaimed(&out.header, cause, &to.group) {
-            count(&from.vitals.dropped, 1);
+            to.vitals.drop_some(1);
             self.host.arena.release(out);
             return Ok(());
         }
@@ -464,6 +470,8 @@ impl Shared {
                 }
             }
             inside.unsent.pop_front();
+            // The next one waits from now on.
+            inside.stalled = inside.stalled.map(|_| Instant::now());
         }
         inside.stalled = None;
         true
@@ -472,7 +480,7 @@ impl Shared {
     /// What the actor could not deliver is undeliverable.
     pub(super) fn give_up(&self, cell: &Cell, inside: &mut Inside) {
         for out in std::mem::take(&mut inside.unsent) {
-            count(&cell.vitals.dropped, 1);
+            cell.vitals.drop_some(1);
             self.host.undelivered(&cell.group, &out, DeadReason::Full);
         }
     }

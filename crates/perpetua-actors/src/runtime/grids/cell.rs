@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
 
 use crate::error::Result;
 use crate::grid::ActorCounts;
@@ -17,6 +18,12 @@ use crate::telemetry::ActorMetrics;
 #[derive(Default)]
 pub(super) struct Cell {
     inside: Mutex<Inside>,
+    /// Locked while its packets are delivered, never within `inside`.
+    pub(super) unsent: Mutex<Unsent>,
+    /// Something it has sent finds no room: it handles nothing meanwhile. Written under the lock of `inside`.
+    stalled: AtomicBool,
+    /// There was room since the unsent packets were looked at.
+    pub(super) room: AtomicBool,
     /// Messages that wait, here or on their way.
     pub(super) waits: AtomicU32,
     pub(super) errors: AtomicU64,
@@ -30,8 +37,14 @@ struct Inside {
     removed: bool,
     /// What came while it was not active.
     held: VecDeque<Packet>,
-    /// What a checkpoint says that it had sent, and that had found no room.
-    unsent: Vec<Packet>,
+}
+
+/// What an actor has sent to the host or to a topic, and what found no room there.
+#[derive(Default)]
+pub(super) struct Unsent {
+    pub(super) packets: VecDeque<Packet>,
+    /// Since when the first of them waits.
+    pub(super) since: Option<Instant>,
 }
 
 impl Default for Inside {
@@ -40,7 +53,6 @@ impl Default for Inside {
             life: ActorState::Launched,
             removed: false,
             held: VecDeque::new(),
-            unsent: Vec::new(),
         }
     }
 }
@@ -61,7 +73,7 @@ impl Cell {
         match inside.life {
             _ if inside.removed => Err(Refusal::Gone),
             ActorState::Terminated => Err(Refusal::Gone),
-            ActorState::Active => Ok(false),
+            ActorState::Active if !self.is_stalled() => Ok(false),
             _ => {
                 inside.held.push_back(*packet);
                 Ok(true)
@@ -85,40 +97,66 @@ impl Cell {
         &self,
         to: ActorState,
         name: &str,
-        tell: impl FnOnce(VecDeque<Packet>),
+        tell: impl FnOnce(ActorState, VecDeque<Packet>),
     ) -> Result<()> {
         let mut inside = lock(&self.inside);
         inside.life.check_move(to, name)?;
         inside.life = to;
-        let held = match to {
-            ActorState::Active => std::mem::take(&mut inside.held),
-            _ => VecDeque::new(),
-        };
-        // Under the lock, so that nobody's packet comes before those that have waited.
-        tell(held);
+        self.tell(&mut inside, tell);
         Ok(())
     }
 
-    /// Its handler faulted.
-    pub(super) fn faulted(&self) {
+    // Under the lock, so that nobody's packet comes before those that have waited.
+    fn tell(&self, inside: &mut Inside, tell: impl FnOnce(ActorState, VecDeque<Packet>)) {
+        match inside.life {
+            ActorState::Active if self.is_stalled() => tell(ActorState::Deactivated, VecDeque::new()),
+            ActorState::Active => tell(ActorState::Active, std::mem::take(&mut inside.held)),
+            other => tell(other, VecDeque::new()),
+        }
+    }
+
+    /// Whether something it has sent finds no room.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.stalled.load(Ordering::Acquire)
+    }
+
+    /// Holds it, or lets it go on; `tell` says so to the device where it is active. Says whether that is new.
+    pub(super) fn stall(&self, stalled: bool, tell: impl FnOnce(ActorState, VecDeque<Packet>)) -> bool {
+        let mut inside = lock(&self.inside);
+        let is_new = self.stalled.swap(stalled, Ordering::AcqRel) != stalled;
+        if is_new && inside.life == ActorState::Active {
+            self.tell(&mut inside, tell);
+        }
+        is_new
+    }
+
+    /// Its handler faulted; keeps the message, where it is to be delivered `again`, before all that waits. Says whether it has.
+    pub(super) fn faulted(&self, again: Option<Packet>) -> bool {
         self.errors.fetch_add(1, Ordering::Relaxed);
         let mut inside = lock(&self.inside);
         if inside.life == ActorState::Active {
             inside.life = ActorState::Faulted;
         }
+        let Some(packet) = again.filter(|_| !inside.removed && inside.life != ActorState::Terminated) else {
+            return false;
+        };
+        inside.held.push_front(packet);
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        true
     }
 
     /// If packets that came back wait although it is active, because it became so meanwhile: these.
     pub(super) fn take_left(&self) -> VecDeque<Packet> {
         let mut inside = lock(&self.inside);
         match inside.life {
-            ActorState::Active => std::mem::take(&mut inside.held),
+            ActorState::Active if !self.is_stalled() => std::mem::take(&mut inside.held),
             _ => VecDeque::new(),
         }
     }
 
     /// As a checkpoint holds it, but for what is on the device.
     pub(super) fn image(&self, state: &[u8], handled: u64, on_the_way: Vec<Packet>) -> Option<ActorImage> {
+        let unsent = lock(&self.unsent).packets.iter().copied().collect();
         let inside = lock(&self.inside);
         if inside.removed {
             return None;
@@ -129,7 +167,7 @@ impl Cell {
             life: inside.life,
             state: state.to_vec(),
             mailbox,
-            unsent: inside.unsent.clone(),
+            unsent,
             processed: handled + self.before.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
         })
@@ -138,12 +176,15 @@ impl Cell {
     pub(super) fn remove(&self) -> Vec<Packet> {
         let mut inside = lock(&self.inside);
         inside.removed = true;
-        inside.held.drain(..).collect()
+        let mut left: Vec<Packet> = inside.held.drain(..).collect();
+        drop(inside);
+        left.extend(lock(&self.unsent).packets.drain(..));
+        left
     }
 
     pub(super) fn restore(&self, image: &ActorImage) {
+        lock(&self.unsent).packets.extend(&image.unsent);
         let mut inside = lock(&self.inside);
-        inside.unsent.clone_from(&image.unsent);
         inside.held.extend(&image.mailbox);
         self.waits.fetch_add(inside.held.len() as u32, Ordering::Relaxed);
         self.before.store(image.processed, Ordering::Relaxed);
@@ -152,17 +193,13 @@ impl Cell {
 
     /// What it had sent before it was restored.
     pub(super) fn take_unsent(&self) -> Vec<Packet> {
-        std::mem::take(&mut lock(&self.inside).unsent)
+        lock(&self.unsent).packets.drain(..).collect()
     }
 
-    pub(super) fn revive(&self, life: ActorState, tell: impl FnOnce(VecDeque<Packet>)) {
+    pub(super) fn revive(&self, life: ActorState, tell: impl FnOnce(ActorState, VecDeque<Packet>)) {
         let mut inside = lock(&self.inside);
         inside.life = life;
-        let held = match life {
-            ActorState::Active => std::mem::take(&mut inside.held),
-            _ => VecDeque::new(),
-        };
-        tell(held);
+        self.tell(&mut inside, tell);
     }
 
     pub(super) fn metrics(&self, counts: ActorCounts) -> ActorMetrics {

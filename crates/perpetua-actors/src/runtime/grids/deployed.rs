@@ -1,6 +1,6 @@
 //! A launch on the device: its grid, and what the host keeps of its homes and actors. Must not know other launches.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,6 +8,8 @@ use super::cell::Cell;
 use super::queue::{Home, Queue, is_command};
 use crate::error::Result;
 use crate::grid::Grid;
+use crate::kernels::layout::COMMAND_BECOME;
+use crate::lifecycle::ActorState;
 use crate::lock::lock;
 use crate::message::{ActorId, Header, Kind, PACKET_WORDS, PAYLOAD_WORDS, Packet};
 use crate::runtime::engine::ActorImage;
@@ -21,6 +23,8 @@ pub(super) struct Deployed {
     /// Actors that are not gone.
     pub(super) left: AtomicU32,
     pub(super) cells: Vec<Cell>,
+    /// Actors that are held because something they have sent finds no room.
+    pub(super) stalled: AtomicU32,
 }
 
 impl Deployed {
@@ -82,8 +86,17 @@ impl Deployed {
             priority: 0,
             words: 1,
             deadline: 0,
+            deliveries: Default::default(),
         };
         self.push(Packet { header, payload }.to_words(), false);
+    }
+
+    /// Tells the device where an actor is in its life, and brings it what has waited for that.
+    pub(super) fn tell_life(&self, actor: ActorId, life: ActorState, held: VecDeque<Packet>) {
+        self.command(actor, COMMAND_BECOME, life as u32);
+        for packet in held {
+            self.push(packet.to_words(), true);
+        }
     }
 
     /// Packets on their way to an actor's home, its own or others'.

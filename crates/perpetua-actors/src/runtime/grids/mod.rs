@@ -1,7 +1,7 @@
 //! Actors in resident kernels: the engine over grids (`crate::grid`). Must not know names, askers or topics.
 //!
 //! A launch makes a grid; its homes take packets from rings. `cell` is what the host knows of an actor, `pump` takes out
-//! what comes. A message to an actor that is not active waits here; one that is on its way when its actor stops comes
+//! what comes, `unsent` holds actors whose packets find no room at the host. A message to an actor that is not active waits here; one that is on its way when its actor stops comes
 //! back, and waits here, too.
 
 mod cell;
@@ -9,6 +9,7 @@ mod deployed;
 mod figures;
 mod pump;
 mod queue;
+mod unsent;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -28,7 +29,6 @@ use super::builder::DeviceChoice;
 use super::engine::{ActorImage, Engine, Frozen, Refusal, look_after};
 use super::group::Group;
 use super::host::Host;
-use super::outbox;
 use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
 use crate::grid::{Commons, Grid, GridOptions, Place, Shape};
@@ -206,6 +206,7 @@ impl Engine for Grids {
                 .collect(),
             left: AtomicU32::new(group.count),
             cells: group.actors().map(|_| Cell::default()).collect(),
+            stalled: AtomicU32::new(0),
             group: Arc::clone(group),
             grid,
         });
@@ -262,11 +263,8 @@ impl Engine for Grids {
         let Some(cell) = deployed.cell(actor) else {
             return Ok(());
         };
-        cell.transition(to, &deployed.group.title(actor), |held| {
-            deployed.command(actor, COMMAND_BECOME, to as u32);
-            for packet in held {
-                deployed.push(packet.to_words(), true);
-            }
+        cell.transition(to, &deployed.group.title(actor), |life, held| {
+            deployed.tell_life(actor, life, held);
         })
     }
 
@@ -283,6 +281,9 @@ impl Engine for Grids {
             return Vec::new();
         };
         let held = cell.remove();
+        if cell.stall(false, |_, _| {}) {
+            deployed.stalled.fetch_sub(1, Ordering::AcqRel);
+        }
         // Of several that remove an actor each, one sees the last one go: AcqRel orders what the others did before it.
         if deployed.left.fetch_sub(1, Ordering::AcqRel) == 1
             && let Err(error) = self.retire(&deployed)
@@ -297,6 +298,9 @@ impl Engine for Grids {
         if state == deployed.group.initial {
             // The device has it: nobody has to stop.
             deployed.command(actor, COMMAND_RESTART, 0);
+            if deployed.cell(actor).is_some_and(Cell::is_stalled) {
+                deployed.command(actor, COMMAND_BECOME, ActorState::Deactivated as u32);
+            }
             return Ok(());
         }
         self.settle(&deployed, actor);
@@ -333,22 +337,16 @@ impl Engine for Grids {
         {
             // What it had sent comes before what it will send.
             for packet in cell.take_unsent() {
-                let taken = match outbox::to_host(&self.shared.host, &deployed.group, &packet) {
-                    Some(_) => self.shared.host.take_any(&deployed.group, &packet).is_ok(),
-                    None => self.shared.forward(&packet),
-                };
-                if !taken {
+                let head = &packet.header;
+                if head.kind == Kind::Publish || head.destination == ActorId::HOST.0 {
+                    self.shared.out(&deployed, &packet);
+                } else if !self.shared.forward(&packet) {
                     self.shared
                         .host
                         .undelivered(&deployed.group, &packet, DeadReason::Unknown);
                 }
             }
-            cell.revive(life, |held| {
-                deployed.command(actor, COMMAND_BECOME, life as u32);
-                for packet in held {
-                    deployed.push(packet.to_words(), true);
-                }
-            });
+            cell.revive(life, |life, held| deployed.tell_life(actor, life, held));
         }
     }
 
@@ -375,12 +373,17 @@ impl Engine for Grids {
         Some(deployed.grid.silence(deployed.grid.home_of(actor.0)))
     }
 
-    fn resume(&self, _actor: ActorId) {
-        // What comes out is taken out by the pump as soon as there is room.
+    fn resume(&self, actor: ActorId) {
+        if let Some(deployed) = self.shared.find(actor) {
+            self.shared.send_on(&deployed, actor);
+        }
     }
 
-    fn give_up(&self, _actor: ActorId) {
-        // A home gives up by itself: what it cannot deliver comes back.
+    fn give_up(&self, actor: ActorId) {
+        // What is for other actors a home gives up by itself: it comes back.
+        if let Some(deployed) = self.shared.find(actor) {
+            self.shared.give_up(&deployed, actor);
+        }
     }
 
     fn enforce_limits(&self) -> Option<Duration> {

@@ -6,7 +6,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{Deployed, Shared};
-use crate::clock::HlcTimestamp;
 use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
 use crate::kernels::layout::{
@@ -116,25 +115,8 @@ impl Shared {
             tracing::warn!(%error, "the device's clock");
         }
         match head.kind {
-            Kind::Message | Kind::Ask | Kind::Reply | Kind::Done => {
-                // The host's queues take everything: what is full here must not stop a home.
-                if self.host.take_any(&deployed.group, &packet).is_err() {
-                    self.host.undelivered(&deployed.group, &packet, DeadReason::Full);
-                }
-            }
-            Kind::Publish => {
-                let stamp = HlcTimestamp {
-                    packed: head.sent,
-                    node: self.host.clock.node(),
-                };
-                let published = self
-                    .host
-                    .pubsub
-                    .publish_number(head.destination, head.sender, packet, stamp);
-                if let Err(error) = published {
-                    tracing::warn!(%error, topic = head.destination, "not published");
-                    self.host.dead.add(packet, DeadReason::Unknown, stamp);
-                }
+            Kind::Message | Kind::Ask | Kind::Reply | Kind::Done | Kind::Publish => {
+                self.out(deployed, &packet)
             }
             Kind::Fault => self.fault(deployed, packet),
             Kind::Undelivered => self.back(deployed, packet),
@@ -152,10 +134,10 @@ impl Shared {
             _ => Kind::Ask,
         };
         let text = deployed.grid.fault_text(site);
-        if let Some(cell) = deployed.cell(actor) {
-            cell.faulted();
-        }
-        self.host.faulted(&deployed.group, actor, &packet, text);
+        let again = deployed.group.again(&packet);
+        let kept = deployed.cell(actor).is_some_and(|cell| cell.faulted(again));
+        let letter = (!kept).then_some(&packet);
+        self.host.faulted(&deployed.group, actor, letter, text);
     }
 
     /// A packet was not delivered: the deadline says why.
@@ -195,11 +177,15 @@ impl Shared {
         if taken {
             return;
         }
-        if let Some(cell) = cell {
-            cell.dropped.fetch_add(1, Ordering::Relaxed);
-            if reason == REASON_FOREIGN {
-                cell.errors.fetch_add(1, Ordering::Relaxed);
-            }
+        let sender = deployed.cell(packet.header.sender);
+        let counted = match reason {
+            REASON_FOREIGN => cell.map(|cell| &cell.errors),
+            REASON_EXPIRED => cell.map(|cell| &cell.dropped),
+            REASON_FULL | REASON_OWN => sender.map(|cell| &cell.dropped),
+            _ => None,
+        };
+        if let Some(counter) = counted {
+            counter.fetch_add(1, Ordering::Relaxed);
         }
         let reason = match reason {
             REASON_EXPIRED => DeadReason::Expired,
@@ -227,7 +213,8 @@ impl Shared {
                 let report = deployed.grid.report(number);
                 let waits = !queue.waiting.is_empty() || !queue.inside.is_empty();
                 drop(queue);
-                if waits || comes_out() {
+                let stalled = deployed.stalled.load(Ordering::Acquire) > 0;
+                if waits || stalled || comes_out() {
                     return None;
                 }
                 handled += report.handled;

@@ -214,5 +214,9 @@ fn replace(shared: &Shared, current: &Current) {
         }
     }
     let text = format!("deadline: it ran for longer than {:?}", current.limit);
-    shared.host.faulted(&cell.group, cell.id, &packet, text);
+    let again = cell.group.again(&packet);
+    let letter = !again.is_some_and(|again| cell.mailbox.unpop([again].into_iter()));
+    shared
+        .host
+        .faulted(&cell.group, cell.id, letter.then_some(&packet), text);
 }

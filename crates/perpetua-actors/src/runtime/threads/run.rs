@@ -100,7 +100,7 @@ impl Shared {
         let head = &packet.header;
         let now = self.host.now();
         if outbox::is_late(head, now) {
-            count(&cell.vitals.dropped, 1);
+            cell.vitals.drop_some(1);
             self.host.undelivered(&cell.group, packet, DeadReason::Expired);
             return true;
         }
@@ -109,6 +109,7 @@ impl Shared {
         let before = inside.before(cell);
         let (low, high) = (now as u32, (now >> 32) as u32);
         context.begin(cell.id.0, head.sender.0, head.correlation, low, high);
+        context.of_message(head.sent as u32, (head.sent >> 32) as u32, head.flags());
         let mut lease = self.host.arena.claim(packet);
         let used = lease.as_ref().map_or(0, |lease| lease.extent().1);
         let vectors = cell.group.run_limit.and(lease.as_ref()).map(Vectors::of);
@@ -147,9 +148,12 @@ impl Shared {
                     lease.take_back(used);
                     lease.keep();
                 }
+                let again = cell.group.again(packet);
+                let letter = !again.is_some_and(|again| cell.mailbox.unpop([again].into_iter()));
                 cell.vitals.fault();
                 self.host.note(cell.id, Traced::Faulted { message });
-                self.host.faulted(&cell.group, cell.id, packet, fault);
+                self.host
+                    .faulted(&cell.group, cell.id, letter.then_some(packet), fault);
             }
         }
         true
@@ -174,14 +178,14 @@ impl Shared {
         for entry in 0..context.entries() {
             let word = |at| context.outbox_word(entry, at as u32);
             let Some(out) = outbox::packet(&self.host, cell.id, word, lease) else {
-                count(&cell.vitals.dropped, 1);
+                cell.vitals.drop_some(1);
                 continue;
             };
             replied |= out.header.kind == Kind::Reply && out.header.destination == packet.header.sender.0;
             self.dispatch(cell, inside, out, &packet.header);
         }
         count(&cell.vitals.sent, u64::from(context.entries()));
-        count(&cell.vitals.dropped, u64::from(context.refused()));
+        cell.vitals.drop_some(u64::from(context.refused()));
         let head = &packet.header;
         if head.kind == Kind::Ask && !replied {
             self.dispatch(cell, inside, outbox::done(&self.host, packet), head);
@@ -206,7 +210,7 @@ impl Shared {
         }
         let to = self.find(ActorId(out.header.destination)).ok_or(Refusal::Gone)?;
         if outbox::is_unclaimed(&out.header, cause, &to.group) {
-            count(&from.vitals.dropped, 1);
+            to.vitals.drop_some(1);
             self.host.arena.release(out);
             return Ok(());
         }
@@ -242,6 +246,8 @@ impl Shared {
                 }
             }
             inside.unsent.pop_front();
+            // The next one waits from now on.
+            inside.stalled = inside.stalled.map(|_| self.host.time.now());
         }
         if inside.stalled.take().is_some() {
             cell.set_stalled(false);
@@ -269,7 +275,7 @@ impl Shared {
             .is_some_and(|since| self.host.time.since(since) >= patience)
         {
             for out in std::mem::take(&mut inside.unsent) {
-                count(&cell.vitals.dropped, 1);
+                cell.vitals.drop_some(1);
                 self.host.undelivered(&cell.group, &out, DeadReason::Full);
             }
             inside.stalled = None;
