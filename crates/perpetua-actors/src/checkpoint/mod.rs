@@ -253,7 +253,8 @@ mod tests {
             priority: 128,
             initial: vec![0; 3],
             deadline: Some(Duration::from_micros(5)),
-            deliveries: Default::default(),
+            delivery: Delivery::AtLeastOnce,
+            max_deliveries: 9,
             tick: Some(Duration::from_secs(3)),
             supervision: Supervision::Restart {
                 max: 3,

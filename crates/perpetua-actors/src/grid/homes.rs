@@ -334,6 +334,13 @@ impl Grid {
         self.shared.port(home).is_some_and(Port::has_packets)
     }
 
+    /// Whether all has been taken out of a home that it had put out when it told so ([`GridReport::put_out`](super::GridReport)).
+    pub fn has_taken(&self, home: u32, put_out: u64) -> bool {
+        self.shared
+            .port(home)
+            .is_none_or(|port| port.has_taken(put_out as u32))
+    }
+
     /// Takes the homes off the device for good, and leaves their place to others. Gives the packets that were in the homes' boxes. No
     /// actor of the grid may be sent to any more.
     ///

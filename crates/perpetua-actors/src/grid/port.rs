@@ -204,6 +204,12 @@ impl Port {
         !out.spill.is_empty() || self.egress.read(out.next).is_some()
     }
 
+    /// Whether the first `put_out` packets (which wraps at 2^32) have been taken.
+    pub(super) fn has_taken(&self, put_out: u32) -> bool {
+        let out = self.out.lock().unwrap_or_else(|e| e.into_inner());
+        out.spill.is_empty() && out.next.wrapping_sub(put_out) < 1 << 31
+    }
+
     /// Keeps the packets that have come out, so that the home can go on.
     pub(super) fn spill(&self) {
         let mut out = self.out.lock().unwrap_or_else(|e| e.into_inner());

@@ -177,7 +177,9 @@ fn pay_until_killed(folder: &std::path::Path) -> ! {
         .build_blocking()
         .unwrap();
     let launch = |name: &str, actors| {
-        let options = LaunchOptions::new(burst::handler()).with_actors(actors);
+        let options = LaunchOptions::new(burst::handler())
+            .with_actors(actors)
+            .with_queue_capacity(32);
         runtime.launch_blocking(name, options).unwrap()
     };
     let (sinks, senders) = (

@@ -34,6 +34,8 @@ pub(super) struct Cell {
 
 struct Inside {
     life: ActorState,
+    /// It was deactivated, and what it has handled before may not be known yet.
+    leaving: bool,
     removed: bool,
     /// What came while it was not active.
     held: VecDeque<Packet>,
@@ -51,6 +53,7 @@ impl Default for Inside {
     fn default() -> Inside {
         Inside {
             life: ActorState::Launched,
+            leaving: false,
             removed: false,
             held: VecDeque::new(),
         }
@@ -101,6 +104,7 @@ impl Cell {
     ) -> Result<()> {
         let mut inside = lock(&self.inside);
         inside.life.check_move(to, name)?;
+        inside.leaving = (inside.life, to) == (ActorState::Active, ActorState::Deactivated);
         inside.life = to;
         self.tell(&mut inside, tell);
         Ok(())
@@ -134,8 +138,9 @@ impl Cell {
     pub(super) fn faulted(&self, again: Option<Packet>) -> bool {
         self.errors.fetch_add(1, Ordering::Relaxed);
         let mut inside = lock(&self.inside);
-        if inside.life == ActorState::Active {
+        if inside.life == ActorState::Active || inside.leaving {
             inside.life = ActorState::Faulted;
+            inside.leaving = false;
         }
         let Some(packet) = again.filter(|_| !inside.removed && inside.life != ActorState::Terminated) else {
             return false;
@@ -143,6 +148,11 @@ impl Cell {
         inside.held.push_front(packet);
         self.waits.fetch_add(1, Ordering::Relaxed);
         true
+    }
+
+    /// All that it has handled is known.
+    pub(super) fn settle(&self) {
+        lock(&self.inside).leaving = false;
     }
 
     /// If packets that came back wait although it is active, because it became so meanwhile: these.

@@ -269,7 +269,22 @@ impl Engine for Grids {
     }
 
     fn settled(&self, actor: ActorId) -> bool {
-        self.shared.find(actor).is_none_or(|d| d.on_the_way(actor) == 0)
+        let Some(deployed) = self.shared.find(actor) else {
+            return true;
+        };
+        if deployed.on_the_way(actor) > 0 {
+            return false;
+        }
+        // Its last handler may have faulted: what came of it has come out.
+        let home = deployed.grid.home_of(actor.0);
+        let put_out = deployed.grid.report(home).put_out;
+        while !deployed.grid.has_taken(home, put_out) && !self.shared.stopped.load(Ordering::Acquire) {
+            self.shared.drain(&deployed, home);
+        }
+        if let Some(cell) = deployed.cell(actor) {
+            cell.settle();
+        }
+        true
     }
 
     fn remove(&self, actor: ActorId) -> Vec<Packet> {
