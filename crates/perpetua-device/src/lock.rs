@@ -8,7 +8,8 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Held while a driver opens or closes a device. NVIDIA's Vulkan and CUDA drivers share state in a process that they do not guard:
-/// a device opened on one thread while another closes one corrupts the heap (see docs/driver-workarounds.md).
+/// a device opened on one thread while another closes one corrupts the heap (see docs/driver-workarounds.md). Taken last: whoever
+/// holds it takes no other lock of ours.
 #[cfg(any(feature = "cuda", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 pub(crate) fn opening() -> MutexGuard<'static, ()> {
     static OPENING: Mutex<()> = Mutex::new(());

@@ -126,7 +126,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         #[cfg(not(target_arch = "wasm32"))]
         let _closing = crate::lock::opening();
-        // SAFETY: nobody uses them after this.
+        // SAFETY: dropped here and nowhere else, and the fields that are dropped after this hold no handle of their own.
         unsafe {
             ManuallyDrop::drop(&mut self.queue);
             ManuallyDrop::drop(&mut self.device);
