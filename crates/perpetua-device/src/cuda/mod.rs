@@ -54,6 +54,7 @@ impl CudaBackend {
                 remedy: "install NVIDIA's driver, or choose another backend".into(),
             });
         }
+        let _opening = crate::lock::opening();
         // SAFETY: the first call of the driver; takes no pointers.
         let code = unsafe { sys::cuInit(0) };
         if code == sys::CUresult::CUDA_ERROR_NO_DEVICE {

@@ -1,7 +1,6 @@
 //! Adapters and opened devices.
 
 use std::any::Any;
-use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -81,6 +80,7 @@ async fn find(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
     };
     #[cfg(target_arch = "wasm32")]
     let mut adapters = instance.enumerate_adapters(backends).await;
+    #[cfg(target_arch = "wasm32")]
     if adapters.is_empty() {
         // Browsers enumerate nothing and give one adapter when asked.
         let options = wgpu::RequestAdapterOptions {
@@ -309,8 +309,8 @@ impl Context {
         let probe = super::probe::run(&device, &queue, &health).await?;
         let shared = Arc::new(Shared {
             id: ContextId::unique(),
-            device: ManuallyDrop::new(device),
-            queue: ManuallyDrop::new(queue),
+            device,
+            queue,
             info: describe(index, adapter, &limits, features, Some(probe)),
             limits,
             features,

@@ -1,6 +1,5 @@
 //! What everything made from one context shares: the device, its queue and facts, its health, and waiting.
 
-use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -108,8 +107,8 @@ pub(super) fn scoped<T>(
 /// What everything made from one context shares.
 pub(super) struct Shared {
     pub(super) id: ContextId,
-    pub(super) device: ManuallyDrop<wgpu::Device>,
-    pub(super) queue: ManuallyDrop<wgpu::Queue>,
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
     pub(super) limits: wgpu::Limits,
     pub(super) features: wgpu::Features,
     pub(super) info: DeviceInfo,
@@ -120,18 +119,6 @@ pub(super) struct Shared {
     pub(super) rewrite: OnceLock<crate::backend::TextRewrite>,
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) driver: super::signal::Driver,
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        #[cfg(not(target_arch = "wasm32"))]
-        let _closing = crate::lock::opening();
-        // SAFETY: dropped here and nowhere else, and the fields that are dropped after this hold no handle of their own.
-        unsafe {
-            ManuallyDrop::drop(&mut self.queue);
-            ManuallyDrop::drop(&mut self.device);
-        }
-    }
 }
 
 impl Shared {
