@@ -187,7 +187,7 @@ pub enum ActorError {
     },
     /// The device has no more room for actors.
     #[error(
-        "the device has room for {actors} actors in all, for {homes} more homes in a row and for {grids} more launches: build the runtime for more actors, launch many with one call, or terminate some"
+        "the device has room for {actors} actors in all, for {homes} more homes in a row and for {grids} more launches: build the runtime for more actors, launch many with one call, or terminate some, here or in another runtime of this process"
     )]
     NoRoom {
         /// Homes in a row that are left.

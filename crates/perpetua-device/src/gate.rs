@@ -1,5 +1,5 @@
 //! The gate between resident kernels and driver calls that would wait for them for ever (CUDA: loading and unloading
-//! modules, `cuMemFree`, `cuMemFreeHost`, `cuCtxSetLimit`, `cuCtxSynchronize`, a first launch with a bigger stack).
+//! modules, `cuStreamCreate`, `cuMemFree`, `cuMemFreeHost`, `cuCtxSetLimit`, `cuCtxSynchronize`, a first launch with a bigger stack).
 //!
 //! A backend wraps such calls in [`Gate::parked`]; whoever runs a resident kernel admits it here and can stop
 //! and start it. Without residents the gate costs one uncontended lock. Must not know what is resident.

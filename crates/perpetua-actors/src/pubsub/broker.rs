@@ -94,6 +94,7 @@ impl PubSubBroker {
     }
 
     /// The broker, with this time for what is to be acknowledged.
+    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "no runtime there"))]
     pub(crate) fn with_time(mut self, time: &Time) -> PubSubBroker {
         self.time = time.clone();
         self

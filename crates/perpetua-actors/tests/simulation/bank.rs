@@ -219,8 +219,9 @@ fn audit(
     let (mut paid, mut got, mut lost) = (0u32, 0u32, 0);
     for i in 0..accounts {
         let one = all.actor(i).unwrap();
-        report.handled += one.metrics().messages_processed;
-        report.faulted += one.metrics().errors_encountered;
+        let metrics = one.metrics();
+        report.handled += metrics.messages_processed;
+        report.faulted += metrics.errors_encountered;
         let Ok(state) = one.read_state::<Account>() else {
             // It is gone, with its money.
             lost += 1;

@@ -369,15 +369,18 @@ impl StreamCore {
     }
 }
 
-/// A new stream of the driver's.
+/// A new stream of the driver's. Where that needs another of its channels, it waits for all that runs, and for residents for ever: those are
+/// parked meanwhile.
 pub(super) fn create(shared: &Arc<Shared>) -> Result<sys::CUstream> {
-    shared.enter()?;
-    let mut handle = std::ptr::null_mut();
-    let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-    // SAFETY: the context is current; the pointer is writable.
-    let code = unsafe { sys::cuStreamCreate(&raw mut handle, flags) };
-    shared.check(code, || "cuStreamCreate".into())?;
-    Ok(handle)
+    shared.gate.parked(|| {
+        shared.enter()?;
+        let mut handle = std::ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: the context is current; the pointer is writable.
+        let code = unsafe { sys::cuStreamCreate(&raw mut handle, flags) };
+        shared.check(code, || "cuStreamCreate".into())?;
+        Ok(handle)
+    })?
 }
 
 impl Drop for StreamCore {

@@ -1,5 +1,5 @@
 //! Simulations: a whole system of actors on one thread, in an order and at a time that follow from a seed. Mailboxes, routes, supervision
-//! and checkpoints are those of threads ([`super::threads`]); here is what differs: who runs next, and when. Must not know engines.
+//! and checkpoints are those of the CPU's threads; here is what differs: who runs next, and when. Must not know engines.
 //!
 //! Whoever waits, moves the simulation on: each look of a future at something that is not there yet is one step. A step runs one actor for
 //! a few messages, or does one job of the timer's; where there is nothing to do now, time goes on to what comes next.
