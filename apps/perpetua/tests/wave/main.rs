@@ -7,4 +7,6 @@ mod outputs;
 mod signals;
 #[cfg(target_os = "linux")]
 mod terminal;
+#[cfg(all(feature = "window", target_os = "linux"))]
+mod window;
 mod words;
