@@ -17,6 +17,17 @@ use crate::signature::{ArgType, BufferArg, KernelArg};
 /// which is given back when the last one is dropped, safely also while work in flight uses it.
 ///
 /// The methods here go to the device's default stream; [`Stream`](crate::Stream) has the same for others.
+///
+/// ```
+/// use perpetua_device::{BackendKind, Device};
+/// let device = Device::new(BackendKind::Cpu, 0)?;
+/// let x = device.zeros::<u32>(6)?;
+/// let middle = x.slice(2..4)?; // the same memory
+/// middle.fill(7)?;
+/// x.slice(..2)?.write(&[1, 2])?;
+/// assert_eq!(x.read()?, [1, 2, 7, 7, 0, 0]);
+/// # Ok::<(), perpetua_device::Error>(())
+/// ```
 pub struct Buffer<T> {
     ptr: DevicePtr,
     len: usize,

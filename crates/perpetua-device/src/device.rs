@@ -36,6 +36,18 @@ impl From<usize> for DeviceIndex {
 }
 
 /// An opened device. Cheap to clone; clones are the same device. What was made from it keeps it open.
+///
+/// ```
+/// use perpetua_device::{BackendKind, Device};
+/// let device = Device::new(BackendKind::Cpu, 0)?; // Auto takes a GPU where there is one, Cuda and Wgpu take theirs or are an error
+/// let squares = device.upload(&[1.0f32, 4.0, 9.0])?;
+/// let zeros = device.zeros::<f32>(3)?;
+/// zeros.copy_from(&squares)?;
+/// assert_eq!(zeros.read()?, [1.0, 4.0, 9.0]);
+/// println!("{} on {}", device.backend(), device.info().name);
+/// # Ok::<(), perpetua_device::Error>(())
+/// ```
+/// [`Device::launch`] runs kernels.
 #[derive(Clone)]
 pub struct Device(Arc<Inner>);
 

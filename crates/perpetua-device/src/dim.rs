@@ -78,6 +78,14 @@ impl fmt::Display for Dim3 {
 
 /// Shape of a launch: how many blocks, how many lanes in each, how much dynamic shared memory, and which blocks
 /// run at the same time.
+///
+/// ```
+/// use perpetua_device::LaunchConfig;
+/// let rows = LaunchConfig::linear(1000, 256); // at least 1000 lanes: kernels test their index, or fault
+/// assert_eq!((rows.grid.x, rows.block.x, rows.lanes()), (4, 256, 1024));
+/// let picture = LaunchConfig::tiled(640, 480, (16, 16)).with_shared_bytes(1024);
+/// assert_eq!((picture.grid.to_array(), picture.block.to_array()), ([40, 30, 1], [16, 16, 1]));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct LaunchConfig {
     /// Blocks.

@@ -253,6 +253,28 @@ impl fmt::Display for KernelArg<'_> {
 ///
 /// One buffer, or parts that overlap, may stand for several parameters, which Rust would refuse of a function: each lane then
 /// reads what is there, and lanes that write and read one word race for it (its value is one of those written).
+///
+/// ```
+/// use perpetua_device::{BackendKind, CompileOptions, Device, KernelSource, LaunchConfig, args};
+/// let text = "\
+/// kernel shift(x: buffer<f32, read>, y: buffer<f32, read_write>, by: f32) {
+///   %0: u32 = thread_idx.x
+///   %1: f32 = load x[%0]
+///   %2: f32 = param by
+///   %3: f32 = add %1, %2
+///   store y[%0], %3
+/// }
+/// ";
+/// let device = Device::new(BackendKind::Cpu, 0)?;
+/// let shift = device.compile(&KernelSource::IrText(text), &CompileOptions::default())?.only()?;
+/// let (x, y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
+/// device.launch(&shift, LaunchConfig::new(1, 2), args![&x, &y, 0.5f32])?;
+/// assert_eq!(y.read()?, [1.5, 2.5]);
+/// // Number and types are checked.
+/// let error = device.launch(&shift, LaunchConfig::new(1, 2), args![&x, &y, 0.5f64]).expect_err("an f64");
+/// assert!(error.to_string().contains("f64"), "{error}");
+/// # Ok::<(), perpetua_device::Error>(())
+/// ```
 #[macro_export]
 macro_rules! args {
     ($($arg:expr),* $(,)?) => {

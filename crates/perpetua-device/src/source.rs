@@ -76,6 +76,22 @@ impl fmt::Debug for KernelSource<'_> {
 }
 
 /// How to compile.
+///
+/// ```
+/// use perpetua_device::{BackendKind, CompileOptions, Device, KernelSource, LaunchConfig, args};
+/// let text = "kernel count(x: buffer<u32, read_write>) {\n  %0: u32 = thread_idx.x\n  store x[%0], %0\n}\n";
+/// let options = CompileOptions {
+///     block: Some(4.into()), // compiled for these blocks now, not at the first launch
+///     no_disk_cache: true,
+///     ..CompileOptions::default()
+/// };
+/// let device = Device::new(BackendKind::Cpu, 0)?;
+/// let count = device.compile(&KernelSource::IrText(text), &options)?.only()?;
+/// let x = device.zeros::<u32>(4)?;
+/// device.launch(&count, LaunchConfig::new(1, 4), args![&x])?;
+/// assert_eq!(x.read()?, [0, 1, 2, 3]);
+/// # Ok::<(), perpetua_device::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct CompileOptions {
     /// Block size to specialise for at once. Backends whose block size is a compile-time constant (wgpu)

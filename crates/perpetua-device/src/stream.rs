@@ -19,6 +19,18 @@ use crate::signature::KernelArg;
 
 /// A queue of work, run in order of submission. Cheap to clone; clones are the same stream. Nothing here waits for the
 /// device but [`Stream::synchronize`], [`Stream::read`] and their async forms.
+///
+/// ```
+/// use perpetua_device::{BackendKind, Device};
+/// let device = Device::new(BackendKind::Cpu, 0)?;
+/// let stream = device.create_stream()?;
+/// let (x, y) = (device.zeros::<f32>(1000)?, device.zeros::<f32>(1000)?);
+/// stream.fill(&x, 2.0)?;
+/// stream.copy(&x, &y)?; // after the fill
+/// assert_eq!(stream.read(&y)?[999], 2.0); // waits for both
+/// # Ok::<(), perpetua_device::Error>(())
+/// ```
+/// [`Stream::wait`] orders streams among each other, [`Stream::capture`] makes a graph of work that is submitted often.
 #[derive(Clone)]
 pub struct Stream {
     inner: Arc<dyn GpuStream>,

@@ -5,6 +5,7 @@
 //! - `circles`: that modules of a folder do not import each other.
 //! - `files`: how a source file opens, how long it may be, what stands above `unsafe`.
 //! - `features`: that examples build nothing of the program's once more.
+//! - `examples`: that what programs meet first has an example in its documentation.
 //! - `documents`: paths and crates that documents name exist.
 //! - `links`: links of documents lead somewhere; the book's contents and its tests have each of its pages.
 //!
@@ -12,6 +13,7 @@
 
 mod circles;
 mod documents;
+mod examples;
 mod features;
 mod files;
 mod layers;
@@ -79,6 +81,7 @@ fn problems() -> Result<Vec<Problem>> {
         files::check(&tree),
         documents::check(&tree, &names),
         links::check(&tree),
+        examples::check(&tree),
         features::check()?,
     ];
     Ok(found.into_iter().flatten().collect())

@@ -46,6 +46,16 @@ pub struct GridImage {
 }
 
 /// How the actors of a grid live.
+///
+/// ```
+/// use perpetua::actors::grid::GridOptions;
+/// use std::time::Duration;
+/// let options = GridOptions {
+///     run_limit: Some(Duration::from_millis(100)),
+///     ..GridOptions::new(1000, 16)
+/// };
+/// assert_eq!((options.actors, options.homes), (0..1000, 16));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GridOptions {
     /// Their numbers.

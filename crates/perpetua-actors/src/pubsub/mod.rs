@@ -18,6 +18,20 @@ pub use broker::PubSubBroker;
 pub use subscription::Subscription;
 
 /// What a broker and its subscriptions are like, unless they say otherwise.
+///
+/// ```
+/// use perpetua::actors::pubsub::{Overflow, PubSubConfig, SubscribeOptions};
+/// use perpetua::actors::{ActorId, PubSubBroker, Topic};
+/// let config = PubSubConfig {
+///     subscription: SubscribeOptions::default().with_capacity(16).with_overflow(Overflow::DropOldest),
+///     max_topics: 100,
+///     ..PubSubConfig::default()
+/// };
+/// let broker = PubSubBroker::new(config);
+/// let alarms = broker.subscribe(ActorId(1), Topic::new("alarms/#"))?;
+/// assert_eq!(alarms.options().capacity, 16);
+/// # Ok::<(), perpetua::actors::ActorError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PubSubConfig {
     /// For subscriptions that do not choose.
@@ -62,6 +76,17 @@ pub enum Overflow {
 }
 
 /// What a subscriber wants.
+///
+/// ```
+/// use perpetua::actors::pubsub::{PubSubConfig, QualityOfService, SubscribeOptions};
+/// use perpetua::actors::{ActorId, PubSubBroker, Topic};
+/// use std::time::Duration;
+/// let broker = PubSubBroker::new(PubSubConfig::default());
+/// let sure = SubscribeOptions::default().at_least_once(Duration::from_millis(100));
+/// let orders = broker.subscribe_with(ActorId(1), Topic::new("orders"), sure)?;
+/// assert_eq!(orders.options().quality, QualityOfService::AtLeastOnce);
+/// # Ok::<(), perpetua::actors::ActorError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscribeOptions {
     /// Messages that wait for it, those included that it has not acknowledged.

@@ -94,6 +94,20 @@ impl From<Device> for DeviceChoice {
 }
 
 /// Builds a runtime.
+///
+/// ```
+/// use perpetua::actors::{Backend, PerpetuaRuntime};
+/// use std::time::Duration;
+/// let runtime = PerpetuaRuntime::builder()
+///     .backend(Backend::Cpu)
+///     .threads(2)
+///     .ask_timeout(Duration::from_secs(1))
+///     .arena_bytes(1 << 20)
+///     .build_blocking()?;
+/// let report = runtime.shutdown_blocking()?;
+/// println!("{report:?}");
+/// # Ok::<(), perpetua::actors::ActorError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RuntimeBuilder {

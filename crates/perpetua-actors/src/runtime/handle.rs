@@ -38,6 +38,40 @@ pub struct KernelHandle {
 }
 
 /// What one message may say of itself.
+///
+/// ```
+/// use perpetua::actors::SendOptions;
+/// use perpetua::actors::message::priority;
+/// use std::time::Duration;
+/// # use perpetua::actors::{Context, LaunchOptions, PerpetuaRuntime, RingMessage, ring_kernel};
+/// # use perpetua::prelude::*;
+/// # #[derive(Clone, Copy, GpuType, RingMessage)]
+/// # #[repr(C)]
+/// # struct Add {
+/// #     amount: u32,
+/// # }
+/// # #[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+/// # #[repr(C)]
+/// # struct Total {
+/// #     sum: u32,
+/// # }
+/// # #[ring_kernel]
+/// # fn counter(_ctx: &mut Context, sum: &mut u32, message: Add) -> Total {
+/// #     *sum += message.amount;
+/// #     Total { sum: *sum }
+/// # }
+/// let runtime = PerpetuaRuntime::builder().build_blocking()?;
+/// let counter = runtime.launch_blocking("counter", LaunchOptions::new(counter::handler()))?;
+/// let options = SendOptions {
+///     priority: Some(priority::HIGH),
+///     deadline: Some(Duration::from_secs(60)), // later it is a dead letter
+/// };
+/// counter.send_with(&Add { amount: 2 }, options)?;
+/// let total: Total = counter.ask_blocking(&Add { amount: 3 })?;
+/// assert_eq!(total, Total { sum: 5 });
+/// runtime.shutdown_blocking()?;
+/// # Ok::<(), perpetua::actors::ActorError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SendOptions {
     /// Higher goes first; else what the message says, else `priority::NORMAL`.

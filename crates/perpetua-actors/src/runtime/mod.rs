@@ -108,6 +108,16 @@ pub type Backend = BackendKind;
 
 /// Runs actors. Clones are the same runtime; it ends with the last clone and the last handle, or by
 /// [`PerpetuaRuntime::shutdown`], which alone waits for messages.
+///
+/// ```
+/// # use perpetua::actors::{LaunchOptions, PerpetuaRuntime, echo};
+/// let runtime = PerpetuaRuntime::builder().build_blocking()?;
+/// let kernel = runtime.launch_blocking("echo", LaunchOptions::new(echo::echo::handler()))?;
+/// assert_eq!(kernel.actors(), 1);
+/// runtime.shutdown_blocking()?; // waits for messages
+/// # Ok::<(), perpetua::actors::ActorError>(())
+/// ```
+/// The [module](self) has an example with a handler.
 #[derive(Clone)]
 pub struct PerpetuaRuntime {
     core: Arc<Core>,

@@ -25,6 +25,41 @@ const BLOCK_SIZE: u32 = 1;
 ///
 /// Without a handler the one registered under the actor's own name is taken (`PerpetuaRuntime::register`), or else one that gives back
 /// what it gets ([`echo`](crate::echo)).
+///
+/// ```
+/// use perpetua::actors::OnFault;
+/// use std::time::Duration;
+/// # use perpetua::actors::{Context, LaunchOptions, PerpetuaRuntime, RingMessage, ring_kernel};
+/// # use perpetua::prelude::*;
+/// # #[derive(Clone, Copy, GpuType, RingMessage)]
+/// # #[repr(C)]
+/// # struct Add {
+/// #     amount: u32,
+/// # }
+/// # #[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+/// # #[repr(C)]
+/// # struct Total {
+/// #     sum: u32,
+/// # }
+/// # #[ring_kernel]
+/// # fn counter(_ctx: &mut Context, sum: &mut u32, message: Add) -> Total {
+/// #     *sum += message.amount;
+/// #     Total { sum: *sum }
+/// # }
+/// // `counter` is a #[ring_kernel] that adds up.
+/// let options = LaunchOptions::new(counter::handler())
+///     .with_actors(3)
+///     .with_state(100u32)
+///     .with_queue_capacity(64)
+///     .with_deadline(Duration::from_secs(1))
+///     .with_on_fault(OnFault::Transactional);
+/// let runtime = PerpetuaRuntime::builder().build_blocking()?;
+/// let counters = runtime.launch_blocking("counters", options)?;
+/// let total: Total = counters.actor(2)?.ask_blocking(&Add { amount: 5 })?;
+/// assert_eq!(total, Total { sum: 105 });
+/// runtime.shutdown_blocking()?;
+/// # Ok::<(), perpetua::actors::ActorError>(())
+/// ```
 #[derive(Clone)]
 pub struct LaunchOptions {
     handler: Option<Handler>,

@@ -48,6 +48,17 @@ const BEAT: u8 = 0;
 const WORDS: u8 = 1;
 
 /// How a program is watched.
+///
+/// ```
+/// use perpetua::actors::supervisor::SupervisorOptions;
+/// use std::time::Duration;
+/// let options = SupervisorOptions::new("checkpoints")
+///     .with_interval(Duration::from_secs(60))
+///     .with_restarts(3, Duration::from_secs(600))
+///     .with_heartbeat(Duration::from_secs(30));
+/// println!("{options:?}");
+/// ```
+/// The [module](self) shows a program under it.
 #[derive(Clone, Debug)]
 pub struct SupervisorOptions {
     folder: PathBuf,

@@ -10,6 +10,19 @@ use crate::verify::{Verified, place};
 const MAX_BLOCKS: usize = 512;
 
 /// What untrusted programs may use.
+///
+/// ```
+/// use perpetua_isa::{BackendType, Error, Executor, LaunchConfig, Limits, Program};
+/// let limits = Limits { instructions: 10_000, memory: 1 << 20, ..Limits::default() };
+/// let executor = Executor::new_with_backend(BackendType::Cpu)?.untrusted(limits);
+/// assert!(matches!(executor.allocate_buffer(2 << 20), Err(Error::Limit { .. })));
+///
+/// let endless: Program = ".program endless\ntop:\n  bra top\n".parse()?;
+/// executor.execute_program(&endless, &LaunchConfig::linear(1, 1))?;
+/// let error = executor.synchronize().expect_err("the budget is spent");
+/// println!("{error}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many instructions a lane may run in loops, about.

@@ -24,6 +24,17 @@ use crate::verify::{Verified, place};
 pub(crate) use reduce::MAX_LANES;
 
 /// How a program is lowered.
+///
+/// ```
+/// use perpetua_isa::lower::{Options, lower};
+/// use perpetua_isa::{library, verify::verify};
+/// let program = library("atlas_add_f32")?;
+/// // For a device without 64-bit integers, such as one that takes plain WGSL.
+/// let options = Options { pointer_width: 32, ..Options::default() };
+/// let kernel = lower(&verify(&program)?, options)?;
+/// assert_eq!(kernel.kernel().name, "atlas_add_f32");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
     /// 64, or 32 for devices without 64-bit integers; in indices `%gid` is as wide.

@@ -25,6 +25,19 @@ const GRACE: Duration = Duration::from_secs(2);
 const REFUSED: usize = 32;
 
 /// What a server allows.
+///
+/// ```
+/// use perpetua_isa::Limits;
+/// use perpetua_isa::serve::Options;
+/// use std::time::Duration;
+/// let options = Options {
+///     limits: Limits { memory: 64 << 20, ..Limits::default() },
+///     clients: 16,
+///     time: Duration::from_secs(1),
+///     ..Options::default()
+/// };
+/// assert!(options.processes >= 2);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// What programs may use.

@@ -59,6 +59,19 @@ pub struct Reading {
 }
 
 /// How a grid is cut, where somebody knows better than the default. What is computed is the same to the bit.
+///
+/// ```
+/// use perpetua::device::{BackendKind, Device};
+/// use perpetua::wave::actors::{TileTuning, WaveActors};
+/// use perpetua::wave::{Medium, Model};
+/// let tuning = TileTuning { threads: Some(2), span: Some(8), ..TileTuning::default() };
+/// let device = Device::new(BackendKind::Cpu, 0)?;
+/// let model = Model::empty([64, 64, 1], 0.01, Medium::of_speed(343.0));
+/// let mut tiles = WaveActors::tuned(&device, model, tuning)?;
+/// tiles.step(10)?;
+/// tiles.stop()?;
+/// # Ok::<(), perpetua::wave::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TileTuning {
     /// Steps between two exchanges of halos, and their width: on devices 2, 4 or 8, and a multiple of `rows`; on threads 1 to 64.

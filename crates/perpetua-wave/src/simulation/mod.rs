@@ -27,6 +27,17 @@ pub enum Storage {
 }
 
 /// How steps are launched, where somebody knows better than the default. What is computed is the same to the bit.
+///
+/// ```
+/// use perpetua::device::{BackendKind, Device};
+/// use perpetua::wave::{Medium, Model, Simulation, Storage, Tuning};
+/// let tuning = Tuning { graph: Some(64), ..Tuning::default() };
+/// let device = Device::new(BackendKind::Cpu, 0)?;
+/// let model = Model::empty([64, 64, 1], 0.01, Medium::of_speed(343.0));
+/// let mut simulation = Simulation::tuned(&device, model, Storage::F32, tuning)?;
+/// simulation.step(10)?;
+/// # Ok::<(), perpetua::wave::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Tuning {
     /// Cells that a lane does: 1 or, where one medium fills the grid, 4 in the plane, and 4, 8, 16 or 32 in space.

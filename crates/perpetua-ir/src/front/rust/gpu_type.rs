@@ -10,7 +10,12 @@ use perpetua_syntax::Scalar;
 use super::describe::{ConstValue, TypeDesc};
 
 /// A type whose values lie in buffers and are passed to kernels: scalars, `[T; N]`, and structs and enums with
-/// `#[derive(GpuType)]`.
+/// `#[derive(GpuType)]`, which has an example with a struct.
+///
+/// ```
+/// use perpetua_ir::front::rust::GpuType;
+/// assert_eq!(<[f32; 3]>::describe().to_string(), "[f32; 3]");
+/// ```
 ///
 /// # Safety
 /// [`GpuType::describe`] tells the truth about the type's layout: each scalar at its offset, the size, and for
