@@ -279,7 +279,7 @@ fn assembly(kernel: &Verified, args: &Args) -> Result<String, Failure> {
             kernel.kernel().name
         )
     })?;
-    let source = std::fs::read_to_string(&args.file).unwrap_or_default();
+    let source = crate::files::read_text(&args.file).unwrap_or_default();
     let name = &kernel.kernel().name;
     Ok(format!(
         "; kernel {name}, {} lanes side by side\n{}",

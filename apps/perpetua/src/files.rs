@@ -4,6 +4,7 @@
 #[cfg(unix)]
 mod lock;
 mod pipe;
+mod read;
 
 #[cfg(unix)]
 use std::fs::File;
@@ -20,6 +21,7 @@ use super::signals::{self, Interrupted};
 #[cfg(unix)]
 pub(crate) use lock::Lock;
 use pipe::Pipe;
+pub(crate) use read::{MOST_TEXT, read, read_text};
 
 /// What lies at the end of a path.
 #[derive(Debug, PartialEq)]

@@ -9,6 +9,7 @@ mod explain;
 mod files;
 #[cfg(feature = "isa")]
 mod isa;
+mod patience;
 mod run;
 mod say;
 mod shape;

@@ -125,7 +125,7 @@ fn every_mistake_is_named() {
         ("wave --resume dir", "--resume: reading dir: Is a directory"),
         (
             "wave --resume /dev/zero",
-            "--resume: /dev/zero: this is a device; name a file",
+            "--resume: reading /dev/zero: this is a device; name a file",
         ),
         (
             "wave --resume k.rs",
@@ -154,6 +154,18 @@ fn every_mistake_is_named() {
         (
             "wave bench --scene moon --backend cpu",
             "there is no scene `moon`",
+        ),
+        (
+            "run k.rs --buffer y=/dev/zero --backend cpu",
+            "--buffer y: /dev/zero: this is a device; name a file",
+        ),
+        (
+            "run /dev/zero --backend cpu",
+            "/dev/zero: this is a device; name a file",
+        ),
+        (
+            "run k.rs --buffer y=ones:1 --time-limit 0s",
+            "invalid value '0s' for '--time-limit <TIME>': it must be above 0",
         ),
         ("emit", "<FILE>"),
         ("emit none.rs", "none.rs: No such file"),

@@ -371,6 +371,31 @@ fn a_buffer_that_memory_does_not_hold_is_an_error() {
     }
 }
 
+/// A fault of one lane does not end another's loop: that is told, and a limit ends it.
+#[test]
+fn a_launch_that_does_not_end_is_told_and_can_be_limited() {
+    let folder = Folder::new();
+    let endless = "#[kernel]\nfn k(y: &mut [u32]) {\n    let i = global_id_x();\n    loop {\n        y[i] += 1;\n    }\n}\n";
+    fs::write(folder.0.path().join("endless.rs"), endless).unwrap();
+    let line = "endless.rs --buffer y=zeros:4 --lanes 8 --backend cpu";
+    let output = folder
+        .command(&format!("{line} --time-limit 300ms"))
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    assert!(
+        output.status.code() == Some(1)
+            && said.contains("error: `k` did not end within 300ms (--time-limit)"),
+        "{said}"
+    );
+    let mut child = folder.command(line).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let told = lines.any(|line| line.unwrap().starts_with("`k` goes on after 5 s: "));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(told);
+}
+
 /// The interpreter and the CPU are everywhere; which others there are, the machine says.
 #[test]
 fn all_backends_are_compared_and_races_found() {

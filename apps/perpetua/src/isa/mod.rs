@@ -16,6 +16,9 @@ use perpetua::isa::{
 use super::say::say;
 use super::{Failure, files, values};
 
+/// Largest file with a program that is read.
+const MOST_PROGRAM: u64 = 1 << 30;
+
 #[derive(clap::Args)]
 #[command(
     after_help = "A program is a file: text (see `perpetua isa spec`) or what `asm` made of it; or the name of one of the library's \
@@ -237,7 +240,7 @@ fn list(part: &str) -> Result<(), Failure> {
 // A program in either form, or one of the library's.
 fn read(path: &Path) -> Result<Program, Failure> {
     let name = path.display().to_string();
-    let bytes = match std::fs::read(path) {
+    let bytes = match files::read(path, MOST_PROGRAM) {
         Ok(bytes) => bytes,
         Err(error) => {
             let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -270,7 +273,7 @@ fn is_binary(bytes: &[u8]) -> bool {
 }
 
 fn assemble(path: &Path, out: Option<&Path>) -> Result<(), Failure> {
-    if std::fs::read(path).is_ok_and(|bytes| is_binary(&bytes)) {
+    if files::read(path, MOST_PROGRAM).is_ok_and(|bytes| is_binary(&bytes)) {
         return Err(format!("{} is a program's binary form already", path.display()).into());
     }
     let program = read(path)?;

@@ -8,6 +8,7 @@ use perpetua::isa::serve::{self, Address, Client, Job};
 use perpetua::isa::{Arguments, Executor, LaunchConfig, MemoryKind, Program};
 use perpetua_ir::ir::{Scalar, constant};
 
+use crate::patience::Patience;
 use crate::run::picture;
 use crate::shape::Shape;
 use crate::values::{self, Content};
@@ -36,6 +37,8 @@ pub(super) struct Args {
     /// Where to run it
     #[arg(long, value_enum, default_value_t = Backend::Auto, conflicts_with = "server")]
     backend: Backend,
+    #[command(flatten)]
+    patience: Patience,
     /// Run it on a server: the address that `perpetua isa serve` listens at
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["untrusted", "budget", "memory"])]
     server: Option<Address>,
@@ -107,6 +110,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         .iter()
         .map(|(name, ..)| is_wanted(name))
         .collect::<Vec<bool>>();
+    let waiting = args.patience.begin(program.name.clone());
     let results = match &args.server {
         Some(address) => {
             let contents = contents.iter().zip(&wanted);
@@ -132,6 +136,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         }
         None => here(args, &program, &config, &arguments, (&contents, &pools), &wanted)?,
     };
+    drop(waiting);
     let returned = contents.iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted);
     for (((name, element, content), _), bytes) in returned.zip(&results) {
         let written = args.outputs.iter().filter(|(wanted, _)| wanted == name);

@@ -15,6 +15,7 @@ use perpetua::device::{Device, Error};
 use perpetua_ir::front::rust::FunctionDef;
 
 use super::files;
+use super::patience::Patience;
 use super::say::say;
 use super::shape::Shape;
 use super::source::{self, File, Wanted};
@@ -60,6 +61,8 @@ pub(super) struct Args {
     /// Index of the device within the backend (see `perpetua devices`)
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = from_nought::<usize>)]
     device: usize,
+    #[command(flatten)]
+    patience: Patience,
     /// Run again whenever the file changes
     #[arg(long)]
     watch: bool,
@@ -148,6 +151,7 @@ fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
     // What is wrong with the command line is said before a device is opened.
     let plan = job.plan(64)?;
     if args.check {
+        let _waiting = args.patience.begin(kernel.clone());
         return check::run(&job, &plan);
     }
     if let Some((name, _)) = &picture
@@ -172,7 +176,9 @@ fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
         device.backend(),
         device.info().name
     ));
+    let waiting = args.patience.begin(kernel.clone());
     let results = launch::launch(device, &plan, false).map_err(|error| job.failed(error))?;
+    drop(waiting);
     deliver(args, &plan, &results, picture)
 }
 

@@ -9,11 +9,12 @@ use perpetua_ir::front::rust::{FunctionDef, GenericValue, Instantiation, kernels
 use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
+use super::files::read_text;
 pub(crate) use report::File;
 
 /// A file's text.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let text = read_text(path).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,

@@ -12,6 +12,8 @@ pub(crate) use npy::write as npy;
 pub(crate) use number::{is_same, number, steps_between};
 pub(crate) use print::print;
 
+use super::files;
+
 /// A buffer's content: numbers, the last index fastest.
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
@@ -70,7 +72,7 @@ pub(crate) fn extents(text: &str) -> Result<Vec<usize>, String> {
 }
 
 fn file(ty: Scalar, path: &str) -> Result<Content, String> {
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = files::read(path.as_ref(), u64::MAX).map_err(|error| {
         format!("{path}: {error}; a content is a .npy file, or zeros:N, ones:N, range:N, random:N")
     })?;
     let array = npy::read(&bytes).map_err(|error| format!("{path}: {error}"))?;

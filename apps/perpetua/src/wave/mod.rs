@@ -17,6 +17,8 @@ use clap::{ArgMatches, Subcommand, ValueEnum};
 use perpetua::wave::{BUILTIN, ColorMap, Scene, Storage};
 use serde::{Deserialize, Serialize};
 
+use super::files::{self, MOST_TEXT};
+use super::patience::time;
 use super::whole::from_nought;
 use super::{Backend, Failure, open, say};
 
@@ -86,7 +88,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
     /// How often to keep it meanwhile, as 60s, 5m or 1h: at most so much is lost, whatever happens [default: never]
-    #[arg(long, value_name = "TIME", value_parser = interval)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     checkpoint_every: Option<Duration>,
     /// Go on from a checkpoint, to the bit, with its scene and options and what else is given; the file is kept up to date, or what
     /// --checkpoint names instead
@@ -195,28 +197,12 @@ impl Default for Args {
     }
 }
 
-/// Largest TOML file that is read.
-const MOST_TEXT: u64 = 16 << 20;
 /// Largest PNG file that is read.
 const MOST_PICTURE: u64 = 1 << 30;
 
 /// Reads a file of at most so many bytes.
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
-    let failed = |e: std::io::Error| format!("reading {}: {e}", path.display());
-    let found = std::fs::metadata(path).map_err(failed)?;
-    #[cfg(unix)]
-    if std::os::unix::fs::FileTypeExt::is_char_device(&found.file_type()) {
-        return Err(format!("{}: this is a device; name a file", path.display()).into());
-    }
-    let size = found.len();
-    if size > most {
-        return Err(format!(
-            "{}: {size} bytes are too many; at most {most} are read",
-            path.display()
-        )
-        .into());
-    }
-    Ok(std::fs::read(path).map_err(failed)?)
+    Ok(files::read(path, most).map_err(|error| format!("reading {}: {error}", path.display()))?)
 }
 
 /// A number that something can be divided by.
@@ -232,15 +218,6 @@ fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_normal() && value > 0.0 => Ok(value),
         _ => Err("it must be a number of seconds above 0, and finite".into()),
-    }
-}
-
-/// A time between two checkpoints.
-fn interval(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(time) if time.is_zero() => Err("it must be above 0".into()),
-        Ok(time) => Ok(time),
-        Err(error) => Err(format!("{error}, as in 60s, 5m or 1h")),
     }
 }
 
