@@ -1,5 +1,6 @@
-//! Files that appear whole or not at all: written beside their place under another name first. Devices and pipes are written as they
-//! are; a signal that was caught ends the wait for a pipe's reader. Must not know what is in them.
+//! Files that appear whole or not at all: written beside their place under another name first, so another hard link to a file that was
+//! there keeps that. Devices and pipes are written as they are; a signal that was caught ends the wait for a pipe's reader. Must not
+//! know what is in them.
 
 #[cfg(unix)]
 mod lock;
@@ -22,6 +23,10 @@ use super::signals::{self, Interrupted};
 pub(crate) use lock::Lock;
 use pipe::Pipe;
 pub(crate) use read::{MOST_TEXT, read, read_text};
+
+/// What help says of outputs.
+pub(crate) const HOW: &str = "Files are written whole or not at all. Symbolic links are followed; a file that has several hard links is \
+    replaced under the name that is given, and kept under the others. Devices and pipes are written to.";
 
 /// What lies at the end of a path.
 #[derive(Debug, PartialEq)]
@@ -368,6 +373,18 @@ mod tests {
         );
         symlink("round", at("round")).unwrap();
         refused(&[("--out", &at("round"))], None, "symbolic link");
+    }
+
+    /// To write into it would leave both names with half a file if that failed.
+    #[test]
+    fn another_hard_link_keeps_what_it_had() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("a.png"), "old").unwrap();
+        fs::hard_link(at("a.png"), at("kept.png")).unwrap();
+        write(&at("a.png"), b"new").unwrap();
+        assert_eq!(fs::read(at("a.png")).unwrap(), b"new");
+        assert_eq!(fs::read(at("kept.png")).unwrap(), b"old");
     }
 
     #[test]

@@ -108,7 +108,7 @@ fn watch(pid: u32, interval: Duration, args: &Args) -> Result<(), Failure> {
 fn watch(pid: u32, _interval: Duration, _args: &Args) -> Result<(), Failure> {
     Err(format!(
         "this program was built without the feature `top`, which has the live table: build it with \
-         `cargo install --path apps/perpetua --features top`, or take `perpetua top {pid} --once`"
+         `cargo install --locked --path apps/perpetua --features top`, or take `perpetua top {pid} --once`"
     )
     .into())
 }

@@ -24,7 +24,7 @@ use super::{Backend, Failure, open, say};
 
 /// Arguments of `perpetua wave`.
 #[derive(clap::Args, Clone, Debug, PartialEq)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_help = files::HOW)]
 pub(super) struct Args {
     #[command(subcommand)]
     action: Option<Action>,
@@ -345,5 +345,5 @@ fn open_window(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failure>
 
 #[cfg(not(feature = "window"))]
 fn open_window(_: &Args, _: Option<&ArgMatches>) -> Result<(), Failure> {
-    Err("--window: this program was built without it; install it with `cargo install --path apps/perpetua --features top,window`".into())
+    Err("--window: this program was built without it; install it with `cargo install --locked --path apps/perpetua --features top,window`".into())
 }

@@ -124,6 +124,15 @@ fn a_window_refuses_what_it_cannot_do() {
     assert_eq!(folder.names(), [""; 0]);
 }
 
+/// What becomes of a file's other names is nobody's surprise.
+#[test]
+fn help_says_how_files_are_written() {
+    let folder = Folder::new();
+    let help = folder.command(&["--help"]).output().unwrap();
+    let text = String::from_utf8_lossy(&help.stdout).into_owned();
+    assert!(text.contains("Files are written whole or not at all. "), "{text}");
+}
+
 /// What help shows as a default can be given.
 #[test]
 fn defaults_of_lists_are_shown_as_they_are_written() {
