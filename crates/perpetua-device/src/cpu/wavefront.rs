@@ -12,8 +12,12 @@ use std::ops::Range;
 
 use crate::native::Footprint;
 
-/// Slabs of a launch that run at a tick, at most: fewer where one fills a good part of the cache.
-const ROWS: i64 = 4;
+/// Slabs of a launch that run at a tick, for all threads together: each piece costs hundreds of nanoseconds, whatever its size, and each
+/// thread stays a piece behind the one before it. Fewer where one slab fills a good part of the cache.
+const ROWS: i64 = 32;
+
+/// Slabs of a launch that run at a tick: so many at least, and at most.
+const PIECE: (i64, i64) = (4, 16);
 
 /// Launches that threads run at a tick, at most; the last thread starts when the first has gone so many slabs ahead.
 const MOST: i64 = 64;
@@ -58,7 +62,8 @@ impl Wavefront {
         let most = *slabs.iter().max()?;
         let a_slab = bytes / most.max(1);
         let (shallow, deep) = DEPTH;
-        let rows = (cache / 8 / a_slab.max(1)).clamp(1, ROWS);
+        let (small, large) = PIECE;
+        let rows = (cache / 8 / a_slab.max(1)).clamp(1, (ROWS / threads.max(1)).clamp(small, large));
         let depth = (cache / a_slab.max(1) - rows - 2).min((MOST / threads.max(1)).clamp(shallow, deep));
         if depth < 2 || launches.len() < 4 {
             return None;
