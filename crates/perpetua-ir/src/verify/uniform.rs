@@ -230,7 +230,7 @@ impl<'a> Analysis<'a, '_> {
     /// Walks a block inside `level` loops and labelled blocks; gives what leaves it.
     fn block(&mut self, block: &Block, level: usize, mut flow: Flow) -> Vec<Escape> {
         let mut escapes = Vec::new();
-        let mut met = block.met_loads().into_iter().peekable();
+        let mut met = block.met_loads(&self.site.body.values).into_iter().peekable();
         for (i, stmt) in block.0.iter().enumerate() {
             let number = self.number;
             self.number += 1;

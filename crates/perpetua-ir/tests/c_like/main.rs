@@ -177,6 +177,78 @@ fn wgsl_functions_end_in_a_return() {
     }
 }
 
+/// Control flow with barriers may depend on what all lanes load from the block's memory, however that is declared.
+#[test]
+fn wgsl_knows_loads_that_give_all_lanes_one_value() {
+    let atomic = "%6: u32 = atomic_add s[%0], %1 relaxed block";
+    let kinds = [
+        ("[u32; 4]", "s[%0]", "store s[%1], %1", "u32"),
+        ("[u32; 4]", "s[%0]", atomic, "u32"),
+        (
+            "[i32; 4]",
+            "s[%0]",
+            "%6: i32 = cast %1\n%7: i32 = atomic_max s[%0], %6 relaxed block",
+            "i32",
+        ),
+        (
+            "[f32; 4]",
+            "s[%0]",
+            "%6: f32 = cast %1\n%7: f32 = atomic_add s[%0], %6 relaxed block",
+            "f32",
+        ),
+        (
+            "[bool; 7]",
+            "s[%0]",
+            "%6: bool = lt %1, %0\nstore s[%1], %6",
+            "bool",
+        ),
+        (
+            "[[u8; 7]; 3]",
+            "s[%0][%2]",
+            "%6: u8 = cast %1\nstore s[%0][%2], %6",
+            "u8",
+        ),
+        (
+            "Pair",
+            "s.1[%0]",
+            "%6: u32 = atomic_add s.1[%0], %1 relaxed block",
+            "u32",
+        ),
+        (
+            "Pair",
+            "s.0",
+            "%6: u32 = atomic_add s.1[%0], %1 relaxed block",
+            "u16",
+        ),
+    ];
+    let [browser, _] = wgsl_targets();
+    for (ty, place, change, loaded) in kinds {
+        let text = format!(
+            "struct Pair {{ a: u16, b: [u32; 3] }}
+            shared s: {ty}
+            kernel k(out: buffer<u32, read_write>) {{
+              %0: u32 = const 2
+              %2: u32 = const 1
+              %1: u32 = thread_idx.x
+              {change}
+              barrier
+              %3: {loaded} = load {place}
+              barrier
+              %4: {loaded} = zero
+              %5: bool = ne %3, %4
+              if %5 {{
+                barrier
+                store out[%1], %1
+              }}
+            }}"
+        );
+        let kernel = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let source = render(&verified(kernel), &browser).unwrap();
+        assert!(source.text.contains("workgroupUniformLoad"), "{}", source.text);
+        naga_and_tint(ty, &source.text);
+    }
+}
+
 #[test]
 fn msl() {
     goldens(&[Target::Msl], "msl", "metal", |subject, entry, text| {

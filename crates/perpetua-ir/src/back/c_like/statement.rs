@@ -9,7 +9,7 @@ use crate::ops::TernaryOp;
 
 impl<'m> Writer<'m> {
     pub(super) fn block(&mut self, block: &'m Block) {
-        let mut met = block.met_loads().into_iter().peekable();
+        let mut met = block.met_loads(&self.body.values).into_iter().peekable();
         for (i, stmt) in block.0.iter().enumerate() {
             if met.next_if_eq(&i).is_none() || !self.load_met(stmt) {
                 self.statement(stmt);

@@ -134,12 +134,48 @@ impl Wgsl {
     /// The same for a place in workgroup memory from which all lanes load one value: control flow that depends on it is uniform only
     /// if it is loaded so.
     pub(super) fn load_alike(&self, w: &mut Writer<'_>, spot: &Spot) -> Option<Expr> {
-        let Region::Plain = self.regions.get(spot.base) else {
-            return None;
+        let alike = |place: &str| format!("workgroupUniformLoad(&{place})");
+        let e = match self.regions.get(spot.base) {
+            Region::Plain => {
+                let place = self.lvalue(w, spot);
+                Expr::whole(alike(&place.text)).reading([&place])
+            }
+            Region::Atomic => {
+                let place = self.lvalue(w, spot);
+                let e = Expr::whole(alike(&place.text)).reading([&place]);
+                self.unheld(w, spot.scalar(), e.at_run_time())
+            }
+            Region::Words { .. } => {
+                let at = self.constant_offset(w, spot)?;
+                let name = self.base_of(w.m, spot.base).0;
+                let word = |word| alike(&format!("{name}[{word}u]"));
+                Expr::new(super::value_at(self, w.m, &spot.ty, at, &word), Bind::Bits)
+            }
         };
-        let place = self.lvalue(w, spot);
-        let e = Expr::whole(format!("workgroupUniformLoad(&{})", place.text)).reading([&place]);
         Some(e.at_run_time())
+    }
+
+    /// The byte offset of a spot whose indices are constants.
+    fn constant_offset(&self, w: &Writer<'_>, spot: &Spot) -> Option<u32> {
+        let (_, mut ty, run) = self.base_of(w.m, spot.base);
+        let mut offset = 0u32;
+        for (i, step) in spot.steps.iter().enumerate() {
+            let (number, before) = match step {
+                SpotStep::Index(e, _) => {
+                    if !(i == 0 && run) {
+                        ty = ty.component(0)?;
+                    }
+                    (u32::try_from(e.literal?).ok()?, ty.size())
+                }
+                SpotStep::Field(i) => {
+                    let before = ty.component_offset(*i)?;
+                    ty = ty.component(*i)?;
+                    (1, before)
+                }
+            };
+            offset = offset.checked_add(number.checked_mul(before)?)?;
+        }
+        Some(offset)
     }
 
     /// An element of a table, which may be kept as bits.
