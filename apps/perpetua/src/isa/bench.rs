@@ -1,6 +1,7 @@
 //! `perpetua isa bench`: what programs cost beside kernels, copies and plain Rust, and from which size on a GPU is faster.
 
 mod crossover;
+mod lanes;
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use rayon::prelude::*;
 use super::super::{Backend, Failure};
 use crate::text::table;
 use crossover::{chart, rows};
+use lanes::Lanes;
 
 /// Arguments of `perpetua isa bench`.
 #[derive(clap::Args)]
@@ -157,9 +159,7 @@ impl Bench {
             executor.write_buffer(handle, 0, &content)?;
             buffers.push(executor.buffer(handle)?.cast()?);
             handles.push(handle);
-            program = program
-                .with_buffer(&name, handle)
-                .unwrap_or_else(|program| *program);
+            program = program.with_buffer(&name, handle)?;
         }
         let launch = Launch {
             program: &program,
@@ -186,7 +186,14 @@ impl Bench {
         })?;
         let copy = rate(2, copy);
         drop((from, to));
-        let mut rows = vec![heads(["program", "GB/s", "/ copy", "/ #[kernel]", "/ rayon"])];
+        let mut rows = vec![heads([
+            "program",
+            "GB/s",
+            "/ copy",
+            "/ #[kernel]",
+            "/ rayon",
+            "/ lane by lane",
+        ])];
         for name in ["atlas_add_f32", "atlas_sigmoid_f32"] {
             let (prepared, buffers) = self.bound(executor, name, self.elements, config)?;
             let program = self.launch(executor, &prepared)?;
@@ -199,6 +206,13 @@ impl Bench {
                 true => ratio(self.rayon(buffers.len())? / program),
                 false => String::new(),
             };
+            let interpreted = match (device.info().on_host, buffers.as_slice()) {
+                (true, [.., out]) if buffers.len() == 3 => {
+                    let lanes = self.lane_by_lane(name, &out.read()?)?;
+                    format!("{:.0}", lanes * self.elements as f64 / program)
+                }
+                _ => String::new(),
+            };
             let found = rate(buffers.len(), program);
             rows.push(vec![
                 name.into(),
@@ -206,10 +220,27 @@ impl Bench {
                 ratio(found / copy),
                 ratio(native / program),
                 plain,
+                interpreted,
             ]);
         }
         rows.push(vec!["copy".into(), format!("{copy:.1}")]);
         Ok(rows)
+    }
+
+    // Seconds for an element by an interpreter that goes through the program for each lane, on one core. `expected`: what comes out.
+    fn lane_by_lane(&self, name: &str, expected: &[f32]) -> Result<f64, Failure> {
+        const MOST: usize = 1 << 16;
+        let program = library(name)?;
+        let elements = expected.len().min(MOST);
+        let content = vec![0.5f32.to_bits(); elements];
+        let buffers = vec![content; program.memories.len()];
+        let mut lanes = Lanes::new(&program, buffers, Vec::new())?;
+        let time = self.best(|| Ok(lanes.run(elements as u64)?))?;
+        let found = lanes.buffers.last().into_iter().flatten().copied();
+        match found.eq(expected.iter().take(elements).map(|value| value.to_bits())) {
+            true => Ok(time / elements as f64),
+            false => Err(format!("{name}: lane by lane something else comes out").into()),
+        }
     }
 
     // The same in plain Rust, on all cores.
@@ -248,7 +279,7 @@ impl Bench {
             ..Limits::default()
         };
         let guarded = Executor::on(executor.device().clone()).untrusted(limits);
-        let mut rows = vec![heads(["program", "trusted, ms", "untrusted, ms", "more, %", ""])];
+        let mut rows = vec![heads(["program", "trusted, ms", "untrusted, ms", "more, %"])];
         let side = 512u32;
         let tiles = LaunchConfig::tiled(side, side, (16, 16));
         let element_wise = LaunchConfig::linear(self.elements, 256);
@@ -281,9 +312,7 @@ impl Bench {
         ];
         let mut program = library("atlas_add_f32")?;
         for (name, handle) in ["a", "b", "out"].into_iter().zip(handles) {
-            program = program
-                .with_buffer(name, handle)
-                .unwrap_or_else(|program| *program);
+            program = program.with_buffer(name, handle)?;
         }
         let config = LaunchConfig::linear(256, 256);
         let arguments = Arguments::new();
@@ -314,7 +343,7 @@ impl Bench {
         let bare = each(&|| Ok(stream.launch(kernel.as_ref(), config, args![a, b, out])?))?;
         let cached = each(&|| Ok(executor.execute_program(&program, &config)?))?;
         let again = each(&|| Ok(prepared.submit(&stream)?))?;
-        let mut rows = vec![heads(["launch of 256 lanes", "us", "more, us", "", ""])];
+        let mut rows = vec![heads(["launch of 256 lanes", "us", "more, us"])];
         for (name, time) in [
             ("kernel", bare),
             ("execute_program, cached", cached),
@@ -358,13 +387,7 @@ impl Bench {
             black_box(render(black_box(&kernel), &target)?);
             Ok(())
         })?;
-        let mut rows = vec![heads([
-            &format!("{} instructions", program.len()),
-            "ms",
-            "",
-            "",
-            "",
-        ])];
+        let mut rows = vec![heads([&format!("{} instructions", program.len()), "ms"])];
         let parts = [
             ("decode", decode),
             ("verify", check),
@@ -377,9 +400,8 @@ impl Bench {
     }
 }
 
-fn heads(names: [&str; 5]) -> Vec<String> {
-    let names = names.into_iter().filter(|name| !name.is_empty());
-    names.map(String::from).collect()
+fn heads<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(String::from).into()
 }
 
 fn ratio(value: f64) -> String {
