@@ -8,7 +8,7 @@ use perpetua_ir::ir::{Scalar, constant};
 use super::diagnostic::AssembleError;
 use super::directives::DIRECTIVES;
 use super::instruction::{self, Names};
-use super::lexer::{Cursor, TokenKind};
+use super::lexer::{Cursor, Token, TokenKind};
 use super::source::{Line, lines};
 use crate::declaration;
 use crate::fault::Fault;
@@ -60,8 +60,8 @@ impl Assembler {
             (None, Some(folder)) => read_below(folder, name),
         };
         let mut reader = Reader::new(file);
-        for line in lines(file, text, &includes)? {
-            reader.line(&line)?;
+        for (line, tokens) in lines(file, text, &includes)? {
+            reader.line(&line, &tokens)?;
         }
         reader.finish(&Line::first(file, text))
     }
@@ -129,9 +129,8 @@ impl Reader {
         }
     }
 
-    fn line(&mut self, line: &Line) -> Result {
-        let tokens = line.tokens()?;
-        let mut cursor = Cursor::new(&tokens, line.text.len());
+    fn line(&mut self, line: &Line, tokens: &[Token]) -> Result {
+        let mut cursor = Cursor::new(tokens, line.text.len());
         while let (Some(TokenKind::Word(name)), Some(TokenKind::Mark(':'))) =
             (cursor.peek(), cursor.peek_second())
         {

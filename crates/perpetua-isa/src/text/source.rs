@@ -62,8 +62,12 @@ impl Line {
 /// Where included files come from: a name's text, or why there is none.
 pub(super) type Includes<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
-/// All lines of a text, written out.
-pub(super) fn lines(file: &str, text: &str, includes: &Includes<'_>) -> Result<Vec<Line>, AssembleError> {
+/// All lines of a text, written out, with their tokens.
+pub(super) fn lines(
+    file: &str,
+    text: &str,
+    includes: &Includes<'_>,
+) -> Result<Vec<(Line, Vec<Token>)>, AssembleError> {
     let mut reader = Reader {
         includes,
         macros: HashMap::new(),
@@ -84,7 +88,7 @@ struct Macro {
 struct Reader<'a> {
     includes: &'a Includes<'a>,
     macros: HashMap<String, Rc<Macro>>,
-    out: Vec<Line>,
+    out: Vec<(Line, Vec<Token>)>,
     // How often macros were used.
     uses: usize,
     // How many lines were looked at, and their bytes: what comes to nothing counts, too.
@@ -186,15 +190,17 @@ impl Reader<'_> {
                 }
                 let before = line.text.get(..span.start).unwrap_or_default();
                 if !before.trim().is_empty() {
-                    self.out.push(Line {
+                    let labels = Line {
                         text: before.into(),
                         ..line.clone()
-                    });
+                    };
+                    let tokens = labels.tokens()?;
+                    self.out.push((labels, tokens));
                 }
                 self.expand(&line, word, span, depth)
             }
             _ => {
-                self.out.push(line);
+                self.out.push((line, tokens));
                 Ok(())
             }
         }
