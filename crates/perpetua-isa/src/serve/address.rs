@@ -225,8 +225,13 @@ impl Stream {
         let _ = each!(self, stream => stream.shutdown(how));
     }
 
-    /// Whether the peer has closed its side; a byte that it has sent is put into `ahead`.
+    /// Whether the peer has closed its side. Elsewhere than on Linux this takes a look at what the peer sends: a byte that it finds is put
+    /// into `ahead`, and behind that it sees nothing.
     pub(super) fn is_closed(&self, ahead: &mut Option<u8>) -> bool {
+        #[cfg(target_os = "linux")]
+        if let Some(is_closed) = self.has_hung_up() {
+            return is_closed;
+        }
         if ahead.is_some() {
             return false;
         }
@@ -247,6 +252,20 @@ impl Stream {
                 }
             };
         look(ahead).unwrap_or(true)
+    }
+
+    // What the system knows of the peer's side, whatever lies there unread.
+    #[cfg(target_os = "linux")]
+    fn has_hung_up(&self) -> Option<bool> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        use std::os::fd::AsFd;
+        let mut asked = [PollFd::from_borrowed_fd(
+            each!(self, stream => stream.as_fd()),
+            PollFlags::RDHUP,
+        )];
+        poll(&mut asked, Some(&Timespec::default())).ok()?;
+        let over = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        Some(asked[0].revents().intersects(over))
     }
 
     /// Reads and writes that end at a moment.

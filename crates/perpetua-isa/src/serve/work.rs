@@ -14,7 +14,7 @@ use super::protocol::{Code, Kind};
 use super::rights;
 use crate::error::Error as RunError;
 use crate::executor::Executor;
-use crate::program::{MemoryKind, Program};
+use crate::program::MemoryKind;
 
 /// Runs jobs that come from `input` and writes their answers to `output`, until the input ends: the part of a child process of a
 /// [`Server`](super::Server), which starts it. `memory` is its [`Options::process_memory`](super::Options::process_memory). For the whole
@@ -165,10 +165,7 @@ fn launch<'a>(
         if let Data::Bytes(bytes) = content.data {
             executor.write_buffer(handle, 0, bytes)?;
         }
-        // `check` has found the name.
-        program = program
-            .with_buffer(content.name, handle)
-            .unwrap_or_else(|program: Box<Program>| *program);
+        program = program.with_buffer(content.name, handle)?;
     }
     executor.execute(&program, &job.config, &job.arguments)?;
     executor.synchronize()?;
