@@ -127,9 +127,29 @@ pub enum Error {
         /// How much may be.
         limit: u64,
     },
-    /// A backend that is not here.
-    #[error("{0}")]
-    Backend(String),
+    /// The program has no such memory.
+    #[error("{program} has no buffer or pool `{name}`")]
+    NoMemory {
+        /// The program.
+        program: String,
+        /// The name.
+        name: String,
+    },
+    /// A backend's name that says nothing.
+    #[error("there is no backend `{name}`: choose cpu, metal, cuda or wgpu")]
+    NoBackend {
+        /// The name.
+        name: String,
+    },
+    /// Metal on a machine that is not Apple's.
+    #[error("Metal backend only available on Apple platforms")]
+    NotApple,
+    /// This program was built without CUDA.
+    #[error("CUDA backend requires 'cuda' feature to be enabled: {0}")]
+    CudaNotBuilt(perpetua_device::Error),
+    /// There is no device for CUDA, or it does not start.
+    #[error("CUDA device not found or initialization failed: {0}")]
+    NoCuda(perpetua_device::Error),
 }
 
 perpetua_device::debug_as_display!(Error);

@@ -6,6 +6,7 @@ mod crossover;
 mod launch;
 mod limits;
 mod memory;
+mod parts;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,6 +24,7 @@ pub use crossover::{Data, Operation};
 pub use launch::{Launch, Prepared};
 pub use limits::Limits;
 use memory::Stored;
+use parts::most_lanes;
 
 /// Where programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +57,7 @@ const KEPT: usize = 256;
 ///   mul.f32 r0, r0, r0
 ///   stg.f32 x[r255], r0
 /// ".parse()?;
-/// let program = program.with_buffer("x", x).map_err(|_| "no buffer x")?;
+/// let program = program.with_buffer("x", x)?;
 /// executor.execute_program(&program, &LaunchConfig::linear(3, 256))?;
 /// assert_eq!(executor.read_buffer::<f32>(x, 0, 3)?, [1.0, 4.0, 9.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -76,8 +78,16 @@ struct State {
     used: u64,
 }
 
-struct Kept {
+/// A program as a kernel of the device.
+#[derive(Clone)]
+struct Compiled {
     kernel: Arc<Kernel>,
+    // Most lanes of a launch where its grid runs in parts.
+    most_lanes: Option<u64>,
+}
+
+struct Kept {
+    compiled: Compiled,
     // Programs of one id need not be one: somebody may have looked for two.
     program: Program,
     // When it was used last, in launches.
@@ -98,9 +108,7 @@ pub fn new_executor_auto() -> Result<Executor> {
 pub fn new_executor_with_backend(name: &str) -> Result<Executor> {
     match BackendType::from_name(name) {
         Some(backend) => Executor::new_with_backend(backend),
-        None => Err(Error::Backend(format!(
-            "there is no backend `{name}`: choose cpu, metal, cuda or wgpu"
-        ))),
+        None => Err(Error::NoBackend { name: name.into() }),
     }
 }
 
@@ -129,21 +137,15 @@ impl Executor {
             BackendType::Wgpu => BackendKind::Wgpu,
             BackendType::Cuda => BackendKind::Cuda,
             BackendType::Metal if apple => BackendKind::Wgpu,
-            BackendType::Metal => {
-                return Err(Error::Backend(
-                    "Metal backend only available on Apple platforms".into(),
-                ));
-            }
+            BackendType::Metal => return Err(Error::NotApple),
         };
         Device::new(kind, 0)
             .map(Executor::on)
             .map_err(|error| match (backend, &error) {
-                (BackendType::Cuda, perpetua_device::Error::FeatureNotBuilt { .. }) => Error::Backend(
-                    format!("CUDA backend requires 'cuda' feature to be enabled: {error}"),
-                ),
-                (BackendType::Cuda, _) => {
-                    Error::Backend(format!("CUDA device not found or initialization failed: {error}"))
+                (BackendType::Cuda, perpetua_device::Error::FeatureNotBuilt { .. }) => {
+                    Error::CudaNotBuilt(error)
                 }
+                (BackendType::Cuda, _) => Error::NoCuda(error),
                 _ => Error::Device(error),
             })
     }
@@ -194,11 +196,16 @@ impl Executor {
         Ok(self.device.synchronize()?)
     }
 
-    /// The program as a kernel of the device: verified, lowered and compiled once for equal programs, whatever their buffers.
+    /// The program as a kernel of the device: verified, lowered and compiled once for equal programs, whatever their buffers. With
+    /// [limits](Executor::untrusted) a program with loops takes six parameters more: where its launch lies in the grid.
     ///
     /// # Errors
     /// If the program is wrong, or needs what the device cannot do.
     pub fn kernel(&self, program: &Program) -> Result<Arc<Kernel>> {
+        Ok(self.compiled(program)?.kernel)
+    }
+
+    fn compiled(&self, program: &Program) -> Result<Compiled> {
         let id = program.id();
         let mut state = self.state();
         state.used += 1;
@@ -206,7 +213,7 @@ impl Executor {
         let kept = state.kernels.get_mut(&id);
         if let Some(kept) = kept.filter(|kept| kept.program.is_same_kernel(program)) {
             kept.used = used;
-            return Ok(Arc::clone(&kept.kernel));
+            return Ok(kept.compiled.clone());
         }
         drop(state);
         let verified = verify(program)?;
@@ -223,7 +230,12 @@ impl Executor {
                 .contains(&Capability::DeviceOrdering),
         };
         let kernel = lower(&verified, options)?;
-        let kernel = Arc::new(self.device.compile_ir(&kernel)?);
+        let compiled = Compiled {
+            kernel: Arc::new(self.device.compile_ir(&kernel)?),
+            most_lanes: options
+                .runs_in_parts(&verified)
+                .then(|| most_lanes(self.device.info())),
+        };
         let mut state = self.state();
         if state.kernels.len() >= KEPT
             && let Some(oldest) = state
@@ -235,11 +247,11 @@ impl Executor {
             state.kernels.remove(&oldest);
         }
         let kept = Kept {
-            kernel: Arc::clone(&kernel),
+            compiled: compiled.clone(),
             program: program.clone(),
             used,
         };
         state.kernels.insert(id, kept);
-        Ok(kernel)
+        Ok(compiled)
     }
 }

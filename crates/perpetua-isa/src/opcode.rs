@@ -170,6 +170,34 @@ pub enum Meaning {
     PoolFree,
 }
 
+impl Meaning {
+    /// Whether it gives a value of values, and does nothing else.
+    pub(crate) fn is_value(self) -> bool {
+        matches!(
+            self,
+            Meaning::Move
+                | Meaning::Unary(_)
+                | Meaning::Binary(_)
+                | Meaning::Ternary(_)
+                | Meaning::Activation(_)
+                | Meaning::Compare(..)
+                | Meaning::Convert
+                | Meaning::Bitcast
+                | Meaning::MultiplyAdd
+        )
+    }
+
+    /// Whether it takes a lane as long as its operands say.
+    pub(crate) fn has_loop(self) -> bool {
+        matches!(self, Meaning::Copy | Meaning::Fill | Meaning::PoolAlloc)
+    }
+
+    /// Whether all lanes of a block come to it together.
+    pub(crate) fn is_meeting(self) -> bool {
+        matches!(self, Meaning::Barrier | Meaning::Group(_) | Meaning::Grid(_))
+    }
+}
+
 /// Functions made of several operators, for floats of up to 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {

@@ -12,8 +12,10 @@
 //!
 //! A row's storage is its own for ever; a block of less than a half of it goes elsewhere.
 //!
-//! Why no two blocks share a byte: storage comes from the counter of units, in one atomic addition that nobody takes back, so the units that
-//! additions return are disjoint; what ends beyond the storage is refused. The counter does not wrap: an addition follows a look that
+//! Why no two blocks share a byte: storage comes from the counter of units, in one atomic addition, so the units that additions return are
+//! disjoint; what ends beyond the storage is refused. Of such additions the one that found the counter within the storage, and no other, sets it
+//! back to what it found: from its addition on the counter is beyond the end, so that nobody else gets storage until it is set back, and what
+//! lies behind is nobody's. (In between, requests that would fit are refused with it.) The counter does not wrap: an addition follows a look that
 //! found room for it, at most 2^20 lanes are between the two at the same time, and above [`ADDED_UNITS`] units, of which 2^20 could wrap, a
 //! compare-exchange takes the addition's place. A row's block that was given back is taken by compare-exchange from a state
 //! that has the tag in it, and there is one state for each.

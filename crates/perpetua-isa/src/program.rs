@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use perpetua_ir::hash::StableHasher;
 use perpetua_ir::ir::Scalar;
 
+use crate::error::{Error, Result};
 use crate::instruction::Instruction;
 
 /// A program: what it takes, and its code.
@@ -157,15 +158,18 @@ impl Program {
     /// The same program, in which a buffer or pool is the executor's of this handle.
     ///
     /// # Errors
-    /// The program back, if it has no buffer or pool of this name.
-    pub fn with_buffer(mut self, name: &str, handle: u64) -> Result<Program, Box<Program>> {
+    /// [`Error::NoMemory`], if it has no buffer or pool of this name.
+    pub fn with_buffer(mut self, name: &str, handle: u64) -> Result<Program> {
         let mut named = self.memories.iter_mut().filter(|memory| memory.name == name);
         match named.find_map(|memory| memory.kind.handle_mut()) {
             Some(bound) => {
                 *bound = Some(handle);
                 Ok(self)
             }
-            None => Err(Box::new(self)),
+            None => Err(Error::NoMemory {
+                program: self.name,
+                name: name.into(),
+            }),
         }
     }
 

@@ -65,6 +65,7 @@ u32 u64 f16 bf16 f32 f64`, and `pred` for predicates (`bool` in the IR).
 - A pool (`.pool heap`) is memory that the executor keeps for all programs. `pool_alloc` takes a block out of it and gives a handle, which a lane
   may pass on, in a buffer or in a block, to other lanes and to programs that run later. A block is 16 bytes or a multiple of that,
   holds zeros, and shares no byte with another block, however many lanes take one at the same time. A pool has at most one block for each 64 bytes.
+  Beside a request for more than is left, one that would fit may fail, too; the room stays.
 - A handle is valid until its block is given back, and bad for the next 2,047 blocks that lie there. A handle that was made up for a block in use is a fault,
   but for one chance in 2,048: programs that must not read each other's blocks need pools of their own. Handles differ from run to run.
 - On devices with ordered atomics (CUDA and the CPU) a lane that has a block's handle from another lane of its launch finds the block's zeros, and nothing
@@ -79,7 +80,8 @@ guarded write counts as one where its opposite follows in straight code (`@p0 mo
 column, the text underlined; errors of the verifier name the file's line and the instruction.
 
 At run time the faults in the table end the lane, and the launch fails with an error that names the file's line, block and lane. Untrusted programs
-(`Executor::untrusted`) fault, too, where their budget of instructions is used up.
+(`Executor::untrusted`) fault, too, where their budget of instructions is used up. Where they have loops, a grid of more lanes than the device runs at
+once is launched in parts, and the fault's block is counted from its part's first.
 
 ";
 

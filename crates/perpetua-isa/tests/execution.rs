@@ -19,11 +19,7 @@ fn program(text: &str, handles: &[(&str, u64)]) -> Program {
         .parse()
         .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again.stripped(), program.clone().stripped());
-    handles.iter().fold(program, |program, (name, handle)| {
-        program
-            .with_buffer(name, *handle)
-            .unwrap_or_else(|program| *program)
-    })
+    common::bind(program, handles)
 }
 
 fn run(executor: &Executor, program: &Program, config: LaunchConfig) -> Result<(), Error> {
@@ -434,47 +430,5 @@ fn executors_are_chosen_by_size() {
         };
         assert_eq!(point.operation, "element-wise");
         assert_eq!(chosen.expect("an executor").device().backend(), expected);
-    }
-}
-
-// A block whose values come to less than a hundred is turned round; that takes a barrier.
-const TURN: &str = "
-.buffer x: u32
-.buffer out: u32
-.shared s: u32[64]
-    ldg.u32 r0, x[r255]
-    sts.u32 s[r252], r0
-    group_add.u32 r1, r0
-    setge.u32 p0, r1, 100
-@p0 bra done
-    bar
-    mov.u32 r3, 63
-    sub.u32 r3, r3, r252
-    lds.u32 r0, s[r3]
-    bar
-done:
-    stg.u32 out[r255], r0
-";
-
-#[test]
-fn barriers_may_depend_on_a_reduction() {
-    for executor in executors() {
-        let values: Vec<u32> = (0..128)
-            .map(|i| if i < 64 { i } else { u32::from(i < 67) * i })
-            .collect();
-        let small: Vec<u32> = values.iter().map(|value| value / 64).collect();
-        let mut expect = small.clone();
-        expect[..64].reverse();
-        expect[64..].reverse();
-        for (input, expect) in [(&values[..64], values[..64].to_vec()), (&small[..], expect)] {
-            let x = common::upload(&executor, input);
-            let out = executor.allocate_buffer(4 * input.len()).expect("memory");
-            let turn = program(TURN, &[("x", x), ("out", out)]);
-            run(&executor, &turn, LaunchConfig::new(input.len() as u32 / 64, 64)).expect("a run");
-            assert_eq!(
-                executor.read_buffer::<u32>(out, 0, input.len()).expect("a read"),
-                expect
-            );
-        }
     }
 }

@@ -53,10 +53,7 @@ fn endless_loops_are_faults() {
         for (text, line) in ENDLESS {
             let x = executor.allocate_buffer(64).expect("memory");
             let program = program(text);
-            let program = program
-                .clone()
-                .with_buffer("x", x)
-                .unwrap_or_else(|program| *program);
+            let program = program.clone().with_buffer("x", x).unwrap_or(program);
             executor
                 .execute_program(&program, &LaunchConfig::new(3, 40))
                 .expect("a launch");
@@ -66,16 +63,20 @@ fn endless_loops_are_faults() {
             assert!(named.any(|line| error.contains(&line)), "{error}");
             executor.free_buffer(x).expect("there");
         }
-        // The device is as good as before.
-        let x = executor.allocate_buffer(16).expect("memory");
-        let good = program(".buffer x: u32\nstg.u32 x[r255], 7")
-            .with_buffer("x", x)
-            .expect("x");
-        executor
-            .execute_program(&good, &LaunchConfig::new(1, 4))
-            .expect("a launch");
-        assert_eq!(executor.read_buffer::<u32>(x, 0, 4).expect("a read"), [7; 4]);
+        is_as_good_as_before(executor);
     });
+}
+
+fn is_as_good_as_before(executor: &Executor) {
+    let x = executor.allocate_buffer(16).expect("memory");
+    let good = program(".buffer x: u32\nstg.u32 x[r255], 7")
+        .with_buffer("x", x)
+        .expect("x");
+    executor
+        .execute_program(&good, &LaunchConfig::new(1, 4))
+        .expect("a launch");
+    assert_eq!(executor.read_buffer::<u32>(x, 0, 4).expect("a read"), [7; 4]);
+    executor.free_buffer(x).expect("there");
 }
 
 #[test]
@@ -145,6 +146,53 @@ fn known_loops_are_paid_for() {
 }
 
 #[test]
+fn a_grid_in_parts_is_one_grid_to_its_lanes() {
+    // Each lane finds its number in the grid by what the launch supplies, in every way there is, and turns a loop.
+    let text = "
+.buffer x: u32
+.buffer bad: u32
+    mad.u32 r0, %ctaid.z, %nctaid.y, %ctaid.y
+    mad.u32 r0, r0, %nctaid.x, %ctaid.x
+    mad.u32 r0, r0, %ntid.x, %tid.x
+    mov.u32 r9, 2
+again:
+    atom_add.u32 r8, x[r0], 1
+    loop r9, again
+    mad.u32 r1, r253, r254, r252
+    mad.u32 r2, %ctaid.x, %ntid.x, %tid.x
+    cvt.u32.u64 r3, r255
+    cvt.u32.u64 r4, %gid
+    setne.u32 p0, r1, r2
+    setne.u32 p1, r1, r3
+    setne.u32 p2, r1, r4
+@p0 stg.u32 bad[0], 1
+@p1 stg.u32 bad[0], 2
+@p2 stg.u32 bad[0], 3
+    mov.u32 r5, %nctaid.z
+    setne.u32 p3, r5, 3
+@p3 stg.u32 bad[0], r5
+";
+    for executor in common::executors() {
+        let executor = executor.untrusted(Limits {
+            memory: 1 << 26,
+            ..limits()
+        });
+        let multiprocessors = executor.device().info().multiprocessors.unwrap_or(1);
+        // More than a device runs at once: several parts, the last ones smaller.
+        let blocks = (multiprocessors * 2048).max(1 << 16) / 64 + 77;
+        let lanes = 64 * 2 * 3 * blocks as usize;
+        let x = executor.allocate_buffer(4 * lanes).expect("memory");
+        let bad = executor.allocate_buffer(4).expect("memory");
+        let counting = common::bind(program(text), &[("x", x), ("bad", bad)]);
+        let config = LaunchConfig::new((blocks, 2, 3), 64);
+        executor.execute_program(&counting, &config).expect("a launch");
+        assert_eq!(executor.read_buffer::<u32>(bad, 0, 1).expect("a read"), [0]);
+        let found = executor.read_buffer::<u32>(x, 0, lanes).expect("a read");
+        assert!(found.iter().all(|count| *count == 3), "{:?}", &found[..10]);
+    }
+}
+
+#[test]
 fn limits_hold_for_what_was_compiled_before() {
     for executor in common::executors() {
         let endless = program("setlt.u32 p1, r252, 0\nagain: nop\n@p1 bra again\n");
@@ -180,6 +228,124 @@ fn macros_do_not_grow_beyond_a_line() {
         "{}",
         error.to_string().len()
     );
+}
+
+// A program's binary form with a byte changed, and its checksum made right again.
+fn damaged(bytes: &[u8], at: usize, byte: u8) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at] = byte;
+    let sum = crc32fast::hash(&bytes[12..]).to_le_bytes();
+    bytes[8..12].copy_from_slice(&sum);
+    bytes
+}
+
+#[test]
+fn malformed_binaries_are_no_programs_or_harmless_ones() {
+    let text = ".buffer x: u32\n.shared s: u32[64]\nagain: sts.u32 s[r252], 3\n lds.u32 r0, s[r252]\n stg.u32 x[r255], r0\n bra again";
+    let bytes = program(text).encode();
+    each(|executor| {
+        let x = executor.allocate_buffer(64).expect("memory");
+        for at in 0..bytes.len() {
+            assert!(Program::decode(&bytes[..at]).is_err(), "{at} bytes");
+        }
+        let mut ran = 0;
+        for at in 0..bytes.len() {
+            let header = at < 12;
+            let changed = match header {
+                true => [&bytes[..at], &[bytes[at] ^ 0x80], &bytes[at + 1..]].concat(),
+                false => damaged(&bytes, at, bytes[at] ^ 0x05),
+            };
+            let Ok(found) = Program::decode(&changed) else {
+                continue;
+            };
+            assert!(!header, "byte {at}");
+            // What is a program still ends, and harms nobody.
+            let found = found.clone().with_buffer("x", x).unwrap_or(found);
+            if executor.execute_program(&found, &LaunchConfig::new(1, 4)).is_ok() {
+                executor.synchronize().ok();
+                ran += 1;
+            }
+        }
+        assert!(ran > 0);
+        is_as_good_as_before(executor);
+    });
+}
+
+#[test]
+fn handles_that_were_made_up_lead_nowhere() {
+    each(|executor| {
+        let mine = executor.allocate_buffer(16).expect("memory");
+        let heap = executor.allocate_pool(1 << 12).expect("memory");
+        let good = executor.allocate_block(heap, 64).expect("room");
+        let config = LaunchConfig::new(1, 1);
+        for forged in [0, mine + 1000, u64::MAX, heap] {
+            let text = format!(".buffer x: u32 = {forged}\n stg.u32 x[0], 7");
+            let refused = executor.execute_program(&program(&text), &config);
+            assert!(
+                matches!(refused, Err(Error::NoBuffer { .. })),
+                "{forged}: {refused:?}"
+            );
+        }
+        let refused =
+            executor.execute_program(&program(&format!(".pool h = {mine}\n pool_free h, 1")), &config);
+        assert!(matches!(refused, Err(Error::NoPool { .. })), "{refused:?}");
+        let accesses = [
+            "pool_load.u32 r1, h[r0]",
+            "pool_store.u32 h[r0], 7",
+            "pool_free h, r0",
+        ];
+        for forged in [0, 1, good ^ 1 << 20, good + 1, good & !(1 << 31), u32::MAX] {
+            for access in accesses {
+                let text = format!(".pool h = {heap}\n mov.u32 r0, {forged}\n {access}");
+                executor
+                    .execute_program(&program(&text), &config)
+                    .expect("a launch");
+                let error = executor.synchronize().expect_err("no block").to_string();
+                assert!(error.contains("hostile.pasm:3,"), "{forged:x}: {error}");
+            }
+        }
+        assert!(executor.block(heap, good).is_ok(), "the block is still there");
+        is_as_good_as_before(executor);
+    });
+}
+
+#[test]
+fn what_would_not_end_before_it_runs_is_refused() {
+    // A gigabyte of labels: in a text, by macros, and announced by a binary form.
+    let lines: String = (0..1 << 20).map(|i| format!("l{i}:\n")).collect();
+    let mut doubled = String::from(".macro m0\nl\\@:\n.endmacro\n");
+    for i in 1..31 {
+        doubled += &format!(".macro m{i}\nm{}\nm{}\n.endmacro\n", i - 1, i - 1);
+    }
+    for text in [lines, doubled + "m30\n"] {
+        let error = Assembler::new()
+            .assemble("hostile.pasm", &text)
+            .expect_err("too long");
+        assert!(error.to_string().contains("more than 200000 lines"), "{error}");
+    }
+    let bytes = program("again: bra again").encode();
+    for at in 12..bytes.len() - 5 {
+        // A count of 2^34, whatever stood there.
+        let mut huge = bytes.clone();
+        huge[at..at + 5].copy_from_slice(&[0x80, 0x80, 0x80, 0x80, 0x40]);
+        let found = Program::decode(&damaged(&huge, at, 0x80));
+        let is_small = |found: Program| found.encode().len() < 2 * bytes.len();
+        assert!(found.map_or(true, is_small), "byte {at}");
+    }
+    for text in [
+        "call f\n.func f\n call f\n ret",
+        "call f\n.func f\n call g\n ret\n.func g\n call f\n ret",
+    ] {
+        each(|executor| {
+            let refused = executor.execute_program(&program(text), &LaunchConfig::new(1, 1));
+            let error = refused.expect_err("endless").to_string();
+            assert!(
+                error.contains("hostile.pasm:") && error.contains("calls itself"),
+                "{error}"
+            );
+            is_as_good_as_before(executor);
+        });
+    }
 }
 
 #[test]

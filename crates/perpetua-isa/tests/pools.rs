@@ -5,7 +5,7 @@ mod common;
 
 use common::{bind, executors, executors_and_detector};
 use perpetua_device::BackendKind;
-use perpetua_isa::{Executor, LaunchConfig, Program};
+use perpetua_isa::{Arguments, Executor, LaunchConfig, Limits, Program};
 
 // Each lane takes a block, finds it zero, fills it, and gives it back, again and again; what it found goes to `found`.
 const TURNS: &str = "
@@ -68,6 +68,82 @@ fn a_block_passes_from_lane_to_lane_without_a_race() {
         run(&executor, PASSED, &buffers, LaunchConfig::new(8, 8));
         let seen = executor.read_buffer::<u32>(found, 0, 64).expect("a read");
         assert_eq!(seen, [42; 64]);
+    }
+}
+
+// Units of 16 bytes, one a block, from one lane; how many there were.
+const SINGLE: &str = "
+.pool heap
+.buffer taken: u32
+.param blocks: u32
+    mov.u32 r8, blocks
+    mov.u32 r7, 0
+    sub.u32 r8, r8, 1
+next:
+    pool_alloc r0, heap, 16
+    add.u32 r7, r7, 1
+    stg.u32 taken[0], r7
+    loop r8, next
+";
+
+#[test]
+fn what_does_not_fit_into_the_rest_of_a_pool_leaves_it_there() {
+    for executor in executors() {
+        // 4,000 units, and rows for 1,000 blocks.
+        let heap = executor.allocate_pool(64_000).expect("memory");
+        let taken = executor.allocate_buffer(4).expect("memory");
+        let large: Program = ".pool heap\npool_alloc r0, heap, 17600"
+            .parse()
+            .expect("a program");
+        let large = bind(large, &[("heap", heap)]);
+        executor
+            .execute_program(&large, &LaunchConfig::new(64, 8))
+            .expect("a launch");
+        let error = executor.synchronize().expect_err("three fit").to_string();
+        assert!(error.contains("without room"), "{error}");
+        let single: Program = SINGLE.parse().expect("a program");
+        let single = bind(single, &[("heap", heap), ("taken", taken)]);
+        let arguments = Arguments::new().with("blocks", 700u32);
+        executor
+            .execute(&single, &LaunchConfig::new(1, 1), &arguments)
+            .expect("a launch");
+        executor.synchronize().expect("700 units are left");
+        let seen = executor.read_buffer::<u32>(taken, 0, 1).expect("a read");
+        assert_eq!(seen, [700]);
+        executor
+            .execute(&single, &LaunchConfig::new(1, 1), &arguments)
+            .expect("a launch");
+        executor.synchronize().expect_err("nothing is left");
+    }
+}
+
+#[test]
+fn a_lane_whose_budget_ends_loses_no_block() {
+    let spend = |turns: u32| {
+        let text = format!(
+            ".pool heap\n mov.u32 r8, {turns}\nmore: xor.u32 r1, r8, 1\n setgt.u32 p0, r1, 0\n@p0 xor.u32 r1, r1, r8\n loop r8, more\n \
+             pool_alloc r0, heap, 4096"
+        );
+        text.parse::<Program>().unwrap_or_else(|error| panic!("{error}"))
+    };
+    for executor in executors() {
+        let limits = Limits {
+            instructions: 600,
+            ..Limits::default()
+        };
+        let executor = executor.untrusted(limits);
+        // Room for one block.
+        let heap = executor.allocate_pool(4096).expect("memory");
+        let block = executor.allocate_block(heap, 4096).expect("room");
+        executor.free_block(heap, block).expect("a launch");
+        let config = LaunchConfig::new(1, 1);
+        let starved = bind(spend(90), &[("heap", heap)]);
+        executor.execute_program(&starved, &config).expect("a launch");
+        let error = executor.synchronize().expect_err("no budget is left").to_string();
+        assert!(error.contains("its time was over"), "{error}");
+        let fed = bind(spend(3), &[("heap", heap)]);
+        executor.execute_program(&fed, &config).expect("a launch");
+        executor.synchronize().expect("the block is there");
     }
 }
 

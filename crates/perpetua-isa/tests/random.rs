@@ -399,10 +399,7 @@ fn random_control_flow_does_what_a_program_counter_does() {
             let program = program(&bytes);
             let words = executor.allocate_buffer(4 * LANES * WORDS).unwrap();
             executor.write_buffer(words, 0, &start()).unwrap();
-            let bound = on_device(program.clone())
-                .with_buffer("words", words)
-                .map_err(|_| "unbound")
-                .unwrap();
+            let bound = on_device(program.clone()).with_buffer("words", words).unwrap();
             let done = executor.execute_program(&bound, &LaunchConfig::new(3, 8));
             prop_assert!(done.is_ok(), "{}\n{program}", done.unwrap_err());
             let found = executor.read_buffer::<u32>(words, 0, LANES * WORDS);

@@ -89,7 +89,7 @@ pub use perpetua_actors as actors;
 /// let executor = new_executor()?;
 /// let x = executor.allocate_buffer(8)?;
 /// executor.write_buffer(x, 0, &[1.0f32, 2.0])?;
-/// let program = capture_kernel(&scale::kernel())?.with_buffer("x", x).map_err(|_| "no buffer x")?;
+/// let program = capture_kernel(&scale::kernel())?.with_buffer("x", x)?;
 /// executor.execute(&program, &LaunchConfig::linear(2, 64), &Arguments::new().with("a", 3.0f32))?;
 /// assert_eq!(executor.read_buffer::<f32>(x, 0, 2)?, [3.0, 6.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -183,16 +183,12 @@ fn here(
     for (name, _, content) in contents {
         let handle = executor.allocate_buffer(content.bytes.len())?;
         executor.write_buffer(handle, 0, &content.bytes)?;
-        program = program
-            .with_buffer(name, handle)
-            .map_err(|_| format!("no buffer `{name}`"))?;
+        program = program.with_buffer(name, handle)?;
         handles.push((handle, content.bytes.len()));
     }
     for (name, bytes) in pools {
         let handle = executor.allocate_pool(*bytes)?;
-        program = program
-            .with_buffer(name, handle)
-            .map_err(|_| format!("no pool `{name}`"))?;
+        program = program.with_buffer(name, handle)?;
     }
     executor.execute(&program, config, arguments)?;
     executor.synchronize()?;

@@ -198,9 +198,7 @@ impl<'a> Case<'a> {
             if !is_result {
                 executor.write_buffer(handle, 0, &content)?;
             }
-            program = program
-                .with_buffer(&name, handle)
-                .unwrap_or_else(|program| *program);
+            program = program.with_buffer(&name, handle)?;
             handles.push(handle);
         }
         let arguments = Arguments::new().with("a", 0.5f32).with("n", side as u32);

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use perpetua_device::{DynBuffer, Graph, Kernel, KernelArg, LaunchConfig, Stream};
+use perpetua_device::{Dim3, DynBuffer, Graph, Kernel, KernelArg, LaunchConfig, Stream};
 use perpetua_ir::ir::Type;
 
-use super::{Arguments, Executor, Registers};
+use super::parts::parts;
+use super::{Arguments, Compiled, Executor, Registers};
 use crate::error::{Error, Result};
 use crate::program::{MemoryKind, Program};
 
@@ -27,6 +28,7 @@ pub struct Prepared {
     config: LaunchConfig,
     buffers: Vec<DynBuffer>,
     values: Vec<KernelArg<'static>>,
+    most_lanes: Option<u64>,
 }
 
 impl Prepared {
@@ -35,10 +37,36 @@ impl Prepared {
     /// # Errors
     /// If it is not to be launched like this, or the stream is another device's.
     pub fn submit(&self, stream: &Stream) -> Result<()> {
-        let mut args = Vec::with_capacity(self.buffers.len() + self.values.len());
+        let mut args = Vec::with_capacity(self.buffers.len() + self.values.len() + 6);
         args.extend(self.buffers.iter().map(DynBuffer::arg));
         args.extend(self.values.iter().cloned());
-        Ok(stream.launch(self.kernel.as_ref(), self.config, &args)?)
+        let Some(most_lanes) = self.most_lanes else {
+            return Ok(stream.launch(self.kernel.as_ref(), self.config, &args)?);
+        };
+        let LaunchConfig {
+            grid,
+            block,
+            cluster,
+            cooperative,
+            ..
+        } = self.config;
+        // Blocks that are to run at the same time stay together.
+        let most_lanes = match cooperative || cluster != Dim3::ONE {
+            true => u64::MAX,
+            false => most_lanes,
+        };
+        for (first, size) in parts(grid, block, most_lanes) {
+            let mut args = args.clone();
+            for extents in [first, grid] {
+                args.extend(extents.to_array().map(KernelArg::from));
+            }
+            let part = LaunchConfig {
+                grid: size,
+                ..self.config
+            };
+            stream.launch(self.kernel.as_ref(), part, &args)?;
+        }
+        Ok(())
     }
 }
 
@@ -158,7 +186,7 @@ impl Executor {
     /// If the program is wrong, or a buffer or parameter is.
     pub fn prepare(&self, launch: &Launch<'_>) -> Result<Prepared> {
         let program = launch.program;
-        let kernel = self.kernel(program)?;
+        let Compiled { kernel, most_lanes } = self.compiled(program)?;
         let mut buffers = Vec::with_capacity(program.memories.len());
         for memory in &program.memories {
             let unbound = || Error::Unbound {
@@ -200,6 +228,7 @@ impl Executor {
             config: launch.config,
             buffers,
             values,
+            most_lanes,
         })
     }
 }

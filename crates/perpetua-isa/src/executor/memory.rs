@@ -86,7 +86,7 @@ impl Executor {
     ///   pool_store.f32 heap[r0 + 3], r1
     ///   stg.u32 handles[r252], r0
     /// ".parse()?;
-    /// let make = make.with_buffer("heap", heap).and_then(|p| p.with_buffer("handles", handles)).map_err(|_| "no such name")?;
+    /// let make = make.with_buffer("heap", heap)?.with_buffer("handles", handles)?;
     /// executor.execute_program(&make, &LaunchConfig::new(1, 8))?;
     /// let block = executor.read_buffer::<u32>(handles, 0, 8)?[5];
     /// let place = executor.block(heap, block)?;
@@ -303,9 +303,7 @@ impl Executor {
 fn bound(text: &str, handles: &[(&str, u64)]) -> Result<Program> {
     let mut program: Program = text.parse()?;
     for (name, handle) in handles {
-        program = program
-            .with_buffer(name, *handle)
-            .unwrap_or_else(|program| *program);
+        program = program.with_buffer(name, *handle)?;
     }
     Ok(program)
 }

@@ -123,6 +123,7 @@ struct Fusion {
     known: HashMap<u16, Arg>,
     // The line of the last store to a buffer that nothing has needed since.
     stored: HashMap<u16, usize>,
+    // Lines of stores that a later one overwrites.
     dropped: HashSet<usize>,
     bound: Option<Bound>,
 }
@@ -251,16 +252,8 @@ impl Fusion {
         match instruction.opcode.meaning() {
             Meaning::Load(Space::Global) => self.load(one, instruction),
             Meaning::Store(Space::Global) => self.store(one, instruction),
-            Meaning::Move
-            | Meaning::Unary(_)
-            | Meaning::Binary(_)
-            | Meaning::Ternary(_)
-            | Meaning::Activation(_)
-            | Meaning::Compare(..)
-            | Meaning::Convert
-            | Meaning::Bitcast
-            | Meaning::MultiplyAdd
-            | Meaning::Load(Space::Constant) => self.line(one, instruction),
+            Meaning::Load(Space::Constant) => self.line(one, instruction),
+            value if value.is_value() => self.line(one, instruction),
             Meaning::Nop => Ok(()),
             Meaning::Branch | Meaning::Loop | Meaning::Call => {
                 Err("an element-wise program runs straight on")

@@ -73,17 +73,9 @@ fn target(line: &Line) -> Option<u32> {
 
 // Whether a line does nothing but give a value: no access to memory, no fault.
 fn is_pure(line: &Line) -> bool {
-    match line.opcode.meaning() {
+    let meaning = line.opcode.meaning();
+    match meaning {
         Meaning::Binary(BinaryOp::Div | BinaryOp::Rem) => line.ty.is_some_and(|ty| ty.is_float()),
-        Meaning::Move
-        | Meaning::Unary(_)
-        | Meaning::Binary(_)
-        | Meaning::Ternary(_)
-        | Meaning::Activation(_)
-        | Meaning::Compare(..)
-        | Meaning::Convert
-        | Meaning::Bitcast
-        | Meaning::MultiplyAdd => true,
-        _ => false,
+        _ => meaning.is_value(),
     }
 }

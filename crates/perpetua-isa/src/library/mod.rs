@@ -55,7 +55,7 @@ pub fn families() -> &'static [Family] {
 /// let out = out?;
 /// let mut add = library("atlas_add_f32")?;
 /// for (name, handle) in [("a", a?), ("b", b?), ("out", out)] {
-///     add = add.with_buffer(name, handle).map_err(|_| "no such buffer")?;
+///     add = add.with_buffer(name, handle)?;
 /// }
 /// executor.execute_program(&add, &LaunchConfig::linear(2, 256))?;
 /// assert_eq!(executor.read_buffer::<f32>(out, 0, 2)?, [4.0, 6.0]);

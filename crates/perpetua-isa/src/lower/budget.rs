@@ -1,6 +1,6 @@
 //! What untrusted programs are held to: loops end, and shared memory holds nobody else's values.
 
-use perpetua_ir::ir::{Effect, FaultKind, Inst, Op, Place, Type};
+use perpetua_ir::ir::{Effect, FaultKind, Inst, Op, Place, Type, Value};
 use perpetua_ir::ops::BinaryOp;
 
 use super::emitter::{Budget, Emitter, Result};
@@ -27,12 +27,22 @@ impl Emitter<'_> {
     /// Takes from a budget what a turn of a loop costs; a fault where it is used up. Where lanes meet in the loop, its budget is one
     /// that all lanes of the block use up together, and they leave together: a lane that faults alone has to come to the meetings.
     pub(super) fn charge(&mut self, cost: u32, meets: bool) -> Result {
-        let (Some(budgets), 1..) = (self.budget, cost) else {
+        match cost {
+            0 => Ok(()),
+            _ => {
+                let cost = self.k.u32(cost);
+                self.charge_value(cost, meets)
+            }
+        }
+    }
+
+    /// The same where the lane computes what it costs.
+    pub(super) fn charge_value(&mut self, cost: Value, meets: bool) -> Result {
+        let Some(budgets) = self.budget else {
             return Ok(());
         };
         let budget = if meets { budgets.block } else { budgets.lane };
         let left = self.k.load(Place::local(budget))?;
-        let cost = self.k.u32(cost);
         let over = self.k.binary(BinaryOp::Lt, left, cost)?;
         self.k.if_(over, |k| {
             k.effect(Effect::Fault(FaultKind::TimeLimit, Vec::new()))?;

@@ -7,19 +7,13 @@ use perpetua_ir::ops::BinaryOp;
 
 use super::Options;
 use super::counted::{cost, counted};
-use super::emitter::{Crossing, Emitter, Frame, Result, written};
+use super::emitter::{Emitter, Frame, Result, written, written_by};
 use super::structure::{Node, Structure, falls};
-use crate::opcode::Meaning;
 use crate::verify::{Block, Exit, Goal, Verified};
 
-/// Writes the kernel; `None` for what crosses: to find that out, which is the second result.
-pub(super) fn emit(
-    verified: &Verified,
-    structure: &Structure,
-    options: Options,
-    crossing: Option<&Crossing>,
-) -> Result<(Kernel, Crossing)> {
-    let mut emitter = Emitter::new(verified, options, crossing);
+/// Writes the kernel.
+pub(super) fn emit(verified: &Verified, structure: &Structure, options: Options) -> Result<Kernel> {
+    let mut emitter = Emitter::new(verified, options);
     emitter.presets()?;
     if let Some(budget) = options.budget {
         emitter.zero_shared()?;
@@ -32,7 +26,7 @@ pub(super) fn emit(
         Structure::Nested(nodes) => emitter.nodes(nodes)?,
         Structure::Dispatched => emitter.dispatch()?,
     }
-    Ok((emitter.k.finish(), emitter.missed))
+    Ok(emitter.finish())
 }
 
 impl Emitter<'_> {
@@ -152,12 +146,20 @@ impl Emitter<'_> {
 
     // A loop around a choice of blocks.
     fn dispatch(&mut self) -> Result {
-        for (slot, ty) in self.crossing.into_iter().flatten().copied() {
-            let local = self.local(slot, ty);
-            let zero = self.k.op(Op::Zero(ty.into()))?;
+        let verified = self.verified;
+        let blocks = &verified.flow.blocks;
+        let written = blocks
+            .iter()
+            .flat_map(|block| block.code.iter().flat_map(written_by));
+        let counts = blocks.iter().filter_map(|block| match block.exit {
+            Exit::Count(register, ..) => Some((usize::from(register), Scalar::U32)),
+            _ => None,
+        });
+        for (slot, ty) in written.chain(counts).collect::<BTreeSet<_>>() {
             // What presets have written stays.
             if self.known.get(slot).is_none_or(|(known, _)| known != ty) {
-                self.k.store(Place::local(local), zero)?;
+                let zero = self.k.op(Op::Zero(ty.into()))?;
+                self.write(slot, ty, zero)?;
             }
         }
         self.known.clear();
@@ -241,11 +243,7 @@ impl Emitter<'_> {
 
 // Whether lanes of a block meet in a block of the program.
 fn meets(block: &Block) -> bool {
-    let meeting = |meaning| matches!(meaning, Meaning::Barrier | Meaning::Group(_) | Meaning::Grid(_));
-    block
-        .code
-        .iter()
-        .any(|instruction| meeting(instruction.opcode.meaning()))
+    block.code.iter().any(|i| i.opcode.meaning().is_meeting())
 }
 
 fn collect(nodes: &[Node], blocks: &mut Vec<usize>) {

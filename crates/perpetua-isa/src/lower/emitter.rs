@@ -3,20 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use perpetua_ir::ir::{
-    Access as BufferAccess, Base, ConstTable, KernelBuilder, LocalId, Op, Place, Scalar, Type, TypeError,
-    Value,
+    Access as BufferAccess, Axis, Base, ConstTable, Kernel, KernelBuilder, LocalId, Place, Scalar, Type,
+    TypeError, Value,
 };
 use perpetua_ir::ops::UnaryOp;
+use smallvec::SmallVec;
 
-use super::{Options, values};
+use super::{Options, unread, values};
 use crate::instruction::{Guard, Instruction, PRESET, Special};
 use crate::program::MemoryKind;
 use crate::verify::{self, Access, Block, Exit, REGISTER_SLOTS, Verified, accesses, predicate_slot};
 
 pub(super) type Result<T = ()> = std::result::Result<T, TypeError>;
-
-/// Registers, by slot and type, that live in variables.
-pub(super) type Crossing = BTreeSet<(usize, Scalar)>;
 
 /// Values that slots have, with their types.
 #[derive(Clone)]
@@ -69,9 +67,11 @@ pub(super) struct Emitter<'a> {
     /// Tables of the pools' blocks, by the pools' numbers.
     pub(super) tables: HashMap<u16, Base>,
     pub(super) parameters: Vec<Value>,
+    /// Where the launch lies in the grid, if the grid runs in parts.
+    part: Option<values::Part>,
     pub(super) scratch: BTreeMap<Scalar, Base>,
-    pub(super) crossing: Option<&'a Crossing>,
-    pub(super) missed: Crossing,
+    /// Registers, by slot and type, whose variables are read.
+    crossing: BTreeSet<(usize, Scalar)>,
     locals: BTreeMap<(usize, Scalar), LocalId>,
     pub(super) known: Known,
     pub(super) frames: Vec<Frame>,
@@ -88,11 +88,7 @@ pub(super) struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    pub(super) fn new(
-        verified: &'a Verified,
-        options: Options,
-        crossing: Option<&'a Crossing>,
-    ) -> Emitter<'a> {
+    pub(super) fn new(verified: &'a Verified, options: Options) -> Emitter<'a> {
         let Options {
             pointer_width,
             is_ordered,
@@ -136,6 +132,16 @@ impl<'a> Emitter<'a> {
         let parameters = parameters
             .map(|p| k.param(p.name.as_str(), p.ty.into()))
             .collect();
+        let part = options.runs_in_parts(verified).then(|| {
+            let mut each = |name: &str| {
+                let named = |axis: Axis| program.unused_name(&format!("{name}_{}", axis.name()));
+                Axis::ALL.map(|axis| k.param(named(axis), Type::U32))
+            };
+            values::Part {
+                first: each("first_block"),
+                grid: each("whole_grid"),
+            }
+        });
         let written = written(verified.flow.blocks.iter());
         Emitter {
             k,
@@ -143,9 +149,9 @@ impl<'a> Emitter<'a> {
             bases,
             tables,
             parameters,
+            part,
             scratch: BTreeMap::new(),
-            crossing,
-            missed: Crossing::new(),
+            crossing: BTreeSet::new(),
             locals: BTreeMap::new(),
             known: Known([None; REGISTER_SLOTS]),
             frames: Vec::new(),
@@ -170,7 +176,7 @@ impl<'a> Emitter<'a> {
         for (register, ty, special) in PRESET {
             let slot = usize::from(register);
             if !self.constant_presets.contains_key(&slot) {
-                let value = values::special(&mut self.k, special, ty)?;
+                let value = self.special(special, ty)?;
                 self.write(slot, ty, value)?;
             }
         }
@@ -212,17 +218,12 @@ impl<'a> Emitter<'a> {
         {
             return Ok(value);
         }
-        let value = if let Some(special) = self.constant_presets.get(&slot) {
-            values::special(&mut self.k, *special, ty)?
-        } else if self
-            .crossing
-            .is_some_and(|crossing| crossing.contains(&(slot, ty)))
-        {
+        let value = if let Some(special) = self.constant_presets.get(&slot).copied() {
+            self.special(special, ty)?
+        } else {
+            self.keep(slot, ty);
             let local = self.local(slot, ty);
             self.k.load(Place::local(local))?
-        } else {
-            self.missed.insert((slot, ty));
-            self.k.op(Op::Zero(ty.into()))?
         };
         self.known.insert(slot, (ty, value));
         Ok(value)
@@ -230,14 +231,31 @@ impl<'a> Emitter<'a> {
 
     pub(super) fn write(&mut self, slot: usize, ty: Scalar, value: Value) -> Result {
         self.known.insert(slot, (ty, value));
-        if self
-            .crossing
-            .is_some_and(|crossing| crossing.contains(&(slot, ty)))
-        {
-            let local = self.local(slot, ty);
-            self.k.store(Place::local(local), value)?;
-        }
-        Ok(())
+        let local = self.local(slot, ty);
+        self.k.store(Place::local(local), value)
+    }
+
+    /// What the launch supplies.
+    pub(super) fn special(&mut self, special: Special, ty: Scalar) -> Result<Value> {
+        values::special(&mut self.k, self.part, special, ty)
+    }
+
+    /// A register's variable is needed, whether or not anything more reads it.
+    pub(super) fn keep(&mut self, slot: usize, ty: Scalar) {
+        self.crossing.insert((slot, ty));
+    }
+
+    /// The kernel, without the variables of registers that nothing has read there.
+    pub(super) fn finish(self) -> Kernel {
+        let crossing = self.crossing;
+        let unread = self
+            .locals
+            .into_iter()
+            .filter(|(register, _)| !crossing.contains(register));
+        let unread = unread.map(|(_, local)| local).collect();
+        let mut kernel = self.k.finish();
+        unread::remove(&mut kernel.body, &unread);
+        kernel
     }
 
     pub(super) fn guard(&mut self, guard: Guard) -> Result<Value> {
@@ -262,7 +280,7 @@ pub(super) fn written<'a>(blocks: impl Iterator<Item = &'a Block>) -> BTreeSet<u
 }
 
 /// Slots that an instruction writes, with their types.
-pub(super) fn written_by(instruction: &Instruction) -> Vec<(usize, Scalar)> {
+pub(super) fn written_by(instruction: &Instruction) -> SmallVec<[(usize, Scalar); 2]> {
     let slot = |access| match access {
         Access::Write(register, ty) => Some((verify::slot(register, ty), ty)),
         Access::Read(..) | Access::Index(_) => None,

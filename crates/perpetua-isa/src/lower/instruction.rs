@@ -55,7 +55,7 @@ impl Emitter<'_> {
         let writes = written_by(instruction);
         // Where the guard does not act the register's variable stays what it is: so it has one, which holds its value by now.
         for (slot, ty) in &writes {
-            self.missed.insert((*slot, *ty));
+            self.keep(*slot, *ty);
         }
         // Nobody reads it before the opposite guard has written, too; but a variable is read only where every path has written it.
         for (slot, ty) in state.left_open(instruction) {

@@ -12,6 +12,7 @@ mod operand;
 mod pool;
 mod reduce;
 mod structure;
+mod unread;
 mod values;
 
 use perpetua_ir::ir::{Kernel, TypeError};
@@ -40,7 +41,7 @@ pub struct Options {
     /// 64, or 32 for devices without 64-bit integers; in indices `%gid` is as wide.
     pub pointer_width: u32,
     /// For untrusted programs: how many instructions a lane may run in loops, about; a lane that goes on faults. Shared memory is
-    /// zero at the start then.
+    /// zero at the start then, and the kernel of a program with loops takes six parameters more: where its launch lies in the grid.
     pub budget: Option<u32>,
     /// Whether the device has ordered atomics ([`Capability::DeviceOrdering`](perpetua_ir::back::Capability)), which pools use where they exist.
     pub is_ordered: bool,
@@ -53,6 +54,14 @@ impl Default for Options {
             budget: None,
             is_ordered: false,
         }
+    }
+}
+
+impl Options {
+    /// Whether the grid of this program runs in parts. Then the kernel has six parameters more, of `u32`: the numbers of the
+    /// launch's first block along x, y and z, and the blocks of the whole grid.
+    pub(crate) fn runs_in_parts(&self, verified: &Verified) -> bool {
+        self.budget.is_some() && verified.may_run_long()
     }
 }
 
@@ -89,7 +98,5 @@ fn at(program: &Program, line: u32) -> At {
 fn kernel_of(verified: &Verified, options: Options) -> std::result::Result<Kernel, TypeError> {
     let graph = graph::Graph::new(&verified.flow);
     let structure = structure::structure(&verified.flow, &graph);
-    // What crosses the borders of straight code lies in variables; the first pass finds out what does.
-    let crossing = emit::emit(verified, &structure, options, None)?.1;
-    Ok(emit::emit(verified, &structure, options, Some(&crossing))?.0)
+    emit::emit(verified, &structure, options)
 }

@@ -16,7 +16,7 @@ impl Emitter<'_> {
             Operand::Register(r) => self.slot(usize::from(r), ty),
             Operand::Predicate(p) => self.slot(predicate_slot(p), ty),
             Operand::Immediate(bits) => Ok(self.k.constant(ty, bits)),
-            Operand::Special(special) => values::special(&mut self.k, special, ty),
+            Operand::Special(special) => self.special(special, ty),
             Operand::Parameter(i) => self.parameter(i),
             Operand::Length(memory) => {
                 let fixed = match self
@@ -94,7 +94,7 @@ impl Emitter<'_> {
             Index::Parameter(i) => self.parameter(i),
             Index::Special(special) => {
                 let wide = if ty.size() == 8 { Scalar::U64 } else { Scalar::U32 };
-                let value = values::special(&mut self.k, special, wide)?;
+                let value = self.special(special, wide)?;
                 match wide == ty {
                     true => Ok(value),
                     false => self.k.cast(ty, value),

@@ -8,9 +8,9 @@ use perpetua_ir::ir::{
 use perpetua_ir::ops::BinaryOp::{
     Add, And, Div, Eq, Ge, Gt, Le, Lt, Max, Min, Mul, Ne, Or, Rem, Shl, Shr, Sub, Xor,
 };
+use perpetua_ir::ops::UnaryOp;
 
 use super::emitter::{Emitter, Result};
-use super::values;
 use crate::instruction::Special;
 use crate::pool::{
     ADDED_UNITS, BUSY, BYTES, FIRST, FREED, IN_USE, MAX_ROWS, MIX, ROW, ROWS, SECRET, SIZE, SPREAD, STATE,
@@ -186,7 +186,7 @@ impl Emitter<'_> {
         let turn = self.variable("turn", 0)?;
         let row = self.k.local("row", Type::U32);
         // Lanes begin at different rows.
-        let lane = values::special(&mut self.k, Special::GlobalId, Scalar::U32)?;
+        let lane = self.special(Special::GlobalId, Scalar::U32)?;
         let one = self.k.u32(1);
         let least = self.k.binary(Max, rows, one)?;
         let begin = self.k.binary(Rem, lane, least)?;
@@ -254,6 +254,8 @@ impl Emitter<'_> {
             let fits = emitter.k.binary(And, fits, is_there)?;
             emitter.when(fits, |emitter| {
                 let busy = emitter.k.u32(BUSY);
+                // Paid for before the row is taken: a lane whose budget ends then would keep it for ever.
+                emitter.charge_value(units, false)?;
                 // Acquire: pairs with the Release in `pool_free`.
                 let found = emitter.exchange(state.clone(), seen, busy, MemOrder::AcqRel)?;
                 let mine = emitter.k.binary(Eq, found, seen)?;
@@ -284,7 +286,7 @@ impl Emitter<'_> {
         let end = self.k.binary(Add, first, units)?;
         let next = self.k.local("next", Type::U32);
         self.k.store(Place::local(next), first)?;
-        self.turns(|emitter| {
+        let body = self.inner(|emitter| {
             let unit = emitter.get(next)?;
             let done = emitter.k.binary(Ge, unit, end)?;
             emitter.leave_when(done)?;
@@ -297,7 +299,9 @@ impl Emitter<'_> {
             }
             let unit = emitter.k.binary(Add, unit, one)?;
             emitter.k.store(Place::local(next), unit)
-        })
+        })?;
+        self.k.push(Inst::Loop(body));
+        Ok(())
     }
 
     // Storage that no block has had, and a row.
@@ -316,19 +320,24 @@ impl Emitter<'_> {
                 let seen = emitter.look(counter.clone())?;
                 let room = emitter.room(seen, units, all)?;
                 emitter.when(room, |emitter| {
-                    let old = emitter.rmw(AtomicOp::Add, counter, units)?;
+                    let old = emitter.rmw(AtomicOp::Add, counter.clone(), units)?;
                     let room = emitter.room(old, units, all)?;
-                    emitter.when(room, |emitter| emitter.k.store(Place::local(first), old))
+                    let full = emitter.k.unary(UnaryOp::Not, room)?;
+                    emitter.when(room, |emitter| emitter.k.store(Place::local(first), old))?;
+                    // This addition was the one that went beyond the end.
+                    let before = emitter.k.binary(Lt, old, all)?;
+                    let beyond = emitter.k.binary(And, before, full)?;
+                    emitter.when(beyond, |emitter| emitter.put(counter, old))
                 })
             })?;
             small
         };
-        let large = self.k.unary(perpetua_ir::ops::UnaryOp::Not, small)?;
+        let large = self.k.unary(UnaryOp::Not, small)?;
         self.when(large, |emitter| {
             emitter.turns(|emitter| {
                 let seen = emitter.look(counter.clone())?;
                 let room = emitter.room(seen, units, all)?;
-                let full = emitter.k.unary(perpetua_ir::ops::UnaryOp::Not, room)?;
+                let full = emitter.k.unary(UnaryOp::Not, room)?;
                 emitter.leave_when(full)?;
                 let end = emitter.k.binary(Add, seen, units)?;
                 let found = emitter.exchange(counter, seen, end, MemOrder::Relaxed)?;

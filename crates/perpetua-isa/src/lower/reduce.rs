@@ -6,7 +6,7 @@ use perpetua_ir::ir::{
 };
 use perpetua_ir::ops::BinaryOp;
 
-use super::values::lane_of_block;
+use super::values::{float, lane_of_block};
 
 type Result<T> = std::result::Result<T, TypeError>;
 
@@ -70,10 +70,11 @@ pub(super) fn grid(
         ReduceOp::Xor => Some(AtomicOp::Xor),
         ReduceOp::Mul => None,
     };
-    let old = k.local("old", ty.into());
+    let held = k.local("held", ty.into());
     k.if_(first, |k| match known {
         Some(op) => k.op(Op::Atomic(op, place, result, Sync::RELAXED)).map(|_| ()),
-        None => product(k, old, place, result),
+        None if ty.is_float() => float_product(k, ty, held, place, result),
+        None => product(k, held, place, result),
     })
 }
 
@@ -96,6 +97,41 @@ fn product(k: &mut KernelBuilder, old: LocalId, place: Place, factor: Value) -> 
             Ok(())
         })?;
         k.store(Place::local(old), found)
+    })
+}
+
+// Of floats, which no device compares and exchanges by their values, nor all by their bits. A lane takes what is there and leaves 1, puts
+// the product back, and goes on with what it has displaced, until that is 1: the product of the element and of what lanes hold stays the same,
+// but for rounding. A lane displaces something else only if another has put its product there meanwhile, and is done: so some lane
+// always comes to its end.
+fn float_product(
+    k: &mut KernelBuilder,
+    ty: Scalar,
+    held: LocalId,
+    place: Place,
+    factor: Value,
+) -> Result<()> {
+    let one = float(k, ty, 1.0);
+    k.store(Place::local(held), factor)?;
+    k.loop_(|k| {
+        let exchange = |k: &mut KernelBuilder, value| {
+            k.op(Op::Atomic(
+                AtomicOp::Exchange,
+                place.clone(),
+                value,
+                Sync::RELAXED,
+            ))
+        };
+        let taken = exchange(k, one)?;
+        let mine = k.load(Place::local(held))?;
+        let both = k.binary(BinaryOp::Mul, taken, mine)?;
+        let displaced = exchange(k, both)?;
+        let done = k.binary(BinaryOp::Eq, displaced, one)?;
+        k.if_(done, |k| {
+            k.break_(0);
+            Ok(())
+        })?;
+        k.store(Place::local(held), displaced)
     })
 }
 

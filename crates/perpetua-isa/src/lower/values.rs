@@ -10,7 +10,7 @@ use crate::opcode::Activation;
 type Result<T> = std::result::Result<T, TypeError>;
 
 /// A float constant of a type.
-fn float(k: &mut KernelBuilder, ty: Scalar, value: f64) -> Value {
+pub(super) fn float(k: &mut KernelBuilder, ty: Scalar, value: f64) -> Value {
     let bits = match ty {
         Scalar::F16 => f16::from_f64(value).to_bits().into(),
         Scalar::BF16 => bf16::from_f64(value).to_bits().into(),
@@ -20,18 +20,46 @@ fn float(k: &mut KernelBuilder, ty: Scalar, value: f64) -> Value {
     k.constant(ty, bits)
 }
 
-/// What the launch supplies, as `u32` or `u64`.
-pub(super) fn special(k: &mut KernelBuilder, special: Special, ty: Scalar) -> Result<Value> {
+/// Where a launch lies in the whole grid, of which it is a part.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    /// The number of its first block, along x, y, z.
+    pub(super) first: [Value; 3],
+    /// Blocks of the whole grid.
+    pub(super) grid: [Value; 3],
+}
+
+impl Part {
+    fn of(values: &[Value; 3], axis: Axis) -> Value {
+        values[axis as usize]
+    }
+}
+
+/// What the launch supplies, as `u32` or `u64`; of the whole grid where it runs in parts.
+pub(super) fn special(
+    k: &mut KernelBuilder,
+    grid: Option<Part>,
+    special: Special,
+    ty: Scalar,
+) -> Result<Value> {
+    let builtin = |k: &mut KernelBuilder, builtin: Builtin| match (grid, builtin) {
+        (Some(part), Builtin::GridDim(axis)) => Ok(Part::of(&part.grid, axis)),
+        (Some(part), Builtin::BlockIdx(axis)) => {
+            let block = k.builtin(builtin);
+            k.binary(BinaryOp::Add, block, Part::of(&part.first, axis))
+        }
+        _ => Ok(k.builtin(builtin)),
+    };
     let wide = |k: &mut KernelBuilder, value| match ty {
         Scalar::U32 => Ok(value),
         _ => k.cast(ty, value),
     };
-    if let Some(builtin) = special.builtin() {
-        let value = k.op(Op::Builtin(builtin))?;
+    if let Some(known) = special.builtin() {
+        let value = builtin(k, known)?;
         return wide(k, value);
     }
-    let mut part = |builtin: fn(Axis) -> Builtin| {
-        let value = k.op(Op::Builtin(builtin(Axis::X)))?;
+    let mut part = |kind: fn(Axis) -> Builtin| {
+        let value = builtin(k, kind(Axis::X))?;
         wide(k, value)
     };
     let (block, dim, thread) = (

@@ -363,17 +363,21 @@ fn reductions() -> Vec<Row> {
             Meaning::Group(op),
             "Combines a value of each lane of the block, and gives the result to all. All lanes must come to it.",
         ));
-        let grid = match op {
-            ReduceOp::Mul => Domain::Int,
-            _ => types(op),
+        let steps = match op {
+            ReduceOp::Mul => {
+                "one atomic step (products of floats: by a few exchanges, between which the element may be 1 or a partial product)"
+            }
+            _ => "one atomic step",
         };
         rows.push(row(
             &format!("grid_{name}"),
-            Some(grid),
+            Some(types(op)),
             &[Slot::Place(Space::Global, Use::Store), READ],
             Meaning::Grid(op),
-            "Combines a value of each lane of the grid, and the element, into the element: each block as by `group`, then by one \
-             atomic step, blocks in any order. Types of 32 and 64 bits. All lanes of a block must come to it.",
+            &format!(
+                "Combines a value of each lane of the grid, and the element, into the element: each block as by `group`, then by {steps}, \
+                 blocks in any order. Types of 32 and 64 bits. All lanes of a block must come to it."
+            ),
         ));
     }
     rows

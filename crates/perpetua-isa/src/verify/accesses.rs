@@ -1,6 +1,7 @@
 //! Which registers an instruction reads and writes, and at which types. Expects operands that fit the opcode's row.
 
 use perpetua_ir::ir::Scalar;
+use smallvec::{SmallVec, smallvec};
 
 use crate::instruction::{Guard, Index, Instruction, Operand};
 use crate::opcode::{Meaning, Slot, Space};
@@ -17,9 +18,9 @@ pub(crate) enum Access {
 }
 
 /// All accesses: what is read, then what is written.
-pub(crate) fn accesses(instruction: &Instruction) -> Vec<Access> {
-    let mut reads = Vec::new();
-    let mut writes = Vec::new();
+pub(crate) fn accesses(instruction: &Instruction) -> SmallVec<[Access; 8]> {
+    let mut reads = SmallVec::new();
+    let mut writes = SmallVec::<[Access; 2]>::new();
     if let Some(Guard { predicate, .. }) = instruction.guard {
         reads.push(Access::Read(predicate, Scalar::Bool));
     }
@@ -70,8 +71,8 @@ pub(crate) fn accesses(instruction: &Instruction) -> Vec<Access> {
 }
 
 /// How long each run of registers is, in the order of the operands.
-pub(crate) fn lengths(instruction: &Instruction) -> Vec<u32> {
-    let counts: Vec<u32> = instruction
+pub(crate) fn lengths(instruction: &Instruction) -> SmallVec<[u32; 4]> {
+    let counts: SmallVec<[u32; 4]> = instruction
         .operands
         .iter()
         .filter_map(|operand| match operand {
@@ -81,7 +82,7 @@ pub(crate) fn lengths(instruction: &Instruction) -> Vec<u32> {
         .collect();
     match (instruction.opcode.meaning(), counts.as_slice()) {
         (Meaning::Tile, [m, n, k]) => {
-            vec![m.saturating_mul(*n), m.saturating_mul(*k), k.saturating_mul(*n)]
+            smallvec![m.saturating_mul(*n), m.saturating_mul(*k), k.saturating_mul(*n)]
         }
         _ => counts,
     }

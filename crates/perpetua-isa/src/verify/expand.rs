@@ -8,18 +8,18 @@ use crate::program::Program;
 
 /// A step of the expanded program.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct Step<'a> {
     /// Where it comes from.
     pub(crate) at: Where,
     /// What it is.
-    pub(crate) action: Action,
+    pub(crate) action: Action<'a>,
 }
 
 /// What a step does.
 #[derive(Clone, Debug)]
-pub(crate) enum Action {
+pub(crate) enum Action<'a> {
     /// The instruction itself.
-    Do(Instruction),
+    Do(&'a Instruction),
     /// Goes on elsewhere: everybody, or where the guard says.
     Branch(Option<Guard>, usize),
     /// Counts a register down and goes on elsewhere.
@@ -29,7 +29,7 @@ pub(crate) enum Action {
 }
 
 /// The steps, and how many instructions they come to.
-pub(super) fn expand(program: &Program) -> Result<(Vec<Step>, usize), Wrong> {
+pub(super) fn expand(program: &Program) -> Result<(Vec<Step<'_>>, usize), Wrong> {
     let mut expansion = Expansion {
         program,
         steps: Vec::new(),
@@ -44,14 +44,14 @@ pub(super) fn expand(program: &Program) -> Result<(Vec<Step>, usize), Wrong> {
 
 struct Expansion<'a> {
     program: &'a Program,
-    steps: Vec<Step>,
+    steps: Vec<Step<'a>>,
     // The routines being written out, outermost first.
     open: Vec<usize>,
     // What the steps come to in the end: one operator each, tiles and runs of registers more.
     size: u64,
 }
 
-impl Expansion<'_> {
+impl<'a> Expansion<'a> {
     // What the program comes to in the end is bounded, whatever writes it out.
     fn count(&mut self, at: Where, size: u64) -> Result<(), Wrong> {
         self.size = self.size.saturating_add(size);
@@ -68,14 +68,15 @@ impl Expansion<'_> {
         ))
     }
 
-    fn push(&mut self, at: Where, action: Action) -> usize {
+    fn push(&mut self, at: Where, action: Action<'a>) -> usize {
         self.steps.push(Step { at, action });
         self.steps.len() - 1
     }
 
     // `caller`: where the call stands.
     fn routine(&mut self, number: usize, caller: Option<Where>) -> Result<(), Wrong> {
-        let Some(routine) = self.program.routines.get(number) else {
+        let program = self.program;
+        let Some(routine) = program.routines.get(number) else {
             return Ok(());
         };
         let here = caller.unwrap_or_default();
@@ -141,7 +142,7 @@ impl Expansion<'_> {
                 }
                 (Meaning::Nop, _) => {}
                 _ => {
-                    self.push(at, Action::Do(instruction.clone()));
+                    self.push(at, Action::Do(instruction));
                 }
             }
         }

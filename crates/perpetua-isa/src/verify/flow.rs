@@ -66,8 +66,8 @@ impl Exit {
     }
 }
 
-pub(super) fn flow(program: &Program, steps: Vec<Step>) -> Result<Flow, Wrong> {
-    let mut flow = cut(&steps);
+pub(super) fn flow(program: &Program, steps: &[Step<'_>]) -> Result<Flow, Wrong> {
+    let mut flow = cut(steps);
     let mut start = vec![Holds::Nothing; REGISTER_SLOTS];
     for (register, ty, _) in PRESET {
         if let Some(slot) = start.get_mut(usize::from(register)) {
@@ -162,7 +162,7 @@ pub(crate) fn index_type(program: &Program, part: Index, state: &[Holds]) -> Opt
     }
 }
 
-fn cut(steps: &[Step]) -> Flow {
+fn cut(steps: &[Step<'_>]) -> Flow {
     let mut leaders = BTreeSet::from([0]);
     for (i, step) in steps.iter().enumerate() {
         match step.action {
@@ -199,7 +199,7 @@ fn cut(steps: &[Step]) -> Flow {
             exit_at = step.at;
             match &step.action {
                 Action::Do(instruction) => {
-                    code.push(instruction.clone());
+                    code.push((*instruction).clone());
                     origins.push(step.at);
                 }
                 Action::Branch(None, to) => exit = Exit::To(goal(*to)),

@@ -43,6 +43,15 @@ impl Verified {
     pub fn program(&self) -> &Program {
         &self.program
     }
+
+    /// Whether a lane may run more than its code once: there are loops, its own or an instruction's.
+    pub(crate) fn may_run_long(&self) -> bool {
+        // Blocks stand in the order of the text, so each loop has a way back.
+        self.flow.blocks.iter().enumerate().any(|(number, block)| {
+            let goes_back = block.exit.blocks().any(|next| next <= number);
+            goes_back || block.code.iter().any(|i| i.opcode.meaning().has_loop())
+        })
+    }
 }
 
 /// Checks a program.
@@ -52,7 +61,7 @@ impl Verified {
 pub fn verify(program: &Program) -> Result<Verified> {
     let found = check::check(program)
         .and_then(|()| expand::expand(program))
-        .and_then(|(steps, size)| Ok((flow::flow(program, steps)?, size)));
+        .and_then(|(steps, size)| Ok((flow::flow(program, &steps)?, size)));
     match found {
         Ok((flow, size)) => Ok(Verified {
             program: Arc::new(program.clone()),

@@ -1,6 +1,7 @@
 //! What a lane's slots hold between two instructions. Knows no blocks.
 
 use perpetua_ir::ir::Scalar;
+use smallvec::SmallVec;
 
 use super::accesses::{Access, accesses};
 use crate::instruction::{Guard, Instruction, PREDICATES, REGISTERS};
@@ -66,8 +67,8 @@ pub(super) struct Halves(Vec<(usize, Scalar, Guard)>);
 
 impl Halves {
     /// What an instruction writes.
-    pub(super) fn writes(&mut self, instruction: &Instruction) -> Vec<Write> {
-        let mut writes = Vec::new();
+    pub(super) fn writes(&mut self, instruction: &Instruction) -> SmallVec<[Write; 2]> {
+        let mut writes = SmallVec::new();
         for access in accesses(instruction) {
             let Access::Write(register, ty) = access else {
                 continue;

@@ -38,7 +38,7 @@ pub(crate) fn bind(program: Program, buffers: &[(&str, u64)]) -> Program {
     buffers.iter().fold(program, |program, (name, handle)| {
         program
             .with_buffer(name, *handle)
-            .unwrap_or_else(|_| panic!("no buffer {name}"))
+            .unwrap_or_else(|error| panic!("{error}"))
     })
 }
 

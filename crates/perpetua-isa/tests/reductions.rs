@@ -1,0 +1,116 @@
+//! Reductions of blocks and grids: what they lose nothing of, and what may depend on them.
+#![allow(clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::executors;
+use perpetua_isa::{Executor, LaunchConfig, Program};
+
+fn program(text: &str) -> Program {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(executor: &Executor, program: &Program, config: LaunchConfig) {
+    let done = executor.execute_program(program, &config);
+    done.and_then(|()| executor.synchronize())
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn a_grids_product_of_floats_loses_no_factor() {
+    // Powers of two: the product is exact in any order. Block 7 brings 1.5, the others 2 or a half.
+    let text = "
+.buffer out: f32
+    mov.u32 r0, %ctaid.x
+    and.u32 r1, r0, 1
+    seteq.u32 p0, r1, 0
+    seteq.u32 p1, r252, 5
+    sel.f32 r2, p0, 2.0, 0.5
+    seteq.u32 p2, r0, 7
+    sel.f32 r2, p2, 1.5, r2
+    sel.f32 r2, p1, r2, 1.0
+    grid_mul.f32 out[0], r2
+    grid_mul.f32 out[1], r2
+";
+    for executor in executors() {
+        let out = common::upload(&executor, &[4.0f32, f32::NAN]);
+        let product = common::bind(program(text), &[("out", out)]);
+        for _ in 0..10 {
+            executor.write_buffer(out, 0, &[4.0f32]).expect("a write");
+            run(&executor, &product, LaunchConfig::new(100, 64));
+            let seen = executor.read_buffer::<f32>(out, 0, 2).expect("a read");
+            assert!(seen[0] == 12.0 && seen[1].is_nan(), "{seen:?}");
+        }
+    }
+}
+
+// A block whose values come to less than a hundred is turned round; that takes a barrier.
+const TURN: &str = "
+.buffer x: u32
+.buffer out: u32
+.shared s: u32[64]
+    ldg.u32 r0, x[r255]
+    sts.u32 s[r252], r0
+    group_add.u32 r1, r0
+    setge.u32 p0, r1, 100
+@p0 bra done
+    bar
+    mov.u32 r3, 63
+    sub.u32 r3, r3, r252
+    lds.u32 r0, s[r3]
+    bar
+done:
+    stg.u32 out[r255], r0
+";
+
+// The same by a sum that lanes make with atomics.
+const TURN_BY_ATOMICS: &str = "
+.buffer x: u32
+.buffer out: u32
+.shared s: u32[64]
+.shared sums: f32[2]
+    ldg.u32 r0, x[r255]
+    sts.u32 s[r252], r0
+    seteq.u32 p1, r252, 0
+@p1 sts.f32 sums[1], 0.0
+    bar
+    cvt.f32.u32 r4, r0
+    atom_add.f32 r5, sums[1], r4
+    bar
+    lds.f32 r1, sums[1]
+    bar
+    setge.f32 p0, r1, 100.0
+@p0 bra done
+    bar
+    mov.u32 r3, 63
+    sub.u32 r3, r3, r252
+    lds.u32 r0, s[r3]
+    bar
+done:
+    stg.u32 out[r255], r0
+";
+
+#[test]
+fn barriers_may_depend_on_a_reduction() {
+    for executor in executors() {
+        let values: Vec<u32> = (0..128)
+            .map(|i| if i < 64 { i } else { u32::from(i < 67) * i })
+            .collect();
+        let small: Vec<u32> = values.iter().map(|value| value / 64).collect();
+        let mut expect = small.clone();
+        expect[..64].reverse();
+        expect[64..].reverse();
+        for (input, expect) in [(&values[..64], values[..64].to_vec()), (&small[..], expect)] {
+            let x = common::upload(&executor, input);
+            let out = executor.allocate_buffer(4 * input.len()).expect("memory");
+            for text in [TURN, TURN_BY_ATOMICS] {
+                let turn = common::bind(program(text), &[("x", x), ("out", out)]);
+                run(&executor, &turn, LaunchConfig::new(input.len() as u32 / 64, 64));
+                assert_eq!(
+                    executor.read_buffer::<u32>(out, 0, input.len()).expect("a read"),
+                    expect
+                );
+            }
+        }
+    }
+}
