@@ -432,3 +432,37 @@ fn executors_are_chosen_by_size() {
         assert_eq!(chosen.expect("an executor").device().backend(), expected);
     }
 }
+
+/// Flow that is no nest of loops, in a program that writes a register of the launch with both of its widths.
+#[test]
+fn presets_stay_where_flow_is_dispatched() {
+    const TEXT: &str = "
+.buffer x: u64
+.buffer y: u32
+    setlt.u32 p0, r252, 2
+    mov.u32 r1, 0
+@p0 bra two
+one:
+    add.u32 r1, r1, 1
+two:
+    add.u32 r1, r1, 1
+    setlt.u32 p1, r1, 4
+@p1 bra one
+    stg.u64 x[r252], r255
+    mov.u32 r255, 7
+    stg.u32 y[r252], r255
+    mov.u64 r255, 9
+    stg.u64 x[r252 + 4], r255
+";
+    for executor in executors() {
+        let x = common::upload(&executor, &[0u64; 8]);
+        let y = common::upload(&executor, &[0u32; 4]);
+        let program = program(TEXT, &[("x", x), ("y", y)]);
+        run(&executor, &program, LaunchConfig::new(1, 4)).expect("a run");
+        assert_eq!(
+            executor.read_buffer::<u64>(x, 0, 8).expect("x"),
+            [0, 1, 2, 3, 9, 9, 9, 9]
+        );
+        assert_eq!(executor.read_buffer::<u32>(y, 0, 4).expect("y"), [7; 4]);
+    }
+}

@@ -1,5 +1,6 @@
-//! Grids in parts: lanes that may run as long as their budget lets them are launched so many at a time that no more wait for each other
-//! than run at once. So what a driver's watchdog sees is one budget, whatever the grid.
+//! Grids in parts: lanes that may run as long as their budget lets them are launched about as many at a time as a device runs at once.
+//! So what a driver's watchdog sees is a few budgets rather than the whole grid's: more of them where blocks are of few lanes or hold
+//! much shared memory, or where a grid is so large that its parts are.
 
 use perpetua_device::{DeviceInfo, Dim3};
 
@@ -35,6 +36,14 @@ pub(super) fn parts(grid: Dim3, block: Dim3, most_lanes: u64) -> Vec<Part> {
         (false, true) => Dim3::new(grid.x, along(grid.y, row), 1),
         (false, false) => Dim3::new(along(grid.x, 1), 1, 1),
     };
+    let rounds = |extent: u32, step: u32| u64::from(extent.div_ceil(step.max(1)));
+    let number = rounds(grid.x, size.x)
+        .saturating_mul(rounds(grid.y, size.y))
+        .saturating_mul(rounds(grid.z, size.z));
+    if number > 4 * MOST_PARTS {
+        // More blocks than are counted, which no device launches: the launch says so.
+        return vec![(Dim3::new(0, 0, 0), grid)];
+    }
     let starts = |extent: u32, step: u32| (0..extent).step_by(step.max(1) as usize);
     let mut all = Vec::new();
     for z in starts(grid.z, size.z) {
@@ -94,5 +103,24 @@ mod tests {
         }
         let many = parts(Dim3::new(u32::MAX, 1, 1), Dim3::ONE, 16);
         assert!(many.len() as u64 <= MOST_PARTS, "{}", many.len());
+        // Rounding makes some more of them, and never so many that the grid is left whole.
+        let rounded = parts(Dim3::new(3, 0xffff, 0x7fff), Dim3::ONE, 16);
+        assert!(
+            (2..=4 * MOST_PARTS).contains(&(rounded.len() as u64)),
+            "{}",
+            rounded.len()
+        );
+    }
+
+    #[test]
+    fn what_no_device_launches_is_one_part() {
+        for grid in [
+            Dim3::new(u32::MAX, u32::MAX, u32::MAX),
+            Dim3::new(1 << 16, u32::MAX, u32::MAX),
+        ] {
+            for most in [1 << 16, u64::MAX] {
+                assert_eq!(parts(grid, Dim3::ONE, most), [(Dim3::new(0, 0, 0), grid)]);
+            }
+        }
     }
 }

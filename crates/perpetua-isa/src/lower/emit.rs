@@ -155,12 +155,12 @@ impl Emitter<'_> {
             Exit::Count(register, ..) => Some((usize::from(register), Scalar::U32)),
             _ => None,
         });
-        for (slot, ty) in written.chain(counts).collect::<BTreeSet<_>>() {
-            // What presets have written stays.
-            if self.known.get(slot).is_none_or(|(known, _)| known != ty) {
-                let zero = self.k.op(Op::Zero(ty.into()))?;
-                self.write(slot, ty, zero)?;
-            }
+        // What presets have written stays. They are looked at before the first zero, which would be taken for one.
+        let mut zeros: BTreeSet<_> = written.chain(counts).collect();
+        zeros.retain(|(slot, ty)| self.known.get(*slot).is_none_or(|(known, _)| known != *ty));
+        for (slot, ty) in zeros {
+            let zero = self.k.op(Op::Zero(ty.into()))?;
+            self.write(slot, ty, zero)?;
         }
         self.known.clear();
         let next = self.k.local("next_block", Type::U32);
