@@ -208,13 +208,14 @@ impl Subscription {
     /// The next message; waits for it, for at most `timeout`. `None` where that has passed, or the subscription has ended.
     pub fn receive_timeout(&self, timeout: Duration) -> Option<Publication> {
         let time = &self.0.time;
-        let start = time.now();
+        // This thread sleeps, so it is the machine's time that passes.
+        let start = Instant::now();
         loop {
             if let Some(publication) = self.try_receive() {
                 return Some(publication);
             }
             let queue = self.0.queue();
-            let left = timeout.saturating_sub(time.since(start));
+            let left = timeout.saturating_sub(start.elapsed());
             if queue.is_closed || left.is_zero() {
                 return None;
             }
