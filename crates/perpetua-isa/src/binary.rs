@@ -15,6 +15,7 @@ mod write;
 
 use perpetua_ir::ir::Scalar;
 
+use crate::error::DecodeError;
 use crate::instruction::{Guard, Index, Instruction, Operand, Place, Special};
 use crate::opcode::Opcode;
 use crate::program::{Label, Memory, MemoryKind, Parameter, Program, Routine};
@@ -24,52 +25,6 @@ const MAGIC: &[u8; 4] = b"PISA";
 /// Version of the form.
 pub const VERSION: u16 = 1;
 const HEADER: usize = 12;
-
-/// Bytes that are no program.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
-    /// The bytes begin otherwise.
-    #[error("these bytes are no program: they do not begin with `PISA`")]
-    Magic,
-    /// A version that this decoder does not know.
-    #[error("the program has version {found} of the binary form; this decoder knows {VERSION}")]
-    Version {
-        /// The version.
-        found: u16,
-    },
-    /// The content is not what was written.
-    #[error("the checksum is {found:#010x}, not {expected:#010x}: the program is damaged")]
-    Checksum {
-        /// What the header says.
-        expected: u32,
-        /// What the content has.
-        found: u32,
-    },
-    /// The bytes end too early.
-    #[error("the program ends at byte {at}, in {what}")]
-    End {
-        /// Their number.
-        at: usize,
-        /// What was being read.
-        what: &'static str,
-    },
-    /// A value that means nothing.
-    #[error("byte {at}: {value} is no {what}")]
-    Value {
-        /// Where.
-        at: usize,
-        /// The value.
-        value: u64,
-        /// What it should be.
-        what: &'static str,
-    },
-    /// More bytes than the program has.
-    #[error("{count} bytes follow the program's end")]
-    More {
-        /// How many.
-        count: usize,
-    },
-}
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
@@ -111,6 +66,7 @@ impl Program {
         if word(4) != u32::from(VERSION) {
             return Err(DecodeError::Version {
                 found: word(4) as u16,
+                known: VERSION,
             });
         }
         let (expected, found) = (word(8), crc32fast::hash(body));

@@ -13,7 +13,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The text is no program.
     #[error(transparent)]
-    Assemble(#[from] crate::text::AssembleError),
+    Assemble(#[from] crate::diagnostic::AssembleError),
     /// A program that was built in Rust is not right.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -25,7 +25,7 @@ pub enum Error {
     Fuse(#[from] FuseError),
     /// The bytes are no program.
     #[error(transparent)]
-    Decode(#[from] crate::binary::DecodeError),
+    Decode(#[from] DecodeError),
     /// The program is not right.
     #[error(transparent)]
     Verify(#[from] Box<VerifyError>),
@@ -236,4 +236,52 @@ impl std::fmt::Display for At {
         }
         write!(f, " (`{}`)", self.text)
     }
+}
+
+/// Bytes that are no program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The bytes begin otherwise.
+    #[error("these bytes are no program: they do not begin with `PISA`")]
+    Magic,
+    /// A version that this decoder does not know.
+    #[error("the program has version {found} of the binary form; this decoder knows {known}")]
+    Version {
+        /// The version.
+        found: u16,
+        /// What the decoder knows.
+        known: u16,
+    },
+    /// The content is not what was written.
+    #[error("the checksum is {found:#010x}, not {expected:#010x}: the program is damaged")]
+    Checksum {
+        /// What the header says.
+        expected: u32,
+        /// What the content has.
+        found: u32,
+    },
+    /// The bytes end too early.
+    #[error("the program ends at byte {at}, in {what}")]
+    End {
+        /// Their number.
+        at: usize,
+        /// What was being read.
+        what: &'static str,
+    },
+    /// A value that means nothing.
+    #[error("byte {at}: {value} is no {what}")]
+    Value {
+        /// Where.
+        at: usize,
+        /// The value.
+        value: u64,
+        /// What it should be.
+        what: &'static str,
+    },
+    /// More bytes than the program has.
+    #[error("{count} bytes follow the program's end")]
+    More {
+        /// How many.
+        count: usize,
+    },
 }

@@ -16,6 +16,7 @@ pub mod binary;
 pub mod builder;
 mod capture;
 mod declaration;
+mod diagnostic;
 mod error;
 mod executor;
 mod fault;
@@ -33,10 +34,10 @@ pub mod specification;
 pub mod text;
 pub mod verify;
 
-pub use binary::DecodeError;
 pub use builder::ProgramBuilder;
 pub use capture::{capture, capture_kernel};
-pub use error::{At, BuildError, CaptureError, Error, FuseError, Result, VerifyError};
+pub use diagnostic::AssembleError;
+pub use error::{At, BuildError, CaptureError, DecodeError, Error, FuseError, Result, VerifyError};
 pub use executor::{
     Argument, Arguments, BackendType, Data, Executor, Launch, Limits, Operation, Prepared, Registers,
     new_executor, new_executor_auto, new_executor_with_backend,
@@ -48,4 +49,4 @@ pub use library::library;
 pub use opcode::{Activation, Meaning, Opcode, Row, Slot, Space, Ty, Use};
 pub use perpetua_device::{Graph, LaunchConfig, Stream};
 pub use program::{Label, Memory, MemoryKind, Parameter, Program, Routine};
-pub use text::{AssembleError, Assembler};
+pub use text::Assembler;

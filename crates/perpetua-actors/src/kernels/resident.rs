@@ -14,14 +14,7 @@
 macro_rules! __resident_kernel {
     ([$($vis:tt)*] $name:ident, [$($state:tt)+], $dispatch:ident, $group:literal, [$($arena:ident $block:ident)?]) => {
         #[doc(hidden)]
-        #[allow(
-            missing_docs,
-            unreachable_pub,
-            dead_code,
-            unused_assignments,
-            unused_labels,
-            reason = "generated"
-        )]
+        #[allow(missing_docs, unreachable_pub, dead_code, unused_assignments, unused_labels, reason = "generated")]
         #[::perpetua::kernel(block_size = (128), interpret)]
         #[allow(
             clippy::too_many_arguments,

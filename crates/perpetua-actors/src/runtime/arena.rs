@@ -463,24 +463,11 @@ mod tests {
         let arena = Arc::new(Arena::new(16 * 64));
         assert_eq!(arena.usage(), ArenaUsage::default());
         let mut blocks: Vec<Lease> = (0..4).map(|_| arena.alloc(60).unwrap()).collect();
-        assert_eq!(
-            arena.usage(),
-            ArenaUsage {
-                blocks: 4,
-                bytes: 1024,
-                capacity: 1024
-            }
-        );
+        let usage = arena.usage();
+        assert_eq!((usage.blocks, usage.bytes, usage.capacity), (4, 1024, 1024));
         let full = arena.alloc(1).err().unwrap();
         assert!(
-            matches!(
-                full,
-                ActorError::ArenaFull {
-                    asked: 20,
-                    free: 0,
-                    bytes: 1024
-                }
-            ),
+            format!("{full:?}").contains("asked: 20, free: 0, bytes: 1024"),
             "{full}"
         );
         for (i, block) in blocks.iter_mut().enumerate() {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perpetua_device::Device;
 use perpetua_device::future::block_on;
 
+use super::choice::DeviceChoice;
 use super::core::Core;
 use super::host::Host;
 use super::open::open_engine;
@@ -50,47 +50,6 @@ pub(crate) struct Settings {
     pub(super) observable: Option<String>,
     #[cfg(feature = "prometheus")]
     pub(super) prometheus: Option<String>,
-}
-
-/// A device: a backend's, by its number, or one that is open.
-#[derive(Clone, Debug)]
-pub enum DeviceChoice {
-    /// The backend's device of this number, the first being 0.
-    Number(usize),
-    /// This one.
-    Open(Device),
-}
-
-impl DeviceChoice {
-    /// Whether it is what there is unless somebody asks for another.
-    pub(super) fn is_first(&self) -> bool {
-        matches!(self, DeviceChoice::Number(0))
-    }
-
-    pub(super) fn open(&self, backend: Backend) -> Result<Device> {
-        match self {
-            DeviceChoice::Number(number) => Ok(Device::new(backend, *number)?),
-            DeviceChoice::Open(device) => Ok(device.clone()),
-        }
-    }
-}
-
-impl From<usize> for DeviceChoice {
-    fn from(number: usize) -> DeviceChoice {
-        DeviceChoice::Number(number)
-    }
-}
-
-impl From<&Device> for DeviceChoice {
-    fn from(device: &Device) -> DeviceChoice {
-        DeviceChoice::Open(device.clone())
-    }
-}
-
-impl From<Device> for DeviceChoice {
-    fn from(device: Device) -> DeviceChoice {
-        DeviceChoice::Open(device)
-    }
 }
 
 /// Builds a runtime.

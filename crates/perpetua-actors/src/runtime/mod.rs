@@ -47,6 +47,7 @@ mod arena;
 mod asks;
 mod batched;
 mod builder;
+mod choice;
 mod core;
 mod engine;
 #[cfg(target_arch = "x86_64")]
@@ -64,6 +65,7 @@ mod outputs;
 mod persist;
 mod reading;
 pub mod simulation;
+mod step;
 mod stream;
 mod supervision;
 mod threads;
@@ -95,8 +97,9 @@ use crate::topic::Topic;
 
 pub use self::about::{BackendInfo, CpuRuntime, ShutdownReport};
 pub use self::arena::ArenaUsage;
+pub use self::builder::RuntimeBuilder;
 pub(crate) use self::builder::Settings;
-pub use self::builder::{DeviceChoice, RuntimeBuilder};
+pub use self::choice::DeviceChoice;
 pub use self::handle::{KernelHandle, SendOptions};
 pub use self::options::{LaunchOptions, QUEUE_CAPACITY};
 pub use self::output::{Borrowed, Brought, Receive, Received};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use perpetua_device::future::block_on;
 use perpetua_device::{BackendKind, DeviceInfo, open_backend};
 
-use super::builder::DeviceChoice;
+use super::choice::DeviceChoice;
 use super::engine::Engine;
 #[cfg(target_arch = "x86_64")]
 use super::grids::open as open_grids;

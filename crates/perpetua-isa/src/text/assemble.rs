@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use perpetua_ir::ir::{Scalar, constant};
 
-use super::diagnostic::AssembleError;
 use super::directives::DIRECTIVES;
 use super::instruction::{self, Names};
 use super::lexer::{Cursor, Token, TokenKind};
 use super::source::{Line, lines};
 use crate::declaration;
+use crate::diagnostic::AssembleError;
 use crate::fault::Fault;
 use crate::hologram::include;
 use crate::instruction::Operand;

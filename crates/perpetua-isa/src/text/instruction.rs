@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use perpetua_ir::ir::{Scalar, constant};
 
-use super::diagnostic::AssembleError;
 use super::lexer::{Cursor, TokenKind};
 use super::ptx;
 use super::source::Line;
 use crate::declaration;
+use crate::diagnostic::AssembleError;
 use crate::fault::Fault;
 use crate::hologram::hint;
 use crate::instruction::{Guard, Index, Instruction, Operand, PREDICATES, Place, Special};

@@ -2,7 +2,6 @@
 //! The specification ([`crate::specification`]) says what can be written.
 
 mod assemble;
-mod diagnostic;
 mod directives;
 mod instruction;
 mod lexer;
@@ -12,11 +11,11 @@ pub(crate) mod source;
 
 pub use assemble::Assembler;
 pub(crate) use assemble::{MAX_INCLUDED, stored};
-pub use diagnostic::AssembleError;
 pub(crate) use directives::DIRECTIVES;
 pub(crate) use instruction::{nearest, scalar};
 pub(crate) use print::instruction_text;
 
+use crate::diagnostic::AssembleError;
 use crate::program::Program;
 
 impl std::str::FromStr for Program {

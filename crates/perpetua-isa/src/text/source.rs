@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::diagnostic::AssembleError;
 use super::lexer::{Cursor, Token, TokenKind, tokens};
+use crate::diagnostic::AssembleError;
 
 /// Most lines of a program with includes and macros written out.
 pub(crate) const MAX_LINES: usize = 200_000;

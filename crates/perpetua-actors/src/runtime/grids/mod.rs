@@ -25,7 +25,7 @@ use self::deployed::Deployed;
 use self::queue::Home;
 use super::Settings;
 use super::arena::Memory;
-use super::builder::DeviceChoice;
+use super::choice::DeviceChoice;
 use super::engine::{ActorImage, Engine, Frozen, Refusal, look_after};
 use super::group::Group;
 use super::host::Host;
@@ -76,12 +76,9 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
         DeviceChoice::Number(number) => Place::shared(backend, *number)?,
         DeviceChoice::Open(device) => Place::of(device)?,
     };
-    let device = &place.device;
-    let (homes, homes_of_one) = match device.info().compute_capability {
-        Some(_) => (
-            device.info().multiprocessors.unwrap_or(HOMES).min(HOMES),
-            HOMES_OF_ONE,
-        ),
+    let info = place.device.info();
+    let (homes, homes_of_one) = match info.compute_capability {
+        Some(_) => (info.multiprocessors.unwrap_or(HOMES).min(HOMES), HOMES_OF_ONE),
         None => INTERPRETED_HOMES,
     };
     let shape = Shape::new(homes, settings.device_actors);

@@ -5,7 +5,6 @@
 //! a few messages, or does one job of the timer's; where there is nothing to do now, time goes on to what comes next.
 
 mod random;
-mod step;
 mod trace;
 
 use std::sync::Mutex;

@@ -3,12 +3,12 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use super::{Next, Planned};
-use crate::runtime::core::Core;
+use super::core::Core;
+use super::simulation::{Next, Planned};
 
 impl Core {
     /// Whether those who wait run everything.
-    pub(in crate::runtime) fn is_simulated(&self) -> bool {
+    pub(super) fn is_simulated(&self) -> bool {
         self.host.simulator.is_some()
     }
 
@@ -32,14 +32,14 @@ impl Core {
     }
 
     /// A step, where this is a simulation; then a look at what `waker`'s task waits for.
-    pub(in crate::runtime) fn step_for(&self, waker: &Waker) {
+    pub(super) fn step_for(&self, waker: &Waker) {
         if self.step(true) {
             waker.wake_by_ref();
         }
     }
 
     /// A step; false at `deadline`, which comes at once where there is nothing to do before.
-    pub(in crate::runtime) fn step_until(&self, deadline: Instant) -> bool {
+    pub(super) fn step_until(&self, deadline: Instant) -> bool {
         let time = &self.host.time;
         if !self.step(true) {
             time.move_to(deadline);
@@ -48,7 +48,7 @@ impl Core {
     }
 
     /// Others may have their turn before somebody goes on who is about to send.
-    pub(in crate::runtime) fn interrupt(&self) {
+    pub(super) fn interrupt(&self) {
         let times = self.host.simulator.as_ref().map_or(0, |s| s.interruptions());
         for _ in 0..times {
             self.step(false);
