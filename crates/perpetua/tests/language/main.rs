@@ -25,6 +25,7 @@ mod derives;
 mod elements;
 mod equality;
 mod functions;
+mod generics;
 mod harness;
 mod iterators;
 mod options;
