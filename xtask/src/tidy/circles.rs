@@ -65,7 +65,7 @@ const OPEN: [(&str, &str); 20] = [
     ),
     (
         "crates/perpetua-language/src/kernel/native",
-        "plans, probes and programs are one argument",
+        "plans, launches and programs are one argument",
     ),
     (
         "crates/perpetua-macros/src/native",

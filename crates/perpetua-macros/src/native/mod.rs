@@ -2,9 +2,7 @@
 //! `kernel::native`, which says what it is for and what the parts mean.
 //!
 //! In the order of the data: [`lane`] is the body of one lane (expressions in [`expr`], calls in [`call`], what is
-//! stored to in [`place`]), [`probe`] the body that proves (integers and conditions in [`affine`],
-//! what conditions mostly are in [`guess`]), [`program`] and
-//! [`sibling`] put them where they are found. What they need to know of names is in [`scope`], of generic parameters in
+//! stored to in [`place`]), [`guess`] says what conditions mostly are, [`program`] and [`sibling`] put them where they are found. What they need to know of names is in [`scope`], of generic parameters in
 //! [`generics`], of the language's functions in [`language`].
 //!
 //! A function that native code cannot run gets no native body; its kernel runs in the interpreter. Nothing here may
@@ -24,9 +22,6 @@ mod expr;
 mod place;
 
 mod guess;
-mod probe;
-
-mod affine;
 
 pub(crate) mod program;
 pub(crate) mod sibling;

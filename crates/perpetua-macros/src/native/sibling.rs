@@ -2,7 +2,7 @@
 //! function does.
 
 use perpetua_syntax::Function;
-use perpetua_syntax::parse::Read;
+use perpetua_syntax::parse::{Conditions, Read};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
@@ -10,7 +10,7 @@ use crate::resolver::called_flags;
 
 use super::forms;
 use super::generics::bounded;
-use super::lane::{Guards, Lane, Setting, internal};
+use super::lane::{Lane, Setting, internal};
 use super::program::{called_methods, callees, named_types};
 use super::scope::Name;
 
@@ -43,8 +43,8 @@ impl Sibling<'_> {
                 .collect(),
         };
         let native = setting.native();
-        let guards = Guards::new();
-        let mut lane = Lane::new(&setting, &guards);
+        let none = Conditions::new();
+        let mut lane = Lane::new(&setting, &none);
         let mut names = 0;
         for input in &self.sig.inputs {
             match input {

@@ -217,6 +217,13 @@ pub enum ExprKind {
         /// The order and scope of an `_explicit` atomic.
         memory: Option<MemoryArgs>,
     },
+    /// The condition of a kernel's `if`, with the `if`'s number in the source.
+    Condition {
+        /// The number: [`conditions`](crate::parse::conditions) counts.
+        number: u32,
+        /// The condition.
+        value: Box<Expr>,
+    },
     /// `if`; `otherwise` is a [`ExprKind::Block`] or another `If`.
     If {
         /// The condition.

@@ -50,6 +50,9 @@ pub(super) fn read(
         syn::ReturnType::Type(_, ty) => Some(reader.read_type(ty)),
     };
     let kind = reader.check_kind(sig, kind, &params, ret.as_ref());
+    if kind != FunctionKind::Device {
+        reader.conditions = super::conditions(block);
+    }
     for param in &params {
         reader.declare(&param.name);
     }

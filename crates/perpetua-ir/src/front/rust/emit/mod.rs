@@ -42,7 +42,9 @@ use super::infer::ty::{Ty, show};
 use super::infer::{self, Program, Result};
 use super::instantiate::{GenericValue, Instantiation};
 use super::resolve::{FunctionDef, FunctionKey};
-use crate::ir::{Access, Base, Checks, Inst, Kernel, KernelBuilder, Place, Step, Type, TypeError, Value};
+use crate::ir::{
+    self, Access, Base, Checks, Inst, Kernel, KernelBuilder, Place, Step, Type, TypeError, Value,
+};
 use grid::Grid;
 use types::Types;
 use value::{Binding, Slot, Src, Val};
@@ -111,6 +113,8 @@ struct Emitter<'p> {
     nesting: u32,
     /// Whether nothing is checked.
     unchecked: bool,
+    /// The variables that conditions are written to, where those are asked for.
+    noted: Option<Noted>,
 }
 
 /// Makes a kernel of a function.
@@ -119,6 +123,40 @@ struct Emitter<'p> {
 /// What is outside the kernel language, with its line and a remedy. Where rustc accepts the function, that is only
 /// what no device can do.
 pub fn lower(def: &FunctionDef, how: &Instantiation) -> Result<Kernel> {
+    lower_noting(def, how, None).map(|(kernel, _)| kernel)
+}
+
+/// A kernel as native code runs it, for analyses.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    /// The kernel. It reads neighbours from global memory, and decides no branch beforehand.
+    pub kernel: Kernel,
+    /// Variables that nobody reads, to each of which a condition is written whenever a lane meets it, by the conditions' numbers:
+    /// those of the function's `if`s, [`INSIDE`], [`COMPUTED`].
+    pub conditions: Vec<(u32, ir::LocalId)>,
+}
+
+/// The number of the condition that a stencil's cell is computed.
+pub const COMPUTED: u32 = 63;
+
+/// The number of the condition that a neighbour lies in the grid, and is not farther than the halo.
+pub const INSIDE: u32 = 62;
+
+/// Makes a kernel of a function that tells what its conditions are.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_followed(def: &FunctionDef, how: &Instantiation) -> Result<Followed> {
+    let mut how = how.clone();
+    how.stencil.tile = None;
+    let (kernel, conditions) = lower_noting(def, &how, Some(Vec::new()))?;
+    Ok(Followed { kernel, conditions })
+}
+
+/// The variables that conditions are written to, by number.
+type Noted = Vec<(u32, ir::LocalId)>;
+
+fn lower_noting(def: &FunctionDef, how: &Instantiation, noted: Option<Noted>) -> Result<(Kernel, Noted)> {
     let program = Program::new(how.pointer_width);
     let loaded = program.load(def)?;
     let tree = loaded.tree.clone();
@@ -145,6 +183,7 @@ pub fn lower(def: &FunctionDef, how: &Instantiation) -> Result<Kernel> {
     let name = types::identifier(&instance_name(&name, &generics));
     let mut emitter = Emitter::new(&program, checked.clone(), &name);
     emitter.unchecked = how.checks == Checks::Off;
+    emitter.noted = noted;
     emitter.active.push((def.key(), generics));
     emitter.instances(&checked)?;
     if tree.kind == FunctionKind::Stencil {
@@ -153,6 +192,7 @@ pub fn lower(def: &FunctionDef, how: &Instantiation) -> Result<Kernel> {
         emitter.kernel_params()?;
         emitter.kernel_body()?;
     }
+    let noted = emitter.noted.take().unwrap_or_default();
     let mut kernel = emitter.k.finish();
     tidy::tidy(&mut kernel);
     kernel.source = Arc::from(tree.file.as_str());
@@ -162,7 +202,7 @@ pub fn lower(def: &FunctionDef, how: &Instantiation) -> Result<Kernel> {
     if kernel.block_size.is_none() {
         kernel.block_size = how.block_size;
     }
-    Ok(kernel)
+    Ok((kernel, noted))
 }
 
 /// Makes a kernel without code of its own that holds one device function, and those that it calls: for showing it
@@ -337,7 +377,27 @@ impl<'p> Emitter<'p> {
             grid: None,
             nesting: 0,
             unchecked: false,
+            noted: None,
         }
+    }
+
+    /// Writes the value of a kernel's condition to its variable, where conditions are asked for.
+    fn note(&mut self, number: u32, value: Value, line: u32) -> Result<()> {
+        let Some(noted) = &self.noted else {
+            return Ok(());
+        };
+        let known = noted.iter().find(|(known, _)| *known == number);
+        let local = match known {
+            Some((_, local)) => *local,
+            None => {
+                let local = self
+                    .k
+                    .local(format!("condition{number}"), ir::Scalar::Bool.into());
+                self.noted.get_or_insert_default().push((number, local));
+                local
+            }
+        };
+        self.store(&Place::local(local), value, line)
     }
 
     /// A number that no other scope has.
