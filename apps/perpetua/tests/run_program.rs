@@ -388,7 +388,9 @@ fn a_launch_that_does_not_end_is_told_and_can_be_limited() {
             && said.contains("error: `k` did not end within 300ms (--time-limit)"),
         "{said}"
     );
-    let mut child = folder.command(line).stderr(Stdio::piped()).spawn().unwrap();
+    // The limit ends the test where nothing is said.
+    let line = format!("{line} --time-limit 60s");
+    let mut child = folder.command(&line).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let told = lines.any(|line| line.unwrap().starts_with("`k` goes on after 5 s: "));
     child.kill().unwrap();

@@ -85,6 +85,16 @@ pub fn note(bytes: &[u8]) -> Result<&[u8]> {
     Ok(open(bytes)?.0)
 }
 
+/// How many steps were done when the checkpoint was taken.
+///
+/// # Errors
+/// As [`note`].
+pub fn steps(bytes: &[u8]) -> Result<u64> {
+    let (_, mut reader) = open(bytes)?;
+    let _fingerprint = reader.u64()?;
+    reader.u64()
+}
+
 /// A sound checkpoint's note, and what follows it.
 fn open(bytes: &[u8]) -> Result<(&[u8], Reader<'_>)> {
     let Some((body, sum)) = bytes.split_last_chunk::<8>() else {

@@ -65,8 +65,8 @@ fn without_example(path: &str, text: &str, has_options: bool, also: &[&str]) -> 
         }
         // Above it: attributes, and the documentation.
         let above = lines[..index].iter().rev();
-        let mut above = above.take_while(|line| !line.is_empty() && !line.starts_with('}'));
-        if !above.any(|line| line.starts_with("/// ```")) {
+        let above = above.take_while(|line| !line.is_empty() && !line.starts_with('}'));
+        if !has_example(above.copied().collect()) {
             problems.push(Problem::new(
                 path,
                 index + 1,
@@ -75,6 +75,14 @@ fn without_example(path: &str, text: &str, has_options: bool, also: &[&str]) -> 
         }
     }
     problems
+}
+
+/// Whether documentation, its last line first, has code that its tests run.
+fn has_example(above: Vec<&str>) -> bool {
+    let fences = above.iter().rev().filter_map(|line| line.strip_prefix("/// ```"));
+    // Every other one ends what the one before began.
+    let mut begins = fences.step_by(2);
+    begins.any(|words| ["", "rust", "should_panic"].contains(&words))
 }
 
 /// Whether a line declares a struct of options.
@@ -110,6 +118,10 @@ mod tests {
         check(
             &with("/// How.\n///\n/// ```\n/// ```\npub struct Tuning {\n"),
             &[],
+        );
+        check(
+            &with("/// How.\n///\n/// ```text\n/// ```\npub struct Tuning {\n"),
+            &[12],
         );
         check(&with("/// What.\npub struct Optional<T> {\n"), &[]);
         check(&with("/// What.\npub struct DeviceLimits {\n"), &[]);

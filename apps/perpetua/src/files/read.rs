@@ -9,11 +9,12 @@ pub(crate) const MOST_TEXT: u64 = 16 << 20;
 
 /// The bytes of a file, or of a pipe until it ends: at most so many. Some devices never end.
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
+    // Opening has effects on some devices.
     #[cfg(unix)]
-    if std::os::unix::fs::FileTypeExt::is_char_device(&file.metadata()?.file_type()) {
+    if std::os::unix::fs::FileTypeExt::is_char_device(&std::fs::metadata(path)?.file_type()) {
         return Err(io::Error::other("this is a device; name a file"));
     }
+    let file = File::open(path)?;
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {

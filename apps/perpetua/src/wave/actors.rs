@@ -11,7 +11,8 @@ use perpetua::wave::picture::{encode_png, percentile};
 use perpetua::wave::{Error, Painter, Scene};
 
 use super::progress::Progress;
-use super::session::{BATCH, steps_of, warn};
+use super::session::{BATCH, warn};
+use super::steps::steps_of;
 use super::{Args, Dtype, Failure, open};
 use crate::files::{check_places, write};
 use crate::say::say;
@@ -126,6 +127,6 @@ fn advance(tiles: &mut WaveActors, steps: u64, cells: usize, steps_done: &Atomic
             return Err(Interrupted { signal, message }.into());
         }
     }
-    progress.finish();
+    progress.finish(0);
     Ok(())
 }

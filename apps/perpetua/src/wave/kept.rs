@@ -9,6 +9,7 @@ use perpetua::device::KernelId;
 use perpetua::wave::checkpoint;
 use serde::{Deserialize, Serialize};
 
+use super::steps::steps_of;
 use super::{Args, Failure, Source, read};
 
 /// A run as the command line or a checkpoint describes it.
@@ -172,6 +173,38 @@ fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
     args.resume = Some(path.to_owned());
     let run = Run::new(args, Some(&all), note.scene, Some(state))?;
     Ok(Run { written, ..run })
+}
+
+/// Whether a run that does not go on from what lies at `path` may keep its state there: not where somebody would lose the state of
+/// a run that has not ended, or a file that is no checkpoint.
+pub(super) fn may_replace(path: &Path) -> Result<(), Failure> {
+    // Devices and pipes hold nothing.
+    let holds = |there: std::fs::Metadata| there.is_file() && there.len() > 0;
+    if !std::fs::metadata(path).is_ok_and(holds) {
+        return Ok(());
+    }
+    let refused = |why: String| Failure::from(format!("--checkpoint {}: {why}", path.display()));
+    let other = |why: String| {
+        refused(format!(
+            "this file is there already, and {why}: remove it, or name another"
+        ))
+    };
+    let state = read(path, u64::MAX).map_err(|why| refused(why.to_string()))?;
+    let done = checkpoint::steps(&state).map_err(|_| other("is no checkpoint of this program's".into()))?;
+    let note = checkpoint::note(&state).map_err(|e| refused(e.to_string()))?;
+    let note: Note = postcard::from_bytes(note)
+        .map_err(|_| other(format!("has {done} steps of another program's run")))?;
+    let (kept, _) = parse(&note.options)?;
+    let scene = note.scene.scene()?;
+    let steps = steps_of(&kept, &scene, &scene.model(kept.size, kept.time_step)?)?;
+    if done < steps {
+        return Err(other(format!(
+            "has {done} of {steps} steps of a run of {}; `perpetua wave --resume {}` goes on with it",
+            note.scene.name,
+            path.display()
+        )));
+    }
+    Ok(())
 }
 
 /// The options of a checkpoint's that name files to be written. Those of somebody else's do not lead out of this folder.

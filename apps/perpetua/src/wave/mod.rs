@@ -7,6 +7,7 @@ mod kept;
 mod output;
 mod progress;
 mod session;
+mod steps;
 mod video;
 
 use std::io::{Write, stdout};
@@ -84,7 +85,8 @@ pub(super) struct Args {
     /// Of a scene in space, the layer to draw [default: the middle one]
     #[arg(long, allow_negative_numbers = true, value_parser = from_nought::<usize>)]
     layer: Option<usize>,
-    /// Where to keep the state, with scene and options, at the end, and when Ctrl-C or SIGTERM ends the run
+    /// Where to keep the state, with scene and options, at the end, and when Ctrl-C or SIGTERM ends the run; what is no checkpoint, or
+    /// holds a run that has not ended, is not replaced
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
     /// How often to keep it meanwhile, as 60s, 5m or 1h: at most so much is lost, whatever happens [default: never]

@@ -66,17 +66,21 @@ impl Progress {
         });
     }
 
-    /// Leaves the bar as it stands.
+    /// Takes the bar away: what is said next has a row of its own.
     pub(super) fn abandon(&self) {
-        self.bar.abandon();
+        self.bar.finish_and_clear();
     }
 
-    /// All are done.
-    pub(super) fn finish(&self) {
+    /// All are done, and so many frames were drawn meanwhile.
+    pub(super) fn finish(&self, frames: u64) {
         self.bar.finish();
         if self.steps > self.from {
+            let drawn = match frames {
+                0 => String::new(),
+                n => format!(" with {}", counted(n, "frame", "frames")),
+            };
             say(format!(
-                "{} in {:.2} s: {}",
+                "{} in {:.2} s{drawn}: {}",
                 counted(self.steps - self.from, "step", "steps"),
                 self.start.elapsed().as_secs_f64(),
                 self.rate(self.steps)

@@ -7,9 +7,10 @@ use perpetua::device::{BackendKind, Device, host};
 use perpetua::wave::picture::{encode_png, percentile};
 use perpetua::wave::{Model, Painter, Scene, Simulation};
 
-use super::kept::Run;
+use super::kept::{self, Run};
 use super::output::{csv, plot};
 use super::progress::Progress;
+use super::steps::steps_of;
 use super::video::{self, Film, LONGEST_SIDE, shrink};
 use super::{Args, Dtype, Failure, open};
 #[cfg(unix)]
@@ -148,6 +149,9 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
         ],
         Some(("--scene", Path::new(&args.scene))),
     )?;
+    for (option, path) in [("--out", Some(&args.out)), ("--animate", args.animate.as_ref())] {
+        path.map_or(Ok(()), |path| video::is_for_png(option, path))?;
+    }
     if args.checkpoint_every.is_some() && args.checkpoint.is_none() {
         return Err("--checkpoint-every: say where with --checkpoint FILE".into());
     }
@@ -187,6 +191,12 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
         for written in &run.written {
             say(format!("from the checkpoint: {written}"));
         }
+        if args.animate.is_some() || args.video.is_some() {
+            say(format!(
+                "frames begin at step {}: those before it are not in the checkpoint",
+                simulation.step_count()
+            ));
+        }
     }
     let [w, h, d] = simulation.model().size;
     let depth = if d > 1 { format!(" x {d}") } else { String::new() };
@@ -205,6 +215,11 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
         Some(path) => Lock::take(path)?,
         None => None,
     };
+    if let Some(path) = &args.checkpoint
+        && !args.resume.as_ref().is_some_and(|resumed| is_same(path, resumed))
+    {
+        kept::may_replace(path)?;
+    }
     let drawing = Drawing::new(args, scene, &simulation)?;
     let mut films = Films::new(args, &simulation)?;
     let mut keeper = Keeper {
@@ -246,20 +261,11 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many steps a run has in all.
-pub(super) fn steps_of(args: &Args, scene: &Scene, model: &Model) -> Result<u64, Failure> {
-    // More take longer than machines last, and floats no longer count them one by one.
-    const MOST: u64 = 1 << 53;
-    match args.steps.unwrap_or_else(|| scene.steps(model)) {
-        steps if steps < MOST => Ok(steps),
-        _ => Err(match args.steps {
-            Some(steps) => format!("--steps {steps}: at most {MOST} are counted"),
-            None => format!(
-                "{}: its duration of {:e} s takes more than {MOST} time steps of {:.3e} s; say how many with --steps, or mend the scene",
-                scene.name, scene.duration, model.time_step
-            ),
-        }
-        .into()),
+/// Whether both name one file that is there.
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
     }
 }
 
@@ -361,7 +367,7 @@ fn advance(
             films.take(drawing, simulation)?;
         }
     }
-    progress.finish();
+    progress.finish(films.taken);
     Ok(None)
 }
 

@@ -197,8 +197,23 @@ fn a_checkpoint_is_one_runs_and_its_outputs_are_told() {
     assert_eq!(first.wait().unwrap().code(), Some(143));
     assert_eq!(folder.names(), ["c.bin", "s.toml"]);
 
+    // Nor does one take the place of another that has not ended, or of what is no checkpoint.
     let far = tempfile::tempdir().unwrap();
     let picture = far.path().join("far.png");
+    let refuse = |expect: &str| {
+        let before = fs::read(folder.at("c.bin")).unwrap();
+        let output = folder.command(&base).arg("--steps=5").output().unwrap();
+        let said = said(&output);
+        assert!(!output.status.success() && said.contains(expect), "{said}");
+        assert_eq!(fs::read(folder.at("c.bin")).unwrap(), before);
+        assert_eq!(folder.names(), ["c.bin", "s.toml"]);
+    };
+    refuse("of 100000000 steps of a run of s.toml; `perpetua wave --resume c.bin` goes on with it");
+    fs::write(folder.at("c.bin"), "a text of mine").unwrap();
+    refuse(
+        "--checkpoint c.bin: this file is there already, and is no checkpoint of this program's: remove it",
+    );
+    fs::remove_file(folder.at("c.bin")).unwrap();
     let made = folder
         .command(&base)
         .args(["--steps=5", "--out"])

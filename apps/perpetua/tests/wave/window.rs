@@ -95,7 +95,7 @@ fn a_window_shows_the_wave() {
                 .iter()
                 .flat_map(|first| first.iter().zip(&now).filter(|(a, b)| a != b));
             let moved = moved.count();
-            if moved > 1_000 {
+            if moved > 1_000 && count > 2_000 {
                 break "a wave".to_owned();
             }
             if started.elapsed() > Duration::from_secs(300) {

@@ -56,6 +56,14 @@ fn what_is_wrong_is_said_and_nothing_is_left_behind() {
     for range in ["0", "-1", "nan", "inf"] {
         check(&["--range", range], "it must be a number above 0, and finite");
     }
+    check(
+        &["--out=x.JPG"],
+        "--out x.JPG: what is written is PNG: name it x.png",
+    );
+    check(
+        &["--animate=x.gif"],
+        "--animate x.gif: what is written is PNG: name it x.png",
+    );
     check(&["--checkpoint-every=0s"], "it must be above 0");
     check(&["--checkpoint-every=soon"], "as in 60s, 5m or 1h");
     check(
