@@ -84,7 +84,12 @@ async fn run(args: &Args) -> Result<(), Failure> {
     progress.finish_and_clear();
     println!("host reference: {}", rate(orders.len(), began.elapsed()));
 
-    let builder = args.backend.clone().device_actors(args.symbols.max(1024));
+    // A report that finds no room waits as long as this program does: none may be lost while the machine does other things.
+    let builder = args
+        .backend
+        .clone()
+        .device_actors(args.symbols.max(1024))
+        .patience(PATIENCE);
     let runtime = backend_argument::open(builder).await?;
     let options = LaunchOptions::new(book::place::handler())
         .with_actors(args.symbols)

@@ -321,6 +321,10 @@ impl Engine for Batched {
             return;
         };
         let _world = self.shared.enter();
+        // There may be room since the last look, which a busy machine has made a long time ago.
+        if self.shared.flush(&cell) {
+            return self.shared.notify();
+        }
         let mut inside = lock(&cell.inside);
         let Some(since) = inside.stalled else {
             return;

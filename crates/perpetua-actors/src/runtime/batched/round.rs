@@ -456,7 +456,7 @@ impl Shared {
     }
 
     // Delivers what found no room before; false while something still finds none.
-    fn flush(&self, cell: &Cell) -> bool {
+    pub(super) fn flush(&self, cell: &Cell) -> bool {
         let mut inside = lock(&cell.inside);
         while let Some(out) = inside.unsent.front().copied() {
             match self.deliver(cell, &out, None) {
