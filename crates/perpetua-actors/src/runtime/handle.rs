@@ -65,6 +65,7 @@ pub struct KernelHandle {
 /// let options = SendOptions {
 ///     priority: Some(priority::HIGH),
 ///     deadline: Some(Duration::from_secs(60)), // later it is a dead letter
+///     ..SendOptions::default()
 /// };
 /// counter.send_with(&Add { amount: 2 }, options)?;
 /// let total: Total = counter.ask_blocking(&Add { amount: 3 })?;

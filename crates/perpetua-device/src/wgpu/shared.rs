@@ -159,14 +159,16 @@ impl Shared {
                 // The submission has ended; another thread is about to call back.
                 std::thread::yield_now();
             }
+            // Not for ever: a driver that forgets to wake who waits costs a second.
             let result = self.device.poll(wgpu::PollType::Wait {
                 submission_index: submission.cloned(),
-                timeout: None,
+                timeout: Some(std::time::Duration::from_secs(1)),
             });
-            if (result.is_err() || self.health.alive().is_err()) && signal.get().is_none() {
+            let goes_on = matches!(result, Ok(_) | Err(wgpu::PollError::Timeout));
+            if (!goes_on || self.health.alive().is_err()) && signal.get().is_none() {
                 signal.set(false);
             }
-            waited = true;
+            waited = result.is_ok();
         }
     }
 

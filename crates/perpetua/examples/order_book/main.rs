@@ -211,7 +211,12 @@ impl Market {
         }
         if self.heard.elapsed() > PATIENCE {
             let fault = self.symbols.iter().find_map(KernelHandle::last_fault);
-            return Err(format!("nothing was reported for {PATIENCE:?}; the last fault: {fault:?}").into());
+            let first = self.symbols.first().map(KernelHandle::metrics);
+            return Err(format!(
+                "nothing was reported for {PATIENCE:?}; the last fault: {fault:?}; {} done; the first symbol: {first:?}",
+                self.done
+            )
+            .into());
         }
         std::thread::sleep(Duration::from_micros(20));
         Ok(())
