@@ -86,7 +86,7 @@ enum Command {
 /// A backend as the command line names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Backend {
-    /// The best there is: CUDA, Metal, wgpu, CPU, in this order
+    /// CUDA, else a GPU through wgpu, else the CPU: what wgpu computes on the CPU is taken only by --backend wgpu
     Auto,
     /// The host's processor
     Cpu,

@@ -34,7 +34,8 @@ pub(crate) struct Waiting {
 
 impl Patience {
     /// Work on `what` begins. A lane that loops for ever cannot be stopped from outside, so a limit ends the program.
-    pub(crate) fn begin(self, what: String) -> Waiting {
+    pub(crate) fn begin(self, what: &str) -> Waiting {
+        let what = what.to_owned();
         let (ended, watched) = channel::<()>();
         let limit = self.time_limit;
         thread::spawn(move || {

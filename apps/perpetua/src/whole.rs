@@ -20,9 +20,14 @@ whole!(u32, u64, usize);
 
 /// A number from 0 on.
 pub(crate) fn from_nought<T: Whole>(text: &str) -> Result<T, String> {
-    text.trim()
-        .parse()
-        .map_err(|_| format!("it must be a whole number from 0 to {}", T::MOST))
+    text.trim().parse().map_err(|_| {
+        let parts = || text.split('x').map(str::trim);
+        if parts().count() > 1 && parts().all(|part| part.parse::<T>().is_ok()) {
+            let list: Vec<&str> = parts().collect();
+            return format!("a comma parts sizes here: {}", list.join(","));
+        }
+        format!("it must be a whole number from 0 to {}", T::MOST)
+    })
 }
 
 /// A number with the noun that it counts.
@@ -43,6 +48,10 @@ mod tests {
                 Err("it must be a whole number from 0 to 4294967295".into())
             );
         }
+        assert_eq!(
+            from_nought::<u64>("5x4"),
+            Err("a comma parts sizes here: 5,4".into())
+        );
         assert_eq!(counted(1, "step", "steps"), "1 step");
         assert_eq!(counted(0, "step", "steps"), "0 steps");
     }

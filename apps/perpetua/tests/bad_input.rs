@@ -11,7 +11,9 @@ fn every_mistake_is_named() {
     let far =
         "size = [1.0, 1.0]\ncells = 48\n[[sources]]\nat = [9.0, 0.5]\nwave = \"sine\"\nfrequency = 1000.0\n";
     let long = "size = [1.0, 1.0]\ncells = 48\nduration = 1e300\n";
-    let files: [(&str, &[u8]); 8] = [
+    let double =
+        b"\x93NUMPY\x01\0\x3a\0{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }\n\0\0\0\0\0\0\0\0";
+    let files: [(&str, &[u8]); 9] = [
         ("t.toml", b"["),
         ("long.toml", long.as_bytes()),
         ("far.toml", far.as_bytes()),
@@ -22,6 +24,7 @@ fn every_mistake_is_named() {
             b"#[kernel]\nfn k(y: &mut [u32]) {\n    y[0] = (1;\n}\n",
         ),
         ("bin.rs", b"\xff\xfe"),
+        ("double.npy", double),
         ("p.pasm", b".program p\n    frob.u32 r0\n"),
     ];
     for (name, text) in files {
@@ -61,7 +64,7 @@ fn every_mistake_is_named() {
         ("wave --scene t.toml", "t.toml, line 1: "),
         (
             "wave --scene far.toml --backend cpu",
-            "far.toml, line 3: `at` is at 9; the scene goes from 0 to 1",
+            "far.toml, line 4: `at` is at 9; the scene goes from 0 to 1",
         ),
         (
             "wave --backend cpu --size 0",
@@ -140,6 +143,16 @@ fn every_mistake_is_named() {
             "this is where --probes lies; name another file",
         ),
         ("wave --print-scene --scene none", "`none` is no built-in scene"),
+        ("run saxpy.pasm", "`perpetua isa run saxpy.pasm` runs it"),
+        (
+            "isa run k.rs --lanes 1",
+            "`perpetua run k.rs` launches its kernels",
+        ),
+        ("run k.rs --lanes 5x4", "a comma parts sizes here: 5,4"),
+        (
+            "run k.rs --buffer y=double.npy",
+            "double.npy has elements of type f64, the buffer has u32: save its `.astype(\"u4\")`",
+        ),
         (
             "wave --mode actors --video v.mp4",
             "--video: tile actors cannot do that yet",

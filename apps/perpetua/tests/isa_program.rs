@@ -253,7 +253,7 @@ fn a_kernel_is_captured() {
     );
     folder.fails("capture k.rs fill", "`fill` is generic");
     folder.fails("capture k.rs twice --out k.rs", "this is where the kernel lies");
-    folder.fails("capture saxpy.pasm", "saxpy.pasm has");
+    folder.fails("capture saxpy.pasm", "program of the instruction set is no Rust");
 }
 
 #[test]

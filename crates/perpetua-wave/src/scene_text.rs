@@ -121,29 +121,52 @@ impl Text<'_> {
         })
     }
 
+    /// An error about a key of the table that begins at `table`: the message goes on behind the key's name.
+    fn wrong<T>(&self, table: usize, key: &str, message: impl std::fmt::Display) -> Result<T> {
+        self.error(self.line_of(table, key), format!("`{key}` {message}"))
+    }
+
+    /// Where the line of a key begins in the table that begins at `table`, which is the answer where the key has no line of its own.
+    fn line_of(&self, table: usize, key: &str) -> usize {
+        let first = key.split('.').next().unwrap_or(key);
+        let mut at = table;
+        for line in self.0[table..].split_inclusive('\n') {
+            let text = line.trim_start();
+            let names = |c: char| c.is_alphabetic() || c == '_' || c == '"';
+            if at > table && text.starts_with('[') && text.trim_start_matches('[').starts_with(names) {
+                break;
+            }
+            if let Some(rest) = text.strip_prefix(first)
+                && rest.trim_start().starts_with(['=', '.'])
+            {
+                return at;
+            }
+            at += line.len();
+        }
+        table
+    }
+
     /// A number above zero.
     fn above_zero(&self, key: &str, value: Option<&Spanned<f64>>) -> Result<Option<f64>> {
-        match value {
-            Some(v) if !(v.get_ref().is_finite() && *v.get_ref() > 0.0) => self.error(
-                v.span().start,
-                format!("`{key}` is {}; it must be above 0", v.get_ref()),
-            ),
-            other => Ok(other.map(|v| *v.get_ref())),
+        match value.map(|v| (v.span().start, *v.get_ref())) {
+            Some((at, v)) if !is_length(v) => self.error(at, format!("`{key}` {}", above_zero(v))),
+            other => Ok(other.map(|(_, v)| v)),
         }
     }
 
     /// A point with as many coordinates as the scene has.
     fn point(&self, at: usize, key: &str, p: &[f64], deep: bool) -> Result<[f64; 3]> {
         if let Some(x) = p.iter().find(|x| !x.is_finite()) {
-            return self.error(at, format!("`{key}` has a coordinate {x}; it must be a number"));
+            return self.wrong(at, key, format!("has a coordinate {x}; it must be a number"));
         }
         match (p, deep) {
             ([x, y], false) => Ok([*x, *y, 0.0]),
             ([x, y, z], true) => Ok([*x, *y, *z]),
-            _ => self.error(
+            _ => self.wrong(
                 at,
+                key,
                 format!(
-                    "`{key}` has {} coordinates; this scene has {}",
+                    "has {} coordinates; this scene has {}",
                     p.len(),
                     if deep { "three" } else { "two" }
                 ),
@@ -155,7 +178,7 @@ impl Text<'_> {
     fn place(&self, at: usize, key: &str, p: &[f64], size: [f64; 3], deep: bool) -> Result<[f64; 3]> {
         let point = self.point(at, key, p, deep)?;
         if let Some((x, most)) = p.iter().zip(size).find(|(x, most)| !(0.0..=*most).contains(*x)) {
-            return self.error(at, format!("`{key}` is at {x}; the scene goes from 0 to {most}"));
+            return self.wrong(at, key, format!("is at {x}; the scene goes from 0 to {most}"));
         }
         Ok(point)
     }
@@ -163,6 +186,25 @@ impl Text<'_> {
 
 fn is_length(value: f64) -> bool {
     value.is_finite() && value > 0.0
+}
+
+/// What is wrong with a number that is not [`is_length`].
+fn above_zero(value: f64) -> String {
+    let must = if value == f64::INFINITY {
+        "finite"
+    } else {
+        "above 0"
+    };
+    format!("is {value}; it must be {must}")
+}
+
+/// The key whose value begins at `at`.
+fn key_of(text: &str, at: usize) -> Option<&str> {
+    let before = text.get(..at)?.rsplit_once('=')?.0.trim_end();
+    let key = before
+        .rsplit(|c: char| !(c.is_alphanumeric() || "_-".contains(c)))
+        .next()?;
+    (!key.is_empty()).then_some(key)
 }
 
 /// What the parser says, with a writer of scenes' words for types.
@@ -213,7 +255,12 @@ impl Scene {
             Ok(raw) => raw,
             Err(error) => {
                 let at = error.span().map_or(text.len(), |s| s.start);
-                return source.error(at, plain(error.message()));
+                let message = plain(error.message());
+                let is_of_value = message.contains(" is wrong: ");
+                return match key_of(text, at).filter(|_| is_of_value) {
+                    Some(key) => source.error(at, format!("`{key}`: {message}")),
+                    None => source.error(at, message),
+                };
             }
         };
         let size = match raw.size.get_ref()[..] {
@@ -316,23 +363,14 @@ impl Scene {
 fn read_material(source: &Text<'_>, name: &str, raw: &Spanned<MaterialText>, speed: f64) -> Result<Material> {
     let (at, m) = (raw.span().start, raw.get_ref());
     let speed = m.speed.unwrap_or(speed);
-    let (fast, calm) = (
-        speed.is_finite() && speed > 0.0,
-        m.damping.is_finite() && m.damping >= 0.0,
-    );
-    if !fast {
-        return source.error(
-            at,
-            format!("`speed` of material `{name}` is {speed}; it must be above 0"),
-        );
+    if !is_length(speed) {
+        return source.wrong(at, "speed", format!("of material `{name}` {}", above_zero(speed)));
     }
-    if !calm {
-        return source.error(
+    if !(m.damping.is_finite() && m.damping >= 0.0) {
+        return source.wrong(
             at,
-            format!(
-                "`damping` of material `{name}` is {}; it must be 0 or more",
-                m.damping
-            ),
+            "damping",
+            format!("of material `{name}` is {}; it must be 0 or more", m.damping),
         );
     }
     let color = match &m.color {
@@ -340,9 +378,10 @@ fn read_material(source: &Text<'_>, name: &str, raw: &Spanned<MaterialText>, spe
         Some(text) => match color(text) {
             Some(color) => color,
             None => {
-                return source.error(
+                return source.wrong(
                     at,
-                    format!("`color` of material `{name}` is \"{text}\"; it must look like \"#4080c0\""),
+                    "color",
+                    format!("of material `{name}` is \"{text}\"; it must look like \"#4080c0\""),
                 );
             }
         },
@@ -385,7 +424,7 @@ fn read_shape(source: &Text<'_>, raw: &Spanned<ShapeText>, scene: &mut Scene, sp
     }
     if let Some(d) = &s.disc {
         if !is_length(d.radius) {
-            return source.error(at, format!("`disc.radius` is {}; it must be above 0", d.radius));
+            return source.wrong(at, "disc.radius", above_zero(d.radius));
         }
         forms.push(Form::Disc {
             center: source.point(at, "disc.center", &d.center, deep)?,
@@ -394,10 +433,7 @@ fn read_shape(source: &Text<'_>, raw: &Spanned<ShapeText>, scene: &mut Scene, sp
     }
     if let Some(l) = &s.lens {
         if !(is_length(l.thickness) && is_length(l.height) && l.height >= l.thickness) {
-            return source.error(
-                at,
-                "`lens.thickness` must be above 0 and at most `lens.height`".to_owned(),
-            );
+            return source.wrong(at, "lens.thickness", "must be above 0 and at most `lens.height`");
         }
         forms.push(Form::Lens {
             center: source.point(at, "lens.center", &l.center, deep)?,
@@ -407,9 +443,10 @@ fn read_shape(source: &Text<'_>, raw: &Spanned<ShapeText>, scene: &mut Scene, sp
     }
     if let Some(points) = &s.polygon {
         if points.len() < 3 {
-            return source.error(
+            return source.wrong(
                 at,
-                format!("`polygon` has {} corners; it needs three", points.len()),
+                "polygon",
+                format!("has {} corners; it needs three", points.len()),
             );
         }
         for point in points {
@@ -432,9 +469,7 @@ fn read_source(source: &Text<'_>, raw: &Spanned<SourceText>, size: [f64; 3], dee
         _ => return source.error(at, "a source has either `at`, or `from` and `to`"),
     };
     let frequency = match s.frequency {
-        Some(f) if !(f.is_finite() && f > 0.0) => {
-            return source.error(at, format!("`frequency` is {f}; it must be above 0"));
-        }
+        Some(f) if !is_length(f) => return source.wrong(at, "frequency", above_zero(f)),
         other => other,
     };
     let waveform = match (s.wave.get_ref().as_str(), frequency) {
@@ -451,7 +486,7 @@ fn read_source(source: &Text<'_>, raw: &Spanned<SourceText>, size: [f64; 3], dee
     };
     let amplitude = s.amplitude.unwrap_or(1.0);
     if !amplitude.is_finite() {
-        return source.error(at, format!("`amplitude` is {amplitude}; it must be finite"));
+        return source.wrong(at, "amplitude", format!("is {amplitude}; it must be finite"));
     }
     Ok(Emitter {
         from,

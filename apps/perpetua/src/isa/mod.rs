@@ -259,6 +259,13 @@ fn read(path: &Path) -> Result<Program, Failure> {
     if is_binary(&bytes) {
         return Ok(Program::decode(&bytes).map_err(|error| format!("{name}: {error}"))?);
     }
+    if path.extension().is_some_and(|extension| extension == "rs") {
+        return Err(format!(
+            "{name}: Rust is no program of the instruction set: `perpetua run {name}` launches its kernels, and `perpetua isa capture {name}` \
+             makes a program of one"
+        )
+        .into());
+    }
     let text = String::from_utf8(bytes)
         .map_err(|_| format!("{name}: neither a text nor the binary form of a program"))?;
     let folder = path.parent().unwrap_or(Path::new(""));

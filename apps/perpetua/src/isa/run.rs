@@ -110,7 +110,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         .iter()
         .map(|(name, ..)| is_wanted(name))
         .collect::<Vec<bool>>();
-    let waiting = args.patience.begin(program.name.clone());
     let results = match &args.server {
         Some(address) => {
             let contents = contents.iter().zip(&wanted);
@@ -131,12 +130,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 arguments,
                 contents,
             };
-            let results = Client::connect(address)?.run(&job)?;
+            let mut client = Client::connect(address)?;
+            // What it waits for in the server's queue counts as well.
+            let _waiting = args.patience.begin(&program.name);
+            let results = client.run(&job)?;
             results.into_iter().map(|(_, bytes)| bytes).collect()
         }
         None => here(args, &program, &config, &arguments, (&contents, &pools), &wanted)?,
     };
-    drop(waiting);
     let returned = contents.iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted);
     for (((name, element, content), _), bytes) in returned.zip(&results) {
         let written = args.outputs.iter().filter(|(wanted, _)| wanted == name);
@@ -190,8 +191,10 @@ fn here(
         let handle = executor.allocate_pool(*bytes)?;
         program = program.with_buffer(name, handle)?;
     }
+    let waiting = args.patience.begin(&program.name);
     executor.execute(&program, config, arguments)?;
     executor.synchronize()?;
+    drop(waiting);
     let returned = handles
         .into_iter()
         .zip(wanted)

@@ -24,7 +24,8 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
         }
     };
     races(true);
-    let reference = launch(&cpu, plan, true);
+    let patience = job.args.patience;
+    let reference = launch(&cpu, plan, true, patience);
     races(false);
     let reference = match reference {
         Ok(reference) => reference,
@@ -46,7 +47,7 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
             width => Some(job.plan(width)?),
         };
         let own = narrow.as_ref().unwrap_or(plan);
-        let said = match launch(&device, own, false) {
+        let said = match launch(&device, own, false, patience) {
             Ok(results) => compare(plan, &reference, own, &results, job.args.ulp.unwrap_or(ULP)),
             Err(Error::Fault(fault)) => Err(fault.to_string()),
             Err(error) => Err(error.to_string()),

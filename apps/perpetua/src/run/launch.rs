@@ -1,11 +1,17 @@
-//! One launch of a plan on one device. Must not know the command line.
+//! One launch of a plan on one device. Must not know where the plan comes from.
 
 use perpetua::device::{CompileOptions, Device, DynBuffer, KernelArg, KernelSource, Result};
 
 use super::plan::{Argument, Plan};
+use crate::patience::Patience;
 
-/// What each buffer holds afterwards, as numbers. `interpret`: on the CPU, in the interpreter.
-pub(super) fn launch(device: &Device, plan: &Plan, interpret: bool) -> Result<Vec<Vec<u8>>> {
+/// What each buffer holds afterwards, as numbers. `interpret`: on the CPU, in the interpreter. `patience` is with the launch alone.
+pub(super) fn launch(
+    device: &Device,
+    plan: &Plan,
+    interpret: bool,
+    patience: Patience,
+) -> Result<Vec<Vec<u8>>> {
     let options = CompileOptions {
         interpret,
         ..CompileOptions::default()
@@ -25,8 +31,10 @@ pub(super) fn launch(device: &Device, plan: &Plan, interpret: bool) -> Result<Ve
             Argument::Buffer(_) => arguments.extend(next.next().map(DynBuffer::arg)),
         }
     }
+    let waiting = patience.begin(kernel.name());
     device.launch(&kernel, plan.config, &arguments)?;
     device.synchronize()?;
+    drop(waiting);
     let read = plan
         .buffers()
         .zip(&buffers)

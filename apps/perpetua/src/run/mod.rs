@@ -151,7 +151,6 @@ fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
     // What is wrong with the command line is said before a device is opened.
     let plan = job.plan(64)?;
     if args.check {
-        let _waiting = args.patience.begin(kernel.clone());
         return check::run(&job, &plan);
     }
     if let Some((name, _)) = &picture
@@ -176,9 +175,7 @@ fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
         device.backend(),
         device.info().name
     ));
-    let waiting = args.patience.begin(kernel.clone());
-    let results = launch::launch(device, &plan, false).map_err(|error| job.failed(error))?;
-    drop(waiting);
+    let results = launch::launch(device, &plan, false, args.patience).map_err(|error| job.failed(error))?;
     deliver(args, &plan, &results, picture)
 }
 

@@ -14,6 +14,16 @@ pub(crate) use report::File;
 
 /// A file's text.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "pasm" || extension == "pisa")
+    {
+        let name = path.display();
+        return Err(format!(
+            "{name}: a program of the instruction set is no Rust: `perpetua isa run {name}` runs it"
+        )
+        .into());
+    }
     let text = read_text(path).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),

@@ -77,9 +77,11 @@ fn file(ty: Scalar, path: &str) -> Result<Content, String> {
     })?;
     let array = npy::read(&bytes).map_err(|error| format!("{path}: {error}"))?;
     if array.element != ty {
+        let remedy = npy::name(ty).map(|name| format!(": save its `.astype(\"{name}\")`"));
         return Err(format!(
-            "{path} has elements of type {}, the buffer has {ty}",
-            array.element
+            "{path} has elements of type {}, the buffer has {ty}{}",
+            array.element,
+            remedy.unwrap_or_default()
         ));
     }
     Ok(Content {

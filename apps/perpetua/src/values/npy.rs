@@ -110,10 +110,14 @@ fn value<'a>(header: &'a str, key: &str) -> Result<&'a str, String> {
         .ok_or_else(missing)
 }
 
+/// What NumPy calls elements of a type, where it has them.
+pub(crate) fn name(element: Scalar) -> Option<&'static str> {
+    NAMES.iter().find(|(_, ty)| *ty == element).map(|(name, _)| *name)
+}
+
 /// Writes an array.
 pub(crate) fn write(element: Scalar, shape: &[usize], bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let name = NAMES.iter().find(|(_, ty)| *ty == element).map(|(name, _)| *name);
-    let name = name.ok_or_else(|| format!("NumPy has no elements of type {element}"))?;
+    let name = name(element).ok_or_else(|| format!("NumPy has no elements of type {element}"))?;
     let order = if element.size() == 1 { '|' } else { '<' };
     let extents: String = shape.iter().map(|extent| format!("{extent}, ")).collect();
     let mut header = format!(

@@ -13,6 +13,7 @@ use perpetua::wave::{
 
 use super::{Backend, Dtype, Failure};
 use crate::files::{check_places, write};
+use crate::say::say;
 use crate::text;
 use crate::whole::from_nought;
 
@@ -102,7 +103,7 @@ impl Case {
     }
 }
 
-/// The scenes that are asked for, at all sizes.
+/// The scenes that are asked for, at all sizes that they can have.
 fn scenes(args: &Args) -> Result<Vec<Case>, Failure> {
     let mut cases = Vec::new();
     for name in args.scene.split(',').filter(|name| *name != "none") {
@@ -113,10 +114,13 @@ fn scenes(args: &Args) -> Result<Vec<Case>, Failure> {
             &args.scene_size
         };
         for size in sizes {
-            cases.push(Case {
-                scene: Some(name.to_owned()),
-                size: scene.model(Some(*size), None)?.size,
-            });
+            match scene.model(Some(*size), None) {
+                Ok(model) => cases.push(Case {
+                    scene: Some(name.to_owned()),
+                    size: model.size,
+                }),
+                Err(error) => say(format!("{name} at {size} cells is left out: {error}")),
+            }
         }
     }
     Ok(cases)

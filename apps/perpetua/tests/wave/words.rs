@@ -156,6 +156,22 @@ fn defaults_of_lists_are_shown_as_they_are_written() {
     }
 }
 
+/// A scene that has no such size does not end the measurement.
+#[test]
+fn a_scene_too_small_to_measure_is_left_out() {
+    let folder = Folder::new();
+    let args = "bench --backend cpu --size 16 --cube 8 --scene ball --seconds 0.01";
+    let args: Vec<&str> = args.split(' ').collect();
+    let output = folder.command(&args).output().unwrap();
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && table.contains("8 x 8 x 8 "), "{table}");
+    let words = said(&output);
+    assert!(
+        words.contains("ball at 8 cells is left out: the grid's size in y is 5"),
+        "{words}"
+    );
+}
+
 /// What a buffer cannot hold is known before the scene's cells are made.
 #[test]
 #[cfg(feature = "wgpu")]

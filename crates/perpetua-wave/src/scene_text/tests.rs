@@ -24,7 +24,7 @@ fn mistakes_are_shown_with_line_and_key() {
     check(
         "size = [1.0, \"a\"]\n",
         1,
-        "the type is wrong: string \"a\", expected a number",
+        "`size`: the type is wrong: string \"a\", expected a number",
     );
     check(
         "size = [inf, 1.0]\n",
@@ -36,7 +36,7 @@ fn mistakes_are_shown_with_line_and_key() {
         (
             "cells = \"many\"\n",
             2,
-            "string \"many\", expected a whole number",
+            "`cells`: the type is wrong: string \"many\", expected a whole number",
         ),
         ("cells = 99999999999999999999\n", 2, ""),
         (
@@ -46,17 +46,17 @@ fn mistakes_are_shown_with_line_and_key() {
         ),
         (
             "[[shapes]]\nmaterial = \"wall\"\ndisc = { center = [0.5, 0.5], radius = -0.1 }\n",
-            2,
+            4,
             "`disc.radius` is -0.1; it must be above 0",
         ),
         (
             "[[shapes]]\nmaterial = \"wall\"\npolygon = [[0.0, 0.0], [nan, 1.0], [1.0, 1.0]]\n",
-            2,
+            4,
             "`polygon` has a coordinate NaN",
         ),
         (
             "[[sources]]\nat = [0.5, 0.5]\nwave = \"impulse\"\namplitude = nan\n",
-            2,
+            5,
             "`amplitude` is NaN; it must be finite",
         ),
         (
@@ -85,6 +85,16 @@ fn mistakes_are_shown_with_line_and_key() {
         2,
         "`speed` is 0; it must be above 0",
     );
+    check(
+        "size = [1.0, 1.0]\nduration = inf\n",
+        2,
+        "`duration` is inf; it must be finite",
+    );
+    check(
+        "size = [1.0, 1.0]\n[[shapes]]\nmaterial = \"wall\"\npolygon = [\n[0.0, 0.0],\n[0.5, \"a\"]]\n",
+        6,
+        "`polygon`: the type is wrong: string \"a\"",
+    );
     check("size = [1.0, 1.0]\ntime_step = -1.0\n", 2, "`time_step` is -1");
     check("size = [1.0, 1.0]\nwhat\n", 2, "");
     check(
@@ -99,7 +109,7 @@ fn mistakes_are_shown_with_line_and_key() {
     );
     check(
         "size = [1.0, 1.0]\n[[shapes]]\nmaterial = \"wall\"\ndisc = { center = [0.5], radius = 1.0 }\n",
-        2,
+        4,
         "`disc.center` has 1 coordinates; this scene has two",
     );
     check(
@@ -114,12 +124,12 @@ fn mistakes_are_shown_with_line_and_key() {
     );
     check(
         "size = [1.0, 1.0]\n\n[[probes]]\nat = [0.5, 1.5]\n",
-        3,
+        4,
         "`at` is at 1.5; the scene goes from 0 to 1",
     );
     check(
         "size = [1.0, 1.0]\n[materials.felt]\ncolor = \"red\"\n",
-        2,
+        3,
         "`color` of material `felt`",
     );
 }
