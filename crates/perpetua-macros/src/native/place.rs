@@ -10,11 +10,13 @@ use super::language::{name_of, peel};
 use super::scope::Name;
 
 /// A place.
+#[derive(Clone)]
 struct Place {
     root: Root,
     path: Vec<Step>,
 }
 
+#[derive(Clone)]
 enum Root {
     /// `buffer[index]`.
     Element {
@@ -26,9 +28,36 @@ enum Root {
     Own(TokenStream),
 }
 
+#[derive(Clone)]
 enum Step {
     Field(TokenStream),
     Index { index: TokenStream, site: TokenStream },
+}
+
+impl Place {
+    /// Whether it lies behind an index into an element.
+    fn is_inside(&self) -> bool {
+        let indexed = self.path.iter().any(|step| matches!(step, Step::Index { .. }));
+        indexed && matches!(self.root, Root::Element { .. })
+    }
+
+    /// Names the indices of an element and of the path into it. The IR evaluates each once, in this order, before it
+    /// reaches the element; so does a body that begins with what this gives.
+    fn name_indices(&mut self) -> TokenStream {
+        let Root::Element { index, .. } = &mut self.root else {
+            return TokenStream::new();
+        };
+        let inner = self.path.iter_mut().filter_map(|step| match step {
+            Step::Index { index, .. } => Some(index),
+            Step::Field(_) => None,
+        });
+        let named = std::iter::once(index).chain(inner).enumerate().map(|(i, index)| {
+            let name = internal(&format!("index{i}"));
+            let value = std::mem::replace(index, quote!(#name));
+            quote!(let #name: ::core::primitive::usize = #value;)
+        });
+        named.collect()
+    }
 }
 
 /// What is indexed, for a fault.
@@ -89,8 +118,13 @@ impl Lane<'_> {
     /// The value of a place.
     pub(super) fn value_of(&mut self, expr: &syn::Expr) -> TokenStream {
         let span = expr.span();
-        let place = self.place(expr);
-        self.read(place, span)
+        let mut place = self.place(expr);
+        if !place.is_inside() {
+            return self.read(place, span);
+        }
+        let indices = place.name_indices();
+        let value = self.read(place, span);
+        quote_spanned!(span=> { #indices #value })
     }
 
     fn read(&self, place: Place, span: Span) -> TokenStream {
@@ -131,12 +165,17 @@ impl Lane<'_> {
             let place = self.expr(place);
             return quote_spanned!(span=> #place = #value);
         }
-        let place = self.place(place);
+        let mut place = self.place(place);
         // A value of another type is told of where it stands.
         let mut new = internal("value");
         new.set_span(new.span().located_at(at));
+        let indices = if place.is_inside() {
+            place.name_indices()
+        } else {
+            TokenStream::new()
+        };
         let store = self.store(place, &quote!(#new), span);
-        quote_spanned!(span=> { let #new = #value; #store; })
+        quote_spanned!(span=> { let #new = #value; #indices #store; })
     }
 
     /// Stores to a place.
@@ -178,36 +217,20 @@ impl Lane<'_> {
         let value = self.operand(value);
         let (new, old) = (internal("value"), internal("old"));
         let changed = self.arithmetic(op, &quote!(#old), &quote!(#new), op_span);
-        let Place { root, path } = self.place(place);
-        match root {
-            Root::Element { buffer, index, site } => {
-                let (at, path_again) = (internal("index"), again(&path));
-                let root = |index: &syn::Ident| Root::Element {
-                    buffer: buffer.clone(),
-                    index: quote!(#index),
-                    site: site.clone(),
-                };
-                let read = self.read(
-                    Place {
-                        root: root(&at),
-                        path,
-                    },
-                    span,
-                );
-                let place = Place {
-                    root: root(&at),
-                    path: path_again,
-                };
-                let store = self.store(place, &changed, span);
+        let mut place = self.place(place);
+        let indices = place.name_indices();
+        match place.root {
+            Root::Element { .. } => {
+                let (read, store) = (self.read(place.clone(), span), self.store(place, &changed, span));
                 quote_spanned! {span=> {
                     let #new = #value;
-                    let #at = #index;
+                    #indices
                     let #old = #read;
                     #store;
                 }}
             }
             Root::Own(tokens) => {
-                let (target, place) = (internal("target"), descend_mut(tokens, path, span));
+                let (target, place) = (internal("target"), descend_mut(tokens, place.path, span));
                 quote_spanned! {span=> {
                     let #new = #value;
                     let #target = &mut #place;
@@ -237,15 +260,4 @@ fn descend_mut(value: TokenStream, path: Vec<Step>, span: Span) -> TokenStream {
             quote_spanned!(span=> (*(#value).__perpetua_native_at_mut(#index, #site)?))
         }
     })
-}
-
-fn again(path: &[Step]) -> Vec<Step> {
-    let steps = path.iter().map(|step| match step {
-        Step::Field(member) => Step::Field(member.clone()),
-        Step::Index { index, site } => Step::Index {
-            index: index.clone(),
-            site: site.clone(),
-        },
-    });
-    steps.collect()
 }

@@ -5,6 +5,7 @@
 mod adversary;
 mod arithmetic;
 mod batches;
+mod evaluation;
 mod faults;
 mod guesses;
 mod harness;
