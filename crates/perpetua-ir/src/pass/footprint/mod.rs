@@ -1,16 +1,23 @@
-//! Which bytes a kernel accesses, found of its IR alone: the kernel is reduced to its indices and conditions once (`program`,
-//! `read`, `slice`), and walked for each launch (`walk`) over forms that stand for many lanes (`form`). Here: a launch cut into rows of
-//! blocks that all do alike. Knows no device.
+//! What a kernel accesses, found of its IR alone: the kernel is reduced to its indices and conditions once (`program`,
+//! `read`, `slice`), and walked for each launch (`walk`) over forms (`form`) that stand for all lanes of a box (`space`). Here: a
+//! launch cut into boxes that all do alike. Knows no device.
 //!
-//! A *row* is the blocks that differ in no axis but those before the last that has several blocks: their numbers follow one
-//! another. What is found holds for every run of the kernel with these arguments, whatever its buffers contain; lanes may access
-//! less. Where a condition, or the place that an index leads to, changes from one row to another, the rows are cut there; so a
-//! stencil's inner rows are one piece, with a footprint that moves on by a stride.
+//! What is found holds for every run of the kernel with these arguments, whatever its buffers contain; lanes may access less. Where
+//! a condition, or the place that an index leads to, changes within a box, it is cut there; so a stencil's inner cells are one box,
+//! with a footprint that moves on by strides.
+//!
+//! There are two views of it. [`Footprint::plan`] tells lanes apart, and says where no index can be out of range and what numbered
+//! conditions are. [`Footprint::reaches`] tells apart *rows*: the blocks that differ in no axis but those before the last that has
+//! several blocks; their numbers follow one another.
 
 mod form;
+mod given;
+mod operator;
+mod order;
 mod program;
 mod read;
 mod slice;
+mod space;
 mod walk;
 
 #[cfg(test)]
@@ -18,15 +25,19 @@ mod tests;
 
 use std::ops::Range;
 
-use form::{Form, Rows, limits, number};
-use program::{Fill, Program};
-use walk::{Stop, Walk};
+pub use form::Form;
+use given::{Coordinates, state};
+pub use given::{Given, Launch};
+use program::Program;
+pub use space::{AXES, Space};
+pub use walk::Conditions;
+use walk::{Seen, Stop, TURNS, Walk};
 
 use crate::interp::{Arg, LaunchConfig};
-use crate::ir::{Axis, Builtin, Checks, Scalar};
+use crate::ir::{Checks, Kernel, LocalId};
 use crate::verify::Verified;
 
-/// How often a launch's rows are cut at most.
+/// How often a launch is cut at most.
 const CUTS: usize = 48;
 
 /// How many blocks make a row.
@@ -70,6 +81,32 @@ pub struct Reach {
     pub stride: i64,
 }
 
+/// Lanes that do alike, and what they may access.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// The lanes.
+    pub space: Space,
+    /// The accesses.
+    pub accesses: Vec<Accessed>,
+    /// Whether every index is in range, for every lane.
+    pub proven: bool,
+    /// Whether a lane may do something beside accesses that may fault, last or be seen.
+    pub stops: bool,
+    /// The numbered conditions.
+    pub conditions: Conditions,
+}
+
+/// Accesses of a piece to a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accessed {
+    /// The parameter's number.
+    pub param: u32,
+    /// Whether some of the accesses are stores, or atomic updates.
+    pub stores: bool,
+    /// The elements. In a piece that is not proven, those in range of them.
+    pub elements: Form,
+}
+
 /// What a kernel accesses, to be asked launch by launch.
 #[derive(Debug)]
 pub struct Footprint(Program);
@@ -77,111 +114,122 @@ pub struct Footprint(Program);
 impl Footprint {
     /// `None` where nothing is known: of kernels whose checks are not all on, and very long ones.
     pub fn of(kernel: &Verified) -> Option<Footprint> {
-        let kernel = kernel.kernel();
-        let is_checked = kernel.checks == Checks::On;
-        is_checked.then(|| Program::of(kernel)).flatten().map(Footprint)
+        Footprint::read(kernel.kernel(), None)
     }
 
-    /// What a launch's rows may access of its buffers; `None` where that takes too long to find. The launch's arguments are such
-    /// as the kernel takes.
-    pub fn reaches(&self, launch: &LaunchConfig<'_>) -> Option<Vec<Reach>> {
-        let all = BlockRows::of(launch.grid);
-        let lengths = self.lengths(launch);
-        let state = self.state(launch, &all, &lengths);
-        let mut left = vec![(0, i64::try_from(all.count).ok()?)];
-        let (mut cuts, mut reaches) = (0, Vec::new());
-        while let Some((from, to)) = left.pop().filter(|(from, to)| from < to) {
-            let rows = Rows {
-                range: from..to,
-                cuts: cuts < CUTS,
+    /// The same with numbered conditions: each time that one is met its value is written to a variable of its own, which nobody
+    /// reads.
+    pub fn with_conditions(kernel: &Verified, conditions: &[(u32, LocalId)]) -> Option<Footprint> {
+        Footprint::read(kernel.kernel(), Some(conditions))
+    }
+
+    fn read(kernel: &Kernel, conditions: Option<&[(u32, LocalId)]>) -> Option<Footprint> {
+        let is_checked = kernel.checks == Checks::On;
+        is_checked
+            .then(|| Program::of(kernel, conditions))
+            .flatten()
+            .map(Footprint)
+    }
+
+    /// A launch's lanes in pieces; `None` where that takes too long to find. The launch's arguments are such as the kernel takes.
+    ///
+    /// `merged`: the kernel asks for places in the grid only, so that blocks need not be told apart. Then the first three
+    /// coordinates are those in the grid, and each lane is in the first block. Else they are those in the block.
+    pub fn plan(&self, launch: &Launch<'_>, merged: bool) -> Option<Vec<Piece>> {
+        // Places in the grid are numbers of 32 bits in the IR.
+        let axes = launch.grid.iter().zip(launch.block);
+        let fits = axes
+            .map(|(grid, block)| u64::from(*grid) * u64::from(block))
+            .max()
+            <= Some(1 << 32);
+        let coordinates = match merged {
+            true => Coordinates::Grid,
+            false => Coordinates::Blocks,
+        };
+        let mut pieces = Vec::new();
+        fits.then_some(())?;
+        self.pieces(launch, coordinates, |space, seen| {
+            let accessed = |touch: &walk::Touch| Accessed {
+                param: touch.param,
+                stores: touch.stores,
+                elements: coordinates.of_lanes(touch.elements, space),
             };
-            // Of a single row every number is one, and can be narrowed by conditions.
-            let single = to - from == 1;
-            let known = |form: &Form| if single { form.flat(&rows) } else { *form };
-            let state = state.iter().map(known).collect();
-            match Walk::run(&self.0, rows, &lengths, state) {
-                Err(Stop::Long) => return None,
-                Err(Stop::Cut(at)) => {
-                    left.extend([(at, to), (from, at)]);
-                    cuts += 1;
-                }
-                Ok(touches) => reaches.extend(touches.iter().map(|touch| Reach {
-                    param: touch.param,
-                    stores: touch.stores,
-                    rows: from as u64..to as u64,
-                    low: touch.form.low,
-                    high: touch.form.high,
-                    stride: touch.form.stride,
-                })),
-            }
-        }
+            pieces.push(Piece {
+                space: coordinates.lanes(space),
+                accesses: seen.touches.iter().map(accessed).collect(),
+                proven: seen.proven,
+                stops: seen.stops,
+                conditions: seen.conditions,
+            });
+        })?;
+        Some(pieces)
+    }
+
+    /// What a launch's rows of blocks may access of its buffers; `None` where that takes too long to find. The launch's arguments
+    /// are such as the kernel takes.
+    pub fn reaches(&self, launch: &LaunchConfig<'_>) -> Option<Vec<Reach>> {
+        let given = launch
+            .args
+            .iter()
+            .zip(&self.0.elements)
+            .map(|(arg, size)| match arg {
+                Arg::Buffer(buffer) => Given::Elements(buffer.len() as u64 / u64::from((*size).max(1))),
+                Arg::Value(bytes) => Given::Value(bytes),
+            });
+        let launch = Launch {
+            grid: launch.grid,
+            block: launch.block,
+            dynamic_shared_bytes: launch.dynamic_shared_bytes,
+            subgroup_size: launch.subgroup_size,
+            args: &given.collect::<Vec<_>>(),
+        };
+        let axis = BlockRows::of(launch.grid).axis;
+        let mut reaches = Vec::new();
+        self.pieces(&launch, Coordinates::Row(axis), |space, seen| {
+            let axis = axis + 3;
+            reaches.extend(seen.touches.iter().map(|touch| Reach {
+                param: touch.param,
+                stores: touch.stores,
+                rows: space.from[axis] as u64..space.to[axis] as u64,
+                low: touch.bytes.low,
+                high: touch.bytes.high,
+                stride: touch.bytes.strides[axis],
+            }));
+        })?;
         Some(reaches)
     }
 
-    /// Elements of each buffer.
-    fn lengths(&self, launch: &LaunchConfig<'_>) -> Vec<u64> {
-        let length = |(arg, size): (&Arg<'_>, &u32)| match arg {
-            Arg::Buffer(buffer) => buffer.len() as u64 / u64::from((*size).max(1)),
-            Arg::Value(_) => 0,
-        };
-        launch.args.iter().zip(&self.0.elements).map(length).collect()
-    }
-
-    /// What is known when lanes begin.
-    fn state(&self, launch: &LaunchConfig<'_>, all: &BlockRows, lengths: &[u64]) -> Vec<Form> {
-        let mut state = vec![Form::ANY; self.0.types.len()];
-        for (slot, fill) in &self.0.fills {
-            let s = self.0.types[*slot as usize];
-            let below = |n: u32| Form::between(0, i64::from(n) - 1);
-            let count = |n: u64| Form::constant(number(s, n & u64::MAX >> (64 - s.bits())));
-            state[*slot as usize] = match *fill {
-                Fill::Constant(value) => Form::constant(value),
-                Fill::Param(param, offset) => scalar(launch, s, param, offset),
-                Fill::Len(param) => count(lengths.get(param as usize).copied().unwrap_or(0)),
-                Fill::DynamicLen(size) => count((launch.dynamic_shared_bytes / size.max(1)).into()),
-                Fill::Builtin(builtin) => match builtin {
-                    Builtin::ThreadIdx(axis) => below(launch.block[axis as usize]),
-                    Builtin::BlockIdx(axis) if is_row(all, axis) => Form {
-                        stride: 1,
-                        low: 0,
-                        high: 0,
-                    },
-                    Builtin::BlockIdx(axis) => below(launch.grid[axis as usize]),
-                    Builtin::BlockDim(axis) => Form::constant(launch.block[axis as usize].into()),
-                    Builtin::GridDim(axis) => Form::constant(launch.grid[axis as usize].into()),
-                    Builtin::SubgroupSize => Form::constant(launch.subgroup_size.into()),
-                    Builtin::SubgroupLane => below(launch.subgroup_size),
-                },
-            };
-        }
-        state
-    }
-}
-
-fn is_row(all: &BlockRows, axis: Axis) -> bool {
-    all.axis == axis as usize
-}
-
-/// The scalar at a byte of a value.
-fn scalar(launch: &LaunchConfig<'_>, s: Scalar, param: u32, offset: u32) -> Form {
-    let (from, size) = (offset as usize, s.size() as usize);
-    let bytes = match launch.args.get(param as usize) {
-        Some(Arg::Value(bytes)) => bytes.get(from..from + size),
-        _ => None,
-    };
-    let mut word = [0; 8];
-    match bytes {
-        Some(bytes) if s == Scalar::Bool => Form::constant(bytes.iter().any(|byte| *byte != 0).into()),
-        Some(bytes) if cfg!(target_endian = "little") => {
-            word[..size].copy_from_slice(bytes);
-            Form::constant(number(s, u64::from_le_bytes(word)))
-        }
-        _ => {
-            let (least, most) = limits(s);
-            match s {
-                Scalar::U64 => Form::ANY,
-                _ => Form::between(least, most),
+    /// Cuts a launch into boxes, and shows each.
+    fn pieces(
+        &self,
+        launch: &Launch<'_>,
+        coordinates: Coordinates,
+        mut found: impl FnMut(&Space, &Seen),
+    ) -> Option<()> {
+        let lengths: Vec<u64> = launch.args.iter().map(Given::elements).collect();
+        let mut left: Vec<Space> = coordinates.space(launch).into_iter().collect();
+        let [mut turns, fewer] = TURNS;
+        let mut cuts = 0;
+        while let Some(space) = left.pop() {
+            let state = state(&self.0, launch, coordinates, &space);
+            let mut last = space;
+            if cuts >= CUTS {
+                (last.cuts, last.chooses) = ([false; AXES], false);
+            }
+            match Walk::run(&self.0, last, &lengths, state, turns) {
+                Err(Stop::Long) if turns > fewer => {
+                    turns = fewer;
+                    left.push(space);
+                }
+                Err(Stop::Long) => return None,
+                Err(Stop::Cut(at)) => {
+                    let (below, above) = space.cut(at);
+                    left.extend([above, below]);
+                    cuts += 1;
+                }
+                Ok(seen) => found(&space, &seen),
             }
         }
+        Some(())
     }
 }

@@ -71,6 +71,10 @@ pub(super) enum Node {
     /// A slot that is written to several times.
     Assign(Slot, Slot),
     Access(Access),
+    /// The value of the condition with this number.
+    Condition(u32, Slot),
+    /// Something beside accesses of buffers that may fault, last or be seen.
+    Stops,
     If(Slot, Vec<Node>, Vec<Node>),
     Switch(Slot, Scalar, Vec<(Vec<u64>, Vec<Node>)>, Vec<Node>),
     Loop(Vec<Node>),

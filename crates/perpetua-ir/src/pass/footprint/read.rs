@@ -6,7 +6,7 @@ use super::form::number;
 use super::program::{Access, Act, Fill, Index, Length, Node, Program, Slot, UNKNOWN};
 use super::slice::slice;
 use crate::ir::*;
-use crate::ops::TernaryOp;
+use crate::ops::{BinaryOp, TernaryOp};
 
 /// Device functions are written out where they are called; a kernel that gets longer than this is not looked at.
 const MOST: usize = 20_000;
@@ -32,8 +32,9 @@ fn inlined_len(kernel: &Kernel) -> usize {
 }
 
 impl Program {
-    /// `None` for a kernel that is too long.
-    pub(super) fn of(kernel: &Kernel) -> Option<Program> {
+    /// `None` for a kernel that is too long. `conditions`: the variables that the values of numbered conditions are written to, by
+    /// number, where what may stop a lane is asked for, too.
+    pub(super) fn of(kernel: &Kernel, conditions: Option<&[(u32, LocalId)]>) -> Option<Program> {
         if inlined_len(kernel) > MOST {
             return None;
         }
@@ -49,6 +50,7 @@ impl Program {
             locals: Vec::new(),
             copies: HashMap::new(),
             assigned: Vec::new(),
+            conditions,
         };
         reader.slot(Scalar::U64);
         for param in &kernel.params {
@@ -63,9 +65,11 @@ impl Program {
         }
         let mut nodes = Vec::new();
         reader.block(&body.block, &mut nodes)?;
-        let mut program = reader.program;
-        slice(&mut nodes, program.types.len());
-        program.nodes = nodes;
+        let mut program = Program {
+            nodes,
+            ..reader.program
+        };
+        slice(&mut program);
         Some(program)
     }
 }
@@ -80,6 +84,7 @@ struct Reader<'a> {
     copies: HashMap<Slot, Slot>,
     /// Variables in the order in which they are written to.
     assigned: Vec<Slot>,
+    conditions: Option<&'a [(u32, LocalId)]>,
 }
 
 impl Reader<'_> {
@@ -148,6 +153,13 @@ impl Reader<'_> {
         self.copies.retain(|local, _| !written.contains(local));
     }
 
+    /// Notes what may fault, last or be seen.
+    fn stops(&self, nodes: &mut Vec<Node>) {
+        if self.conditions.is_some() && !matches!(nodes.last(), Some(Node::Stops)) {
+            nodes.push(Node::Stops);
+        }
+    }
+
     fn statement(&mut self, inst: &Inst, nodes: &mut Vec<Node>) -> Option<()> {
         let since = self.assigned.len();
         match inst {
@@ -157,8 +169,11 @@ impl Reader<'_> {
             }
             Inst::Do(Effect::Store(place, v, _)) => self.store(place, *v, nodes)?,
             // A lane that has faulted does nothing more.
-            Inst::Do(Effect::Fault(..) | Effect::Panic(..)) => nodes.push(Node::Return),
-            Inst::Do(Effect::Device(..) | Effect::Print(..)) => {}
+            Inst::Do(Effect::Fault(..) | Effect::Panic(..)) => {
+                self.stops(nodes);
+                nodes.push(Node::Return);
+            }
+            Inst::Do(Effect::Device(..) | Effect::Print(..)) => self.stops(nodes),
             Inst::If(condition, then, otherwise) => {
                 let (then, otherwise) = (self.inner(then)?, self.inner(otherwise)?);
                 nodes.push(Node::If(self.scalar(*condition), then, otherwise));
@@ -176,6 +191,7 @@ impl Reader<'_> {
             Inst::Loop(block) => {
                 self.copies.clear();
                 let body = self.inner(block)?;
+                self.stops(nodes);
                 nodes.push(Node::Loop(body));
             }
             Inst::Labeled(block) => {
@@ -225,6 +241,9 @@ impl Reader<'_> {
                 one(self, nodes, act)
             }
             Op::Binary(op, a, b) => {
+                if matches!(op, BinaryOp::Div | BinaryOp::Rem) {
+                    self.stops(nodes);
+                }
                 let ((s, t), (a, b)) = ((self.ty(*a)?, self.ty(*b)?), (self.scalar(*a), self.scalar(*b)));
                 one(self, nodes, Act::Binary(*op, s, a, t, b))
             }
@@ -240,6 +259,10 @@ impl Reader<'_> {
             Op::Ternary(op, a, b, c) => {
                 let act = Act::Ternary(*op, self.ty(*a)?, [*a, *b, *c].map(|v| self.scalar(v)));
                 one(self, nodes, act)
+            }
+            // The same number.
+            Op::Cast(to, a) if let Some(builtin) = self.builtin(*a).filter(|_| to.is_int()) => {
+                vec![self.fill(*to, Fill::Builtin(builtin))]
             }
             Op::Cast(to, a) => {
                 let act = Act::Cast(self.ty(*a)?, *to, self.scalar(*a));
@@ -270,7 +293,20 @@ impl Reader<'_> {
                 self.access(place, true, nodes)?;
                 self.unknown(nodes, ty)
             }
-            Op::Len(..) | Op::Device(..) | Op::Call(..) => self.unknown(nodes, ty),
+            Op::Len(..) => self.unknown(nodes, ty),
+            Op::Device(..) | Op::Call(..) => {
+                self.stops(nodes);
+                self.unknown(nodes, ty)
+            }
+        })
+    }
+
+    /// The builtin that a value is.
+    fn builtin(&self, v: Value) -> Option<Builtin> {
+        let slot = self.scalar(v);
+        self.program.fills.iter().find_map(|(to, fill)| match fill {
+            Fill::Builtin(builtin) if *to == slot => Some(*builtin),
+            _ => None,
         })
     }
 
@@ -294,6 +330,7 @@ impl Reader<'_> {
             Base::Local(id) => {
                 let (slots, exact) = self.part(id, &place.path)?;
                 if !exact {
+                    self.stops(nodes);
                     return Some(self.unknown(nodes, ty));
                 }
                 let copy = |from: Slot| match from {
@@ -309,6 +346,7 @@ impl Reader<'_> {
                 Some(slots.into_iter().map(copy).collect())
             }
             Base::Constant(i) => {
+                self.stops(nodes);
                 let table = self.declarations.kernel.constants.get(i as usize)?;
                 let s = table.element;
                 let values = table.data.iter().map(|bits| number(s, *bits));
@@ -330,7 +368,15 @@ impl Reader<'_> {
         let Base::Local(id) = place.base else {
             return self.access(place, true, nodes);
         };
+        let number = |all: &[(u32, LocalId)]| all.iter().find(|(_, local)| *local == id).map(|(n, _)| *n);
+        if let Some(number) = self.conditions.and_then(number) {
+            nodes.push(Node::Condition(number, self.scalar(v)));
+            return Some(());
+        }
         let (slots, exact) = self.part(id, &place.path)?;
+        if !exact {
+            self.stops(nodes);
+        }
         let values = self.value(v).to_vec();
         let from = |i: usize| match exact {
             true => values.get(i).copied().unwrap_or(UNKNOWN),
@@ -344,6 +390,7 @@ impl Reader<'_> {
 
     fn access(&mut self, place: &Place, stores: bool, nodes: &mut Vec<Node>) -> Option<()> {
         let Base::Buffer(param) = place.base else {
+            self.stops(nodes);
             return Some(());
         };
         let mut ty = match &self.declarations.kernel.params.get(param as usize)?.kind {

@@ -30,6 +30,7 @@ struct Maker<'r> {
     locals: Vec<(LocalId, Scalar)>,
     data: Base,
     out: Base,
+    conditions: Vec<(u32, LocalId)>,
 }
 
 const INTS: [Scalar; 7] = [
@@ -215,6 +216,16 @@ impl Maker<'_> {
 
     fn construct(&mut self, depth: u32) -> Result<()> {
         let condition = self.condition()?;
+        if self.r.below(2) == 0 {
+            let number = self.conditions.len() as u32 % 60;
+            let known = self.conditions.iter().find(|(known, _)| *known == number);
+            let local = match known {
+                Some((_, local)) => *local,
+                None => self.k.local(format!("condition{number}"), Scalar::Bool.into()),
+            };
+            self.conditions.push((number, local));
+            self.k.store(Place::local(local), condition)?;
+        }
         match self.r.below(4) {
             0 => {
                 self.k.push(Inst::If(
@@ -282,8 +293,9 @@ impl Maker<'_> {
     }
 }
 
-/// A kernel with parameters `data: &[u32]`, `out: &mut [u32]`, `a: u32`, `b: i32`, `c: u64`.
-pub(super) fn indices(seed: u64) -> Result<Kernel> {
+/// A kernel with parameters `data: &[u32]`, `out: &mut [u32]`, `a: u32`, `b: i32`, `c: u64`, `marks: &mut [u32]`, which is not
+/// accessed; and the variables that it writes numbered conditions to.
+pub(super) fn indices(seed: u64) -> Result<(Kernel, Vec<(u32, LocalId)>)> {
     let mut r = Random(seed);
     let mut k = KernelBuilder::new("indices");
     let data = k.buffer("data", Type::U32, Access::Read);
@@ -292,6 +304,7 @@ pub(super) fn indices(seed: u64) -> Result<Kernel> {
     for (name, s) in [("a", Scalar::U32), ("b", Scalar::I32), ("c", Scalar::U64)] {
         values.push((k.param(name, s.into()), s));
     }
+    k.buffer("marks", Type::U32, Access::ReadWrite);
     for axis in Axis::ALL {
         values.push((k.builtin(Builtin::ThreadIdx(axis)), Scalar::U32));
         values.push((k.builtin(Builtin::BlockIdx(axis)), Scalar::U32));
@@ -312,9 +325,10 @@ pub(super) fn indices(seed: u64) -> Result<Kernel> {
         locals,
         data,
         out,
+        conditions: Vec::new(),
     };
     for _ in 0..3 {
         maker.block(3)?;
     }
-    Ok(maker.k.finish())
+    Ok((maker.k.finish(), maker.conditions))
 }

@@ -1,6 +1,7 @@
 //! What the interpreter accesses lies in what was foretold, for kernels at random; and how much is foretold of usual ones.
 
 mod generate;
+mod lanes;
 
 use generate::{Random, indices};
 use proptest::prelude::*;
@@ -56,8 +57,12 @@ fn check(kernel: &Kernel, launch: &LaunchConfig<'_>, about: &str) -> (usize, usi
     (all, narrow)
 }
 
-fn check_indices(seed: u64) -> (usize, usize) {
-    let kernel = indices(seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+/// A kernel at random with a launch of it.
+fn with_indices<T>(
+    seed: u64,
+    then: impl FnOnce(&Kernel, &[(u32, LocalId)], &mut Random, &LaunchConfig<'_>) -> T,
+) -> T {
+    let (kernel, conditions) = indices(seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
     let mut r = Random(seed ^ 0x5555);
     let mut data: Vec<u32> = (0..r.below(70))
         .map(|_| {
@@ -66,6 +71,7 @@ fn check_indices(seed: u64) -> (usize, usize) {
         })
         .collect();
     let mut out = vec![0u32; r.below(70) as usize];
+    let mut marks = vec![0u32; 128];
     let number = |r: &mut Random| u64::from(r.pick(&[0, 1, 3, 7, 20, 64, u32::MAX, 1 << 31]));
     let (a, b, c) = (
         number(&mut r) as u32,
@@ -79,14 +85,22 @@ fn check_indices(seed: u64) -> (usize, usize) {
         Arg::Value(&a),
         Arg::Value(&b),
         Arg::Value(&c),
+        Arg::Buffer(BufferRef::from_slice(&mut marks)),
     ];
     let grid = r.pick(&[[9, 1, 1], [2, 7, 1], [3, 2, 4], [1, 1, 5], [1, 1, 1]]);
     let block = r.pick(&[[4, 1, 1], [3, 2, 1], [2, 2, 2], [16, 1, 1]]);
-    check(
+    then(
         &kernel,
+        &conditions,
+        &mut r,
         &LaunchConfig::new(grid, block, &args),
-        &format!("seed {seed}"),
     )
+}
+
+fn check_indices(seed: u64) -> (usize, usize) {
+    with_indices(seed, |kernel, _, _, launch| {
+        check(kernel, launch, &format!("seed {seed}"))
+    })
 }
 
 proptest! {
