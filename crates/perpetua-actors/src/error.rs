@@ -109,6 +109,19 @@ pub enum ActorError {
         /// The types that the handler takes.
         takes: String,
     },
+    /// Two types of message that a handler takes have one number.
+    #[error(
+        "{actor} takes two types of message of number {type_id}: {} and {}; give one of them another `#[message(type_id = n)]`, or none",
+        .types[0], .types[1]
+    )]
+    SameNumber {
+        /// The actor's name.
+        actor: String,
+        /// Their number.
+        type_id: u32,
+        /// The types.
+        types: [String; 2],
+    },
     /// The answer has another type than was asked for.
     #[error("{actor} answered with a message of type id {found}, not {expected}")]
     WrongReply {

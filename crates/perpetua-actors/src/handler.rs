@@ -16,6 +16,12 @@ pub struct Takes {
     pub type_id: u32,
     /// Its name.
     pub name: &'static str,
+    /// Crate, modules and name.
+    pub path: &'static str,
+    /// Which version of it.
+    pub version: u32,
+    /// Its fields with their types.
+    pub layout: &'static str,
     /// The type of what comes back, where something does.
     pub reply: Option<u32>,
     /// Words that a message from the host brings beside its vectors; `None` where the handler reaches no vectors.
@@ -28,9 +34,18 @@ impl Takes {
         Takes {
             type_id: M::TYPE_ID,
             name: M::NAME,
+            path: M::PATH,
+            version: M::VERSION,
+            layout: M::LAYOUT,
             reply,
             room: None,
         }
+    }
+
+    /// Path, version and layout, for people.
+    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "no runtime there"))]
+    pub(crate) fn described(&self) -> String {
+        describe(self.path, self.version, self.layout)
     }
 
     /// The handler reaches vectors; a message from the host brings so many words more.
@@ -43,6 +58,12 @@ impl Takes {
     }
 }
 
+/// A type of message or state, for people: `bank::Pay (version 1) { amount: i32 }`.
+#[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "no runtime there"))]
+pub(crate) fn describe(path: &str, version: u32, layout: &str) -> String {
+    format!("{path} (version {version}) {layout}")
+}
+
 /// A handler, of one or several types of message, and the state that it keeps.
 #[derive(Clone, Copy)]
 pub struct Handler {
@@ -50,6 +71,8 @@ pub struct Handler {
     pub name: &'static str,
     /// Crate, modules and name of the function: what tells handlers apart.
     pub path: &'static str,
+    /// Which version of its state it keeps, as `#[ring_kernel(version = 2)]` says.
+    pub version: u32,
     /// The types of message that it takes.
     pub takes: fn() -> Vec<Takes>,
     /// Whether it is written for several lanes that run it together (`#[ring_kernel(group)]`).

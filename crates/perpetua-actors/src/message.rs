@@ -187,15 +187,40 @@ impl Packet {
     }
 }
 
+/// A number for a type of message (FNV-1a; the lower half is left to be chosen).
+#[doc(hidden)]
+#[must_use]
+pub const fn type_number(path: &str, layout: &str, version: u32) -> u32 {
+    let mut hash: u32 = 0x811c_9dc5;
+    let version = version.to_le_bytes();
+    let texts: [&[u8]; 4] = [path.as_bytes(), &[0], layout.as_bytes(), &version];
+    let mut text = 0;
+    while text < texts.len() {
+        let mut at = 0;
+        while at < texts[text].len() {
+            hash = (hash ^ texts[text][at] as u32).wrapping_mul(0x0100_0193);
+            at += 1;
+        }
+        text += 1;
+    }
+    hash | 0x8000_0000
+}
+
 /// A type of message of fixed layout: what `#[derive(RingMessage)]` implements. Its fields travel as words of 32 bits in
 /// the order of declaration: smaller scalars take a word each, 64-bit ones two (lower half first).
 pub trait RingMessage: Copy + Send + Sync + 'static {
-    /// Tells types apart. As `#[message(type_id = 1)]` says, else a hash of the type's name and fields.
+    /// Tells types apart. As `#[message(type_id = 1)]` says, else a hash of the type's crate, modules, name, fields and version.
     const TYPE_ID: u32;
     /// Words that it takes: at most [`PAYLOAD_WORDS`].
     const WORDS: usize;
     /// The type's name.
     const NAME: &'static str;
+    /// Crate, modules and name; as `#[message(path = "bank::Pay")]` says where the type stands for another one's older version.
+    const PATH: &'static str = Self::NAME;
+    /// Which version it is, as `#[message(version = 2)]` says.
+    const VERSION: u32 = 1;
+    /// Its fields with their types, for people and to tell versions apart.
+    const LAYOUT: &'static str = "";
 
     /// Its words, zeros behind them.
     fn to_payload(&self) -> [u32; PAYLOAD_WORDS];

@@ -204,6 +204,7 @@ fn handler() -> Handler {
         takes: || vec![Takes::of::<Job>(Some(Done::TYPE_ID))],
         state_size: 8 * SENDERS as usize,
         state_align: 8,
+        version: 1,
         state_name: "[u64; 2]",
         state_type: <[u64; SENDERS as usize] as GpuType>::describe,
         native,

@@ -31,6 +31,7 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
         vectors,
         room,
         group,
+        version,
     } = handler;
     let facade = output::facade(None);
     let read = read_function(function, FunctionKind::Device, &file_of(&function.sig))?;
@@ -110,6 +111,7 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
             #actors::Handler {
                 name: #text,
                 path: ::core::concat!(::core::module_path!(), "::", #text),
+                version: #version,
                 group: Self::GROUP,
                 takes: Self::takes,
                 state_size: ::core::mem::size_of::<#state>(),

@@ -19,7 +19,13 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
 }
 
 fn message(message: &Message) -> TokenStream {
-    let [constants, functions] = message.functions();
+    let (layout, version) = (&message.layout, message.version);
+    let path = match (&message.path, message.name.to_string()) {
+        (Some(path), _) => quote!(#path),
+        (None, own) => quote!(::core::concat!(::core::module_path!(), "::", #own)),
+    };
+    let number = quote!(::perpetua::actors::message::type_number(#path, #layout, #version));
+    let [constants, functions] = message.functions(&number);
     let (name, roles) = (&message.view, &message.roles);
     let (text, at) = (message.name.to_string(), Literal::usize_suffixed(message.count));
     let actors = quote!(::perpetua::actors);
@@ -53,6 +59,9 @@ fn message(message: &Message) -> TokenStream {
             const TYPE_ID: u32 = #name::__PERPETUA_TYPE_ID;
             const WORDS: usize = #at;
             const NAME: &'static str = #text;
+            const PATH: &'static str = #path;
+            const VERSION: u32 = #version;
+            const LAYOUT: &'static str = #layout;
 
             fn to_payload(&self) -> [u32; 16] {
                 self.__perpetua_words()

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{ActorImage, BlockImage, GroupImage};
+use super::{ActorImage, BlockImage, GroupImage, TypeImage};
 use crate::delivery::Delivery;
 use crate::lifecycle::ActorState;
 use crate::message::{PACKET_WORDS, Packet};
@@ -83,7 +83,9 @@ impl Writer {
     pub(super) fn group(&mut self, group: &GroupImage) {
         self.bytes(group.name.as_bytes());
         self.bytes(group.handler.as_bytes());
+        self.u32(group.version);
         self.bytes(group.state_type.as_bytes());
+        self.list(&group.takes, Writer::message_type);
         self.u32(group.first);
         self.u32(group.count);
         self.u64(group.capacity);
@@ -108,6 +110,13 @@ impl Writer {
         self.u8(group.max_deliveries);
         self.option(group.supervisor, Writer::u32);
         self.list(&group.actors, Writer::actor);
+    }
+
+    pub(super) fn message_type(&mut self, one: &TypeImage) {
+        self.u32(one.type_id);
+        self.bytes(one.path.as_bytes());
+        self.u32(one.version);
+        self.bytes(one.layout.as_bytes());
     }
 
     pub(super) fn actor(&mut self, actor: &ActorImage) {
@@ -230,7 +239,9 @@ impl<'a> Reader<'a> {
         Ok(GroupImage {
             name: self.text()?,
             handler: self.text()?,
+            version: self.u32()?,
             state_type: self.text()?,
+            takes: self.list(Reader::message_type)?,
             first: self.u32()?,
             count: self.u32()?,
             capacity: self.u64()?,
@@ -264,6 +275,15 @@ impl<'a> Reader<'a> {
             max_deliveries: self.u8()?,
             supervisor: self.option(Reader::u32)?,
             actors: self.list(Reader::actor)?,
+        })
+    }
+
+    pub(super) fn message_type(&mut self) -> Read<TypeImage> {
+        Ok(TypeImage {
+            type_id: self.u32()?,
+            path: self.text()?,
+            version: self.u32()?,
+            layout: self.text()?,
         })
     }
 

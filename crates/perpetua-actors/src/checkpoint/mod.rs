@@ -20,7 +20,7 @@ use crate::supervise::{OnFault, Supervision};
 use crate::topic::Topic;
 
 const MAGIC: &[u8; 8] = b"PERPACTR";
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const HEAD: usize = 8 + 4 + 8 + 4;
 
 /// All that a runtime holds.
@@ -55,8 +55,12 @@ pub(crate) struct GroupImage {
     pub(crate) name: String,
     /// Its path.
     pub(crate) handler: String,
-    /// The state's type, described in full.
+    /// Which version of its state that keeps.
+    pub(crate) version: u32,
+    /// The state's fields, with types and offsets.
     pub(crate) state_type: String,
+    /// The types of message that it takes.
+    pub(crate) takes: Vec<TypeImage>,
     pub(crate) first: u32,
     pub(crate) count: u32,
     pub(crate) capacity: u64,
@@ -73,6 +77,15 @@ pub(crate) struct GroupImage {
     pub(crate) supervisor: Option<u32>,
     /// Those that are not terminated.
     pub(crate) actors: Vec<ActorImage>,
+}
+
+/// A type of message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TypeImage {
+    pub(crate) type_id: u32,
+    pub(crate) path: String,
+    pub(crate) version: u32,
+    pub(crate) layout: String,
 }
 
 /// One actor.

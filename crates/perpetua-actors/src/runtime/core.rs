@@ -10,6 +10,7 @@ use super::Settings;
 use super::engine::{Engine, Refusal};
 use super::group::Group;
 use super::host::Host;
+use super::migrate::Migrations;
 use super::options::LaunchOptions;
 use super::timer::Job;
 use super::topics::Feeds;
@@ -33,6 +34,7 @@ pub(crate) struct Core {
     pub(super) host: Arc<Host>,
     pub(super) engine: Arc<dyn Engine>,
     pub(super) names: Mutex<Names>,
+    pub(super) migrations: Mutex<Migrations>,
     pub(super) broker: Arc<K2kBroker>,
     door: Arc<dyn Mailbox>,
     pub(super) feeds: Feeds,
@@ -102,6 +104,7 @@ impl Core {
             feeds: Feeds::new(&host, &engine),
             engine,
             names: Mutex::default(),
+            migrations: Mutex::default(),
             broker: Arc::new(broker),
             closed: AtomicBool::new(false),
             failure: Mutex::default(),

@@ -110,21 +110,32 @@ impl Group {
         (self.repeats(&packet) && deliveries.before() < self.max_deliveries).then_some(packet)
     }
 
-    /// An error unless the handler takes messages of this type.
+    /// An error unless the handler takes messages of this type, of which `found` is the path.
+    #[inline]
     pub(crate) fn check_type(&self, actor: ActorId, type_id: u32, found: &str) -> Result<()> {
-        if self.takes(type_id) {
-            return Ok(());
+        match self.takes(type_id) {
+            true => Ok(()),
+            false => Err(self.foreign(actor, type_id, found)),
         }
-        Err(ActorError::ForeignMessage {
+    }
+
+    #[cold]
+    fn foreign(&self, actor: ActorId, type_id: u32, found: &str) -> ActorError {
+        let name = found.rsplit("::").next().unwrap_or(found);
+        // Where the names do not tell them apart, paths and fields may.
+        let is_twin = self.takes.iter().any(|takes| takes.name == name);
+        let each = self.takes.iter().map(|takes| match is_twin {
+            true => takes.described(),
+            false => takes.name.to_owned(),
+        });
+        ActorError::ForeignMessage {
             actor: self.title(actor),
-            found: found.into(),
+            found: match is_twin {
+                true => found.into(),
+                false => name.into(),
+            },
             type_id,
-            takes: self
-                .takes
-                .iter()
-                .map(|takes| takes.name)
-                .collect::<Vec<_>>()
-                .join(", "),
-        })
+            takes: each.collect::<Vec<_>>().join(", "),
+        }
     }
 }

@@ -186,8 +186,8 @@ impl KernelHandle {
 
     fn prepare<M: Message>(&self, message: &M, kind: Kind, options: SendOptions) -> Result<Packet> {
         self.core.check_open()?;
-        let (type_id, name) = (<M::View as RingMessage>::TYPE_ID, <M::View as RingMessage>::NAME);
-        self.group.check_type(self.first, type_id, name)?;
+        let (type_id, path) = (<M::View as RingMessage>::TYPE_ID, <M::View as RingMessage>::PATH);
+        self.group.check_type(self.first, type_id, path)?;
         let mut packet = self.core.packet(&self.group, self.first, message, kind)?;
         if let Some(priority) = options.priority {
             packet.header.priority = priority;

@@ -3,7 +3,7 @@
 //! [`PerpetuaRuntime`] launches actors as [`LaunchOptions`] say and gives [`KernelHandle`]s. Below it, in the order in which a message
 //! travels: `handle`, `arena` (where vectors lie), `asks` (who waits for which answer), `engine` (the contract of what runs actors), `threads` (it on the
 //! CPU), `grids` (it in resident kernels) and `batched` (it where no kernel can stay), `host` (what engines call back to), `outputs` and
-//! `stream`, `topics`; every engine uses `mailbox`, `outbox` and `vitals`; beside them `timer`, `core`, `supervision` and `persist`, and for those who look `reading` and `watched`. Nothing but
+//! `stream`, `topics`; every engine uses `mailbox`, `outbox` and `vitals`; beside them `timer`, `core`, `supervision`, `persist` and `migrate`, and for those who look `reading` and `watched`. Nothing but
 //! `open` names an engine by its type.
 //!
 //! ```
@@ -56,6 +56,7 @@ mod group;
 mod handle;
 mod host;
 mod mailbox;
+mod migrate;
 mod moves;
 mod open;
 mod options;

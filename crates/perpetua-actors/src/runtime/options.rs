@@ -8,7 +8,7 @@ use perpetua_ir::front::rust::{GpuType, TypeDesc};
 use super::group::{Group, GroupTelemetry};
 use crate::delivery::{Deliveries, Delivery};
 use crate::error::{ActorError, Result};
-use crate::handler::Handler;
+use crate::handler::{Handler, Takes};
 use crate::message::RingMessage;
 use crate::message::{ActorId, priority};
 use crate::supervise::{OnFault, Supervision};
@@ -244,6 +244,7 @@ impl LaunchOptions {
             }
         };
         let takes = (handler.takes)();
+        check_numbers(name, &takes)?;
         let mut group = Group {
             name: name.into(),
             first: ActorId(0),
@@ -277,6 +278,24 @@ impl LaunchOptions {
         group.check_state(&group.initial)?;
         Ok(group)
     }
+}
+
+// Types of one number would be taken for each other.
+fn check_numbers(name: &str, takes: &[Takes]) -> Result<()> {
+    for (i, one) in takes.iter().enumerate() {
+        let same = |other: &&Takes| {
+            let differs = (other.path, other.version, other.layout) != (one.path, one.version, one.layout);
+            other.type_id == one.type_id && differs
+        };
+        if let Some(other) = takes[..i].iter().find(same) {
+            return Err(ActorError::SameNumber {
+                actor: format!("`{name}`"),
+                type_id: one.type_id,
+                types: [other.described(), one.described()],
+            });
+        }
+    }
+    Ok(())
 }
 
 impl Group {

@@ -9,8 +9,9 @@ use super::arena::BlockId;
 use super::core::{Core, Names};
 use super::engine::ActorImage;
 use super::group::{Group, GroupTelemetry};
+use super::migrate::layout_of;
 use super::timer::Job;
-use crate::checkpoint::{self, BlockImage, GroupImage, Image, unusable};
+use crate::checkpoint::{self, BlockImage, GroupImage, Image, TypeImage, unusable};
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::lock::lock;
@@ -141,7 +142,11 @@ impl Core {
     /// Launches what the image holds, or nothing.
     pub(super) fn restore(&self, image: &Image, path: &Path) -> Result<Vec<Arc<Group>>> {
         let _span = tracing::info_span!("restore", path = %path.display()).entered();
-        let mut image = self.place_blocks(image, path)?;
+        let mut image = image.clone();
+        lock(&self.migrations)
+            .apply(&lock(&self.names).handlers, &mut image)
+            .map_err(|cause| unusable(path, cause))?;
+        let mut image = self.place_blocks(&image, path)?;
         let launched = self.restore_placed(&image, path);
         if launched.is_err() {
             self.release_blocks(&mut image);
@@ -228,14 +233,14 @@ impl Core {
             .iter()
             .find(|one| one.actor.wrapping_sub(saved.first) == number);
         let state = &state.ok_or_else(missing)?.state;
-        if state_type(group) != saved.state_type {
-            let cause = format!("the state of `{}` is of another type there", saved.handler);
-            return Err(unusable(path, cause));
-        }
+        let migrations = lock(&self.migrations);
+        let state = migrations.state(&group.handler, saved, state);
+        drop(migrations);
+        let state = state.map_err(|cause| unusable(path, cause))?;
         group
-            .check_state(state)
+            .check_state(&state)
             .map_err(|why| unusable(path, why.to_string()))?;
-        self.begin_with(group, actor, state)
+        self.begin_with(group, actor, &state)
     }
 
     fn fill(&self, group: &Arc<Group>, image: &GroupImage) -> Result<()> {
@@ -287,7 +292,18 @@ fn group_image(group: &Group, actors: Vec<checkpoint::ActorImage>) -> GroupImage
     GroupImage {
         name: group.name.clone(),
         handler: group.handler.path.into(),
-        state_type: state_type(group),
+        version: group.handler.version,
+        state_type: layout_of(&(group.handler.state_type)()),
+        takes: group
+            .takes
+            .iter()
+            .map(|takes| TypeImage {
+                type_id: takes.type_id,
+                path: takes.path.into(),
+                version: takes.version,
+                layout: takes.layout.into(),
+            })
+            .collect(),
         first: group.first.0,
         count: group.count,
         capacity: group.capacity as u64,
@@ -304,11 +320,6 @@ fn group_image(group: &Group, actors: Vec<checkpoint::ActorImage>) -> GroupImage
         supervisor: group.supervisor.map(|actor| actor.0),
         actors,
     }
-}
-
-// In full: the fields' names, types and offsets.
-fn state_type(group: &Group) -> String {
-    format!("{:?}", (group.handler.state_type)())
 }
 
 // The group that an image describes, with the handler that is registered under its path.
@@ -342,10 +353,6 @@ fn named(names: &Names, image: &GroupImage, path: &Path) -> Result<Group> {
         telemetry: GroupTelemetry::default(),
         gone: Default::default(),
     };
-    if state_type(&group) != image.state_type {
-        let cause = format!("the state of `{}` is of another type there", image.handler);
-        return Err(unusable(path, cause));
-    }
     let states = image.actors.iter().map(|actor| &actor.state);
     for state in states.chain([&group.initial]) {
         group

@@ -162,5 +162,13 @@ fn main() -> std::process::ExitCode {
             "a_killed_process_goes_on_from_its_last_checkpoint",
             ends::a_killed_process_goes_on_from_its_last_checkpoint,
         ),
+        (
+            "types_of_one_name_and_layout_are_told_apart",
+            identity::types_of_one_name_and_layout_are_told_apart,
+        ),
+        (
+            "what_has_changed_since_a_checkpoint_is_migrated_or_refused",
+            identity::what_has_changed_since_a_checkpoint_is_migrated_or_refused,
+        ),
     ])
 }

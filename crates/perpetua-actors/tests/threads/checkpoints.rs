@@ -201,7 +201,7 @@ fn what_does_not_fit_is_refused_whole() {
     let mut other = handlers::tally();
     other.state_type = <u64 as perpetua::GpuType>::describe;
     fresh.register(other);
-    check(&fresh, "tally` is of another type there");
+    check(&fresh, "is of another type here: (version 1)");
     fresh.register(handlers::tally());
     std::fs::write(file.path(), &bytes[..bytes.len() - 7]).expect("it is torn");
     check(&fresh, "it is torn");

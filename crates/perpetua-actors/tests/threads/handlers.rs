@@ -205,6 +205,7 @@ pub(crate) fn tally() -> Handler {
         takes,
         state_size: size_of::<Tally>(),
         state_align: align_of::<Tally>(),
+        version: 1,
         state_name: "Tally",
         state_type: <Tally as GpuType>::describe,
         native,

@@ -31,6 +31,8 @@ pub struct Handler {
     pub room: Option<syn::Expr>,
     /// Whether several lanes run it together (`group`).
     pub group: bool,
+    /// Which version of its state it keeps (`version = 2`), else 1.
+    pub version: syn::Expr,
 }
 
 impl Handler {
@@ -39,7 +41,12 @@ impl Handler {
     /// # Errors
     /// It is not written as [`USAGE`] says, or the options are others.
     pub fn read(options: TokenStream, mut function: syn::ItemFn) -> syn::Result<Handler> {
-        let Options { also, room, group } = Options::read(options)?;
+        let Options {
+            also,
+            room,
+            group,
+            version,
+        } = Options::read(options)?;
         let Parts {
             context,
             state,
@@ -81,6 +88,7 @@ impl Handler {
             vectors,
             room,
             group,
+            version: version.unwrap_or_else(|| syn::parse_quote!(1)),
         })
     }
 
@@ -198,6 +206,8 @@ struct Options {
     room: Option<syn::Expr>,
     /// Several lanes run the handler together.
     group: bool,
+    /// Which version of its state it keeps.
+    version: Option<syn::Expr>,
 }
 
 impl Options {
@@ -213,9 +223,12 @@ impl Options {
                 syn::Meta::NameValue(pair) if pair.path.is_ident("room") => {
                     read.room = Some(pair.value.clone())
                 }
+                syn::Meta::NameValue(pair) if pair.path.is_ident("version") => {
+                    read.version = Some(pair.value.clone())
+                }
                 syn::Meta::Path(path) if path.is_ident("group") => read.group = true,
                 other => {
-                    let message = "`#[ring_kernel]` takes `also(f, g)`: further handlers of the same state, for other messages; `room = 64`: words for `ctx.alloc` that a message from the host brings; or `group`: several lanes run the handler together";
+                    let message = "`#[ring_kernel]` takes `also(f, g)`: further handlers of the same state, for other messages; `room = 64`: words for `ctx.alloc` that a message from the host brings; `version = 2`: which version of its state it keeps; or `group`: several lanes run the handler together";
                     return Err(syn::Error::new_spanned(other, message));
                 }
             }

@@ -2,7 +2,7 @@
 //! which travels.
 
 use proc_macro2::{Literal, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 
 use super::vector::Vector;
 
@@ -10,6 +10,9 @@ use super::vector::Vector;
 pub(super) const ROOM: usize = 16;
 /// Words of payload beside those that tell of a block.
 const ROOM_WITH_VECTORS: usize = 14;
+
+/// How a message's attribute is written.
+const USAGE: &str = "a message takes `#[message(type_id = 1)]`, `#[message(version = 2)]`, and `#[message(path = \"bank::Pay\")]` where it stands for another type's older version";
 
 /// What a field is for, beyond being carried.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,9 +38,13 @@ pub struct Message {
     pub roles: Vec<(Role, syn::Member, syn::Type)>,
     /// The words that it takes.
     pub count: usize,
+    /// Its fields' names and types.
+    pub layout: String,
+    /// Which of its layouts and meanings this is, as `#[message(version = 2)]` says; else 1.
+    pub version: u32,
+    /// Another type's path, which it stands for, as `#[message(path = "bank::Pay")]` says.
+    pub path: Option<syn::LitStr>,
     type_id: Option<u32>,
-    /// Name and fields.
-    layout: String,
     words: Vec<TokenStream>,
     reads: Vec<TokenStream>,
 }
@@ -61,15 +68,23 @@ impl Message {
                 "a message has no generic parameters: write one struct for each type",
             ));
         }
-        let mut type_id = None;
+        let (mut type_id, mut version, mut path) = (None, 1, None);
         for attr in input.attrs.iter().filter(|attr| attr.path().is_ident("message")) {
             attr.parse_nested_meta(|meta| {
-                if !meta.path.is_ident("type_id") {
-                    return Err(meta.error("a message takes `#[message(type_id = 1)]`"));
+                if meta.path.is_ident("path") {
+                    path = Some(meta.value()?.parse()?);
+                    return Ok(());
+                }
+                let is_id = meta.path.is_ident("type_id");
+                if !is_id && !meta.path.is_ident("version") {
+                    return Err(meta.error(USAGE));
                 }
                 let number: syn::LitInt = meta.value()?.parse()?;
                 let number: u32 = number.base10_parse()?;
-                type_id = Some(number);
+                match is_id {
+                    true => type_id = Some(number),
+                    false => version = number,
+                }
                 Ok(())
             })?;
         }
@@ -126,7 +141,9 @@ impl Message {
             vectors,
             roles,
             count: at,
-            layout: layout(&input.ident, &data.fields),
+            layout: layout(&data.fields),
+            version,
+            path,
             type_id,
             words,
             reads,
@@ -164,9 +181,16 @@ impl Message {
         })
     }
 
-    /// Two `impl` blocks: its constants, and the functions that kernels call.
+    /// A number for its type, where nobody knows the modules and the crate that it stands in: by its name alone.
     #[must_use]
-    pub fn functions(&self) -> [TokenStream; 2] {
+    pub fn number_by_name(&self) -> TokenStream {
+        let number = hash(&format!("{}{}{}", self.name, self.layout, self.version));
+        Literal::u32_suffixed(number).into_token_stream()
+    }
+
+    /// Two `impl` blocks: its constants, and the functions that kernels call. `number`: its type's, unless it says one itself.
+    #[must_use]
+    pub fn functions(&self, number: &TokenStream) -> [TokenStream; 2] {
         let Message {
             view: name,
             words,
@@ -174,17 +198,14 @@ impl Message {
             ..
         } = self;
         let zeros = (self.count..ROOM).map(|_| quote!(0u32));
-        let hash = Literal::u32_suffixed(hash(&self.layout));
         let type_id = match self.type_id {
             Some(number) => quote!(#number),
-            None => quote!(#name::__PERPETUA_NAME_HASH),
+            None => number.clone(),
         };
         let spans = Literal::u32_suffixed(self.vectors.len() as u32);
         let count = Literal::u32_suffixed(self.count as u32);
         let constants = quote! {
             impl #name {
-                #[doc(hidden)]
-                pub const __PERPETUA_NAME_HASH: u32 = #hash;
                 #[doc(hidden)]
                 pub const __PERPETUA_TYPE_ID: u32 = #type_id;
                 #[doc(hidden)]
@@ -226,20 +247,23 @@ impl Message {
     }
 }
 
-/// A message's name and its fields' names and types, without spaces: how tokens are printed depends on who prints them.
-fn layout(name: &syn::Ident, fields: &syn::Fields) -> String {
-    let fields = fields.iter().map(|field| {
-        let (ident, ty) = (&field.ident, &field.ty);
-        quote!(#ident: #ty,).to_string()
+/// A message's fields with their types, alike whoever prints their tokens.
+fn layout(fields: &syn::Fields) -> String {
+    let fields = fields.iter().enumerate().map(|(index, field)| {
+        let ty = field.ty.to_token_stream().to_string();
+        let ty: String = ty.split_whitespace().collect();
+        match &field.ident {
+            Some(ident) => format!("{ident}: {ty}"),
+            None => format!("{index}: {ty}"),
+        }
     });
-    let text: String = [name.to_string()].into_iter().chain(fields).collect();
-    text.split_whitespace().collect()
+    format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
 }
 
-/// A number for a message's type that depends on its name and fields (FNV-1a; the lower numbers are left to be chosen).
-fn hash(name: &str) -> u32 {
+/// A number for a type's name and fields (FNV-1a; the lower numbers are left to be chosen).
+fn hash(text: &str) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    name.bytes().fold(0x811c_9dc5, step) | 0x8000_0000
+    text.bytes().fold(0x811c_9dc5, step) | 0x8000_0000
 }
 
 /// Appends the words of a value of type `ty`; gives the expression that reads it back.

@@ -248,7 +248,7 @@ impl Collector {
         {
             self.data(&view.attrs.clone(), &view.ident.clone(), view, module);
         }
-        for functions in message.functions() {
+        for functions in message.functions(&message.number_by_name()) {
             if let Some(block) = self.keep(syn::parse2(functions)) {
                 self.implementation(&block, module);
             }
