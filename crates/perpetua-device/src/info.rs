@@ -99,6 +99,9 @@ pub struct DeviceLimits {
     pub max_buffers: u32,
     /// Size of one buffer in bytes.
     pub max_buffer_bytes: u64,
+    /// Turns that a lane's loops may take together in a launch, where a probe found that the driver ends loops then: more of
+    /// them are a fault.
+    pub max_loop_turns: Option<u32>,
 }
 
 /// What small test kernels found out about a device's floating-point arithmetic (f32). `None`: not measured.

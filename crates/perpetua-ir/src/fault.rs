@@ -43,8 +43,8 @@ impl FaultSite {
     }
 }
 
-/// Layout of the record that a faulting lane writes: [`record::WORDS`] little-endian `u32`s, all zero before. One
-/// lane claims it by a compare-and-swap of word 0 from 0 to 1 and then fills in the rest.
+/// Layout of the record that a faulting lane writes: [`record::WORDS`] little-endian `u32`s, all zero before. The
+/// lane that changes word 0 from 0 to 1, atomically, claims it and then fills in the rest.
 pub mod record {
     /// Size of a record in `u32` words.
     pub const WORDS: usize = 16;
@@ -138,6 +138,12 @@ impl fmt::Display for Fault {
             FaultKind::Unreachable => f.write_str("entered unreachable code")?,
             FaultKind::ZeroStep => f.write_str("a range in steps of zero")?,
             FaultKind::TimeLimit => f.write_str("a loop that ran on when its time was over")?,
+            FaultKind::LoopCut => write!(
+                f,
+                "a loop that the device's driver ended before its time: a lane's loops may take {} turns together \
+                 there, so divide the work among more lanes or launches, or use another device",
+                self.operand(0)
+            )?,
             FaultKind::PoolExhausted => write!(f, "a pool without room for {} bytes", self.operand(0))?,
             FaultKind::NoPoolBlock => write!(
                 f,

@@ -7,7 +7,7 @@ use perpetua_isa::{Assembler, Error, Executor, LaunchConfig, Limits, Program};
 
 fn limits() -> Limits {
     Limits {
-        // llvmpipe leaves loops after 65,535 turns.
+        // Below what llvmpipe lets a loop take.
         instructions: 20_000,
         memory: 1 << 20,
         size: 4096,
@@ -65,6 +65,30 @@ fn endless_loops_are_faults() {
         }
         is_as_good_as_before(executor);
     });
+}
+
+// Where the driver ends loops before the budget does, that is the fault.
+#[test]
+fn endless_loops_that_the_driver_ends_are_faults() {
+    let cut = |executor: &Executor| executor.device().info().limits.max_loop_turns.is_some();
+    for executor in common::executors().into_iter().filter(cut) {
+        let executor = executor.untrusted(Limits::default());
+        for (text, _) in ENDLESS {
+            let x = executor.allocate_buffer(64).expect("memory");
+            let program = program(text);
+            let program = program.clone().with_buffer("x", x).unwrap_or(program);
+            executor
+                .execute_program(&program, &LaunchConfig::new(3, 40))
+                .expect("a launch");
+            let error = executor.synchronize().expect_err(text).to_string();
+            assert!(
+                error.contains("the device's driver ended before its time")
+                    || error.contains("out of bounds"),
+                "{error}"
+            );
+        }
+        is_as_good_as_before(&executor);
+    }
 }
 
 fn is_as_good_as_before(executor: &Executor) {

@@ -15,6 +15,7 @@ use crate::error::Error;
 
 const PROGRAMS: &str = include_str!("programs/control.rs");
 const FAULTS: &str = include_str!("programs/faults.rs");
+const TURNS: &str = include_str!("programs/turns.rs");
 
 const KERNELS: [&str; 12] = [
     "labels",
@@ -40,6 +41,9 @@ const PLACES: [&str; 7] = [
     "in_function",
     "in_conditions",
 ];
+
+/// Kernels of [`TURNS`].
+const LONG: [&str; 5] = ["one", "nested", "returns", "in_a_function", "barriers"];
 
 /// The launch of every kernel here.
 const GRID: [u32; 3] = [3, 1, 1];
@@ -87,6 +91,11 @@ pub(super) fn cells() -> Vec<Cell> {
             let name = format!("control/{} in {place}", kind.name());
             cells.push(Cell::new(name, move |d| faults(d, kind, expression, place)));
         }
+    }
+    for kernel in LONG {
+        cells.push(Cell::new(format!("control/many turns, {kernel}"), move |d| {
+            takes_all_turns(d, kernel)
+        }));
     }
     cells.into_iter().map(|c| c.needs(Need::Compute)).collect()
 }
@@ -185,6 +194,33 @@ fn faults(device: &Device, kind: FaultKind, expression: &str, place: &str) -> Ch
         .map_err(|e| Failure(format!("no lane faults: {e}")))
 }
 
+// Loops take all their turns, or, where the driver is known to end them, the launch says so.
+fn takes_all_turns(device: &Device, name: &str) -> Check {
+    let kernel = kernel(device, TURNS, "turns.rs", name)?;
+    let allowed = device.info().limits.max_loop_turns;
+    for turns in [1000u32, 80_000] {
+        let case = Case {
+            args: vec![turns.to_le_bytes().to_vec(), vec![0; LANES * 4]],
+            kernel: kernel.clone(),
+            grid: GRID,
+            block: BLOCK,
+            dynamic_shared: 0,
+        };
+        match run(device, &case) {
+            Err(Error::Fault(fault))
+                if fault.site.kind == FaultKind::LoopCut && allowed.is_some_and(|n| n < turns) => {}
+            Err(other) => return Err(Failure(format!("{turns} turns: {other}"))),
+            Ok(buffers) => {
+                let counted = buffers
+                    .last()
+                    .map(|out| bytemuck::pod_collect_to_vec::<u8, u32>(out));
+                same(&format!("{turns} turns"), counted, Some(vec![turns; LANES]))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,5 +234,6 @@ mod tests {
         };
         check(PROGRAMS, &KERNELS);
         check(&FAULTS.replace("FAULT", "1"), &PLACES);
+        check(TURNS, &LONG);
     }
 }

@@ -78,6 +78,7 @@ impl GpuBackend for CpuBackend {
                 cooperative: false,
                 max_buffers: u32::MAX,
                 max_buffer_bytes: isize::MAX as u64,
+                max_loop_turns: None,
             },
             subgroup_size: (SUBGROUP, SUBGROUP),
             capabilities: Capability::ALL.into(),

@@ -98,6 +98,7 @@ pub(super) fn info(device: sys::CUdevice, index: usize, driver_version: i32) -> 
         // 4 KiB of parameters, two words a buffer.
         max_buffers: 250,
         max_buffer_bytes: total as u64,
+        max_loop_turns: None,
     };
     let pci = (
         get(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?,

@@ -73,6 +73,7 @@ impl GpuBackend for NullBackend {
                 cooperative: true,
                 max_buffers: u32::MAX,
                 max_buffer_bytes: isize::MAX as u64,
+                max_loop_turns: None,
             },
             subgroup_size: (32, 32),
             capabilities: Capability::ALL.into(),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use perpetua_ir::back::{ArgsLayout, BROWSER_SUBGROUPS, Source, Target, render};
 use perpetua_ir::ops::Meeting;
+use perpetua_ir::pass::tell_cut_loops;
 use perpetua_ir::verify::Verified;
 
 use super::core::StreamCore;
@@ -152,6 +153,14 @@ impl Compiler {
     }
 
     fn checked(&self, kernel: Arc<Verified>) -> Result<(String, Program)> {
+        let told = |turns| tell_cut_loops(&kernel, turns).map(Arc::new);
+        let kernel = self
+            .shared
+            .info
+            .limits
+            .max_loop_turns
+            .and_then(told)
+            .unwrap_or(kernel);
         let ir = kernel.kernel();
         // Rendered once now, for the sites and for errors to come from here; the size changes nothing but a number.
         let rendered = render_for(&self.shared, &kernel, ir.block_size.unwrap_or([1, 1, 1]), 0, true)?;

@@ -9,13 +9,14 @@ use perpetua_ir::back::{Capabilities, Capability};
 use super::compile::Compiler;
 use super::core::StreamCore;
 use super::memory::{Pool, Staging};
+use super::probe::Probe;
 use super::shared::{Health, Shared, driver, lock};
 use super::stream::Stream;
 use super::transfer::Movers;
 use crate::backend::{CompiledKernel, Content, GpuBackend, GpuContext, GpuStream};
 use crate::error::{Error, Result};
 use crate::future::BoxFuture;
-use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo, NumericProbe};
+use crate::info::{AdapterType, BackendKind, DeviceInfo, DeviceLimits, MemoryInfo};
 use crate::ptr::{ContextId, DevicePtr, MemoryKind, Owner, PoolStats};
 use crate::source::{CompileOptions, KernelSource};
 
@@ -180,7 +181,7 @@ fn describe(
     adapter: &wgpu::Adapter,
     limits: &wgpu::Limits,
     features: wgpu::Features,
-    probe: Option<NumericProbe>,
+    probe: Option<Probe>,
 ) -> DeviceInfo {
     let info = adapter.get_info();
     let adapter_type = match info.device_type {
@@ -238,10 +239,11 @@ fn describe(
             // One binding is the fault record's.
             max_buffers: limits.max_storage_buffers_per_shader_stage.saturating_sub(1),
             max_buffer_bytes: limits.max_buffer_size.min(limits.max_storage_buffer_binding_size),
+            max_loop_turns: probe.and_then(|probe| probe.loop_turns),
         },
         subgroup_size: (info.subgroup_min_size, info.subgroup_max_size),
         capabilities: capabilities(features),
-        numeric_probe: probe,
+        numeric_probe: probe.map(|probe| probe.numeric),
         details: vec![("interface".into(), info.backend.to_string())],
     }
 }

@@ -1,5 +1,5 @@
-//! What a device's arithmetic does: WGSL leaves contraction, denormals and the rounding of divisions to the driver, so a
-//! small kernel finds out.
+//! What a device's arithmetic and loops do: WGSL leaves contraction, denormals and the rounding of divisions to the driver, and one
+//! ends loops before their time, so a small kernel finds out.
 
 use std::sync::Arc;
 
@@ -11,6 +11,9 @@ use crate::info::NumericProbe;
 /// Room for the results.
 const RESULT_BYTES: u64 = 128;
 
+/// Turns of the loop: more than llvmpipe lets a loop have.
+const LOOP_TURNS: u32 = 70_000;
+
 /// Operands come from memory, so that no compiler folds them.
 const SOURCE: &str = "
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
@@ -21,11 +24,16 @@ const SOURCE: &str = "
     r[2] = bitcast<u32>(fma(x[0], x[1], x[2]));
     for (var i = 0u; i < 8u; i++) { r[3u + i] = bitcast<u32>(x[5u + 2u * i] / x[6u + 2u * i]); }
     for (var i = 0u; i < 8u; i++) { r[11u + i] = bitcast<u32>(sqrt(x[5u + i])); }
+    var turns = 0u;
+    var y = x[21];
+    while (turns < u32(x[22])) { y = y * y + x[21]; turns += 1u; }
+    r[19] = turns;
+    r[20] = bitcast<u32>(y);
 }
 ";
 
 /// Operands: a product whose rounding error is not zero and what it is subtracted from; a denormal product; pairs to
-/// divide, whose quotients lie near halfway between floats.
+/// divide, whose quotients lie near halfway between floats; what a loop computes, and its turns.
 fn operands() -> [f32; 24] {
     let mut x = [1.0f32; 24];
     x[0] = 1.000_000_1;
@@ -46,11 +54,20 @@ fn operands() -> [f32; 24] {
     for (i, (a, b)) in pairs.into_iter().enumerate() {
         (x[5 + 2 * i], x[6 + 2 * i]) = (a, b);
     }
+    (x[21], x[22]) = (0.25, LOOP_TURNS as f32);
     x
 }
 
+/// What the probe found.
+#[derive(Clone, Copy)]
+pub(super) struct Probe {
+    pub(super) numeric: NumericProbe,
+    /// Turns after which the driver ended the loop, if it did.
+    pub(super) loop_turns: Option<u32>,
+}
+
 /// Runs the probe.
-pub(super) async fn run(device: &wgpu::Device, queue: &wgpu::Queue, health: &Health) -> Result<NumericProbe> {
+pub(super) async fn run(device: &wgpu::Device, queue: &wgpu::Queue, health: &Health) -> Result<Probe> {
     let x = operands();
     let buffer = |size: u64, usage| {
         device.create_buffer(&wgpu::BufferDescriptor {
@@ -130,15 +147,18 @@ pub(super) async fn run(device: &wgpu::Device, queue: &wgpu::Queue, health: &Hea
 }
 
 /// Compares the device's results with the host's.
-fn judge(x: &[f32], r: &[u32]) -> NumericProbe {
+fn judge(x: &[f32], r: &[u32]) -> Probe {
     let same = |i: usize, want: f32| r.get(i) == Some(&want.to_bits());
-    NumericProbe {
+    let numeric = NumericProbe {
         no_contraction: Some(same(0, x[0] * x[1] + x[2])),
         keeps_denormals: Some(same(1, x[3] * x[4])),
         exact_fma: Some(same(2, x[0].mul_add(x[1], x[2]))),
         exact_division: Some((0..8).all(|i| same(3 + i, x[5 + 2 * i] / x[6 + 2 * i]))),
         exact_sqrt: Some((0..8).all(|i| same(11 + i, x[5 + i].sqrt()))),
-    }
+    };
+    // The loops above had turns of the same count; a compiler may have unrolled them.
+    let loop_turns = r.get(19).copied().filter(|turns| *turns < LOOP_TURNS);
+    Probe { numeric, loop_turns }
 }
 
 #[cfg(test)]

@@ -515,6 +515,8 @@ pub enum FaultKind {
     ZeroStep,
     /// A loop ran on when its time was over; no operands.
     TimeLimit,
+    /// The driver ended a loop before its time; operand: how many turns it allows (`pass::tell_cut_loops`).
+    LoopCut,
     /// A pool has no room for a block; operand: its bytes.
     PoolExhausted,
     /// A pool has no block of a handle; operand: the handle.
@@ -525,7 +527,7 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// All kinds, in the order of their codes in fault records.
-    pub const ALL: [FaultKind; 10] = [
+    pub const ALL: [FaultKind; 11] = [
         FaultKind::IndexOutOfBounds,
         FaultKind::DivisionByZero,
         FaultKind::DivisionOverflow,
@@ -533,6 +535,7 @@ impl FaultKind {
         FaultKind::Unreachable,
         FaultKind::ZeroStep,
         FaultKind::TimeLimit,
+        FaultKind::LoopCut,
         FaultKind::PoolExhausted,
         FaultKind::NoPoolBlock,
         FaultKind::Panic,
@@ -543,6 +546,7 @@ impl FaultKind {
             FaultKind::IndexOutOfBounds | FaultKind::DivisionOverflow => 2,
             FaultKind::DivisionByZero
             | FaultKind::UnreachableEnum
+            | FaultKind::LoopCut
             | FaultKind::PoolExhausted
             | FaultKind::NoPoolBlock => 1,
             FaultKind::Unreachable | FaultKind::ZeroStep | FaultKind::TimeLimit | FaultKind::Panic => 0,
@@ -558,6 +562,7 @@ impl FaultKind {
             FaultKind::Unreachable => "unreachable",
             FaultKind::ZeroStep => "zero_step",
             FaultKind::TimeLimit => "time_limit",
+            FaultKind::LoopCut => "loop_cut",
             FaultKind::PoolExhausted => "pool_exhausted",
             FaultKind::NoPoolBlock => "no_pool_block",
             FaultKind::Panic => "panic",

@@ -2,6 +2,7 @@
 //! otherwise have to know. And [`footprint`], which finds out what a kernel accesses.
 
 pub mod checks;
+mod cut;
 mod expand;
 pub mod footprint;
 mod inline;
@@ -9,6 +10,7 @@ mod levels;
 mod library;
 mod wide;
 
+pub use cut::tell_cut_loops;
 pub use expand::*;
 pub use inline::inline_functions;
 pub use levels::*;

@@ -69,6 +69,21 @@ impl Verified {
         self.facts.constant_buffers()
     }
 
+    /// The same with other code: the pass that made it answers for it.
+    #[cfg(feature = "pass")]
+    pub(crate) fn with_kernel(&self, kernel: Kernel) -> Verified {
+        let mut facts = Facts::of(&kernel);
+        if self.facts.uniformity.is_some() {
+            facts.uniformity = Some(Uniformity::of(&kernel, self.constant_buffers()));
+        }
+        Verified {
+            kernel,
+            facts: Arc::new(facts),
+            trusted: self.trusted,
+            id: OnceLock::new(),
+        }
+    }
+
     /// Gives the kernel back, to change it.
     pub fn into_kernel(self) -> Kernel {
         self.kernel

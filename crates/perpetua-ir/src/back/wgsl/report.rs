@@ -46,7 +46,7 @@ pub(super) fn fault(w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]) 
         );
         let params = report.params(|of| format!("{of}: vec2<u32>"));
         format!(
-            "// The first lane that faults in a launch claims the record. The exchange may fail for no reason.\nfn {name}(site: u32, tid: vec3<u32>, bid: vec3<u32>, {params}) {{\n    loop {{\n        let r = atomicCompareExchangeWeak(&fault_record[{claim}], 0u, 1u);\n        if (r.exchanged) {{\n            break;\n        }}\n        if (r.old_value != 0u) {{\n            return;\n        }}\n    }}\n{lines}}}\n",
+            "// The first lane that faults in a launch claims the record.\nfn {name}(site: u32, tid: vec3<u32>, bid: vec3<u32>, {params}) {{\n    if (atomicExchange(&fault_record[{claim}], 1u) != 0u) {{\n        return;\n    }}\n{lines}}}\n",
             claim = record::CLAIM,
         )
     });

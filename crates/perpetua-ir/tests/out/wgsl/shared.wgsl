@@ -23,16 +23,10 @@ var<workgroup> peak_: atomic<u32>;
 // Whether this lane has faulted.
 var<private> dead: bool;
 
-// The first lane that faults in a launch claims the record. The exchange may fail for no reason.
+// The first lane that faults in a launch claims the record.
 fn report_fault_(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
-    loop {
-        let r = atomicCompareExchangeWeak(&fault_record[0], 0u, 1u);
-        if (r.exchanged) {
-            break;
-        }
-        if (r.old_value != 0u) {
-            return;
-        }
+    if (atomicExchange(&fault_record[0], 1u) != 0u) {
+        return;
     }
     atomicStore(&fault_record[2], bid.x);
     atomicStore(&fault_record[3], bid.y);

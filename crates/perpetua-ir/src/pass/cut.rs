@@ -1,0 +1,147 @@
+//! For drivers that end loops before their time and say nothing: what such a kernel computes is wrong, so its lanes find out and
+//! fault. Knows what llvmpipe does, which counts the turns of all loops of a subgroup together: once the count is used up, each loop
+//! ends after its first turn.
+
+use super::levels::exits;
+use crate::ir::{
+    Axis, Block, Body, Builtin, Effect, FaultKind, Inst, Local, LocalId, Op, Place, Scalar, Stmt, Type, Value,
+};
+use crate::ops::BinaryOp;
+use crate::verify::Verified;
+
+/// The kernel with lanes that fault at their end if the driver has cut a loop of theirs, where it allows so many turns; `None` where
+/// nothing is to be told, for the kernel has no loops.
+///
+/// A lane runs a loop of two turns then: one turn is a loop that was cut. What bounds that loop comes from the launch, so that no
+/// compiler unrolls it.
+pub fn tell_cut_loops(verified: &Verified, turns: u32) -> Option<Verified> {
+    let kernel = verified.kernel();
+    let bodies = kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]);
+    let first_loop = bodies.rev().find_map(|body| loop_line(&body.block))?;
+    let mut kernel = kernel.clone();
+    let mut block = std::mem::take(&mut kernel.body.block);
+    let mut tell = Tell {
+        body: &mut kernel.body,
+        line: first_loop,
+        turns,
+    };
+    tell.inside(&mut block);
+    if !matches!(
+        block.0.last(),
+        Some(Stmt {
+            inst: Inst::Return(_),
+            ..
+        })
+    ) {
+        block.0.extend(tell.probe());
+    }
+    kernel.body.block = block;
+    Some(verified.with_kernel(kernel))
+}
+
+// The line of the first loop.
+fn loop_line(block: &Block) -> Option<u32> {
+    block.0.iter().find_map(|stmt| match &stmt.inst {
+        Inst::Loop(_) => Some(stmt.line),
+        inst => inst.blocks().into_iter().find_map(loop_line),
+    })
+}
+
+struct Tell<'a> {
+    body: &'a mut Body,
+    line: u32,
+    turns: u32,
+}
+
+impl Tell<'_> {
+    /// Looks before each return; and gives an exit to loops that have none but faults, for else compilers drop what stands behind them.
+    fn inside(&mut self, block: &mut Block) {
+        let mut statements = Vec::with_capacity(block.0.len());
+        for mut stmt in std::mem::take(&mut block.0) {
+            for inner in stmt.inst.blocks_mut() {
+                self.inside(inner);
+            }
+            match &mut stmt.inst {
+                Inst::Return(_) => statements.extend(self.probe()),
+                Inst::Loop(turn) if !exits(turn, 0).breaks => {
+                    let mut exit = Vec::new();
+                    let (blocks, zero) = (self.blocks(&mut exit), self.constant(&mut exit, 0));
+                    let never = self.binary(&mut exit, BinaryOp::Eq, blocks, zero, Type::BOOL);
+                    self.if_(&mut exit, never, Inst::Break(0));
+                    turn.0.splice(..0, exit);
+                }
+                _ => {}
+            }
+            statements.push(stmt);
+        }
+        block.0 = statements;
+    }
+
+    /// A loop of two turns, and a fault if there was one.
+    fn probe(&mut self) -> Vec<Stmt> {
+        self.body.locals.push(Local {
+            name: "turns".into(),
+            ty: Type::U32,
+        });
+        let turns = Place::local(LocalId(self.body.locals.len() as u32 - 1));
+        let mut code = Vec::new();
+        let (zero, one) = (self.constant(&mut code, 0), self.constant(&mut code, 1));
+        let blocks = self.blocks(&mut code);
+        let least = self.binary(&mut code, BinaryOp::Min, blocks, one, Type::U32);
+        let two = self.binary(&mut code, BinaryOp::Add, least, one, Type::U32);
+        self.push(&mut code, Inst::Do(Effect::Store(turns.clone(), zero, None)));
+
+        let mut turn = Vec::new();
+        let before = self.let_(&mut turn, Op::Load(turns.clone(), None), Type::U32);
+        let all = self.binary(&mut turn, BinaryOp::Ge, before, two, Type::BOOL);
+        self.if_(&mut turn, all, Inst::Break(0));
+        let after = self.binary(&mut turn, BinaryOp::Add, before, one, Type::U32);
+        self.push(&mut turn, Inst::Do(Effect::Store(turns.clone(), after, None)));
+        self.push(&mut code, Inst::Loop(Block(turn)));
+
+        let taken = self.let_(&mut code, Op::Load(turns, None), Type::U32);
+        let cut = self.binary(&mut code, BinaryOp::Lt, taken, two, Type::BOOL);
+        let allowed = self.constant(&mut code, self.turns.into());
+        self.if_(
+            &mut code,
+            cut,
+            Inst::Do(Effect::Fault(FaultKind::LoopCut, vec![allowed])),
+        );
+        code
+    }
+
+    fn blocks(&mut self, code: &mut Vec<Stmt>) -> Value {
+        self.let_(code, Op::Builtin(Builtin::GridDim(Axis::X)), Type::U32)
+    }
+
+    fn constant(&mut self, code: &mut Vec<Stmt>, bits: u64) -> Value {
+        self.let_(code, Op::Const(Scalar::U32, bits), Type::U32)
+    }
+
+    fn binary(&mut self, code: &mut Vec<Stmt>, op: BinaryOp, a: Value, b: Value, ty: Type) -> Value {
+        self.let_(code, Op::Binary(op, a, b), ty)
+    }
+
+    fn if_(&mut self, code: &mut Vec<Stmt>, condition: Value, then: Inst) {
+        let then = Block(vec![self.stmt(then)]);
+        self.push(code, Inst::If(condition, then, Block::default()));
+    }
+
+    fn let_(&mut self, code: &mut Vec<Stmt>, op: Op, ty: Type) -> Value {
+        self.body.values.push(ty);
+        let value = Value(self.body.values.len() as u32 - 1);
+        self.push(code, Inst::Let(value, op));
+        value
+    }
+
+    fn push(&self, code: &mut Vec<Stmt>, inst: Inst) {
+        code.push(self.stmt(inst));
+    }
+
+    fn stmt(&self, inst: Inst) -> Stmt {
+        Stmt {
+            line: self.line,
+            inst,
+        }
+    }
+}
