@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use perpetua_ir::back::{Capability, CudaAbi, Sm, Target, render};
-use perpetua_ir::front::rust::{FunctionDef, Instantiation, lower};
+use perpetua_ir::front::rust::{FileKernel, FunctionDef, Instantiation, lower};
 use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
@@ -128,19 +128,20 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let all = file.kernels(wanted.as_ref())?;
     let wanted = wanted.unwrap_or_default();
     let (mut failed, mut texts) = (Vec::new(), Vec::new());
-    for (kernel, function) in &all {
-        match text_of(kernel, function, &wanted, args) {
-            Ok(text) => texts.push((&**kernel, text)),
+    for kernel in &all {
+        let name = &*kernel.name;
+        match text_of(kernel, &wanted, args) {
+            Ok(text) => texts.push((name, text)),
             Err(error) => match error.downcast_ref() {
                 Some(error) => {
                     file.not_lowered(error);
-                    failed.push(&**kernel);
+                    failed.push(name);
                 }
                 None if all.len() == 1 => return Err(error),
                 // The others are printed all the same.
                 None => {
                     say(format!("error: {error}"));
-                    failed.push(&**kernel);
+                    failed.push(name);
                 }
             },
         }
@@ -223,14 +224,19 @@ fn pointer_width(target: Form) -> u32 {
 }
 
 /// A kernel as the target's text.
-fn text_of(
-    kernel: &str,
-    function: &FunctionDef,
-    wanted: &Wanted<'_>,
-    args: &Args,
-) -> Result<String, Failure> {
-    let how = wanted.instantiation(kernel, function, pointer_width(args.target))?;
-    print(function, &how, args)
+fn text_of(kernel: &FileKernel, wanted: &Wanted<'_>, args: &Args) -> Result<String, Failure> {
+    let how = wanted.instantiation(kernel, pointer_width(args.target))?;
+    if let (Some(Block(asked)), Some(required)) = (args.block, how.block_size.or(how.stencil.tile))
+        && asked != required
+    {
+        let [x, y, z] = required;
+        let error = format!(
+            "--block: `{}` requires blocks of {x},{y},{z}: leave it out",
+            kernel.name
+        );
+        return Err(error.into());
+    }
+    print(&kernel.function, &how, args)
 }
 
 /// A function, lowered so, as the target's text.
@@ -325,8 +331,8 @@ mod tests {
             text: FILE,
         };
         let wanted = Wanted::parse(wanted).unwrap();
-        let (name, function) = &file.kernels(Some(&wanted)).unwrap()[0];
-        let found = match text_of(name, function, &wanted, &args(target)) {
+        let kernel = &file.kernels(Some(&wanted)).unwrap()[0];
+        let found = match text_of(kernel, &wanted, &args(target)) {
             Ok(text) => text,
             Err(error) => error.to_string(),
         };
@@ -364,8 +370,8 @@ mod tests {
             text: FILE,
         };
         let wanted = Wanted::parse("plain").unwrap();
-        let (name, function) = &file.kernels(Some(&wanted)).unwrap()[0];
-        let text = text_of(name, function, &wanted, &args(Form::Ptx)).unwrap();
+        let kernel = &file.kernels(Some(&wanted)).unwrap()[0];
+        let text = text_of(kernel, &wanted, &args(Form::Ptx)).unwrap();
         assert!(
             text.starts_with("// lines are of s\\u{1b}[31m\\n.rs\n.version"),
             "{text:.80}"
@@ -391,8 +397,8 @@ mod tests {
             name: "k.rs",
             text: &text,
         };
-        let (name, function) = &file.kernels(None).unwrap()[0];
-        let found = text_of(name, function, &Wanted::default(), &args(Form::Cpu))
+        let kernel = &file.kernels(None).unwrap()[0];
+        let found = text_of(kernel, &Wanted::default(), &args(Form::Cpu))
             .unwrap_err()
             .to_string();
         assert!(found.contains("more than 20000 operations"), "{found}");
@@ -430,9 +436,7 @@ mod tests {
         assert_eq!(all.len(), 4);
         let whole = |target: Form, kernels: usize| {
             let args = args(target);
-            let text = |(name, function): &(String, FunctionDef)| {
-                text_of(name, function, &Wanted::default(), &args).unwrap()
-            };
+            let text = |kernel: &FileKernel| text_of(kernel, &Wanted::default(), &args).unwrap();
             as_one(&all[..kernels].iter().map(text).collect::<Vec<_>>(), target)
         };
         let ptx = whole(Form::Ptx, 4);

@@ -138,8 +138,8 @@ mod imp {
 
     fn kernel(source: &str) -> Result<Verified, Box<dyn std::error::Error>> {
         let text = format!("#[kernel]\n{source}");
-        let (_, def) = kernels_in_file(&text, "bench.rs")?.pop().ok_or("no kernel")?;
-        Ok(verify(lower(&def, &Instantiation::default())?)?)
+        let kernel = kernels_in_file(&text, "bench.rs")?.pop().ok_or("no kernel")?;
+        Ok(verify(lower(&kernel.function, &kernel.how)?)?)
     }
 
     fn best(mut f: impl FnMut()) -> f64 {

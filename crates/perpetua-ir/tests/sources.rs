@@ -53,13 +53,14 @@ fn kernels() -> Vec<(String, FunctionDef, StencilConfig)> {
     for file in files {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&file).unwrap();
-        for (kernel, def) in kernels_in_file(&text, &name).unwrap_or_else(|e| panic!("{e}")) {
-            let tree = def.tree().unwrap();
+        for kernel in kernels_in_file(&text, &name).unwrap_or_else(|e| panic!("{e}")) {
+            let tree = kernel.function.tree().unwrap();
             if tree.kind == perpetua_syntax::FunctionKind::Stencil {
-                let tiled = StencilConfig::new(format!("{kernel}_tiled")).with_tile_size(16, 16);
-                found.push((format!("{kernel}_tiled"), def.clone(), tiled));
+                let tiled = format!("{}_tiled", kernel.name);
+                let config = StencilConfig::new(&tiled).with_tile_size(16, 16);
+                found.push((tiled, kernel.function.clone(), config));
             }
-            found.push((kernel, def, StencilConfig::default()));
+            found.push((kernel.name, kernel.function, kernel.how.stencil));
         }
     }
     found

@@ -1,6 +1,7 @@
 //! `#[device]`: free functions, `impl` blocks, traits, and what types derive.
 
 use perpetua_syntax::FunctionKind;
+use perpetua_syntax::parse::options::read_crate;
 use perpetua_syntax::parse::{derived_blocks, read_default_method, read_function, read_method};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -9,15 +10,14 @@ use syn::spanned::Spanned;
 
 use crate::native::language::is_scalar_method;
 use crate::native::sibling::Sibling;
-use crate::options::{Options, Takes};
 use crate::{describe, output, resolver};
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
-    let options = match Options::read(options, Takes::Crate) {
-        Ok(options) => options,
+    let krate = match read_crate(options) {
+        Ok(krate) => krate,
         Err(error) => return output::with_error(item, &error),
     };
-    let facade = output::facade(options.krate.as_ref());
+    let facade = output::facade(krate.as_ref());
     if let Ok(block) = syn::parse2::<syn::ItemImpl>(item.clone()) {
         return expand_impl(block, &facade);
     }

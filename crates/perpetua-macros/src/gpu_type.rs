@@ -1,12 +1,12 @@
 //! `derive(GpuType)`: structs with C's layout, enums without data.
 
+use perpetua_syntax::parse::options::read_crate;
 use perpetua_syntax::parse::{GpuType, Read, read_gpu_type};
 use perpetua_syntax::{EnumDef, StructDef};
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use crate::options::{Options, Takes};
 use crate::output;
 
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
@@ -24,10 +24,7 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
 fn krate(attrs: &[syn::Attribute]) -> syn::Result<Option<syn::Path>> {
     let mut found = None;
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("gpu")) {
-        let options = attr
-            .parse_args()
-            .and_then(|tokens| Options::read(tokens, Takes::Crate))?;
-        found = found.or(options.krate);
+        found = found.or(attr.parse_args().and_then(read_crate)?);
     }
     Ok(found)
 }

@@ -1,6 +1,7 @@
 //! `#[kernel]`: the function, its description, its handle.
 
-use perpetua_syntax::parse::{Read, read_function};
+use perpetua_syntax::parse::Read;
+use perpetua_syntax::parse::options::{EdgeOption, KernelOptions, StencilOptions};
 use perpetua_syntax::{Function, FunctionKind};
 use proc_macro2::{Literal, TokenStream};
 use quote::{quote, quote_spanned};
@@ -8,7 +9,6 @@ use quote::{quote, quote_spanned};
 use crate::device::file_of;
 use crate::native::generics::without_lifetimes;
 use crate::native::program::{arguments, program};
-use crate::options::{EdgeOption, Options, Takes};
 use crate::{describe, output};
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
@@ -20,56 +20,15 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             return output::with_error(item, &error);
         }
     };
-    let options = match Options::read(options, Takes::Kernel) {
+    let options = match KernelOptions::read(options, &function.sig) {
         Ok(options) => options,
         Err(error) => return refused(&function, &output::facade(None), &error),
     };
     let facade = output::facade(options.krate.as_ref());
-    let read = read_function(&function, FunctionKind::Kernel, &file_of(&function.sig)).and_then(|read| {
-        check(&read.tree, &options, &function)?;
-        Ok(read)
-    });
-    match read {
+    match options.read_kernel(&function, &file_of(&function.sig)) {
         Ok(read) => accepted(&function, &read, &options, &facade),
         Err(error) => refused(&function, &facade, &error),
     }
-}
-
-/// What the options and the function must agree on.
-fn check(tree: &Function, options: &Options, function: &syn::ItemFn) -> syn::Result<()> {
-    if tree.kind != FunctionKind::Stencil
-        && let Some(first) = options.stencil.first
-    {
-        let message = "`tile`, `halo` and `edge` are for stencils: add a parameter `pos: GridPos`";
-        return Err(syn::Error::new(first, message));
-    }
-    if options.block_size.is_some()
-        && let Some((_, at)) = &options.stencil.tile
-    {
-        let message = "a stencil's `tile` is its block size: remove `block_size` or `tile`";
-        return Err(syn::Error::new(*at, message));
-    }
-    let references = tree
-        .params
-        .iter()
-        .zip(&function.sig.inputs)
-        .filter(|(param, _)| match &param.ty {
-            perpetua_syntax::Type::Ref { target, .. } => !matches!(**target, perpetua_syntax::Type::Slice(_)),
-            _ => false,
-        });
-    let mut error: Option<syn::Error> = None;
-    for (param, input) in references {
-        let message = format!(
-            "the parameter `{}` of a kernel is a reference to one value: pass the value, or a slice `&[T]`",
-            param.name
-        );
-        let next = syn::Error::new_spanned(input, message);
-        match &mut error {
-            Some(error) => error.combine(next),
-            None => error = Some(next),
-        }
-    }
-    error.map_or(Ok(()), Err)
 }
 
 /// The function and a stand-in for its siblings, so that the error is the only one.
@@ -86,7 +45,7 @@ fn refused(function: &syn::ItemFn, facade: &TokenStream, error: &syn::Error) -> 
 fn accepted(
     function: &syn::ItemFn,
     read: &Read<Function>,
-    options: &Options,
+    options: &KernelOptions,
     facade: &TokenStream,
 ) -> TokenStream {
     let definition = describe::definition(read, &function.sig, &function.block, None, facade);
@@ -99,11 +58,11 @@ fn accepted(
 fn handle(
     function: &syn::ItemFn,
     read: &Read<Function>,
-    options: &Options,
+    options: &KernelOptions,
     facade: &TokenStream,
 ) -> TokenStream {
     let (name, own) = (&read.tree.name, &function.sig.ident);
-    let program = program(function, read, options, is_volume(function), facade);
+    let program = program(function, read, options, facade);
     let instantiation = instantiation(function, read, options, facade);
     let generics = match &program {
         Some(program) => program.generics.clone(),
@@ -156,7 +115,7 @@ fn markers(generics: &syn::Generics) -> TokenStream {
 fn instantiation(
     function: &syn::ItemFn,
     read: &Read<Function>,
-    options: &Options,
+    options: &KernelOptions,
     facade: &TokenStream,
 ) -> TokenStream {
     let generics = function
@@ -181,7 +140,7 @@ fn instantiation(
     };
     let contract = options.contract;
     let stencil = (read.tree.kind == FunctionKind::Stencil).then(|| {
-        let config = stencil(function, options, facade);
+        let config = stencil(&options.stencil, facade);
         quote!(stencil: #config,)
     });
     quote! {
@@ -195,50 +154,36 @@ fn instantiation(
     }
 }
 
-fn stencil(function: &syn::ItemFn, options: &Options, facade: &TokenStream) -> TokenStream {
+fn stencil(options: &StencilOptions, facade: &TokenStream) -> TokenStream {
     let mut config = quote!(#facade::StencilConfig::new(""));
-    if let Some((sizes, at)) = &options.stencil.tile {
-        config = match sizes[..] {
-            [x, y, z] => quote_spanned!(*at=> #config.with_tile_size_3d(#x, #y, #z)),
-            _ => {
-                let (x, y) = (sizes.first(), sizes.get(1));
-                quote_spanned!(*at=> #config.with_tile_size(#x, #y))
-            }
+    if let Some(([x, y, z], at)) = options.tile {
+        config = match options.volume {
+            true => quote_spanned!(at=> #config.with_tile_size_3d(#x, #y, #z)),
+            false => quote_spanned!(at=> #config.with_tile_size(#x, #y)),
         };
     }
-    if let Some(halo) = options.stencil.halo {
+    if let Some(halo) = options.halo {
         config = quote!(#config.with_halo(#halo));
     }
-    let edge = match options.stencil.edge {
-        None => None,
-        Some(EdgeOption::Interior) => Some(quote!(Interior)),
-        Some(EdgeOption::Clamp) => Some(quote!(Clamp)),
-        Some(EdgeOption::Wrap) => Some(quote!(Wrap)),
-        Some(EdgeOption::Constant(value)) => {
-            let value = Literal::f64_suffixed(value);
-            Some(quote!(Constant(#value)))
-        }
-    };
-    if let Some(edge) = edge {
+    if let Some(edge) = options.edge {
+        let edge = edge_of(edge);
         config = quote!(#config.with_edge(#facade::Edge::#edge));
     }
-    if is_volume(function) {
+    if options.volume {
         config = quote!(#facade::StencilConfig { three_d: true, ..#config });
     }
     config
 }
 
-/// Whether the position is `volume::GridPos`.
-fn is_volume(function: &syn::ItemFn) -> bool {
-    function.sig.inputs.iter().any(|input| match input {
-        syn::FnArg::Typed(typed) => match &*typed.ty {
-            syn::Type::Path(path) => {
-                let mut names = path.path.segments.iter().rev().map(|segment| &segment.ident);
-                names.next().is_some_and(|name| name == "GridPos")
-                    && names.next().is_some_and(|name| name == "volume")
-            }
-            _ => false,
-        },
-        syn::FnArg::Receiver(_) => false,
-    })
+/// The variant of `Edge`.
+pub(crate) fn edge_of(edge: EdgeOption) -> TokenStream {
+    match edge {
+        EdgeOption::Interior => quote!(Interior),
+        EdgeOption::Clamp => quote!(Clamp),
+        EdgeOption::Wrap => quote!(Wrap),
+        EdgeOption::Constant(value) => {
+            let value = Literal::f64_suffixed(value);
+            quote!(Constant(#value))
+        }
+    }
 }

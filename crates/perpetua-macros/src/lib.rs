@@ -10,7 +10,6 @@ mod device;
 mod gpu_type;
 mod kernel;
 mod native;
-mod options;
 mod output;
 mod resolver;
 mod ring_kernel;

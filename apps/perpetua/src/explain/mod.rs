@@ -64,9 +64,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     // WGSL's `usize` has 32 bits.
     let pointer_width = if args.target == Some(Target::Wgsl) { 32 } else { 64 };
     let width = Width::detect().last().copied().unwrap_or(Width::Sixteen);
-    for (kernel, function) in &all {
-        let how = wanted.instantiation(kernel, function, pointer_width)?;
-        let verified = file.lowered(function, &how)?;
+    for kernel in &all {
+        let how = wanted.instantiation(kernel, pointer_width)?;
+        let verified = file.lowered(kernel, &how)?;
         let told = explained(&file, &verified, args.target.map(Target::side), width, columns());
         write!(anstream::stdout(), "{told}")?;
     }

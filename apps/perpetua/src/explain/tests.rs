@@ -7,9 +7,9 @@ const FILE: &str = include_str!("tests/kernels.rs");
 /// The explanation of a kernel, without colours, on a processor with AVX-512.
 fn plain(file: &File<'_>, kernel: &str, side: Option<Side>) -> String {
     let wanted = Wanted::parse(kernel).unwrap();
-    let (name, function) = &file.kernels(Some(&wanted)).unwrap()[0];
-    let how = wanted.instantiation(name, function, 64).unwrap();
-    let verified = file.lowered(function, &how).unwrap();
+    let kernel = &file.kernels(Some(&wanted)).unwrap()[0];
+    let how = wanted.instantiation(kernel, 64).unwrap();
+    let verified = file.lowered(kernel, &how).unwrap();
     let told = explained(file, &verified, side, Width::Sixteen, 80);
     anstream::adapter::strip_str(&told).to_string()
 }

@@ -32,10 +32,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         text: &text,
     };
     let wanted = args.kernel.as_deref().map(Wanted::parse).transpose()?;
-    let (kernel, function) = file.kernel(wanted.as_ref())?;
+    let kernel = file.kernel(wanted.as_ref())?;
     files::check_places(&[("--out", args.out.as_ref())], Some(("the kernel", &args.file)))?;
-    let how = wanted.unwrap_or_default().instantiation(&kernel, &function, 64)?;
-    let program = isa::capture(&file.lowered(&function, &how)?)?;
+    let how = wanted.unwrap_or_default().instantiation(&kernel, 64)?;
+    let program = isa::capture(&file.lowered(&kernel, &how)?)?;
     let is_text = |out: &Path| out.extension().is_some_and(|extension| extension == "pasm");
     match &args.out {
         None => super::print(&program.to_string()),

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use perpetua::device::{Device, Error};
-use perpetua_ir::front::rust::FunctionDef;
+use perpetua_ir::front::rust::FileKernel;
 
 use super::files;
 use super::patience::Patience;
@@ -128,12 +128,11 @@ fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
         text: &text,
     };
     let wanted = args.kernel.as_deref().map(Wanted::parse).transpose()?;
-    let (kernel, function) = file.kernel(wanted.as_ref())?;
+    let kernel = file.kernel(wanted.as_ref())?;
     let job = Job {
         args,
         file,
         kernel: &kernel,
-        function: &function,
         wanted: wanted.unwrap_or_default(),
     };
     let picture = args.picture();
@@ -183,18 +182,15 @@ fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
 struct Job<'a> {
     args: &'a Args,
     file: File<'a>,
-    kernel: &'a str,
-    function: &'a FunctionDef,
+    kernel: &'a FileKernel,
     wanted: Wanted<'a>,
 }
 
 impl Job<'_> {
     /// Kernel and arguments for devices whose `usize` has so many bits.
     fn plan(&self, pointer_width: u32) -> Result<Plan, Failure> {
-        let how = self
-            .wanted
-            .instantiation(self.kernel, self.function, pointer_width)?;
-        Plan::new(self.args, self.file.lowered(self.function, &how)?)
+        let how = self.wanted.instantiation(self.kernel, pointer_width)?;
+        Plan::new(self.args, self.file.lowered(self.kernel, &how)?)
     }
 
     /// Shows a fault where it happened.
@@ -202,7 +198,7 @@ impl Job<'_> {
         match error {
             Error::Fault(fault) => {
                 self.file.fault(&fault);
-                format!("`{}` ended with a fault", self.kernel).into()
+                format!("`{}` ended with a fault", self.kernel.name).into()
             }
             error => error.into(),
         }

@@ -5,7 +5,7 @@ mod report;
 
 use std::path::Path;
 
-use perpetua_ir::front::rust::{FunctionDef, GenericValue, Instantiation, kernels_in_file, lower};
+use perpetua_ir::front::rust::{FileKernel, GenericValue, Instantiation, kernels_in_file, lower};
 use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
@@ -56,20 +56,20 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// How to lower the function that it names.
+    /// How to lower the kernel that it names.
     pub(crate) fn instantiation(
         &self,
-        kernel: &str,
-        function: &FunctionDef,
+        kernel: &FileKernel,
         pointer_width: u32,
     ) -> Result<Instantiation, Failure> {
-        let params = &function.tree()?.generics;
+        let params = &kernel.function.tree()?.generics;
+        let name = &kernel.name;
         if params.len() != self.generics.len() {
             let names: Vec<&str> = params.iter().map(|param| param.name()).collect();
             return Err(match names.join(", ") {
-                names if names.is_empty() => format!("`{kernel}` is not generic: leave its arguments out"),
+                names if names.is_empty() => format!("`{name}` is not generic: leave its arguments out"),
                 names => {
-                    format!("`{kernel}` is generic: name its arguments, as '{kernel}::<{names}>' with values")
+                    format!("`{name}` is generic: name its arguments, as '{name}::<{names}>' with values")
                 }
             }
             .into());
@@ -80,16 +80,16 @@ impl<'a> Wanted<'a> {
             generics: generics
                 .map(|(param, text)| GenericValue::parse(param, text))
                 .collect::<Result<_, _>>()?,
-            ..Instantiation::default()
+            ..kernel.how.clone()
         })
     }
 }
 
 impl File<'_> {
     /// Its kernels; those that `wanted` names, or all.
-    pub(crate) fn kernels(&self, wanted: Option<&Wanted<'_>>) -> Result<Vec<(String, FunctionDef)>, Failure> {
+    pub(crate) fn kernels(&self, wanted: Option<&Wanted<'_>>) -> Result<Vec<FileKernel>, Failure> {
         let mut all = kernels_in_file(self.text, self.name).map_err(|e| self.refused(e))?;
-        let known: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
+        let known: Vec<&str> = all.iter().map(|kernel| &*kernel.name).collect();
         if known.is_empty() {
             return Err(format!("{} has no function marked #[kernel]", self.name).into());
         }
@@ -102,19 +102,19 @@ impl File<'_> {
                 )
                 .into());
             }
-            all.retain(|(kernel, _)| kernel == name);
+            all.retain(|kernel| kernel.name == *name);
         }
         Ok(all)
     }
 
     /// The kernel that `wanted` names, or the file's only one.
-    pub(crate) fn kernel(&self, wanted: Option<&Wanted<'_>>) -> Result<(String, FunctionDef), Failure> {
+    pub(crate) fn kernel(&self, wanted: Option<&Wanted<'_>>) -> Result<FileKernel, Failure> {
         let mut all = self.kernels(wanted)?;
         match all.pop() {
             Some(only) if all.is_empty() => Ok(only),
             last => {
                 all.extend(last);
-                let names: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
+                let names: Vec<&str> = all.iter().map(|kernel| &*kernel.name).collect();
                 Err(format!(
                     "{} has several kernels: say which of {}",
                     self.name,
@@ -125,9 +125,9 @@ impl File<'_> {
         }
     }
 
-    /// A function, lowered so. What is wrong with it is shown; the error says only that.
-    pub(crate) fn lowered(&self, function: &FunctionDef, how: &Instantiation) -> Result<Verified, Failure> {
-        let kernel = lower(function, how).map_err(|error| {
+    /// A kernel, lowered so. What is wrong with it is shown; the error says only that.
+    pub(crate) fn lowered(&self, kernel: &FileKernel, how: &Instantiation) -> Result<Verified, Failure> {
+        let kernel = lower(&kernel.function, how).map_err(|error| {
             self.not_lowered(&error);
             Failure::from(format!("{} has a mistake", self.name))
         })?;

@@ -111,7 +111,7 @@ fn show(report: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perpetua_ir::front::rust::{Instantiation, kernels_in_file, lower};
+    use perpetua_ir::front::rust::{kernels_in_file, lower};
 
     fn plain(report: &str) -> String {
         anstream::adapter::strip_str(report).to_string()
@@ -133,7 +133,7 @@ mod tests {
         let check = |body: &str, expect: &str| {
             let text = format!("#[kernel]\nfn k(y: &mut [f32], n: u32) {{\n    {body}\n}}\n");
             let all = kernels_in_file(&text, "k.rs").unwrap();
-            let error = lower(&all[0].1, &Instantiation::default()).unwrap_err();
+            let error = lower(&all[0].function, &all[0].how).unwrap_err();
             let file = File {
                 name: "k.rs",
                 text: &text,

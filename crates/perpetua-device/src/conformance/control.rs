@@ -104,13 +104,13 @@ pub(super) fn cells() -> Vec<Cell> {
 fn kernel(device: &Device, text: &str, file: &str, name: &str) -> Result<Kernel, Failure> {
     let wrong = |what: String| Failure(format!("kernel `{name}`: {what}"));
     let kernels = kernels_in_file(text, file).map_err(|e| wrong(e.to_string()))?;
-    let found = kernels.into_iter().find(|(n, _)| n == name);
-    let (_, definition) = found.ok_or_else(|| wrong("it is not in the text".into()))?;
+    let found = kernels.into_iter().find(|kernel| kernel.name == name);
+    let found = found.ok_or_else(|| wrong("it is not in the text".into()))?;
     let how = Instantiation {
         pointer_width: device.info().pointer_width(),
-        ..Instantiation::default()
+        ..found.how
     };
-    lower(&definition, &how).map_err(|e| wrong(e.to_string()))
+    lower(&found.function, &how).map_err(|e| wrong(e.to_string()))
 }
 
 fn agrees(device: &Device, name: &str) -> Check {
@@ -233,7 +233,7 @@ mod tests {
     fn every_kernel_of_the_texts_has_its_cells() {
         let check = |text: &str, names: &[&str]| {
             let kernels = kernels_in_file(text, "text.rs").unwrap();
-            let found: Vec<&str> = kernels.iter().map(|(name, _)| name.as_str()).collect();
+            let found: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
             assert_eq!(found, names);
         };
         check(PROGRAMS, &KERNELS);

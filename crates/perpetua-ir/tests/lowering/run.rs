@@ -8,11 +8,11 @@ use perpetua_ir::verify::{Verified, verify};
 /// The kernel called `name` of a source text, or the text of the error.
 pub(crate) fn lowered(text: &str, name: &str, how: &Instantiation) -> Result<Kernel, String> {
     let kernels = kernels_in_file(text, "program.rs").map_err(|e| e.to_string())?;
-    let (_, def) = kernels
+    let kernel = kernels
         .into_iter()
-        .find(|(n, _)| n == name)
+        .find(|kernel| kernel.name == name)
         .ok_or_else(|| format!("there is no kernel `{name}`"))?;
-    lower(&def, how).map_err(|e| e.to_string())
+    lower(&kernel.function, how).map_err(|e| e.to_string())
 }
 
 /// The verified kernel called `name` of a source text.

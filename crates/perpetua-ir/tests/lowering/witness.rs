@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use perpetua_ir::front::rust::{Instantiation, inferred_locals, kernels_in_file};
+use perpetua_ir::front::rust::{inferred_locals, kernels_in_file};
 use syn::visit::{Visit, visit_local};
 
 use crate::native::{PROGRAMS, marked};
@@ -42,8 +42,8 @@ fn annotated(text: &str) -> (String, usize) {
     // Types by function, name and line; those of generic functions differ between instances.
     let mut types: HashMap<(String, String, usize), Vec<String>> = HashMap::new();
     let marked = marked(text);
-    for (_, def) in kernels_in_file(&marked, "program.rs").unwrap() {
-        for local in inferred_locals(&def, &Instantiation::default()).unwrap_or_else(|e| panic!("{e}")) {
+    for kernel in kernels_in_file(&marked, "program.rs").unwrap() {
+        for local in inferred_locals(&kernel.function, &kernel.how).unwrap_or_else(|e| panic!("{e}")) {
             let known = types
                 .entry((local.function, local.name, local.line as usize))
                 .or_default();

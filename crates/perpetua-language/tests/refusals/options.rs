@@ -42,4 +42,7 @@ impl<T: Copy> Generic<T> {
     }
 }
 
+#[kernel(contract, contract)]
+fn twice(x: &mut [f32]) {}
+
 fn main() {}

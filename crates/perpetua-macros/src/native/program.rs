@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use perpetua_syntax::parse::Read;
+use perpetua_syntax::parse::options::{EdgeOption, KernelOptions};
 use perpetua_syntax::{Function, FunctionKind, PathUsage};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -16,7 +17,7 @@ use super::lane::{Guards, Lane, Setting, internal};
 use super::language::{is_integer, scalar_of};
 use super::probe::{COMPUTED, Follow, asked};
 use super::scope::Name;
-use crate::options::{EdgeOption, Options};
+use crate::kernel::edge_of;
 use crate::resolver::Plain;
 
 /// Buffers that the fast body tells apart: the facade's `native::PLACES`.
@@ -41,7 +42,7 @@ enum Param<'a> {
 }
 
 /// Whether a stencil's grid has a depth: some method of its position says so.
-fn is_deep(function: &syn::ItemFn, options: &Options, volume: bool) -> bool {
+fn is_deep(function: &syn::ItemFn, options: &KernelOptions) -> bool {
     struct Deep(bool);
     impl<'ast> syn::visit::Visit<'ast> for Deep {
         fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
@@ -55,25 +56,16 @@ fn is_deep(function: &syn::ItemFn, options: &Options, volume: bool) -> bool {
             syn::visit::visit_expr_method_call(self, call);
         }
     }
-    let mut deep = Deep(
-        volume
-            || options
-                .stencil
-                .tile
-                .as_ref()
-                .is_some_and(|(sizes, _)| sizes.len() == 3),
-    );
+    let mut deep = Deep(options.stencil.volume);
     syn::visit::Visit::visit_block(&mut deep, &function.block);
     deep.0
 }
 
-/// The native program of a kernel; `None` where it runs in the interpreter only. `volume`: whether its position is that
-/// of a volume.
+/// The native program of a kernel; `None` where it runs in the interpreter only.
 pub(crate) fn program(
     function: &syn::ItemFn,
     read: &Read<Function>,
-    options: &Options,
-    volume: bool,
+    options: &KernelOptions,
     facade: &TokenStream,
 ) -> Option<Program> {
     if options.interpret || options.contract || forms::lacks(&function.sig, &function.block) {
@@ -98,7 +90,7 @@ pub(crate) fn program(
             .collect(),
     };
     let native = setting.native();
-    let stencil = (read.tree.kind == FunctionKind::Stencil).then(|| is_deep(function, options, volume));
+    let stencil = (read.tree.kind == FunctionKind::Stencil).then(|| is_deep(function, options));
 
     // Without a use of the lanes' places in their blocks these need not be told apart.
     let none = Guards::new();
@@ -290,19 +282,14 @@ fn placed(params: &[Param<'_>]) -> Placed {
 }
 
 /// The stencil's grid, of the arguments that follow the function's own.
-fn grid_of(options: &Options, deep: bool, facade: &TokenStream) -> TokenStream {
+fn grid_of(options: &KernelOptions, deep: bool, facade: &TokenStream) -> TokenStream {
     let depth = if deep {
         quote!(::core::option::Option::Some(args.value::<u32>()?))
     } else {
         quote!(::core::option::Option::None)
     };
     let halo = options.stencil.halo.unwrap_or(1);
-    let edge = match options.stencil.edge {
-        None | Some(EdgeOption::Interior) => quote!(Interior),
-        Some(EdgeOption::Clamp) => quote!(Clamp),
-        Some(EdgeOption::Wrap) => quote!(Wrap),
-        Some(EdgeOption::Constant(value)) => quote!(Constant(#value)),
-    };
+    let edge = edge_of(options.stencil.edge.unwrap_or(EdgeOption::Interior));
     quote! {
         #facade::native::Grid::new(
             args.value::<u32>()?,

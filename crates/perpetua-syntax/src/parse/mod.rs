@@ -16,6 +16,7 @@ mod format;
 pub mod iterate;
 mod library;
 mod macros;
+pub mod options;
 mod panic;
 mod path;
 mod pattern;

@@ -12,7 +12,7 @@ use perpetua_vendor_tools::{MslProgram, naga, nvrtc, ptxas};
 const BLOCK: u32 = 32;
 
 /// The devices of this machine that run kernels: the CPU, and those that CUDA and wgpu find.
-fn devices() -> Vec<Device> {
+pub(crate) fn devices() -> Vec<Device> {
     let mut devices = vec![Device::new(BackendKind::Cpu, 0).unwrap()];
     devices.extend(Device::new(BackendKind::Cuda, 0).ok());
     devices.extend(Device::new(BackendKind::Wgpu, 0).ok());

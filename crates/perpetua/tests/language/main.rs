@@ -19,6 +19,7 @@
     reason = "kernels are written as users write them"
 )]
 
+mod attributes;
 mod chains;
 mod closures;
 mod derives;

@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use perpetua_syntax::{ConstDef, EnumDef, Function, FunctionKind, StructDef};
+use perpetua_syntax::{ConstDef, EnumDef, Function, StructDef};
 
 use super::describe::TypeDesc;
+use super::instantiate::Instantiation;
 use super::resolve::FunctionDef;
 use super::source::SourceError;
 
@@ -17,6 +18,7 @@ mod collect;
 mod globs;
 mod handlers;
 mod lookup;
+mod marks;
 mod parse;
 
 use handlers::HandlerPaths;
@@ -70,78 +72,43 @@ pub(super) struct Items {
     /// Paths (as written) whose names `use …::*` brings into a module.
     globs: HashMap<ModulePath, Vec<Vec<String>>>,
     modules: Vec<ModulePath>,
-    kernels: Vec<Vec<String>>,
+    /// Full paths, and what the attributes say.
+    kernels: Vec<(Vec<String>, Instantiation)>,
     handlers: Vec<HandlerPaths>,
 }
 
-/// The kernels of a source file, by name, in the order in which they stand.
+/// A kernel of a source file.
+#[derive(Clone, Debug)]
+pub struct FileKernel {
+    /// Its name.
+    pub name: String,
+    /// The function.
+    pub function: FunctionDef,
+    /// What the options of its attribute say; all else is the default, generic arguments are missing.
+    pub how: Instantiation,
+}
+
+/// The kernels of a source file, in the order in which they stand.
 ///
 /// # Errors
 /// The file does not parse, or a marked item is outside the kernel language: all refusals together.
-pub fn kernels_in_file(text: &str, file: &str) -> Result<Vec<(String, FunctionDef)>, SourceError> {
+pub fn kernels_in_file(text: &str, file: &str) -> Result<Vec<FileKernel>, SourceError> {
     let items = parse::with_room(|| Items::collect(&parse::file(text, file)?, file))?;
     let items = Arc::new(items);
     Ok(items
         .kernels
         .iter()
-        .filter_map(|path| {
+        .filter_map(|(path, how)| {
             let name = path.last()?.clone();
             let item = items.items.get(path)?;
             match &item.kind {
-                ItemKind::Function(tree) => {
-                    Some((name, items.function(tree.clone(), item.module.clone(), None)))
-                }
+                ItemKind::Function(tree) => Some(FileKernel {
+                    name,
+                    function: items.function(tree.clone(), item.module.clone(), None),
+                    how: how.clone(),
+                }),
                 _ => None,
             }
         })
         .collect())
-}
-
-/// What marks an item.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    Kernel,
-    Device,
-    None,
-}
-
-fn mark_of(attrs: &[syn::Attribute]) -> Mark {
-    for attr in attrs {
-        match attr
-            .path()
-            .segments
-            .last()
-            .map(|s| s.ident.to_string())
-            .as_deref()
-        {
-            Some("kernel" | "stencil") => return Mark::Kernel,
-            Some("device") => return Mark::Device,
-            _ => {}
-        }
-    }
-    Mark::None
-}
-
-/// Whether `derive(name)` stands among the attributes.
-fn derives(attrs: &[syn::Attribute], name: &str) -> bool {
-    attrs.iter().any(|attr| {
-        let mut found = false;
-        if attr.path().is_ident("derive") {
-            // A derive that does not parse is rustc's to refuse.
-            let _ = attr.parse_nested_meta(|meta| {
-                found |= meta.path.segments.last().is_some_and(|s| s.ident == name);
-                Ok(())
-            });
-        }
-        found
-    })
-}
-
-fn read_marked(item: &syn::ItemFn, mark: Mark, file: &str) -> syn::Result<Function> {
-    let kind = if mark == Mark::Kernel {
-        FunctionKind::Kernel
-    } else {
-        FunctionKind::Device
-    };
-    Ok(perpetua_syntax::parse::read_function(item, kind, file)?.tree)
 }

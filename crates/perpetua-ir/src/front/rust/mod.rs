@@ -34,7 +34,7 @@ pub use describe::*;
 pub use emit::{InferredLocal, inferred_locals, lower, lower_device};
 pub use error::LowerError;
 #[cfg(feature = "transpile")]
-pub use file::{HandlerKernels, HandlerLibrary, handlers_in_file, kernels_in_file};
+pub use file::{FileKernel, HandlerKernels, HandlerLibrary, handlers_in_file, kernels_in_file};
 pub use gpu_type::{GpuConst, GpuType};
 pub use instantiate::{GenericValue, Instantiation};
 #[doc(hidden)]

@@ -4,10 +4,13 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use perpetua_syntax::parse::options::{KernelOptions, read_crate};
 use perpetua_syntax::{FunctionKind, Scalar, parse};
+use proc_macro2::TokenStream;
 
 use super::handlers::Templates;
-use super::{Block, Item, ItemKind, Items, Mark, ModulePath, derives, mark_of, read_marked};
+use super::marks::{Mark, derives, instantiation, is_device, judge_gpu, marks_of};
+use super::{Block, Item, ItemKind, Items, ModulePath};
 use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::gpu_type::GpuType;
 use crate::front::rust::source::{SourceError, SourceRefusal};
@@ -196,26 +199,40 @@ impl Collector {
         if self.handler(item, module) {
             return;
         }
-        let mark = mark_of(&item.attrs);
-        let name = &item.sig.ident;
-        if mark == Mark::None {
-            let text = "it is a function without `#[device]`: add it".to_owned();
-            self.insert(module, name, ItemKind::Unusable(text));
-            return;
+        match marks_of(&item.attrs) {
+            (Mark::Kernel, options) => self.kernel(item, options, module),
+            (Mark::Device, options) => {
+                self.keep(read_crate(options));
+                self.device(item, module);
+            }
+            (Mark::None, _) => {
+                let text = "it is a function without `#[device]`: add it".to_owned();
+                self.insert(module, &item.sig.ident, ItemKind::Unusable(text));
+            }
         }
-        if mark == Mark::Kernel {
-            self.items.kernels.push(child(module, name));
-        }
-        self.marked(item, mark, module);
     }
 
-    /// Collects a function of the language.
-    pub(super) fn marked(&mut self, item: &syn::ItemFn, mark: Mark, module: &ModulePath) {
-        let (name, file) = (&item.sig.ident, self.items.file.clone());
-        let Some(tree) = self.keep(read_marked(item, mark, &file)) else {
+    /// Collects a function that kernels can call.
+    pub(super) fn device(&mut self, item: &syn::ItemFn, module: &ModulePath) {
+        let read = parse::read_function(item, FunctionKind::Device, &self.items.file);
+        if let Some(read) = self.keep(read) {
+            let kind = ItemKind::Function(Arc::new(read.tree));
+            self.insert(module, &item.sig.ident, kind);
+        }
+    }
+
+    /// Collects a kernel with the options of its attribute.
+    pub(super) fn kernel(&mut self, item: &syn::ItemFn, options: TokenStream, module: &ModulePath) {
+        let Some(options) = self.keep(KernelOptions::read(options, &item.sig)) else {
             return;
         };
-        self.insert(module, name, ItemKind::Function(Arc::new(tree)));
+        let read = options.read_kernel(item, &self.items.file);
+        if let Some(read) = self.keep(read) {
+            let name = &item.sig.ident;
+            let how = instantiation(&options);
+            self.items.kernels.push((child(module, name), how));
+            self.insert(module, name, ItemKind::Function(Arc::new(read.tree)));
+        }
     }
 
     pub(super) fn data(
@@ -226,7 +243,8 @@ impl Collector {
         module: &ModulePath,
     ) {
         self.message(&input, module);
-        if mark_of(attrs) == Mark::Device
+        self.keep(judge_gpu(attrs));
+        if self.keep(is_device(attrs)) == Some(true)
             && let Some(blocks) = self.keep(parse::derived_blocks(&input))
         {
             for mut block in blocks {
@@ -258,6 +276,7 @@ impl Collector {
             None => child(module, name),
         };
         let file = self.items.file.clone();
+        let is_marked = self.keep(is_device(&item.attrs)).unwrap_or(true);
         let mut members = Vec::new();
         for member in &item.items {
             let (name, kind) = match member {
@@ -266,9 +285,7 @@ impl Collector {
                     (plain(&member.ident), kind)
                 }
                 syn::ImplItem::Type(member) => (plain(&member.ident), alias(&member.ident, &member.ty)),
-                syn::ImplItem::Fn(member)
-                    if mark_of(&member.attrs) == Mark::Device || mark_of(&item.attrs) == Mark::Device =>
-                {
+                syn::ImplItem::Fn(member) if is_marked || marks_of(&member.attrs).0 == Mark::Device => {
                     let read = parse::read_method(member, FunctionKind::Device, item.trait_.is_none(), &file);
                     match self.keep(read) {
                         Some(read) => (plain(&member.sig.ident), ItemKind::Function(Arc::new(read.tree))),
@@ -300,7 +317,7 @@ impl Collector {
 
     /// A trait with its default methods and constants.
     fn of_trait(&mut self, item: &syn::ItemTrait, module: &ModulePath) {
-        if mark_of(&item.attrs) != Mark::Device {
+        if self.keep(is_device(&item.attrs)) != Some(true) {
             return;
         }
         let file = self.items.file.clone();

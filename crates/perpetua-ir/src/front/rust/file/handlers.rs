@@ -9,7 +9,8 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 
 use super::collect::Collector;
-use super::{Item, ItemKind, Items, Mark, ModulePath, parse};
+use super::marks::{derives, marks_of, tokens_of};
+use super::{Item, ItemKind, Items, ModulePath, parse};
 use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::resolve::FunctionDef;
 use crate::front::rust::source::SourceError;
@@ -183,10 +184,7 @@ fn ring_kernel(attrs: &[syn::Attribute]) -> Option<TokenStream> {
         let last = attr.path().segments.last();
         last.is_some_and(|segment| segment.ident == "ring_kernel")
     };
-    attrs.iter().find(of).map(|attr| match &attr.meta {
-        syn::Meta::List(list) => list.tokens.clone(),
-        _ => TokenStream::new(),
-    })
+    attrs.iter().find(of).map(tokens_of)
 }
 
 impl Collector {
@@ -198,10 +196,10 @@ impl Collector {
         let Some(handler) = self.keep(Handler::read(options, item.clone())) else {
             return true;
         };
-        self.marked(&handler.function, Mark::Device, module);
+        self.device(&handler.function, module);
         for dispatch in handler.dispatch() {
             if let Some(dispatch) = self.keep(syn::parse2(dispatch)) {
-                self.marked(&dispatch, Mark::Device, module);
+                self.device(&dispatch, module);
             }
         }
         let (own, state, group) = (&handler.function.sig.ident, &handler.state, handler.group);
@@ -221,8 +219,9 @@ impl Collector {
                 ("arena", arena.clone()),
                 ("block", block.clone()),
             ]);
-            if let Some(kernel) = self.keep(syn::parse2(written)) {
-                self.marked(&kernel, Mark::Kernel, module);
+            if let Some(kernel) = self.keep(syn::parse2::<syn::ItemFn>(written)) {
+                let options = marks_of(&kernel.attrs).1;
+                self.kernel(&kernel, options, module);
             }
             super::collect::child(module, &name)
         };
@@ -237,7 +236,7 @@ impl Collector {
 
     /// Collects the functions of a message, where a struct is one.
     pub(super) fn message(&mut self, input: &syn::DeriveInput, module: &ModulePath) {
-        if self.templates.is_none() || !super::derives(&input.attrs, "RingMessage") {
+        if self.templates.is_none() || !derives(&input.attrs, "RingMessage") {
             return;
         }
         let Some(message) = self.keep(Message::read(input)) else {
