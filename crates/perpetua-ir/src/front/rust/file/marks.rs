@@ -46,8 +46,8 @@ pub(super) fn is_device(attrs: &[syn::Attribute]) -> syn::Result<bool> {
 
 /// Judges the options of `#[gpu(…)]`.
 pub(super) fn judge_gpu(attrs: &[syn::Attribute]) -> syn::Result<()> {
-    let marked = attrs.iter().filter(|attr| attr.path().is_ident("gpu"));
-    marked.map(|attr| read_crate(tokens_of(attr)).map(drop)).collect()
+    let mut marked = attrs.iter().filter(|attr| attr.path().is_ident("gpu"));
+    marked.try_for_each(|attr| read_crate(tokens_of(attr)).map(drop))
 }
 
 /// Whether `derive(name)` stands among the attributes.
