@@ -1,9 +1,9 @@
 //! `#[kernel]`: the function, its description, its handle.
 
 use perpetua_syntax::parse::Read;
-use perpetua_syntax::parse::options::{EdgeOption, KernelOptions, StencilOptions};
+use perpetua_syntax::parse::options::{KernelOptions, StencilOptions};
 use perpetua_syntax::{Function, FunctionKind};
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
 use crate::device::file_of;
@@ -166,24 +166,11 @@ fn stencil(options: &StencilOptions, facade: &TokenStream) -> TokenStream {
         config = quote!(#config.with_halo(#halo));
     }
     if let Some(edge) = options.edge {
-        let edge = edge_of(edge);
+        let edge = output::edge(edge);
         config = quote!(#config.with_edge(#facade::Edge::#edge));
     }
     if options.volume {
         config = quote!(#facade::StencilConfig { three_d: true, ..#config });
     }
     config
-}
-
-/// The variant of `Edge`.
-pub(crate) fn edge_of(edge: EdgeOption) -> TokenStream {
-    match edge {
-        EdgeOption::Interior => quote!(Interior),
-        EdgeOption::Clamp => quote!(Clamp),
-        EdgeOption::Wrap => quote!(Wrap),
-        EdgeOption::Constant(value) => {
-            let value = Literal::f64_suffixed(value);
-            quote!(Constant(#value))
-        }
-    }
 }

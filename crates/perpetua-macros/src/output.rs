@@ -1,5 +1,6 @@
 //! What all expansions share: the way to the facade, attributes of generated items, and errors beside the item.
 
+use perpetua_syntax::parse::options::EdgeOption;
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
@@ -40,4 +41,17 @@ pub(crate) fn bytes(bytes: &[u8]) -> Literal {
 pub(crate) fn with_error(item: TokenStream, error: &syn::Error) -> TokenStream {
     let error = error.to_compile_error();
     quote! { #item #error }
+}
+
+/// The variant of `Edge` that an option means.
+pub(crate) fn edge(edge: EdgeOption) -> TokenStream {
+    match edge {
+        EdgeOption::Interior => quote!(Interior),
+        EdgeOption::Clamp => quote!(Clamp),
+        EdgeOption::Wrap => quote!(Wrap),
+        EdgeOption::Constant(value) => {
+            let value = Literal::f64_suffixed(value);
+            quote!(Constant(#value))
+        }
+    }
 }

@@ -17,7 +17,7 @@ use super::lane::{Guards, Lane, Setting, internal};
 use super::language::{is_integer, scalar_of};
 use super::probe::{COMPUTED, Follow, asked};
 use super::scope::Name;
-use crate::kernel::edge_of;
+use crate::output;
 use crate::resolver::Plain;
 
 /// Buffers that the fast body tells apart: the facade's `native::PLACES`.
@@ -289,7 +289,7 @@ fn grid_of(options: &KernelOptions, deep: bool, facade: &TokenStream) -> TokenSt
         quote!(::core::option::Option::None)
     };
     let halo = options.stencil.halo.unwrap_or(1);
-    let edge = edge_of(options.stencil.edge.unwrap_or(EdgeOption::Interior));
+    let edge = output::edge(options.stencil.edge.unwrap_or(EdgeOption::Interior));
     quote! {
         #facade::native::Grid::new(
             args.value::<u32>()?,

@@ -1,12 +1,17 @@
 //! `perpetua run` as a user meets it: what it computes, draws and writes, and what it says when something is wrong.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod folder;
+mod options;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
+
+use folder::{Folder, text};
 
 /// Kernels of several kinds in one file.
-const KERNELS: &str = "use perpetua::prelude::*;
+pub(crate) const KERNELS: &str = "use perpetua::prelude::*;
 
 #[kernel]
 fn saxpy(a: f32, x: &[f32], y: &mut [f32]) {
@@ -53,43 +58,6 @@ fn race(y: &mut [u32]) {
 }
 ";
 
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("k.rs"), KERNELS).unwrap();
-        Folder(folder)
-    }
-
-    fn command(&self, args: &str) -> Command {
-        self.words(&format!("run {args}"))
-    }
-
-    fn words(&self, args: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_perpetua"));
-        command.args(args.split(' ')).current_dir(self.0.path());
-        command
-    }
-
-    /// Any of the program's commands.
-    fn program(&self, args: &str) -> Output {
-        self.words(args).output().unwrap()
-    }
-
-    fn run(&self, args: &str) -> Output {
-        self.command(args).args(["--backend", "cpu"]).output().unwrap()
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.path().join(name)).unwrap()
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 #[test]
 fn kernels_run_and_arrays_are_printed() {
     let folder = Folder::new();
@@ -124,14 +92,10 @@ fn kernels_run_and_arrays_are_printed() {
 /// README's kernel has no condition: there are as many lanes as elements.
 #[test]
 fn readmes_kernel_runs_as_it_stands() {
-    let readme = include_str!("../../../README.md");
+    let readme = include_str!("../../../../README.md");
     let (_, rest) = readme.split_once("```rust\n").unwrap();
     let folder = Folder::new();
-    fs::write(
-        folder.0.path().join("saxpy.rs"),
-        rest.split_once("```").unwrap().0,
-    )
-    .unwrap();
+    fs::write(folder.path().join("saxpy.rs"), rest.split_once("```").unwrap().0).unwrap();
     for line in readme
         .lines()
         .filter(|line| line.starts_with("perpetua run saxpy.rs"))
@@ -147,144 +111,6 @@ fn readmes_kernel_runs_as_it_stands() {
             assert_eq!(text(&output.stdout).trim(), expect.trim());
         }
     }
-}
-
-/// The sample of the page on the language that has this kernel, without the host's part.
-fn sample(kernel: &str) -> String {
-    let page = include_str!("../../../docs/book/src/language.md");
-    let of = format!("fn {kernel}(");
-    let code = page.split("```rust\n").find(|code| code.contains(&of)).unwrap();
-    code.split_once("\nlet device").unwrap().0.to_owned()
-}
-
-/// What the attribute's options say holds for files, too.
-#[test]
-fn options_of_the_attribute_are_kept() {
-    let folder = Folder::new();
-    let smooth = sample("smooth");
-    fs::write(folder.0.path().join("s.rs"), &smooth).unwrap();
-    for (name, edge) in [("w", "wrap"), ("i", "interior"), ("c", "constant(9.0)")] {
-        let text = smooth.replace("edge = clamp", &format!("edge = {edge}"));
-        fs::write(folder.0.path().join(format!("{name}.rs")), text).unwrap();
-    }
-    fs::write(folder.0.path().join("b.rs"), sample("block_sum")).unwrap();
-    let grid = "--arg width=3 --arg height=3 --buffer a=range:3x3 --buffer b=zeros:3x3";
-    let sum = "--buffer x=ones:1000 --buffer out=zeros:1";
-    for (args, expect) in [
-        (
-            format!("s.rs {grid}"),
-            "b = [[1.   1.75 2.5 ]\n     [3.25 4.   4.75]\n     [5.5  6.25 7.  ]]\n",
-        ),
-        (
-            format!("w.rs {grid}"),
-            "b = [[3.   3.25 3.5 ]\n     [3.75 4.   4.25]\n     [4.5  4.75 5.  ]]\n",
-        ),
-        (
-            format!("i.rs {grid}"),
-            "b = [[0. 0. 0.]\n     [0. 4. 0.]\n     [0. 0. 0.]]\n",
-        ),
-        (
-            format!("c.rs {grid}"),
-            "b = [[5.5  3.75 6.  ]\n     [4.75 4.   5.75]\n     [7.   6.75 7.5 ]]\n",
-        ),
-        (format!("b.rs {sum} --lanes 1000"), "out = [1000]\n"),
-        (format!("b.rs {sum} --lanes 1000 --block 64"), "out = [1000]\n"),
-    ] {
-        let output = folder.run(&args);
-        assert_eq!(text(&output.stdout), expect, "{args}: {}", text(&output.stderr));
-    }
-    let ran = |args: &str| folder.command(args).output().unwrap();
-    for args in [
-        format!("s.rs {grid} --check"),
-        format!("b.rs {sum} --lanes 1000 --check"),
-    ] {
-        let output = ran(&args);
-        assert!(
-            output.status.success(),
-            "{args}: {}{}",
-            text(&output.stdout),
-            text(&output.stderr)
-        );
-    }
-    let output = folder.run(&format!("b.rs {sum} --block 32"));
-    let said = text(&output.stderr);
-    assert!(said.contains("compiled for blocks of [64, 1, 1] lanes"), "{said}");
-    for (args, expect) in [
-        ("emit b.rs --target ptx", ".reqntid 64, 1, 1"),
-        ("emit b.rs --target wgsl", "@workgroup_size(64, 1, 1)"),
-        ("emit b.rs --target wgsl --block 64", "@workgroup_size(64, 1, 1)"),
-        (
-            "emit b.rs --target wgsl --block 32",
-            "`block_sum` requires blocks of 64,1,1: leave it out",
-        ),
-        ("explain b.rs", "kernel `block_sum`"),
-        ("explain s.rs", "kernel `smooth`"),
-    ] {
-        let output = folder.program(args);
-        let said = text(&output.stdout) + &text(&output.stderr);
-        assert!(said.contains(expect), "{args}: {said}");
-    }
-}
-
-#[test]
-fn options_of_the_attribute_that_are_wrong_are_underlined() {
-    let folder = Folder::new();
-    for (options, underlined, expect) in [
-        (
-            "blok_size = 64",
-            "blok_size",
-            "unknown option `blok_size`: `#[kernel]` takes `block_size = (x, y)`, `contract`, `interpret`, `tile = (x, y)`, `halo = n`, \
-             `edge = clamp`, `crate = path`",
-        ),
-        (
-            "block_size = 0",
-            "0",
-            "sizes are one to three numbers, none of them 0: write `(16, 16)`",
-        ),
-        (
-            "block_size",
-            "block_size",
-            "`block_size` is written `block_size = (16, 16)`",
-        ),
-        ("contract = 1", "contract", "`contract` is written `contract`"),
-        (
-            "contract, contract",
-            "contract",
-            "`contract` is given twice: leave one out",
-        ),
-        (
-            "edge = clamp",
-            "edge",
-            "`tile`, `halo` and `edge` are for stencils: add a parameter `pos: GridPos`",
-        ),
-        (
-            "edge = nonsense",
-            "edge",
-            "`edge` is written `edge = interior`, `edge = clamp`, `edge = wrap` or `edge = constant(0.0)`",
-        ),
-        ("tile = 16", "tile", "`tile` is written `tile = (16, 16)`"),
-        ("halo = (1, 2)", "halo", "`halo` is written `halo = 1`"),
-    ] {
-        let code = format!("#[kernel({options})]\nfn k(y: &mut [f32]) {{\n    y[0] = 1.0;\n}}\n");
-        fs::write(folder.0.path().join("o.rs"), code).unwrap();
-        let column = 10 + options.rfind(underlined).unwrap();
-        let carets = " ".repeat(column - 1) + &"^".repeat(underlined.len());
-        let line = format!("#[kernel({options})]");
-        let shown = format!("error: {expect}\n --> o.rs:1:{column}\n  |\n1 | {line}\n  | {carets}\n");
-        for args in ["run o.rs --buffer y=zeros:1", "emit o.rs", "explain o.rs"] {
-            let output = folder.program(args);
-            let said = text(&output.stderr);
-            assert!(
-                !output.status.success() && said.contains(&shown),
-                "{args}: {said}\n{shown}"
-            );
-        }
-    }
-    let code = "#[device(inline)]\nfn f() {}\n#[kernel]\nfn k(y: &mut [f32]) {\n    y[0] = 1.0;\n}\n";
-    fs::write(folder.0.path().join("o.rs"), code).unwrap();
-    let said = text(&folder.run("o.rs --buffer y=zeros:1").stderr);
-    let expect = "error: unknown option `inline`: this takes only `crate = path`\n --> o.rs:1:10\n";
-    assert!(said.contains(expect), "{said}");
 }
 
 #[test]
@@ -332,16 +158,16 @@ fn files_and_pictures_are_written() {
 fn what_is_wrong_is_said_with_its_remedy() {
     let folder = Folder::new();
     fs::write(
-        folder.0.path().join("bad.rs"),
+        folder.path().join("bad.rs"),
         "#[kernel]\nfn k(y: &mut [u32]) {\n    y[0] = \"a\";\n}\n",
     )
     .unwrap();
     fs::write(
-        folder.0.path().join("type.rs"),
+        folder.path().join("type.rs"),
         "#[kernel]\nfn k(y: &mut [u32], n: f32) {\n    y[0] = n;\n}\n",
     )
     .unwrap();
-    fs::write(folder.0.path().join("no.npy"), "nothing").unwrap();
+    fs::write(folder.path().join("no.npy"), "nothing").unwrap();
     let x = "--buffer x=range:4";
     for (args, expect) in [
         ("none.rs", "none.rs: No such file"),
@@ -469,7 +295,7 @@ fn what_is_wrong_is_said_with_its_remedy() {
         );
         assert!(output.stdout.is_empty(), "{args}");
     }
-    let mut left: Vec<_> = fs::read_dir(folder.0.path())
+    let mut left: Vec<_> = fs::read_dir(folder.path())
         .unwrap()
         .map(|e| e.unwrap().file_name())
         .collect();
@@ -504,7 +330,7 @@ fn a_buffer_that_memory_does_not_hold_is_an_error() {
         );
         let output = Command::new("sh")
             .args(["-c", &script])
-            .current_dir(folder.0.path())
+            .current_dir(folder.path())
             .output()
             .unwrap();
         let said = text(&output.stderr);
@@ -520,7 +346,7 @@ fn a_buffer_that_memory_does_not_hold_is_an_error() {
 fn a_launch_that_does_not_end_is_told_and_can_be_limited() {
     let folder = Folder::new();
     let endless = "#[kernel]\nfn k(y: &mut [u32]) {\n    let i = global_id_x();\n    loop {\n        y[i] += 1;\n    }\n}\n";
-    fs::write(folder.0.path().join("endless.rs"), endless).unwrap();
+    fs::write(folder.path().join("endless.rs"), endless).unwrap();
     let line = "endless.rs --buffer y=zeros:4 --lanes 8 --backend cpu";
     let output = folder
         .command(&format!("{line} --time-limit 300ms"))
@@ -585,7 +411,7 @@ fn a_file_that_changes_runs_again() {
     let mut until = |expect: &str| said.by_ref().find(|line| line.contains(expect)).is_some();
     assert!(until("waiting until k.rs changes"));
     assert_eq!(printed.next().unwrap(), "y = [1 1]");
-    let path = folder.0.path().join("k.rs");
+    let path = folder.path().join("k.rs");
     // A mistake is told, and waited with.
     fs::write(&path, KERNELS.replace("y[i] = value;", "y[i] = worth;")).unwrap();
     assert!(until("worth") && until("waiting until k.rs changes"));

@@ -1,0 +1,143 @@
+//! The options of `#[kernel]` in a file: they hold, and wrong ones are refused where they stand.
+
+use std::fs;
+
+use crate::folder::{Folder, text};
+
+/// The sample of the page on the language that has this kernel, without the host's part.
+fn sample(kernel: &str) -> String {
+    let page = include_str!("../../../../docs/book/src/language.md");
+    let of = format!("fn {kernel}(");
+    let code = page.split("```rust\n").find(|code| code.contains(&of)).unwrap();
+    code.split_once("\nlet device").unwrap().0.to_owned()
+}
+
+/// What the attribute's options say holds for files, too.
+#[test]
+fn options_of_the_attribute_are_kept() {
+    let folder = Folder::new();
+    let smooth = sample("smooth");
+    fs::write(folder.path().join("s.rs"), &smooth).unwrap();
+    for (name, edge) in [("w", "wrap"), ("i", "interior"), ("c", "constant(9.0)")] {
+        let text = smooth.replace("edge = clamp", &format!("edge = {edge}"));
+        fs::write(folder.path().join(format!("{name}.rs")), text).unwrap();
+    }
+    fs::write(folder.path().join("b.rs"), sample("block_sum")).unwrap();
+    let grid = "--arg width=3 --arg height=3 --buffer a=range:3x3 --buffer b=zeros:3x3";
+    let sum = "--buffer x=ones:1000 --buffer out=zeros:1";
+    for (args, expect) in [
+        (
+            format!("s.rs {grid}"),
+            "b = [[1.   1.75 2.5 ]\n     [3.25 4.   4.75]\n     [5.5  6.25 7.  ]]\n",
+        ),
+        (
+            format!("w.rs {grid}"),
+            "b = [[3.   3.25 3.5 ]\n     [3.75 4.   4.25]\n     [4.5  4.75 5.  ]]\n",
+        ),
+        (
+            format!("i.rs {grid}"),
+            "b = [[0. 0. 0.]\n     [0. 4. 0.]\n     [0. 0. 0.]]\n",
+        ),
+        (
+            format!("c.rs {grid}"),
+            "b = [[5.5  3.75 6.  ]\n     [4.75 4.   5.75]\n     [7.   6.75 7.5 ]]\n",
+        ),
+        (format!("b.rs {sum} --lanes 1000"), "out = [1000]\n"),
+        (format!("b.rs {sum} --lanes 1000 --block 64"), "out = [1000]\n"),
+    ] {
+        let output = folder.run(&args);
+        assert_eq!(text(&output.stdout), expect, "{args}: {}", text(&output.stderr));
+    }
+    let ran = |args: &str| folder.command(args).output().unwrap();
+    for args in [
+        format!("s.rs {grid} --check"),
+        format!("b.rs {sum} --lanes 1000 --check"),
+    ] {
+        let output = ran(&args);
+        assert!(
+            output.status.success(),
+            "{args}: {}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+    }
+    let output = folder.run(&format!("b.rs {sum} --block 32"));
+    let said = text(&output.stderr);
+    assert!(said.contains("compiled for blocks of [64, 1, 1] lanes"), "{said}");
+    for (args, expect) in [
+        ("emit b.rs --target ptx", ".reqntid 64, 1, 1"),
+        ("emit b.rs --target wgsl", "@workgroup_size(64, 1, 1)"),
+        ("emit b.rs --target wgsl --block 64", "@workgroup_size(64, 1, 1)"),
+        (
+            "emit b.rs --target wgsl --block 32",
+            "`block_sum` requires blocks of 64,1,1: leave it out",
+        ),
+        ("explain b.rs", "kernel `block_sum`"),
+        ("explain s.rs", "kernel `smooth`"),
+    ] {
+        let output = folder.program(args);
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(said.contains(expect), "{args}: {said}");
+    }
+}
+
+#[test]
+fn options_of_the_attribute_that_are_wrong_are_underlined() {
+    let folder = Folder::new();
+    for (options, underlined, expect) in [
+        (
+            "blok_size = 64",
+            "blok_size",
+            "unknown option `blok_size`: `#[kernel]` takes `block_size = (x, y)`, `contract`, `interpret`, `tile = (x, y)`, `halo = n`, \
+             `edge = clamp`, `crate = path`",
+        ),
+        (
+            "block_size = 0",
+            "0",
+            "sizes are one to three numbers, none of them 0: write `(16, 16)`",
+        ),
+        (
+            "block_size",
+            "block_size",
+            "`block_size` is written `block_size = (16, 16)`",
+        ),
+        ("contract = 1", "contract", "`contract` is written `contract`"),
+        (
+            "contract, contract",
+            "contract",
+            "`contract` is given twice: leave one out",
+        ),
+        (
+            "edge = clamp",
+            "edge",
+            "`tile`, `halo` and `edge` are for stencils: add a parameter `pos: GridPos`",
+        ),
+        (
+            "edge = nonsense",
+            "edge",
+            "`edge` is written `edge = interior`, `edge = clamp`, `edge = wrap` or `edge = constant(0.0)`",
+        ),
+        ("tile = 16", "tile", "`tile` is written `tile = (16, 16)`"),
+        ("halo = (1, 2)", "halo", "`halo` is written `halo = 1`"),
+    ] {
+        let code = format!("#[kernel({options})]\nfn k(y: &mut [f32]) {{\n    y[0] = 1.0;\n}}\n");
+        fs::write(folder.path().join("o.rs"), code).unwrap();
+        let column = 10 + options.rfind(underlined).unwrap();
+        let carets = " ".repeat(column - 1) + &"^".repeat(underlined.len());
+        let line = format!("#[kernel({options})]");
+        let shown = format!("error: {expect}\n --> o.rs:1:{column}\n  |\n1 | {line}\n  | {carets}\n");
+        for args in ["run o.rs --buffer y=zeros:1", "emit o.rs", "explain o.rs"] {
+            let output = folder.program(args);
+            let said = text(&output.stderr);
+            assert!(
+                !output.status.success() && said.contains(&shown),
+                "{args}: {said}\n{shown}"
+            );
+        }
+    }
+    let code = "#[device(inline)]\nfn f() {}\n#[kernel]\nfn k(y: &mut [f32]) {\n    y[0] = 1.0;\n}\n";
+    fs::write(folder.path().join("o.rs"), code).unwrap();
+    let said = text(&folder.run("o.rs --buffer y=zeros:1").stderr);
+    let expect = "error: unknown option `inline`: this takes only `crate = path`\n --> o.rs:1:10\n";
+    assert!(said.contains(expect), "{said}");
+}
