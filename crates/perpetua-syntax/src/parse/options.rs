@@ -6,7 +6,7 @@ use syn::punctuated::Punctuated;
 use syn::{Token, parenthesized};
 
 use super::{Read, read_function};
-use crate::ast::{Function, FunctionKind, Type};
+use crate::ast::{Function, FunctionKind};
 
 /// What `#[kernel(…)]` says.
 #[derive(Default)]
@@ -102,11 +102,11 @@ impl KernelOptions {
     /// All that is outside the language, and options that do not fit the function, each at its span.
     pub fn read_kernel(&self, item: &syn::ItemFn, file: &str) -> syn::Result<Read<Function>> {
         let read = read_function(item, FunctionKind::Kernel, file)?;
-        self.check(&read.tree, item)?;
+        self.check(&read.tree)?;
         Ok(read)
     }
 
-    fn check(&self, tree: &Function, item: &syn::ItemFn) -> syn::Result<()> {
+    fn check(&self, tree: &Function) -> syn::Result<()> {
         if tree.kind != FunctionKind::Stencil
             && let Some(first) = self.stencil.first
         {
@@ -119,27 +119,7 @@ impl KernelOptions {
             let message = "a stencil's `tile` is its block size: remove `block_size` or `tile`";
             return Err(syn::Error::new(at, message));
         }
-        let references = tree
-            .params
-            .iter()
-            .zip(&item.sig.inputs)
-            .filter(|(param, _)| match &param.ty {
-                Type::Ref { target, .. } => !matches!(**target, Type::Slice(_)),
-                _ => false,
-            });
-        let mut error: Option<syn::Error> = None;
-        for (param, input) in references {
-            let message = format!(
-                "the parameter `{}` of a kernel is a reference to one value: pass the value, or a slice `&[T]`",
-                param.name
-            );
-            let next = syn::Error::new_spanned(input, message);
-            match &mut error {
-                Some(error) => error.combine(next),
-                None => error = Some(next),
-            }
-        }
-        error.map_or(Ok(()), Err)
+        Ok(())
     }
 
     fn take(&mut self, entry: Entry) -> syn::Result<()> {
