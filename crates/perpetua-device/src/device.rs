@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::future::BoxFuture;
 use crate::info::{BackendKind, DeviceInfo, MemoryInfo};
 use crate::kernel::{Kernel, Launchable, Module};
-use crate::launch::launch;
+use crate::launch::{check_shape, launch};
 use crate::layout;
 use crate::modules::{ModuleKey, Modules};
 use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
@@ -302,6 +302,14 @@ impl Device {
     pub fn compile_ir(&self, kernel: &Verified) -> Result<Kernel> {
         self.compile(&KernelSource::Ir(kernel), &CompileOptions::default())?
             .only()
+    }
+
+    /// Whether a launch of this shape would be refused for it: by the device's limits, or by what the kernel needs.
+    ///
+    /// # Errors
+    /// As [`Stream::launch`] would give.
+    pub fn check_launch(&self, kernel: &Kernel, config: &LaunchConfig) -> Result<()> {
+        check_shape(self, kernel, kernel.signature(), config)
     }
 
     /// Submits a launch to the default stream: see [`Stream::launch`].

@@ -82,7 +82,8 @@ fn check_owners(
     Ok(())
 }
 
-fn check_shape(
+/// Checks a launch's shape against device and kernel.
+pub(crate) fn check_shape(
     device: &Device,
     kernel: &Kernel,
     signature: Option<&Signature>,

@@ -138,6 +138,11 @@ impl fmt::Display for Fault {
             FaultKind::Unreachable => f.write_str("entered unreachable code")?,
             FaultKind::ZeroStep => f.write_str("a range in steps of zero")?,
             FaultKind::TimeLimit => f.write_str("a loop that ran on when its time was over")?,
+            FaultKind::BudgetSpent => write!(
+                f,
+                "a loop that ran on when its budget of {} instructions was spent",
+                self.operand(0)
+            )?,
             FaultKind::LoopCut => write!(
                 f,
                 "a loop that the device's driver ended before its time: a lane's loops may take {} turns together \

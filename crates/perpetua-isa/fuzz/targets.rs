@@ -45,6 +45,7 @@ fn check(program: &Program, text: &str) {
     for budget in [None, Some(1000)] {
         let options = Options {
             budget,
+            in_parts: budget.is_some(),
             ..Options::default()
         };
         if let Err(error) = lower(&verified, options) {

@@ -24,7 +24,7 @@ pub use crossover::{Data, Operation};
 pub use launch::{Launch, Prepared};
 pub use limits::Limits;
 use memory::Stored;
-use parts::most_lanes;
+use parts::Room;
 
 /// Where programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,8 +82,8 @@ struct State {
 #[derive(Clone)]
 struct Compiled {
     kernel: Arc<Kernel>,
-    // Most lanes of a launch where its grid runs in parts.
-    most_lanes: Option<u64>,
+    // What launches of it are held to.
+    room: Option<Room>,
 }
 
 struct Kept {
@@ -197,7 +197,7 @@ impl Executor {
     }
 
     /// The program as a kernel of the device: verified, lowered and compiled once for equal programs, whatever their buffers. With
-    /// [limits](Executor::untrusted) a program with loops takes six parameters more: where its launch lies in the grid.
+    /// [limits](Executor::untrusted) a program with loops takes six parameters more on GPUs, as [`Options::in_parts`] says.
     ///
     /// # Errors
     /// If the program is wrong, or needs what the device cannot do.
@@ -220,21 +220,22 @@ impl Executor {
         if let Some(limits) = &self.limits {
             limits.check(&verified)?;
         }
+        let info = self.device.info();
+        // The host's own threads have no watchdog.
+        let is_watched = self.limits.is_some() && !info.on_host;
+        let has_loops = verified.has_loops();
         let options = Options {
-            pointer_width: self.device.info().pointer_width(),
+            pointer_width: info.pointer_width(),
             budget: self.limits.as_ref().map(|limits| limits.instructions),
-            is_ordered: self
-                .device
-                .info()
-                .capabilities
-                .contains(&Capability::DeviceOrdering),
+            in_parts: is_watched && has_loops,
+            is_ordered: info.capabilities.contains(&Capability::DeviceOrdering),
         };
         let kernel = lower(&verified, options)?;
+        let straight = (!has_loops).then_some(verified.size as u64);
+        let shared = kernel.kernel().shared_bytes();
         let compiled = Compiled {
             kernel: Arc::new(self.device.compile_ir(&kernel)?),
-            most_lanes: options
-                .runs_in_parts(&verified)
-                .then(|| most_lanes(self.device.info())),
+            room: is_watched.then(|| Room::new(info, shared, straight)),
         };
         let mut state = self.state();
         if state.kernels.len() >= KEPT

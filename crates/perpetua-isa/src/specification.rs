@@ -80,8 +80,9 @@ guarded write counts as one where its opposite follows in straight code (`@p0 mo
 column, the text underlined; errors of the verifier name the file's line and the instruction.
 
 At run time the faults in the table end the lane, and the launch fails with an error that names the file's line, block and lane. Untrusted programs
-(`Executor::untrusted`) fault, too, where their budget of instructions is used up. Where they have loops, a grid of more lanes than the device runs at
-once is launched in parts, and the fault's block is counted from its part's first.
+(`Executor::untrusted`) fault, too, where their budget of instructions is spent. On GPUs, where a driver ends what runs too long, their grids are launched in
+parts of as many lanes as run at once where they have loops: the first part with a fault is the last that runs, and a block that waits for one of
+another part waits for nothing. Where they have none, the instructions of all lanes together are limited.
 
 ";
 

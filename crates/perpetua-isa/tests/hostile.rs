@@ -169,6 +169,74 @@ fn known_loops_are_paid_for() {
     });
 }
 
+// Lanes that a GPU runs at once, at most.
+fn at_once(executor: &Executor) -> u32 {
+    (executor.device().info().multiprocessors.unwrap_or(1) * 2048).max(1 << 16)
+}
+
+#[test]
+fn a_fault_ends_a_grid_in_parts_and_names_the_block_of_the_grid() {
+    for executor in common::executors() {
+        let executor = executor.untrusted(limits());
+        let parted = !executor.device().info().on_host;
+        let blocks = 9 * at_once(&executor) / 256;
+        let x = executor.allocate_buffer(4).expect("memory");
+        let config = LaunchConfig::new((blocks, 2, 1), 256);
+        let run = |text: &str| {
+            let program = program(text).with_buffer("x", x).expect("x");
+            let done = executor.execute_program(&program, &config);
+            done.and_then(|()| executor.synchronize())
+                .expect_err(text)
+                .to_string()
+        };
+        // One block of all has a bad index; nobody counts behind its part.
+        let bad = blocks - 3;
+        let error = run(&format!(
+            ".buffer x: u32\n mov.u32 r9, 2\nagain:\n atom_add.u32 r8, x[0], 1\n loop r9, again\n \
+             setne.u32 p0, %ctaid.x, {bad}\n@p0 exit\n setne.u32 p0, %ctaid.y, 1\n@p0 exit\n stg.u32 x[7], r8"
+        ));
+        assert!(error.contains(&format!("block ({bad}, 1, 0)")), "{error}");
+        // What the whole grid would count is never reached where the first part ends the grid.
+        executor.write_buffer(x, 0, &[0u32]).expect("a write");
+        let error = run(".buffer x: u32\n atom_add.u32 r8, x[0], 1\nagain: bra again");
+        assert!(
+            error.contains("budget") && error.contains("block (0,") || !parted,
+            "{error}"
+        );
+        let begun = executor.read_buffer::<u32>(x, 0, 1).expect("a read")[0];
+        assert_eq!(begun <= at_once(&executor), parted, "{begun} lanes");
+    }
+}
+
+#[test]
+fn a_grid_is_judged_before_a_part_of_it_runs() {
+    for executor in common::executors() {
+        let on_host = executor.device().info().on_host;
+        let executor = executor.untrusted(limits());
+        let x = executor.allocate_buffer(4).expect("memory");
+        let looping = ".buffer x: u32\n mov.u32 r9, 1\nagain:\n stg.u32 x[0], 1\n loop r9, again";
+        let straight = ".buffer x: u32\n stg.u32 x[0], 1";
+        for text in [looping, straight] {
+            let program = program(text).with_buffer("x", x).expect("x");
+            let mut grids = vec![[u32::MAX; 3]];
+            if !on_host {
+                grids.push([1 << 16, u32::MAX, u32::MAX]);
+            }
+            for grid in grids {
+                let launched = executor.execute_program(&program, &LaunchConfig::new(grid, 1));
+                assert!(matches!(launched, Err(Error::Device(_))), "{text}: {launched:?}");
+            }
+        }
+        if !on_host {
+            // Within the device's limits, but a watchdog would not wait for it.
+            let program = program(straight).with_buffer("x", x).expect("x");
+            let long = executor.execute_program(&program, &LaunchConfig::new((i32::MAX as u32, 1000), 256));
+            assert!(matches!(long, Err(Error::Limit { .. })), "{long:?}");
+        }
+        assert_eq!(executor.read_buffer::<u32>(x, 0, 1).expect("a read"), [0]);
+    }
+}
+
 #[test]
 fn a_grid_in_parts_is_one_grid_to_its_lanes() {
     // Each lane finds its number in the grid by what the launch supplies, in every way there is, and turns a loop.
@@ -201,9 +269,8 @@ again:
             memory: 1 << 26,
             ..limits()
         });
-        let multiprocessors = executor.device().info().multiprocessors.unwrap_or(1);
         // More than a device runs at once: several parts, the last ones smaller.
-        let blocks = (multiprocessors * 2048).max(1 << 16) / 64 + 77;
+        let blocks = at_once(&executor) / 64 + 77;
         let lanes = 64 * 2 * 3 * blocks as usize;
         let x = executor.allocate_buffer(4 * lanes).expect("memory");
         let bad = executor.allocate_buffer(4).expect("memory");

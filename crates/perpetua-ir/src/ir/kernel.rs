@@ -515,6 +515,8 @@ pub enum FaultKind {
     ZeroStep,
     /// A loop ran on when its time was over; no operands.
     TimeLimit,
+    /// A loop ran on when its budget was spent; operand: the budget, in instructions.
+    BudgetSpent,
     /// The driver ended a loop before its time; operand: how many turns it allows (`pass::tell_cut_loops`).
     LoopCut,
     /// A pool has no room for a block; operand: its bytes.
@@ -527,7 +529,7 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// All kinds, in the order of their codes in fault records.
-    pub const ALL: [FaultKind; 11] = [
+    pub const ALL: [FaultKind; 12] = [
         FaultKind::IndexOutOfBounds,
         FaultKind::DivisionByZero,
         FaultKind::DivisionOverflow,
@@ -535,6 +537,7 @@ impl FaultKind {
         FaultKind::Unreachable,
         FaultKind::ZeroStep,
         FaultKind::TimeLimit,
+        FaultKind::BudgetSpent,
         FaultKind::LoopCut,
         FaultKind::PoolExhausted,
         FaultKind::NoPoolBlock,
@@ -546,6 +549,7 @@ impl FaultKind {
             FaultKind::IndexOutOfBounds | FaultKind::DivisionOverflow => 2,
             FaultKind::DivisionByZero
             | FaultKind::UnreachableEnum
+            | FaultKind::BudgetSpent
             | FaultKind::LoopCut
             | FaultKind::PoolExhausted
             | FaultKind::NoPoolBlock => 1,
@@ -562,6 +566,7 @@ impl FaultKind {
             FaultKind::Unreachable => "unreachable",
             FaultKind::ZeroStep => "zero_step",
             FaultKind::TimeLimit => "time_limit",
+            FaultKind::BudgetSpent => "budget_spent",
             FaultKind::LoopCut => "loop_cut",
             FaultKind::PoolExhausted => "pool_exhausted",
             FaultKind::NoPoolBlock => "no_pool_block",

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use perpetua_device::{Dim3, DynBuffer, Graph, Kernel, KernelArg, LaunchConfig, Stream};
+use perpetua_device::{DynBuffer, Graph, Kernel, KernelArg, LaunchConfig, Stream};
 use perpetua_ir::ir::Type;
 
-use super::parts::parts;
+use super::parts::Room;
 use super::{Arguments, Compiled, Executor, Registers};
 use crate::error::{Error, Result};
 use crate::program::{MemoryKind, Program};
@@ -28,46 +28,63 @@ pub struct Prepared {
     config: LaunchConfig,
     buffers: Vec<DynBuffer>,
     values: Vec<KernelArg<'static>>,
-    most_lanes: Option<u64>,
+    // Of an untrusted program, where a watchdog may end launches.
+    room: Option<Room>,
 }
 
 impl Prepared {
-    /// Submits it. What lanes meet is told by the next read or synchronisation.
+    /// Submits it. What lanes meet is told by the next read or synchronisation. But a grid of an untrusted program that runs in parts is
+    /// waited for part by part: this gives the first fault, and what comes behind it does not run; what other threads submit to the
+    /// stream meanwhile may run between the parts.
     ///
     /// # Errors
     /// If it is not to be launched like this, or the stream is another device's.
     pub fn submit(&self, stream: &Stream) -> Result<()> {
+        self.submit_parts(stream, true)
+    }
+
+    fn submit_parts(&self, stream: &Stream, waits: bool) -> Result<()> {
         let mut args = Vec::with_capacity(self.buffers.len() + self.values.len() + 6);
         args.extend(self.buffers.iter().map(DynBuffer::arg));
         args.extend(self.values.iter().cloned());
-        let Some(most_lanes) = self.most_lanes else {
+        let Some(room) = self.room.filter(|room| room.straight.is_none()) else {
             return Ok(stream.launch(self.kernel.as_ref(), self.config, &args)?);
         };
-        let LaunchConfig {
-            grid,
-            block,
-            cluster,
-            cooperative,
-            ..
-        } = self.config;
-        // Blocks that are to run at the same time stay together.
-        let most_lanes = match cooperative || cluster != Dim3::ONE {
-            true => u64::MAX,
-            false => most_lanes,
-        };
-        for (first, size) in parts(grid, block, most_lanes) {
-            let mut args = args.clone();
+        let own = args.len();
+        let grid = self.config.grid;
+        for (first, size) in room.parts(&self.config) {
+            args.truncate(own);
             for extents in [first, grid] {
                 args.extend(extents.to_array().map(KernelArg::from));
+            }
+            let waits = waits && size != grid;
+            if waits {
+                // What ran before has faults of its own.
+                stream.synchronize()?;
             }
             let part = LaunchConfig {
                 grid: size,
                 ..self.config
             };
             stream.launch(self.kernel.as_ref(), part, &args)?;
+            if waits {
+                stream
+                    .synchronize()
+                    .map_err(|error| in_grid(error, first.to_array()))?;
+            }
         }
         Ok(())
     }
+}
+
+// A part's fault, with the number that its block has in the whole grid.
+fn in_grid(mut error: perpetua_device::Error, first: [u32; 3]) -> perpetua_device::Error {
+    if let perpetua_device::Error::Fault(fault) = &mut error {
+        for (block, first) in fault.block.iter_mut().zip(first) {
+            *block += first;
+        }
+    }
+    error
 }
 
 impl Executor {
@@ -134,7 +151,7 @@ impl Executor {
     }
 
     /// Submits several launches at once, in their order: if one cannot be launched for what it is (a wrong program, a missing buffer or
-    /// parameter), none is.
+    /// parameter, a grid beyond the device's limits), none is.
     ///
     /// # Errors
     /// As [`Executor::execute_program`].
@@ -146,6 +163,7 @@ impl Executor {
     }
 
     /// The launches as a graph of the device: [`Stream::launch_graph`] runs them all again, with one submission, as often as it is called.
+    /// A graph of untrusted programs runs all parts of their grids, also behind a fault, whose block it counts from its part's first.
     ///
     /// ```
     /// use perpetua_isa::{Arguments, BackendType, Executor, Launch, LaunchConfig, Program};
@@ -169,7 +187,9 @@ impl Executor {
         let prepared = self.prepare_all(launches)?;
         let mut failed = Ok(());
         let captured = self.device.create_stream()?.capture(|stream| {
-            failed = prepared.iter().try_for_each(|prepared| prepared.submit(stream));
+            failed = prepared
+                .iter()
+                .try_for_each(|prepared| prepared.submit_parts(stream, false));
             Ok(())
         });
         failed?;
@@ -186,7 +206,9 @@ impl Executor {
     /// If the program is wrong, or a buffer or parameter is.
     pub fn prepare(&self, launch: &Launch<'_>) -> Result<Prepared> {
         let program = launch.program;
-        let Compiled { kernel, most_lanes } = self.compiled(program)?;
+        let Compiled { kernel, room } = self.compiled(program)?;
+        self.device.check_launch(&kernel, &launch.config)?;
+        room.map_or(Ok(()), |room| room.check(&launch.config))?;
         let mut buffers = Vec::with_capacity(program.memories.len());
         for memory in &program.memories {
             let unbound = || Error::Unbound {
@@ -228,7 +250,7 @@ impl Executor {
             config: launch.config,
             buffers,
             values,
-            most_lanes,
+            room,
         })
     }
 }

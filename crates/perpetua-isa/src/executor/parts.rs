@@ -1,68 +1,102 @@
-//! Grids in parts: lanes that may run as long as their budget lets them are launched about as many at a time as a device runs at once.
-//! So what a driver's watchdog sees is a few budgets rather than the whole grid's: more of them where blocks are of few lanes or hold
-//! much shared memory, or where a grid is so large that its parts are.
+//! What a launch of an untrusted program is held to where a driver's watchdog may end it. Lanes that may run as long as their budget lets
+//! them are launched as many at a time as the device runs at once, so that what the watchdog sees is one budget, whatever the grid. What has
+//! no loops ends by itself: there the lanes are bounded.
 
-use perpetua_device::{DeviceInfo, Dim3};
+use perpetua_device::{DeviceInfo, Dim3, LaunchConfig};
 
-/// Most launches of a grid: one of more blocks has larger parts.
-const MOST_PARTS: u64 = 1 << 12;
+use crate::error::{Error, Result};
 
-/// Most lanes of a launch: about as many as a device runs at once.
-pub(super) fn most_lanes(info: &DeviceInfo) -> u64 {
-    const OF_A_MULTIPROCESSOR: u64 = 2048;
-    const LEAST: u64 = 1 << 16;
-    let multiprocessors = info.multiprocessors.map_or(0, u64::from);
-    LEAST.max(multiprocessors * OF_A_MULTIPROCESSOR)
+/// Lanes that a multiprocessor runs at once; a block takes the room of so many of them at least.
+const OF_A_MULTIPROCESSOR: u64 = 2048;
+const LEAST_BLOCK: u64 = 64;
+
+/// Lanes that run at once where a device does not say how many multiprocessors it has.
+const UNKNOWN: u64 = 1 << 16;
+
+/// Most instructions for each lane that runs at once, in a launch of a program without loops.
+const STRAIGHT: u64 = 1 << 20;
+
+/// What runs at once on a device, of one program.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    /// Lanes.
+    lanes: u64,
+    /// Shared memory that a block may have.
+    shared_limit: u64,
+    /// And that it has.
+    shared: u64,
+    /// How many instructions a lane runs at most, if the program has no loops.
+    pub(super) straight: Option<u64>,
 }
 
-/// A part of a grid: its first block, and its blocks.
-pub(super) type Part = (Dim3, Dim3);
-
-/// The parts of a grid, of at most so many lanes each where a block has no more.
-pub(super) fn parts(grid: Dim3, block: Dim3, most_lanes: u64) -> Vec<Part> {
-    let most = (most_lanes / block.count().max(1))
-        .max(grid.count().div_ceil(MOST_PARTS))
-        .max(1);
-    // Whole planes if one fits, else whole rows, else pieces of a row.
-    let row = u64::from(grid.x);
-    let plane = row * u64::from(grid.y);
-    let along = |extent: u32, each: u64| {
-        u32::try_from(most / each.max(1))
-            .unwrap_or(u32::MAX)
-            .clamp(1, extent.max(1))
-    };
-    let size = match (most >= plane, most >= row) {
-        (true, _) => Dim3::new(grid.x, grid.y, along(grid.z, plane)),
-        (false, true) => Dim3::new(grid.x, along(grid.y, row), 1),
-        (false, false) => Dim3::new(along(grid.x, 1), 1, 1),
-    };
-    let rounds = |extent: u32, step: u32| u64::from(extent.div_ceil(step.max(1)));
-    let number = rounds(grid.x, size.x)
-        .saturating_mul(rounds(grid.y, size.y))
-        .saturating_mul(rounds(grid.z, size.z));
-    if number > 4 * MOST_PARTS {
-        // More blocks than are counted, which no device launches: the launch says so.
-        return vec![(Dim3::new(0, 0, 0), grid)];
-    }
-    let starts = |extent: u32, step: u32| (0..extent).step_by(step.max(1) as usize);
-    let mut all = Vec::new();
-    for z in starts(grid.z, size.z) {
-        for y in starts(grid.y, size.y) {
-            for x in starts(grid.x, size.x) {
-                let left = Dim3::new(
-                    size.x.min(grid.x - x),
-                    size.y.min(grid.y - y),
-                    size.z.min(grid.z - z),
-                );
-                all.push((Dim3::new(x, y, z), left));
-            }
+impl Room {
+    pub(super) fn new(info: &DeviceInfo, shared: u32, straight: Option<u64>) -> Room {
+        let multiprocessors = info.multiprocessors.map_or(0, u64::from);
+        Room {
+            lanes: UNKNOWN.max(multiprocessors * OF_A_MULTIPROCESSOR),
+            shared_limit: info.limits.shared_bytes_per_block.into(),
+            shared: shared.into(),
+            straight,
         }
     }
-    if all.is_empty() {
-        // The launch says what is wrong with it.
-        all.push((Dim3::new(0, 0, 0), grid));
+
+    /// Refuses a launch of a program without loops that takes too long in one.
+    pub(super) fn check(&self, config: &LaunchConfig) -> Result<()> {
+        let within = |instructions: u64| {
+            let found = config.lanes().saturating_mul(instructions);
+            let limit = self.lanes.saturating_mul(STRAIGHT);
+            match found <= limit {
+                true => Ok(()),
+                false => Err(Error::Limit {
+                    what: "instructions that all lanes of a launch run (more lanes need several launches)",
+                    found,
+                    limit,
+                }),
+            }
+        };
+        self.straight.map_or(Ok(()), within)
     }
-    all
+
+    /// Blocks that run at once.
+    fn blocks(&self, config: &LaunchConfig) -> u64 {
+        let shared = self.shared.saturating_add(config.shared_bytes.into());
+        let beside = self.shared_limit / shared.max(1);
+        let of_shared = OF_A_MULTIPROCESSOR / beside.clamp(1, OF_A_MULTIPROCESSOR);
+        self.lanes / config.block.count().max(LEAST_BLOCK).max(of_shared)
+    }
+
+    /// The parts of a grid, each its first block and its blocks; clusters stay whole, and so does a grid that is to run at once.
+    pub(super) fn parts(&self, config: &LaunchConfig) -> impl Iterator<Item = (Dim3, Dim3)> {
+        let most = match config.cooperative {
+            true => u64::MAX,
+            false => (self.blocks(config) / config.cluster.count().max(1)).max(1),
+        };
+        let cluster = config.cluster.to_array().map(|n| n.max(1));
+        let grid = config.grid.to_array();
+        let [x, y, z] = std::array::from_fn(|axis| grid[axis].div_ceil(cluster[axis]));
+        // Whole planes if one fits, else whole rows, else pieces of a row.
+        let row = u64::from(x);
+        let along = |extent: u32, each: u64| {
+            let fit = u32::try_from(most / each.max(1)).unwrap_or(u32::MAX);
+            fit.clamp(1, extent.max(1))
+        };
+        let step = [along(x, 1), along(y, row), along(z, row * u64::from(y))];
+        let starts = move |extent: u32, axis: usize| (0..extent).step_by(step[axis] as usize);
+        let part = move |start: [u32; 3]| {
+            let first: [u32; 3] = std::array::from_fn(|axis| start[axis] * cluster[axis]);
+            let size = |axis: usize| {
+                step[axis]
+                    .saturating_mul(cluster[axis])
+                    .min(grid[axis] - first[axis])
+            };
+            (
+                Dim3::from(first),
+                Dim3::from(std::array::from_fn::<_, 3, _>(size)),
+            )
+        };
+        starts(z, 2)
+            .flat_map(move |z| starts(y, 1).flat_map(move |y| starts(x, 0).map(move |x| part([x, y, z]))))
+    }
 }
 
 #[cfg(test)]
@@ -71,25 +105,37 @@ mod tests {
 
     use super::*;
 
+    fn room(lanes: u64) -> Room {
+        Room {
+            lanes,
+            shared_limit: 1 << 16,
+            shared: 0,
+            straight: None,
+        }
+    }
+
     #[test]
     fn parts_are_the_grid() {
-        let block = Dim3::new(4, 2, 1);
-        for (grid, most) in [
-            ([1, 1, 1], 1),
-            ([7, 5, 3], 8),
-            ([7, 5, 3], 80),
-            ([7, 5, 3], 300),
-            ([7, 5, 3], 1 << 20),
-            ([1, 1, 9], 16),
-            ([100, 1, 1], 24),
+        for (grid, most, cluster) in [
+            ([1, 1, 1], 1, 1),
+            ([7, 5, 3], 1, 1),
+            ([7, 5, 3], 10, 1),
+            ([7, 5, 3], 37, 1),
+            ([7, 5, 3], 1 << 20, 1),
+            ([1, 1, 9], 2, 1),
+            ([100, 1, 1], 3, 1),
+            ([100, 3, 1], 9, 4),
+            ([0, 1, 1], 9, 1),
         ] {
+            let config = LaunchConfig {
+                cluster: cluster.into(),
+                ..LaunchConfig::new(grid, 64)
+            };
             let grid = Dim3::from(grid);
             let mut seen = HashSet::new();
-            for (first, size) in parts(grid, block, most) {
-                assert!(
-                    size.count() * block.count() <= most.max(block.count()),
-                    "{size} of {grid}"
-                );
+            for (first, size) in room(64 * most).parts(&config) {
+                assert!(size.count() <= most, "{size} of {grid}");
+                assert_eq!((first.x % cluster, size.x % cluster), (0, 0), "{size} of {grid}");
                 for i in 0..size.count() {
                     let [x, y, z] = size.position(i);
                     assert!(seen.insert((first.x + x, first.y + y, first.z + z)), "{grid}");
@@ -101,26 +147,47 @@ mod tests {
                     .all(|(x, y, z)| *x < grid.x && *y < grid.y && *z < grid.z)
             );
         }
-        let many = parts(Dim3::new(u32::MAX, 1, 1), Dim3::ONE, 16);
-        assert!(many.len() as u64 <= MOST_PARTS, "{}", many.len());
-        // Rounding makes some more of them, and never so many that the grid is left whole.
-        let rounded = parts(Dim3::new(3, 0xffff, 0x7fff), Dim3::ONE, 16);
-        assert!(
-            (2..=4 * MOST_PARTS).contains(&(rounded.len() as u64)),
-            "{}",
-            rounded.len()
+        // Nothing is listed in front: also a grid that no device launches has a first part.
+        let endless = LaunchConfig::new([u32::MAX; 3], 1);
+        assert_eq!(
+            room(640).parts(&endless).next(),
+            Some((Dim3::new(0, 0, 0), Dim3::new(10, 1, 1)))
         );
+        let together = LaunchConfig {
+            cooperative: true,
+            ..LaunchConfig::new([7, 5, 3], 64)
+        };
+        assert_eq!(room(64).parts(&together).count(), 1);
     }
 
     #[test]
-    fn what_no_device_launches_is_one_part() {
-        for grid in [
-            Dim3::new(u32::MAX, u32::MAX, u32::MAX),
-            Dim3::new(1 << 16, u32::MAX, u32::MAX),
-        ] {
-            for most in [1 << 16, u64::MAX] {
-                assert_eq!(parts(grid, Dim3::ONE, most), [(Dim3::new(0, 0, 0), grid)]);
-            }
-        }
+    fn blocks_take_room_by_lanes_and_shared_memory() {
+        let check = |block: u32, shared: u64, blocks: u64| {
+            let room = Room {
+                shared,
+                ..room(10 * 2048)
+            };
+            assert_eq!(
+                room.blocks(&LaunchConfig::new(1, block)),
+                blocks,
+                "{block} lanes, {shared} bytes"
+            );
+        };
+        check(256, 0, 80);
+        check(1, 0, 320);
+        check(32, 1 << 16, 10);
+        check(32, 1 << 15, 20);
+        check(1024, 1 << 14, 20);
+    }
+
+    #[test]
+    fn straight_programs_are_bounded_by_their_lanes() {
+        let room = Room {
+            straight: Some(1024),
+            ..room(1 << 16)
+        };
+        assert!(room.check(&LaunchConfig::new(1 << 18, 256)).is_ok());
+        assert!(room.check(&LaunchConfig::new((1 << 18) + 1, 256)).is_err());
+        assert!(room.check(&LaunchConfig::new([u32::MAX; 3], 1024)).is_err());
     }
 }

@@ -20,6 +20,7 @@ impl Emitter<'_> {
         self.budget = Some(Budget {
             lane: budget("lane_budget")?,
             block: budget("block_budget")?,
+            instructions,
         });
         Ok(())
     }
@@ -45,7 +46,8 @@ impl Emitter<'_> {
         let left = self.k.load(Place::local(budget))?;
         let over = self.k.binary(BinaryOp::Lt, left, cost)?;
         self.k.if_(over, |k| {
-            k.effect(Effect::Fault(FaultKind::TimeLimit, Vec::new()))?;
+            let instructions = k.u32(budgets.instructions);
+            k.effect(Effect::Fault(FaultKind::BudgetSpent, vec![instructions]))?;
             if meets {
                 k.push(Inst::Return(None));
             }

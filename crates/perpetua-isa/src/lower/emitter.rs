@@ -57,6 +57,8 @@ pub(super) struct Budget {
     pub(super) lane: LocalId,
     /// In loops in which the lanes of a block meet.
     pub(super) block: LocalId,
+    /// What both begin with.
+    pub(super) instructions: u32,
 }
 
 /// A kernel being written.
@@ -132,7 +134,7 @@ impl<'a> Emitter<'a> {
         let parameters = parameters
             .map(|p| k.param(p.name.as_str(), p.ty.into()))
             .collect();
-        let part = options.runs_in_parts(verified).then(|| {
+        let part = options.in_parts.then(|| {
             let mut each = |name: &str| {
                 let named = |axis: Axis| program.unused_name(&format!("{name}_{}", axis.name()));
                 Axis::ALL.map(|axis| k.param(named(axis), Type::U32))

@@ -41,8 +41,11 @@ pub struct Options {
     /// 64, or 32 for devices without 64-bit integers; in indices `%gid` is as wide.
     pub pointer_width: u32,
     /// For untrusted programs: how many instructions a lane may run in loops, about; a lane that goes on faults. Shared memory is
-    /// zero at the start then, and the kernel of a program with loops takes six parameters more: where its launch lies in the grid.
+    /// zero at the start then.
     pub budget: Option<u32>,
+    /// Whether the grid is launched in parts. Then the kernel has six parameters more, of `u32`: the numbers of the launch's first block
+    /// along x, y and z, and the blocks of the whole grid.
+    pub in_parts: bool,
     /// Whether the device has ordered atomics ([`Capability::DeviceOrdering`](perpetua_ir::back::Capability)), which pools use where they exist.
     pub is_ordered: bool,
 }
@@ -52,16 +55,9 @@ impl Default for Options {
         Options {
             pointer_width: 64,
             budget: None,
+            in_parts: false,
             is_ordered: false,
         }
-    }
-}
-
-impl Options {
-    /// Whether the grid of this program runs in parts. Then the kernel has six parameters more, of `u32`: the numbers of the
-    /// launch's first block along x, y and z, and the blocks of the whole grid.
-    pub(crate) fn runs_in_parts(&self, verified: &Verified) -> bool {
-        self.budget.is_some() && verified.may_run_long()
     }
 }
 

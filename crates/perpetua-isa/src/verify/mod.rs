@@ -45,7 +45,7 @@ impl Verified {
     }
 
     /// Whether a lane may run more than its code once: there are loops, its own or an instruction's.
-    pub(crate) fn may_run_long(&self) -> bool {
+    pub(crate) fn has_loops(&self) -> bool {
         // Blocks stand in the order of the text, so each loop has a way back.
         self.flow.blocks.iter().enumerate().any(|(number, block)| {
             let goes_back = block.exit.blocks().any(|next| next <= number);
