@@ -34,6 +34,9 @@ enum Place {
     /// A file, or nothing yet, with no link on the way.
     File(PathBuf),
     Pipe,
+    /// A file that this process has open under this number, as `/dev/stdout` is where a shell sends it into a file.
+    #[cfg(unix)]
+    Open(i32),
     /// A device or a socket.
     Device,
     Folder,
@@ -47,12 +50,37 @@ fn resolve(path: &Path) -> io::Result<Place> {
             Ok(found) if found.is_dir() => return Ok(Place::Folder),
             Ok(found) if pipe::is_one(&found) => return Ok(Place::Pipe),
             Ok(found) if !found.is_file() => return Ok(Place::Device),
-            Ok(_) => return Ok(Place::File(fs::canonicalize(&path)?)),
+            Ok(_) => {
+                #[cfg(unix)]
+                if let Some(number) = descriptor(&path)? {
+                    return Ok(Place::Open(number));
+                }
+                return Ok(Place::File(fs::canonicalize(&path)?));
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => match fs::read_link(&path) {
                 Ok(link) => path = folder(&path).join(link),
                 Err(_) => return Ok(Place::File(path)),
             },
             Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The number of the open file that a path to a file leads to, if it names no file but an open one.
+#[cfg(unix)]
+fn descriptor(path: &Path) -> io::Result<Option<i32>> {
+    let mut path = std::path::absolute(path)?;
+    loop {
+        let text = path.to_string_lossy();
+        let own = format!("/proc/{}/fd/", std::process::id());
+        let folders = ["/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", &own];
+        let rest = folders.iter().find_map(|folder| text.strip_prefix(folder));
+        if let Some(number) = rest.and_then(|rest| rest.parse().ok()) {
+            return Ok(Some(number));
+        }
+        match fs::read_link(&path) {
+            Ok(link) => path = std::path::absolute(folder(&path).join(link))?,
+            Err(_) => return Ok(None),
         }
     }
 }
@@ -64,14 +92,15 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Before and after the six letters that make the name of an unfinished file its own; the extension stays, for programs that look at it.
+/// Before and after the six letters that make the name of an unfinished file its own, which nobody else gives; the extension stays, for
+/// programs that look at it.
 fn affixes(target: &Path) -> (String, String) {
     let part = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
     let extension = target
         .extension()
         .map_or(String::new(), |e| format!(".{}", part(Some(e))));
     (
-        format!("{}.", part(target.file_stem())),
+        format!("{}.perpetua-", part(target.file_stem())),
         format!(".part{extension}"),
     )
 }
@@ -114,6 +143,7 @@ const RANDOM: usize = 6;
 /// Removes what runs that were killed have left of `target`. A running one holds a lock on its file.
 #[cfg(unix)]
 fn sweep(target: &Path) {
+    use std::os::unix::fs::MetadataExt;
     let (prefix, suffix) = affixes(target);
     let Ok(entries) = fs::read_dir(folder(target)) else {
         return;
@@ -126,7 +156,13 @@ fn sweep(target: &Path) {
         let is_ours =
             middle.is_some_and(|m| m.len() == RANDOM && m.chars().all(|c| c.is_ascii_alphanumeric()));
         // Held until it is gone.
+        // Of this user's, and no link.
+        let may_be = entry.metadata().is_ok_and(|found| {
+            // SAFETY: it asks for a number.
+            found.is_file() && found.uid() == unsafe { libc::geteuid() }
+        });
         if is_ours
+            && may_be
             && let Ok(file) = File::open(entry.path())
             && file.try_lock().is_ok()
         {
@@ -142,7 +178,7 @@ pub(crate) struct Partial {
     path: PathBuf,
     /// The unfinished file, and where it goes; none if the path is no file's.
     file: Option<(NamedTempFile, PathBuf)>,
-    is_pipe: bool,
+    place: Place,
 }
 
 /// A place opened for writing.
@@ -153,13 +189,15 @@ impl Partial {
     pub(crate) fn new(path: &Path) -> Result<Partial, Failure> {
         let failed = |e: io::Error| format!("writing {}: {e}", path.display());
         let place = resolve(path).map_err(failed)?;
-        let is_pipe = place == Place::Pipe;
-        let file = match place {
-            Place::File(target) => Some((beside(&target).map_err(failed)?, target)),
-            Place::Pipe | Place::Device | Place::Folder => None,
+        let file = match &place {
+            Place::File(target) => Some((beside(target).map_err(failed)?, target.clone())),
+            _ => None,
         };
-        let path = path.to_owned();
-        Ok(Partial { path, file, is_pipe })
+        Ok(Partial {
+            path: path.to_owned(),
+            file,
+            place,
+        })
     }
 
     /// Where to write.
@@ -174,7 +212,7 @@ impl Partial {
 
     /// What to say when it could not be written.
     pub(crate) fn failed(&self, error: impl std::fmt::Display) -> Failure {
-        match signals::asked().filter(|_| self.is_pipe) {
+        match signals::asked().filter(|_| self.place == Place::Pipe) {
             Some(signal) => {
                 let message = format!(
                     "interrupted while writing {}, which is a pipe",
@@ -188,9 +226,11 @@ impl Partial {
 
     /// Opens it for writing.
     pub(crate) fn create(&self) -> Result<Writer, Failure> {
-        let file = match self.is_pipe {
-            true => Pipe::open(self.place()),
-            false => OpenOptions::new().write(true).open(self.place()).map(Pipe::from),
+        let file = match self.place {
+            Place::Pipe => Pipe::open(self.place()),
+            #[cfg(unix)]
+            Place::Open(number) => pipe::again(number).map(Pipe::from),
+            _ => OpenOptions::new().write(true).open(self.place()).map(Pipe::from),
         };
         Ok(BufWriter::with_capacity(
             1 << 20,
@@ -241,6 +281,28 @@ fn filled(path: &Path, bytes: &[u8]) -> Result<Partial, Failure> {
     Ok(partial)
 }
 
+/// A name whose ending promises another kind of file than `own`, which is written.
+pub(crate) fn check_kind(option: &str, path: &Path, own: &str) -> Result<(), Failure> {
+    const KINDS: [&str; 14] = [
+        "bmp", "csv", "gif", "jpeg", "jpg", "json", "mp4", "npy", "pdf", "png", "svg", "tif", "tiff", "webp",
+    ];
+    let kind = path
+        .extension()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    if kind == own || !KINDS.contains(&kind.as_str()) {
+        return Ok(());
+    }
+    Err(format!(
+        "{option} {}: what is written is {}: name it {}",
+        path.display(),
+        own.to_uppercase(),
+        path.with_extension(own).display()
+    )
+    .into())
+}
+
 /// A place that cannot be written is better known before the work than after it; and no two files may go to one place, nor one to
 /// where the `input` lies, which has a name for messages.
 pub(crate) fn check_places(
@@ -249,6 +311,7 @@ pub(crate) fn check_places(
 ) -> Result<(), Failure> {
     let input = input.and_then(|(name, path)| Some((name, fs::canonicalize(path).ok()?)));
     let mut taken: Vec<(&str, PathBuf)> = input.into_iter().collect();
+    let inputs = taken.len();
     for (option, path) in outputs {
         let Some(path) = path else { continue };
         let failed = |why: String| Failure::from(format!("{option} {}: {why}", path.display()));
@@ -258,6 +321,8 @@ pub(crate) fn check_places(
         let target = match resolve(path).map_err(|e| failed(e.to_string()))? {
             Place::Folder => return Err(failed("this is a folder; name a file".into())),
             Place::Pipe => continue,
+            #[cfg(unix)]
+            Place::Open(_) => continue,
             Place::Device => {
                 let opened = OpenOptions::new().write(true).open(path);
                 opened.map_err(|e| failed(format!("it cannot be written: {e}")))?;
@@ -282,9 +347,10 @@ pub(crate) fn check_places(
         }
         can_be_beside(&target)
             .map_err(|e| failed(format!("nothing can be written in {}: {e}", folder.display())))?;
-        #[cfg(unix)]
-        sweep(&target);
     }
+    // Nothing is removed for a run that is refused.
+    #[cfg(unix)]
+    taken[inputs..].iter().for_each(|(_, target)| sweep(target));
     Ok(())
 }
 
@@ -393,17 +459,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for name in [
-            "a.Xy12zz.part.png",
-            "a.mine.part.png",
-            "b.Xy12zz.part.png",
+            "a.perpetua-Xy12zz.part.png",
+            "a.second.part.png",
+            "b.perpetua-Xy12zz.part.png",
             "a.png",
         ] {
             fs::write(at(name), "half").unwrap();
         }
+        refused(
+            &[("--out", &at("a.png")), ("--plot", &at("no/a.svg"))],
+            None,
+            "there is no folder",
+        );
+        assert!(at("a.perpetua-Xy12zz.part.png").exists());
         refused(&[("--out", &at("a.png"))], None, "");
-        assert!(!at("a.Xy12zz.part.png").exists());
+        assert!(!at("a.perpetua-Xy12zz.part.png").exists());
         assert!(
-            ["a.mine.part.png", "b.Xy12zz.part.png", "a.png"]
+            ["a.second.part.png", "b.perpetua-Xy12zz.part.png", "a.png"]
                 .iter()
                 .all(|name| at(name).exists())
         );

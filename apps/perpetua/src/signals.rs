@@ -14,16 +14,30 @@ use super::Failure;
 /// The signal that came, 0 for none. Nothing else is published through it.
 static ASKED: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
+/// Whether a signal was ignored when the program began, as `nohup` and a script's background jobs have it.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: zeros are a `sigaction`; with no new one the call only writes the old one there.
+    let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: as above.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut old) };
+    asked == 0 && old.sa_sigaction == libc::SIG_IGN
+}
+
 /// From here on Ctrl-C, `kill` and a terminal that is closed are seen to between two batches; more of them change nothing. So is Ctrl-\\,
-/// but a second one ends the program where it stands.
+/// but a second one ends the program where it stands. What is ignored stays ignored, but for SIGTERM.
 pub(crate) fn catch() -> Result<(), Failure> {
     #[cfg(unix)]
     let signals = {
         use signal_hook::consts::{SIGHUP, SIGQUIT};
-        let is_second = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register_conditional_default(SIGQUIT, Arc::clone(&is_second))?;
-        signal_hook::flag::register(SIGQUIT, is_second)?;
-        [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+        let mut signals = vec![SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+        signals.retain(|signal| *signal == SIGTERM || !is_ignored(*signal));
+        if signals.contains(&SIGQUIT) {
+            let is_second = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register_conditional_default(SIGQUIT, Arc::clone(&is_second))?;
+            signal_hook::flag::register(SIGQUIT, is_second)?;
+        }
+        signals
     };
     #[cfg(not(unix))]
     let signals = [SIGINT, SIGTERM];
@@ -38,6 +52,11 @@ pub(crate) fn asked() -> Option<u8> {
     u8::try_from(ASKED.load(Ordering::Relaxed))
         .ok()
         .filter(|s| *s > 0)
+}
+
+/// What a signal asked for is being done: only a further one ends a wait.
+pub(crate) fn answer() {
+    ASKED.store(0, Ordering::Relaxed);
 }
 
 /// A run that a signal has ended.

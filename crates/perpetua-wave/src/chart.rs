@@ -174,7 +174,9 @@ fn number(value: f64) -> String {
     } else if size >= 1e-3 {
         round(value)
     } else {
-        format!("{value:.0e}")
+        // Ticks are one, two or five of a power of ten apart: what is left behind two digits is rounding.
+        let text = format!("{value:.1e}");
+        text.replace(".0e", "e")
     }
 }
 
@@ -275,5 +277,6 @@ mod tests {
         check(100_000.0, "100k");
         check(-2.5e6, "-2.5M");
         check(5e-6, "5e-6");
+        check(-1.5e-4, "-1.5e-4");
     }
 }

@@ -120,7 +120,7 @@ impl Simulation {
     /// Waits, and gives the state as bytes.
     ///
     /// # Errors
-    /// What went wrong in the steps, or in reading.
+    /// As those of [`Simulation::checkpoint_with`].
     pub fn checkpoint(&self) -> Result<Vec<u8>> {
         self.checkpoint_with(&[])
     }
@@ -128,9 +128,14 @@ impl Simulation {
     /// As [`Simulation::checkpoint`], with bytes of the caller's that [`note`] gives back.
     ///
     /// # Errors
-    /// What went wrong in the steps, or in reading.
+    /// The field is no longer finite, so that nothing could go on from it; or what went wrong in the steps, or in reading.
     pub fn checkpoint_with(&self, note: &[u8]) -> Result<Vec<u8>> {
         let (now, before) = self.fields()?;
+        if !now.iter().chain(&before).all(|value| value.is_finite()) {
+            return Err(Error::Diverged {
+                step: self.step_count(),
+            });
+        }
         let series = self.probe_rows()?;
         let cells = &self.model().cells;
         let mut out = Vec::with_capacity(72 + note.len() + now.len() * 9 + series.len() * 4);
@@ -175,7 +180,10 @@ impl Simulation {
         }
         let (step, from, cells, series) = (reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?);
         let probes = self.model().probes.len() as u64;
-        if cells != self.model().cells.len() as u64 || from > step || series != (step - from) * probes {
+        if cells != self.model().cells.len() as u64
+            || from > step
+            || Some(series) != (step - from).checked_mul(probes)
+        {
             return wrong("contradicts itself");
         }
         let cells = cells as usize;

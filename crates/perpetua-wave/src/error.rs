@@ -55,7 +55,8 @@ pub enum Error {
     Checkpoint(String),
     /// The field has grown beyond all bounds.
     #[error(
-        "the field is no longer finite after {step} steps: the simulation is unstable; take finer time steps"
+        "the field is no longer finite after {step} steps: amplitudes are beyond what its numbers hold (f16: 65504), or the simulation is unstable: take \
+         smaller amplitudes, f32, or finer time steps"
     )]
     Diverged {
         /// Steps done when it was found.

@@ -197,29 +197,39 @@ impl Model {
         gain * source.amplitude * shape(t) / cells.product::<usize>() as f64
     }
 
+    /// How many cells a grid of this size has, if a simulation can have it.
+    ///
+    /// # Errors
+    /// It has too few cells along an axis, or too many.
+    pub fn count(size: [usize; 3]) -> Result<usize> {
+        let axes = if size[2] > 1 { 3 } else { 2 };
+        for (axis, name) in ["x", "y", "z"].into_iter().enumerate().take(axes) {
+            if !(8..=1 << 20).contains(&size[axis]) {
+                return Err(range(
+                    format!("the grid's size in {name}"),
+                    size[axis],
+                    "8 to 1,048,576 cells are possible",
+                ));
+            }
+        }
+        let total = size.iter().try_fold(1usize, |a, b| a.checked_mul(*b));
+        total
+            .filter(|n| *n <= i32::MAX as usize && size[2] > 0)
+            .ok_or_else(|| {
+                range(
+                    "the grid",
+                    format!("{size:?} cells"),
+                    "at most 2,147,483,647 are possible: choose a smaller size",
+                )
+            })
+    }
+
     /// Checks all that a simulation relies on.
     ///
     /// # Errors
     /// What is wrong, with what is allowed.
     pub fn check(&self) -> Result<()> {
-        let axes = if self.is_deep() { 3 } else { 2 };
-        for (axis, name) in ["x", "y", "z"].into_iter().enumerate().take(axes) {
-            if !(8..=1 << 20).contains(&self.size[axis]) {
-                return Err(range(
-                    format!("the grid's size in {name}"),
-                    self.size[axis],
-                    "8 to 1,048,576 cells are possible",
-                ));
-            }
-        }
-        let total = self.size.iter().try_fold(1usize, |a, b| a.checked_mul(*b));
-        let Some(total) = total.filter(|n| *n <= i32::MAX as usize && self.size[2] > 0) else {
-            return Err(range(
-                "the grid",
-                format!("{:?} cells", self.size),
-                "at most 2,147,483,647 are possible",
-            ));
-        };
+        let total = Model::count(self.size)?;
         if self.cells.len() != total {
             return Err(range(
                 "the number of cells",

@@ -178,14 +178,7 @@ impl Scene {
         let spacing = self.size[0] / width as f64;
         let count = |extent: f64| ((extent / spacing).round() as usize).max(1);
         let size = [width, count(self.size[1]), count(self.size[2])];
-        let total = size.iter().map(|n| *n as f64).product::<f64>();
-        if total > f64::from(i32::MAX) {
-            return Err(range(
-                "the grid",
-                format!("{size:?} cells"),
-                "at most 2,147,483,647 are possible: choose a smaller size",
-            ));
-        }
+        Model::count(size)?;
         Ok(size)
     }
 
@@ -300,7 +293,91 @@ impl Scene {
     }
 }
 
+impl Form {
+    /// The smallest box around it, in x, y and z.
+    fn hull(&self) -> [[f64; 2]; 3] {
+        match self {
+            Form::Box { from, to } => [0, 1, 2].map(|a| [from[a], to[a]]),
+            Form::Disc { center, radius } => center.map(|c| [c - radius, c + radius]),
+            Form::Lens {
+                center: [x, y, z],
+                height,
+                thickness,
+            } => [(x, thickness), (y, height), (z, height)]
+                .map(|(c, width)| [c - 0.5 * width, c + 0.5 * width]),
+            Form::Polygon(points) => {
+                let axis = |axis: usize| {
+                    points
+                        .iter()
+                        .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], p| {
+                            [low.min(p[axis]), high.max(p[axis])]
+                        })
+                };
+                [axis(0), axis(1), [0.0, f64::INFINITY]]
+            }
+        }
+    }
+}
+
+impl Scene {
+    /// Which shapes the model does not have, because they hold no cell's middle: too thin for its cells, or outside.
+    pub fn shapes_without_cells(&self, model: &Model) -> Vec<usize> {
+        let deep = self.is_deep();
+        let middle = |i: usize| (i as f64 + 0.5) * model.spacing;
+        let is_without = |shape: &Shape| {
+            let hull = shape.form.hull();
+            // Of an axis: the cells whose middles may lie in it.
+            let [xs, ys, zs] = [0, 1, 2].map(|axis| {
+                let [low, high] =
+                    hull[axis].map(|end| (end / model.spacing).clamp(0.0, model.size[axis] as f64));
+                match axis < 2 || deep {
+                    true => low.floor() as usize..high.ceil() as usize,
+                    false => 0..1,
+                }
+            });
+            !zs.into_iter().any(|z| {
+                ys.clone().any(|y| {
+                    let mut row = xs.clone();
+                    row.any(|x| shape.form.contains([x, y, z].map(middle), deep))
+                })
+            })
+        };
+        let shapes = self.shapes.iter().enumerate();
+        shapes
+            .filter(|(_, shape)| is_without(shape))
+            .map(|(i, _)| i)
+            .collect()
+    }
+}
+
 impl Model {
+    /// Which media no cell has.
+    pub fn unused_media(&self) -> Vec<usize> {
+        let mut used = [false; 256];
+        self.cells.iter().for_each(|c| used[usize::from(*c)] = true);
+        (0..self.media.len()).filter(|i| !used[*i]).collect()
+    }
+
+    /// Which sources lie in walls wholly, and so move nothing.
+    pub fn walled_sources(&self) -> Vec<usize> {
+        let moves = |source: &Source| {
+            let Region { from, to } = source.region;
+            (from[2]..to[2]).any(|z| {
+                (from[1]..to[1]).any(|y| {
+                    (from[0]..to[0]).any(|x| {
+                        let medium = self.media.get(usize::from(self.cells[self.index([x, y, z])]));
+                        medium.is_some_and(|medium| !medium.reflects)
+                    })
+                })
+            })
+        };
+        let sources = self.sources.iter().enumerate();
+        sources
+            .filter(|(_, source)| !moves(source))
+            .map(|(i, _)| i)
+            .collect()
+    }
+
     /// Cells in the shortest wavelength that a source makes in the slowest medium; `None` without a frequency. Below
     /// about 8 waves run visibly too slow.
     pub fn cells_per_wavelength(&self) -> Option<f64> {
@@ -309,14 +386,10 @@ impl Model {
             .iter()
             .filter_map(|s| s.waveform.frequency())
             .fold(0.0, f64::max);
-        let mut used = [false; 256];
-        self.cells.iter().for_each(|c| used[usize::from(*c)] = true);
-        let media = self
-            .media
-            .iter()
-            .zip(used)
-            .filter(|(m, used)| *used && !m.reflects);
-        let slowest = media.map(|(m, _)| m.speed).fold(f64::INFINITY, f64::min);
+        let unused = self.unused_media();
+        let media = self.media.iter().enumerate();
+        let media = media.filter(|(i, m)| !unused.contains(i) && !m.reflects);
+        let slowest = media.map(|(_, m)| m.speed).fold(f64::INFINITY, f64::min);
         (fastest > 0.0 && slowest.is_finite()).then(|| slowest / fastest / self.spacing)
     }
 }

@@ -1,5 +1,7 @@
 //! Scenes as TOML. `docs/book/src/scenes.md` describes the keys. Must not know what becomes of a scene.
 
+mod words;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -9,6 +11,7 @@ use super::error::{Error, Result};
 use super::model::Medium;
 use super::scene::{Emitter, Form, Listener, Material, Scene, Shape};
 use super::waveform::Waveform;
+use words::{header, key_of, plain};
 
 /// Materials that every scene knows: name, speed relative to the background, damping in 1/s, colour.
 pub(super) fn standard_materials(speed: f64) -> Vec<Material> {
@@ -198,45 +201,6 @@ fn above_zero(value: f64) -> String {
     format!("is {value}; it must be {must}")
 }
 
-/// The key whose value begins at `at`.
-fn key_of(text: &str, at: usize) -> Option<&str> {
-    let before = text.get(..at)?.rsplit_once('=')?.0.trim_end();
-    let key = before
-        .rsplit(|c: char| !(c.is_alphanumeric() || "_-".contains(c)))
-        .next()?;
-    (!key.is_empty()).then_some(key)
-}
-
-/// What the parser says, with a writer of scenes' words for types.
-fn plain(message: &str) -> String {
-    let mut text = message.trim().to_owned();
-    for (theirs, ours) in [
-        (" as i128", ""),
-        (" as i64", ""),
-        (" as u128", ""),
-        ("expected f64", "expected a number"),
-        ("expected i64", "expected a whole number"),
-        ("expected a borrowed string", "expected a text"),
-        ("expected a string", "expected a text"),
-        ("expected struct ", "expected a table for "),
-        ("floating point `", "number `"),
-        ("invalid type: ", "the type is wrong: "),
-        ("invalid value: ", "the value is wrong: "),
-        ("invalid length ", "the length is wrong: "),
-        ("MaterialText", "a material"),
-        ("ShapeText", "a shape"),
-        ("SourceText", "a source"),
-        ("ProbeText", "a probe"),
-        ("SceneText", "a scene"),
-        ("BoxText", "a box"),
-        ("DiscText", "a disc"),
-        ("LensText", "a lens"),
-    ] {
-        text = text.replace(theirs, ours);
-    }
-    text
-}
-
 /// `#rrggbb`.
 fn color(text: &str) -> Option<[u8; 3]> {
     let digits = text.strip_prefix('#').filter(|d| d.len() == 6 && d.is_ascii())?;
@@ -257,6 +221,9 @@ impl Scene {
                 let at = error.span().map_or(text.len(), |s| s.start);
                 let message = plain(error.message());
                 let is_of_value = message.contains(" is wrong: ");
+                if let Some(remedy) = header(text, at).filter(|_| is_of_value) {
+                    return source.error(at, remedy);
+                }
                 return match key_of(text, at).filter(|_| is_of_value) {
                     Some(key) => source.error(at, format!("`{key}`: {message}")),
                     None => source.error(at, message),
@@ -417,9 +384,12 @@ fn read_shape(source: &Text<'_>, raw: &Spanned<ShapeText>, scene: &mut Scene, sp
     };
     let mut forms = Vec::new();
     if let Some(b) = &s.cuboid {
+        let [a, b] =
+            [("box.from", &b.from), ("box.to", &b.to)].map(|(key, p)| source.point(at, key, p, deep));
+        let (a, b) = (a?, b?);
         forms.push(Form::Box {
-            from: source.point(at, "box.from", &b.from, deep)?,
-            to: source.point(at, "box.to", &b.to, deep)?,
+            from: [0, 1, 2].map(|axis| a[axis].min(b[axis])),
+            to: [0, 1, 2].map(|axis| a[axis].max(b[axis])),
         });
     }
     if let Some(d) = &s.disc {
@@ -473,7 +443,10 @@ fn read_source(source: &Text<'_>, raw: &Spanned<SourceText>, size: [f64; 3], dee
         other => other,
     };
     let waveform = match (s.wave.get_ref().as_str(), frequency) {
-        ("impulse", _) => Waveform::Impulse,
+        ("impulse", None) => Waveform::Impulse,
+        ("impulse", Some(_)) => {
+            return source.wrong(at, "frequency", "means nothing to an impulse: leave it out");
+        }
         ("sine", Some(frequency)) => Waveform::Sine { frequency },
         ("ricker", Some(frequency)) => Waveform::Ricker { frequency },
         ("sine" | "ricker", None) => return source.error(at, "this source needs a `frequency`"),
@@ -485,8 +458,12 @@ fn read_source(source: &Text<'_>, raw: &Spanned<SourceText>, size: [f64; 3], dee
         }
     };
     let amplitude = s.amplitude.unwrap_or(1.0);
-    if !amplitude.is_finite() {
-        return source.wrong(at, "amplitude", format!("is {amplitude}; it must be finite"));
+    if !(amplitude.abs() <= 1e30) {
+        return source.wrong(
+            at,
+            "amplitude",
+            format!("is {amplitude:e}; it must be finite, and below 1e30"),
+        );
     }
     Ok(Emitter {
         from,

@@ -22,13 +22,24 @@ impl From<File> for Pipe {
 
 /// Waits for a pipe, unless a signal asks to end.
 fn pause() -> io::Result<()> {
-    match signals::asked() {
+    if signals::asked().is_some() {
         // Not `Interrupted`, at which writers try again.
-        Some(_) => Err(io::Error::other("a signal ended the wait")),
-        None => {
-            sleep(PAUSE);
-            Ok(())
-        }
+        return Err(io::Error::other("a signal ended the wait"));
+    }
+    sleep(PAUSE);
+    Ok(())
+}
+
+/// The file that this process has open under a number: both write on at one place, with what the shell asked for (`>>`).
+#[cfg(unix)]
+pub(super) fn again(number: i32) -> io::Result<File> {
+    use std::os::fd::FromRawFd;
+    // SAFETY: of a number that is no open file's it is an error.
+    let copy = unsafe { libc::dup(number) };
+    match copy {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: it has just been made, and nobody else knows it.
+        copy => Ok(unsafe { File::from_raw_fd(copy) }),
     }
 }
 

@@ -136,6 +136,18 @@ fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
         wanted: wanted.unwrap_or_default(),
     };
     let picture = args.picture();
+    for (option, file, kind) in args
+        .outputs
+        .iter()
+        .map(|(_, file)| ("--out", file.as_ref(), "npy"))
+        .chain(
+            picture
+                .iter()
+                .map(|(_, file)| ("--picture", file.as_path(), "png")),
+        )
+    {
+        files::check_kind(option, file, kind)?;
+    }
     let mut places: Vec<(&str, Option<PathBuf>)> = args
         .outputs
         .iter()

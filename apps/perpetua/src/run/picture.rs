@@ -66,6 +66,9 @@ fn layout(buffer: &Numbers<'_>, size: Option<[usize; 2]>) -> Result<Layout, Stri
     let [width, height] = size.or(rows_and_columns).ok_or_else(|| {
         format!("{pixels} pixels have no rows and columns: give the buffer a content as zeros:512x512, or say `perpetua run`'s --size WIDTHxHEIGHT")
     })?;
+    if pixels == 0 {
+        return Err("the buffer is empty, and a picture has a pixel at least".into());
+    }
     if width.checked_mul(height) != Some(pixels) {
         return Err(format!(
             "{width} x {height} are not the {pixels} pixels that the buffer has"
@@ -120,7 +123,15 @@ fn one(numbers: &[f64], scalar: Scalar) -> Vec<u8> {
     });
     let strongest = least.abs().max(most.abs());
     if strongest.is_finite() {
-        say(format!("the picture's numbers go from {least} to {most}"));
+        let strange = numbers.iter().filter(|value| !value.is_finite()).count();
+        let strange = match strange {
+            0 => String::new(),
+            1 => "; 1 is infinite or no number".to_owned(),
+            n => format!("; {n} are infinite or no numbers"),
+        };
+        say(format!(
+            "the picture's numbers go from {least} to {most}{strange}"
+        ));
     }
     let (map, zero, range) = match least < 0.0 {
         true => (ColorMap::Night, 0.0, strongest),

@@ -14,7 +14,7 @@ use super::progress::Progress;
 use super::session::{BATCH, warn};
 use super::steps::steps_of;
 use super::{Args, Dtype, Failure, open};
-use crate::files::{check_places, write};
+use crate::files::{check_kind, check_places, write};
 use crate::say::say;
 use crate::signals::{self, Interrupted};
 use crate::whole::counted;
@@ -48,6 +48,10 @@ pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
         &[("--out", Some(&args.out))],
         Some(("--scene", Path::new(&args.scene))),
     )?;
+    check_kind("--out", &args.out, "png")?;
+    if args.frames != Args::default().frames {
+        return Err("--frames: tile actors make no films yet: leave it out, or take --mode launch".into());
+    }
     let model = scene.model(args.size, args.time_step)?;
     let steps = steps_of(args, scene, &model)?;
     warn(scene, &model);

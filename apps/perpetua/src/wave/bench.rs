@@ -11,8 +11,9 @@ use perpetua::wave::{
     BUILTIN, Border, Medium, Model, Region, Scene, Simulation, Source, Storage, Tuning, Waveform,
 };
 
+use super::session::fits;
 use super::{Backend, Dtype, Failure};
-use crate::files::{check_places, write};
+use crate::files::{check_kind, check_places, write};
 use crate::say::say;
 use crate::text;
 use crate::whole::from_nought;
@@ -60,7 +61,7 @@ pub(super) struct Args {
     #[arg(long)]
     generated: bool,
     /// Seconds for each figure
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     seconds: f64,
     /// The table as CSV
     #[arg(long, value_name = "FILE")]
@@ -114,10 +115,10 @@ fn scenes(args: &Args) -> Result<Vec<Case>, Failure> {
             &args.scene_size
         };
         for size in sizes {
-            match scene.model(Some(*size), None) {
-                Ok(model) => cases.push(Case {
+            match scene.grid(Some(*size)) {
+                Ok(size) => cases.push(Case {
                     scene: Some(name.to_owned()),
-                    size: model.size,
+                    size,
                 }),
                 Err(error) => say(format!("{name} at {size} cells is left out: {error}")),
             }
@@ -209,8 +210,18 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         &[("--csv", args.csv.as_ref()), ("--plot", args.plot.as_ref())],
         None,
     )?;
+    args.csv
+        .as_ref()
+        .map_or(Ok(()), |path| check_kind("--csv", path, "csv"))?;
+    args.plot
+        .as_ref()
+        .map_or(Ok(()), |path| check_kind("--plot", path, "svg"))?;
     if !(args.seconds > 0.0 && args.seconds < 1e6) {
-        return Err(format!("--seconds {}: it must be above 0", args.seconds).into());
+        return Err(format!(
+            "--seconds {:e}: it must be above 0, and below a million",
+            args.seconds
+        )
+        .into());
     }
     let asked: Vec<BackendKind> = args.backend.iter().map(|b| BackendKind::from(*b)).collect();
     let kinds = if asked.is_empty() {
@@ -223,6 +234,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         .chain(args.cube.iter().map(|n| [*n; 3]))
         .map(Case::empty)
         .collect();
+    // What no device takes is said before anything is measured.
+    for case in &cases {
+        Model::count(case.size).map_err(|error| format!("{}: {error}", case.name()))?;
+    }
     cases.extend(scenes(args)?);
     let mut figures = Vec::new();
     for kind in kinds {
@@ -236,6 +251,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         };
         let kind = device.backend();
         writeln!(stdout(), "{kind} on {}", device.info().name)?;
+        for case in &cases {
+            fits(&device, case.size, args.dtype, false)?;
+        }
         for case in &cases {
             let (rate, form) = measure(&device, case, args)?;
             let empty = match case.scene {

@@ -1,7 +1,7 @@
 //! What a checkpoint keeps beside the state: the scene's text or picture, and the options of the command line; so that it goes on
 //! by itself. Must not know steps.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches, ValueEnum};
@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::steps::steps_of;
 use super::{Args, Failure, Source, read};
+#[cfg(unix)]
+use crate::files::Lock;
 
 /// A run as the command line or a checkpoint describes it.
 pub(super) struct Run {
@@ -22,26 +24,44 @@ pub(super) struct Run {
     pub(super) note: Vec<u8>,
     /// Options with files that are written because the checkpoint says so.
     pub(super) written: Vec<String>,
+    /// Of the checkpoint that is kept, where the run goes on from it.
+    #[cfg(unix)]
+    pub(super) lock: Option<Lock>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Note {
     options: Vec<String>,
+    /// Where they were given: names of files are relative to it for who made the checkpoint, and to where they are for others.
+    folder: PathBuf,
     scene: Source,
     /// Of the options: by whom and where they were given.
     origin: u128,
 }
 
+impl Note {
+    /// From another folder, too, a run goes on with the same files.
+    fn name_outputs(&mut self) {
+        for option in &mut self.options {
+            let parts = option.trim_start_matches('-').split_once('=');
+            if let Some((name, file)) = parts.filter(|(name, _)| OUTPUTS.contains(name)) {
+                *option = format!("--{name}={}", self.folder.join(file).display());
+            }
+        }
+    }
+}
+
 /// Options that name files which are written.
-const OUTPUTS: [&str; 6] = ["out", "animate", "video", "probes", "plot", "checkpoint"];
+const OUTPUTS: [&str; 5] = ["out", "animate", "video", "probes", "plot"];
 
 /// A mark of these options that this user on this machine makes alike, and nobody who does not know both.
-fn origin(options: &[String]) -> u128 {
+fn origin(options: &[String], folder: &Path) -> u128 {
     let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
     let home = home.unwrap_or_default();
     let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
     let options = options.iter().map(String::as_bytes);
-    let parts: Vec<&[u8]> = [home.as_encoded_bytes(), &machine]
+    let folder = folder.as_os_str().as_encoded_bytes();
+    let parts: Vec<&[u8]> = [home.as_encoded_bytes(), &machine, folder]
         .into_iter()
         .chain(options)
         .collect();
@@ -67,9 +87,11 @@ impl Run {
             Some(matches) => {
                 let mut options = options(matches)?;
                 options.retain(|option| !option.starts_with("--resume="));
-                let (origin, scene) = (origin(&options), source.clone());
+                let folder = std::env::current_dir()?;
+                let (origin, scene) = (origin(&options, &folder), source.clone());
                 postcard::to_allocvec(&Note {
                     options,
+                    folder,
                     scene,
                     origin,
                 })?
@@ -82,6 +104,8 @@ impl Run {
             state,
             note,
             written: Vec::new(),
+            #[cfg(unix)]
+            lock: None,
         })
     }
 }
@@ -126,11 +150,22 @@ fn parse(options: &[String]) -> Result<(Args, ArgMatches), Failure> {
 /// A checkpoint's run: its own scene and options, and over these what is given now. Nothing that the state depends on may differ.
 fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
     let failed = |why: String| Failure::from(format!("--resume {}: {why}", path.display()));
+    // What another run still keeps there is not read before it has ended.
+    #[cfg(unix)]
+    let lock = match matches.value_source("checkpoint") {
+        Some(ValueSource::CommandLine) => None,
+        _ if path.exists() => Lock::take(path)?,
+        _ => None,
+    };
     let state = read(path, u64::MAX).map_err(|why| format!("--resume: {why}"))?;
     let note = checkpoint::note(&state).map_err(|e| failed(e.to_string()))?;
-    let note: Note = postcard::from_bytes(note).map_err(|_| {
+    let mut note: Note = postcard::from_bytes(note).map_err(|_| {
         failed("another program made this checkpoint; it says nothing of scene and options".into())
     })?;
+    let is_own = note.origin == origin(&note.options, &note.folder);
+    if is_own {
+        note.name_outputs();
+    }
     let given = options(matches)?;
     let (now, _) = parse(&given)?;
     let (kept, _) = parse(&note.options).map_err(|e| failed(e.to_string()))?;
@@ -164,7 +199,7 @@ fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
             )));
         }
     }
-    let written = written(&note, is_given).map_err(failed)?;
+    let written = written(&note, is_own, is_given).map_err(failed)?;
     let (mut args, all) = parse(&[note.options, given].concat())?;
     // The file goes on, unless another is named.
     if !is_given("checkpoint") {
@@ -172,7 +207,12 @@ fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
     }
     args.resume = Some(path.to_owned());
     let run = Run::new(args, Some(&all), note.scene, Some(state))?;
-    Ok(Run { written, ..run })
+    Ok(Run {
+        written,
+        #[cfg(unix)]
+        lock,
+        ..run
+    })
 }
 
 /// Whether a run that does not go on from what lies at `path` may keep its state there: not where somebody would lose the state of
@@ -208,8 +248,7 @@ pub(super) fn may_replace(path: &Path) -> Result<(), Failure> {
 }
 
 /// The options of a checkpoint's that name files to be written. Those of somebody else's do not lead out of this folder.
-fn written(note: &Note, is_given: impl Fn(&str) -> bool) -> Result<Vec<String>, String> {
-    let is_own = note.origin == origin(&note.options);
+fn written(note: &Note, is_own: bool, is_given: impl Fn(&str) -> bool) -> Result<Vec<String>, String> {
     let mut all = Vec::new();
     for option in &note.options {
         let Some((name, file)) = option.trim_start_matches('-').split_once('=') else {

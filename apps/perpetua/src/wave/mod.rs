@@ -309,7 +309,7 @@ pub(super) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failu
     if args.window {
         return open_window(args, matches);
     }
-    session::run(&kept::run(args, matches)?)
+    session::run(kept::run(args, matches)?)
 }
 
 /// The scene in a window. What the window cannot do is an error, not left out in silence.

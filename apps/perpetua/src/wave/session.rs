@@ -15,7 +15,7 @@ use super::video::{self, Film, LONGEST_SIDE, shrink};
 use super::{Args, Dtype, Failure, open};
 #[cfg(unix)]
 use crate::files::Lock;
-use crate::files::{check_places, write, write_silently};
+use crate::files::{check_kind, check_places, write, write_silently};
 use crate::say::say;
 use crate::signals::{self, Interrupted};
 use crate::whole::counted;
@@ -69,13 +69,16 @@ struct Films {
 }
 
 impl Films {
-    fn new(args: &Args, simulation: &Simulation) -> Result<Films, Failure> {
+    /// At most a frame a step.
+    fn new(args: &Args, simulation: &Simulation, steps: u64) -> Result<Films, Failure> {
+        let rest = steps.saturating_sub(simulation.step_count()).max(1);
+        let frames = args.frames.min(u32::try_from(rest).unwrap_or(u32::MAX));
         let model = simulation.model();
         let by = model.size[0].max(model.size[1]).div_ceil(LONGEST_SIDE);
         let size = [(model.size[0] / by) as u32, (model.size[1] / by) as u32];
         let mut films = Vec::new();
         if let Some(path) = &args.animate {
-            films.push(Film::animation(path, size, args.frames)?);
+            films.push(Film::animation(path, size, frames)?);
         }
         if let Some(path) = &args.video {
             films.push(Film::video(path, size)?);
@@ -87,7 +90,7 @@ impl Films {
             .fold(0.0, f64::max) as f32;
         Ok(Films {
             films,
-            frames: u64::from(args.frames),
+            frames: frames.into(),
             taken: 0,
             shrink: by,
             range: args.range.unwrap_or(0.8 * strongest),
@@ -129,14 +132,23 @@ impl Keeper<'_> {
         if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
             && self.last.elapsed() >= every
         {
-            write_silently(path, &simulation.checkpoint_with(&self.run.note)?)?;
+            let state = simulation.checkpoint_with(&self.run.note)?;
+            // The run goes on: the next time there may be room again, and at its end it is asked for again.
+            if let Err(error) = write_silently(path, &state) {
+                say(format!(
+                    "warning: {error}; the state is kept again in {}",
+                    humantime::format_duration(every)
+                ));
+            }
             self.last = Instant::now();
         }
         Ok(())
     }
 }
 
-pub(super) fn run(run: &Run) -> Result<(), Failure> {
+pub(super) fn run(mut run: Run) -> Result<(), Failure> {
+    let state = run.state.take();
+    let run = &run;
     let (args, scene) = (&run.args, &run.source.scene()?);
     check_places(
         &[
@@ -149,8 +161,13 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
         ],
         Some(("--scene", Path::new(&args.scene))),
     )?;
-    for (option, path) in [("--out", Some(&args.out)), ("--animate", args.animate.as_ref())] {
-        path.map_or(Ok(()), |path| video::is_for_png(option, path))?;
+    for (option, path, kind) in [
+        ("--out", Some(&args.out), "png"),
+        ("--animate", args.animate.as_ref(), "png"),
+        ("--probes", args.probes.as_ref(), "csv"),
+        ("--plot", args.plot.as_ref(), "svg"),
+    ] {
+        path.map_or(Ok(()), |path| check_kind(option, path, kind))?;
     }
     if args.checkpoint_every.is_some() && args.checkpoint.is_none() {
         return Err("--checkpoint-every: say where with --checkpoint FILE".into());
@@ -163,7 +180,7 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
     }
     let device = open(args.place.backend, args.place.device)?;
     let grid = scene.grid(args.size)?;
-    fits(&device, grid, args.dtype)?;
+    fits(&device, grid, args.dtype, args.checkpoint.is_some())?;
     if grid.iter().product::<usize>() > LARGE {
         say("preparing the scene's cells");
     }
@@ -176,9 +193,9 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
     }
     warn(scene, &model);
     let mut simulation = Simulation::with_storage(&device, model, args.dtype.into())?;
-    if let (Some(path), Some(bytes)) = (&args.resume, &run.state) {
+    if let (Some(path), Some(bytes)) = (&args.resume, state) {
         simulation
-            .restore(bytes)
+            .restore(&bytes)
             .map_err(|e| format!("--resume {}: {e}", path.display()))?;
         if simulation.step_count() > steps {
             return Err(format!(
@@ -212,8 +229,8 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
     signals::catch()?;
     #[cfg(unix)]
     let _lock = match &args.checkpoint {
-        Some(path) => Lock::take(path)?,
-        None => None,
+        Some(path) if run.lock.is_none() => Lock::take(path)?,
+        _ => None,
     };
     if let Some(path) = &args.checkpoint
         && !args.resume.as_ref().is_some_and(|resumed| is_same(path, resumed))
@@ -221,44 +238,85 @@ pub(super) fn run(run: &Run) -> Result<(), Failure> {
         kept::may_replace(path)?;
     }
     let drawing = Drawing::new(args, scene, &simulation)?;
-    let mut films = Films::new(args, &simulation)?;
+    let mut films = Films::new(args, &simulation, steps)?;
     let mut keeper = Keeper {
         run,
         last: Instant::now(),
     };
     match advance(&mut simulation, &mut films, &drawing, &mut keeper, steps) {
-        Ok(None) => {}
-        Ok(Some(signal)) => {
+        Ok(Ended::Whole) => {}
+        Ok(Ended::Signal(signal)) => {
             films.abandon();
             return interrupted(run, &simulation, steps, signal);
         }
-        Err(error) => {
+        Ok(Ended::Film(error)) => {
             films.abandon();
             if let Some(ended) = error.downcast_ref::<Interrupted>() {
                 return interrupted(run, &simulation, steps, ended.signal);
             }
+            return Err(match &args.checkpoint {
+                Some(path) => {
+                    write(path, &simulation.checkpoint_with(&run.note)?)?;
+                    format!("{error}; go on with `perpetua wave --resume {}`", path.display()).into()
+                }
+                None => error,
+            });
+        }
+        Err(error) => {
+            films.abandon();
             return Err(error);
         }
     }
-    // First what a failure below would lose.
+    deliver(run, scene, &simulation, &drawing, films)
+}
+
+/// Writes what the run was for, first what cannot be made again. What one of the files cannot does not keep the others from being written.
+fn deliver(
+    run: &Run,
+    scene: &Scene,
+    simulation: &Simulation,
+    drawing: &Drawing,
+    films: Films,
+) -> Result<(), Failure> {
+    let args = &run.args;
+    let mut done = Vec::new();
     if let Some(path) = &args.checkpoint {
-        write(path, &simulation.checkpoint_with(&run.note)?)?;
+        let state = simulation.checkpoint_with(&run.note);
+        done.push(state.map_err(Failure::from).and_then(|state| write(path, &state)));
     }
-    let field = drawing.field(&simulation)?;
-    let range = args.range.unwrap_or_else(|| percentile(&field));
-    let rgb = drawing.painter.draw(&field, &drawing.cells, range);
-    write(&args.out, &encode_png(&rgb, w as u32, h as u32)?)?;
-    films.films.into_iter().try_for_each(Film::finish)?;
+    done.extend(films.films.into_iter().map(Film::finish));
     if args.probes.is_some() || args.plot.is_some() {
         let series = simulation.probe_series()?;
         if let Some(path) = &args.probes {
-            write(path, csv(&simulation, &series).as_bytes())?;
+            done.push(write(path, csv(simulation, &series).as_bytes()));
         }
         if let Some(path) = &args.plot {
-            write(path, plot(&simulation, &series, &scene.name).as_bytes())?;
+            done.push(write(path, plot(simulation, &series, &scene.name).as_bytes()));
         }
     }
-    Ok(())
+    let [width, height, _] = simulation.model().size.map(|n| n as u32);
+    done.push(drawing.field(simulation).and_then(|field| {
+        let range = args.range.unwrap_or_else(|| percentile(&field));
+        let rgb = drawing.painter.draw(&field, &drawing.cells, range);
+        write(&args.out, &encode_png(&rgb, width, height)?)
+    }));
+    let errors: Vec<Failure> = done.into_iter().filter_map(Result::err).collect();
+    let mut words: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    // A field that is no longer finite is said once.
+    words.dedup();
+    let message = words.join("; ");
+    let signal = errors
+        .iter()
+        .find_map(|error| error.downcast_ref::<Interrupted>());
+    match (signal, errors.is_empty()) {
+        (_, true) => Ok(()),
+        (Some(ended), false) => Err(Interrupted {
+            signal: ended.signal,
+            message,
+        }
+        .into()),
+        (None, false) => Err(message.into()),
+    }
 }
 
 /// Whether both name one file that is there.
@@ -279,10 +337,42 @@ pub(super) fn warn(scene: &Scene, model: &Model) {
     if model.sources.is_empty() {
         say(format!("warning: {} has no source: nothing moves", scene.name));
     }
+    for source in model.walled_sources() {
+        say(format!(
+            "warning: source {} lies in a wall: it moves nothing",
+            source + 1
+        ));
+    }
+    for shape in scene.shapes_without_cells(model) {
+        let material = &scene.materials[scene.shapes[shape].material].name;
+        say(format!(
+            "warning: shape {}, of {material}, is not there: it is thinner than the cells (--size), or lies outside the scene",
+            shape + 1
+        ));
+    }
+    let unused = model.unused_media();
+    let fastest = |is_meant: &dyn Fn(usize) -> bool| {
+        let media = model.media.iter().enumerate();
+        let meant = media.filter(|(i, medium)| is_meant(*i) && !medium.reflects);
+        meant.fold((0, 0.0f64), |(best, most), (i, medium)| {
+            match medium.speed > most {
+                true => (i, medium.speed),
+                false => (best, most),
+            }
+        })
+    };
+    let (of_all, used) = (fastest(&|_| true), fastest(&|i| !unused.contains(&i)));
+    if of_all.1 > used.1 && used.1 > 0.0 {
+        say(format!(
+            "note: `{}`, a material that no cell has, makes the time step {:.1} times as short: it may be painted in a window",
+            scene.materials[of_all.0].name,
+            of_all.1 / used.1
+        ));
+    }
 }
 
 /// Whether a buffer of the device's can hold the field, and the host the rest; else, what would fit.
-fn fits(device: &Device, size: [usize; 3], dtype: Dtype) -> Result<(), Failure> {
+pub(super) fn fits(device: &Device, size: [usize; 3], dtype: Dtype, is_kept: bool) -> Result<(), Failure> {
     let each = if dtype == Dtype::F16 { 2 } else { 4 };
     let [w, h, d] = size.map(|n| n as u64);
     let axes = size.iter().filter(|n| **n > 1).count().max(1);
@@ -305,7 +395,9 @@ fn fits(device: &Device, size: [usize; 3], dtype: Dtype) -> Result<(), Failure> 
     } else {
         0
     };
-    let needed = w * h * (d * (2 + fields) + 8 + 3);
+    // Of one whose state is kept: both fields as they are read, and what is written.
+    let state = if is_kept { 17 } else { 0 };
+    let needed = w * h * (d * (2 + fields + state) + 8 + 3);
     match host::memory_info().free {
         Some(free) if needed > free => {
             let why = format!("the run takes {needed} bytes of memory, and {free} are free");
@@ -318,14 +410,23 @@ fn fits(device: &Device, size: [usize; 3], dtype: Dtype) -> Result<(), Failure> 
 /// Grids so large take a while to prepare.
 const LARGE: usize = 1 << 24;
 
-/// Steps up to `steps`, with frames on the way. Gives the signal that ended it before.
+/// How steps have ended.
+enum Ended {
+    Whole,
+    /// By this signal.
+    Signal(u8),
+    /// By a frame that could not be added to a film; the field is sound.
+    Film(Failure),
+}
+
+/// Steps up to `steps`, with frames on the way.
 fn advance(
     simulation: &mut Simulation,
     films: &mut Films,
     drawing: &Drawing,
     keeper: &mut Keeper<'_>,
     steps: u64,
-) -> Result<Option<u8>, Failure> {
+) -> Result<Ended, Failure> {
     let from = simulation.step_count();
     let mut progress = Progress::new(from, steps, simulation.model().cells.len());
     let mut batch = 2;
@@ -350,13 +451,16 @@ fn advance(
             .due(from, steps)
             .is_some_and(|due| due <= simulation.step_count())
         {
-            films.take(drawing, simulation)?;
+            if let Err(error) = films.take(drawing, simulation) {
+                progress.abandon();
+                return Ok(Ended::Film(error));
+            }
         }
         progress.at(simulation.step_count());
         if simulation.step_count() < steps {
             if let Some(signal) = signals::asked() {
                 progress.abandon();
-                return Ok(Some(signal));
+                return Ok(Ended::Signal(signal));
             }
             keeper.look(simulation)?;
         }
@@ -364,16 +468,20 @@ fn advance(
     if films.taken == 0 && !films.films.is_empty() {
         // Nothing was left to do: the frames show what there is.
         while films.taken < films.frames {
-            films.take(drawing, simulation)?;
+            if let Err(error) = films.take(drawing, simulation) {
+                progress.abandon();
+                return Ok(Ended::Film(error));
+            }
         }
     }
     progress.finish(films.taken);
-    Ok(None)
+    Ok(Ended::Whole)
 }
 
 /// Ends a run that a signal has stopped.
 fn interrupted(run: &Run, simulation: &Simulation, steps: u64, signal: u8) -> Result<(), Failure> {
     let done = simulation.step_count();
+    signals::answer();
     let message = match &run.args.checkpoint {
         Some(path) => {
             write(path, &simulation.checkpoint_with(&run.note)?)?;

@@ -163,28 +163,6 @@ fn last_words(child: &mut Child, partial: &Partial) -> String {
     words.trim().replace(&own, &users)
 }
 
-/// A name that promises another kind of picture than is written.
-pub(super) fn is_for_png(option: &str, path: &Path) -> Result<(), Failure> {
-    const OTHERS: [&str; 10] = [
-        "bmp", "gif", "jpeg", "jpg", "pdf", "svg", "tif", "tiff", "webp", "mp4",
-    ];
-    let kind = path
-        .extension()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_lowercase();
-    if OTHERS.contains(&kind.as_str()) {
-        let name = path.with_extension("png");
-        return Err(format!(
-            "{option} {}: what is written is PNG: name it {}",
-            path.display(),
-            name.display()
-        )
-        .into());
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

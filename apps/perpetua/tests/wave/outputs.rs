@@ -46,7 +46,130 @@ fn all_outputs_are_written_and_a_resumed_run_ends_the_same() {
     assert_eq!(folder.names(), names);
 }
 
-/// As on a full disk: a write fails on the way.
+/// What a shell has put into a file already stays there, and what it puts there afterwards follows.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_is_open_already_is_written_on() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    let wave = format!(
+        "{} wave --backend cpu --scene s.toml --steps 5 --out w.png --probes /dev/stdout",
+        env!("CARGO_BIN_EXE_perpetua")
+    );
+    let script = format!("echo first >> h.csv; {wave} >> h.csv; (echo head; {wave}; echo foot) > g.csv");
+    let status = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(folder.0.path())
+        .status();
+    assert!(status.unwrap().success());
+    let read = |name: &str| fs::read_to_string(folder.at(name)).unwrap();
+    let (appended, between) = (read("h.csv"), read("g.csv"));
+    let table = appended.strip_prefix("first\n").unwrap();
+    assert_eq!(table.lines().count(), 1 + 5, "{table}");
+    assert_eq!(between, format!("head\n{table}foot\n"));
+}
+
+/// The state is worth more than the film.
+#[test]
+#[cfg(unix)]
+fn a_film_that_fails_leaves_the_state() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    let script = "#!/bin/sh\nhead -c 20000 >/dev/null\necho 'no space left' >&2\nexit 1\n";
+    fs::write(folder.at("ffmpeg"), script).unwrap();
+    fs::set_permissions(folder.at("ffmpeg"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.0.path().display(), std::env::var("PATH").unwrap());
+    let options = "--scene s.toml --steps 200 --frames 100 --video v.mp4 --checkpoint c.bin --out w.png";
+    let options: Vec<&str> = options.split(' ').collect();
+    let output = folder
+        .command(&[&["--backend", "cpu"], &*options].concat())
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let words = said(&output);
+    assert!(
+        !output.status.success()
+            && words.contains("no space left; go on with `perpetua wave --resume c.bin`"),
+        "{words}"
+    );
+    assert_eq!(folder.names(), ["c.bin", "ffmpeg", "s.toml"]);
+    let resumed = folder.wave(&["--resume", "c.bin", "--animate", "a.png", "--video", "none/v.mp4"]);
+    assert!(
+        said(&resumed).contains("there is no folder"),
+        "{}",
+        said(&resumed)
+    );
+}
+
+/// The last state from which something could go on stays.
+#[test]
+fn a_field_that_is_no_longer_finite_is_not_kept() {
+    let folder = Folder::new();
+    let scene = "size = [1.0, 1.0]\ncells = 48\n[[sources]]\nat = [0.4, 0.5]\nwave = \"sine\"\n\
+        frequency = 1500.0\namplitude = 1e25\n";
+    fs::write(folder.at("s.toml"), scene).unwrap();
+    let output = folder.wave(&[
+        "--scene=s.toml",
+        "--dtype=f16",
+        "--steps=300",
+        "--checkpoint=c.bin",
+    ]);
+    let words = said(&output);
+    assert!(
+        !output.status.success() && words.matches("no longer finite").count() == 1,
+        "{words}"
+    );
+    assert_eq!(folder.names(), ["s.toml"]);
+}
+
+/// Files' kinds are what their names say.
+#[test]
+fn names_of_other_kinds_of_files_are_refused() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    for (args, expect) in [
+        (
+            "--out x.jpg",
+            "--out x.jpg: what is written is PNG: name it x.png",
+        ),
+        ("--plot x.png", "what is written is SVG: name it x.svg"),
+        ("--probes x.json", "what is written is CSV: name it x.csv"),
+        ("--mode actors --out x.svg", "what is written is PNG"),
+        ("--mode actors --frames 7", "tile actors make no films yet"),
+    ] {
+        let args: Vec<&str> = args.split(' ').collect();
+        let output = folder.wave(&[&["--scene", "s.toml", "--steps", "3"], &*args].concat());
+        assert!(
+            !output.status.success() && said(&output).contains(expect),
+            "{}",
+            said(&output)
+        );
+    }
+    assert_eq!(folder.names(), ["s.toml"]);
+}
+
+/// What a scene asks for and does not get is said.
+#[test]
+fn what_a_scene_does_not_get_is_said() {
+    let folder = Folder::new();
+    let scene = "size = [1.0, 1.0]\ncells = 64\n[materials.steel]\nspeed = 5900.0\n\
+        [[shapes]]\nmaterial = \"wall\"\nbox = { from = [0.7, 0.0], to = [0.704, 1.0] }\n\
+        [[shapes]]\nmaterial = \"wall\"\ndisc = { center = [0.5, 0.5], radius = 0.2 }\n\
+        [[sources]]\nat = [0.5, 0.5]\nwave = \"impulse\"\n";
+    fs::write(folder.at("s.toml"), scene).unwrap();
+    let output = folder.wave(&["--scene=s.toml", "--steps=3"]);
+    let words = said(&output);
+    for expect in [
+        "shape 1, of wall, is not there",
+        "source 1 lies in a wall",
+        "`steel`, a material that no cell has, makes the time step 17.2 times as short",
+    ] {
+        assert!(output.status.success() && words.contains(expect), "{words}");
+    }
+    assert!(!words.contains("shape 2"), "{words}");
+}
+
 /// Some versions of ffmpeg end with success though the file could not be closed on a full disk.
 #[test]
 #[cfg(unix)]
@@ -79,6 +202,7 @@ fn what_ffmpeg_complains_about_is_a_failure() {
     );
 }
 
+/// As on a full disk: a write fails on the way.
 #[test]
 #[cfg(unix)]
 fn a_write_that_fails_is_said_and_leaves_nothing() {

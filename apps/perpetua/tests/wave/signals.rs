@@ -101,6 +101,34 @@ fn a_run_goes_on_from_its_checkpoint_alone_however_it_ended() {
     );
 }
 
+/// As `nohup` asks.
+#[test]
+#[cfg(unix)]
+fn a_signal_that_is_ignored_stays_ignored() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    let script = format!(
+        "trap '' HUP; exec {} wave --backend cpu --scene s.toml --steps 100000000 --checkpoint c.bin --checkpoint-every 20ms",
+        env!("CARGO_BIN_EXE_perpetua")
+    );
+    let child = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(folder.0.path())
+        .stderr(std::process::Stdio::piped())
+        .spawn();
+    let mut child = child.unwrap();
+    let state = || fs::read(folder.at("c.bin")).unwrap_or_default();
+    wait_for(&mut child, || !state().is_empty());
+    kill(&child, "HUP");
+    for _ in 0..2 {
+        let before = state();
+        wait_for(&mut child, || state() != before);
+    }
+    kill(&child, "TERM");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143), "{}", said(&output));
+}
+
 /// A pipe that nobody reads is waited for, and a signal ends the wait.
 #[test]
 #[cfg(unix)]
@@ -181,7 +209,7 @@ fn a_checkpoint_is_one_runs_and_its_outputs_are_told() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let mark = || fs::read_to_string(folder.at("c.locked.part.bin")).unwrap_or_default();
+    let mark = || fs::read_to_string(folder.at("c.perpetua-locked.part.bin")).unwrap_or_default();
     wait_for(&mut first, || !mark().is_empty());
     let second = folder
         .command(&[&base[..], &["--steps=5"]].concat())

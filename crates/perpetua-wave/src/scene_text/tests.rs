@@ -151,3 +151,23 @@ fn a_scene_becomes_cells_of_any_size() {
         assert_eq!(model.probes[0].at, [cells * 3 / 4, cells / 4, 0]);
     }
 }
+
+#[test]
+fn what_is_not_there_is_known() {
+    let text = "size = [1.0, 1.0]\n[materials.steel]\nspeed = 5900.0\n\
+        [[shapes]]\nmaterial = \"wall\"\nbox = { from = [0.6, 1.0], to = [0.3, 0.5] }\n\
+        [[shapes]]\nmaterial = \"wall\"\nbox = { from = [0.7, 0.0], to = [0.704, 1.0] }\n\
+        [[shapes]]\nmaterial = \"slow\"\npolygon = [[3.0, 0.0], [4.0, 0.0], [3.0, 1.0]]\n\
+        [[shapes]]\nmaterial = \"slow\"\nlens = { center = [0.2, 0.2], height = 0.1, thickness = 0.05 }\n\
+        [[sources]]\nat = [0.5, 0.75]\nwave = \"impulse\"\n\
+        [[sources]]\nat = [0.1, 0.75]\nwave = \"impulse\"\n";
+    let scene = Scene::from_toml(text).unwrap();
+    let model = scene.model(Some(64), None).unwrap();
+    assert_eq!(scene.shapes_without_cells(&model), [1, 2]);
+    assert_eq!(model.walled_sources(), [0]);
+    let unused = model.unused_media();
+    let names: Vec<&str> = unused.iter().map(|i| &*scene.materials[*i].name).collect();
+    assert_eq!(names, ["steel"]);
+    let finer = scene.model(Some(256), None).unwrap();
+    assert_eq!(scene.shapes_without_cells(&finer), [2]);
+}
