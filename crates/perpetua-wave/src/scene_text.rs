@@ -458,7 +458,7 @@ fn read_source(source: &Text<'_>, raw: &Spanned<SourceText>, size: [f64; 3], dee
         }
     };
     let amplitude = s.amplitude.unwrap_or(1.0);
-    if !(amplitude.abs() <= 1e30) {
+    if amplitude.is_nan() || amplitude.abs() > 1e30 {
         return source.wrong(
             at,
             "amplitude",
