@@ -142,8 +142,16 @@ fn an_untrusted_program_ends() {
         "endless.pasm:4",
     );
     folder.fails(
+        &format!("run endless.pasm {on} --untrusted --budget 10000"),
+        "its budget of 10000 instructions was spent",
+    );
+    folder.fails(
+        &format!("run endless.pasm {on} --untrusted --budget 10000"),
+        "--budget N gives it more",
+    );
+    folder.fails(
         &format!("run endless.pasm {on} --untrusted --memory 16"),
-        "at most 16",
+        "have 32 bytes, an untrusted program may have 16: --memory 32",
     );
     folder.fails(&format!("run endless.pasm {on} --budget 10000"), "--untrusted");
     folder.prints("verify endless.pasm --untrusted");
@@ -159,8 +167,18 @@ fn a_program_runs_on_what_is_named() {
     let printed = folder.prints(&saxpy);
     assert!(printed.contains("y = [1. 3. 5. 7.]"), "{printed}");
     folder.prints(&format!("{saxpy} --out y=y.npy"));
+    let two =
+        ".program two\n.buffer a: u32\n.buffer b: u32\n    stg.u32 a[r252], r252\n    stg.u32 b[r252], 7\n";
+    fs::write(folder.0.path().join("two.pasm"), two).unwrap();
     let printed = folder.prints(&format!(
-        "run saxpy.pasm --buffer x=ones:4 --buffer y=y.npy --param a=1 {on}"
+        "run two.pasm --buffer a=zeros:4 --buffer b=zeros:4 --out a=a.npy {on}"
+    ));
+    assert!(
+        printed.contains("b = [7 7 7 7]") && !printed.contains("a ="),
+        "{printed}"
+    );
+    let printed = folder.prints(&format!(
+        "run saxpy.pasm --buffer x=ones:4 --buffer y=y.npy --arg a=1 {on}"
     ));
     assert!(printed.contains("y = [2. 4. 6. 8.]"), "{printed}");
     folder.fails(

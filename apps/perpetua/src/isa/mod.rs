@@ -12,6 +12,7 @@ use perpetua::isa::serve::markdown;
 use perpetua::isa::{
     Arguments, Assembler, Error, Limits, Program, fuse, library, lower, specification, verify,
 };
+use perpetua_ir::ir::FaultKind;
 
 use super::say::say;
 use super::{Failure, files, values};
@@ -117,6 +118,29 @@ impl Untrusted {
             memory: self.memory.unwrap_or(usual.memory),
             ..usual
         })
+    }
+
+    // Refuses a run whose memory is more than is allowed, before any of it is allocated.
+    fn fits(&self, sizes: impl Iterator<Item = usize>) -> Result<(), Failure> {
+        let (needed, limits) = (sizes.fold(0, usize::saturating_add), self.limits());
+        match limits.map(|limits| limits.memory).filter(|allowed| needed > *allowed) {
+            Some(allowed) => Err(format!(
+                "the buffers and pools have {needed} bytes, an untrusted program may have {allowed}: --memory {needed} allows them"
+            )
+            .into()),
+            None => Ok(()),
+        }
+    }
+}
+
+// The error of a run, with the option that gives more where a budget was spent.
+fn spent(error: perpetua::isa::Error) -> Failure {
+    use perpetua::isa::Error;
+    match &error {
+        Error::Device(perpetua::device::Error::Fault(fault)) if fault.site.kind == FaultKind::BudgetSpent => {
+            format!("{error}; --budget N gives it more").into()
+        }
+        _ => error.into(),
     }
 }
 

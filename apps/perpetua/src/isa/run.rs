@@ -25,9 +25,9 @@ pub(super) struct Args {
     #[arg(long = "pool", value_name = "NAME=BYTES", value_parser = values::pair)]
     pools: Vec<(String, String)>,
     /// A parameter's value
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = values::pair)]
+    #[arg(long = "param", visible_alias = "arg", value_name = "NAME=VALUE", value_parser = values::pair)]
     parameters: Vec<(String, String)>,
-    /// Write a buffer to a .npy file instead of printing it, or as a picture to a .png file
+    /// Write a buffer to a .npy file instead of printing it, or as a picture to a .png file; others that the program writes are printed
     #[arg(long = "out", value_name = "NAME=FILE", value_parser = values::pair)]
     outputs: Vec<(String, String)>,
     #[command(flatten)]
@@ -101,10 +101,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let is_wanted = |name: &str| {
         let memory = program.memory(name).map(|memory| &memory.kind);
         let changed = matches!(memory, Some(MemoryKind::Buffer { writable: true, .. }));
-        match args.outputs.is_empty() {
-            true => changed,
-            false => args.outputs.iter().any(|(wanted, _)| wanted == name),
-        }
+        changed || args.outputs.iter().any(|(wanted, _)| wanted == name)
     };
     let wanted = contents
         .iter()
@@ -140,8 +137,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let returned = contents.iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted);
     for (((name, element, content), _), bytes) in returned.zip(&results) {
-        let written = args.outputs.iter().filter(|(wanted, _)| wanted == name);
-        for (_, file) in written {
+        let mut places = args
+            .outputs
+            .iter()
+            .filter(|(wanted, _)| wanted == name)
+            .peekable();
+        let is_printed = places.peek().is_none();
+        for (_, file) in places {
             let file = Path::new(file);
             let numbers = picture::Numbers {
                 scalar: *element,
@@ -156,7 +158,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             };
             files::write(file, &written)?;
         }
-        if args.outputs.is_empty() {
+        if is_printed {
             super::print(&(values::print(&format!("{name} = "), *element, &content.shape, bytes) + "\n"))?;
         }
     }
@@ -175,6 +177,9 @@ fn here(
     wanted: &[bool],
 ) -> Result<Vec<Vec<u8>>, Failure> {
     let executor = Executor::on(Device::new(BackendKind::from(args.backend), 0)?);
+    let buffers = contents.iter().map(|(_, _, content)| content.bytes.len());
+    args.untrusted
+        .fits(buffers.chain(pools.iter().map(|(_, bytes)| *bytes)))?;
     let executor = match args.untrusted.limits() {
         Some(limits) => executor.untrusted(limits),
         None => executor,
@@ -192,8 +197,8 @@ fn here(
         program = program.with_buffer(name, handle)?;
     }
     let waiting = args.patience.begin(&program.name);
-    executor.execute(&program, config, arguments)?;
-    executor.synchronize()?;
+    let done = executor.execute(&program, config, arguments);
+    done.and_then(|()| executor.synchronize()).map_err(super::spent)?;
     drop(waiting);
     let returned = handles
         .into_iter()

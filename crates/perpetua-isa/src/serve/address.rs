@@ -43,6 +43,9 @@ impl FromStr for Address {
                 "Unix sockets (`{path}`) are not served on this system"
             )));
         }
+        if text.contains('/') {
+            return Err(wrong(&format!("a path stands behind `unix:`, as unix:{text}")));
+        }
         let found = text
             .to_socket_addrs()
             .map_err(|error| wrong(&error.to_string()))?;
