@@ -45,6 +45,8 @@ pub mod ring;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod runtime;
 pub mod span;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod store;
 pub mod supervise;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod supervisor;
@@ -72,9 +74,11 @@ pub use perpetua_macros::{RingMessage, ring_kernel};
 pub use pubsub::{PubSubBroker, PubSubConfig};
 #[cfg(not(target_arch = "wasm32"))]
 pub use runtime::{
-    Backend, Borrowed, CpuRuntime, KernelHandle, LaunchOptions, PerpetuaRuntime, RingKernel, SendOptions,
-    Simulation,
+    Backend, Borrowed, ControlBlock, CpuRuntime, KernelHandle, KernelStatus, LaunchOptions, PerpetuaRuntime,
+    RingKernel, SendOptions, Simulation,
 };
+#[cfg(not(target_arch = "wasm32"))]
+pub use store::{CheckpointStore, FolderStore, MemoryStore};
 pub use supervise::{OnFault, Supervision};
 pub use tick::Tick;
 pub use topic::Topic;

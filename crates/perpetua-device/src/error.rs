@@ -18,6 +18,9 @@ pub enum Error {
         /// Each backend that was tried, with why it was not taken.
         tried: Vec<(BackendKind, String)>,
     },
+    /// A backend can be had, but has no device; backends of other crates may say so when they are opened.
+    #[error("it has no device")]
+    NoDevice,
     /// The program was built without a backend.
     #[error(
         "{backend} backend requires the feature `{feature}`, which this program was built without: add `features = [\"{feature}\"]` to the perpetua dependency"
@@ -425,10 +428,8 @@ impl From<Box<Fault>> for Error {
 impl Error {
     /// The same for a render error of `backend`.
     pub fn render(backend: BackendKind, error: RenderError) -> Error {
-        Error::Render {
-            backend,
-            error: Box::new(error),
-        }
+        let error = Box::new(error);
+        Error::Render { backend, error }
     }
 
     /// Whether the device is gone.

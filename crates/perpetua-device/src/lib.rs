@@ -62,6 +62,7 @@ mod background;
 mod lock;
 mod lru;
 
+pub mod asynchronous;
 pub mod backend;
 pub mod cache;
 mod captured;

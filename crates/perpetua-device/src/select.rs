@@ -208,7 +208,7 @@ impl Tried {
     async fn open(&mut self, entry: &BackendEntry) -> Option<Box<dyn GpuBackend>> {
         match (entry.open)(entry.kind).await {
             Ok(backend) if backend.device_count() > 0 => return Some(backend),
-            Ok(_) => self.reasons.push((entry.kind, "it has no device".into())),
+            Ok(_) => self.reasons.push((entry.kind, Error::NoDevice.to_string())),
             Err(error) => self.reasons.push((entry.kind, error.to_string())),
         }
         None

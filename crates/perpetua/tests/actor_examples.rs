@@ -63,9 +63,9 @@ fn check_with(backend: &str, program: &Path, arguments: &[&str], expected: &[&st
 }
 
 #[test]
-fn hello_kernel() {
+fn basic_hello_kernel() {
     check(
-        "hello_kernel",
+        "basic_hello_kernel",
         &[
             "backend: ",
             "launched: Active",
@@ -261,7 +261,7 @@ fn wgpu_hello() {
 
 #[test]
 fn each_says_whether_handlers_stay() {
-    let program = program("hello_kernel");
+    let program = program("basic_hello_kernel");
     check_on(
         "cpu",
         &program,
@@ -275,7 +275,7 @@ fn each_says_whether_handlers_stay() {
 
 #[test]
 fn a_backend_that_does_not_exist_is_named() {
-    let output = Command::new(program("hello_kernel"))
+    let output = Command::new(program("basic_hello_kernel"))
         .args(["--backend", "abacus"])
         .output()
         .unwrap();

@@ -167,17 +167,7 @@ impl Image {
 
     /// Writes it to a file: either the whole of it is there afterwards, or what was there before.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        let failed = |source| ActorError::Io {
-            path: path.display().to_string(),
-            source,
-        };
-        let beside = beside(path);
-        let written = write_whole(&beside, path, &self.to_bytes());
-        if written.is_err() {
-            // It may not even have been made.
-            let _ = fs::remove_file(&beside);
-        }
-        written.map_err(failed)
+        write_file(path, &self.to_bytes())
     }
 
     /// Reads it from a file.
@@ -188,6 +178,21 @@ impl Image {
         })?;
         Image::from_bytes(&bytes).map_err(|cause| unusable(path, cause))
     }
+}
+
+/// Writes a file: either all bytes are there afterwards, or what was there before.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let failed = |source| ActorError::Io {
+        path: path.display().to_string(),
+        source,
+    };
+    let beside = beside(path);
+    let written = write_whole(&beside, path, bytes);
+    if written.is_err() {
+        // It may not even have been made.
+        let _ = fs::remove_file(&beside);
+    }
+    written.map_err(failed)
 }
 
 /// The error of a checkpoint that cannot be used.

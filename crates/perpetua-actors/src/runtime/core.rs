@@ -191,6 +191,7 @@ impl Core {
         }
         names.handlers.entry(handler.path).or_insert(handler);
         let group = names.enter(group)?;
+        group.telemetry.since.get_or_init(|| self.host.time.now());
         if let Err(error) = self.engine.launch(&group) {
             names.remove(&group);
             return Err(error);

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::delivery::Delivery;
 use crate::error::{ActorError, Result};
@@ -53,6 +53,8 @@ pub(crate) struct GroupTelemetry {
     pub(crate) latency: OnceLock<Box<LatencyHistogram>>,
     /// What they had done when all were terminated.
     pub(crate) last: OnceLock<ActorMetrics>,
+    /// When they were launched, or restored.
+    pub(crate) since: OnceLock<Instant>,
 }
 
 impl Group {

@@ -66,6 +66,7 @@ mod outputs;
 mod persist;
 mod reading;
 pub mod simulation;
+mod status;
 mod step;
 mod stream;
 mod supervision;
@@ -93,6 +94,7 @@ use crate::handler::Handler;
 use crate::lock::lock;
 use crate::message::{ActorId, Packet, RingMessage};
 use crate::pubsub::{PubSubBroker, PublishReceipt};
+use crate::store::CheckpointStore;
 use crate::telemetry::Reading;
 use crate::topic::Topic;
 
@@ -105,6 +107,7 @@ pub use self::handle::{KernelHandle, SendOptions};
 pub use self::options::{LaunchOptions, QUEUE_CAPACITY};
 pub use self::output::{Borrowed, Brought, Receive, Received};
 pub use self::simulation::{Simulation, TraceEvent, Traced};
+pub use self::status::{ControlBlock, KernelStatus};
 pub use self::stream::OutputStream;
 
 /// Where actors run.
@@ -257,6 +260,24 @@ impl PerpetuaRuntime {
     pub fn restore_bytes(&self, bytes: &[u8]) -> Result<Vec<KernelHandle>> {
         let path = Path::new("memory");
         let image = Image::from_bytes(bytes).map_err(|why| unusable(path, why))?;
+        self.launched(self.core.restore(&image, path)?)
+    }
+
+    /// [`PerpetuaRuntime::checkpoint_blocking`] into a store.
+    ///
+    /// # Errors
+    /// As there, and what the store says.
+    pub fn checkpoint_to(&self, store: &dyn CheckpointStore, name: &str) -> Result<()> {
+        store.save(name, &self.checkpoint_bytes()?)
+    }
+
+    /// [`PerpetuaRuntime::restore_blocking`] out of a store.
+    ///
+    /// # Errors
+    /// As there, and what the store says.
+    pub fn restore_from(&self, store: &dyn CheckpointStore, name: &str) -> Result<Vec<KernelHandle>> {
+        let path = Path::new(name);
+        let image = Image::from_bytes(&store.load(name)?).map_err(|why| unusable(path, why))?;
         self.launched(self.core.restore(&image, path)?)
     }
 

@@ -129,6 +129,16 @@ impl LaunchOptions {
         self
     }
 
+    /// A capacity for so many messages a second, of an actor that may be busy elsewhere for this long: the power of two that holds what comes
+    /// meanwhile, at least 16. More than any mailbox takes is refused at launch.
+    #[must_use]
+    pub fn with_queue_for(self, messages_per_second: u64, busy: Duration) -> LaunchOptions {
+        let meanwhile = u128::from(messages_per_second) * busy.as_micros() / 1_000_000;
+        let capacity = usize::try_from(meanwhile).ok().map(|messages| messages.max(16));
+        let capacity = capacity.and_then(usize::checked_next_power_of_two);
+        self.with_queue_capacity(capacity.unwrap_or(usize::MAX))
+    }
+
     /// Lanes of a GPU that run the handler together, where it is written for that (`#[ring_kernel(group)]`), at most 32: a resident
     /// handler's group is a subgroup. On the CPU, and where handlers run in batches, it is always one; `ctx.group_size()` tells.
     #[must_use]

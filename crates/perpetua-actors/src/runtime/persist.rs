@@ -178,6 +178,7 @@ impl Core {
         let mut launched = Vec::new();
         for (group, image) in groups.into_iter().zip(&image.groups) {
             let group = names.enter(group)?;
+            group.telemetry.since.get_or_init(|| self.host.time.now());
             launched.push(Arc::clone(&group));
             if let Err(error) = self.fill(&group, image) {
                 for group in launched {

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use perpetua_actors::ActorState::*;
-use perpetua_actors::{ActorError, KernelHandle, LaunchOptions, PerpetuaRuntime};
+use perpetua_actors::{
+    ActorError, CheckpointStore, FolderStore, KernelHandle, LaunchOptions, MemoryStore, PerpetuaRuntime,
+};
 use perpetua_device::future::block_on;
 
 use crate::handlers::{self, *};
@@ -260,4 +262,49 @@ fn a_killed_process_goes_on_from_its_last_checkpoint() {
             std::fs::remove_file(left.path()).expect("a torn one is left");
         }
     }
+}
+
+#[test]
+fn every_store_keeps_what_it_took() {
+    let folder = std::env::temp_dir().join(format!("perpetua-store-{}", std::process::id()));
+    let stores: [&dyn CheckpointStore; 2] = [&MemoryStore::default(), &FolderStore::new(&folder)];
+    for store in stores {
+        assert_eq!(store.names().expect("it is empty"), Vec::<String>::new());
+        assert!(store.load("one").is_err() && store.remove("one").is_err());
+        let first = runtime();
+        let kernel = tally(&first, "kept");
+        for (name, amount) in [("two", 2), ("one", 3), ("two", 5)] {
+            let _: Total = kernel
+                .ask_blocking(&Add {
+                    amount,
+                    ..Add::default()
+                })
+                .expect("it answers");
+            first.checkpoint_to(store, name).expect("it is kept");
+        }
+        assert_eq!(store.names().expect("they are there"), ["one", "two"]);
+        for (name, total) in [("one", 5), ("two", 10)] {
+            let runtime = runtime();
+            runtime.register(handlers::tally());
+            let kernels = runtime.restore_from(store, name).expect("it is whole");
+            let found: Total = kernels[0]
+                .ask_blocking(&Add {
+                    amount: 0,
+                    ..Add::default()
+                })
+                .expect("it answers");
+            assert_eq!(found.sum, total, "{name}");
+        }
+        store.remove("one").expect("it was there");
+        assert_eq!(store.names().expect("one is left"), ["two"]);
+    }
+    let store = FolderStore::new(&folder);
+    for name in ["", "../two", "a/b", "a\\b", ".two", "two\0"] {
+        let refused = store.save(name, b"");
+        assert!(
+            matches!(refused, Err(ActorError::Checkpoint { .. })),
+            "{name}: {refused:?}"
+        );
+    }
+    std::fs::remove_dir_all(&folder).expect("it is the test's own");
 }

@@ -293,3 +293,70 @@ fn a_runtime_that_is_dropped_ends_its_threads() {
     assert_eq!(total.count, 1);
     drop(kernel);
 }
+
+#[test]
+fn one_call_tells_how_an_actor_is() {
+    let runtime = runtime();
+    let kernel = tally(&runtime, "asked");
+    let before = kernel.status();
+    let _: Total = kernel
+        .ask_blocking(&Add {
+            amount: 4,
+            ..Add::default()
+        })
+        .expect("it answers");
+    eventually("the message is counted", || {
+        kernel.status().metrics.messages_processed == 1
+    });
+    let after = kernel.status();
+    assert_eq!(
+        (after.id, after.name.as_str(), after.state),
+        (kernel.id(), "asked", Active)
+    );
+    assert!(
+        after.uptime > before.uptime,
+        "{:?} after {:?}",
+        after.uptime,
+        before.uptime
+    );
+    assert_eq!((after.metrics.queue_depth, after.last_fault), (0, None));
+    let block = kernel.control_block();
+    assert_eq!(
+        (block.messages_processed, block.is_active, block.should_terminate),
+        (1, 1, 0)
+    );
+    assert_eq!(block.input_capacity, after.queue_capacity as u64);
+    runtime.shutdown_blocking().expect("it ends");
+    let block = kernel.control_block();
+    assert_eq!(
+        (block.is_active, block.should_terminate, block.has_terminated),
+        (0, 1, 1)
+    );
+}
+
+#[test]
+fn a_capacity_holds_what_comes_while_an_actor_is_busy() {
+    let runtime = runtime();
+    let capacity = |rate, busy| {
+        let options = LaunchOptions::default().with_queue_for(rate, Duration::from_millis(busy));
+        let launched =
+            runtime.launch_blocking(&format!("{rate}-{busy}"), options.with_handler(handlers::tally()));
+        launched.map(|kernel| kernel.status().queue_capacity)
+    };
+    for (rate, busy, expected) in [
+        (0, 0, 16),
+        (10_000, 100, 1024),
+        (10_250, 100, 2048),
+        (16, 1000, 16),
+    ] {
+        assert_eq!(
+            capacity(rate, busy).expect("it launches"),
+            expected,
+            "{rate} a second, {busy} ms"
+        );
+    }
+    for rate in [1 << 40, u64::MAX] {
+        let refused = capacity(rate, 1000);
+        assert!(matches!(refused, Err(ActorError::Capacity { .. })), "{refused:?}");
+    }
+}

@@ -6,7 +6,7 @@ use perpetua::device::future::block_on;
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// Instead of `#[tokio::main]`: any executor will do.
-fn run(future: impl Future<Output = Outcome>) {
+pub(crate) fn run(future: impl Future<Output = Outcome>) {
     assert_eq!(block_on(future).map_err(|error| error.to_string()), Ok(()));
 }
 

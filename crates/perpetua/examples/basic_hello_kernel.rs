@@ -1,5 +1,5 @@
 //! The life of an actor: launched, active, deactivated and active again, terminated.
-//! `cargo run --example hello_kernel -- --backend cpu`
+//! `cargo run --example basic_hello_kernel -- --backend cpu`
 
 mod backend_argument;
 
