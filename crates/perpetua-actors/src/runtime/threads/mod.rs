@@ -447,9 +447,12 @@ impl Frozen for Standstill<'_> {
 
 impl Drop for Standstill<'_> {
     fn drop(&mut self) {
+        // All before the first goes on: one that is sealed would seem full to it, and tells nobody of room that it always had.
+        for running in &self.stopped {
+            lock(running).cell().mailbox.unseal();
+        }
         for running in std::mem::take(&mut self.stopped) {
             let running = running.into_inner().unwrap_or_else(PoisonError::into_inner);
-            running.cell().mailbox.unseal();
             self.shared.end(running, true);
         }
         let _seal = lock(&self.shared.seal);
