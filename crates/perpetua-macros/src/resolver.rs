@@ -8,6 +8,7 @@ use perpetua_syntax::{DEBUG_ASSERTIONS, Function, PathUsage};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
@@ -52,6 +53,7 @@ pub(crate) fn closure(
         });
     }
     entries.extend(primitives(sig, body, facade));
+    entries.extend(bindings(body));
     entries.extend(std_traits(body));
     let own = own.map(|own| quote!(#r.self_type::<#own>();));
     let (items, quiet) = (items_of(body), crate::output::quiet());
@@ -112,6 +114,14 @@ fn primitives(
             }
             syn::visit::visit_path(self, path);
         }
+
+        fn visit_macro(&mut self, called: &syn::Macro) {
+            if let Ok(args) =
+                called.parse_body_with(Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated)
+            {
+                args.iter().for_each(|arg| self.visit_expr(arg));
+            }
+        }
     }
     let mut named = Named::default();
     sig.inputs.iter().for_each(|input| named.visit_fn_arg(input));
@@ -120,6 +130,28 @@ fn primitives(
     named.0.into_values().map(move |name| {
         let span = name.span();
         quote_spanned!(span=> #facade::primitive::<#name, ::core::primitive::#name>();)
+    })
+}
+
+/// Statements that compile only where the names that patterns bind are no constants: to the reader a name that begins with a small
+/// letter is new.
+fn bindings(body: &syn::Block) -> impl Iterator<Item = TokenStream> {
+    #[derive(Default)]
+    struct Bound(BTreeMap<String, syn::Ident>);
+    impl Visit<'_> for Bound {
+        fn visit_pat_ident(&mut self, bound: &syn::PatIdent) {
+            let name = &bound.ident;
+            if !name.unraw().to_string().starts_with(char::is_uppercase) {
+                self.0.entry(name.to_string()).or_insert_with(|| name.clone());
+            }
+            syn::visit::visit_pat_ident(self, bound);
+        }
+    }
+    let mut bound = Bound::default();
+    bound.visit_block(body);
+    bound.0.into_values().map(|name| {
+        let span = name.span();
+        quote_spanned!(span=> { let #name @ _ = (); })
     })
 }
 

@@ -7,8 +7,9 @@ use std::sync::{Arc, OnceLock, RwLock};
 
 use perpetua_device::native::{NativeArg, NativeKernel, NativeLaunch};
 use perpetua_device::{Error, KernelId, KernelSpec};
-use perpetua_ir::front::rust::{FunctionDef, Instantiation, StencilConfig, lower};
-use perpetua_ir::ir::Checks;
+use perpetua_ir::front::rust::{Followed, FunctionDef, Instantiation, StencilConfig, lower, lower_followed};
+use perpetua_ir::ir::{Base, Checks, Effect, Inst, Kernel, Op};
+use perpetua_ir::pass::footprint::Footprint;
 use perpetua_ir::verify::{Verified, verify};
 
 use super::identity::identity;
@@ -41,6 +42,8 @@ pub struct Entry {
     id: OnceLock<KernelId>,
     wide: OnceLock<Result<Arc<Verified>, Error>>,
     narrow: OnceLock<Result<Arc<Verified>, Error>>,
+    // What its native body accesses, made when first asked for; `None` where that is not known.
+    followed: OnceLock<Option<Footprint>>,
 }
 
 /// Where an instantiation comes from.
@@ -67,6 +70,7 @@ impl Entry {
             id: OnceLock::new(),
             wide: OnceLock::new(),
             narrow: OnceLock::new(),
+            followed: OnceLock::new(),
         }
     }
 
@@ -164,6 +168,7 @@ impl KernelFn {
                 id: OnceLock::from(key),
                 wide: OnceLock::new(),
                 narrow: OnceLock::new(),
+                followed: OnceLock::new(),
             }))
         }))
     }
@@ -187,6 +192,41 @@ impl KernelFn {
     #[doc(hidden)]
     pub fn proven(self, launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<u64> {
         (self.0.native?.proven)(launch, args)
+    }
+
+    /// Runs lanes of a launch's proven boxes one by one: how many did what is proven of them, or what one did instead. `None` without
+    /// native code.
+    #[doc(hidden)]
+    #[cfg(debug_assertions)]
+    pub fn audit(self, launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Result<usize, String>> {
+        (self.0.native?.audit)(launch, args)
+    }
+
+    /// What the kernel's native body accesses, which asks for these conditions and has so many loads and stores of each
+    /// parameter; `None` where that is not known, or the IR has not all of them.
+    pub(super) fn followed(self, conditions: u64, accesses: &[[usize; 2]]) -> Option<&'static Footprint> {
+        let follow = || {
+            let how = Instantiation {
+                pointer_width: usize::BITS,
+                ..self.0.instantiation()
+            };
+            let Followed {
+                kernel,
+                conditions: noted,
+            } = lower_followed(&self.0.function, &how).ok()??;
+            let numbers = noted
+                .iter()
+                .fold(0, |all, (number, _)| all | 1u64.checked_shl(*number).unwrap_or(0));
+            let has = accesses_of(&kernel);
+            let every = |(param, asked): (usize, &[usize; 2])| {
+                let has = has.get(param).copied().unwrap_or_default();
+                asked[0] <= has[0] && asked[1] <= has[1]
+            };
+            let is_tied = conditions & !numbers == 0 && accesses.iter().enumerate().all(every);
+            let kernel = verify(kernel).ok().filter(|_| is_tied)?;
+            Footprint::with_conditions(&kernel, &noted)
+        };
+        self.0.followed.get_or_init(follow).as_ref()
     }
 
     /// The kernel for blocks of this size only.
@@ -260,4 +300,22 @@ impl fmt::Debug for KernelFn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel function `{}`", self.0.name)
     }
+}
+
+/// By parameter: how many loads and stores of its elements stand in a kernel.
+fn accesses_of(kernel: &Kernel) -> Vec<[usize; 2]> {
+    let mut all = vec![[0; 2]; kernel.params.len()];
+    kernel.body.block.walk(&mut |stmt| {
+        let (place, kind) = match &stmt.inst {
+            Inst::Let(_, Op::Load(place, _)) => (place, 0),
+            Inst::Do(Effect::Store(place, ..)) => (place, 1),
+            _ => return,
+        };
+        if let Base::Buffer(param) = place.base
+            && let Some(counts) = all.get_mut(param as usize)
+        {
+            counts[kind] += 1;
+        }
+    });
+    all
 }

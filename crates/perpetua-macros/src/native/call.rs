@@ -181,6 +181,7 @@ impl Lane<'_> {
             }
             None => return self.refuse(),
         };
+        self.accesses(&buffer, false);
         let site = self.site(call.method.span(), &buffer.to_string());
         quote_spanned!(call.span()=> #mode.neighbour(&#grid, #buffer, #offset, #site)?)
     }

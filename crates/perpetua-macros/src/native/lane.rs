@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 
+use perpetua_syntax::parse::Conditions;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::language::peel;
 use super::scope::{Name, Scope};
-
-/// Conditions of `if` that the probe follows, with their numbers. A condition is told by its address.
-pub(super) type Guards = HashMap<*const syn::Expr, u32>;
 
 /// What the body of a function is written for.
 pub(super) struct Setting<'a> {
@@ -34,7 +32,11 @@ impl Setting<'_> {
 pub(super) struct Lane<'a> {
     pub(super) setting: &'a Setting<'a>,
     pub(super) scope: Scope,
-    guards: &'a Guards,
+    conditions: &'a Conditions,
+    /// Conditions that the body asks for, by the bits of their numbers.
+    pub(super) asked: u64,
+    /// Loads and stores of each buffer.
+    pub(super) accesses: HashMap<String, [usize; 2]>,
     /// The mode of access, a reference.
     pub(super) mode: syn::Ident,
     /// The stencil's grid.
@@ -48,11 +50,13 @@ pub(super) struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    pub(super) fn new(setting: &'a Setting<'a>, guards: &'a Guards) -> Lane<'a> {
+    pub(super) fn new(setting: &'a Setting<'a>, conditions: &'a Conditions) -> Lane<'a> {
         Lane {
             setting,
             scope: Scope::default(),
-            guards,
+            conditions,
+            asked: 0,
+            accesses: HashMap::new(),
             mode: internal("m"),
             grid: internal("grid"),
             local: false,
@@ -65,6 +69,11 @@ impl<'a> Lane<'a> {
     pub(super) fn refuse(&mut self) -> TokenStream {
         self.unsupported = true;
         TokenStream::new()
+    }
+
+    /// Notes a load or a store of a buffer's element.
+    pub(super) fn accesses(&mut self, buffer: &syn::Ident, stores: bool) {
+        self.accesses.entry(buffer.to_string()).or_default()[usize::from(stores)] += 1;
     }
 
     /// A reference to the place that a fault is reported at.
@@ -158,8 +167,10 @@ impl<'a> Lane<'a> {
 
     fn branch(&mut self, expr: &syn::ExprIf) -> TokenStream {
         let condition = self.expr(&expr.cond);
-        let condition = match self.guards.get(&std::ptr::from_ref(&*expr.cond)) {
+        let number = self.conditions.get(&std::ptr::from_ref(expr)).copied();
+        let condition = match number {
             Some(number) => {
+                self.asked |= 1 << number;
                 let mode = &self.mode;
                 quote!(#mode.guard(#number, #condition))
             }

@@ -2,10 +2,9 @@
 //! `kernel::native`, which says what it is for and what the parts mean.
 //!
 //! In the order of the data: [`lane`] is the body of one lane (expressions in [`expr`], calls in [`call`], what is
-//! stored to in [`place`]), [`probe`] the body that proves (integers and conditions in [`affine`],
-//! what conditions mostly are in [`guess`]), [`program`] and
-//! [`sibling`] put them where they are found. What they need to know of names is in [`scope`], of generic parameters in
-//! [`generics`], of the language's functions in [`language`].
+//! stored to in [`place`]), [`guess`] says what conditions mostly are, [`program`] and [`sibling`] put them where they are
+//! found. What they need to know of names is in [`scope`] and [`hygiene`], of generic parameters in [`generics`], of the language's
+//! functions in [`language`].
 //!
 //! A function that native code cannot run gets no native body; its kernel runs in the interpreter. Nothing here may
 //! make a function fail to compile that rustc accepts without.
@@ -13,6 +12,7 @@
 pub(crate) mod language;
 
 mod forms;
+mod hygiene;
 
 pub(crate) mod generics;
 mod scope;
@@ -24,9 +24,6 @@ mod expr;
 mod place;
 
 mod guess;
-mod probe;
-
-mod affine;
 
 pub(crate) mod program;
 pub(crate) mod sibling;

@@ -127,9 +127,10 @@ impl Lane<'_> {
         quote_spanned!(span=> { #indices #value })
     }
 
-    fn read(&self, place: Place, span: Span) -> TokenStream {
+    fn read(&mut self, place: Place, span: Span) -> TokenStream {
         let value = match place.root {
             Root::Element { buffer, index, site } => {
+                self.accesses(&buffer, false);
                 let mode = &self.mode;
                 quote_spanned!(span=> #mode.load(#buffer, #index, #site)?)
             }
@@ -179,7 +180,10 @@ impl Lane<'_> {
     }
 
     /// Stores to a place.
-    fn store(&self, place: Place, value: &TokenStream, span: Span) -> TokenStream {
+    fn store(&mut self, place: Place, value: &TokenStream, span: Span) -> TokenStream {
+        if let Root::Element { buffer, .. } = &place.root {
+            self.accesses(buffer, true);
+        }
         let mode = &self.mode;
         match place.root {
             Root::Element { buffer, index, site } if place.path.is_empty() => {

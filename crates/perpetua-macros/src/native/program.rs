@@ -1,10 +1,10 @@
-//! A kernel's native program: its arguments, its lane, its probe.
+//! A kernel's native program: its arguments, and what a lane does.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
-use perpetua_syntax::parse::Read;
 use perpetua_syntax::parse::options::{EdgeOption, KernelOptions};
-use perpetua_syntax::{Function, FunctionKind, PathUsage};
+use perpetua_syntax::parse::{Conditions, Read, conditions};
+use perpetua_syntax::{Function, FunctionKind, MOST_CONDITIONS, PathUsage};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::ext::IdentExt;
@@ -12,10 +12,9 @@ use syn::visit::Visit;
 
 use super::forms;
 use super::generics::bounded;
-use super::guess::{Guess, usual};
-use super::lane::{Guards, Lane, Setting, internal};
-use super::language::{is_integer, scalar_of};
-use super::probe::{COMPUTED, Follow, asked};
+use super::guess::{Guess, guesses, usual};
+use super::hygiene;
+use super::lane::{Lane, Setting, internal};
 use super::scope::Name;
 use crate::output;
 use crate::resolver::Plain;
@@ -30,6 +29,9 @@ pub(crate) struct Program {
     /// Implements `Program` for the type `Instance` with those parameters.
     pub(crate) items: TokenStream,
 }
+
+/// The number of the condition that a stencil's cell is computed: `perpetua_ir::front::rust::COMPUTED`.
+const COMPUTED: u32 = MOST_CONDITIONS + 1;
 
 /// A kernel's parameter.
 enum Param<'a> {
@@ -71,12 +73,8 @@ pub(crate) fn program(
     if options.interpret || options.contract || forms::lacks(&function.sig, &function.block) {
         return None;
     }
-    let params = function
-        .sig
-        .inputs
-        .iter()
-        .map(param)
-        .collect::<Option<Vec<_>>>()?;
+    let (sig, block) = hygiene::unified(&function.sig, &function.block);
+    let params = sig.inputs.iter().map(param).collect::<Option<Vec<_>>>()?;
     let (generics, understood) = bounded(&function.sig.generics, facade);
     if !understood {
         return None;
@@ -93,16 +91,17 @@ pub(crate) fn program(
     let stencil = (read.tree.kind == FunctionKind::Stencil).then(|| is_deep(function, options));
 
     // Without a use of the lanes' places in their blocks these need not be told apart.
-    let none = Guards::new();
-    let mut first = lane(&params, &setting, &none);
-    first.block(&function.block);
+    let conditions = conditions(&block);
+    let mut first = lane(&params, &setting, &conditions);
+    first.block(&block);
     let merged = !first.local;
     if first.unsupported || (stencil.is_some() && !merged) {
         return None;
     }
-    let probe = probe(function, &params, stencil, &native, merged);
-    let mut lane = lane(&params, &setting, &probe.guards);
-    let lane_body = lane.block(&function.block);
+    let mut lane = lane(&params, &setting, &conditions);
+    let lane_body = lane.block(&block);
+    let asked = lane.asked | stencil.map_or(0, |_| 1 << COMPUTED);
+    let accesses = params.iter().filter_map(|param| accesses(param, &lane));
     let names: Vec<TokenStream> = params.iter().filter_map(binding).collect();
     let grid = internal("grid");
     let (grid_name, grid_type, grid_value) = match stencil {
@@ -120,9 +119,7 @@ pub(crate) fn program(
         places,
         placed,
     } = placed(&params);
-    let usual = probe.usual(&native);
-    let fast = !probe.lost;
-    let probe_body = fast.then_some(&probe.body);
+    let usual = usual_of(&guesses(&sig, &block, &conditions), &native);
     let mode = internal("m");
     let start = stencil.map(|_| {
         quote! {
@@ -135,16 +132,17 @@ pub(crate) fn program(
     let (params_tokens, clause) = (&generics.params, &generics.where_clause);
     let arguments = arguments(&generics);
     let turbofish = (!arguments.is_empty()).then(|| quote!(::<#(#arguments),*>));
-    let (p, available) = (internal("p"), available(&lane, function, read));
+    let available = available(&lane, function, read);
     let quiet = crate::output::quiet();
     let items = quote! {
         #quiet
-        // SAFETY: `probe` and `lane` are written of one body: every access of `lane` is shown by `probe`.
+        // SAFETY: `lane` and the tree that `kernel` lowers are written of one body, and both number its conditions alike.
         unsafe impl<#params_tokens> #native::Program for Instance<#(#arguments),*> #clause {
             const NAME: &'static str = #name;
             const FILE: &'static str = #file;
             const MERGED: bool = #merged;
-            const FAST: bool = #fast;
+            const CONDITIONS: u64 = #asked;
+            const ACCESSES: &'static [[usize; 2]] = &[#(#accesses),*];
             const AVAILABLE: bool = #available;
 
             const USUAL: [#native::Usual; 3] = #usual;
@@ -182,15 +180,6 @@ pub(crate) fn program(
                 let (#(#names,)* #grid_name) = args;
                 #start
                 #lane_body;
-                ::core::result::Result::Ok(())
-            }
-
-            fn probe(
-                #p: &mut #native::Probe<'_>,
-                args: &Self::Args<'_>,
-            ) -> ::core::result::Result<(), #native::Exit> {
-                let (#(#names,)* #grid_name) = *args;
-                #probe_body
                 ::core::result::Result::Ok(())
             }
         }
@@ -301,8 +290,8 @@ fn grid_of(options: &KernelOptions, deep: bool, facade: &TokenStream) -> TokenSt
     }
 }
 
-fn lane<'a>(params: &[Param<'_>], setting: &'a Setting<'a>, guards: &'a Guards) -> Lane<'a> {
-    let mut lane = Lane::new(setting, guards);
+fn lane<'a>(params: &[Param<'_>], setting: &'a Setting<'a>, conditions: &'a Conditions) -> Lane<'a> {
+    let mut lane = Lane::new(setting, conditions);
     for param in params {
         match param {
             Param::Buffer(name, _, writable) => {
@@ -315,87 +304,23 @@ fn lane<'a>(params: &[Param<'_>], setting: &'a Setting<'a>, guards: &'a Guards) 
     lane
 }
 
-/// A probe's body.
-struct Probe {
-    guards: Guards,
-    guesses: Vec<Guess>,
-    lost: bool,
-    body: TokenStream,
+/// How many loads and stores of a parameter stand in a lane's body.
+fn accesses(param: &Param<'_>, lane: &Lane<'_>) -> Option<TokenStream> {
+    let [loads, stores] = match param {
+        Param::Buffer(name, ..) => lane.accesses.get(&name.to_string()).copied().unwrap_or_default(),
+        Param::Value(..) => [0; 2],
+        Param::Position(_) => return None,
+    };
+    Some(quote!([#loads, #stores]))
 }
 
-impl Probe {
-    /// Guesses at the conditions; a stencil's cell is computed in all of them.
-    fn usual(&self, native: &TokenStream) -> TokenStream {
-        let usual = usual(&self.guesses).map(|(known, truth)| {
-            let (known, truth) = (known | 1 << COMPUTED, truth | 1 << COMPUTED);
-            quote!(#native::Usual { known: #known, truth: #truth })
-        });
-        quote!([#(#usual),*])
-    }
-}
-
-fn probe(
-    function: &syn::ItemFn,
-    params: &[Param<'_>],
-    stencil: Option<bool>,
-    native: &TokenStream,
-    merged: bool,
-) -> Probe {
-    let mut follow = Follow::new(native, merged);
-    let p = follow.probe.clone();
-    let mut start = Vec::new();
-    for param in params {
-        match param {
-            Param::Buffer(name, _, writable) => {
-                follow.scope.declare(name, Name::Buffer { writable: *writable });
-            }
-            Param::Value(pattern, name, ty) => {
-                let changes = matches!(pattern, syn::Pat::Ident(ident) if ident.mutability.is_some());
-                if changes {
-                    follow.scope.declare(name, Name::Value);
-                } else if is_integer(ty) {
-                    follow.scope.declare(
-                        name,
-                        Name::Known {
-                            soft: false,
-                            loose: false,
-                        },
-                    );
-                    start.push(quote!(let #name = #p.uniform(#name);));
-                } else {
-                    if scalar_of(ty) == Some(perpetua_syntax::Scalar::Bool) {
-                        follow.flags.insert(name.to_string());
-                    }
-                    follow.scope.declare(name, Name::Uniform);
-                }
-            }
-            Param::Position(name) => follow.scope.declare(name, Name::Position),
-        }
-    }
-    let grid = &follow.grid;
-    let computed = stencil.map(|_| {
-        quote! {
-            let truth = #p.computes(&#grid)?;
-            if !#p.__guard(#COMPUTED, truth).may_hold() {
-                return ::core::result::Result::Ok(());
-            }
-            #p.enter(truth);
-        }
+/// Guesses at the conditions; a stencil's cell is computed in all of them.
+fn usual_of(guesses: &[Guess], native: &TokenStream) -> TokenStream {
+    let usual = usual(guesses).map(|(known, truth)| {
+        let (known, truth) = (known | 1 << COMPUTED, truth | 1 << COMPUTED);
+        quote!(#native::Usual { known: #known, truth: #truth })
     });
-    let body = follow.body(&function.block);
-    let body = quote!(#(#start)* #computed #body);
-    // The fast body may take a condition for what it mostly is only where the probe looks at it: one whose number did not come
-    // into the body is never met there.
-    let mut numbers = HashSet::new();
-    asked(body.clone(), &mut numbers);
-    let mut guards = follow.guards;
-    guards.retain(|_, number| numbers.contains(number));
-    Probe {
-        lost: follow.lost,
-        body,
-        guards,
-        guesses: follow.guesses,
-    }
+    quote!([#(#usual),*])
 }
 
 /// Whether all functions that the kernel calls have native code, as a constant expression.

@@ -14,15 +14,6 @@ pub(super) enum Name {
     Reference,
     /// A value.
     Value,
-    /// In the probe: an integer that it follows.
-    Known {
-        /// Whether only literals say what type it has.
-        soft: bool,
-        /// Whether it may be no integer.
-        loose: bool,
-    },
-    /// In the probe: a parameter that is the same for all lanes.
-    Uniform,
 }
 
 /// Names, innermost last.

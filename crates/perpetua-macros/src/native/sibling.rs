@@ -2,7 +2,7 @@
 //! function does.
 
 use perpetua_syntax::Function;
-use perpetua_syntax::parse::Read;
+use perpetua_syntax::parse::{Conditions, Read};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
@@ -10,7 +10,8 @@ use crate::resolver::called_flags;
 
 use super::forms;
 use super::generics::bounded;
-use super::lane::{Guards, Lane, Setting, internal};
+use super::hygiene;
+use super::lane::{Lane, Setting, internal};
 use super::program::{called_methods, callees, named_types};
 use super::scope::Name;
 
@@ -43,10 +44,11 @@ impl Sibling<'_> {
                 .collect(),
         };
         let native = setting.native();
-        let guards = Guards::new();
-        let mut lane = Lane::new(&setting, &guards);
+        let (sig, block) = hygiene::unified(self.sig, self.block);
+        let none = Conditions::new();
+        let mut lane = Lane::new(&setting, &none);
         let mut names = 0;
-        for input in &self.sig.inputs {
+        for input in &sig.inputs {
             match input {
                 syn::FnArg::Receiver(receiver) => {
                     let kind = if receiver.reference.is_some() {
@@ -76,7 +78,7 @@ impl Sibling<'_> {
                 }
             }
         }
-        let body = lane.block(self.block);
+        let body = lane.block(&block);
         let local = lane.local;
         let mut output = match &self.sig.output {
             syn::ReturnType::Default => syn::parse_quote!(()),
@@ -115,7 +117,7 @@ impl Sibling<'_> {
         let (params, clause) = (generics.params.iter(), &generics.where_clause);
         let (mode, at) = (internal("m"), internal("at"));
         let constant = quote_spanned!(self.sig.ident.span()=> pub const #flag: bool = #available;);
-        let mut inputs: Vec<TokenStream> = self.sig.inputs.iter().map(|input| quote!(#input)).collect();
+        let mut inputs: Vec<TokenStream> = sig.inputs.iter().map(|input| quote!(#input)).collect();
         let receiver = usize::from(self.sig.receiver().is_some());
         inputs.insert(receiver, quote!(#mode: &impl #native::Mode));
         inputs.insert(receiver + 1, quote!(#at: &'static #native::Site));

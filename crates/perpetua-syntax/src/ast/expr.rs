@@ -67,6 +67,10 @@ pub struct Expr {
     pub kind: ExprKind,
 }
 
+/// How many conditions of a kernel are numbered at most. The numbers from this one up to 63 are those of conditions that the
+/// language itself has.
+pub const MOST_CONDITIONS: u32 = 62;
+
 /// What an expression is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExprKind {
@@ -216,6 +220,13 @@ pub enum ExprKind {
         args: Vec<Expr>,
         /// The order and scope of an `_explicit` atomic.
         memory: Option<MemoryArgs>,
+    },
+    /// The condition of a kernel's `if`, with the `if`'s number in the source.
+    Condition {
+        /// The number, less than [`MOST_CONDITIONS`](crate::MOST_CONDITIONS).
+        number: u32,
+        /// The condition.
+        value: Box<Expr>,
     },
     /// `if`; `otherwise` is a [`ExprKind::Block`] or another `If`.
     If {

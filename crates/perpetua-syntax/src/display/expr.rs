@@ -52,6 +52,7 @@ pub(super) fn binding_of(kind: &ExprKind) -> Binding {
         | ExprKind::Closure { .. }
         | ExprKind::Assign { .. }
         | ExprKind::CompoundAssign { .. } => Binding::Jump,
+        ExprKind::Condition { value, .. } => binding_of(&value.kind),
         kind if ends_in_block(kind) => Binding::Jump,
         _ => Binding::Tight,
     }
@@ -79,6 +80,7 @@ pub(super) fn shows_struct_literal(kind: &ExprKind) -> bool {
         }
         ExprKind::Unary { operand: inner, .. }
         | ExprKind::Cast { value: inner, .. }
+        | ExprKind::Condition { value: inner, .. }
         | ExprKind::Field { base: inner, .. }
         | ExprKind::TupleField { base: inner, .. }
         | ExprKind::Index { base: inner, .. }
@@ -118,6 +120,7 @@ impl Printer<'_, '_> {
 
     pub(super) fn expr(&mut self, expr: &Expr) -> Result {
         match &expr.kind {
+            ExprKind::Condition { value, .. } => self.expr(value),
             ExprKind::Int { value, suffix } => self.number(value, *suffix),
             ExprKind::Float { text, suffix } => self.number(text, *suffix),
             ExprKind::Bool(value) => self.text(value),

@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::expr::peel;
 use super::reader::{Reader, line_of, name_of, stand_in};
-use crate::ast::{Arm, ExprKind, Range, RangeAdaptor};
+use crate::ast::{Arm, Expr, ExprKind, Range, RangeAdaptor};
 use proc_macro2::Span;
 use syn::spanned::Spanned;
 
@@ -64,7 +64,12 @@ impl Reader {
         if has_let(&expr.cond) {
             return self.read_if_let(expr);
         }
-        let cond = Box::new(self.read_expr(&expr.cond));
+        let mut cond = Box::new(self.read_expr(&expr.cond));
+        if let Some(number) = self.conditions.get(&std::ptr::from_ref(expr)) {
+            let (line, number) = (cond.line, *number);
+            let kind = ExprKind::Condition { number, value: cond };
+            cond = Box::new(Expr { line, kind });
+        }
         let then = self.read_block(&expr.then_branch);
         let otherwise = expr
             .else_branch

@@ -26,9 +26,10 @@ mod signature;
 mod sugar;
 mod types;
 
+use std::collections::HashMap;
 use std::fmt;
 
-use crate::ast::{ConstDef, EnumDef, Function, FunctionKind, StructDef};
+use crate::ast::{ConstDef, EnumDef, Function, FunctionKind, MOST_CONDITIONS, StructDef};
 pub use derive::derived_blocks;
 use reader::Reader;
 pub use reader::{STD_TRAITS, operator_functions};
@@ -73,6 +74,27 @@ pub enum GpuType {
 /// All that is outside the language, each at its span.
 pub fn read_function(item: &syn::ItemFn, kind: FunctionKind, file: &str) -> syn::Result<Read<Function>> {
     signature::read(&item.sig, &item.block, kind, &Belongs::Nothing, file)
+}
+
+/// Numbers of conditions, by the `if` that each belongs to.
+pub type Conditions = HashMap<*const syn::ExprIf, u32>;
+
+/// Numbers the first [`MOST_CONDITIONS`] conditions of a function in the order in which its source has them. What stands in a
+/// macro's tokens has none.
+pub fn conditions(block: &syn::Block) -> Conditions {
+    struct Count(Conditions);
+    impl syn::visit::Visit<'_> for Count {
+        fn visit_expr_if(&mut self, branch: &syn::ExprIf) {
+            let number = self.0.len() as u32;
+            if number < MOST_CONDITIONS {
+                self.0.insert(std::ptr::from_ref(branch), number);
+            }
+            syn::visit::visit_expr_if(self, branch);
+        }
+    }
+    let mut count = Count(HashMap::new());
+    syn::visit::Visit::visit_block(&mut count, block);
+    count.0
 }
 
 /// Reads a trait's default method: a device function whose `Self` is known when it is lowered. `None` where the method

@@ -39,6 +39,8 @@ pub(super) struct Reader {
     path_ids: HashMap<(PathUsage, String), PathId>,
     /// The iterators in scope, each with its place among the locals.
     iterators: Vec<(usize, Bound)>,
+    /// The numbers of a kernel's conditions.
+    pub(super) conditions: super::Conditions,
     /// How many names of its own it has made.
     pub(super) names: u32,
 }

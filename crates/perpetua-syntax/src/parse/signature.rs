@@ -50,6 +50,9 @@ pub(super) fn read(
         syn::ReturnType::Type(_, ty) => Some(reader.read_type(ty)),
     };
     let kind = reader.check_kind(sig, kind, &params, ret.as_ref());
+    if kind != FunctionKind::Device {
+        reader.conditions = super::conditions(block);
+    }
     for param in &params {
         reader.declare(&param.name);
     }
@@ -154,11 +157,20 @@ impl Reader {
         for param in &generics.params {
             match param {
                 syn::GenericParam::Lifetime(_) => {}
-                syn::GenericParam::Type(param) => self.generics.push(Generic::Type {
-                    name: name_of(&param.ident),
-                    bounds: Vec::new(),
-                    call: None,
-                }),
+                syn::GenericParam::Type(param) => {
+                    let name = name_of(&param.ident);
+                    if Scalar::from_name(&name).is_some() {
+                        let message = format!(
+                            "kernels take `{name}` for the type of that name: call the parameter something else"
+                        );
+                        self.error(&param.ident, message);
+                    }
+                    self.generics.push(Generic::Type {
+                        name,
+                        bounds: Vec::new(),
+                        call: None,
+                    });
+                }
                 syn::GenericParam::Const(param) => {
                     let ty = match self.read_type(&param.ty) {
                         Type::Scalar(scalar) if !scalar.is_float() => scalar,

@@ -1,5 +1,7 @@
 //! Expressions that change what others read: each is evaluated once, in Rust's order.
 
+#![allow(unused_assignments, reason = "the tests' point")]
+
 use perpetua::prelude::*;
 
 use crate::harness::{B, Proven, agree};
@@ -52,6 +54,60 @@ fn indices_into_elements_are_evaluated_once() {
         index_that_stores::kernel(),
         config,
         &[&B(&x), &B(&y)],
+        Proven::AtLeast(0),
+    );
+}
+
+#[kernel]
+fn operands_that_change(out: &mut [usize]) {
+    let i = global_id_x();
+    let mut k = 3usize;
+    out[i * 8] = k + {
+        k = 5;
+        1
+    };
+    out[i * 8 + 1] = {
+        k += 1;
+        k
+    } * k;
+    let mut s = 2;
+    s += {
+        s = 10;
+        1
+    };
+    out[i * 8 + 2] = s;
+    out[i * 8 + 3] = k.min({
+        k = 0;
+        9
+    });
+    let pair = (k, {
+        k = 2;
+        k
+    });
+    out[i * 8 + 4] = pair.0 * 10 + pair.1;
+    let both = [k, {
+        k = 7;
+        k
+    }];
+    out[i * 8 + 5] = both[0] * 10 + both[1];
+    let same = k == {
+        k = 1;
+        7
+    };
+    out[i * 8 + 6] = same as usize * 10 + k;
+    out[i * 8 + 7] = both[{
+        k += 1;
+        k - 1
+    }] + k;
+}
+
+#[test]
+fn operands_are_evaluated_in_order() {
+    let out = vec![0usize; 64];
+    agree(
+        operands_that_change::kernel(),
+        LaunchConfig::new(1, 8),
+        &[&B(&out)],
         Proven::AtLeast(0),
     );
 }

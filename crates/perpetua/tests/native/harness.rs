@@ -110,6 +110,10 @@ pub(crate) fn proves(kernel: KernelFn, config: LaunchConfig, args: &[&dyn Argume
     let lanes = kernel
         .proven(&launch, &native)
         .unwrap_or_else(|| panic!("`{name}`: arguments"));
+    #[cfg(debug_assertions)]
+    if let Some(Err(wrong)) = kernel.audit(&launch, &native) {
+        panic!("`{name}`: {wrong}");
+    }
     let all = config.lanes();
     let fits = match proven {
         Proven::All => lanes == all,

@@ -278,13 +278,14 @@ fn what_cannot_be_proven_is_checked() {
         &[&B(&x), &B(&y)],
         Proven::None,
     );
+}
+
+#[test]
+fn types_that_inference_finds_are_known() {
     let (a, b) = (vec![5u32; 300], vec![0u32; 8]);
-    agree(
-        soft::kernel(),
-        LaunchConfig::new(1, 8),
-        &[&B(&a), &B(&b)],
-        Proven::None,
-    );
+    let config = LaunchConfig::new(1, 8);
+    agree(soft::kernel(), config, &[&B(&a), &B(&b)], Proven::All);
+    proves(soft::kernel(), config, &[&B(&a[..254]), &B(&b)], Proven::None);
 }
 
 #[kernel]

@@ -10,5 +10,6 @@ mod faults;
 mod guesses;
 mod harness;
 mod indices;
+mod names;
 mod overlaps;
 mod structs;

@@ -31,7 +31,9 @@ mod emit;
 mod reference;
 
 pub use describe::*;
-pub use emit::{InferredLocal, inferred_locals, lower, lower_device};
+pub use emit::{
+    COMPUTED, Followed, INSIDE, InferredLocal, inferred_locals, lower, lower_device, lower_followed,
+};
 pub use error::LowerError;
 #[cfg(feature = "transpile")]
 pub use file::{FileKernel, HandlerKernels, HandlerLibrary, handlers_in_file, kernels_in_file};

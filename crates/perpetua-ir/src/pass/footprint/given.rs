@@ -126,6 +126,21 @@ impl Coordinates {
     }
 }
 
+/// All that a plan follows from: the launch's shape, and what is needed of its arguments.
+pub(super) fn decisive(program: &Program, launch: &Launch<'_>, merged: bool) -> Vec<i64> {
+    let shape = launch.grid.iter().chain(&launch.block);
+    let rest = [launch.dynamic_shared_bytes, launch.subgroup_size, merged.into()];
+    let mut all: Vec<i64> = shape.chain(&rest).map(|n| i64::from(*n)).collect();
+    all.extend(launch.args.iter().map(|arg| arg.elements() as i64));
+    for (slot, fill) in &program.fills {
+        if let Fill::Param(param, offset) = *fill {
+            let form = scalar(launch, program.types[*slot as usize], param, offset);
+            all.extend([form.low, form.high]);
+        }
+    }
+    all
+}
+
 /// What is known when the lanes of a box begin, by slot.
 pub(super) fn state(
     program: &Program,

@@ -23,7 +23,9 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 pub use form::Form;
 use given::{Coordinates, state};
@@ -109,7 +111,14 @@ pub struct Accessed {
 
 /// What a kernel accesses, to be asked launch by launch.
 #[derive(Debug)]
-pub struct Footprint(Program);
+pub struct Footprint {
+    program: Program,
+    // The last plans, by what they follow from.
+    plans: Mutex<HashMap<Vec<i64>, Arc<[Piece]>>>,
+}
+
+/// Plans that are kept.
+const PLANS: usize = 64;
 
 impl Footprint {
     /// `None` where nothing is known: of kernels whose checks are not all on, and very long ones.
@@ -128,26 +137,31 @@ impl Footprint {
         is_checked
             .then(|| Program::of(kernel, conditions))
             .flatten()
-            .map(Footprint)
+            .map(|program| Footprint {
+                program,
+                plans: Mutex::default(),
+            })
     }
 
     /// A launch's lanes in pieces; `None` where that takes too long to find. The launch's arguments are such as the kernel takes.
     ///
     /// `merged`: the kernel asks for places in the grid only, so that blocks need not be told apart. Then the first three
     /// coordinates are those in the grid, and each lane is in the first block. Else they are those in the block.
-    pub fn plan(&self, launch: &Launch<'_>, merged: bool) -> Option<Vec<Piece>> {
+    pub fn plan(&self, launch: &Launch<'_>, merged: bool) -> Option<Arc<[Piece]>> {
         // Places in the grid are numbers of 32 bits in the IR.
-        let axes = launch.grid.iter().zip(launch.block);
-        let fits = axes
-            .map(|(grid, block)| u64::from(*grid) * u64::from(block))
-            .max()
-            <= Some(1 << 32);
+        let mut axes = launch.grid.iter().zip(launch.block);
+        let fits = axes.all(|(grid, block)| u64::from(*grid) * u64::from(block) <= 1 << 32);
         let coordinates = match merged {
             true => Coordinates::Grid,
             false => Coordinates::Blocks,
         };
         let mut pieces = Vec::new();
         fits.then_some(())?;
+        let key = given::decisive(&self.program, launch, merged);
+        let plans = || self.plans.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(known) = plans().get(&key) {
+            return Some(Arc::clone(known));
+        }
         self.pieces(launch, coordinates, |space, seen| {
             let accessed = |touch: &walk::Touch| Accessed {
                 param: touch.param,
@@ -162,6 +176,12 @@ impl Footprint {
                 conditions: seen.conditions,
             });
         })?;
+        let pieces: Arc<[Piece]> = pieces.into();
+        let mut plans = plans();
+        if plans.len() >= PLANS {
+            plans.clear();
+        }
+        plans.insert(key, Arc::clone(&pieces));
         Some(pieces)
     }
 
@@ -171,7 +191,7 @@ impl Footprint {
         let given = launch
             .args
             .iter()
-            .zip(&self.0.elements)
+            .zip(&self.program.elements)
             .map(|(arg, size)| match arg {
                 Arg::Buffer(buffer) => Given::Elements(buffer.len() as u64 / u64::from((*size).max(1))),
                 Arg::Value(bytes) => Given::Value(bytes),
@@ -206,17 +226,20 @@ impl Footprint {
         coordinates: Coordinates,
         mut found: impl FnMut(&Space, &Seen),
     ) -> Option<()> {
+        // `Reader::builtin` relies on it.
+        let mut sizes = launch.grid.iter().chain(&launch.block);
+        sizes.all(|size| i32::try_from(*size).is_ok()).then_some(())?;
         let lengths: Vec<u64> = launch.args.iter().map(Given::elements).collect();
         let mut left: Vec<Space> = coordinates.space(launch).into_iter().collect();
         let [mut turns, fewer] = TURNS;
         let mut cuts = 0;
         while let Some(space) = left.pop() {
-            let state = state(&self.0, launch, coordinates, &space);
+            let state = state(&self.program, launch, coordinates, &space);
             let mut last = space;
             if cuts >= CUTS {
                 (last.cuts, last.chooses) = ([false; AXES], false);
             }
-            match Walk::run(&self.0, last, &lengths, state, turns) {
+            match Walk::run(&self.program, last, &lengths, state, turns) {
                 Err(Stop::Long) if turns > fewer => {
                     turns = fewer;
                     left.push(space);

@@ -50,6 +50,7 @@ impl Program {
             locals: Vec::new(),
             copies: HashMap::new(),
             assigned: Vec::new(),
+            builtins: HashMap::new(),
             conditions,
         };
         reader.slot(Scalar::U64);
@@ -84,6 +85,8 @@ struct Reader<'a> {
     copies: HashMap<Slot, Slot>,
     /// Variables in the order in which they are written to.
     assigned: Vec<Slot>,
+    /// The slots that are builtins.
+    builtins: HashMap<Slot, Builtin>,
     conditions: Option<&'a [(u32, LocalId)]>,
 }
 
@@ -121,6 +124,9 @@ impl Reader<'_> {
     fn fill(&mut self, s: Scalar, fill: Fill) -> Slot {
         let slot = self.slot(s);
         self.program.fills.push((slot, fill));
+        if let Fill::Builtin(builtin) = fill {
+            self.builtins.insert(slot, builtin);
+        }
         slot
     }
 
@@ -260,7 +266,6 @@ impl Reader<'_> {
                 let act = Act::Ternary(*op, self.ty(*a)?, [*a, *b, *c].map(|v| self.scalar(v)));
                 one(self, nodes, act)
             }
-            // The same number.
             Op::Cast(to, a) if let Some(builtin) = self.builtin(*a).filter(|_| to.is_int()) => {
                 vec![self.fill(*to, Fill::Builtin(builtin))]
             }
@@ -301,13 +306,11 @@ impl Reader<'_> {
         })
     }
 
-    /// The builtin that a value is.
+    /// The builtin that a value is: no launch that is looked at has one that does not fit into 31 bits.
     fn builtin(&self, v: Value) -> Option<Builtin> {
         let slot = self.scalar(v);
-        self.program.fills.iter().find_map(|(to, fill)| match fill {
-            Fill::Builtin(builtin) if *to == slot => Some(*builtin),
-            _ => None,
-        })
+        let is_whole = self.program.types.get(slot as usize)?.bits() >= 32;
+        self.builtins.get(&slot).copied().filter(|_| is_whole)
     }
 
     /// The scalars of a local variable that a path leads to, and whether it leads there whatever its indices are.

@@ -25,6 +25,7 @@ pub(super) struct Cut {
 
 impl Space {
     /// A box of lanes; `None` of none.
+    #[inline]
     pub fn new(from: [i64; AXES], to: [i64; AXES]) -> Option<Space> {
         let has_lanes = from.iter().zip(to).all(|(from, to)| *from < to);
         has_lanes.then_some(Space {
@@ -36,6 +37,7 @@ impl Space {
     }
 
     /// The lanes that both have; `None` where there are none.
+    #[inline]
     pub fn common(&self, other: &Space) -> Option<Space> {
         let (mut from, mut to) = (self.from, self.to);
         for axis in 0..AXES {

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use perpetua_device::native::{Footprint, NativeArg, NativeLaunch, PreparedLaunch, Sharing};
 use perpetua_ir::fault::{Fault, FaultSite};
+use perpetua_ir::pass::footprint::{AXES, Space};
 
-use super::affine::AXES;
 use super::mode::{Position, Shape};
 use super::plan::{How, Part, plan};
-use super::probe::Space;
 use super::program::{Program, is_new};
 use super::rows::{Found, Lanes, checked, fast, settled};
 use super::stop::Stop;
@@ -23,12 +22,12 @@ const ENOUGH: i64 = 256;
 
 /// A launch made ready.
 pub(super) struct Prepared<P: Program> {
-    args: P::Args<'static>,
+    pub(super) args: P::Args<'static>,
     /// By slot; `None` for values.
-    extents: Vec<Option<Extent>>,
-    shape: Shape,
+    pub(super) extents: Vec<Option<Extent>>,
+    pub(super) shape: Shape,
     /// All lanes; `None` where there are none.
-    whole: Option<Space>,
+    pub(super) whole: Option<Space>,
     parts: Vec<Part>,
     slabs: Slabs,
     /// `None` where it is not known.
@@ -45,8 +44,8 @@ pub(super) struct Slabs {
 
 impl<P: Program> Prepared<P> {
     /// `None` where the arguments do not fit.
-    pub(super) fn new(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Prepared<P>> {
-        let mut arguments = Arguments::new(args);
+    pub(super) fn new(launch: &NativeLaunch<'_>, given: &[NativeArg<'_>]) -> Option<Prepared<P>> {
+        let mut arguments = Arguments::new(given);
         let args = P::decode(&mut arguments)?;
         let extents = arguments.extents()?;
         let shape = Shape {
@@ -67,7 +66,7 @@ impl<P: Program> Prepared<P> {
             footprints: None,
         };
         if let Some(whole) = prepared.whole {
-            let plan = plan::<P>(&prepared.args, &prepared.extents, launch.overlaps, &shape, whole);
+            let plan = plan::<P>(launch, given, &prepared.extents, whole);
             prepared.slabs = Slabs::of(&whole, P::MERGED);
             prepared.footprints = plan.footprints(&prepared.extents, &prepared.slabs);
             prepared.parts = plan.parts;
@@ -112,8 +111,8 @@ impl<P: Program> Prepared<P> {
     }
 }
 
-// SAFETY: `footprints` says what the probe, which sees all accesses, has seen, rounded up; where the probe does not know, all
-// of the buffer.
+// SAFETY: `footprints` says what the IR accesses, whose accesses are the body's, rounded up; where that is not known, all of the
+// buffer.
 unsafe impl<P: Program> PreparedLaunch for Prepared<P> {
     fn slabs(&self) -> u64 {
         self.slabs.count as u64
@@ -145,19 +144,16 @@ unsafe impl<P: Program> PreparedLaunch for Prepared<P> {
 
 /// The lanes of a launch.
 fn whole<P: Program>(shape: &Shape) -> Option<Space> {
-    let mut space = Space {
-        from: [0; AXES],
-        to: [1; AXES],
-    };
+    let mut to = [1; AXES];
     for axis in 0..3 {
         let (lanes, groups) = (shape.block[axis] as i64, shape.grid[axis] as i64);
         if P::MERGED {
-            space.to[axis] = lanes * groups;
+            to[axis] = lanes * groups;
         } else {
-            (space.to[axis], space.to[axis + 3]) = (lanes, groups);
+            (to[axis], to[axis + 3]) = (lanes, groups);
         }
     }
-    space.to.iter().all(|to| *to > 0).then_some(space)
+    Space::new([0; AXES], to)
 }
 
 impl Slabs {
@@ -214,11 +210,8 @@ mod tests {
     #[test]
     fn launches_are_divided_along_an_axis_with_many_slabs() {
         let check = |to: [i64; 3], expect: (usize, i64)| {
-            let mut space = Space {
-                from: [0; AXES],
-                to: [1; AXES],
-            };
-            space.to[..3].copy_from_slice(&to);
+            let [x, y, z] = to;
+            let space = Space::new([0; AXES], [x, y, z, 1, 1, 1]).unwrap();
             let slabs = Slabs::of(&space, true);
             assert_eq!((slabs.axis, slabs.count), expect, "{to:?}");
         };

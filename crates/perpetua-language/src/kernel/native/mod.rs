@@ -11,17 +11,17 @@
 //!   apart, a loop runs to which both are constants: few conditions are left in it, and no doubt about what memory a
 //!   store changes.
 //!
-//! The proof is a third body that the macro writes, the *probe*: it runs the kernel's control flow once for a whole
-//! box of lanes, over [`Affine`] forms of the lanes' coordinates instead of numbers, and sees each index and each
-//! condition. Where a condition holds in a part of the box only, the box is cut there, and each half probed again. A
-//! box whose indices all lie inside their buffers runs fast. That no two lanes touch an element that one of them
-//! stores to is proven for the launch as a whole, of all boxes together: else all of them run checked.
+//! The proof is the IR's (`perpetua_ir::pass::footprint`): the function is lowered once more, so that it tells its accesses and
+//! conditions as native code meets them (`lower_followed`), and its control flow walked once for a whole box of lanes. Where a
+//! condition holds in a part of the box only, the box is cut there. A box whose indices all lie inside their buffers runs fast. That
+//! no two lanes touch an element that one of them stores to is proven for the launch as a whole, of all boxes together: else all
+//! of them run checked. A body with an access or a condition that the IR does not have is not taken for proven.
 //!
 //! In the order of the data: [`stop`] is what a lane ends with, [`number`], [`methods`] and [`halves`] compute, [`view`] is memory,
-//! [`mode`] accesses it, [`affine`] and [`probe`] prove, `plan` cuts a launch into boxes, `rows` runs them,
-//! `launch` puts it together for the CPU backend; [`program`] is what the macros write.
+//! [`mode`] accesses it, `plan` says of a launch's boxes how they run, `rows` runs them, `launch` puts it together for the CPU
+//! backend; [`program`] is what the macros write.
 //!
-//! Only the macros' output implements [`Program`]; a wrong probe there would be undefined behaviour here.
+//! Only the macros' output implements [`Program`]; a wrong body there would be undefined behaviour here.
 
 pub mod stop;
 
@@ -35,18 +35,15 @@ pub mod mode;
 
 pub mod stencil;
 
-pub mod affine;
-pub mod probe;
-
 mod plan;
 
+#[cfg(debug_assertions)]
+mod audit;
 mod launch;
 pub mod program;
 mod rows;
 
-pub use affine::Affine;
 pub use mode::Mode;
-pub use probe::{Exit, Probe, Truth};
 pub use program::{Native, PLACES, Program, Usual, available};
 pub use stencil::Grid;
 pub use stop::{Site, Stop};

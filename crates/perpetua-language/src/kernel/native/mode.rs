@@ -1,4 +1,4 @@
-//! The two ways in which a native body reaches memory: fast, where the probe has proven every access, and checked.
+//! The two ways in which a native body reaches memory: fast, where every access is proven, and checked.
 
 use std::marker::PhantomData;
 
@@ -136,7 +136,7 @@ pub trait Mode: Copy {
 
 /// Offset of a part in its element, in bytes; `None` where it is no part of it.
 #[inline(always)]
-fn offset_of<T: Element, F: Element>(
+pub(super) fn offset_of<T: Element, F: Element>(
     part: impl FnOnce(&mut T) -> Result<&mut F, Stop>,
 ) -> Result<Option<usize>, Stop> {
     let mut element = T::ZEROED;
@@ -148,7 +148,7 @@ fn offset_of<T: Element, F: Element>(
     Ok((inside && offset.is_multiple_of(align_of::<F>())).then_some(offset))
 }
 
-/// What a fast body takes for the conditions that the probe has seen.
+/// What a fast body takes for conditions that are known.
 pub trait Decide: Copy {
     /// Whether boxes are mostly narrower than high.
     const NARROW: bool = false;
@@ -157,7 +157,7 @@ pub trait Decide: Copy {
     fn decide(&self, number: u32, value: bool) -> bool;
 }
 
-/// Conditions as the probe of a box has recorded them: bit `i` of `known` says whether condition `i` is known there, bit `i`
+/// Conditions as they are in a box: bit `i` of `known` says whether condition `i` is known there, bit `i`
 /// of `truth` what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
@@ -221,7 +221,7 @@ impl<'a, D: Decide> Fast<'a, D> {
     /// A lane in a proven box, in which the conditions are as `conditions` says.
     ///
     /// # Safety
-    /// The body that gets it makes only accesses that the probe has proven: each inside its buffer, and no element
+    /// The body that gets it makes only accesses that are proven: each inside its buffer, and no element
     /// that it stores to is reached by any other lane at the same time.
     #[inline(always)]
     pub(super) unsafe fn new(position: Position, shape: &'a Shape, conditions: D) -> Fast<'a, D> {
@@ -308,7 +308,7 @@ impl<D: Decide> Mode for Fast<'_, D> {
         offset: [i32; 3],
         at: &'static Site,
     ) -> Result<T, Stop> {
-        // The probe has seen that the neighbour is a cell, so that no rule of the edge applies.
+        // It is proven that the neighbour is a cell, so that no rule of the edge applies.
         self.load(view, grid.near(self.position.global, offset), at)
     }
 }

@@ -49,14 +49,8 @@ pub trait Number: Copy + PartialOrd {
 pub trait Integer: Number + Eq + Ord {
     /// The type in the IR, on this host.
     const SCALAR: Scalar;
-    /// The least value, where it does not exceed [`i64`].
-    const MIN: i64;
-    /// The greatest value; that of [`i64`] for wider types.
-    const MAX: i64;
     /// The value sign- or zero-extended.
     fn wide(self) -> u64;
-    /// The value, where [`i64`] holds it.
-    fn exact(self) -> Option<i64>;
     /// Left shift; the amount is masked.
     fn left(self, amount: u32) -> Self;
     /// Right shift, arithmetic for signed types; the amount is masked.
@@ -113,15 +107,9 @@ macro_rules! integers {
 
         impl Integer for $ty {
             const SCALAR: Scalar = $scalar;
-            const MIN: i64 = $ty::MIN as i64;
-            const MAX: i64 = if $ty::MAX as u64 > i64::MAX as u64 { i64::MAX } else { $ty::MAX as i64 };
             #[inline(always)]
             fn wide(self) -> u64 {
                 if $signed { self as i64 as u64 } else { self as u64 }
-            }
-            #[inline(always)]
-            fn exact(self) -> Option<i64> {
-                i64::try_from(self).ok()
             }
             #[inline(always)]
             fn left(self, amount: u32) -> $ty {

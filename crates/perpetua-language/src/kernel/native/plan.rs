@@ -1,18 +1,17 @@
-//! A launch cut into boxes of lanes, each with what was proven of it, and the proof for the launch as a whole: that no
+//! A launch cut into boxes of lanes, each with what the IR proves of it, and the proof for the launch as a whole: that no
 //! two lanes touch an element that one of them stores to.
 
-use perpetua_device::Overlap;
-use perpetua_device::native::Footprint;
+use std::sync::Arc;
 
-use super::affine::AXES;
+use perpetua_device::Overlap;
+use perpetua_device::native::{Footprint, NativeArg, NativeLaunch};
+use perpetua_ir::front::rust::INSIDE;
+use perpetua_ir::pass::footprint::{AXES, Accessed, Conditions, Form, Given, Launch, Piece, Space};
+
 use super::launch::Slabs;
-use super::mode::{Recorded, Shape};
-use super::probe::{Exit, Probe, Reach, Space};
+use super::mode::Recorded;
 use super::program::{Program, Usual};
 use super::view::Extent;
-
-/// How often a launch is cut at most. Conditions beyond that are taken for unknown.
-const MOST_CUTS: usize = 48;
 
 /// A box of lanes and what was proven of it.
 #[derive(Clone, Copy, Debug)]
@@ -40,18 +39,17 @@ pub(super) enum How {
 pub(super) struct Plan {
     pub(super) parts: Vec<Part>,
     /// All accesses; `None` where they are not known.
-    reaches: Option<Vec<Reach>>,
+    pub(super) reaches: Option<Vec<Reach>>,
 }
 
-/// Cuts `whole` into boxes.
+/// Cuts `whole`, all lanes of a launch, into boxes.
 pub(super) fn plan<P: Program>(
-    args: &P::Args<'_>,
+    launch: &NativeLaunch<'_>,
+    args: &[NativeArg<'_>],
     extents: &[Option<Extent>],
-    overlaps: &[Overlap],
-    shape: &Shape,
     whole: Space,
 ) -> Plan {
-    if !P::FAST {
+    let Some(pieces) = pieces::<P>(launch, args) else {
         return Plan {
             parts: vec![Part {
                 space: whole,
@@ -60,40 +58,10 @@ pub(super) fn plan<P: Program>(
             }],
             reaches: None,
         };
-    }
-    let (mut parts, mut reaches) = (Vec::new(), Vec::new());
-    let mut left = vec![whole];
-    let mut cuts = 0;
-    while let Some(space) = left.pop() {
-        let mut probe = Probe::new(space, shape, cuts < MOST_CUTS);
-        match P::probe(&mut probe, args) {
-            Err(Exit::Cut(axis, at)) => {
-                let (below, above) = space.cut(axis, at);
-                left.extend([above, below]);
-                cuts += 1;
-            }
-            Ok(()) | Err(Exit::Return) => {
-                let (known, truth) = (probe.known.get(), probe.truth.get());
-                let is_usual = |usual: &Usual| {
-                    let asked = probe.met.get() & usual.known;
-                    asked & !known == 0 && asked & (truth ^ usual.truth) == 0
-                };
-                let how = match P::USUAL.iter().position(is_usual) {
-                    _ if !probe.proven => How::Checked,
-                    _ if probe.is_idle() => How::Idle,
-                    Some(number) => How::Settled(number),
-                    None => How::Fast,
-                };
-                parts.push(Part {
-                    space,
-                    how,
-                    conditions: Recorded { known, truth },
-                });
-                reaches.append(&mut probe.reaches);
-            }
-        }
-    }
-    match standing(&reaches, extents, overlaps) {
+    };
+    let mut parts: Vec<Part> = pieces.iter().map(part::<P>).collect();
+    let reaches: Vec<Reach> = pieces.iter().flat_map(reaches_of).collect();
+    match standing(&reaches, extents, launch.overlaps) {
         Standing::Shared => {
             for part in parts.iter_mut().filter(|part| part.how != How::Idle) {
                 part.how = How::Checked;
@@ -113,6 +81,82 @@ pub(super) fn plan<P: Program>(
         parts,
         reaches: Some(reaches),
     }
+}
+
+/// The launch as the IR's analysis sees it; `None` where that does not know the kernel.
+fn pieces<P: Program>(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<[Piece]>> {
+    let footprint = P::kernel().followed(P::CONDITIONS, P::ACCESSES)?;
+    let given = args.iter().map(|arg| match *arg {
+        NativeArg::Buffer { len, .. } => Given::Elements(len as u64),
+        NativeArg::Value(bytes) => Given::Value(bytes),
+    });
+    let launch = Launch {
+        grid: launch.grid.to_array(),
+        block: launch.block.to_array(),
+        dynamic_shared_bytes: launch.shared_bytes,
+        // No native body asks for it.
+        subgroup_size: 1,
+        args: &given.collect::<Vec<_>>(),
+    };
+    footprint.plan(&launch, P::MERGED)
+}
+
+/// A piece with how it runs.
+fn part<P: Program>(piece: &Piece) -> Part {
+    let Conditions { met, known, truth } = piece.conditions;
+    let is_usual = |usual: &Usual| {
+        let asked = met & usual.known;
+        asked & !known == 0 && asked & (truth ^ usual.truth) == 0
+    };
+    // Fast bodies look for neighbours where they are without an edge's rule.
+    let inside = met & !(known & truth) & 1 << INSIDE == 0;
+    let how = match P::USUAL.iter().position(is_usual) {
+        _ if !piece.proven || !inside => How::Checked,
+        _ if piece.accesses.is_empty() && !piece.stops => How::Idle,
+        Some(number) => How::Settled(number),
+        None => How::Fast,
+    };
+    Part {
+        space: piece.space,
+        how,
+        conditions: Recorded { known, truth },
+    }
+}
+
+/// What the accesses of a buffer that is stored to have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reach {
+    /// The parameter's number.
+    pub(super) slot: usize,
+    /// Whether one of them is a store.
+    pub(super) stores: bool,
+    /// The form of all indices: the same strides, and the hull of the intervals.
+    pub(super) form: Option<Form>,
+    /// The lanes that make them.
+    pub(super) lanes: Space,
+}
+
+/// What a piece reaches.
+fn reaches_of(piece: &Piece) -> Vec<Reach> {
+    let mut reaches: Vec<Reach> = Vec::new();
+    for Accessed {
+        param,
+        stores,
+        elements,
+    } in piece.accesses.iter().copied()
+    {
+        let reach = Reach {
+            slot: param as usize,
+            stores,
+            form: elements.range(&piece.space).map(|_| elements),
+            lanes: piece.space,
+        };
+        match reaches.iter_mut().find(|known| known.is_like(&reach)) {
+            Some(known) => *known = known.with(reach),
+            None => reaches.push(reach),
+        }
+    }
+    reaches
 }
 
 /// How the lanes of a launch stand to one another.
@@ -189,6 +233,29 @@ impl Plan {
 }
 
 impl Reach {
+    /// Whether one form can say where both go without saying more than they reach by much.
+    fn is_like(&self, other: &Reach) -> bool {
+        let strides = |reach: &Reach| reach.form.map(|form| form.strides);
+        self.slot == other.slot && self.stores == other.stores && strides(self) == strides(other)
+    }
+
+    /// The same with another access.
+    fn with(self, other: Reach) -> Reach {
+        let form = self.form.zip(other.form).and_then(|(a, b)| {
+            (a.strides == b.strides).then_some(Form {
+                low: a.low.min(b.low),
+                high: a.high.max(b.high),
+                strides: a.strides,
+            })
+        });
+        Reach {
+            slot: self.slot,
+            stores: self.stores || other.stores,
+            form,
+            lanes: self.lanes.hull(&other.lanes),
+        }
+    }
+
     /// The bytes that it reaches, by slab.
     fn footprint(&self, extent: &Extent, slabs: &Slabs) -> Option<Footprint> {
         let Slabs { axis, lanes, .. } = *slabs;
@@ -258,7 +325,6 @@ fn is_injective(reach: &Reach) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::affine::Form;
     use super::*;
 
     fn reach(low: i64, high: i64, strides: [i64; 3], counts: [i64; 3]) -> Reach {
@@ -271,10 +337,7 @@ mod tests {
                 high,
                 strides: wide(strides, 0),
             }),
-            lanes: Space {
-                from: [0; AXES],
-                to: wide(counts, 1),
-            },
+            lanes: Space::new([0; AXES], wide(counts, 1)).unwrap(),
         }
     }
 

@@ -7,7 +7,6 @@ use perpetua_device::{KernelSpec, Signature};
 
 use super::launch::Prepared;
 use super::mode::Mode;
-use super::probe::{Exit, Probe};
 use super::stop::Stop;
 use super::view::Arguments;
 use crate::kernel::entry::KernelFn;
@@ -43,8 +42,10 @@ pub(super) const fn is_new(usual: &[Usual; 3], which: usize) -> bool {
 /// A kernel's native code. The macros implement it.
 ///
 /// # Safety
-/// [`probe`](Program::probe) shows every access to a view that [`lane`](Program::lane) makes of the same arguments, with the
-/// index that it has, and under no condition that does not hold there. [`placed`](Program::placed) changes addresses only.
+/// [`lane`](Program::lane) is the function that [`kernel`](Program::kernel) lowers: it makes an access where that makes one, to the
+/// same element of the same parameter, and asks for a condition by the number that it has there.
+/// [`CONDITIONS`](Program::CONDITIONS) and [`ACCESSES`](Program::ACCESSES) leave none out. [`placed`](Program::placed) changes
+/// addresses only.
 pub unsafe trait Program: Sized + 'static {
     /// The kernel's name.
     const NAME: &'static str;
@@ -52,8 +53,10 @@ pub unsafe trait Program: Sized + 'static {
     const FILE: &'static str;
     /// Whether the body asks for indices in the grid only, so that blocks need not be told apart.
     const MERGED: bool;
-    /// Whether there is a probe.
-    const FAST: bool;
+    /// Conditions that the body asks for, by the bits of their numbers.
+    const CONDITIONS: u64;
+    /// By parameter: how many loads and stores stand in the body.
+    const ACCESSES: &'static [[usize; 2]];
     /// Whether everything that the body calls has native code.
     const AVAILABLE: bool;
     /// Guesses at the conditions: of lanes inside, the same with what few add, and of lanes on a border (`BORDER`). They may
@@ -80,12 +83,6 @@ pub unsafe trait Program: Sized + 'static {
     /// # Errors
     /// The lane's fault.
     fn lane<M: Mode>(m: &M, args: Self::Args<'_>) -> Result<(), Stop>;
-
-    /// Shows a probe all accesses that the body makes.
-    ///
-    /// # Errors
-    /// As [`Exit`] says.
-    fn probe(p: &mut Probe<'_>, args: &Self::Args<'_>) -> Result<(), Exit>;
 }
 
 /// A kernel's native code.
@@ -95,7 +92,14 @@ pub struct Native {
     pub kernel: NativeKernel,
     /// How many of a launch's lanes are proven, so that they run fast; `None` where the arguments do not fit.
     pub proven: fn(&NativeLaunch<'_>, &[NativeArg<'_>]) -> Option<u64>,
+    /// How many lanes of proven boxes were seen to do what is proven of them, or what one did instead.
+    #[cfg(debug_assertions)]
+    pub audit: fn(&NativeLaunch<'_>, &[NativeArg<'_>]) -> Option<Audited>,
 }
+
+/// How many lanes were seen to do what is proven of them, or what one did instead.
+#[cfg(debug_assertions)]
+pub type Audited = Result<usize, String>;
 
 /// The native code of a program, where all that it calls has native code.
 pub const fn available<P: Program>() -> Option<Native> {
@@ -109,6 +113,8 @@ pub const fn available<P: Program>() -> Option<Native> {
             prepare: prepare::<P>,
         },
         proven: proven::<P>,
+        #[cfg(debug_assertions)]
+        audit: super::audit::audit::<P>,
     })
 }
 

@@ -1,7 +1,8 @@
 //! Lanes run one after another: boxes as rows along x, a row as a loop, compiled for what processors can.
 
+use perpetua_ir::pass::footprint::Space;
+
 use super::mode::{Checked, Decide, Fast, Position, Recorded, Settled, Shape};
-use super::probe::Space;
 use super::program::{PLACES, Program};
 use super::stop::Stop;
 
@@ -304,7 +305,7 @@ unsafe fn one_lane<P: Program, D: Decide>(
     conditions: D,
 ) -> Found {
     let position = along::<P>(first, at.0, at.1);
-    // SAFETY: `plan` has probed this block: each access lies inside its buffer, and no lane reaches what another
+    // SAFETY: `plan` has proven this block: each access lies inside its buffer, and no lane reaches what another
     // stores to.
     let mode = unsafe { Fast::new(position, shape, conditions) };
     P::lane(&mode, args).err().map(|stop| (stop, position))

@@ -3,7 +3,6 @@
 
 use perpetua_ir::front::rust::Edge;
 
-use super::affine::Form;
 use super::mode::Mode;
 use super::stop::{Site, Stop};
 
@@ -29,20 +28,15 @@ impl Grid {
         }
     }
 
-    /// The number of axes.
-    pub(super) fn axes(&self) -> usize {
-        if self.deep { 3 } else { 2 }
-    }
-
     /// The lane's cell.
     #[inline(always)]
-    pub(super) fn cell(&self, [x, y, z]: [usize; 3]) -> [usize; 3] {
+    fn cell(&self, [x, y, z]: [usize; 3]) -> [usize; 3] {
         [x, y, if self.deep { z } else { 0 }]
     }
 
     /// How far from the edge cells are computed.
     #[inline(always)]
-    pub(super) fn inner_halo(&self) -> usize {
+    fn inner_halo(&self) -> usize {
         match self.edge {
             Edge::Interior => self.halo as usize,
             _ => 0,
@@ -89,26 +83,6 @@ impl Grid {
             .wrapping_add(y)
             .wrapping_mul(width)
             .wrapping_add(x)
-    }
-
-    /// Where the neighbours lie along an axis whose coordinates are `to`, between `low` and `high`, before the edge's rule; the
-    /// numbers that it makes of them. `None` where none is a cell.
-    pub(super) fn at_edge(&self, axis: usize, to: &Form, (low, high): (i64, i64)) -> Option<Form> {
-        let size = i64::try_from(self.size[axis]).unwrap_or(i64::MAX);
-        let last = size - 1;
-        if low >= 0 && high <= last {
-            return Some(*to);
-        }
-        match self.edge {
-            // Cells this near to the edge are not computed: the index is what it is.
-            Edge::Interior => Some(*to),
-            Edge::Clamp => Some(Form::interval(low.min(last).max(0), high.min(last).max(0))),
-            Edge::Wrap if high < 0 && low >= -size => to.plus(&Form::constant(size)),
-            Edge::Wrap if low > last && high < 2 * size => to.minus(&Form::constant(size)),
-            Edge::Wrap => Some(Form::interval(0, last.max(0))),
-            Edge::Constant(_) if high < 0 || low > last => None,
-            Edge::Constant(_) => Some(Form::interval(low.max(0), high.min(last))),
-        }
     }
 
     /// The index at a fixed way off a cell.

@@ -12,7 +12,6 @@ use crate::kernel::element::Element;
 pub struct View<'a, T> {
     pub(super) ptr: *mut T,
     pub(super) len: usize,
-    pub(super) slot: usize,
     life: PhantomData<&'a [T]>,
 }
 
@@ -87,7 +86,6 @@ impl<'a> Arguments<'a> {
 
     /// The next argument, a buffer; `None` where it is none, or not aligned.
     pub fn view<'v, T: Element>(&mut self) -> Option<View<'v, T>> {
-        let slot = self.extents.len();
         let (ptr, len) = self.next()?.as_buffer()?;
         let ptr = ptr.cast::<T>();
         self.extents.push(Some(Extent {
@@ -98,7 +96,6 @@ impl<'a> Arguments<'a> {
         (len == 0 || ptr.is_aligned()).then_some(View {
             ptr,
             len,
-            slot,
             life: PhantomData,
         })
     }

@@ -295,7 +295,7 @@ impl Emitter<'_> {
         line: u32,
     ) -> Result<Val> {
         let cond = self.value(cond)?;
-        match self.known(cond) {
+        match self.known(cond).filter(|_| self.noted.is_none()) {
             Some(0) => {
                 return match otherwise {
                     Some(otherwise) => self.expr(otherwise),

@@ -220,6 +220,11 @@ impl Emitter<'_> {
             ExprKind::CallClosure(function, args) => self.call_closure(function, args, e.line),
             ExprKind::Method(method, args) => self.method(*method, args, e),
             ExprKind::Intrinsic(intrinsic, args, sync) => self.intrinsic(*intrinsic, args, *sync, e),
+            ExprKind::Condition(number, value) => {
+                let value = self.value(value)?;
+                self.note(*number, value, e.line)?;
+                Ok(Val::Value(value))
+            }
             ExprKind::If(cond, then, otherwise) => {
                 self.if_expr(cond, then, otherwise.as_deref(), &e.ty, e.line)
             }

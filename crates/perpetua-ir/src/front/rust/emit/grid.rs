@@ -109,6 +109,10 @@ impl Emitter<'_> {
         let from_edge = self.cast(Scalar::U32, from_edge, line)?;
         let count = self.constant(Scalar::U32, (2 * halo + 1) as u64);
         let bad = self.binary(BinaryOp::Ge, from_edge, count, line)?;
+        if self.noted.is_some() {
+            let near = self.not(bad, line)?;
+            self.note(super::INSIDE, near, line)?;
+        }
         let fault = self.branch(|this| {
             let done = this
                 .k
@@ -330,6 +334,14 @@ impl Emitter<'_> {
         };
         let at = self.bitcast(signed, at, line)?;
         let to = self.binary(BinaryOp::Add, at, offset, line)?;
+        if self.noted.is_some() {
+            let zero = self.constant(signed, 0);
+            let end = self.bitcast(signed, size, line)?;
+            let from = self.binary(BinaryOp::Ge, to, zero, line)?;
+            let below = self.binary(BinaryOp::Lt, to, end, line)?;
+            let inside = self.binary(BinaryOp::And, from, below, line)?;
+            self.note(super::INSIDE, inside, line)?;
+        }
         self.fold(to, size, edge, line)
     }
 

@@ -14,9 +14,11 @@ mod call;
 mod closure;
 mod coverage;
 mod expr;
+mod followed;
 mod grid;
 mod intrinsic;
 mod looping;
+mod lower;
 mod matching;
 mod method;
 mod number;
@@ -43,7 +45,10 @@ use super::infer::{self, Program, Result};
 use super::instantiate::{GenericValue, Instantiation};
 use super::resolve::{FunctionDef, FunctionKey};
 use crate::ir::{Access, Base, Checks, Inst, Kernel, KernelBuilder, Place, Step, Type, TypeError, Value};
+pub use followed::{COMPUTED, Followed, INSIDE, lower_followed};
 use grid::Grid;
+use lower::Noted;
+pub use lower::lower;
 use types::Types;
 use value::{Binding, Slot, Src, Val};
 
@@ -111,58 +116,8 @@ struct Emitter<'p> {
     nesting: u32,
     /// Whether nothing is checked.
     unchecked: bool,
-}
-
-/// Makes a kernel of a function.
-///
-/// # Errors
-/// What is outside the kernel language, with its line and a remedy. Where rustc accepts the function, that is only
-/// what no device can do.
-pub fn lower(def: &FunctionDef, how: &Instantiation) -> Result<Kernel> {
-    let program = Program::new(how.pointer_width);
-    let loaded = program.load(def)?;
-    let tree = loaded.tree.clone();
-    if !matches!(how.pointer_width, 32 | 64) {
-        return Err(loaded.error(
-            tree.line,
-            format!("the pointer width is {}", how.pointer_width),
-            "it is 32 or 64",
-        ));
-    }
-    if tree.kind == FunctionKind::Device {
-        return Err(loaded.error(
-            tree.line,
-            format!("`{}` is a device function, not a kernel", tree.name),
-            "mark it with `#[kernel]` to launch it",
-        ));
-    }
-    let generics = bind_generics(&loaded, &how.generics)?;
-    let checked = Rc::new(infer::check(&program, &loaded, generics.clone())?);
-    let mut name = tree.name.clone();
-    if tree.kind == FunctionKind::Stencil && !how.stencil.name.is_empty() {
-        name.clone_from(&how.stencil.name);
-    }
-    let name = types::identifier(&instance_name(&name, &generics));
-    let mut emitter = Emitter::new(&program, checked.clone(), &name);
-    emitter.unchecked = how.checks == Checks::Off;
-    emitter.active.push((def.key(), generics));
-    emitter.instances(&checked)?;
-    if tree.kind == FunctionKind::Stencil {
-        emitter.stencil(&how.stencil)?;
-    } else {
-        emitter.kernel_params()?;
-        emitter.kernel_body()?;
-    }
-    let mut kernel = emitter.k.finish();
-    tidy::tidy(&mut kernel);
-    kernel.source = Arc::from(tree.file.as_str());
-    kernel.pointer_width = how.pointer_width;
-    kernel.checks = how.checks;
-    kernel.contract = how.contract;
-    if kernel.block_size.is_none() {
-        kernel.block_size = how.block_size;
-    }
-    Ok(kernel)
+    /// The variables that conditions are written to, where those are asked for.
+    noted: Option<Noted>,
 }
 
 /// Makes a kernel without code of its own that holds one device function, and those that it calls: for showing it
@@ -337,6 +292,7 @@ impl<'p> Emitter<'p> {
             grid: None,
             nesting: 0,
             unchecked: false,
+            noted: None,
         }
     }
 

@@ -51,6 +51,7 @@ impl Emitter<'_> {
         let deep = f.deep || config.three_d || self.called(&f)?.1;
         self.set_grid(config, deep, line)?;
         let inside = self.is_computed(line)?;
+        self.note(super::COMPUTED, inside, line)?;
         if config.tile.is_none() {
             self.return_unless(inside, line)?;
             return self.kernel_body();

@@ -207,6 +207,7 @@ impl Evaluator<'_> {
                 let bits = ops::eval::eval_cast(ir_scalar(from, self.width), ir_scalar(to, self.width), bits);
                 Ok(self.value(to, bits))
             }
+            ExprKind::Condition(_, value) => self.expr(value),
             ExprKind::If(cond, then, otherwise) => {
                 let (_, holds) = self.scalar(cond)?;
                 match (holds != 0, otherwise) {

@@ -80,6 +80,12 @@ impl Checker<'_> {
                 let args = self.formatted(args)?;
                 Ok(self.make(line, Ty::Never, ExprKind::Panic(pieces.clone(), args)))
             }
+            syntax::ExprKind::Condition { number, value } => {
+                let value = self.expr(value, hint)?;
+                let ty = value.ty.clone();
+                let kind = ExprKind::Condition(*number, Box::new(value));
+                Ok(self.make(line, ty, kind))
+            }
             syntax::ExprKind::If {
                 cond,
                 then,

@@ -81,7 +81,13 @@ impl Checker<'_> {
         if !functions.is_empty() {
             let mut all = vec![Argument::Operand(receiver)];
             all.extend(written(args));
-            return self.call_one_of(functions, all, generics, line);
+            return match name {
+                "clone" => self.call_one_of(functions, all, generics, line),
+                _ => self.call_method_of(functions, all, generics, line),
+            };
+        }
+        if name == "clone" && !matches!(ty, Ty::Scalar(_)) {
+            self.program.calls_host.set(true);
         }
         match &ty {
             Ty::Option(_) | Ty::Result(..) if name == "clone" && args.is_empty() => {

@@ -179,6 +179,8 @@ pub(crate) enum ExprKind {
     Fill(Box<Expr>, Box<Expr>),
     Intrinsic(Intrinsic, Vec<Expr>, Sync),
     Grid(GridMethod, Vec<Expr>),
+    /// The condition of a kernel's `if`, with its number.
+    Condition(u32, Box<Expr>),
     If(Box<Expr>, Block, Option<Box<Expr>>),
     Match(Box<Expr>, Vec<Arm>),
     Loop(TargetId, Block),

@@ -154,7 +154,7 @@ impl Checker<'_> {
         }))
     }
 
-    /// Calls the one of `functions` that takes these arguments.
+    /// Calls the one of `functions`, a trait's, that takes these arguments.
     pub(in crate::front::rust::infer) fn call_one_of(
         &mut self,
         functions: Vec<FunctionDef>,
@@ -162,10 +162,20 @@ impl Checker<'_> {
         written: &[GenericArg],
         line: u32,
     ) -> Result<Expr> {
-        let mut loaded = functions
-            .iter()
-            .map(|function| self.program.load(function))
-            .collect::<Result<Vec<_>>>()?;
+        self.program.calls_host.set(true);
+        self.call_method_of(functions, args, written, line)
+    }
+
+    /// The same for functions that native code calls as macros wrote them.
+    pub(in crate::front::rust::infer) fn call_method_of(
+        &mut self,
+        functions: Vec<FunctionDef>,
+        args: Vec<Argument<'_>>,
+        written: &[GenericArg],
+        line: u32,
+    ) -> Result<Expr> {
+        let load = |function| self.program.load(function);
+        let mut loaded = functions.iter().map(load).collect::<Result<Vec<_>>>()?;
         if let [only] = &loaded[..] {
             return self.call_loaded(&only.clone(), args, written, line);
         }

@@ -1,0 +1,176 @@
+//! Names and numbers that mean something else to rustc than they seem to: what is proven must be proven of what runs.
+
+use perpetua::prelude::*;
+
+use crate::harness::{B, Proven, V, agree, check, proves};
+
+/// To rustc the caller's names and the macro's are two; the tree knows them by their text.
+macro_rules! two_of_a_name {
+    ($i:ident) => {
+        #[kernel]
+        fn two_names(out: &mut [u32], far: u64) {
+            let $i = far as usize;
+            let i = global_id_x();
+            if i < out.len() {
+                out[$i] = 1;
+            }
+        }
+
+        #[device]
+        fn chosen(far: u64, near: usize) -> usize {
+            let $i = far as usize;
+            let i = near;
+            if i > 1_000_000 { i } else { $i }
+        }
+
+        #[kernel]
+        fn two_names_in_a_call(out: &mut [u32], far: u64) {
+            out[chosen(far, global_id_x())] = 2;
+        }
+    };
+}
+
+two_of_a_name!(i);
+
+#[test]
+fn names_of_two_macros_are_one() {
+    let out = vec![0u32; 64];
+    let (config, far) = (LaunchConfig::new(2, 32), V(1u64 << 40));
+    agree(two_names::kernel(), config, &[&B(&out), &far], Proven::All);
+    agree(
+        two_names_in_a_call::kernel(),
+        config,
+        &[&B(&out), &far],
+        Proven::All,
+    );
+}
+
+#[derive(Copy, GpuType)]
+#[repr(C)]
+struct Off {
+    k: u32,
+}
+
+#[expect(clippy::non_canonical_clone_impl, reason = "the test's point")]
+impl Clone for Off {
+    fn clone(&self) -> Off {
+        Off {
+            k: self.k + 1_000_000,
+        }
+    }
+}
+
+#[kernel]
+#[expect(clippy::clone_on_copy, reason = "the test's point")]
+fn cloned(out: &mut [u32], p: Off) {
+    let i = global_id_x();
+    let q = p.clone();
+    if i + (q.k as usize) < out.len() {
+        out[i + q.k as usize] = 1;
+    }
+}
+
+/// Nothing is proven of what rustc makes of a user's own code.
+#[test]
+fn what_the_host_says_is_not_proven() {
+    let out = vec![0u32; 64];
+    let config = LaunchConfig::new(2, 32);
+    proves(
+        cloned::kernel(),
+        config,
+        &[&B(&out), &V(Off { k: 0 })],
+        Proven::None,
+    );
+}
+
+#[kernel]
+fn cut_to_a_byte(out: &mut [u32]) {
+    let t = local_id_x();
+    let w = t as u8 as usize;
+    if t >= 256 {
+        out[w - 256] = 1;
+    }
+}
+
+#[kernel]
+fn groups_by_byte(out: &mut [u32]) {
+    out[group_id_x() as u8 as usize] = 1;
+}
+
+#[kernel]
+fn groups_by_sign(out: &mut [u32]) {
+    out[(group_id_x() as i8 as isize + 128) as usize] = 1;
+}
+
+#[kernel]
+fn block_by_byte(x: &[u32], out: &mut [u32]) {
+    out[global_id_x()] = x[block_dim_x() as u8 as usize + global_id_x()];
+}
+
+#[kernel]
+fn beyond_31_bits(out: &mut [u32]) {
+    let y = block_idx_y() as i64;
+    if y >= 2_147_483_648 {
+        out[(y - 2_147_483_648) as usize] = 1;
+    }
+}
+
+#[test]
+fn indices_that_are_cut_wrap() {
+    let out = vec![0u32; 768];
+    let fault = check(
+        cut_to_a_byte::kernel(),
+        LaunchConfig::new(1, 1024),
+        &[&B(&out)],
+        Proven::Exactly(256),
+    );
+    assert!(fault.is_some());
+    let many = LaunchConfig::new(512, 1);
+    proves(groups_by_byte::kernel(), many, &[&B(&out[..256])], Proven::None);
+    proves(groups_by_sign::kernel(), many, &[&B(&out[..256])], Proven::None);
+    agree(
+        block_by_byte::kernel(),
+        LaunchConfig::new(1, 256),
+        &[&B(&out), &B(&out[..256])],
+        Proven::AtLeast(0),
+    );
+    proves(
+        beyond_31_bits::kernel(),
+        LaunchConfig::new((1, (1 << 31) + 4, 1), 1),
+        &[&B(&out)],
+        Proven::None,
+    );
+}
+
+macro_rules! many_conditions {
+    ($($n:literal)*) => {
+        #[kernel]
+        fn many_conditions(x: &[u32], out: &mut [u32]) {
+            let i = global_id_x();
+            let mut sum = 0;
+            $(
+                if x[i] == $n {
+                    sum += $n;
+                }
+            )*
+            out[i] = sum;
+        }
+    };
+}
+
+many_conditions!(
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44
+    45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64
+);
+
+#[test]
+fn conditions_without_a_number_are_no_others() {
+    let x: Vec<u32> = (0..128).collect();
+    let config = LaunchConfig::new(4, 32);
+    agree(
+        many_conditions::kernel(),
+        config,
+        &[&B(&x), &B(&x.clone())],
+        Proven::All,
+    );
+}
