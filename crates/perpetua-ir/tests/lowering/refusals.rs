@@ -245,7 +245,7 @@ fn what_leads_out_of_the_file_is_told_so_beside_globs() {
         ("use elsewhere::WIDTH;", "WIDTH", &format!("`WIDTH` {leads_out}")),
         ("", "elsewhere::WIDTH", &format!("`elsewhere::WIDTH` {leads_out}")),
         (
-            "mod a { pub const WIDE: u32 = 1; }",
+            "mod a { pub const SIZE: u32 = 1; }",
             "a::WIDTH",
             "there is no `WIDTH` in `a`",
         ),

@@ -15,6 +15,18 @@ impl PathId {
     }
 }
 
+/// Names in scope somewhere, for messages. They are no part of what a tree means: all are equal.
+#[derive(Debug, Clone, Default)]
+pub struct InScope(pub Vec<String>);
+
+impl PartialEq for InScope {
+    fn eq(&self, _: &InScope) -> bool {
+        true
+    }
+}
+
+impl Eq for InScope {}
+
 /// A non-local name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathRef {
@@ -28,7 +40,7 @@ pub struct PathRef {
     pub line: Line,
     /// The locals in scope there, for messages; none where the tree was encoded.
     #[serde(skip)]
-    pub locals: Vec<String>,
+    pub locals: InScope,
 }
 
 impl PathRef {

@@ -3,7 +3,8 @@
 use super::Refusal;
 use super::reader::{Reader, line_of, name_of};
 use crate::ast::{
-    Expr, ExprKind, GenericArg, PathId, PathRef, PathSegment, PathUsage, Scalar, Type, TypeMember, Variant,
+    Expr, ExprKind, GenericArg, InScope, PathId, PathRef, PathSegment, PathUsage, Scalar, Type, TypeMember,
+    Variant,
 };
 use syn::spanned::Spanned;
 
@@ -84,8 +85,8 @@ impl Reader {
             line: line_of(path.span()),
             // A macro's spans have no bytes; there rustc says what is not in scope.
             locals: match path.get_ident() {
-                Some(name) if !name.span().byte_range().is_empty() => reader.locals_in_scope(),
-                _ => Vec::new(),
+                Some(name) if !name.span().byte_range().is_empty() => InScope(reader.locals_in_scope()),
+                _ => InScope::default(),
             },
         })
     }

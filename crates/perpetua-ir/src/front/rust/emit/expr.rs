@@ -179,12 +179,12 @@ impl Emitter<'_> {
         let done = self.dispatch(e);
         self.nesting -= 1;
         match done? {
-            Val::Tuple(none) if none.is_empty() && self.body.ended => self.stand_in(&e.ty, e.line),
+            Val::Tuple(none) if none.is_empty() => self.stand_in(&e.ty, e.line),
             val => Ok(val),
         }
     }
 
-    /// What stands for a value behind a jump or a fault: zeros, dropped with the unreachable code; `()` for what is no value of the IR.
+    /// What stands for a value where a jump or a fault comes before it: zeros, which nobody reads; `()` for what is no value of the IR.
     fn stand_in(&mut self, ty: &Ty, line: u32) -> Result<Val> {
         match self.ty(ty) {
             Ty::Tuple(elements) => {

@@ -40,7 +40,7 @@ impl Items {
         let known = of_kind.map(|(name, _)| name.as_str());
         let known = known
             .chain(functions)
-            .chain(path.locals.iter().map(String::as_str));
+            .chain(path.locals.0.iter().map(String::as_str));
         (cause, nearest(name, known).unwrap_or_default())
     }
 

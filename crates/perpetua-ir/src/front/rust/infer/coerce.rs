@@ -20,8 +20,7 @@ impl Checker<'_> {
     pub(super) fn mismatch(&self, line: u32, expected: &Ty, found: &Ty) -> LowerError {
         let (e, f) = (self.show(expected), self.show(found));
         let scalar = |ty: &Ty| matches!(self.types.shallow(ty), Ty::Scalar(s) if s != syntax::Scalar::Bool);
-        let is_number = scalar(found) || matches!(self.types.kind(found), Some(Kind::Int | Kind::Float));
-        let remedy = if scalar(expected) && is_number {
+        let remedy = if scalar(expected) && scalar(found) {
             format!("convert with `as {e}`")
         } else {
             String::new()
@@ -43,13 +42,15 @@ impl Checker<'_> {
     /// That a value is not of the expected type. An integer's digits become a float by a point.
     pub(super) fn unfit(&self, value: &Expr, expected: &Ty) -> LowerError {
         let error = self.mismatch(value.line, expected, &value.ty);
-        match value.kind {
-            ExprKind::Int(digits) if self.is_float(expected) && self.types.kind(&value.ty).is_some() => {
-                let remedy = format!("write `{digits}.0`");
-                LowerError { remedy, ..error }
+        let is_open = matches!(self.types.kind(&value.ty), Some(Kind::Int | Kind::Float));
+        let remedy = match (&value.kind, self.types.shallow(expected)) {
+            (ExprKind::Int(digits), _) if is_open && self.is_float(expected) => format!("write `{digits}.0`"),
+            (_, Ty::Scalar(to)) if is_open && to != syntax::Scalar::Bool => {
+                format!("convert with `as {}`", to.name())
             }
-            _ => error,
-        }
+            _ => return error,
+        };
+        LowerError { remedy, ..error }
     }
 
     fn is_float(&self, ty: &Ty) -> bool {

@@ -41,7 +41,7 @@ use super::error::LowerError;
 use super::resolve::{FunctionDef, FunctionKey};
 use closure::OpenClosure;
 use tree::{Checked, Expr, ExprKind, Generic, Loaded, Local, LocalId, TargetId};
-use ty::{Kind, Len, Mismatch, Ty, Unifier};
+use ty::{Kind, Len, Ty, Unifier};
 
 pub(crate) use consteval::{float_bits, table_op};
 #[cfg(feature = "transpile")]

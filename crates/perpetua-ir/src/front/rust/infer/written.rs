@@ -1,8 +1,8 @@
 //! Methods that are code in the language itself: the checker writes what a user would write, over locals that it has declared.
 
 use perpetua_syntax::{
-    Arm, BinaryOp, Block, Expr, ExprKind, Pattern, PatternKind, Range, Scalar, Stmt, StmtKind, Type, UnaryOp,
-    Variant,
+    Arm, BinaryOp, Block, Expr, ExprKind, Pattern, PatternKind, Place, Range, Scalar, Stmt, StmtKind, Type,
+    UnaryOp, Variant,
 };
 
 /// The locals that stand for a receiver and an argument; no name of the user's has a space.
@@ -16,7 +16,11 @@ pub(super) struct Writer(pub(super) u32);
 
 impl Writer {
     pub(super) fn expr(self, kind: ExprKind) -> Expr {
-        Expr { line: self.0, kind }
+        Expr {
+            place: Place::default(),
+            line: self.0,
+            kind,
+        }
     }
     pub(super) fn local(self, name: &str) -> Expr {
         self.expr(ExprKind::Local(name.to_owned()))
