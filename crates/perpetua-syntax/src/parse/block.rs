@@ -2,8 +2,7 @@
 
 use super::Refusal;
 use super::reader::{Reader, line_of};
-use super::sugar;
-use crate::ast::{Block, Stmt, StmtKind};
+use crate::ast::{Block, Expr, Stmt, StmtKind};
 use syn::spanned::Spanned;
 
 impl Reader {
@@ -49,7 +48,7 @@ impl Reader {
                     syn::Stmt::Macro(stmt) => {
                         let line = line_of(stmt.mac.path.span());
                         (
-                            sugar::expr(line, reader.read_macro(&stmt.mac)),
+                            Expr::new(line, reader.read_macro(&stmt.mac)),
                             stmt.semi_token.is_some(),
                         )
                     }

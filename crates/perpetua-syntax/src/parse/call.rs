@@ -4,7 +4,6 @@ use super::Refusal;
 use super::expr::peel;
 use super::path::{segment_names, single_name, starts_upper, variant_of};
 use super::reader::{Reader, line_of, name_of};
-use super::sugar;
 use super::types::refused_segment;
 use crate::ast::{
     Expr, ExprKind, GenericArg, MemoryArgs, MemoryOrder, MemoryScope, PathUsage, PrintPiece, StructName,
@@ -185,7 +184,7 @@ impl Reader {
                         ..
                     }),
                 ],
-            ) => vec![sugar::expr(
+            ) => vec![Expr::new(
                 line_of(text.span()),
                 ExprKind::Panic {
                     pieces: vec![PrintPiece::Text(text.value())],

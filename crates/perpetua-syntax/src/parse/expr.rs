@@ -3,7 +3,6 @@
 use super::Refusal;
 use super::path::{segment_names, single_name, starts_upper};
 use super::reader::{Reader, line_of, name_of, stand_in};
-use super::sugar;
 use crate::ast::{
     BinaryOp, Expr, ExprKind, Line, PathUsage, Place, SLICE, SLICE_TO, Scalar, StructName, Type, UnaryOp,
 };
@@ -354,7 +353,7 @@ impl Reader {
 /// A number of elements.
 pub(super) fn usize_literal(line: Line, value: u128) -> Expr {
     let suffix = Some(Scalar::Usize);
-    sugar::expr(line, ExprKind::Int { value, suffix })
+    Expr::new(line, ExprKind::Int { value, suffix })
 }
 
 /// Where an expression stands; `known`: the span of a token of it. A macro's spans tell nothing, and joining them costs much.

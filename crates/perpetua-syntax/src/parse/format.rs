@@ -1,7 +1,6 @@
 //! Texts with arguments: `"x = {}", x` in macros that print or panic.
 
 use super::reader::{Reader, line_of};
-use super::sugar;
 use crate::ast::{Expr, PrintFormat, PrintPiece};
 use syn::Token;
 use syn::parse::{Parse, ParseStream};
@@ -62,7 +61,7 @@ impl Reader {
                         path: ident.into(),
                     };
                     let kind = self.read_path_value(&path);
-                    args.push(sugar::expr(line_of(text.span()), kind));
+                    args.push(Expr::new(line_of(text.span()), kind));
                     args.len() - 1
                 }
                 place => {

@@ -1,7 +1,6 @@
 //! The reader's state: errors found so far, names in scope, and the table of paths.
 
 use super::chain::Bound;
-use super::sugar;
 use super::{Read, Refusal};
 use crate::ast::{Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage, Type};
 use proc_macro2::Span;
@@ -241,5 +240,5 @@ pub fn operator_functions(of_trait: &str) -> &'static [&'static str] {
 
 /// What stands for an expression that was refused.
 pub(super) fn stand_in(span: Span) -> Expr {
-    sugar::expr(line_of(span), ExprKind::Tuple(Vec::new()))
+    Expr::new(line_of(span), ExprKind::Tuple(Vec::new()))
 }

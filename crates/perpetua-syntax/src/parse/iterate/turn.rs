@@ -8,7 +8,7 @@ use crate::parse::chain::Step;
 use crate::parse::expr::peel;
 use crate::parse::path::single_name;
 use crate::parse::reader::{Reader, line_of};
-use crate::parse::sugar::{self, binding, block, expr, local, statement};
+use crate::parse::sugar::{binding, block, expr, local, statement};
 use syn::spanned::Spanned;
 
 impl Reader {
@@ -216,7 +216,7 @@ impl Reader {
                     label: None,
                     block: body,
                 };
-                block(end, vec![bind, statement(sugar::expr(end, body))], None)
+                block(end, vec![bind, statement(Expr::new(end, body))], None)
             })
         });
         stmts.push(statement(looped));
