@@ -66,9 +66,9 @@ impl Reader {
         }
         let mut cond = Box::new(self.read_expr(&expr.cond));
         if let Some(number) = self.conditions.get(&std::ptr::from_ref(expr)) {
-            let (line, number) = (cond.line, *number);
+            let (place, line, number) = (cond.place, cond.line, *number);
             let kind = ExprKind::Condition { number, value: cond };
-            cond = Box::new(Expr { line, kind });
+            cond = Box::new(Expr { place, line, kind });
         }
         let then = self.read_block(&expr.then_branch);
         let otherwise = expr
