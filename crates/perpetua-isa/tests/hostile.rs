@@ -199,10 +199,7 @@ fn a_fault_ends_a_grid_in_parts_and_names_the_block_of_the_grid() {
         // What the whole grid would count is never reached where the first part ends the grid.
         executor.write_buffer(x, 0, &[0u32]).expect("a write");
         let error = run(".buffer x: u32\n atom_add.u32 r8, x[0], 1\nagain: bra again");
-        assert!(
-            error.contains("budget") && error.contains("block (0,") || !parted,
-            "{error}"
-        );
+        assert!(error.contains("budget"), "{error}");
         let begun = executor.read_buffer::<u32>(x, 0, 1).expect("a read")[0];
         assert_eq!(begun <= at_once(&executor), parted, "{begun} lanes");
     }
