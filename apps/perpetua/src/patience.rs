@@ -64,7 +64,7 @@ impl Patience {
 }
 
 /// Ends the program with 1, and nothing else: drivers' ends would wait for what does not end.
-fn end() -> ! {
+pub(crate) fn end() -> ! {
     #[cfg(unix)]
     // SAFETY: it only ends the process.
     unsafe {

@@ -3,7 +3,7 @@
 //! In the order in which a kernel passes through: [`ops`] is the operator table that all the rest reads, [`ir`]
 //! the representation, [`front`] what makes it of other forms, [`math`] the functions that are written once for
 //! all targets, [`verify`] the gate, [`interp`] the interpreter, [`pass`] the transformations, [`back`] the renderers;
-//! [`fault`] is what comes back when a kernel goes wrong.
+//! [`fault`] is what comes back when a kernel goes wrong; [`nearest`] finds the name that was meant.
 
 pub mod ops;
 
@@ -28,6 +28,7 @@ pub mod back;
 pub mod transpile;
 
 pub mod fault;
+pub mod nearest;
 pub mod print;
 
 #[cfg(feature = "testing")]

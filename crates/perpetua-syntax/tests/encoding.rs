@@ -1,18 +1,20 @@
 //! Encoded trees: damaged bytes are errors, never panics, and nesting is bounded.
 
 use perpetua_syntax::{
-    Block, DecodeError, Expr, ExprKind, FORMAT_VERSION, Function, FunctionKind, MAX_NESTING, Param, Scalar,
-    Type, UnaryOp, decode, encode,
+    Block, DecodeError, Expr, ExprKind, FORMAT_VERSION, Function, FunctionKind, MAX_NESTING, Param, Place,
+    Scalar, Type, UnaryOp, decode, encode,
 };
 
 /// A function whose value is `!!…!x`, with this many expressions inside one another.
 fn nested(levels: u32) -> Function {
     let mut value = Expr {
+        place: Place::default(),
         line: 7,
         kind: ExprKind::Local("x".to_owned()),
     };
     for _ in 1..levels {
         value = Expr {
+            place: Place::default(),
             line: 7,
             kind: ExprKind::Unary {
                 op: UnaryOp::Not,

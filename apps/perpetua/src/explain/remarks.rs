@@ -119,9 +119,9 @@ impl Found<'_> {
                 .map(|(_, why)| why);
             rows.push(match why {
                 Some(why) if why.line > 0 && why.line != line => {
-                    format!("{what}: {} (line {})", why.what, why.line)
+                    format!("{what}: {} (line {})", self.spoken(why), why.line)
                 }
-                Some(why) => format!("{what}: {}", why.what),
+                Some(why) => format!("{what}: {}", self.spoken(why)),
                 None => format!("{what}: what decides differs between them"),
             });
         }
@@ -143,6 +143,31 @@ impl Found<'_> {
                 });
             }
         }
+    }
+
+    /// Why lanes part, in the words of the source: the IR has one name for a lane's place, Rust several.
+    fn spoken(&self, why: &Divergence) -> String {
+        let line = usize::try_from(why.line)
+            .ok()
+            .and_then(|line| line.checked_sub(1));
+        let line = line
+            .and_then(|line| self.text.lines().nth(line))
+            .unwrap_or_default();
+        for axis in ["x", "y", "z"] {
+            let named = format!("`thread_idx.{axis}`");
+            if !why.what.contains(&named) {
+                continue;
+            }
+            let mut known = ["global_id", "local_id", "thread_idx"]
+                .iter()
+                .map(|name| format!("{name}_{axis}()"));
+            let written = match known.find(|name| line.contains(name)) {
+                Some(name) => format!("`{name}`"),
+                None => format!("the lane's index in {axis}"),
+            };
+            return why.what.replace(&named, &written);
+        }
+        why.what.clone()
     }
 
     /// What the host evaluates, and divisions that are checked.

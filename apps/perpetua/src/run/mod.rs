@@ -1,17 +1,16 @@
 //! `perpetua run`: a kernel of a file, launched with nothing compiled by rustc. [`plan`] makes arguments of the command line, [`launch`]
-//! runs them on a device, [`check`] on all there are; [`picture`] draws a buffer.
+//! runs them on a device, [`check`] on all there are; [`picture`] draws a buffer, [`watch`] begins anew.
 
 mod check;
 mod launch;
 pub(crate) mod picture;
 mod plan;
+mod watch;
 
-use std::cell::OnceCell;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
 
-use perpetua::device::{Device, Error};
+use perpetua::device::Error;
 use perpetua_ir::front::rust::FileKernel;
 
 use super::files;
@@ -66,6 +65,9 @@ pub(super) struct Args {
     /// Run again whenever the file changes
     #[arg(long)]
     watch: bool,
+    /// This is one run of a program that watches, and ends when its input does
+    #[arg(long, hide = true, conflicts_with = "watch")]
+    watched: bool,
     /// Run on all backends that are there and in the interpreter, which looks for races; compare what they computed
     #[arg(long, conflicts_with_all = ["watch", "backend", "device", "outputs", "picture"])]
     check: bool,
@@ -89,38 +91,19 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if args.ulp.is_some() && !args.check {
         return Err("--ulp says something to --check only: leave it out".into());
     }
-    let device = OnceCell::new();
     if args.watch {
-        watch(args, &device)
-    } else {
-        once(args, &device)
+        return watch::run(&args.file);
+    }
+    if args.watched {
+        watch::end_with_parent();
+    }
+    match once(args) {
+        Err(error) if args.watched && super::is_closed_pipe(&*error) => std::process::exit(watch::UNHEARD),
+        done => done,
     }
 }
 
-/// Again and again, until a signal ends the program.
-fn watch(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
-    const PAUSE: Duration = Duration::from_millis(100);
-    let seen = || -> Option<(SystemTime, u64)> {
-        let found = std::fs::metadata(&args.file).ok()?;
-        Some((found.modified().ok()?, found.len()))
-    };
-    loop {
-        let before = seen();
-        if let Err(error) = once(args, device) {
-            if super::is_closed_pipe(&*error) {
-                return Err(error);
-            }
-            say(format!("error: {error}"));
-        }
-        say(format!("waiting until {} changes", args.file.display()));
-        // While an editor replaces it, there may be no file.
-        while seen().is_none_or(|now| Some(now) == before) {
-            std::thread::sleep(PAUSE);
-        }
-    }
-}
-
-fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
+fn once(args: &Args) -> Result<(), Failure> {
     let name = args.file.display().to_string();
     let text = source::read(&args.file)?;
     let file = File {
@@ -157,13 +140,7 @@ fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
     {
         picture::judge(&buffer.into(), args.size).map_err(|error| format!("--picture {name}: {error}"))?;
     }
-    let device = match device.get() {
-        Some(device) => device,
-        None => {
-            let opened = open(args.backend, args.device)?;
-            device.get_or_init(|| opened)
-        }
-    };
+    let device = open(args.backend, args.device)?;
     let plan = match device.info().pointer_width() {
         64 => plan,
         width => job.plan(width)?,
@@ -174,7 +151,7 @@ fn once(args: &Args, device: &OnceCell<Device>) -> Result<(), Failure> {
         device.backend(),
         device.info().name
     ));
-    let results = launch::launch(device, &plan, false, args.patience).map_err(|error| job.failed(error))?;
+    let results = launch::launch(&device, &plan, false, args.patience).map_err(|error| job.failed(error))?;
     deliver(args, &plan, &results, picture)
 }
 

@@ -30,13 +30,16 @@ impl File<'_> {
         format!("{} has {count}", self.name).into()
     }
 
-    /// Shows why a function cannot be lowered. The tree knows lines: carets stand under the name that is spoken of, or else under the
-    /// line.
+    /// Shows why a function cannot be lowered. Where the expression is not known, carets stand under the name that is spoken of, or else
+    /// under the line.
     pub(crate) fn not_lowered(&self, error: &LowerError) {
         let title = match error.remedy.is_empty() {
             true => error.cause.clone(),
             false => format!("{}: {}", error.cause, error.remedy),
         };
+        if *error.file == *self.name && !error.place.is_empty() {
+            return show(&self.report(&title, error.place.clone(), true));
+        }
         self.marked_in(&error.file, &title, &error.cause, error.line);
     }
 
@@ -139,10 +142,18 @@ mod tests {
                 text: &text,
             };
             let line = file.line(error.line).unwrap();
-            let place = named_in(&text[line.clone()], &error.cause, line.start);
+            let place = match error.place.is_empty() {
+                true => named_in(&text[line.clone()], &error.cause, line.start),
+                false => error.place.clone(),
+            };
             assert_eq!(&text[place], expect, "{error}");
         };
         check("y[0] = nowhere;", "nowhere");
-        check("y[0] = n;", "y[0] = n;");
+        check("y[0] = n;", "n");
+        check("y[0] = 1;", "1");
+        check("for a in 0..10u32 { y[0] += a; }", "a");
+        check("y[0] = (n + 1) * y[0];", "y[0]");
+        check("y[0] = 2 * y[0];", "2");
+        check("if n { y[0] = 1.0; }", "n");
     }
 }

@@ -168,9 +168,14 @@ fn what_is_wrong_is_said_with_its_remedy() {
     )
     .unwrap();
     fs::write(folder.path().join("no.npy"), "nothing").unwrap();
+    fs::write(
+        folder.path().join("none.rs"),
+        "#[kernel]\nfn k(y: &mut [f32]) {\n    let v: Option<f32> = None;\n    y[0] = v.unwrap();\n    y[1] = 1.0;\n}\n",
+    )
+    .unwrap();
     let x = "--buffer x=range:4";
     for (args, expect) in [
-        ("none.rs", "none.rs: No such file"),
+        ("nowhere.rs", "nowhere.rs: No such file"),
         (
             "k.rs",
             "k.rs has several kernels: say which of saxpy, shift, fill, tiles, race",
@@ -272,8 +277,17 @@ fn what_is_wrong_is_said_with_its_remedy() {
         ),
         ("k.rs race --buffer y=zeros:1 --ulp 1", "--check"),
         ("bad.rs", "--> bad.rs:3:12"),
-        ("type.rs --arg n=1 --buffer y=zeros:1", "--> type.rs:3:5"),
+        ("type.rs --arg n=1 --buffer y=zeros:1", "--> type.rs:3:12"),
+        (
+            "type.rs --arg n=1 --buffer y=zeros:1",
+            "expected `u32`, found `f32`: convert with `as u32`",
+        ),
         // Faults lead to their line.
+        (
+            "none.rs --buffer y=zeros:2",
+            "called `Option::unwrap()` on a `None` value",
+        ),
+        ("none.rs --buffer y=zeros:2", "--> none.rs:4:5"),
         (
             &format!("k.rs saxpy --arg a=1 {x} --buffer y=zeros:9"),
             "the length of `x` is 4 but the index is 4 (kernel `saxpy`, k.rs:7, block (0, 0, 0), lane (4, 0, 0))\n",
@@ -300,7 +314,7 @@ fn what_is_wrong_is_said_with_its_remedy() {
         .map(|e| e.unwrap().file_name())
         .collect();
     left.sort();
-    assert_eq!(left, ["bad.rs", "k.rs", "no.npy", "type.rs"]);
+    assert_eq!(left, ["bad.rs", "k.rs", "no.npy", "none.rs", "type.rs"]);
 }
 
 /// What is given with --check and not done is refused by name.
@@ -421,6 +435,13 @@ fn a_file_that_changes_runs_again() {
     )
     .unwrap();
     assert_eq!(printed.next().unwrap(), "y = [1 1]");
+    // What does not end is given up when the file changes.
+    assert!(until("waiting until k.rs changes"));
+    fs::write(&path, KERNELS.replace("y[i] = value;", "loop { y[i] = value; }")).unwrap();
+    assert!(until("fill_u32: grid"));
+    fs::write(&path, KERNELS.replace("y[i] = value;", "y[i] = value + value;")).unwrap();
+    assert!(until("k.rs has changed: what ran is ended"));
+    assert_eq!(printed.next().unwrap(), "y = [2 2]");
     child.kill().unwrap();
     child.wait().unwrap();
 }

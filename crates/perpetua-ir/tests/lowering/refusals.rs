@@ -162,14 +162,8 @@ fn matches_must_cover_everything() {
 
 #[test]
 fn names_must_lead_somewhere() {
-    check(
-        "let a = WIDTH;",
-        "program.rs:1: `WIDTH` leads out of `program.rs`: only this file is read: move the definition here, or use `#[kernel]` in its crate",
-    );
-    check(
-        "helper(1);",
-        "program.rs:1: `helper` leads out of `program.rs`: only this file is read: move the definition here, or use `#[kernel]` in its crate",
-    );
+    check("let a = WIDTH;", "program.rs:1: there is no `WIDTH` here");
+    check("helper(1);", "program.rs:1: there is no function `helper` here");
     check_text(
         "fn helper() {} #[kernel] fn k() { helper(); }",
         "program.rs:1: `helper` cannot be used in a kernel: it is a function without `#[device]`: add it",
@@ -196,17 +190,74 @@ fn names_must_lead_somewhere() {
     );
 }
 
+/// What a misspelt name is like: a local in scope, an item of the kind that is wanted, a function of the language.
+#[test]
+fn misspelt_names_are_told_with_the_nearest_one() {
+    let text = |body: &str| {
+        format!(
+            "const LIMIT: u32 = 1; #[device] fn twice(x: u32) -> u32 {{ 2 * x }} #[derive(Clone, Copy, GpuType)] #[repr(C)] struct Pair {{ a: u32 }}
+             #[kernel] fn k(values: &mut [u32], n: u32) {{ {{ let inner = 1; }} {body} }}"
+        )
+    };
+    for (body, expect) in [
+        (
+            "values[0] = LIMITS;",
+            "there is no `LIMITS` here: did you mean `LIMIT`?",
+        ),
+        (
+            "values[0] = vales[1];",
+            "there is no `vales` here: did you mean `values`?",
+        ),
+        ("values[0] = inne;", "there is no `inne` here"),
+        (
+            "values[0] = twise(n);",
+            "there is no function `twise` here: did you mean `twice`?",
+        ),
+        (
+            "values[global_idx()] = n;",
+            "there is no function `global_idx` here: did you mean `global_id_x`?",
+        ),
+        ("values[0] = rand();", "there is no function `rand` here"),
+        (
+            "let p: Pear = values[0];",
+            "there is no type `Pear` here: did you mean `Pair`?",
+        ),
+    ] {
+        check_text(&text(body), &format!("program.rs:2: {expect}"));
+    }
+}
+
 #[test]
 fn what_leads_out_of_the_file_is_told_so_beside_globs() {
     let leads_out = "leads out of `program.rs`: only this file is read: move the definition here, or use `#[kernel]` in its crate";
-    for globs in [
-        "use perpetua::prelude::*;",
-        "use perpetua::prelude::*; use std::f32::consts::*;",
-        "mod a { pub mod b { pub const C: u32 = 1; } } use a::*; use b::*; use elsewhere::*;",
+    for (uses, name, expect) in [
+        ("use perpetua::prelude::*;", "WIDTH", "there is no `WIDTH` here"),
+        (
+            "use perpetua::prelude::*; use std::f32::consts::*;",
+            "WIDTH",
+            "there is no `WIDTH` here",
+        ),
+        (
+            "mod a { pub mod b { pub const C: u32 = 1; } } use a::*; use elsewhere::*;",
+            "WIDTH",
+            &format!("`WIDTH` {leads_out}"),
+        ),
+        ("use elsewhere::WIDTH;", "WIDTH", &format!("`WIDTH` {leads_out}")),
+        ("", "elsewhere::WIDTH", &format!("`elsewhere::WIDTH` {leads_out}")),
+        (
+            "mod a { pub const WIDE: u32 = 1; }",
+            "a::WIDTH",
+            "there is no `WIDTH` in `a`",
+        ),
+        (
+            "mod a { pub const WIDHT: u32 = 1; }",
+            "crate::a::WIDTH",
+            "there is no `WIDTH` in `crate::a`: did you mean `WIDHT`?",
+        ),
     ] {
         check_text(
-            &format!("{globs} #[kernel] fn k() {{ let a = WIDTH; }}"),
-            &format!("program.rs:1: `WIDTH` {leads_out}"),
+            &format!("{uses} #[kernel] fn k() {{ let a = {name}; }}"),
+            &format!("program.rs:1: {expect}"),
         );
     }
     let found = lowered(

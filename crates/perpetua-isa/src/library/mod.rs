@@ -8,13 +8,14 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 use perpetua_ir::ir::Scalar;
+use perpetua_ir::nearest::nearest;
 use perpetua_ir::ops::TernaryOp;
 
 use crate::error::{Error, Result};
 use crate::hologram::hint;
 use crate::opcode::{Meaning, Opcode, Slot, Ty};
 use crate::program::Program;
-use crate::text::{Assembler, nearest, scalar};
+use crate::text::{Assembler, scalar};
 
 /// Programs of the library that differ in the type of their elements alone.
 pub struct Family {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use perpetua_ir::ir::{Scalar, constant};
+use perpetua_ir::nearest::nearest;
 
 use super::directives::DIRECTIVES;
 use super::instruction::{self, Names};
@@ -410,7 +411,7 @@ pub(crate) fn stored(program: &Program) -> impl Iterator<Item = usize> {
 
 fn unknown<'a>(wanted: &Pending, what: &str, known: impl Iterator<Item = &'a String>) -> AssembleError {
     AssembleError {
-        help: instruction::nearest(&wanted.name, known.map(String::as_str)),
+        help: nearest(&wanted.name, known.map(String::as_str)),
         ..wanted.line.error(
             wanted.span.clone(),
             format!("there is no {what} `{}`", wanted.name),

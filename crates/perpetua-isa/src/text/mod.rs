@@ -12,7 +12,7 @@ pub(crate) mod source;
 pub use assemble::Assembler;
 pub(crate) use assemble::{MAX_INCLUDED, stored};
 pub(crate) use directives::DIRECTIVES;
-pub(crate) use instruction::{nearest, scalar};
+pub(crate) use instruction::scalar;
 pub(crate) use print::instruction_text;
 
 use crate::diagnostic::AssembleError;

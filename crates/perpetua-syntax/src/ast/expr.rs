@@ -56,10 +56,31 @@ pub enum StmtKind {
     Expr(Expr),
 }
 
+/// The bytes of a file in which something stands; empty where they are unknown, as in trees that were encoded. It is no part of what a
+/// tree means: all places are equal.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Place {
+    /// The first.
+    pub start: u32,
+    /// The one behind the last.
+    pub end: u32,
+}
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Place) -> bool {
+        true
+    }
+}
+
+impl Eq for Place {}
+
 /// An expression.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub struct Expr {
+    /// All of it in the source.
+    #[serde(skip)]
+    pub place: Place,
     /// Where it stands: for a binary operator, a call, an index or a field the line of the operator, the
     /// callee's name, the bracket or the field, which is where a fault is reported.
     pub line: Line,

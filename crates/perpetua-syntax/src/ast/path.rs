@@ -26,6 +26,9 @@ pub struct PathRef {
     pub usage: PathUsage,
     /// The line of its first use.
     pub line: Line,
+    /// The locals in scope there, for messages; none where the tree was encoded.
+    #[serde(skip)]
+    pub locals: Vec<String>,
 }
 
 impl PathRef {

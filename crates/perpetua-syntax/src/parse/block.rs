@@ -2,7 +2,8 @@
 
 use super::Refusal;
 use super::reader::{Reader, line_of};
-use crate::ast::{Block, Expr, Stmt, StmtKind};
+use super::sugar;
+use crate::ast::{Block, Stmt, StmtKind};
 use syn::spanned::Spanned;
 
 impl Reader {
@@ -48,10 +49,7 @@ impl Reader {
                     syn::Stmt::Macro(stmt) => {
                         let line = line_of(stmt.mac.path.span());
                         (
-                            Expr {
-                                line,
-                                kind: reader.read_macro(&stmt.mac),
-                            },
+                            sugar::expr(line, reader.read_macro(&stmt.mac)),
                             stmt.semi_token.is_some(),
                         )
                     }

@@ -4,6 +4,7 @@ use super::Refusal;
 use super::expr::peel;
 use super::path::{segment_names, single_name, starts_upper, variant_of};
 use super::reader::{Reader, line_of, name_of};
+use super::sugar;
 use super::types::refused_segment;
 use crate::ast::{
     Expr, ExprKind, GenericArg, MemoryArgs, MemoryOrder, MemoryScope, PathUsage, PrintPiece, StructName,
@@ -184,13 +185,13 @@ impl Reader {
                         ..
                     }),
                 ],
-            ) => vec![Expr {
-                line: line_of(text.span()),
-                kind: ExprKind::Panic {
+            ) => vec![sugar::expr(
+                line_of(text.span()),
+                ExprKind::Panic {
                     pieces: vec![PrintPiece::Text(text.value())],
                     args: Vec::new(),
                 },
-            }],
+            )],
             _ => self.read_exprs(&call.args),
         };
         ExprKind::MethodCall {

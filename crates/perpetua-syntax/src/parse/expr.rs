@@ -3,10 +3,13 @@
 use super::Refusal;
 use super::path::{segment_names, single_name, starts_upper};
 use super::reader::{Reader, line_of, name_of, stand_in};
+use super::sugar;
 use crate::ast::{
-    BinaryOp, Expr, ExprKind, Line, PathUsage, SLICE, SLICE_TO, Scalar, StructName, Type, UnaryOp,
+    BinaryOp, Expr, ExprKind, Line, PathUsage, Place, SLICE, SLICE_TO, Scalar, StructName, Type, UnaryOp,
 };
 use crate::nesting::Level;
+use proc_macro2::Span;
+use std::ops::Range;
 use syn::spanned::Spanned;
 
 /// The expression inside parentheses and invisible groups.
@@ -66,6 +69,7 @@ impl Reader {
             },
         };
         Expr {
+            place: place_of(expr, span),
             line: line_of(span),
             kind,
         }
@@ -350,9 +354,18 @@ impl Reader {
 /// A number of elements.
 pub(super) fn usize_literal(line: Line, value: u128) -> Expr {
     let suffix = Some(Scalar::Usize);
-    Expr {
-        line,
-        kind: ExprKind::Int { value, suffix },
+    sugar::expr(line, ExprKind::Int { value, suffix })
+}
+
+/// Where an expression stands; `known`: the span of a token of it. A macro's spans tell nothing, and joining them costs much.
+fn place_of(expr: &syn::Expr, known: Span) -> Place {
+    if known.byte_range().is_empty() {
+        return Place::default();
+    }
+    let Range { start, end } = expr.span().byte_range();
+    match (u32::try_from(start), u32::try_from(end)) {
+        (Ok(start), Ok(end)) => Place { start, end },
+        _ => Place::default(),
     }
 }
 

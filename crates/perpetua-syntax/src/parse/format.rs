@@ -1,6 +1,7 @@
 //! Texts with arguments: `"x = {}", x` in macros that print or panic.
 
 use super::reader::{Reader, line_of};
+use super::sugar;
 use crate::ast::{Expr, PrintFormat, PrintPiece};
 use syn::Token;
 use syn::parse::{Parse, ParseStream};
@@ -60,10 +61,8 @@ impl Reader {
                         qself: None,
                         path: ident.into(),
                     };
-                    args.push(Expr {
-                        line: line_of(text.span()),
-                        kind: self.read_path_value(&path),
-                    });
+                    let kind = self.read_path_value(&path);
+                    args.push(sugar::expr(line_of(text.span()), kind));
                     args.len() - 1
                 }
                 place => {

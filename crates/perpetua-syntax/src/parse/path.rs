@@ -82,6 +82,11 @@ impl Reader {
                 .collect(),
             usage,
             line: line_of(path.span()),
+            // A macro's spans have no bytes; there rustc says what is not in scope.
+            locals: match path.get_ident() {
+                Some(name) if !name.span().byte_range().is_empty() => reader.locals_in_scope(),
+                _ => Vec::new(),
+            },
         })
     }
 

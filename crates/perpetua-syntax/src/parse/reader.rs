@@ -1,6 +1,7 @@
 //! The reader's state: errors found so far, names in scope, and the table of paths.
 
 use super::chain::Bound;
+use super::sugar;
 use super::{Read, Refusal};
 use crate::ast::{Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage, Type};
 use proc_macro2::Span;
@@ -82,6 +83,11 @@ impl Reader {
                 paths: self.path_tokens,
             }),
         }
+    }
+
+    /// The names of the locals in scope.
+    pub(super) fn locals_in_scope(&self) -> Vec<String> {
+        self.locals.clone()
     }
 
     /// Reads with a scope of its own: locals declared meanwhile are gone afterwards.
@@ -233,8 +239,5 @@ pub fn operator_functions(of_trait: &str) -> &'static [&'static str] {
 
 /// What stands for an expression that was refused.
 pub(super) fn stand_in(span: Span) -> Expr {
-    Expr {
-        line: line_of(span),
-        kind: ExprKind::Tuple(Vec::new()),
-    }
+    sugar::expr(line_of(span), ExprKind::Tuple(Vec::new()))
 }

@@ -4,7 +4,7 @@
 use super::Refusal;
 use super::expr::peel;
 use super::reader::{Reader, line_of, name_of, stand_in};
-use crate::ast::{Arm, Block, Expr, ExprKind, Line, Pattern, PatternKind, Stmt, StmtKind, Type};
+use crate::ast::{Arm, Block, Expr, ExprKind, Line, Pattern, PatternKind, Place, Stmt, StmtKind, Type};
 use syn::spanned::Spanned;
 
 /// The label of the block that stands for an `if let`; no label of the user's has a space.
@@ -29,7 +29,11 @@ fn parts_of<'a>(cond: &'a syn::Expr, parts: &mut Vec<Part<'a>>) {
 }
 
 pub(super) fn expr(line: Line, kind: ExprKind) -> Expr {
-    Expr { line, kind }
+    Expr {
+        place: Place::default(),
+        line,
+        kind,
+    }
 }
 
 pub(super) fn block(line: Line, stmts: Vec<Stmt>, value: Option<Expr>) -> Block {

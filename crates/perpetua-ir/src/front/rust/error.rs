@@ -1,6 +1,7 @@
 //! Why a function cannot be lowered: where, what, and what to write instead.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Why a function cannot be lowered.
@@ -10,6 +11,8 @@ pub struct LowerError {
     pub file: Arc<str>,
     /// The line in it; 0 where unknown.
     pub line: u32,
+    /// The bytes of the file; none where unknown.
+    pub place: Range<usize>,
     /// What is wrong, with the values concerned.
     pub cause: String,
     /// What to do; empty where the cause says it all.

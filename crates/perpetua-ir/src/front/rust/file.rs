@@ -20,6 +20,7 @@ mod handlers;
 mod lookup;
 mod marks;
 mod parse;
+mod unknown;
 
 use handlers::HandlerPaths;
 pub use handlers::{HandlerKernels, HandlerLibrary, handlers_in_file};

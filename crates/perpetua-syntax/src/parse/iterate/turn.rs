@@ -216,17 +216,7 @@ impl Reader {
                     label: None,
                     block: body,
                 };
-                block(
-                    end,
-                    vec![
-                        bind,
-                        statement(Expr {
-                            line: end,
-                            kind: body,
-                        }),
-                    ],
-                    None,
-                )
+                block(end, vec![bind, statement(expr(end, body))], None)
             })
         });
         stmts.push(statement(looped));

@@ -178,7 +178,32 @@ impl Emitter<'_> {
         self.nesting += 1;
         let done = self.dispatch(e);
         self.nesting -= 1;
-        done
+        match done? {
+            Val::Tuple(none) if none.is_empty() && self.body.ended => self.stand_in(&e.ty, e.line),
+            val => Ok(val),
+        }
+    }
+
+    /// What stands for a value behind a jump or a fault: zeros, dropped with the unreachable code; `()` for what is no value of the IR.
+    fn stand_in(&mut self, ty: &Ty, line: u32) -> Result<Val> {
+        match self.ty(ty) {
+            Ty::Tuple(elements) => {
+                let parts = elements.iter().map(|ty| self.stand_in(ty, line));
+                parts.collect::<Result<_>>().map(Val::Tuple)
+            }
+            Ty::Ref(_, target) if !matches!(*target, Ty::Slice(_)) => {
+                let target = self.stand_in(&target, line)?;
+                Ok(Val::Ref(Src::Val(Box::new(target))))
+            }
+            Ty::Never | Ty::Ref(..) => Ok(Val::unit()),
+            ty => match self.ir_type(&ty, line) {
+                Ok(ty) => {
+                    let done = self.k.op(Op::Zero(ty));
+                    self.typed(line, done).map(Val::Value)
+                }
+                Err(_) => Ok(Val::unit()),
+            },
+        }
     }
 
     fn dispatch(&mut self, e: &Expr) -> Result<Val> {

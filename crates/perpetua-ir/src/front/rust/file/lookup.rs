@@ -20,7 +20,7 @@ const MAX_STEPS: u32 = 64;
 const WIDTH: u32 = 64;
 
 /// Why a path has no meaning: cause and remedy.
-type Refusal = (String, String);
+pub(super) type Refusal = (String, String);
 type Result<T> = std::result::Result<T, Refusal>;
 
 /// What a path leads to.
@@ -172,10 +172,7 @@ impl Items {
         let text = path.text();
         let found = self.find(&segments, module, owner, path.leading_colon, steps)?;
         let Some(found) = found else {
-            return Err((
-                format!("`{text}` leads out of {}", self.file_text()),
-                "only this file is read: move the definition here, or use `#[kernel]` in its crate".into(),
-            ));
+            return Err(self.unknown(path, module));
         };
         match found {
             Found::Value(value) => Ok(Resolved::Const(value)),
@@ -218,14 +215,6 @@ impl Items {
                 ItemKind::Unusable(why) => Err((format!("`{text}` cannot be used in a kernel"), why.clone())),
                 _ => self.type_at(&at, steps).map(Resolved::Type),
             },
-        }
-    }
-
-    fn file_text(&self) -> String {
-        if self.file.is_empty() {
-            "the file".to_owned()
-        } else {
-            format!("`{}`", self.file)
         }
     }
 

@@ -6,6 +6,7 @@ use perpetua_syntax as syntax;
 use perpetua_syntax::{BinaryOp, Scalar, UnaryOp};
 
 use super::call::member::Reach;
+use super::coerce::standing;
 use super::consteval::constant_expr;
 use super::scalar_consts;
 use super::signature::{not_a, path_meaning, path_text};
@@ -19,6 +20,10 @@ impl Checker<'_> {
     /// Checks an expression. `hint` is the type that its surroundings expect, where they expect one; it steers
     /// literals only, and need not be met. Each arm only calls, so that deep nesting needs little stack.
     pub(super) fn expr(&mut self, expr: &syntax::Expr, hint: Option<&Ty>) -> Result<Expr> {
+        self.dispatch(expr, hint).map_err(|error| standing(error, expr))
+    }
+
+    fn dispatch(&mut self, expr: &syntax::Expr, hint: Option<&Ty>) -> Result<Expr> {
         let line = expr.line;
         match &expr.kind {
             syntax::ExprKind::Int { .. }
@@ -168,10 +173,11 @@ impl Checker<'_> {
             return self.user_assignment(op, place, value, line);
         }
         self.assigned(&place)?;
+        let written = value;
         let value = self.expr(value, None)?;
         let value = self.deref_all(value);
-        if !matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
-            self.unify(line, &place.ty.clone(), &value.ty.clone())?;
+        if !matches!(op, BinaryOp::Shl | BinaryOp::Shr) && self.types.unify(&place.ty, &value.ty).is_err() {
+            return Err(standing(self.unfit(&value, &place.ty), written));
         }
         Ok(Expr {
             line,
@@ -322,6 +328,7 @@ impl Checker<'_> {
                 kind: ExprKind::Logic(op == BinaryOp::And, Box::new(left), Box::new(right)),
             });
         }
+        let sides = (left, right);
         let left = self.expr(left, None)?;
         let right = self.expr(right, None)?;
         if op.is_comparison() && self.is_compared_by_parts(op, &left.ty) {
@@ -334,7 +341,7 @@ impl Checker<'_> {
         let never = |c: &Self, e: &Expr| matches!(c.types.shallow(&e.ty), Ty::Never);
         let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
         if !shift && !never(self, &left) && !never(self, &right) {
-            self.unify(line, &left.ty.clone(), &right.ty.clone())?;
+            self.unify_sides((sides.0, &left), (sides.1, &right))?;
         }
         let ty = if op.is_comparison() {
             Ty::BOOL

@@ -6,6 +6,7 @@ mod aggregate;
 mod call;
 mod checked;
 mod closure;
+mod coerce;
 mod compare;
 mod consteval;
 mod control;
@@ -81,6 +82,7 @@ impl Program {
         let tree = def.tree().map_err(|error| LowerError {
             file: Arc::from(""),
             line: 0,
+            place: 0..0,
             cause: error.to_string(),
             remedy: String::new(),
         })?;
@@ -102,6 +104,7 @@ impl Loaded {
         LowerError {
             file: Arc::from(self.tree.file.as_str()),
             line,
+            place: 0..0,
             cause: cause.into(),
             remedy: remedy.into(),
         }
@@ -247,104 +250,6 @@ impl<'p> Checker<'p> {
         done
     }
 
-    fn mismatch(&self, line: u32, expected: &Ty, found: &Ty) -> LowerError {
-        let (e, f) = (self.show(expected), self.show(found));
-        let number = |ty: &Ty| matches!(self.types.shallow(ty), Ty::Scalar(s) if s != syntax::Scalar::Bool);
-        let remedy = if number(expected) && number(found) {
-            format!("convert with `as {e}`")
-        } else {
-            String::new()
-        };
-        self.error(
-            line,
-            format!("mismatched types: expected `{e}`, found `{f}`"),
-            remedy,
-        )
-    }
-
-    fn unify(&mut self, line: u32, expected: &Ty, found: &Ty) -> Result<()> {
-        match self.types.unify(expected, found) {
-            Ok(()) => Ok(()),
-            Err(Mismatch) => Err(self.mismatch(line, expected, found)),
-        }
-    }
-
-    /// Makes the expression one of the expected type, by the coercions that Rust has.
-    fn coerce(&mut self, expr: Expr, expected: &Ty) -> Result<Expr> {
-        let (want, have) = (self.types.shallow(expected), self.types.shallow(&expr.ty));
-        let line = expr.line;
-        match (&want, &have) {
-            (_, Ty::Never) => Ok(expr),
-            // A constant that is a reference in Rust arrives as what it refers to.
-            (Ty::Ref(false, _), Ty::Array(..)) if matches!(expr.kind, ExprKind::Constant(..)) => {
-                let borrowed = self.borrow(expr, false, line)?;
-                self.coerce(borrowed, expected)
-            }
-            (Ty::Ref(want_mut, want_target), Ty::Ref(have_mut, have_target)) => {
-                if *want_mut && !*have_mut {
-                    return Err(self.mismatch(line, expected, &expr.ty));
-                }
-                let wt = self.types.shallow(want_target);
-                let ht = self.types.shallow(have_target);
-                match (&wt, &ht) {
-                    (Ty::Slice(w), Ty::Array(h, _)) => {
-                        if self.types.unify(w, h).is_err() {
-                            return Err(self.mismatch(line, expected, &expr.ty));
-                        }
-                    }
-                    // `&&T` where `&T` is expected.
-                    (_, Ty::Ref(..)) if !matches!(wt, Ty::Ref(..) | Ty::Var(_)) => {
-                        let inner = self.deref(expr);
-                        return self.coerce(inner, expected);
-                    }
-                    _ => {
-                        if self.types.unify(&wt, &ht).is_err() {
-                            return Err(self.mismatch(line, expected, &expr.ty));
-                        }
-                        if want_mut == have_mut {
-                            return Ok(expr);
-                        }
-                    }
-                }
-                Ok(Expr {
-                    line,
-                    ty: want,
-                    kind: ExprKind::Reborrow(Box::new(expr)),
-                })
-            }
-            _ => {
-                self.unify(line, expected, &expr.ty)?;
-                Ok(expr)
-            }
-        }
-    }
-
-    /// `*expr` for an expression that is a reference; others as they are.
-    fn deref(&mut self, expr: Expr) -> Expr {
-        match self.types.shallow(&expr.ty) {
-            Ty::Ref(_, target) => Expr {
-                line: expr.line,
-                ty: (*target).clone(),
-                kind: ExprKind::Deref(Box::new(expr)),
-            },
-            _ => expr,
-        }
-    }
-
-    /// Dereferences as often as it goes.
-    fn deref_all(&mut self, mut expr: Expr) -> Expr {
-        while matches!(self.types.shallow(&expr.ty), Ty::Ref(..)) {
-            expr = self.deref(expr);
-        }
-        expr
-    }
-
-    /// Checks an expression that must have this type.
-    fn expr_as(&mut self, expr: &syntax::Expr, expected: &Ty) -> Result<Expr> {
-        let checked = self.expr(expr, Some(expected))?;
-        self.coerce(checked, expected)
-    }
-
     /// The common type of several branches: takes in one more.
     fn join(&mut self, joined: &mut Option<Ty>, branch: Expr) -> Result<Expr> {
         if matches!(self.types.shallow(&branch.ty), Ty::Never) {
@@ -454,7 +359,11 @@ impl<'p> Checker<'p> {
                 syntax::ExprKind::ConstParam(self.generics.len() as u32 - 1)
             }
         };
-        syntax::Expr { line, kind }
+        syntax::Expr {
+            place: syntax::Place::default(),
+            line,
+            kind,
+        }
     }
 
     /// A length that must be known by now.

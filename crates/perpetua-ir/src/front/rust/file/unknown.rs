@@ -1,0 +1,106 @@
+//! What is said of a path that means nothing in the file: a name that is not there, or one that leads out.
+
+use perpetua_syntax::{INTRINSICS, PathRef, PathUsage};
+
+use super::lookup::Refusal;
+use super::{ItemKind, Items, ModulePath};
+use crate::nearest::nearest;
+
+/// Crates of which no name is missing: what the language has of them, the reader knows.
+const KNOWN: [&str; 3] = ["perpetua", "std", "core"];
+
+impl Items {
+    /// Why a path has no meaning, and what may have been meant.
+    pub(super) fn unknown(&self, path: &PathRef, module: &ModulePath) -> Refusal {
+        let names: Vec<&str> = path.segments.iter().map(|segment| &*segment.name).collect();
+        let is_alone = names.len() == 1 && !path.leading_colon;
+        let (name, before) = names.split_last().unwrap_or((&"", &[]));
+        let at = match is_alone {
+            true => (!self.is_brought(name, module)).then(|| module.clone()),
+            false => self.module_of(before, module),
+        };
+        let Some(at) = at else {
+            return (
+                format!("`{}` leads out of {}", path.text(), self.file_text()),
+                "only this file is read: move the definition here, or use `#[kernel]` in its crate".into(),
+            );
+        };
+        let kind = kind(path.usage);
+        let cause = match is_alone {
+            true => format!("there is no {kind}`{name}` here"),
+            false => format!("there is no {kind}`{name}` in `{}`", before.join("::")),
+        };
+        let items = self.items.iter().filter_map(|(path, item)| {
+            let (name, of) = path.split_last()?;
+            Some((name, item)).filter(|_| *of == at[..])
+        });
+        let of_kind = items.filter(|(_, item)| fits(&item.kind, path.usage));
+        let functions = INTRINSICS.iter().copied();
+        let functions = functions.filter(|_| is_alone && path.usage == PathUsage::Call);
+        let known = of_kind.map(|(name, _)| name.as_str());
+        let known = known
+            .chain(functions)
+            .chain(path.locals.iter().map(String::as_str));
+        (cause, nearest(name, known).unwrap_or_default())
+    }
+
+    /// Whether a `use` says where the name comes from, or leaves it open.
+    fn is_brought(&self, name: &str, module: &ModulePath) -> bool {
+        let mut at = module.clone();
+        at.push(name.to_owned());
+        let globs = self.globs.get(module).into_iter().flatten();
+        let leads_out = |glob: &Vec<String>| {
+            let names: Vec<&str> = glob.iter().map(String::as_str).collect();
+            let is_known = names.first().is_some_and(|first| KNOWN.contains(first));
+            !is_known && self.module_of(&names, module).is_none()
+        };
+        self.uses.contains_key(&at) || globs.into_iter().any(leads_out)
+    }
+
+    /// The module of the file that a path from `module` leads to.
+    fn module_of(&self, names: &[&str], module: &ModulePath) -> Option<ModulePath> {
+        let mut at = module.clone();
+        for (i, name) in names.iter().enumerate() {
+            match *name {
+                "crate" if i == 0 => at.clear(),
+                "self" if i == 0 => {}
+                "super" => drop(at.pop()?),
+                name if i == 0 && KNOWN.contains(&name) => return None,
+                name => {
+                    at.push(name.to_owned());
+                    if !self.modules.contains(&at) {
+                        return None;
+                    }
+                }
+            }
+        }
+        (!names.is_empty()).then_some(at)
+    }
+
+    fn file_text(&self) -> String {
+        match self.file.is_empty() {
+            true => "the file".to_owned(),
+            false => format!("`{}`", self.file),
+        }
+    }
+}
+
+fn kind(usage: PathUsage) -> &'static str {
+    match usage {
+        PathUsage::Call => "function ",
+        PathUsage::Type | PathUsage::StructLiteral => "type ",
+        _ => "",
+    }
+}
+
+/// Whether an item can be used so.
+fn fits(item: &ItemKind, usage: PathUsage) -> bool {
+    match usage {
+        PathUsage::Call => matches!(item, ItemKind::Function(_)),
+        PathUsage::Type | PathUsage::StructLiteral => matches!(
+            item,
+            ItemKind::Struct(_) | ItemKind::Enum(_) | ItemKind::Described(_) | ItemKind::Alias(_)
+        ),
+        _ => matches!(item, ItemKind::Const(_)),
+    }
+}
