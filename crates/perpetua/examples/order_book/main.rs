@@ -27,8 +27,8 @@ type Failure = Box<dyn std::error::Error>;
 const WAITING: usize = 1024;
 /// After how many messages what was reported is taken in.
 const TURN: usize = 4096;
-/// When nothing is reported for so long, something is wrong. Mesa's llvmpipe compiles the kernel for one or two minutes when it first meets it.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// When nothing is reported for so long, something is wrong. (Mesa's llvmpipe compiles the kernel for some seconds when it first meets it.)
+const PATIENCE: Duration = Duration::from_secs(120);
 const TEMPLATE: &str = "{msg:9} [{bar:40}] {human_pos}/{human_len} orders, {per_sec}, {eta} left";
 
 /// A matching engine for limit orders, an actor for each symbol, compared with a plain program

@@ -1,7 +1,7 @@
 //! Expressions as text with what one must know to put them into others: how tightly they bind, what memory they
 //! read, in which of two equal forms they stand. Knows nothing of any one target.
 
-use crate::ir::Scalar;
+use crate::ir::{Base, Scalar};
 
 /// How tightly an expression binds. Shifts and bitwise operators never mix with others without parentheses, which
 /// WGSL demands and readers of C are grateful for.
@@ -85,6 +85,9 @@ pub(crate) struct Expr {
     pub(crate) cheap: bool,
     /// The integer before a cast that widened it, and its type.
     pub(crate) unwidened: Option<(Box<Expr>, Scalar)>,
+    /// Where the value is loaded from as it stands: the memory, and the byte offset as text. Set only where a copy from there is worth more than
+    /// the value.
+    pub(crate) copied: Option<(Base, String)>,
 }
 
 impl Expr {
@@ -100,6 +103,7 @@ impl Expr {
             opposite: None,
             cheap: false,
             unwidened: None,
+            copied: None,
         }
     }
 

@@ -149,6 +149,11 @@ impl<'a> Module<'a> {
         name
     }
 
+    /// Whether a helper function was asked for.
+    pub(crate) fn has_helper(&self, key: &str) -> bool {
+        self.state.borrow().helper_names.contains_key(key)
+    }
+
     /// The name of a declared type, which `declare` writes (given a name that `wanted` suggests) when it is
     /// first asked for.
     pub(crate) fn declared_type(

@@ -1,6 +1,6 @@
 //! The function that reports a fault, as far as the C-like targets share it.
 
-use super::{Expr, Writer};
+use super::{Expr, Module, Writer};
 use crate::fault::record;
 use crate::ir::{Scalar, Value};
 
@@ -17,7 +17,11 @@ pub(crate) struct Report {
 impl Report {
     /// Room for two operands, which all faults but messages have at most, or for all of a message's.
     pub(crate) fn of(operands: &[(Scalar, Expr)]) -> Report {
-        match operands.len() {
+        Report::with(operands.len())
+    }
+
+    fn with(operands: usize) -> Report {
+        match operands {
             0..=2 => Report {
                 name: "report_fault",
                 operands: &OPERANDS[..2],
@@ -29,12 +33,30 @@ impl Report {
         }
     }
 
+    /// The report that all faults of a module fit into, if it has any.
+    pub(crate) fn asked_for(m: &Module<'_>) -> Option<Report> {
+        let most = if m.has_helper("report_message") {
+            record::OPERANDS
+        } else if m.has_helper("report_fault") {
+            2
+        } else {
+            return None;
+        };
+        Some(Report::with(most))
+    }
+
+    /// What its operands are called.
+    pub(crate) fn operands(&self) -> &'static [&'static str] {
+        self.operands
+    }
+
     /// The function's lines that fill in the record. `vectors`: the names of the block's and the lane's index; `halves`: an
-    /// operand's low and high word.
+    /// operand's low and high word; `site`: the fault's number.
     pub(crate) fn lines(
         &self,
         vectors: [&str; 2],
         halves: impl Fn(&str) -> [String; 2],
+        site: &str,
         store: impl Fn(usize, &str) -> String,
     ) -> String {
         let mut words = Vec::new();
@@ -49,7 +71,7 @@ impl Report {
         for (i, operand) in self.operands.iter().enumerate() {
             words.extend(halves(operand).into_iter().zip(record::operand(i)..));
         }
-        words.push(("site".to_owned(), record::SITE));
+        words.push((site.to_owned(), record::SITE));
         let line = |(value, word): (String, usize)| format!("    {}\n", store(word, &value));
         words.into_iter().map(line).collect()
     }

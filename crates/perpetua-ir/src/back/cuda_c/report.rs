@@ -34,6 +34,7 @@ pub(super) fn fault(d: &Cuda, w: &mut Writer<'_>, site: u32, operands: &[(Scalar
         let lines = report.lines(
             ["blockIdx", "threadIdx"],
             |of| [format!("(unsigned int){of}"), format!("(unsigned int)({of} >> 32)")],
+            "site",
             |word, value| format!("record[{word}] = {value};"),
         );
         let params = report.params(|of| format!("unsigned long long {of}"));

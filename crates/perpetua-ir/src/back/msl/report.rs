@@ -21,6 +21,7 @@ pub(super) fn fault(d: &Msl, w: &mut Writer<'_>, site: u32, operands: &[(Scalar,
         let lines = report.lines(
             ["bid", "tid"],
             |of| [format!("uint({of})"), format!("uint({of} >> 32)")],
+            "site",
             |word, value| format!("atomic_store_explicit(&record[{word}], {value}, memory_order_relaxed);"),
         );
         let params = report.params(|of| format!("ulong {of}"));

@@ -2,7 +2,7 @@
 
 use super::super::c_like::{Bind, Expr, Spot, SpotStep, Writer};
 use super::dialect::Wgsl;
-use super::region::{Region, atomic_scalar};
+use super::region::{MOST_LEAVES, Region, atomic_scalar};
 use super::scalar;
 use super::words_memory::Words;
 use crate::ir::{AtomicOp, Base, Scalar, Type};
@@ -125,8 +125,12 @@ impl Wgsl {
                     base: spot.base,
                 };
                 let load = self.loader(w.m, words, &spot.ty);
-                let (at, _) = self.byte_offset(w, spot);
-                Expr::call(&load, &[at]).at_run_time()
+                let (at, aligned) = self.byte_offset(w, spot);
+                let mut e = Expr::call(&load, std::slice::from_ref(&at)).at_run_time();
+                if aligned && spot.ty.size().is_multiple_of(4) && spot.ty.leaf_count() > MOST_LEAVES {
+                    e.copied = Some((spot.base, at.text));
+                }
+                e
             }
         }
     }
@@ -224,6 +228,16 @@ impl Wgsl {
                     base: spot.base,
                 };
                 let (at, aligned) = self.byte_offset(w, spot);
+                if let (true, Some((base, from))) = (aligned, &value.copied) {
+                    let name = self.base_of(w.m, *base).0;
+                    let from_words = Words {
+                        name: &name,
+                        base: *base,
+                    };
+                    let copy = self.copier(w.m, words, from_words);
+                    w.write(&format!("{copy}({}, {from}, {}u);", at.text, spot.ty.size() / 4));
+                    return;
+                }
                 let store = self.storer(w.m, words, &spot.ty, aligned);
                 w.write(&format!("{store}({}, {});", at.text, value.text));
             }

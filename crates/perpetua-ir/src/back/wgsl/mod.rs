@@ -95,7 +95,7 @@ pub(super) fn render(
         functions.push(format!("fn {name}({}){result} {{\n{body}}}\n", params.join(", ")));
     }
     let (_, body) = body_text(&m, &d, &kernel.body, &[], None);
-    let entry = entry(&m, &d, &body);
+    let (kept, entry) = entry(&m, &d, &body);
     if let Some(error) = m.error() {
         return Err(error);
     }
@@ -104,6 +104,7 @@ pub(super) fn render(
     let mut parts = m.types();
     parts.push(args_struct(&m, &d));
     parts.push(bindings);
+    parts.extend(kept);
     parts.extend(kernel.constants.iter().enumerate().map(|(i, c)| table(&m, i, c)));
     parts.extend(m.helpers());
     parts.extend(functions);
@@ -354,7 +355,9 @@ fn table(m: &Module<'_>, i: usize, table: &ConstTable) -> String {
     )
 }
 
-fn entry(m: &Module<'_>, d: &Wgsl, body: &str) -> String {
+/// What a lane keeps of its fault, and the entry point. Where a lane can fault, the kernel's body is a function of its own, so that all its
+/// ends meet where the fault is reported.
+fn entry(m: &Module<'_>, d: &Wgsl, body: &str) -> (Option<String>, String) {
     let needs = &m.entry_needs;
     let mut block = d.block;
     let mut params = String::new();
@@ -391,8 +394,19 @@ fn entry(m: &Module<'_>, d: &Wgsl, body: &str) -> String {
             "    let bid = vec3<u32>(number % {grid}.x, number / {grid}.x % {grid}.y, number / ({grid}.x * {grid}.y));\n"
         ));
     }
-    format!(
-        "@compute @workgroup_size({x}, {y}, {z})\nfn {}(\n{params}) {{\n{start}{body}}}\n",
+    let head = format!(
+        "@compute @workgroup_size({x}, {y}, {z})\nfn {}(\n{params}) {{\n{start}",
         m.entry
-    )
+    );
+    let Some((kept, end)) = report::at_end(m) else {
+        return (None, format!("{head}{body}}}\n"));
+    };
+    let (params, args): (Vec<_>, Vec<_>) = hidden(needs).into_iter().unzip();
+    let name = m.global_name("lane");
+    let text = format!(
+        "fn {name}({}) {{\n{body}}}\n\n{head}    {name}({});\n{end}}}\n",
+        params.join(", "),
+        args.join(", ")
+    );
+    (Some(kept), text)
 }

@@ -1,6 +1,6 @@
 //! What a kernel tells the host of faults, as `crate::fault` lays it out.
 
-use super::super::c_like::{Expr, Report, Writer, mark_dead};
+use super::super::c_like::{Expr, Module, Report, Writer, mark_dead};
 use super::scalar;
 use crate::fault::record;
 use crate::ir::Scalar;
@@ -35,19 +35,21 @@ fn words(w: &Writer<'_>, s: Scalar, e: &Expr) -> [Expr; 2] {
     }
 }
 
-/// Reports a fault and marks the lane dead where somebody asks for that.
+/// Keeps a fault for the lane's end and marks the lane dead where somebody asks for that.
+///
+/// Nothing is written where the fault happens: the record's dozen atomic stores at each of a kernel's checks would be most of its code,
+/// and llvmpipe's compiler takes a time that grows with the square of the accesses.
 pub(super) fn fault(w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]) {
     let report = Report::of(operands);
     let name = w.m.helper(report.name, |name| {
-        let lines = report.lines(
-            ["bid", "tid"],
-            |of| [format!("{of}.x"), format!("{of}.y")],
-            |word, value| format!("atomicStore(&fault_record[{word}], {value});"),
-        );
         let params = report.params(|of| format!("{of}: vec2<u32>"));
+        let kept: String = report
+            .operands()
+            .iter()
+            .map(|of| format!("        fault_{of} = {of};\n"))
+            .collect();
         format!(
-            "// The first lane that faults in a launch claims the record.\nfn {name}(site: u32, tid: vec3<u32>, bid: vec3<u32>, {params}) {{\n    if (atomicExchange(&fault_record[{claim}], 1u) != 0u) {{\n        return;\n    }}\n{lines}}}\n",
-            claim = record::CLAIM,
+            "// A dead lane may come upon another fault: the first counts.\nfn {name}(site: u32, {params}) {{\n    if (fault_site == 0u) {{\n        fault_site = site;\n{kept}    }}\n}}\n"
         )
     });
     let pair = |s, e: &Expr| {
@@ -56,7 +58,28 @@ pub(super) fn fault(w: &mut Writer<'_>, site: u32, operands: &[(Scalar, Expr)]) 
     };
     let operands = report.args(operands, pair, "vec2<u32>()");
     mark_dead(w);
-    w.write(&format!(
-        "{name}(args.site_base + {site}u, tid, bid, {operands});"
-    ));
+    // 0 stands for no fault.
+    w.write(&format!("{name}(args.site_base + {}u, {operands});", site + 1));
+}
+
+/// The fault that a lane keeps: declarations, and what its end does with it. `None` where no lane can fault.
+pub(super) fn at_end(m: &Module<'_>) -> Option<(String, String)> {
+    let report = Report::asked_for(m)?;
+    let mut declared = String::from(
+        "// The number of the fault of this lane, from 1, and its operands.\nvar<private> fault_site: u32;\n",
+    );
+    for of in report.operands() {
+        declared.push_str(&format!("var<private> fault_{of}: vec2<u32>;\n"));
+    }
+    let lines = report.lines(
+        ["bid", "tid"],
+        |of| [format!("fault_{of}.x"), format!("fault_{of}.y")],
+        "fault_site - 1u",
+        |word, value| format!("    atomicStore(&fault_record[{word}], {value});"),
+    );
+    let end = format!(
+        "    // The first lane that faults in a launch claims the record.\n    if (fault_site != 0u && atomicExchange(&fault_record[{claim}], 1u) == 0u) {{\n{lines}    }}\n",
+        claim = record::CLAIM,
+    );
+    Some((declared, end))
 }

@@ -7,6 +7,9 @@ use super::region::{MOST_LEAVES, Region, covers_words};
 use super::scalar;
 use crate::ir::{Base, Scalar, Type};
 
+/// Words that a turn of a copy's loop copies: loops' turns are counted on some devices, and cost time on all.
+const COPIED: u32 = 8;
+
 /// Something that is kept as words.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a> {
@@ -133,6 +136,28 @@ impl Wgsl {
         };
         m.helper(&key, |name| {
             format!("fn {name}(at: u32, value: {given}) {{\n{body}}}\n")
+        })
+    }
+
+    /// The name of a function that copies a number of words from one byte offset to another, without a value of a lane's own between them. Two
+    /// places of one type in one memory are the same or apart, so it does not matter which word goes first.
+    pub(super) fn copier(&self, m: &Module<'_>, to: Words<'_>, from: Words<'_>) -> String {
+        let key = format!("{}_copy_{}", to.name, from.name);
+        let word = |at: &str| {
+            let read = self.word(from, &format!("(source >> 2u) + {at}"));
+            self.set_word(to, &format!("(at >> 2u) + {at}"), &read)
+        };
+        let turn: String = (0..COPIED)
+            .map(|n| match n {
+                0 => format!("        {}\n", word("i")),
+                _ => format!("        {}\n", word(&format!("i + {n}u"))),
+            })
+            .collect();
+        m.helper(&key, |name| {
+            format!(
+                "fn {name}(at: u32, source: u32, words: u32) {{\n    var i = 0u;\n    for (; i + {COPIED}u <= words; i += {COPIED}u) {{\n{turn}    }}\n    for (; i < words; i += 1u) {{\n        {}\n    }}\n}}\n",
+                word("i")
+            )
         })
     }
 

@@ -13,35 +13,21 @@ struct Args {
 @group(0) @binding(2) var<uniform> args: Args;
 @group(0) @binding(3) var<storage, read_write> fault_record: array<atomic<u32>, 16>;
 
-// The first lane that faults in a launch claims the record.
-fn report_fault_(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
-    if (atomicExchange(&fault_record[0], 1u) != 0u) {
-        return;
+// The number of the fault of this lane, from 1, and its operands.
+var<private> fault_site: u32;
+var<private> fault_first: vec2<u32>;
+var<private> fault_second: vec2<u32>;
+
+// A dead lane may come upon another fault: the first counts.
+fn report_fault_(site: u32, first: vec2<u32>, second: vec2<u32>) {
+    if (fault_site == 0u) {
+        fault_site = site;
+        fault_first = first;
+        fault_second = second;
     }
-    atomicStore(&fault_record[2], bid.x);
-    atomicStore(&fault_record[3], bid.y);
-    atomicStore(&fault_record[4], bid.z);
-    atomicStore(&fault_record[5], tid.x);
-    atomicStore(&fault_record[6], tid.y);
-    atomicStore(&fault_record[7], tid.z);
-    atomicStore(&fault_record[8], first.x);
-    atomicStore(&fault_record[9], first.y);
-    atomicStore(&fault_record[10], second.x);
-    atomicStore(&fault_record[11], second.y);
-    atomicStore(&fault_record[1], site);
 }
 
-@compute @workgroup_size(64, 1, 1)
-fn loops_(
-    @builtin(local_invocation_id) tid: vec3<u32>,
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-) {
-    let number = group.x + groups.x * (group.y + groups.y * group.z);
-    if (number >= args.grid.x * args.grid.y * args.grid.z) {
-        return;
-    }
-    let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
+fn lane_(tid: vec3<u32>, bid: vec3<u32>) {
     var sum_ = 0u;
     var i_ = 0u;
     while (i_ < args.n_) {
@@ -54,7 +40,7 @@ fn loops_(
             }
             let t_ = i_ + j_;
             if (t_ >= args.x_len_) {
-                report_fault_(args.site_base + 0u, tid, bid, vec2<u32>(t_, 0u), vec2<u32>(args.x_len_, 0u));
+                report_fault_(args.site_base + 1u, vec2<u32>(t_, 0u), vec2<u32>(args.x_len_, 0u));
                 return;
             }
             let x_i_ = x_[args.x_first_ + t_];
@@ -96,8 +82,36 @@ fn loops_(
         }
     }
     if (tid.x >= args.out_len_) {
-        report_fault_(args.site_base + 1u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.out_len_, 0u));
+        report_fault_(args.site_base + 2u, vec2<u32>(tid.x, 0u), vec2<u32>(args.out_len_, 0u));
         return;
     }
     out_[args.out_first_ + tid.x] = k_;
+}
+
+@compute @workgroup_size(64, 1, 1)
+fn loops_(
+    @builtin(local_invocation_id) tid: vec3<u32>,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let number = group.x + groups.x * (group.y + groups.y * group.z);
+    if (number >= args.grid.x * args.grid.y * args.grid.z) {
+        return;
+    }
+    let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
+    lane_(tid, bid);
+    // The first lane that faults in a launch claims the record.
+    if (fault_site != 0u && atomicExchange(&fault_record[0], 1u) == 0u) {
+        atomicStore(&fault_record[2], bid.x);
+        atomicStore(&fault_record[3], bid.y);
+        atomicStore(&fault_record[4], bid.z);
+        atomicStore(&fault_record[5], tid.x);
+        atomicStore(&fault_record[6], tid.y);
+        atomicStore(&fault_record[7], tid.z);
+        atomicStore(&fault_record[8], fault_first.x);
+        atomicStore(&fault_record[9], fault_first.y);
+        atomicStore(&fault_record[10], fault_second.x);
+        atomicStore(&fault_record[11], fault_second.y);
+        atomicStore(&fault_record[1], fault_site - 1u);
+    }
 }

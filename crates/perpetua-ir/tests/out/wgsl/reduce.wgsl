@@ -15,35 +15,21 @@ var<workgroup> tile_: array<f32, 64>;
 // Whether this lane has faulted.
 var<private> dead: bool;
 
-// The first lane that faults in a launch claims the record.
-fn report_fault_(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
-    if (atomicExchange(&fault_record[0], 1u) != 0u) {
-        return;
+// The number of the fault of this lane, from 1, and its operands.
+var<private> fault_site: u32;
+var<private> fault_first: vec2<u32>;
+var<private> fault_second: vec2<u32>;
+
+// A dead lane may come upon another fault: the first counts.
+fn report_fault_(site: u32, first: vec2<u32>, second: vec2<u32>) {
+    if (fault_site == 0u) {
+        fault_site = site;
+        fault_first = first;
+        fault_second = second;
     }
-    atomicStore(&fault_record[2], bid.x);
-    atomicStore(&fault_record[3], bid.y);
-    atomicStore(&fault_record[4], bid.z);
-    atomicStore(&fault_record[5], tid.x);
-    atomicStore(&fault_record[6], tid.y);
-    atomicStore(&fault_record[7], tid.z);
-    atomicStore(&fault_record[8], first.x);
-    atomicStore(&fault_record[9], first.y);
-    atomicStore(&fault_record[10], second.x);
-    atomicStore(&fault_record[11], second.y);
-    atomicStore(&fault_record[1], site);
 }
 
-@compute @workgroup_size(64, 1, 1)
-fn reduce_(
-    @builtin(local_invocation_id) tid: vec3<u32>,
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-) {
-    let number = group.x + groups.x * (group.y + groups.y * group.z);
-    if (number >= args.grid.x * args.grid.y * args.grid.z) {
-        return;
-    }
-    let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
+fn lane_(tid: vec3<u32>, bid: vec3<u32>) {
     let idx_ = bid.x * 64u + tid.x;
     var v_ = 0.0f;
     if (idx_ < args.x_len_) {
@@ -59,7 +45,7 @@ fn reduce_(
                 let tile_i_ = tile_[tid.x];
                 if (t_ >= 64u) {
                     dead = true;
-                    report_fault_(args.site_base + 0u, tid, bid, vec2<u32>(t_, 0u), vec2<u32>(64u, 0u));
+                    report_fault_(args.site_base + 1u, vec2<u32>(t_, 0u), vec2<u32>(64u, 0u));
                 } else {
                     tile_[tid.x] = tile_i_ + tile_[t_];
                 }
@@ -74,7 +60,7 @@ fn reduce_(
     if (tid.x == 0u) {
         if (0u >= args.total_len_) {
             dead = true;
-            report_fault_(args.site_base + 1u, tid, bid, vec2<u32>(0u, 0u), vec2<u32>(args.total_len_, 0u));
+            report_fault_(args.site_base + 2u, vec2<u32>(0u, 0u), vec2<u32>(args.total_len_, 0u));
             return;
         }
         let operand_ = tile_[0u];
@@ -86,5 +72,33 @@ fn reduce_(
             }
             old_ = r_.old_value;
         }
+    }
+}
+
+@compute @workgroup_size(64, 1, 1)
+fn reduce_(
+    @builtin(local_invocation_id) tid: vec3<u32>,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let number = group.x + groups.x * (group.y + groups.y * group.z);
+    if (number >= args.grid.x * args.grid.y * args.grid.z) {
+        return;
+    }
+    let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
+    lane_(tid, bid);
+    // The first lane that faults in a launch claims the record.
+    if (fault_site != 0u && atomicExchange(&fault_record[0], 1u) == 0u) {
+        atomicStore(&fault_record[2], bid.x);
+        atomicStore(&fault_record[3], bid.y);
+        atomicStore(&fault_record[4], bid.z);
+        atomicStore(&fault_record[5], tid.x);
+        atomicStore(&fault_record[6], tid.y);
+        atomicStore(&fault_record[7], tid.z);
+        atomicStore(&fault_record[8], fault_first.x);
+        atomicStore(&fault_record[9], fault_first.y);
+        atomicStore(&fault_record[10], fault_second.x);
+        atomicStore(&fault_record[11], fault_second.y);
+        atomicStore(&fault_record[1], fault_site - 1u);
     }
 }

@@ -14,22 +14,35 @@ struct Args {
 @group(0) @binding(2) var<uniform> args: Args;
 @group(0) @binding(3) var<storage, read_write> fault_record: array<atomic<u32>, 16>;
 
-// The first lane that faults in a launch claims the record.
-fn report_fault_(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
-    if (atomicExchange(&fault_record[0], 1u) != 0u) {
+// The number of the fault of this lane, from 1, and its operands.
+var<private> fault_site: u32;
+var<private> fault_first: vec2<u32>;
+var<private> fault_second: vec2<u32>;
+
+// A dead lane may come upon another fault: the first counts.
+fn report_fault_(site: u32, first: vec2<u32>, second: vec2<u32>) {
+    if (fault_site == 0u) {
+        fault_site = site;
+        fault_first = first;
+        fault_second = second;
+    }
+}
+
+fn lane_(tid: vec3<u32>, bid: vec3<u32>) {
+    let idx_ = i32(bid.x * 64u + tid.x);
+    if (idx_ >= args.n_) {
         return;
     }
-    atomicStore(&fault_record[2], bid.x);
-    atomicStore(&fault_record[3], bid.y);
-    atomicStore(&fault_record[4], bid.z);
-    atomicStore(&fault_record[5], tid.x);
-    atomicStore(&fault_record[6], tid.y);
-    atomicStore(&fault_record[7], tid.z);
-    atomicStore(&fault_record[8], first.x);
-    atomicStore(&fault_record[9], first.y);
-    atomicStore(&fault_record[10], second.x);
-    atomicStore(&fault_record[11], second.y);
-    atomicStore(&fault_record[1], site);
+    if (idx_ < 0i || u32(idx_) >= args.x_len_) {
+        report_fault_(args.site_base + 1u, vec2<u32>(u32(idx_), u32(idx_ >> 31u)), vec2<u32>(args.x_len_, 0u));
+        return;
+    }
+    if (idx_ < 0i || u32(idx_) >= args.y_len_) {
+        report_fault_(args.site_base + 2u, vec2<u32>(u32(idx_), u32(idx_ >> 31u)), vec2<u32>(args.y_len_, 0u));
+        return;
+    }
+    let t_ = args.a_ * x_[args.x_first_ + u32(idx_)] + y_[args.y_first_ + u32(idx_)];
+    y_[args.y_first_ + u32(idx_)] = t_;
 }
 
 @compute @workgroup_size(64, 1, 1)
@@ -43,18 +56,19 @@ fn saxpy_(
         return;
     }
     let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
-    let idx_ = i32(bid.x * 64u + tid.x);
-    if (idx_ >= args.n_) {
-        return;
+    lane_(tid, bid);
+    // The first lane that faults in a launch claims the record.
+    if (fault_site != 0u && atomicExchange(&fault_record[0], 1u) == 0u) {
+        atomicStore(&fault_record[2], bid.x);
+        atomicStore(&fault_record[3], bid.y);
+        atomicStore(&fault_record[4], bid.z);
+        atomicStore(&fault_record[5], tid.x);
+        atomicStore(&fault_record[6], tid.y);
+        atomicStore(&fault_record[7], tid.z);
+        atomicStore(&fault_record[8], fault_first.x);
+        atomicStore(&fault_record[9], fault_first.y);
+        atomicStore(&fault_record[10], fault_second.x);
+        atomicStore(&fault_record[11], fault_second.y);
+        atomicStore(&fault_record[1], fault_site - 1u);
     }
-    if (idx_ < 0i || u32(idx_) >= args.x_len_) {
-        report_fault_(args.site_base + 0u, tid, bid, vec2<u32>(u32(idx_), u32(idx_ >> 31u)), vec2<u32>(args.x_len_, 0u));
-        return;
-    }
-    if (idx_ < 0i || u32(idx_) >= args.y_len_) {
-        report_fault_(args.site_base + 1u, tid, bid, vec2<u32>(u32(idx_), u32(idx_ >> 31u)), vec2<u32>(args.y_len_, 0u));
-        return;
-    }
-    let t_ = args.a_ * x_[args.x_first_ + u32(idx_)] + y_[args.y_first_ + u32(idx_)];
-    y_[args.y_first_ + u32(idx_)] = t_;
 }

@@ -23,22 +23,18 @@ var<workgroup> peak_: atomic<u32>;
 // Whether this lane has faulted.
 var<private> dead: bool;
 
-// The first lane that faults in a launch claims the record.
-fn report_fault_(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
-    if (atomicExchange(&fault_record[0], 1u) != 0u) {
-        return;
+// The number of the fault of this lane, from 1, and its operands.
+var<private> fault_site: u32;
+var<private> fault_first: vec2<u32>;
+var<private> fault_second: vec2<u32>;
+
+// A dead lane may come upon another fault: the first counts.
+fn report_fault_(site: u32, first: vec2<u32>, second: vec2<u32>) {
+    if (fault_site == 0u) {
+        fault_site = site;
+        fault_first = first;
+        fault_second = second;
     }
-    atomicStore(&fault_record[2], bid.x);
-    atomicStore(&fault_record[3], bid.y);
-    atomicStore(&fault_record[4], bid.z);
-    atomicStore(&fault_record[5], tid.x);
-    atomicStore(&fault_record[6], tid.y);
-    atomicStore(&fault_record[7], tid.z);
-    atomicStore(&fault_record[8], first.x);
-    atomicStore(&fault_record[9], first.y);
-    atomicStore(&fault_record[10], second.x);
-    atomicStore(&fault_record[11], second.y);
-    atomicStore(&fault_record[1], site);
 }
 
 fn min_f32_(x: f32, y: f32) -> f32 {
@@ -68,24 +64,12 @@ fn exclusive_max_f32_(value: f32, subgroup_lane: u32, subgroup_size: u32) -> f32
     return total;
 }
 
-@compute @workgroup_size(64, 1, 1)
-fn shared_work_(
-    @builtin(local_invocation_id) tid: vec3<u32>,
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(subgroup_invocation_id) subgroup_lane: u32,
-    @builtin(subgroup_size) subgroup_size: u32,
-) {
-    let number = group.x + groups.x * (group.y + groups.y * group.z);
-    if (number >= args.grid.x * args.grid.y * args.grid.z) {
-        return;
-    }
-    let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
+fn lane_(tid: vec3<u32>, bid: vec3<u32>, subgroup_lane: u32, subgroup_size: u32) {
     var result_ = 0u;
     atomicStore(&bins_[0u], 0u);
     if (tid.x >= 256u) {
         dead = true;
-        report_fault_(args.site_base + 0u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(256u, 0u));
+        report_fault_(args.site_base + 1u, vec2<u32>(tid.x, 0u), vec2<u32>(256u, 0u));
     }
     if (!dead) {
         scratch_[tid.x] = 256u;
@@ -95,7 +79,7 @@ fn shared_work_(
     if (!dead) {
         if (args.n_ == 0u) {
             dead = true;
-            report_fault_(args.site_base + 1u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>());
+            report_fault_(args.site_base + 2u, vec2<u32>(tid.x, 0u), vec2<u32>());
         } else {
             result_ = tid.x / args.n_ + tid.x;
         }
@@ -107,7 +91,7 @@ fn shared_work_(
     let guarded5_ = i32(guarded_);
     if (0u >= args.s_len_) {
         dead = true;
-        report_fault_(args.site_base + 2u, tid, bid, vec2<u32>(0u, 0u), vec2<u32>(args.s_len_, 0u));
+        report_fault_(args.site_base + 3u, vec2<u32>(0u, 0u), vec2<u32>(args.s_len_, 0u));
         return;
     }
     var guarded1_ = 0i;
@@ -116,7 +100,7 @@ fn shared_work_(
     }
     if (0u >= args.f_len_) {
         dead = true;
-        report_fault_(args.site_base + 3u, tid, bid, vec2<u32>(0u, 0u), vec2<u32>(args.f_len_, 0u));
+        report_fault_(args.site_base + 4u, vec2<u32>(0u, 0u), vec2<u32>(args.f_len_, 0u));
         return;
     }
     var guarded2_ = 0.0f;
@@ -147,7 +131,7 @@ fn shared_work_(
     }
     if (0u >= args.x_len_) {
         dead = true;
-        report_fault_(args.site_base + 4u, tid, bid, vec2<u32>(0u, 0u), vec2<u32>(args.x_len_, 0u));
+        report_fault_(args.site_base + 5u, vec2<u32>(0u, 0u), vec2<u32>(args.x_len_, 0u));
         return;
     }
     var guarded4_ = 0u;
@@ -176,8 +160,38 @@ fn shared_work_(
     }
     if (tid.x >= args.x_len_) {
         dead = true;
-        report_fault_(args.site_base + 5u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.x_len_, 0u));
+        report_fault_(args.site_base + 6u, vec2<u32>(tid.x, 0u), vec2<u32>(args.x_len_, 0u));
         return;
     }
     atomicStore(&x_[args.x_first_ + tid.x], t_);
+}
+
+@compute @workgroup_size(64, 1, 1)
+fn shared_work_(
+    @builtin(local_invocation_id) tid: vec3<u32>,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(subgroup_invocation_id) subgroup_lane: u32,
+    @builtin(subgroup_size) subgroup_size: u32,
+) {
+    let number = group.x + groups.x * (group.y + groups.y * group.z);
+    if (number >= args.grid.x * args.grid.y * args.grid.z) {
+        return;
+    }
+    let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
+    lane_(tid, bid, subgroup_lane, subgroup_size);
+    // The first lane that faults in a launch claims the record.
+    if (fault_site != 0u && atomicExchange(&fault_record[0], 1u) == 0u) {
+        atomicStore(&fault_record[2], bid.x);
+        atomicStore(&fault_record[3], bid.y);
+        atomicStore(&fault_record[4], bid.z);
+        atomicStore(&fault_record[5], tid.x);
+        atomicStore(&fault_record[6], tid.y);
+        atomicStore(&fault_record[7], tid.z);
+        atomicStore(&fault_record[8], fault_first.x);
+        atomicStore(&fault_record[9], fault_first.y);
+        atomicStore(&fault_record[10], fault_second.x);
+        atomicStore(&fault_record[11], fault_second.y);
+        atomicStore(&fault_record[1], fault_site - 1u);
+    }
 }

@@ -32,26 +32,22 @@ struct Args {
 @group(0) @binding(3) var<uniform> args: Args;
 @group(0) @binding(4) var<storage, read_write> fault_record: array<atomic<u32>, 16>;
 
+// The number of the fault of this lane, from 1, and its operands.
+var<private> fault_site: u32;
+var<private> fault_first: vec2<u32>;
+var<private> fault_second: vec2<u32>;
+
 const WEIGHTS_ = array<u32, 4>(
     1056964608u, 1065353216u, 2139095040u, 2147483648u,
 );
 
-// The first lane that faults in a launch claims the record.
-fn report_fault_(site: u32, tid: vec3<u32>, bid: vec3<u32>, first: vec2<u32>, second: vec2<u32>) {
-    if (atomicExchange(&fault_record[0], 1u) != 0u) {
-        return;
+// A dead lane may come upon another fault: the first counts.
+fn report_fault_(site: u32, first: vec2<u32>, second: vec2<u32>) {
+    if (fault_site == 0u) {
+        fault_site = site;
+        fault_first = first;
+        fault_second = second;
     }
-    atomicStore(&fault_record[2], bid.x);
-    atomicStore(&fault_record[3], bid.y);
-    atomicStore(&fault_record[4], bid.z);
-    atomicStore(&fault_record[5], tid.x);
-    atomicStore(&fault_record[6], tid.y);
-    atomicStore(&fault_record[7], tid.z);
-    atomicStore(&fault_record[8], first.x);
-    atomicStore(&fault_record[9], first.y);
-    atomicStore(&fault_record[10], second.x);
-    atomicStore(&fault_record[11], second.y);
-    atomicStore(&fault_record[1], site);
 }
 
 fn p_load_f32_(at: u32) -> f32 {
@@ -128,6 +124,41 @@ fn weigh_(p1_: Particle_, factor_: f32) -> tuple_f32_i32_ {
     return tuple_f32_i32_(t_, i32(p1_.kind_));
 }
 
+fn lane_(tid: vec3<u32>, bid: vec3<u32>) {
+    if (tid.x >= args.p_len_) {
+        report_fault_(args.site_base + 1u, vec2<u32>(tid.x, 0u), vec2<u32>(args.p_len_, 0u));
+        return;
+    }
+    let p_i_ = p_load_Particle_((args.p_first_ + tid.x) * 16u);
+    var acc_ = array<f32, 3>();
+    var i_ = 0u;
+    let t_ = weigh_(p_i_, 2.5f);
+    for (; i_ < 3u; i_ += 1u) {
+        acc_[i_] = p_load_f32_((args.p_first_ + tid.x) * 16u + i_ * 4u) + t_.f0_;
+    }
+    if (tid.x >= args.v_len_) {
+        report_fault_(args.site_base + 2u, vec2<u32>(tid.x, 0u), vec2<u32>(args.v_len_, 0u));
+        return;
+    }
+    let v_i_ = v_[args.v_first_ + tid.x];
+    var changed_ = v_i_;
+    changed_.z = v_i_.w + acc_[1];
+    v_[args.v_first_ + tid.x] = changed_;
+    v_[args.v_first_ + tid.x].x = v_i_.w;
+    var q_ = p_i_;
+    if (tid.x >= args.b_len_) {
+        report_fault_(args.site_base + 3u, vec2<u32>(tid.x, 0u), vec2<u32>(args.b_len_, 0u));
+        return;
+    }
+    let t1_ = (b_load_u8_(args.b_first_ + tid.x) + 200u) & 0xffu;
+    q_.kind_ = t1_;
+    b_store_u8_(args.b_first_ + tid.x, t1_);
+    q_.alive_ = (args.flag_ & 0xffu) != 0u;
+    p_store_words_Particle_((args.p_first_ + tid.x) * 16u, q_);
+    let t2_ = Particle_(array<f32, 3>(bitcast<f32>(args.start_word0_), bitcast<f32>(args.start_word1_), bitcast<f32>(args.start_word2_)), args.start_word3_ & 0xffffu, (args.start_word3_ >> 16u) & 0xffu, ((args.start_word3_ >> 24u) & 0xffu) != 0u);
+    p_store_u8_((args.p_first_ + tid.x) * 16u + 14u, t2_.kind_);
+}
+
 @compute @workgroup_size(64, 1, 1)
 fn structs_(
     @builtin(local_invocation_id) tid: vec3<u32>,
@@ -139,36 +170,19 @@ fn structs_(
         return;
     }
     let bid = vec3<u32>(number % args.grid.x, number / args.grid.x % args.grid.y, number / (args.grid.x * args.grid.y));
-    if (tid.x >= args.p_len_) {
-        report_fault_(args.site_base + 0u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.p_len_, 0u));
-        return;
+    lane_(tid, bid);
+    // The first lane that faults in a launch claims the record.
+    if (fault_site != 0u && atomicExchange(&fault_record[0], 1u) == 0u) {
+        atomicStore(&fault_record[2], bid.x);
+        atomicStore(&fault_record[3], bid.y);
+        atomicStore(&fault_record[4], bid.z);
+        atomicStore(&fault_record[5], tid.x);
+        atomicStore(&fault_record[6], tid.y);
+        atomicStore(&fault_record[7], tid.z);
+        atomicStore(&fault_record[8], fault_first.x);
+        atomicStore(&fault_record[9], fault_first.y);
+        atomicStore(&fault_record[10], fault_second.x);
+        atomicStore(&fault_record[11], fault_second.y);
+        atomicStore(&fault_record[1], fault_site - 1u);
     }
-    let p_i_ = p_load_Particle_((args.p_first_ + tid.x) * 16u);
-    var acc_ = array<f32, 3>();
-    var i_ = 0u;
-    let t_ = weigh_(p_i_, 2.5f);
-    for (; i_ < 3u; i_ += 1u) {
-        acc_[i_] = p_load_f32_((args.p_first_ + tid.x) * 16u + i_ * 4u) + t_.f0_;
-    }
-    if (tid.x >= args.v_len_) {
-        report_fault_(args.site_base + 1u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.v_len_, 0u));
-        return;
-    }
-    let v_i_ = v_[args.v_first_ + tid.x];
-    var changed_ = v_i_;
-    changed_.z = v_i_.w + acc_[1];
-    v_[args.v_first_ + tid.x] = changed_;
-    v_[args.v_first_ + tid.x].x = v_i_.w;
-    var q_ = p_i_;
-    if (tid.x >= args.b_len_) {
-        report_fault_(args.site_base + 2u, tid, bid, vec2<u32>(tid.x, 0u), vec2<u32>(args.b_len_, 0u));
-        return;
-    }
-    let t1_ = (b_load_u8_(args.b_first_ + tid.x) + 200u) & 0xffu;
-    q_.kind_ = t1_;
-    b_store_u8_(args.b_first_ + tid.x, t1_);
-    q_.alive_ = (args.flag_ & 0xffu) != 0u;
-    p_store_words_Particle_((args.p_first_ + tid.x) * 16u, q_);
-    let t2_ = Particle_(array<f32, 3>(bitcast<f32>(args.start_word0_), bitcast<f32>(args.start_word1_), bitcast<f32>(args.start_word2_)), args.start_word3_ & 0xffffu, (args.start_word3_ >> 16u) & 0xffu, ((args.start_word3_ >> 24u) & 0xffu) != 0u);
-    p_store_u8_((args.p_first_ + tid.x) * 16u + 14u, t2_.kind_);
 }
