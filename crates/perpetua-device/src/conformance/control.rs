@@ -32,7 +32,7 @@ const KERNELS: [&str; 12] = [
     "counted",
 ];
 
-const PLACES: [&str; 7] = [
+const PLACES: [&str; 9] = [
     "nested_loops",
     "long_loop",
     "before_barrier",
@@ -40,6 +40,8 @@ const PLACES: [&str; 7] = [
     "open_loop_with_barriers",
     "in_function",
     "in_conditions",
+    "loop_that_waits_for_all",
+    "before_loop_that_asks",
 ];
 
 /// Kernels of [`TURNS`].

@@ -31,7 +31,8 @@
 //!
 //! **Faults.** A faulting load gives zero, a faulting store or atomic does not happen, and the lane goes dead: it executes
 //! nothing more and counts as arrived at barriers. The other lanes and blocks run on; the launch then gives the
-//! first fault of the lowest block that had one. A kernel whose checks are off is checked all the same: what is
+//! first fault of the lowest block that had one. Where what lanes have written to the block's memory decides how often they come to
+//! barriers, all lanes of a block end at the first barrier behind a fault. A kernel whose checks are off is checked all the same: what is
 //! undefined elsewhere is a fault here. One whose checks are explicit does what its statements say.
 //! Machine code, which runs a block's lanes in gangs one after another, tells "first" by barriers passed and turns of loops made.
 //!
@@ -87,11 +88,12 @@ impl Interpreter {
     /// # Errors
     /// [`InterpError::Malformed`] for a kernel that the verifier should not have passed.
     pub fn new(kernel: &Verified) -> Result<Interpreter, InterpError> {
-        let kernel = kernel.kernel();
-        let program = flatten::flatten(kernel).map_err(|cause| InterpError::Malformed {
+        let (kernel, facts) = (kernel.kernel(), kernel.facts());
+        let mut program = flatten::flatten(kernel).map_err(|cause| InterpError::Malformed {
             kernel: kernel.name.clone(),
             cause,
         })?;
+        program.ends_together = facts.relies_on_shared();
         Ok(Interpreter {
             program,
             #[cfg(machine_code)]

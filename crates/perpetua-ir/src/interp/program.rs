@@ -60,6 +60,9 @@ pub(super) struct Program {
     pub(super) synchronises: bool,
     /// Whether it may stay: then subgroups go their own ways, for they wait for each other by what they write.
     pub(super) stays: bool,
+    /// Whether lanes that come to a barrier end when one of their block has faulted: what it would have written decides how often
+    /// they come there.
+    pub(super) ends_together: bool,
     /// Whether blocks can run side by side as one.
     pub(super) mergeable: bool,
 }

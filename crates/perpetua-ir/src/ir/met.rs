@@ -6,25 +6,47 @@ use super::types::Type;
 // Most scalars of a value that is loaded so: WGSL loads some one by one.
 const MOST_SCALARS: usize = 32;
 
+/// Statements between two barriers of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Met {
+    /// Numbers of the two barriers.
+    pub between: [usize; 2],
+    /// Numbers of the loads.
+    pub loads: Vec<usize>,
+}
+
 impl Block {
     /// Numbers of the statements that load from the block's memory between two barriers of this list, with nothing in between by which a
     /// lane changes memory that others see. As all lanes come to both barriers together, all of them load while nobody writes: from one
     /// place they load one value. `values`: the types of the body's values.
     pub fn met_loads(&self, values: &[Type]) -> Vec<usize> {
+        let met = self.met(values).into_iter();
+        met.flat_map(|met| met.loads).collect()
+    }
+
+    /// The same, with the barriers, where there are loads between them.
+    pub fn met(&self, values: &[Type]) -> Vec<Met> {
         let mut all = Vec::new();
-        // Loads since the last barrier, if nothing has interfered.
-        let mut since: Option<Vec<usize>> = None;
+        // The last barrier and the loads since then, if nothing has interfered.
+        let mut since: Option<(usize, Vec<usize>)> = None;
         for (i, stmt) in self.0.iter().enumerate() {
             match &stmt.inst {
                 Inst::Do(Effect::Device(DeviceOp::Barrier, _)) => {
-                    all.extend(since.replace(Vec::new()).unwrap_or_default());
+                    if let Some((first, loads)) = since.replace((i, Vec::new()))
+                        && !loads.is_empty()
+                    {
+                        all.push(Met {
+                            between: [first, i],
+                            loads,
+                        });
+                    }
                 }
                 Inst::Let(v, Op::Load(place, None)) if matches!(place.base, Base::Shared(_)) => {
                     let ty = values.get(v.0 as usize);
                     if ty.is_none_or(|ty| ty.leaf_count() > MOST_SCALARS) {
                         continue;
                     }
-                    since.iter_mut().for_each(|since| since.push(i));
+                    since.iter_mut().for_each(|(_, loads)| loads.push(i));
                 }
                 _ if !is_quiet(stmt) => since = None,
                 _ => {}

@@ -11,5 +11,6 @@ mod typing;
 
 pub use builder::*;
 pub use kernel::*;
+pub use met::Met;
 pub use types::*;
 pub use typing::*;

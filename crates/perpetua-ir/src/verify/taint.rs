@@ -8,7 +8,8 @@ use crate::ir::Stmt;
 pub(super) struct Taint {
     /// Parameters of the function on which it depends, as bits.
     pub(super) params: u128,
-    /// Buffers of the kernel that must not change for it to be uniform, as bits: see [`buffer_bit`].
+    /// Buffers of the kernel that must not change for it to be uniform, as bits, and whether it depends on the block's memory: see
+    /// [`buffer_bit`] and [`SHARED_BIT`].
     pub(super) buffers: u128,
     /// The first reason that is no parameter, by index into the analysis's list.
     pub(super) why: Option<usize>,
@@ -25,10 +26,13 @@ impl Taint {
     }
 }
 
-/// The bit of a kernel's parameter. Parameters from 128 on share bits with earlier ones: more is relied on then than need be.
+/// The bit of a kernel's parameter. Parameters from 127 on share bits with earlier ones: more is relied on then than need be.
 pub(super) fn buffer_bit(param: u32) -> u128 {
-    1 << (param % 128)
+    1 << (param % 127)
 }
+
+/// The bit of what lanes have written to the block's memory.
+pub(super) const SHARED_BIT: u128 = 1 << 127;
 
 /// How lanes came to be at different points.
 #[derive(Clone, Copy, Default)]

@@ -13,7 +13,7 @@
 
 use super::Verified;
 use super::error::{Cause, Divergence, Parting, Site, VerifyErrors};
-use super::taint::{Flow, Point, Taint, buffer_bit};
+use super::taint::{Flow, Point, SHARED_BIT, Taint, buffer_bit};
 use crate::ir::*;
 use crate::ops::Meeting;
 
@@ -78,6 +78,8 @@ pub(crate) struct Uniformity {
     /// Numbers of the parameters, all of them `&[T]`, that launches must keep constant for the barriers to be met by all
     /// lanes. What depends on other buffers counts as different.
     constant_buffers: Vec<u32>,
+    /// Whether barriers rely on what lanes have written to the block's memory.
+    relies_on_shared: bool,
     /// Choices on what differs between lanes, by their lines, with why; those in functions too.
     partings: Vec<(u32, Divergence)>,
 }
@@ -100,6 +102,11 @@ impl Uniformity {
     /// Buffers whose constancy barriers rely on.
     pub(super) fn constant_buffers(&self) -> &[u32] {
         &self.constant_buffers
+    }
+
+    /// Whether what lanes have written to the block's memory decides which barriers they come to, and how often.
+    pub(crate) fn relies_on_shared(&self) -> bool {
+        self.relies_on_shared
     }
 
     /// Whether a value is the same for all lanes that compute it together.
@@ -161,7 +168,7 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
     }
     analysis.body(site, 0);
     let constant = constant.map_or_else(|| relied_on(kernel, analysis.relied), <[u32]>::to_vec);
-    let trusted = constant.iter().fold(0, |bits, i| bits | buffer_bit(*i));
+    let trusted = constant.iter().fold(SHARED_BIT, |bits, i| bits | buffer_bit(*i));
     let apart = |why: bool, buffers: u128| why || buffers & !trusted != 0;
     let taints = |taints: &[Taint]| {
         let each = taints.iter();
@@ -177,6 +184,7 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
             .map(|(why, buffers)| apart(*why, *buffers))
             .collect(),
         constant_buffers: constant,
+        relies_on_shared: analysis.relied & SHARED_BIT != 0,
         partings: analysis.partings,
     }
 }
@@ -395,7 +403,10 @@ impl<'a> Analysis<'a, '_> {
                         }
                         param => param.map(|p| p.name.as_str()),
                     },
-                    Base::Shared(_) if self.met && self.is_constant(place) => None,
+                    Base::Shared(_) if self.met && self.is_constant(place) => {
+                        taint.buffers = SHARED_BIT;
+                        None
+                    }
                     Base::Shared(i) => kernel.shared.get(i as usize).map(|s| s.name.as_str()),
                     Base::Local(id) => {
                         taint = self.locals.get(id.0 as usize).copied().unwrap_or_default();

@@ -144,3 +144,72 @@ fn in_conditions(x: &[u32], e: &[Turn], out: &mut [u32], only: u32) {
         }
     }
 }
+
+/// In a loop with barriers that goes on until all lanes have said that they are done.
+#[kernel]
+fn loop_that_waits_for_all(x: &[u32], e: &[Turn], out: &mut [u32], only: u32) {
+    let tile = shared_array::<[u32; 64]>();
+    let done = shared_array::<[u32; 1]>();
+    let t = local_id_x() as u32;
+    tile[t as usize] = 0;
+    let mut k = 0u32;
+    let mut s = 0u32;
+    loop {
+        k += 1;
+        let bad = k == 4 && faults(only);
+        s = s.wrapping_add(FAULT);
+        if k == 6 {
+            tile[t as usize] = 1;
+        }
+        sync_threads();
+        if t == 0 {
+            let mut sum = 0u32;
+            for j in 0..64usize {
+                sum += tile[j];
+            }
+            done[0] = sum;
+        }
+        sync_threads();
+        let lanes = done[0];
+        sync_threads();
+        if lanes == 64 {
+            break;
+        }
+    }
+    out[global_id_x()] = s;
+}
+
+/// Before a loop with barriers, by the lane that says how many turns it takes; and what it says next is asked right behind.
+#[kernel]
+fn before_loop_that_asks(x: &[u32], e: &[Turn], out: &mut [u32], only: u32) {
+    let turns = shared_array::<[u32; 2]>();
+    let t = local_id_x() as u32;
+    if t == 0 {
+        turns[0] = 0;
+        turns[1] = 0;
+    }
+    sync_threads();
+    let bad = faults(only);
+    let v = FAULT;
+    if t == 13 {
+        turns[0] = 5;
+        turns[1] = 3 + v / u32::MAX;
+    }
+    sync_threads();
+    let first = turns[0];
+    sync_threads();
+    let second = turns[1];
+    sync_threads();
+    let mut k = 0u32;
+    loop {
+        k += 1;
+        if t == 0 {
+            turns[0] = k;
+        }
+        sync_threads();
+        if k == first + second {
+            break;
+        }
+    }
+    out[global_id_x()] = turns[0];
+}

@@ -101,7 +101,7 @@ impl Group {
         word(frames, self.frame_at(gang) + layout.waiting) & self.gangs[gang].mask
     }
 
-    /// All lanes must be there but for those that have faulted.
+    /// All lanes must be there but for those that have faulted. They end if others may wait for what such a lane would have written.
     fn barrier(
         &mut self,
         installed: &Installed,
@@ -122,7 +122,12 @@ impl Group {
         }
         // What a lane read atomically before the barrier may be another group's word that its data is there.
         std::sync::atomic::fence(Ordering::AcqRel);
-        let Some(missing) = missing else { return Ok(()) };
+        let Some(missing) = missing else {
+            if dead && installed.program.ends_together {
+                (0..self.gangs.len()).for_each(|gang| self.resume_at(gang, GANG_DONE));
+            }
+            return Ok(());
+        };
         let lines = &installed.program.lines;
         Err(InterpError::DivergentBarrier {
             kernel: installed.program.name.clone(),

@@ -71,7 +71,10 @@ impl MachineCode {
 
     fn program(kernel: &Verified) -> Result<Program, Refusal> {
         let expanded = crate::pass::expand_library(kernel.kernel().clone());
-        flatten::flatten(&expanded).map_err(|_| Refusal::Unknown("an ill-typed operation"))
+        let mut program =
+            flatten::flatten(&expanded).map_err(|_| Refusal::Unknown("an ill-typed operation"))?;
+        program.ends_together = kernel.facts().relies_on_shared();
+        Ok(program)
     }
 
     /// What code for such a processor makes of each line.

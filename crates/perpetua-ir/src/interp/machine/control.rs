@@ -238,7 +238,7 @@ impl Machine {
         any != 0
     }
 
-    /// All lanes that live must be here.
+    /// All lanes that live must be here. They end if one is dead that others may wait for.
     pub(super) fn barrier(
         &mut self,
         launch: &Launch<'_>,
@@ -255,6 +255,9 @@ impl Machine {
                 arrived: mask::count(&self.active),
                 lanes: mask::count(&self.active) + mask::count(&absent),
             }));
+        }
+        if launch.program.ends_together && !mask::none(&self.dead) {
+            return Ok(Next::Done);
         }
         // Lanes need none between them, this being one thread; but what a lane read atomically before the barrier
         // may be another group's word that its data is there.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fault::{Fault, FaultSite};
+use crate::front::rust::{kernels_in_file, lower};
 use crate::ops::eval::eval_cast;
 use crate::pass::checks::make_explicit;
 
@@ -398,5 +399,66 @@ fn explicit_checks_pass_barriers() {
         let explicit = launch(Interpreter::with_sites(&made, explicit.faults()).unwrap());
         assert_eq!(implicit.0.is_ok(), len as usize >= lanes);
         assert_eq!(implicit, explicit, "{} with {len} elements", kernel.kernel().name);
+    }
+}
+
+/// Lanes that wait in a loop with barriers for what others write: where one of those is dead, all of its block end. In the kernel as it
+/// is and with explicit checks.
+#[test]
+fn a_block_ends_with_a_lane_that_others_wait_for() {
+    let text = "
+#[kernel]
+fn waits(x: &[u32], out: &mut [u32], beyond: u32) {
+    let turns = shared_array::<[u32; 2]>();
+    let t = local_id_x() as u32;
+    if t == 0 { turns[0] = 0; turns[1] = 0; }
+    sync_threads();
+    let v = x[if t == beyond { 1000 } else { t as usize }];
+    if t == 13 { turns[0] = 3 + v; turns[1] = 4; }
+    sync_threads();
+    let first = turns[0];
+    sync_threads();
+    let second = turns[1];
+    sync_threads();
+    let mut k = 0u32;
+    loop {
+        k += 1;
+        sync_threads();
+        if k == first + second { break; }
+    }
+    out[global_id_x()] = k;
+}";
+    let found = kernels_in_file(text, "waits.rs").unwrap().remove(0);
+    let implicit = verify(lower(&found.function, &found.how).unwrap()).unwrap();
+    let explicit = make_explicit(&implicit);
+    let told = |kernel: &Kernel| kernel.shared.iter().any(|var| var.name == "a_lane_is_dead");
+    assert!(told(explicit.kernel()), "{}", explicit.kernel());
+    assert!(!told(make_explicit(&control::tree_sum(false)).kernel()));
+    let launch = |interpreter: &Interpreter, beyond: u32| {
+        let (mut out, mut data) = ([0u32; 128], [2u32; 64]);
+        let value = beyond.to_ne_bytes();
+        let args = [
+            Arg::Buffer(BufferRef::from_slice(&mut data)),
+            Arg::Buffer(BufferRef::from_slice(&mut out)),
+            Arg::Value(&value),
+        ];
+        let config = LaunchConfig {
+            step_budget: Some(1 << 16),
+            ..LaunchConfig::new([2, 1, 1], [64, 1, 1], &args)
+        };
+        let done = interpreter.launch(&config);
+        (done, out)
+    };
+    let made = verify(explicit.kernel().clone()).unwrap();
+    for interpreter in [
+        Interpreter::new(&implicit).unwrap(),
+        Interpreter::with_sites(&made, explicit.faults()).unwrap(),
+    ] {
+        let (done, out) = launch(&interpreter, 64);
+        assert_eq!((done, out), (Ok(()), [9; 128]));
+        for beyond in [0, 13, 63] {
+            let fault = fault(launch(&interpreter, beyond).0);
+            assert_eq!((fault.block, fault.thread), ([0; 3], [beyond, 0, 0]));
+        }
     }
 }

@@ -54,4 +54,6 @@ pub struct Check {
 pub(super) struct Found {
     pub(super) sites: Vec<FaultSite>,
     pub(super) checks: Vec<Check>,
+    /// Whether lanes of a block tell each other that one of them is dead.
+    pub(super) told: bool,
 }

@@ -8,8 +8,10 @@
 //! - a faulting load gives zero; a dead lane's stores, atomics and prints do not happen;
 //! - statements without barriers that no later uniform decision depends on are left at once, and skipped
 //!   when the lane is dead already: among them all loops without barriers whose conditions diverge;
-//! - loops with barriers have uniform conditions, to which dead lanes contribute as before and which do not depend
-//!   on memory that lanes write, so a dead lane comes to every barrier and leaves with the others;
+//! - loops with barriers have uniform conditions, to which dead lanes contribute as before, so a dead lane comes to every barrier
+//!   and leaves with the others;
+//! - where such conditions depend on what lanes have written to the block's memory, dead lanes leave word there, and all lanes of the
+//!   block end together;
 //! - after the last barrier and subgroup operation a dead lane returns.
 //!
 //! Checks that are proven superfluous are dropped: constant indices into arrays, accesses dominated by a comparison
@@ -27,7 +29,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::fault::FaultSite;
-use crate::ir::{Block, Body, Checks, DeviceOp, Effect, Inst, Kernel, Op, Scalar, Type, Value};
+use crate::ir::{Block, Body, Checks, DeviceOp, Effect, Inst, Kernel, Op, Scalar, SharedVar, Type, Value};
 use crate::ops::Meeting;
 use crate::pass::inline::inline_functions;
 use crate::print::PrintSite;
@@ -114,8 +116,11 @@ pub fn make_explicit(verified: &Verified) -> Explicit {
     let (mut kernel, found, facts) = match kernel.checks {
         Checks::Off | Checks::Explicit => {
             let sites = source_sites(kernel);
-            let checks = Vec::new();
-            (kernel.clone(), Found { sites, checks }, Arc::clone(facts))
+            let found = Found {
+                sites,
+                ..Found::default()
+            };
+            (kernel.clone(), found, Arc::clone(facts))
         }
         checks => {
             let (kernel, found) = match checks {
@@ -228,5 +233,13 @@ fn walk_on(kernel: &Kernel, facts: &Facts) -> (Kernel, Found) {
     let mut found = Found::default();
     let rewriter = Rewriter::new(&kernel, &kernel.body, &[], Some(&uniformity), &mut found);
     let body = rewriter.run(Policy::Walk);
-    (Kernel { body, ..kernel }, found)
+    let mut out = Kernel { body, ..kernel };
+    if found.told {
+        out.shared.push(SharedVar {
+            name: "a_lane_is_dead".into(),
+            ty: Type::U32,
+            dynamic: false,
+        });
+    }
+    (out, found)
 }

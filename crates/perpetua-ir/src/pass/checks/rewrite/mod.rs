@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 mod asked;
 mod exit;
 mod operation;
+mod tell;
 
 use self::asked::{count, is_catch, nothing_uniform_escapes};
 use self::exit::{Exit, past_label};
@@ -44,6 +45,8 @@ pub(super) struct Rewriter<'a> {
     checked: bool,
     /// Variables that a dead lane may read without having stored to them.
     zeroed: BTreeSet<LocalId>,
+    /// Which values are constants, where lanes tell each other that one of them is dead; else none.
+    constants: Vec<bool>,
 }
 
 /// The present source statement.
@@ -79,6 +82,7 @@ impl<'a> Rewriter<'a> {
             // In a device function nobody knows from where it was called.
             checked: kernel.checks != Checks::Caught || !std::ptr::eq(source, &raw const kernel.body),
             zeroed: BTreeSet::new(),
+            constants: Vec::new(),
         }
     }
 
@@ -94,6 +98,7 @@ impl<'a> Rewriter<'a> {
                     let one = |inst: &Inst| is_barrier(inst) || is_subgroup(inst);
                     one(&stmt.inst) || stmt.inst.blocks().into_iter().any(|b| contains(b, &one))
                 };
+                self.constants = self.constants_told();
                 let walked = source
                     .block
                     .0
@@ -104,6 +109,9 @@ impl<'a> Rewriter<'a> {
             }
         };
         let mut block = Vec::new();
+        if self.found.told {
+            self.nobody_is_dead(&mut block);
+        }
         for id in std::mem::take(&mut self.zeroed) {
             if let Some(local) = self.locals.get(id.0 as usize) {
                 let zero = self.let_(0, Op::Zero(local.ty.clone()), local.ty.clone(), &mut block);
@@ -157,6 +165,7 @@ impl<'a> Rewriter<'a> {
         let mut exit = exit;
         let mut out = Vec::with_capacity(block.0.len());
         let mut ended = false;
+        let mut words = self.words(block, exit);
         for (i, stmt) in block.0.iter().enumerate() {
             if ended {
                 self.at += count(stmt);
@@ -177,6 +186,7 @@ impl<'a> Rewriter<'a> {
                 }
                 exit = Exit::Return;
             }
+            self.before_barrier(&mut words, i, stmt.line, &mut out);
             let caught = block.0.get(i + 1).is_some_and(is_catch);
             ended = if caught && matches!(stmt.inst, Inst::Labeled(_)) {
                 self.caught(stmt, &mut out);
@@ -184,6 +194,7 @@ impl<'a> Rewriter<'a> {
             } else {
                 self.statement(stmt, exit, &mut out)
             };
+            self.after_barrier(&mut words, i, stmt.line, &mut out);
         }
         self.known.roll_back(mark);
         self.made.truncate(made);
