@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use perpetua_ir::front::rust::{kernels_in_file, lower as lower_kernel};
 use perpetua_ir::interp::RaceMode;
 use perpetua_ir::ir::{
     Access, Axis, Base, DeviceOp, Effect, KernelBuilder, MemOrder, Op, ParamKind, Place, Scalar, Scope, Step,
@@ -16,13 +17,24 @@ use perpetua_isa::lower::{Options, lower};
 use perpetua_isa::verify::verify;
 use perpetua_isa::{Error, Program, capture};
 
-// The case of the program that a kernel was captured as: buffers first.
+// The case of the program that a kernel was captured as: buffers first, and each number of a value by itself.
 fn of_program(case: &Case, kernel: perpetua_ir::ir::Kernel) -> Case {
     let is_buffer = |i: &usize| matches!(case.kernel.params[*i].kind, ParamKind::Buffer { .. });
-    let order = order(case, is_buffer);
+    let arguments = order(case, is_buffer).into_iter().flat_map(|i| {
+        let bytes = &case.args[i];
+        match &case.kernel.params[i].kind {
+            ParamKind::Buffer { .. } => vec![bytes.clone()],
+            ParamKind::Value(ty) => {
+                let numbers = ty.leaves().into_iter();
+                numbers
+                    .map(|(ty, at)| bytes[at as usize..][..ty.size() as usize].to_vec())
+                    .collect()
+            }
+        }
+    });
     Case {
         kernel,
-        args: order.iter().map(|i| case.args[*i].clone()).collect(),
+        args: arguments.collect(),
         ..case.clone()
     }
 }
@@ -65,11 +77,11 @@ fn same(case: &Case, tally: &mut Tally) {
     let own = of_program(case, lowered.kernel().clone());
     let found = interpret(&lowered, &own, 32, RaceMode::Off);
     let found = found.unwrap_or_else(|error| panic!("{error}\n{program}"));
-    let is_buffer = |i: &usize| matches!(case.kernel.params[*i].kind, ParamKind::Buffer { .. });
-    let expected: Vec<Vec<u8>> = order(case, is_buffer)
-        .into_iter()
-        .map(|i| expected[i].clone())
-        .collect();
+    let expected = Case {
+        args: expected,
+        ..case.clone()
+    };
+    let expected = of_program(&expected, lowered.kernel().clone()).args;
     let wrong = mismatches(lowered.kernel(), &expected, &found, 3);
     assert!(wrong.is_empty(), "{wrong:?}\n{}\n{program}", kernel.kernel());
     tally.captured += 1;
@@ -137,12 +149,12 @@ fn what_has_no_equal_is_named() {
             "the buffer `pairs` of [f32; 2]",
         ),
         (
-            "a flag",
+            "flags",
             refused(|k, _| {
-                k.param("flag", Type::BOOL);
+                k.buffer("flags", Type::BOOL, Access::Read);
                 Ok(())
             }),
-            "the parameter `flag` of bool",
+            "the buffer `flags` of bool",
         ),
         (
             "dynamic memory",
@@ -217,4 +229,103 @@ fn names_that_are_registers_get_another() {
     let program = capture(&verify_kernel(k.finish()).expect("a kernel")).expect("a program");
     assert_eq!(program.memories[0].name, "r1_");
     assert_eq!(program.parameters[0].name, "p3_");
+}
+
+// A kernel of Rust's text, as a program and as it is, on the same arguments.
+fn same_as_text(text: &str, args: Vec<Vec<u8>>) -> Program {
+    let found = kernels_in_file(text, "k.rs").unwrap_or_else(|error| panic!("{error}"));
+    let kernel = lower_kernel(&found[0].function, &found[0].how).unwrap_or_else(|error| panic!("{error}"));
+    let case = Case {
+        kernel: kernel.clone(),
+        args,
+        grid: [2, 1, 1],
+        block: [64, 1, 1],
+        dynamic_shared: 0,
+    };
+    let mut tally = Tally::default();
+    same(&case, &mut tally);
+    assert_eq!(tally.captured, 1, "{:?}", tally.refused);
+    capture(&verify_kernel(kernel).expect("a kernel")).expect("a program")
+}
+
+#[test]
+fn parameters_of_several_numbers_are_several_parameters() {
+    let text = "
+#[derive(GpuType, Clone, Copy)]
+#[repr(C)]
+struct View { zoom: f32, on: bool, at: [i32; 2] }
+
+#[kernel]
+fn look(out: &mut [f32], view: View, twice: bool, n: u32) {
+    let i = global_id_x();
+    let mut v = view.zoom * n as f32 + (view.at[0] - view.at[1]) as f32;
+    if view.on { v += 0.5; }
+    if twice { v *= 2.0; }
+    if i < out.len() { out[i] = v; }
+}";
+    let mut view = 1.5f32.to_le_bytes().to_vec();
+    view.extend([1, 0, 0, 0]);
+    view.extend(7i32.to_le_bytes());
+    view.extend((-2i32).to_le_bytes());
+    for twice in [0, 1] {
+        let args = vec![
+            vec![0; 4 * 128],
+            view.clone(),
+            vec![twice],
+            3u32.to_le_bytes().to_vec(),
+        ];
+        let program = same_as_text(text, args);
+        let names: Vec<String> = program
+            .parameters
+            .iter()
+            .map(|p| format!("{} {}", p.name, p.ty))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "view_zoom f32",
+                "view_on u8",
+                "view_at_0 i32",
+                "view_at_1 i32",
+                "twice u8",
+                "n u32"
+            ]
+        );
+    }
+}
+
+/// What decides whether all lanes come to a barrier crosses from block to block as what differs between lanes does, perhaps in one
+/// register after the other.
+#[test]
+fn barriers_may_depend_on_what_shares_a_register() {
+    let text = "
+#[kernel]
+fn shares(out: &mut [u32], meet: bool, n: u32) {
+    let tile = shared_array::<[u32; 64]>();
+    let t = local_id_x() as u32;
+    let odd = t % 2 == 1;
+    let mut v = t;
+    if t > 5 { v += 1; }
+    if odd { v += 10; }
+    if t < 3 { v += 2; }
+    let many = n > 3;
+    if t > 9 { v ^= 1; }
+    tile[t as usize] = v;
+    if many {
+        sync_threads();
+        v = tile[63 - t as usize];
+    }
+    if t == 7 { v += 3; }
+    if meet {
+        sync_threads();
+        tile[t as usize] = v;
+        sync_threads();
+        v += tile[t as usize ^ 1];
+    }
+    out[global_id_x()] = v;
+}";
+    for (meet, n) in [(0, 2u32), (1, 2), (0, 9), (1, 9)] {
+        let args = vec![vec![0; 4 * 128], vec![meet], n.to_le_bytes().to_vec()];
+        same_as_text(text, args);
+    }
 }

@@ -1,10 +1,10 @@
-//! Reductions of blocks and grids: what they lose nothing of, and what may depend on them.
+//! Reductions of blocks and grids: what they lose nothing of, and what may depend on them; what else barriers may depend on.
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod common;
 
 use common::executors;
-use perpetua_isa::{Executor, LaunchConfig, Program};
+use perpetua_isa::{Arguments, Executor, LaunchConfig, Program};
 
 fn program(text: &str) -> Program {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
@@ -111,6 +111,55 @@ fn barriers_may_depend_on_a_reduction() {
                     expect
                 );
             }
+        }
+    }
+}
+
+/// A predicate that differs between lanes crosses from block to block, and later one that does not, on which a barrier depends.
+#[test]
+fn a_register_holds_one_value_after_the_other() {
+    let text = "
+.buffer out: u32
+.shared s: u32[64]
+.param n: u32
+    setlt.u32 p0, r252, 5
+    mov.u32 r0, r252
+    setgt.u32 p1, r252, 9
+@p1 bra a
+    add.u32 r0, r0, 100
+a:
+@!p0 bra b
+    add.u32 r0, r0, 1000
+b:
+    setgt.u32 p0, n, 3
+    seteq.u32 p1, r252, 7
+@p1 bra c
+    add.u32 r0, r0, 10000
+c:
+    sts.u32 s[r252], r0
+@!p0 bra done
+    bar
+    mov.u32 r1, 63
+    sub.u32 r1, r1, r252
+    lds.u32 r0, s[r1]
+done:
+    stg.u32 out[r255], r0
+";
+    let own = |lane: u32| {
+        lane + 100 * u32::from(lane <= 9) + 1000 * u32::from(lane < 5) + 10000 * u32::from(lane != 7)
+    };
+    for executor in common::executors_and_detector() {
+        let out = executor.allocate_buffer(4 * 64).expect("memory");
+        let held = common::bind(program(text), &[("out", out)]);
+        for n in [3u32, 4] {
+            let arguments = Arguments::new().with("n", n);
+            executor
+                .execute(&held, &LaunchConfig::new(1, 64), &arguments)
+                .unwrap_or_else(|error| panic!("{error}"));
+            let expect: Vec<u32> = (0..64)
+                .map(|lane| own(if n > 3 { 63 - lane } else { lane }))
+                .collect();
+            assert_eq!(executor.read_buffer::<u32>(out, 0, 64).expect("a read"), expect);
         }
     }
 }

@@ -18,7 +18,9 @@ use crate::names::is_reserved;
 use crate::program::{Memory, MemoryKind, Parameter, Program};
 use crate::verify::verify;
 
-/// A program that does what a kernel does: buffers and parameters under the kernel's names (with `_` behind those that are registers).
+/// A program that does what a kernel does: buffers and parameters under the kernel's names (with `_` behind those that are registers). A
+/// parameter of several numbers becomes one for each, under the names of fields or, of arrays and vectors, numbers behind `_`: `view_zoom`,
+/// `at_0`. One of `bool` becomes a `u8`, which is true where it is not 0.
 ///
 /// ```
 /// use perpetua_ir::ir::*;
@@ -63,7 +65,7 @@ pub fn capture_kernel(kernel: &dyn KernelSpec) -> Result<Program> {
     capture(&*kernel.verified(64)?)
 }
 
-const SCALARS_ONLY: &str = "memories and parameters of programs hold integers and floats";
+const SCALARS_ONLY: &str = "memories of programs hold integers and floats";
 
 pub(super) struct Capture<'a> {
     pub(super) kernel: &'a Kernel,
@@ -73,7 +75,7 @@ pub(super) struct Capture<'a> {
     pub(super) buffers: HashMap<u32, u16>,
     pub(super) shared: HashMap<u32, u16>,
     pub(super) constants: HashMap<u32, u16>,
-    // The parameter of each value parameter.
+    // The first parameter of each value parameter.
     pub(super) parameters: HashMap<u32, u16>,
     // The components of each value.
     pub(super) values: HashMap<u32, Vec<Arg>>,
@@ -169,11 +171,14 @@ impl<'a> Capture<'a> {
                     memories.push((name(&param.name), element, kind));
                 }
                 ParamKind::Value(ty) => {
-                    let ty = self.scalar(ty, || format!("the parameter `{}`", param.name))?;
                     let number = self.program.parameters.len() as u16;
                     self.parameters.insert(i, number);
-                    let name = name(&param.name);
-                    self.program.parameters.push(Parameter { name, ty });
+                    let mut numbers = Vec::new();
+                    numbers_of(&param.name, ty, &mut numbers);
+                    for (of, ty) in numbers {
+                        let name = name(&of);
+                        self.program.parameters.push(Parameter { name, ty });
+                    }
                 }
             }
         }
@@ -213,7 +218,47 @@ impl<'a> Capture<'a> {
         }
     }
 
+    /// The numbers of a value parameter.
+    pub(super) fn parameter(&mut self, i: u32) -> Result<Vec<Arg>> {
+        let ty = self.kernel.params.get(i as usize).map(|param| &param.kind);
+        let (Some(first), Some(ParamKind::Value(ty))) = (self.parameters.get(&i).copied(), ty) else {
+            return self.refuse("a parameter", "it is no value");
+        };
+        let mut all = Vec::new();
+        for ((ty, _), number) in ty.leaves().into_iter().zip(first..) {
+            let number = Arg::Other(Operand::Parameter(number));
+            match ty {
+                Scalar::Bool => {
+                    let args = vec![number, Self::immediate(0)];
+                    all.extend(self.computed("setne", Scalar::U8, None, args)?);
+                }
+                _ => all.push(number),
+            }
+        }
+        Ok(all)
+    }
+
     pub(super) fn immediate(bits: u64) -> Arg {
         Arg::Other(Operand::Immediate(bits))
+    }
+}
+
+/// The numbers of a value, in the order of [`Type::leaves`], each with its name and the type of its parameter.
+fn numbers_of(name: &str, ty: &Type, all: &mut Vec<(String, Scalar)>) {
+    match ty {
+        Type::Scalar(Scalar::Bool) => all.push((name.to_owned(), Scalar::U8)),
+        Type::Scalar(ty) => all.push((name.to_owned(), *ty)),
+        Type::Struct(of) => {
+            for field in &of.fields {
+                numbers_of(&format!("{name}_{}", field.name), &field.ty, all);
+            }
+        }
+        Type::Vector(..) | Type::Array(..) => {
+            for i in 0..ty.component_count() {
+                if let Some(component) = ty.component(i) {
+                    numbers_of(&format!("{name}_{i}"), &component, all);
+                }
+            }
+        }
     }
 }

@@ -65,10 +65,7 @@ impl Capture<'_> {
         Ok(match op {
             Op::Const(_, bits) => vec![Self::immediate(*bits)],
             Op::Zero(ty) => vec![Self::immediate(0); ty.leaf_count()],
-            Op::Param(i) => match self.parameters.get(i) {
-                Some(number) => vec![Arg::Other(Operand::Parameter(*number))],
-                None => return self.refuse("a parameter", "it is no value"),
-            },
+            Op::Param(i) => self.parameter(*i)?,
             Op::Builtin(builtin) => vec![Arg::Other(Operand::Special(special(*builtin)))],
             Op::Unary(op, a) => {
                 let ty = self.scalar_of(*a)?;
@@ -190,7 +187,7 @@ impl Capture<'_> {
         }
     }
 
-    fn computed(
+    pub(super) fn computed(
         &mut self,
         name: &str,
         ty: Scalar,

@@ -7,13 +7,17 @@ use perpetua_ir::ops::BinaryOp;
 
 use super::Options;
 use super::counted::{cost, counted};
-use super::emitter::{Emitter, Frame, Result, written, written_by};
+use super::emitter::{Emitter, Frame, Result, written_by};
 use super::structure::{Node, Structure, falls};
+use super::webs::Slots;
 use crate::verify::{Block, Exit, Goal, Verified};
 
 /// Writes the kernel.
 pub(super) fn emit(verified: &Verified, structure: &Structure, options: Options) -> Result<Kernel> {
     let mut emitter = Emitter::new(verified, options);
+    if let Structure::Nested(_) = structure {
+        emitter.use_webs();
+    }
     emitter.presets()?;
     if let Some(budget) = options.budget {
         emitter.zero_shared()?;
@@ -37,7 +41,7 @@ impl Emitter<'_> {
                 Node::If(block, acting, other) => self.condition(*block, acting, other)?,
                 Node::Loop(block, body) => {
                     let changed = self.written_in(body);
-                    self.known.forget(&changed);
+                    self.known.forget(changed.iter());
                     let cost = self.price(*block, body)?;
                     let inner = self.framed(Frame::Loop(*block), body, cost)?;
                     self.k.push(Inst::Loop(inner));
@@ -46,7 +50,7 @@ impl Emitter<'_> {
                     let changed = self.written_in(body);
                     let inner = self.framed(Frame::Labeled(*block), body, (0, false))?;
                     self.k.push(Inst::Labeled(inner));
-                    self.known.forget(&changed);
+                    self.known.forget(changed.iter());
                 }
                 Node::Break(block) => {
                     let depth = self.depth(&Frame::Labeled(*block))?;
@@ -96,6 +100,7 @@ impl Emitter<'_> {
 
     fn condition(&mut self, block: usize, acting: &[Node], other: &[Node]) -> Result {
         let exit = self.exit(block)?;
+        self.at.0 = block;
         let condition = self.exit_condition(exit)?;
         let acts = self.inner(|emitter| {
             emitter.count_down(exit)?;
@@ -103,16 +108,16 @@ impl Emitter<'_> {
         })?;
         let not = self.inner(|emitter| emitter.nodes(other))?;
         self.k.push(Inst::If(condition, acts, not));
-        let mut changed = BTreeSet::new();
+        let mut changed = Slots::default();
         for branch in [acting, other] {
             if falls(branch) {
-                changed.extend(self.written_in(branch));
+                changed.add(self.written_in(branch));
             }
         }
         if let (Exit::Count(register, ..), true) = (exit, falls(acting)) {
             changed.insert(usize::from(register));
         }
-        self.known.forget(&changed);
+        self.known.forget(changed.iter());
         Ok(())
     }
 
@@ -230,14 +235,14 @@ impl Emitter<'_> {
     }
 
     // Slots that the blocks of a part of the tree write.
-    fn written_in(&self, nodes: &[Node]) -> BTreeSet<usize> {
+    fn written_in(&self, nodes: &[Node]) -> Slots {
         let mut blocks = Vec::new();
         collect(nodes, &mut blocks);
-        written(
-            blocks
-                .iter()
-                .filter_map(|block| self.verified.flow.blocks.get(*block)),
-        )
+        let mut all = Slots::default();
+        blocks
+            .into_iter()
+            .for_each(|block| all.add(self.uses.written(block)));
+        all
     }
 }
 

@@ -9,10 +9,11 @@ use perpetua_ir::ir::{
 use perpetua_ir::ops::UnaryOp;
 use smallvec::SmallVec;
 
+use super::webs::{Slots, Uses, Webs};
 use super::{Options, unread, values};
 use crate::instruction::{Guard, Instruction, PRESET, Special};
 use crate::program::MemoryKind;
-use crate::verify::{self, Access, Block, Exit, REGISTER_SLOTS, Verified, accesses, predicate_slot};
+use crate::verify::{self, Access, Block, REGISTER_SLOTS, Verified, accesses, predicate_slot};
 
 pub(super) type Result<T = ()> = std::result::Result<T, TypeError>;
 
@@ -31,9 +32,9 @@ impl Known {
         }
     }
 
-    pub(super) fn forget<'a>(&mut self, slots: impl IntoIterator<Item = &'a usize>) {
+    pub(super) fn forget(&mut self, slots: impl IntoIterator<Item = usize>) {
         for slot in slots {
-            if let Some(place) = self.0.get_mut(*slot) {
+            if let Some(place) = self.0.get_mut(slot) {
                 *place = None;
             }
         }
@@ -72,9 +73,14 @@ pub(super) struct Emitter<'a> {
     /// Where the launch lies in the grid, if the grid runs in parts.
     part: Option<values::Part>,
     pub(super) scratch: BTreeMap<Scalar, Base>,
-    /// Registers, by slot and type, whose variables are read.
-    crossing: BTreeSet<(usize, Scalar)>,
-    locals: BTreeMap<(usize, Scalar), LocalId>,
+    pub(super) uses: Uses,
+    /// The variables of registers; `None`: each has one, whatever it holds.
+    webs: Option<Webs>,
+    /// The block and the instruction in it that are being written.
+    pub(super) at: (usize, usize),
+    /// Variables, by number and type, that are read.
+    crossing: BTreeSet<(u32, Scalar)>,
+    locals: BTreeMap<(u32, Scalar), LocalId>,
     pub(super) known: Known,
     pub(super) frames: Vec<Frame>,
     // How many instructions are left to run in loops, where that is counted.
@@ -144,7 +150,9 @@ impl<'a> Emitter<'a> {
                 grid: each("whole_grid"),
             }
         });
-        let written = written(verified.flow.blocks.iter());
+        let uses = Uses::of(&verified.flow.blocks);
+        let mut written = Slots::default();
+        (0..verified.flow.blocks.len()).for_each(|block| written.add(uses.written(block)));
         Emitter {
             k,
             verified,
@@ -153,6 +161,9 @@ impl<'a> Emitter<'a> {
             parameters,
             part,
             scratch: BTreeMap::new(),
+            uses,
+            webs: None,
+            at: (0, 0),
             crossing: BTreeSet::new(),
             locals: BTreeMap::new(),
             known: Known([None; REGISTER_SLOTS]),
@@ -168,7 +179,7 @@ impl<'a> Emitter<'a> {
             constant_presets: PRESET
                 .into_iter()
                 .map(|(register, _, special)| (usize::from(register), special))
-                .filter(|(slot, _)| !written.contains(slot))
+                .filter(|(slot, _)| !written.contains(*slot))
                 .collect(),
         }
     }
@@ -179,7 +190,12 @@ impl<'a> Emitter<'a> {
             let slot = usize::from(register);
             if !self.constant_presets.contains_key(&slot) {
                 let value = self.special(special, ty)?;
-                self.write(slot, ty, value)?;
+                self.known.insert(slot, (ty, value));
+                let variable = match &self.webs {
+                    Some(webs) => webs.read(0, slot),
+                    None => slot as u32,
+                };
+                self.store(variable, slot, ty, value)?;
             }
         }
         Ok(())
@@ -203,9 +219,14 @@ impl<'a> Emitter<'a> {
         found.ok_or_else(|| TypeError::Invalid("the program has no such block".into()))
     }
 
-    pub(super) fn local(&mut self, slot: usize, ty: Scalar) -> LocalId {
+    /// Values of a register that never meet lie in variables of their own from now on.
+    pub(super) fn use_webs(&mut self) {
+        self.webs = Some(Webs::new(&self.verified.flow.blocks, &self.uses));
+    }
+
+    fn local(&mut self, variable: u32, slot: usize, ty: Scalar) -> LocalId {
         let k = &mut self.k;
-        *self.locals.entry((slot, ty)).or_insert_with(|| {
+        *self.locals.entry((variable, ty)).or_insert_with(|| {
             let name = match slot.checked_sub(predicate_slot(0)) {
                 Some(predicate) => format!("p{predicate}"),
                 None => format!("r{slot}"),
@@ -223,8 +244,8 @@ impl<'a> Emitter<'a> {
         let value = if let Some(special) = self.constant_presets.get(&slot).copied() {
             self.special(special, ty)?
         } else {
-            self.keep(slot, ty);
-            let local = self.local(slot, ty);
+            let variable = self.keep(slot, ty);
+            let local = self.local(variable, slot, ty);
             self.k.load(Place::local(local))?
         };
         self.known.insert(slot, (ty, value));
@@ -233,7 +254,16 @@ impl<'a> Emitter<'a> {
 
     pub(super) fn write(&mut self, slot: usize, ty: Scalar, value: Value) -> Result {
         self.known.insert(slot, (ty, value));
-        let local = self.local(slot, ty);
+        let (block, i) = self.at;
+        let variable = match &self.webs {
+            Some(webs) => webs.written(block, i, slot),
+            None => Some(slot as u32),
+        };
+        variable.map_or(Ok(()), |variable| self.store(variable, slot, ty, value))
+    }
+
+    fn store(&mut self, variable: u32, slot: usize, ty: Scalar, value: Value) -> Result {
+        let local = self.local(variable, slot, ty);
         self.k.store(Place::local(local), value)
     }
 
@@ -242,9 +272,14 @@ impl<'a> Emitter<'a> {
         values::special(&mut self.k, self.part, special, ty)
     }
 
-    /// A register's variable is needed, whether or not anything more reads it.
-    pub(super) fn keep(&mut self, slot: usize, ty: Scalar) {
-        self.crossing.insert((slot, ty));
+    /// A register's variable is needed here, whether or not anything more reads it; its number.
+    pub(super) fn keep(&mut self, slot: usize, ty: Scalar) -> u32 {
+        let variable = match &self.webs {
+            Some(webs) => webs.read(self.at.0, slot),
+            None => slot as u32,
+        };
+        self.crossing.insert((variable, ty));
+        variable
     }
 
     /// The kernel, without the variables of registers that nothing has read there.
@@ -267,18 +302,6 @@ impl<'a> Emitter<'a> {
             false => Ok(value),
         }
     }
-}
-
-/// Slots that blocks write.
-pub(super) fn written<'a>(blocks: impl Iterator<Item = &'a Block>) -> BTreeSet<usize> {
-    let mut slots = BTreeSet::new();
-    for block in blocks {
-        slots.extend(block.code.iter().flat_map(written_by).map(|(slot, _)| slot));
-        if let Exit::Count(register, ..) = block.exit {
-            slots.insert(usize::from(register));
-        }
-    }
-    slots
 }
 
 /// Slots that an instruction writes, with their types.

@@ -16,7 +16,8 @@ impl Emitter<'_> {
         let verified = self.verified;
         let origins = verified.flow.origins.get(number).map_or(&[][..], Vec::as_slice);
         let mut state = State::new(&block.holds);
-        for (instruction, at) in block.code.iter().zip(origins) {
+        for (i, (instruction, at)) in block.code.iter().zip(origins).enumerate() {
+            self.at = (number, i);
             self.line(*at);
             match instruction.guard {
                 None => self.instruction(instruction, state.holds())?,
@@ -65,7 +66,7 @@ impl Emitter<'_> {
         let acts = self.inner(|emitter| emitter.instruction(instruction, state.holds()))?;
         self.k
             .push(Inst::If(condition, acts, perpetua_ir::ir::Block::default()));
-        self.known.forget(writes.iter().map(|(slot, _)| slot));
+        self.known.forget(writes.iter().map(|(slot, _)| *slot));
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod reduce;
 mod structure;
 mod unread;
 mod values;
+mod webs;
 
 use perpetua_ir::ir::{Kernel, TypeError};
 use perpetua_ir::verify as kernel;

@@ -25,7 +25,17 @@ pub(crate) fn accesses(instruction: &Instruction) -> SmallVec<[Access; 8]> {
         reads.push(Access::Read(predicate, Scalar::Bool));
     }
     let row = instruction.opcode.row();
-    let mut runs = lengths(instruction).into_iter();
+    // Few have runs of registers.
+    let has_runs = row
+        .operands
+        .iter()
+        .any(|slot| matches!(slot, Slot::Run | Slot::Sums));
+    let runs = if has_runs {
+        lengths(instruction)
+    } else {
+        SmallVec::new()
+    };
+    let mut runs = runs.into_iter();
     let (own, from) = (instruction.ty, instruction.from);
     for (slot, operand) in row.operands.iter().zip(&instruction.operands) {
         match (*slot, *operand) {
