@@ -349,3 +349,47 @@ fn the_bench_has_a_line_for_each_figure() {
     }
     folder.fails("bench --backend cpu --seconds=-1", "--seconds -1");
 }
+
+#[test]
+fn programs_run_as_one() {
+    let folder = Folder::new();
+    let on = "--lanes 4 --backend cpu";
+    let both = "run atlas_mul_f32:out=t atlas_add_f32:a=t --buffer a=range:4 --buffer b=ones:4";
+    let printed = folder.prints(&format!("{both} --buffer t=zeros:4 --buffer out=zeros:4 {on}"));
+    assert_eq!(printed, "t = [0. 1. 2. 3.]\nout = [1. 2. 3. 4.]\n");
+    // A file among them, whose buffer is another's, and whose parameter is given.
+    let with_file = "run saxpy.pasm atlas_neg_f32:a=y --buffer x=range:4 --buffer y=ones:4 --param a=2";
+    let printed = folder.prints(&format!("{with_file} --buffer out=zeros:4 {on}"));
+    assert!(printed.contains("out = [-1. -3. -5. -7.]"), "{printed}");
+    folder.fails(
+        &format!("{both} --buffer t=zeros:4 --buffer out=zeros:5 {on}"),
+        "its lanes end beyond another length",
+    );
+    folder.fails(
+        &format!("{both} --buffer t=zeros:4 --buffer out=zeros:4 --grid 1,2 --backend cpu"),
+        "launch along x alone",
+    );
+    folder.fails(
+        &format!("run saxpy.pasm dot --buffer x=ones:4 --buffer y=ones:4 --param a=2 {on}"),
+        "an element-wise program runs straight on",
+    );
+}
+
+#[test]
+fn a_fault_is_underlined_in_the_text() {
+    let folder = Folder::new();
+    let beyond = ".program beyond\n.buffer x: f32\n    mov.f32 r0, 1.0\n    stg.f32 x[r255], r0\n";
+    fs::write(folder.0.path().join("beyond.pasm"), beyond).unwrap();
+    let on = "--buffer x=zeros:4 --lanes 64 --backend cpu";
+    for said in [
+        "index out of bounds: the length of `x` is 4 but the index is 4",
+        "beyond.pasm:4:13\n",
+        "4 |     stg.f32 x[r255], r0\n  |             ^\n",
+        "`beyond` ended with a fault",
+    ] {
+        folder.fails(&format!("run beyond.pasm {on}"), said);
+    }
+    // The binary form has the line, and no text to show.
+    folder.prints("asm beyond.pasm");
+    folder.fails(&format!("run beyond.pisa {on}"), "beyond.pasm:4, block");
+}

@@ -1,16 +1,8 @@
-//! The binary form: `PISA`, a version, a checksum, and the program.
-//!
-//! | bytes | what |
-//! |---|---|
-//! | 4 | `PISA` |
-//! | 2 | version, 1 |
-//! | 2 | zero |
-//! | 4 | CRC-32 of what follows |
-//! | … | names of the opcodes in use; then the program |
-//!
-//! Numbers are little-endian, counts and constants LEB128. Opcodes are named, so that a program stays what it is when the table grows.
-//! The decoder survives anything: it allocates a constant times the input's size, and gives errors with their byte.
+//! The binary form: `PISA`, a version, a checksum, and the program. `page` describes it; opcodes are named, so that a program stays what it
+//! is when the table grows. The decoder survives anything: it allocates a constant times the input's size, and gives errors with their
+//! byte.
 
+mod page;
 mod write;
 
 use perpetua_ir::ir::Scalar;
@@ -19,6 +11,7 @@ use crate::error::DecodeError;
 use crate::instruction::{Guard, Index, Instruction, Operand, Place, Special};
 use crate::opcode::Opcode;
 use crate::program::{Label, Memory, MemoryKind, Parameter, Program, Routine};
+pub(crate) use page::section;
 use write::Writer;
 
 const MAGIC: &[u8; 4] = b"PISA";

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod crossover;
+mod kernels;
 mod launch;
 mod limits;
 mod memory;
@@ -21,6 +22,7 @@ use crate::verify::verify;
 
 pub use arguments::{Argument, Arguments, Registers};
 pub use crossover::{Data, Operation};
+use kernels::Kernels;
 pub use launch::{Launch, Prepared};
 pub use limits::Limits;
 use memory::Stored;
@@ -38,9 +40,6 @@ pub enum BackendType {
     /// Vulkan, Metal, DX12, GL and WebGPU.
     Wgpu,
 }
-
-/// Most programs that an executor keeps compiled.
-const KEPT: usize = 256;
 
 /// Runs programs on one device.
 ///
@@ -74,8 +73,7 @@ struct State {
     // Bytes of all memory.
     bytes: usize,
     next: u64,
-    kernels: HashMap<u128, Kept>,
-    used: u64,
+    kernels: Kernels<Compiled>,
 }
 
 /// A program as a kernel of the device.
@@ -84,14 +82,6 @@ struct Compiled {
     kernel: Arc<Kernel>,
     // What launches of it are held to.
     room: Option<Room>,
-}
-
-struct Kept {
-    compiled: Compiled,
-    // Programs of one id need not be one: somebody may have looked for two.
-    program: Program,
-    // When it was used last, in launches.
-    used: u64,
 }
 
 /// An executor on the host's processor.
@@ -207,15 +197,10 @@ impl Executor {
 
     fn compiled(&self, program: &Program) -> Result<Compiled> {
         let id = program.id();
-        let mut state = self.state();
-        state.used += 1;
-        let used = state.used;
-        let kept = state.kernels.get_mut(&id);
-        if let Some(kept) = kept.filter(|kept| kept.program.is_same_kernel(program)) {
-            kept.used = used;
-            return Ok(kept.compiled.clone());
+        let kept = self.state().kernels.get(id, program);
+        if let Some(compiled) = kept {
+            return Ok(compiled);
         }
-        drop(state);
         let verified = verify(program)?;
         if let Some(limits) = &self.limits {
             limits.check(&verified)?;
@@ -237,22 +222,8 @@ impl Executor {
             kernel: Arc::new(self.device.compile_ir(&kernel)?),
             room: is_watched.then(|| Room::new(info, shared, straight)),
         };
-        let mut state = self.state();
-        if state.kernels.len() >= KEPT
-            && let Some(oldest) = state
-                .kernels
-                .iter()
-                .min_by_key(|(_, kept)| kept.used)
-                .map(|(id, _)| *id)
-        {
-            state.kernels.remove(&oldest);
-        }
-        let kept = Kept {
-            compiled: compiled.clone(),
-            program: program.clone(),
-            used,
-        };
-        state.kernels.insert(id, kept);
+        let bytes = kernels::bytes(program, verified.size);
+        self.state().kernels.insert(id, program, bytes, compiled.clone());
         Ok(compiled)
     }
 }

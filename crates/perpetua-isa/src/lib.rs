@@ -43,7 +43,7 @@ pub use executor::{
     new_executor, new_executor_auto, new_executor_with_backend,
 };
 pub use fault::Fault;
-pub use fuse::fuse;
+pub use fuse::{Length, fuse, fuse_for};
 pub use instruction::{Instruction, Operand};
 pub use library::library;
 pub use opcode::{Activation, Meaning, Opcode, Row, Slot, Space, Ty, Use};

@@ -20,7 +20,7 @@ pub fn markdown() -> String {
     text.push_str(TABLE);
     let _ = opcodes(&mut text);
     let _ = rest(&mut text);
-    text
+    text + &crate::binary::section()
 }
 
 const HEAD: &str = "\

@@ -13,7 +13,7 @@ fn each(folder: &str, run: fn(&[u8])) {
         run(&std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())));
         count += 1;
     }
-    assert!(count > 15, "{folder} has {count} files");
+    assert!(count >= 290, "{folder} has {count} files");
 }
 
 #[test]

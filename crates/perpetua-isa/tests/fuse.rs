@@ -6,6 +6,9 @@ mod common;
 
 use common::{bind, executors, upload};
 use perpetua_device::BackendKind;
+use perpetua_ir::back::Capability;
+use perpetua_ir::ir::Scalar;
+use perpetua_ir::ops::eval::eval_cast;
 use perpetua_isa::{Arguments, Error, Executor, LaunchConfig, Meaning, Program, fuse, library};
 
 const LEN: usize = 300;
@@ -48,45 +51,57 @@ impl Random {
 }
 
 // A program of the library on some of the buffers.
-fn step(random: &mut Random, ty: &str, table: &[(&str, usize)], handles: &[u64]) -> (Program, Arguments) {
-    loop {
+fn step(random: &mut Random, ty: Scalar, table: &[(&str, usize)], handles: &[u64]) -> (Program, Arguments) {
+    // Some are there for some types alone.
+    let (name, inputs, program) = loop {
         let (name, inputs) = table[random.below(table.len())];
-        let mut arguments = Arguments::new();
-        if name == "fill" {
-            arguments = match ty {
-                "f32" => arguments.with("value", random.below(9) as f32 - 4.0),
-                _ => arguments.with("value", random.below(99) as i32),
-            };
-        } else if inputs == 0 {
-            continue;
+        if let Ok(program) = library(&format!("atlas_{name}_{ty}")) {
+            break (name, inputs, program);
         }
-        let program = library(&format!("atlas_{name}_{ty}")).expect("there");
-        let memories = ["out", "a", "b", "c"].into_iter().take(1 + inputs);
-        let bound: Vec<(&str, u64)> = memories
-            .map(|name| (name, handles[random.below(handles.len())]))
-            .collect();
-        return (bind(program, &bound), arguments);
+    };
+    let mut arguments = Arguments::new();
+    if name == "fill" {
+        let bits = number(ty, random).to_le_bytes();
+        arguments = arguments.with_bytes("value", ty, bits);
+    }
+    let memories = ["out", "a", "b", "c"].into_iter().take(1 + inputs);
+    let bound: Vec<(&str, u64)> = memories
+        .map(|name| (name, handles[random.below(handles.len())]))
+        .collect();
+    (bind(program, &bound), arguments)
+}
+
+// The bits of a number: of floats one between -10 and 21 that all types have.
+fn number(ty: Scalar, random: &mut Random) -> u64 {
+    let bits = random.below(1 << 31) as u64 ^ (random.below(1 << 31) as u64) << 31;
+    match (random.below(8), ty.is_float()) {
+        (0, _) => 0,
+        (_, false) => bits & u64::MAX >> (64 - ty.bits()),
+        (_, true) => {
+            let value = (random.below(124) as f32 / 4.0 - 10.0).to_bits();
+            eval_cast(Scalar::F32, ty, value.into())
+        }
     }
 }
 
-fn contents(executor: &Executor, handles: &[u64]) -> Vec<Vec<u32>> {
-    let read = |handle: &u64| executor.read_buffer::<u32>(*handle, 0, LEN);
+fn contents(executor: &Executor, handles: &[u64]) -> Vec<Vec<u8>> {
+    let read = |handle: &u64| {
+        let size = executor.buffer_size(*handle)?;
+        executor.read_buffer::<u8>(*handle, 0, size)
+    };
     handles
         .iter()
         .map(|handle| read(handle).unwrap_or_else(|error| panic!("{error}")))
         .collect()
 }
 
-fn sequences(executor: &Executor, ty: &str, table: &[(&str, usize)], seed: u64) {
+fn sequences(executor: &Executor, ty: Scalar, table: &[(&str, usize)], seed: u64) {
     let mut random = Random(seed);
-    let start: Vec<Vec<u32>> = (0..5)
+    let bytes = ty.size() as usize;
+    let start: Vec<Vec<u8>> = (0..5)
         .map(|_| {
             (0..LEN)
-                .map(|_| match (ty, random.below(8)) {
-                    (_, 0) => 0,
-                    ("f32", _) => (random.below(2000) as f32 / 64.0 - 10.0).to_bits(),
-                    _ => random.below(1 << 31) as u32,
-                })
+                .flat_map(|_| number(ty, &mut random).to_le_bytes()[..bytes].to_vec())
                 .collect()
         })
         .collect();
@@ -130,13 +145,26 @@ fn count_of(program: &Program, what: impl Fn(Meaning) -> bool) -> usize {
 #[test]
 fn fused_is_equal_to_one_after_the_other() {
     for executor in executors() {
-        for seed in 0..5 {
-            sequences(&executor, "i32", INTEGERS, seed);
-            // Vulkan's drivers fuse products into sums where they see both.
-            if executor.device().backend() != BackendKind::Wgpu {
-                sequences(&executor, "f32", FLOATS, 100 + seed);
+        let has = |capability| executor.device().info().capabilities.contains(&capability);
+        // Vulkan's drivers fuse products into sums where they see both.
+        let is_exact = executor.device().backend() != BackendKind::Wgpu;
+        let mut compared = 0;
+        for ty in Scalar::ALL {
+            let table = match ty {
+                Scalar::Bool => continue,
+                Scalar::I64 | Scalar::U64 if !has(Capability::Int64) => continue,
+                Scalar::F64 if !has(Capability::Float64) => continue,
+                _ if ty.is_int() => INTEGERS,
+                _ if is_exact => FLOATS,
+                _ => continue,
+            };
+            let seeds = if ty.bits() == 32 { 3 } else { 1 };
+            for seed in 0..seeds {
+                sequences(&executor, ty, table, seed + 100 * ty as u64);
             }
+            compared += 1;
         }
+        assert!(compared >= 6, "{compared} types");
     }
 }
 
@@ -152,7 +180,7 @@ fn what_is_known_is_neither_loaded_nor_stored_twice() {
     ];
     let none = Arguments::new();
     let parts: Vec<(&Program, &Arguments)> = steps.iter().map(|program| (program, &none)).collect();
-    let (fused, _) = fuse(&parts, &|_, _| true).expect("fused");
+    let (fused, _) = fuse(&parts, &|_| Some(1)).expect("fused");
     assert_eq!(count_of(&fused, |m| matches!(m, Meaning::Load(_))), 2, "{fused}");
     assert_eq!(count_of(&fused, |m| matches!(m, Meaning::Store(_))), 2, "{fused}");
 }
@@ -202,7 +230,12 @@ end:
 ";
     let none = Arguments::new();
     let config = LaunchConfig::linear(LEN, 64);
-    for texts in [[captured, short], [narrow, narrow]] {
+    for texts in [
+        [captured, short],
+        [narrow, narrow],
+        [narrow, short],
+        [captured, narrow],
+    ] {
         for executor in executors() {
             let values: Vec<u32> = (0..LEN).map(|i| (i as f32).to_bits()).collect();
             let handles = [0; 3].map(|_| upload(&executor, &values));
@@ -278,11 +311,23 @@ fn what_is_not_fused_is_told() {
     let none = Arguments::new();
     for (program, part) in cases {
         let first = add();
-        let error = fuse(&[(&first, &none), (&program, &none)], &|_, _| true).expect_err(part);
+        let error = fuse(&[(&first, &none), (&program, &none)], &|_| Some(1)).expect_err(part);
         assert!(
             matches!(error, Error::Fuse(_)) && error.to_string().contains(part),
             "{error}"
         );
+    }
+    // Numbers of 32 and of 64 bits are alike below 2^32 elements.
+    let (wide, short) = (text(guard), text(&guard.replace("u64 p0, r255", "u32 p0, r252")));
+    let own = ".buffer out: f32\n mad.u32 r0, r253, r254, r252\n setge.u32 p0, r0, len(out)\n@p0 exit\n";
+    for (len, is_fused) in [
+        (Some(u64::from(u32::MAX)), true),
+        (Some(1 << 32), false),
+        (None, false),
+    ] {
+        let fused = fuse(&[(&wide, &none), (&text(own), &none)], &|_| len);
+        assert_eq!(fused.is_ok(), is_fused, "{len:?}");
+        assert!(fuse(&[(&wide, &none), (&short, &none)], &|_| len).is_err());
     }
     // Lengths and shapes that only the executor knows.
     let executor = perpetua_isa::new_executor().expect("the CPU");

@@ -15,7 +15,7 @@ use perpetua::isa::{
 use perpetua_ir::ir::FaultKind;
 
 use super::say::say;
-use super::{Failure, files, values};
+use super::{Failure, files, source, values};
 
 /// Largest file with a program that is read.
 const MOST_PROGRAM: u64 = 1 << 30;
@@ -28,7 +28,8 @@ const MOST_PROGRAM: u64 = 1 << 30;
         perpetua isa run saxpy.pasm --buffer x=range:8 --buffer y=ones:8 --param a=2 --lanes 8\n  \
         perpetua isa asm saxpy.pasm --out saxpy.pisa\n  \
         perpetua isa capture saxpy.rs --out saxpy.pisa\n  \
-        perpetua isa run saxpy.pisa --buffer x=x.npy --buffer y=y.npy --param a=2 --lanes 1000000 --out y=y.npy"
+        perpetua isa run saxpy.pisa --buffer x=x.npy --buffer y=y.npy --param a=2 --lanes 1000000 --out y=y.npy\n  \
+        perpetua isa run atlas_mul_f32:out=t atlas_add_f32:a=t --buffer t=zeros:8 --buffer a=range:8 --buffer b=ones:8 --buffer out=zeros:8 --lanes 8"
 )]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -133,14 +134,29 @@ impl Untrusted {
     }
 }
 
-// The error of a run, with the option that gives more where a budget was spent.
-fn spent(error: perpetua::isa::Error) -> Failure {
-    use perpetua::isa::Error;
-    match &error {
-        Error::Device(perpetua::device::Error::Fault(fault)) if fault.site.kind == FaultKind::BudgetSpent => {
-            format!("{error}; --budget N gives it more").into()
+// A program, and the name and text of the file it was assembled of.
+struct Source {
+    program: Program,
+    text: Option<(String, String)>,
+}
+
+impl Source {
+    // The error of a run: a fault is underlined in the program's text, and where a budget was spent an option gives more.
+    fn failed(&self, error: Error) -> Failure {
+        let Error::Device(perpetua::device::Error::Fault(fault)) = &error else {
+            return error.into();
+        };
+        let more = match fault.site.kind {
+            FaultKind::BudgetSpent => "; --budget N gives it more",
+            _ => "",
+        };
+        match &self.text {
+            Some((name, text)) if *name == *fault.source && fault.site.line > 0 => {
+                source::File { name, text }.fault(fault);
+                format!("`{}` ended with a fault{more}", self.program.name).into()
+            }
+            _ => format!("{error}{more}").into(),
         }
-        _ => error.into(),
     }
 }
 
@@ -206,15 +222,13 @@ fn explain(programs: &[String]) -> Result<(), Failure> {
         Ok(kernel.kernel().to_string())
     };
     if let [one] = programs {
-        return print(&kernel(&renamed(one)?)?);
+        return print(&kernel(&renamed(one)?.program)?);
     }
     let programs: Vec<Program> = programs
         .iter()
-        .map(|name| renamed(name))
+        .map(|name| Ok::<_, Failure>(renamed(name)?.program))
         .collect::<Result<_, _>>()?;
-    let none = Arguments::new();
-    let parts: Vec<(&Program, &Arguments)> = programs.iter().map(|program| (program, &none)).collect();
-    let (fused, _) = fuse(&parts, &|_, _| true)?;
+    let fused = fused(&programs)?;
     let before: Vec<String> = programs.iter().map(Program::to_string).collect();
     print(&format!(
         "; {} programs, one after the other\n\n{}\n; fused, for buffers that are equally long\n\n{fused}\n; as a kernel\n\n{}",
@@ -224,21 +238,35 @@ fn explain(programs: &[String]) -> Result<(), Failure> {
     ))
 }
 
-// `PROGRAM` or `PROGRAM:NAME=NEW,…`, where no file has that name as it stands.
-fn renamed(text: &str) -> Result<Program, Failure> {
-    let (path, names) = match text.rsplit_once(':') {
-        Some((path, names)) if names.contains('=') && !Path::new(text).exists() => (path, names),
-        _ => return read(Path::new(text)),
-    };
-    let mut program = read(Path::new(path))?;
-    for name in names.split(',') {
+// One program for several, for buffers that are equally long, and short.
+fn fused(programs: &[Program]) -> Result<Program, Failure> {
+    let none = Arguments::new();
+    let parts: Vec<(&Program, &Arguments)> = programs.iter().map(|program| (program, &none)).collect();
+    Ok(fuse(&parts, &|_| Some(1))?.0)
+}
+
+// The path in `PROGRAM` or `PROGRAM:NAME=NEW,…`, and the names; a file may have that name as it stands.
+fn path_and_names(text: &str) -> (&Path, Option<&str>) {
+    match text.rsplit_once(':') {
+        Some((path, names)) if names.contains('=') && !Path::new(text).exists() => {
+            (Path::new(path), Some(names))
+        }
+        _ => (Path::new(text), None),
+    }
+}
+
+fn renamed(text: &str) -> Result<Source, Failure> {
+    let (path, names) = path_and_names(text);
+    let mut source = read_source(path)?;
+    let program = &mut source.program;
+    for name in names.into_iter().flat_map(|names| names.split(',')) {
         let (old, new) = values::pair(name)?;
         let Some(memory) = program.memories.iter_mut().find(|memory| memory.name == old) else {
             return Err(format!("{} has no buffer `{old}`", program.name).into());
         };
         memory.name = new;
     }
-    Ok(program)
+    Ok(source)
 }
 
 // The library's programs, a line for those that differ in their type alone.
@@ -263,25 +291,36 @@ fn list(part: &str) -> Result<(), Failure> {
 
 // A program in either form, or one of the library's.
 fn read(path: &Path) -> Result<Program, Failure> {
+    Ok(read_source(path)?.program)
+}
+
+fn read_source(path: &Path) -> Result<Source, Failure> {
+    let without_text = |program| Source { program, text: None };
     let name = path.display().to_string();
-    let bytes = match files::read(path, MOST_PROGRAM) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            return match (error.kind(), is_name) {
-                (ErrorKind::NotFound, true) => library::library(&name).map_err(|missing| match missing {
+    let bytes =
+        match files::read(path, MOST_PROGRAM) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+                return match (error.kind(), is_name) {
+                    (ErrorKind::NotFound, true) => {
+                        library::library(&name).map(without_text).map_err(|missing| {
+                            match missing {
                     Error::NoProgram { name, help } => format!(
                         "there is no file `{name}`, and no program of this name in the library: {help}"
                     )
                     .into(),
                     other => other.into(),
-                }),
-                _ => Err(format!("{name}: {error}").into()),
-            };
-        }
-    };
+                }
+                        })
+                    }
+                    _ => Err(format!("{name}: {error}").into()),
+                };
+            }
+        };
     if is_binary(&bytes) {
-        return Ok(Program::decode(&bytes).map_err(|error| format!("{name}: {error}"))?);
+        let program = Program::decode(&bytes).map_err(|error| format!("{name}: {error}"))?;
+        return Ok(without_text(program));
     }
     if path.extension().is_some_and(|extension| extension == "rs") {
         return Err(format!(
@@ -295,7 +334,11 @@ fn read(path: &Path) -> Result<Program, Failure> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let assembled = Assembler::new().include_from(folder).assemble(&name, &text);
     // Whoever prints it says that it is an error.
-    assembled.map_err(|error| error.to_string().trim_start_matches("error: ").to_owned().into())
+    let program = assembled.map_err(|error| error.to_string().trim_start_matches("error: ").to_owned())?;
+    Ok(Source {
+        program,
+        text: Some((name, text)),
+    })
 }
 
 // Whether bytes are a program's binary form, of whichever version.

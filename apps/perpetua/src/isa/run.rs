@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use perpetua::device::{BackendKind, Device};
 use perpetua::isa::serve::{self, Address, Client, Job};
-use perpetua::isa::{Arguments, Executor, LaunchConfig, MemoryKind, Program};
+use perpetua::isa::{Arguments, Executor, LaunchConfig, Memory, MemoryKind, Program, fuse_for};
 use perpetua_ir::ir::{Scalar, constant};
 
+use super::Source;
 use crate::patience::Patience;
 use crate::run::picture;
 use crate::shape::Shape;
@@ -16,8 +17,10 @@ use crate::{Backend, Failure, files};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The program
-    program: PathBuf,
+    /// The program; several that are element-wise run one after the other as one, in which buffers of one name are one:
+    /// PROGRAM:NAME=NEW,… renames buffers, and `perpetua isa explain` shows what becomes of them
+    #[arg(required = true, value_name = "PROGRAM")]
+    programs: Vec<String>,
     /// A buffer's content: a .npy file, or zeros:N, ones:N, range:N, random:N
     #[arg(long = "buffer", value_name = "NAME=CONTENT", value_parser = values::pair)]
     buffers: Vec<(String, String)>,
@@ -45,7 +48,17 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let program = super::read(&args.program)?;
+    let sources = args.programs.iter().map(|text| super::renamed(text));
+    let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
+    let programs: Vec<Program> = sources.iter().map(|source| source.program.clone()).collect();
+    let source = match sources.into_iter().next() {
+        Some(one) if programs.len() == 1 => one,
+        _ => Source {
+            program: super::fused(&programs)?,
+            text: None,
+        },
+    };
+    let program = &source.program;
     for (option, given) in [
         ("--buffer", &args.buffers),
         ("--pool", &args.pools),
@@ -67,7 +80,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             return Err(format!("{} has no buffer `{name}`: it has {buffers}", program.name).into());
         }
     }
-    let pools = pools(&program, &args.pools)?;
+    let pools = pools(program, &args.pools)?;
     let mut arguments = Arguments::new();
     for (name, value) in &args.parameters {
         let Some(parameter) = program
@@ -96,8 +109,20 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let places: Vec<_> = args.outputs.iter().map(|(_, file)| PathBuf::from(file)).collect();
     let places: Vec<_> = places.iter().map(|place| ("--out", Some(place))).collect();
-    files::check_places(&places, Some(("the program", &args.program)))?;
+    for text in &args.programs {
+        let (path, _) = super::path_and_names(text);
+        files::check_places(&places, Some(("the program", path)))?;
+    }
     let config = args.shape.config(program.block, args.shape.axes(), None, true)?;
+    if programs.len() > 1 {
+        let len = |memory: &Memory| {
+            let content = contents.iter().find(|(name, ..)| *name == memory.name);
+            content.map(|(_, element, content)| (content.bytes.len() / element.size() as usize) as u64)
+        };
+        let none = Arguments::new();
+        let parts: Vec<(&Program, &Arguments)> = programs.iter().map(|program| (program, &none)).collect();
+        fuse_for(&parts, &config, &len)?;
+    }
     let is_wanted = |name: &str| {
         let memory = program.memory(name).map(|memory| &memory.kind);
         let changed = matches!(memory, Some(MemoryKind::Buffer { writable: true, .. }));
@@ -133,7 +158,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             let results = client.run(&job)?;
             results.into_iter().map(|(_, bytes)| bytes).collect()
         }
-        None => here(args, &program, &config, &arguments, (&contents, &pools), &wanted)?,
+        None => here(args, &source, &config, &arguments, (&contents, &pools), &wanted)?,
     };
     let returned = contents.iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted);
     for (((name, element, content), _), bytes) in returned.zip(&results) {
@@ -170,7 +195,7 @@ type Contents = [(String, Scalar, Content)];
 // What the buffers that are wanted hold after a run on a device of this machine.
 fn here(
     args: &Args,
-    program: &Program,
+    source: &Source,
     config: &LaunchConfig,
     arguments: &Arguments,
     (contents, pools): (&Contents, &[(String, usize)]),
@@ -184,7 +209,7 @@ fn here(
         Some(limits) => executor.untrusted(limits),
         None => executor,
     };
-    let mut program = program.clone();
+    let mut program = source.program.clone();
     let mut handles = Vec::new();
     for (name, _, content) in contents {
         let handle = executor.allocate_buffer(content.bytes.len())?;
@@ -198,7 +223,8 @@ fn here(
     }
     let waiting = args.patience.begin(&program.name);
     let done = executor.execute(&program, config, arguments);
-    done.and_then(|()| executor.synchronize()).map_err(super::spent)?;
+    done.and_then(|()| executor.synchronize())
+        .map_err(|error| source.failed(error))?;
     drop(waiting);
     let returned = handles
         .into_iter()

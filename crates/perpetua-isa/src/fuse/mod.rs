@@ -26,20 +26,20 @@ const ELEMENT: &str = "a lane of an element-wise program reads and writes its ow
 /// Most lanes of a launch of fused programs: numbers of 32 bits tell so many apart.
 const MAX_LANES: u64 = 1 << 32;
 
+/// How many elements a buffer has, where that is known.
+pub type Length<'a> = &'a dyn Fn(&Memory) -> Option<u64>;
+
 /// One program that does what several do one after the other, launched alike, and its arguments. Where none of them faults, all
 /// buffers are the same in the end, to the bit.
 ///
 /// A program is element-wise where it runs straight on, each lane with its own elements (at `[%gid]`, or a register that holds this number,
 /// however it was computed), and ends lanes beyond a buffer's length in front of that, if at all. Memories of different programs are one
-/// where they have one handle, or, without handles, one name. `as_long` says of two buffers whether they have the same number of elements.
+/// where they have one handle, or, without handles, one name. `length` says how many elements a buffer has, where that is known.
 /// The launch has at most 2^32 lanes.
 ///
 /// # Errors
 /// [`Error::Fuse`] names the program and the instruction that stands against it; [`Error::Verify`] where a program is wrong.
-pub fn fuse(
-    programs: &[(&Program, &Arguments)],
-    as_long: &dyn Fn(&Memory, &Memory) -> bool,
-) -> Result<(Program, Arguments)> {
+pub fn fuse(programs: &[(&Program, &Arguments)], length: Length<'_>) -> Result<(Program, Arguments)> {
     let mut fusion = Fusion::default();
     let names: Vec<&str> = programs
         .iter()
@@ -50,10 +50,35 @@ pub fn fuse(
         verify(program)?;
         let mut one = One::new(program);
         let done = fusion.declare(&mut one, arguments, i == 0);
-        let done = done.and_then(|()| fusion.code(&mut one, as_long, i == 0));
+        let done = done.and_then(|()| fusion.code(&mut one, length, i == 0));
         done.map_err(|why| one.error(why))?;
     }
     fusion.finish()
+}
+
+/// [`fuse`] for launches of this shape.
+///
+/// # Errors
+/// As [`fuse`]; and [`Error::Fuse`] where lanes of the launch share elements, or are too many.
+pub fn fuse_for(
+    programs: &[(&Program, &Arguments)],
+    config: &LaunchConfig,
+    length: Length<'_>,
+) -> Result<(Program, Arguments)> {
+    // Lanes of one number would share an element, and run apart.
+    let rows = [config.grid.y, config.grid.z, config.block.y, config.block.z];
+    let lanes = u64::from(config.grid.x) * u64::from(config.block.x);
+    let why = match (rows == [1; 4], lanes <= MAX_LANES) {
+        (true, true) => return fuse(programs, length),
+        (false, _) => "lanes that differ along y or z have the same element: launch along x alone",
+        (true, false) => "numbers of 32 bits do not tell more than 2^32 lanes apart",
+    };
+    let names = programs.iter().map(|(program, _)| program.name.as_str());
+    Err(Error::from(FuseError {
+        program: names.collect::<Vec<_>>().join(", "),
+        place: String::new(),
+        why,
+    }))
 }
 
 impl Executor {
@@ -79,27 +104,17 @@ impl Executor {
                         name: memory.name.clone(),
                     });
                 };
-                sizes.insert(handle, self.buffer_size(handle)? / memory.element.size() as usize);
+                sizes.insert(
+                    handle,
+                    (self.buffer_size(handle)? / memory.element.size() as usize) as u64,
+                );
             }
-            // Lanes of one number would share an element, and run apart.
-            let rows = [config.grid.y, config.grid.z, config.block.y, config.block.z];
-            let lanes = u64::from(config.grid.x) * u64::from(config.block.x);
-            let why = match (rows == [1; 4], lanes <= MAX_LANES) {
-                (true, true) => continue,
-                (false, _) => "lanes that differ along y or z have the same element: launch along x alone",
-                (true, false) => "numbers of 32 bits do not tell more than 2^32 lanes apart",
-            };
-            return Err(Error::from(FuseError {
-                program: program.name.clone(),
-                place: String::new(),
-                why,
-            }));
         }
         let length = |memory: &Memory| match memory.kind {
-            MemoryKind::Buffer { handle, .. } => handle.and_then(|handle| sizes.get(&handle)),
+            MemoryKind::Buffer { handle, .. } => handle.and_then(|handle| sizes.get(&handle).copied()),
             _ => None,
         };
-        fuse(programs, &|a, b| length(a).is_some() && length(a) == length(b))
+        fuse_for(programs, config, &length)
     }
 }
 
@@ -187,12 +202,7 @@ impl Fusion {
         Ok(number)
     }
 
-    fn code<'a>(
-        &mut self,
-        one: &mut One<'a>,
-        as_long: &dyn Fn(&Memory, &Memory) -> bool,
-        first: bool,
-    ) -> Step {
+    fn code<'a>(&mut self, one: &mut One<'a>, length: Length<'_>, first: bool) -> Step {
         let [own] = one.program.routines.as_slice() else {
             return Err("it has routines");
         };
@@ -238,14 +248,16 @@ impl Fusion {
                 Ok(())
             }
             (Some(a), b) if a == b => Ok(()),
-            (Some(Some((a, m))), Some((b, n))) if a == b && self.equal(m, n, as_long) => Ok(()),
+            (Some(Some(a)), Some(b)) if self.equal([a, b], length) => Ok(()),
             _ => Err("its lanes end beyond another length"),
         }
     }
 
-    fn equal(&self, a: u16, b: u16, as_long: &dyn Fn(&Memory, &Memory) -> bool) -> bool {
-        let memory = |number: u16| self.out.memories.get(usize::from(number));
-        matches!((memory(a), memory(b)), (Some(a), Some(b)) if as_long(a, b))
+    // Whether lanes end alike. Numbers of 32 and of 64 bits do where the length is one of 32.
+    fn equal(&self, [(a, m), (b, n)]: [(Scalar, u16); 2], length: Length<'_>) -> bool {
+        let of = |number: u16| self.out.memories.get(usize::from(number)).and_then(length);
+        let len = of(m);
+        len.is_some_and(|len| a == b || len < 1 << 32) && len == of(n)
     }
 
     fn instruction(&mut self, one: &mut One<'_>, instruction: &Instruction) -> Step {

@@ -76,7 +76,7 @@ impl Kinds {
             id: 0,
             payload: self.allowed.encode(),
         };
-        let started = child.answer(&setup, self, watch, START, &Arc::default());
+        let started = child.answer(setup, self, watch, START, &Arc::default());
         match started {
             Ok(frame) if frame.kind == Kind::Allowed => Ok(child),
             Ok(frame) => {
@@ -92,7 +92,7 @@ impl Child {
     /// Runs a job; an error is the client's answer, and the end of the child.
     pub(super) fn run(
         &mut self,
-        job: &Frame,
+        job: Frame,
         kinds: &Kinds,
         watch: &Watch,
         is_gone: &Arc<AtomicBool>,
@@ -103,7 +103,7 @@ impl Child {
 
     fn answer(
         &mut self,
-        frame: &Frame,
+        frame: Frame,
         kinds: &Kinds,
         watch: &Watch,
         time: Duration,
@@ -115,13 +115,15 @@ impl Child {
             is_gone: Arc::clone(is_gone),
         };
         let number = watch.enter(&self.process, bounds);
-        let answer = frame
-            .write(&mut self.input)
-            .and_then(|()| Frame::read(&mut self.output, kinds.allowed.message.max(SHORT)));
+        let (kind, id) = (frame.kind, frame.id);
+        let written = frame.write(&mut self.input);
+        // The answer may be as large: the server keeps one of them.
+        drop(frame);
+        let answer = written.and_then(|()| Frame::read(&mut self.output, kinds.allowed.message.max(SHORT)));
         let reason = watch.leave(number);
         match (answer, reason) {
             (_, Some(reason)) => Err(refused(reason, time, kinds.memory)),
-            (Ok(Some(answer)), None) if is_answer(frame, &answer) => Ok(answer),
+            (Ok(Some(answer)), None) if is_answer(kind, id, &answer) => Ok(answer),
             (Ok(Some(_)), None) => Err(Error::Process(format!(
                 "sent what is no answer, and was ended ({})",
                 self.process.end()
@@ -136,12 +138,12 @@ impl Child {
 }
 
 // Whether a frame of a child is one that its client may get.
-fn is_answer(asked: &Frame, answer: &Frame) -> bool {
-    let kind = match asked.kind {
+fn is_answer(asked: Kind, id: u32, answer: &Frame) -> bool {
+    let kind = match asked {
         Kind::Run => Kind::Result,
         _ => Kind::Allowed,
     };
-    answer.id == asked.id && (answer.kind == kind || answer.kind == Kind::Error)
+    answer.id == id && (answer.kind == kind || answer.kind == Kind::Error)
 }
 
 fn refused(reason: Reason, time: Duration, memory: u64) -> Error {

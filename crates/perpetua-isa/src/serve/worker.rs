@@ -36,19 +36,19 @@ pub(super) fn run(worker: usize, first: Option<Child>, kinds: &Kinds, queue: &Qu
         if owner.is_some_and(|owner| owner != job.client) {
             child = None;
         }
+        let id = job.frame.id;
         let running = match child.take() {
             Some(child) => Ok(child),
             None => kinds.start(watch),
         };
         let done = running.and_then(|mut running| {
-            let answer = running.run(&job.frame, kinds, watch, &job.is_gone)?;
+            let answer = running.run(job.frame, kinds, watch, &job.is_gone)?;
             child = Some(running);
             Ok(answer)
         });
         owner = Some(job.client);
         queue.has_used(job.client, began.elapsed());
-        let answer =
-            done.unwrap_or_else(|error: Error| Frame::error(job.frame.id, error.code(), &error.to_string()));
+        let answer = done.unwrap_or_else(|error: Error| Frame::error(id, error.code(), &error.to_string()));
         // A client that has gone wants no answer.
         let _ = job.answer.send(answer);
     }

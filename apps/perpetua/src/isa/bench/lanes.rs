@@ -1,10 +1,10 @@
 //! Programs lane by lane, one instruction after the other: what an interpreter without a compiler does, for comparison. It knows the
-//! few instructions of simple element-wise programs, and buffers of elements of 32 bits.
+//! control flow and the memory of simple element-wise programs, whose buffers have elements of 32 bits; what operators mean is the IR's.
 
 use perpetua::isa::instruction::{Index, Place, Special};
 use perpetua::isa::{Instruction, Meaning, MemoryKind, Operand, Program, Space};
 use perpetua_ir::ir::Scalar;
-use perpetua_ir::ops::{BinaryOp, TernaryOp};
+use perpetua_ir::ops::eval::{eval_binary, eval_cast, eval_ternary, eval_unary};
 
 /// A program with its buffers and the bits of its parameters.
 pub(super) struct Lanes<'a> {
@@ -63,11 +63,6 @@ impl<'a> Lanes<'a> {
                 (Meaning::Branch, [Operand::Label(label)]) => {
                     at = self.labels.get(*label as usize).copied().unwrap_or(usize::MAX);
                 }
-                (Meaning::Compare(op, false), [Operand::Predicate(to), a, b]) => {
-                    let (a, b) = (self.value(a)?, self.value(b)?);
-                    self.predicates[usize::from(*to)] =
-                        compared(op, ty, a, b).ok_or_else(|| unknown(instruction))?;
-                }
                 (Meaning::Load(Space::Global), [Operand::Register(to), Operand::Place(place)]) => {
                     let element = self.element(place, ty)?;
                     self.registers[usize::from(*to)] = u64::from(*element);
@@ -76,17 +71,13 @@ impl<'a> Lanes<'a> {
                     let value = self.value(value)?;
                     *self.element(place, ty)? = value as u32;
                 }
-                (Meaning::Move, [Operand::Register(to), a]) => {
-                    self.registers[usize::from(*to)] = self.value(a)?;
-                }
-                (Meaning::Binary(op), [Operand::Register(to), a, b]) => {
-                    let (a, b) = (self.value(a)?, self.value(b)?);
-                    let value = combined(op, ty, a, b).ok_or_else(|| unknown(instruction))?;
-                    self.registers[usize::from(*to)] = value;
-                }
-                (Meaning::Ternary(TernaryOp::Fma), [Operand::Register(to), a, b, c]) if ty == Scalar::F32 => {
-                    let [a, b, c] = [self.value(a)?, self.value(b)?, self.value(c)?].map(float);
-                    self.registers[usize::from(*to)] = u64::from(a.mul_add(b, c).to_bits());
+                (_, [to, operands @ ..]) => {
+                    let bits = self.computed(meaning, instruction, operands)?;
+                    match *to {
+                        Operand::Register(to) => self.registers[usize::from(to)] = bits,
+                        Operand::Predicate(to) => self.predicates[usize::from(to)] = bits != 0,
+                        _ => return Err(unknown(instruction)),
+                    }
                 }
                 _ => return Err(unknown(instruction)),
             }
@@ -94,9 +85,34 @@ impl<'a> Lanes<'a> {
         Ok(())
     }
 
+    // What an instruction gives that computes a value of values.
+    fn computed(
+        &self,
+        meaning: Meaning,
+        instruction: &Instruction,
+        operands: &[Operand],
+    ) -> Result<u64, String> {
+        let ty = instruction.ty.unwrap_or(Scalar::U32);
+        match (meaning, operands) {
+            (Meaning::Move | Meaning::Bitcast, [a]) => self.value(a),
+            (Meaning::Convert, [a]) => Ok(eval_cast(instruction.from.unwrap_or(ty), ty, self.value(a)?)),
+            (Meaning::Unary(op), [a]) => Ok(eval_unary(op, ty, self.value(a)?)),
+            (Meaning::Binary(op) | Meaning::Compare(op, false), [a, b]) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                eval_binary(op, ty, a, b).map_err(|fault| fault.name().to_owned())
+            }
+            (Meaning::Ternary(op), [a, b, c]) => {
+                let (a, b, c) = (self.value(a)?, self.value(b)?, self.value(c)?);
+                Ok(eval_ternary(op, ty, a, b, c))
+            }
+            _ => Err(unknown(instruction)),
+        }
+    }
+
     fn value(&self, operand: &Operand) -> Result<u64, String> {
         match *operand {
             Operand::Register(register) => Ok(self.registers[usize::from(register)]),
+            Operand::Predicate(predicate) => Ok(self.predicates[usize::from(predicate)].into()),
             Operand::Immediate(bits) => Ok(bits),
             Operand::Special(Special::GlobalId) => Ok(self.registers[255]),
             Operand::Parameter(number) => self.parameter(number),
@@ -140,54 +156,6 @@ fn unknown(instruction: &Instruction) -> String {
     format!("`{:?}` is not known here", instruction.opcode)
 }
 
-fn float(bits: u64) -> f32 {
-    f32::from_bits(bits as u32)
-}
-
-fn compared(op: BinaryOp, ty: Scalar, a: u64, b: u64) -> Option<bool> {
-    let order = match ty {
-        Scalar::U32 | Scalar::U64 => Some(a.cmp(&b)),
-        Scalar::F32 => float(a).partial_cmp(&float(b)),
-        _ => return None,
-    };
-    Some(match op {
-        BinaryOp::Ge => order.is_some_and(std::cmp::Ordering::is_ge),
-        BinaryOp::Gt => order.is_some_and(std::cmp::Ordering::is_gt),
-        BinaryOp::Le => order.is_some_and(std::cmp::Ordering::is_le),
-        BinaryOp::Lt => order.is_some_and(std::cmp::Ordering::is_lt),
-        _ => return None,
-    })
-}
-
-fn combined(op: BinaryOp, ty: Scalar, a: u64, b: u64) -> Option<u64> {
-    match ty {
-        Scalar::F32 => {
-            let (a, b) = (float(a), float(b));
-            let value = match op {
-                BinaryOp::Add => a + b,
-                BinaryOp::Sub => a - b,
-                BinaryOp::Mul => a * b,
-                _ => return None,
-            };
-            Some(u64::from(value.to_bits()))
-        }
-        Scalar::U32 | Scalar::U64 => {
-            let value = match op {
-                BinaryOp::Add => a.wrapping_add(b),
-                BinaryOp::Sub => a.wrapping_sub(b),
-                BinaryOp::Mul => a.wrapping_mul(b),
-                _ => return None,
-            };
-            Some(if ty == Scalar::U32 {
-                u64::from(value as u32)
-            } else {
-                value
-            })
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use perpetua::isa::{Arguments, LaunchConfig, library, new_executor};
@@ -200,6 +168,11 @@ mod tests {
         for (name, parameters) in [
             ("atlas_add_f32", vec![]),
             ("atlas_sub_f32", vec![]),
+            ("atlas_div_f32", vec![]),
+            ("atlas_max_f32", vec![]),
+            ("atlas_abs_f32", vec![]),
+            ("atlas_mul_i32", vec![]),
+            ("atlas_xor_i32", vec![]),
             ("saxpy", vec![0.75f32]),
         ] {
             let mut program = library(name).expect("in the library");
