@@ -14,7 +14,8 @@ pub const RUN_WORDS: usize = 4;
 /// packet the entries that it gave, 256 if the handler took its type, and from bit 16 on how many more its outbox had no room for. The blocks of packets that bring one lie in the arena, where
 /// their packets' last word says. `states`: one for each run; where `undo` is not 0, behind all of these as many again, which hold what each
 /// was before the message that its run is at. `done`: for each run how many packets were
-/// handled: where less than all, the lane faulted on the next one.
+/// handled: where less than all, the lane faulted on the next one. Where handlers' time is limited, it holds before the launch how many turns
+/// each lane's loops may make (`pass::limit_turns`).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __batched_kernel {

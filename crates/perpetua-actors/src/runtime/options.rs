@@ -183,8 +183,9 @@ impl LaunchOptions {
     }
 
     /// A handler that runs for longer is faulted. On the CPU its thread cannot be stopped: it is left alone and replaced, and what
-    /// it does to its state is seen by nobody. On a GPU its loops look at the clock; there the limit is five seconds unless it is
-    /// said here. Where handlers run in batches this is refused.
+    /// it does to its state is seen by nobody. In a resident kernel its loops look at the clock; there the limit is five seconds unless
+    /// it is said here. In batches, where there is no clock, its loops count their turns: a handler that needs many is begun anew with
+    /// more of them, from the state before the message, until the launch of its batch takes as long as the limit says.
     #[must_use]
     pub fn with_run_limit(mut self, limit: Duration) -> LaunchOptions {
         self.run_limit = Some(limit);

@@ -240,24 +240,6 @@ fn supervision_lives_and_refusals_are_the_same() {
     }
 }
 
-fn what_batches_cannot_do_is_refused() {
-    let [_, batches] = runtimes();
-    let options = LaunchOptions::new(add::handler()).with_run_limit(Duration::from_secs(1));
-    let launched = batches.launch_blocking("limited", options);
-    if batches.backend().stays() {
-        // Resident handlers have a limit in any case.
-        return assert!(launched.is_ok());
-    }
-    let error = launched.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("a limit to a handler's time is not possible"),
-        "{error}"
-    );
-    assert!(batches.kernels().is_empty());
-}
-
 fn a_checkpoint_of_threads_goes_on_in_batches() {
     let [threads, batches] = runtimes();
     let file = engines::file("perpetua-batched");
@@ -335,10 +317,6 @@ fn main() -> std::process::ExitCode {
         (
             "supervision_lives_and_refusals_are_the_same",
             supervision_lives_and_refusals_are_the_same,
-        ),
-        (
-            "what_batches_cannot_do_is_refused",
-            what_batches_cannot_do_is_refused,
         ),
         (
             "a_checkpoint_of_threads_goes_on_in_batches",

@@ -281,18 +281,9 @@ pub(crate) fn a_handler_that_does_not_end_is_undone() {
             .with_run_limit(Duration::from_millis(30))
             .with_on_fault(on_fault)
     };
-    let kernel = match runtime.launch_blocking("loops", limited(OnFault::Transactional)) {
-        Ok(kernel) => kernel,
-        // By name, where an engine cannot.
-        Err(error) => {
-            assert!(!runtime.backend().stays(), "{error}");
-            assert!(
-                error.to_string().contains("a limit to a handler's time"),
-                "{error}"
-            );
-            return;
-        }
-    };
+    let kernel = runtime
+        .launch_blocking("loops", limited(OnFault::Transactional))
+        .unwrap();
     if let Err(error) = runtime.launch_blocking("torn", limited(OnFault::KeepState)) {
         let said = error.to_string();
         assert!(
@@ -310,4 +301,52 @@ pub(crate) fn a_handler_that_does_not_end_is_undone() {
     block_on(kernel.activate()).unwrap();
     let two: Deposit = kernel.ask_blocking(&Deposit { amount: 0 }).unwrap();
     assert_eq!(two.amount, 2);
+}
+
+/// Counts as far as it is told to, and what it began.
+#[ring_kernel]
+fn counts(_ctx: &mut Context, begun: &mut u32, message: Deposit) -> Balance {
+    *begun += 1;
+    let mut sum = 0i32;
+    let mut i = 0;
+    while i < message.amount {
+        sum += i & 3;
+        i += 1;
+    }
+    Balance {
+        amount: sum,
+        changes: *begun,
+    }
+}
+
+pub(crate) fn what_takes_long_is_handled_once() {
+    let runtime = runtime();
+    for limit in [None, Some(Duration::from_secs(60))] {
+        let mut options = LaunchOptions::new(counts::handler()).with_actors(3);
+        options = match limit {
+            Some(limit) => options.with_run_limit(limit),
+            None => options,
+        };
+        let name = format!("counts within {limit:?}");
+        let kernel = runtime.launch_blocking(&name, options).unwrap();
+        for (number, turns) in (1u32..).zip([8, 100_000, 8, 200_000]) {
+            // Beside it others are asked for less.
+            let few = Deposit { amount: 4 };
+            (1..3).for_each(|other| kernel.actor(other).unwrap().send(&few).unwrap());
+            let first = kernel.actor(0).unwrap();
+            match first.ask_blocking::<_, Balance>(&Deposit { amount: turns }) {
+                Ok(done) => assert_eq!((done.amount, done.changes), (turns / 4 * 6, number)),
+                // Where a driver ends loops, that is told.
+                Err(ActorError::Faulted { fault, .. }) => {
+                    assert!(fault.contains("ended before its time"), "{fault}");
+                    return;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        block_on(runtime.idle());
+        for other in 1..3 {
+            assert_eq!(kernel.actor(other).unwrap().read_state::<u32>().unwrap(), 4);
+        }
+    }
 }

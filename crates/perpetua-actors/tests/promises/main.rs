@@ -70,6 +70,10 @@ fn main() -> std::process::ExitCode {
             faults::a_handler_that_does_not_end_is_undone,
         ),
         (
+            "what_takes_long_is_handled_once",
+            faults::what_takes_long_is_handled_once,
+        ),
+        (
             "a_checkpoint_loses_nothing_under_load",
             load::a_checkpoint_loses_nothing_under_load,
         ),

@@ -1,6 +1,21 @@
 //! Replaces calls of device functions by their code.
 
+use std::borrow::Cow;
+
 use crate::ir::{Base, Block, Body, Effect, Inst, Kernel, Local, LocalId, Op, Place, Stmt, Type, Value};
+
+/// The kernel, its functions inlined if one of them has a loop: for passes that change loops by what only the kernel's body knows.
+pub(super) fn with_loops_in_body(kernel: &Kernel) -> Cow<'_, Kernel> {
+    let mut loops = false;
+    for function in &kernel.functions {
+        let block = &function.body.block;
+        block.walk(&mut |stmt| loops |= matches!(stmt.inst, Inst::Loop(_)));
+    }
+    match loops {
+        true => Cow::Owned(inline_functions(kernel)),
+        false => Cow::Borrowed(kernel),
+    }
+}
 
 /// A copy of `kernel` in which every device function is inlined wherever it is called and then dropped.
 pub fn inline_functions(kernel: &Kernel) -> Kernel {

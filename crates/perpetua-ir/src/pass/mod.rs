@@ -8,6 +8,8 @@ pub mod footprint;
 mod inline;
 mod levels;
 mod library;
+mod statements;
+mod turns;
 mod wide;
 
 pub use cut::tell_cut_loops;
@@ -15,4 +17,5 @@ pub use expand::*;
 pub use inline::inline_functions;
 pub use levels::*;
 pub use library::*;
+pub use turns::{OUT_OF_TURNS, limit_turns};
 pub use wide::{Wide, widen};

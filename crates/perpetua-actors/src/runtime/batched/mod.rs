@@ -1,8 +1,11 @@
 //! Actors on devices where no kernel can stay: the host launches a batch of messages, a lane for each actor that has some, routes
 //! what comes out, and launches again until all are handled. States travel with the batch. Must not know the device's backend by its type.
 //!
-//! One thread does so; it sleeps while there is nothing to do. [`round`] is what it does with one batch.
+//! One thread does so; it sleeps while there is nothing to do. [`round`] is what it does with one batch, [`batch`] what goes to the device
+//! and back, [`care`] what follows when that does not tell what became of a message.
 
+mod batch;
+mod care;
 mod round;
 
 use std::collections::BTreeMap;
@@ -13,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use perpetua_device::{BackendKind, Device};
 
-use self::round::{Cell, Program};
+use self::batch::Program;
+use self::round::Cell;
 use super::Settings;
 use super::engine::{ActorImage, Engine, Frozen, Refusal, look_after};
 use super::group::Group;
@@ -215,13 +219,6 @@ impl Engine for Batched {
     }
 
     fn launch(&self, group: &Arc<Group>) -> Result<()> {
-        if group.run_limit.is_some() {
-            return Err(ActorError::Unsupported {
-                backend: self.kind().name(),
-                operation: "a limit to a handler's time",
-                remedy: "launch it without `with_run_limit`, or where handlers do not run in batches",
-            });
-        }
         let mut world = self.shared.enter();
         let program = Program::new(&self.shared.device, group)?;
         let cells = group.actors().map(|id| Some(Arc::new(Cell::new(id, group))));
@@ -339,7 +336,7 @@ impl Engine for Batched {
     }
 
     fn enforce_limits(&self) -> Option<Duration> {
-        // What runs on the device has the device's own limits.
+        // Who handles a batch sees to it.
         None
     }
 

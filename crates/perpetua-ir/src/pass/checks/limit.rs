@@ -1,25 +1,20 @@
 //! Loops in labelled blocks whose faults are caught end when their time is over: they look at the clock now and then. Knows
 //! nothing of other faults.
 
-use super::contains;
 use crate::ir::{
-    Block, Body, DeviceOp, Effect, FaultKind, Inst, Kernel, Local, LocalId, Op, Place, Scalar, Stmt, Type,
-    Value,
+    Block, Body, DeviceOp, Effect, FaultKind, Inst, Kernel, LocalId, Op, Place, Scalar, Stmt, Type, Value,
 };
 use crate::ops::BinaryOp;
-use crate::pass::inline::inline_functions;
+use crate::pass::inline::with_loops_in_body;
+use crate::pass::statements::{Code, new_local};
 
 /// A loop looks at the clock once in so many turns, minus one; the turns of loops inside it count.
 const TURNS: u64 = 127;
 
 /// The kernel with loops that look at the clock; a copy where none has to.
 pub(super) fn limit_loops(kernel: &Kernel) -> Kernel {
-    let is_loop = |inst: &Inst| matches!(inst, Inst::Loop(_));
     // A device function does not know from where it was called: its loops come to where the time is known.
-    let mut kernel = match kernel.functions.iter().any(|f| contains(&f.body.block, &is_loop)) {
-        true => inline_functions(kernel),
-        false => kernel.clone(),
-    };
+    let mut kernel = with_loops_in_body(kernel).into_owned();
     let block = std::mem::take(&mut kernel.body.block);
     kernel.body.block = outside(block, &mut kernel.body);
     kernel
@@ -85,14 +80,10 @@ impl Watch<'_> {
 
     /// Counts a turn; in some looks at the clock.
     fn look(&mut self, line: u32) -> Code {
-        let turns = *self.turns.get_or_insert_with(|| {
-            self.body.locals.push(Local {
-                name: "turns".into(),
-                ty: Type::U32,
-            });
-            LocalId(self.body.locals.len() as u32 - 1)
-        });
         let body = &mut *self.body;
+        let turns = *self
+            .turns
+            .get_or_insert_with(|| new_local(body, "turns", Type::U32));
         let mut code = Code(Vec::new(), line);
         let before = code.let_(body, Op::Load(Place::local(turns), None), Type::U32);
         let one = code.constant(body, Scalar::U32, 1);
@@ -112,25 +103,5 @@ impl Watch<'_> {
         look.push(Inst::If(over, Block(vec![fault]), Block::default()));
         code.push(Inst::If(looks, Block(look.0), Block::default()));
         code
-    }
-}
-
-/// Statements of one line.
-struct Code(Vec<Stmt>, u32);
-
-impl Code {
-    fn push(&mut self, inst: Inst) {
-        self.0.push(Stmt { line: self.1, inst });
-    }
-
-    fn let_(&mut self, body: &mut Body, op: Op, ty: Type) -> Value {
-        body.values.push(ty);
-        let value = Value(body.values.len() as u32 - 1);
-        self.push(Inst::Let(value, op));
-        value
-    }
-
-    fn constant(&mut self, body: &mut Body, s: Scalar, bits: u64) -> Value {
-        self.let_(body, Op::Const(s, bits), s.into())
     }
 }
