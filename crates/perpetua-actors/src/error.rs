@@ -91,6 +91,18 @@ pub enum ActorError {
         /// What was asked for.
         actor: String,
     },
+    /// The runtime has fewer devices.
+    #[error(
+        "{actor} was to live on device {device} of a runtime that has {devices}: give the runtime's builder more (`and_device`), or name one that it has, from 0 on"
+    )]
+    NoSuchDevice {
+        /// The actor's name.
+        actor: String,
+        /// The device asked for.
+        device: usize,
+        /// How many there are.
+        devices: usize,
+    },
     /// Two actors cannot have one name.
     #[error("there is an actor called `{name}` already: choose another name, or terminate it")]
     NameTaken {

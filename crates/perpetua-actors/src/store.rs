@@ -41,6 +41,63 @@ use crate::lock::lock;
 /// assert_eq!((actors[0].read_state::<u32>()?, store.names()?), (7, vec!["monday".to_owned()]));
 /// # Ok::<(), perpetua::actors::ActorError>(())
 /// ```
+///
+/// # Object stores
+///
+/// A store with asynchronous calls is four functions that wait. The crate `object_store` has S3, GCS and Azure; with S3 it brings 79 crates that
+/// nothing else here needs, so it is no feature, and an implementation looks like this. One that runs on tokio waits by
+/// `tokio::runtime::Handle::block_on`.
+///
+/// ```
+/// use perpetua::actors::{ActorError, CheckpointStore, PerpetuaRuntime};
+/// use perpetua::device::future::block_on;
+/// # use std::{collections::BTreeMap, sync::Mutex};
+/// # #[derive(Default)]
+/// # struct Bucket(Mutex<BTreeMap<String, Vec<u8>>>);
+/// # impl Bucket {
+/// #     async fn put(&self, key: &str, bytes: &[u8]) -> Result<(), String> {
+/// #         self.0.lock().unwrap().insert(key.into(), bytes.into());
+/// #         Ok(())
+/// #     }
+/// #     async fn get(&self, key: &str) -> Result<Vec<u8>, String> {
+/// #         self.0.lock().unwrap().get(key).cloned().ok_or_else(|| "404".into())
+/// #     }
+/// #     async fn list(&self) -> Result<Vec<String>, String> {
+/// #         Ok(self.0.lock().unwrap().keys().cloned().collect())
+/// #     }
+/// #     async fn delete(&self, key: &str) -> Result<(), String> {
+/// #         self.0.lock().unwrap().remove(key).map(drop).ok_or_else(|| "404".into())
+/// #     }
+/// # }
+/// // `Bucket` is the client: `put`, `get`, `list` and `delete` are its asynchronous calls. A `put` replaces an object whole.
+/// struct Checkpoints(Bucket);
+///
+/// fn failed(name: &str) -> impl Fn(String) -> ActorError {
+///     move |cause| ActorError::Checkpoint { path: name.into(), cause }
+/// }
+///
+/// impl CheckpointStore for Checkpoints {
+///     fn save(&self, name: &str, bytes: &[u8]) -> Result<(), ActorError> {
+///         block_on(self.0.put(name, bytes)).map_err(failed(name))
+///     }
+///     fn load(&self, name: &str) -> Result<Vec<u8>, ActorError> {
+///         block_on(self.0.get(name)).map_err(failed(name))
+///     }
+///     fn names(&self) -> Result<Vec<String>, ActorError> {
+///         block_on(self.0.list()).map_err(failed("all"))
+///     }
+///     fn remove(&self, name: &str) -> Result<(), ActorError> {
+///         block_on(self.0.delete(name)).map_err(failed(name))
+///     }
+/// }
+///
+/// let store = Checkpoints(Bucket::default());
+/// let runtime = PerpetuaRuntime::builder().build_blocking()?;
+/// runtime.checkpoint_to(&store, "monday")?;
+/// assert_eq!(store.names()?, ["monday"]);
+/// assert!(runtime.restore_from(&store, "tuesday").unwrap_err().to_string().contains("404"));
+/// # Ok::<(), ActorError>(())
+/// ```
 pub trait CheckpointStore: Send + Sync {
     /// Keeps these bytes under the name: all of them or none, in the place of what was there.
     fn save(&self, name: &str, bytes: &[u8]) -> Result<()>;

@@ -90,6 +90,7 @@ impl Writer {
         self.u32(group.count);
         self.u64(group.capacity);
         self.u32(group.block_size);
+        self.u32(group.device);
         self.u8(group.priority);
         self.bytes(&group.initial);
         self.option(group.deadline, Writer::duration);
@@ -246,6 +247,7 @@ impl<'a> Reader<'a> {
             count: self.u32()?,
             capacity: self.u64()?,
             block_size: self.u32()?,
+            device: self.u32()?,
             priority: self.u8()?,
             initial: self.bytes()?,
             deadline: self.option(Reader::duration)?,

@@ -20,7 +20,7 @@ use crate::supervise::{OnFault, Supervision};
 use crate::topic::Topic;
 
 const MAGIC: &[u8; 8] = b"PERPACTR";
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 const HEAD: usize = 8 + 4 + 8 + 4;
 
 /// All that a runtime holds.
@@ -65,6 +65,7 @@ pub(crate) struct GroupImage {
     pub(crate) count: u32,
     pub(crate) capacity: u64,
     pub(crate) block_size: u32,
+    pub(crate) device: u32,
     pub(crate) priority: u8,
     pub(crate) initial: Vec<u8>,
     pub(crate) deadline: Option<Duration>,
@@ -268,6 +269,7 @@ mod tests {
             count: 2,
             capacity: 64,
             block_size: 1,
+            device: 1,
             priority: 128,
             initial: vec![0; 3],
             deadline: Some(Duration::from_micros(5)),

@@ -127,9 +127,11 @@ impl Arena {
         not(target_arch = "x86_64"),
         allow(dead_code, reason = "no device keeps actors there")
     )]
-    pub(crate) fn set_source(&self, source: impl Fn(usize) -> Result<Memory> + Send + Sync + 'static) {
-        // There is one engine.
-        let _ = self.source.set(Box::new(source));
+    pub(crate) fn set_source(
+        &self,
+        source: impl Fn(usize) -> Result<Memory> + Send + Sync + 'static,
+    ) -> bool {
+        self.source.set(Box::new(source)).is_ok()
     }
 
     /// The memory.

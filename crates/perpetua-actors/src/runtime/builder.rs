@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(super) backend: Backend,
     /// Which of the backend's devices.
     pub(super) device: DeviceChoice,
+    /// Those beside it.
+    pub(super) more_devices: Vec<DeviceChoice>,
     /// Handlers run as kernels over batches of messages, whatever the backend.
     pub(super) in_batches: bool,
     /// Handlers run in kernels that stay, whatever the backend.
@@ -79,6 +81,7 @@ impl Default for RuntimeBuilder {
             settings: Settings {
                 backend: Backend::Cpu,
                 device: DeviceChoice::Number(0),
+                more_devices: Vec::new(),
                 in_batches: false,
                 resident: false,
                 threads: 0,
@@ -112,6 +115,17 @@ impl RuntimeBuilder {
         if let DeviceChoice::Open(device) = &self.settings.device {
             self.settings.backend = device.backend();
         }
+        self
+    }
+
+    /// One device more, for launches that say so ([`LaunchOptions::on_device`](super::LaunchOptions::on_device)): the first that is given so is
+    /// number 1. It may be open, and of another backend.
+    ///
+    /// Actors of all devices reach each other by their numbers. A message from one device to another goes through the host, so it takes
+    /// about as long as one to the host and one from it. Messages with vectors are for actors of device 0 where kernels stay on
+    /// devices, since their memory is mapped into that one.
+    pub fn and_device(mut self, device: impl Into<DeviceChoice>) -> RuntimeBuilder {
+        self.settings.more_devices.push(device.into());
         self
     }
 

@@ -182,6 +182,14 @@ impl Core {
         };
         let handler = handler.unwrap_or_else(echo::handler);
         let mut group = options.group(name, handler)?;
+        let devices = 1 + self.settings.more_devices.len();
+        if group.device >= devices {
+            return Err(ActorError::NoSuchDevice {
+                actor: format!("`{name}`"),
+                device: group.device,
+                devices,
+            });
+        }
         group.first = ActorId(names.next);
         // The host's number is the last.
         if u32::MAX - names.next <= group.count {
@@ -336,7 +344,8 @@ impl Core {
     ) -> Result<Packet> {
         let mut packet = self.load(group, message)?;
         packet.header.destination = actor.0;
-        packet.header.sent = self.host.now();
+        // Not `now`: behind the last stamp there is none.
+        packet.header.sent = self.host.clock.try_tick()?.packed;
         packet.header.kind = kind;
         packet.header.deadline = group.deadline.map_or(0, deadline_micros);
         Ok(packet)

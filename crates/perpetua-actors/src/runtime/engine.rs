@@ -120,6 +120,9 @@ pub(crate) trait Engine: Send + Sync {
         all
     }
 
+    /// Counts a message to this actor that ends before it reaches it.
+    fn count_dropped(&self, actor: ActorId);
+
     /// Since when whatever hosts this actor has given no sign of life, where that is known: it gives one every few milliseconds unless
     /// a handler runs.
     fn silence(&self, _actor: ActorId) -> Option<std::time::Duration> {

@@ -21,6 +21,8 @@ pub(crate) struct Group {
     pub(crate) takes: Vec<Takes>,
     pub(crate) capacity: usize,
     pub(crate) block_size: u32,
+    /// On which of the runtime's devices they live.
+    pub(crate) device: usize,
     pub(crate) priority: u8,
     /// State at launch and at each restart.
     pub(crate) initial: Vec<u8>,

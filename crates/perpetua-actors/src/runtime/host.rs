@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
+use std::time::{Duration, Instant};
 
 use super::Settings;
 use super::arena::Arena;
@@ -13,6 +13,7 @@ use super::engine::Refusal;
 use super::group::Group;
 use super::output::Received;
 use super::outputs::Outputs;
+use super::several::Neighbours;
 use super::simulation::{Simulator, Traced};
 use super::timer::{Job, Timer};
 use crate::clock::{COUNTER_BITS, HlcClock, HlcTimestamp};
@@ -24,6 +25,8 @@ use crate::pubsub::PubSubBroker;
 use crate::time::Time;
 
 const SHARDS: usize = 16;
+/// When what could not be looked at, or found no room in another engine, is tried again.
+const AGAIN: Duration = Duration::from_micros(500);
 
 /// Microseconds since 1970 of a packed stamp.
 pub(crate) fn micros(stamp: u64) -> u64 {
@@ -47,6 +50,8 @@ pub(crate) struct Host {
     // The runtime is shut down: queues of the host take everything, so that no actor waits.
     accepts_all: AtomicBool,
     last_faults: Mutex<HashMap<ActorId, String>>,
+    // The engines of the runtime's devices, where it has several.
+    neighbours: OnceLock<Weak<dyn Neighbours>>,
 }
 
 /// Another number in each process, and for each runtime.
@@ -82,6 +87,7 @@ impl Host {
             patience: settings.patience,
             accepts_all: AtomicBool::new(false),
             last_faults: Mutex::default(),
+            neighbours: OnceLock::new(),
         }
     }
 
@@ -166,6 +172,27 @@ impl Host {
         }
     }
 
+    /// The runtime has several devices.
+    pub(super) fn set_neighbours(&self, neighbours: &Arc<dyn Neighbours>) {
+        // Once, when the runtime is built.
+        let _ = self.neighbours.set(Arc::downgrade(neighbours));
+    }
+
+    /// What leads to the engines of the other devices, where there are any.
+    pub(crate) fn neighbours(&self) -> Option<Arc<dyn Neighbours>> {
+        self.neighbours.get()?.upgrade()
+    }
+
+    /// Another engine has no room for what this actor has sent: it looks again in a moment.
+    /// `planned`: when it does so already.
+    pub(crate) fn look_again(&self, actor: ActorId, planned: &mut Option<Instant>) {
+        let now = self.time.now();
+        if planned.is_none_or(|at| at <= now) {
+            *planned = Some(now + AGAIN);
+            self.timer.add(now + AGAIN, Job::Resume(actor));
+        }
+    }
+
     /// A packet ends here, unhandled; `group` is that of its destination, or of its sender where it has none.
     pub(crate) fn undelivered(&self, group: &Group, packet: &Packet, reason: DeadReason) {
         let head = &packet.header;
@@ -229,6 +256,11 @@ impl Host {
     pub(crate) fn stalled(&self, actor: ActorId) {
         self.timer
             .add(self.time.now() + self.patience, Job::GiveUp(actor));
+    }
+
+    /// The same, where the actor is being run, so that nobody else can tell whether it still finds none.
+    pub(crate) fn stalled_in_a_moment(&self, actor: ActorId) {
+        self.timer.add(self.time.now() + AGAIN, Job::GiveUp(actor));
     }
 
     /// Tells the simulation, where this is one, what has happened to an actor.

@@ -65,6 +65,7 @@ mod output;
 mod outputs;
 mod persist;
 mod reading;
+mod several;
 pub mod simulation;
 mod status;
 mod step;

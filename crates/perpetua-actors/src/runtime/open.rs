@@ -10,10 +10,38 @@ use super::engine::Engine;
 #[cfg(target_arch = "x86_64")]
 use super::grids::open as open_grids;
 use super::host::Host;
+use super::several::{Neighbours, Several};
 use super::{Settings, batched, simulation, threads};
 use crate::error::{ActorError, Result};
 
 pub(super) fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
+    let first = open_one(host, settings)?;
+    if settings.more_devices.is_empty() {
+        return Ok(first);
+    }
+    if settings.simulation.is_some() {
+        return Err(simulation::unsupported("several devices"));
+    }
+    let mut engines = vec![first];
+    for device in &settings.more_devices {
+        let backend = match device {
+            DeviceChoice::Open(device) => device.backend(),
+            DeviceChoice::Number(_) => settings.backend,
+        };
+        let settings = Settings {
+            device: device.clone(),
+            backend,
+            ..settings.clone()
+        };
+        engines.push(open_one(host, &settings)?);
+    }
+    let several = Arc::new(Several::new(engines));
+    let neighbours: Arc<dyn Neighbours> = several.clone();
+    host.set_neighbours(&neighbours);
+    Ok(several)
+}
+
+fn open_one(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
     if settings.simulation.is_some()
         && (settings.in_batches || settings.resident || settings.backend != BackendKind::Cpu)
     {

@@ -70,6 +70,7 @@ pub struct LaunchOptions {
     state: Option<(TypeDesc, Vec<u8>)>,
     deadline: Option<Duration>,
     run_limit: Option<Duration>,
+    device: usize,
     tick: Option<Duration>,
     supervision: Supervision,
     on_fault: OnFault,
@@ -90,6 +91,7 @@ impl Default for LaunchOptions {
             state: None,
             deadline: None,
             run_limit: None,
+            device: 0,
             tick: None,
             supervision: Supervision::Manual,
             on_fault: OnFault::Transactional,
@@ -165,6 +167,15 @@ impl LaunchOptions {
     #[must_use]
     pub fn without_auto_activate(mut self) -> LaunchOptions {
         self.auto_activate = false;
+        self
+    }
+
+    /// On which of the runtime's devices the actors live: 0, unless said otherwise, is the one that its builder was given first
+    /// ([`RuntimeBuilder::and_device`](super::runtime::RuntimeBuilder::and_device)). Actors of all devices reach each other. Restored by a
+    /// runtime of fewer devices, they live on its last one.
+    #[must_use]
+    pub fn on_device(mut self, device: usize) -> LaunchOptions {
+        self.device = device;
         self
     }
 
@@ -264,6 +275,7 @@ impl LaunchOptions {
             takes,
             capacity,
             block_size: self.block_size,
+            device: self.device,
             priority: self.priority,
             initial: Vec::new(),
             deadline: self.deadline,

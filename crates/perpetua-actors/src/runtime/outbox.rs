@@ -67,6 +67,20 @@ pub(crate) fn to_host(host: &Host, from: &Group, out: &Packet) -> Option<Result<
     (out.header.destination == ActorId::HOST.0).then(|| host.take(from, out))
 }
 
+/// Gives a packet to the engine that has its destination, which its sender's has not; does not wait. `cause` is what the handler ran for,
+/// where that is known.
+pub(crate) fn to_elsewhere(host: &Host, out: &Packet, cause: Option<&Header>) -> Result<(), Refusal> {
+    let to = ActorId(out.header.destination);
+    let neighbours = host.neighbours().ok_or(Refusal::Gone)?;
+    let group = neighbours.group_of(to).ok_or(Refusal::Gone)?;
+    if is_unclaimed(&out.header, cause, &group) {
+        neighbours.count_dropped(to);
+        host.arena.release(out);
+        return Ok(());
+    }
+    neighbours.pass_on(out)
+}
+
 /// Whether nobody waits for this reply: whoever sent the message (`cause`) did not ask, and does not take its type.
 pub(crate) fn is_unclaimed(head: &Header, cause: Option<&Header>, to: &Group) -> bool {
     matches!(head.kind, Kind::Reply | Kind::Done)

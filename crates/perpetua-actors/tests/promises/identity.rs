@@ -1,9 +1,12 @@
 //! Names are not identities: messages are told apart by their layout, too, handlers by their path.
 
-use perpetua::actors::{ActorError, LaunchOptions, RingMessage};
-use perpetua::device::future::block_on;
+use std::collections::BTreeMap;
 
-use super::{builder, engines, eventually};
+use perpetua::actors::{ActorError, Context, LaunchOptions, RingMessage, ring_kernel};
+use perpetua::device::future::block_on;
+use perpetua::prelude::*;
+
+use super::{builder, engines, eventually, runtime};
 
 mod one {
     use perpetua::actors::{Context, RingMessage, ring_kernel};
@@ -224,4 +227,53 @@ pub(crate) fn what_has_changed_since_a_checkpoint_is_migrated_or_refused() {
     block_on(restored[0].restart()).unwrap();
     let first: now::Tally = restored[0].read_state().unwrap();
     assert_eq!((first.sum, first.weights), (0.0, 1));
+}
+
+/// A question that says itself which it is.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+struct Question {
+    #[message(correlation)]
+    number: u32,
+    value: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+struct Solution {
+    #[message(correlation)]
+    number: u32,
+    square: u32,
+}
+
+#[ring_kernel]
+fn solve(_ctx: &mut Context, solved: &mut u32, question: Question) -> Solution {
+    *solved += 1;
+    Solution {
+        number: question.number,
+        square: question.value * question.value,
+    }
+}
+
+pub(crate) fn replies_are_matched_by_their_correlation() {
+    let runtime = runtime();
+    let options = LaunchOptions::new(solve::handler()).with_actors(4);
+    let kernel = runtime.launch_blocking("solves", options).unwrap();
+    let mut open: BTreeMap<u64, u32> = BTreeMap::new();
+    for number in 1..=40 {
+        let question = Question {
+            number,
+            value: number + 7,
+        };
+        open.insert(question.correlation().unwrap(), question.value);
+        kernel.actor(number % 4).unwrap().send(&question).unwrap();
+    }
+    // Actors answer in any order.
+    for at in (0..40).rev() {
+        let actor = kernel.actor(at % 4).unwrap();
+        let solution: Solution = block_on(actor.receive()).unwrap();
+        let value = open.remove(&solution.correlation().unwrap()).unwrap();
+        assert_eq!(solution.square, value * value);
+    }
+    assert!(open.is_empty());
 }

@@ -5,6 +5,7 @@
 
 mod counts;
 mod delivery;
+mod devices;
 mod ends;
 #[path = "../engines/mod.rs"]
 mod engines;
@@ -126,6 +127,18 @@ fn main() -> std::process::ExitCode {
             delivery::what_a_checkpoint_holds_is_delivered_again,
         ),
         (
+            "actors_of_two_devices_reach_each_other",
+            devices::actors_of_two_devices_reach_each_other,
+        ),
+        (
+            "a_full_mailbox_on_another_device_holds_its_sender",
+            devices::a_full_mailbox_on_another_device_holds_its_sender,
+        ),
+        (
+            "a_checkpoint_holds_two_devices_at_one_moment",
+            devices::a_checkpoint_holds_two_devices_at_one_moment,
+        ),
+        (
             "replies_that_nobody_receives_hold_their_sender",
             room::replies_that_nobody_receives_hold_their_sender,
         ),
@@ -169,6 +182,10 @@ fn main() -> std::process::ExitCode {
         (
             "types_of_one_name_and_layout_are_told_apart",
             identity::types_of_one_name_and_layout_are_told_apart,
+        ),
+        (
+            "replies_are_matched_by_their_correlation",
+            identity::replies_are_matched_by_their_correlation,
         ),
         (
             "what_has_changed_since_a_checkpoint_is_migrated_or_refused",

@@ -309,6 +309,12 @@ impl Engine for Batched {
         Some(cell.vitals.metrics(cell.mailbox.len()))
     }
 
+    fn count_dropped(&self, actor: ActorId) {
+        if let Some(cell) = self.shared.find(actor) {
+            cell.vitals.drop_some(1);
+        }
+    }
+
     fn resume(&self, _actor: ActorId) {
         self.shared.notify();
     }

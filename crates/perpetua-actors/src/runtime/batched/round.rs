@@ -15,7 +15,7 @@ use crate::dead_letters::DeadReason;
 use crate::error::ActorError;
 use crate::kernels::batched::OUT_WORDS;
 use crate::lifecycle::ActorState;
-use crate::lock::{lock, read};
+use crate::lock::lock;
 use crate::message::{ActorId, Header, Kind, Packet};
 use crate::runtime::arena::Lease;
 use crate::runtime::engine::Refusal;
@@ -278,8 +278,9 @@ impl Shared {
             return taken;
         }
         let to = ActorId(out.header.destination);
-        let to = read(&self.cells).get(to.0 as usize).cloned().flatten();
-        let to = to.ok_or(Refusal::Gone)?;
+        let Some(to) = self.find(to) else {
+            return outbox::to_elsewhere(&self.host, out, cause);
+        };
         if outbox::is_unclaimed(&out.header, cause, &to.group) {
             to.vitals.drop_some(1);
             self.host.arena.release(out);

@@ -47,6 +47,8 @@ pub(super) struct Unsent {
     pub(super) packets: VecDeque<Packet>,
     /// Since when the first of them waits.
     pub(super) since: Option<Instant>,
+    /// When it is looked whether another engine has room.
+    pub(super) looks: Option<Instant>,
 }
 
 impl Default for Inside {

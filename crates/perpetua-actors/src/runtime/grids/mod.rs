@@ -52,6 +52,8 @@ struct Shared {
     commons: Arc<Commons>,
     /// Homes of one launch, at most.
     homes_of_one: u32,
+    /// Messages' vectors lie in memory that is mapped into this device.
+    has_arena: bool,
     /// How long a sender waits for room.
     patience: Duration,
     deployed: RwLock<Vec<Arc<Deployed>>>,
@@ -84,11 +86,13 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
     let shape = Shape::new(homes, settings.device_actors);
     let commons = Arc::new(Commons::at(&place, shape)?);
     let mapped = Arc::clone(&commons);
-    host.arena
+    let has_arena = host
+        .arena
         .set_source(move |bytes| mapped.arena(bytes / 4).map(Memory::mapped));
     let shared = Arc::new(Shared {
         host: Arc::clone(host),
         homes_of_one,
+        has_arena,
         patience: settings.patience,
         commons,
         deployed: RwLock::default(),
@@ -179,6 +183,13 @@ impl Engine for Grids {
 
     fn launch(&self, group: &Arc<Group>) -> Result<()> {
         if group.takes.iter().any(|takes| takes.room.is_some()) {
+            if !self.shared.has_arena {
+                return Err(ActorError::Unsupported {
+                    backend: self.kind().name(),
+                    operation: "a handler of messages with vectors on a runtime's second device",
+                    remedy: "launch it on device 0, where the vectors' memory is mapped, or in a runtime of its own",
+                });
+            }
             // As large as the runtime's builder says.
             self.shared.host.arena.memory()?;
         }
@@ -383,6 +394,13 @@ impl Engine for Grids {
     fn silence(&self, actor: ActorId) -> Option<Duration> {
         let deployed = self.shared.find(actor)?;
         Some(deployed.grid.silence(deployed.grid.home_of(actor.0)))
+    }
+
+    fn count_dropped(&self, actor: ActorId) {
+        let deployed = self.shared.find(actor);
+        if let Some(cell) = deployed.as_ref().and_then(|deployed| deployed.cell(actor)) {
+            cell.dropped.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn resume(&self, actor: ActorId) {

@@ -9,7 +9,7 @@ use super::{Deployed, Shared};
 use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
 use crate::kernels::layout::{
-    REASON_EXPIRED, REASON_FOREIGN, REASON_FULL, REASON_INACTIVE, REASON_LEAVING, REASON_OWN,
+    REASON_EXPIRED, REASON_FOREIGN, REASON_FULL, REASON_INACTIVE, REASON_LEAVING, REASON_OWN, REASON_UNKNOWN,
 };
 use crate::lock::{lock, read};
 use crate::message::{ActorId, Kind, PACKET_WORDS, Packet};
@@ -149,8 +149,11 @@ impl Shared {
             0 => Kind::Message,
             _ => Kind::Ask,
         };
-        if matches!(reason, REASON_LEAVING | REASON_OWN) {
+        if matches!(reason, REASON_LEAVING | REASON_OWN | REASON_UNKNOWN) {
             packet.header.kind = Kind::from_number(kind).unwrap_or(Kind::Message);
+        }
+        if reason == REASON_UNKNOWN && self.host.neighbours().is_some() {
+            return self.out(deployed, &packet);
         }
         let actor = ActorId(packet.header.destination);
         // It may be another launch's actor.

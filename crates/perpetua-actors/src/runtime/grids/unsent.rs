@@ -1,4 +1,4 @@
-//! What actors of a device send to the host and to topics. Where there is no room, the actor is held: it handles nothing until there is,
+//! What actors of a device send to the host, to topics, and to actors of other devices. Where there is no room, the actor is held: it handles nothing until there is,
 //! or until the runtime's patience ends; what it has sent meanwhile waits behind. Must not know rings.
 
 use std::sync::atomic::Ordering;
@@ -10,9 +10,16 @@ use crate::dead_letters::DeadReason;
 use crate::lock::lock;
 use crate::message::{ActorId, Kind, Packet};
 use crate::runtime::engine::Refusal;
+use crate::runtime::outbox;
+
+/// Whether a packet that has left its device is for an actor.
+fn is_elsewhere(packet: &Packet) -> bool {
+    let head = &packet.header;
+    matches!(head.kind, Kind::Message | Kind::Reply) && head.destination != ActorId::HOST.0
+}
 
 impl Shared {
-    /// Takes what an actor has sent to the host or to a topic.
+    /// Takes what an actor has sent out of its device.
     pub(super) fn out(&self, deployed: &Deployed, packet: &Packet) {
         let actor = packet.header.sender;
         let Some(cell) = deployed.cell(actor) else {
@@ -37,9 +44,14 @@ impl Shared {
     fn give(&self, deployed: &Deployed, packet: &Packet) -> bool {
         let taken = match packet.header.kind {
             Kind::Publish => self.host.publish(&deployed.group, packet),
+            _ if is_elsewhere(packet) => outbox::to_elsewhere(&self.host, packet, None),
             // An answer that says that there is none names the actor, too.
             _ => self.host.take(&deployed.group, packet),
         };
+        if taken == Err(Refusal::Gone) {
+            self.host
+                .undelivered(&deployed.group, packet, DeadReason::Unknown);
+        }
         taken != Err(Refusal::Full)
     }
 
@@ -61,8 +73,11 @@ impl Shared {
                 // The next one waits from now on.
                 unsent.since = Some(Instant::now());
             }
-            if unsent.packets.is_empty() {
-                self.let_go(deployed, cell, &mut unsent, actor);
+            match unsent.packets.front().map(is_elsewhere) {
+                None => self.let_go(deployed, cell, &mut unsent, actor),
+                Some(true) => self.host.look_again(actor, &mut unsent.looks),
+                // Queues of the host tell when they have room.
+                Some(false) => {}
             }
         }
     }

@@ -47,6 +47,8 @@ pub(super) struct Inside {
     pub(super) unsent: VecDeque<Packet>,
     /// Since when.
     pub(super) stalled: Option<Instant>,
+    /// When it looks again whether another engine has room.
+    pub(super) looks: Option<Instant>,
 }
 
 impl Inside {
@@ -91,6 +93,7 @@ impl Cell {
             state,
             unsent: VecDeque::new(),
             stalled: None,
+            looks: None,
         };
         Ok(Cell {
             id,

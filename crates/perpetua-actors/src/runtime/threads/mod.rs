@@ -356,6 +356,12 @@ impl Engine for Threads {
             .map(|cell| cell.vitals.metrics(cell.mailbox.len()))
     }
 
+    fn count_dropped(&self, actor: ActorId) {
+        if let Some(cell) = self.shared.find(actor) {
+            cell.vitals.drop_some(1);
+        }
+    }
+
     fn resume(&self, actor: ActorId) {
         if let Some(cell) = self.shared.find(actor) {
             self.shared.notify(&cell);

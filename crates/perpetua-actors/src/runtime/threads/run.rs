@@ -208,7 +208,9 @@ impl Shared {
         if let Some(taken) = outbox::to_host(&self.host, &from.group, out) {
             return taken;
         }
-        let to = self.find(ActorId(out.header.destination)).ok_or(Refusal::Gone)?;
+        let Some(to) = self.find(ActorId(out.header.destination)) else {
+            return outbox::to_elsewhere(&self.host, out, cause);
+        };
         if outbox::is_unclaimed(&out.header, cause, &to.group) {
             to.vitals.drop_some(1);
             self.host.arena.release(out);
@@ -229,7 +231,7 @@ impl Shared {
         while let Some(out) = inside.unsent.front().copied() {
             let mut sent = self.deliver(cell, &out, None);
             if sent == Err(Refusal::Full) {
-                self.wait_for_room(cell, &out);
+                self.wait_for_room(cell, inside, &out);
                 // There may have been room between the two.
                 sent = self.deliver(cell, &out, None);
             }
@@ -256,18 +258,22 @@ impl Shared {
     }
 
     // Arranges that this actor is notified when the packet's destination has room. The host's queues do so by themselves.
-    fn wait_for_room(&self, cell: &Arc<Cell>, out: &Packet) {
-        if out.header.kind != Kind::Publish
-            && let Some(to) = self.find(ActorId(out.header.destination))
-        {
-            to.wait_for_room(cell);
+    fn wait_for_room(&self, cell: &Arc<Cell>, inside: &mut Inside, out: &Packet) {
+        let to = ActorId(out.header.destination);
+        if out.header.kind == Kind::Publish || to == ActorId::HOST {
+            return;
+        }
+        match self.find(to) {
+            Some(to) => to.wait_for_room(cell),
+            None => self.host.look_again(cell.id, &mut inside.looks),
         }
     }
 
     /// Gives up what has found no room for long.
     pub(super) fn give_up(&self, cell: &Arc<Cell>, patience: std::time::Duration) {
         let Some(mut running) = cell.begin() else {
-            return;
+            // Whoever runs it may find no room, and would not come here again.
+            return self.host.stalled_in_a_moment(cell.id);
         };
         let inside = running.inside();
         if inside

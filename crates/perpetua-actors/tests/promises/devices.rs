@@ -1,0 +1,227 @@
+//! Actors of two devices of one runtime: what they send each other keeps every promise. Where there are two GPUs, `PERPETUA_SECOND_DEVICE`
+//! names the other one's number.
+
+use std::time::Duration;
+
+use perpetua::actors::runtime::RuntimeBuilder;
+use perpetua::actors::{
+    ActorError, Context, DeadReason, LaunchOptions, PerpetuaRuntime, RingMessage, ring_kernel,
+};
+use perpetua::device::future::block_on;
+use perpetua::prelude::*;
+
+use super::handlers::*;
+use super::{builder, engines, eventually};
+
+fn two_devices(patience: Duration) -> RuntimeBuilder {
+    let second = std::env::var("PERPETUA_SECOND_DEVICE");
+    let second: usize = second.map_or(0, |number| number.parse().expect("a device's number"));
+    builder().patience(patience).and_device(second)
+}
+
+fn patient() -> PerpetuaRuntime {
+    two_devices(Duration::from_secs(300)).build_blocking().unwrap()
+}
+
+/// Goes to and fro between two actors.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+struct Ball {
+    to: u32,
+    back: u32,
+    throws: u32,
+}
+
+/// Numbers in the order of sending.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+struct Numbers {
+    to: u32,
+    first: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+struct Numbered {
+    number: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, GpuType)]
+#[repr(C)]
+struct Seen {
+    last: u32,
+    count: u32,
+    misplaced: u32,
+}
+
+#[ring_kernel]
+fn throw(ctx: &mut Context, caught: &mut u32, ball: Ball) {
+    *caught += 1;
+    if ball.throws > 0 {
+        ctx.send(
+            ball.to,
+            Ball {
+                to: ball.back,
+                back: ball.to,
+                throws: ball.throws - 1,
+            },
+        );
+    }
+}
+
+#[ring_kernel(also(listen))]
+fn number(ctx: &mut Context, seen: &mut Seen, numbers: Numbers) {
+    for i in 0..8 {
+        ctx.send(
+            numbers.to,
+            Numbered {
+                number: numbers.first + i,
+            },
+        );
+    }
+    seen.count += 1;
+}
+
+#[ring_kernel]
+fn listen(_ctx: &mut Context, seen: &mut Seen, message: Numbered) {
+    if message.number != seen.last + 1 {
+        seen.misplaced += 1;
+    }
+    seen.last = message.number;
+    seen.count += 1;
+}
+
+pub(crate) fn actors_of_two_devices_reach_each_other() {
+    let runtime = patient();
+    let launch = |name: &str, device| {
+        let options = LaunchOptions::new(throw::handler()).on_device(device);
+        runtime.launch_blocking(name, options).unwrap()
+    };
+    let [here, there] = [launch("here", 0), launch("there", 1)];
+    let ball = Ball {
+        to: there.id().0,
+        back: here.id().0,
+        throws: 99,
+    };
+    here.send(&ball).unwrap();
+    eventually("the last throw", || {
+        there.read_state::<u32>().unwrap() == 50 && here.read_state::<u32>().unwrap() == 50
+    });
+
+    // In the order of sending, all of them, through a box that is often full.
+    let launch = |name: &str, device| {
+        let options = LaunchOptions::new(number::handler())
+            .on_device(device)
+            .with_queue_capacity(16);
+        runtime.launch_blocking(name, options).unwrap()
+    };
+    let [counts, listens] = [launch("counts", 1), launch("listens", 0)];
+    for first in (1..400).step_by(8) {
+        let numbers = Numbers {
+            to: listens.id().0,
+            first,
+        };
+        block_on(counts.send_when_room(&numbers)).unwrap();
+    }
+    block_on(runtime.idle());
+    let seen: Seen = listens.read_state().unwrap();
+    assert_eq!((seen.last, seen.count, seen.misplaced), (400, 400, 0));
+    assert_eq!(counts.metrics().messages_sent, 400);
+    assert_eq!(runtime.dead_letters().counts().total(), 0);
+
+    // A device that is not there is told, as is an actor that is gone.
+    let options = LaunchOptions::new(throw::handler()).on_device(2);
+    let error = runtime.launch_blocking("nowhere", options).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ActorError::NoSuchDevice {
+                device: 2,
+                devices: 2,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    block_on(there.terminate()).unwrap();
+    here.send(&ball).unwrap();
+    eventually("the letter", || {
+        runtime.dead_letters().counts().of(DeadReason::Unknown) == 1
+    });
+}
+
+pub(crate) fn a_full_mailbox_on_another_device_holds_its_sender() {
+    let runtime = two_devices(Duration::from_millis(200)).build_blocking().unwrap();
+    let options = LaunchOptions::new(number::handler());
+    let sink = options.clone().with_queue_capacity(4).without_auto_activate();
+    let sink = runtime.launch_blocking("sink", sink.on_device(1)).unwrap();
+    let sender = runtime.launch_blocking("sender", options).unwrap();
+    let numbers = Numbers {
+        to: sink.id().0,
+        first: 1,
+    };
+    sender.send(&numbers).unwrap();
+    eventually("four letters", || {
+        runtime.dead_letters().counts().of(DeadReason::Full) == 4
+    });
+    assert_eq!(sender.metrics().messages_dropped, 4);
+    block_on(sink.activate()).unwrap();
+    block_on(runtime.idle());
+    let seen: Seen = sink.read_state().unwrap();
+    assert_eq!((seen.last, seen.count, seen.misplaced), (4, 4, 0));
+    assert_eq!(runtime.dead_letters().counts().total(), 4);
+}
+
+pub(crate) fn a_checkpoint_holds_two_devices_at_one_moment() {
+    let file = engines::file("perpetua-devices");
+    let runtime = patient();
+    let launch = |name: &str, device| {
+        let options = LaunchOptions::new(burst::handler()).with_actors(8);
+        runtime.launch_blocking(name, options.on_device(device)).unwrap()
+    };
+    let (sinks, senders) = (launch("sinks", 0), launch("senders", 1));
+    let first = sinks.actor(0).unwrap().id().0;
+    std::thread::scope(|scope| {
+        let senders = &senders;
+        scope.spawn(move || {
+            for turn in 0..200 {
+                let burst = Burst {
+                    first,
+                    accounts: 8,
+                    at: turn,
+                };
+                block_on(senders.actor(turn % 8).unwrap().send_when_room(&burst)).unwrap();
+            }
+        });
+        for _ in 0..3 {
+            runtime.checkpoint_blocking(&file).unwrap();
+        }
+    });
+    let totals = |runtime: &PerpetuaRuntime, sinks: &_, senders: &_| {
+        block_on(runtime.idle());
+        let state =
+            |of: &perpetua::actors::KernelHandle, i| of.actor(i).unwrap().read_state::<Account>().unwrap();
+        let paid: i32 = (0..8).map(|i| state(sinks, i).balance).sum();
+        let bursts: u32 = (0..8).map(|i| state(senders, i).changes).sum();
+        (paid, bursts as i32)
+    };
+    assert_eq!(totals(&runtime, &sinks, &senders), (1600, 200));
+    assert_eq!(runtime.dead_letters().counts().total(), 0);
+    drop((sinks, senders, runtime));
+
+    // Of each burst all payments are in the checkpoint, or none is; on two devices, and on one.
+    for again in [
+        patient(),
+        builder()
+            .patience(Duration::from_secs(300))
+            .build_blocking()
+            .unwrap(),
+    ] {
+        again.register(burst::handler());
+        let restored = again.restore_blocking(&file).unwrap();
+        let (paid, bursts) = totals(&again, &restored[0], &restored[1]);
+        assert_eq!(paid, 8 * bursts);
+        assert_eq!(again.dead_letters().counts().total(), 0);
+    }
+    std::fs::remove_file(&file).unwrap();
+}
