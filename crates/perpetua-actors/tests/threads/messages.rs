@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use perpetua_actors::DeadReason;
 use perpetua_actors::message::priority;
-use perpetua_actors::{ActorError, LaunchOptions, SendOptions};
+use perpetua_actors::{ActorError, LaunchOptions, PerpetuaRuntime, SendOptions};
 use perpetua_device::future::block_on;
 
 use crate::handlers::*;
@@ -231,6 +231,34 @@ fn what_nobody_receives_is_reported_in_the_end() {
         runtime.dead_letters().counts().total() == 1
     });
     assert_eq!(runtime.dead_letters().letters()[0].reason, DeadReason::Full);
+}
+
+#[test]
+fn a_sender_that_is_run_all_the_time_is_given_up_too() {
+    let runtime = PerpetuaRuntime::builder()
+        .threads(2)
+        .patience(Duration::from_millis(1))
+        .build_blocking()
+        .expect("threads start");
+    let full = LaunchOptions::default().with_queue_capacity(2);
+    let full = launch(&runtime, "full", full.without_auto_activate());
+    let sender = tally(&runtime, "sender");
+    for _ in 0..2 {
+        full.send(&note(0)).expect("there is room");
+    }
+    for letters in 1..=100 {
+        let forward = Forward {
+            to: full.id().0,
+            ..Forward::default()
+        };
+        sender.send(&forward).expect("there is room");
+        // Whoever gives it up may find it running.
+        eventually("the letter", || {
+            block_on(sender.deactivate()).expect("it is active");
+            block_on(sender.activate()).expect("it is deactivated");
+            runtime.dead_letters().counts().of(DeadReason::Full) == letters
+        });
+    }
 }
 
 #[test]
