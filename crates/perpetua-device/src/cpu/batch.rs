@@ -14,6 +14,16 @@ use crate::native::Sharing;
 /// Nanoseconds of a launch that are worth a thread more: threads that share launches wait for each other after each.
 const SHARE: u64 = 1_000;
 
+/// Nanoseconds that are worth a second thread. Of launches that take so long, one thread and two do equally many: what these take is
+/// measured once, and which side of this number it comes out on must not matter.
+const PAIR: u64 = 800;
+
+/// Threads for which a launch of so many nanoseconds has work enough.
+fn threads_for(nanoseconds: u64) -> usize {
+    let pair = 1 + u64::from(nanoseconds >= PAIR);
+    (nanoseconds / SHARE).clamp(pair, 1 << 16) as usize
+}
+
 /// Launches in succession.
 pub(super) struct Batch {
     launches: Vec<Arc<Launch>>,
@@ -102,7 +112,7 @@ impl Batch {
             .iter()
             .map(|launch| launch.nanoseconds())
             .fold(0, u64::saturating_add);
-        (all / (self.launches.len() as u64).max(1) / SHARE).clamp(1, 1 << 16) as usize
+        threads_for(all / (self.launches.len() as u64).max(1))
     }
 
     /// Runs all launches, whatever becomes of some; gives the first error.
@@ -209,5 +219,17 @@ fn waves(
         if let Some(own) = progress.get(number) {
             own.reach(i64::MAX, member.signals);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_thread_comes_sooner_than_a_third() {
+        let threads = [0, PAIR - 1, PAIR, 3 * SHARE - 1, 3 * SHARE, 16 * SHARE].map(threads_for);
+        assert_eq!(threads, [1, 1, 2, 2, 3, 16]);
+        assert_eq!(threads_for(u64::MAX), 1 << 16);
     }
 }
