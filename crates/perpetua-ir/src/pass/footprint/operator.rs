@@ -1,7 +1,7 @@
 //! What operators make of forms. Knows no statements.
 
 use super::form::{Form, Result, number};
-use super::order::{greater, lesser};
+use super::order::{Take, take};
 use super::space::Space;
 use crate::ir::Scalar;
 use crate::ops::eval::{eval_binary, eval_ternary, eval_unary, result_scalar};
@@ -96,10 +96,10 @@ pub(super) fn binary(op: BinaryOp, s: Scalar, a: Form, t: Scalar, b: Form, space
             };
             Form::between(low, ((1u64 << bits) - 1) as i64)
         }
-        BinaryOp::Min => lesser(x, y, space)?.sealed(s, space),
-        BinaryOp::Max => greater(x, y, space)?.sealed(s, space),
+        BinaryOp::Min => take(Take::Lesser, x, y, space)?.sealed(s, space),
+        BinaryOp::Max => take(Take::Greater, x, y, space)?.sealed(s, space),
         BinaryOp::SaturatingSub if s.is_unsigned_int() && flat.0.high < i64::MAX => {
-            greater(x.minus(y), Form::constant(0), space)?
+            take(Take::Greater, x.minus(y), Form::constant(0), space)?
         }
         _ => Form::ANY,
     })
@@ -122,7 +122,8 @@ pub(super) fn ternary(op: TernaryOp, s: Scalar, [a, b, c]: [Form; 3], space: &Sp
                     eval_ternary(op, s, cut(s, a), cut(s, b), cut(s, c)),
                 )));
             }
-            lesser(greater(all[0], all[1], space)?, all[2], space)?.sealed(s, space)
+            let raised = take(Take::Greater, all[0], all[1], space)?;
+            take(Take::Lesser, raised, all[2], space)?.sealed(s, space)
         }
     })
 }

@@ -78,34 +78,32 @@ fn chosen(a: Form, b: Form, space: &Space) -> Result<Option<bool>> {
     cut.filter(|_| space.chooses).map_or(Ok(truth), Err)
 }
 
-pub(super) fn lesser(a: Form, b: Form, space: &Space) -> Result<Form> {
-    if a.strides == b.strides {
-        return Ok(Form {
-            strides: a.strides,
-            low: a.low.min(b.low),
-            high: a.high.min(b.high),
-        });
-    }
-    Ok(match (chosen(a, b, space)?, chosen(b, a, space)?) {
-        (Some(true), _) | (_, Some(false)) => a,
-        (Some(false), _) | (_, Some(true)) => b,
-        _ => lesser(a.flat(space), b.flat(space), space)?,
-    })
+/// Which of two numbers is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Take {
+    Lesser,
+    Greater,
 }
 
-pub(super) fn greater(a: Form, b: Form, space: &Space) -> Result<Form> {
+/// The lesser or the greater of two forms.
+pub(super) fn take(which: Take, a: Form, b: Form, space: &Space) -> Result<Form> {
     if a.strides == b.strides {
+        let end = |a: i64, b: i64| match which {
+            Take::Lesser => a.min(b),
+            Take::Greater => a.max(b),
+        };
         return Ok(Form {
             strides: a.strides,
-            low: a.low.max(b.low),
-            high: a.high.max(b.high),
+            low: end(a.low, b.low),
+            high: end(a.high, b.high),
         });
     }
-    Ok(match (chosen(a, b, space)?, chosen(b, a, space)?) {
-        (Some(true), _) | (_, Some(false)) => b,
-        (Some(false), _) | (_, Some(true)) => a,
-        _ => greater(a.flat(space), b.flat(space), space)?,
-    })
+    let is_below = match (chosen(a, b, space)?, chosen(b, a, space)?) {
+        (Some(true), _) | (_, Some(false)) => true,
+        (Some(false), _) | (_, Some(true)) => false,
+        _ => return take(which, a.flat(space), b.flat(space), space),
+    };
+    Ok(if is_below == (which == Take::Lesser) { a } else { b })
 }
 
 /// A comparison of actual values, and where to cut the box so that its answer is known of one part; `None` for other operators.
