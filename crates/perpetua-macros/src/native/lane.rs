@@ -35,6 +35,8 @@ pub(super) struct Lane<'a> {
     conditions: &'a Conditions,
     /// Conditions that the body asks for, by the bits of their numbers.
     pub(super) asked: u64,
+    /// Those of them whose lanes end there.
+    pub(super) leaving: u64,
     /// Loads and stores of each buffer.
     pub(super) accesses: HashMap<String, [usize; 2]>,
     /// The mode of access, a reference.
@@ -56,6 +58,7 @@ impl<'a> Lane<'a> {
             scope: Scope::default(),
             conditions,
             asked: 0,
+            leaving: 0,
             accesses: HashMap::new(),
             mode: internal("m"),
             grid: internal("grid"),
@@ -171,6 +174,9 @@ impl<'a> Lane<'a> {
         let condition = match number {
             Some(number) => {
                 self.asked |= 1 << number;
+                let last = expr.then_branch.stmts.last();
+                let leaves = matches!(last, Some(syn::Stmt::Expr(syn::Expr::Return(_), _)));
+                self.leaving |= u64::from(leaves) << number;
                 let mode = &self.mode;
                 quote!(#mode.guard(#number, #condition))
             }

@@ -52,7 +52,7 @@ pub(super) fn intrinsic_of(path: &syn::Path) -> Option<Intrinsic> {
 }
 
 /// The scalar that a type is by name.
-pub(super) fn scalar_of(ty: &syn::Type) -> Option<Scalar> {
+fn scalar_of(ty: &syn::Type) -> Option<Scalar> {
     match ty {
         syn::Type::Path(path) if path.qself.is_none() => {
             Scalar::from_name(&path.path.get_ident()?.to_string())
@@ -64,7 +64,7 @@ pub(super) fn scalar_of(ty: &syn::Type) -> Option<Scalar> {
 }
 
 /// Whether a type is an integer by name.
-pub(super) fn is_integer(ty: &syn::Type) -> bool {
+fn is_integer(ty: &syn::Type) -> bool {
     scalar_of(ty).is_some_and(Scalar::is_integer)
 }
 

@@ -2,8 +2,7 @@
 //! `kernel::native`, which says what it is for and what the parts mean.
 //!
 //! In the order of the data: [`lane`] is the body of one lane (expressions in [`expr`], calls in [`call`], what is
-//! stored to in [`place`]), [`guess`] says what conditions mostly are, [`program`] and [`sibling`] put them where they are
-//! found. What they need to know of names is in [`scope`] and [`hygiene`], of generic parameters in [`generics`], of the language's
+//! stored to in [`place`]), [`program`] and [`sibling`] put them where they are found. What they need to know of names is in [`scope`] and [`hygiene`], of generic parameters in [`generics`], of the language's
 //! functions in [`language`].
 //!
 //! A function that native code cannot run gets no native body; its kernel runs in the interpreter. Nothing here may
@@ -22,8 +21,6 @@ mod lane;
 mod call;
 mod expr;
 mod place;
-
-mod guess;
 
 pub(crate) mod program;
 pub(crate) mod sibling;

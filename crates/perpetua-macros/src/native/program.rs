@@ -12,7 +12,6 @@ use syn::visit::Visit;
 
 use super::forms;
 use super::generics::bounded;
-use super::guess::{Guess, guesses, usual};
 use super::hygiene;
 use super::lane::{Lane, Setting, internal};
 use super::scope::Name;
@@ -101,6 +100,7 @@ pub(crate) fn program(
     let mut lane = lane(&params, &setting, &conditions);
     let lane_body = lane.block(&block);
     let asked = lane.asked | stencil.map_or(0, |_| 1 << COMPUTED);
+    let leaving = lane.leaving;
     let accesses = params.iter().filter_map(|param| accesses(param, &lane));
     let names: Vec<TokenStream> = params.iter().filter_map(binding).collect();
     let grid = internal("grid");
@@ -119,7 +119,6 @@ pub(crate) fn program(
         places,
         placed,
     } = placed(&params);
-    let usual = usual_of(&guesses(&sig, &block, &conditions), &native);
     let mode = internal("m");
     let start = stencil.map(|_| {
         quote! {
@@ -142,10 +141,9 @@ pub(crate) fn program(
             const FILE: &'static str = #file;
             const MERGED: bool = #merged;
             const CONDITIONS: u64 = #asked;
+            const LEAVING: u64 = #leaving;
             const ACCESSES: &'static [[usize; 2]] = &[#(#accesses),*];
             const AVAILABLE: bool = #available;
-
-            const USUAL: [#native::Usual; 3] = #usual;
 
             type Args<'__args> = (#(#types,)* #grid_type);
 
@@ -312,15 +310,6 @@ fn accesses(param: &Param<'_>, lane: &Lane<'_>) -> Option<TokenStream> {
         Param::Position(_) => return None,
     };
     Some(quote!([#loads, #stores]))
-}
-
-/// Guesses at the conditions; a stencil's cell is computed in all of them.
-fn usual_of(guesses: &[Guess], native: &TokenStream) -> TokenStream {
-    let usual = usual(guesses).map(|(known, truth)| {
-        let (known, truth) = (known | 1 << COMPUTED, truth | 1 << COMPUTED);
-        quote!(#native::Usual { known: #known, truth: #truth })
-    });
-    quote!([#(#usual),*])
 }
 
 /// Whether all functions that the kernel calls have native code, as a constant expression.

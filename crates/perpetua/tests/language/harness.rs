@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 
+#[cfg(debug_assertions)]
+use perpetua::device::native::{NativeArg, NativeLaunch};
 use perpetua::device::{BackendKind, CompileOptions, Device, KernelSource, KernelSpec};
 use perpetua::kernel::index::Lane;
 use perpetua::prelude::*;
@@ -115,6 +117,26 @@ fn lanes(len: usize) -> impl Iterator<Item = Lane> {
     })
 }
 
+/// Lanes of native code do what its proofs rely on.
+#[cfg(debug_assertions)]
+fn audit<I: GpuType, O: GpuType>(kernel: KernelFn, config: LaunchConfig, input: &[I], out: &[O]) {
+    fn buffer<T: GpuType>(values: &[T]) -> NativeArg<'_> {
+        NativeArg::Buffer {
+            ptr: values.as_ptr().cast_mut().cast(),
+            len: values.len(),
+        }
+    }
+    let launch = NativeLaunch {
+        grid: config.grid,
+        block: config.block,
+        shared_bytes: 0,
+        overlaps: &[],
+    };
+    if let Some(Err(wrong)) = kernel.audit(&launch, &[buffer(input), buffer(out)]) {
+        panic!("`{}`: {wrong}", kernel.name());
+    }
+}
+
 /// Launches the kernel on each device, in each way that the device has, and says what came of it.
 fn on_devices<I: GpuType, O: GpuType>(
     kernel: KernelFn,
@@ -124,6 +146,8 @@ fn on_devices<I: GpuType, O: GpuType>(
 ) {
     let name = kernel.name();
     let config = LaunchConfig::linear(out.len(), BLOCK);
+    #[cfg(debug_assertions)]
+    audit(kernel, config, input, out);
     for device in devices() {
         let ir = kernel.verified(device.info().pointer_width());
         let ir = ir.unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -36,15 +36,15 @@ impl Space {
         })
     }
 
-    /// The lanes that both have; `None` where there are none.
+    /// The lanes from one coordinate along an axis up to, and without, another; `None` where there are none.
     #[inline]
-    pub fn common(&self, other: &Space) -> Option<Space> {
-        let (mut from, mut to) = (self.from, self.to);
-        for axis in 0..AXES {
-            from[axis] = from[axis].max(other.from[axis]);
-            to[axis] = to[axis].min(other.to[axis]);
-        }
-        Space::new(from, to)
+    pub fn between(&self, axis: usize, from: i64, to: i64) -> Option<Space> {
+        let (from, to) = (self.from[axis].max(from), self.to[axis].min(to));
+        (from < to).then(|| {
+            let mut part = *self;
+            (part.from[axis], part.to[axis]) = (from, to);
+            part
+        })
     }
 
     /// The number of lanes.

@@ -6,14 +6,13 @@ use std::cell::RefCell;
 use perpetua_device::native::{NativeArg, NativeLaunch};
 use perpetua_ir::pass::footprint::{AXES, Space};
 
+use super::decide::Recorded;
 use super::launch::Prepared;
-use super::mode::{Mode, Position, Shape, offset_of};
+use super::mode::{Checked, Position, Shape, Watch};
 use super::plan::{How, Part, Reach, plan};
-use super::program::{Program, Usual};
-use super::stencil::Grid;
+use super::program::Program;
 use super::stop::{Site, Stop};
-use super::view::{Extent, View};
-use crate::kernel::element::Element;
+use super::view::Extent;
 
 /// Lanes of a launch that are looked at.
 const MOST_LANES: usize = 4096;
@@ -34,21 +33,13 @@ pub(super) fn audit<P: Program>(
     let reaches = plan.reaches.unwrap_or_default();
     let mut lanes = 0;
     for part in plan.parts.iter().filter(|part| part.how != How::Checked) {
-        let known = match part.how {
-            How::Settled(which) => P::USUAL[which],
-            _ => Usual {
-                known: part.conditions.known,
-                truth: part.conditions.truth,
-            },
-        };
         for lane in sample(&part.space) {
             let seen = RefCell::default();
-            let mode = Audit {
-                position: position::<P>(&lane, &prepared.shape),
-                shape: &prepared.shape,
-                known,
+            let watch = Audit {
+                known: part.conditions,
                 seen: &seen,
             };
+            let mode = Checked::new(position::<P>(&lane, &prepared.shape), &prepared.shape, watch);
             // Faults beside those of indices are the lane's own.
             let _ = P::lane(&mode, prepared.args);
             let seen = seen.into_inner();
@@ -147,12 +138,10 @@ impl Seen {
     }
 }
 
-/// Accesses that are noted; nothing is stored.
+/// Notes accesses, and conditions that are not as they were proven.
 #[derive(Clone, Copy)]
 struct Audit<'a> {
-    position: Position,
-    shape: &'a Shape,
-    known: Usual,
+    known: Recorded,
     seen: &'a RefCell<Seen>,
 }
 
@@ -160,84 +149,41 @@ impl Audit<'_> {
     fn wrong(&self, what: String) {
         self.seen.borrow_mut().wrong.get_or_insert(what);
     }
+}
 
-    fn note<T: Element>(
+impl Watch for Audit<'_> {
+    const STORES: bool = false;
+
+    fn condition(&self, number: u32, value: bool) {
+        let Recorded { known, truth } = self.known;
+        if known >> number & 1 == 1 && (truth >> number & 1 == 1) != value {
+            self.wrong(format!("condition {number} is {value}"));
+        }
+    }
+
+    fn access(
         &self,
-        view: View<'_, T>,
+        address: usize,
+        len: usize,
         index: usize,
         stores: bool,
         at: &'static Site,
     ) -> Result<(), Stop> {
-        if index >= view.len {
-            self.wrong(format!("{at:?}: index {index} of {}", view.len));
-            return Err(Stop::index(at, index, view.len));
+        if index >= len {
+            self.wrong(format!("{at:?}: index {index} of {len}"));
         }
         let mut seen = self.seen.borrow_mut();
-        seen.accesses.push((view.ptr.addr(), index, stores));
+        seen.accesses.push((address, index, stores));
         match seen.accesses.len() < MOST_ACCESSES {
             true => Ok(()),
             false => Err(Stop::unreachable(at)),
         }
     }
-}
 
-impl Mode for Audit<'_> {
-    fn position(&self) -> &Position {
-        &self.position
-    }
-
-    fn shape(&self) -> &Shape {
-        self.shape
-    }
-
-    fn guard(&self, number: u32, value: bool) -> bool {
-        let Usual { known, truth } = self.known;
-        if known >> number & 1 == 1 && (truth >> number & 1 == 1) != value {
-            self.wrong(format!("condition {number} is {value}"));
-        }
-        value
-    }
-
-    fn load<T: Element>(&self, view: View<'_, T>, index: usize, at: &'static Site) -> Result<T, Stop> {
-        self.note(view, index, false, at)?;
-        // SAFETY: the index was checked; the buffer is aligned and initialised by `NativeKernel::run`'s contract.
-        unsafe { T::load(view.ptr.add(index)) }.map_err(|invalid| Stop::invalid(at, invalid))
-    }
-
-    fn store<T: Element>(
-        &self,
-        view: View<'_, T>,
-        index: usize,
-        _: T,
-        at: &'static Site,
-    ) -> Result<(), Stop> {
-        self.note(view, index, true, at)
-    }
-
-    fn store_part<T: Element, F: Element>(
-        &self,
-        view: View<'_, T>,
-        index: usize,
-        part: impl FnOnce(&mut T) -> Result<&mut F, Stop>,
-        _: F,
-        at: &'static Site,
-    ) -> Result<(), Stop> {
-        self.note(view, index, true, at)?;
-        offset_of(part).map(|_| ())
-    }
-
-    fn neighbour<T: Element>(
-        &self,
-        grid: &Grid,
-        view: View<'_, T>,
-        offset: [i32; 3],
-        at: &'static Site,
-    ) -> Result<T, Stop> {
+    fn neighbour(&self, index: Option<usize>, near: usize, at: &'static Site) {
         // A fast body takes this one without looking.
-        let near = grid.near(self.position.global, offset);
-        if grid.neighbour(self.position.global, offset, at).ok() != Some(Ok(near)) {
-            self.wrong(format!("{at:?}: no cell at {offset:?}"));
+        if index != Some(near) {
+            self.wrong(format!("{at:?}: the cell is {index:?} and not {near}"));
         }
-        self.load(view, near, at)
     }
 }

@@ -7,10 +7,11 @@ use perpetua_device::native::{Footprint, NativeArg, NativeLaunch, PreparedLaunch
 use perpetua_ir::fault::{Fault, FaultSite};
 use perpetua_ir::pass::footprint::{AXES, Space};
 
+use super::decide::Told;
 use super::mode::{Position, Shape};
 use super::plan::{How, Part, plan};
-use super::program::{Program, is_new};
-use super::rows::{Found, Lanes, checked, fast, settled};
+use super::program::Program;
+use super::rows::{Found, Lanes, checked, fast, told};
 use super::stop::Stop;
 use super::view::{Arguments, Extent};
 
@@ -94,16 +95,18 @@ impl<P: Program> Prepared<P> {
             _ if sharing == Sharing::Shared => checked(&lanes),
             // SAFETY: `plan` has proven the box under these conditions.
             How::Fast => unsafe { fast(&lanes, part.conditions) },
-            How::Settled(which) => {
-                // What no guess asks for is not compiled.
-                let (one, two) = const { (is_new(&P::USUAL, 1), is_new(&P::USUAL, 2)) };
-                // SAFETY: `plan` has proven the box, in which the conditions are as this guess says; and no buffer that is
-                // stored to has a byte in common with another.
+            How::Told(open) => {
+                // What is open by two numbers is compiled for the first.
+                let (one, two) = const { (Told::<P, 1>::IS_NEW, Told::<P, 2>::IS_NEW) };
+                // SAFETY: `plan` has proven the box, in which the conditions are as it says but for those that are open by this
+                // number; and no buffer that is stored to has a byte in common with another.
                 unsafe {
-                    match which {
-                        1 if one => settled::<P, 1>(&lanes, part.conditions),
-                        2 if two => settled::<P, 2>(&lanes, part.conditions),
-                        _ => settled::<P, 0>(&lanes, part.conditions),
+                    match open {
+                        0 => told::<P, 0>(&lanes, part.conditions),
+                        1 if one => told::<P, 1>(&lanes, part.conditions),
+                        _ if two => told::<P, 2>(&lanes, part.conditions),
+                        // Not reached: `plan` asks for what is new.
+                        _ => fast(&lanes, part.conditions),
                     }
                 }
             }
@@ -123,16 +126,11 @@ unsafe impl<P: Program> PreparedLaunch for Prepared<P> {
     }
 
     unsafe fn run(&self, slabs: Range<u64>, sharing: Sharing) -> Result<(), Box<Fault>> {
-        let Some(mut asked) = self.whole else {
-            return Ok(());
-        };
         let Slabs { axis, lanes, .. } = self.slabs;
-        let from = asked.from[axis];
-        asked.to[axis] = asked.to[axis].min(from + slabs.end as i64 * lanes);
-        asked.from[axis] = from + slabs.start as i64 * lanes;
+        let (from, to) = (slabs.start as i64 * lanes, slabs.end as i64 * lanes);
         let mut found = None;
-        for part in &self.parts {
-            if let Some(space) = part.space.common(&asked) {
+        for part in self.parts.iter().filter(|part| part.how != How::Idle) {
+            if let Some(space) = part.space.between(axis, from, to) {
                 found = found.or(self.part(part, &space, sharing));
             }
         }

@@ -7,9 +7,9 @@
 //! - **checked**: every index is compared with its length, every access is a relaxed atomic one. It accepts every
 //!   launch; lanes that race see unspecified values and nothing worse.
 //! - **fast**: no access is checked, all are plain, and a row of lanes is one loop, which LLVM turns into vector
-//!   instructions. It takes a proof. Where the kernel's conditions are as they mostly are ([`Usual`]) and its buffers lie
-//!   apart, a loop runs to which both are constants: few conditions are left in it, and no doubt about what memory a
-//!   store changes.
+//!   instructions. It takes a proof. Where the plan knows the kernel's conditions and its buffers lie apart, a loop runs that
+//!   is told both: conditions that do not change in a loop are decided in front of it (LLVM writes a loop for each way, of
+//!   which those that do nothing cost nothing), and there is no doubt about what memory a store changes.
 //!
 //! The proof is the IR's (`perpetua_ir::pass::footprint`): the function is lowered once more, so that it tells its accesses and
 //! conditions as native code meets them (`lower_followed`), and its control flow walked once for a whole box of lanes. Where a
@@ -18,7 +18,7 @@
 //! of them run checked. A body with an access or a condition that the IR does not have is not taken for proven.
 //!
 //! In the order of the data: [`stop`] is what a lane ends with, [`number`], [`methods`] and [`halves`] compute, [`view`] is memory,
-//! [`mode`] accesses it, `plan` says of a launch's boxes how they run, `rows` runs them, `launch` puts it together for the CPU
+//! [`mode`] accesses it, `decide` knows conditions, `plan` says of a launch's boxes how they run, `rows` runs them, `launch` puts it together for the CPU
 //! backend; [`program`] is what the macros write.
 //!
 //! Only the macros' output implements [`Program`]; a wrong body there would be undefined behaviour here.
@@ -31,6 +31,7 @@ pub mod number;
 
 pub mod view;
 
+mod decide;
 pub mod mode;
 
 pub mod stencil;
@@ -44,7 +45,7 @@ pub mod program;
 mod rows;
 
 pub use mode::Mode;
-pub use program::{Native, PLACES, Program, Usual, available};
+pub use program::{Native, PLACES, Program, available};
 pub use stencil::Grid;
 pub use stop::{Site, Stop};
 pub use view::{Arguments, View};

@@ -1,8 +1,6 @@
 //! The two ways in which a native body reaches memory: fast, where every access is proven, and checked.
 
-use std::marker::PhantomData;
-
-use super::program::{BORDER, Program};
+use super::decide::Decide;
 use super::stencil::Grid;
 use super::stop::{Site, Stop};
 use super::view::View;
@@ -69,7 +67,7 @@ macro_rules! indices {
 
 /// A way to reach memory, and a lane's place in the launch.
 ///
-/// Whoever holds a [`Fast`] may rely on every access of the lane's body being proven; nobody but the driver makes one.
+/// Whoever holds a `Fast` may rely on every access of the lane's body being proven; nobody but the driver makes one.
 #[allow(
     missing_docs,
     reason = "the indices are those of the language, by their names"
@@ -136,7 +134,7 @@ pub trait Mode: Copy {
 
 /// Offset of a part in its element, in bytes; `None` where it is no part of it.
 #[inline(always)]
-pub(super) fn offset_of<T: Element, F: Element>(
+fn offset_of<T: Element, F: Element>(
     part: impl FnOnce(&mut T) -> Result<&mut F, Stop>,
 ) -> Result<Option<usize>, Stop> {
     let mut element = T::ZEROED;
@@ -148,70 +146,9 @@ pub(super) fn offset_of<T: Element, F: Element>(
     Ok((inside && offset.is_multiple_of(align_of::<F>())).then_some(offset))
 }
 
-/// What a fast body takes for conditions that are known.
-pub trait Decide: Copy {
-    /// Whether boxes are mostly narrower than high.
-    const NARROW: bool = false;
-
-    /// The condition number `number`, whose value is `value`.
-    fn decide(&self, number: u32, value: bool) -> bool;
-}
-
-/// Conditions as they are in a box: bit `i` of `known` says whether condition `i` is known there, bit `i`
-/// of `truth` what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recorded {
-    pub(super) known: u64,
-    pub(super) truth: u64,
-}
-
-impl Decide for Recorded {
-    #[inline(always)]
-    fn decide(&self, number: u32, value: bool) -> bool {
-        if self.known >> number & 1 == 1 {
-            self.truth >> number & 1 == 1
-        } else {
-            value
-        }
-    }
-}
-
-/// Conditions as they are in most lanes, constants to the compiler: those of a program's [`Usual`] number `WHICH`.
-pub(super) struct Settled<P, const WHICH: usize>(PhantomData<fn() -> P>);
-
-impl<P, const WHICH: usize> Settled<P, WHICH> {
-    #[inline(always)]
-    pub(super) fn new() -> Self {
-        Settled(PhantomData)
-    }
-}
-
-impl<P, const WHICH: usize> Clone for Settled<P, WHICH> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P, const WHICH: usize> Copy for Settled<P, WHICH> {}
-
-impl<P: Program, const WHICH: usize> Decide for Settled<P, WHICH> {
-    const NARROW: bool = WHICH == BORDER;
-
-    #[inline(always)]
-    fn decide(&self, number: u32, value: bool) -> bool {
-        let usual = const { P::USUAL[WHICH] };
-        if usual.known >> number & 1 == 1 {
-            usual.truth >> number & 1 == 1
-        } else {
-            value
-        }
-    }
-}
-
 /// No check, plain accesses.
 #[derive(Clone, Copy)]
-pub struct Fast<'a, D> {
+pub(super) struct Fast<'a, D> {
     position: Position,
     shape: &'a Shape,
     conditions: D,
@@ -313,21 +250,87 @@ impl<D: Decide> Mode for Fast<'_, D> {
     }
 }
 
-/// Every access checked, and a relaxed atomic one.
-#[derive(Clone, Copy)]
-pub struct Checked<'a> {
-    position: Position,
-    shape: &'a Shape,
+/// Looks at what a lane does in the checked mode.
+pub(super) trait Watch: Copy {
+    /// Whether what is stored gets to memory.
+    const STORES: bool;
+
+    /// The condition number `number` is `value`.
+    fn condition(&self, number: u32, value: bool);
+
+    /// An element of a buffer of `len` elements at `address` is loaded or stored to; the index may lie beyond it.
+    ///
+    /// # Errors
+    /// Where the lane is not to go on.
+    fn access(
+        &self,
+        address: usize,
+        len: usize,
+        index: usize,
+        stores: bool,
+        at: &'static Site,
+    ) -> Result<(), Stop>;
+
+    /// A neighbour of a cell lies at `index`, where there is such a cell, and at `near` if no rule of the edge applies.
+    fn neighbour(&self, index: Option<usize>, near: usize, at: &'static Site);
 }
 
-impl<'a> Checked<'a> {
+/// Nobody looks.
+#[derive(Clone, Copy)]
+pub(super) struct Unwatched;
+
+impl Watch for Unwatched {
+    const STORES: bool = true;
+
+    #[inline(always)]
+    fn condition(&self, _: u32, _: bool) {}
+
+    #[inline(always)]
+    fn access(&self, _: usize, _: usize, _: usize, _: bool, _: &'static Site) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn neighbour(&self, _: Option<usize>, _: usize, _: &'static Site) {}
+}
+
+/// Every access checked, and a relaxed atomic one.
+#[derive(Clone, Copy)]
+pub(super) struct Checked<'a, W> {
+    position: Position,
+    shape: &'a Shape,
+    watch: W,
+}
+
+impl<'a, W: Watch> Checked<'a, W> {
     /// A lane anywhere.
-    pub(super) fn new(position: Position, shape: &'a Shape) -> Checked<'a> {
-        Checked { position, shape }
+    pub(super) fn new(position: Position, shape: &'a Shape, watch: W) -> Checked<'a, W> {
+        Checked {
+            position,
+            shape,
+            watch,
+        }
+    }
+
+    /// Says where the element lies, if it does.
+    #[inline(always)]
+    fn place<T: Element>(
+        &self,
+        view: View<'_, T>,
+        index: usize,
+        stores: bool,
+        at: &'static Site,
+    ) -> Result<*mut T, Stop> {
+        self.watch.access(view.ptr.addr(), view.len, index, stores, at)?;
+        if index >= view.len {
+            return Err(Stop::index(at, index, view.len));
+        }
+        // SAFETY: the index was checked.
+        Ok(unsafe { view.ptr.add(index) })
     }
 }
 
-impl Mode for Checked<'_> {
+impl<W: Watch> Mode for Checked<'_, W> {
     #[inline(always)]
     fn position(&self) -> &Position {
         &self.position
@@ -339,17 +342,16 @@ impl Mode for Checked<'_> {
     }
 
     #[inline(always)]
-    fn guard(&self, _: u32, value: bool) -> bool {
+    fn guard(&self, number: u32, value: bool) -> bool {
+        self.watch.condition(number, value);
         value
     }
 
     #[inline(always)]
     fn load<T: Element>(&self, view: View<'_, T>, index: usize, at: &'static Site) -> Result<T, Stop> {
-        if index >= view.len {
-            return Err(Stop::index(at, index, view.len));
-        }
-        // SAFETY: the index was checked; the buffer is aligned and initialised by `NativeKernel::run`'s contract.
-        unsafe { T::load(view.ptr.add(index)) }.map_err(|invalid| Stop::invalid(at, invalid))
+        let place = self.place(view, index, false, at)?;
+        // SAFETY: inside the buffer, which is aligned and initialised by `NativeKernel::run`'s contract.
+        unsafe { T::load(place) }.map_err(|invalid| Stop::invalid(at, invalid))
     }
 
     #[inline(always)]
@@ -360,11 +362,11 @@ impl Mode for Checked<'_> {
         value: T,
         at: &'static Site,
     ) -> Result<(), Stop> {
-        if index >= view.len {
-            return Err(Stop::index(at, index, view.len));
+        let place = self.place(view, index, true, at)?;
+        if W::STORES {
+            // SAFETY: as in `load`.
+            unsafe { T::store(place, value) };
         }
-        // SAFETY: as in `load`.
-        unsafe { T::store(view.ptr.add(index), value) };
         Ok(())
     }
 
@@ -377,12 +379,12 @@ impl Mode for Checked<'_> {
         value: F,
         at: &'static Site,
     ) -> Result<(), Stop> {
-        if index >= view.len {
-            return Err(Stop::index(at, index, view.len));
-        }
-        if let Some(offset) = offset_of(part)? {
+        let place = self.place(view, index, true, at)?;
+        if let Some(offset) = offset_of(part)?
+            && W::STORES
+        {
             // SAFETY: as in `store`; the part lies inside the element, at the offset of a part of its type.
-            unsafe { F::store(view.ptr.add(index).byte_add(offset).cast(), value) };
+            unsafe { F::store(place.byte_add(offset).cast(), value) };
         }
         Ok(())
     }
@@ -395,7 +397,11 @@ impl Mode for Checked<'_> {
         offset: [i32; 3],
         at: &'static Site,
     ) -> Result<T, Stop> {
-        match grid.neighbour(self.position.global, offset, at)? {
+        let found = grid.neighbour(self.position.global, offset, at);
+        let index = found.as_ref().ok().and_then(|found| found.ok());
+        self.watch
+            .neighbour(index, grid.near(self.position.global, offset), at);
+        match found? {
             Ok(index) => self.load(view, index, at),
             Err(outside) => Ok(T::from_f64(outside)),
         }

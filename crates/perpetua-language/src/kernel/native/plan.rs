@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use perpetua_device::Overlap;
 use perpetua_device::native::{Footprint, NativeArg, NativeLaunch};
-use perpetua_ir::front::rust::INSIDE;
+use perpetua_ir::front::rust::{COMPUTED, INSIDE};
 use perpetua_ir::pass::footprint::{AXES, Accessed, Conditions, Form, Given, Launch, Piece, Space};
 
+use super::decide::{Recorded, opening};
 use super::launch::Slabs;
-use super::mode::Recorded;
-use super::program::{Program, Usual};
+use super::program::Program;
 use super::view::Extent;
 
 /// A box of lanes and what was proven of it.
@@ -31,8 +31,9 @@ pub(super) enum How {
     Idle,
     /// All are, under the conditions.
     Fast,
-    /// All are, and the conditions are [`Program::USUAL`]'s with this number.
-    Settled(usize),
+    /// All are, the conditions are known but for those that are open by this number, a stencil's cell is computed, and no
+    /// buffer that is stored to has bytes of another.
+    Told(usize),
 }
 
 /// A launch as boxes.
@@ -70,7 +71,7 @@ pub(super) fn plan<P: Program>(
         // What is told apart must be apart.
         Standing::Overlapping => {
             for part in &mut parts {
-                if let How::Settled(_) = part.how {
+                if let How::Told(_) = part.how {
                     part.how = How::Fast;
                 }
             }
@@ -104,17 +105,14 @@ fn pieces<P: Program>(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Opti
 /// A piece with how it runs.
 fn part<P: Program>(piece: &Piece) -> Part {
     let Conditions { met, known, truth } = piece.conditions;
-    let is_usual = |usual: &Usual| {
-        let asked = met & usual.known;
-        asked & !known == 0 && asked & (truth ^ usual.truth) == 0
-    };
+    let holds = |condition: u32| met & !(known & truth) & 1 << condition == 0;
     // Fast bodies look for neighbours where they are without an edge's rule.
-    let inside = met & !(known & truth) & 1 << INSIDE == 0;
-    let how = match P::USUAL.iter().position(is_usual) {
+    let inside = holds(INSIDE);
+    let how = match opening(P::CONDITIONS, met & !known) {
         _ if !piece.proven || !inside => How::Checked,
         _ if piece.accesses.is_empty() && !piece.stops => How::Idle,
-        Some(number) => How::Settled(number),
-        None => How::Fast,
+        Some(open) if holds(COMPUTED) => How::Told(open),
+        _ => How::Fast,
     };
     Part {
         space: piece.space,

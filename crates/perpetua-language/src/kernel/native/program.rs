@@ -14,31 +14,6 @@ use crate::kernel::entry::KernelFn;
 /// Buffers whose addresses [`Program::placed`] can replace.
 pub const PLACES: usize = 8;
 
-/// What the conditions of a kernel are in most lanes, as its text suggests: bit `i` of `known` says whether something is
-/// suggested of condition `i`, bit `i` of `truth` what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usual {
-    /// Conditions of which something is suggested.
-    pub known: u64,
-    /// What.
-    pub truth: u64,
-}
-
-/// The guess of [`Program::USUAL`] whose boxes are mostly narrow.
-pub(super) const BORDER: usize = 2;
-
-/// Whether a guess is none of those before it.
-pub(super) const fn is_new(usual: &[Usual; 3], which: usize) -> bool {
-    let mut before = 0;
-    while before < which {
-        if usual[before].known == usual[which].known && usual[before].truth == usual[which].truth {
-            return false;
-        }
-        before += 1;
-    }
-    true
-}
-
 /// A kernel's native code. The macros implement it.
 ///
 /// # Safety
@@ -55,14 +30,12 @@ pub unsafe trait Program: Sized + 'static {
     const MERGED: bool;
     /// Conditions that the body asks for, by the bits of their numbers.
     const CONDITIONS: u64;
+    /// Those of them whose `if` ends with `return`. Bodies are faster where this says so; nothing else depends on it.
+    const LEAVING: u64;
     /// By parameter: how many loads and stores stand in the body.
     const ACCESSES: &'static [[usize; 2]];
     /// Whether everything that the body calls has native code.
     const AVAILABLE: bool;
-    /// Guesses at the conditions: of lanes inside, the same with what few add, and of lanes on a border (`BORDER`). They may
-    /// be the same.
-    const USUAL: [Usual; 3];
-
     /// The launch's arguments.
     type Args<'a>: Copy + Send + Sync + 'a;
 

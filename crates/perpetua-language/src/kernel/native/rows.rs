@@ -2,7 +2,8 @@
 
 use perpetua_ir::pass::footprint::Space;
 
-use super::mode::{Checked, Decide, Fast, Position, Recorded, Settled, Shape};
+use super::decide::{Alike, Decide, Last, Recorded, Told, branches};
+use super::mode::{Checked, Fast, Position, Shape, Unwatched};
 use super::program::{PLACES, Program};
 use super::stop::Stop;
 
@@ -133,16 +134,42 @@ pub(super) unsafe fn fast<P: Program>(lanes: &Lanes<'_, P>, conditions: Recorded
     found
 }
 
-/// The same where `conditions` are as [`Program::USUAL`]'s guess number `WHICH`.
+/// Rows so short that columns are run instead, where these are longer: such as the left border of a grid.
+const SHORT: usize = 8;
+
+/// The same where the conditions are as `conditions` says, but for those that [`Told`] leaves open.
 ///
 /// # Safety
 /// `plan` has proven the box under these conditions, and no buffer that the launch stores to has a byte in common with
 /// another that it reaches.
-pub(super) unsafe fn settled<P: Program, const WHICH: usize>(
+pub(super) unsafe fn told<P: Program, const OPEN: usize>(
     lanes: &Lanes<'_, P>,
     conditions: Recorded,
 ) -> Found {
-    // Only bodies for old processors ask for them: elsewhere `WHICH` says what they are.
+    let holding = conditions.holding();
+    // SAFETY: by the caller's promise; of one condition, if it is not so that it does not hold, it does.
+    unsafe {
+        if OPEN > 0 {
+            rows(lanes, conditions, Told::<P, OPEN>::new(conditions))
+        } else if holding == 0 {
+            rows(lanes, conditions, Alike::<false>)
+        } else if const { branches(P::CONDITIONS) == 1 } {
+            rows(lanes, conditions, Alike::<true>)
+        } else if const { Last::<P>::BIT != 0 } && holding == Last::<P>::BIT {
+            rows(lanes, conditions, Last::<P>::new())
+        } else {
+            rows(lanes, conditions, Told::<P, 0>::new(conditions))
+        }
+    }
+}
+
+/// The same, as `decide` says.
+///
+/// # Safety
+/// As [`told`], and `decide` says what the conditions are.
+#[inline(always)]
+unsafe fn rows<P: Program, D: Decide>(lanes: &Lanes<'_, P>, conditions: Recorded, decide: D) -> Found {
+    // Only bodies for old processors ask for them: elsewhere `decide` says what they are.
     #[cfg(not(target_arch = "x86_64"))]
     let _ = conditions;
     let level = level();
@@ -150,19 +177,22 @@ pub(super) unsafe fn settled<P: Program, const WHICH: usize>(
     let at = P::places(lanes.args);
     blocks(lanes, |block| {
         let stop = match level {
-            // Processors without AVX2 are old: a body of their own for each guess would cost builds more than it gives.
+            // Processors without AVX2 are old: bodies of their own would cost builds more than they give.
             // SAFETY: by the caller's promise.
             #[cfg(target_arch = "x86_64")]
             Level::Baseline => unsafe { fast_baseline(lanes, block, conditions) },
             // SAFETY: as above.
             #[cfg(not(target_arch = "x86_64"))]
-            Level::Baseline => unsafe { settled_baseline::<P, WHICH>(at, lanes, block) },
+            Level::Baseline => unsafe { told_baseline(at, lanes, block, decide) },
             // SAFETY: the processor has the features; the rest by the caller's promise.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { settled_avx2::<P, WHICH>(at, lanes, block) },
+            Level::Avx2 => unsafe { told_avx2(at, lanes, block, decide) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { settled_avx512::<P, WHICH>(at, lanes, block) },
+            Level::Avx512 if !D::RARE => unsafe { told_avx512(at, lanes, block, decide) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { told_avx2(at, lanes, block, decide) },
         };
         found = found.or(stop);
     });
@@ -183,23 +213,25 @@ macro_rules! fast {
     };
 }
 
-/// The same where the conditions are settled.
-macro_rules! settled {
-    ($settled:ident $apart:ident: $(#[$attribute:meta])*) => {
+/// The same where the conditions are told.
+macro_rules! told {
+    ($told:ident $apart:ident: $(#[$attribute:meta])*) => {
         /// # Safety
-        /// The processor has the features; the rest as [`settled`].
+        /// The processor has the features; the rest as [`told`].
         #[inline(always)]
-        unsafe fn $settled<P: Program, const WHICH: usize>(
+        unsafe fn $told<P: Program, D: Decide>(
             at: [*mut u8; PLACES],
             lanes: &Lanes<'_, P>,
             block: &Block,
+            decide: D,
         ) -> Found {
             // SAFETY: the references are to no bytes, so that any address that is not null will do. The rest by the caller's
             // promise.
             unsafe {
                 let [a, b, c, d, e, f, g, h] = at;
-                $apart::<P, WHICH>(
-                    place(a), place(b), place(c), place(d), place(e), place(f), place(g), place(h), lanes, block,
+                $apart::<P, D>(
+                    place(a), place(b), place(c), place(d), place(e), place(f), place(g), place(h),
+                    lanes, block, decide,
                 )
             }
         }
@@ -209,7 +241,7 @@ macro_rules! settled {
         #[allow(clippy::too_many_arguments, reason = "only what is a parameter by itself is told apart")]
         $(#[$attribute])*
         #[inline(never)]
-        unsafe fn $apart<P: Program, const WHICH: usize>(
+        unsafe fn $apart<P: Program, D: Decide>(
             a: &mut Place,
             b: &mut Place,
             c: &mut Place,
@@ -220,6 +252,7 @@ macro_rules! settled {
             h: &mut Place,
             lanes: &Lanes<'_, P>,
             block: &Block,
+            decide: D,
         ) -> Found {
             // Written out here and above: what stands for each element of an array is a call where codegen units are apart.
             let at = [
@@ -228,7 +261,7 @@ macro_rules! settled {
             ];
             let args = P::placed(*lanes.args, at);
             // SAFETY: by the caller's promise.
-            unsafe { lane_by_lane::<P, _>(args, lanes.shape, block, Settled::<P, WHICH>::new()) }
+            unsafe { lane_by_lane::<P, D>(args, lanes.shape, block, decide) }
         }
     };
 }
@@ -250,21 +283,21 @@ unsafe fn place<'a>(at: *mut u8) -> &'a mut Place {
 fast!(fast_baseline:);
 
 #[cfg(not(target_arch = "x86_64"))]
-settled!(settled_baseline apart_baseline:);
+told!(told_baseline apart_baseline:);
 
 // Few lanes run this way: it gains little from longer vectors.
 #[cfg(target_arch = "x86_64")]
 fast!(fast_avx2: #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]);
 
 #[cfg(target_arch = "x86_64")]
-settled!(settled_avx2 apart_avx2: #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]);
+told!(told_avx2 apart_avx2: #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]);
 
 #[cfg(target_arch = "x86_64")]
-settled!(settled_avx512 apart_avx512:
+told!(told_avx512 apart_avx512:
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]);
 
 /// # Safety
-/// `plan` has proven the block under the conditions; where they are [`Settled`], the views' addresses are told apart.
+/// `plan` has proven the block under the conditions; where they are told, the views' addresses are told apart.
 #[inline(always)]
 unsafe fn lane_by_lane<P: Program, D: Decide>(
     args: P::Args<'_>,
@@ -275,8 +308,7 @@ unsafe fn lane_by_lane<P: Program, D: Decide>(
     let mut found = None;
     // Copies: what is stored to through the arguments cannot change them.
     let (shape, first, lanes, rows) = (*shape, block.first, block.lanes, block.rows);
-    if D::NARROW && lanes < rows {
-        // The long loop is the inner one.
+    if D::COLUMNS && lanes < SHORT && lanes < rows {
         for i in 0..lanes {
             for row in 0..rows {
                 // SAFETY: by the caller's promise.
@@ -318,7 +350,7 @@ pub(super) fn checked<P: Program>(lanes: &Lanes<'_, P>) -> Found {
         for row in 0..block.rows {
             for i in 0..block.lanes {
                 let position = along::<P>(&block.first, i, row);
-                if let Err(stop) = P::lane(&Checked::new(position, lanes.shape), *lanes.args) {
+                if let Err(stop) = P::lane(&Checked::new(position, lanes.shape, Unwatched), *lanes.args) {
                     found = found.or(Some((stop, position)));
                 }
             }
