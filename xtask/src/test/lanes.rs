@@ -1,8 +1,8 @@
 //! Which stages run beside each other, and what is printed of them: a stage's output as a whole, when the stage has ended.
 
 use super::{LOOM_FOLDER, Outcome, Stage};
+use crate::toolchain;
 use crate::workspace::{metadata, root, shell};
-use crate::{toolchain, web};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use perpetua_vendor_tools::locate::{self, Search};
@@ -37,7 +37,7 @@ impl Stage {
             | Stage::Docs
             | Stage::Package
             | Stage::Minimal => Lane::Native,
-            Stage::Tsan | Stage::Aarch64 | Stage::Wasm | Stage::Apple | Stage::Windows => Lane::Targets,
+            Stage::Tsan | Stage::Aarch64 | Stage::Apple | Stage::Windows => Lane::Targets,
             Stage::Setup | Stage::Loom | Stage::Web => Lane::Profiles,
         }
     }
@@ -66,8 +66,7 @@ impl Stage {
             Stage::Aarch64 => of_target(toolchain::AARCH64_LINUX)?,
             Stage::Apple => of_target(toolchain::APPLE)?,
             Stage::Windows => of_target(toolchain::WINDOWS)?,
-            Stage::Wasm => of_target(toolchain::WASM)?.join("debug"),
-            Stage::Web => of_target(toolchain::WASM)?.join(web::PROFILE),
+            Stage::Web => of_target(toolchain::WASM)?,
             _ => return Ok(()),
         };
         fs::remove_dir_all(&folder).with_context(|| format!("{} could not be removed", folder.display()))

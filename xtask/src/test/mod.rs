@@ -51,13 +51,12 @@ enum Stage {
     Package,
     /// Facade and program without default features: the CPU alone; the IR with each renderer alone.
     Minimal,
-    /// The facade type-checks for the browser.
-    Wasm,
     /// The facade with the wave type-checks for Apple's machines.
     Apple,
     /// The facade with the wave type-checks for Windows.
     Windows,
-    /// The wave simulation's page in Chromium, on WebGPU and without; its numbers are a program's.
+    /// The facade with the window compiles for the browser; the wave simulation's page in Chromium, on WebGPU and without: its numbers
+    /// are a program's.
     Web,
 }
 
@@ -156,14 +155,8 @@ impl Stage {
             Stage::Docs => cmd!(shell, "{cargo} doc --workspace --all-features --no-deps --quiet")
                 .env("RUSTDOCFLAGS", "-D warnings"),
             Stage::Minimal => return minimal(shell),
-            // A browser has neither the CUDA driver nor a command line.
-            Stage::Wasm => facade(
-                shell,
-                toolchain::WASM,
-                &["--no-default-features", "--features", "wgpu"],
-            )?,
-            Stage::Apple => facade(shell, toolchain::APPLE, &["--features", "wave"])?,
-            Stage::Windows => facade(shell, toolchain::WINDOWS, &["--features", "wave"])?,
+            Stage::Apple => facade(shell, toolchain::APPLE)?,
+            Stage::Windows => facade(shell, toolchain::WINDOWS)?,
         };
         Ok(command.quiet().run()?)
     }
@@ -262,8 +255,10 @@ fn count_of(counts: &str, unit: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// Checks the library that users depend on.
-fn facade<'a>(shell: &'a Shell, target: &str, features: &[&str]) -> Result<Cmd<'a>> {
+/// Checks the library that users depend on, with what differs between systems. The backend on wgpu has nothing of the kind, but most of
+/// the crates.
+fn facade<'a>(shell: &'a Shell, target: &str) -> Result<Cmd<'a>> {
+    let features = ["--no-default-features", "--features", "actors,cuda,wave"];
     let command = toolchain::cargo_for(shell, "check", target)?;
     Ok(command
         .args(["--package", "perpetua", "--lib", "--quiet"])

@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 }
 
 /// What the page is built with.
-pub(crate) const PROFILE: &str = "web";
+const PROFILE: &str = "web";
 
 /// The crate that becomes the page, and the page's files are called so.
 const NAME: &str = "wavesim";
