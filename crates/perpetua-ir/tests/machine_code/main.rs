@@ -7,6 +7,7 @@
 mod bugs;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod checks;
+mod conditions;
 mod runs;
 mod subgroups;
 

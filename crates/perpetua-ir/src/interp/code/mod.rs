@@ -23,6 +23,7 @@ pub(crate) mod listing;
 mod lower;
 mod machine;
 pub(crate) mod notes;
+mod split;
 mod spread;
 pub(crate) mod tree;
 mod x86;
@@ -248,8 +249,11 @@ pub(crate) struct Generated {
 pub(crate) fn generate(program: &Program, width: Width) -> Result<Generated, Refusal> {
     let target = Target::of(width);
     let Target { lanes, isa } = target;
-    let tree = tree::read(program)?;
-    let spreads = spread::analyse(&tree, program);
+    let mut tree = tree::read(program)?;
+    let mut spreads = spread::analyse(&tree, program);
+    if split::split(&mut tree, &spreads) {
+        spreads = spread::analyse(&tree, program);
+    }
     let mut lowered = lower::lower(program, &tree, &spreads, target)?;
     let homes = allocate::allocate(&lowered, tree.meets, target);
     // Where masks are vectors, what they need lies where constants begin.

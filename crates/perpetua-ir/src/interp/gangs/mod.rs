@@ -46,8 +46,9 @@ const CHUNK: u64 = 1 << 10;
 /// Lanes that a thread takes at once where there are enough.
 const CHUNK_LANES: u64 = 1 << 12;
 
-/// Lanes of a row of the blocks that code takes for one.
-const ABREAST: u32 = 1 << 12;
+/// Lanes of a row of the blocks that code takes for one. More of them need a longer table of gangs, which goes through the first cache
+/// beside the data.
+const ABREAST: u32 = 1 << 9;
 
 /// Memory for blocks that wait for their turn, in bytes.
 const PARKED_BYTES: usize = 256 << 20;

@@ -76,6 +76,17 @@ fn scalar_operation(operator: BinaryOp, signed: bool) -> Option<GOp> {
     })
 }
 
+/// The comparison of the same numbers in the other order.
+fn turned(operator: BinaryOp) -> BinaryOp {
+    match operator {
+        BinaryOp::Lt => BinaryOp::Gt,
+        BinaryOp::Gt => BinaryOp::Lt,
+        BinaryOp::Le => BinaryOp::Ge,
+        BinaryOp::Ge => BinaryOp::Le,
+        same => same,
+    }
+}
+
 impl Lower<'_> {
     pub(super) fn binary(
         &mut self,
@@ -193,11 +204,18 @@ impl Lower<'_> {
 
     /// Comparisons of what ascends from lane to lane with a number that all share.
     fn below(&mut self, operator: BinaryOp, s: Scalar, a: V, b: V, out: V) -> Result<bool, Refusal> {
-        let (equal, not) = match operator {
-            BinaryOp::Lt => (false, false),
-            BinaryOp::Ge => (false, true),
-            BinaryOp::Eq => (true, false),
-            BinaryOp::Ne => (true, true),
+        let (operator, a, b) = match self.spreads.kind(a) {
+            Kind::Uniform => (turned(operator), b, a),
+            _ => (operator, a, b),
+        };
+        // The last two ask whether it is not above the number: whether it is below the next one.
+        let (equal, not, next) = match operator {
+            BinaryOp::Lt => (false, false, false),
+            BinaryOp::Ge => (false, true, false),
+            BinaryOp::Eq => (true, false, false),
+            BinaryOp::Ne => (true, true, false),
+            BinaryOp::Le => (false, false, true),
+            BinaryOp::Gt => (false, true, true),
             _ => return Ok(false),
         };
         if self.spreads.kind(a) != Kind::Affine(1)
@@ -215,6 +233,24 @@ impl Lower<'_> {
                 self.put(I::GExtend { signed, d, a: *g });
                 *g = G::R(d);
             }
+        }
+        if next {
+            n = match n {
+                G::Imm(n) if (0..i32::MAX).contains(&n) => G::Imm(n + 1),
+                // In 64 bits there is a next one.
+                _ if s.size() == 4 => {
+                    let (op, d) = (GOp::Add, self.general());
+                    self.put(I::GBin {
+                        op,
+                        w,
+                        d,
+                        a: n,
+                        b: G::Imm(1),
+                    });
+                    G::R(d)
+                }
+                _ => return Ok(false),
+            };
         }
         let below = Below {
             signed,
