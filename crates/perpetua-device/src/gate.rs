@@ -36,14 +36,24 @@ struct State {
 }
 
 impl State {
-    fn alive(&self) -> impl Iterator<Item = Arc<dyn Parkable>> {
-        self.residents.iter().filter_map(Weak::upgrade)
-    }
-
-    fn unpark_all(&mut self) -> Result<()> {
+    /// Those that are there. Let go of them when the gate is no longer locked: what the last owner of a resident frees may ask the gate.
+    fn alive(&mut self) -> Vec<Arc<dyn Parkable>> {
         self.residents.retain(|r| r.strong_count() != 0);
-        self.alive().try_for_each(|r| r.unpark())
+        self.residents.iter().filter_map(Weak::upgrade).collect()
     }
+}
+
+/// All of them, or none.
+fn park_all(residents: &[Arc<dyn Parkable>]) -> Result<()> {
+    for (i, resident) in residents.iter().enumerate() {
+        if let Err(error) = resident.park() {
+            for parked in &residents[..i] {
+                parked.unpark()?;
+            }
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 impl Gate {
@@ -58,36 +68,38 @@ impl Gate {
     /// [`Error::InvalidState`] for a second resident that [is whole](Parkable::is_whole).
     pub fn admit(&self, resident: &Arc<dyn Parkable>) -> Result<()> {
         let mut state = self.lock();
-        if resident.is_whole() && state.alive().any(|other| other.is_whole()) {
-            return Err(Error::InvalidState {
+        let alive = state.alive();
+        let admitted = if resident.is_whole() && alive.iter().any(|other| other.is_whole()) {
+            Err(Error::InvalidState {
                 operation: "starting a resident kernel whose blocks wait for each other",
                 cause: "another one is on this device, and each would keep the other's blocks out",
                 remedy: "stop that one first, or launch the steps instead",
-            });
+            })
+        } else if state.open == 0 {
+            resident.unpark()
+        } else {
+            Ok(())
+        };
+        if admitted.is_ok() {
+            state.residents.push(Arc::downgrade(resident));
         }
-        if state.open == 0 {
-            resident.unpark()?;
-        }
-        state.residents.push(Arc::downgrade(resident));
-        Ok(())
+        drop(state);
+        admitted
     }
 
     /// Parks every resident until the section is closed or dropped. Sections may nest and overlap between threads.
     pub fn section(&self) -> Result<Section<'_>> {
         let mut state = self.lock();
-        if state.open == 0 {
-            state.residents.retain(|r| r.strong_count() != 0);
-            for (i, resident) in state.residents.iter().enumerate() {
-                if let Err(error) = resident.upgrade().map_or(Ok(()), |r| r.park()) {
-                    for parked in state.residents[..i].iter().filter_map(Weak::upgrade) {
-                        parked.unpark()?;
-                    }
-                    return Err(error);
-                }
-            }
+        let alive = match state.open {
+            0 => state.alive(),
+            _ => Vec::new(),
+        };
+        let parked = park_all(&alive);
+        if parked.is_ok() {
+            state.open += 1;
         }
-        state.open += 1;
-        Ok(Section(Some(self)))
+        drop(state);
+        parked.map(|()| Section(Some(self)))
     }
 
     /// Runs `call` while every resident is parked.
@@ -113,11 +125,13 @@ impl Section<'_> {
         let Some(gate) = self.0.take() else { return Ok(()) };
         let mut state = gate.lock();
         state.open -= 1;
-        if state.open == 0 {
-            state.unpark_all()
-        } else {
-            Ok(())
+        if state.open > 0 {
+            return Ok(());
         }
+        let alive = state.alive();
+        let outcome = alive.iter().try_for_each(|resident| resident.unpark());
+        drop(state);
+        outcome
     }
 }
 
@@ -175,6 +189,43 @@ mod tests {
         let [first, second] = whole;
         drop(first);
         gate.admit(&second)
+    }
+
+    /// Its last owner but the gate lets go of it while it is parked; and its end asks the gate.
+    struct Last {
+        gate: Arc<Gate>,
+        owner: Arc<Mutex<Option<Arc<dyn Parkable>>>>,
+    }
+    impl Parkable for Last {
+        fn park(&self) -> Result<()> {
+            let owner = self.owner.lock().map(|mut owner| owner.take());
+            drop(owner);
+            Ok(())
+        }
+        fn unpark(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let _ = self.gate.parked(|| ());
+        }
+    }
+
+    #[test]
+    fn the_gate_is_open_to_what_ends_while_it_is_parked() -> Result<()> {
+        let gate = Arc::new(Gate::default());
+        let owner = Arc::new(Mutex::default());
+        let last: Arc<dyn Parkable> = Arc::new(Last {
+            gate: Arc::clone(&gate),
+            owner: Arc::clone(&owner),
+        });
+        gate.admit(&last)?;
+        let weak = Arc::downgrade(&last);
+        if let Ok(mut owner) = owner.lock() {
+            *owner = Some(last);
+        }
+        gate.parked(|| assert_eq!(weak.strong_count(), 0))
     }
 
     #[test]
