@@ -29,7 +29,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         "{cargo} test --package perpetua-ir --all-features --lib front::rust::reference"
     )
     .quiet();
-    for command in [command, tables] {
+    let operators = cmd!(
+        shell,
+        "{cargo} test --package perpetua-tensor --all-features --test tensor_book"
+    )
+    .quiet();
+    for command in [command, tables, operators] {
         let command = if arguments.bless {
             command.env("PERPETUA_BLESS", "1")
         } else {

@@ -1,8 +1,10 @@
 //! The device that a program holds: memory, kernels, launches and streams of any backend. Must not know backends
 //! ([`select`] does).
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use perpetua_ir::front::rust::GpuType;
 use perpetua_ir::ir::Kernel as IrKernel;
@@ -13,11 +15,12 @@ use crate::backend::{Content, GpuContext, failed};
 use crate::buffer::Buffer;
 use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
-use crate::future::BoxFuture;
+use crate::future::{BoxFuture, MaybeSend, MaybeSync};
 use crate::info::{BackendKind, DeviceInfo, MemoryInfo};
 use crate::kernel::{Kernel, Launchable, Module};
 use crate::launch::{check_shape, launch};
 use crate::layout;
+use crate::lock::lock;
 use crate::modules::{ModuleKey, Modules};
 use crate::ptr::{ContextId, DevicePtr, MemoryKind, PoolStats};
 use crate::select;
@@ -54,7 +57,13 @@ pub struct Device(Arc<Inner>);
 struct Inner {
     context: Arc<dyn GpuContext>,
     modules: Modules,
+    attachments: Mutex<HashMap<TypeId, Attachment>>,
 }
+
+#[cfg(any(not(target_arch = "wasm32"), feature = "wasm-send"))]
+type Attachment = Arc<dyn Any + Send + Sync>;
+#[cfg(all(target_arch = "wasm32", not(feature = "wasm-send")))]
+type Attachment = Arc<dyn Any>;
 
 /// What a source is known by, if it is safe. `None` for native kernels: their identity is their code, which has no bytes to hash.
 fn module_key(source: &KernelSource<'_>, options: &CompileOptions) -> Result<Option<ModuleKey>> {
@@ -99,7 +108,28 @@ impl Device {
         Device(Arc::new(Inner {
             context: Arc::from(context),
             modules: Modules::default(),
+            attachments: Mutex::default(),
         }))
+    }
+
+    /// What a layer above keeps with this device: one value of each type, made when it is first asked for, and dropped with the device. It
+    /// must not hold the device itself.
+    ///
+    /// ```
+    /// use perpetua_device::{BackendKind, Device};
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    /// let device = Device::new(BackendKind::Cpu, 0)?;
+    /// device.attachment::<AtomicU32>().fetch_add(1, Ordering::Relaxed);
+    /// assert_eq!(device.clone().attachment::<AtomicU32>().load(Ordering::Relaxed), 1);
+    /// # Ok::<(), perpetua_device::Error>(())
+    /// ```
+    pub fn attachment<T: Default + MaybeSend + MaybeSync + 'static>(&self) -> Arc<T> {
+        let mut all = lock(&self.0.attachments);
+        let held = all
+            .entry(TypeId::of::<T>())
+            .or_insert_with(|| Arc::<T>::default());
+        // It is entered under its own type.
+        Arc::clone(held).downcast().unwrap_or_default()
     }
 
     /// The backend's context.

@@ -9,6 +9,7 @@ use perpetua_ir::ir::{Scalar, Type};
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::future::BoxFuture;
 use crate::signature::{ArgType, BufferArg, KernelArg, ValueArg};
 
 /// Elements of an IR type in device memory. What it holds stays values of the type.
@@ -40,6 +41,29 @@ impl DynBuffer {
             len: bytes.len() as u64 / u64::from(element.size()),
             bytes: device.upload(bytes)?,
             element: Arc::new(element.clone()),
+        })
+    }
+
+    /// A buffer of `len` elements whose content is unspecified; zeros where not all bytes are values.
+    pub fn alloc(device: &Device, element: &Type, len: u64) -> Result<DynBuffer> {
+        let size = u64::from(element.size());
+        let bytes = len
+            .checked_mul(size)
+            .and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = bytes.ok_or(Error::Limit {
+            what: "bytes in one buffer",
+            found: u64::MAX,
+            limit: device.info().limits.max_buffer_bytes,
+            remedy: "use several buffers",
+        })?;
+        let has_bools = element.leaves().iter().any(|(scalar, _)| *scalar == Scalar::Bool);
+        Ok(DynBuffer {
+            bytes: match has_bools {
+                true => device.zeros(bytes)?,
+                false => device.alloc(bytes)?,
+            },
+            element: Arc::new(element.clone()),
+            len,
         })
     }
 
@@ -83,6 +107,16 @@ impl DynBuffer {
     /// Waits for the content, as bytes.
     pub fn read(&self) -> Result<Vec<u8>> {
         self.bytes.read()
+    }
+
+    /// The same without blocking; the copy is submitted by this call.
+    pub fn read_async(&self) -> BoxFuture<'static, Result<Vec<u8>>> {
+        self.bytes.read_async()
+    }
+
+    /// The device that it lives on.
+    pub fn device(&self) -> &Device {
+        self.bytes.device()
     }
 
     /// Waits for the bytes of one element.

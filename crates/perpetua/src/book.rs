@@ -55,6 +55,14 @@ pub struct Wave;
 #[doc = include_str!("../../../docs/book/src/scenes.md")]
 pub struct Scenes;
 
+#[cfg(feature = "tensor")]
+#[doc = include_str!("../../../docs/book/src/tensors.md")]
+pub struct Tensors;
+
+#[cfg(feature = "tensor")]
+#[doc = include_str!("../../../docs/book/src/tensor-operators.md")]
+pub struct TensorOperators;
+
 #[doc = include_str!("../../../docs/book/src/launch-or-stay.md")]
 pub struct LaunchOrStay;
 

@@ -46,6 +46,14 @@
     doc = "| run programs that are data | the feature `isa` |"
 )]
 #![cfg_attr(
+    feature = "tensor",
+    doc = "| compute with tensors | [`mod@tensor`]: [`Tensor`](struct@tensor::Tensor), [`Random`](struct@tensor::Random) |"
+)]
+#![cfg_attr(
+    not(feature = "tensor"),
+    doc = "| compute with tensors | the feature `tensor` |"
+)]
+#![cfg_attr(
     feature = "wave",
     doc = "| simulate waves | [`mod@wave`]: [`Scene`](struct@wave::Scene), [`Simulation`](struct@wave::Simulation), [`Tuning`](struct@wave::Tuning) |"
 )]
@@ -97,6 +105,11 @@ pub use perpetua_actors as actors;
 #[cfg(feature = "isa")]
 #[doc(inline)]
 pub use perpetua_isa as isa;
+
+/// Tensors: recorded, fused into generated kernels, differentiated, on every backend.
+#[cfg(feature = "tensor")]
+#[doc(inline)]
+pub use perpetua_tensor as tensor;
 
 /// Waves in the plane and in space, by finite differences, on any backend.
 #[cfg(feature = "wave")]

@@ -46,7 +46,7 @@ enum Kind {
 }
 
 /// What goes in: one row a package.
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 9] = [
     Row {
         package: "perpetua-ir",
         kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
@@ -61,6 +61,11 @@ const ROWS: [Row; 8] = [
         package: "perpetua-isa",
         kinds: &[Kind::Unit, Kind::Tests],
         leave_out: &["corpus"],
+    },
+    Row {
+        package: "perpetua-tensor",
+        kinds: &[Kind::Unit, Kind::Tests],
+        leave_out: &["tensor_book"],
     },
     Row {
         package: "perpetua-actors",

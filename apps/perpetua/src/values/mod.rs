@@ -2,7 +2,6 @@
 
 mod npy;
 mod number;
-mod print;
 
 use half::{bf16, f16};
 use perpetua_ir::ir::constant::parse_constant;
@@ -10,7 +9,7 @@ use perpetua_ir::ir::{Scalar, Type};
 
 pub(crate) use npy::write as npy;
 pub(crate) use number::{is_same, number, steps_between};
-pub(crate) use print::print;
+pub(crate) use perpetua_ir::ir::array::print_array as print;
 
 use super::files;
 

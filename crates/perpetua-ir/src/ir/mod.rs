@@ -1,5 +1,6 @@
 //! The intermediate representation, in the order in which a reader needs it.
 
+pub mod array;
 mod builder;
 pub mod constant;
 mod kernel;

@@ -1,8 +1,8 @@
 //! Arrays as NumPy prints them: eight digits behind the point, columns below each other, the ends of what is long. Must not know where
 //! they come from.
 
-use perpetua_ir::ir::Scalar;
-use perpetua_ir::ir::constant::print_constant;
+use super::Scalar;
+use super::constant::print_constant;
 
 /// Columns of a line.
 const WIDTH: usize = 75;
@@ -12,8 +12,9 @@ const ENDS: usize = 3;
 /// Digits behind the point.
 const DIGITS: usize = 8;
 
-/// An array; its lines but for the first begin below the end of `before`.
-pub(crate) fn print(before: &str, ty: Scalar, shape: &[usize], bytes: &[u8]) -> String {
+/// An array of values of `ty`, one after the other in `bytes`, the last axis fastest; its lines but for the first begin below the end of `before`.
+/// Bytes that are missing are left out.
+pub fn print_array(before: &str, ty: Scalar, shape: &[usize], bytes: &[u8]) -> String {
     let size = ty.size() as usize;
     let words = |indices: &[usize]| -> Vec<String> {
         let numbers: Vec<&[u8]> = indices
@@ -319,7 +320,7 @@ mod tests {
                 _ => vec![*value as u8],
             })
             .collect();
-        assert_eq!(print("", ty, shape, &bytes), expect);
+        assert_eq!(print_array("", ty, shape, &bytes), expect);
     }
 
     /// What `print(numpy.array(…))` says of the same numbers.
@@ -361,7 +362,7 @@ mod tests {
 
     #[test]
     fn lines_begin_below_the_name() {
-        let text = print("y = ", Scalar::U8, &[2, 1], &[1, 2]);
+        let text = print_array("y = ", Scalar::U8, &[2, 1], &[1, 2]);
         assert_eq!(text, "y = [[1]\n     [2]]");
     }
 }

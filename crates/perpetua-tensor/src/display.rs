@@ -1,0 +1,27 @@
+//! Tensors as NumPy prints arrays.
+
+use std::fmt;
+
+use perpetua_ir::ir::array::print_array;
+
+use crate::node::Tensor;
+
+/// The elements, for which it waits; or the error.
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to_bytes() {
+            Ok(bytes) => f.write_str(&print_array("", self.dtype(), self.shape(), &bytes)),
+            Err(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+/// Type, shape and operation; computes nothing.
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.error() {
+            Some(error) => write!(f, "no tensor: {error}"),
+            None => write!(f, "{} of `{}`", self.0.describe(), crate::table::name_of(&self.0)),
+        }
+    }
+}

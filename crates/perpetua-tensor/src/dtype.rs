@@ -1,0 +1,130 @@
+//! Element types, what Rust types stand for them, and the type of two types' result.
+
+use bytemuck::{CheckedBitPattern, NoUninit};
+use half::{bf16, f16};
+use perpetua_device::GpuType;
+
+/// Type of a tensor's elements.
+pub use perpetua_ir::ir::Scalar as DType;
+
+/// A Rust type that elements have.
+pub trait Element: GpuType + NoUninit + CheckedBitPattern {
+    /// The type as a value.
+    const TYPE: DType;
+    /// Its bits, zero-extended.
+    fn bits(self) -> u64;
+}
+
+macro_rules! elements {
+    ($($ty:ty: $dtype:ident, $value:ident => $bits:expr;)*) => { $(
+        impl Element for $ty {
+            const TYPE: DType = DType::$dtype;
+            fn bits(self) -> u64 {
+                let $value = self;
+                $bits
+            }
+        }
+    )* };
+}
+
+elements! {
+    bool: Bool, v => u64::from(v);
+    i8: I8, v => u64::from(v as u8);
+    i16: I16, v => u64::from(v as u16);
+    i32: I32, v => u64::from(v as u32);
+    i64: I64, v => v as u64;
+    u8: U8, v => u64::from(v);
+    u16: U16, v => u64::from(v);
+    u32: U32, v => u64::from(v);
+    u64: U64, v => v;
+    f16: F16, v => u64::from(v.to_bits());
+    bf16: BF16, v => u64::from(v.to_bits());
+    f32: F32, v => u64::from(v.to_bits());
+    f64: F64, v => v.to_bits();
+}
+
+/// The type of what an operation makes of two types, as the array API standard has it: `bool` gives way to integers, narrow types to wide
+/// ones, `u8` and `i8` meet in `i16`. Beyond the standard, integers give way to floats of any width, and `f16` and `bf16` meet in `f32`. `None`:
+/// `u64` and a signed integer.
+///
+/// ```
+/// use perpetua_tensor::{DType, promote};
+/// assert_eq!(promote(DType::U8, DType::I8), Some(DType::I16));
+/// assert_eq!(promote(DType::I64, DType::F16), Some(DType::F16));
+/// ```
+pub fn promote(a: DType, b: DType) -> Option<DType> {
+    use DType::*;
+    if a == b {
+        return Some(a);
+    }
+    let wider = |a: DType, b: DType| if a.size() >= b.size() { a } else { b };
+    match (a, b) {
+        (Bool, other) | (other, Bool) => Some(other),
+        (F16, BF16) | (BF16, F16) => Some(F32),
+        _ if a.is_float() && b.is_float() => Some(wider(a, b)),
+        _ if a.is_float() => Some(a),
+        _ if b.is_float() => Some(b),
+        _ if a.is_signed_int() == b.is_signed_int() => Some(wider(a, b)),
+        _ => {
+            let (signed, unsigned) = if a.is_signed_int() { (a, b) } else { (b, a) };
+            let above = match unsigned {
+                U8 => I16,
+                U16 => I32,
+                U32 => I64,
+                _ => return None,
+            };
+            Some(wider(signed, above))
+        }
+    }
+}
+
+/// The type in which sums and products of a type are made and given: at least 32 bits for integers; of half floats `f32`, rounded at the end.
+pub(crate) fn accumulator(dtype: DType) -> DType {
+    match dtype {
+        DType::F16 | DType::BF16 => DType::F32,
+        other => summed(other),
+    }
+}
+
+/// The type of a sum.
+pub(crate) fn summed(dtype: DType) -> DType {
+    match dtype {
+        DType::Bool | DType::I8 | DType::I16 => DType::I32,
+        DType::U8 | DType::U16 => DType::U32,
+        other => other,
+    }
+}
+
+/// The type in which a function of real numbers is computed.
+pub(crate) fn floating(dtype: DType) -> DType {
+    if dtype.is_float() { dtype } else { DType::F32 }
+}
+
+/// A number's bits in a type: rounded, saturated, as Rust's `as` does.
+pub(crate) fn number(dtype: DType, value: f64) -> u64 {
+    perpetua_ir::ops::eval::eval_cast(DType::F64, dtype, value.to_bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_meet_as_the_standard_says() {
+        use DType::*;
+        let check = |a, b, expect| {
+            assert_eq!((promote(a, b), promote(b, a)), (expect, expect), "{a} {b}");
+        };
+        check(I8, I32, Some(I32));
+        check(U8, I8, Some(I16));
+        check(U8, I64, Some(I64));
+        check(U16, I8, Some(I32));
+        check(U32, I32, Some(I64));
+        check(U64, I8, None);
+        check(U64, U8, Some(U64));
+        check(Bool, U8, Some(U8));
+        check(F32, F64, Some(F64));
+        check(BF16, F16, Some(F32));
+        check(F16, I64, Some(F16));
+    }
+}

@@ -1,0 +1,12 @@
+//! Generates kernels: [`build`] makes a recipe of a group of a graph, [`kernel`] a kernel of the IR of a recipe.
+
+mod build;
+mod index;
+mod kernel;
+mod product;
+mod recipe;
+mod rows;
+
+pub(crate) use build::{Built, Group, build};
+pub(crate) use kernel::kernel;
+pub(crate) use recipe::Recipe;

@@ -1,0 +1,364 @@
+//! Divides a graph into kernels: what is computed where it is needed, and what is stored for others to load.
+//!
+//! From results to sources, so that all users of an operation are placed before it. An operation is stored if somebody asked for it, if it is a
+//! combination or a product that cannot stay inside its only user's kernel, or for one of the reasons of [`Stay`]; all else is computed inside
+//! its users' kernels. A kernel computes one result, so what it loads is always complete before it begins: no order of kernels is a circle.
+
+use std::fmt;
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::emit::{Group, build};
+use crate::graph::Graph;
+use crate::node::Op;
+use crate::table::name_of;
+
+/// Most operations that one kernel computes.
+const MOST: usize = 192;
+/// Up to this cost an operation is computed again in each kernel that needs it.
+const CHEAP: u32 = 8;
+/// Up to this cost it is computed again for each repetition.
+const REPEATED: u32 = 24;
+/// Up to this cost it is computed while a product brings its operands.
+const BROUGHT: u32 = 4;
+
+/// Why an operation's result is stored instead of being computed where it is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stay {
+    /// Somebody asked for it.
+    Asked,
+    /// Tracking begins with it.
+    Variable,
+    /// It is a combination whose result others need than one kernel over the same rows.
+    Combination,
+    /// It is a matrix product whose result is not needed by one kernel element by element.
+    Product,
+    /// Several kernels need it, and computing it is dear.
+    Shared,
+    /// It would be computed again for each repetition.
+    Repeated,
+    /// It would be computed again for each tile of a product.
+    Brought,
+    /// The kernel would be too long.
+    Long,
+    /// The kernel would have more buffers than the device binds.
+    Buffers,
+    /// Fusion is off.
+    Off,
+}
+
+impl Stay {
+    /// The reason in words.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Stay::Asked => "its value was asked for",
+            Stay::Variable => "tracking begins with it",
+            Stay::Combination => "others need its result than one kernel over the same rows",
+            Stay::Product => "others need its result than one kernel over the same elements",
+            Stay::Shared => "several kernels need it, and computing it again is dear",
+            Stay::Repeated => "it would be computed again for each repetition",
+            Stay::Brought => "it would be computed again for each tile of a product",
+            Stay::Long => "the kernel would be too long",
+            Stay::Buffers => "the kernel would have more buffers than the device binds",
+            Stay::Off => "fusion is off",
+        }
+    }
+}
+
+/// A graph divided into kernels, in the order in which they run.
+pub(crate) struct Plan {
+    pub(crate) groups: Vec<Group>,
+    /// By operation: why it is stored, if it is.
+    pub(crate) stays: Vec<Option<Stay>>,
+    /// By operation: the kernels that compute it, by their results.
+    homes: Vec<SmallVec<[usize; 2]>>,
+}
+
+impl Plan {
+    /// Divides a graph. `most_buffers`: how many the device binds.
+    pub(crate) fn of(graph: &Graph, most_buffers: usize, fuses: bool) -> Plan {
+        let entries = &graph.0;
+        let mut division = Division {
+            graph,
+            costs: costs(graph),
+            stays: vec![None; entries.len()],
+            homes: vec![SmallVec::new(); entries.len()],
+            kernels: entries.iter().map(|_| None).collect(),
+            placed: entries.len(),
+            most_buffers,
+        };
+        for number in (0..entries.len()).rev() {
+            if !entries[number].is_known {
+                division.place(number, fuses);
+            }
+            division.placed = number;
+        }
+        let groups = division
+            .kernels
+            .into_iter()
+            .flatten()
+            .map(|kernel| kernel.group)
+            .collect();
+        Plan {
+            groups,
+            stays: division.stays,
+            homes: division.homes,
+        }
+    }
+}
+
+struct Kernel {
+    group: Group,
+    /// What it computes.
+    operations: usize,
+    /// What it would load if nothing more was computed inside.
+    reads: Vec<usize>,
+}
+
+struct Division<'a> {
+    graph: &'a Graph,
+    costs: Vec<u32>,
+    stays: Vec<Option<Stay>>,
+    homes: Vec<SmallVec<[usize; 2]>>,
+    /// By the operation whose result they store.
+    kernels: Vec<Option<Kernel>>,
+    /// Operations from this one on have their place.
+    placed: usize,
+    most_buffers: usize,
+}
+
+impl Division<'_> {
+    fn op(&self, number: usize) -> &Op {
+        &self.graph.0[number].tensor.0.op
+    }
+
+    fn place(&mut self, number: usize, fuses: bool) {
+        let entry = &self.graph.0[number];
+        let mut homes: SmallVec<[usize; 2]> = SmallVec::new();
+        for user in &entry.users {
+            for home in &self.homes[*user] {
+                if !homes.contains(home) {
+                    homes.push(*home);
+                }
+            }
+        }
+        match self.stay(number, &homes, fuses) {
+            None => {
+                for home in &homes {
+                    let reads = self.reads_with(*home, number);
+                    if let Some(kernel) = &mut self.kernels[*home] {
+                        kernel.operations += 1;
+                        kernel.reads = reads;
+                    }
+                }
+                self.homes[number] = homes;
+            }
+            Some(stay) => {
+                self.stays[number] = Some(stay);
+                self.homes[number] = smallvec![number];
+                let mut reads = entry.sources.to_vec();
+                reads.sort_unstable();
+                reads.dedup();
+                self.kernels[number] = Some(Kernel {
+                    group: Group {
+                        output: number,
+                        inside: Vec::new(),
+                    },
+                    operations: 1,
+                    reads,
+                });
+            }
+        }
+    }
+
+    // Why it is stored, or nothing. A combination or product that stays inside becomes part of its kernel's group.
+    fn stay(&mut self, number: usize, homes: &[usize], fuses: bool) -> Option<Stay> {
+        let entry = &self.graph.0[number];
+        if entry.is_root || homes.is_empty() {
+            return Some(Stay::Asked);
+        }
+        let is_number = matches!(self.op(number), Op::Scalar { .. });
+        if *self.op(number) == Op::Variable {
+            return Some(Stay::Variable);
+        }
+        if !fuses && !is_number {
+            return Some(Stay::Off);
+        }
+        for home in homes {
+            let Some(kernel) = &self.kernels[*home] else {
+                continue;
+            };
+            if kernel.operations >= MOST && !is_number {
+                return Some(Stay::Long);
+            }
+            let reads = self.reads_with(*home, number);
+            let buffers = reads.iter().filter(|read| self.is_buffer(**read)).count();
+            if buffers + 1 > self.most_buffers {
+                return Some(Stay::Buffers);
+            }
+        }
+        match self.op(number) {
+            Op::Reduce { .. } => (!self.stays_inside(number, homes)).then_some(Stay::Combination),
+            Op::Product => (!self.stays_inside(number, homes)).then_some(Stay::Product),
+            _ => self.dear(number, homes),
+        }
+    }
+
+    fn dear(&self, number: usize, homes: &[usize]) -> Option<Stay> {
+        let (entry, cost) = (&self.graph.0[number], self.costs[number]);
+        if homes.len() > 1 && cost > CHEAP {
+            return Some(Stay::Shared);
+        }
+        let repeats = |user: &usize| {
+            let times = self.graph.0[*user].tensor.len() / entry.tensor.len().max(1);
+            matches!(self.op(*user), Op::Expand) && times >= 4
+        };
+        if cost > REPEATED && entry.users.iter().any(repeats) {
+            return Some(Stay::Repeated);
+        }
+        let is_brought = |home: &usize| match &self.kernels[*home] {
+            Some(kernel) => {
+                let product = kernel
+                    .group
+                    .inside
+                    .iter()
+                    .chain([home])
+                    .find(|at| matches!(self.op(**at), Op::Product));
+                product.is_some_and(|product| number < *product)
+            }
+            None => false,
+        };
+        (cost > BROUGHT && homes.iter().any(is_brought)).then_some(Stay::Brought)
+    }
+
+    // Whether the only kernel that needs a combination can compute it in passing: tried by building it.
+    fn stays_inside(&mut self, number: usize, homes: &[usize]) -> bool {
+        let &[home] = homes else { return false };
+        let Some(kernel) = &self.kernels[home] else {
+            return false;
+        };
+        let members = || kernel.group.inside.iter().copied().chain([home]);
+        let form = |at: usize| match self.op(at) {
+            Op::Product => Some(None),
+            Op::Reduce { axes, .. } => {
+                let source = self.graph.0[at].sources.first()?;
+                Some(Some((self.graph.0[*source].tensor.shape(), axes)))
+            }
+            _ => None,
+        };
+        let own = form(number);
+        // One product and nothing else, or combinations over the same rows.
+        let fits = |other: usize| match (&own, form(other)) {
+            (_, None) => true,
+            (Some(Some(own)), Some(Some(other))) => *own == other,
+            _ => false,
+        };
+        if !members().all(fits) {
+            return false;
+        }
+        let mut group = kernel.group.clone();
+        group.inside.insert(0, number);
+        let placed = self.placed;
+        let is_stored =
+            |at: usize| at < placed && at != number || self.stays[at].is_some() || self.graph.0[at].is_known;
+        if build(self.graph, &group, &is_stored).is_err() {
+            return false;
+        }
+        if let Some(kernel) = &mut self.kernels[home] {
+            kernel.group = group;
+        }
+        true
+    }
+
+    // What a kernel reads if it computes an operation itself.
+    fn reads_with(&self, home: usize, number: usize) -> Vec<usize> {
+        let Some(kernel) = &self.kernels[home] else {
+            return Vec::new();
+        };
+        let mut reads = kernel.reads.clone();
+        reads.retain(|read| *read != number);
+        for source in &self.graph.0[number].sources {
+            // What has its place inside already is no buffer.
+            if !reads.contains(source) {
+                reads.push(*source);
+            }
+        }
+        reads
+    }
+
+    fn is_buffer(&self, number: usize) -> bool {
+        !matches!(
+            self.op(number),
+            Op::Scalar { .. } | Op::Coordinate { .. } | Op::Random { .. }
+        )
+    }
+}
+
+/// About how many instructions an element takes, where everything is computed anew but combinations and products.
+fn costs(graph: &Graph) -> Vec<u32> {
+    let mut costs: Vec<u32> = Vec::with_capacity(graph.0.len());
+    for entry in &graph.0 {
+        let node = &entry.tensor.0;
+        let own = match &node.op {
+            _ if entry.is_known => 1,
+            Op::Random { .. } => 64,
+            Op::Reduce { .. } | Op::Product => 1,
+            Op::Unary(op) if op.row().cuda == perpetua_ir::ops::Spelling::Library => 16,
+            Op::Binary(op) if op.row().cuda == perpetua_ir::ops::Spelling::Library => 24,
+            _ => 1,
+        };
+        let below: u32 = match &node.op {
+            Op::Reduce { .. } | Op::Product => 0,
+            _ => {
+                let mut sources = entry.sources.clone();
+                sources.dedup();
+                sources
+                    .iter()
+                    .fold(0, |sum: u32, source| sum.saturating_add(costs[*source]))
+            }
+        };
+        costs.push(below.saturating_add(own));
+    }
+    costs
+}
+
+/// What would run if a tensor was looked at: its kernels, what each computes, and why results are stored. Its text is for people; `kernels`
+/// for tests.
+pub struct Explanation {
+    /// Each kernel's operations, the one whose result it stores last, and why that is stored.
+    pub kernels: Vec<(Vec<String>, Stay)>,
+}
+
+impl Explanation {
+    pub(crate) fn of(graph: &Graph, plan: &Plan) -> Explanation {
+        let kernels = plan.groups.iter().map(|group| {
+            let inside = (0..graph.0.len()).filter(|number| plan.homes[*number].contains(&group.output));
+            let texts = inside.filter(|number| !graph.0[*number].is_known).map(|number| {
+                let node = &graph.0[number].tensor.0;
+                format!("{} {} ({})", name_of(node), node.describe(), node.at())
+            });
+            (texts.collect(), plan.stays[group.output].unwrap_or(Stay::Asked))
+        });
+        Explanation {
+            kernels: kernels.collect(),
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (operations, stay)) in self.kernels.iter().enumerate() {
+            writeln!(f, "kernel {}", number + 1)?;
+            for (place, operation) in operations.iter().enumerate() {
+                let branch = if place + 1 == operations.len() {
+                    "└"
+                } else {
+                    "├"
+                };
+                writeln!(f, "  {branch} {operation}")?;
+            }
+            writeln!(f, "    stored: {}", stay.reason())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,339 @@
+//! Reverse-mode derivatives: each operation's row says what it adds to the gradients of its operands, which is recorded like any
+//! other operation.
+
+use std::panic::Location;
+use std::sync::{Mutex, MutexGuard};
+
+use perpetua_ir::ops::{BinaryOp, UnaryOp};
+use smallvec::{SmallVec, smallvec};
+
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::node::Tensor;
+use crate::node::{Node, Op, Sources};
+use crate::order::Reduction;
+use crate::place::inside;
+use crate::shape::Axes;
+use crate::table::name_of;
+
+/// What an operation adds to the gradients of its operands; `None` where that is zero.
+type Parts = SmallVec<[Option<Tensor>; 3]>;
+
+impl Tensor {
+    /// The same elements as a variable: gradients of what is made of it may be asked for. Its type must be a float's.
+    #[track_caller]
+    pub fn tracked(&self) -> Tensor {
+        let at = here!();
+        if self.0.tracked || self.error().is_some() {
+            return self.clone();
+        }
+        match self.0.dtype.is_float() {
+            true => self.of_one(Op::Variable, self.0.shape.clone(), at),
+            false => self.refuse("tracked", &[], "only floats have gradients: cast it", at),
+        }
+    }
+
+    /// The same elements, through which no gradients may be asked for.
+    #[track_caller]
+    pub fn detach(&self) -> Tensor {
+        match self.0.tracked {
+            true => self.of_one(Op::Same, self.0.shape.clone(), here!()),
+            false => self.clone(),
+        }
+    }
+
+    /// Whether gradients of what is made of it may be asked for.
+    pub fn is_tracked(&self) -> bool {
+        self.0.tracked
+    }
+
+    /// The gradients of this one number by tensors that it is made of, each in its tensor's shape. They are not tracked themselves.
+    ///
+    /// # Errors
+    /// If this is not one float, is not made of one of the tensors by operations that are tracked, or one of those has no gradient.
+    #[track_caller]
+    pub fn grad(&self, by: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let at = here!();
+        let found = inside(at, || self.grad_tracked(by))?;
+        Ok(inside(at, || found.iter().map(Tensor::detach).collect()))
+    }
+
+    /// The same, tracked: gradients of gradients may be asked for.
+    ///
+    /// # Errors
+    /// As [`Tensor::grad`].
+    #[track_caller]
+    pub fn grad_tracked(&self, by: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let at = here!();
+        let graph = self.tracked_graph(at)?;
+        let gradients = self.gradients(&graph, at)?;
+        let place = |tensor: &&Tensor| {
+            graph
+                .0
+                .iter()
+                .position(|entry| std::ptr::eq(&*entry.tensor.0, &*tensor.0))
+        };
+        by.iter()
+            .map(|tensor| {
+                tensor.check()?;
+                let found = place(tensor).and_then(|number| gradients[number].clone());
+                found.ok_or_else(|| {
+                    tensor.no_gradient(match tensor.0.tracked {
+                        true => "the result is not made of it",
+                        false => "it is not tracked: take `tracked()` of it before it is used",
+                    })
+                })
+            })
+            .collect()
+    }
+
+    /// Adds the gradient of this one number to [`Tensor::gradient`] of each variable that it is made of.
+    ///
+    /// # Errors
+    /// As [`Tensor::grad`].
+    #[track_caller]
+    pub fn backward(&self) -> Result<()> {
+        let at = here!();
+        let graph = self.tracked_graph(at)?;
+        let gradients = self.gradients(&graph, at)?;
+        for (entry, gradient) in graph.0.iter().zip(gradients) {
+            if let (Op::Variable, Some(gradient)) = (&entry.tensor.0.op, gradient) {
+                let gradient = inside(at, || gradient.detach());
+                let mut held = entry.tensor.0.held();
+                *held = Some(match held.take() {
+                    Some(before) => before.binary(BinaryOp::Add, &gradient, at),
+                    None => gradient,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// What [`Tensor::backward`] has added up for this variable.
+    pub fn gradient(&self) -> Option<Tensor> {
+        self.0.held().clone()
+    }
+
+    /// Forgets it.
+    pub fn clear_gradient(&self) {
+        self.0.held().take();
+    }
+
+    fn no_gradient(&self, reason: &str) -> Error {
+        Error::NoGradient {
+            operation: name_of(&self.0).into(),
+            reason: reason.into(),
+            at: self.0.at(),
+        }
+    }
+
+    fn tracked_graph(&self, at: &'static Location<'static>) -> Result<Graph> {
+        self.check()?;
+        if self.len() != 1 {
+            let rule = "gradients are asked of one number: take its sum or mean";
+            self.refuse("grad", &[], rule, at).check()?;
+        }
+        if !self.0.tracked {
+            return Err(self.no_gradient("nothing that it is made of is tracked, or only by operations without gradients, such as comparisons"));
+        }
+        Ok(Graph::tracked(self))
+    }
+
+    // Of every operation of the graph, by its number.
+    fn gradients(&self, graph: &Graph, at: &'static Location<'static>) -> Result<Vec<Option<Tensor>>> {
+        let mut gradients: Vec<Option<Tensor>> = vec![None; graph.0.len()];
+        if let Some(last) = gradients.last_mut() {
+            *last = Some(self.fixed(1.0, at).detach());
+        }
+        for (number, entry) in graph.0.iter().enumerate().rev() {
+            let node = &entry.tensor.0;
+            let Some(gradient) = gradients[number]
+                .clone()
+                .filter(|_| node.tracked && node.op != Op::Variable)
+            else {
+                continue;
+            };
+            let parts = inside(node.at, || parts(&entry.tensor, &node.sources(), &gradient))?;
+            for (source, part) in entry.sources.iter().zip(parts) {
+                let Some(part) = part.filter(|_| graph.0[*source].tensor.0.tracked) else {
+                    continue;
+                };
+                part.check()?;
+                let sum = &mut gradients[*source];
+                *sum = Some(match sum.take() {
+                    Some(before) => before.binary(BinaryOp::Add, &part, node.at),
+                    None => part,
+                });
+            }
+        }
+        Ok(gradients)
+    }
+}
+
+impl Node {
+    fn held(&self) -> MutexGuard<'_, Option<Tensor>> {
+        let held = self.gradient.get_or_init(Box::default);
+        Mutex::lock(held).unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+fn parts(result: &Tensor, sources: &Sources, gradient: &Tensor) -> Result<Parts> {
+    let at = result.0.at;
+    let wrong =
+        || result.no_gradient("its sources are gone; this is a mistake in Perpetua, please report it");
+    let source = sources.first().ok_or_else(wrong)?;
+    let shape = source.shape();
+    Ok(match &result.0.op {
+        Op::Unary(_) | Op::Binary(_) => by_row(result, sources, gradient)?,
+        Op::Select => {
+            let zero = || gradient.fixed(0.0, at);
+            let part = |yes: &Tensor, no: &Tensor| Some(source.select(yes, no));
+            smallvec![None, part(gradient, &zero()), part(&zero(), gradient)]
+        }
+        Op::Cast => smallvec![Some(gradient.cast(source.dtype()))],
+        Op::Reshape => smallvec![Some(gradient.reshaped(shape, at))],
+        Op::Permute { axes } => {
+            let mut back = axes.clone();
+            for (place, axis) in axes.iter().enumerate() {
+                back[*axis] = place;
+            }
+            smallvec![Some(gradient.permuted(back, at))]
+        }
+        Op::Expand => {
+            let repeated = shape.iter().zip(result.shape()).enumerate();
+            let axes: Vec<isize> = repeated
+                .filter(|(_, (own, all))| own != all)
+                .map(|(axis, _)| axis as isize)
+                .collect();
+            smallvec![Some(gradient.sum_keep(&axes[..]))]
+        }
+        Op::Slice { starts, steps } => {
+            smallvec![Some(gradient.padded(starts.clone(), steps.clone(), shape, 0, at))]
+        }
+        Op::Flip { axes } => smallvec![Some(gradient.flipped(axes.clone(), at))],
+        Op::Pad { starts, steps, .. } => {
+            let op = Op::Slice {
+                starts: starts.clone(),
+                steps: steps.clone(),
+            };
+            smallvec![Some(gradient.of_one(op, shape.into(), at))]
+        }
+        Op::Reduce { how, axes } => {
+            let axes: Vec<isize> = axes.iter().map(|axis| *axis as isize).collect();
+            smallvec![Some(combined(*how, &axes, result, source, gradient))]
+        }
+        Op::Product => {
+            let right = sources.get(1).ok_or_else(wrong)?;
+            smallvec![
+                Some(gradient.product(&right.transpose(), at)),
+                Some(source.transpose().product(gradient, at))
+            ]
+        }
+        _ => return Err(result.no_gradient("its row of the table has none")),
+    })
+}
+
+fn combined(how: Reduction, axes: &[isize], result: &Tensor, x: &Tensor, gradient: &Tensor) -> Tensor {
+    let at = result.0.at;
+    let all = |of: &Tensor| of.expanded(x.shape(), at);
+    match how {
+        Reduction::Sum => all(gradient),
+        Reduction::Product => {
+            // With one zero only that element has a gradient, with more none has.
+            let is_zero = x.equal(0.0);
+            let zeros = is_zero.cast(x.dtype()).sum_keep(axes);
+            let others = is_zero.select(1.0, x).prod_keep(axes);
+            let quotient = all(result) / x;
+            let alone = is_zero.logical_and(all(&zeros).equal(1.0));
+            let without = all(&zeros).equal(0.0).select(quotient, 0.0);
+            alone.select(all(&others), without) * all(gradient)
+        }
+        Reduction::Max | Reduction::Min => {
+            let is_extreme = x.equal(all(result));
+            let count = is_extreme.cast(x.dtype()).sum_keep(Axes::from(axes));
+            is_extreme.select(all(&(gradient / count)), 0.0)
+        }
+    }
+}
+
+// The row's expressions, times the gradient.
+fn by_row(result: &Tensor, sources: &Sources, gradient: &Tensor) -> Result<Parts> {
+    let at = result.0.at;
+    let texts = match &result.0.op {
+        Op::Unary(op) => op.row().gradient,
+        Op::Binary(op) => op.row().gradient,
+        _ => &[],
+    };
+    if texts.len() < sources.len() {
+        return Err(result.no_gradient(
+            "its row of the table has none: `detach` what comes before it if it shall not count",
+        ));
+    }
+    let names = Names { result, sources };
+    let each = sources.iter().zip(texts).map(|(source, text)| {
+        if !source.0.tracked {
+            return Ok(None);
+        }
+        Ok(match *text {
+            "0" => Some(gradient.fixed(0.0, at)),
+            "1" => Some(gradient.clone()),
+            "-1" => Some(gradient.unary(UnaryOp::Neg, at)),
+            text => {
+                let wrong = || result.no_gradient(&format!("its row says `{text}`, which cannot be read"));
+                let (factor, rest) = names.read(text).ok_or_else(wrong)?;
+                match rest.is_empty() {
+                    true => Some(gradient.binary(BinaryOp::Mul, &factor, at)),
+                    false => return Err(wrong()),
+                }
+            }
+        })
+    });
+    each.collect()
+}
+
+/// What a derivative's expression may name.
+struct Names<'a> {
+    result: &'a Tensor,
+    sources: &'a Sources,
+}
+
+impl Names<'_> {
+    // An expression and what follows it.
+    fn read<'t>(&self, text: &'t str) -> Option<(Tensor, &'t str)> {
+        let at = self.result.0.at;
+        let text = text.trim_start();
+        let end = text
+            .find(|c: char| !(c.is_alphanumeric() || "_.-".contains(c)))
+            .unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        let Some(mut rest) = rest.strip_prefix('(') else {
+            let value = match word {
+                "x" => self.sources.first()?.clone(),
+                "y" => self.sources.get(1)?.clone(),
+                "r" => self.result.clone(),
+                number => self.result.fixed(number.parse().ok()?, at),
+            };
+            return Some((value, rest));
+        };
+        let mut arguments: SmallVec<[Tensor; 3]> = SmallVec::new();
+        loop {
+            let (argument, behind) = self.read(rest)?;
+            arguments.push(argument);
+            let behind = behind.trim_start();
+            match behind.strip_prefix(',') {
+                Some(next) => rest = next,
+                None => {
+                    rest = behind.strip_prefix(')')?;
+                    break;
+                }
+            }
+        }
+        let value = match &arguments[..] {
+            [x] => x.unary(UnaryOp::from_name(word)?, at),
+            [x, y] => x.binary(BinaryOp::from_name(word)?, y, at),
+            [condition, x, y] if word == "select" => condition.select(x, y),
+            _ => return None,
+        };
+        Some((value, rest))
+    }
+}

@@ -1,0 +1,57 @@
+//! Tensors: operations are recorded, fused into generated kernels when somebody looks at a result, and differentiated.
+//!
+//! ```
+//! use perpetua_device::{BackendKind, Device};
+//! use perpetua_tensor::Tensor;
+//! let device = Device::new(BackendKind::Cpu, 0)?;
+//! let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2], &device).tracked();
+//! let y = (&x * 2.0 + 1.0).relu().sum(..);
+//! assert_eq!(y.to_vec::<f32>()?, [24.0]); // one kernel
+//! assert_eq!(y.grad(&[&x])?[0].to_vec::<f32>()?, [2.0; 4]);
+//! # Ok::<(), perpetua_tensor::Error>(())
+//! ```
+//!
+//! A [`Tensor`] has a type, a shape and a device, which are values, not type parameters. Its operators are rows of two tables
+//! ([`table`]): primitives, and what is composed of them. An operation that its rules refuse gives a tensor that carries the [`Error`]: it
+//! comes back from whatever looks at a value made of it, with the line of the program that recorded the operation, or at once from
+//! [`Tensor::check`].
+//!
+//! In the order in which an operation passes: [`table`] has its rules, `tensor` and `create` record it, `view` has views, `graph` walks
+//! what is recorded, `fuse` divides it into kernels, `emit` generates them, `run` compiles and launches them; `gradient` records derivatives.
+
+#[macro_use]
+mod place;
+
+mod create;
+mod display;
+mod dtype;
+mod emit;
+mod error;
+mod fuse;
+mod gradient;
+mod graph;
+mod linear;
+mod node;
+mod operand;
+mod order;
+mod random;
+mod read;
+mod reduce;
+mod run;
+mod shape;
+pub mod table;
+mod tensor;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod view;
+
+pub use dtype::{DType, Element, promote};
+pub use error::{Error, Result};
+pub use fuse::{Explanation, Stay};
+pub use node::Tensor;
+pub use operand::Operand;
+pub use perpetua_device::Device;
+pub use random::Random;
+pub use run::Statistics;
+pub use shape::{Axes, Shape};
+pub use view::Slice;

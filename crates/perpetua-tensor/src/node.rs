@@ -1,0 +1,177 @@
+//! What is recorded: the tensor that a program holds is a node, an operation with its sources until its value is known. Must not know how values are
+//! computed.
+
+use std::panic::Location;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use perpetua_device::{Device, DynBuffer};
+use perpetua_ir::ops::{BinaryOp, UnaryOp};
+use smallvec::SmallVec;
+
+use crate::dtype::DType;
+use crate::error::{At, Error};
+use crate::order::Reduction;
+use crate::shape::{Shape, text};
+
+/// Elements of one type in some shape on a device, or the operations that will give them. Cheap to clone; clones are the same tensor. A
+/// tensor never changes: what assigns to a part of it gives another one.
+#[derive(Clone)]
+pub struct Tensor(pub(crate) Arc<Node>);
+
+/// An operation, but for its sources.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Op {
+    /// Its value came from outside.
+    Leaf,
+    /// There is no such tensor.
+    Failed(Box<Error>),
+    /// One value everywhere: its bits. A `fixed` one belongs to the operation and is part of kernels; others are parameters of theirs.
+    Scalar { bits: u64, fixed: bool },
+    /// The index along an axis.
+    Coordinate { axis: usize },
+    /// Random bits (`u32`) of the logical index.
+    Random { seed: u64, stream: u64 },
+    /// An operator of the IR.
+    Unary(UnaryOp),
+    /// An operator of the IR.
+    Binary(BinaryOp),
+    /// The second where the first is true, else the third.
+    Select,
+    /// Rust's `as`.
+    Cast,
+    /// The same value, through which no gradients may be asked for.
+    Same,
+    /// The same value, with which tracking begins. It is always stored, and then forgets its source.
+    Variable,
+    /// The same elements in the same order, in another shape.
+    Reshape,
+    /// Axis `i` is the source's axis `axes[i]`.
+    Permute { axes: SmallVec<[usize; 4]> },
+    /// Axes of extent 1 repeated.
+    Expand,
+    /// Every `steps`-th element from `starts` on.
+    Slice { starts: Shape, steps: Shape },
+    /// Backwards along axes.
+    Flip { axes: SmallVec<[usize; 4]> },
+    /// The source at `starts`, `steps` apart; elsewhere the value of these bits.
+    Pad { starts: Shape, steps: Shape, fill: u64 },
+    /// A combination along axes, which are left with extent 1.
+    Reduce {
+        how: Reduction,
+        axes: SmallVec<[usize; 4]>,
+    },
+    /// Matrix products over the last two axes.
+    Product,
+}
+
+/// Sources of an operation.
+pub(crate) type Sources = SmallVec<[Tensor; 2]>;
+
+/// One recorded operation.
+pub(crate) struct Node {
+    pub(crate) op: Op,
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+    pub(crate) device: Device,
+    pub(crate) at: &'static Location<'static>,
+    /// Whether gradients may be asked for through it: it keeps its sources then.
+    pub(crate) tracked: bool,
+    state: Mutex<State>,
+    /// The gradient that `backward` has left here; of variables.
+    pub(crate) gradient: OnceLock<Box<Mutex<Option<Tensor>>>>,
+}
+
+struct State {
+    sources: Sources,
+    value: Option<DynBuffer>,
+}
+
+impl Node {
+    pub(crate) fn new(
+        op: Op,
+        sources: Sources,
+        (shape, dtype): (Shape, DType),
+        device: Device,
+        at: &'static Location<'static>,
+    ) -> Node {
+        let tracked = match op {
+            Op::Variable => true,
+            Op::Same => false,
+            _ => dtype.is_float() && sources.iter().any(|source| source.0.tracked),
+        };
+        Node {
+            tracked,
+            op,
+            shape,
+            dtype,
+            device,
+            at,
+            state: Mutex::new(State { sources, value: None }),
+            gradient: OnceLock::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // What is under the lock is whole between any two statements.
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Its sources; none if its value is known and nobody may ask for gradients.
+    pub(crate) fn sources(&self) -> Sources {
+        self.state().sources.clone()
+    }
+
+    /// Its sources, if its value is not known.
+    pub(crate) fn pending(&self) -> Option<Sources> {
+        let state = self.state();
+        state.value.is_none().then(|| state.sources.clone())
+    }
+
+    /// Its value, if that is known.
+    pub(crate) fn value(&self) -> Option<DynBuffer> {
+        self.state().value.clone()
+    }
+
+    /// Its value is known now. Sources that nobody needs any more go.
+    pub(crate) fn settle(&self, value: DynBuffer) {
+        let gone = {
+            let mut state = self.state();
+            state.value = Some(value);
+            match self.tracked && self.op != Op::Variable {
+                true => Sources::new(),
+                false => std::mem::take(&mut state.sources),
+            }
+        };
+        // Outside the lock.
+        drop(gone);
+    }
+
+    pub(crate) fn at(&self) -> At {
+        At(self.at)
+    }
+
+    /// Type and shape, as in `f32[2, 3]`.
+    pub(crate) fn describe(&self) -> String {
+        format!("{}{}", self.dtype, text(&self.shape))
+    }
+}
+
+impl Drop for Node {
+    /// Goes through what only this node has held one by one: a graph may be a million nodes deep.
+    fn drop(&mut self) {
+        let take = |node: &mut Node, left: &mut Sources| {
+            let state = node
+                .state
+                .get_mut()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            left.append(&mut state.sources);
+        };
+        let mut left = Sources::new();
+        take(self, &mut left);
+        while let Some(source) = left.pop() {
+            if let Some(mut node) = Arc::into_inner(source.0) {
+                take(&mut node, &mut left);
+            }
+        }
+    }
+}

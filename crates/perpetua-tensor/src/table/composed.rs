@@ -1,0 +1,164 @@
+//! Rows of operators that are recorded as others. A row has the composition itself; its kernel, gradient and bounds follow.
+
+use std::panic::Location;
+
+use super::Composed;
+use crate::dtype::DType;
+use crate::node::Tensor;
+use crate::place::inside;
+use crate::shape::Axes;
+
+macro_rules! composed {
+    ($($name:ident($x:ident $(, $argument:ident: $ty:ty)*) $formula:literal $doc:literal $body:block)*) => {
+        /// All composed operators.
+        pub const COMPOSED: &[Composed] = &[$(Composed {
+            name: stringify!($name),
+            formula: $formula,
+            doc: $doc,
+        }),*];
+
+        impl Tensor { $(
+            #[doc = $doc]
+            ///
+            #[doc = concat!("Composed: `", $formula, "`.")]
+            #[track_caller]
+            pub fn $name(&self $(, $argument: $ty)*) -> Tensor {
+                let $x = self;
+                inside(here!(), || $body)
+            }
+        )* }
+
+        pub(super) mod functions {
+            use super::*;
+            $(
+                #[doc = $doc]
+                #[track_caller]
+                pub fn $name(x: &Tensor $(, $argument: $ty)*) -> Tensor {
+                    x.$name($($argument),*)
+                }
+            )*
+        }
+    };
+}
+
+composed! {
+    square(x) "x * x" "The square." { x * x }
+    sign(x) "where(x > 0, 1, where(x < 0, -1, x))" "1, -1, or the operand if it is zero or NaN." {
+        let (above, below) = (x.greater(0), x.less(0));
+        let rest = below.select(-1, x);
+        above.select(1, rest)
+    }
+    logical_not(x) "x == 0" "Whether it is zero." { x.cast(DType::Bool).invert() }
+    maximum(x, y: impl Into<crate::Operand>) "where((x >= y) | isnan(x), x, y)" "The larger; NaN if one is NaN." {
+        extreme("maximum", x, &y.into(), Tensor::greater_equal)
+    }
+    minimum(x, y: impl Into<crate::Operand>) "where((x <= y) | isnan(x), x, y)" "The smaller; NaN if one is NaN." {
+        extreme("minimum", x, &y.into(), Tensor::less_equal)
+    }
+    clip(x, low: impl Into<crate::Operand>, high: impl Into<crate::Operand>) "minimum(maximum(x, low), high)" "Brought into a range; NaN stays." {
+        x.maximum(low).minimum(high)
+    }
+    remainder(x, y: impl Into<crate::Operand>) "r = fmod(x, y); where((r != 0) & ((r < 0) != (y < 0)), r + y, r)" "The remainder with the divisor's sign, as in Python." {
+        let (x, y) = x.meet("remainder", &y.into(), Location::caller());
+        let r = x.fmod(&y);
+        let differs = r.not_equal(0).logical_and(r.less(0).not_equal(y.less(0)));
+        let turned = &r + &y;
+        differs.select(turned, r)
+    }
+    floor_divide(x, y: impl Into<crate::Operand>) "(x - remainder(x, y)) / y, rounded" "The quotient rounded down. An integer divided by zero is a fault." {
+        let (x, y) = x.meet("floor_divide", &y.into(), Location::caller());
+        let whole = (&x - x.remainder(&y)).divide_toward_zero(&y);
+        if whole.dtype().is_float() { whole.round() } else { whole }
+    }
+    logaddexp(x, y: impl Into<crate::Operand>) "m = maximum(x, y); m + log1p(exp(-|x - y|))" "log(exp(x) + exp(y)) without overflow." {
+        let (x, y) = x.meet("logaddexp", &y.into(), Location::caller());
+        let (x, y) = (x.real(Location::caller()), y.real(Location::caller()));
+        let larger = x.maximum(&y);
+        // Equal infinities have no difference.
+        let distance = x.equal(&y).select(0.0, (&x - &y).abs());
+        larger + (-distance).exp().log1p()
+    }
+    relu(x) "where(x > 0 | isnan(x), x, 0)" "The operand if it is above zero, else 0; NaN stays." { x.maximum(0) }
+    leaky_relu(x, slope: f64) "where(x > 0, x, slope * x)" "Below zero with a slope." {
+        let steep = x * slope;
+        x.greater(0).select(x, steep)
+    }
+    elu(x, alpha: f64) "where(x > 0, x, alpha * expm1(x))" "Below zero towards -alpha." {
+        let below = x.minimum(0).expm1() * alpha;
+        x.greater(0).select(x, below)
+    }
+    sigmoid(x) "1 / (1 + exp(-x))" "The logistic function." { ((-x).exp() + 1.0).reciprocal() }
+    silu(x) "x * sigmoid(x)" "The operand times its logistic function; also called swish." { x * x.sigmoid() }
+    softplus(x) "maximum(x, 0) + log1p(exp(-|x|))" "log(1 + exp(x)) without overflow." {
+        x.maximum(0) + (-x.abs()).exp().log1p()
+    }
+    gelu(x) "0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))" "The Gaussian error linear unit, by its usual approximation." {
+        let inner = (x + x * x * x * 0.044715) * (2.0 / std::f64::consts::PI).sqrt();
+        x * 0.5 * (inner.tanh() + 1.0)
+    }
+    mean(x, axes: impl Into<Axes>) "sum(x) / n" "The mean along axes; of integers in f32, of half floats summed in f32." {
+        mean(x, &axes.into(), false)
+    }
+    mean_keep(x, axes: impl Into<Axes>) "sum_keep(x) / n" "The mean along axes, which stay with extent 1." {
+        mean(x, &axes.into(), true)
+    }
+    var(x, axes: impl Into<Axes>) "mean((x - mean(x))^2)" "The variance along axes, of all there is (divided by n)." {
+        let axes = axes.into();
+        let distance = x - mean(x, &axes, true);
+        mean(&(&distance * &distance), &axes, false)
+    }
+    std(x, axes: impl Into<Axes>) "sqrt(var(x))" "The standard deviation along axes." { x.var(axes).sqrt() }
+    any(x, axes: impl Into<Axes>) "max(x != 0)" "Whether one along axes is true; not of none." {
+        x.cast(DType::Bool).cast(DType::I32).sum(axes).not_equal(0)
+    }
+    all(x, axes: impl Into<Axes>) "not any(not x)" "Whether all along axes are true; also of none." {
+        x.logical_not().any(axes).invert()
+    }
+    softmax(x, axes: impl Into<Axes>) "e = exp(x - max(x)); e / sum(e)" "Exponentials divided by their sum along axes." {
+        let axes = axes.into();
+        let e = (x - x.real(Location::caller()).max_keep(axes.clone())).exp();
+        &e / e.sum_keep(axes)
+    }
+    log_softmax(x, axes: impl Into<Axes>) "d = x - max(x); d - log(sum(exp(d)))" "The logarithm of softmax." {
+        let axes = axes.into();
+        let distance = x - x.real(Location::caller()).max_keep(axes.clone());
+        let sum = distance.exp().sum_keep(axes);
+        distance - sum.log()
+    }
+    logsumexp(x, axes: impl Into<Axes>) "m = max(x); m + log(sum(exp(x - m)))" "The logarithm of the sum of exponentials along axes." {
+        let axes = axes.into();
+        let x = x.real(Location::caller());
+        let largest = x.max_keep(axes.clone());
+        let sum = (&x - &largest).exp().sum_keep(axes.clone());
+        (largest + sum.log()).squeeze(axes)
+    }
+}
+
+fn extreme(
+    name: &'static str,
+    x: &Tensor,
+    y: &crate::Operand,
+    first: fn(&Tensor, crate::Operand) -> Tensor,
+) -> Tensor {
+    let at = here(Location::caller());
+    let (x, y) = x.meet(name, y, at);
+    let takes = first(&x, (&y).into());
+    let takes = match x.dtype().is_float() {
+        true => takes.logical_or(x.isnan()),
+        false => takes,
+    };
+    takes.select(x, y)
+}
+
+use crate::place::here;
+
+fn mean(x: &Tensor, axes: &Axes, keep: bool) -> Tensor {
+    let at = here(Location::caller());
+    let n: usize = match axes.of(x.rank()) {
+        Ok(axes) => axes.iter().map(|axis| x.shape()[*axis]).product(),
+        // The sum refuses them.
+        Err(_) => 1,
+    };
+    let x = x.real(at);
+    x.reduce(crate::order::Reduction::Sum, axes, keep, at) / n as f64
+}

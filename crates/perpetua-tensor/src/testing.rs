@@ -1,0 +1,241 @@
+//! What kernels must compute, computed plainly: operation by operation, element by element, with the IR's own meaning of each operator, and
+//! each combination in its documented order.
+
+use perpetua_ir::ops::eval::{eval_binary, eval_cast, eval_ternary, eval_unary};
+use perpetua_ir::ops::{BinaryOp, TernaryOp, UnaryOp};
+
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::{Entry, Graph};
+use crate::node::Op;
+use crate::node::Tensor;
+use crate::order::{LANES, Order, Reduction};
+use crate::random::philox;
+use crate::run::realize_with;
+use crate::shape::{Shape, count};
+
+/// A tensor's elements by plain evaluation of what is recorded: their bits, zero-extended. Computes nothing on the device, reads known values.
+///
+/// # Errors
+/// If an operation on the way was refused, divides an integer by zero, or a known value cannot be read.
+pub fn evaluate(tensor: &Tensor) -> Result<Vec<u64>> {
+    tensor.check()?;
+    let graph = Graph::of(&[tensor]);
+    let mut values: Vec<Vec<u64>> = Vec::new();
+    for entry in &graph.0 {
+        let value = match entry.tensor.0.value() {
+            Some(_) => bits(&entry.tensor)?,
+            None => {
+                let plain = Plain {
+                    graph: &graph,
+                    entry,
+                    values: &values,
+                };
+                let node = &entry.tensor.0;
+                plain
+                    .evaluate()
+                    .ok_or_else(|| {
+                        entry.tensor.device_error(perpetua_device::Error::InvalidState {
+                            operation: "plain evaluation",
+                            cause: "an integer was divided by zero, or an operand is missing",
+                            remedy: "see the operation",
+                        })
+                    })
+                    .inspect(|value| debug_assert_eq!(value.len(), count(&node.shape)))?
+            }
+        };
+        values.push(value);
+    }
+    Ok(values.pop().unwrap_or_default())
+}
+
+/// A tensor's elements, computed by its device, as bits, zero-extended.
+///
+/// # Errors
+/// As [`Tensor::to_vec`].
+pub fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
+    let size = tensor.dtype().size() as usize;
+    let bytes = tensor.to_bytes()?;
+    let each = bytes.chunks_exact(size).map(|bytes| {
+        let mut wide = [0; 8];
+        wide[..size].copy_from_slice(bytes);
+        u64::from_le_bytes(wide)
+    });
+    Ok(each.collect())
+}
+
+/// Computes tensors, every operation by a kernel of its own.
+///
+/// # Errors
+/// As [`Tensor::realize`].
+pub fn realize_unfused(tensors: &[&Tensor]) -> Result<()> {
+    realize_with(tensors, false)
+}
+
+struct Plain<'a> {
+    graph: &'a Graph,
+    entry: &'a Entry,
+    values: &'a [Vec<u64>],
+}
+
+// Indices along axes of a number in row-major order.
+fn along(shape: &[usize], mut flat: usize) -> Shape {
+    let mut indices: Shape = shape.iter().map(|_| 0).collect();
+    for (index, extent) in indices.iter_mut().zip(shape).rev() {
+        *index = flat % extent;
+        flat /= extent;
+    }
+    indices
+}
+
+fn flat(shape: &[usize], indices: &[usize]) -> usize {
+    shape
+        .iter()
+        .zip(indices)
+        .fold(0, |flat, (extent, index)| flat * extent + index)
+}
+
+impl Plain<'_> {
+    fn source(&self, place: usize) -> Option<(&[u64], &Tensor)> {
+        let number = *self.entry.sources.get(place)?;
+        Some((&self.values[number], &self.graph.0[number].tensor))
+    }
+
+    fn evaluate(&self) -> Option<Vec<u64>> {
+        let node = &self.entry.tensor.0;
+        let all = 0..count(&node.shape);
+        match &node.op {
+            Op::Leaf | Op::Failed(_) => None,
+            Op::Scalar { bits, .. } => Some(vec![*bits; all.len()]),
+            Op::Coordinate { axis } => Some(all.map(|i| along(&node.shape, i)[*axis] as u64).collect()),
+            Op::Random { seed, stream } => {
+                Some(all.map(|i| u64::from(philox(*seed, *stream, i as u32))).collect())
+            }
+            Op::Unary(op) => {
+                let (x, of) = self.source(0)?;
+                Some(x.iter().map(|x| eval_unary(*op, of.dtype(), *x)).collect())
+            }
+            Op::Binary(op) => {
+                let ((x, of), (y, _)) = (self.source(0)?, self.source(1)?);
+                let pairs = x.iter().zip(y);
+                pairs
+                    .map(|(x, y)| eval_binary(*op, of.dtype(), *x, *y).ok())
+                    .collect()
+            }
+            Op::Select => {
+                let [(c, _), (x, _), (y, _)] = [self.source(0)?, self.source(1)?, self.source(2)?];
+                Some(all.map(|i| if c[i] != 0 { x[i] } else { y[i] }).collect())
+            }
+            Op::Cast => {
+                let (x, of) = self.source(0)?;
+                Some(x.iter().map(|x| eval_cast(of.dtype(), node.dtype, *x)).collect())
+            }
+            Op::Same | Op::Variable | Op::Reshape => Some(self.source(0)?.0.to_vec()),
+            Op::Reduce { how, axes } => self.reduce(*how, axes),
+            Op::Product => self.product(),
+            _ => self.view(),
+        }
+    }
+
+    fn view(&self) -> Option<Vec<u64>> {
+        let node = &self.entry.tensor.0;
+        let (x, source) = self.source(0)?;
+        let from = source.shape();
+        let place = |i: usize| -> Option<Shape> {
+            let own = along(&node.shape, i);
+            let mut at: Shape = from.iter().map(|_| 0).collect();
+            for axis in 0..own.len() {
+                match &node.op {
+                    Op::Permute { axes } => at[axes[axis]] = own[axis],
+                    Op::Expand => at[axis] = if from[axis] == 1 { 0 } else { own[axis] },
+                    Op::Slice { starts, steps } => at[axis] = starts[axis] + own[axis] * steps[axis],
+                    Op::Flip { axes } if axes.contains(&axis) => at[axis] = from[axis] - 1 - own[axis],
+                    Op::Pad { starts, steps, .. } => {
+                        let distance = own[axis].checked_sub(starts[axis])?;
+                        let inside = distance % steps[axis] == 0 && distance / steps[axis] < from[axis];
+                        at[axis] = inside.then(|| distance / steps[axis])?;
+                    }
+                    _ => at[axis] = own[axis],
+                }
+            }
+            Some(at)
+        };
+        let fill = match node.op {
+            Op::Pad { fill, .. } => fill,
+            _ => 0,
+        };
+        Some(
+            (0..count(&node.shape))
+                .map(|i| place(i).map_or(fill, |at| x[flat(from, &at)]))
+                .collect(),
+        )
+    }
+
+    fn reduce(&self, how: Reduction, axes: &[usize]) -> Option<Vec<u64>> {
+        let node = &self.entry.tensor.0;
+        let (x, source) = self.source(0)?;
+        let (from, dtype) = (source.shape(), source.dtype());
+        let ty = how.accumulator(dtype);
+        let mut rows: Vec<Vec<u64>> = vec![Vec::new(); count(&node.shape)];
+        for (i, x) in x.iter().enumerate() {
+            let mut at = along(from, i);
+            axes.iter().for_each(|axis| at[*axis] = 0);
+            rows[flat(&node.shape, &at)].push(eval_cast(dtype, ty, *x));
+        }
+        let combine = |a: u64, b: u64| -> Option<u64> {
+            let (op, takes_first) = how.binary();
+            match takes_first.filter(|_| ty.is_float()) {
+                None => eval_binary(op, ty, a, b).ok(),
+                Some(takes_first) => {
+                    let first = eval_binary(takes_first, ty, a, b).ok()? | eval_unary(UnaryOp::IsNan, ty, a);
+                    Some(eval_ternary(TernaryOp::Select, ty, first, a, b))
+                }
+            }
+        };
+        let identity = how.identity(ty);
+        let order = Order::of(from, axes);
+        let row = |row: &Vec<u64>| -> Option<u64> {
+            let lanes = match order {
+                Order::Serial => 1,
+                Order::Lanes => LANES,
+            };
+            let mut partial = vec![identity; lanes];
+            for (i, x) in row.iter().enumerate() {
+                partial[i % lanes] = combine(partial[i % lanes], *x)?;
+            }
+            while partial.len() > 1 {
+                let half = partial.len() / 2;
+                for i in 0..half {
+                    partial[i] = combine(partial[i], partial[i + half])?;
+                }
+                partial.truncate(half);
+            }
+            Some(eval_cast(ty, node.dtype, partial[0]))
+        };
+        rows.iter().map(row).collect()
+    }
+
+    fn product(&self) -> Option<Vec<u64>> {
+        let node = &self.entry.tensor.0;
+        let ((x, left), (y, _)) = (self.source(0)?, self.source(1)?);
+        let inner = *left.shape().last()?;
+        let &[.., m, n] = &node.shape[..] else { return None };
+        let ty = match node.dtype {
+            DType::F16 | DType::BF16 => DType::F32,
+            other => other,
+        };
+        let wide = |bits: u64| eval_cast(node.dtype, ty, bits);
+        let element = |i: usize| -> Option<u64> {
+            let (batch, row, column) = (i / (m * n), i / n % m, i % n);
+            let mut sum = 0;
+            for k in 0..inner {
+                let a = wide(x[(batch * m + row) * inner + k]);
+                let b = wide(y[(batch * inner + k) * n + column]);
+                let product = eval_binary(BinaryOp::Mul, ty, a, b).ok()?;
+                sum = eval_binary(BinaryOp::Add, ty, sum, product).ok()?;
+            }
+            Some(eval_cast(ty, node.dtype, sum))
+        };
+        (0..count(&node.shape)).map(element).collect()
+    }
+}

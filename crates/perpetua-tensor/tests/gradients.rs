@@ -1,0 +1,262 @@
+//! Every operator with a gradient against finite differences, in f64 where the device has it; gradients of gradients; what has none.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "what fails in a helper fails a test"
+)]
+
+mod common;
+
+use common::{devices, has};
+use perpetua_device::{BackendKind, Device};
+use perpetua_ir::ops::UnaryOp;
+use perpetua_tensor::table::{self, Meaning};
+use perpetua_tensor::{DType, Slice, Tensor};
+
+fn cpu() -> Device {
+    Device::new(BackendKind::Cpu, 0).expect("the CPU")
+}
+
+/// Where a function of one operand is smooth.
+fn place(op: UnaryOp) -> [f64; 4] {
+    match op {
+        UnaryOp::Acosh => [1.5, 2.0, 3.25, 1.2],
+        UnaryOp::Asin | UnaryOp::Acos | UnaryOp::Atanh => [-0.7, -0.2, 0.3, 0.8],
+        UnaryOp::Sqrt | UnaryOp::Rsqrt | UnaryOp::Ln | UnaryOp::Ln1p | UnaryOp::Log2 | UnaryOp::Log10 => {
+            [0.4, 1.3, 2.0, 5.0]
+        }
+        _ => [-1.3, 0.4, 0.9, 2.3],
+    }
+}
+
+/// A gradient against differences of the function at both sides, weighted so that elements count differently.
+fn check(name: &str, device: &Device, at: &[f64], f: impl Fn(&Tensor) -> Tensor) {
+    let exact = has(device, DType::F64);
+    let dtype = if exact { DType::F64 } else { DType::F32 };
+    let number = |y: &Tensor| -> f64 {
+        let y = y.cast(DType::F64);
+        y.to_vec::<f64>()
+            .unwrap_or_else(|error| panic!("{name}: {error}"))[0]
+    };
+    let variable = |at: &[f64]| match exact {
+        true => Tensor::from_slice(at, [at.len()], device),
+        false => Tensor::from_slice(
+            &at.iter().map(|x| *x as f32).collect::<Vec<_>>(),
+            [at.len()],
+            device,
+        ),
+    };
+    let total = |x: &Tensor| -> Tensor {
+        let y = f(x);
+        let weights = Tensor::linspace(0.5, 1.5, y.len(), device)
+            .cast(dtype)
+            .reshape(y.shape().iter().map(|n| *n as isize).collect::<Vec<_>>());
+        (y * weights).sum(..)
+    };
+    let value = |x: &Tensor| match exact {
+        true => number(&total(x)),
+        false => f64::from(
+            total(x)
+                .to_vec::<f32>()
+                .unwrap_or_else(|error| panic!("{name}: {error}"))[0],
+        ),
+    };
+    let x = variable(at).tracked();
+    let gradient = total(&x)
+        .grad(&[&x])
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    let found: Vec<f64> = match exact {
+        true => gradient[0].to_vec::<f64>().expect(name),
+        false => gradient[0]
+            .to_vec::<f32>()
+            .expect(name)
+            .into_iter()
+            .map(f64::from)
+            .collect(),
+    };
+    let (step, bound) = if exact { (1e-5, 1e-6) } else { (1e-2, 2e-2) };
+    for i in 0..at.len() {
+        let moved = |by: f64| {
+            let mut at = at.to_vec();
+            at[i] += by;
+            value(&variable(&at))
+        };
+        let expected = (moved(step) - moved(-step)) / (2.0 * step);
+        assert!(
+            (found[i] - expected).abs() <= bound * (1.0 + expected.abs()),
+            "{name} on {device:?}: the derivative by element {i} is {}, differences say {expected}",
+            found[i]
+        );
+    }
+}
+
+#[test]
+fn every_differentiable_row_has_the_derivative_of_differences() {
+    for device in devices() {
+        for row in table::primitives().filter(|row| !row.gradient().is_empty()) {
+            match row.meaning {
+                Meaning::Unary(op) => check(row.name, &device, &place(op), |x| unary(row.name, x)),
+                Meaning::Binary(_) => check(row.name, &device, &[0.7, 2.3, 1.9, 0.4, 1.1, 2.6], |x| {
+                    let (a, b) = (x.slice([Slice::from(..3)]), x.slice([Slice::from(3..)]));
+                    binary(row.name, &a, &b)
+                }),
+                Meaning::Own(_) => check(row.name, &device, &[0.7, 2.3, -1.9, 0.4, 1.1, 2.6], |x| {
+                    own(row.name, x)
+                }),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_composed_row_has_the_derivative_of_differences() {
+    let device = cpu();
+    for row in table::COMPOSED {
+        check(row.name, &device, &[0.7, 2.3, -1.9, 0.4, 1.1, 2.6], |x| {
+            composed(row.name, x)
+        });
+    }
+}
+
+fn unary(name: &str, x: &Tensor) -> Tensor {
+    macro_rules! named {
+        ($($name:ident)*) => { match name { $(stringify!($name) => x.$name(),)* other => panic!("{other} is not among the tested") } };
+    }
+    named!(negative abs floor ceil trunc round sqrt rsqrt reciprocal exp exp2 expm1 log log1p log2 log10 sin cos tan asin acos atan sinh
+        cosh tanh asinh acosh atanh cbrt)
+}
+
+fn binary(name: &str, x: &Tensor, y: &Tensor) -> Tensor {
+    macro_rules! named {
+        ($($name:ident)*) => { match name { $(stringify!($name) => x.$name(y),)* other => panic!("{other} is not among the tested") } };
+    }
+    named!(add subtract multiply divide divide_toward_zero fmod fmin fmax copysign pow atan2 hypot)
+}
+
+fn own(name: &str, x: &Tensor) -> Tensor {
+    let matrix = x.reshape([2, 3]);
+    match name {
+        "sum" => matrix.sum(0),
+        "prod" => matrix.prod(1),
+        "max" => matrix.max(1),
+        "min" => matrix.min(..),
+        "where" => matrix.greater(0.5).select(&matrix, matrix.square()),
+        // Differences are lost in a narrower type: there is a test of its own.
+        "cast" | "tracked" => matrix.square(),
+        "reshape" => matrix.square(),
+        "permute" => matrix.transpose(),
+        "expand" => matrix.sum_keep(0).expand([4, 3]),
+        "slice" => matrix.slice([Slice::every(-1), Slice::every(2)]),
+        "flip" => matrix.flip(1),
+        "pad" => matrix.pad([(1, 0), (2, 1)], 3.0),
+        "matmul" => matrix.matmul(matrix.transpose()),
+        other => panic!("{other} is not among the tested"),
+    }
+}
+
+fn composed(name: &str, x: &Tensor) -> Tensor {
+    macro_rules! named {
+        ($($name:ident($($argument:expr),*))*) => {
+            match name { $(stringify!($name) => x.$name($($argument),*),)* other => panic!("{other} is not among the tested") }
+        };
+    }
+    let y = || x.flip(0).abs() + 0.3;
+    match name {
+        // Of bool: they have no gradient, and end it.
+        "logical_not" => x.logical_not().select(0.0, x),
+        "any" => x.greater(0.0).any(0).select(x.square(), 0.0),
+        "all" => x.greater(0.0).all(0).select(0.0, x),
+        _ => {
+            named!(square() sign() maximum(y()) minimum(y()) clip(-1.0, 2.0) remainder(y()) floor_divide(y()) logaddexp(y()) relu()
+            leaky_relu(0.1) elu(1.5) sigmoid() silu() softplus() gelu() mean(0) mean_keep(..) var(..) std(0) softmax(0)
+            log_softmax(0) logsumexp(0))
+        }
+    }
+}
+
+#[test]
+fn a_product_with_zeros_has_a_gradient() {
+    let device = cpu();
+    let check = |values: &[f32], expected: &[f32]| {
+        let x = Tensor::from_slice(values, [values.len()], &device).tracked();
+        let gradient = x.prod(..).grad(&[&x]).expect("a gradient");
+        assert_eq!(gradient[0].to_vec::<f32>().expect("floats"), expected);
+    };
+    check(&[2.0, 3.0, 4.0], &[12.0, 8.0, 6.0]);
+    check(&[2.0, 0.0, 4.0], &[0.0, 8.0, 0.0]);
+    check(&[0.0, 0.0, 4.0], &[0.0, 0.0, 0.0]);
+}
+
+#[test]
+fn a_cast_hands_its_gradient_back() {
+    let device = cpu();
+    let x = Tensor::from_slice(&[2.0f64, -1.0], [2], &device).tracked();
+    let gradient = x
+        .cast(DType::F32)
+        .square()
+        .sum(..)
+        .grad(&[&x])
+        .expect("2 x")
+        .remove(0);
+    assert_eq!(gradient.to_vec::<f64>().expect("as wide as x"), [4.0, -2.0]);
+}
+
+#[test]
+fn gradients_have_gradients() {
+    let device = cpu();
+    let x = Tensor::from_slice(&[2.0f64, -1.0], [2], &device).tracked();
+    let first = (&x * &x * &x).sum(..).grad_tracked(&[&x]).expect("3 x^2");
+    let second = first[0].sum(..).grad(&[&x]).expect("6 x");
+    assert_eq!(second[0].to_vec::<f64>().expect("floats"), [12.0, -6.0]);
+}
+
+#[test]
+fn backward_adds_up_until_cleared() {
+    let device = cpu();
+    let w = Tensor::from_slice(&[1.0f32, 2.0], [2], &device).tracked();
+    for _ in 0..2 {
+        (&w * 3.0).sum(..).backward().expect("a gradient");
+    }
+    let gradient = w.gradient().expect("it was asked for");
+    assert_eq!(gradient.to_vec::<f32>().expect("floats"), [6.0, 6.0]);
+    w.clear_gradient();
+    assert!(w.gradient().is_none());
+}
+
+#[test]
+fn what_has_no_gradient_is_an_error() {
+    let device = cpu();
+    let x = Tensor::from_slice(&[1.0f32, 2.0], [2], &device);
+    let check = |y: &Tensor, by: &Tensor, expect: &str| {
+        let text = y.grad(&[by]).expect_err(expect).to_string();
+        assert!(text.contains(expect) && text.contains("gradients.rs:"), "{text}");
+    };
+    let w = x.tracked();
+    check(&x.sum(..), &x, "nothing that it is made of is tracked");
+    check(&w.sum(..), &x, "it is not tracked");
+    check(&(&w * 2.0), &w, "gradients are asked of one number");
+    check(
+        &w.greater(1.0).cast(DType::F32).sum(..),
+        &w,
+        "such as comparisons",
+    );
+    check(&w.sum(..), &x.tracked(), "the result is not made of it");
+    check(&w.detach().sum(..), &w, "nothing that it is made of is tracked");
+}
+
+#[test]
+fn a_step_forgets_the_ones_before() {
+    let device = cpu();
+    let mut w = Tensor::from_slice(&[4.0f32], [1], &device).tracked();
+    for _ in 0..50 {
+        let loss = (&w * &w).sum(..);
+        let gradient = loss.grad(&[&w]).expect("2 w").remove(0);
+        w = (&w - gradient * 0.1).detach().tracked();
+        w.realize().expect("a value");
+    }
+    let end = w.to_vec::<f32>().expect("floats")[0];
+    assert!((end - 4.0 * 0.8f32.powi(50)).abs() < 1e-7, "{end}");
+    // One kernel from what is known, however many steps there were.
+    assert_eq!((&w * 2.0).explain().expect("no error").kernels.len(), 1);
+}

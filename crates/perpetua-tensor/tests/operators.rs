@@ -1,0 +1,407 @@
+//! Every operator on every backend against plain evaluation: over types, shapes, broadcasts, views, empty and scalar tensors, NaN and
+//! infinities; and what rules refuse.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "what fails in a helper fails a test"
+)]
+
+mod common;
+
+use common::{check, devices, has, values};
+use perpetua_device::{BackendKind, Device};
+use perpetua_ir::ops::BinaryOp;
+use perpetua_tensor::table::{self, Meaning, functions};
+use perpetua_tensor::testing::evaluate;
+use perpetua_tensor::{DType, Random, Slice, Tensor};
+
+fn cpu() -> Device {
+    Device::new(BackendKind::Cpu, 0).expect("the CPU")
+}
+
+/// Every row of one and of two operands by its name, as a method of this crate's table.
+macro_rules! named {
+    ($name:expr, $x:expr, [$($unary:ident)*]) => {
+        match $name { $(stringify!($unary) => Some(functions::$unary($x)),)* _ => None }
+    };
+    ($name:expr, $x:expr, $y:expr, [$($binary:ident)*]) => {
+        match $name { $(stringify!($binary) => Some(functions::$binary($x, $y)),)* _ => None }
+    };
+}
+
+fn one(name: &str, x: &Tensor) -> Option<Tensor> {
+    named!(name, x, [negative invert abs floor ceil trunc round sqrt rsqrt reciprocal exp exp2 expm1 log log1p log2 log10 sin cos tan
+        asin acos atan sinh cosh tanh asinh acosh atanh cbrt isnan isinf isfinite signbit square sign logical_not relu sigmoid silu
+        softplus gelu])
+}
+
+fn two(name: &str, x: &Tensor, y: &Tensor) -> Option<Tensor> {
+    named!(name, x, y, [add subtract multiply divide divide_toward_zero fmod fmin fmax bitwise_and bitwise_or bitwise_xor logical_and
+        logical_or logical_xor left_shift right_shift equal not_equal less less_equal greater greater_equal copysign pow atan2 hypot
+        maximum minimum remainder floor_divide logaddexp])
+}
+
+const TYPES: [DType; 7] = [
+    DType::F32,
+    DType::I32,
+    DType::U8,
+    DType::Bool,
+    DType::F16,
+    DType::BF16,
+    DType::F64,
+];
+
+#[test]
+fn each_operator_of_one_operand_computes_what_its_row_says() {
+    for device in devices() {
+        for row in table::primitives().filter(|row| matches!(row.meaning, Meaning::Unary(_))) {
+            for dtype in TYPES.into_iter().filter(|dtype| has(&device, *dtype)) {
+                let x = values(dtype, &[3, 7], 1, &device);
+                let result =
+                    one(row.name, &x).unwrap_or_else(|| panic!("{} is not among the tested", row.name));
+                match result.check() {
+                    Ok(()) => check(row.name, &result),
+                    Err(error) => assert!(error.to_string().contains("it is defined for"), "{error}"),
+                }
+            }
+        }
+        for name in [
+            "square",
+            "sign",
+            "relu",
+            "sigmoid",
+            "silu",
+            "softplus",
+            "gelu",
+            "logical_not",
+        ] {
+            check(
+                name,
+                &one(name, &values(DType::F32, &[23], 2, &device)).expect(name),
+            );
+        }
+    }
+}
+
+#[test]
+fn each_operator_of_two_operands_computes_what_its_row_says() {
+    for device in devices() {
+        for row in table::primitives().filter(|row| matches!(row.meaning, Meaning::Binary(_))) {
+            for dtype in TYPES.into_iter().filter(|dtype| has(&device, *dtype)) {
+                let x = values(dtype, &[4, 1, 3], 1, &device);
+                let mut y = values(dtype, &[2, 1], 2, &device);
+                if let Meaning::Binary(BinaryOp::Div | BinaryOp::Rem) = row.meaning
+                    && !dtype.is_float()
+                {
+                    // Zeros are faults.
+                    y = y.equal(0).select(2, &y).cast(dtype);
+                }
+                let result =
+                    two(row.name, &x, &y).unwrap_or_else(|| panic!("{} is not among the tested", row.name));
+                match result.check() {
+                    Ok(()) => check(row.name, &result),
+                    Err(error) => assert!(error.to_string().contains("it is defined for"), "{error}"),
+                }
+            }
+        }
+        for name in ["maximum", "minimum", "remainder", "floor_divide", "logaddexp"] {
+            let (x, y) = (
+                values(DType::F32, &[23], 2, &device),
+                values(DType::F32, &[23], 5, &device),
+            );
+            check(name, &two(name, &x, &y).expect(name));
+        }
+    }
+}
+
+#[test]
+fn every_composed_operator_is_tested() {
+    let device = cpu();
+    let x = Tensor::from_slice(&[0.5f32, 2.0, -1.0, 3.0], [2, 2], &device);
+    let y = Tensor::from_slice(&[2.0f32, -2.0, 1.5, 0.5], [2, 2], &device);
+    let with_more: [(&str, Tensor); 15] = [
+        ("clip", x.clip(0.0, 1.0)),
+        ("leaky_relu", x.leaky_relu(0.1)),
+        ("elu", x.elu(1.5)),
+        ("mean", x.mean(0)),
+        ("mean_keep", x.mean_keep(..)),
+        ("var", x.var(1)),
+        ("std", x.std(..)),
+        ("any", x.greater(1.0).any(0)),
+        ("all", x.greater(0.0).all(..)),
+        ("softmax", x.softmax(-1)),
+        ("log_softmax", x.log_softmax(-1)),
+        ("logsumexp", x.logsumexp(0)),
+        ("relu", x.relu()),
+        ("square", x.square()),
+        ("sign", x.sign()),
+    ];
+    for row in table::COMPOSED {
+        let found = with_more
+            .iter()
+            .find(|(name, _)| *name == row.name)
+            .map(|(_, tensor)| tensor.clone());
+        let tensor = found
+            .or_else(|| one(row.name, &x))
+            .or_else(|| two(row.name, &x, &y));
+        check(
+            row.name,
+            &tensor.unwrap_or_else(|| panic!("{} is not among the tested", row.name)),
+        );
+    }
+}
+
+/// What NumPy says of the same, by hand.
+#[test]
+fn compositions_mean_what_numpy_means() {
+    let device = cpu();
+    let x = Tensor::from_slice(&[1.0f32, f32::NAN, -2.0, 7.5], [4], &device);
+    let y = Tensor::from_slice(&[3.0f32, 1.0, f32::NAN, -2.0], [4], &device);
+    let text = |tensor: Tensor| tensor.to_string();
+    assert_eq!(text(x.maximum(&y)), "[3.  nan nan 7.5]");
+    assert_eq!(text(x.minimum(&y)), "[ 1. nan nan -2.]");
+    assert_eq!(text(x.relu()), "[1.  nan 0.  7.5]");
+    assert_eq!(text(x.remainder(&y)), "[ 1.   nan  nan -0.5]");
+    assert_eq!(text(x.floor_divide(&y)), "[ 0. nan nan -4.]");
+    let i = Tensor::from_slice(&[7i32, -7, 7, -7], [4], &device);
+    let j = Tensor::from_slice(&[2i32, 2, -2, -2], [4], &device);
+    assert_eq!(text(i.remainder(&j)), "[ 1  1 -1 -1]");
+    assert_eq!(text(i.floor_divide(&j)), "[ 3 -4 -4  3]");
+    assert_eq!(text(i.divide(&j)), "[ 3.5 -3.5 -3.5  3.5]");
+    assert_eq!(text(i.sign()), "[ 1 -1  1 -1]");
+    assert_eq!(text(Tensor::arange(5, -2, -3, &device)), "[ 5  2 -1]");
+    assert_eq!(
+        text(Tensor::linspace(0.0, 1.0, 5, &device)),
+        "[0.   0.25 0.5  0.75 1.  ]"
+    );
+    assert_eq!(
+        text(Tensor::eye(2, 3, DType::I32, &device)),
+        "[[1 0 0]\n [0 1 0]]"
+    );
+    assert_eq!(text(Tensor::arange(0, 4, 1, &device).mean(..)), "1.5");
+    assert_eq!(
+        text(Tensor::from_slice(&[1.0f32, 2.0, 3.0, 6.0], [4], &device).var(..)),
+        "3.5"
+    );
+    assert_eq!(text(x.isnan().any(..)), "True");
+    assert_eq!(text(x.isnan().all(0)), "False");
+}
+
+#[test]
+fn numbers_take_the_tensors_type_where_their_kind_allows() {
+    let device = cpu();
+    let check = |tensor: Tensor, dtype: DType| assert_eq!(tensor.dtype(), dtype, "{tensor:?}");
+    let small = Tensor::from_slice(&[1i8, 2], [2], &device);
+    check(&small + 1, DType::I8);
+    check(&small + 0.5, DType::F32);
+    check(&small / 2, DType::F32);
+    check(small.cast(DType::F16) * 2.0, DType::F16);
+    check(small.cast(DType::Bool).cast(DType::Bool).select(1, 0), DType::I32);
+    check(small.sum(..), DType::I32);
+    check(small.cast(DType::F16).sum(..), DType::F16);
+    let error = (&small + 300).check().expect_err("300 is no i8");
+    assert!(
+        error
+            .to_string()
+            .contains("300 is no i8, which holds -128 to 127"),
+        "{error}"
+    );
+}
+
+#[test]
+fn views_lead_to_their_elements() {
+    for device in devices() {
+        let x = values(DType::F32, &[4, 5, 6], 3, &device);
+        check("permute", &x.permute([2, 0, 1]));
+        check(
+            "transpose of a part",
+            &x.slice([Slice::from(1..3), Slice::every(2)]).transpose(),
+        );
+        check(
+            "backwards",
+            &x.slice([
+                Slice::every(-1),
+                Slice::from(..),
+                Slice {
+                    start: Some(-2),
+                    end: Some(0),
+                    step: -2,
+                },
+            ]),
+        );
+        check("reshape of a permuted", &x.permute([1, 2, 0]).reshape([6, -1]));
+        check(
+            "index",
+            &x.slice([Slice::from(-1), Slice::from(2)]).squeeze([0, 1]),
+        );
+        check("repeated", &x.slice([Slice::from(0)]).expand([3, 5, 6]));
+        check("padded", &x.pad([(1, 0), (0, 2), (3, 1)], 7.5));
+        check(
+            "padded part",
+            &x.slice([Slice::from(1..2)])
+                .pad([(2, 2), (0, 0), (1, 1)], -1.0)
+                .flip(..),
+        );
+        check("flip of flip", &x.flip([0, 2]).flip(0));
+        check(
+            "sum through views",
+            &x.permute([2, 0, 1]).slice([Slice::every(2)]).sum([0, 2]),
+        );
+        check("eye", &Tensor::eye(3, 4, DType::F32, &device));
+        check("empty", &x.slice([Slice::from(2..2)]).exp());
+        check(
+            "padded empty",
+            &x.slice([Slice::from(2..2)]).pad([(1, 1), (0, 0), (0, 0)], 2.0),
+        );
+        check(
+            "scalar",
+            &x.slice([Slice::from(0), Slice::from(0), Slice::from(0)])
+                .reshape([]),
+        );
+    }
+}
+
+#[test]
+fn combinations_meet_in_their_order() {
+    for device in devices() {
+        for shape in [
+            &[5usize][..],
+            &[64],
+            &[65],
+            &[300],
+            &[3, 1000],
+            &[1000, 3],
+            &[9000, 2, 3],
+            &[2, 1, 70],
+            &[0, 4],
+            &[1],
+        ] {
+            let x = values(DType::F32, shape, 4, &device);
+            for axes in [
+                &[0isize][..],
+                &[-1],
+                &(0..shape.len() as isize).collect::<Vec<_>>(),
+            ] {
+                check(&format!("sum of {shape:?} along {axes:?}"), &x.sum(axes));
+                if !x.is_empty() {
+                    check("max", &x.max(axes));
+                    check("min", &x.min_keep(axes));
+                    check("prod", &(&x * 0.1).prod(axes));
+                }
+            }
+        }
+        for dtype in TYPES.into_iter().filter(|dtype| has(&device, *dtype)) {
+            check("sum", &values(dtype, &[2, 129], 5, &device).sum(1));
+            if dtype != DType::Bool {
+                check("max", &values(dtype, &[2, 129], 5, &device).max(1));
+            }
+        }
+    }
+}
+
+#[test]
+fn products_are_summed_along_the_inner_axis() {
+    for device in devices() {
+        let cases: [(&[usize], &[usize]); 10] = [
+            (&[3, 4], &[4, 5]),
+            (&[17, 33], &[33, 16]),
+            (&[64, 20], &[20, 70]),
+            (&[2, 3, 4], &[4, 5]),
+            (&[2, 1, 3, 4], &[3, 4, 2]),
+            (&[4], &[4, 5]),
+            (&[3, 4], &[4]),
+            (&[4], &[4]),
+            (&[3, 0], &[0, 2]),
+            (&[1, 1], &[1, 1]),
+        ];
+        for (left, right) in cases {
+            let finite = |x: Tensor| x.isfinite().select(&x, 0.5);
+            let (a, b) = (
+                finite(values(DType::F32, left, 1, &device)),
+                finite(values(DType::F32, right, 2, &device)),
+            );
+            check(&format!("matmul {left:?} {right:?}"), &a.matmul(&b));
+            check("with neighbours", &(a.matmul(&b) * 2.0 + 1.0).relu());
+        }
+        let x = values(DType::I32, &[20, 20], 3, &device);
+        check("of integers, transposed", &x.matmul(x.transpose()));
+        let half = values(DType::BF16, &[5, 40], 3, &device);
+        check("of half floats", &half.matmul(half.transpose()));
+    }
+}
+
+#[test]
+fn random_numbers_are_the_same_everywhere() {
+    let mut all: Vec<Vec<f32>> = Vec::new();
+    for device in devices() {
+        let random = Random::new(42, &device);
+        let (uniform, normal) = (random.uniform([50, 7]), random.normal([33]));
+        check("uniform", &uniform);
+        check("normal", &normal);
+        check(
+            "of a part",
+            &random.bits([8, 8]).slice([Slice::every(3)]).transpose(),
+        );
+        check("integers", &random.integers(-3, 4, [100]));
+        all.push(uniform.to_vec().expect("floats"));
+    }
+    assert!(all.iter().all(|numbers| *numbers == all[0]));
+    assert!(all[0].iter().all(|x| (0.0..1.0).contains(x)));
+    // What the library Random123 gives for a counter and a key of zeros.
+    assert_eq!(
+        Random::new(0, &cpu()).bits([1]).to_vec::<u32>().expect("bits"),
+        [0x6627_e8d5]
+    );
+}
+
+#[test]
+fn errors_say_what_where_and_why() {
+    let device = cpu();
+    let x = Tensor::ones([2, 3], DType::F32, &device);
+    let wrong = &x + Tensor::ones([4], DType::F32, &device);
+    let line = line!() - 1;
+    // What is made of it has no value either, and the same reason.
+    let error = wrong
+        .exp()
+        .sum(..)
+        .to_vec::<f32>()
+        .expect_err("shapes do not meet");
+    let text = error.to_string();
+    assert!(
+        text.contains(&format!(
+            "operators.rs:{line}: `add` of f32[2, 3] and f32[4]: shapes"
+        )),
+        "{text}"
+    );
+    let check = |tensor: Tensor, expect: &str| {
+        let text = tensor.check().expect_err(expect).to_string();
+        assert!(text.contains(expect), "{text}");
+    };
+    check(
+        x.reshape([4, -1]),
+        "`reshape` of f32[2, 3]: 6 elements do not fill the shape [4, -1]",
+    );
+    check(x.sum(2), "`sum` of f32[2, 3]: axis 2 is not there");
+    check(
+        x.matmul(&x),
+        "`matmul` of f32[2, 3] and f32[2, 3]: the last extent of the first (3)",
+    );
+    check(x.slice([Slice::every(0)]), "a step must not be 0");
+    check(
+        Tensor::from_slice(&[1u8], [2], &device),
+        "the shape [2] has 2 elements",
+    );
+    check(
+        x.bitwise_and(1),
+        "`bitwise_and` of f32[2, 3] and f32[2, 3]: it is defined for",
+    );
+    check(x.slice([Slice::from(0..0)]).max(0), "no elements have no extreme");
+    check(x.select(1.0, 0.0), "the condition must be bool");
+    let error = x.to_vec::<i32>().expect_err("they are floats");
+    assert!(error.to_string().contains("not i32"), "{error}");
+    let faults = Tensor::arange(0, 3, 1, &device).divide_toward_zero(Tensor::zeros([3], DType::I32, &device));
+    let error = faults.to_vec::<i32>().expect_err("divisions by zero");
+    assert!(error.to_string().contains("divide_toward_zero"), "{error}");
+    assert!(evaluate(&Tensor::arange(0, 3, 1, &device)).is_ok_and(|bits| bits == [0, 1, 2]));
+}
