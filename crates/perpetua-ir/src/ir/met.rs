@@ -48,7 +48,7 @@ impl Block {
                     }
                     since.iter_mut().for_each(|(_, loads)| loads.push(i));
                 }
-                _ if !is_quiet(stmt) => since = None,
+                _ if !is_quiet(stmt, 0) => since = None,
                 _ => {}
             }
         }
@@ -56,11 +56,17 @@ impl Block {
     }
 }
 
-// Whether other lanes notice nothing of it, and the lane goes on with the next statement.
-fn is_quiet(stmt: &Stmt) -> bool {
+// Whether other lanes notice nothing of it, and the lane goes on with the next statement of the list, out of `depth` labelled blocks. A lane
+// that faults comes to the next barrier, too, or counts as arrived.
+fn is_quiet(stmt: &Stmt, depth: u32) -> bool {
+    let are_quiet = |block: &Block, depth| block.0.iter().all(|stmt| is_quiet(stmt, depth));
     match &stmt.inst {
         Inst::Let(_, op) => !matches!(op, Op::Call(..) | Op::Atomic(..) | Op::CompareExchange { .. }),
         Inst::Do(Effect::Store(place, ..)) => matches!(place.base, Base::Local(_)),
+        Inst::Do(Effect::Fault(..)) => true,
+        Inst::If(_, a, b) => are_quiet(a, depth) && are_quiet(b, depth),
+        Inst::Labeled(inner) => are_quiet(inner, depth + 1),
+        Inst::Break(out) => *out < depth,
         _ => false,
     }
 }

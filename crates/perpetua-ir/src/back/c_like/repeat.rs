@@ -19,8 +19,8 @@ pub(super) fn leaves_loop(block: &Block, innermost: Option<Frame>) -> bool {
 
 /// How a loop's body is divided.
 struct Shape<'m> {
-    /// After the head, up to the step or the labelled body.
-    body: &'m [Stmt],
+    /// Numbers of the statements after the head, up to the step or the labelled body.
+    body: std::ops::Range<usize>,
     /// The labelled body of a counting loop.
     next: Option<&'m Block>,
     step: &'m [Stmt],
@@ -52,7 +52,7 @@ impl<'m> Writer<'m> {
         };
 
         let mut shape = Self::shape(block, rest, condition.is_some());
-        shape.body.iter().for_each(|s| self.statement(s));
+        self.part(block, shape.body.clone());
         if let Some(inner) = shape.next {
             self.frames.push(Frame::Next);
             self.block(inner);
@@ -107,28 +107,28 @@ impl<'m> Writer<'m> {
     fn shape(block: &'m Block, rest: &'m [Stmt], has_condition: bool) -> Shape<'m> {
         let head = block.0.len() - rest.len();
         let plain = Shape {
-            body: rest,
+            body: head..block.0.len(),
             next: None,
             step: &[],
         };
         let Some(start) = step_start(block) else {
             return plain;
         };
-        let (Some(rest_of_body), Some(step)) = (block.0.get(head..start), block.0.get(start..)) else {
+        let Some(step) = block.0.get(start..).filter(|_| head <= start) else {
             return plain;
         };
         let next = counting_step(block);
         match next {
             Some(at) => match block.0.get(at).map(|s| &s.inst) {
                 Some(Inst::Labeled(inner)) => Shape {
-                    body: block.0.get(head..at).unwrap_or_default(),
+                    body: head..at,
                     next: Some(inner),
                     step,
                 },
                 _ => plain,
             },
             None if has_condition && !exits(block, 0).continues => Shape {
-                body: rest_of_body,
+                body: head..start,
                 next: None,
                 step,
             },

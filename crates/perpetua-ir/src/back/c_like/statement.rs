@@ -1,5 +1,7 @@
 //! Writes statements: operations, stores, choices, exits.
 
+use std::ops::Range;
+
 use super::effects::writes;
 use super::expr::{Expr, Reads};
 use super::repeat::leaves_loop;
@@ -9,9 +11,15 @@ use crate::ops::TernaryOp;
 
 impl<'m> Writer<'m> {
     pub(super) fn block(&mut self, block: &'m Block) {
-        let mut met = block.met_loads(&self.body.values).into_iter().peekable();
-        for (i, stmt) in block.0.iter().enumerate() {
-            if met.next_if_eq(&i).is_none() || !self.load_met(stmt) {
+        self.part(block, 0..block.0.len());
+    }
+
+    /// Writes the statements of a block with these numbers.
+    pub(super) fn part(&mut self, block: &'m Block, part: Range<usize>) {
+        let met = block.met_loads(&self.body.values);
+        let statements = block.0.iter().enumerate();
+        for (i, stmt) in statements.take(part.end).skip(part.start) {
+            if met.binary_search(&i).is_err() || !self.load_met(stmt) {
                 self.statement(stmt);
             }
         }
