@@ -101,4 +101,16 @@ impl Rewriter<'_> {
             .map(|ty| self.let_(line, Op::Zero(ty.clone()), ty, out));
         push(out, line, Inst::Return(zero));
     }
+
+    /// Appends an effect that a dead lane does not have.
+    pub(super) fn unless_dead(&mut self, inst: Inst, here: Here, out: &mut Vec<Stmt>) {
+        if matches!(here.exit, Exit::Walk) && self.maybe_dead {
+            let dead = self.dead(here.line, out);
+            let mut inner = Vec::new();
+            push(&mut inner, here.line, inst);
+            push(out, here.line, Inst::If(dead, Block::default(), Block(inner)));
+        } else {
+            push(out, here.line, inst);
+        }
+    }
 }

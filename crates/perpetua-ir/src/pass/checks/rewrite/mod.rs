@@ -485,18 +485,6 @@ impl<'a> Rewriter<'a> {
             }
         }
     }
-
-    /// Appends an effect that a dead lane does not have.
-    fn unless_dead(&mut self, inst: Inst, here: Here, out: &mut Vec<Stmt>) {
-        if matches!(here.exit, Exit::Walk) && self.maybe_dead {
-            let dead = self.dead(here.line, out);
-            let mut inner = Vec::new();
-            push(&mut inner, here.line, inst);
-            push(out, here.line, Inst::If(dead, Block::default(), Block(inner)));
-        } else {
-            push(out, here.line, inst);
-        }
-    }
 }
 
 fn push(out: &mut Vec<Stmt>, line: u32, inst: Inst) {
