@@ -2,15 +2,19 @@
 
 use perpetua_syntax::FunctionKind;
 use perpetua_syntax::parse::options::read_crate;
-use perpetua_syntax::parse::{derived_blocks, read_default_method, read_function, read_method};
+use perpetua_syntax::parse::{
+    Member, derived_blocks, is_generic_block, read_default_method, read_function, read_member, read_method,
+};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use crate::native::language::is_scalar_method;
+use crate::native::language::{is_scalar_method, native_flag};
 use crate::native::sibling::Sibling;
 use crate::{describe, output, resolver};
+
+pub(crate) mod generic;
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let krate = match read_crate(options) {
@@ -81,11 +85,6 @@ fn expand_impl(mut block: syn::ItemImpl, facade: &TokenStream) -> TokenStream {
     let refused = |block: &syn::ItemImpl, at: &dyn ToTokens, message: &str| {
         output::with_error(block.to_token_stream(), &syn::Error::new_spanned(at, message))
     };
-    if !block.generics.params.is_empty() {
-        let message =
-            "`#[device]` on a generic `impl` is outside the kernel language: write one `impl` for each type";
-        return refused(&block, &block.generics, message);
-    }
     if block.items.is_empty() && block.trait_.is_none() {
         let message = "this `impl` block is empty: put `#[device]` on one that has functions";
         return refused(&block, &block.self_ty, message);
@@ -115,8 +114,11 @@ fn expand_type(input: &syn::DeriveInput, facade: &TokenStream) -> TokenStream {
 
 /// What says beside a block what it has, and why it cannot.
 fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (TokenStream, Option<syn::Error>) {
+    if is_generic_block(block) {
+        return generic::members(block, facade);
+    }
     let of_trait = block.trait_.as_ref().map(|(_, path, _)| path.clone());
-    let ty = block.self_ty.clone();
+    let (ty, whole) = (block.self_ty.clone(), block.clone());
     let own = quote_spanned!(ty.span()=> #ty);
     let member = |name: &syn::Ident| match &of_trait {
         Some(of_trait) => quote_spanned!(name.span()=> <#ty as #of_trait>::#name),
@@ -128,12 +130,7 @@ fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (TokenStream, Opt
         match item {
             syn::ImplItem::Fn(function) => {
                 function.attrs.retain(|attr| !is_device(attr));
-                let read = read_method(
-                    function,
-                    FunctionKind::Device,
-                    of_trait.is_none(),
-                    &file_of(&function.sig),
-                );
+                let read = read_method(function, &whole, &file_of(&function.sig));
                 native.extend(native_method(
                     function,
                     read.as_ref().ok(),
@@ -171,7 +168,7 @@ fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (TokenStream, Opt
     }
     let name = of_trait.as_ref().and_then(|path| path.segments.last());
     if let (Some(path), Some(last)) = (&of_trait, name)
-        && perpetua_syntax::parse::operator_functions(&last.ident.unraw().to_string()).is_empty()
+        && perpetua_syntax::operator_functions(&last.ident.unraw().to_string()).is_empty()
     {
         let defaults = defaults_name(&last.ident);
         entries.push(quote_spanned!(last.ident.span()=> <#ty as #path>::#defaults(&mut #at);));
@@ -231,7 +228,8 @@ fn compares(of_trait: &syn::Path, ty: &syn::Type) -> bool {
 
 /// A trait: blocks that implement it get its default methods and constants.
 fn expand_trait(mut definition: syn::ItemTrait, facade: &TokenStream) -> TokenStream {
-    let (at, own, mut entries, mut marks) = (block_name(), quote!(Self), Vec::new(), Vec::new());
+    let (at, mut entries, mut marks) = (block_name(), Vec::new(), Vec::new());
+    let mut generic_entries = Vec::new();
     let mut errors: Option<syn::Error> = None;
     for item in &mut definition.items {
         match item {
@@ -242,8 +240,10 @@ fn expand_trait(mut definition: syn::ItemTrait, facade: &TokenStream) -> TokenSt
                 match (read, &function.default) {
                     (Some(Ok(read)), Some(body)) => {
                         let name = &read.tree.name;
-                        let closure = describe::definition(&read, &function.sig, body, Some(&own), facade);
-                        entries.push(quote!(#at.default(#name, #facade::Resolved::Device(#closure));));
+                        let function = describe::definition(&read, &function.sig, body, None, facade);
+                        entries.push(quote!(#at.default(#name, #facade::Resolved::Device(#function));));
+                        generic_entries
+                            .push(quote!(#at.default(#name, #facade::MemberKind::Function, #function);));
                     }
                     (Some(Err(error)), _) => match &mut errors {
                         Some(errors) => errors.combine(error),
@@ -257,6 +257,16 @@ fn expand_trait(mut definition: syn::ItemTrait, facade: &TokenStream) -> TokenSt
                 entries.push(quote_spanned! {item.ty.span()=>
                     #at.default(#name, #facade::Resolved::Const(#facade::GpuConst::to_const(&Self::#value)));
                 });
+                let member = Member::Default(item, &definition.ident);
+                // What kernels cannot compute, only blocks of one type give them.
+                if let (Ok(read), Ok((sig, body))) = (
+                    read_member(&member, &item.ident.span().file()),
+                    member.as_function(),
+                ) {
+                    let constant = describe::definition(&read, &sig, &body, None, facade);
+                    generic_entries
+                        .push(quote!(#at.default(#name, #facade::MemberKind::Constant, #constant);));
+                }
             }
             _ => {}
         }
@@ -286,9 +296,10 @@ fn expand_trait(mut definition: syn::ItemTrait, facade: &TokenStream) -> TokenSt
             }
         });
     }
+    let beside = generic::defaults(&definition, &generic_entries, facade);
     match errors {
-        Some(errors) => output::with_error(quote!(#definition), &errors),
-        None => quote!(#definition),
+        Some(errors) => output::with_error(quote!(#definition #beside), &errors),
+        None => quote!(#definition #beside),
     }
 }
 
@@ -320,7 +331,7 @@ fn native_method(
         read,
         own: Some(&quote!(Self)),
         name: &format_ident!("__perpetua_native_{name}"),
-        flag: &format_ident!("__PERPETUA_NATIVE_{name}"),
+        flag: &native_flag(&name.to_string()),
     };
     Some(sibling.items(facade))
 }

@@ -7,7 +7,10 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
+use crate::device::generic::sample;
 use crate::output;
+
+mod generic;
 
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
     let result = syn::parse2::<syn::DeriveInput>(item).and_then(|input| {
@@ -31,7 +34,7 @@ fn krate(attrs: &[syn::Attribute]) -> syn::Result<Option<syn::Path>> {
 
 fn expand_struct(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &TokenStream) -> TokenStream {
     let name = &input.ident;
-    let (text, tuple) = (&read.tree.name, read.tree.tuple);
+    let (text, tuple, is_generic) = (&read.tree.name, read.tree.tuple, !read.tree.generics.is_empty());
     let fields: Vec<&syn::Field> = match &input.data {
         syn::Data::Struct(data) => data.fields.iter().collect(),
         _ => Vec::new(),
@@ -67,8 +70,11 @@ fn expand_struct(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &Toke
         .iter()
         .zip(&fields)
         .map(|(member, field)| quote_spanned!(field.ty.span()=> #facade::GpuConst::to_const(&self.#member)));
-    let description = quote! {
-        #facade::TypeDesc::of_struct::<Self>(#text, #tuple, ::std::vec![#(#descriptions),*])
+    let description = match is_generic {
+        true => generic::description(input, &members, facade),
+        false => quote! {
+            #facade::TypeDesc::of_struct::<Self>(#text, #tuple, ::std::vec![#(#descriptions),*])
+        },
     };
     let constant = quote! {
         #facade::ConstValue::of_struct(
@@ -76,21 +82,28 @@ fn expand_struct(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &Toke
             ::std::vec![#(#constants),*],
         )
     };
-    let access = struct_access(name, &members, &fields, facade);
-    let implementation = implement(name, &description, &constant, facade);
-    let compared = compared(name, facade);
-    quote! { #implementation #access #compared }
+    let access = struct_access(input, &members, &fields, facade);
+    let implementation = implement(input, &description, &constant, facade);
+    let (compared, generic) = match is_generic {
+        true => {
+            let sample = sample(name, &input.generics);
+            let generic = generic::sample_items(input, &sample, &members, &fields, facade);
+            (compared(&sample, name, facade), Some(generic))
+        }
+        false => (compared(&quote!(#name), name, facade), None),
+    };
+    quote! { #implementation #access #compared #generic }
 }
 
 /// What does not compile where `PartialEq` is written by hand and kernels do not have it: they would compare by fields.
-fn compared(name: &syn::Ident, facade: &TokenStream) -> TokenStream {
+fn compared(ty: &TokenStream, name: &syn::Ident, facade: &TokenStream) -> TokenStream {
     let quiet = output::quiet();
     // Where the type's name stands, rustc shows the error.
     quote_spanned! {name.span()=>
         #quiet
         const _: fn() = || {
             use #facade::equality::{WithEquality as _, WithoutEquality as _};
-            let asked = #facade::equality::Comparison::<#name, { <#name as #facade::Element>::STRUCTURAL }>::of();
+            let asked = #facade::equality::Comparison::<#ty, { <#ty as #facade::Element>::STRUCTURAL }>::of();
             match (&&asked).sample() {
                 #facade::equality::Compared::<_>::WRITE_DEVICE_BEFORE_THE_IMPL_OF_PARTIAL_EQ_OR_DERIVE_IT => {}
                 _ => {}
@@ -100,18 +113,18 @@ fn compared(name: &syn::Ident, facade: &TokenStream) -> TokenStream {
 }
 
 /// Whether the type is one of which patterns tell how it is compared: no function compares it, nor any of its fields.
-fn structural(name: &syn::Ident, fields: &[TokenStream], facade: &TokenStream) -> TokenStream {
+fn structural(fields: &[TokenStream], facade: &TokenStream) -> TokenStream {
     quote! {
         const STRUCTURAL: bool = {
             use #facade::equality::ByFields as _;
-            !<#name>::__PERPETUA_COMPARED_BY_FUNCTION #(&& #fields::STRUCTURAL)*
+            !<Self>::__PERPETUA_COMPARED_BY_FUNCTION #(&& #fields::STRUCTURAL)*
         };
     }
 }
 
 /// `Element` of a struct: field by field.
 fn struct_access(
-    name: &syn::Ident,
+    input: &syn::DeriveInput,
     members: &[syn::Member],
     fields: &[&syn::Field],
     facade: &TokenStream,
@@ -152,11 +165,14 @@ fn struct_access(
     let (load, read) = (loads("load"), loads("read"));
     let (store, write) = (stores("store"), stores("write"));
     let fields: Vec<TokenStream> = fields.iter().map(|field| element(&field.ty)).collect();
-    let structural = structural(name, &fields, facade);
+    let structural = structural(&fields, facade);
+    let name = &input.ident;
+    let generics = generic::bounded(&input.generics, &quote!(#facade::Element));
+    let (before, args, clause) = generics.split_for_impl();
     quote! {
         // SAFETY: field by field, by the fields' own promise; a field lies inside its struct.
         #[automatically_derived]
-        unsafe impl #facade::Element for #name {
+        unsafe impl #before #facade::Element for #name #args #clause {
             const ZEROED: Self = Self { #(#zeros),* };
             #structural
 
@@ -190,8 +206,8 @@ fn expand_enum(input: &syn::DeriveInput, definition: &EnumDef, facade: &TokenStr
         #facade::ConstValue::of_enum(&<Self as #facade::GpuType>::describe(), *self as i128)
     };
     let access = enum_access(name, definition, facade);
-    let implementation = implement(name, &description, &constant, facade);
-    let compared = compared(name, facade);
+    let implementation = implement(input, &description, &constant, facade);
+    let compared = compared(&quote!(#name), name, facade);
     quote! { #implementation #access #compared }
 }
 
@@ -232,7 +248,7 @@ fn enum_access(name: &syn::Ident, definition: &EnumDef, facade: &TokenStream) ->
     };
     let (load, read) = (loads("load"), loads("read"));
     let (store, write) = (stores("store"), stores("write"));
-    let structural = structural(name, &[], facade);
+    let structural = structural(&[], facade);
     quote! {
         // SAFETY: the integer that stores the enum, by its own promise; only variants are given back.
         #[automatically_derived]
@@ -259,23 +275,26 @@ fn variant_of(scalar: perpetua_syntax::Scalar) -> String {
 }
 
 fn implement(
-    name: &syn::Ident,
+    input: &syn::DeriveInput,
     description: &TokenStream,
     constant: &TokenStream,
     facade: &TokenStream,
 ) -> TokenStream {
+    let name = &input.ident;
+    let generics = generic::bounded(&input.generics, &quote!(#facade::GpuType));
+    let (before, args, clause) = generics.split_for_impl();
     quote! {
         // SAFETY: the derive accepted a `#[repr(C)]` struct or an enum without data: offsets come from the compiler,
         // field types are described by themselves, each variant is listed, and no such field is a reference or a cell.
         #[automatically_derived]
-        unsafe impl #facade::GpuType for #name {
+        unsafe impl #before #facade::GpuType for #name #args #clause {
             fn describe() -> #facade::TypeDesc {
                 #description
             }
         }
 
         #[automatically_derived]
-        impl #facade::GpuConst for #name {
+        impl #before #facade::GpuConst for #name #args #clause {
             fn to_const(&self) -> #facade::ConstValue {
                 #constant
             }

@@ -67,7 +67,8 @@ pub fn kernel(options: TokenStream, item: TokenStream) -> TokenStream {
 /// On an `impl` block of a type of device memory it lets kernels use the block's functions, constants and types: methods
 /// are found by the receiver's type, wherever that comes from. A block may implement a trait: one that has the attribute
 /// itself, or an operator of Rust's (`Add` and its kin, `AddAssign` and its kin, `Neg`, `Not`, `Index`, `IndexMut`,
-/// `PartialEq`, `Default`, `From`). The type may be your own or a primitive one.
+/// `PartialEq`, `Default`, `From`). The type may be your own, generic or not, or a primitive one; a block may also be for all types that
+/// have a trait.
 ///
 /// In front of `#[derive(…)]` on a struct or an enum it lets kernels use what `Default`, `PartialOrd` and `Ord` write there; a
 /// derived `PartialEq` they have without it.
@@ -118,7 +119,7 @@ pub fn device(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a `#[repr(C)]` struct, or an enum without data and with an integer `repr`, a type of device memory.
 ///
-/// The type must be `Copy`. Options, as `#[gpu(crate = path)]`.
+/// The type must be `Copy`. A struct may have type and const parameters. Options, as `#[gpu(crate = path)]`.
 ///
 /// ```
 /// use perpetua::device::{BackendKind, Device, LaunchConfig};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use perpetua_syntax::parse::{Read, STD_TRAITS, operator_functions};
-use perpetua_syntax::{DEBUG_ASSERTIONS, Function, PathUsage};
+use perpetua_syntax::parse::Read;
+use perpetua_syntax::{DEBUG_ASSERTIONS, Function, PathUsage, STD_TRAITS, operator_functions};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -27,9 +27,8 @@ pub(crate) fn closure(
         let whole = path.whole(own);
         let span = tokens.span();
         entries.push(match entry.usage {
-            PathUsage::Type | PathUsage::StructLiteral => {
-                quote_spanned!(span=> #r.ty::<#whole>(#id);)
-            }
+            PathUsage::Type if !path.has_args => quote_spanned!(span=> #r.ty::<#whole>(#id);),
+            PathUsage::Type | PathUsage::StructLiteral => path.generic_type(&whole, id, facade),
             PathUsage::Value | PathUsage::Pattern => {
                 quote_spanned!(span=> #r.constant(#id, &#whole);)
             }
@@ -41,9 +40,16 @@ pub(crate) fn closure(
                         .filter(|name| !is_std_function(name))
                         .map(|name| {
                             let mark = mark(name);
-                            quote_spanned!(span=> let _ = <#ty>::#mark;)
+                            match path.begins_with_self() {
+                                true => quote_spanned!(span=> let _ = <#ty>::#mark;),
+                                false => quote_spanned!(span=> let _ = #ty::#mark;),
+                            }
                         });
-                    quote_spanned!(span=> #r.ty::<#ty>(#id); #known)
+                    let described = match path.begins_with_self() {
+                        true => quote_spanned!(span=> #r.ty::<#ty>(#id);),
+                        false => path.generic_type(&ty, id, facade),
+                    };
+                    quote_spanned!(span=> #described #known)
                 }
                 None => {
                     let function = path.of_function(&quote!(__perpetua_function()));
@@ -212,12 +218,15 @@ fn resolver() -> syn::Ident {
 pub(crate) struct Plain {
     leading: Option<syn::Token![::]>,
     idents: Vec<syn::Ident>,
+    /// Whether its last segment has generic arguments.
+    has_args: bool,
 }
 
 impl Plain {
     pub(crate) fn of(path: &syn::Path) -> Plain {
         Plain {
             leading: path.leading_colon,
+            has_args: path.segments.last().is_some_and(|last| !last.arguments.is_none()),
             idents: path
                 .segments
                 .iter()
@@ -252,6 +261,25 @@ impl Plain {
             }
             None => quote!(#whole::#item),
         }
+    }
+
+    fn begins_with_self(&self) -> bool {
+        self.idents.first().is_some_and(|first| first == "Self")
+    }
+
+    /// Says what the type `ty` is, which this path names: a generic struct says it by itself. One with arguments must stand by its
+    /// own name, since an alias may order them otherwise.
+    fn generic_type(&self, ty: &TokenStream, id: u32, facade: &TokenStream) -> TokenStream {
+        let (r, span) = (resolver(), ty.span());
+        let named = self.is_named(ty, facade);
+        quote_spanned!(span=> { use #facade::Described as _; #named #ty::__perpetua_type(#r, #id); })
+    }
+
+    /// What does not compile where a path with arguments stands by another name than the generic struct's own.
+    pub(crate) fn is_named(&self, ty: &TokenStream, facade: &TokenStream) -> Option<TokenStream> {
+        let name = self.idents.last().filter(|_| self.has_args)?;
+        let (span, name) = (name.span(), name.unraw().to_string());
+        Some(quote_spanned!(span=> const _: () = #facade::is_named(#ty::__PERPETUA_NAME, #name);))
     }
 
     pub(crate) fn whole(&self, own: Option<&TokenStream>) -> TokenStream {

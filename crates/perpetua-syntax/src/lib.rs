@@ -17,6 +17,7 @@ pub mod actors;
 pub mod ast;
 pub mod intrinsic;
 mod nesting;
+mod standard;
 
 // The tree as bytes and back, and as text.
 mod display;
@@ -26,6 +27,7 @@ pub use ast::*;
 pub use encoding::{DecodeError, FORMAT_VERSION, decode, encode};
 pub use intrinsic::{INTRINSICS, Intrinsic, IntrinsicGroup};
 pub use nesting::MAX_NESTING;
+pub use standard::{STD_TRAITS, operator_functions};
 
 /// Hash of this crate's sources, for caches of what is made of trees.
 pub const CODE_HASH: &str = env!("PERPETUA_CODE_HASH");

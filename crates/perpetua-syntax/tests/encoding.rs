@@ -28,7 +28,7 @@ fn nested(levels: u32) -> Function {
         kind: FunctionKind::Device,
         file: "src/lib.rs".to_owned(),
         line: 6,
-        default_of: None,
+        own: None,
         generics: Vec::new(),
         params: vec![Param {
             name: "x".to_owned(),

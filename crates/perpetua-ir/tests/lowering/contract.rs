@@ -220,6 +220,7 @@ fn a_layout_that_is_not_c_is_refused() {
             let fields = vec![field("a", u8::describe(), 4), field("b", u32::describe(), 0)];
             TypeDesc::Struct(std::sync::Arc::new(perpetua_ir::front::rust::StructDesc {
                 key: perpetua_ir::front::rust::TypeKey::Source("Odd".into()),
+                of: None,
                 name: "Odd".into(),
                 tuple: false,
                 fields,

@@ -12,13 +12,15 @@ use crate::{lanes, programs};
 const NUMBERS: &str = include_str!("programs/numbers.rs");
 const CONTROL: &str = include_str!("programs/control.rs");
 const DATA: &str = include_str!("programs/data.rs");
+const GENERICS: &str = include_str!("programs/generics.rs");
 const INFERENCE: &str = include_str!("programs/inference.rs");
 
 /// All programs, by name.
-pub(crate) const PROGRAMS: [(&str, &str); 4] = [
+pub(crate) const PROGRAMS: [(&str, &str); 5] = [
     ("numbers", NUMBERS),
     ("control", CONTROL),
     ("data", DATA),
+    ("generics", GENERICS),
     ("inference", INFERENCE),
 ];
 
@@ -188,6 +190,12 @@ fn data() {
     check(DATA, "arrays", arrays, &tame(), 1);
     check(DATA, "structs", structs, &tame(), 1);
     check(DATA, "calls", calls, &tame(), 1);
+}
+
+#[test]
+fn generics() {
+    use programs::generics::*;
+    check(GENERICS, "generic_types", generic_types, &tame(), 1);
 }
 
 #[test]

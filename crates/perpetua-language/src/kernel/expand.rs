@@ -6,8 +6,9 @@ pub use super::equality;
 pub use super::native;
 pub use perpetua_ir::front::rust::inventory;
 pub use perpetua_ir::front::rust::{
-    ConstValue, DeviceImpl, Edge, FieldDesc, FunctionDef, GenericValue, GpuConst, GpuType, ImplBlock,
-    Instantiation, Members, Resolved, Resolver, StencilConfig, TypeDesc,
+    ConstValue, DeviceImpl, Edge, FieldDesc, FieldType, FunctionDef, GenericBlock, GenericStruct,
+    GenericValue, GpuConst, GpuType, ImplBlock, Instantiation, MemberKind, Members, Resolved, Resolver,
+    StencilConfig, TypeArg, TypeDesc, TypeParam,
 };
 pub use perpetua_syntax::Scalar;
 
@@ -28,3 +29,35 @@ impl<P> IsPrimitive<P> for P {}
 
 /// Compiles only where `T`, which is called like it, is `P`.
 pub const fn primitive<T: IsPrimitive<P>, P>() {}
+
+/// Says what a type is where a path names it. A generic struct has such a function of its own, which comes before this one: there
+/// the path has no arguments, and no type would be known.
+pub trait Described {
+    /// Tells `resolver` that the path is this type.
+    fn __perpetua_type(resolver: &mut Resolver, path: u32)
+    where
+        Self: GpuType,
+    {
+        resolver.ty::<Self>(path);
+    }
+}
+
+impl<T> Described for T {}
+
+/// Compiles only where a generic struct stands by its own name: an alias may order its parameters otherwise.
+///
+/// # Panics
+/// The names differ. Only constants call it.
+pub const fn is_named(own: &str, written: &str) {
+    let (own, written) = (own.as_bytes(), written.as_bytes());
+    let mut same = own.len() == written.len();
+    let mut i = 0;
+    while same && i < own.len() {
+        same = own[i] == written[i];
+        i += 1;
+    }
+    assert!(
+        same,
+        "a generic struct has arguments behind another name than its own: write its own name"
+    );
+}

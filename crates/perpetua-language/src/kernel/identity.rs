@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use perpetua_device::KernelId;
 use perpetua_ir::front::rust::{
-    ConstValue, FunctionDef, FunctionKey, GenericValue, Instantiation, Members, Resolutions, Resolved,
-    TypeDesc,
+    ConstValue, FieldType, FunctionDef, FunctionKey, GenericStruct, GenericValue, Instantiation, Members,
+    Resolutions, Resolved, TypeDesc,
 };
 
 /// The identity of the kernel that lowering gives for this function and instantiation. The pointer width is left
@@ -41,16 +41,21 @@ fn of_members() -> &'static [u8] {
     static CONTENT: OnceLock<Vec<u8>> = OnceLock::new();
     CONTENT.get_or_init(|| {
         let members = Members::of_program();
-        let mut all: Vec<Vec<u8>> = members
-            .iter()
-            .map(|(ty, name, member)| {
-                let mut content = Content::default();
-                content.ty(ty);
-                content.text(format_args!("{name} {:?}", member.of_trait));
-                content.meaning(&member.meaning);
-                content.bytes
-            })
-            .collect();
+        let known = members.iter().map(|(ty, name, member)| {
+            let mut content = Content::default();
+            content.ty(ty);
+            content.text(format_args!("{name} {:?}", member.of_trait));
+            content.meaning(&member.meaning);
+            content.bytes
+        });
+        let generic = members.iter_generic().map(|(name, member)| {
+            let mut content = Content::default();
+            content.text(format_args!("{name} {:?} {:?}", member.of_trait, member.kind));
+            content.function(&member.block);
+            content.function(&member.definition);
+            content.bytes
+        });
+        let mut all: Vec<Vec<u8>> = known.chain(generic).collect();
         all.sort_unstable();
         all.concat()
     })
@@ -109,8 +114,35 @@ impl Content {
         match meaning {
             Resolved::Const(value) => self.constant(value),
             Resolved::Type(ty) => self.ty(ty),
-            Resolved::Device(function) => self.function(function),
+            Resolved::Device(function) | Resolved::Computed(function) => self.function(function),
+            Resolved::GenericStruct(of) => self.generic_struct(of),
             Resolved::Refused { cause, remedy } => self.text(format_args!("{cause} {remedy}")),
+        }
+    }
+
+    fn generic_struct(&mut self, of: &GenericStruct) {
+        let (name, tuple, params) = (&of.name, of.tuple, &of.params);
+        self.text(format_args!("generic {name} {tuple} {params:?}"));
+        for (name, ty) in &of.fields {
+            self.text(format_args!("{name}"));
+            self.field(ty);
+        }
+    }
+
+    fn field(&mut self, ty: &FieldType) {
+        match ty {
+            FieldType::Known(ty) => self.ty(ty),
+            FieldType::Const(bits) => self.text(format_args!("const {bits}")),
+            FieldType::Param(index) => self.text(format_args!("param {index}")),
+            FieldType::Array(parts) => {
+                self.text(format_args!("array"));
+                self.field(&parts.0);
+                self.field(&parts.1);
+            }
+            FieldType::Instance(of, args) => {
+                self.generic_struct(of);
+                args.iter().for_each(|arg| self.field(arg));
+            }
         }
     }
 

@@ -21,8 +21,24 @@ struct Empty;
 
 #[derive(Clone, Copy, GpuType)]
 #[repr(C)]
-struct Generic<T> {
+struct Generic<T: Copy + Ord, U = f32> {
     x: T,
+    y: U,
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Turned<A, B> {
+    a: A,
+    b: B,
+}
+
+/// The other way round.
+type Reversed<A, B> = Turned<B, A>;
+
+#[device]
+fn first(of: Reversed<f32, u32>) -> u32 {
+    of.a
 }
 
 #[derive(Clone, Copy, GpuType)]

@@ -40,6 +40,26 @@ trait Marked {
 #[device]
 impl<T> Marked for [T; 2] {}
 
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Wrapped<T> {
+    value: T,
+}
+
+#[device]
+impl<T> Plain for Wrapped<T> {
+    fn plain(self) -> f32 {
+        1.0
+    }
+}
+
+#[device]
+impl<T: Copy> Wrapped<T> {
+    fn refused(self) -> T {
+        unsafe { self.value }
+    }
+}
+
 #[device]
 impl Pair {}
 

@@ -1,7 +1,8 @@
 //! What the native code generator knows of the language's own functions and methods by name.
 
 use perpetua_syntax::{Intrinsic, IntrinsicGroup, Scalar};
-use quote::ToTokens;
+use proc_macro2::TokenStream;
+use quote::{ToTokens, format_ident, quote};
 
 /// What an index function gives, and along which axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,17 @@ fn is_integer(ty: &syn::Type) -> bool {
 /// Methods of scalars, which take their receiver by value.
 pub(crate) fn is_scalar_method(name: &str) -> bool {
     METHODS.contains(&name)
+}
+
+/// What says of a generic struct, with these arguments, that none of its methods of such a name has a native body.
+pub(crate) fn without_native_methods(ty: &TokenStream) -> TokenStream {
+    let flags = METHODS.iter().map(|name| native_flag(name));
+    quote!(impl #ty { #(#[doc(hidden)] pub const #flags: bool = false;)* })
+}
+
+/// The constant beside a method that says whether it has a native body.
+pub(crate) fn native_flag(name: &str) -> syn::Ident {
+    format_ident!("__PERPETUA_NATIVE_{name}")
 }
 
 /// Methods that stay what they are: Rust's own conversions.

@@ -6,7 +6,7 @@ use perpetua_syntax::parse::options::{EdgeOption, KernelOptions};
 use perpetua_syntax::parse::{Conditions, Read, conditions};
 use perpetua_syntax::{Function, FunctionKind, MOST_CONDITIONS, PathUsage};
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::quote;
 use syn::ext::IdentExt;
 use syn::visit::Visit;
 
@@ -14,6 +14,7 @@ use super::forms;
 use super::generics::bounded;
 use super::hygiene;
 use super::lane::{Lane, Setting, internal};
+use super::language::{is_scalar_method, native_flag};
 use super::scope::Name;
 use crate::output;
 use crate::resolver::Plain;
@@ -318,11 +319,11 @@ fn available(lane: &Lane<'_>, function: &syn::ItemFn, read: &Read<Function>) -> 
     callees(&lane.callees, &called_methods(&function.block), &types)
 }
 
-/// The types that a function names, and its own.
+/// The types that a function names, and its own, as paths begin with them.
 pub(super) fn named_types(read: &Read<Function>, own: Option<&TokenStream>) -> Vec<TokenStream> {
     let mut types = BTreeMap::new();
     if let Some(own) = own {
-        types.insert(own.to_string(), own.clone());
+        types.insert(own.to_string(), quote!(<#own>));
     }
     for (tokens, entry) in read.paths.iter().zip(&read.tree.paths) {
         let path = Plain::of(tokens);
@@ -359,14 +360,18 @@ pub(super) fn callees(
     methods: &[syn::Ident],
     types: &[TokenStream],
 ) -> TokenStream {
-    let flag = |name: &syn::Ident| format_ident!("__PERPETUA_NATIVE_{}", name.unraw());
+    let flag = |name: &syn::Ident| native_flag(&name.unraw().to_string());
+    let methods: Vec<&syn::Ident> = methods
+        .iter()
+        .filter(|name| is_scalar_method(&name.unraw().to_string()))
+        .collect();
     let fallbacks = methods.iter().map(|name| {
         let flag = flag(name);
         quote!(const #flag: bool = true;)
     });
     let asked = methods.iter().flat_map(|name| {
         let flag = flag(name);
-        types.iter().map(move |ty| quote!(&& <#ty>::#flag))
+        types.iter().map(move |ty| quote!(&& #ty::#flag))
     });
     quote! {{
         trait Fallback { #(#fallbacks)* }

@@ -1,15 +1,17 @@
 //! Structs, enums and constants that functions refer to.
 
-use super::{Expr, Line, PathRef, Scalar, Type};
+use super::{Expr, Generic, Line, PathRef, Scalar, Type};
 use serde::{Deserialize, Serialize};
 
-/// A struct that `derive(GpuType)` accepted: `#[repr(C)]`, not generic.
+/// A struct that `derive(GpuType)` accepted: `#[repr(C)]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StructDef {
     /// Its name.
     pub name: String,
     /// Whether its fields have no names: they are called `0`, `1`, …
     pub tuple: bool,
+    /// Its generic parameters.
+    pub generics: Vec<Generic>,
     /// The fields in order.
     pub fields: Vec<FieldDef>,
     /// What the fields' types refer to.

@@ -16,9 +16,10 @@ pub struct Function {
     pub file: String,
     /// The line of the name.
     pub line: Line,
-    /// The trait whose default method it is.
-    pub default_of: Option<String>,
-    /// Type and const parameters in the order written, then one for each `impl Trait`; lifetimes are left out.
+    /// What it belongs to, where that has generic parameters.
+    pub own: Option<Own>,
+    /// Type and const parameters: first those of what it belongs to, then its own in the order written, then one for each `impl
+    /// Trait`; lifetimes are left out.
     pub generics: Vec<Generic>,
     /// Parameters; a receiver comes first, under the name `self`.
     pub params: Vec<Param>,
@@ -31,11 +32,32 @@ pub struct Function {
 }
 
 impl Function {
+    /// The parameters that a call may name.
+    #[must_use]
+    pub fn written_generics(&self) -> &[Generic] {
+        let outer = self.own.as_ref().map_or(0, |own| own.generics as usize);
+        let end = self
+            .generics
+            .iter()
+            .take_while(|generic| !generic.is_implicit())
+            .count();
+        self.generics.get(outer..end).unwrap_or_default()
+    }
+
     /// The entry that `id` stands for; `None` where the tree is inconsistent.
     #[must_use]
     pub fn path(&self, id: PathId) -> Option<&PathRef> {
         self.paths.get(id.index())
     }
+}
+
+/// What a function belongs to: a generic `impl` block, or a trait, whose one parameter is then `Self`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Own {
+    /// What `Self` is.
+    pub ty: Type,
+    /// How many of the function's parameters come from there.
+    pub generics: u32,
 }
 
 /// What a function is compiled to.

@@ -50,10 +50,10 @@ impl Printer<'_, '_> {
     fn function(&mut self) -> Result {
         let function = self.function;
         self.text(format_args!("fn {}", function.name))?;
-        let written: Vec<&Generic> = function.generics.iter().filter(|g| !g.is_implicit()).collect();
+        let written = function.written_generics();
         if !written.is_empty() {
             self.text("<")?;
-            self.list(&written, |printer, generic| match generic {
+            self.list(written, |printer, generic| match generic {
                 Generic::Type { name, bounds, .. } if bounds.is_empty() => printer.text(name),
                 Generic::Type { name, bounds, .. } => {
                     printer.text(format_args!("{name}: {}", bounds.join(" + ")))

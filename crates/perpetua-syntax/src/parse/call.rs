@@ -116,7 +116,7 @@ impl Reader {
     }
 
     /// Why a path cannot be called, and the name to report.
-    fn refused_callee(&self, path: &syn::Path) -> Option<(Refusal, String)> {
+    fn refused_callee(&mut self, path: &syn::Path) -> Option<(Refusal, String)> {
         let names = segment_names(path);
         let text = names.join("::");
         match refused_segment(path) {

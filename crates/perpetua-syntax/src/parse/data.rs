@@ -9,18 +9,18 @@ use syn::spanned::Spanned;
 /// Reads a struct or an enum.
 pub(super) fn read(input: &syn::DeriveInput) -> syn::Result<GpuType> {
     let mut reader = Reader::default();
-    if !input.generics.params.is_empty() {
-        reader.refuse(&input.generics, Refusal::GenericType);
-    }
+    reader.read_parameters(input);
     let repr = reader.read_repr(&input.attrs);
     match &input.data {
         syn::Data::Struct(data) => {
             let (tuple, fields) = reader.read_struct(input, data, repr);
             let name = name_of(&input.ident);
+            let generics = std::mem::take(&mut reader.generics);
             reader
                 .finish(|paths| StructDef {
                     name,
                     tuple,
+                    generics,
                     fields,
                     paths,
                 })
@@ -44,7 +44,71 @@ enum Repr {
     Integer(Scalar),
 }
 
+/// The traits that the type parameters of a struct may be bound by: those of every scalar. A resolver names the struct with a
+/// scalar in their place, and what only some have, `impl` blocks ask for.
+const BOUNDS: [&str; 8] = [
+    "Copy",
+    "Clone",
+    "Send",
+    "Sync",
+    "Debug",
+    "Default",
+    "PartialEq",
+    "GpuType",
+];
+
 impl Reader {
+    /// The generic parameters of a struct.
+    fn read_parameters(&mut self, input: &syn::DeriveInput) {
+        if let Some(lifetime) = input.generics.lifetimes().next() {
+            self.refuse(lifetime, Refusal::TypeLifetime);
+        }
+        if super::signature::is_generic(&input.generics) && !matches!(input.data, syn::Data::Struct(_)) {
+            self.refuse(&input.generics, Refusal::GenericType);
+        }
+        let clause = input
+            .generics
+            .where_clause
+            .iter()
+            .flat_map(|clause| &clause.predicates);
+        let more = clause.filter_map(|predicate| match predicate {
+            syn::WherePredicate::Type(predicate) => Some(&predicate.bounds),
+            _ => None,
+        });
+        for bound in input
+            .generics
+            .type_params()
+            .map(|param| &param.bounds)
+            .chain(more)
+            .flatten()
+        {
+            let last = match bound {
+                syn::TypeParamBound::Trait(bound) => bound.path.segments.last(),
+                syn::TypeParamBound::Lifetime(_) => continue,
+                _ => None,
+            };
+            if last.is_none_or(|last| !BOUNDS.iter().any(|known| last.ident == known)) {
+                self.refuse(bound, Refusal::TypeBound);
+            }
+        }
+        for param in &input.generics.params {
+            match param {
+                syn::GenericParam::Type(syn::TypeParam {
+                    default: Some(ty), ..
+                }) => {
+                    self.refuse(ty, Refusal::TypeDefault);
+                }
+                syn::GenericParam::Const(syn::ConstParam {
+                    default: Some(value), ..
+                }) => {
+                    self.refuse(value, Refusal::TypeDefault);
+                }
+                _ => {}
+            }
+        }
+        self.read_generics(&input.generics);
+    }
+
     fn read_repr(&mut self, attrs: &[syn::Attribute]) -> Option<Repr> {
         let mut found = None;
         for attr in attrs.iter().filter(|attr| attr.path().is_ident("repr")) {
@@ -131,7 +195,7 @@ impl Reader {
 /// Whether a type may be a struct's field.
 fn has_layout(ty: &Type) -> bool {
     match ty {
-        Type::Scalar(_) | Type::Named(_) => true,
+        Type::Scalar(_) | Type::Named(_) | Type::Generic(_) => true,
         Type::Array { element, .. } => has_layout(element),
         // `_` stands for a type that was refused, too.
         Type::Infer => true,
@@ -139,7 +203,6 @@ fn has_layout(ty: &Type) -> bool {
         | Type::Ref { .. }
         | Type::Slice(_)
         | Type::Tuple(_)
-        | Type::Generic(_)
         | Type::SelfType
         | Type::Assoc(_)
         | Type::Option(_)

@@ -25,7 +25,7 @@ pub fn derived_blocks(input: &syn::DeriveInput) -> syn::Result<Vec<syn::ItemImpl
         return Err(syn::Error::new_spanned(&input.ident, message));
     }
     let parts = Parts::of(input);
-    let name = &input.ident;
+    let (name, (before, args, clause)) = (&input.ident, input.generics.split_for_impl());
     let mut blocks = Vec::new();
     for derived in names {
         let (of_trait, functions) = match derived.as_str() {
@@ -35,7 +35,9 @@ pub fn derived_blocks(input: &syn::DeriveInput) -> syn::Result<Vec<syn::ItemImpl
             "Ord" => (quote!(::core::cmp::Ord), parts.order(false)),
             _ => continue,
         };
-        blocks.push(syn::parse2(quote!(impl #of_trait for #name { #functions }))?);
+        blocks.push(syn::parse2(
+            quote!(impl #before #of_trait for #name #args #clause { #functions }),
+        )?);
     }
     Ok(blocks)
 }

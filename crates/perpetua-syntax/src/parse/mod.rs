@@ -32,7 +32,6 @@ use std::fmt;
 use crate::ast::{ConstDef, EnumDef, Function, FunctionKind, MOST_CONDITIONS, StructDef};
 pub use derive::derived_blocks;
 use reader::Reader;
-pub use reader::{STD_TRAITS, operator_functions};
 pub use refusal::Refusal;
 use signature::Belongs;
 
@@ -117,18 +116,75 @@ pub fn read_default_method(
     ))
 }
 
-/// Reads a method or another function of an `impl`; as [`read_function`]. `own`: the block is of no trait.
+/// Reads a method or another function of an `impl` block; as [`read_function`].
 ///
 /// # Errors
 /// All that is outside the language, each at its span.
-pub fn read_method(
-    item: &syn::ImplItemFn,
-    kind: FunctionKind,
-    own: bool,
-    file: &str,
-) -> syn::Result<Read<Function>> {
-    let belongs = if own { Belongs::Type } else { Belongs::Block };
-    signature::read(&item.sig, &item.block, kind, &belongs, file)
+pub fn read_method(item: &syn::ImplItemFn, block: &syn::ItemImpl, file: &str) -> syn::Result<Read<Function>> {
+    let belongs = Belongs::Block(block);
+    signature::read(&item.sig, &item.block, FunctionKind::Device, &belongs, file)
+}
+
+/// Reads what else than a function a generic `impl` block or a trait has.
+///
+/// # Errors
+/// All that is outside the language, each at its span.
+pub fn read_member(member: &Member<'_>, file: &str) -> syn::Result<Read<Function>> {
+    let (sig, body) = member.as_function()?;
+    let belongs = match member {
+        Member::Constant(_, block) | Member::Type(_, block) | Member::Block(block) => Belongs::Block(block),
+        Member::Default(_, of_trait) => Belongs::Trait(reader::name_of(of_trait)),
+    };
+    signature::read(&sig, &body, FunctionKind::Device, &belongs, file)
+}
+
+/// What else than a function a generic block, or a trait, has.
+#[expect(
+    missing_debug_implementations,
+    reason = "syn's types have Debug only with a feature that costs build time"
+)]
+pub enum Member<'a> {
+    /// A constant of a block.
+    Constant(&'a syn::ImplItemConst, &'a syn::ItemImpl),
+    /// A type of a block.
+    Type(&'a syn::ImplItemType, &'a syn::ItemImpl),
+    /// A trait's default constant.
+    Default(&'a syn::TraitItemConst, &'a syn::Ident),
+    /// What the block itself is of.
+    Block(&'a syn::ItemImpl),
+}
+
+impl Member<'_> {
+    /// The function that stands for it: a constant's gives it, a type's has it as its result.
+    ///
+    /// # Errors
+    /// Its tokens are none of a function.
+    pub fn as_function(&self) -> syn::Result<(syn::Signature, syn::Block)> {
+        let (name, ty, value) = match self {
+            Member::Constant(item, _) => (&item.ident, Some(&item.ty), Some(&item.expr)),
+            Member::Type(item, _) => (&item.ident, Some(&item.ty), None),
+            Member::Default(item, _) => {
+                let value = item.default.as_ref().map(|(_, value)| value);
+                (&item.ident, Some(&item.ty), value)
+            }
+            Member::Block(block) => {
+                let name = syn::Ident::new("own", block.impl_token.span);
+                return Ok((
+                    syn::parse2(quote::quote!(fn #name()))?,
+                    syn::parse2(quote::quote!({}))?,
+                ));
+            }
+        };
+        let ret = ty.map(|ty| quote::quote!(-> #ty));
+        let sig = syn::parse2(quote::quote_spanned!(name.span()=> fn #name() #ret))?;
+        Ok((sig, syn::parse2(quote::quote!({ #value }))?))
+    }
+}
+
+/// Whether an `impl` block is of a generic type (`Pair<f32>`), or of several types (`impl<T: Real> Norm for T`).
+#[must_use]
+pub fn is_generic_block(block: &syn::ItemImpl) -> bool {
+    signature::is_generic_block(block)
 }
 
 /// Reads a struct or an enum without data.

@@ -63,10 +63,29 @@ impl Reader {
                 payload: None,
             };
         }
-        match self.type_member(path) {
+        match self.type_member(path).or_else(|| self.member_with_args(path)) {
             Some(member) => ExprKind::TypeConst(Box::new(member)),
             None => ExprKind::Path(self.path(path, PathUsage::Value)),
         }
+    }
+
+    /// The type and the member of `Pair::<f32>::ZERO`.
+    fn member_with_args(&mut self, path: &syn::Path) -> Option<TypeMember> {
+        let mut ty = path.clone();
+        let name = ty.segments.pop()?.into_value().ident;
+        ty.segments.pop_punct();
+        if ty.segments.last()?.arguments.is_none() {
+            return None;
+        }
+        let ty = syn::Type::Path(syn::TypePath {
+            qself: None,
+            path: ty,
+        });
+        Some(TypeMember {
+            ty: self.read_type(&ty),
+            via: None,
+            name: name_of(&name),
+        })
     }
 
     /// The table's entry of a path.
@@ -129,8 +148,8 @@ impl Reader {
 
     /// The type and the member that a called path names, where the type is no path of its own: as
     /// [`type_member`](Self::type_member), of `Self::new`, and of `Trait::function`.
-    pub(super) fn called_member(&self, path: &syn::Path) -> Option<TypeMember> {
-        if let Some(member) = self.type_member(path) {
+    pub(super) fn called_member(&mut self, path: &syn::Path) -> Option<TypeMember> {
+        if let Some(member) = self.type_member(path).or_else(|| self.member_with_args(path)) {
             return Some(member);
         }
         let names = segment_names(path);

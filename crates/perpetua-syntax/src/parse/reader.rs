@@ -3,6 +3,7 @@
 use super::chain::Bound;
 use super::{Read, Refusal};
 use crate::ast::{Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage, Type};
+use crate::standard::operator_functions;
 use proc_macro2::Span;
 use quote::ToTokens;
 use std::collections::HashMap;
@@ -191,51 +192,6 @@ impl Reader {
         self.path_ids.insert(key, id);
         id
     }
-}
-
-/// The traits of the standard library that kernels know, each with its functions. A user's type may be called like a trait, so
-/// a path is a trait's only where the function is, too.
-pub const STD_TRAITS: [(&str, &[&str]); 31] = [
-    ("Add", &["add"]),
-    ("Sub", &["sub"]),
-    ("Mul", &["mul"]),
-    ("Div", &["div"]),
-    ("Rem", &["rem"]),
-    ("BitAnd", &["bitand"]),
-    ("BitOr", &["bitor"]),
-    ("BitXor", &["bitxor"]),
-    ("Shl", &["shl"]),
-    ("Shr", &["shr"]),
-    ("AddAssign", &["add_assign"]),
-    ("SubAssign", &["sub_assign"]),
-    ("MulAssign", &["mul_assign"]),
-    ("DivAssign", &["div_assign"]),
-    ("RemAssign", &["rem_assign"]),
-    ("BitAndAssign", &["bitand_assign"]),
-    ("BitOrAssign", &["bitor_assign"]),
-    ("BitXorAssign", &["bitxor_assign"]),
-    ("ShlAssign", &["shl_assign"]),
-    ("ShrAssign", &["shr_assign"]),
-    ("Neg", &["neg"]),
-    ("Not", &["not"]),
-    ("Index", &["index"]),
-    ("IndexMut", &["index_mut"]),
-    ("PartialEq", &["eq", "ne"]),
-    ("PartialOrd", &["partial_cmp", "lt", "le", "gt", "ge"]),
-    ("Ord", &["cmp", "max", "min", "clamp"]),
-    ("Default", &["default"]),
-    ("From", &["from"]),
-    ("Into", &["into"]),
-    ("Clone", &["clone"]),
-];
-
-/// The functions of the standard library's trait of this name that kernels know; none of other names.
-#[must_use]
-pub fn operator_functions(of_trait: &str) -> &'static [&'static str] {
-    STD_TRAITS
-        .iter()
-        .find(|(name, _)| *name == of_trait)
-        .map_or(&[], |(_, functions)| functions)
 }
 
 /// What stands for an expression that was refused.

@@ -127,7 +127,10 @@ refusals! {
     // Structs and enums.
     NoReprC: "a struct without `#[repr(C)]`" => "add `#[repr(C)]`, so that host and device agree on its layout";
     ReprOption: "the representation `{}`" => "use `#[repr(C)]` on a struct, `#[repr(u32)]` or its like on an enum; pad with fields";
-    GenericType: "a generic type with `derive(GpuType)`" => "write one type for each set of arguments";
+    GenericType: "a generic enum with `derive(GpuType)`" => "write one type for each set of arguments";
+    TypeLifetime: "a lifetime of a type with `derive(GpuType)`" => "such types hold no references: keep indices";
+    TypeBound: "this bound of a type with `derive(GpuType)`" => "bound the parameter where it is used, on `impl` blocks and functions";
+    TypeDefault: "a default for a parameter of a type with `derive(GpuType)`" => "write the argument where the type is used";
     UnionType: "a union" => "use a struct, and `to_bits` and `from_bits` to reinterpret";
     EmptyStruct: "a struct without fields" => "add a field";
     FieldType: "a field of this type" => "use scalars, arrays, and other types with `derive(GpuType)`";

@@ -3,19 +3,17 @@
 use super::reader::{Bounds, Reader, line_of, name_of};
 use super::sugar::local;
 use super::{Read, Refusal};
-use crate::ast::{Function, FunctionKind, Generic, Param, Scalar, Stmt, StmtKind, Type};
+use crate::ast::{Function, FunctionKind, Generic, Own, Param, Scalar, Stmt, StmtKind, Type};
 use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
 /// What a function belongs to.
-pub(super) enum Belongs {
+pub(super) enum Belongs<'a> {
     /// It is a free function.
     Nothing,
-    /// A type, whose own it is.
-    Type,
-    /// A block that implements a trait.
-    Block,
+    /// An `impl` block.
+    Block(&'a syn::ItemImpl),
     /// A trait of this name, whose default it is.
     Trait(String),
 }
@@ -25,19 +23,15 @@ pub(super) fn read(
     sig: &syn::Signature,
     block: &syn::Block,
     kind: FunctionKind,
-    belongs: &Belongs,
+    belongs: &Belongs<'_>,
     file: &str,
 ) -> syn::Result<Read<Function>> {
     let mut reader = Reader::default();
-    let default_of = match belongs {
-        Belongs::Trait(name) => Some(name.clone()),
-        _ => None,
-    };
-    reader.any_self = default_of.is_some();
+    let own = reader.read_own(belongs);
     match belongs {
         Belongs::Nothing => reader.function = Some(name_of(&sig.ident)),
-        Belongs::Type => reader.method = Some(name_of(&sig.ident)),
-        Belongs::Block | Belongs::Trait(_) => {}
+        Belongs::Block(block) if block.trait_.is_none() => reader.method = Some(name_of(&sig.ident)),
+        Belongs::Block(_) | Belongs::Trait(_) => {}
     }
     reader.check_qualifiers(sig);
     reader.read_generics(&sig.generics);
@@ -78,7 +72,7 @@ pub(super) fn read(
         kind,
         file,
         line,
-        default_of,
+        own,
         generics,
         params,
         ret,
@@ -152,7 +146,29 @@ impl Reader {
         FunctionKind::Stencil
     }
 
-    fn read_generics(&mut self, generics: &syn::Generics) {
+    /// What `Self` is and how many parameters it brings, where it has any.
+    pub(super) fn read_own(&mut self, belongs: &Belongs<'_>) -> Option<Own> {
+        let ty = match belongs {
+            Belongs::Block(block) if is_generic_block(block) => {
+                self.read_generics(&block.generics);
+                self.read_type(&block.self_ty)
+            }
+            Belongs::Trait(name) => {
+                self.generics.push(Generic::Type {
+                    name: "Self".to_owned(),
+                    bounds: vec![name.clone()],
+                    call: None,
+                });
+                Type::Generic(0)
+            }
+            _ => return None,
+        };
+        self.any_self = true;
+        let generics = u32::try_from(self.generics.len()).unwrap_or(u32::MAX);
+        Some(Own { ty, generics })
+    }
+
+    pub(super) fn read_generics(&mut self, generics: &syn::Generics) {
         // All names first: a bound may name any parameter.
         for param in &generics.params {
             match param {
@@ -340,6 +356,25 @@ impl Reader {
             line: line_of(receiver.self_token.span),
         }
     }
+}
+
+/// Whether there are parameters that are no lifetimes.
+pub(super) fn is_generic(generics: &syn::Generics) -> bool {
+    let mut params = generics.params.iter();
+    params.any(|param| !matches!(param, syn::GenericParam::Lifetime(_)))
+}
+
+/// Whether an `impl` block is of a generic type, or of several types.
+pub(super) fn is_generic_block(block: &syn::ItemImpl) -> bool {
+    let has_args = match &*block.self_ty {
+        syn::Type::Path(path) => path
+            .path
+            .segments
+            .last()
+            .is_some_and(|last| !last.arguments.is_empty()),
+        _ => false,
+    };
+    has_args || is_generic(&block.generics)
 }
 
 /// Whether the type of an argument has a tuple in it.

@@ -270,7 +270,7 @@ fn a_position_makes_a_stencil_of_a_kernel() {
 fn methods_and_constants_read_as_functions_do() {
     let method: syn::ImplItemFn =
         syn::parse_quote! { pub const fn len(&self) -> f32 { (self.x * self.x).sqrt() } };
-    let read = parse::read_method(&method, FunctionKind::Device, true, "").unwrap();
+    let read = parse::read_method(&method, &syn::parse_quote!(impl Point {}), "").unwrap();
     assert_eq!(
         read.tree.to_string(),
         "fn len(&self) -> f32 {\n    (self.x * self.x).sqrt()\n}"

@@ -173,9 +173,20 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
         &[(R::ReprOption, "transparent"), (R::NoReprC, "")],
     ),
     (
-        "#[repr(C)] struct S§<T> { x: f32, y: T }",
+        "#[repr(u8)] enum E§<T> { A, §B(T) }",
         Device,
-        &[(R::GenericType, "")],
+        &[(R::GenericType, ""), (R::EnumData, "")],
+    ),
+    (
+        "#[repr(C)] struct S<§'a, T: Copy + §Ord, U = §f32> where U: §Real + Clone { x: T, y: U, z: §&'a f32 }",
+        Device,
+        &[
+            (R::TypeLifetime, ""),
+            (R::TypeBound, ""),
+            (R::TypeDefault, ""),
+            (R::TypeBound, ""),
+            (R::FieldType, ""),
+        ],
     ),
     ("§union U { x: f32, y: u32 }", Device, &[(R::UnionType, "")]),
     ("#[repr(C)] struct §S;", Device, &[(R::EmptyStruct, "")]),

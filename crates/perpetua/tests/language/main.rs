@@ -26,6 +26,7 @@ mod derives;
 mod elements;
 mod equality;
 mod functions;
+mod generics;
 mod harness;
 mod iterators;
 mod options;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use perpetua_syntax::Scalar;
 
+use super::generic::{GenericStruct, TypeArg};
+
 /// Tells types apart: two types are the same type if and only if their keys are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TypeKey {
@@ -14,6 +16,8 @@ pub enum TypeKey {
     Program(TypeId),
     /// A type that was read from source text, by its name there.
     Source(Arc<str>),
+    /// An instance of a generic struct, wherever it was described.
+    Instance(Arc<(TypeKey, Vec<TypeArg>)>),
 }
 
 /// A type that kernels can hold.
@@ -46,6 +50,8 @@ pub struct StructDesc {
     pub size: usize,
     /// Alignment in bytes on the host.
     pub align: usize,
+    /// The generic struct of which it is an instance, with its arguments.
+    pub of: Option<(Arc<GenericStruct>, Vec<TypeArg>)>,
 }
 
 /// A struct's field.
@@ -108,6 +114,7 @@ impl TypeDesc {
             fields,
             size: size_of::<T>(),
             align: align_of::<T>(),
+            of: None,
         }))
     }
 

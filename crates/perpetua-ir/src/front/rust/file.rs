@@ -12,9 +12,11 @@ use perpetua_syntax::{ConstDef, EnumDef, Function, StructDef};
 use super::describe::TypeDesc;
 use super::instantiate::Instantiation;
 use super::resolve::FunctionDef;
+use super::resolve::members::MemberKind;
 use super::source::SourceError;
 
 mod collect;
+mod generic;
 mod globs;
 mod handlers;
 mod lookup;
@@ -44,10 +46,30 @@ enum ItemKind {
     Enum(EnumDef),
     /// A type that the file does not define.
     Described(TypeDesc),
-    /// A trait: its default methods and constants, by name.
-    Trait(Vec<(String, ItemKind)>),
+    /// A trait.
+    Trait(Defaults),
     /// A type without `derive(GpuType)`, a function without an attribute, and so on: what to do about it.
     Unusable(String),
+}
+
+/// What a trait has for blocks without it, by name.
+#[derive(Clone, Default)]
+struct Defaults {
+    /// Its methods and constants.
+    known: Vec<(String, ItemKind)>,
+    /// The same for generic blocks, whose types are not known.
+    generic: Vec<(String, MemberKind, Arc<Function>)>,
+}
+
+/// An `impl` block of a generic type, or of several types.
+struct GenericBlock {
+    module: ModulePath,
+    /// The trait, as written.
+    of_trait: Option<Vec<String>>,
+    /// Says what the block is of.
+    own: Arc<Function>,
+    /// Its functions, constants and types, by name.
+    members: Vec<(String, MemberKind, Arc<Function>)>,
 }
 
 /// An `impl` block.
@@ -68,6 +90,7 @@ pub(super) struct Items {
     items: HashMap<Vec<String>, Item>,
     /// The `impl` blocks of types.
     blocks: Vec<Block>,
+    generic_blocks: Vec<GenericBlock>,
     /// Names that `use` brings into a module: full path of the alias, path it stands for (as written).
     uses: HashMap<Vec<String>, Vec<String>>,
     /// Paths (as written) whose names `use …::*` brings into a module.

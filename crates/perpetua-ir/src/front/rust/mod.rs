@@ -7,6 +7,8 @@
 
 pub mod describe;
 
+pub mod generic;
+
 pub mod gpu_type;
 
 pub mod resolve;
@@ -37,11 +39,12 @@ pub use emit::{
 pub use error::LowerError;
 #[cfg(feature = "transpile")]
 pub use file::{FileKernel, HandlerKernels, HandlerLibrary, handlers_in_file, kernels_in_file};
+pub use generic::*;
 pub use gpu_type::{GpuConst, GpuType};
 pub use instantiate::{GenericValue, Instantiation};
 #[doc(hidden)]
 pub use resolve::members::inventory;
-pub use resolve::members::{DeviceImpl, ImplBlock, Member, Members};
+pub use resolve::members::{DeviceImpl, GenericBlock, GenericMember, ImplBlock, Member, MemberKind, Members};
 pub use resolve::{FunctionDef, FunctionKey, Resolutions, Resolved, Resolver};
 #[cfg(feature = "transpile")]
 pub use source::{SourceError, SourceRefusal, read_item};

@@ -91,6 +91,7 @@ use std::sync::Arc;
 use perpetua_syntax::Function;
 
 use super::describe::{ConstValue, TypeDesc};
+use super::generic::GenericStruct;
 use super::gpu_type::{GpuConst, GpuType};
 use members::Members;
 
@@ -195,8 +196,12 @@ pub enum Resolved {
     Const(ConstValue),
     /// A type.
     Type(TypeDesc),
+    /// A generic struct; its arguments stand behind it, or follow from its use.
+    GenericStruct(Arc<GenericStruct>),
     /// A `#[device]` function.
     Device(FunctionDef),
+    /// A constant of a generic block: the function that gives it.
+    Computed(FunctionDef),
     /// Nothing that kernels can use; says why and what to do.
     Refused {
         /// What it is instead.
@@ -230,6 +235,11 @@ impl Resolver {
     /// The path is this type.
     pub fn ty<T: GpuType>(&mut self, path: u32) {
         self.set(path, Resolved::Type(T::describe()));
+    }
+
+    /// The path is this generic struct.
+    pub fn generic_struct(&mut self, path: u32, of: Arc<GenericStruct>) {
+        self.set(path, Resolved::GenericStruct(of));
     }
 
     /// The path is this function.

@@ -2,5 +2,6 @@
 
 pub mod control;
 pub mod data;
+pub mod generics;
 pub mod inference;
 pub mod numbers;

@@ -52,3 +52,42 @@ pub fn reduce<T: Combine>(x: &[T], out: &mut [T]) {
         out[i] = sum.twice();
     }
 }
+
+/// Two values: of monoids, a monoid.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+#[repr(C)]
+pub struct Pair<A, B> {
+    /// The first.
+    pub a: A,
+    /// The second.
+    pub b: B,
+}
+
+#[device]
+impl<A: Combine, B: Combine> Combine for Pair<A, B> {
+    const IDENTITY: Self = Pair {
+        a: A::IDENTITY,
+        b: B::IDENTITY,
+    };
+
+    fn combine(self, other: Self) -> Self {
+        Pair {
+            a: self.a.combine(other.a),
+            b: self.b.combine(other.b),
+        }
+    }
+}
+
+#[device]
+impl<A: Copy, B: Copy> Pair<A, B> {
+    /// A pair.
+    pub fn new(a: A, b: B) -> Self {
+        Self { a, b }
+    }
+
+    /// The other way round.
+    pub fn swapped(self) -> Pair<B, A> {
+        let Pair { a, b } = self;
+        Pair::new(b, a)
+    }
+}

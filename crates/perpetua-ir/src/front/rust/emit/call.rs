@@ -7,8 +7,8 @@ use std::rc::Rc;
 use super::value::{Slot, Val};
 use super::{Emitter, InstanceKey, Result, Return, Scope, instance_name};
 use crate::front::rust::infer;
-use crate::front::rust::infer::tree::{Checked, Expr, Generic, Loaded};
-use crate::front::rust::infer::ty::{Len, Ty};
+use crate::front::rust::infer::tree::{Checked, Expr, Loaded};
+use crate::front::rust::infer::ty::{Generic, Len, Ty};
 use crate::ir::Inst;
 
 impl Emitter<'_> {
@@ -22,25 +22,14 @@ impl Emitter<'_> {
     ) -> Result<Vec<Generic>> {
         generics
             .iter()
-            .enumerate()
-            .map(|(i, generic)| {
-                let known = match generic {
-                    Generic::Type(ty) => match f.types.deep(ty, true) {
-                        Ty::Var(_) => None,
-                        ty => Some(Generic::Type(ty)),
-                    },
-                    Generic::Len(len) => match f.types.len(*len) {
-                        Len::Var(_) => None,
-                        len => Some(Generic::Len(len)),
-                    },
-                    Generic::Value(v) => Some(Generic::Value(*v)),
+            .zip(&callee.tree.generics)
+            .map(|(generic, param)| {
+                let known = match f.types.argument(generic, true) {
+                    Generic::Type(Ty::Var(_)) | Generic::Len(Len::Var(_)) => None,
+                    known => Some(known.settled(param)),
                 };
                 known.ok_or_else(|| {
-                    let name = callee
-                        .tree
-                        .generics
-                        .get(i)
-                        .map_or("?", perpetua_syntax::Generic::name);
+                    let name = param.name();
                     f.loaded.error(
                         line,
                         format!(

@@ -39,8 +39,8 @@ use std::sync::Arc;
 use perpetua_syntax::{FunctionKind, Generic as GenericParam};
 
 use super::error::LowerError;
-use super::infer::tree::{Checked, Generic, Loaded, LocalId, TargetId};
-use super::infer::ty::{Ty, show};
+use super::infer::tree::{Checked, Loaded, LocalId, TargetId};
+use super::infer::ty::{Generic, Ty, show};
 use super::infer::{self, Program, Result};
 use super::instantiate::{GenericValue, Instantiation};
 use super::resolve::{FunctionDef, FunctionKey};

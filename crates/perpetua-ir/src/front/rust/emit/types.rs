@@ -48,7 +48,7 @@ impl Types {
                     })
                     .collect::<Result<_, _>>()?,
             )),
-            Ty::Var(_) | Ty::Array(_, Len::Var(_)) => Err((
+            Ty::Var(_) | Ty::Array(_, Len::Var(_)) | Ty::Instance(..) => Err((
                 "the type of a value is not known".into(),
                 "annotate it: `let x: T = …`".into(),
             )),

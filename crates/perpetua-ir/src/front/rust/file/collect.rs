@@ -10,9 +10,10 @@ use proc_macro2::TokenStream;
 
 use super::handlers::Templates;
 use super::marks::{Mark, derives, instantiation, is_device, judge_gpu, marks_of};
-use super::{Block, Item, ItemKind, Items, ModulePath};
+use super::{Block, Defaults, Item, ItemKind, Items, ModulePath};
 use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::gpu_type::GpuType;
+use crate::front::rust::resolve::members::MemberKind;
 use crate::front::rust::source::{SourceError, SourceRefusal};
 
 pub(super) struct Collector {
@@ -92,7 +93,7 @@ pub(super) fn child(module: &ModulePath, name: &syn::Ident) -> Vec<String> {
 }
 
 /// A name without `r#`.
-fn plain(name: &syn::Ident) -> String {
+pub(super) fn plain(name: &syn::Ident) -> String {
     let name = name.to_string();
     name.strip_prefix("r#")
         .map_or_else(|| name.clone(), str::to_owned)
@@ -121,6 +122,17 @@ fn constant(name: &syn::Ident, ty: &syn::Type, value: &syn::Expr) -> ItemKind {
         Ok(read) => ItemKind::Const(read.tree),
         Err(error) => ItemKind::Unusable(error.to_string()),
     }
+}
+
+/// The trait that a block implements, as written.
+pub(super) fn trait_of(item: &syn::ItemImpl) -> Option<Vec<String>> {
+    let (_, path, _) = item.trait_.as_ref()?;
+    Some(
+        path.segments
+            .iter()
+            .map(|segment| plain(&segment.ident))
+            .collect(),
+    )
 }
 
 /// A type by another name.
@@ -265,6 +277,9 @@ impl Collector {
     }
 
     pub(super) fn implementation(&mut self, item: &syn::ItemImpl, module: &ModulePath) {
+        if parse::is_generic_block(item) {
+            return self.generic_implementation(item, module);
+        }
         let syn::Type::Path(path) = &*item.self_ty else {
             return;
         };
@@ -286,7 +301,7 @@ impl Collector {
                 }
                 syn::ImplItem::Type(member) => (plain(&member.ident), alias(&member.ident, &member.ty)),
                 syn::ImplItem::Fn(member) if is_marked || marks_of(&member.attrs).0 == Mark::Device => {
-                    let read = parse::read_method(member, FunctionKind::Device, item.trait_.is_none(), &file);
+                    let read = parse::read_method(member, item, &file);
                     match self.keep(read) {
                         Some(read) => (plain(&member.sig.ident), ItemKind::Function(Arc::new(read.tree))),
                         None => continue,
@@ -304,13 +319,9 @@ impl Collector {
             };
             members.push((name, item));
         }
-        let of_trait = item.trait_.as_ref().map(|(_, path, _)| {
-            let names = path.segments.iter().map(|segment| plain(&segment.ident));
-            names.collect()
-        });
         self.items.blocks.push(Block {
             owner,
-            of_trait,
+            of_trait: trait_of(item),
             members,
         });
     }
@@ -321,19 +332,31 @@ impl Collector {
             return;
         }
         let file = self.items.file.clone();
-        let mut defaults = Vec::new();
+        let mut defaults = Defaults::default();
         for member in &item.items {
             match member {
                 syn::TraitItem::Fn(member) => {
                     let read = parse::read_default_method(member, &item.ident, &file);
                     if let Some(read) = read.and_then(|read| self.keep(read)) {
-                        let name = plain(&member.sig.ident);
-                        defaults.push((name, ItemKind::Function(Arc::new(read.tree))));
+                        let (name, tree) = (plain(&member.sig.ident), Arc::new(read.tree));
+                        defaults
+                            .known
+                            .push((name.clone(), ItemKind::Function(tree.clone())));
+                        defaults.generic.push((name, MemberKind::Function, tree));
                     }
                 }
                 syn::TraitItem::Const(member) => {
                     if let Some((_, value)) = &member.default {
-                        defaults.push((plain(&member.ident), constant(&member.ident, &member.ty, value)));
+                        let name = plain(&member.ident);
+                        let kind = constant(&member.ident, &member.ty, value);
+                        defaults.known.push((name.clone(), kind));
+                        let member = parse::Member::Default(member, &item.ident);
+                        // Where it is used, the lack is reported.
+                        if let Ok(read) = parse::read_member(&member, &file) {
+                            defaults
+                                .generic
+                                .push((name, MemberKind::Constant, Arc::new(read.tree)));
+                        }
                     }
                 }
                 _ => {}

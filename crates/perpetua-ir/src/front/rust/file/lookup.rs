@@ -7,21 +7,21 @@ use perpetua_syntax::{
     StructDef, Type,
 };
 
-use super::{Block, Item, ItemKind, Items, ModulePath, globs};
-use crate::front::rust::describe::{ConstValue, EnumDesc, FieldDesc, StructDesc, TypeDesc, TypeKey};
+use super::{Block, Defaults, Item, ItemKind, Items, ModulePath, globs};
+use crate::front::rust::describe::{ConstValue, EnumDesc, StructDesc, TypeDesc, TypeKey};
 use crate::front::rust::infer::{Program, constant, convert_type, scalar_constant, ty::Unifier};
 use crate::front::rust::resolve::members::Members;
 use crate::front::rust::resolve::{FunctionDef, Resolved, Resolver};
 
 /// How many definitions may lead to one another: more is a circle.
-const MAX_STEPS: u32 = 64;
+pub(super) const MAX_STEPS: u32 = 64;
 
 /// Pointer width under which constants are computed; lengths that need more bits fit no device.
 const WIDTH: u32 = 64;
 
 /// Why a path has no meaning: cause and remedy.
 pub(super) type Refusal = (String, String);
-type Result<T> = std::result::Result<T, Refusal>;
+pub(super) type Result<T> = std::result::Result<T, Refusal>;
 
 /// What a path leads to.
 enum Found<'a> {
@@ -109,30 +109,35 @@ impl Items {
                 }
             }
         }
+        self.generic_members(&mut members);
         members
     }
 
     /// What a block's trait has for blocks without it.
     fn defaults(&self, block: &Block) -> Vec<(&str, Item)> {
         let module = block.members.first().map(|(_, item)| &item.module);
-        let found = block.of_trait.as_ref().zip(module).and_then(|(path, module)| {
-            match self.find(path, module, None, false, 1) {
-                Ok(Some(Found::Item(_, item))) => Some(item),
+        let found = module.and_then(|module| self.trait_at(block.of_trait.as_ref(), module));
+        found.map_or_else(Vec::new, |(module, defaults)| {
+            let known = defaults.known.iter().map(|(name, kind)| {
+                let (module, kind) = (module.clone(), kind.clone());
+                (name.as_str(), Item { module, kind })
+            });
+            known.collect()
+        })
+    }
+
+    /// The trait that a block in `module` names, with the module in which it stands.
+    pub(super) fn trait_at(
+        &self,
+        path: Option<&Vec<String>>,
+        module: &ModulePath,
+    ) -> Option<(&ModulePath, &Defaults)> {
+        match self.find(path?, module, None, false, 1) {
+            Ok(Some(Found::Item(_, item))) => match &item.kind {
+                ItemKind::Trait(defaults) => Some((&item.module, defaults)),
                 _ => None,
-            }
-        });
-        match found {
-            Some(Item {
-                module,
-                kind: ItemKind::Trait(defaults),
-            }) => defaults
-                .iter()
-                .map(|(name, kind)| {
-                    let (module, kind) = (module.clone(), kind.clone());
-                    (name.as_str(), Item { module, kind })
-                })
-                .collect(),
-            _ => Vec::new(),
+            },
+            _ => None,
         }
     }
 
@@ -161,7 +166,7 @@ impl Items {
         }
     }
 
-    fn meaning(
+    pub(super) fn meaning(
         self: &Arc<Self>,
         path: &PathRef,
         module: &ModulePath,
@@ -195,7 +200,7 @@ impl Items {
                         });
                 match unusable {
                     Some(why) => Err((format!("`{text}` cannot be used in a kernel"), why)),
-                    None => self.type_at(&at, steps).map(Resolved::Type),
+                    None => self.type_named(&at, steps),
                 }
             }
             Found::Member(at, name) => {
@@ -213,7 +218,7 @@ impl Items {
                 ))),
                 ItemKind::Const(def) => self.value(def, &item.module, None, steps).map(Resolved::Const),
                 ItemKind::Unusable(why) => Err((format!("`{text}` cannot be used in a kernel"), why.clone())),
-                _ => self.type_at(&at, steps).map(Resolved::Type),
+                _ => self.type_named(&at, steps),
             },
         }
     }
@@ -331,8 +336,12 @@ impl Items {
         Ok(None)
     }
 
+    pub(super) fn key(&self, path: &[String]) -> TypeKey {
+        TypeKey::Source(Arc::from(format!("{}::{}", self.file, path.join("::"))))
+    }
+
     /// The type of this full path.
-    fn type_at(self: &Arc<Self>, path: &[String], steps: u32) -> Result<TypeDesc> {
+    pub(super) fn type_at(self: &Arc<Self>, path: &[String], steps: u32) -> Result<TypeDesc> {
         if steps > MAX_STEPS {
             return Err((format!("`{}` holds itself", path.join("::")), String::new()));
         }
@@ -344,7 +353,7 @@ impl Items {
                 _ => Err((format!("`{}` is not a type", path.join("::")), String::new())),
             };
         };
-        let key = TypeKey::Source(Arc::from(format!("{}::{}", self.file, path.join("::"))));
+        let key = self.key(path);
         match &item.kind {
             ItemKind::Struct(def) => self.struct_type(def, key, &item.module, steps),
             ItemKind::Enum(def) => Ok(TypeDesc::Enum(Arc::new(EnumDesc {
@@ -371,33 +380,18 @@ impl Items {
         module: &ModulePath,
         steps: u32,
     ) -> Result<TypeDesc> {
-        let (mut size, mut align) = (0usize, 1usize);
         let mut fields = Vec::new();
         for field in &def.fields {
             let ty = self.written_type(&field.ty, &def.paths, module, None, steps)?;
-            let Some((bytes, own)) = ty.host_layout() else {
-                return Err((
-                    format!("the field `{}` of `{}` has no layout", field.name, def.name),
-                    "use scalars, arrays and structs".into(),
-                ));
-            };
-            let offset = size.next_multiple_of(own);
-            size = offset.saturating_add(bytes);
-            align = align.max(own);
-            fields.push(FieldDesc {
-                name: field.name.clone(),
-                ty,
-                offset,
-            });
+            fields.push((field.name.clone(), ty));
         }
-        Ok(TypeDesc::Struct(Arc::new(StructDesc {
-            key,
-            name: def.name.clone(),
-            tuple: def.tuple,
-            fields,
-            size: size.next_multiple_of(align),
-            align,
-        })))
+        match StructDesc::laid_out(key, def.name.clone(), def.tuple, fields) {
+            Ok(desc) => Ok(TypeDesc::Struct(Arc::new(desc))),
+            Err(field) => Err((
+                format!("the field `{field}` of `{}` has no layout", def.name),
+                "use scalars, arrays and structs".into(),
+            )),
+        }
     }
 
     /// A stand-in for the function in which a type or a constant would stand.
@@ -413,7 +407,7 @@ impl Items {
             kind: FunctionKind::Device,
             file: self.file.clone(),
             line: 0,
-            default_of: None,
+            own: None,
             generics: Vec::new(),
             params: Vec::new(),
             ret: None,
@@ -427,7 +421,7 @@ impl Items {
         self.function_at(Arc::new(tree), module.clone(), owner.cloned(), steps)
     }
 
-    fn written_type(
+    pub(super) fn written_type(
         self: &Arc<Self>,
         ty: &Type,
         paths: &[PathRef],

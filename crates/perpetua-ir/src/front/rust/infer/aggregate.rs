@@ -9,7 +9,6 @@ use super::signature::{convert_len, not_a, path_meaning};
 use super::tree::{Expr, ExprKind};
 use super::ty::{Kind, Len, Ty};
 use super::{Checker, Result};
-use crate::front::rust::describe::StructDesc;
 use crate::front::rust::resolve::Resolved;
 
 impl Checker<'_> {
@@ -76,8 +75,7 @@ impl Checker<'_> {
                 .parse::<usize>()
                 .ok()
                 .and_then(|i| Some((i as u32, elements.get(i)?.clone()))),
-            Ty::Struct(desc) => field_of(&desc, name),
-            _ => None,
+            ty => self.fields_of(&ty).and_then(|fields| fields.get(name)),
         };
         match found {
             Some((index, ty)) => Ok(Expr {
@@ -99,6 +97,11 @@ impl Checker<'_> {
             StructName::SelfType => self.ty(&syntax::Type::SelfType, line),
             StructName::Path(path) => match path_meaning(&self.loaded, path.0, line)? {
                 Resolved::Type(desc) => Ok(Ty::from_desc(desc)),
+                Resolved::GenericStruct(of) => {
+                    let (of, loaded) = (of.clone(), self.loaded.clone());
+                    let args = loaded.tree.path(path).map_or(&[][..], syntax::PathRef::args);
+                    self.named_instance(&of, args, line)
+                }
                 other => Err(not_a(&self.loaded, path.0, line, "a struct", other)),
             },
         }
@@ -112,13 +115,13 @@ impl Checker<'_> {
         line: u32,
     ) -> Result<Expr> {
         let ty = self.struct_type(name, line)?;
-        let Ty::Struct(desc) = &ty else {
+        let Some(known) = self.fields_of(&ty) else {
             return Err(self.error(line, format!("`{}` is not a struct", self.show(&ty)), ""));
         };
         let mut checked: Vec<(u32, Expr)> = Vec::new();
         for (field, value) in fields {
-            let Some((index, field_ty)) = field_of(desc, field) else {
-                return Err(self.error(line, format!("`{}` has no field `{field}`", desc.name), ""));
+            let Some((index, field_ty)) = known.get(field) else {
+                return Err(self.error(line, format!("`{}` has no field `{field}`", known.name), ""));
             };
             if checked.iter().any(|(i, _)| *i == index) {
                 return Err(self.error(line, format!("the field `{field}` is given twice"), ""));
@@ -129,11 +132,11 @@ impl Checker<'_> {
         let base = match base {
             Some(base) => Some(Box::new(self.expr_as(base, &ty)?)),
             None => {
-                let missing = (0..desc.fields.len() as u32).find(|i| !checked.iter().any(|(c, _)| c == i));
-                if let Some(field) = missing.and_then(|i| desc.fields.get(i as usize)) {
+                let missing = (0..known.all.len() as u32).find(|i| !checked.iter().any(|(c, _)| c == i));
+                if let Some((field, _)) = missing.and_then(|i| known.all.get(i as usize)) {
                     return Err(self.error(
                         line,
-                        format!("the field `{}` of `{}` has no value", field.name, desc.name),
+                        format!("the field `{field}` of `{}` has no value", known.name),
                         "give it one",
                     ));
                 }
@@ -146,9 +149,4 @@ impl Checker<'_> {
             kind: ExprKind::Struct(checked, base),
         })
     }
-}
-
-pub(super) fn field_of(desc: &StructDesc, name: &str) -> Option<(u32, Ty)> {
-    let index = desc.fields.iter().position(|f| f.name == name)?;
-    Some((index as u32, Ty::from_desc(&desc.fields.get(index)?.ty)))
 }

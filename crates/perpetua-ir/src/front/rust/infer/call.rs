@@ -1,6 +1,7 @@
 //! Calls of device functions and of functions of the scalar types.
 
 pub(super) mod member;
+mod operator;
 
 use std::rc::Rc;
 
@@ -56,20 +57,26 @@ impl Checker<'_> {
         match path_meaning(&self.loaded, path, line)?.clone() {
             Resolved::Device(def) => {
                 let callee = self.program.load(&def)?;
-                self.call_loaded(&callee, written(args), &generics, line)
+                self.call_loaded(&callee, None, written(args), &generics, line)
             }
-            Resolved::Type(desc) => {
-                let own = Ty::from_desc(&desc);
+            meaning @ (Resolved::Type(_) | Resolved::GenericStruct(_)) => {
+                let own = match &meaning {
+                    Resolved::GenericStruct(of) => self.named_instance(of, &[], line)?,
+                    Resolved::Type(desc) => Ty::from_desc(desc),
+                    _ => Ty::unit(),
+                };
                 self.function_call(&own, None, &name.unwrap_or_default(), &generics, args, hint, line)
             }
             other => Err(not_a(&self.loaded, path, line, "a function", &other)),
         }
     }
 
-    /// A call of a function, with a receiver before the arguments where it is a method.
+    /// A call of a function, with a receiver before the arguments where it is a method. `own`: of which type it is, where that has
+    /// generic parameters.
     pub(super) fn call_loaded(
         &mut self,
         callee: &Rc<Loaded>,
+        own: Option<&Ty>,
         args: Vec<Argument<'_>>,
         written: &[GenericArg],
         line: u32,
@@ -95,6 +102,9 @@ impl Checker<'_> {
             ));
         }
         let generics = self.call_generics(callee, written, line)?;
+        if let Some(own) = own {
+            self.bind_own(callee, &generics, own, line)?;
+        }
         let convert = |c: &mut Self, ty: &syntax::Type, line| {
             convert_type(c.program, callee, &generics, &mut c.types, ty, line)
         };

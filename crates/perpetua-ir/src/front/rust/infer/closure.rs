@@ -8,8 +8,8 @@ use perpetua_syntax::{Generic as GenericParam, Type};
 
 use super::pattern::Borrowed;
 use super::signature::convert_type;
-use super::tree::{Block, ClosureBody, Expr, ExprKind, Generic, Loaded, LocalId, TargetId};
-use super::ty::{ClosureTy, Kind, Ty};
+use super::tree::{Block, ClosureBody, Expr, ExprKind, Loaded, LocalId, TargetId};
+use super::ty::{ClosureTy, Generic, Kind, Ty};
 use super::{Checker, Result};
 
 /// A closure whose body is being checked.

@@ -39,7 +39,7 @@ impl Checker<'_> {
             found.is_ok_and(|found| !found.is_empty())
         };
         matches!(self.types.shallow(ty), Ty::Ref(..))
-            || matches!(own, Ty::Struct(_) | Ty::Enum(_)) && users("eq")
+            || matches!(own, Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_)) && users("eq")
             || self.is_compared_by_parts(op, &own)
     }
 

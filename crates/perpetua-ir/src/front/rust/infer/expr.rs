@@ -10,8 +10,8 @@ use super::coerce::standing;
 use super::consteval::constant_expr;
 use super::scalar_consts;
 use super::signature::{not_a, path_meaning, path_text};
-use super::tree::{Expr, ExprKind, Generic};
-use super::ty::{Kind, Ty};
+use super::tree::{Expr, ExprKind};
+use super::ty::{Generic, Kind, Ty};
 use super::{Checker, Result};
 use crate::front::rust::describe::ConstValue;
 use crate::front::rust::resolve::Resolved;
@@ -174,7 +174,7 @@ impl Checker<'_> {
         let place = self.mutable_place(place)?;
         if matches!(
             self.types.shallow(&place.ty),
-            Ty::Struct(_) | Ty::Enum(_) | Ty::Array(..)
+            Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_) | Ty::Array(..)
         ) {
             return self.user_assignment(op, place, value, line);
         }
@@ -263,6 +263,12 @@ impl Checker<'_> {
     }
 
     fn type_const(&mut self, member: &syntax::TypeMember, line: u32) -> Result<Expr> {
+        let (ty, via) = (self.ty(&member.ty, line)?, member.via.as_deref());
+        if !matches!(ty, Ty::Scalar(_))
+            && let Some(computed) = self.computed_constant(&ty, via, &member.name, line)?
+        {
+            return Ok(computed);
+        }
         let value = self.type_constant(member, line)?;
         Ok(constant_expr(&member.name, value, line))
     }
@@ -391,7 +397,7 @@ impl Checker<'_> {
         let base = self.deref_all(base);
         let element = match self.types.shallow(&base.ty) {
             Ty::Array(element, _) | Ty::Slice(element) => element,
-            Ty::Struct(_) | Ty::Enum(_) => return self.user_index(base, index, line),
+            Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_) => return self.user_index(base, index, line),
             other => {
                 let shown = self.show(&other);
                 return Err(self.error(

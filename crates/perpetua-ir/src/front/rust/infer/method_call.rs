@@ -155,9 +155,11 @@ impl Checker<'_> {
                 let receiver = self.deref_all(receiver);
                 self.scalar_method(*scalar, receiver, name, args, line)
             }
-            Ty::Struct(_) | Ty::Enum(_) if name == "clone" && args.is_empty() => Ok(self.deref_all(receiver)),
+            Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_) if name == "clone" && args.is_empty() => {
+                Ok(self.deref_all(receiver))
+            }
             Ty::Enum(_) if ty == ordering() => self.ordering_method(receiver, name, args, line),
-            Ty::Struct(_) | Ty::Enum(_) => {
+            Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_) => {
                 let shown = self.show(&ty);
                 Err(self.error(
                     line,

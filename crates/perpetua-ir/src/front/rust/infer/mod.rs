@@ -12,6 +12,7 @@ mod consteval;
 mod control;
 mod convert;
 mod expr;
+mod instance;
 mod intrinsics;
 mod method_call;
 pub(crate) mod methods;
@@ -40,8 +41,8 @@ use perpetua_syntax::{FunctionKind, Generic as GenericParam};
 use super::error::LowerError;
 use super::resolve::{FunctionDef, FunctionKey};
 use closure::OpenClosure;
-use tree::{Checked, Expr, ExprKind, Generic, Loaded, Local, LocalId, TargetId};
-use ty::{Kind, Len, Ty, Unifier};
+use tree::{Checked, Expr, ExprKind, Loaded, Local, LocalId, TargetId};
+use ty::{Generic, Kind, Len, Ty, Unifier};
 
 pub(crate) use consteval::{float_bits, table_op};
 #[cfg(feature = "transpile")]

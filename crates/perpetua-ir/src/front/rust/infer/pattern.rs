@@ -5,7 +5,6 @@ use std::rc::Rc;
 use perpetua_syntax as syntax;
 use perpetua_syntax::{PatternConst, PatternKind, StructName};
 
-use super::aggregate::field_of;
 use super::consteval::as_integer;
 use super::signature::{not_a, path_meaning, path_text};
 use super::tree::Pat;
@@ -379,13 +378,13 @@ impl Checker<'_> {
     ) -> Result<Pat> {
         let named = self.struct_type(name, line)?;
         self.unify(line, ty, &named)?;
-        let Ty::Struct(desc) = &named else {
+        let Some(known) = self.fields_of(&named) else {
             return Err(self.error(line, format!("`{}` is not a struct", self.show(&named)), ""));
         };
-        let mut parts = vec![Pat::Wild; desc.fields.len()];
+        let mut parts = vec![Pat::Wild; known.all.len()];
         for (field, pattern) in fields {
-            let Some((index, ty)) = field_of(desc, field) else {
-                return Err(self.error(line, format!("`{}` has no field `{field}`", desc.name), ""));
+            let Some((index, ty)) = known.get(field) else {
+                return Err(self.error(line, format!("`{}` has no field `{field}`", known.name), ""));
             };
             let part = self.pattern(pattern, &ty, borrowed)?;
             if let Some(slot) = parts.get_mut(index as usize) {
@@ -398,7 +397,7 @@ impl Checker<'_> {
                 format!(
                     "a pattern of {} fields meets `{}`, which has {}",
                     fields.len(),
-                    desc.name,
+                    known.name,
                     parts.len()
                 ),
                 "write `..` for the others",

@@ -6,11 +6,13 @@ use perpetua_syntax as syntax;
 use perpetua_syntax::{GenericArg, Scalar};
 
 use super::consteval::evaluate;
-use super::tree::{Generic, Loaded};
-use super::ty::{Kind, Len, Ty, Unifier};
+use super::instance::{block_arguments, instance_written};
+use super::tree::Loaded;
+use super::ty::{Generic, Kind, Len, Ty, Unifier};
 use super::{Checker, Program, Result};
 use crate::front::rust::describe::{ConstValue, TypeDesc};
 use crate::front::rust::resolve::Resolved;
+use crate::front::rust::resolve::members::MemberKind;
 
 /// The type that syntax of the function `loaded` means, its generic parameters standing for `generics`.
 pub(crate) fn convert_type(
@@ -41,6 +43,10 @@ pub(crate) fn convert_type(
         ),
         syntax::Type::Named(path) => match path_meaning(loaded, path.0, line)? {
             Resolved::Type(desc) => Ty::from_desc(desc),
+            Resolved::GenericStruct(of) => {
+                let args = loaded.tree.path(*path).map_or(&[][..], syntax::PathRef::args);
+                instance_written(program, loaded, generics, types, of, args, line)?
+            }
             other => return Err(not_a(loaded, path.0, line, "a type", other)),
         },
         syntax::Type::Generic(index) => match generics.get(*index as usize) {
@@ -58,9 +64,10 @@ pub(crate) fn convert_type(
                 ));
             }
         },
-        syntax::Type::SelfType => match loaded.names.self_type() {
-            Some(desc) => Ty::from_desc(desc),
-            None => return Err(loaded.error(line, "`Self` has no meaning here", "name the type")),
+        syntax::Type::SelfType => match (&loaded.tree.own, loaded.names.self_type()) {
+            (Some(own), _) => again(types, &own.ty)?,
+            (None, Some(desc)) => Ty::from_desc(desc),
+            (None, None) => return Err(loaded.error(line, "`Self` has no meaning here", "name the type")),
         },
         syntax::Type::Option(some) => Ty::Option(Rc::new(again(types, some)?)),
         syntax::Type::Result(parts) => {
@@ -68,7 +75,7 @@ pub(crate) fn convert_type(
         }
         syntax::Type::Assoc(member) => {
             let base = again(types, &member.ty)?;
-            associated(loaded, types, &base, member.via.as_deref(), &member.name, line)?
+            associated(program, loaded, types, &base, member, line)?
         }
         syntax::Type::GridPos => Ty::GridPos,
     })
@@ -76,13 +83,24 @@ pub(crate) fn convert_type(
 
 /// The type `name` that belongs to `base`.
 fn associated(
+    program: &Program,
     loaded: &Loaded,
-    types: &Unifier,
+    types: &mut Unifier,
     base: &Ty,
-    via: Option<&str>,
-    name: &str,
+    member: &syntax::TypeMember,
     line: u32,
 ) -> Result<Ty> {
+    let (via, name) = (member.via.as_deref(), member.name.as_str());
+    for found in loaded.members.generic(name) {
+        if found.kind == MemberKind::Type && via.is_none_or(|via| found.of_trait.as_deref() == Some(via)) {
+            let alias = program.load(&found.definition)?;
+            if let Some(generics) = block_arguments(program, &alias, types, base)
+                && let Some(ty) = &alias.tree.ret
+            {
+                return convert_type(program, &alias, &generics, types, ty, line);
+            }
+        }
+    }
     let shown = types.show(base);
     let Some(desc) = types.deep(base, false).to_desc() else {
         return Err(loaded.error(
@@ -194,8 +212,8 @@ pub(crate) fn not_a(
     found: &Resolved,
 ) -> crate::front::rust::LowerError {
     let is = match found {
-        Resolved::Const(_) => "a constant",
-        Resolved::Type(_) => "a type",
+        Resolved::Const(_) | Resolved::Computed(_) => "a constant",
+        Resolved::Type(_) | Resolved::GenericStruct(_) => "a type",
         Resolved::Device(_) => "a function",
         Resolved::Refused { .. } => "not usable",
     };
@@ -215,7 +233,8 @@ impl Checker<'_> {
         line: u32,
     ) -> Result<Vec<Generic>> {
         let params = &callee.tree.generics;
-        let named = params.iter().filter(|param| !param.is_implicit()).count();
+        let outer = callee.tree.own.as_ref().map_or(0, |own| own.generics as usize);
+        let named = callee.tree.written_generics().len();
         if !written.is_empty() && written.len() != named {
             return Err(self.error(
                 line,
@@ -230,7 +249,7 @@ impl Checker<'_> {
         }
         let mut generics = Vec::new();
         for (i, param) in params.iter().enumerate() {
-            let given = written.get(i);
+            let given = i.checked_sub(outer).and_then(|i| written.get(i));
             generics.push(match param {
                 syntax::Generic::Type { .. } => match given {
                     None => Generic::Type(self.types.var(Kind::General)),
@@ -243,64 +262,77 @@ impl Checker<'_> {
                         ));
                     }
                 },
-                syntax::Generic::Const { ty, .. } => self.const_argument(*ty, param.name(), given, line)?,
+                syntax::Generic::Const { ty, .. } => match given {
+                    None | Some(GenericArg::Type(syntax::Type::Infer)) => Generic::Len(self.types.len_var()),
+                    Some(given) => {
+                        let (program, loaded) = (self.program, self.loaded.clone());
+                        const_argument(program, &loaded, &self.generics, *ty, param.name(), given, line)?
+                    }
+                },
             });
         }
         Ok(generics)
     }
 
-    fn const_argument(
+    /// Generic arguments for a call of `callee`, which belongs to a generic block or a trait, and there to the type `own`.
+    pub(super) fn bind_own(
         &mut self,
-        ty: Scalar,
-        name: &str,
-        given: Option<&GenericArg>,
+        callee: &Rc<Loaded>,
+        generics: &[Generic],
+        own: &Ty,
         line: u32,
-    ) -> Result<Generic> {
-        let value = match given {
-            None | Some(GenericArg::Type(syntax::Type::Infer)) if ty == Scalar::Usize => {
-                return Ok(Generic::Len(self.types.len_var()));
-            }
-            None => {
-                return Err(self.error(
-                    line,
-                    format!("the const argument `{name}` cannot be inferred"),
-                    format!("write it: `::<{name}>`"),
-                ));
-            }
-            Some(GenericArg::Const(expr)) => {
-                if let syntax::ExprKind::ConstParam(index) = expr.kind {
-                    return self.generic(index, line);
-                }
-                constant(
-                    self.program,
-                    &self.loaded.clone(),
-                    &self.generics,
-                    expr,
-                    &Ty::Scalar(ty),
-                )?
-            }
-            Some(GenericArg::Type(syntax::Type::Named(path))) => {
-                match path_meaning(&self.loaded, path.0, line)? {
-                    Resolved::Const(value) => value.clone(),
-                    other => return Err(not_a(&self.loaded, path.0, line, "a constant", other)),
-                }
-            }
-            Some(GenericArg::Type(_)) => {
-                return Err(self.error(line, format!("a type stands where `{name}` takes a constant"), ""));
-            }
-        };
-        const_generic(&value, ty).ok_or_else(|| {
-            self.error(
-                line,
-                format!(
-                    "the const argument `{name}` is a `{}`, not a `{}`",
-                    value.type_desc(),
-                    ty.name()
-                ),
-                "",
-            )
-        })
+    ) -> Result<()> {
+        let ty = convert_type(
+            self.program,
+            callee,
+            generics,
+            &mut self.types,
+            &syntax::Type::SelfType,
+            line,
+        )?;
+        self.unify(line, &ty, own)
     }
+}
+
+/// The const argument `given` of a parameter, written in the function `loaded`.
+pub(super) fn const_argument(
+    program: &Program,
+    loaded: &Rc<Loaded>,
+    generics: &[Generic],
+    ty: Scalar,
+    name: &str,
+    given: &GenericArg,
+    line: u32,
+) -> Result<Generic> {
+    let value = match given {
+        GenericArg::Const(expr) => match expr.kind {
+            syntax::ExprKind::ConstParam(index) => match generics.get(index as usize) {
+                Some(known) => return Ok(known.clone()),
+                None => {
+                    return Err(loaded.error(line, format!("the const argument `{name}` is not known"), ""));
+                }
+            },
+            _ => constant(program, loaded, generics, expr, &Ty::Scalar(ty))?,
+        },
+        GenericArg::Type(syntax::Type::Named(path)) => match path_meaning(loaded, path.0, line)? {
+            Resolved::Const(value) => value.clone(),
+            other => return Err(not_a(loaded, path.0, line, "a constant", other)),
+        },
+        GenericArg::Type(_) => {
+            return Err(loaded.error(line, format!("a type stands where `{name}` takes a constant"), ""));
+        }
+    };
+    const_generic(&value, ty).ok_or_else(|| {
+        loaded.error(
+            line,
+            format!(
+                "the const argument `{name}` is a `{}`, not a `{}`",
+                value.type_desc(),
+                ty.name()
+            ),
+            "",
+        )
+    })
 }
 
 /// A constant as a generic argument of type `ty`.

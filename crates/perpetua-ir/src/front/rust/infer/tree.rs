@@ -7,7 +7,7 @@ use std::sync::Arc;
 use perpetua_syntax::{BinaryOp, Function, Intrinsic, PrintPiece};
 
 use super::methods::Method;
-use super::ty::{Len, Ty, Unifier};
+use super::ty::{Generic, Len, Ty, Unifier};
 use crate::front::rust::describe::ConstValue;
 use crate::front::rust::resolve::members::Members;
 use crate::front::rust::resolve::{FunctionDef, Resolutions};
@@ -64,17 +64,6 @@ pub(crate) struct Checked {
     pub(crate) deep: bool,
     /// The functions that it calls, each with the line of a call.
     pub(crate) calls: Vec<(Rc<Loaded>, Vec<Generic>, u32)>,
-}
-
-/// A generic argument.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Generic {
-    /// A type.
-    Type(Ty),
-    /// A const parameter of type `usize`.
-    Len(Len),
-    /// Any other const parameter: the value (`bool`: 0 or 1).
-    Value(i128),
 }
 
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use perpetua_syntax::Scalar;
 
 use crate::front::rust::describe::{EnumDesc, StructDesc, TypeDesc};
+use crate::front::rust::generic::GenericStruct;
 
 /// A type, possibly with parts that are not known yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +28,8 @@ pub(crate) enum Ty {
     Ref(bool, Rc<Ty>),
     /// A struct.
     Struct(Arc<StructDesc>),
+    /// A generic struct whose arguments are not all known yet.
+    Instance(Arc<GenericStruct>, Rc<[Generic]>),
     /// An enum without data.
     Enum(Arc<EnumDesc>),
     /// A stencil's position.
@@ -46,6 +49,17 @@ pub(crate) struct ClosureTy {
     pub(crate) id: u32,
     pub(crate) params: Vec<Ty>,
     pub(crate) ret: Ty,
+}
+
+/// A generic argument.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Generic {
+    /// A type.
+    Type(Ty),
+    /// A const parameter of type `usize`.
+    Len(Len),
+    /// Any other const parameter: the value (`bool`: 0 or 1).
+    Value(i128),
 }
 
 /// An array's length.
@@ -155,7 +169,10 @@ impl Unifier {
                 None => break,
             }
         }
-        ty.clone()
+        match ty {
+            Ty::Instance(of, args) => self.instance(of, args, false),
+            ty => ty.clone(),
+        }
     }
 
     /// The kind of an unbound variable.
@@ -195,6 +212,7 @@ impl Unifier {
                 Rc::new(self.deep(&ok, defaults)),
                 Rc::new(self.deep(&err, defaults)),
             ),
+            Ty::Instance(of, args) => self.instance(&of, &args, defaults),
             Ty::Closure(closure) => Ty::Closure(Rc::new(ClosureTy {
                 id: closure.id,
                 params: closure.params.iter().map(|ty| self.deep(ty, defaults)).collect(),
@@ -237,6 +255,7 @@ impl Unifier {
             }
             (Ty::Closure(x), Ty::Closure(y)) if x.id == y.id => Ok(()),
             _ if a == b => Ok(()),
+            (Ty::Instance(..), _) | (_, Ty::Instance(..)) => self.unify_instances(&a, &b),
             _ => Err(Mismatch),
         }
     }
@@ -275,6 +294,10 @@ impl Unifier {
             Ty::Tuple(elements) => elements.iter().any(|e| self.occurs(var, e)),
             Ty::Array(t, _) | Ty::Slice(t) | Ty::Ref(_, t) | Ty::Option(t) => self.occurs(var, &t),
             Ty::Result(t, e) => self.occurs(var, &t) || self.occurs(var, &e),
+            Ty::Instance(_, args) => args.iter().any(|arg| match arg {
+                Generic::Type(ty) => self.occurs(var, ty),
+                Generic::Len(_) | Generic::Value(_) => false,
+            }),
             Ty::Closure(closure) => closure
                 .params
                 .iter()
@@ -319,6 +342,21 @@ impl fmt::Display for Shown<'_> {
                 write!(f, "&{}{}", if *mutable { "mut " } else { "" }, show(target))
             }
             Ty::Struct(s) => f.write_str(&s.name),
+            Ty::Instance(of, args) => {
+                write!(f, "{}<", of.name)?;
+                for (i, arg) in args.iter().enumerate() {
+                    f.write_str(if i > 0 { ", " } else { "" })?;
+                    match arg {
+                        Generic::Type(ty) => write!(f, "{}", show(ty))?,
+                        Generic::Len(len) => match self.0.len(*len) {
+                            Len::Known(n) => write!(f, "{n}")?,
+                            Len::Var(_) => f.write_str("_")?,
+                        },
+                        Generic::Value(value) => write!(f, "{value}")?,
+                    }
+                }
+                f.write_str(">")
+            }
             Ty::Enum(e) => f.write_str(&e.name),
             Ty::GridPos => f.write_str("GridPos"),
             Ty::Closure(_) => f.write_str("closure"),

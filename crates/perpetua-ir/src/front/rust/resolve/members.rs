@@ -5,7 +5,7 @@
 //! `inventory` before `main`), and all are put into one table when the first kernel is lowered. A file that is read at
 //! run time has a table of its own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 /// What the macros' output calls to say what a block has.
@@ -54,11 +54,39 @@ pub struct Member {
     pub meaning: Resolved,
 }
 
+/// A member of a generic block.
+#[derive(Clone, Debug)]
+pub struct GenericMember {
+    /// The name of the trait that it is a member of, without its module; `None` for the type's own.
+    pub of_trait: Option<String>,
+    /// Belongs where its block does.
+    pub block: FunctionDef,
+    /// What it is.
+    pub kind: MemberKind,
+    /// The function; of a constant one that gives it, of a type one whose result it is.
+    pub definition: FunctionDef,
+}
+
+/// What a member of a generic block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberKind {
+    /// A function.
+    Function,
+    /// A constant.
+    Constant,
+    /// A type.
+    Type,
+}
+
 /// The members of types, by type and name. One name has several where several traits, or one with different arguments
 /// (`Mul<f32>`, `Mul<Vec2>`), bring it.
 #[derive(Clone, Debug, Default)]
 pub struct Members {
     found: HashMap<TypeDesc, HashMap<String, Vec<Member>>>,
+    /// Those of generic blocks, by name.
+    generic: HashMap<String, Vec<GenericMember>>,
+    /// Which types have a trait: by its name those of blocks of one type, and the generic blocks.
+    traits: HashMap<String, (HashSet<TypeDesc>, Vec<FunctionDef>)>,
 }
 
 impl Members {
@@ -83,11 +111,40 @@ impl Members {
 
     /// Starts an `impl` block of a type.
     pub fn block_of(&mut self, ty: TypeDesc, of_trait: Option<&str>) -> ImplBlock<'_> {
+        if let Some(of_trait) = of_trait {
+            let (types, _) = self.traits.entry(of_trait.to_owned()).or_default();
+            types.insert(ty.clone());
+        }
         ImplBlock {
             members: self.found.entry(ty).or_default(),
             of_trait: of_trait.map(str::to_owned),
             own: Vec::new(),
         }
+    }
+
+    /// Starts a generic `impl` block; `of_trait` is the trait's name, without its module. The tree of `block` says which types it is of.
+    pub fn generic_block(&mut self, of_trait: Option<&str>, block: FunctionDef) -> GenericBlock<'_> {
+        if let Some(of_trait) = of_trait {
+            let (_, blocks) = self.traits.entry(of_trait.to_owned()).or_default();
+            blocks.push(block.clone());
+        }
+        GenericBlock {
+            members: &mut self.generic,
+            of_trait: of_trait.map(str::to_owned),
+            block,
+            own: Vec::new(),
+        }
+    }
+
+    /// The types that have a trait of this name, and the generic blocks of it; `None` where kernels know no block of it.
+    pub fn of_trait(&self, name: &str) -> Option<(&HashSet<TypeDesc>, &[FunctionDef])> {
+        let (types, blocks) = self.traits.get(name)?;
+        Some((types, blocks))
+    }
+
+    /// The members of generic blocks of this name.
+    pub fn generic(&self, name: &str) -> &[GenericMember] {
+        self.generic.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// The members of this name.
@@ -98,7 +155,13 @@ impl Members {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// All members, in no particular order.
+    /// All members of generic blocks, in no particular order.
+    pub fn iter_generic(&self) -> impl Iterator<Item = (&str, &GenericMember)> {
+        let all = self.generic.iter();
+        all.flat_map(|(name, all)| all.iter().map(move |member| (name.as_str(), member)))
+    }
+
+    /// All other members, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&TypeDesc, &str, &Member)> {
         self.found.iter().flat_map(|(ty, members)| {
             members
@@ -146,5 +209,37 @@ impl ImplBlock<'_> {
             of_trait: self.of_trait.clone(),
             meaning,
         });
+    }
+}
+
+/// A generic `impl` block as it says what it has.
+pub struct GenericBlock<'m> {
+    members: &'m mut HashMap<String, Vec<GenericMember>>,
+    of_trait: Option<String>,
+    block: FunctionDef,
+    /// Names that the block has given.
+    own: Vec<String>,
+}
+
+impl GenericBlock<'_> {
+    /// A member.
+    pub fn add(&mut self, name: &str, kind: MemberKind, definition: FunctionDef) {
+        self.own.push(name.to_owned());
+        self.members
+            .entry(name.to_owned())
+            .or_default()
+            .push(GenericMember {
+                of_trait: self.of_trait.clone(),
+                block: self.block.clone(),
+                kind,
+                definition,
+            });
+    }
+
+    /// What the trait has for a block without it.
+    pub fn default(&mut self, name: &str, kind: MemberKind, definition: FunctionDef) {
+        if !self.own.iter().any(|own| own == name) {
+            self.add(name, kind, definition);
+        }
     }
 }

@@ -1,18 +1,17 @@
-//! Members of types, which Rust finds by the type: functions, constants and types, and the operators of types that
-//! are no scalars.
+//! Members of types, which Rust finds by the type: functions, constants and types.
 
 use std::rc::Rc;
 
-use perpetua_syntax as syntax;
-use perpetua_syntax::{BinaryOp, GenericArg, Scalar};
+use perpetua_syntax::{GenericArg, operator_functions};
 
 use super::Argument;
 use crate::front::rust::describe::ConstValue;
+use crate::front::rust::infer::instance::block_arguments;
 use crate::front::rust::infer::signature::convert_type;
-use crate::front::rust::infer::tree::{Expr, ExprKind, Generic, Loaded};
-use crate::front::rust::infer::ty::{Kind, Ty};
+use crate::front::rust::infer::tree::{Expr, Loaded};
+use crate::front::rust::infer::ty::{Generic, Ty};
 use crate::front::rust::infer::{Checker, Result};
-use crate::front::rust::resolve::members::Member;
+use crate::front::rust::resolve::members::{Member, MemberKind};
 use crate::front::rust::resolve::{FunctionDef, Resolved};
 
 /// Which of a type's members of one name a place in the source may mean.
@@ -24,36 +23,11 @@ pub(in crate::front::rust::infer) enum Reach {
     All,
 }
 
-/// The trait and the function of an operator on values.
-fn operator(op: BinaryOp) -> Option<(&'static str, &'static str)> {
-    Some(match op {
-        BinaryOp::Add => ("Add", "add"),
-        BinaryOp::Sub => ("Sub", "sub"),
-        BinaryOp::Mul => ("Mul", "mul"),
-        BinaryOp::Div => ("Div", "div"),
-        BinaryOp::Rem => ("Rem", "rem"),
-        BinaryOp::BitAnd => ("BitAnd", "bitand"),
-        BinaryOp::BitOr => ("BitOr", "bitor"),
-        BinaryOp::BitXor => ("BitXor", "bitxor"),
-        BinaryOp::Shl => ("Shl", "shl"),
-        BinaryOp::Shr => ("Shr", "shr"),
-        BinaryOp::Eq => ("PartialEq", "eq"),
-        BinaryOp::Ne => ("PartialEq", "ne"),
-        BinaryOp::Lt => ("PartialOrd", "lt"),
-        BinaryOp::Le => ("PartialOrd", "le"),
-        BinaryOp::Gt => ("PartialOrd", "gt"),
-        BinaryOp::Ge => ("PartialOrd", "ge"),
-        BinaryOp::And | BinaryOp::Or => return None,
-    })
-}
-
-/// Whether a type has parts of half the width of `f32`: a library's types.
-fn holds_half(ty: &Ty) -> bool {
-    match ty {
-        Ty::Scalar(scalar) => matches!(scalar, Scalar::F16 | Scalar::Bf16),
-        Ty::Array(element, _) => holds_half(element),
-        _ => false,
-    }
+/// A function that belongs to a type.
+pub(in crate::front::rust::infer) struct Callee {
+    pub(super) function: FunctionDef,
+    /// The type, where the function is of a generic block or a trait's default.
+    pub(super) own: Option<Ty>,
 }
 
 impl Checker<'_> {
@@ -67,10 +41,7 @@ impl Checker<'_> {
         reach: Reach,
         line: u32,
     ) -> Result<Vec<Resolved>> {
-        let Some(desc) = self.types.deep(ty, false).to_desc() else {
-            return Ok(Vec::new());
-        };
-        let all = self.loaded.members.get(&desc, name);
+        let all = self.all_members(ty, name)?;
         let meanings = |is: &dyn Fn(&Member) -> bool| -> Vec<Resolved> {
             all.iter()
                 .filter(|member| is(member))
@@ -89,7 +60,7 @@ impl Checker<'_> {
         if !own.is_empty() {
             return Ok(own);
         }
-        if let [first, rest @ ..] = all
+        if let [first, rest @ ..] = &all[..]
             && let Some(other) = rest.iter().find(|member| member.of_trait != first.of_trait)
             && let (Some(a), Some(b)) = (&first.of_trait, &other.of_trait)
         {
@@ -102,21 +73,75 @@ impl Checker<'_> {
         Ok(meanings(&|_| true))
     }
 
-    /// The names of the traits that bound the type in this function: as a type parameter, or as the `Self` of a trait.
+    /// The members of `ty` called `name`, of whatever block.
+    fn all_members(&self, ty: &Ty, name: &str) -> Result<Vec<Member>> {
+        let members = &self.loaded.members;
+        let known = self.types.deep(ty, false).to_desc();
+        let mut all = known.map_or_else(Vec::new, |desc| members.get(&desc, name).to_vec());
+        for member in members.generic(name) {
+            if self.is_block_of(&member.block, ty, 0)? {
+                let definition = member.definition.clone();
+                all.push(Member {
+                    of_trait: member.of_trait.clone(),
+                    meaning: match member.kind {
+                        MemberKind::Function => Resolved::Device(definition),
+                        MemberKind::Constant => Resolved::Computed(definition),
+                        // Found where types are read.
+                        MemberKind::Type => continue,
+                    },
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether a generic block is one of `ty`: its type agrees, and so do its bounds, which tell apart what Rust tells apart by them.
+    /// Bounds of bounds are asked for to a depth that no program has.
+    fn is_block_of(&self, block: &FunctionDef, ty: &Ty, depth: u32) -> Result<bool> {
+        let block = self.program.load(block)?;
+        let mut types = self.types.clone();
+        let Some(arguments) = block_arguments(self.program, &block, &mut types, ty) else {
+            return Ok(false);
+        };
+        for (param, argument) in block.tree.generics.iter().zip(&arguments) {
+            let Generic::Type(argument) = argument else {
+                continue;
+            };
+            let argument = types.deep(argument, false);
+            for bound in param.traits() {
+                if depth < 16 && !self.has_trait(&argument, bound, depth)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a type has a trait, as far as that is known: Rust's own traits are not asked for, nor types that are not known yet.
+    fn has_trait(&self, ty: &Ty, of_trait: &str, depth: u32) -> Result<bool> {
+        let (Some((types, blocks)), Some(desc)) = (self.loaded.members.of_trait(of_trait), ty.to_desc())
+        else {
+            return Ok(true);
+        };
+        if !operator_functions(of_trait).is_empty() || types.contains(&desc) {
+            return Ok(true);
+        }
+        for block in blocks {
+            if self.is_block_of(block, ty, depth + 1)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The names of the traits that bound the type in this function, as a type parameter or as the `Self` of a trait.
     fn bounds_of(&self, ty: &Ty) -> Vec<String> {
-        let tree = &self.loaded.tree;
         let ty = self.types.deep(ty, false);
-        let params = tree.generics.iter().zip(&self.generics);
-        let mut bounds: Vec<String> = params
+        let params = self.loaded.tree.generics.iter().zip(&self.generics);
+        params
             .filter(|(_, generic)| matches!(generic, Generic::Type(bound) if *bound == ty))
             .flat_map(|(param, _)| param.traits().map(str::to_owned))
-            .collect();
-        if let (Some(of), Some(own)) = (&tree.default_of, self.loaded.names.self_type())
-            && Ty::from_desc(own) == ty
-        {
-            bounds.push(of.clone());
-        }
-        bounds
+            .collect()
     }
 
     /// The functions among them.
@@ -127,15 +152,46 @@ impl Checker<'_> {
         name: &str,
         reach: Reach,
         line: u32,
-    ) -> Result<Vec<FunctionDef>> {
+    ) -> Result<Vec<Callee>> {
         let found = self.members_of(ty, via, name, reach, line)?;
-        Ok(found
-            .into_iter()
-            .filter_map(|meaning| match meaning {
-                Resolved::Device(function) => Some(function),
-                _ => None,
-            })
-            .collect())
+        let functions = found.into_iter().filter_map(|meaning| match meaning {
+            Resolved::Device(function) => Some(function),
+            _ => None,
+        });
+        functions.map(|function| self.callee(function, ty)).collect()
+    }
+
+    fn callee(&self, function: FunctionDef, ty: &Ty) -> Result<Callee> {
+        let own = self
+            .program
+            .load(&function)?
+            .tree
+            .own
+            .is_some()
+            .then(|| ty.clone());
+        Ok(Callee { function, own })
+    }
+
+    /// The constant `name` of a type, where a generic block computes it.
+    pub(in crate::front::rust::infer) fn computed_constant(
+        &mut self,
+        ty: &Ty,
+        via: Option<&str>,
+        name: &str,
+        line: u32,
+    ) -> Result<Option<Expr>> {
+        let found = self.members_of(ty, via, name, Reach::All, line)?;
+        let computed = found.into_iter().find_map(|meaning| match meaning {
+            Resolved::Computed(function) => Some(function),
+            _ => None,
+        });
+        match computed {
+            Some(function) => {
+                let callee = self.callee(function, ty)?;
+                self.call_one_of(vec![callee], Vec::new(), &[], line).map(Some)
+            }
+            None => Ok(None),
+        }
     }
 
     /// The constant `name` of a type.
@@ -157,7 +213,7 @@ impl Checker<'_> {
     /// Calls the one of `functions`, a trait's, that takes these arguments.
     pub(in crate::front::rust::infer) fn call_one_of(
         &mut self,
-        functions: Vec<FunctionDef>,
+        functions: Vec<Callee>,
         args: Vec<Argument<'_>>,
         written: &[GenericArg],
         line: u32,
@@ -169,15 +225,17 @@ impl Checker<'_> {
     /// The same for functions that native code calls as macros wrote them.
     pub(in crate::front::rust::infer) fn call_method_of(
         &mut self,
-        functions: Vec<FunctionDef>,
+        functions: Vec<Callee>,
         args: Vec<Argument<'_>>,
         written: &[GenericArg],
         line: u32,
     ) -> Result<Expr> {
-        let load = |function| self.program.load(function);
-        let mut loaded = functions.iter().map(load).collect::<Result<Vec<_>>>()?;
-        if let [only] = &loaded[..] {
-            return self.call_loaded(&only.clone(), args, written, line);
+        let mut loaded = functions
+            .into_iter()
+            .map(|callee| Ok((self.program.load(&callee.function)?, callee.own)))
+            .collect::<Result<Vec<_>>>()?;
+        if let [(only, own)] = &loaded[..] {
+            return self.call_loaded(only, own.as_ref(), args, written, line);
         }
         // Several: the arguments' types decide.
         let args = args
@@ -187,10 +245,12 @@ impl Checker<'_> {
                 arg => Ok(arg),
             })
             .collect::<Result<Vec<_>>>()?;
-        let name = loaded.first().map_or_else(String::new, |l| l.tree.name.clone());
-        loaded.retain(|callee| self.takes(callee, &args));
+        let name = loaded
+            .first()
+            .map_or_else(String::new, |(l, _)| l.tree.name.clone());
+        loaded.retain(|(callee, own)| self.takes(callee, own.as_ref(), &args));
         match &loaded[..] {
-            [only] => self.call_loaded(&only.clone(), args, written, line),
+            [(only, own)] => self.call_loaded(only, own.as_ref(), args, written, line),
             found => {
                 let shown: Vec<String> = args
                     .iter()
@@ -213,21 +273,22 @@ impl Checker<'_> {
     }
 
     /// Whether a function takes arguments of these types. Nothing is decided by that.
-    fn takes(&mut self, callee: &Rc<Loaded>, args: &[Argument<'_>]) -> bool {
+    pub(super) fn takes(&mut self, callee: &Rc<Loaded>, own: Option<&Ty>, args: &[Argument<'_>]) -> bool {
         if callee.tree.params.len() != args.len() {
             return false;
         }
         let saved = self.types.clone();
         let fits = self.call_generics(callee, &[], 0).is_ok_and(|generics| {
-            callee.tree.params.iter().zip(args).all(|(param, arg)| {
-                let (program, types) = (self.program, &mut self.types);
-                let param = convert_type(program, callee, &generics, types, &param.ty, param.line);
-                let (Ok(param), Some(arg)) = (param, arg.ty().cloned()) else {
-                    return false;
-                };
-                let (param, arg) = (self.peeled(&param), self.peeled(&arg));
-                self.types.unify(&param, &arg).is_ok()
-            })
+            own.is_none_or(|own| self.bind_own(callee, &generics, own, 0).is_ok())
+                && callee.tree.params.iter().zip(args).all(|(param, arg)| {
+                    let (program, types) = (self.program, &mut self.types);
+                    let param = convert_type(program, callee, &generics, types, &param.ty, param.line);
+                    let (Ok(param), Some(arg)) = (param, arg.ty().cloned()) else {
+                        return false;
+                    };
+                    let (param, arg) = (self.peeled(&param), self.peeled(&arg));
+                    self.types.unify(&param, &arg).is_ok()
+                })
         });
         self.types = saved;
         fits
@@ -240,260 +301,5 @@ impl Checker<'_> {
             ty = self.types.shallow(&target);
         }
         ty
-    }
-
-    /// `left op right` by a trait's function, where one of the two is no scalar; `None` where the language has it.
-    pub(in crate::front::rust::infer) fn user_operator(
-        &mut self,
-        op: BinaryOp,
-        left: Expr,
-        right: Expr,
-        line: u32,
-    ) -> Result<std::result::Result<Expr, (Expr, Expr)>> {
-        let Some((of_trait, name)) = operator(op) else {
-            return Ok(Err((left, right)));
-        };
-        let (lt, rt) = (self.peeled(&left.ty), self.peeled(&right.ty));
-        let aggregate = |ty: &Ty| matches!(ty, Ty::Struct(_) | Ty::Array(..) | Ty::Tuple(_) | Ty::Enum(_));
-        let literal = matches!(self.types.kind(&lt), Some(Kind::Int | Kind::Float));
-        if !aggregate(&lt) && !(aggregate(&rt) && (literal || matches!(lt, Ty::Scalar(_)))) {
-            return Ok(Err((left, right)));
-        }
-        if literal {
-            self.literal_operand(&lt, &rt, of_trait, name)?;
-        }
-        let mut functions = self.functions_of(&lt, Some(of_trait), name, Reach::All, line)?;
-        let mut negated = false;
-        if functions.is_empty() && op == BinaryOp::Ne {
-            functions = self.functions_of(&lt, Some(of_trait), "eq", Reach::All, line)?;
-            negated = true;
-        }
-        if functions.is_empty() && op.is_comparison() && !matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
-            let orders = self.functions_of(&lt, Some(of_trait), "partial_cmp", Reach::All, line)?;
-            if !orders.is_empty() {
-                let args = vec![Argument::Operand(left), Argument::Operand(right)];
-                let order = self.call_one_of(orders, args, &[], line)?;
-                return Ok(Ok(self.by_order(op, order, line)));
-            }
-        }
-        if functions.is_empty() {
-            if matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
-                self.derived_only(&lt, line)?;
-                return Ok(Err((left, right)));
-            }
-            if let Ty::Enum(desc) = &lt
-                && op.is_comparison()
-            {
-                self.known_to_kernels(&lt, of_trait, &["partial_cmp", name], line)?;
-                if desc.in_order.is_none_or(|in_order| in_order()) {
-                    return Ok(Err((left, right)));
-                }
-            }
-            let (l, r) = (self.show(&lt), self.show(&rt));
-            let or = match op.is_comparison() {
-                true => format!(", or `#[device]` before `#[derive(PartialOrd)]` of `{l}`"),
-                false => String::new(),
-            };
-            return Err(self.error(
-                line,
-                format!("`{}` does not work on `{l}` and `{r}`", op.symbol()),
-                format!("write `#[device] impl {of_trait}<{r}> for {l}`{or}"),
-            ));
-        }
-        let args = vec![Argument::Operand(left), Argument::Operand(right)];
-        let called = self.call_one_of(functions, args, &[], line)?;
-        Ok(Ok(match negated {
-            true => Expr {
-                line,
-                ty: Ty::BOOL,
-                kind: ExprKind::Not(Box::new(called)),
-            },
-            false => called,
-        }))
-    }
-
-    /// Refuses a comparison field by field where a field's type has a function for it, or the type has one that kernels lack.
-    fn derived_only(&self, ty: &Ty, line: u32) -> Result<()> {
-        self.known_to_kernels(ty, "PartialEq", &["eq", "ne"], line)?;
-        let inner: Vec<Ty> = match ty {
-            Ty::Struct(desc) => desc.fields.iter().map(|f| Ty::from_desc(&f.ty)).collect(),
-            Ty::Array(element, _) => vec![self.types.shallow(element)],
-            Ty::Tuple(elements) => elements.to_vec(),
-            _ => return Ok(()),
-        };
-        for inner in inner {
-            // The compiler cannot tell of a struct with such a field whether its `PartialEq` is derived.
-            let half = matches!(ty, Ty::Struct(_)) && holds_half(&inner);
-            let compared = self.members_of(&inner, Some("PartialEq"), "eq", Reach::All, line)?;
-            if half || !compared.is_empty() {
-                let (inner, outer) = (self.show(&inner), self.show(ty));
-                return Err(self.error(
-                    line,
-                    format!("`{outer}` holds a `{inner}`, which is compared by a function"),
-                    format!(
-                        "write `#[device]` before `#[derive(PartialEq)]` of `{outer}`, or before `impl PartialEq for {outer}`"
-                    ),
-                ));
-            }
-            self.derived_only(&inner, line)?;
-        }
-        Ok(())
-    }
-
-    /// Refuses what the type has without `#[device]`.
-    fn known_to_kernels(&self, ty: &Ty, of_trait: &str, names: &[&str], line: u32) -> Result<()> {
-        for name in names {
-            let found = self.members_of(ty, Some(of_trait), name, Reach::All, line)?;
-            for meaning in found {
-                if let Resolved::Refused { cause, remedy } = meaning {
-                    return Err(self.error(line, cause, remedy));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives a literal left of an operator the one scalar type that has the operator with `right`.
-    fn literal_operand(&mut self, left: &Ty, right: &Ty, of_trait: &str, name: &str) -> Result<()> {
-        let mut fitting = Vec::new();
-        for scalar in Scalar::ALL {
-            let ty = Ty::Scalar(scalar);
-            let saved = self.types.clone();
-            let fits = self.types.unify(left, &ty).is_ok();
-            self.types = saved;
-            let functions = self.functions_of(&ty, Some(of_trait), name, Reach::All, 0)?;
-            let operand = |ty: &Ty| {
-                Argument::Operand(Expr {
-                    line: 0,
-                    ty: ty.clone(),
-                    kind: ExprKind::Unreachable,
-                })
-            };
-            for function in functions {
-                let callee = self.program.load(&function)?;
-                if fits && self.takes(&callee, &[operand(&ty), operand(right)]) {
-                    fitting.push(ty.clone());
-                }
-            }
-        }
-        if let [only] = &fitting[..] {
-            self.unify(0, left, only)?;
-        }
-        Ok(())
-    }
-
-    /// `-operand` or `!operand` by a trait's function, where it is no scalar.
-    pub(in crate::front::rust::infer) fn user_negation(
-        &mut self,
-        operand: Expr,
-        of_trait: &str,
-        line: u32,
-    ) -> Result<std::result::Result<Expr, Expr>> {
-        let ty = self.types.shallow(&operand.ty);
-        if !matches!(ty, Ty::Struct(_) | Ty::Enum(_) | Ty::Array(..)) {
-            return Ok(Err(operand));
-        }
-        let name = if of_trait == "Neg" { "neg" } else { "not" };
-        let functions = self.functions_of(&ty, Some(of_trait), name, Reach::All, line)?;
-        if functions.is_empty() {
-            let (shown, sign) = (self.show(&ty), if of_trait == "Neg" { "-" } else { "!" });
-            return Err(self.error(
-                line,
-                format!("`{sign}` does not work on `{shown}`"),
-                format!("write `#[device] impl {of_trait} for {shown}`"),
-            ));
-        }
-        self.call_one_of(functions, vec![Argument::Operand(operand)], &[], line)
-            .map(Ok)
-    }
-
-    /// `place op= value` by a trait's function, where the place holds no scalar.
-    pub(in crate::front::rust::infer) fn user_assignment(
-        &mut self,
-        op: BinaryOp,
-        place: Expr,
-        value: &syntax::Expr,
-        line: u32,
-    ) -> Result<Expr> {
-        let ty = self.types.shallow(&place.ty);
-        let (of_trait, name) = match operator(op) {
-            Some((of_trait, name)) => (format!("{of_trait}Assign"), format!("{name}_assign")),
-            None => (String::new(), String::new()),
-        };
-        let functions = self.functions_of(&ty, Some(&of_trait), &name, Reach::All, line)?;
-        if functions.is_empty() {
-            let shown = self.show(&ty);
-            return Err(self.error(
-                line,
-                format!("`{}=` does not work on `{shown}`", op.symbol()),
-                format!("write `#[device] impl {of_trait} for {shown}`"),
-            ));
-        }
-        let value = self.expr(value, None)?;
-        let place = self.borrow(place, true, line)?;
-        let args = vec![Argument::Operand(place), Argument::Operand(value)];
-        self.call_one_of(functions, args, &[], line)
-    }
-
-    /// `base[index]` by a trait's function.
-    pub(in crate::front::rust::infer) fn user_index(
-        &mut self,
-        base: Expr,
-        index: &syntax::Expr,
-        line: u32,
-    ) -> Result<Expr> {
-        let ty = self.types.shallow(&base.ty);
-        let functions = self.functions_of(&ty, Some("Index"), "index", Reach::All, line)?;
-        if functions.is_empty() {
-            let shown = self.show(&ty);
-            return Err(self.error(
-                line,
-                format!("`{shown}` cannot be indexed"),
-                format!("index slices and arrays, or write `#[device] impl Index<usize> for {shown}`"),
-            ));
-        }
-        let args = vec![Argument::Operand(base), Argument::Syntax(index)];
-        let called = self.call_one_of(functions, args, &[], line)?;
-        Ok(self.deref(called))
-    }
-
-    /// A place that is stored to: where `Index` gives it, `IndexMut` does then.
-    pub(in crate::front::rust::infer) fn mutable_place(&mut self, mut place: Expr) -> Result<Expr> {
-        place.kind = match place.kind {
-            ExprKind::Field(base, field) => ExprKind::Field(Box::new(self.mutable_place(*base)?), field),
-            ExprKind::Index(base, index) => ExprKind::Index(Box::new(self.mutable_place(*base)?), index),
-            ExprKind::Deref(inner) => match inner.kind {
-                ExprKind::Call(callee, _, args)
-                    if callee.tree.name == "index" && matches!(inner.ty, Ty::Ref(false, _)) =>
-                {
-                    let mut args = args.into_iter();
-                    let (Some(base), Some(index)) = (args.next(), args.next()) else {
-                        return Err(self.error(place.line, "`index` takes an index", ""));
-                    };
-                    let ty = self.peeled(&base.ty);
-                    let functions =
-                        self.functions_of(&ty, Some("IndexMut"), "index_mut", Reach::All, place.line)?;
-                    if functions.is_empty() {
-                        let shown = self.show(&ty);
-                        return Err(self.error(
-                            place.line,
-                            format!("an element of `{shown}` is changed"),
-                            format!("write `#[device] impl IndexMut for {shown}`"),
-                        ));
-                    }
-                    let base = match base.kind {
-                        ExprKind::Ref(inner) => *inner,
-                        kind => Expr { kind, ..base },
-                    };
-                    let base = self.borrow(base, true, place.line)?;
-                    let args = vec![Argument::Operand(base), Argument::Operand(index)];
-                    let called = self.call_one_of(functions, args, &[], place.line)?;
-                    return Ok(self.deref(called));
-                }
-                kind => ExprKind::Deref(Box::new(Expr { kind, ..*inner })),
-            },
-            kind => kind,
-        };
-        Ok(place)
     }
 }

@@ -1,0 +1,194 @@
+//! Descriptions of generic structs: what all instances have in common, and how one is made of it. The lowering meets instances
+//! that no code of the host names (`Pair<f32>` inside a generic function), so a description says how fields follow from arguments.
+
+use std::any::TypeId;
+use std::fmt;
+use std::sync::Arc;
+
+use super::describe::{FieldDesc, StructDesc, TypeDesc, TypeKey};
+
+/// A generic struct.
+#[derive(Clone, Debug)]
+pub struct GenericStruct {
+    /// Which struct it is.
+    pub key: TypeKey,
+    /// Its name, without its module and parameters.
+    pub name: String,
+    /// Whether it is a tuple struct.
+    pub tuple: bool,
+    /// Its parameters in order, lifetimes left out.
+    pub params: Vec<TypeParam>,
+    /// Its fields in order, with their names.
+    pub fields: Vec<(String, FieldType)>,
+}
+
+impl PartialEq for GenericStruct {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+impl Eq for GenericStruct {}
+impl std::hash::Hash for GenericStruct {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
+
+/// A parameter of a generic struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypeParam {
+    /// `T`.
+    Type,
+    /// `const N: usize`: an integer or `bool`.
+    Const(perpetua_syntax::Scalar),
+}
+
+/// An argument of a generic struct.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum TypeArg {
+    /// A type.
+    Type(TypeDesc),
+    /// The bits of a const parameter's value, sign- or zero-extended.
+    Const(u64),
+}
+
+/// The type of a generic struct's field, or an argument within it.
+#[derive(Clone, Debug)]
+pub enum FieldType {
+    /// A type without parameters.
+    Known(TypeDesc),
+    /// A constant that is known, as in [`TypeArg::Const`].
+    Const(u64),
+    /// The parameter of this index: a type or a constant.
+    Param(usize),
+    /// `[T; N]`: the element, and how many there are.
+    Array(Box<(FieldType, FieldType)>),
+    /// Another generic struct with arguments.
+    Instance(Arc<GenericStruct>, Vec<FieldType>),
+}
+
+impl GenericStruct {
+    /// The description of a generic struct of the running program; `Key` is a type of its own. For `derive(GpuType)`.
+    pub fn of<Key: 'static>(
+        name: &str,
+        tuple: bool,
+        params: Vec<TypeParam>,
+        fields: Vec<(&str, FieldType)>,
+    ) -> Arc<GenericStruct> {
+        Arc::new(GenericStruct {
+            key: TypeKey::Program(TypeId::of::<Key>()),
+            name: name.to_owned(),
+            tuple,
+            params,
+            fields: fields
+                .into_iter()
+                .map(|(name, ty)| (name.to_owned(), ty))
+                .collect(),
+        })
+    }
+
+    /// The instance with these arguments, laid out as `repr(C)` says; `None` where they do not fit.
+    pub fn instance(self: &Arc<Self>, args: Vec<TypeArg>) -> Option<TypeDesc> {
+        let fields = self.fields.iter().map(|(name, ty)| match ty.with(&args)? {
+            TypeArg::Type(ty) => Some((name.clone(), ty)),
+            TypeArg::Const(_) => None,
+        });
+        let fields: Vec<(String, TypeDesc)> = fields.collect::<Option<_>>()?;
+        let key = TypeKey::Instance(Arc::new((self.key.clone(), args.clone())));
+        let mut desc = StructDesc::laid_out(key, self.shown(&args), self.tuple, fields).ok()?;
+        desc.of = Some((self.clone(), args));
+        Some(TypeDesc::Struct(Arc::new(desc)))
+    }
+
+    fn shown(&self, args: &[TypeArg]) -> String {
+        let args: Vec<String> = args.iter().map(TypeArg::to_string).collect();
+        format!("{}<{}>", self.name, args.join(", "))
+    }
+}
+
+impl FieldType {
+    /// What it is with these arguments; `None` where they do not fit.
+    fn with(&self, args: &[TypeArg]) -> Option<TypeArg> {
+        Some(match self {
+            FieldType::Known(ty) => TypeArg::Type(ty.clone()),
+            FieldType::Const(value) => TypeArg::Const(*value),
+            FieldType::Param(index) => args.get(*index)?.clone(),
+            FieldType::Array(parts) => match (parts.0.with(args)?, parts.1.with(args)?) {
+                (TypeArg::Type(element), TypeArg::Const(len)) => {
+                    TypeArg::Type(TypeDesc::Array(Arc::new(element), usize::try_from(len).ok()?))
+                }
+                _ => return None,
+            },
+            FieldType::Instance(of, inner) => {
+                let inner = inner.iter().map(|arg| arg.with(args));
+                TypeArg::Type(of.instance(inner.collect::<Option<_>>()?)?)
+            }
+        })
+    }
+}
+
+impl StructDesc {
+    /// A struct with these fields, laid out as `repr(C)` says.
+    ///
+    /// # Errors
+    /// The name of the first field whose type has no layout.
+    pub fn laid_out(
+        key: TypeKey,
+        name: String,
+        tuple: bool,
+        types: Vec<(String, TypeDesc)>,
+    ) -> Result<StructDesc, String> {
+        let (mut size, mut align) = (0usize, 1usize);
+        let mut fields = Vec::with_capacity(types.len());
+        for (name, ty) in types {
+            let Some((bytes, own)) = ty.host_layout() else {
+                return Err(name);
+            };
+            let offset = size.next_multiple_of(own);
+            size = offset.saturating_add(bytes);
+            align = align.max(own);
+            fields.push(FieldDesc { name, ty, offset });
+        }
+        Ok(StructDesc {
+            key,
+            name,
+            tuple,
+            fields,
+            size: size.next_multiple_of(align),
+            align,
+            of: None,
+        })
+    }
+}
+
+impl TypeDesc {
+    /// The description of the struct `T`, the instance of `of` with these arguments, whose fields stand at these offsets. For
+    /// `derive(GpuType)`.
+    pub fn of_instance<T: 'static>(
+        of: &Arc<GenericStruct>,
+        args: Vec<TypeArg>,
+        offsets: &[usize],
+    ) -> TypeDesc {
+        let Some(TypeDesc::Struct(mut desc)) = of.instance(args) else {
+            // It has no layout, so no memory takes it.
+            return TypeDesc::Tuple(Vec::new());
+        };
+        if let Some(desc) = Arc::get_mut(&mut desc) {
+            // What the compiler says, so that a layout that is not C's is found.
+            (desc.size, desc.align) = (size_of::<T>(), align_of::<T>());
+            for (field, offset) in desc.fields.iter_mut().zip(offsets) {
+                field.offset = *offset;
+            }
+        }
+        TypeDesc::Struct(desc)
+    }
+}
+
+impl fmt::Display for TypeArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TypeArg::Type(ty) => ty.fmt(f),
+            TypeArg::Const(value) => value.fmt(f),
+        }
+    }
+}

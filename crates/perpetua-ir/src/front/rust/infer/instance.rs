@@ -1,0 +1,258 @@
+//! Generic structs and generic blocks: what an instance's fields are while its arguments are not known, and of which types a
+//! block's functions are.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use perpetua_syntax as syntax;
+use perpetua_syntax::{GenericArg, Scalar};
+
+use super::consteval::as_integer;
+use super::signature::{const_argument, convert_type};
+use super::tree::Loaded;
+use super::ty::{Generic, Kind, Len, Mismatch, Ty, Unifier};
+use super::{Checker, Program, Result};
+use crate::front::rust::describe::StructDesc;
+use crate::front::rust::generic::{FieldType, GenericStruct, TypeArg, TypeParam};
+
+impl Generic {
+    fn of_arg(arg: &TypeArg) -> Generic {
+        match arg {
+            TypeArg::Type(ty) => Generic::Type(Ty::from_desc(ty)),
+            TypeArg::Const(bits) => Generic::Len(Len::Known(*bits)),
+        }
+    }
+
+    fn to_arg(&self) -> Option<TypeArg> {
+        match self {
+            Generic::Type(ty) => Some(TypeArg::Type(ty.to_desc()?)),
+            constant => match constant.as_len()? {
+                Len::Known(bits) => Some(TypeArg::Const(bits)),
+                Len::Var(_) => None,
+            },
+        }
+    }
+
+    /// A constant of any type as a length has it: a variable, or bits.
+    fn as_len(&self) -> Option<Len> {
+        match self {
+            Generic::Type(_) => None,
+            Generic::Len(len) => Some(*len),
+            Generic::Value(value) => Some(Len::Known(*value as u64)),
+        }
+    }
+
+    /// An argument of the parameter with nothing unknown; of a constant its value.
+    pub(crate) fn settled(self, param: &syntax::Generic) -> Generic {
+        match (self, param) {
+            (Generic::Len(Len::Known(bits)), syntax::Generic::Const { ty, .. }) if *ty != Scalar::Usize => {
+                as_integer(*ty, bits).map_or(Generic::Len(Len::Known(bits)), Generic::Value)
+            }
+            (known, _) => known,
+        }
+    }
+}
+
+/// The generic struct that a struct is an instance of, with its arguments.
+fn instance_of(desc: &StructDesc) -> Option<(Arc<GenericStruct>, Vec<Generic>)> {
+    let (of, args) = desc.of.as_ref()?;
+    Some((of.clone(), args.iter().map(Generic::of_arg).collect()))
+}
+
+impl Unifier {
+    /// A generic struct with arguments: a struct like others once these are known.
+    pub(crate) fn instance(&self, of: &Arc<GenericStruct>, args: &[Generic], defaults: bool) -> Ty {
+        let args: Rc<[Generic]> = args.iter().map(|arg| self.argument(arg, defaults)).collect();
+        let known = args.iter().map(Generic::to_arg).collect::<Option<_>>();
+        match known.and_then(|known| of.instance(known)) {
+            Some(desc) => Ty::from_desc(&desc),
+            None => Ty::Instance(of.clone(), args),
+        }
+    }
+
+    /// The argument with all that is known.
+    pub(crate) fn argument(&self, arg: &Generic, defaults: bool) -> Generic {
+        match arg {
+            Generic::Type(ty) => Generic::Type(self.deep(ty, defaults)),
+            Generic::Len(len) => Generic::Len(self.len(*len)),
+            Generic::Value(value) => Generic::Value(*value),
+        }
+    }
+
+    /// Makes two types equal of which one is an instance whose arguments are not all known.
+    pub(super) fn unify_instances(&mut self, a: &Ty, b: &Ty) -> std::result::Result<(), Mismatch> {
+        let parts = |ty: &Ty| match ty {
+            Ty::Instance(of, args) => Some((of.clone(), args.to_vec())),
+            Ty::Struct(desc) => instance_of(desc),
+            _ => None,
+        };
+        let (Some((of, a)), Some((other, b))) = (parts(a), parts(b)) else {
+            return Err(Mismatch);
+        };
+        if of != other {
+            return Err(Mismatch);
+        }
+        a.iter().zip(&b).try_for_each(|(a, b)| self.unify_arguments(a, b))
+    }
+
+    fn unify_arguments(&mut self, a: &Generic, b: &Generic) -> std::result::Result<(), Mismatch> {
+        match (a, b) {
+            (Generic::Type(a), Generic::Type(b)) => self.unify(a, b),
+            _ => match (a.as_len(), b.as_len()) {
+                (Some(a), Some(b)) => self.unify_len(a, b),
+                _ => Err(Mismatch),
+            },
+        }
+    }
+}
+
+/// What a generic struct's field, or a part of its type, is.
+fn field_type(ty: &FieldType, args: &[Generic], types: &Unifier) -> Option<Generic> {
+    let inner = |ty| field_type(ty, args, types);
+    Some(match ty {
+        FieldType::Known(desc) => Generic::Type(Ty::from_desc(desc)),
+        FieldType::Const(bits) => Generic::Len(Len::Known(*bits)),
+        FieldType::Param(index) => args.get(*index)?.clone(),
+        FieldType::Array(parts) => match (inner(&parts.0)?, inner(&parts.1)?) {
+            (Generic::Type(element), Generic::Len(len)) => Generic::Type(Ty::Array(Rc::new(element), len)),
+            _ => return None,
+        },
+        FieldType::Instance(other, given) => {
+            let given = given.iter().map(inner).collect::<Option<Vec<_>>>()?;
+            Generic::Type(types.instance(other, &given, false))
+        }
+    })
+}
+
+/// A struct's name and its fields, for literals and patterns.
+pub(super) struct Fields {
+    pub(super) name: String,
+    pub(super) all: Vec<(String, Ty)>,
+}
+
+impl Fields {
+    /// The field of this name.
+    pub(super) fn get(&self, name: &str) -> Option<(u32, Ty)> {
+        let index = self.all.iter().position(|(field, _)| field == name)?;
+        Some((index as u32, self.all.get(index)?.1.clone()))
+    }
+}
+
+/// The generic arguments under which a generic block, or a trait's default, is one of `ty`, with variables for the function's own;
+/// `None` where it is not, and then nothing is decided.
+pub(super) fn block_arguments(
+    program: &Program,
+    loaded: &Rc<Loaded>,
+    types: &mut Unifier,
+    ty: &Ty,
+) -> Option<Vec<Generic>> {
+    let own = loaded.tree.own.as_ref()?;
+    let saved = types.clone();
+    let generics: Vec<Generic> = loaded
+        .tree
+        .generics
+        .iter()
+        .map(|param| types.any(param))
+        .collect();
+    let own = convert_type(program, loaded, &generics, types, &own.ty, 0).ok();
+    if own.is_some_and(|own| types.unify(&own, ty).is_ok()) {
+        return Some(generics);
+    }
+    *types = saved;
+    None
+}
+
+impl Unifier {
+    /// A variable for a parameter.
+    fn any(&mut self, param: &syntax::Generic) -> Generic {
+        match param {
+            syntax::Generic::Type { .. } => Generic::Type(self.var(Kind::General)),
+            syntax::Generic::Const { .. } => Generic::Len(self.len_var()),
+        }
+    }
+}
+
+impl Checker<'_> {
+    /// A struct's fields; `None` of other types.
+    pub(super) fn fields_of(&self, ty: &Ty) -> Option<Fields> {
+        match self.types.shallow(ty) {
+            Ty::Struct(desc) => Some(Fields {
+                name: desc.name.clone(),
+                all: desc
+                    .fields
+                    .iter()
+                    .map(|f| (f.name.clone(), Ty::from_desc(&f.ty)))
+                    .collect(),
+            }),
+            Ty::Instance(of, args) => {
+                let fields = of
+                    .fields
+                    .iter()
+                    .map(|(name, ty)| match field_type(ty, &args, &self.types)? {
+                        Generic::Type(ty) => Some((name.clone(), ty)),
+                        _ => None,
+                    });
+                Some(Fields {
+                    name: of.name.clone(),
+                    all: fields.collect::<Option<_>>()?,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// A generic struct as a path of this function names it, with the arguments that stand there.
+    pub(super) fn named_instance(
+        &mut self,
+        of: &Arc<GenericStruct>,
+        args: &[GenericArg],
+        line: u32,
+    ) -> Result<Ty> {
+        let (program, loaded, generics) = (self.program, self.loaded.clone(), self.generics.clone());
+        instance_written(program, &loaded, &generics, &mut self.types, of, args, line)
+    }
+}
+
+/// A generic struct with the arguments that a path of the function `loaded` gives it; variables where it gives none.
+pub(super) fn instance_written(
+    program: &Program,
+    loaded: &Rc<Loaded>,
+    generics: &[Generic],
+    types: &mut Unifier,
+    of: &Arc<GenericStruct>,
+    args: &[GenericArg],
+    line: u32,
+) -> Result<Ty> {
+    if !args.is_empty() && args.len() != of.params.len() {
+        return Err(loaded.error(
+            line,
+            format!(
+                "`{}` takes {} arguments, {} were given",
+                of.name,
+                of.params.len(),
+                args.len()
+            ),
+            "write all of them",
+        ));
+    }
+    let mut given = Vec::with_capacity(of.params.len());
+    for (i, param) in of.params.iter().enumerate() {
+        given.push(match (param, args.get(i)) {
+            (TypeParam::Type, None) => Generic::Type(types.var(Kind::General)),
+            (TypeParam::Type, Some(GenericArg::Type(ty))) => {
+                Generic::Type(convert_type(program, loaded, generics, types, ty, line)?)
+            }
+            (TypeParam::Type, Some(GenericArg::Const(_))) => {
+                let cause = format!("a constant stands where `{}` takes a type", of.name);
+                return Err(loaded.error(line, cause, ""));
+            }
+            (TypeParam::Const(_), None | Some(GenericArg::Type(syntax::Type::Infer))) => {
+                Generic::Len(types.len_var())
+            }
+            (TypeParam::Const(scalar), Some(given)) => {
+                const_argument(program, loaded, generics, *scalar, &of.name, given, line)?
+            }
+        });
+    }
+    Ok(types.instance(of, &given, false))
+}

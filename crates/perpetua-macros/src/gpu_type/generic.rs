@@ -1,0 +1,182 @@
+//! What `derive(GpuType)` says of generic structs: how fields follow from arguments.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::visit::Visit;
+
+use crate::native::language::without_native_methods;
+use crate::output;
+use crate::resolver::Plain;
+
+/// The parameters, each type bound by this, too.
+pub(super) fn bounded(generics: &syn::Generics, bound: &TokenStream) -> syn::Generics {
+    let mut generics = generics.clone();
+    for param in generics.type_params_mut() {
+        let bound: syn::TypeParamBound = syn::parse_quote!(#bound);
+        param.bounds.push(bound);
+    }
+    generics
+}
+
+/// The parameters' names, lifetimes left out.
+fn names(generics: &syn::Generics) -> Vec<&syn::Ident> {
+    let params = generics.params.iter().filter_map(|param| match param {
+        syn::GenericParam::Type(param) => Some(&param.ident),
+        syn::GenericParam::Const(param) => Some(&param.ident),
+        syn::GenericParam::Lifetime(_) => None,
+    });
+    params.collect()
+}
+
+/// The description of an instance.
+pub(super) fn description(
+    input: &syn::DeriveInput,
+    members: &[syn::Member],
+    facade: &TokenStream,
+) -> TokenStream {
+    let args = input.generics.params.iter().filter_map(|param| match param {
+        syn::GenericParam::Type(param) => {
+            let name = &param.ident;
+            Some(quote!(#facade::TypeArg::Type(<#name as #facade::GpuType>::describe())))
+        }
+        syn::GenericParam::Const(param) => {
+            let name = &param.ident;
+            Some(quote!(#facade::TypeArg::Const(#name as u64)))
+        }
+        syn::GenericParam::Lifetime(_) => None,
+    });
+    let sample = super::sample(&input.ident, &input.generics);
+    quote! {
+        #facade::TypeDesc::of_instance::<Self>(
+            &<#sample>::__perpetua_struct(),
+            ::std::vec![#(#args),*],
+            &[#(::core::mem::offset_of!(Self, #members)),*],
+        )
+    }
+}
+
+/// What paths without arguments reach: the only items of these names stand on one instance, so rustc takes that.
+pub(super) fn sample_items(
+    input: &syn::DeriveInput,
+    sample: &TokenStream,
+    members: &[syn::Member],
+    fields: &[&syn::Field],
+    facade: &TokenStream,
+) -> TokenStream {
+    let (quiet, name) = (output::quiet(), input.ident.unraw().to_string());
+    let tuple = matches!(members.first(), Some(syn::Member::Unnamed(_)));
+    let names = names(&input.generics);
+    let params = input.generics.params.iter().filter_map(|param| match param {
+        syn::GenericParam::Type(_) => Some(quote!(#facade::TypeParam::Type)),
+        syn::GenericParam::Const(param) => {
+            let text = param.ty.span().source_text();
+            let scalar = match &param.ty {
+                syn::Type::Path(path) => path.path.get_ident().map(ToString::to_string).or(text),
+                _ => text,
+            };
+            let scalar = scalar.and_then(|name| perpetua_syntax::Scalar::from_name(&name));
+            let scalar = format_ident!(
+                "{}",
+                format!("{:?}", scalar.unwrap_or(perpetua_syntax::Scalar::Usize))
+            );
+            Some(quote!(#facade::TypeParam::Const(#facade::Scalar::#scalar)))
+        }
+        syn::GenericParam::Lifetime(_) => None,
+    });
+    let described = members.iter().zip(fields).map(|(member, field)| {
+        let text = match member {
+            syn::Member::Named(name) => name.unraw().to_string(),
+            syn::Member::Unnamed(index) => index.index.to_string(),
+        };
+        let ty = field_type(&field.ty, &names, facade);
+        quote!((#text, #ty))
+    });
+    let flags = without_native_methods(sample);
+    quote! {
+        #quiet
+        impl #sample {
+            #[doc(hidden)]
+            pub const __PERPETUA_NAME: &'static str = #name;
+
+            #[doc(hidden)]
+            pub fn __perpetua_struct() -> ::std::sync::Arc<#facade::GenericStruct> {
+                struct Key;
+                #facade::GenericStruct::of::<Key>(
+                    #name,
+                    #tuple,
+                    ::std::vec![#(#params),*],
+                    ::std::vec![#(#described),*],
+                )
+            }
+
+            #[doc(hidden)]
+            pub fn __perpetua_type(r: &mut #facade::Resolver, path: u32) {
+                r.generic_struct(path, Self::__perpetua_struct());
+            }
+        }
+
+        #quiet
+        #flags
+    }
+}
+
+/// How a field's type follows from the parameters.
+fn field_type(ty: &syn::Type, params: &[&syn::Ident], facade: &TokenStream) -> TokenStream {
+    let span = ty.span();
+    let again = |ty: &syn::Type| field_type(ty, params, facade);
+    let param = |path: &syn::Path| params.iter().position(|param| path.is_ident(*param));
+    let constant = |value: &syn::Expr| match value {
+        syn::Expr::Path(path) if param(&path.path).is_some() => {
+            let index = param(&path.path);
+            quote!(#facade::FieldType::Param(#index))
+        }
+        value => quote!(#facade::FieldType::Const((#value) as u64)),
+    };
+    match ty {
+        syn::Type::Paren(inner) => again(&inner.elem),
+        syn::Type::Group(inner) => again(&inner.elem),
+        syn::Type::Path(path) if param(&path.path).is_some() => {
+            let index = param(&path.path);
+            quote!(#facade::FieldType::Param(#index))
+        }
+        syn::Type::Array(array) if mentions(ty, params) => {
+            let (element, len) = (again(&array.elem), constant(&array.len));
+            quote!(#facade::FieldType::Array(::std::boxed::Box::new((#element, #len))))
+        }
+        syn::Type::Path(path) if mentions(ty, params) => {
+            let plain = Plain::of(&path.path);
+            let whole = plain.whole(None);
+            let named = plain.is_named(&whole, facade);
+            let args = match path.path.segments.last().map(|last| &last.arguments) {
+                Some(syn::PathArguments::AngleBracketed(args)) => args.args.iter().collect(),
+                _ => Vec::new(),
+            };
+            let args = args.into_iter().filter_map(|arg| match arg {
+                syn::GenericArgument::Type(ty) => Some(again(ty)),
+                syn::GenericArgument::Const(value) => Some(constant(value)),
+                _ => None,
+            });
+            quote_spanned! {span=> {
+                #named
+                #facade::FieldType::Instance(#whole::__perpetua_struct(), ::std::vec![#(#args),*])
+            }}
+        }
+        ty => quote_spanned!(span=> #facade::FieldType::Known(<#ty as #facade::GpuType>::describe())),
+    }
+}
+
+/// Whether a type has a parameter in it.
+fn mentions(ty: &syn::Type, params: &[&syn::Ident]) -> bool {
+    struct Found<'a>(&'a [&'a syn::Ident], bool);
+    impl Visit<'_> for Found<'_> {
+        fn visit_path(&mut self, path: &syn::Path) {
+            self.1 |= self.0.iter().any(|param| path.is_ident(*param));
+            syn::visit::visit_path(self, path);
+        }
+    }
+    let mut found = Found(params, false);
+    found.visit_type(ty);
+    found.1
+}
