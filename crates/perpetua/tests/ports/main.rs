@@ -14,5 +14,9 @@
 
 mod ciphers;
 mod codes;
+mod formats;
+mod graphs;
 mod harness;
 mod hashes;
+mod random;
+mod transforms;
