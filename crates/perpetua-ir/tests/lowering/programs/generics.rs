@@ -117,7 +117,7 @@ pub fn generic_types(x: &[f32], out: &mut [f32]) {
     let v = x[i];
     let pair = Pair(v, i as u32);
     let thrice = pair.times(3);
-    let vector = Small::splat(thrice).times(2);
+    let vector = Small::<_, 2>::splat(thrice).times(2);
     let both = Both::new(v, vector.first().0);
     let folded = fold(&both.last, Pair(1.0, 0.5));
     let words = Small::<Pair<u32, f32>, 3>::IDENTITY;
