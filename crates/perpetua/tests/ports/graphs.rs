@@ -239,9 +239,12 @@ fn choose(starts: &[u32], edges: &[u32], priorities: &[u32], states: &[State], c
         return;
     }
     let own = (priorities[v], v);
-    let mut row = neighbours(starts, edges, v).iter().map(|u| *u as usize);
+    let first = neighbours(starts, edges, v)
+        .iter()
+        .map(|u| *u as usize)
+        .all(|u| states[u] != State::Open || (priorities[u], u) < own);
     chosen[v] = match states[v] {
-        State::Open if row.all(|u| states[u] != State::Open || (priorities[u], u) < own) => State::In,
+        State::Open if first => State::In,
         state => state,
     };
 }

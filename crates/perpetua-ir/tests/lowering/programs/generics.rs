@@ -120,7 +120,8 @@ pub fn generic_types(x: &[f32], out: &mut [f32]) {
     let vector = Small::<_, 2>::splat(thrice).times(2);
     let both = Both::new(v, vector.first().0);
     let folded = fold(&both.last, Pair(1.0, 0.5));
+    let plain = fold(&[v, 2.0], 1.0);
     let words = Small::<Pair<u32, f32>, 3>::IDENTITY;
     let bits = words.a[2].0 + Small::<u8, 5>::LEN as u32 + u32::from(both.inner.0);
-    out[i] = folded.0 + folded.1 * 2.0 + both.inner.1.a[1] + bits as f32 + (vector.a[1].1 % 1000) as f32;
+    out[i] = plain + folded.0 + folded.1 * 2.0 + both.inner.1.a[1] + bits as f32 + (vector.a[1].1 % 1000) as f32;
 }
