@@ -109,6 +109,9 @@ pub mod equality;
 pub mod grid;
 
 pub mod barrier;
+
+pub mod scalar;
+
 pub mod shared;
 
 pub mod subgroup;

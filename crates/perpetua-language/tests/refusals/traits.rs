@@ -56,7 +56,8 @@ impl<T> Plain for Wrapped<T> {
 #[device]
 impl<T: Copy> Wrapped<T> {
     fn refused(self) -> T {
-        unsafe { self.value }
+        let _ = "text";
+        self.value
     }
 }
 

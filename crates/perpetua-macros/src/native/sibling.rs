@@ -154,6 +154,21 @@ fn elided(ty: &mut syn::Type) -> bool {
             *ty = syn::parse_quote!(());
             true
         }
+        syn::Type::Path(path) => {
+            let mut found = false;
+            for segment in &mut path.path.segments {
+                if let syn::PathArguments::AngleBracketed(args) = &mut segment.arguments {
+                    for arg in &mut args.args {
+                        if let syn::GenericArgument::Type(ty) = arg {
+                            found |= elided(ty);
+                        }
+                    }
+                }
+            }
+            found
+        }
+        syn::Type::Array(array) => elided(&mut array.elem),
+        syn::Type::Slice(slice) => elided(&mut slice.elem),
         syn::Type::Tuple(tuple) => tuple.elems.iter_mut().fold(false, |found, ty| elided(ty) | found),
         _ => false,
     }

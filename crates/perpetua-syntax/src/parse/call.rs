@@ -1,13 +1,14 @@
 //! Calls: device functions, functions of scalars, methods, constructors, and the language's own functions.
 
 use super::Refusal;
-use super::expr::peel;
+use super::expr::{peel, usize_literal};
 use super::path::{segment_names, single_name, starts_upper, variant_of};
 use super::reader::{Reader, line_of, name_of};
+use super::sugar::{binding, block, local};
 use super::types::refused_segment;
 use crate::ast::{
-    Expr, ExprKind, GenericArg, MemoryArgs, MemoryOrder, MemoryScope, PathUsage, PrintPiece, StructName,
-    TypeMember, UnaryOp,
+    BinaryOp, Expr, ExprKind, GenericArg, MemoryArgs, MemoryOrder, MemoryScope, PART, PICK, PathUsage,
+    PrintPiece, Stmt, StmtKind, StructName, TypeMember, UnaryOp,
 };
 use crate::intrinsic::{Intrinsic, IntrinsicGroup};
 use proc_macro2::Span;
@@ -151,7 +152,22 @@ impl Reader {
             name_of(&call.method).as_str(),
             &call.args.iter().collect::<Vec<_>>()[..],
         ) {
-            return self.read_contains(range, value);
+            let parts = [&range.start, &range.end].map(|end| end.as_ref().map(|end| self.read_expr(end)));
+            let closed = matches!(range.limits, syn::RangeLimits::Closed(_));
+            return self.read_contains(parts, closed, value);
+        }
+        if let (Some(ends), "contains", Some(value)) = (
+            self.bound_range(&call.receiver),
+            name_of(&call.method).as_str(),
+            call.args.first(),
+        ) {
+            return self.read_contains(ends.map(Some), false, value);
+        }
+        if let (syn::Expr::Range(range), "get" | "get_mut") = (
+            call.args.first().map_or(&*call.receiver, peel),
+            name_of(&call.method).as_str(),
+        ) {
+            return self.read_get_part(call, range);
         }
         if self.is_chain(call) {
             self.refuse_named(&call.method, Refusal::IteratorValue, &name_of(&call.method));
@@ -191,13 +207,125 @@ impl Reader {
                     args: Vec::new(),
                 },
             )],
-            _ => self.read_exprs(&call.args),
+            _ => {
+                let args = call.args.iter().enumerate();
+                args.map(|(index, arg)| self.read_method_argument(&name, index, arg))
+                    .collect()
+            }
         };
         ExprKind::MethodCall {
             receiver,
             name,
             generics,
             args,
+        }
+    }
+
+    /// An argument of a method; a function by its name is the closure that calls it.
+    fn read_method_argument(&mut self, method: &str, index: usize, arg: &syn::Expr) -> Expr {
+        let count = match (method, index) {
+            (
+                "map"
+                | "and_then"
+                | "filter"
+                | "is_some_and"
+                | "is_none_or"
+                | "is_ok_and"
+                | "map_err"
+                | "inspect"
+                | "partition_point"
+                | "sort_by_key"
+                | "sort_unstable_by_key",
+                0,
+            )
+            | ("map_or" | "map_or_else", 1) => 1,
+            ("sort_by" | "sort_unstable_by", 0) => 2,
+            _ => return self.read_expr(arg),
+        };
+        match peel(arg) {
+            syn::Expr::Path(path)
+                if !single_name(&path.path).is_some_and(|name| self.is_local(&name))
+                    && segment_names(&path.path)
+                        .last()
+                        .is_some_and(|name| !starts_upper(name)) =>
+            {
+                let line = line_of(arg.span());
+                let names: Vec<String> = (0..count).map(|_| self.fresh("argument")).collect();
+                let args = names.iter().map(|name| local(name, line)).collect();
+                let kind = ExprKind::Closure {
+                    moved: false,
+                    params: names.iter().map(|name| (binding(name, line), None)).collect(),
+                    ret: None,
+                    body: Box::new(self.apply(arg, args)),
+                };
+                Expr::new(line, kind)
+            }
+            _ => self.read_expr(arg),
+        }
+    }
+
+    /// `x.get(a..b)`: the part, where both ends are in it.
+    fn read_get_part(&mut self, call: &syn::ExprMethodCall, range: &syn::ExprRange) -> ExprKind {
+        let line = line_of(call.method.span());
+        let mut stmts = Vec::new();
+        let mut name = |reader: &mut Self, what: &str, value: Expr| {
+            let name = reader.fresh(what);
+            stmts.push(Stmt {
+                line,
+                kind: StmtKind::Let {
+                    pattern: binding(&name, line),
+                    ty: None,
+                    init: Some(value),
+                },
+            });
+            local(&name, line)
+        };
+        let method = |receiver: Expr, name: &str, args: Vec<Expr>| {
+            let kind = ExprKind::MethodCall {
+                receiver: Box::new(receiver),
+                name: name.to_owned(),
+                generics: Vec::new(),
+                args,
+            };
+            Expr::new(line, kind)
+        };
+        let binary = |op: BinaryOp, left: Expr, right: Expr| {
+            let (left, right) = (Box::new(left), Box::new(right));
+            Expr::new(line, ExprKind::Binary { op, left, right })
+        };
+        let how = if call.method == "get" {
+            "as_slice"
+        } else {
+            "as_mut_slice"
+        };
+        let base = self.read_expr(&call.receiver);
+        let base = name(self, "base", method(base, how, Vec::new()));
+        let start = match &range.start {
+            Some(start) => self.read_expr(start),
+            None => usize_literal(line, 0),
+        };
+        let start = name(self, "start", start);
+        let len = method(base.clone(), "len", Vec::new());
+        let (end, beyond) = match (&range.end, &range.limits) {
+            (None, _) => (len.clone(), None),
+            (Some(end), syn::RangeLimits::HalfOpen(_)) => (self.read_expr(end), None),
+            (Some(last), syn::RangeLimits::Closed(_)) => {
+                let last = self.read_expr(last);
+                let last = name(self, "last", last);
+                let behind = method(last.clone(), "saturating_add", vec![usize_literal(line, 1)]);
+                (behind, Some(binary(BinaryOp::Lt, last, len.clone())))
+            }
+        };
+        let end = name(self, "end", end);
+        let ordered = binary(BinaryOp::Le, start.clone(), end.clone());
+        let within = beyond.unwrap_or_else(|| binary(BinaryOp::Le, end.clone(), len));
+        let there = binary(BinaryOp::And, ordered, within);
+        let count = method(end, "wrapping_sub", vec![start.clone()]);
+        let part = method(base, PART, vec![start, count]);
+        let value = method(part, PICK, vec![there]);
+        ExprKind::Block {
+            label: None,
+            block: block(line, stmts, Some(value)),
         }
     }
 

@@ -16,6 +16,8 @@ pub(super) enum Step {
     Scan(String, syn::Expr),
     Inspect(syn::Expr),
     Copied,
+    /// The items of what a function gives, or of the item itself.
+    Flat(Option<syn::Expr>),
     /// With the counter's name.
     Enumerate(String),
     Skip(String, Expr),
@@ -55,4 +57,6 @@ pub(super) struct Bound {
     pub(super) count: Expr,
     pub(super) remainder: Option<(String, Expr)>,
     pub(super) position: Option<String>,
+    /// Of a range: where it starts and ends.
+    pub(super) ends: Option<[Expr; 2]>,
 }

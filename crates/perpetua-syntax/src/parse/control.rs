@@ -15,16 +15,17 @@ impl Reader {
             syn::Expr::Match(expr) => (expr.match_token.span, self.read_match(expr)),
             syn::Expr::Loop(expr) => {
                 let label = label_of(expr.label.as_ref());
-                let body = self.read_block(&expr.body);
+                let body = self.in_loop(None, |reader| reader.read_block(&expr.body));
                 (expr.loop_token.span, ExprKind::Loop { label, body })
             }
             syn::Expr::While(expr) => {
                 let label = label_of(expr.label.as_ref());
                 if has_let(&expr.cond) {
-                    return Some((expr.while_token.span, self.read_while_let(label, expr)));
+                    let read = self.in_loop(None, |reader| reader.read_while_let(label, expr));
+                    return Some((expr.while_token.span, read));
                 }
                 let cond = Box::new(self.read_expr(&expr.cond));
-                let body = self.read_block(&expr.body);
+                let body = self.in_loop(None, |reader| reader.read_block(&expr.body));
                 (expr.while_token.span, ExprKind::While { label, cond, body })
             }
             syn::Expr::ForLoop(expr) => (expr.for_token.span, self.read_for(expr)),
@@ -41,7 +42,7 @@ impl Reader {
                 (
                     expr.break_token.span,
                     ExprKind::Break {
-                        label: name_of_label(expr.label.as_ref()),
+                        label: self.left(name_of_label(expr.label.as_ref())),
                         value,
                     },
                 )
@@ -104,7 +105,7 @@ impl Reader {
         let range = Box::new(self.read_range(&expr.expr));
         self.scoped(|reader| {
             let pattern = reader.read_for_pattern(&expr.pat);
-            let body = reader.read_block(&expr.body);
+            let body = reader.in_loop(None, |reader| reader.read_block(&expr.body));
             ExprKind::For {
                 label,
                 pattern,

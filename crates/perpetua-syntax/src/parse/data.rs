@@ -211,7 +211,7 @@ fn has_layout(ty: &Type) -> bool {
     }
 }
 
-/// The value of a discriminant written as a number.
+/// The value of a discriminant written as a number, or computed of numbers.
 fn discriminant(expr: &syn::Expr) -> Option<i128> {
     match super::expr::peel(expr) {
         syn::Expr::Lit(syn::ExprLit {
@@ -226,7 +226,21 @@ fn discriminant(expr: &syn::Expr) -> Option<i128> {
             op: syn::UnOp::Neg(_),
             expr,
             ..
-        }) => discriminant(expr).map(|value| -value),
+        }) => discriminant(expr)?.checked_neg(),
+        syn::Expr::Binary(binary) => {
+            let (a, b) = (discriminant(&binary.left)?, discriminant(&binary.right)?);
+            match binary.op {
+                syn::BinOp::Add(_) => a.checked_add(b),
+                syn::BinOp::Sub(_) => a.checked_sub(b),
+                syn::BinOp::Mul(_) => a.checked_mul(b),
+                syn::BinOp::BitOr(_) => Some(a | b),
+                syn::BinOp::BitAnd(_) => Some(a & b),
+                syn::BinOp::BitXor(_) => Some(a ^ b),
+                // More than the widest enum holds is rustc's to refuse.
+                syn::BinOp::Shl(_) => a.checked_mul(1 << u32::try_from(b).ok().filter(|b| *b < 64)?),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }

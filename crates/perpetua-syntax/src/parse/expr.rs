@@ -54,6 +54,10 @@ impl Reader {
                 (repeat.bracket_token.span.open(), ExprKind::Repeat { value, len })
             }
             syn::Expr::Struct(literal) => (literal.path.span(), self.read_struct_literal(literal)),
+            syn::Expr::Const(constant) => {
+                let (label, block) = (None, self.read_block(&constant.block));
+                (constant.const_token.span, ExprKind::Block { label, block })
+            }
             syn::Expr::Call(call) => self.read_call(call),
             syn::Expr::Try(value) => (value.question_token.span, ExprKind::Try(self.boxed(&value.expr))),
             syn::Expr::Closure(closure) => (closure.or1_token.span, self.read_closure(closure)),
@@ -103,7 +107,19 @@ impl Reader {
                 return ExprKind::Float { text, suffix };
             }
             syn::Lit::Char(_) => Refusal::CharLiteral,
-            syn::Lit::Str(_) | syn::Lit::ByteStr(_) | syn::Lit::CStr(_) => Refusal::StringLiteral,
+            syn::Lit::ByteStr(lit) => {
+                let line = line_of(lit.span());
+                let byte = |value: u8| {
+                    let (value, suffix) = (value.into(), Some(Scalar::U8));
+                    Expr::new(line, ExprKind::Int { value, suffix })
+                };
+                let bytes = lit.value().into_iter().map(byte).collect();
+                return ExprKind::Unary {
+                    op: UnaryOp::Ref,
+                    operand: Box::new(Expr::new(line, ExprKind::Array(bytes))),
+                };
+            }
+            syn::Lit::Str(_) | syn::Lit::CStr(_) => Refusal::StringLiteral,
             _ => Refusal::OtherExpr,
         };
         self.refuse(lit, refusal);
@@ -282,6 +298,14 @@ impl Reader {
 
     fn read_index(&mut self, index: &syn::ExprIndex) -> ExprKind {
         let base = self.boxed(&index.expr);
+        if let Some(ends) = self.bound_range(&index.index) {
+            return ExprKind::MethodCall {
+                receiver: base,
+                name: SLICE.to_owned(),
+                generics: Vec::new(),
+                args: ends.into(),
+            };
+        }
         if let syn::Expr::Range(range) = peel(&index.index) {
             let mut args = vec![match &range.start {
                 Some(start) => self.read_expr(start),
@@ -303,6 +327,14 @@ impl Reader {
     }
 
     fn read_field(&mut self, field: &syn::ExprField) -> ExprKind {
+        if let (Some([start, end]), syn::Member::Named(name)) = (self.bound_range(&field.base), &field.member)
+        {
+            match name_of(name).as_str() {
+                "start" => return start.kind,
+                "end" => return end.kind,
+                _ => {}
+            }
+        }
         let base = self.boxed(&field.base);
         match &field.member {
             syn::Member::Named(name) => ExprKind::Field {
@@ -373,7 +405,6 @@ fn refusal_of(expr: &syn::Expr) -> Refusal {
     match expr {
         syn::Expr::Async(_) => Refusal::AsyncBlock,
         syn::Expr::Await(_) => Refusal::Await,
-        syn::Expr::Const(_) => Refusal::ConstBlock,
         syn::Expr::Infer(_) => Refusal::UnderscoreValue,
         syn::Expr::Let(_) => Refusal::LetExpr,
         syn::Expr::Range(_) => Refusal::RangeValue,

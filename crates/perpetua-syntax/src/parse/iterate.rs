@@ -75,10 +75,14 @@ pub const ADAPTORS: &[&str] = &[
     "map_while",
     "scan",
     "inspect",
+    "flat_map",
+    "flatten",
     "copied",
     "cloned",
     "into_iter",
     "by_ref",
+    "clone",
+    "peekable",
 ];
 
 /// The methods that end an iterator.
@@ -103,6 +107,8 @@ pub const ENDS: &[&str] = &[
     "next",
     "nth",
     "last",
+    "len",
+    "peek",
     "remainder",
     "into_remainder",
 ];
@@ -112,6 +118,14 @@ fn is_adaptor(name: &str) -> bool {
 }
 
 impl Step {
+    /// Whether there are as many items behind it as in front.
+    fn keeps_length(&self) -> bool {
+        matches!(
+            self,
+            Step::Map(_) | Step::Inspect(_) | Step::Copied | Step::Enumerate(_)
+        )
+    }
+
     /// Whether it looks at each item by itself, so that their order does not matter to it.
     fn is_alone(&self) -> bool {
         matches!(
@@ -122,6 +136,20 @@ impl Step {
 }
 
 impl Chain {
+    /// Without an item.
+    fn empty(line: Line) -> Chain {
+        Chain {
+            line,
+            setup: Vec::new(),
+            source: Source::Items(Item::Count(number(line, 0)), number(line, 0)),
+            steps: Vec::new(),
+            owned: false,
+            remainder: None,
+            stands: None,
+            advances: false,
+        }
+    }
+
     /// Gives the value a name in front of the loop.
     fn name(&mut self, reader: &mut Reader, what: &str, value: Expr) -> Expr {
         let (name, line) = (reader.fresh(what), value.line);
@@ -173,17 +201,16 @@ impl Reader {
     /// What a `for` loop or `zip` takes that is no plain range: a chain, a slice, an array.
     fn read_iterable(&mut self, value: &syn::Expr) -> Chain {
         let line = line_of(value.span());
-        let mut chain = Chain {
-            line,
-            setup: Vec::new(),
-            source: Source::Items(Item::Count(number(line, 0)), number(line, 0)),
-            steps: Vec::new(),
-            owned: false,
-            remainder: None,
-            stands: None,
-            advances: false,
-        };
+        let mut chain = Chain::empty(line);
         self.read_chain(value, &mut chain);
+        chain
+    }
+
+    /// The items of a value.
+    fn items_of(&mut self, value: Expr) -> Chain {
+        let mut chain = Chain::empty(value.line);
+        chain.owned = true;
+        self.elements(value, "into_iter", &mut chain);
         chain
     }
 
@@ -308,7 +335,8 @@ impl Reader {
         chain.remainder = None;
         match (name.as_str(), call.args.first()) {
             ("copied" | "cloned", None) => chain.steps.push(Step::Copied),
-            ("into_iter", None) => {}
+            ("into_iter" | "peekable", None) => {}
+            ("clone", None) => chain.advances = false,
             ("by_ref", None) => chain.advances = chain.stands.is_some(),
             ("map", Some(f)) => chain.steps.push(Step::Map(f.clone())),
             ("filter", Some(f)) => chain.steps.push(Step::Filter(f.clone())),
@@ -326,6 +354,8 @@ impl Reader {
                 chain.setup.push(declare(&name, state, true));
                 chain.steps.push(Step::Scan(name, f.clone()));
             }
+            ("flat_map", Some(f)) => chain.steps.push(Step::Flat(Some(f.clone()))),
+            ("flatten", None) => chain.steps.push(Step::Flat(None)),
             ("inspect", Some(f)) => chain.steps.push(Step::Inspect(f.clone())),
             ("rev", None) if !chain.advances && chain.steps.iter().all(Step::is_alone) => {
                 match &mut chain.source {

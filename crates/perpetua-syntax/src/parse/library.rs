@@ -104,9 +104,13 @@ impl Reader {
     }
 
     /// `(a..b).contains(&x)` compares `x` with both ends.
-    pub(super) fn read_contains(&mut self, range: &syn::ExprRange, value: &syn::Expr) -> ExprKind {
-        let line = line_of(range.span());
-        let parts = [&range.start, &range.end].map(|end| end.as_ref().map(|end| self.read_expr(end)));
+    pub(super) fn read_contains(
+        &mut self,
+        parts: [Option<Expr>; 2],
+        closed: bool,
+        value: &syn::Expr,
+    ) -> ExprKind {
+        let line = line_of(value.span());
         let (mut stmts, mut holds) = (Vec::new(), Vec::new());
         let mut name = |reader: &mut Self, value: Expr| {
             let name = reader.fresh("part");
@@ -134,10 +138,7 @@ impl Reader {
             holds.push(compare(BinaryOp::Le, start, value.clone()));
         }
         if let Some(end) = end {
-            let op = match range.limits {
-                syn::RangeLimits::HalfOpen(_) => BinaryOp::Lt,
-                syn::RangeLimits::Closed(_) => BinaryOp::Le,
-            };
+            let op = if closed { BinaryOp::Le } else { BinaryOp::Lt };
             holds.push(compare(op, value, end));
         }
         let all = holds.into_iter().reduce(|a, b| compare(BinaryOp::And, a, b));

@@ -12,7 +12,7 @@ impl Reader {
     pub(super) fn read_macro(&mut self, mac: &syn::Macro) -> ExprKind {
         let name = segment_names(&mac.path).pop().unwrap_or_default();
         let refusal = match name.as_str() {
-            "gpu_println" => match mac.parse_body::<PrintArgs>() {
+            "gpu_println" | "println" => match mac.parse_body::<PrintArgs>() {
                 Ok(args) => return self.read_print(&args),
                 Err(error) => {
                     let message = format!("{error}: write `gpu_println!(\"x = {{}}\", x)`");
@@ -22,7 +22,7 @@ impl Reader {
             },
             "matches" => return self.read_matches(mac),
             name if is_panic(name) => return self.read_panic(name, mac),
-            "println" | "print" | "eprintln" | "eprint" | "dbg" | "write" | "writeln" => Refusal::PrintMacro,
+            "print" | "eprintln" | "eprint" | "dbg" | "write" | "writeln" => Refusal::PrintMacro,
             "format" | "format_args" | "concat" | "stringify" => Refusal::FormatMacro,
             "vec" => Refusal::VecMacro,
             _ => Refusal::OtherMacro,

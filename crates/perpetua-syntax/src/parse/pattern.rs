@@ -190,6 +190,9 @@ impl Reader {
             self.refuse(token, Refusal::RefBinding);
         }
         let (name, mutable) = (name_of(&ident.ident), ident.mutability.is_some());
+        if mutable {
+            self.declare_mutable(&name);
+        }
         self.declare(&name);
         match &ident.subpat {
             None => PatternKind::Binding { name, mutable },

@@ -6,7 +6,7 @@ use crate::ast::{Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage, Type
 use crate::standard::operator_functions;
 use proc_macro2::Span;
 use quote::ToTokens;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use syn::ext::IdentExt;
 
@@ -42,6 +42,12 @@ pub(super) struct Reader {
     iterators: Vec<(usize, Bound)>,
     /// The numbers of a kernel's conditions.
     pub(super) conditions: super::Conditions,
+    /// The loop that a `break` without a label leaves, where it is not the innermost.
+    leaves: Option<String>,
+    /// Labels of the user's whose `break` leaves another loop.
+    outer_labels: Vec<(String, String)>,
+    /// Names of locals that were declared `mut`, wherever.
+    mutables: HashSet<String>,
     /// How many names of its own it has made.
     pub(super) names: u32,
 }
@@ -107,6 +113,54 @@ impl Reader {
     pub(super) fn declare(&mut self, name: &str) {
         self.locals.push(name.to_owned());
         *self.named.entry(name.to_owned()).or_insert(0) += 1;
+    }
+
+    /// Notes that a local of this name may change.
+    pub(super) fn declare_mutable(&mut self, name: &str) {
+        self.mutables.insert(name.to_owned());
+    }
+
+    /// Whether a local of this name may change.
+    pub(super) fn may_change(&self, name: &str) -> bool {
+        self.is_local(name) && self.mutables.contains(name)
+    }
+
+    /// Reads the body of a loop of the user's; a `break` without a label in it leaves the loop `outer`, or this one.
+    pub(super) fn in_loop<T>(&mut self, outer: Option<String>, read: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.leaves, outer);
+        let result = read(self);
+        self.leaves = before;
+        result
+    }
+
+    /// The same of the body of two loops that the user wrote as one called `label`.
+    pub(super) fn in_two_loops<T>(
+        &mut self,
+        label: Option<String>,
+        outer: &str,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let mark = self.outer_labels.len();
+        self.outer_labels
+            .extend(label.map(|label| (label, outer.to_owned())));
+        let result = self.in_loop(Some(outer.to_owned()), read);
+        self.outer_labels.truncate(mark);
+        result
+    }
+
+    /// The label of the loop that a `break` with this label leaves.
+    pub(super) fn left(&self, label: Option<String>) -> Option<String> {
+        let Some(label) = label else {
+            return self.leaves.clone();
+        };
+        let outer = self.outer_labels.iter().rev().find(|(user, _)| *user == label);
+        Some(outer.map_or(label, |(_, outer)| outer.clone()))
+    }
+
+    /// `break`.
+    pub(super) fn leave(&self) -> ExprKind {
+        let (label, value) = (self.leaves.clone(), None);
+        ExprKind::Break { label, value }
     }
 
     /// Declares a name for an iterator.

@@ -71,7 +71,6 @@ refusals! {
     InnerItem: "an item (`{}`) inside a function" => "move it out, before the function";
     Attribute: "the attribute `{}` on a parameter or inside a function" => "remove it, or decide with a constant";
     UnsafeBlock: "an `unsafe` block" => "remove `unsafe`; accesses are checked, and none is needed";
-    ConstBlock: "a `const` block" => "declare a constant before the function";
     AsyncBlock: "an `async` block" => "write the statements as they are";
     TryBlock: "a `try` block" => "test with `if`";
     TooDeep: "nesting this deep" => "split the expression with `let`";
@@ -83,7 +82,7 @@ refusals! {
     Iterator: "the iterator method `{}`" => "end with `for`, `sum`, `product`, `fold`, `reduce`, `min`, `max`, `any`, `all`, `position`, `find`, `find_map`, `count`, `next`, `nth`, `last`, `min_by_key`, `max_by_key` or `for_each`; write other loops out";
     IteratorValue: "an iterator as a value, of `{}`," => "use it where it stands: in `for`, or ended by `sum`, `fold` and their kin; a `let` binds `iter`, `chunks` and their kin without closures";
     IteratorOrder: "`{}` here" => "call it in front of `map`, `filter` and their kin, on elements and ranges without steps";
-    IteratorMove: "`move` before a closure of an iterator" => "remove `move`: the closure ends before what it captures";
+    IteratorMove: "`move` before a closure of an iterator that names the changing `{}`" => "remove `move`: the closure ends before what it captures";
     OpenRange: "`for` over a range with an open end" => "give both ends, or write `loop` with a `break`";
     StringLiteral: "a string" => "print with `gpu_println!`; pass bytes as `&[u8]`";
     CharLiteral: "a `char`" => "write a byte literal such as `b'a'`, or its number";
@@ -95,7 +94,6 @@ refusals! {
     NotAPlace: "an assignment to a value" => "assign to a local, a field, or an element `x[i]`";
     UnderscoreValue: "`_` as a value" => "write `let _ = …;`, or the value itself";
     CalleeExpr: "calling the value of an expression" => "call a `#[device]` function by its name";
-    EarlyReference: "`return` of a function that gives a `&mut` or a slice" => "give it once, at the end, or give an index";
     Recursion: "`{}` calling itself" => "write a loop: devices have no stack of calls";
     HeapCall: "`{}`, which allocates," => "use an array `[T; N]` or a shared array";
     StdCall: "the library function `{}`" => "use the method (`a.min(b)`, `x.sqrt()`), or a `#[device]` function of your own";
@@ -137,6 +135,6 @@ refusals! {
     EnumData: "an enum variant with data" => "use an enum without data and a struct beside it";
     NoEnumRepr: "an enum without an integer `repr`" => "add `#[repr(u32)]` or its like";
     EmptyEnum: "an enum without variants" => "add a variant";
-    Discriminant: "a discriminant that is not a literal" => "write the number";
+    Discriminant: "a discriminant that is not computed of literals" => "write the number";
     DeriveBehind: "`#[device]` on the type `{}` without a `derive` behind it" => "write `#[device]` before `#[derive(…)]`: kernels then have `Default`, `PartialEq`, `PartialOrd` and `Ord` of what follows";
 }

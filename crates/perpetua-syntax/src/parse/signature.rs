@@ -49,6 +49,9 @@ pub(super) fn read(
     }
     for param in &params {
         reader.declare(&param.name);
+        if param.mutable {
+            reader.declare_mutable(&param.name);
+        }
     }
     let mut parts = Vec::new();
     for (param, input) in params.iter().zip(&sig.inputs) {
@@ -56,11 +59,6 @@ pub(super) fn read(
     }
     let mut body = reader.read_block(block);
     body.stmts.splice(0..0, parts);
-    if let Some(Type::Ref { mutable, target }) = &ret
-        && (*mutable || matches!(**target, Type::Slice(_)))
-    {
-        Returns(&mut reader).visit_block(block);
-    }
     let mut attributes = Attributes(&mut reader);
     sig.inputs.iter().for_each(|input| attributes.visit_fn_arg(input));
     attributes.visit_block(block);
@@ -385,19 +383,6 @@ fn holds_tuple(ty: &Type) -> bool {
         Type::Slice(element) | Type::Array { element, .. } => holds_tuple(element),
         _ => false,
     }
-}
-
-/// Refuses to leave a function early with a reference: which one it is would be chosen at run time.
-struct Returns<'a>(&'a mut Reader);
-
-impl<'ast> Visit<'ast> for Returns<'_> {
-    fn visit_expr_return(&mut self, leave: &'ast syn::ExprReturn) {
-        self.0.refuse(leave, Refusal::EarlyReference);
-    }
-
-    fn visit_expr_closure(&mut self, _: &'ast syn::ExprClosure) {}
-
-    fn visit_item(&mut self, _: &'ast syn::Item) {}
 }
 
 /// Refuses attributes inside a function, but for those that only concern lints, docs and formatting.

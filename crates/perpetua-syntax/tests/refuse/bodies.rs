@@ -15,7 +15,6 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
         &[(R::Attribute, "cfg")],
     ),
     ("§unsafe { n };", &[(R::UnsafeBlock, "")]),
-    ("§const { 3 };", &[(R::ConstBlock, "")]),
     ("§async { 3 };", &[(R::AsyncBlock, "")]),
     ("let y = §try { 3 };", &[(R::TryBlock, "")]),
     // Expressions.
@@ -25,7 +24,10 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ("§yield n;", &[(R::Yield, "")]),
     ("let y = (§let 1 = n);", &[(R::LetExpr, "")]),
     ("match n { v if §let 1 = v => {} _ => {} }", &[(R::LetExpr, "")]),
-    ("let r = §0..n;", &[(R::RangeValue, "")]),
+    (
+        "let r = §0..=n; let (s, t) = (§..n, 1);",
+        &[(R::RangeValue, ""); 2],
+    ),
     (
         "let i = x.iter().§map(|v| v); let w = (0..n).map(|v| v).§rev(); g(x.§iter());",
         &[
@@ -43,13 +45,12 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
         &[(R::IteratorOrder, "zip"); 2],
     ),
     (
-        "let s = x.iter().map(§move |v| *v).sum::<f32>();",
-        &[(R::IteratorMove, "")],
+        "let mut k = 0.0; let s = x.iter().map(§move |v| { k += 1.0; *v * k }).sum::<f32>();",
+        &[(R::IteratorMove, "k")],
     ),
     ("for v in §0.. {}", &[(R::OpenRange, "")]),
     ("for §(a, b) in 0..n {}", &[(R::ForPattern, "")]),
     ("let s = §\"text\";", &[(R::StringLiteral, "")]),
-    ("let s = §b\"text\";", &[(R::StringLiteral, "")]),
     ("let c = §'c';", &[(R::CharLiteral, "")]),
     ("let i = §18446744073709551616;", &[(R::WideLiteral, "")]),
     (
@@ -100,8 +101,8 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ("g::<§Item = f32>(1);", &[(R::AssocArg, "")]),
     // Macros.
     (
-        "§println!(\"{}\", n); §std::dbg!(n);",
-        &[(R::PrintMacro, "println"), (R::PrintMacro, "dbg")],
+        "§eprintln!(\"{}\", n); §std::dbg!(n);",
+        &[(R::PrintMacro, "eprintln"), (R::PrintMacro, "dbg")],
     ),
     ("let v = §vec![0; 4];", &[(R::VecMacro, "vec")]),
     ("let s = §format!(\"{}\", n);", &[(R::FormatMacro, "format")]),
@@ -173,12 +174,12 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ("let y: Cell<§Item = f32> = n;", &[(R::AssocArg, "")]),
     // Several at once, each where it stands.
     (
-        "let f = §async { };\n    let v = §vec![1];\n\n    if §async { } { §println!() }\n",
+        "let f = §async { };\n    let v = §vec![1];\n\n    if §async { } { §print!() }\n",
         &[
             (R::AsyncBlock, ""),
             (R::VecMacro, "vec"),
             (R::AsyncBlock, ""),
-            (R::PrintMacro, "println"),
+            (R::PrintMacro, "print"),
         ],
     ),
 ];

@@ -109,11 +109,6 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
         &[(R::RefBinding, "")],
     ),
     (
-        "fn f(x: &[u8]) -> &[u8] { if x.len() > 3 { §return x; } let g = |v: u8| { return v; }; x }",
-        Device,
-        &[(R::EarlyReference, "")],
-    ),
-    (
         "fn f(§a: (f32, f32), §b: &[(u8, u8)], §c: &mut [[(u8, u8); 2]], d: &[[u8; 2]]) {}",
         Kernel,
         &[(R::TupleParam, ""); 3],
@@ -209,7 +204,7 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
     ("#[repr(C)] enum §E { A }", Device, &[(R::NoEnumRepr, "")]),
     ("#[repr(u32)] enum §E {}", Device, &[(R::EmptyEnum, "")]),
     (
-        "#[repr(u32)] enum E { A = §1 + 2, B = §K, C = 5 }",
+        "#[repr(u32)] enum E { A = 1 + 2, B = §K + 1, D = §1 / 1, C = 5 }",
         Device,
         &[(R::Discriminant, ""), (R::Discriminant, "")],
     ),

@@ -130,8 +130,9 @@ impl<const FRACTION: u32> Mul for Fixed<FRACTION> {
     type Output = Self;
 
     fn mul(self, other: Self) -> Self {
-        let wide = (i64::from(self.bits) * i64::from(other.bits)) >> FRACTION;
-        Fixed { bits: wide as i32 }
+        Fixed {
+            bits: (self.bits * other.bits) >> FRACTION,
+        }
     }
 }
 

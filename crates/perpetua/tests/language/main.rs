@@ -8,6 +8,10 @@
 )]
 #![allow(
     clippy::needless_range_loop,
+    clippy::manual_find,
+    clippy::unnecessary_sort_by,
+    clippy::flat_map_identity,
+    clippy::wrong_self_convention,
     clippy::iter_nth,
     clippy::while_let_on_iterator,
     clippy::manual_is_multiple_of,
@@ -34,3 +38,4 @@ mod panics;
 mod patterns;
 mod structs;
 mod traits;
+mod values;

@@ -5,7 +5,7 @@ use perpetua::prelude::*;
 use crate::harness::{Random, everywhere};
 
 /// A random graph, each edge in both directions: where rows begin, neighbours.
-fn graph(vertices: usize, edges: usize, seed: u64) -> (Vec<u32>, Vec<u32>) {
+pub(crate) fn graph(vertices: usize, edges: usize, seed: u64) -> (Vec<u32>, Vec<u32>) {
     let mut random = Random(seed);
     let mut rows = vec![Vec::new(); vertices];
     for _ in 0..edges {
@@ -23,7 +23,7 @@ fn graph(vertices: usize, edges: usize, seed: u64) -> (Vec<u32>, Vec<u32>) {
 }
 
 #[device]
-fn neighbours<'a>(starts: &[u32], edges: &'a [u32], v: usize) -> &'a [u32] {
+pub(crate) fn neighbours<'a>(starts: &[u32], edges: &'a [u32], v: usize) -> &'a [u32] {
     &edges[starts[v] as usize..starts[v + 1] as usize]
 }
 

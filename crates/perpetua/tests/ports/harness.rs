@@ -94,7 +94,20 @@ impl Run {
         assert_eq!(differ, None, "on {}: element, found, expected", self.place());
     }
 
-    fn place(&self) -> String {
+    /// The buffer holds these values, up to this part of the larger of them and 1.
+    pub(crate) fn near(&self, buffer: &Buffer<f32>, expected: &[f64], part: f64) {
+        let found = self.read(buffer);
+        assert_eq!(found.len(), expected.len(), "on {}", self.place());
+        let far = |i: &usize| {
+            let (x, y) = (f64::from(found[*i]), expected[*i]);
+            // A NaN is near nothing.
+            !((x - y).abs() <= part * y.abs().max(1.0))
+        };
+        let differ = (0..found.len()).find(far).map(|i| (i, found[i], expected[i]));
+        assert_eq!(differ, None, "on {}: element, found, expected", self.place());
+    }
+
+    pub(crate) fn place(&self) -> String {
         format!("{} ({:?})", self.device.info().name, self.way)
     }
 }

@@ -3,6 +3,7 @@
 use perpetua::prelude::*;
 
 use crate::harness::{Random, everywhere};
+use crate::images::{noise, tiles};
 
 // 11: a number-theoretic transform
 
@@ -98,5 +99,115 @@ fn ntt_equals_the_sum() {
         let config = LaunchConfig::linear(256 * blocks, 256);
         run.launch(ntt::kernel(), config, args![&x, &roots, &y]);
         run.holds(&y, &expected);
+    });
+}
+
+// 38: JPEG's cosine transform
+
+const QUANTA: [u8; 64] = [
+    16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26, 58, 60, 55, 14, 13, 16, 24, 40, 57, 69, 56, 14, 17,
+    22, 29, 51, 87, 80, 62, 18, 22, 37, 56, 68, 109, 103, 77, 24, 35, 55, 64, 81, 104, 113, 92, 49, 64, 78,
+    87, 103, 121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99,
+];
+
+/// Which coefficient stands at which place of the sequence.
+const fn zigzag() -> [u8; 64] {
+    let mut order = [0; 64];
+    let (mut x, mut y, mut up) = (0i32, 0i32, true);
+    let mut i = 0;
+    while i < 64 {
+        order[i] = (8 * y + x) as u8;
+        if up {
+            if x == 7 {
+                y += 1;
+                up = false;
+            } else if y == 0 {
+                x += 1;
+                up = false;
+            } else {
+                x += 1;
+                y -= 1;
+            }
+        } else if y == 7 {
+            x += 1;
+            up = true;
+        } else if x == 0 {
+            y += 1;
+            up = true;
+        } else {
+            x -= 1;
+            y += 1;
+        }
+        i += 1;
+    }
+    order
+}
+
+const ORDER: [u8; 64] = zigzag();
+
+#[device]
+fn cosine(point: usize, frequency: usize) -> f32 {
+    let scale = if frequency == 0 {
+        std::f32::consts::FRAC_1_SQRT_2
+    } else {
+        1.0
+    };
+    let angle = (2 * point + 1) as f32 * frequency as f32 * std::f32::consts::PI / 16.0;
+    0.5 * scale * angle.cos()
+}
+
+#[kernel(block_size = (8, 8))]
+fn dct(width: usize, image: &[u8], out: &mut [i16]) {
+    let block = shared_array::<[[f32; 8]; 8]>();
+    let (u, v) = (local_id_x(), local_id_y());
+    let pixel = image[global_id_y() * width + global_id_x()];
+    block[v][u] = f32::from(pixel) - 128.0;
+    sync_threads();
+    let rows: f32 = (0..8).map(|k| block[v][k] * cosine(k, u)).sum();
+    sync_threads();
+    block[v][u] = rows;
+    sync_threads();
+    let value: f32 = (0..8).map(|k| block[k][u] * cosine(k, v)).sum();
+    sync_threads();
+    block[v][u] = (value / f32::from(QUANTA[8 * v + u])).round();
+    sync_threads();
+    let from = ORDER[8 * v + u] as usize;
+    let number = group_id_y() * (width / 8) + group_id_x();
+    out[64 * number + 8 * v + u] = block[from / 8][from % 8] as i16;
+}
+
+#[test]
+fn dct_transforms_blocks() {
+    let (width, height) = (32usize, 24usize);
+    let image = noise(width * height, 38);
+    let mut zigzag: Vec<(usize, usize)> = (0..64).map(|i| (i % 8, i / 8)).collect();
+    zigzag.sort_by_key(|(x, y)| (x + y, if (x + y) % 2 == 0 { *x } else { *y }));
+    let mut exact = Vec::new();
+    for by in 0..height / 8 {
+        for bx in 0..width / 8 {
+            for (u, v) in &zigzag {
+                let mut sum = 0.0;
+                for i in 0..64 {
+                    let (x, y) = (i % 8, i / 8);
+                    let value = f64::from(image[(8 * by + y) * width + 8 * bx + x]) - 128.0;
+                    let wave = |p: usize, f: usize| {
+                        (std::f64::consts::PI / 8.0 * (p as f64 + 0.5) * f as f64).cos()
+                            * if f == 0 { 0.125f64.sqrt() } else { 0.5 }
+                    };
+                    sum += value * wave(x, *u) * wave(y, *v);
+                }
+                exact.push(sum / f64::from(QUANTA[8 * v + u]));
+            }
+        }
+    }
+    everywhere(|run| {
+        let (image, out) = (run.upload(&image), run.zeros::<i16>(image.len()));
+        run.launch(dct::kernel(), tiles(width, height), args![width, &image, &out]);
+        for (i, (found, exact)) in run.read(&out).iter().zip(&exact).enumerate() {
+            assert!(
+                (f64::from(*found) - exact).abs() < 0.5001,
+                "{i}: {found}, {exact}"
+            );
+        }
     });
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use perpetua_syntax::Scalar;
 
-use super::generic::{GenericStruct, TypeArg};
+mod generic;
+
+pub use generic::{FieldType, GenericStruct, TypeArg, TypeParam};
 
 /// Tells types apart: two types are the same type if and only if their keys are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -218,6 +220,44 @@ impl TypeDesc {
                 .iter()
                 .try_for_each(|f| f.ty.check_at(bytes, at + f.offset)),
             TypeDesc::Array(..) | TypeDesc::Tuple(_) => Ok(()),
+        }
+    }
+
+    /// Makes bytes that are all zero a value: an enum that has no variant of that number becomes its first one.
+    ///
+    /// `bytes` are those of one value of this type; what lies beyond their end stays as it is.
+    pub fn make_valid(&self, bytes: &mut [u8]) {
+        match self {
+            TypeDesc::Enum(e) if e.variants.iter().all(|(_, number)| *number != 0) => {
+                let first = e.variants.first().map_or(0, |(_, number)| *number);
+                let size = host_size(e.repr);
+                let number = if cfg!(target_endian = "little") {
+                    first.to_le_bytes().get(..size).map(<[u8]>::to_vec)
+                } else {
+                    first
+                        .to_be_bytes()
+                        .get(size_of::<i128>() - size..)
+                        .map(<[u8]>::to_vec)
+                };
+                for (byte, value) in bytes.iter_mut().zip(number.unwrap_or_default()) {
+                    *byte = value;
+                }
+            }
+            TypeDesc::Array(element, _) => {
+                let size = element.host_layout().map_or(0, |(size, _)| size);
+                bytes
+                    .chunks_mut(size.max(1))
+                    .for_each(|bytes| element.make_valid(bytes));
+            }
+            TypeDesc::Struct(s) => {
+                for field in &s.fields {
+                    let size = field.ty.host_layout().map_or(0, |(size, _)| size);
+                    if let Some(bytes) = bytes.get_mut(field.offset..field.offset + size) {
+                        field.ty.make_valid(bytes);
+                    }
+                }
+            }
+            TypeDesc::Scalar(_) | TypeDesc::Enum(_) | TypeDesc::Tuple(_) => {}
         }
     }
 

@@ -7,8 +7,6 @@
 
 pub mod describe;
 
-pub mod generic;
-
 pub mod gpu_type;
 
 pub mod resolve;
@@ -39,7 +37,6 @@ pub use emit::{
 pub use error::LowerError;
 #[cfg(feature = "transpile")]
 pub use file::{FileKernel, HandlerKernels, HandlerLibrary, handlers_in_file, kernels_in_file};
-pub use generic::*;
 pub use gpu_type::{GpuConst, GpuType};
 pub use instantiate::{GenericValue, Instantiation};
 #[doc(hidden)]

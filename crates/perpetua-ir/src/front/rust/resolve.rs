@@ -90,8 +90,7 @@ use std::sync::Arc;
 
 use perpetua_syntax::Function;
 
-use super::describe::{ConstValue, TypeDesc};
-use super::generic::GenericStruct;
+use super::describe::{ConstValue, GenericStruct, TypeDesc};
 use super::gpu_type::{GpuConst, GpuType};
 use members::Members;
 

@@ -123,5 +123,6 @@ pub fn generic_types(x: &[f32], out: &mut [f32]) {
     let plain = fold(&[v, 2.0], 1.0);
     let words = Small::<Pair<u32, f32>, 3>::IDENTITY;
     let bits = words.a[2].0 + Small::<u8, 5>::LEN as u32 + u32::from(both.inner.0);
-    out[i] = plain + folded.0 + folded.1 * 2.0 + both.inner.1.a[1] + bits as f32 + (vector.a[1].1 % 1000) as f32;
+    out[i] =
+        plain + folded.0 + folded.1 * 2.0 + both.inner.1.a[1] + bits as f32 + (vector.a[1].1 % 1000) as f32;
 }

@@ -33,22 +33,58 @@ impl Reader {
         }
     }
 
+    /// Where the range starts and ends that an expression names, perhaps with `clone`; not where it is `mut`, since it moves on.
+    pub(in crate::parse) fn bound_range(&self, value: &syn::Expr) -> Option<[Expr; 2]> {
+        match peel(value) {
+            syn::Expr::MethodCall(call) if call.method == "clone" && call.args.is_empty() => {
+                self.bound_range(&call.receiver)
+            }
+            syn::Expr::Reference(reference) => self.bound_range(&reference.expr),
+            value => {
+                let bound = self.bound_iterator(value)?;
+                bound.ends.filter(|_| bound.position.is_none())
+            }
+        }
+    }
+
     /// `let name = chain;`: statements that name what it goes over. `None` where the value is no chain.
     pub(in crate::parse) fn read_bound_iterator(
         &mut self,
         pattern: &syn::Pat,
         init: &syn::Expr,
     ) -> Option<Vec<Stmt>> {
-        let (syn::Pat::Ident(ident), syn::Expr::MethodCall(call)) = (pattern, peel(init)) else {
+        let syn::Pat::Ident(ident) = pattern else {
             return None;
         };
-        if ident.by_ref.is_some() || ident.subpat.is_some() || !self.is_chain(call) {
+        let init = peel(init);
+        let known = match init {
+            syn::Expr::MethodCall(call) => self.is_chain(call),
+            syn::Expr::Range(range) => {
+                let half_open = matches!(range.limits, syn::RangeLimits::HalfOpen(_));
+                range.start.is_some() && range.end.is_some() && half_open
+            }
+            _ => false,
+        };
+        if ident.by_ref.is_some() || ident.subpat.is_some() || !known {
             return None;
         }
         let mut chain = self.read_iterable(init);
         let remainder = chain.remainder.take();
+        let ends = match (init, &chain.source) {
+            (syn::Expr::Range(_), Source::Range(range)) => {
+                let [start, end] = [range.start.clone(), range.end.clone()];
+                let ends = [chain.name(self, "start", start), chain.name(self, "end", end)];
+                if let Source::Range(range) = &mut chain.source {
+                    [range.start, range.end] = ends.clone();
+                }
+                Some(ends)
+            }
+            _ => None,
+        };
         let copied = chain.steps.iter().all(|step| matches!(step, Step::Copied));
-        if !copied || self.indexed(&mut chain).is_none() {
+        if (!copied || self.indexed(&mut chain).is_none())
+            && let syn::Expr::MethodCall(call) = init
+        {
             self.refuse_named(&call.method, Refusal::IteratorValue, &name_of(&call.method));
         }
         self.count_once(&mut chain);
@@ -56,6 +92,9 @@ impl Reader {
             return Some(chain.setup);
         };
         let name = name_of(&ident.ident);
+        if ident.mutability.is_some() {
+            self.declare_mutable(&name);
+        }
         let position = ident.mutability.is_some().then(|| {
             let position = self.fresh("position");
             chain.setup.push(declare(&position, number(chain.line, 0), true));
@@ -68,6 +107,7 @@ impl Reader {
                 count,
                 remainder,
                 position,
+                ends,
             },
         );
         Some(chain.setup)
@@ -80,6 +120,7 @@ impl Reader {
             count,
             remainder,
             position,
+            ends: _,
         } = bound.clone();
         chain.remainder = remainder;
         chain.source = Source::Items(item, count);

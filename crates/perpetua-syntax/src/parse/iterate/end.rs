@@ -1,9 +1,10 @@
 //! What ends a chain of iterators and gives a value: `sum`, `fold`, `any` and their kin.
 
-use super::item::{BREAK, binary, declare, method, not, pair, when};
-use super::number;
+use super::item::{binary, declare, method, not, pair, when};
+use super::{Source, number};
 use crate::ast::{BinaryOp, Expr, ExprKind, Line, PatternKind, Stmt, Type, TypeMember, UnaryOp, Variant};
 use crate::parse::Refusal;
+use crate::parse::chain::Step;
 use crate::parse::reader::{Reader, line_of, name_of};
 use crate::parse::sugar::{arm, binding, block, expr, local, statement};
 
@@ -38,12 +39,25 @@ impl Reader {
         // What the result is before the first item, and what each item does.
         let mut chain = self.read_iterable(&call.receiver);
         match (name.as_str(), &args[..]) {
-            ("next", []) => return Some(self.read_pick(chain, Some(number(line, 0)))),
+            ("next", []) => return Some(self.read_pick(chain, Some(number(line, 0)), true)),
+            ("peek", []) => {
+                let item = self.read_pick(chain, Some(number(line, 0)), false);
+                let item = method(expr(line, item), "as_ref", Vec::new());
+                return Some(item.kind);
+            }
+            ("len", []) if chain.steps.iter().all(Step::keeps_length) => {
+                if self.indexed(&mut chain).is_some()
+                    && let Source::Items(_, count) = &chain.source
+                {
+                    let block = block(line, chain.setup, Some(count.clone()));
+                    return Some(ExprKind::Block { label: None, block });
+                }
+            }
             ("nth", [n]) => {
                 let n = self.read_expr(n);
-                return Some(self.read_pick(chain, Some(n)));
+                return Some(self.read_pick(chain, Some(n), true));
             }
-            ("last", []) => return Some(self.read_pick(chain, None)),
+            ("last", []) => return Some(self.read_pick(chain, None, false)),
             ("remainder" | "into_remainder", []) if chain.remainder.is_some() => {
                 return self.read_remainder(chain, name != "remainder");
             }
@@ -104,7 +118,7 @@ impl Reader {
                     let found = if any { holds } else { not(holds) };
                     let then = block(
                         line,
-                        vec![store(boolean(any)), statement(expr(line, BREAK))],
+                        vec![store(boolean(any)), statement(expr(line, reader.leave()))],
                         None,
                     );
                     only(when(
@@ -124,7 +138,7 @@ impl Reader {
                     let found = reader.apply(f, vec![item]);
                     let then = vec![
                         store(some(line, Some(local(&at, line)))),
-                        statement(expr(line, BREAK)),
+                        statement(expr(line, reader.leave())),
                     ];
                     let then = block(line, then, None);
                     let (op, place) = (BinaryOp::Add, Box::new(local(&at, line)));
@@ -148,7 +162,11 @@ impl Reader {
                     let op = UnaryOp::Ref;
                     let found = reader.apply(f, vec![expr(line, ExprKind::Unary { op, operand })]);
                     let value = some(line, Some(local(&item_name, line)));
-                    let then = block(line, vec![store(value), statement(expr(line, BREAK))], None);
+                    let then = block(
+                        line,
+                        vec![store(value), statement(expr(line, reader.leave()))],
+                        None,
+                    );
                     let stop = when(
                         found,
                         ExprKind::Block {
@@ -164,7 +182,7 @@ impl Reader {
                 let looped = self.read_loop(chain, None, |reader, item| {
                     let found = store(reader.apply(f, vec![item]));
                     let some = method(result(), "is_some", Vec::new());
-                    block(line, vec![found, when(some, BREAK)], None)
+                    block(line, vec![found, when(some, reader.leave())], None)
                 });
                 (none(), looped)
             }

@@ -73,10 +73,6 @@ pub(super) fn not(operand: Expr) -> Expr {
 }
 
 pub(super) const CONTINUE: ExprKind = ExprKind::Continue { label: None };
-pub(super) const BREAK: ExprKind = ExprKind::Break {
-    label: None,
-    value: None,
-};
 
 impl Item {
     /// The item at the index that the local holds, with statements before it.

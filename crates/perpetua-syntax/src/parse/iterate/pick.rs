@@ -1,7 +1,7 @@
 //! `next`, `nth`, `last`, `remainder`: one item of a chain. An item that lies in memory is not looked at before its user does:
 //! the option is a reference and whether it is there.
 
-use super::item::{BREAK, binary, declare, method};
+use super::item::{binary, declare, method};
 use super::{Chain, Source, bound, number};
 use crate::ast::{BinaryOp, Expr, ExprKind, PICK, SLICE, UnaryOp, Variant};
 use crate::parse::chain::Step;
@@ -9,10 +9,10 @@ use crate::parse::reader::Reader;
 use crate::parse::sugar::{block, expr, local, statement};
 
 impl Reader {
-    /// The item number `n` of those that are left (`None`: the last one), as an `Option`.
-    pub(super) fn read_pick(&mut self, mut chain: Chain, n: Option<Expr>) -> ExprKind {
+    /// The item number `n` of those that are left (`None`: the last one), as an `Option`; `goes_on`: a bound iterator stands behind it then.
+    pub(super) fn read_pick(&mut self, mut chain: Chain, n: Option<Expr>, goes_on: bool) -> ExprKind {
         let line = chain.line;
-        chain.advances = n.is_some() && chain.stands.is_some();
+        chain.advances = goes_on && chain.stands.is_some();
         let simple = |step: &Step| matches!(step, Step::Map(_) | Step::Copied);
         if chain.owned || !chain.steps.iter().all(simple) || matches!(chain.source, Source::Range(_)) {
             return self.read_loop_pick(chain, n);
@@ -55,7 +55,7 @@ impl Reader {
             let counter = self.counter(&mut chain);
             chain.steps.push(Step::Skip(counter, n));
         }
-        let (mut stmts, looped) = self.read_loop(chain, None, |_, item| {
+        let (mut stmts, looped) = self.read_loop(chain, None, |reader, item| {
             let payload = Some(Box::new(item));
             let value = expr(
                 line,
@@ -67,7 +67,7 @@ impl Reader {
             let (place, value) = (Box::new(local(&all, line)), Box::new(value));
             let mut stmts = vec![statement(expr(line, ExprKind::Assign { place, value }))];
             if first {
-                stmts.push(statement(expr(line, BREAK)));
+                stmts.push(statement(expr(line, reader.leave())));
             }
             block(line, stmts, None)
         });

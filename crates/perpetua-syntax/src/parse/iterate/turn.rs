@@ -1,6 +1,6 @@
 //! The loop that a chain is, and what one turn of it does.
 
-use super::item::{BREAK, CONTINUE, binary, declare, method, not, pair, when};
+use super::item::{CONTINUE, binary, declare, method, not, pair, when};
 use super::{Chain, Source, number};
 use crate::ast::{BinaryOp, Block, Expr, ExprKind, PathUsage, Range, Stmt, StmtKind, UnaryOp};
 use crate::parse::Refusal;
@@ -10,6 +10,23 @@ use crate::parse::path::single_name;
 use crate::parse::reader::{Reader, line_of};
 use crate::parse::sugar::{binding, block, expr, local, statement};
 use syn::spanned::Spanned;
+use syn::visit::Visit;
+
+/// What a loop does with each item.
+type Body<'a> = Box<dyn FnOnce(&mut Reader, Expr) -> Block + 'a>;
+
+/// Finds a local that may change and is named.
+struct Named<'a> {
+    reader: &'a Reader,
+    changing: Option<String>,
+}
+
+impl Visit<'_> for Named<'_> {
+    fn visit_expr_path(&mut self, path: &syn::ExprPath) {
+        let name = single_name(&path.path).filter(|name| self.reader.may_change(name));
+        self.changing = self.changing.take().or(name);
+    }
+}
 
 impl Reader {
     /// The loop over a chain; `body` gets each item.
@@ -19,6 +36,60 @@ impl Reader {
         label: Option<String>,
         body: impl FnOnce(&mut Self, Expr) -> Block,
     ) -> (Vec<Stmt>, Expr) {
+        self.in_loop(None, |reader| reader.read_turns(chain, label, Box::new(body)))
+    }
+
+    /// A loop in a loop, which goes over the items of each item of `outer`.
+    fn read_two_loops(
+        &mut self,
+        outer: Chain,
+        function: Option<&syn::Expr>,
+        steps: Vec<Step>,
+        label: Option<String>,
+        body: Body<'_>,
+    ) -> (Vec<Stmt>, Expr) {
+        let (line, outer_label) = (outer.line, self.fresh("outer"));
+        let turn: Body<'_> = Box::new(|reader, item| {
+            reader.scoped(|reader| {
+                let mut stmts = Vec::new();
+                let mut inner = match function.map(peel) {
+                    Some(syn::Expr::Closure(closure)) if closure.inputs.len() == 1 => {
+                        for pattern in &closure.inputs {
+                            let pattern = match pattern {
+                                syn::Pat::Type(typed) => &*typed.pat,
+                                pattern => pattern,
+                            };
+                            stmts.push(Stmt {
+                                line,
+                                kind: StmtKind::Let {
+                                    pattern: reader.read_let_pattern(pattern),
+                                    ty: None,
+                                    init: Some(item.clone()),
+                                },
+                            });
+                        }
+                        reader.refuse_move(closure);
+                        reader.read_iterable(&closure.body)
+                    }
+                    Some(function) => {
+                        let items = reader.apply(function, vec![item]);
+                        reader.items_of(items)
+                    }
+                    None => reader.items_of(item),
+                };
+                inner.steps.extend(steps);
+                let (setup, looped) = reader.in_two_loops(label.clone(), &outer_label, |reader| {
+                    reader.read_turns(inner, label, body)
+                });
+                stmts.extend(setup);
+                stmts.push(statement(looped));
+                block(line, stmts, None)
+            })
+        });
+        self.read_turns(outer, Some(outer_label.clone()), turn)
+    }
+
+    fn read_turns(&mut self, chain: Chain, label: Option<String>, body: Body<'_>) -> (Vec<Stmt>, Expr) {
         let stands = chain.stands.filter(|_| chain.advances);
         let Chain {
             line,
@@ -27,6 +98,25 @@ impl Reader {
             steps,
             ..
         } = chain;
+        if let Some(at) = steps.iter().position(|step| matches!(step, Step::Flat(_))) {
+            let mut steps = steps.into_iter();
+            let before = steps.by_ref().take(at).collect();
+            let function = match steps.next() {
+                Some(Step::Flat(function)) => function,
+                _ => None,
+            };
+            let outer = Chain {
+                line,
+                setup,
+                source,
+                steps: before,
+                owned: true,
+                remainder: None,
+                stands,
+                advances: true,
+            };
+            return self.read_two_loops(outer, function.as_ref(), steps.collect(), label, body);
+        }
         let (index, mut stmts) = (self.fresh("index"), Vec::new());
         if let Some((position, start)) = stands {
             stmts.push(super::bound::moved(&position, start, local(&index, line)));
@@ -62,7 +152,7 @@ impl Reader {
         for step in &steps {
             if let Step::Take(counter, n) = step {
                 let full = binary(BinaryOp::Ge, local(counter, n.line), n.clone());
-                stmts.insert(0, when(full, BREAK));
+                stmts.insert(0, when(full, self.leave()));
             }
         }
         for step in steps {
@@ -88,7 +178,7 @@ impl Reader {
                 let mapped = self.apply(f, args);
                 let otherwise = match step {
                     Step::FilterMap(_) => CONTINUE,
-                    _ => BREAK,
+                    _ => self.leave(),
                 };
                 stmts.push(declare(&name, mapped, false));
                 stmts.push(when(method(local(&name, line), "is_none", Vec::new()), otherwise));
@@ -111,7 +201,7 @@ impl Reader {
                             statement(expr(line, ExprKind::Assign { place, value }))
                         }
                         Step::Filter(_) => when(not(done), CONTINUE),
-                        Step::TakeWhile(_) => when(not(done), BREAK),
+                        Step::TakeWhile(_) => when(not(done), self.leave()),
                         _ => statement(done),
                     };
                     stmts.push(acted);
@@ -153,14 +243,16 @@ impl Reader {
                         },
                     )
                 }
-                Step::Map(_) | Step::FilterMap(_) | Step::MapWhile(_) | Step::Scan(..) => value(),
+                Step::Map(_) | Step::FilterMap(_) | Step::MapWhile(_) | Step::Scan(..) | Step::Flat(_) => {
+                    value()
+                }
             };
         }
         item
     }
 
     /// Calls what a method of iterators was given: a closure, or a function by its name.
-    pub(super) fn apply(&mut self, function: &syn::Expr, args: Vec<Expr>) -> Expr {
+    pub(in crate::parse) fn apply(&mut self, function: &syn::Expr, args: Vec<Expr>) -> Expr {
         let line = line_of(function.span());
         let kind = match peel(function) {
             syn::Expr::Path(path) if path.qself.is_none() => match single_name(&path.path) {
@@ -177,10 +269,8 @@ impl Reader {
                 },
             },
             other => {
-                if let syn::Expr::Closure(closure) = other
-                    && let Some(moved) = &closure.capture
-                {
-                    self.refuse(moved, Refusal::IteratorMove);
+                if let syn::Expr::Closure(closure) = other {
+                    self.refuse_move(closure);
                 }
                 ExprKind::Apply {
                     function: Box::new(self.read_expr(other)),
@@ -189,6 +279,19 @@ impl Reader {
             }
         };
         expr(line, kind)
+    }
+
+    /// Refuses to move what changes into a closure: it would change a copy.
+    fn refuse_move(&mut self, closure: &syn::ExprClosure) {
+        let Some(moved) = &closure.capture else { return };
+        let mut named = Named {
+            reader: self,
+            changing: None,
+        };
+        named.visit_expr(&closure.body);
+        if let Some(name) = named.changing {
+            self.refuse_named(moved, Refusal::IteratorMove, &name);
+        }
     }
 
     /// `for` over what is no plain range.

@@ -57,7 +57,10 @@ impl Emitter<'_> {
                 .collect::<Result<_>>()
                 .map(Val::Tuple),
             // Nobody looks at it.
-            Ty::Ref(_, target) if !matches!(**target, Ty::Slice(_)) => {
+            Ty::Ref(_, target) if matches!(**target, Ty::Slice(_)) => {
+                Ok(Val::Ref(Src::Val(Box::new(Val::unit()))))
+            }
+            Ty::Ref(_, target) => {
                 let target = self.zero_val(target, line)?;
                 Ok(Val::Ref(Src::Val(Box::new(target))))
             }

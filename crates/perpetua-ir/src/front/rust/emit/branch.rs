@@ -58,7 +58,7 @@ impl Emitter<'_> {
             Ty::Ref(false, target) if !matches!(*target, Ty::Slice(_)) => {
                 Ok(Slot::Shared(Box::new(self.slot(&target, name, line)?)))
             }
-            Ty::Ref(..) => Err(self.chosen_place(line)),
+            Ty::Ref(_, target) => self.chosen_slot(matches!(*target, Ty::Slice(_)), line),
             ty => {
                 let ty = self.ir_type(&ty, line)?;
                 Ok(Slot::Var(self.k.local(name, ty)))
@@ -117,11 +117,12 @@ impl Emitter<'_> {
                 }
             }
             Slot::Part(whole, ends) => self.move_part(whole, *ends, val, line),
+            Slot::Place(common, indices) => self.move_place(common, *indices, val, line),
         }
     }
 
     /// Puts zeros into a slot.
-    fn clear(&mut self, slot: &Slot, line: u32) -> Result<()> {
+    pub(super) fn clear(&mut self, slot: &Slot, line: u32) -> Result<()> {
         match slot {
             Slot::Var(local) => {
                 let zero = self.zero_of(*local, line)?;
@@ -133,7 +134,9 @@ impl Emitter<'_> {
                 self.clear(there, line)?;
                 self.clear(value, line)
             }
-            Slot::Part(_, ends) => ends.iter().try_for_each(|end| self.clear(&Slot::Var(*end), line)),
+            Slot::Part(_, locals) | Slot::Place(_, locals) => locals
+                .iter()
+                .try_for_each(|local| self.clear(&Slot::Var(*local), line)),
         }
     }
 
@@ -193,7 +196,8 @@ impl Emitter<'_> {
                 let there = self.get(there, line)?;
                 Ok(Val::Tuple(vec![there, self.get(value, line)?]))
             }
-            Slot::Part(whole, ends) => self.kept_part(whole.clone(), *ends, line),
+            Slot::Part(whole, ends) => self.kept_part(whole, *ends, line),
+            Slot::Place(common, indices) => self.kept_place(common, *indices, line),
         }
     }
 
@@ -241,10 +245,7 @@ impl Emitter<'_> {
                     self.at(line);
                     return self.select(cond, &then.val, &otherwise.val, &ty, line);
                 }
-                let slot = match self.part_slot(&ty, &then.val) {
-                    Some(slot) => slot,
-                    None => self.slot(&ty, "chosen", line)?,
-                };
+                let slot = self.slot(&ty, "chosen", line)?;
                 let then = self.finish_branch(then, &slot, line)?;
                 let otherwise = self.finish_branch(otherwise, &slot, line)?;
                 self.k.push(Inst::If(cond, then, otherwise));

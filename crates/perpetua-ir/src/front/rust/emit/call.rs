@@ -211,13 +211,6 @@ impl Emitter<'_> {
         let foreign = f.loaded.tree.file != self.kernel.tree.file;
         let lines = self.scope.line.or(foreign.then_some(line));
         let ret = self.scope.f.types.deep(&f.types.deep(&f.ret, true), true);
-        if matches!(ret, Ty::Ref(true, _)) && f.early_return {
-            return Err(f.loaded.error(
-                f.loaded.tree.line,
-                format!("`{}` returns a reference early", f.loaded.tree.name),
-                "return an index or a value, or return once at the end",
-            ));
-        }
         let id = self.scope_id();
         let new = Scope::new(id, f.clone(), Return::Inline(0, Slot::Tuple(Vec::new())), lines);
         self.outer.push(std::mem::replace(&mut self.scope, new));

@@ -1,6 +1,6 @@
 //! Parts of slices and arrays: a place, from where, and how much.
 
-use super::value::{Binding, Part, Slot, Src, Val};
+use super::value::{Binding, Chosen, Part, Slot, Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::error::LowerError;
 use crate::front::rust::infer::tree::{self, Expr, ExprKind, PartEnd};
@@ -121,12 +121,6 @@ impl Emitter<'_> {
         }
     }
 
-    /// Variables for where a part starts and how much it is.
-    fn ends(&mut self) -> [LocalId; 2] {
-        let usize_scalar = self.usize_scalar();
-        ["start", "count"].map(|name| self.k.local(name, usize_scalar.into()))
-    }
-
     /// Keeps what a local holds that changes and has references in it: `None` where it has none.
     pub(super) fn keep(&mut self, id: tree::LocalId, val: &Val, line: u32) -> Result<Option<Slot>> {
         let f = self.scope.f.clone();
@@ -134,14 +128,11 @@ impl Emitter<'_> {
             return Ok(None);
         };
         let ty = self.local_type(id);
-        let slot = match self.part_slot(&ty, val) {
-            Some(slot) => slot,
-            None if holds_reference(&ty) => {
-                let name = super::types::identifier(&local.name);
-                self.slot(&local.ty, &name, line)?
-            }
-            None => return Ok(None),
-        };
+        if !holds_reference(&ty) {
+            return Ok(None);
+        }
+        let name = super::types::identifier(&local.name);
+        let slot = self.slot(&local.ty, &name, line)?;
         self.put(&slot, val, line)?;
         Ok(Some(slot))
     }
@@ -162,28 +153,39 @@ impl Emitter<'_> {
         }
     }
 
-    /// A slot for references to parts of the slice that `val` is a part of; `None` where it is none.
-    pub(super) fn part_slot(&mut self, ty: &Ty, val: &Val) -> Option<Slot> {
-        let whole = match val {
-            Val::Ref(Src::Part(part)) => &part.whole,
-            Val::Ref(Src::Place(whole)) => whole,
-            _ => return None,
+    /// A slot for references of which run time says what they mean, all zeros until then.
+    pub(super) fn chosen_slot(&mut self, part: bool, line: u32) -> Result<Slot> {
+        let usize_scalar = self.usize_scalar();
+        let names = if part {
+            ["start", "count"]
+        } else {
+            ["index", "second"]
         };
-        let fixed = whole.path.iter().all(|step| matches!(step, Step::Field(_)));
-        let whole = whole.clone();
-        (is_slice(ty) && fixed).then(|| Slot::Part(whole, self.ends()))
+        let locals = names.map(|name| self.k.local(name, usize_scalar.into()));
+        let slot = match part {
+            true => Slot::Part(Chosen::default(), locals),
+            false => Slot::Place(Chosen::default(), locals),
+        };
+        self.clear(&slot, line)?;
+        Ok(slot)
     }
 
     /// Makes a kept reference mean another part of the same slice.
     pub(super) fn move_part(
         &mut self,
-        whole: &Place,
+        whole: &Chosen,
         ends: [LocalId; 2],
         val: &Val,
         line: u32,
     ) -> Result<()> {
+        if is_never(val) {
+            return Ok(());
+        }
         let part = self.part_of(val, line)?;
-        if part.whole != *whole {
+        // Indices would be those of one lane's way to here.
+        let fixed = part.whole.path.iter().all(|step| matches!(step, Step::Field(_)));
+        let same = *whole.borrow_mut().get_or_insert_with(|| part.whole.clone()) == part.whole;
+        if !fixed || !same {
             return Err(self.chosen_place(line));
         }
         for (local, value) in ends.into_iter().zip([part.start, part.len]) {
@@ -193,16 +195,70 @@ impl Emitter<'_> {
     }
 
     /// The part that a kept reference means now.
-    pub(super) fn kept_part(&mut self, whole: Place, ends: [LocalId; 2], line: u32) -> Result<Val> {
-        let mut loaded = Vec::with_capacity(2);
-        for local in ends {
+    pub(super) fn kept_part(&mut self, whole: &Chosen, ends: [LocalId; 2], line: u32) -> Result<Val> {
+        let Some(whole) = whole.borrow().clone() else {
+            return Err(self.chosen_place(line));
+        };
+        let [start, len] = self.loaded(ends, line)?;
+        Ok(Val::Ref(Src::Part(Part { whole, start, len })))
+    }
+
+    /// Makes a kept `&mut T` mean another place that differs by indices alone.
+    pub(super) fn move_place(
+        &mut self,
+        common: &Chosen,
+        indices: [LocalId; 2],
+        val: &Val,
+        line: u32,
+    ) -> Result<()> {
+        if is_never(val) {
+            return Ok(());
+        }
+        let Val::Ref(Src::Place(place)) = val else {
+            return Err(self.chosen_place(line));
+        };
+        let same = same_but_indices(common.borrow_mut().get_or_insert_with(|| place.clone()), place);
+        let usize_scalar = self.usize_scalar().into();
+        let mut stored = 0;
+        for step in &place.path {
+            if let Step::Index(index) = step {
+                let fits = *self.typed(line, self.k.type_of(*index))? == usize_scalar;
+                match indices.get(stored).filter(|_| fits) {
+                    Some(local) => self.store(&Place::local(*local), *index, line)?,
+                    None => return Err(self.chosen_place(line)),
+                }
+                stored += 1;
+            }
+        }
+        if same {
+            Ok(())
+        } else {
+            Err(self.chosen_place(line))
+        }
+    }
+
+    /// The place that a kept `&mut T` means now.
+    pub(super) fn kept_place(&mut self, common: &Chosen, indices: [LocalId; 2], line: u32) -> Result<Val> {
+        let Some(mut place) = common.borrow().clone() else {
+            return Err(self.chosen_place(line));
+        };
+        let mut loaded = self.loaded(indices, line)?.into_iter();
+        for step in &mut place.path {
+            if let Step::Index(index) = step
+                && let Some(value) = loaded.next()
+            {
+                *index = value;
+            }
+        }
+        Ok(Val::Ref(Src::Place(place)))
+    }
+
+    fn loaded(&mut self, locals: [LocalId; 2], line: u32) -> Result<[Value; 2]> {
+        let [a, b] = locals.map(|local| {
             let val = self.load(&Src::Place(Place::local(local)), line)?;
-            loaded.push(self.value_of(&val, line)?);
-        }
-        match loaded[..] {
-            [start, len] => Ok(Val::Ref(Src::Part(Part { whole, start, len }))),
-            _ => Err(self.chosen_place(line)),
-        }
+            self.value_of(&val, line)
+        });
+        Ok([a?, b?])
     }
 
     pub(super) fn part_as_value(&self, line: u32) -> LowerError {
@@ -240,15 +296,28 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether the type is that of a reference to a slice.
-fn is_slice(ty: &Ty) -> bool {
-    matches!(ty, Ty::Ref(_, target) if matches!(**target, Ty::Slice(_)))
+/// Whether it is what an end gives that nobody comes to, or a reference that nobody looks at.
+fn is_never(val: &Val) -> bool {
+    match val {
+        Val::Tuple(none) => none.is_empty(),
+        Val::Ref(Src::Val(of)) => is_never(of),
+        _ => false,
+    }
 }
 
-/// Whether values of the type have references to single values in them.
+/// Whether two places differ by indices alone.
+fn same_but_indices(a: &Place, b: &Place) -> bool {
+    let same = |(a, b): (&Step, &Step)| match (a, b) {
+        (Step::Index(_), Step::Index(_)) => true,
+        (a, b) => a == b,
+    };
+    a.base == b.base && a.path.len() == b.path.len() && a.path.iter().zip(&b.path).all(same)
+}
+
+/// Whether values of the type have references in them.
 pub(super) fn holds_reference(ty: &Ty) -> bool {
     match ty {
-        Ty::Ref(false, target) => !matches!(**target, Ty::Slice(_)),
+        Ty::Ref(..) => true,
         Ty::Tuple(parts) => parts.iter().any(holds_reference),
         _ => false,
     }

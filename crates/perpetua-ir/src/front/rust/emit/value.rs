@@ -1,5 +1,6 @@
 //! What an expression gives, and where things are kept.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::front::rust::describe::ConstValue;
@@ -76,6 +77,11 @@ pub(super) enum Slot {
     Shared(Box<Slot>),
     /// An option whose value has references in it: whether it is there, and the value, which is looked at only then.
     There(Box<Slot>, Box<Slot>),
-    /// What a reference to a part of this slice means: where it starts, and how much it is.
-    Part(Place, [LocalId; 2]),
+    /// What a reference to a part of a slice means: of which slice, where it starts, and how much it is.
+    Part(Chosen, [LocalId; 2]),
+    /// What a `&mut T` means: the place, and its indices in order.
+    Place(Chosen, [LocalId; 2]),
 }
+
+/// The place that all references in a slot have in common but for indices: that of the first one that is put there.
+pub(super) type Chosen = Rc<RefCell<Option<Place>>>;

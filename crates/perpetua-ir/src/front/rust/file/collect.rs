@@ -175,8 +175,11 @@ impl Collector {
                     self.insert(module, name, kind);
                 }
                 syn::Item::Static(item) => {
-                    let text = "it is a static: use a const".to_owned();
-                    self.insert(module, &item.ident, ItemKind::Unusable(text));
+                    let kind = match item.mutability {
+                        syn::StaticMutability::None => constant(&item.ident, &item.ty, &item.expr),
+                        _ => ItemKind::Unusable("it is a `static mut`: pass it as a `&mut [T]`".to_owned()),
+                    };
+                    self.insert(module, &item.ident, kind);
                 }
                 syn::Item::Type(item) => {
                     let kind = alias(&item.ident, &item.ty);

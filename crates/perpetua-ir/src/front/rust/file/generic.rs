@@ -9,7 +9,7 @@ use super::lookup::{MAX_STEPS, Result};
 use super::marks::is_device;
 use super::{GenericBlock, ItemKind, Items, ModulePath};
 use crate::front::rust::describe::TypeDesc;
-use crate::front::rust::generic::{FieldType, GenericStruct, TypeParam};
+use crate::front::rust::describe::{FieldType, GenericStruct, TypeParam};
 use crate::front::rust::resolve::Resolved;
 use crate::front::rust::resolve::members::{MemberKind, Members};
 

@@ -1,19 +1,15 @@
-//! Generic structs and generic blocks: what an instance's fields are while its arguments are not known, and of which types a
-//! block's functions are.
+//! Generic structs: what an instance's fields are while its arguments are not known.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use perpetua_syntax as syntax;
-use perpetua_syntax::{GenericArg, Scalar};
+use perpetua_syntax::Scalar;
 
+use super::Checker;
 use super::consteval::as_integer;
-use super::signature::{const_argument, convert_type};
-use super::tree::Loaded;
 use super::ty::{Generic, Kind, Len, Mismatch, Ty, Unifier};
-use super::{Checker, Program, Result};
-use crate::front::rust::describe::StructDesc;
-use crate::front::rust::generic::{FieldType, GenericStruct, TypeArg, TypeParam};
+use crate::front::rust::describe::{FieldType, GenericStruct, StructDesc, TypeArg};
 
 impl Generic {
     fn of_arg(arg: &TypeArg) -> Generic {
@@ -138,33 +134,9 @@ impl Fields {
     }
 }
 
-/// The generic arguments under which a generic block, or a trait's default, is one of `ty`, with variables for the function's own;
-/// `None` where it is not, and then nothing is decided.
-pub(super) fn block_arguments(
-    program: &Program,
-    loaded: &Rc<Loaded>,
-    types: &mut Unifier,
-    ty: &Ty,
-) -> Option<Vec<Generic>> {
-    let own = loaded.tree.own.as_ref()?;
-    let saved = types.clone();
-    let generics: Vec<Generic> = loaded
-        .tree
-        .generics
-        .iter()
-        .map(|param| types.any(param))
-        .collect();
-    let own = convert_type(program, loaded, &generics, types, &own.ty, 0).ok();
-    if own.is_some_and(|own| types.unify(&own, ty).is_ok()) {
-        return Some(generics);
-    }
-    *types = saved;
-    None
-}
-
 impl Unifier {
     /// A variable for a parameter.
-    fn any(&mut self, param: &syntax::Generic) -> Generic {
+    pub(super) fn any(&mut self, param: &syntax::Generic) -> Generic {
         match param {
             syntax::Generic::Type { .. } => Generic::Type(self.var(Kind::General)),
             syntax::Generic::Const { .. } => Generic::Len(self.len_var()),
@@ -200,59 +172,4 @@ impl Checker<'_> {
             _ => None,
         }
     }
-
-    /// A generic struct as a path of this function names it, with the arguments that stand there.
-    pub(super) fn named_instance(
-        &mut self,
-        of: &Arc<GenericStruct>,
-        args: &[GenericArg],
-        line: u32,
-    ) -> Result<Ty> {
-        let (program, loaded, generics) = (self.program, self.loaded.clone(), self.generics.clone());
-        instance_written(program, &loaded, &generics, &mut self.types, of, args, line)
-    }
-}
-
-/// A generic struct with the arguments that a path of the function `loaded` gives it; variables where it gives none.
-pub(super) fn instance_written(
-    program: &Program,
-    loaded: &Rc<Loaded>,
-    generics: &[Generic],
-    types: &mut Unifier,
-    of: &Arc<GenericStruct>,
-    args: &[GenericArg],
-    line: u32,
-) -> Result<Ty> {
-    if !args.is_empty() && args.len() != of.params.len() {
-        return Err(loaded.error(
-            line,
-            format!(
-                "`{}` takes {} arguments, {} were given",
-                of.name,
-                of.params.len(),
-                args.len()
-            ),
-            "write all of them",
-        ));
-    }
-    let mut given = Vec::with_capacity(of.params.len());
-    for (i, param) in of.params.iter().enumerate() {
-        given.push(match (param, args.get(i)) {
-            (TypeParam::Type, None) => Generic::Type(types.var(Kind::General)),
-            (TypeParam::Type, Some(GenericArg::Type(ty))) => {
-                Generic::Type(convert_type(program, loaded, generics, types, ty, line)?)
-            }
-            (TypeParam::Type, Some(GenericArg::Const(_))) => {
-                let cause = format!("a constant stands where `{}` takes a type", of.name);
-                return Err(loaded.error(line, cause, ""));
-            }
-            (TypeParam::Const(_), None | Some(GenericArg::Type(syntax::Type::Infer))) => {
-                Generic::Len(types.len_var())
-            }
-            (TypeParam::Const(scalar), Some(given)) => {
-                const_argument(program, loaded, generics, *scalar, &of.name, given, line)?
-            }
-        });
-    }
-    Ok(types.instance(of, &given, false))
 }

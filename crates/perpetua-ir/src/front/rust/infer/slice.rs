@@ -6,6 +6,7 @@ use std::rc::Rc;
 use perpetua_syntax as syntax;
 use perpetua_syntax::BinaryOp;
 
+use super::slice_code::SortBy;
 use super::tree::{Block, Expr, ExprKind, PartEnd};
 use super::ty::{Kind, Ty};
 use super::written::Writer;
@@ -38,6 +39,12 @@ pub(crate) const METHODS: &[&str] = &[
     "binary_search(&value)",
     "partition_point(f)",
     "is_sorted()",
+    "sort()",
+    "sort_by(f)",
+    "sort_by_key(f)",
+    "sort_unstable()",
+    "sort_unstable_by(f)",
+    "sort_unstable_by_key(f)",
     "copy_from_slice(&other)",
     "clone_from_slice(&other)",
     "try_into()",
@@ -139,6 +146,25 @@ impl Checker<'_> {
             ("is_sorted", []) => {
                 let place = self.borrow(place, false, line)?;
                 self.written(place, None, &Writer(line).is_sorted(), None, line)
+            }
+            ("sort" | "sort_unstable", []) if matches!(element, Ty::Scalar(s) if s.is_float()) => {
+                let shown = self.show(&element);
+                Err(self.error(
+                    line,
+                    format!("`{shown}` has no total order"),
+                    format!("write `{name}_by(|a, b| a.total_cmp(b))`"),
+                ))
+            }
+            ("sort" | "sort_unstable", [])
+            | ("sort_by" | "sort_by_key" | "sort_unstable_by" | "sort_unstable_by_key", [_]) => {
+                self.assigned(&place)?;
+                let place = self.borrow(place, true, line)?;
+                let how = match args.first() {
+                    None => SortBy::Order,
+                    Some(function) if name.ends_with("key") => SortBy::Key(function),
+                    Some(function) => SortBy::Compare(function),
+                };
+                self.written(place, None, &Writer(line).sort(&how), None, line)
             }
             ("reverse", []) => {
                 self.assigned(&place)?;

@@ -6,6 +6,16 @@ use perpetua_syntax::{
 
 use super::written::{ARGUMENT, RECEIVER, Writer};
 
+/// What a sort goes by.
+pub(super) enum SortBy<'a> {
+    /// The elements' order.
+    Order,
+    /// What a function gives for each.
+    Key(&'a Expr),
+    /// What a function says of two.
+    Compare(&'a Expr),
+}
+
 impl Writer {
     /// `receiver.contains(argument)`, a reference.
     pub(super) fn contains(self) -> Expr {
@@ -176,6 +186,33 @@ impl Writer {
             self.stmt(looped),
         ];
         self.block_expr(stmts, Some(found))
+    }
+
+    /// `receiver.sort()` and its kin: each element moves to the front until what stands before it is not greater. Stable, and
+    /// quick for the few elements that one lane sorts.
+    pub(super) fn sort(self, by: &SortBy<'_>) -> Expr {
+        let at = "the place";
+        let before = || self.binary(BinaryOp::Sub, self.local(at), self.int(1));
+        let element = |index: Expr| self.method(self.local(RECEIVER), ELEMENT, vec![index]);
+        let apply = |function: &Expr, args: Vec<Expr>| {
+            let function = Box::new(function.clone());
+            self.expr(ExprKind::Apply { function, args })
+        };
+        let (own, other) = (element(self.local(at)), element(before()));
+        let less = match by {
+            SortBy::Order => self.binary(BinaryOp::Lt, own, other),
+            SortBy::Key(key) => self.binary(BinaryOp::Lt, apply(key, vec![own]), apply(key, vec![other])),
+            SortBy::Compare(compare) => self.method(apply(compare, vec![own, other]), "is_lt", Vec::new()),
+        };
+        let some = self.binary(BinaryOp::Gt, self.local(at), self.int(0));
+        let swap = self.method(self.local(RECEIVER), "swap", vec![self.local(at), before()]);
+        let looped = self.expr(ExprKind::While {
+            label: None,
+            cond: Box::new(self.binary(BinaryOp::And, some, less)),
+            body: self.block(vec![self.stmt(swap), self.assign(self.local(at), before())], None),
+        });
+        let body = vec![self.bind(at, self.index()), self.stmt(looped)];
+        self.block_expr(vec![self.count(self.int(1), self.len(RECEIVER), body)], None)
     }
 
     /// `receiver.is_sorted()`.

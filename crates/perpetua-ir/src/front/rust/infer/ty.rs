@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use perpetua_syntax::Scalar;
 
+use crate::front::rust::describe::GenericStruct;
 use crate::front::rust::describe::{EnumDesc, StructDesc, TypeDesc};
-use crate::front::rust::generic::GenericStruct;
 
 /// A type, possibly with parts that are not known yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -6,8 +6,7 @@ use perpetua_syntax::{GenericArg, operator_functions};
 
 use super::Argument;
 use crate::front::rust::describe::ConstValue;
-use crate::front::rust::infer::instance::block_arguments;
-use crate::front::rust::infer::signature::convert_type;
+use crate::front::rust::infer::signature::{block_arguments, convert_type};
 use crate::front::rust::infer::tree::{Expr, Loaded};
 use crate::front::rust::infer::ty::{Generic, Ty};
 use crate::front::rust::infer::{Checker, Result};

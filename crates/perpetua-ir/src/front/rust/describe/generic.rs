@@ -5,7 +5,7 @@ use std::any::TypeId;
 use std::fmt;
 use std::sync::Arc;
 
-use super::describe::{FieldDesc, StructDesc, TypeDesc, TypeKey};
+use super::{FieldDesc, StructDesc, TypeDesc, TypeKey};
 
 /// A generic struct.
 #[derive(Clone, Debug)]
