@@ -264,21 +264,34 @@ impl Partial {
 
 /// Writes a file, whole or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    filled(path, bytes)?.finish()
+    write_with(path, |file| file.write_all(bytes))
 }
 
-/// The same, and nobody is told.
+/// Writes what `fill` gives to a file, whole or not at all.
+pub(crate) fn write_with(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    filled(path, fill)?.finish()
+}
+
+/// The same with these bytes, and nobody is told.
 pub(crate) fn write_silently(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    filled(path, bytes)?.finish_silently()
+    filled(path, |file| file.write_all(bytes))?.finish_silently()
 }
 
-fn filled(path: &Path, bytes: &[u8]) -> Result<Partial, Failure> {
+fn filled(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<Partial, Failure> {
     let partial = Partial::new(path)?;
     let mut file = partial.create()?;
-    file.write_all(bytes)
+    fill(&mut file)
         .and_then(|()| file.flush())
         .map_err(|e| partial.failed(e))?;
     Ok(partial)
+}
+
+/// Whether a path leads to a file that has a name, or to none yet.
+pub(crate) fn is_named_file(path: &Path) -> io::Result<bool> {
+    Ok(matches!(resolve(path)?, Place::File(_)))
 }
 
 /// A name whose ending promises another kind of file than `own`, which is written.

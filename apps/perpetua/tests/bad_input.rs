@@ -13,10 +13,23 @@ fn every_mistake_is_named() {
     let long = "size = [1.0, 1.0]\ncells = 48\nduration = 1e300\n";
     let double =
         b"\x93NUMPY\x01\0\x3a\0{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }\n\0\0\0\0\0\0\0\0";
-    let files: [(&str, &[u8]); 9] = [
+    let time = "size = [1.0, 1.0]\ncells = 48\ntime_step = 1e-3\n";
+    let flat = "size = [1.0, 0.01]\ncells = 512\n";
+    let source = |i: u32| {
+        format!(
+            "[[sources]]\nat = [0.5, {}]\nwave = \"impulse\"\n",
+            0.05 * f64::from(i)
+        )
+    };
+    let sources: String = (1..=17).map(source).collect();
+    let many = format!("size = [1.0, 1.0]\ncells = 48\n{sources}");
+    let files: [(&str, &[u8]); 12] = [
         ("t.toml", b"["),
         ("long.toml", long.as_bytes()),
         ("far.toml", far.as_bytes()),
+        ("time.toml", time.as_bytes()),
+        ("flat.toml", flat.as_bytes()),
+        ("many.toml", many.as_bytes()),
         ("empty.rs", b""),
         ("k.rs", b"#[kernel]\nfn k(y: &mut [u32]) { y[0] = 1; }\n"),
         (
@@ -85,8 +98,29 @@ fn every_mistake_is_named() {
         ),
         (
             "wave --scene long.toml --backend cpu",
-            "its duration of 1e300 s takes more than 9007199254740992 time steps",
+            "long.toml, line 3: `duration`: the duration is 1e300 s; it takes more than 9007199254740992 time steps",
         ),
+        (
+            "wave --scene time.toml --backend cpu",
+            "time.toml, line 3: `time_step`: a time step of 1.0000e-3 s is unstable",
+        ),
+        (
+            "wave --scene flat.toml --backend cpu",
+            "flat.toml, line 1: `size`: the grid's size in y is 5;",
+        ),
+        (
+            "wave --scene flat.toml --backend cpu --size 100",
+            "--size 100: the grid's size in y is 1;",
+        ),
+        (
+            "wave --scene many.toml --backend cpu",
+            "many.toml, line 51: the number of different sources",
+        ),
+        (
+            "wave --scene many.toml --backend cpu --mode actors",
+            "many.toml, line 15: the number of sources is 17; tile actors drive up to 4",
+        ),
+        ("wave --range 1e300", "it must be a number from 1.2e-38 to 3.4e38"),
         (
             "wave --frames 5 --backend cpu",
             "say where with --animate FILE or --video FILE",

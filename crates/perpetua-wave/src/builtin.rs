@@ -56,8 +56,9 @@ mod tests {
     #[test]
     fn every_scene_is_sound_and_resolves_its_waves() {
         for (name, ..) in BUILTIN {
-            let model = Scene::builtin(name).unwrap().model(None, None).unwrap();
-            let resolved = model.cells_per_wavelength().unwrap();
+            let scene = Scene::builtin(name).unwrap();
+            let (model, remarks) = scene.model_with_remarks(None, None).unwrap();
+            let resolved = remarks.cells_per_wavelength.unwrap();
             assert!(resolved > 6.0, "{name}: {resolved} cells in a wavelength");
             assert!(!model.probes.is_empty(), "{name}");
         }

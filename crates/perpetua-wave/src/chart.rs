@@ -27,12 +27,17 @@ pub struct Chart {
 /// Beside the curves: their names, each letter about so wide.
 const LETTER: f64 = 7.2;
 const HEIGHT: f64 = 460.0;
+/// Rows of names that fit into it, and how high each is.
+const NAMES: usize = 17;
+const NAME: f64 = 22.0;
 /// Left, top, right and bottom of the area of the curves.
 const AREA: [f64; 4] = [86.0, 44.0, 690.0, 396.0];
 /// Okabe and Ito's colours, told apart by everybody.
 const COLORS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 ];
+/// How a line is broken, where there are more curves than colours.
+const DASHES: [&str; 3] = ["", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 3\""];
 /// Points drawn of a curve; of longer ones the extremes of each stretch.
 const MOST_POINTS: usize = 4000;
 
@@ -55,8 +60,9 @@ impl Chart {
         };
         let longest = self.curves.iter().map(|c| c.name.chars().count()).max();
         let width = AREA[2] + 56.0 + (LETTER * longest.unwrap_or(0) as f64).max(114.0).ceil();
+        let height = HEIGHT + NAME * self.curves.len().saturating_sub(NAMES) as f64;
         let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {HEIGHT}\" width=\"{width}\" height=\"{HEIGHT}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
              font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
         );
         let text = |x: f64, y: f64, anchor: &str, turn: bool, content: &str| {
@@ -102,6 +108,7 @@ impl Chart {
         );
         for (i, curve) in self.curves.iter().enumerate() {
             let color = COLORS[i % COLORS.len()];
+            let dashes = DASHES[i / COLORS.len() % DASHES.len()];
             let points: Vec<[f64; 2]> = curve.points.iter().filter(shown).map(place).collect();
             let path: String = thinned(&points)
                 .iter()
@@ -109,7 +116,7 @@ impl Chart {
                 .collect();
             let _ = writeln!(
                 out,
-                "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.6\"/>",
+                "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.6\"{dashes}/>",
                 path.trim_end()
             );
             if points.len() <= 24 {
@@ -120,10 +127,10 @@ impl Chart {
                     );
                 }
             }
-            let y = top + 14.0 + 22.0 * i as f64;
+            let y = top + 14.0 + NAME * i as f64;
             let _ = writeln!(
                 out,
-                "<line x1=\"{}\" y1=\"{y}\" x2=\"{}\" y2=\"{y}\" stroke=\"{color}\" stroke-width=\"3\"/>",
+                "<line x1=\"{}\" y1=\"{y}\" x2=\"{}\" y2=\"{y}\" stroke=\"{color}\" stroke-width=\"3\"{dashes}/>",
                 right + 14.0,
                 right + 36.0
             );
@@ -264,6 +271,21 @@ mod tests {
         let svg = chart.svg();
         assert_eq!(svg.matches("<circle").count(), 2);
         assert!(svg.contains(">10k</text>") && svg.contains(">100</text>"));
+        // More curves than colours and rows are told apart and named, too.
+        chart.curves = (0..21)
+            .map(|i| Curve {
+                name: format!("curve {i}"),
+                points: vec![[1.0, 1.0], [2.0, f64::from(i) + 2.0]],
+            })
+            .collect();
+        let svg = chart.svg();
+        assert!(svg.contains("height=\"548\"") && svg.contains(">curve 20</text>"));
+        assert!(svg.contains("y=\"502.5\""));
+        let styles = svg
+            .lines()
+            .filter_map(|line| line.split_once("<polyline")?.1.split_once(" fill"));
+        let styles: std::collections::BTreeSet<&str> = styles.map(|(_, style)| style).collect();
+        assert_eq!(styles.len(), 21);
         chart.curves.clear();
         assert!(chart.svg().ends_with("</svg>\n"));
     }

@@ -195,7 +195,7 @@ impl Simulation {
             return wrong("contradicts itself");
         }
         self.set_cells(media)?;
-        self.set_step(step, &series, from)?;
+        self.set_step(step, series, from);
         self.set_fields(&now, &before)
     }
 }

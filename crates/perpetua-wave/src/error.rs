@@ -1,5 +1,21 @@
 //! What can be wrong with a scene, a model or a checkpoint, as data. Must not know how it came from a file.
 
+/// A part of a scene, which an error may be about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// Its extents.
+    Size,
+    /// How many cells it has along x.
+    Cells,
+    /// How long it is worth looking at.
+    Duration,
+    /// A source, counted from 0.
+    Source(usize),
+    /// A probe, counted from 0.
+    Probe(usize),
+}
+
 /// Why a wave simulation cannot be.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -28,6 +44,8 @@ pub enum Error {
         found: String,
         /// What is allowed.
         needed: String,
+        /// The part of a scene that it is about, if it is about one.
+        part: Option<Part>,
     },
     /// A name that stands for nothing.
     #[error("there is no {kind} `{name}`; there are: {known}")]
@@ -85,5 +103,16 @@ pub(super) fn range(subject: impl Into<String>, found: impl ToString, needed: im
         subject: subject.into(),
         found: found.to_string(),
         needed: needed.into(),
+        part: None,
+    }
+}
+
+impl Error {
+    /// The same about a part of a scene.
+    pub(super) fn about(mut self, of: Part) -> Error {
+        if let Error::Range { part, .. } = &mut self {
+            *part = Some(of);
+        }
+        self
     }
 }

@@ -55,9 +55,9 @@ pub mod picture;
 pub mod window;
 
 pub use builtin::BUILTIN;
-pub use error::{Error, Result};
+pub use error::{Error, Part, Result};
 pub use model::{Border, Medium, Model, Probe, Region, Source};
 pub use picture::{ColorMap, Painter};
-pub use scene::Scene;
-pub use simulation::{FieldBuffer, Simulation, Storage, Tuning};
+pub use scene::{Remarks, Scene};
+pub use simulation::{FieldBuffer, Recording, Simulation, Storage, Tuning};
 pub use waveform::Waveform;

@@ -1,6 +1,6 @@
 //! A scene as cells and time steps: what a simulation computes. Must not know devices, files and pictures.
 
-use super::error::{Error, Result, range};
+use super::error::{Error, Part, Result, range};
 use super::waveform::Waveform;
 
 /// What fills a cell.
@@ -209,7 +209,8 @@ impl Model {
                     format!("the grid's size in {name}"),
                     size[axis],
                     "8 to 1,048,576 cells are possible",
-                ));
+                )
+                .about(Part::Size));
             }
         }
         let total = size.iter().try_fold(1usize, |a, b| a.checked_mul(*b));
@@ -221,6 +222,7 @@ impl Model {
                     format!("{size:?} cells"),
                     "at most 2,147,483,647 are possible: choose a smaller size",
                 )
+                .about(Part::Cells)
             })
     }
 
@@ -289,7 +291,8 @@ impl Model {
                     format!("source {i}"),
                     format!("{region:?}"),
                     format!("it must lie in the grid, {:?}", self.size),
-                ));
+                )
+                .about(Part::Source(i)));
             }
             let frequency = source.waveform.frequency();
             if frequency.is_some_and(|f| !(f.is_finite() && f > 0.0)) || !source.amplitude.is_finite() {
@@ -305,7 +308,8 @@ impl Model {
                 "the number of probes",
                 self.probes.len(),
                 format!("a grid of this width takes up to {}", self.size[0]),
-            ));
+            )
+            .about(Part::Probe(self.size[0])));
         }
         for probe in &self.probes {
             if (0..3).any(|a| probe.at[a] >= self.size[a]) {

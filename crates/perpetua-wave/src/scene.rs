@@ -1,9 +1,14 @@
 //! A scene in metres, seconds and names, of no particular resolution, and how it becomes cells. Must not know how it is
 //! written down, nor devices.
 
-use super::error::{Error, Result, range};
+use super::error::{Error, Part, Result, range};
 use super::model::{Border, Medium, Model, Probe, Region, Source};
 use super::waveform::Waveform;
+
+mod remarks;
+
+pub use remarks::Remarks;
+use remarks::Seen;
 
 /// A named medium.
 #[derive(Clone, Debug, PartialEq)]
@@ -166,14 +171,15 @@ impl Scene {
     pub fn grid(&self, cells: Option<usize>) -> Result<[usize; 3]> {
         let width = cells.unwrap_or(self.cells);
         if !(8..=1 << 20).contains(&width) {
-            return Err(range("the size", width, "8 to 1,048,576 cells are possible"));
+            return Err(range("the size", width, "8 to 1,048,576 cells are possible").about(Part::Cells));
         }
         if !(0..3).all(|a| self.size[a].is_finite() && (self.size[a] > 0.0 || a == 2)) {
             return Err(range(
                 "the scene's size",
                 format!("{:?} m", self.size),
                 "it must be above 0",
-            ));
+            )
+            .about(Part::Size));
         }
         let spacing = self.size[0] / width as f64;
         let count = |extent: f64| ((extent / spacing).round() as usize).max(1);
@@ -187,14 +193,34 @@ impl Scene {
     /// # Errors
     /// What is wrong with the scene, or with these numbers.
     pub fn model(&self, cells: Option<usize>, time_step: Option<f64>) -> Result<Model> {
+        Ok(self.made(cells, time_step)?.0)
+    }
+
+    /// The same, with what of the scene the model does not show.
+    ///
+    /// # Errors
+    /// As [`Scene::model`].
+    pub fn model_with_remarks(
+        &self,
+        cells: Option<usize>,
+        time_step: Option<f64>,
+    ) -> Result<(Model, Remarks)> {
+        let (model, seen) = self.made(cells, time_step)?;
+        let remarks = self.remarks(&model, &seen);
+        Ok((model, remarks))
+    }
+
+    /// The model, and what was seen of the scene when its cells were filled.
+    fn made(&self, cells: Option<usize>, time_step: Option<f64>) -> Result<(Model, Seen)> {
         let size = self.grid(cells)?;
         let spacing = self.size[0] / size[0] as f64;
+        let (cells, seen) = self.fill(size, spacing)?;
         let mut model = Model {
             size,
             spacing,
             time_step: 0.0,
             media: self.materials.iter().map(|m| m.medium).collect(),
-            cells: self.fill(size, spacing)?,
+            cells,
             border: if self.absorbs {
                 Border::Absorb(((self.border_width / spacing).round() as usize).max(8))
             } else {
@@ -235,11 +261,15 @@ impl Scene {
             })
             .collect();
         model.check()?;
-        Ok(model)
+        Ok((model, seen))
     }
 
     /// The medium of each cell: that of the last shape with the cell's middle in it.
-    fn fill(&self, [width, height, depth]: [usize; 3], spacing: f64) -> Result<Vec<u8>> {
+    fn fill(&self, [width, height, depth]: [usize; 3], spacing: f64) -> Result<(Vec<u8>, Seen)> {
+        let mut seen = Seen {
+            shapes: vec![false; self.shapes.len()],
+            media: vec![false; 256],
+        };
         let deep = self.is_deep();
         let total = width * height * depth;
         let mut cells = Vec::new();
@@ -254,17 +284,25 @@ impl Scene {
             for y in 0..height {
                 for x in 0..width {
                     let p = [x, y, z].map(|i| (i as f64 + 0.5) * spacing);
-                    let shape = self.shapes.iter().rev().find(|s| s.form.contains(p, deep));
+                    let shape = self.shapes.iter().rposition(|s| s.form.contains(p, deep));
                     let below = || {
                         let b = self.bitmap.as_ref()?;
                         let (column, row) = (x * b.width / width, y * b.height / height);
                         b.materials.get(row * b.width + column).copied()
                     };
-                    cells.push(shape.map(|s| s.material as u8).or_else(below).unwrap_or(0));
+                    let medium = match shape {
+                        Some(shape) => {
+                            seen.shapes[shape] = true;
+                            self.shapes[shape].material as u8
+                        }
+                        None => below().unwrap_or(0),
+                    };
+                    seen.media[usize::from(medium)] = true;
+                    cells.push(medium);
                 }
             }
         }
-        Ok(cells)
+        Ok((cells, seen))
     }
 
     /// Steps that the scene's duration takes.
@@ -290,107 +328,6 @@ impl Scene {
                     .collect::<Vec<_>>()
                     .join(", "),
             })
-    }
-}
-
-impl Form {
-    /// The smallest box around it, in x, y and z.
-    fn hull(&self) -> [[f64; 2]; 3] {
-        match self {
-            Form::Box { from, to } => [0, 1, 2].map(|a| [from[a], to[a]]),
-            Form::Disc { center, radius } => center.map(|c| [c - radius, c + radius]),
-            Form::Lens {
-                center: [x, y, z],
-                height,
-                thickness,
-            } => [(x, thickness), (y, height), (z, height)]
-                .map(|(c, width)| [c - 0.5 * width, c + 0.5 * width]),
-            Form::Polygon(points) => {
-                let axis = |axis: usize| {
-                    points
-                        .iter()
-                        .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], p| {
-                            [low.min(p[axis]), high.max(p[axis])]
-                        })
-                };
-                [axis(0), axis(1), [0.0, f64::INFINITY]]
-            }
-        }
-    }
-}
-
-impl Scene {
-    /// Which shapes the model does not have, because they hold no cell's middle: too thin for its cells, or outside.
-    pub fn shapes_without_cells(&self, model: &Model) -> Vec<usize> {
-        let deep = self.is_deep();
-        let middle = |i: usize| (i as f64 + 0.5) * model.spacing;
-        let is_without = |shape: &Shape| {
-            let hull = shape.form.hull();
-            // Of an axis: the cells whose middles may lie in it.
-            let [xs, ys, zs] = [0, 1, 2].map(|axis| {
-                let [low, high] =
-                    hull[axis].map(|end| (end / model.spacing).clamp(0.0, model.size[axis] as f64));
-                match axis < 2 || deep {
-                    true => low.floor() as usize..high.ceil() as usize,
-                    false => 0..1,
-                }
-            });
-            !zs.into_iter().any(|z| {
-                ys.clone().any(|y| {
-                    let mut row = xs.clone();
-                    row.any(|x| shape.form.contains([x, y, z].map(middle), deep))
-                })
-            })
-        };
-        let shapes = self.shapes.iter().enumerate();
-        shapes
-            .filter(|(_, shape)| is_without(shape))
-            .map(|(i, _)| i)
-            .collect()
-    }
-}
-
-impl Model {
-    /// Which media no cell has.
-    pub fn unused_media(&self) -> Vec<usize> {
-        let mut used = [false; 256];
-        self.cells.iter().for_each(|c| used[usize::from(*c)] = true);
-        (0..self.media.len()).filter(|i| !used[*i]).collect()
-    }
-
-    /// Which sources lie in walls wholly, and so move nothing.
-    pub fn walled_sources(&self) -> Vec<usize> {
-        let moves = |source: &Source| {
-            let Region { from, to } = source.region;
-            (from[2]..to[2]).any(|z| {
-                (from[1]..to[1]).any(|y| {
-                    (from[0]..to[0]).any(|x| {
-                        let medium = self.media.get(usize::from(self.cells[self.index([x, y, z])]));
-                        medium.is_some_and(|medium| !medium.reflects)
-                    })
-                })
-            })
-        };
-        let sources = self.sources.iter().enumerate();
-        sources
-            .filter(|(_, source)| !moves(source))
-            .map(|(i, _)| i)
-            .collect()
-    }
-
-    /// Cells in the shortest wavelength that a source makes in the slowest medium; `None` without a frequency. Below
-    /// about 8 waves run visibly too slow.
-    pub fn cells_per_wavelength(&self) -> Option<f64> {
-        let fastest = self
-            .sources
-            .iter()
-            .filter_map(|s| s.waveform.frequency())
-            .fold(0.0, f64::max);
-        let unused = self.unused_media();
-        let media = self.media.iter().enumerate();
-        let media = media.filter(|(i, m)| !unused.contains(i) && !m.reflects);
-        let slowest = media.map(|(_, m)| m.speed).fold(f64::INFINITY, f64::min);
-        (fastest > 0.0 && slowest.is_finite()).then(|| slowest / fastest / self.spacing)
     }
 }
 

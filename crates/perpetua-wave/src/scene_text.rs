@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::error::{Error, Result};
-use super::model::Medium;
+use super::error::{Error, Part, Result};
+use super::model::{MOST_MEDIA, Medium};
 use super::scene::{Emitter, Form, Listener, Material, Scene, Shape};
 use super::waveform::Waveform;
 use words::{header, key_of, plain};
@@ -117,11 +117,15 @@ struct Text<'a>(&'a str);
 
 impl Text<'_> {
     fn error<T>(&self, at: usize, message: impl Into<String>) -> Result<T> {
+        Err(self.located(at, message))
+    }
+
+    fn located(&self, at: usize, message: impl Into<String>) -> Error {
         let before = self.0.get(..at).unwrap_or(self.0);
-        Err(Error::Text {
+        Error::Text {
             line: before.matches('\n').count() + 1,
             message: message.into(),
-        })
+        }
     }
 
     /// An error about a key of the table that begins at `table`: the message goes on behind the key's name.
@@ -282,7 +286,7 @@ impl Scene {
             );
         }
         let mut scene = Scene {
-            name: raw.name,
+            name: raw.name.clone(),
             size,
             cells,
             time_step: source.above_zero("time_step", raw.time_step.as_ref())?,
@@ -308,6 +312,7 @@ impl Scene {
             let shape = read_shape(&source, shape, &mut scene, speed)?;
             scene.shapes.push(shape);
         }
+        check_materials(&source, &raw, &scene)?;
         for emitter in &raw.sources {
             scene.emitters.push(read_source(&source, emitter, size, deep)?);
         }
@@ -325,6 +330,52 @@ impl Scene {
         }
         Ok(scene)
     }
+
+    /// An error of a model that was made of the scene in `text`, with the line of the key that it is about. What it says of no key stays
+    /// as it is.
+    pub fn locate(text: &str, error: Error) -> Error {
+        let Ok(raw) = toml::from_str::<SceneText>(text) else {
+            return error;
+        };
+        fn start<T>(value: &Spanned<T>) -> usize {
+            value.span().start
+        }
+        let place = match &error {
+            Error::Unstable { .. } => raw.time_step.as_ref().map(|v| (start(v), "`time_step`: ")),
+            Error::Range { part, .. } => match part {
+                Some(Part::Size) => Some((start(&raw.size), "`size`: ")),
+                Some(Part::Cells) => raw.cells.as_ref().map(|v| (start(v), "`cells`: ")),
+                Some(Part::Duration) => raw.duration.as_ref().map(|v| (start(v), "`duration`: ")),
+                Some(Part::Source(i)) => raw.sources.get(*i).map(|v| (start(v), "")),
+                Some(Part::Probe(i)) => raw.probes.get(*i).map(|v| (start(v), "")),
+                None => None,
+            },
+            _ => None,
+        };
+        match place {
+            Some((at, key)) => Text(text).located(at, format!("{key}{error}")),
+            None => error,
+        }
+    }
+}
+
+/// What is wrong with the materials in use, one by one sound.
+fn check_materials(source: &Text<'_>, raw: &SceneText, scene: &Scene) -> Result<()> {
+    let last = raw.materials.values().map(|material| material.span().start).max();
+    let Some(last) = last else { return Ok(()) };
+    let count = scene.materials.len();
+    if count > MOST_MEDIA {
+        return source.error(
+            last,
+            format!(
+                "these are {count} materials, with the standard ones in use; up to {MOST_MEDIA} are possible"
+            ),
+        );
+    }
+    if scene.materials.iter().all(|material| material.medium.reflects) {
+        return source.error(last, "all materials reflect: nothing could move");
+    }
+    Ok(())
 }
 
 fn read_material(source: &Text<'_>, name: &str, raw: &Spanned<MaterialText>, speed: f64) -> Result<Material> {

@@ -1,6 +1,6 @@
 //! Which byte stands for a cell on the device: its medium, and the sources that drive it. Must not know devices.
 
-use super::error::{Result, range};
+use super::error::{Part, Result, range};
 use super::kernels::{DRIVEN, FIRST_DRIVEN, REFLECTOR, SLOTS};
 use super::model::{MOST_MEDIA, Model};
 
@@ -30,7 +30,8 @@ impl Slots {
                 "the number of different sources (counted anew in each medium and where sources overlap)",
                 "more than 16",
                 "up to 16 are possible",
-            ));
+            )
+            .about(Part::Source(sources.last().copied().unwrap_or(0))));
         }
         if known.is_none() {
             self.driven.push((medium, sources.to_vec()));

@@ -1,6 +1,7 @@
 //! The wave simulation as a whole, on the CPU: against analytic solutions, and one way of computing it against another.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod wave_recording;
 mod wave_scenes;
 
 use std::f64::consts::PI;

@@ -32,7 +32,7 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
         Err(error) => return Err(job.failed(error)),
     };
     row("interpreter", "what the others are compared with; no races")?;
-    let mut wrong = 0;
+    let (mut wrong, mut failed) = (0, 0);
     for entry in backends().into_iter().filter(|entry| entry.order.is_some()) {
         let kind = entry.kind;
         let device = match Device::new(kind, 0) {
@@ -49,14 +49,19 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
         let own = narrow.as_ref().unwrap_or(plan);
         let said = match launch(&device, own, false, patience) {
             Ok(results) => compare(plan, &reference, own, &results, job.args.ulp.unwrap_or(ULP)),
-            Err(Error::Fault(fault)) => Err(fault.to_string()),
-            Err(error) => Err(error.to_string()),
+            Err(Error::Fault(fault)) => Err(format!("DIFFERENT: {fault}")),
+            Err(error) if is_lack(&error) => Ok(format!("left out: it cannot run this: {error}")),
+            Err(error) => {
+                failed += 1;
+                Ok(format!("FAILED: {error}"))
+            }
         };
         wrong += usize::from(said.is_err());
         let (Ok(text) | Err(text)) = said;
         row(kind.name(), &format!("{} ({})", text, device.info().name))?;
     }
     match wrong {
+        0 if failed > 0 => Err(format!("{failed} of the backends failed to run it").into()),
         0 => Ok(()),
         n if computes_floats(plan.kernel.kernel()) => Err(format!(
             "{n} of the backends differ from the interpreter (GPUs through wgpu may fuse a multiplication with an addition: \
@@ -65,6 +70,18 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
         .into()),
         n => Err(format!("{n} of the backends differ from the interpreter").into()),
     }
+}
+
+/// Whether an error says that a device lacks what a kernel or its launch needs.
+fn is_lack(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Render { .. }
+            | Error::SourceUnsupported { .. }
+            | Error::LaunchLimit { .. }
+            | Error::Limit { .. }
+            | Error::OutOfMemory { .. }
+    )
 }
 
 /// Whether some value of a kernel is a float.

@@ -115,11 +115,10 @@ impl Buffer {
             numbers.each(),
         );
         let count = bytes.len() / numbers.scalar.size() as usize;
-        let is_file = !content.contains(':') || shape.is_empty();
-        let bytes = match (each, is_file) {
+        let bytes = match (each, Content::is_made(content)) {
             (1, _) => bytes,
             // What is made by a number of elements has that many.
-            (_, false) => {
+            (_, true) => {
                 shape.push(each);
                 Content::read(numbers.scalar, &format!("{content}x{each}"))
                     .map_err(failed)?

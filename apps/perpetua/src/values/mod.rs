@@ -27,8 +27,7 @@ const KINDS: [&str; 4] = ["zeros", "ones", "range", "random"];
 impl Content {
     /// Of a file, or of what is named: `zeros:N` and its like.
     pub(crate) fn read(ty: Scalar, text: &str) -> Result<Content, String> {
-        let made = text.split_once(':').filter(|(kind, _)| KINDS.contains(kind));
-        let Some((kind, shape)) = made else {
+        let Some((kind, shape)) = made(text) else {
             return file(ty, text);
         };
         let shape = extents(shape)?;
@@ -58,6 +57,16 @@ impl Content {
         }
         Ok(Content { bytes, shape })
     }
+
+    /// Whether a text names what is made here, rather than a file.
+    pub(crate) fn is_made(text: &str) -> bool {
+        made(text).is_some()
+    }
+}
+
+/// Kind and extents of what is named; nothing else with a colon is meant so, as a path of Windows.
+fn made(text: &str) -> Option<(&str, &str)> {
+    text.split_once(':').filter(|(kind, _)| KINDS.contains(kind))
 }
 
 /// `1000` or `480x640`: how many numbers along each axis, the last index fastest.

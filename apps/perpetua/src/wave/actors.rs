@@ -8,12 +8,12 @@ use std::time::Instant;
 use perpetua::device::Device;
 use perpetua::wave::actors::WaveActors;
 use perpetua::wave::picture::{encode_png, percentile};
-use perpetua::wave::{Error, Painter, Scene};
+use perpetua::wave::{Error, Painter};
 
 use super::progress::Progress;
-use super::session::{BATCH, warn};
+use super::session::{BATCH, prepared};
 use super::steps::steps_of;
-use super::{Args, Dtype, Failure, open};
+use super::{Args, Dtype, Failure, Source, open};
 use crate::files::{check_kind, check_places, write};
 use crate::say::say;
 use crate::signals::{self, Interrupted};
@@ -42,8 +42,9 @@ fn refuse(args: &Args) -> Result<(), Failure> {
     }
 }
 
-pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
+pub(super) fn run(args: &Args, source: &Source) -> Result<(), Failure> {
     refuse(args)?;
+    let scene = &source.scene()?;
     check_places(
         &[("--out", Some(&args.out))],
         Some(("--scene", Path::new(&args.scene))),
@@ -52,15 +53,15 @@ pub(super) fn run(args: &Args, scene: &Scene) -> Result<(), Failure> {
     if args.frames != Args::default().frames {
         return Err("--frames: tile actors make no films yet: leave it out, or take --mode launch".into());
     }
-    let model = scene.model(args.size, args.time_step)?;
-    let steps = steps_of(args, scene, &model)?;
-    warn(scene, &model);
     let device = open(args.place.backend, args.place.device)?;
+    let model = prepared(args, source, scene, &device)?;
+    let steps = steps_of(args, source, scene, &model)?;
     let (cells, [w, h, _]) = (model.cells.clone(), model.size);
     let colors: Vec<[u8; 3]> = scene.materials.iter().map(|m| m.color).collect();
     let painter = Painter::new(&model, args.colors.into(), &colors);
     let time_step = model.time_step;
-    let mut tiles = WaveActors::start(&device, model)?;
+    let tiles = WaveActors::start(&device, model);
+    let mut tiles = tiles.map_err(|error| source.wrong(args, error))?;
     say(format!(
         "{} on {} ({}): {}, {w} x {h} cells, {} of {time_step:.3e} s",
         device.backend(),

@@ -239,7 +239,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Model::count(case.size).map_err(|error| format!("{}: {error}", case.name()))?;
     }
     cases.extend(scenes(args)?);
-    let mut figures = Vec::new();
+    let mut figures: Vec<Figure> = Vec::new();
     for kind in kinds {
         let device = match Device::new(kind, 0) {
             Ok(device) => device,
@@ -250,6 +250,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             Err(error) => return Err(error.into()),
         };
         let kind = device.backend();
+        // Named twice, or by `auto`, too.
+        if figures.iter().any(|figure| figure.backend == kind) {
+            continue;
+        }
         writeln!(stdout(), "{kind} on {}", device.info().name)?;
         for case in &cases {
             fits(&device, case.size, args.dtype, false)?;
@@ -345,20 +349,30 @@ fn csv(figures: &[Figure]) -> String {
     out
 }
 
+/// A curve of each backend for what it is alike in but the size: an empty plane, empty cubes, each scene.
 fn plot(figures: &[Figure]) -> String {
-    let curves = backends(figures).into_iter().map(|kind| Curve {
-        name: kind.to_string(),
-        points: figures
-            .iter()
-            .filter(|f| f.backend == kind && f.case.scene.is_none() && f.case.size[2] == 1)
-            .map(|f| [f.case.size[0] as f64, f.rate])
-            .collect(),
-    });
+    let mut curves: Vec<Curve> = Vec::new();
+    for figure in figures {
+        let what = match &figure.case.scene {
+            Some(scene) => format!(", {scene}"),
+            None if figure.case.size[2] > 1 => ", cubes".to_owned(),
+            None => String::new(),
+        };
+        let name = format!("{}{what}", figure.backend);
+        let point = [figure.case.size[0] as f64, figure.rate];
+        match curves.iter_mut().find(|curve| curve.name == name) {
+            Some(curve) => curve.points.push(point),
+            None => curves.push(Curve {
+                name,
+                points: vec![point],
+            }),
+        }
+    }
     let chart = Chart {
-        title: "2-D wave equation".to_owned(),
-        labels: ["cells a side".to_owned(), "steps a second".to_owned()],
+        title: "Wave equation".to_owned(),
+        labels: ["cells along x".to_owned(), "steps a second".to_owned()],
         logarithmic: [true; 2],
-        curves: curves.collect(),
+        curves,
     };
     chart.svg()
 }
@@ -368,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_become_a_table_and_a_plot() {
+    fn figures_become_csv_and_a_plot() {
         let figures = [64usize, 128].map(|n| Figure {
             backend: BackendKind::Cpu,
             case: Case::empty([n, n, 1]),
@@ -379,7 +393,37 @@ mod tests {
             csv(&figures),
             "backend,scene,width,height,depth,steps/s,cells/s\nCPU,,64,64,1,15625.0,6.4000e7\nCPU,,128,128,1,7812.5,1.2800e8\n"
         );
-        assert!(plot(&figures).contains(">CPU</text>"));
+        let of = |scene: Option<&str>, size| Figure {
+            backend: BackendKind::Cpu,
+            case: Case {
+                scene: scene.map(str::to_owned),
+                size,
+            },
+            rate: 10.0,
+            empty: None,
+        };
+        let [first, second] = figures;
+        let drawn = plot(&[
+            first,
+            second,
+            of(None, [64; 3]),
+            of(Some("lens"), [256, 128, 1]),
+            of(None, [256; 3]),
+        ]);
+        for name in ["CPU", "CPU, cubes", "CPU, lens"] {
+            assert_eq!(drawn.matches(&format!(">{name}</text>")).count(), 1, "{drawn}");
+        }
+        assert_eq!(drawn.matches("<polyline").count(), 3);
+    }
+
+    #[test]
+    fn figures_become_a_table_with_ratios() {
+        let figures = [64usize, 128].map(|n| Figure {
+            backend: BackendKind::Cpu,
+            case: Case::empty([n, n, 1]),
+            rate: 1e6 / n as f64,
+            empty: None,
+        });
         let [mut first, second] = figures;
         (first.backend, first.empty) = (BackendKind::Cuda, Some(20_000.0));
         let third = Figure {

@@ -1,18 +1,19 @@
 //! What a checkpoint keeps beside the state: the scene's text or picture, and the options of the command line; so that it goes on
-//! by itself. Must not know steps.
+//! by itself, as far as [`trust`](super::trust) lets it. Must not know steps.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches, ValueEnum};
-use perpetua::device::KernelId;
 use perpetua::wave::checkpoint;
 use serde::{Deserialize, Serialize};
 
 use super::steps::steps_of;
+use super::trust::{Key, OUTPUTS, may_make};
 use super::{Args, Failure, Source, read};
 #[cfg(unix)]
 use crate::files::Lock;
+use crate::say::say;
 
 /// A run as the command line or a checkpoint describes it.
 pub(super) struct Run {
@@ -35,37 +36,41 @@ struct Note {
     /// Where they were given: names of files are relative to it for who made the checkpoint, and to where they are for others.
     folder: PathBuf,
     scene: Source,
-    /// Of the options: by whom and where they were given.
-    origin: u128,
+    /// Of all the rest, by the key of who made it; 0 where that has none, or no file is named.
+    mark: u128,
 }
 
 impl Note {
+    fn marked_by(&self, key: &Key) -> u128 {
+        let folder = self.folder.as_os_str().as_encoded_bytes();
+        let parts = [folder, self.scene.name.as_bytes(), &self.scene.bytes];
+        key.mark(parts.into_iter().chain(self.options.iter().map(String::as_bytes)))
+    }
+
+    /// Whether this user has made it on this machine.
+    fn is_own(&self) -> bool {
+        Key::known().is_some_and(|key| self.mark == self.marked_by(&key))
+    }
+
+    /// The options that name files which are written: name, endings of such files, file.
+    fn outputs(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str], &str)> {
+        self.options.iter().filter_map(|option| {
+            let (name, file) = option.trim_start_matches('-').split_once('=')?;
+            let (name, endings) = OUTPUTS.iter().find(|(known, _)| *known == name)?;
+            Some((*name, *endings, file))
+        })
+    }
+
     /// From another folder, too, a run goes on with the same files.
     fn name_outputs(&mut self) {
         for option in &mut self.options {
             let parts = option.trim_start_matches('-').split_once('=');
-            if let Some((name, file)) = parts.filter(|(name, _)| OUTPUTS.contains(name)) {
+            let is_output = |name: &str| OUTPUTS.iter().any(|(known, _)| *known == name);
+            if let Some((name, file)) = parts.filter(|(name, _)| is_output(name)) {
                 *option = format!("--{name}={}", self.folder.join(file).display());
             }
         }
     }
-}
-
-/// Options that name files which are written.
-const OUTPUTS: [&str; 5] = ["out", "animate", "video", "probes", "plot"];
-
-/// A mark of these options that this user on this machine makes alike, and nobody who does not know both.
-fn origin(options: &[String], folder: &Path) -> u128 {
-    let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
-    let home = home.unwrap_or_default();
-    let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
-    let options = options.iter().map(String::as_bytes);
-    let folder = folder.as_os_str().as_encoded_bytes();
-    let parts: Vec<&[u8]> = [home.as_encoded_bytes(), &machine, folder]
-        .into_iter()
-        .chain(options)
-        .collect();
-    KernelId::of(&parts).0
 }
 
 /// The run that `args`, read from `matches`, ask for.
@@ -87,14 +92,21 @@ impl Run {
             Some(matches) => {
                 let mut options = options(matches)?;
                 options.retain(|option| !option.starts_with("--resume="));
-                let folder = std::env::current_dir()?;
-                let (origin, scene) = (origin(&options, &folder), source.clone());
-                postcard::to_allocvec(&Note {
+                let mut note = Note {
                     options,
-                    folder,
-                    scene,
-                    origin,
-                })?
+                    folder: std::env::current_dir()?,
+                    scene: source.clone(),
+                    mark: 0,
+                };
+                if note.outputs().next().is_some() {
+                    match Key::known_or_new() {
+                        Ok(key) => note.mark = note.marked_by(&key),
+                        Err(why) => say(format!(
+                            "note: there is no key for checkpoints ({why}): to replace files, --resume will want them named again"
+                        )),
+                    }
+                }
+                postcard::to_allocvec(&note)?
             }
             None => Vec::new(),
         };
@@ -162,7 +174,7 @@ fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
     let mut note: Note = postcard::from_bytes(note).map_err(|_| {
         failed("another program made this checkpoint; it says nothing of scene and options".into())
     })?;
-    let is_own = note.origin == origin(&note.options, &note.folder);
+    let is_own = note.is_own();
     if is_own {
         note.name_outputs();
     }
@@ -178,7 +190,9 @@ fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
         )));
     }
     let scene = note.scene.scene()?;
-    let model = scene.model(kept.size, kept.time_step)?;
+    let model = scene
+        .model(kept.size, kept.time_step)
+        .map_err(|error| note.scene.wrong(&kept, error))?;
     let fixed = [
         (
             "size",
@@ -199,7 +213,7 @@ fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
             )));
         }
     }
-    let written = written(&note, is_own, is_given).map_err(failed)?;
+    let written = written(&note, path, is_own, is_given).map_err(failed)?;
     let (mut args, all) = parse(&[note.options, given].concat())?;
     // The file goes on, unless another is named.
     if !is_given("checkpoint") {
@@ -236,7 +250,12 @@ pub(super) fn may_replace(path: &Path) -> Result<(), Failure> {
         .map_err(|_| other(format!("has {done} steps of another program's run")))?;
     let (kept, _) = parse(&note.options)?;
     let scene = note.scene.scene()?;
-    let steps = steps_of(&kept, &scene, &scene.model(kept.size, kept.time_step)?)?;
+    let steps = steps_of(
+        &kept,
+        &note.scene,
+        &scene,
+        &scene.model(kept.size, kept.time_step)?,
+    )?;
     if done < steps {
         return Err(other(format!(
             "has {done} of {steps} steps of a run of {}; `perpetua wave --resume {}` goes on with it",
@@ -247,27 +266,31 @@ pub(super) fn may_replace(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The options of a checkpoint's that name files to be written. Those of somebody else's do not lead out of this folder.
-fn written(note: &Note, is_own: bool, is_given: impl Fn(&str) -> bool) -> Result<Vec<String>, String> {
-    let mut all = Vec::new();
-    for option in &note.options {
-        let Some((name, file)) = option.trim_start_matches('-').split_once('=') else {
-            continue;
-        };
-        if !OUTPUTS.contains(&name) || is_given(name) {
-            continue;
-        }
-        let stays = Path::new(file)
-            .components()
-            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if !is_own && !stays {
-            return Err(format!(
-                "it was made elsewhere and would write {file}: if that is meant, say --{name} {file}, or name another file"
-            ));
-        }
-        all.push(format!("--{name} {file}"));
+/// The options of a checkpoint's that name files to be written. What somebody else's must not write has to be named again.
+fn written(
+    note: &Note,
+    path: &Path,
+    is_own: bool,
+    is_given: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, String> {
+    let outputs = note.outputs().filter(|(name, ..)| !is_given(name));
+    let option = |(name, _, file): &(&str, &[&str], &str)| format!("--{name} {file}");
+    let refused = |(_, endings, file): &(&str, &[&str], &str)| !is_own && !may_make(endings, file);
+    let outputs: Vec<_> = outputs.collect();
+    let again: Vec<String> = outputs
+        .iter()
+        .filter(|output| refused(output))
+        .map(option)
+        .collect();
+    if !again.is_empty() {
+        let again = again.join(" ");
+        return Err(format!(
+            "it was made by another user, on another machine or in another container, and it would write {again}; by itself it makes \
+             new files in this folder only: if that is meant, say so, or name other files: perpetua wave --resume {} {again}",
+            path.display()
+        ));
     }
-    Ok(all)
+    Ok(outputs.iter().map(option).collect())
 }
 
 fn name_of(value: &impl ValueEnum) -> String {

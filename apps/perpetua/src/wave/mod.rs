@@ -1,5 +1,5 @@
 //! `perpetua wave`: what can be asked for. [`session`] does it, or [`actors`] with tiles that stay, [`output`] and [`video`] write
-//! what comes of it, [`kept`] is what its checkpoints keep, [`bench`] measures.
+//! what comes of it, [`kept`] is what its checkpoints keep, [`trust`] whose they are, [`bench`] measures.
 
 mod actors;
 mod bench;
@@ -8,14 +8,16 @@ mod output;
 mod progress;
 mod session;
 mod steps;
+mod trust;
 mod video;
 
+use std::fmt::LowerExp;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgMatches, Subcommand, ValueEnum};
-use perpetua::wave::{BUILTIN, ColorMap, Scene, Storage};
+use perpetua::wave::{BUILTIN, ColorMap, Error, Part, Scene, Storage};
 use serde::{Deserialize, Serialize};
 
 use super::files::{self, MOST_TEXT};
@@ -211,7 +213,7 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
 fn above_zero(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
         Ok(value) if value.is_normal() && value > 0.0 => Ok(value),
-        _ => Err("it must be a number above 0, and finite".into()),
+        _ => Err(not_above_zero(text, "a number", f32::MIN_POSITIVE, f32::MAX)),
     }
 }
 
@@ -219,7 +221,26 @@ fn above_zero(text: &str) -> Result<f32, String> {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_normal() && value > 0.0 => Ok(value),
-        _ => Err("it must be a number of seconds above 0, and finite".into()),
+        _ => Err(not_above_zero(
+            text,
+            "a number of seconds",
+            f64::MIN_POSITIVE,
+            f64::MAX,
+        )),
+    }
+}
+
+/// What is wrong with a text that is no number from `least` to `most`.
+fn not_above_zero(text: &str, noun: &str, least: impl LowerExp, most: impl LowerExp) -> String {
+    // Digits, so no word for a number: what is above 0 and finite is too small or too large for its type.
+    let is_number = text.contains(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
+    let is_zero = !text
+        .split(['e', 'E'])
+        .next()
+        .is_some_and(|digits| digits.contains(|c| ('1'..='9').contains(&c)));
+    match is_number && !is_zero && !text.trim_start().starts_with('-') {
+        true => format!("it must be {noun} from {least:.1e} to {most:.1e}"),
+        false => format!("it must be {noun} above 0, and finite"),
     }
 }
 
@@ -279,6 +300,33 @@ impl Source {
         scene.name = say::name(&scene.name);
         Ok(scene)
     }
+
+    /// What is wrong with a model of it: with the option that asks for it, or else the file, line and key that do.
+    fn wrong(&self, args: &Args, error: Error) -> Failure {
+        let option = match &error {
+            Error::Unstable { .. } => args.time_step.map(|step| format!("--time-step {step:?}")),
+            Error::Range {
+                part: Some(Part::Size | Part::Cells | Part::Probe(_)),
+                ..
+            } => args.size.map(|cells| format!("--size {cells}")),
+            Error::Range { .. } => None,
+            // Of the device, not of the scene.
+            _ => return error.into(),
+        };
+        if let Some(option) = option {
+            return format!("{option}: {error}").into();
+        }
+        let error = match str::from_utf8(&self.bytes) {
+            Ok(text) if Source::kind(&self.name).as_deref() == Some("toml") => Scene::locate(text, error),
+            _ => error,
+        };
+        let between = if matches!(error, Error::Text { .. }) {
+            ","
+        } else {
+            ":"
+        };
+        format!("{}{between} {error}", self.name).into()
+    }
 }
 
 /// Does what `args` ask for, which `matches` were read into where there was a command line.
@@ -304,7 +352,7 @@ pub(super) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failu
         return Ok(());
     }
     if args.mode == Mode::Actors {
-        return actors::run(args, &Source::load(&args.scene)?.scene()?);
+        return actors::run(args, &Source::load(&args.scene)?);
     }
     if args.window {
         return open_window(args, matches);
@@ -332,9 +380,11 @@ fn open_window(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failure>
     let scene = window::scenes::names().position(|name| args.scene == Path::new(name));
     let model = match scene {
         Some(window::scenes::POOL) => window::scenes::model(window::scenes::POOL, args.size.unwrap_or(512))?,
-        _ => Source::load(&args.scene)?
-            .scene()?
-            .model(args.size, args.time_step)?,
+        _ => {
+            let source = Source::load(&args.scene)?;
+            let model = source.scene()?.model(args.size, args.time_step);
+            model.map_err(|error| source.wrong(args, error))?
+        }
     };
     let start = window::Start {
         size: model.size[0],
@@ -348,4 +398,30 @@ fn open_window(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failure>
 #[cfg(not(feature = "window"))]
 fn open_window(_: &Args, _: Option<&ArgMatches>) -> Result<(), Failure> {
     Err("--window: this program was built without it; install it with `cargo install --locked --path apps/perpetua --features top,window`".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_something_is_divided_by() {
+        for (text, expect) in [
+            ("0.5", Ok(0.5)),
+            ("3e38", Ok(3e38)),
+            ("1e300", Err("it must be a number from 1.2e-38 to 3.4e38")),
+            ("1e-40", Err("it must be a number from 1.2e-38 to 3.4e38")),
+            ("0", Err("it must be a number above 0, and finite")),
+            ("0.0e5", Err("it must be a number above 0, and finite")),
+            ("-1e300", Err("it must be a number above 0, and finite")),
+            ("inf", Err("it must be a number above 0, and finite")),
+            ("nan", Err("it must be a number above 0, and finite")),
+            ("1x", Err("it must be a number above 0, and finite")),
+        ] {
+            assert_eq!(above_zero(text), expect.map_err(str::to_owned), "{text}");
+        }
+        let said = seconds("1e-310").unwrap_err();
+        assert_eq!(said, "it must be a number of seconds from 2.2e-308 to 1.8e308");
+        assert_eq!(seconds("1e-30"), Ok(1e-30));
+    }
 }

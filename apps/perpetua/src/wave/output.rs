@@ -1,5 +1,7 @@
 //! What probes recorded, as a table and as curves. Must not know files.
 
+use std::io::{self, Write};
+
 use perpetua::wave::Simulation;
 use perpetua::wave::chart::{Chart, Curve};
 
@@ -13,24 +15,22 @@ fn quoted(text: &str) -> String {
 }
 
 /// What the probes recorded, a line a step.
-pub(super) fn csv(simulation: &Simulation, series: &[Vec<f32>]) -> String {
+pub(super) fn csv(simulation: &Simulation, series: &[Vec<f32>], file: &mut dyn Write) -> io::Result<()> {
     let model = simulation.model();
-    let names = model.probes.iter().map(|p| quoted(&p.name));
-    let mut out: String = ["step".to_owned(), "time (s)".to_owned()]
-        .into_iter()
-        .chain(names)
-        .collect::<Vec<_>>()
-        .join(",");
-    out.push('\n');
+    write!(file, "step,time (s)")?;
+    for probe in &model.probes {
+        write!(file, ",{}", quoted(&probe.name))?;
+    }
+    writeln!(file)?;
     for row in 0..series.first().map_or(0, Vec::len) {
         let step = simulation.probes_from() + row as u64;
-        out += &format!("{step},{:e}", step as f64 * model.time_step);
+        write!(file, "{step},{:e}", step as f64 * model.time_step)?;
         for values in series {
-            out += &format!(",{:e}", values[row]);
+            write!(file, ",{:e}", values[row])?;
         }
-        out.push('\n');
+        writeln!(file)?;
     }
-    out
+    Ok(())
 }
 
 /// What the probes recorded, as curves over time.

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 
 use perpetua::device::{BackendKind, Device, host};
 use perpetua::wave::picture::{encode_png, percentile};
-use perpetua::wave::{Model, Painter, Scene, Simulation};
+use perpetua::wave::{Model, Painter, Recording, Remarks, Scene, Simulation};
 
 use super::kept::{self, Run};
 use super::output::{csv, plot};
 use super::progress::Progress;
 use super::steps::steps_of;
 use super::video::{self, Film, LONGEST_SIDE, shrink};
-use super::{Args, Dtype, Failure, open};
+use super::{Args, Dtype, Failure, Source, open};
 #[cfg(unix)]
 use crate::files::Lock;
-use crate::files::{check_kind, check_places, write, write_silently};
+use crate::files::{check_kind, check_places, write, write_silently, write_with};
 use crate::say::say;
 use crate::signals::{self, Interrupted};
 use crate::whole::counted;
@@ -179,20 +179,22 @@ pub(super) fn run(mut run: Run) -> Result<(), Failure> {
         return Err("--frames: say where with --animate FILE or --video FILE".into());
     }
     let device = open(args.place.backend, args.place.device)?;
-    let grid = scene.grid(args.size)?;
-    fits(&device, grid, args.dtype, args.checkpoint.is_some())?;
-    if grid.iter().product::<usize>() > LARGE {
-        say("preparing the scene's cells");
-    }
-    let model = scene.model(args.size, args.time_step)?;
-    let steps = steps_of(args, scene, &model)?;
+    let model = prepared(args, &run.source, scene, &device)?;
+    let steps = steps_of(args, &run.source, scene, &model)?;
     if (args.probes.is_some() || args.plot.is_some()) && model.probes.is_empty() {
         return Err(
             "this scene has no probes: leave --probes and --plot out, or add some to the scene".into(),
         );
     }
-    warn(scene, &model);
-    let mut simulation = Simulation::with_storage(&device, model, args.dtype.into())?;
+    let is_recorded = args.probes.is_some() || args.plot.is_some();
+    if is_recorded {
+        holds_recording(args, model.probes.len(), steps, host::memory_info().free)?;
+    }
+    let simulation = Simulation::with_storage(&device, model, args.dtype.into());
+    let mut simulation = simulation.map_err(|error| run.source.wrong(args, error))?;
+    if !is_recorded {
+        simulation.set_recording(Recording::Latest);
+    }
     if let (Some(path), Some(bytes)) = (&args.resume, state) {
         simulation
             .restore(&bytes)
@@ -207,6 +209,12 @@ pub(super) fn run(mut run: Run) -> Result<(), Failure> {
         }
         for written in &run.written {
             say(format!("from the checkpoint: {written}"));
+        }
+        if is_recorded && simulation.probes_from() > 0 {
+            say(format!(
+                "probes are recorded from step {}: without --probes and --plot a long run keeps only what they recorded last",
+                simulation.probes_from()
+            ));
         }
         if args.animate.is_some() || args.video.is_some() {
             say(format!(
@@ -288,7 +296,7 @@ fn deliver(
     if args.probes.is_some() || args.plot.is_some() {
         let series = simulation.probe_series()?;
         if let Some(path) = &args.probes {
-            done.push(write(path, csv(simulation, &series).as_bytes()));
+            done.push(write_with(path, |file| csv(simulation, &series, file)));
         }
         if let Some(path) = &args.plot {
             done.push(write(path, plot(simulation, &series, &scene.name).as_bytes()));
@@ -327,9 +335,27 @@ fn is_same(one: &Path, other: &Path) -> bool {
     }
 }
 
+/// The scene's cells, if device and host have room for them; what may not be meant is said.
+pub(super) fn prepared(
+    args: &Args,
+    source: &Source,
+    scene: &Scene,
+    device: &Device,
+) -> Result<Model, Failure> {
+    let grid = scene.grid(args.size).map_err(|error| source.wrong(args, error))?;
+    fits(device, grid, args.dtype, args.checkpoint.is_some())?;
+    if grid.iter().product::<usize>() > LARGE {
+        say("preparing the scene's cells");
+    }
+    let made = scene.model_with_remarks(args.size, args.time_step);
+    let (model, remarks) = made.map_err(|error| source.wrong(args, error))?;
+    warn(scene, &model, &remarks);
+    Ok(model)
+}
+
 /// What may be meant, and is seldom.
-pub(super) fn warn(scene: &Scene, model: &Model) {
-    if let Some(resolved) = model.cells_per_wavelength().filter(|n| *n < 6.0) {
+fn warn(scene: &Scene, model: &Model, remarks: &Remarks) {
+    if let Some(resolved) = remarks.cells_per_wavelength.filter(|n| *n < 6.0) {
         say(format!(
             "warning: the shortest wave has {resolved:.1} cells; with less than 6 it is no longer true to nature (--size)"
         ));
@@ -337,20 +363,19 @@ pub(super) fn warn(scene: &Scene, model: &Model) {
     if model.sources.is_empty() {
         say(format!("warning: {} has no source: nothing moves", scene.name));
     }
-    for source in model.walled_sources() {
+    for source in &remarks.walled_sources {
         say(format!(
             "warning: source {} lies in a wall: it moves nothing",
             source + 1
         ));
     }
-    for shape in scene.shapes_without_cells(model) {
-        let material = &scene.materials[scene.shapes[shape].material].name;
+    for shape in &remarks.absent_shapes {
+        let material = &scene.materials[scene.shapes[*shape].material].name;
         say(format!(
             "warning: shape {}, of {material}, is not there: it is thinner than the cells (--size), or lies outside the scene",
             shape + 1
         ));
     }
-    let unused = model.unused_media();
     let fastest = |is_meant: &dyn Fn(usize) -> bool| {
         let media = model.media.iter().enumerate();
         let meant = media.filter(|(i, medium)| is_meant(*i) && !medium.reflects);
@@ -361,13 +386,43 @@ pub(super) fn warn(scene: &Scene, model: &Model) {
             }
         })
     };
-    let (of_all, used) = (fastest(&|_| true), fastest(&|i| !unused.contains(&i)));
+    let used = fastest(&|i| !remarks.unused_media.contains(&i));
+    let of_all = fastest(&|_| true);
     if of_all.1 > used.1 && used.1 > 0.0 {
         say(format!(
             "note: `{}`, a material that no cell has, makes the time step {:.1} times as short: it may be painted in a window",
             scene.materials[of_all.0].name,
             of_all.1 / used.1
         ));
+    }
+}
+
+/// Whether the host can hold what the probes record in so many steps, and what is made of it.
+fn holds_recording(args: &Args, probes: usize, steps: u64, free: Option<u64>) -> Result<(), Failure> {
+    // Numbers as they were taken, one row after the other, and one probe after the other; of a plot points, and those of one curve placed.
+    let points = if args.plot.is_some() {
+        16 * (probes as u64 + 1)
+    } else {
+        0
+    };
+    let needed = u128::from(steps) * u128::from(12 * probes as u64 + points);
+    match free {
+        Some(free) if needed > u128::from(free) => {
+            let option = if args.probes.is_some() {
+                "--probes"
+            } else {
+                "--plot"
+            };
+            let (steps, probes) = (
+                counted(steps, "step", "steps"),
+                counted(probes as u64, "probe", "probes"),
+            );
+            Err(format!(
+                "{option}: {steps} of {probes} take {needed} bytes of memory, and {free} are free: take fewer steps, or a scene with fewer probes"
+            )
+            .into())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use perpetua::wave::picture::Animation;
 
 use super::Failure;
-use crate::files::{Partial, Writer};
+use crate::files::{Partial, Writer, is_named_file};
 
 /// Longest side of a frame.
 pub(super) const LONGEST_SIDE: usize = 640;
@@ -33,7 +33,7 @@ pub(super) fn shrink(rgb: &[u8], width: usize, by: usize) -> Vec<u8> {
 }
 
 /// Endings by which ffmpeg knows a container that takes these frames.
-const ENDINGS: [&str; 9] = ["mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "ts", "ogv"];
+pub(super) const ENDINGS: [&str; 9] = ["mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "ts", "ogv"];
 
 /// Whether a video can go to a path.
 pub(super) fn judge(path: &Path) -> Result<(), Failure> {
@@ -45,9 +45,11 @@ pub(super) fn judge(path: &Path) -> Result<(), Failure> {
             ENDINGS.join(", .")
         )));
     }
-    match std::fs::metadata(path) {
-        Ok(found) if !found.is_file() => Err(failed("ffmpeg needs a file, and this is none".into())),
-        _ => Ok(()),
+    match is_named_file(path) {
+        Ok(true) => Ok(()),
+        // What is open already, as /dev/stdout is, ffmpeg would begin anew.
+        Ok(false) => Err(failed("ffmpeg needs a file of its own, and this is none".into())),
+        Err(error) => Err(failed(error.to_string())),
     }
 }
 

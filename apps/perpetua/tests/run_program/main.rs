@@ -7,6 +7,8 @@ mod options;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
 use folder::{Folder, text};
 
@@ -407,6 +409,48 @@ fn all_backends_are_compared_and_races_found() {
     assert!(!output.status.success() && said.contains("race"), "{said}");
 }
 
+/// What a backend lacks is no difference.
+#[test]
+fn a_backend_that_cannot_run_a_kernel_is_left_out() {
+    let folder = Folder::new();
+    let code =
+        "#[kernel]\nfn waves(y: &mut [f64]) {\n    let i = global_id_x();\n    y[i] = (i as f64).sin();\n}\n";
+    fs::write(folder.path().join("wide.rs"), code).unwrap();
+    let output = folder.program("run wide.rs --buffer y=zeros:4 --check");
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(
+        said.contains("\ncpu          y: the same to the bit") && said.contains("\nwgpu         left out: "),
+        "{said}"
+    );
+}
+
+/// A path of Windows has a colon, and is no kind of content.
+#[test]
+#[cfg(unix)]
+fn a_files_name_may_have_a_colon() {
+    let folder = Folder::new();
+    for (kernel, content, expect) in [
+        (
+            "saxpy --arg a=1 --buffer x=zeros:2 --buffer y=",
+            "ones:2",
+            "y = [1. 1.]\n",
+        ),
+        (
+            "shift --arg by=1,-1 --buffer all=",
+            "ones:2",
+            "all = [[2. 0.]\n       [2. 0.]]\n",
+        ),
+    ] {
+        let buffer = kernel.rsplit("--buffer ").next().unwrap().trim_end_matches('=');
+        let made = folder.run(&format!("k.rs {kernel}{content} --out {buffer}=C:\\x.npy"));
+        assert!(made.status.success(), "{}", text(&made.stderr));
+        let again = kernel.replace("by=1,-1", "by=0,0");
+        let read = folder.run(&format!("k.rs {again}C:\\x.npy"));
+        assert_eq!(text(&read.stdout), expect, "{}", text(&read.stderr));
+    }
+}
+
 #[test]
 fn a_file_that_changes_runs_again() {
     let folder = Folder::new();
@@ -416,32 +460,44 @@ fn a_file_that_changes_runs_again() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    // Where nothing more comes, the end of what is said ends the test.
+    let watchdog = {
+        let (id, (over, is_over)) = (child.id(), std::sync::mpsc::channel::<()>());
+        std::thread::spawn(move || {
+            if is_over.recv_timeout(Duration::from_secs(300)) == Err(RecvTimeoutError::Timeout) {
+                let _ = Command::new("sh").args(["-c", &format!("kill -9 {id}")]).status();
+            }
+        });
+        over
+    };
     let mut said = BufReader::new(child.stderr.take().unwrap())
         .lines()
         .map(Result::unwrap);
     let mut printed = BufReader::new(child.stdout.take().unwrap())
         .lines()
         .map(Result::unwrap);
+    // A file that is half written is none that a test waits for.
+    let path = folder.path().join("k.rs");
+    let replace = |text: String| {
+        fs::write(path.with_extension("new"), text).unwrap();
+        fs::rename(path.with_extension("new"), &path).unwrap();
+    };
     let mut until = |expect: &str| said.by_ref().find(|line| line.contains(expect)).is_some();
     assert!(until("waiting until k.rs changes"));
     assert_eq!(printed.next().unwrap(), "y = [1 1]");
-    let path = folder.path().join("k.rs");
     // A mistake is told, and waited with.
-    fs::write(&path, KERNELS.replace("y[i] = value;", "y[i] = worth;")).unwrap();
+    replace(KERNELS.replace("y[i] = value;", "y[i] = worth;"));
     assert!(until("worth") && until("waiting until k.rs changes"));
-    fs::write(
-        &path,
-        KERNELS.replace("y[i] = value;", "y[i] = value; y[0] = value;"),
-    )
-    .unwrap();
+    replace(KERNELS.replace("y[i] = value;", "y[i] = value; y[0] = value;"));
     assert_eq!(printed.next().unwrap(), "y = [1 1]");
     // What does not end is given up when the file changes.
     assert!(until("waiting until k.rs changes"));
-    fs::write(&path, KERNELS.replace("y[i] = value;", "loop { y[i] = value; }")).unwrap();
+    replace(KERNELS.replace("y[i] = value;", "loop { y[i] = value; }"));
     assert!(until("fill_u32: grid"));
-    fs::write(&path, KERNELS.replace("y[i] = value;", "y[i] = value + value;")).unwrap();
+    replace(KERNELS.replace("y[i] = value;", "y[i] = value + value;"));
     assert!(until("k.rs has changed: what ran is ended"));
     assert_eq!(printed.next().unwrap(), "y = [2 2]");
     child.kill().unwrap();
     child.wait().unwrap();
+    drop(watchdog);
 }

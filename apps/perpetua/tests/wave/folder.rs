@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
-/// A folder of its own, removed at the end.
-pub(crate) struct Folder(pub(crate) tempfile::TempDir);
+/// A folder of its own, and one for what the program knows of its user; removed at the end.
+pub(crate) struct Folder(pub(crate) tempfile::TempDir, tempfile::TempDir);
 
 impl Folder {
     pub(crate) fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
+        Folder(tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap())
     }
 
     pub(crate) fn at(&self, name: &str) -> PathBuf {
@@ -17,15 +18,36 @@ impl Folder {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_perpetua"));
-        command.arg("wave").args(args).current_dir(self.0.path());
+        let mut command = self.program(env!("CARGO_BIN_EXE_perpetua"));
+        command.arg("wave").args(args);
         command
     }
 
+    /// A program in the folder, by the folder's user.
+    pub(crate) fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
+        command
+            .current_dir(self.0.path())
+            .env("XDG_STATE_HOME", self.1.path());
+        command
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn shell(&self, script: &str) -> Command {
+        let mut command = self.program("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    /// Pipes that have a name.
+    #[cfg(unix)]
+    pub(crate) fn make_pipe(&self, name: &str) {
+        let made = self.shell(&format!("mkfifo {name}")).status();
+        assert!(made.unwrap().success());
+    }
+
     pub(crate) fn wave(&self, args: &[&str]) -> Output {
-        self.command(&[&["--backend", "cpu"], args].concat())
-            .output()
-            .unwrap()
+        ended(self.command(&[&["--backend", "cpu"], args].concat()))
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
@@ -50,7 +72,7 @@ pub(crate) fn small(path: &Path) {
 
 /// The shell's own `kill`: a small system has no program of that name.
 #[cfg(unix)]
-pub(crate) fn kill(child: &std::process::Child, signal: &str) {
+pub(crate) fn kill(child: &Child, signal: &str) {
     let command = format!("kill -{signal} {}", child.id());
     assert!(
         Command::new("sh")
@@ -61,11 +83,35 @@ pub(crate) fn kill(child: &std::process::Child, signal: &str) {
     );
 }
 
+/// No run here takes as long, however busy the machine is.
+const LONGEST: Duration = Duration::from_secs(300);
+
 /// Waits until a run has come so far.
-#[cfg(unix)]
-pub(crate) fn wait_for(child: &mut std::process::Child, reached: impl Fn() -> bool) {
+pub(crate) fn wait_for(child: &mut Child, reached: impl Fn() -> bool) {
+    let started = Instant::now();
     while !reached() {
         assert_eq!(child.try_wait().unwrap(), None);
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        if started.elapsed() > LONGEST {
+            child.kill().unwrap();
+            panic!("nothing came within {LONGEST:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// What a run says that ends; one that goes on is ended.
+pub(crate) fn ended(mut command: Command) -> Output {
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > LONGEST {
+            child.kill().unwrap();
+            panic!(
+                "it went on after {LONGEST:?}: {}",
+                said(&child.wait_with_output().unwrap())
+            );
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
 }

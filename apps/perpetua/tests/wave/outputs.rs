@@ -1,7 +1,6 @@
 //! What is written, and where.
 
 use std::fs;
-use std::process::Command;
 
 use super::folder::*;
 
@@ -57,16 +56,77 @@ fn a_file_that_is_open_already_is_written_on() {
         env!("CARGO_BIN_EXE_perpetua")
     );
     let script = format!("echo first >> h.csv; {wave} >> h.csv; (echo head; {wave}; echo foot) > g.csv");
-    let status = Command::new("sh")
-        .args(["-c", &script])
-        .current_dir(folder.0.path())
-        .status();
-    assert!(status.unwrap().success());
+    assert!(folder.shell(&script).status().unwrap().success());
     let read = |name: &str| fs::read_to_string(folder.at(name)).unwrap();
     let (appended, between) = (read("h.csv"), read("g.csv"));
     let table = appended.strip_prefix("first\n").unwrap();
     assert_eq!(table.lines().count(), 1 + 5, "{table}");
     assert_eq!(between, format!("head\n{table}foot\n"));
+}
+
+/// ffmpeg would begin a file anew that a shell has open.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_video_does_not_go_to_what_is_open_already() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    std::os::unix::fs::symlink("/dev/stdout", folder.at("v.mp4")).unwrap();
+    fs::write(folder.at("all.txt"), "mine\n").unwrap();
+    let output = folder
+        .shell(&format!(
+            "{} wave --backend cpu --scene s.toml --steps 5 --frames 2 --video v.mp4 >> all.txt",
+            env!("CARGO_BIN_EXE_perpetua")
+        ))
+        .output()
+        .unwrap();
+    let words = said(&output);
+    assert!(
+        !output.status.success()
+            && words.contains("--video v.mp4: ffmpeg needs a file of its own, and this is none"),
+        "{words}"
+    );
+    assert_eq!(fs::read_to_string(folder.at("all.txt")).unwrap(), "mine\n");
+}
+
+/// What is more than memory is known before the first step; what nobody asks for needs none.
+#[test]
+fn a_recording_beyond_memory_is_refused_and_none_is_made_unasked() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    let base = ["--scene=s.toml", "--steps=9007199254740000"];
+    for (option, bytes) in [
+        ("--probes=p.csv", "108086391056880000 bytes"),
+        ("--plot=p.svg", "396316767208560000 bytes"),
+    ] {
+        let output = folder.wave(&[&base[..], &[option]].concat());
+        let words = said(&output);
+        let name = option.split('=').next().unwrap();
+        let expect = format!("{name}: 9007199254740000 steps of 1 probe take {bytes} of memory, and ");
+        assert!(!output.status.success() && words.contains(&expect), "{words}");
+    }
+    assert_eq!(folder.names(), ["s.toml"]);
+
+    // Eight probes take 131,072 steps until their part of the device is full.
+    let probe = |i: usize| format!("[[probes]]\nat = [0.{i}5, 0.5]\n");
+    let probes: String = (0..8).map(probe).collect();
+    let scene = "size = [1.0, 1.0]\n[[sources]]\nat = [0.4, 0.5]\nwave = \"impulse\"\n";
+    fs::write(folder.at("s.toml"), [scene, &probes].concat()).unwrap();
+    let args = [
+        "--scene=s.toml",
+        "--size=8",
+        "--checkpoint=c.bin",
+        "--steps=131100",
+    ];
+    let output = folder.wave(&args);
+    assert!(output.status.success(), "{}", said(&output));
+    let output = folder.wave(&["--resume=c.bin", "--steps=131110", "--probes=p.csv"]);
+    let words = said(&output);
+    let from = words.split("probes are recorded from step ").nth(1);
+    let from: usize = from.unwrap().split(':').next().unwrap().parse().unwrap();
+    assert!(output.status.success() && from > 0, "{words}");
+    let table = fs::read_to_string(folder.at("p.csv")).unwrap();
+    assert!(table.lines().nth(1).unwrap().starts_with(&format!("{from},")));
+    assert_eq!(table.lines().count(), 1 + 131_110 - from);
 }
 
 /// The state is worth more than the film.
@@ -183,11 +243,10 @@ fn what_ffmpeg_complains_about_is_a_failure() {
     fs::write(&tool, script).unwrap();
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", folder.0.path().display(), std::env::var("PATH").unwrap());
-    let output = Command::new(env!("CARGO_BIN_EXE_perpetua"))
-        .args(["wave", "--backend", "cpu", "--scene", "s.toml", "--steps", "8"])
+    let output = folder
+        .command(&["--backend", "cpu", "--scene", "s.toml", "--steps", "8"])
         .args(["--frames", "2", "--video", "v.mp4"])
         .env("PATH", path)
-        .current_dir(folder.0.path())
         .output()
         .unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
@@ -212,11 +271,7 @@ fn a_write_that_fails_is_said_and_leaves_nothing() {
     let script = format!(
         "trap '' XFSZ; ulimit -f 1; exec {program} wave --backend cpu --scene s.toml --steps 5 --checkpoint c.bin --out w.png"
     );
-    let output = Command::new("sh")
-        .args(["-c", &script])
-        .current_dir(folder.0.path())
-        .output()
-        .unwrap();
+    let output = folder.shell(&script).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
         !output.status.success() && said.contains("error: writing "),
@@ -252,13 +307,10 @@ fn devices_and_pipes_are_written_and_a_deaf_stderr_ends_nothing() {
     small(&folder.at("s.toml"));
     let base = ["--backend=cpu", "--scene=s.toml", "--steps=5"];
     let made = |command: &str| {
-        let status = Command::new("sh")
-            .args(["-c", command])
-            .current_dir(folder.0.path())
-            .status();
+        let status = folder.shell(command).status();
         status.is_ok_and(|status| status.success())
     };
-    assert!(made("mkfifo pipe"));
+    folder.make_pipe("pipe");
     let reader = {
         let pipe = folder.at("pipe");
         std::thread::spawn(move || fs::read(pipe).unwrap())

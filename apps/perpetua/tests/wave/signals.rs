@@ -1,14 +1,11 @@
 //! Runs that signals end, and what they keep.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 use super::folder::*;
 
 /// One run, ended three times: by Ctrl-C, by `kill -9`, by SIGTERM. Its checkpoint alone goes on.
 #[test]
-#[cfg(unix)]
 fn a_run_goes_on_from_its_checkpoint_alone_however_it_ended() {
     let folder = Folder::new();
     small(&folder.at("s.toml"));
@@ -21,7 +18,7 @@ fn a_run_goes_on_from_its_checkpoint_alone_however_it_ended() {
         "--scene=s.toml",
         "--size=64",
         "--backend=cpu",
-        "--steps=100000000",
+        "--steps=20000000",
         "--animate=a.png",
         "--checkpoint=c.bin",
         "--out=w.png",
@@ -33,7 +30,7 @@ fn a_run_goes_on_from_its_checkpoint_alone_however_it_ended() {
     kill(&child, "INT");
     let output = child.wait_with_output().unwrap();
     assert!(
-        said(&output).contains("of 100000000 steps; go on with `perpetua wave --resume c.bin`"),
+        said(&output).contains("of 20000000 steps; go on with `perpetua wave --resume c.bin`"),
         "{}",
         said(&output)
     );
@@ -103,7 +100,6 @@ fn a_run_goes_on_from_its_checkpoint_alone_however_it_ended() {
 
 /// As `nohup` asks.
 #[test]
-#[cfg(unix)]
 fn a_signal_that_is_ignored_stays_ignored() {
     let folder = Folder::new();
     small(&folder.at("s.toml"));
@@ -111,12 +107,8 @@ fn a_signal_that_is_ignored_stays_ignored() {
         "trap '' HUP; exec {} wave --backend cpu --scene s.toml --steps 100000000 --checkpoint c.bin --checkpoint-every 20ms",
         env!("CARGO_BIN_EXE_perpetua")
     );
-    let child = Command::new("sh")
-        .args(["-c", &script])
-        .current_dir(folder.0.path())
-        .stderr(std::process::Stdio::piped())
-        .spawn();
-    let mut child = child.unwrap();
+    let mut script = folder.shell(&script);
+    let mut child = script.stderr(std::process::Stdio::piped()).spawn().unwrap();
     let state = || fs::read(folder.at("c.bin")).unwrap_or_default();
     wait_for(&mut child, || !state().is_empty());
     kill(&child, "HUP");
@@ -131,16 +123,11 @@ fn a_signal_that_is_ignored_stays_ignored() {
 
 /// A pipe that nobody reads is waited for, and a signal ends the wait.
 #[test]
-#[cfg(unix)]
 fn a_pipe_without_a_reader_is_given_up_at_a_signal() {
     use std::io::{BufRead, BufReader};
     let folder = Folder::new();
     small(&folder.at("s.toml"));
-    let made = Command::new("sh")
-        .args(["-c", "mkfifo pipe"])
-        .current_dir(folder.0.path())
-        .status();
-    assert!(made.unwrap().success());
+    folder.make_pipe("pipe");
     for (signal, code, option) in [
         ("INT", 130, "--out=pipe"),
         ("TERM", 143, "--probes=pipe"),
@@ -197,10 +184,9 @@ fn a_pipe_without_a_reader_is_given_up_at_a_signal() {
     }
 }
 
-/// Two runs do not keep one state, and a state's own outputs are told; another's do not lead anywhere.
+/// Two runs do not keep one state.
 #[test]
-#[cfg(unix)]
-fn a_checkpoint_is_one_runs_and_its_outputs_are_told() {
+fn a_checkpoint_is_one_runs() {
     let folder = Folder::new();
     small(&folder.at("s.toml"));
     let base = ["--backend=cpu", "--scene=s.toml", "--checkpoint=c.bin"];
@@ -221,13 +207,19 @@ fn a_checkpoint_is_one_runs_and_its_outputs_are_told() {
         "{}",
         said(&second)
     );
+    // What it still writes is not read either: this would be no checkpoint.
+    fs::write(folder.at("c.bin"), "half a state").unwrap();
+    let resumed = folder.wave(&["--resume=c.bin"]);
+    assert!(
+        !resumed.status.success() && said(&resumed).contains(&expect),
+        "{}",
+        said(&resumed)
+    );
     kill(&first, "TERM");
     assert_eq!(first.wait().unwrap().code(), Some(143));
     assert_eq!(folder.names(), ["c.bin", "s.toml"]);
 
     // Nor does one take the place of another that has not ended, or of what is no checkpoint.
-    let far = tempfile::tempdir().unwrap();
-    let picture = far.path().join("far.png");
     let refuse = |expect: &str| {
         let before = fs::read(folder.at("c.bin")).unwrap();
         let output = folder.command(&base).arg("--steps=5").output().unwrap();
@@ -241,34 +233,117 @@ fn a_checkpoint_is_one_runs_and_its_outputs_are_told() {
     refuse(
         "--checkpoint c.bin: this file is there already, and is no checkpoint of this program's: remove it",
     );
-    fs::remove_file(folder.at("c.bin")).unwrap();
-    let made = folder
-        .command(&base)
-        .args(["--steps=5", "--out"])
-        .arg(&picture)
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", said(&made));
-    let resume = |home: &Path| {
-        let mut command = folder.command(&["--resume=c.bin", "--steps=8"]);
-        command.env("HOME", home).output().unwrap()
+}
+
+/// What a checkpoint names is written by whom it is from. Another's makes new files beside it, and replaces none.
+#[test]
+fn another_users_checkpoint_replaces_nothing() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    let far = tempfile::tempdir().unwrap();
+    let picture = far.path().join("far.png").display().to_string();
+    let make = |outputs: &[&str]| {
+        let base = ["--scene=s.toml", "--checkpoint=c.bin", "--steps=5"];
+        let made = folder.wave(&[&base[..], outputs].concat());
+        assert!(made.status.success(), "{}", said(&made));
     };
-    let other = resume(far.path());
+    let resume = |is_own: bool, more: &[&str]| {
+        let mut command = folder.command(&[&["--backend=cpu", "--resume=c.bin"], more].concat());
+        if !is_own {
+            command.env("XDG_STATE_HOME", far.path());
+        }
+        let output = ended(command);
+        (output.status.success(), said(&output))
+    };
+    make(&["--out", &picture]);
+    let (is_done, words) = resume(false, &["--steps=8"]);
     let expect = format!(
-        "it was made elsewhere and would write {}: if that is meant, say --out",
-        picture.display()
+        "--resume c.bin: it was made by another user, on another machine or in another container, and it would write --out {picture}; "
     );
+    let remedy = format!(": perpetua wave --resume c.bin --out {picture}\n");
     assert!(
-        !other.status.success() && said(&other).contains(&expect),
-        "{}",
-        said(&other)
+        !is_done && words.contains(&expect) && words.contains(&remedy),
+        "{words}"
     );
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    let own = resume(Path::new(&home));
-    let expect = format!("from the checkpoint: --out {}", picture.display());
+    let (is_done, words) = resume(true, &["--steps=8"]);
+    let told = format!("from the checkpoint: --out {picture}");
+    assert!(is_done && words.contains(&told), "{words}");
+
+    // Plain names are there for all, once.
+    make(&["--out=w.png", "--probes=p.csv"]);
+    for name in ["w.png", "p.csv"] {
+        fs::remove_file(folder.at(name)).unwrap();
+    }
+    let (is_done, words) = resume(false, &["--steps=8"]);
     assert!(
-        own.status.success() && said(&own).contains(&expect),
-        "{}",
-        said(&own)
+        is_done && words.contains("from the checkpoint: --out w.png"),
+        "{words}"
     );
+    let names = ["c.bin", "p.csv", "s.toml", "w.png"];
+    assert_eq!(folder.names(), names);
+    make(&["--out=x.png", "--probes=p.csv"]);
+    fs::write(folder.at("p.csv"), "mine").unwrap();
+    let (is_done, words) = resume(false, &["--steps=12", "--out=y.png"]);
+    assert!(
+        !is_done && words.contains("it would write --probes p.csv; "),
+        "{words}"
+    );
+    assert_eq!(fs::read_to_string(folder.at("p.csv")).unwrap(), "mine");
+    assert!(!folder.at("y.png").exists());
+    let (is_done, words) = resume(false, &["--steps=12", "--out=y.png", "--probes=p.csv"]);
+    assert!(is_done, "{words}");
+    assert_eq!(
+        fs::read_to_string(folder.at("p.csv")).unwrap().lines().count(),
+        13
+    );
+}
+
+/// The state that a signal asks for comes to who reads slowly; another signal ends the wait.
+#[test]
+fn a_signals_checkpoint_reaches_a_slow_pipe() {
+    use std::io::Read;
+    use std::process::Stdio;
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    folder.make_pipe("pipe");
+    let is_drawing = || folder.names().iter().any(|name| name.contains(".part"));
+    for is_patient in [true, false] {
+        let options =
+            "--backend=cpu --scene=s.toml --size=256 --steps=100000000 --animate=a.png --checkpoint=pipe";
+        let options: Vec<&str> = options.split(' ').collect();
+        let mut child = folder.command(&options).stderr(Stdio::piped()).spawn().unwrap();
+        wait_for(&mut child, is_drawing);
+        kill(&child, "TERM");
+        let mut pipe = fs::File::open(folder.at("pipe")).unwrap();
+        let mut state = vec![0; 1000];
+        pipe.read_exact(&mut state).unwrap();
+        if is_patient {
+            // The pipe is full meanwhile.
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            pipe.read_to_end(&mut state).unwrap();
+        } else {
+            kill(&child, "TERM");
+        }
+        let output = child.wait_with_output().unwrap();
+        let words = said(&output);
+        assert_eq!(output.status.code(), Some(143), "{words}");
+        if is_patient {
+            assert!(
+                words.contains("go on with `perpetua wave --resume pipe`"),
+                "{words}"
+            );
+            fs::write(folder.at("c.bin"), state).unwrap();
+            let resumed = folder.wave(&["--resume=c.bin", "--steps=0"]);
+            assert!(
+                said(&resumed).contains("steps are done, --steps asks for 0"),
+                "{}",
+                said(&resumed)
+            );
+        } else {
+            assert!(
+                words.contains("interrupted while writing pipe, which is a pipe"),
+                "{words}"
+            );
+        }
+    }
 }

@@ -1,8 +1,23 @@
 //! Runs in a terminal, which the program `script` is.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::folder::*;
+
+/// A terminal in which a command runs. `None` where `script` is not installed.
+fn terminal(folder: &Folder, command: &str) -> Option<Command> {
+    let mut terminal = folder.program("script");
+    let is_there = terminal.arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !is_there {
+        let required = std::env::var_os("PERPETUA_REQUIRE_TOOLS").is_some();
+        assert!(!required, "there is no `script`: `cargo xtask setup`");
+        println!("left out: no program `script`, which is a terminal for others");
+        return None;
+    }
+    let mut terminal = folder.program("script");
+    terminal.args(["-q", "-e", "-c", command, "/dev/null"]);
+    Some(terminal)
+}
 
 /// The bar takes one row of a terminal, and goes on counting where the checkpoint ended.
 #[test]
@@ -17,14 +32,10 @@ fn the_bar_fits_the_terminal() {
         let command = format!(
             "stty cols {columns}; {program} wave --backend cpu --resume c.bin --steps 1800 --checkpoint d.bin"
         );
-        let terminal = Command::new("script")
-            .args(["-q", "-e", "-c", &command, "/dev/null"])
-            .current_dir(folder.0.path())
-            .output();
-        let Ok(terminal) = terminal else {
-            println!("left out: no program `script`, which is a terminal for others");
+        let Some(mut terminal) = terminal(&folder, &command) else {
             return;
         };
+        let terminal = terminal.output().unwrap();
         let shown = String::from_utf8_lossy(&terminal.stdout);
         assert!(terminal.status.success(), "{shown}");
         assert!(
@@ -55,16 +66,11 @@ fn ctrl_c_in_a_terminal_keeps_the_state() {
     let command = format!(
         "{program} wave --backend cpu --scene s*.toml --steps 100000000 --checkpoint c.bin --checkpoint-every 1ms"
     );
-    let terminal = Command::new("script")
-        .args(["-q", "-e", "-c", &command, "/dev/null"])
-        .current_dir(folder.0.path())
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn();
-    let Ok(mut terminal) = terminal else {
-        println!("left out: no program `script`, which is a terminal for others");
+    let Some(mut terminal) = terminal(&folder, &command) else {
         return;
     };
+    let terminal = terminal.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut terminal = terminal.spawn().unwrap();
     wait_for(&mut terminal, || folder.at("c.bin").exists());
     terminal.stdin.as_mut().unwrap().write_all(&[3]).unwrap();
     let output = terminal.wait_with_output().unwrap();

@@ -37,7 +37,7 @@ fn what_is_wrong_is_said_and_nothing_is_left_behind() {
     );
     check(
         &["--scene", "s.toml", "--time-step", "1"],
-        "the largest stable one is 4.",
+        "--time-step 1.0: a time step of 1.0000e0 s is unstable",
     );
     check(
         &["--scene", "s.toml", "--size", "4"],
@@ -176,17 +176,50 @@ fn a_scene_too_small_to_measure_is_left_out() {
 #[test]
 #[cfg(feature = "wgpu")]
 fn a_grid_that_no_buffer_holds_is_refused_before_it_is_made() {
+    use perpetua::device::{BackendKind, Device};
     let folder = Folder::new();
-    let output = folder
-        .command(&["--backend=wgpu", "--size=40000", "--steps=1"])
-        .output()
-        .unwrap();
-    let words = said(&output);
-    assert!(
-        !output.status.success() && !words.contains("preparing"),
-        "{words}"
-    );
-    if !words.contains("--size 40000: the field takes 6400000000 bytes") {
-        println!("left out: {words}");
+    let device = match Device::new(BackendKind::Wgpu, 0) {
+        Ok(device) => device,
+        Err(error) => {
+            println!("left out: {error}");
+            return;
+        }
+    };
+    let most = device.info().limits.max_buffer_bytes;
+    // A square, each cell of four bytes: just beyond the limit, or as large as grids are at all.
+    let cells = f64::from(i32::MAX).min(most as f64 / 4.0 + 1e6);
+    let size = cells.sqrt().ceil() as u64;
+    let bytes = 4 * size * size;
+    fs::write(
+        folder.at("s.toml"),
+        "size = [1.0, 1.0]\n[[sources]]\nat = [0.4, 0.5]\nwave = \"impulse\"\n",
+    )
+    .unwrap();
+    let size = size.to_string();
+    let args = ["--backend=wgpu", "--scene=s.toml", "--steps=1", "--size", &size];
+    if bytes <= most {
+        println!("left out: a buffer holds every grid here ({most} bytes)");
+        return;
+    }
+    let words = said(&ended(folder.command(&args)));
+    let expect = format!("error: --size {size}: the field takes {bytes} bytes, and a buffer of ");
+    let limit = format!(" holds {most} at most: take --size ");
+    assert!(words.starts_with(&expect) && words.contains(&limit), "{words}");
+}
+
+/// Nor does the host begin what it has no memory for, with tiles either.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_grid_beyond_memory_is_refused_before_it_is_made() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    for mode in ["launch", "actors"] {
+        let script = format!(
+            "ulimit -v 8000000; exec {} wave --backend cpu --scene s.toml --size 22500 --mode {mode}",
+            env!("CARGO_BIN_EXE_perpetua")
+        );
+        let words = said(&ended(folder.shell(&script)));
+        let expect = format!("error: --size 22500: the run takes 10631250000 bytes of memory, and ");
+        assert!(words.starts_with(&expect), "{mode}: {words}");
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-use super::super::error::{Error, Result, range};
+use super::super::error::{Error, Part, Result, range};
 use super::super::model::{Medium, Model};
 use super::super::slots::Slots;
 use super::command::{Command, Receipt, TileTuning};
@@ -76,7 +76,8 @@ pub(super) fn check(model: &Model) -> Result<()> {
             "the number of sources",
             model.sources.len(),
             format!("tile actors drive up to {SOURCES}"),
-        ));
+        )
+        .about(Part::Source(SOURCES)));
     }
     check_apart(model)?;
     Ok(())

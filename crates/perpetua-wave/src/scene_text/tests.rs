@@ -76,6 +76,17 @@ fn mistakes_are_shown_with_line_and_key() {
     }
     check("size = [1.0, 1.0]\n\ncells = 3\n", 3, "`cells` is 3");
     check(
+        "size = [1.0, 1.0]\n[materials.air]\nreflects = true\n",
+        2,
+        "all materials reflect: nothing could move",
+    );
+    let many: String = (0..200).map(|i| format!("[materials.m{i}]\n")).collect();
+    check(
+        &[beginning, &many].concat(),
+        201,
+        "these are 202 materials, with the standard ones in use; up to 200 are possible",
+    );
+    check(
         "size = [1.0, 1.0]\nborder = \"open\"\n",
         2,
         "`border` is \"open\"",
@@ -162,12 +173,76 @@ fn what_is_not_there_is_known() {
         [[sources]]\nat = [0.5, 0.75]\nwave = \"impulse\"\n\
         [[sources]]\nat = [0.1, 0.75]\nwave = \"impulse\"\n";
     let scene = Scene::from_toml(text).unwrap();
-    let model = scene.model(Some(64), None).unwrap();
-    assert_eq!(scene.shapes_without_cells(&model), [1, 2]);
-    assert_eq!(model.walled_sources(), [0]);
-    let unused = model.unused_media();
-    let names: Vec<&str> = unused.iter().map(|i| &*scene.materials[*i].name).collect();
+    let remarks = |cells| scene.model_with_remarks(Some(cells), None).unwrap().1;
+    let coarse = remarks(64);
+    assert_eq!(coarse.absent_shapes, [1, 2]);
+    assert_eq!(coarse.walled_sources, [0]);
+    let names: Vec<&str> = coarse
+        .unused_media
+        .iter()
+        .map(|i| &*scene.materials[*i].name)
+        .collect();
     assert_eq!(names, ["steel"]);
-    let finer = scene.model(Some(256), None).unwrap();
-    assert_eq!(scene.shapes_without_cells(&finer), [2]);
+    assert_eq!(coarse.cells_per_wavelength, None);
+    assert_eq!(remarks(256).absent_shapes, [2]);
+}
+
+/// What another shape covers is there.
+#[test]
+fn a_covered_shape_is_no_mistake() {
+    let text = "size = [1.0, 1.0]\n\
+        [[shapes]]\nmaterial = \"slow\"\ndisc = { center = [0.5, 0.5], radius = 0.1 }\n\
+        [[shapes]]\nmaterial = \"wall\"\ndisc = { center = [0.5, 0.5], radius = 0.2 }\n\
+        [[sources]]\nat = [0.1, 0.75]\nwave = \"sine\"\nfrequency = 1715.0\n";
+    let scene = Scene::from_toml(text).unwrap();
+    let remarks = scene.model_with_remarks(Some(64), None).unwrap().1;
+    assert_eq!(remarks.absent_shapes, []);
+    assert_eq!(remarks.walled_sources, []);
+    // `slow`, which no cell has, makes no wave shorter.
+    assert_eq!(remarks.unused_media, [2]);
+    let found = remarks.cells_per_wavelength.unwrap();
+    assert!((found - 12.8).abs() < 1e-9, "{found}");
+}
+
+/// What only a model can know leads back to the line that says it.
+#[test]
+fn errors_of_models_have_the_lines_of_their_keys() {
+    let source = |x: f64| format!("[[sources]]\nat = [{x}, 0.5]\nwave = \"impulse\"\n");
+    let probe = |i: usize| format!("[[probes]]\nname = \"{i}\"\nat = [0.5, 0.5]\n");
+    let square = "size = [1.0, 1.0]\n";
+    let located = |text: &str, cells: Option<usize>| {
+        let error = Scene::from_toml(text).unwrap().model(cells, None);
+        Scene::locate(text, error.unwrap_err()).to_string()
+    };
+    let text = format!("{square}cells = 100\ntime_step = 1e-3\n");
+    let found = located(&text, None);
+    assert!(
+        found.starts_with("line 3: `time_step`: a time step of 1.0000e-3 s is unstable"),
+        "{found}"
+    );
+    let found = located("cells = 64\nsize = [1.0, 0.01]\n", None);
+    assert!(
+        found.starts_with("line 2: `size`: the grid's size in y is 1"),
+        "{found}"
+    );
+    let found = located(&format!("cells = 900000\n{square}"), None);
+    assert!(found.starts_with("line 1: `cells`: the grid is "), "{found}");
+    let probes: String = (0..9).map(probe).collect();
+    let found = located(&format!("{square}{probes}"), Some(8));
+    assert!(
+        found.starts_with("line 26: the number of probes is 9; a grid of this width takes up to 8"),
+        "{found}"
+    );
+
+    // Sources are counted when they run.
+    let sources: String = (1..=17).map(|i| source(f64::from(i) / 20.0)).collect();
+    let text = format!("{square}{sources}");
+    let model = Scene::from_toml(&text).unwrap().model(Some(64), None).unwrap();
+    let device = perpetua_device::Device::new(perpetua_device::BackendKind::Cpu, 0).unwrap();
+    let error = crate::Simulation::new(&device, model).unwrap_err();
+    let found = Scene::locate(&text, error).to_string();
+    assert!(
+        found.starts_with("line 50: the number of different sources"),
+        "{found}"
+    );
 }

@@ -6,6 +6,7 @@ use super::super::error::{Result, range};
 use super::super::model::{Medium, Probe, Region, Source};
 use super::super::slots::Slots;
 use super::launches::{Blocked, Family};
+use super::series::Series;
 use super::{Fields, Simulation};
 
 impl Simulation {
@@ -18,7 +19,8 @@ impl Simulation {
             Fields::F32(f) => f.iter().try_for_each(|b| b.fill(0.0))?,
             Fields::F16(f) => f.iter().try_for_each(|b| b.fill(f16::ZERO))?,
         }
-        (self.step, self.series_from) = (0, 0);
+        self.step = 0;
+        self.series.restart(0);
         Ok(())
     }
 
@@ -222,7 +224,7 @@ impl Simulation {
         self.positions = self
             .device
             .upload(if positions.is_empty() { &[0] } else { &positions })?;
-        (self.series, self.series_from) = (None, self.step);
+        self.series = Series::new(self.series.recording(), positions.len(), self.longest, self.step);
         self.graphs.clear();
         Ok(())
     }
@@ -257,12 +259,8 @@ impl Simulation {
     }
 
     /// Goes to a step, with what the probes had recorded from step `from` on, row by row. The field stays.
-    pub(crate) fn set_step(&mut self, step: u64, series: &[f32], from: u64) -> Result<()> {
-        if !series.is_empty() {
-            let buffer = self.series_of(series.len())?;
-            buffer.slice(..series.len())?.write(series)?;
-        }
-        (self.step, self.series_from) = (step, from);
-        Ok(())
+    pub(crate) fn set_step(&mut self, step: u64, series: Vec<f32>, from: u64) {
+        self.series.replace(series, from, step);
+        self.step = step;
     }
 }

@@ -7,8 +7,11 @@ use half::f16;
 
 mod changes;
 mod launches;
+mod series;
 
 use self::launches::{Blocked, Family};
+pub use self::series::Recording;
+use self::series::Series;
 use super::error::{Error, Result};
 use super::kernels::DRIVEN;
 use super::model::Model;
@@ -88,6 +91,8 @@ pub enum FieldBuffer {
 
 /// Steps in the longest graph.
 const LONGEST: u64 = 1024;
+/// Most numbers that the probes record in a graph.
+const MOST_RECORDED: usize = 1 << 20;
 /// Steps in the shortest graph; fewer are launched one by one.
 const SHORTEST: u64 = 16;
 
@@ -107,9 +112,7 @@ pub struct Simulation {
     drive: Buffer<f32>,
     positions: Buffer<u32>,
     record: Buffer<f32>,
-    series: Option<Buffer<f32>>,
-    /// The step of the series' first row.
-    series_from: u64,
+    series: Series,
     step: u64,
     graphs: HashMap<u64, Graph>,
     longest: u64,
@@ -155,9 +158,14 @@ impl Simulation {
             BackendKind::Wgpu => 256,
             _ => LONGEST,
         };
-        let longest = tuning.graph.unwrap_or(default).clamp(SHORTEST, LONGEST);
         let positions: Vec<u32> = model.probes.iter().map(|p| model.index(p.at) as u32).collect();
         let probes = positions.len().max(1);
+        let longest = tuning
+            .graph
+            .unwrap_or(default)
+            .min((MOST_RECORDED / probes) as u64);
+        let longest = longest.clamp(SHORTEST, LONGEST);
+        let series = Series::new(Recording::All, model.probes.len(), longest, 0);
         let family = Simulation::family(device, &model, tuning)?;
         let (kernel, config) = Simulation::launcher(device, &family, &model, storage, tuning)?;
         let blocked = Blocked::new(device, &family, &model, storage, tuning)?;
@@ -174,8 +182,7 @@ impl Simulation {
             drive: device.zeros(longest as usize * DRIVEN)?,
             positions: device.upload(if positions.is_empty() { &[0] } else { &positions })?,
             record: device.zeros(longest as usize * probes)?,
-            series: None,
-            series_from: 0,
+            series,
             step: 0,
             graphs: HashMap::new(),
             longest,
@@ -219,7 +226,8 @@ impl Simulation {
         self.kernel.form()
     }
 
-    /// Submits `steps` time steps, and does not wait for them.
+    /// Submits `steps` time steps, and does not wait for them; but once in so many that the probes' part of the device's memory is full
+    /// (4 MiB), what they have recorded is taken to the host, which waits. [`Recording::Latest`] never does.
     ///
     /// # Errors
     /// What the device says.
@@ -264,29 +272,10 @@ impl Simulation {
                 self.launch(&self.stream, turn)?;
             }
         }
-        let probes = self.model.probes.len();
-        if probes > 0 {
-            let from = (self.step - self.series_from) as usize * probes;
-            let rows = turns as usize * probes;
-            let series = self.series_of(from + rows)?;
-            self.stream
-                .copy(&self.record.slice(..rows)?, &series.slice(from..from + rows)?)?;
-        }
+        self.series
+            .append(&self.device, &self.stream, &self.record, self.step, turns)?;
         self.step += turns;
         Ok(())
-    }
-
-    /// The buffer of the series with room for so many numbers; grows by doubling.
-    fn series_of(&mut self, len: usize) -> Result<Buffer<f32>> {
-        if let Some(series) = self.series.as_ref().filter(|s| s.len() >= len) {
-            return Ok(series.clone());
-        }
-        let grown = self.device.zeros::<f32>(len.next_power_of_two().max(4096))?;
-        if let Some(old) = &self.series {
-            self.stream.copy(old, &grown.slice(..old.len())?)?;
-        }
-        self.series = Some(grown.clone());
-        Ok(grown)
     }
 
     /// Waits for the submitted steps.
@@ -366,28 +355,24 @@ impl Simulation {
 
     /// The same row by row: for each step a number a probe.
     pub(crate) fn probe_rows(&self) -> Result<Vec<f32>> {
-        let len = (self.step - self.series_from) as usize * self.model.probes.len();
-        match self.series.as_ref().filter(|_| len > 0) {
-            Some(series) => Ok(series.slice(..len)?.read()?),
-            None => Ok(Vec::new()),
-        }
+        self.series.rows(self.step)
     }
 
     /// The recording of the last steps, at most `most` of them, row by row, a number a probe; without blocking.
     pub fn latest_probes_async(&self, most: usize) -> BoxFuture<'static, Result<Vec<f32>>> {
-        let probes = self.model.probes.len();
-        let steps = (self.step - self.series_from) as usize;
-        let part = steps.saturating_sub(most) * probes..steps * probes;
-        let reading = match &self.series {
-            Some(series) if !part.is_empty() => series.slice(part).map(|s| s.read_async()),
-            _ => return Box::pin(async { Ok(Vec::new()) }),
-        };
-        Box::pin(async move { Ok(reading?.await?) })
+        self.series.latest(self.step, most)
     }
 
-    /// The step of the first row of [`Simulation::probe_series`]: 0, or where the probes were changed.
+    /// The step of the first row of [`Simulation::probe_series`]: 0, or where the probes were changed, or with [`Recording::Latest`] that
+    /// of the oldest row that is kept.
     pub fn probes_from(&self) -> u64 {
-        self.series_from
+        self.series.from()
+    }
+
+    /// Says how much of the probes' recording is kept from here on: all of it, if nobody says. In a browser, where nothing can wait for
+    /// the device, a long run needs [`Recording::Latest`].
+    pub fn set_recording(&mut self, recording: Recording) {
+        self.series.set_recording(recording);
     }
 
     /// Waits, and sees whether the field is still finite.

@@ -10,7 +10,9 @@ use web_time::Instant;
 
 use super::command::{Brush, Command, Speed};
 use super::view::{Picture, SharedView, View, lock};
-use crate::{Border, FieldBuffer, Medium, Model, Probe, Region, Result, Simulation, Source, Waveform};
+use crate::{
+    Border, FieldBuffer, Medium, Model, Probe, Recording, Region, Result, Simulation, Source, Waveform,
+};
 use perpetua_device::{BackendKind, BoxFuture, Device, Event};
 
 /// When to call [`Engine::pump`] again.
@@ -65,7 +67,7 @@ impl Engine {
     /// # Errors
     /// What is wrong with the model, or what the device says.
     pub fn new(device: &Device, gpu: Option<Device>, model: Model) -> Result<Engine> {
-        let simulation = Simulation::new(device, with_media(model))?;
+        let simulation = simulated(device, model)?;
         let now = Instant::now();
         let view = Arc::new(Mutex::new(View {
             device: String::new(),
@@ -173,7 +175,7 @@ impl Engine {
     }
 
     fn start(&mut self, device: &Device, model: Model) -> Result<()> {
-        self.simulation = Simulation::new(device, with_media(model))?;
+        self.simulation = simulated(device, model)?;
         self.under_way.clear();
         (self.batch, self.extra) = (16, 0);
         self.layer = middle(&self.simulation);
@@ -194,7 +196,7 @@ impl Engine {
         // A browser cannot wait for the field: there it begins anew.
         #[cfg(not(target_arch = "wasm32"))]
         {
-            self.simulation.set_step(step, &[], step)?;
+            self.simulation.set_step(step, Vec::new(), step);
             self.simulation.set_fields(&fields.0, &fields.1)?;
         }
         self.layer = layer;
@@ -475,6 +477,13 @@ fn brush_media(model: &Model) -> [Medium; 3] {
         reflects: false,
     };
     [Medium::WALL, absorber, Medium::of_speed(0.6 * speed)]
+}
+
+/// A simulation that may run for as long as the window is open.
+fn simulated(device: &Device, model: Model) -> Result<Simulation> {
+    let mut simulation = Simulation::new(device, with_media(model))?;
+    simulation.set_recording(Recording::Latest);
+    Ok(simulation)
 }
 
 /// The model with the media that brushes draw.
