@@ -10,8 +10,9 @@ use perpetua::wave::actors::WaveActors;
 use perpetua::wave::picture::{encode_png, percentile};
 use perpetua::wave::{Error, Painter};
 
+use super::prepare::prepared;
 use super::progress::Progress;
-use super::session::{BATCH, prepared};
+use super::session::BATCH;
 use super::steps::steps_of;
 use super::{Args, Dtype, Failure, Source, open};
 use crate::files::{check_kind, check_places, write};

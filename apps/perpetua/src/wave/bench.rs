@@ -11,7 +11,7 @@ use perpetua::wave::{
     BUILTIN, Border, Medium, Model, Region, Scene, Simulation, Source, Storage, Tuning, Waveform,
 };
 
-use super::session::fits;
+use super::prepare::fits;
 use super::{Backend, Dtype, Failure};
 use crate::files::{check_kind, check_places, write};
 use crate::say::say;

@@ -1,10 +1,11 @@
-//! `perpetua wave`: what can be asked for. [`session`] does it, or [`actors`] with tiles that stay, [`output`] and [`video`] write
+//! `perpetua wave`: what can be asked for. [`prepare`] judges it, [`session`] does it, or [`actors`] with tiles that stay, [`output`] and [`video`] write
 //! what comes of it, [`kept`] is what its checkpoints keep, [`trust`] whose they are, [`bench`] measures.
 
 mod actors;
 mod bench;
 mod kept;
 mod output;
+mod prepare;
 mod progress;
 mod session;
 mod steps;

@@ -1,6 +1,7 @@
 //! `perpetua run` as a user meets it: what it computes, draws and writes, and what it says when something is wrong.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod check;
 mod folder;
 mod options;
 
@@ -319,22 +320,6 @@ fn what_is_wrong_is_said_with_its_remedy() {
     assert_eq!(left, ["bad.rs", "k.rs", "no.npy", "none.rs", "type.rs"]);
 }
 
-/// What is given with --check and not done is refused by name.
-#[test]
-fn a_check_writes_nothing_and_says_so() {
-    let folder = Folder::new();
-    for option in ["--out y=y.npy", "--picture y", "--device 1"] {
-        let line = format!("k.rs race --buffer y=zeros:1 --check {option}");
-        let output = folder.command(&line).output().unwrap();
-        let said = text(&output.stderr);
-        let name = option.split(' ').next().unwrap();
-        assert!(
-            !output.status.success() && said.contains("cannot be used with") && said.contains(name),
-            "{said}"
-        );
-    }
-}
-
 #[test]
 #[cfg(target_os = "linux")]
 fn a_buffer_that_memory_does_not_hold_is_an_error() {
@@ -382,47 +367,6 @@ fn a_launch_that_does_not_end_is_told_and_can_be_limited() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(told);
-}
-
-/// The interpreter and the CPU are everywhere; which others there are, the machine says.
-#[test]
-fn all_backends_are_compared_and_races_found() {
-    let folder = Folder::new();
-    let output = folder
-        .command("k.rs saxpy --arg a=2 --buffer x=random:1000 --buffer y=ones:1000 --check")
-        .output()
-        .unwrap();
-    let said = text(&output.stdout);
-    assert!(output.status.success(), "{said}{}", text(&output.stderr));
-    assert!(
-        said.starts_with("interpreter ") && said.contains("\ncpu          y: the same to the bit"),
-        "{said}"
-    );
-    for backend in ["cuda", "wgpu"] {
-        assert!(said.contains(&format!("\n{backend} ")), "{said}");
-    }
-    let output = folder
-        .command("k.rs race --lanes 8 --buffer y=zeros:1 --check")
-        .output()
-        .unwrap();
-    let said = text(&output.stderr);
-    assert!(!output.status.success() && said.contains("race"), "{said}");
-}
-
-/// What a backend lacks is no difference.
-#[test]
-fn a_backend_that_cannot_run_a_kernel_is_left_out() {
-    let folder = Folder::new();
-    let code =
-        "#[kernel]\nfn waves(y: &mut [f64]) {\n    let i = global_id_x();\n    y[i] = (i as f64).sin();\n}\n";
-    fs::write(folder.path().join("wide.rs"), code).unwrap();
-    let output = folder.program("run wide.rs --buffer y=zeros:4 --check");
-    let said = text(&output.stdout);
-    assert!(output.status.success(), "{said}{}", text(&output.stderr));
-    assert!(
-        said.contains("\ncpu          y: the same to the bit") && said.contains("\nwgpu         left out: "),
-        "{said}"
-    );
 }
 
 /// A path of Windows has a colon, and is no kind of content.
