@@ -196,8 +196,8 @@ fn a_covered_shape_is_no_mistake() {
         [[sources]]\nat = [0.1, 0.75]\nwave = \"sine\"\nfrequency = 1715.0\n";
     let scene = Scene::from_toml(text).unwrap();
     let remarks = scene.model_with_remarks(Some(64), None).unwrap().1;
-    assert_eq!(remarks.absent_shapes, []);
-    assert_eq!(remarks.walled_sources, []);
+    assert_eq!(remarks.absent_shapes, [0; 0]);
+    assert_eq!(remarks.walled_sources, [0; 0]);
     // `slow`, which no cell has, makes no wave shorter.
     assert_eq!(remarks.unused_media, [2]);
     let found = remarks.cells_per_wavelength.unwrap();
