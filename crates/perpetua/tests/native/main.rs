@@ -3,11 +3,11 @@
 #![expect(clippy::panic, reason = "a launch that fails here is the report")]
 
 mod adversary;
+mod aliases;
 mod arithmetic;
 mod batches;
 mod evaluation;
 mod faults;
-mod guesses;
 mod harness;
 mod indices;
 mod names;

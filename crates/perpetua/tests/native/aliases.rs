@@ -1,5 +1,4 @@
-//! Types that are called something else than they are, or that nothing says: what the probe guesses of them must not be taken
-//! for known.
+//! Types that are called something else than they are, or that nothing says: native bodies and the IR must take them for the same.
 
 use perpetua::prelude::*;
 
