@@ -66,6 +66,10 @@ pub struct TensorOperators;
 #[doc = include_str!("../../../docs/book/src/launch-or-stay.md")]
 pub struct LaunchOrStay;
 
+#[cfg(feature = "kernels")]
+#[doc = include_str!("../../../docs/book/src/kernels.md")]
+pub struct Kernels;
+
 #[doc = include_str!("../../../docs/book/src/instruction-set.md")]
 pub struct InstructionSet;
 

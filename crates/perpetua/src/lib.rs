@@ -54,6 +54,14 @@
     doc = "| compute with tensors | the feature `tensor` |"
 )]
 #![cfg_attr(
+    feature = "kernels",
+    doc = "| multiply matrices, normalise rows | [`mod@kernels`]: [`GemmKernel`](struct@kernels::GemmKernel), [`SoftmaxKernel`](struct@kernels::SoftmaxKernel) |"
+)]
+#![cfg_attr(
+    not(feature = "kernels"),
+    doc = "| multiply matrices, normalise rows | the feature `kernels` |"
+)]
+#![cfg_attr(
     feature = "wave",
     doc = "| simulate waves | [`mod@wave`]: [`Scene`](struct@wave::Scene), [`Simulation`](struct@wave::Simulation), [`Tuning`](struct@wave::Tuning) |"
 )]
@@ -110,6 +118,16 @@ pub use perpetua_isa as isa;
 #[cfg(feature = "tensor")]
 #[doc(inline)]
 pub use perpetua_tensor as tensor;
+
+/// Kernels that programs need again and again: matrix products, attention, norms, quantised weights.
+#[cfg(feature = "kernels")]
+#[doc(inline)]
+pub use perpetua_kernels as kernels;
+
+/// PTX of single instructions, with registers of Rust's types.
+#[cfg(feature = "kernels")]
+#[doc(inline)]
+pub use perpetua_kernels::ptx;
 
 /// Waves in the plane and in space, by finite differences, on any backend.
 #[cfg(feature = "wave")]

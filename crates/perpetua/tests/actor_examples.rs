@@ -5,32 +5,12 @@
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::path::{Path, PathBuf};
+mod example_program;
+
+use std::path::Path;
 use std::process::Command;
 
-// Built now where there is Cargo, unless who runs the tests has: a test that was asked for alone finds examples of another day.
-fn program(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().and_then(|deps| deps.parent()).unwrap();
-    let program = folder.join("examples").join(name);
-    if std::env::var_os("PERPETUA_EXAMPLES_BUILT").is_some() {
-        assert!(program.exists(), "{name} is not built");
-        return program;
-    }
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "-p", "perpetua", "--example", name]);
-    if folder.ends_with("release") {
-        build.arg("--release");
-    }
-    match build.status() {
-        Ok(status) => assert!(status.success(), "{name} does not build"),
-        Err(error) => assert!(
-            program.exists(),
-            "{name} is not built, and there is no Cargo: {error}"
-        ),
-    }
-    program
-}
+use example_program::program;
 
 fn check(name: &str, expected: &[&str]) {
     let program = program(name);

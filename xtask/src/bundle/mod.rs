@@ -46,7 +46,7 @@ enum Kind {
 }
 
 /// What goes in: one row a package.
-const ROWS: [Row; 9] = [
+const ROWS: [Row; 10] = [
     Row {
         package: "perpetua-ir",
         kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
@@ -66,6 +66,11 @@ const ROWS: [Row; 9] = [
         package: "perpetua-tensor",
         kinds: &[Kind::Unit, Kind::Tests],
         leave_out: &["tensor_book"],
+    },
+    Row {
+        package: "perpetua-kernels",
+        kinds: &[Kind::Tests, Kind::Benches],
+        leave_out: &["kernels_ptx"],
     },
     Row {
         package: "perpetua-actors",

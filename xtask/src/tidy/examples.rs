@@ -5,7 +5,7 @@ use super::Problem;
 use super::tree::Tree;
 
 /// Crates that programs reach through the facade.
-const CRATES: [&str; 6] = ["actors", "device", "isa", "language", "tensor", "wave"];
+const CRATES: [&str; 7] = ["actors", "device", "isa", "kernels", "language", "tensor", "wave"];
 
 /// How names of structs end that say how something is done.
 const ENDINGS: [&str; 5] = ["Builder", "Config", "Limits", "Options", "Tuning"];

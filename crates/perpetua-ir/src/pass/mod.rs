@@ -10,6 +10,7 @@ mod levels;
 mod library;
 mod statements;
 mod turns;
+mod unroll;
 mod wide;
 
 pub use cut::tell_cut_loops;
@@ -18,4 +19,5 @@ pub use inline::inline_functions;
 pub use levels::*;
 pub use library::*;
 pub use turns::{OUT_OF_TURNS, limit_turns};
+pub use unroll::unroll_indexed;
 pub use wide::{Wide, widen};

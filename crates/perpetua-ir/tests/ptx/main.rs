@@ -11,6 +11,7 @@ mod operators;
 mod random;
 mod sharing;
 mod targets;
+mod unroll;
 
 use std::path::Path;
 

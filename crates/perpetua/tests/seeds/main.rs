@@ -2,4 +2,6 @@
 //! said beside it.
 
 mod backends;
+#[cfg(feature = "kernels")]
+mod kernels;
 mod ringkernel;

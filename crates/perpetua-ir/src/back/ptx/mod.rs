@@ -28,7 +28,7 @@ use std::sync::Arc;
 use super::{Capability, RenderError, Sm, Source};
 use crate::ir::{Builtin, Kernel, LocalId, Scalar};
 use crate::pass::checks::make_explicit;
-use crate::pass::{expand_library, widen};
+use crate::pass::{expand_library, unroll_indexed, widen};
 use crate::verify::{Facts, Verified, require};
 use emit::{Emitter, Leaf};
 use frame::{Frame, Span};
@@ -82,7 +82,8 @@ fn render_entries(
         .into_iter()
         .filter(|c| *c != Capability::Residency || sm.number >= RESIDENT);
     require(verified, &capabilities.collect(), &format!("PTX {sm}"))?;
-    let explicit = make_explicit(verified);
+    let unrolled = unroll_indexed(verified);
+    let explicit = make_explicit(unrolled.as_ref().unwrap_or(verified));
     let (at_once, facts) = (explicit.dies_at_once(), Arc::clone(explicit.facts()));
     let (kernel, faults, prints) = explicit.into_parts();
     let kernel = expand_library(kernel);

@@ -1,0 +1,107 @@
+//! What can be wrong with a launch of a library kernel, as data; text lives only in `Display`. Must not know the kernels.
+
+/// Result of a launch.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a library kernel cannot be launched.
+#[derive(Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Too few or too many arguments.
+    #[error("`{kernel}` takes {expected} buffers ({names}), {given} given")]
+    ArgumentCount {
+        /// The kernel.
+        kernel: &'static str,
+        /// How many it takes.
+        expected: usize,
+        /// Their names.
+        names: String,
+        /// How many were given.
+        given: usize,
+    },
+    /// A value where a buffer is expected.
+    #[error("`{kernel}`: `{operand}` is a value of type {given}; pass a buffer of shape {shape}")]
+    NotABuffer {
+        /// The kernel.
+        kernel: &'static str,
+        /// The operand's name.
+        operand: &'static str,
+        /// The value's type.
+        given: String,
+        /// The shape that the kernel expects.
+        shape: String,
+    },
+    /// A buffer that is too short for its shape.
+    #[error(
+        "`{kernel}`: `{operand}` of shape {shape} takes {needed} elements, but the buffer has {found} of type {element}; pass a longer buffer, or another shape or pitch"
+    )]
+    TooShort {
+        /// The kernel.
+        kernel: &'static str,
+        /// The operand's name.
+        operand: &'static str,
+        /// Its shape, with its pitch where rows lie apart.
+        shape: String,
+        /// Elements that the shape takes.
+        needed: usize,
+        /// Elements that there are.
+        found: u64,
+        /// The buffer's element type.
+        element: String,
+    },
+    /// Rows that would overlap.
+    #[error(
+        "`{kernel}`: rows of `{operand}` have {columns} elements, but lie {pitch} apart; the pitch must be at least {columns}"
+    )]
+    Pitch {
+        /// The kernel.
+        kernel: &'static str,
+        /// The operand's name.
+        operand: &'static str,
+        /// Elements of a row.
+        columns: usize,
+        /// Elements from one row to the next.
+        pitch: usize,
+    },
+    /// A shape that no memory holds.
+    #[error(
+        "`{kernel}`: `{operand}` of shape {shape} has more elements than there are addresses; make it smaller"
+    )]
+    TooLarge {
+        /// The kernel.
+        kernel: &'static str,
+        /// The operand's name.
+        operand: &'static str,
+        /// Its shape.
+        shape: String,
+    },
+    /// Weights that are no whole number of blocks.
+    #[error(
+        "{weights} weights are no whole number of blocks of {block}, as {format} has them; pad the rows with zeros"
+    )]
+    Blocks {
+        /// The format.
+        format: &'static str,
+        /// Weights, of a row where rows are to be whole.
+        weights: usize,
+        /// Weights of a block.
+        block: usize,
+    },
+    /// A number that a kernel does not take.
+    #[error("`{kernel}`: {what} is {found}; it must be {needed}")]
+    Range {
+        /// The kernel.
+        kernel: &'static str,
+        /// What.
+        what: &'static str,
+        /// Its value.
+        found: usize,
+        /// What it must be.
+        needed: String,
+    },
+    /// What the device layer says.
+    #[error(transparent)]
+    Device(#[from] perpetua_device::Error),
+}
+
+perpetua_device::debug_as_display!(Error);

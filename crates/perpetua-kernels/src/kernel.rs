@@ -1,0 +1,59 @@
+//! What all kernels of the library can do. Must not know any of them.
+
+use perpetua_device::{KernelArg, KernelSpec, Stream};
+use perpetua_ir::back::ptx;
+use perpetua_language::KernelFn;
+
+use crate::error::{Error, Result};
+
+/// A kernel of the library for one problem: shapes and options are fixed, data comes with each launch.
+///
+/// ```
+/// use perpetua::kernels::{GemmKernel, Kernel, SoftmaxKernel};
+/// let all: [&dyn Kernel; 2] = [&GemmKernel::tiled(512, 512, 512, 64), &SoftmaxKernel::new(512, 1000)];
+/// for kernel in all {
+///     assert!(kernel.emit_ptx().contains(kernel.name()));
+/// }
+/// ```
+pub trait Kernel {
+    /// The kernel function that a launch runs.
+    fn function(&self) -> KernelFn;
+
+    /// Checks the arguments against the kernel's shapes and submits the launch. Which buffers it takes, in which order, each kernel's
+    /// type says.
+    ///
+    /// # Errors
+    /// [`Error`] says which operand is wrong, with shapes and strides; a buffer of another element type is
+    /// [`ArgumentMismatch`](perpetua_device::Error::ArgumentMismatch). Nothing was submitted then.
+    fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()>;
+
+    /// The function's name, with which that of its entry point begins.
+    fn name(&self) -> &'static str {
+        self.function().name()
+    }
+
+    /// PTX for a generation of GPUs: 90 is `sm_90`. Needs no GPU.
+    ///
+    /// # Errors
+    /// The generation is below what the kernel needs.
+    fn ptx_for(&self, sm: u32) -> Result<String> {
+        let verified = self.function().verified(64)?;
+        let rendered = ptx::render(&verified, sm);
+        let rendered =
+            rendered.map_err(|e| perpetua_device::Error::render(perpetua_device::BackendKind::Cuda, e));
+        Ok(rendered.map_err(Error::Device)?.text)
+    }
+
+    /// PTX for `sm_90`, as the CUDA driver takes it. Needs no GPU.
+    ///
+    /// # Panics
+    /// No kernel of this library does. One of another crate does where [`Kernel::ptx_for`] gives an error for 90: ask that then.
+    #[expect(
+        clippy::panic,
+        reason = "a text that says why it is none would be taken for PTX"
+    )]
+    fn emit_ptx(&self) -> String {
+        self.ptx_for(90)
+            .unwrap_or_else(|error| panic!("`{}` has no PTX: {error}", self.name()))
+    }
+}

@@ -1,0 +1,137 @@
+//! Products of matrices, and what is said of wrong arguments.
+
+use half::{bf16, f16};
+use libtest_mimic::Failed;
+use perpetua_device::args;
+use perpetua_kernels::{GemmKernel, Kernel, SoftmaxKernel, reference};
+
+use crate::harness::{Case, Stored, compare, in_f64};
+
+const EXTENTS: [usize; 14] = [0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, 100, 131];
+
+pub(crate) fn naive(case: &mut Case) -> Result<(), Failed> {
+    product(case, |_, [m, n, k]| GemmKernel::naive(m, n, k))
+}
+
+pub(crate) fn tiled(case: &mut Case) -> Result<(), Failed> {
+    product(case, |case, [m, n, k]| {
+        let tile = case.one_of(&[1, 16, 32, 64, 64, 128]);
+        GemmKernel::tiled(m, n, k, tile)
+    })
+}
+
+fn product(case: &mut Case, make: fn(&mut Case, [usize; 3]) -> GemmKernel) -> Result<(), Failed> {
+    match case.below(4) {
+        0 => product_of::<f16>(case, make),
+        1 => product_of::<bf16>(case, make),
+        _ => product_of::<f32>(case, make),
+    }
+}
+
+fn product_of<T: Stored>(
+    case: &mut Case,
+    make: fn(&mut Case, [usize; 3]) -> GemmKernel,
+) -> Result<(), Failed> {
+    let size = [(); 3].map(|()| case.one_of(&EXTENTS));
+    let [m, n, k] = size;
+    let transposed = [case.chance(2), case.chance(2)];
+    let (alpha, beta) = case.one_of(&[(1.0f32, 0.0f32), (1.0, 1.0), (-0.5, 2.0)]);
+    let [a_rows, a_columns] = if transposed[0] { [k, m] } else { [m, k] };
+    let [b_rows, b_columns] = if transposed[1] { [n, k] } else { [k, n] };
+    let pitches = [a_columns, b_columns, n].map(|columns| columns + case.one_of(&[0, 0, 1, 5]));
+    let mut numbers = |len| -> Vec<f32> {
+        let all = case.numbers(len, 2.0).into_iter();
+        all.map(|x| T::of(x).number()).collect()
+    };
+    let (a, b) = (numbers(m * k), numbers(k * n));
+    // What is not read may be anything.
+    let before = if beta == 0.0 {
+        vec![f32::NAN; m * n]
+    } else {
+        numbers(m * n)
+    };
+    let on_device = [
+        case.matrix::<T>([a_rows, a_columns, pitches[0]], &a)?,
+        case.matrix::<T>([b_rows, b_columns, pitches[1]], &b)?,
+        case.matrix::<T>([m, n, pitches[2]], &before)?,
+    ];
+    let kernel = make(case, size)
+        .with_transposed(transposed[0], transposed[1])
+        .with_element(T::ELEMENT)
+        .with_scales(alpha, beta)
+        .with_pitches(pitches[0], pitches[1], pitches[2]);
+    let [a_buffer, b_buffer, c_buffer] = &on_device;
+    let stream = case.device.default_stream();
+    kernel.launch(&stream, args![&a_buffer.part, &b_buffer.part, &c_buffer.part])?;
+    let products = reference::gemm(size, transposed, &in_f64(&a), &in_f64(&b));
+    let (alpha, beta) = (f64::from(alpha), f64::from(beta));
+    let expected: Vec<(f64, f64)> = products
+        .iter()
+        .zip(&before)
+        .map(|((sum, size), before)| {
+            let before = if beta == 0.0 {
+                0.0
+            } else {
+                beta * f64::from(*before)
+            };
+            let bound = (k as f64 + 3.0) * 6e-8 * (alpha.abs() * size + before.abs());
+            (alpha * sum + before, bound)
+        })
+        .collect();
+    let what = format!("{kernel:?}");
+    compare::<T>(&what, &c_buffer.read()?, &expected)?;
+    for (operand, values) in [(a_buffer, &a), (b_buffer, &b)] {
+        let unchanged = operand
+            .read()?
+            .iter()
+            .zip(values)
+            .all(|(x, y)| x.to_bits() == y.to_bits());
+        if !unchanged {
+            return Err(format!("{what}: an operand has changed").into());
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn errors(case: &mut Case) -> Result<(), Failed> {
+    let stream = case.device.default_stream();
+    let buffer = case.device.zeros::<f32>(12)?;
+    let check = |kernel: &dyn Kernel, args: &[perpetua_device::KernelArg<'_>], expect: &str| match kernel
+        .launch(&stream, args)
+    {
+        Err(error) if error.to_string() == expect => Ok(()),
+        other => Err(Failed::from(format!("{other:?}, not: {expect}"))),
+    };
+    let product = GemmKernel::tiled(3, 4, 5, 16);
+    check(
+        &product,
+        args![&buffer, &buffer, &buffer],
+        "`gemm_tiled`: `A` of shape [3, 5] takes 15 elements, but the buffer has 12 of type f32; pass a longer buffer, or another shape or pitch",
+    )?;
+    check(
+        &GemmKernel::naive(2, 2, 2).with_pitches(2, 9, 2),
+        args![&buffer, &buffer.slice(..8)?, &buffer],
+        "`gemm_naive`: `B` of shape [2, 2] with a pitch of 9 takes 11 elements, but the buffer has 8 of type f32; pass a longer buffer, or another shape or pitch",
+    )?;
+    check(
+        &product.with_pitches(4, 4, 4),
+        args![&buffer, &buffer, &buffer],
+        "`gemm_tiled`: rows of `A` have 5 elements, but lie 4 apart; the pitch must be at least 5",
+    )?;
+    check(
+        &SoftmaxKernel::new(2, 3),
+        args![&buffer],
+        "`softmax` takes 2 buffers (x, y), 1 given",
+    )?;
+    check(
+        &SoftmaxKernel::new(2, 3),
+        args![&buffer, 1.0f32],
+        "`softmax`: `y` is a value of type f32; pass a buffer of shape [2, 3]",
+    )?;
+    let wrong = case.device.zeros::<u32>(12)?;
+    check(
+        &SoftmaxKernel::new(2, 3),
+        args![&buffer, &wrong],
+        "argument 5 of kernel `softmax_f32_32_4_0` is a buffer of u32, but the parameter is `y: &mut [f32]`: make the buffer with the parameter's element type",
+    )
+}

@@ -1,0 +1,64 @@
+//! Each kernel of the library against `f64` on the host: random shapes, pitches and options, NaN and infinities, outputs poisoned before and
+//! their surroundings looked at afterwards. The CPU and wgpu always run (a software adapter will do); CUDA is reported as ignored
+//! where there is none. `PERPETUA_SEEDS` sets how many cases a test tries.
+
+mod attention;
+mod builder;
+mod gemm;
+mod harness;
+mod quant;
+mod rows;
+
+use std::process::ExitCode;
+
+use harness::Case;
+use libtest_mimic::{Arguments, Failed, Trial};
+use perpetua_device::{BackendKind, Device};
+
+/// A test: its name, how many cases it tries where nobody says, and a case.
+type Test = (&'static str, u64, fn(&mut Case) -> Result<(), Failed>);
+
+const TESTS: [Test; 13] = [
+    ("gemm, naive", 60, gemm::naive),
+    ("gemm, tiled", 120, gemm::tiled),
+    ("softmax", 60, rows::softmax),
+    ("layer norm", 60, rows::layer_norm),
+    ("RMS norm", 60, rows::rms_norm),
+    ("dequantize", 30, quant::dequantize),
+    ("quantize", 40, quant::quantize),
+    ("formats as gguf reads them", 1, quant::as_gguf),
+    ("quantized product with a vector", 30, quant::gemv),
+    ("quantized product", 30, quant::gemm),
+    ("attention", 40, attention::attention),
+    ("PTX of single instructions", 1, builder::saxpy),
+    ("errors", 1, gemm::errors),
+];
+
+fn run(kind: BackendKind, (_, cases, test): Test) -> Result<(), Failed> {
+    let device = Device::new(kind, 0)?;
+    let asked = std::env::var("PERPETUA_SEEDS").ok().and_then(|n| n.parse().ok());
+    // A software adapter takes seconds to compile what a case may be the first to ask for.
+    let fewer = if kind == BackendKind::Wgpu { 5 } else { 1 };
+    let cases = asked.unwrap_or(cases.div_ceil(fewer));
+    for seed in 0..cases {
+        let mut case = Case::new(&device, seed);
+        test(&mut case)
+            .map_err(|e| Failed::from(format!("case {seed}: {}", e.message().unwrap_or("failed"))))?;
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(1);
+    let has_cuda = Device::new(BackendKind::Cuda, 0).is_ok();
+    let mut trials = Vec::new();
+    for kind in [BackendKind::Cpu, BackendKind::Wgpu, BackendKind::Cuda] {
+        for test in TESTS {
+            let trial = Trial::test(format!("{}: {}", kind.name(), test.0), move || run(kind, test));
+            let is_left_out = kind == BackendKind::Cuda && !has_cuda;
+            trials.push(trial.with_ignored_flag(is_left_out));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

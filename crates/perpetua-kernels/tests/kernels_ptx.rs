@@ -1,0 +1,173 @@
+//! NVIDIA's assembler takes the PTX of every kernel of the library, which keeps what it adds up in registers.
+
+// Tests may unwrap: a failed expectation is the report.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use half::{bf16, f16};
+use perpetua_kernels::ptx::{PtxHalf, PtxKernel, PtxModule};
+use perpetua_kernels::{
+    AttentionKernel, DequantizeKernel, Element, GemmKernel, Kernel, LayerNormKernel, QuantFormat,
+    QuantGemmKernel, QuantGemvKernel, QuantizeKernel, RmsNormKernel, SoftmaxKernel,
+};
+use perpetua_vendor_tools::{nvdisasm, ptxas};
+
+/// Assembles a kernel; it may use so many registers.
+fn check(kernel: &dyn Kernel, registers: u32) {
+    let name = kernel.name();
+    let Some(assembled) = ptxas(&kernel.emit_ptx(), "sm_90a").required(name).unwrap() else {
+        return;
+    };
+    let usage = &assembled.usage[0];
+    println!("{usage:?}");
+    // A register or two may wait in memory; a variable of several numbers may not.
+    assert!(
+        usage.stack_bytes < 16,
+        "{name}: sums that lie in memory are slow: {usage:?}"
+    );
+    assert!(usage.registers <= registers, "{name}: {usage:?}");
+}
+
+#[test]
+fn products() {
+    check(&GemmKernel::naive(64, 64, 64), 64);
+    for (tile, registers) in [(16, 64), (32, 64), (64, 96), (128, 168)] {
+        for transposed in [(false, false), (false, true), (true, false), (true, true)] {
+            let kernel = GemmKernel::tiled(512, 512, 512, tile);
+            check(&kernel.with_transposed(transposed.0, transposed.1), registers);
+        }
+    }
+}
+
+#[test]
+fn rows() {
+    for columns in [100, 1000, 4000, 5000] {
+        for element in [Element::F32, Element::F16, Element::Bf16] {
+            check(&SoftmaxKernel::new(10, columns).with_element(element), 64);
+            check(&SoftmaxKernel::new(10, columns).with_element(element).log(), 64);
+            check(&LayerNormKernel::new(10, columns, 1e-5).with_element(element), 64);
+            check(&RmsNormKernel::new(10, columns, 1e-5).with_element(element), 64);
+        }
+    }
+}
+
+#[test]
+fn attention() {
+    for (dim, registers) in [(64, 128), (128, 168), (256, 255)] {
+        for element in [Element::F32, Element::F16, Element::Bf16] {
+            let kernel = AttentionKernel::new(1, 8, [512, 512], dim).with_element(element);
+            check(&kernel, registers);
+            check(&kernel.causal(), registers);
+        }
+    }
+}
+
+#[test]
+fn quantised_weights() {
+    for format in QuantFormat::ALL {
+        check(&DequantizeKernel::new(format, 1024), 64);
+        check(&QuantGemvKernel::new(format, 64, 1024), 96);
+        check(&QuantGemmKernel::new(format, 64, 64, 1024), 128);
+        // Its search picks scales by number: those may lie in memory.
+        let ptx = QuantizeKernel::new(format, 1024).emit_ptx();
+        ptxas(&ptx, "sm_90a").required("quantize").unwrap();
+    }
+}
+
+/// Every instruction of the builder, in one kernel.
+fn all_instructions(k: &mut perpetua_kernels::ptx::PtxBuilder) {
+    let (a, b) = (k.param::<f32>("a"), k.param::<f64>("b"));
+    let (i, j) = (k.param::<i32>("i"), k.param::<u64>("i"));
+    let (x, y) = (k.buffer::<f16>("x"), k.buffer_mut::<bf16>("y"));
+    let z = k.buffer_mut::<f32>("z");
+    let at = k.global_id_x();
+    let (tx, ty) = (k.thread_idx_x(), k.thread_idx_y());
+    let (bx, by) = (k.block_idx_y(), k.block_dim_y());
+    let (gx, lane) = (k.grid_dim_x(), k.subgroup_lane());
+    let mut sum = k.add(tx, ty);
+    for v in [bx, by, gx, lane] {
+        let next = k.xor(sum, v);
+        let next = k.or(next, at);
+        let next = k.and(next, sum);
+        let next = k.shl(next, v);
+        let next = k.shr(next, at);
+        sum = k.mad(next, v, tx);
+    }
+    let half = k.load(&x, at);
+    let wide = k.convert::<f16, f32>(half);
+    let narrow = k.convert::<f32, bf16>(wide);
+    k.store(&y, j, narrow);
+    let back = k.load(&y, i);
+    let back = k.convert::<bf16, f64>(back);
+    let back = k.div(back, b);
+    let back = k.sqrt(back);
+    let back = k.convert::<f64, f32>(back);
+    let back = k.ex2_approx(back);
+    let (least, most) = (k.min(back, a), k.max(back, a));
+    let (less, equal) = (k.lt(least, most), k.eq(least, most));
+    let (other, other_2) = (k.ne(i, i), k.ge(j, j));
+    let (third, fourth) = (k.le(least, most), k.gt(sum, at));
+    let mut all = k.both(less, equal);
+    for condition in [other, other_2, third, fourth] {
+        all = k.both(all, condition);
+    }
+    let shared = k.shared::<f32>(100);
+    k.store_shared(&shared, tx, most);
+    k.sync();
+    let from = k.load_shared(&shared, ty);
+    let chosen = k.select(all, from, least);
+    let counter = k.var(at);
+    k.repeat(
+        |k| {
+            let now = k.get(&counter);
+            let end = k.constant(10u32);
+            k.lt(now, end)
+        },
+        |k| {
+            let now = k.get(&counter);
+            let one = k.constant(1u32);
+            let next = k.add(now, one);
+            k.set(&counter, next);
+        },
+    );
+    let end = k.get(&counter);
+    let product = k.mul(chosen, a);
+    let difference = k.sub(product, chosen);
+    k.when(all, |k| k.store(&z, end, difference));
+}
+
+fn one_product<T: PtxHalf>() -> PtxKernel {
+    PtxKernel::build("product", |k| {
+        let (a, b) = (k.buffer::<T>("a"), k.buffer::<T>("b"));
+        let c = k.buffer_mut::<f32>("c");
+        let (left, right) = (k.shared::<T>(256), k.shared::<T>(128));
+        let lane = k.subgroup_lane();
+        let (value, other) = (k.load(&a, lane), k.load(&b, lane));
+        k.store_shared(&left, lane, value);
+        k.store_shared(&right, lane, other);
+        k.sync();
+        let eight = k.constant(8u32);
+        let row = k.mul(lane, eight);
+        let (l, r) = (k.load_matrix_a(&left, row), k.load_matrix_b(&right, row));
+        let zero = k.constant(0.0f32);
+        let d = k.mma(l, r, [zero; 4]);
+        for value in d {
+            k.store(&c, lane, value);
+        }
+    })
+}
+
+#[test]
+fn single_instructions() {
+    let module = PtxModule::new().with(PtxKernel::build("all", all_instructions));
+    ptxas(&module.emit_ptx(), "sm_90a")
+        .required("all instructions")
+        .unwrap();
+    for kernel in [one_product::<f16>(), one_product::<bf16>()] {
+        let Some(assembled) = ptxas(&kernel.emit_ptx(), "sm_80").required("mma").unwrap() else {
+            return;
+        };
+        if let Some(code) = nvdisasm(&assembled.cubin).required("mma").unwrap() {
+            assert!(code.contains("HMMA") && code.contains("LDSM"), "{code}");
+        }
+    }
+}
