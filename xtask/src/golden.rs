@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     .quiet();
     let operators = cmd!(
         shell,
-        "{cargo} test --package perpetua-tensor --all-features --test tensor_book"
+        "{cargo} test --package perpetua-tensor --all-features --test tensor_book --test tensor_shaders"
     )
     .quiet();
     for command in [command, tables, operators] {

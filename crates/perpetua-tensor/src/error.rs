@@ -45,6 +45,9 @@ pub enum Error {
     /// A device could not be opened, or similar, before there was a tensor.
     #[error(transparent)]
     Opening(#[from] perpetua_device::Error),
+    /// There is no GPU.
+    #[error("No suitable GPU adapter found: {0}")]
+    NoAdapter(Arc<perpetua_device::Error>),
     /// A generated kernel is not a kernel: a mistake in this library.
     #[error(
         "{at}: the kernel generated for `{operation}` is not valid: {message}; this is a mistake in Perpetua, please report it"

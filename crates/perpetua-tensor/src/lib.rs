@@ -22,12 +22,14 @@
 #[macro_use]
 mod place;
 
+pub mod backends;
 mod create;
 mod display;
 mod dtype;
 mod emit;
 mod error;
 mod fuse;
+pub mod gpu;
 mod gradient;
 mod graph;
 mod linear;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use perpetua_device::{Device, DynBuffer, Kernel, KernelArg};
 use perpetua_ir::ir::Type;
-use perpetua_ir::verify::verify;
+use perpetua_ir::verify::{Verified, verify};
 
 use crate::emit::{Built, Recipe, build, kernel};
 use crate::error::{Error, Result};
@@ -153,13 +153,7 @@ fn compiled(device: &Device, kernels: &Kernels, recipe: Recipe, tensor: &Tensor)
     if let Some(kernel) = kernels.kept().kernels.get(&recipe) {
         return Ok(kernel.clone());
     }
-    let wrong = |message: String| Error::Generated {
-        operation: name_of(&tensor.0).into(),
-        message,
-        at: tensor.0.at(),
-    };
-    let ir = kernel(&recipe).map_err(|error| wrong(error.to_string()))?;
-    let verified = verify(ir).map_err(|errors| wrong(errors.to_string()))?;
+    let verified = generated(&recipe, tensor)?;
     let kernel = device
         .compile_ir(&verified)
         .map_err(|cause| tensor.device_error(cause))?;
@@ -167,6 +161,17 @@ fn compiled(device: &Device, kernels: &Kernels, recipe: Recipe, tensor: &Tensor)
     kept.statistics.compiled += 1;
     kept.kernels.insert(Arc::new(recipe), kernel.clone());
     Ok(kernel)
+}
+
+/// The kernel of a recipe, which is to compute a tensor.
+pub(crate) fn generated(recipe: &Recipe, tensor: &Tensor) -> Result<Verified> {
+    let wrong = |message: String| Error::Generated {
+        operation: name_of(&tensor.0).into(),
+        message,
+        at: tensor.0.at(),
+    };
+    let ir = kernel(recipe).map_err(|error| wrong(error.to_string()))?;
+    verify(ir).map_err(|errors| wrong(errors.to_string()))
 }
 
 impl Tensor {

@@ -1,17 +1,20 @@
 //! What kernels must compute, computed plainly: operation by operation, element by element, with the IR's own meaning of each operator, and
 //! each combination in its documented order.
 
+use perpetua_ir::back::{Capabilities, Target, render};
 use perpetua_ir::ops::eval::{eval_binary, eval_cast, eval_ternary, eval_unary};
 use perpetua_ir::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::emit::build;
+use crate::error::{Error, Result};
+use crate::fuse::Plan;
 use crate::graph::{Entry, Graph};
 use crate::node::Op;
 use crate::node::Tensor;
 use crate::order::{LANES, Order, Reduction};
 use crate::random::philox;
-use crate::run::realize_with;
+use crate::run::{generated, realize_with};
 use crate::shape::{Shape, count};
 
 /// A tensor's elements by plain evaluation of what is recorded: their bits, zero-extended. Computes nothing on the device, reads known values.
@@ -70,6 +73,37 @@ pub fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
 /// As [`Tensor::realize`].
 pub fn realize_unfused(tensors: &[&Tensor]) -> Result<()> {
     realize_with(tensors, false)
+}
+
+/// The kernels that a tensor takes, as WGSL for devices without extensions.
+///
+/// # Errors
+/// If an operation on the way was refused, or needs what WGSL has not.
+pub fn wgsl(tensor: &Tensor) -> Result<Vec<String>> {
+    tensor.check()?;
+    let graph = Graph::of(&[tensor]);
+    let plan = Plan::of(&graph, 8, true);
+    let is_stored = |number: usize| plan.stays[number].is_some() || graph.0[number].is_known;
+    let wrong = |message: String| Error::Generated {
+        operation: "wgsl".into(),
+        message,
+        at: tensor.0.at(),
+    };
+    let texts = plan.groups.iter().map(|group| {
+        let built = build(&graph, group, &is_stored).map_err(|_| wrong("it has no recipe".into()))?;
+        let target = Target::Wgsl {
+            capabilities: Capabilities::new(),
+            block: built.config.block.to_array(),
+            dynamic_shared: 0,
+            distinct: true,
+            exact_fma: true,
+        };
+        let source = render(&generated(&built.recipe, tensor)?, &target);
+        source
+            .map(|source| source.text)
+            .map_err(|error| wrong(error.to_string()))
+    });
+    texts.collect()
 }
 
 struct Plain<'a> {

@@ -65,7 +65,7 @@ const ROWS: [Row; 10] = [
     Row {
         package: "perpetua-tensor",
         kinds: &[Kind::Unit, Kind::Tests],
-        leave_out: &["tensor_book"],
+        leave_out: &["tensor_book", "tensor_shaders"],
     },
     Row {
         package: "perpetua-kernels",

@@ -1,0 +1,3 @@
+//! trueno's names, where its programs look for them.
+
+pub mod gpu;
