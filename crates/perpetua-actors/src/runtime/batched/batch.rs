@@ -9,8 +9,8 @@ use perpetua_ir::ir::{ParamKind, Type};
 use perpetua_ir::pass::limit_turns;
 
 use super::Shared;
-use super::care::{Care, FIRST_TURNS};
-use super::round::Cell;
+use super::care::{Care, FIRST_TURNS, MOST_TURNS, more};
+use super::cell::Cell;
 use crate::error::{ActorError, Result};
 use crate::kernels::batched::OUT_WORDS;
 use crate::lock::lock;
@@ -147,6 +147,38 @@ pub(super) struct Results {
     pub(super) cut: bool,
     /// How long the launch took.
     pub(super) took: Duration,
+}
+
+impl Program {
+    /// Whether the message number `at` of a run that is out of turns is handled once more.
+    pub(super) fn tries_again(&mut self, run: &Run, at: usize, took: Duration) -> bool {
+        let Some(limit) = self.limit else {
+            return false;
+        };
+        // Those before it had some of its turns; and a first launch may take long for other reasons.
+        let turns = match at {
+            0 if run.careful && (took >= limit || run.turns == MOST_TURNS) => return false,
+            0 => more(run.turns, took, limit),
+            _ => run.turns,
+        };
+        self.careful.insert(run.cell.id, Care::Turns(turns));
+        true
+    }
+
+    /// The batch is done: what it tells of how its actors' next messages are handled.
+    pub(super) fn learn(&mut self, runs: &[Run], results: &Results) {
+        for run in runs.iter().filter(|run| run.careful) {
+            match self.careful.remove(&run.cell.id) {
+                Some(Care::Alone(several @ 2..)) => {
+                    self.careful.insert(run.cell.id, Care::Alone(several - 1));
+                }
+                Some(Care::Turns(turns)) if self.limit.is_some_and(|limit| results.took < limit / 2) => {
+                    self.turns = self.turns.max(turns);
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 impl Shared {

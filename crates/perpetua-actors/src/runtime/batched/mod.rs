@@ -6,6 +6,7 @@
 
 mod batch;
 mod care;
+mod cell;
 mod round;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use perpetua_device::{BackendKind, Device};
 
 use self::batch::Program;
-use self::round::Cell;
+use self::cell::Cell;
 use super::Settings;
 use super::engine::{ActorImage, Engine, Frozen, Refusal, look_after};
 use super::group::Group;

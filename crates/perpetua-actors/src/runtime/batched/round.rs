@@ -1,14 +1,15 @@
 //! One batch for each launch of actors: messages out of mailboxes, their handlers on the device, what these sent to where it goes.
 //! Must not know threads.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
 use perpetua_ir::pass::OUT_OF_TURNS;
 
 use super::batch::{OF_ONE, Program, Results, Run};
+use super::care::Care;
+use super::cell::{Cell, Inside};
 use super::{Outcome, Shared, World, first_stall};
 use crate::context::ENTRY_WORDS;
 use crate::dead_letters::DeadReason;
@@ -19,51 +20,13 @@ use crate::lock::lock;
 use crate::message::{ActorId, Header, Kind, Packet};
 use crate::runtime::arena::Lease;
 use crate::runtime::engine::Refusal;
-use crate::runtime::group::Group;
-use crate::runtime::mailbox::{Mailbox, Push};
+use crate::runtime::mailbox::Push;
 use crate::runtime::outbox;
-use crate::runtime::vitals::{Vitals, count};
+use crate::runtime::vitals::count;
 use crate::supervise::OnFault;
 
 /// Messages of a batch.
 const OF_ALL: usize = 4096;
-
-/// One actor.
-pub(super) struct Cell {
-    pub(super) id: ActorId,
-    pub(super) group: Arc<Group>,
-    pub(super) mailbox: Mailbox,
-    pub(super) vitals: Vitals,
-    /// Its messages are in a batch.
-    pub(super) busy: AtomicBool,
-    pub(super) inside: Mutex<Inside>,
-}
-
-/// What batches change.
-pub(super) struct Inside {
-    pub(super) state: Vec<u8>,
-    /// What found its destination full, in order of sending.
-    pub(super) unsent: VecDeque<Packet>,
-    /// Since when.
-    pub(super) stalled: Option<Instant>,
-}
-
-impl Cell {
-    pub(super) fn new(id: ActorId, group: &Arc<Group>) -> Cell {
-        Cell {
-            id,
-            group: Arc::clone(group),
-            mailbox: Mailbox::default(),
-            vitals: Vitals::new(id, group),
-            busy: AtomicBool::new(false),
-            inside: Mutex::new(Inside {
-                state: group.initial.clone(),
-                unsent: VecDeque::new(),
-                stalled: None,
-            }),
-        }
-    }
-}
 
 impl Shared {
     /// A batch for each program that has messages.
@@ -113,6 +76,40 @@ impl Shared {
             runs.extend(run);
         }
         runs
+    }
+
+    /// Messages that are not handled with others, if any of them can be now: side by side, but where a driver ends loops, one.
+    pub(super) fn gather_careful(&self, program: &mut Program) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let by_itself = self.device.info().limits.max_loop_turns.is_some();
+        program.careful.retain(|actor, care| {
+            let Some(cell) = self.find(*actor).filter(|cell| cell.mailbox.len() > 0) else {
+                return false;
+            };
+            let alone = by_itself || matches!(care, Care::Alone(_));
+            if alone && !runs.is_empty() || cell.vitals.life() != ActorState::Active || !self.flush(&cell) {
+                return true;
+            }
+            let turns = match care {
+                Care::Turns(turns) => *turns,
+                Care::Alone(_) => program.turns,
+            };
+            runs.extend(self.take_run(cell, 1, turns, true));
+            true
+        });
+        runs
+    }
+
+    /// Gives back all messages of a batch, to be handled one by one.
+    pub(super) fn take_apart(&self, program: &mut Program, runs: &mut [Run]) {
+        for run in runs {
+            run.give_back(0);
+            program
+                .careful
+                .insert(run.cell.id, Care::Alone(run.packets.len()));
+            // Nobody closes it while there is a batch.
+            run.cell.mailbox.unpop(run.packets.drain(..));
+        }
     }
 
     /// Takes at most so many messages of an actor out of its mailbox, if any may be handled.

@@ -7,22 +7,25 @@
 mod cell;
 mod deployed;
 mod figures;
+mod leave;
 mod pump;
 mod queue;
+mod still;
 mod unsent;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use perpetua_device::BackendKind;
-use perpetua_device::gate::{Gate, Section};
+use perpetua_device::gate::Gate;
 
 use self::cell::Cell;
 use self::deployed::Deployed;
 use self::queue::Home;
+use self::still::Standstill;
 use super::Settings;
 use super::arena::Memory;
 use super::choice::DeviceChoice;
@@ -463,50 +466,6 @@ impl Engine for Grids {
                 tracing::error!(%error, "a grid does not leave its device");
             }
         }
-    }
-}
-
-impl Grids {
-    /// Takes a launch off the device whose actors are all gone. What still came to them is undeliverable.
-    fn retire(&self, deployed: &Arc<Deployed>) -> Result<()> {
-        let _still = read(&self.shared.still);
-        write(&self.shared.deployed).retain(|d| !Arc::ptr_eq(d, deployed));
-        let left = deployed.grid.retire()?;
-        for home in 0..deployed.grid.homes() {
-            while deployed.grid.drain_waits(home) {
-                self.shared.drain(deployed, home);
-            }
-        }
-        for packet in left.iter().filter_map(Packet::from_words) {
-            if packet.header.kind != Kind::Command {
-                self.shared
-                    .host
-                    .undelivered(&deployed.group, &packet, DeadReason::Terminated);
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits until the home has taken in all that was sent to an actor.
-    fn settle(&self, deployed: &Deployed, actor: ActorId) {
-        while deployed.on_the_way(actor) > 0 && !self.shared.stopped.load(Ordering::Acquire) {
-            self.shared.drain(deployed, deployed.grid.home_of(actor.0));
-            std::hint::spin_loop();
-        }
-    }
-}
-
-/// All grids are parked, and nobody sends, while this lives.
-struct Standstill<'a> {
-    images: BTreeMap<ActorId, ActorImage>,
-    // In this order: first the grids go on, then the senders.
-    _section: Option<Section<'a>>,
-    _still: RwLockWriteGuard<'a, ()>,
-}
-
-impl Frozen for Standstill<'_> {
-    fn image(&self, actor: ActorId) -> Option<ActorImage> {
-        self.images.get(&actor).cloned()
     }
 }
 
