@@ -1,0 +1,71 @@
+//! The names of what makes, changes and ends iterators; the book's tables are made of them.
+
+/// The methods that make an iterator of a slice or an array.
+pub const SOURCES: &[&str] = &[
+    "iter",
+    "iter_mut",
+    "into_iter",
+    "chunks",
+    "chunks_mut",
+    "chunks_exact",
+    "chunks_exact_mut",
+    "rchunks",
+    "rchunks_mut",
+    "rchunks_exact",
+    "rchunks_exact_mut",
+    "windows",
+];
+
+/// The methods that make an iterator of another.
+pub const ADAPTORS: &[&str] = &[
+    "enumerate",
+    "zip",
+    "rev",
+    "step_by",
+    "skip",
+    "take",
+    "map",
+    "filter",
+    "filter_map",
+    "take_while",
+    "skip_while",
+    "map_while",
+    "scan",
+    "inspect",
+    "flat_map",
+    "flatten",
+    "copied",
+    "cloned",
+    "into_iter",
+    "by_ref",
+    "clone",
+    "peekable",
+];
+
+/// The methods that end an iterator.
+pub const ENDS: &[&str] = &[
+    "for_each",
+    "sum",
+    "product",
+    "fold",
+    "reduce",
+    "count",
+    "min",
+    "max",
+    "min_by",
+    "max_by",
+    "min_by_key",
+    "max_by_key",
+    "any",
+    "all",
+    "position",
+    "find",
+    "find_map",
+    "next",
+    "nth",
+    "last",
+    "len",
+    "peek",
+    "remainder",
+    "into_remainder",
+];
