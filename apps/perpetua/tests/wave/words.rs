@@ -219,7 +219,7 @@ fn a_grid_beyond_memory_is_refused_before_it_is_made() {
             env!("CARGO_BIN_EXE_perpetua")
         );
         let words = said(&ended(folder.shell(&script)));
-        let expect = format!("error: --size 22500: the run takes 10631250000 bytes of memory, and ");
+        let expect = "error: --size 22500: the run takes 10631250000 bytes of memory, and ";
         assert!(words.starts_with(&expect), "{mode}: {words}");
     }
 }
