@@ -259,6 +259,12 @@ fn fused_equals_unfused(device: &Device, cases: u32, longest: usize) {
 #[test]
 fn random_graphs_have_the_same_bits_fused_and_unfused() {
     for device in devices() {
+        // Some drivers of Vulkan make one operation of a product and a sum where they meet in a kernel; WGSL cannot forbid it.
+        let probe = device.info().numeric_probe;
+        if probe.is_some_and(|probe| probe.no_contraction == Some(false)) {
+            eprintln!("skipped on {device:?}: its driver contracts products and sums");
+            continue;
+        }
         let (cases, longest) = if device.backend() == BackendKind::Cpu {
             (60, 40)
         } else {
