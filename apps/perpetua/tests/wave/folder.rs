@@ -26,6 +26,11 @@ impl Folder {
     /// A program in the folder, by the folder's user.
     pub(crate) fn program(&self, name: &str) -> Command {
         let mut command = Command::new(name);
+        // In a script's background job a terminal's signals are ignored from the start, and what is ignored stays so.
+        if cfg!(target_os = "linux") {
+            command = Command::new("env");
+            command.args(["--default-signal=HUP,INT,QUIT", name]);
+        }
         command
             .current_dir(self.0.path())
             .env("XDG_STATE_HOME", self.1.path());

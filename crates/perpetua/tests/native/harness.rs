@@ -94,11 +94,17 @@ pub(crate) enum Proven {
     None,
     Exactly(u64),
     AtLeast(u64),
+    /// There is no native code for it: it runs as machine code.
+    Elsewhere,
 }
 
 /// As many lanes as this are proven.
 pub(crate) fn proves(kernel: KernelFn, config: LaunchConfig, args: &[&dyn Argument], proven: Proven) {
     let name = kernel.name();
+    if let Proven::Elsewhere = proven {
+        assert!(kernel.native().is_none(), "`{name}` has native code");
+        return;
+    }
     assert!(kernel.native().is_some(), "`{name}` has no native code");
     let launch = NativeLaunch {
         grid: config.grid,
@@ -120,6 +126,7 @@ pub(crate) fn proves(kernel: KernelFn, config: LaunchConfig, args: &[&dyn Argume
         Proven::None => lanes == 0,
         Proven::Exactly(n) => lanes == n,
         Proven::AtLeast(n) => lanes >= n,
+        Proven::Elsewhere => false,
     };
     assert!(
         fits,
