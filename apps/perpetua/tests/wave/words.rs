@@ -220,6 +220,6 @@ fn a_grid_beyond_memory_is_refused_before_it_is_made() {
         );
         let words = said(&ended(folder.shell(&script)));
         let expect = "error: --size 22500: the run takes 10631250000 bytes of memory, and ";
-        assert!(words.starts_with(&expect), "{mode}: {words}");
+        assert!(words.starts_with(expect), "{mode}: {words}");
     }
 }
