@@ -171,7 +171,7 @@ impl LaunchOptions {
     }
 
     /// On which of the runtime's devices the actors live: 0, unless said otherwise, is the one that its builder was given first
-    /// ([`RuntimeBuilder::and_device`](super::runtime::RuntimeBuilder::and_device)). Actors of all devices reach each other. Restored by a
+    /// ([`RuntimeBuilder::and_device`](crate::runtime::RuntimeBuilder::and_device)). Actors of all devices reach each other. Restored by a
     /// runtime of fewer devices, they live on its last one.
     #[must_use]
     pub fn on_device(mut self, device: usize) -> LaunchOptions {

@@ -1,5 +1,5 @@
 //! trueno's GPU operators on slices: [`GpuDevice`], each operator blocking and awaited, and [`GpuCommandBatch`]. They run on the best device that
-//! there is, the processor if there is no GPU: [`GpuDevice::info`] says where. [`Tensor`](crate::Tensor) is the same without a copy for each operation.
+//! there is, the processor if there is no GPU: [`GpuDevice::info`] says where. [`Tensor`] is the same without a copy for each operation.
 
 use perpetua_device::{AdapterType, BackendKind, Device, DeviceInfo};
 

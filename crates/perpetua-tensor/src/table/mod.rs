@@ -1,4 +1,4 @@
-//! The operators: a row of [`PRIMITIVES`] is one that kernels compute, a row of [`COMPOSED`] one that is recorded as others. Methods, free
+//! The operators: a row of [`primitives`] is one that kernels compute, a row of [`COMPOSED`] one that is recorded as others. Methods, free
 //! functions, the book's page, gradients and tests come from the rows.
 
 mod composed;
