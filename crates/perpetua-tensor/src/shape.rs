@@ -7,9 +7,14 @@ use smallvec::SmallVec;
 /// Extents of a tensor, the last axis varying fastest.
 pub type Shape = SmallVec<[usize; 4]>;
 
-/// Number of elements.
+/// Number of elements; the greatest `usize` where it has none as great, which no device holds.
 pub(crate) fn count(shape: &[usize]) -> usize {
-    shape.iter().product()
+    if shape.contains(&0) {
+        return 0;
+    }
+    shape
+        .iter()
+        .fold(1, |count, extent| count.saturating_mul(*extent))
 }
 
 /// A shape in an error: `[2, 3]`.

@@ -140,28 +140,10 @@ impl Host {
 
     /// Takes a packet that an actor of `group` has sent to the host.
     pub(crate) fn take(&self, group: &Group, packet: &Packet) -> Result<(), Refusal> {
-        let head = &packet.header;
-        if head.correlation != 0 && matches!(head.kind, Kind::Reply | Kind::Done) {
-            let outcome = match head.kind {
-                Kind::Done => Err(ActorError::NoReply {
-                    actor: group.title(head.sender),
-                }),
-                _ => Ok(Received::new(*packet, &self.arena)),
-            };
-            match self.asks.complete(head.sender, head.correlation, outcome) {
-                Ok(()) => return Ok(()),
-                // Nobody waits for it: what it brought goes on with the packet.
-                Err(outcome) => drop(outcome.map(Received::into_packet)),
-            }
-            if self.asks.is_late(head.sender, head.correlation) && head.kind == Kind::Reply {
-                self.dead.add(*packet, DeadReason::Late, self.clock.tick());
-                return Ok(());
-            }
-        }
-        if head.kind == Kind::Done {
-            // Who asked has given up waiting; that the handler ran is counted.
+        if self.answers(group, packet) {
             return Ok(());
         }
+        let head = &packet.header;
         let capacity = match self.accepts_all.load(Ordering::Relaxed) {
             true => usize::MAX,
             false => group.capacity,
@@ -170,6 +152,34 @@ impl Host {
             true => Ok(()),
             false => Err(Refusal::Full),
         }
+    }
+
+    /// Whether a packet is an answer that needs no room: one goes to who waits for it, whatever else of its sender is held; a late one is a dead
+    /// letter, and that a handler ran is counted already.
+    pub(crate) fn answers(&self, group: &Group, packet: &Packet) -> bool {
+        let head = &packet.header;
+        // A device's word that a handler gave nothing back names the actor as destination, too.
+        if head.kind == Kind::Reply && head.destination != ActorId::HOST.0 {
+            return false;
+        }
+        if head.correlation != 0 && matches!(head.kind, Kind::Reply | Kind::Done) {
+            let outcome = match head.kind {
+                Kind::Done => Err(ActorError::NoReply {
+                    actor: group.title(head.sender),
+                }),
+                _ => Ok(Received::new(*packet, &self.arena)),
+            };
+            match self.asks.complete(head.sender, head.correlation, outcome) {
+                Ok(()) => return true,
+                // Nobody waits for it: what it brought goes on with the packet.
+                Err(outcome) => drop(outcome.map(Received::into_packet)),
+            }
+            if self.asks.is_late(head.sender, head.correlation) && head.kind == Kind::Reply {
+                self.dead.add(*packet, DeadReason::Late, self.clock.tick());
+                return true;
+            }
+        }
+        head.kind == Kind::Done
     }
 
     /// The runtime has several devices.
@@ -193,8 +203,11 @@ impl Host {
         }
     }
 
-    /// A packet ends here, unhandled; `group` is that of its destination, or of its sender where it has none.
+    /// A packet ends here, unhandled, unless somebody waits for it as an answer; `group` is that of its destination, or of its sender where it has none.
     pub(crate) fn undelivered(&self, group: &Group, packet: &Packet, reason: DeadReason) {
+        if self.answers(group, packet) {
+            return;
+        }
         let head = &packet.header;
         let actor = group.title(ActorId(head.destination));
         let error = match reason {

@@ -27,7 +27,12 @@ impl Shared {
                 .host
                 .undelivered(&deployed.group, packet, DeadReason::Unknown);
         };
-        if !cell.is_stalled() && self.give(deployed, packet) {
+        // Who waits for an answer gets it, also while what its actor sent before finds no room.
+        let gone = match cell.is_stalled() {
+            true => self.host.answers(&deployed.group, packet),
+            false => self.give(deployed, packet),
+        };
+        if gone {
             return;
         }
         lock(&cell.unsent).packets.push_back(*packet);
@@ -62,9 +67,11 @@ impl Shared {
         };
         cell.room.store(true, Ordering::Release);
         // Who is at it, maybe this thread within a waker, looks again.
-        while cell.room.load(Ordering::Acquire)
-            && let Ok(mut unsent) = cell.unsent.try_lock()
-        {
+        while cell.room.load(Ordering::Acquire) {
+            let Ok(mut unsent) = cell.unsent.try_lock() else {
+                // A checkpoint that reads it does not look again: this does, in a moment.
+                return self.host.look_again(actor, &mut None);
+            };
             cell.room.store(false, Ordering::Release);
             while let Some(packet) = unsent.packets.front()
                 && self.give(deployed, packet)
