@@ -17,7 +17,8 @@
 //! [`Tensor::check`].
 //!
 //! In the order in which an operation passes: [`table`] has its rules, `tensor` and `create` record it, `view` has views, `graph` walks
-//! what is recorded, `fuse` divides it into kernels, `emit` generates them, `run` compiles and launches them; `gradient` records derivatives.
+//! what is recorded, `fuse` divides it into kernels, `emit` generates them, `run` compiles and launches them; `gradient` records derivatives,
+//! `optimise` steps along them.
 
 #[macro_use]
 mod place;
@@ -35,6 +36,7 @@ mod graph;
 mod linear;
 mod node;
 mod operand;
+mod optimise;
 mod order;
 mod random;
 mod read;
@@ -52,6 +54,7 @@ pub use error::{Error, Result};
 pub use fuse::{Explanation, Stay};
 pub use node::Tensor;
 pub use operand::Operand;
+pub use optimise::Adam;
 pub use perpetua_device::Device;
 pub use random::Random;
 pub use run::Statistics;

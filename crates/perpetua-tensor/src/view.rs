@@ -12,7 +12,7 @@ use crate::node::Tensor;
 use crate::shape::{Axes, Shape, broadcast, count, text};
 
 /// A part of an axis: from `start` to `end`, every `step`-th; negative places count from the end, a negative step goes backwards (from
-/// `start` down, `end` not included), as in NumPy. Rust's ranges and single indices are slices, too; an index keeps its axis.
+/// `start` down, `end` not included), as in NumPy. Rust's ranges and single indices are slices, too; an index keeps its axis, and must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// Where it starts; the first element in its direction if none.
@@ -21,13 +21,19 @@ pub struct Slice {
     pub end: Option<isize>,
     /// Distance of two elements; not 0.
     pub step: isize,
+    /// Whether it is an index, which must be there: places of ranges beyond the ends are the ends.
+    pub is_index: bool,
 }
 
 impl Slice {
     /// The whole axis in steps.
     pub const fn every(step: isize) -> Slice {
-        let (start, end) = (None, None);
-        Slice { start, end, step }
+        Slice {
+            start: None,
+            end: None,
+            step,
+            is_index: false,
+        }
     }
 
     /// The same part in steps.
@@ -47,7 +53,7 @@ impl From<Range<isize>> for Slice {
         Slice {
             start: Some(range.start),
             end: Some(range.end),
-            step: 1,
+            ..Slice::every(1)
         }
     }
 }
@@ -74,8 +80,10 @@ impl From<isize> for Slice {
     fn from(index: isize) -> Slice {
         Slice {
             start: Some(index),
-            end: if index == -1 { None } else { Some(index + 1) },
+            // Behind -1 there is no place with a number.
+            end: index.checked_add(1).filter(|end| *end != 0),
             step: 1,
+            is_index: true,
         }
     }
 }
@@ -89,15 +97,26 @@ struct Part {
 }
 
 impl Slice {
-    // Places beyond the ends are the ends.
-    fn of(self, extent: usize) -> Option<Part> {
+    // Places of ranges beyond the ends are the ends.
+    fn of(self, extent: usize) -> Result<Part, String> {
         let n = extent as isize;
         let from_end = |place: isize| if place < 0 { place + n } else { place };
-        let step = Some(self.step.unsigned_abs()).filter(|step| *step > 0)?;
+        if let Some(index) = self.start.filter(|_| self.is_index)
+            && !(0..n).contains(&from_end(index))
+        {
+            return Err(format!(
+                "the index {index} is not among the {n} places of its axis"
+            ));
+        }
+        // A step beyond the end leads there, however long it is.
+        let step = match self.step.unsigned_abs() {
+            0 => return Err("a step must not be 0".into()),
+            step => step.min(extent.max(1)),
+        };
         if self.step > 0 {
             let start = self.start.map_or(0, from_end).clamp(0, n);
             let end = self.end.map_or(n, from_end).clamp(start, n);
-            Some(Part {
+            Ok(Part {
                 first: start as usize,
                 count: ((end - start) as usize).div_ceil(step),
                 step,
@@ -107,7 +126,7 @@ impl Slice {
             let start = self.start.map_or(n - 1, from_end).clamp(-1, n - 1);
             let end = self.end.map_or(-1, from_end).clamp(-1, start);
             let count = ((start - end) as usize).div_ceil(step);
-            Some(Part {
+            Ok(Part {
                 // Counted from the end: the axis is turned round first.
                 first: (n - 1 - start) as usize,
                 count,
@@ -247,9 +266,11 @@ impl Tensor {
             let rule = format!("{} slices of {} axes", slices.len(), self.rank());
             return self.refuse("slice", &[], rule, at);
         }
-        let parts: Option<Vec<Part>> = slices.iter().zip(self.shape()).map(|(s, n)| s.of(*n)).collect();
-        let Some(parts) = parts else {
-            return self.refuse("slice", &[], "a step must not be 0", at);
+        let parts: Result<Vec<Part>, String> =
+            slices.iter().zip(self.shape()).map(|(s, n)| s.of(*n)).collect();
+        let parts = match parts {
+            Ok(parts) => parts,
+            Err(rule) => return self.refuse("slice", &[], rule, at),
         };
         let turned = parts.iter().enumerate().filter(|(_, part)| part.backwards);
         let turned = self.flipped(turned.map(|(axis, _)| axis).collect(), at);

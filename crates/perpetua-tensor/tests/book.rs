@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use perpetua_ir::ops::Exactness;
 
-use perpetua_tensor::table::{COMPOSED, Meaning, primitives};
+use perpetua_tensor::table::{Meaning, composed, primitives};
 
 const PAGE: &str = "docs/book/src/tensor-operators.md";
 
@@ -38,7 +38,7 @@ fn page() -> Result<String, std::fmt::Error> {
     text.push_str(
         "\n## Composed\n\nThese are recorded as others, so fusion, gradients and errors follow.\n\n| operator | is | meaning |\n|---|---|---|\n",
     );
-    for row in COMPOSED {
+    for row in composed() {
         writeln!(
             text,
             "| `{}` | `{}` | {} |",

@@ -120,7 +120,8 @@ fn every_composed_operator_is_tested() {
     let device = cpu();
     let x = Tensor::from_slice(&[0.5f32, 2.0, -1.0, 3.0], [2, 2], &device);
     let y = Tensor::from_slice(&[2.0f32, -2.0, 1.5, 0.5], [2, 2], &device);
-    let with_more: [(&str, Tensor); 15] = [
+    let classes = Tensor::from_slice(&[1i32, 0], [2], &device);
+    let with_more = [
         ("clip", x.clip(0.0, 1.0)),
         ("leaky_relu", x.leaky_relu(0.1)),
         ("elu", x.elu(1.5)),
@@ -133,11 +134,19 @@ fn every_composed_operator_is_tested() {
         ("softmax", x.softmax(-1)),
         ("log_softmax", x.log_softmax(-1)),
         ("logsumexp", x.logsumexp(0)),
+        ("argmax", x.argmax(1)),
+        ("argmin", x.argmin(-2)),
+        ("one_hot", classes.one_hot(3)),
+        ("mse_loss", x.mse_loss(&y)),
+        ("l1_loss", x.l1_loss(&y)),
+        ("huber_loss", x.huber_loss(&y, 1.0)),
+        ("bce_loss", x.bce_loss(&y)),
+        ("cross_entropy", x.cross_entropy(&classes)),
         ("relu", x.relu()),
         ("square", x.square()),
         ("sign", x.sign()),
     ];
-    for row in table::COMPOSED {
+    for row in table::composed() {
         let found = with_more
             .iter()
             .find(|(name, _)| *name == row.name)
@@ -186,6 +195,24 @@ fn compositions_mean_what_numpy_means() {
     );
     assert_eq!(text(x.isnan().any(..)), "True");
     assert_eq!(text(x.isnan().all(0)), "False");
+    assert_eq!(text(x.argmax(0)), "1");
+    let ties = Tensor::from_slice(&[3i32, 5, 5, 3], [4], &device);
+    assert_eq!(
+        (text(ties.argmax(0)), text(ties.argmin(-1))),
+        ("1".into(), "0".into())
+    );
+    assert_eq!(text(ties.greater(4).argmax(0)), "1");
+    assert_eq!(
+        text(
+            Tensor::from_slice(&[1i64, -1], [2], &device)
+                .one_hot(2)
+                .cast(DType::I8)
+        ),
+        "[[0 1]\n [0 0]]"
+    );
+    let scores = Tensor::from_slice(&[1.0f32, 1.0, 0.0, f32::NEG_INFINITY], [2, 2], &device);
+    let of = |classes: &[u8]| text(scores.cross_entropy(&Tensor::from_slice(classes, [2], &device)) * 2.0);
+    assert_eq!((of(&[1, 0]), of(&[1, 2])), ("0.6931472".into(), "nan".into()));
 }
 
 #[test]
@@ -226,7 +253,7 @@ fn views_lead_to_their_elements() {
                 Slice {
                     start: Some(-2),
                     end: Some(0),
-                    step: -2,
+                    ..Slice::every(-2)
                 },
             ]),
         );
@@ -244,6 +271,10 @@ fn views_lead_to_their_elements() {
                 .flip(..),
         );
         check("flip of flip", &x.flip([0, 2]).flip(0));
+        check(
+            "steps beyond the end",
+            &x.slice([Slice::every(1 << 40), Slice::every(isize::MIN)]),
+        );
         check(
             "sum through views",
             &x.permute([2, 0, 1]).slice([Slice::every(2)]).sum([0, 2]),
@@ -388,6 +419,15 @@ fn errors_say_what_where_and_why() {
         "`matmul` of f32[2, 3] and f32[2, 3]: the last extent of the first (3)",
     );
     check(x.slice([Slice::every(0)]), "a step must not be 0");
+    for index in [2, -3, isize::MAX, isize::MIN] {
+        let expect = format!("the index {index} is not among the 2 places of its axis");
+        check(x.slice([Slice::from(index)]), &expect);
+    }
+    check(
+        x.cross_entropy(&x),
+        "`cross_entropy` of f32[2, 3] and f32[2, 3]: the classes must be integers in the shape [2]",
+    );
+    check(x.argmax(2), "`argmax` of f32[2, 3]: axis 2 is not there");
     check(
         Tensor::from_slice(&[1u8], [2], &device),
         "the shape [2] has 2 elements",

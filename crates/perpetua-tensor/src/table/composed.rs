@@ -1,45 +1,48 @@
-//! Rows of operators that are recorded as others. A row has the composition itself; its kernel, gradient and bounds follow.
+//! How rows of operators that are recorded as others become methods and functions, and the rows that compute each element by itself. A row
+//! has the composition; its kernel, gradient and bounds follow.
 
 use std::panic::Location;
 
-use super::Composed;
 use crate::dtype::DType;
 use crate::node::Tensor;
-use crate::place::inside;
-use crate::shape::Axes;
+use crate::place::here;
 
+/// Rows, and what they are: methods, free functions, documentation.
 macro_rules! composed {
-    ($($name:ident($x:ident $(, $argument:ident: $ty:ty)*) $formula:literal $doc:literal $body:block)*) => {
-        /// All composed operators.
-        pub const COMPOSED: &[Composed] = &[$(Composed {
+    ($($name:ident($x:ident $(, $argument:ident: $ty:ty)*) $(-> [$result:ty])? $formula:literal $doc:literal $body:block)*) => {
+        pub(super) const ROWS: &[$crate::table::Composed] = &[$($crate::table::Composed {
             name: stringify!($name),
             formula: $formula,
             doc: $doc,
         }),*];
 
-        impl Tensor { $(
+        impl $crate::node::Tensor { $(
             #[doc = $doc]
             ///
             #[doc = concat!("Composed: `", $formula, "`.")]
             #[track_caller]
-            pub fn $name(&self $(, $argument: $ty)*) -> Tensor {
+            pub fn $name(&self $(, $argument: $ty)*) -> composed!(@result $($result)?) {
                 let $x = self;
-                inside(here!(), || $body)
+                $crate::place::inside(here!(), || $body)
             }
         )* }
 
         pub(super) mod functions {
+            #[allow(unused_imports, reason = "rows of some tables have operands alone")]
             use super::*;
             $(
                 #[doc = $doc]
                 #[track_caller]
-                pub fn $name(x: &Tensor $(, $argument: $ty)*) -> Tensor {
+                pub fn $name(x: &$crate::node::Tensor $(, $argument: $ty)*) -> composed!(@result $($result)?) {
                     x.$name($($argument),*)
                 }
             )*
         }
     };
+    (@result) => { $crate::node::Tensor };
+    (@result $result:ty) => { $result };
 }
+pub(super) use composed;
 
 composed! {
     square(x) "x * x" "The square." { x * x }
@@ -96,42 +99,6 @@ composed! {
         let inner = (x + x * x * x * 0.044715) * (2.0 / std::f64::consts::PI).sqrt();
         x * 0.5 * (inner.tanh() + 1.0)
     }
-    mean(x, axes: impl Into<Axes>) "sum(x) / n" "The mean along axes; of integers in f32, of half floats summed in f32." {
-        mean(x, &axes.into(), false)
-    }
-    mean_keep(x, axes: impl Into<Axes>) "sum_keep(x) / n" "The mean along axes, which stay with extent 1." {
-        mean(x, &axes.into(), true)
-    }
-    var(x, axes: impl Into<Axes>) "mean((x - mean(x))^2)" "The variance along axes, of all there is (divided by n)." {
-        let axes = axes.into();
-        let distance = x - mean(x, &axes, true);
-        mean(&(&distance * &distance), &axes, false)
-    }
-    std(x, axes: impl Into<Axes>) "sqrt(var(x))" "The standard deviation along axes." { x.var(axes).sqrt() }
-    any(x, axes: impl Into<Axes>) "max(x != 0)" "Whether one along axes is true; not of none." {
-        x.cast(DType::Bool).cast(DType::I32).sum(axes).not_equal(0)
-    }
-    all(x, axes: impl Into<Axes>) "not any(not x)" "Whether all along axes are true; also of none." {
-        x.logical_not().any(axes).invert()
-    }
-    softmax(x, axes: impl Into<Axes>) "e = exp(x - max(x)); e / sum(e)" "Exponentials divided by their sum along axes." {
-        let axes = axes.into();
-        let e = (x - x.real(Location::caller()).max_keep(axes.clone())).exp();
-        &e / e.sum_keep(axes)
-    }
-    log_softmax(x, axes: impl Into<Axes>) "d = x - max(x); d - log(sum(exp(d)))" "The logarithm of softmax." {
-        let axes = axes.into();
-        let distance = x - x.real(Location::caller()).max_keep(axes.clone());
-        let sum = distance.exp().sum_keep(axes);
-        distance - sum.log()
-    }
-    logsumexp(x, axes: impl Into<Axes>) "m = max(x); m + log(sum(exp(x - m)))" "The logarithm of the sum of exponentials along axes." {
-        let axes = axes.into();
-        let x = x.real(Location::caller());
-        let largest = x.max_keep(axes.clone());
-        let sum = (&x - &largest).exp().sum_keep(axes.clone());
-        (largest + sum.log()).squeeze(axes)
-    }
 }
 
 fn extreme(
@@ -148,17 +115,4 @@ fn extreme(
         false => takes,
     };
     takes.select(x, y)
-}
-
-use crate::place::here;
-
-fn mean(x: &Tensor, axes: &Axes, keep: bool) -> Tensor {
-    let at = here(Location::caller());
-    let n: usize = match axes.of(x.rank()) {
-        Ok(axes) => axes.iter().map(|axis| x.shape()[*axis]).product(),
-        // The sum refuses them.
-        Err(_) => 1,
-    };
-    let x = x.real(at);
-    x.reduce(crate::order::Reduction::Sum, axes, keep, at) / n as f64
 }

@@ -1,8 +1,11 @@
-//! The operators: a row of [`primitives`] is one that kernels compute, a row of [`COMPOSED`] one that is recorded as others. Methods, free
+//! The operators: a row of [`primitives`] is one that kernels compute, a row of [`composed()`] one that is recorded as others. Methods, free
 //! functions, the book's page, gradients and tests come from the rows.
 
+mod along;
 mod composed;
 mod elementwise;
+mod indexing;
+mod losses;
 mod reductions;
 mod structure;
 
@@ -11,12 +14,13 @@ use perpetua_ir::ops::{BinaryOp, Exactness, UnaryOp};
 use crate::dtype::DType;
 use crate::node::{Node, Op};
 
-pub use composed::COMPOSED;
-
 /// The operators as functions.
 pub mod functions {
+    pub use super::along::functions::*;
     pub use super::composed::functions::*;
     pub use super::elementwise::functions::*;
+    pub use super::indexing::functions::*;
+    pub use super::losses::functions::*;
     pub use super::reductions::functions::*;
 }
 
@@ -86,6 +90,12 @@ pub fn primitives() -> impl Iterator<Item = &'static Row> {
         reductions::ROWS,
         structure::ROWS,
     ];
+    parts.into_iter().flatten()
+}
+
+/// All composed operators.
+pub fn composed() -> impl Iterator<Item = &'static Composed> {
+    let parts = [composed::ROWS, along::ROWS, indexing::ROWS, losses::ROWS];
     parts.into_iter().flatten()
 }
 

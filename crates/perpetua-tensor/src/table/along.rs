@@ -1,0 +1,88 @@
+//! Rows of operators along axes that are recorded as others: means, softmax, the place of an extreme.
+
+use std::panic::Location;
+
+use super::composed::composed;
+use crate::dtype::DType;
+use crate::node::Tensor;
+use crate::order::Reduction;
+use crate::place::here;
+use crate::shape::Axes;
+
+composed! {
+    mean(x, axes: impl Into<Axes>) "sum(x) / n" "The mean along axes; of integers in f32, of half floats summed in f32." {
+        mean(x, &axes.into(), false)
+    }
+    mean_keep(x, axes: impl Into<Axes>) "sum_keep(x) / n" "The mean along axes, which stay with extent 1." {
+        mean(x, &axes.into(), true)
+    }
+    var(x, axes: impl Into<Axes>) "mean((x - mean(x))^2)" "The variance along axes, of all there is (divided by n)." {
+        let axes = axes.into();
+        let distance = x - mean(x, &axes, true);
+        mean(&(&distance * &distance), &axes, false)
+    }
+    std(x, axes: impl Into<Axes>) "sqrt(var(x))" "The standard deviation along axes." { x.var(axes).sqrt() }
+    any(x, axes: impl Into<Axes>) "max(x != 0)" "Whether one along axes is true; not of none." {
+        x.cast(DType::Bool).cast(DType::I32).sum(axes).not_equal(0)
+    }
+    all(x, axes: impl Into<Axes>) "not any(not x)" "Whether all along axes are true; also of none." {
+        x.logical_not().any(axes).invert()
+    }
+    softmax(x, axes: impl Into<Axes>) "e = exp(x - max(x)); e / sum(e)" "Exponentials divided by their sum along axes." {
+        let axes = axes.into();
+        let e = (x - x.real(Location::caller()).max_keep(axes.clone())).exp();
+        &e / e.sum_keep(axes)
+    }
+    log_softmax(x, axes: impl Into<Axes>) "d = x - max(x); d - log(sum(exp(d)))" "The logarithm of softmax." {
+        let axes = axes.into();
+        let distance = x - x.real(Location::caller()).max_keep(axes.clone());
+        let sum = distance.exp().sum_keep(axes);
+        distance - sum.log()
+    }
+    logsumexp(x, axes: impl Into<Axes>) "m = max(x); m + log(sum(exp(x - m)))" "The logarithm of the sum of exponentials along axes." {
+        let axes = axes.into();
+        let x = x.real(Location::caller());
+        let largest = x.max_keep(axes.clone());
+        let sum = (&x - &largest).exp().sum_keep(axes.clone());
+        (largest + sum.log()).squeeze(axes)
+    }
+    argmax(x, axis: isize) "min(where((x == max(x)) | isnan(x), coordinates, n))" "The index of the first of the largest along an axis, as `i32`; of the first NaN if there is one." {
+        place_of(Reduction::Max, x, axis)
+    }
+    argmin(x, axis: isize) "min(where((x == min(x)) | isnan(x), coordinates, n))" "The index of the first of the smallest along an axis, as `i32`; of the first NaN if there is one." {
+        place_of(Reduction::Min, x, axis)
+    }
+}
+
+// Bool is compared as numbers.
+fn place_of(how: Reduction, x: &Tensor, axis: isize) -> Tensor {
+    let at = here(Location::caller());
+    let name = if how == Reduction::Max { "argmax" } else { "argmin" };
+    let axes = Axes::from(axis);
+    let place = match axes.of(x.rank()) {
+        Ok(found) => found[0],
+        Err(rule) => return x.refuse(name, &[], rule, at),
+    };
+    let x = match x.dtype() {
+        DType::Bool => x.cast(DType::U8),
+        _ => x.clone(),
+    };
+    let is_it = x.equal(x.reduce(how, &axes, true, at));
+    let is_it = match x.dtype().is_float() {
+        true => is_it.logical_or(x.isnan()),
+        false => is_it,
+    };
+    let index = Tensor::coordinates(x.shape(), place, x.device());
+    is_it.select(&index, i32::MAX).min(axis)
+}
+
+fn mean(x: &Tensor, axes: &Axes, keep: bool) -> Tensor {
+    let at = here(Location::caller());
+    let n: usize = match axes.of(x.rank()) {
+        Ok(axes) => axes.iter().map(|axis| x.shape()[*axis]).product(),
+        // The sum refuses them.
+        Err(_) => 1,
+    };
+    let x = x.real(at);
+    x.reduce(Reduction::Sum, axes, keep, at) / n as f64
+}
