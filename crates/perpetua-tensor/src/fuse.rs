@@ -4,6 +4,7 @@
 //! combination or a product that cannot stay inside its only user's kernel, or for one of the reasons of [`Stay`]; all else is computed inside
 //! its users' kernels. A kernel computes one result, so what it loads is always complete before it begins: no order of kernels is a circle.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use smallvec::{SmallVec, smallvec};
@@ -21,6 +22,8 @@ const CHEAP: u32 = 8;
 const REPEATED: u32 = 24;
 /// Up to this cost it is computed while a product brings its operands.
 const BROUGHT: u32 = 4;
+/// For so many elements of itself it is computed for one element of a kernel's result.
+const PLACES: usize = 16;
 
 /// Why an operation's result is stored instead of being computed where it is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub enum Stay {
     Shared,
     /// It would be computed again for each repetition.
     Repeated,
+    /// It would be computed for many of its elements to get one of the result.
+    Often,
     /// It would be computed again for each tile of a product.
     Brought,
     /// The kernel would be too long.
@@ -57,6 +62,7 @@ impl Stay {
             Stay::Product => "others need its result than one kernel over the same elements",
             Stay::Shared => "several kernels need it, and computing it again is dear",
             Stay::Repeated => "it would be computed again for each repetition",
+            Stay::Often => "it would be computed for many of its elements to get one of the result",
             Stay::Brought => "it would be computed again for each tile of a product",
             Stay::Long => "the kernel would be too long",
             Stay::Buffers => "the kernel would have more buffers than the device binds",
@@ -83,6 +89,8 @@ impl Plan {
             costs: costs(graph),
             stays: vec![None; entries.len()],
             homes: vec![SmallVec::new(); entries.len()],
+            places: Places::default(),
+            wanted: vec![SmallVec::new(); entries.len()],
             kernels: entries.iter().map(|_| None).collect(),
             placed: entries.len(),
             most_buffers,
@@ -107,6 +115,34 @@ impl Plan {
     }
 }
 
+/// Places of elements, as paths of views from a kernel's result: where a view and what it shows are combined, each element is computed of two of
+/// the source's, and again so where that is done once more.
+#[derive(Default)]
+struct Places {
+    /// By path: the kernel.
+    homes: Vec<usize>,
+    /// Where a path leads through an operation.
+    next: HashMap<(u32, usize), u32>,
+}
+
+impl Places {
+    /// The place of a kernel's result.
+    fn begin(&mut self, home: usize) -> u32 {
+        self.homes.push(home);
+        self.homes.len() as u32 - 1
+    }
+
+    /// The place of an operation's source that its element at a place is computed of.
+    fn through(&mut self, path: u32, number: usize) -> u32 {
+        let home = self.homes[path as usize];
+        let next = self.homes.len() as u32;
+        *self.next.entry((path, number)).or_insert_with(|| {
+            self.homes.push(home);
+            next
+        })
+    }
+}
+
 struct Kernel {
     group: Group,
     /// What it computes.
@@ -120,6 +156,9 @@ struct Division<'a> {
     costs: Vec<u32>,
     stays: Vec<Option<Stay>>,
     homes: Vec<SmallVec<[usize; 2]>>,
+    places: Places,
+    /// By operation: the places of its elements that kernels compute.
+    wanted: Vec<SmallVec<[u32; 2]>>,
     /// By the operation whose result they store.
     kernels: Vec<Option<Kernel>>,
     /// Operations from this one on have their place.
@@ -142,18 +181,29 @@ impl Division<'_> {
                 }
             }
         }
-        match self.stay(number, &homes, fuses) {
+        let wanted = self.wanted(number);
+        let times = |own: &Self, home: usize| {
+            let here = wanted
+                .iter()
+                .filter(|path| own.places.homes[**path as usize] == home);
+            here.count()
+        };
+        let is_often = homes.iter().any(|home| times(self, *home) > PLACES);
+        match self.stay(number, &homes, is_often, fuses) {
             None => {
                 for home in &homes {
                     let reads = self.reads_with(*home, number);
+                    let times = times(self, *home);
                     if let Some(kernel) = &mut self.kernels[*home] {
-                        kernel.operations += 1;
+                        kernel.operations += times;
                         kernel.reads = reads;
                     }
                 }
                 self.homes[number] = homes;
+                self.wanted[number] = wanted;
             }
             Some(stay) => {
+                self.wanted[number] = smallvec![self.places.begin(number)];
                 self.stays[number] = Some(stay);
                 self.homes[number] = smallvec![number];
                 let mut reads = entry.sources.to_vec();
@@ -171,8 +221,38 @@ impl Division<'_> {
         }
     }
 
+    // The places of its elements that its users compute with.
+    fn wanted(&mut self, number: usize) -> SmallVec<[u32; 2]> {
+        let graph = self.graph;
+        let mut wanted: SmallVec<[u32; 2]> = SmallVec::new();
+        for user in &graph.0[number].users {
+            let moves = matches!(
+                self.op(*user),
+                Op::Reshape
+                    | Op::Permute { .. }
+                    | Op::Expand
+                    | Op::Slice { .. }
+                    | Op::Flip { .. }
+                    | Op::Pad { .. }
+                    | Op::Reduce { .. }
+                    | Op::Product
+            );
+            for at in 0..self.wanted[*user].len() {
+                let path = self.wanted[*user][at];
+                wanted.push(if moves {
+                    self.places.through(path, *user)
+                } else {
+                    path
+                });
+            }
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted
+    }
+
     // Why it is stored, or nothing. A combination or product that stays inside becomes part of its kernel's group.
-    fn stay(&mut self, number: usize, homes: &[usize], fuses: bool) -> Option<Stay> {
+    fn stay(&mut self, number: usize, homes: &[usize], is_often: bool, fuses: bool) -> Option<Stay> {
         let entry = &self.graph.0[number];
         if entry.is_root || homes.is_empty() {
             return Some(Stay::Asked);
@@ -183,6 +263,9 @@ impl Division<'_> {
         }
         if !fuses && !is_number {
             return Some(Stay::Off);
+        }
+        if is_often && !is_number && !matches!(self.op(number), Op::Coordinate { .. }) {
+            return Some(Stay::Often);
         }
         for home in homes {
             let Some(kernel) = &self.kernels[*home] else {

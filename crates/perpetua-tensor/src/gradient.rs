@@ -36,8 +36,12 @@ impl Tensor {
     /// The same elements, through which no gradients may be asked for.
     #[track_caller]
     pub fn detach(&self) -> Tensor {
+        self.detached(here!())
+    }
+
+    pub(crate) fn detached(&self, at: &'static Location<'static>) -> Tensor {
         match self.0.tracked {
-            true => self.of_one(Op::Same, self.0.shape.clone(), here!()),
+            true => self.of_one(Op::Same, self.0.shape.clone(), at),
             false => self.clone(),
         }
     }
@@ -218,7 +222,7 @@ fn parts(result: &Tensor, sources: &Sources, gradient: &Tensor) -> Result<Parts>
             };
             smallvec![Some(gradient.of_one(op, shape.into(), at))]
         }
-        Op::Reduce { how, axes } => {
+        Op::Reduce { how, axes } | Op::Joined { how, axes } => {
             let axes: Vec<isize> = axes.iter().map(|axis| *axis as isize).collect();
             smallvec![Some(combined(*how, &axes, result, source, gradient))]
         }

@@ -60,6 +60,11 @@ pub(crate) enum Op {
         how: Reduction,
         axes: SmallVec<[usize; 4]>,
     },
+    /// The same made in two: its sources are the result, and what it is a combination of, which only its gradient needs.
+    Joined {
+        how: Reduction,
+        axes: SmallVec<[usize; 4]>,
+    },
     /// Matrix products over the last two axes.
     Product,
 }
@@ -116,15 +121,22 @@ impl Node {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Its sources; none if its value is known and nobody may ask for gradients.
+    /// Its sources, as its meaning has them; none if its value is known and nobody may ask for gradients.
     pub(crate) fn sources(&self) -> Sources {
-        self.state().sources.clone()
+        let state = self.state();
+        match self.op {
+            Op::Joined { .. } => state.sources.iter().skip(1).cloned().collect(),
+            _ => state.sources.clone(),
+        }
     }
 
-    /// Its sources, if its value is not known.
+    /// What it is computed of, if its value is not known.
     pub(crate) fn pending(&self) -> Option<Sources> {
         let state = self.state();
-        state.value.is_none().then(|| state.sources.clone())
+        state.value.is_none().then(|| match self.op {
+            Op::Joined { .. } => state.sources.iter().take(1).cloned().collect(),
+            _ => state.sources.clone(),
+        })
     }
 
     /// Its value, if that is known.

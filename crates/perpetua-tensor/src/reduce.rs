@@ -6,8 +6,8 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::dtype::DType;
 use crate::node::{Op, Tensor};
-use crate::order::Reduction;
-use crate::shape::{Axes, reduced};
+use crate::order::{Parts, Reduction};
+use crate::shape::{Axes, Shape, reduced};
 
 impl Tensor {
     pub(crate) fn reduce(
@@ -42,18 +42,59 @@ impl Tensor {
         let kept = reduced(self.shape(), &axes, true);
         let all = match *kept == *self.shape() {
             true => self.cast_at(dtype, at),
-            false => {
-                let op = Op::Reduce {
-                    how,
-                    axes: axes.clone(),
-                };
-                let ty = (kept.clone(), dtype);
-                Tensor::record(op, smallvec![self.clone()], ty, &self.0.device, at)
-            }
+            false => match Parts::of(self.shape(), &axes) {
+                None => self.reduced(how, axes.clone(), dtype, at),
+                Some(parts) => {
+                    let joined = self.in_parts(how, &axes, parts, at).reshaped(&kept, at);
+                    let joined = joined.cast_at(dtype, at);
+                    let (axes, ty) = (axes.clone(), (kept.clone(), dtype));
+                    let sources = smallvec![joined, self.clone()];
+                    Tensor::record(Op::Joined { how, axes }, sources, ty, &self.0.device, at)
+                }
+            },
         };
         match keep {
             true => all,
             false => all.reshaped(&reduced(self.shape(), &axes, false), at),
         }
+    }
+
+    fn reduced(
+        &self,
+        how: Reduction,
+        axes: SmallVec<[usize; 4]>,
+        dtype: DType,
+        at: &'static Location<'static>,
+    ) -> Tensor {
+        let ty = (reduced(self.shape(), &axes, true), dtype);
+        Tensor::record(
+            Op::Reduce { how, axes },
+            smallvec![self.clone()],
+            ty,
+            &self.0.device,
+            at,
+        )
+    }
+
+    // First the parts of an axis, which becomes two axes, then their results. In the type in which it is computed.
+    fn in_parts(
+        &self,
+        how: Reduction,
+        axes: &[usize],
+        parts: Parts,
+        at: &'static Location<'static>,
+    ) -> Tensor {
+        let ty = how.accumulator(self.0.dtype);
+        let wide = self.detached(at).cast_at(ty, at);
+        let mut whole: Shape = self.0.shape.clone();
+        whole[parts.axis] = parts.len * parts.count;
+        let (starts, steps) = whole.iter().map(|_| (0, 1)).unzip();
+        let filled = wide.padded(starts, steps, &whole, how.identity(ty), at);
+        whole[parts.axis] = parts.len;
+        whole.insert(parts.axis, parts.count);
+        // An axis behind the new one is one further.
+        let within = axes.iter().map(|axis| axis + usize::from(*axis >= parts.axis));
+        let apart = filled.reshaped(&whole, at).reduced(how, within.collect(), ty, at);
+        apart.reduced(how, smallvec![parts.axis], ty, at)
     }
 }

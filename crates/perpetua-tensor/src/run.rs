@@ -90,7 +90,9 @@ pub(crate) fn realize_with(roots: &[&Tensor], fuses: bool) -> Result<()> {
         let tensor = &entry.tensor;
         // The same elements in the same order: the same memory.
         let same = match (&tensor.0.op, &entry.sources[..]) {
-            (Op::Same | Op::Variable | Op::Reshape, &[source]) if is_stored(source) => values[source].clone(),
+            (Op::Same | Op::Variable | Op::Joined { .. } | Op::Reshape, &[source]) if is_stored(source) => {
+                values[source].clone()
+            }
             _ => None,
         };
         let result = match same {

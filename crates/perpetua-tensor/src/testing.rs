@@ -164,7 +164,7 @@ impl Plain<'_> {
                 let (x, of) = self.source(0)?;
                 Some(x.iter().map(|x| eval_cast(of.dtype(), node.dtype, *x)).collect())
             }
-            Op::Same | Op::Variable | Op::Reshape => Some(self.source(0)?.0.to_vec()),
+            Op::Same | Op::Variable | Op::Joined { .. } | Op::Reshape => Some(self.source(0)?.0.to_vec()),
             Op::Reduce { how, axes } => self.reduce(*how, axes),
             Op::Product => self.product(),
             _ => self.view(),

@@ -141,6 +141,61 @@ fn many_inputs_respect_what_the_device_binds() {
     }
 }
 
+#[test]
+fn few_long_rows_are_combined_in_parts() {
+    for device in devices() {
+        let long = values(DType::F32, &[3, 50_001], 1, &device);
+        let long = long.isfinite().select(&long, 0.25);
+        check("sum of long rows", &long.sum(1));
+        check("a chain on both sides", &((&long * 2.0).sum(..) + 1.0).tanh());
+        check("max", &values(DType::F32, &[20_000], 2, &device).max(0));
+        check("a product of few that are not one", &(&long * 1e-9 + 1.0).prod(1));
+        check("softmax", &long.softmax(1));
+        let columns = values(DType::F16, &[5000, 20], 3, &device);
+        check("sum of columns", &columns.isfinite().select(&columns, 0.5).sum(0));
+        check("of bool", &values(DType::Bool, &[40_000], 4, &device).sum(..));
+        check(
+            "mean of all axes",
+            &values(DType::I32, &[200, 3, 100], 5, &device).mean(..),
+        );
+    }
+    let device = cpu();
+    let ones = Tensor::ones([1 << 20], DType::F32, &device);
+    assert_eq!(kernels(&ones.sum(..)), 2);
+    // Elements of a part are summed in 256 lanes, parts' results in their order.
+    let place = |i: usize| (i % 1000) as f32 * 0.37 - 100.0;
+    let numbers: Vec<f32> = (0..20_000).map(place).collect();
+    let halve = |mut lanes: Vec<f32>| {
+        while lanes.len() > 1 {
+            let half = lanes.len() / 2;
+            lanes = (0..half).map(|i| lanes[i] + lanes[i + half]).collect();
+        }
+        lanes[0]
+    };
+    let part = |part: &[f32]| {
+        let lane = |lane: usize| part.iter().skip(lane).step_by(256).fold(0.0f32, |a, b| a + b);
+        halve((0..256).map(lane).collect())
+    };
+    let expected = numbers.chunks(5000).map(part).fold(0.0f32, |a, b| a + b);
+    let found = Tensor::from_slice(&numbers, [20_000], &device).sum(..);
+    assert_eq!(found.to_vec::<f32>().expect("a sum"), [expected]);
+}
+
+#[test]
+fn what_meets_its_own_views_is_not_computed_a_million_times() {
+    let device = cpu();
+    let mut x = values(DType::F32, &[64], 1, &device).isfinite().cast(DType::F32);
+    for _ in 0..30 {
+        x = (&x + x.flip(0)) * 0.5;
+    }
+    let explanation = x.explain().expect("it can be explained");
+    assert!(
+        explanation.kernels.iter().any(|(_, stay)| *stay == Stay::Often),
+        "{explanation}"
+    );
+    check("thirty flips", &x);
+}
+
 /// One step of a random graph: an operation and what it takes.
 #[derive(Clone, Debug)]
 enum Grow {

@@ -262,6 +262,26 @@ fn the_gradient_of_a_long_step_is_one_element() {
 }
 
 #[test]
+fn combinations_in_parts_have_the_gradients_of_others() {
+    let device = cpu();
+    let x = Tensor::ones([20_000], DType::F32, &device).tracked();
+    let of = |y: Tensor| {
+        y.grad(&[&x]).expect("a gradient")[0]
+            .to_vec::<f32>()
+            .expect("floats")
+    };
+    assert!(of((&x * &x).sum(..)).iter().all(|g| *g == 2.0));
+    // Shared by all that are the maximum, in whatever part they lie.
+    assert!(of(x.max(0)).iter().all(|g| *g == 1.0 / 20_000.0));
+    let second = (&x * &x * &x)
+        .sum(..)
+        .grad_tracked(&[&x])
+        .expect("3 x^2")
+        .remove(0);
+    assert_eq!(of(second.sum(..))[7], 6.0);
+}
+
+#[test]
 fn a_step_forgets_the_ones_before() {
     let device = cpu();
     let mut w = Tensor::from_slice(&[4.0f32], [1], &device).tracked();

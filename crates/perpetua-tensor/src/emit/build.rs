@@ -384,7 +384,7 @@ impl<'a> Build<'a> {
                 let x = self.value(sources[0], index)?;
                 self.steps.cast(x, node.dtype)
             }
-            Op::Same | Op::Variable => self.value(sources[0], index)?,
+            Op::Same | Op::Variable | Op::Joined { .. } => self.value(sources[0], index)?,
             Op::Reshape
             | Op::Permute { .. }
             | Op::Expand

@@ -138,7 +138,7 @@ pub(crate) fn name_of(node: &Node) -> &'static str {
         Op::Slice { .. } => "slice",
         Op::Flip { .. } => "flip",
         Op::Pad { .. } => "pad",
-        Op::Reduce { how, .. } => how.name(),
+        Op::Reduce { how, .. } | Op::Joined { how, .. } => how.name(),
         Op::Product => "matmul",
     }
 }
