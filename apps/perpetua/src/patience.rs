@@ -35,17 +35,29 @@ pub(crate) struct Waiting {
 impl Patience {
     /// Work on `what` begins. A lane that loops for ever cannot be stopped from outside, so a limit ends the program.
     pub(crate) fn begin(self, what: &str) -> Waiting {
+        self.begin_within(what, None)
+    }
+
+    /// The same, with a limit where the user names none.
+    pub(crate) fn begin_within(self, what: &str, usual: Option<Duration>) -> Waiting {
         let what = what.to_owned();
         let (ended, watched) = channel::<()>();
-        let limit = self.time_limit;
+        let limit = self.time_limit.or(usual);
         thread::spawn(move || {
             let is_over = |time| watched.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
             if limit.is_none_or(|limit| limit > SILENCE) {
                 if !is_over(SILENCE) {
                     return;
                 }
+                let by_itself = match limit {
+                    Some(limit) => format!(
+                        "it is ended after {}, --time-limit",
+                        humantime::format_duration(limit)
+                    ),
+                    None => "--time-limit 1m ends it by itself".into(),
+                };
                 say(format!(
-                    "`{what}` goes on after {} s: a loop without an end, or much work; Ctrl-C ends it, and --time-limit 1m ends it by itself",
+                    "`{what}` goes on after {} s: a loop without an end, or much work; Ctrl-C ends it, and {by_itself}",
                     SILENCE.as_secs()
                 ));
             }

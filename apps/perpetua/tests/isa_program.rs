@@ -128,6 +128,48 @@ fn forms_are_one_program() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn links_do_not_lead_out_of_the_folder() {
+    let folder = Folder::new();
+    let inner = folder.0.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    fs::write(folder.0.path().join("outer"), "    mov.u32 r0, 1\n").unwrap();
+    fs::write(inner.join("here"), "    mov.u32 r0, 2\n").unwrap();
+    for (link, to) in [("out", "../outer"), ("within", "here")] {
+        std::os::unix::fs::symlink(to, inner.join(link)).unwrap();
+        fs::write(
+            inner.join(format!("{link}.pasm")),
+            format!(".include \"{link}\"\n"),
+        )
+        .unwrap();
+    }
+    folder.prints("verify inner/within.pasm");
+    folder.fails("verify inner/out.pasm", "a link to a file that lies elsewhere");
+}
+
+// The verifier refuses it: its register holds nothing.
+#[test]
+fn what_cannot_run_can_be_looked_at() {
+    let folder = Folder::new();
+    let program: perpetua::isa::Program = ".program unread\n.buffer o: u32\n    stg.u32 o[0], r7\n"
+        .parse()
+        .unwrap();
+    let mut forged = program.clone();
+    forged.memories[0].name = "o: u32\n.buffer x".into();
+    for (name, program) in [("unread.pisa", program), ("forged.pisa", forged)] {
+        fs::write(folder.0.path().join(name), program.encode()).unwrap();
+    }
+    let text = folder.prints("disasm unread.pisa");
+    assert!(
+        text.starts_with("; It is no program that can run: unread: ")
+            && text.contains("\n    stg.u32 o[0], r7\n"),
+        "{text}"
+    );
+    folder.fails("verify unread.pisa", "r7 is read");
+    folder.fails("disasm forged.pisa", "cannot be called");
+}
+
 #[test]
 fn an_untrusted_program_ends() {
     let folder = Folder::new();
@@ -155,6 +197,11 @@ fn an_untrusted_program_ends() {
     );
     folder.fails(&format!("run endless.pasm {on} --budget 10000"), "--untrusted");
     folder.prints("verify endless.pasm --untrusted");
+    // Every lane has its budget: the grid ends with its time.
+    folder.fails(
+        &format!("run endless.pasm {on} --untrusted --budget 4000000000 --time-limit 1s"),
+        "did not end within 1s (--time-limit)",
+    );
     folder.prints("verify fence.pasm");
     folder.fails("verify fence.pasm --untrusted", "fence.pasm:4 (`fence_system`)");
 }

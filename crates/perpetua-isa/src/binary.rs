@@ -162,12 +162,12 @@ impl Reader<'_> {
         match code.checked_sub(1).map(|code| Scalar::ALL.get(usize::from(code))) {
             None => Ok(None),
             Some(Some(ty)) => Ok(Some(*ty)),
-            Some(None) => Err(self.wrong(code.into(), "type")),
+            Some(None) => Err(self.wrong(code.into(), "a type")),
         }
     }
 
     fn scalar(&mut self) -> Result<Scalar> {
-        self.optional_scalar()?.ok_or_else(|| self.wrong(0, "type"))
+        self.optional_scalar()?.ok_or_else(|| self.wrong(0, "a type"))
     }
 
     fn special(&mut self) -> Result<Special> {
@@ -175,15 +175,16 @@ impl Reader<'_> {
         let found = usize::try_from(code)
             .ok()
             .and_then(|code| Special::all().nth(code));
-        found.ok_or_else(|| self.wrong(code, "special"))
+        found.ok_or_else(|| self.wrong(code, "a special"))
     }
 
     fn program(&mut self) -> Result<Program> {
         self.opcodes = self.list("opcodes", |reader| {
             let name = reader.text("an opcode")?;
-            let at = reader.at as u64;
-            Opcode::from_name(&name)
-                .ok_or_else(|| reader.wrong(at, "name of an opcode that this version knows"))
+            Opcode::from_name(&name).ok_or_else(|| DecodeError::Opcode {
+                at: HEADER + reader.at,
+                name: name.chars().take(64).collect(),
+            })
         })?;
         Ok(Program {
             name: self.text("the name")?,
@@ -195,7 +196,7 @@ impl Reader<'_> {
                     self.small("an extent")?,
                     self.small("an extent")?,
                 ]),
-                other => return Err(self.wrong(other, "block")),
+                other => return Err(self.wrong(other, "the size of a block or none: 0 or 1")),
             },
             memories: self.list("memories", Reader::memory)?,
             parameters: self.list("parameters", |reader| {
@@ -229,7 +230,7 @@ impl Reader<'_> {
                     _ => Some(self.number("a handle")?),
                 },
             },
-            other => return Err(self.wrong(other, "kind of memory")),
+            other => return Err(self.wrong(other, "a kind of memory")),
         };
         Ok(Memory { name, element, kind })
     }
@@ -255,7 +256,7 @@ impl Reader<'_> {
                 predicate: ((code - 1) / 2) as u8,
                 negated: (code - 1) % 2 != 0,
             }),
-            code => return Err(self.wrong(code.into(), "guard")),
+            code => return Err(self.wrong(code.into(), "a guard")),
         };
         let opcode = self.number("an opcode")?;
         let found = usize::try_from(opcode)
@@ -264,7 +265,7 @@ impl Reader<'_> {
             .copied();
         Ok(Instruction {
             guard,
-            opcode: found.ok_or_else(|| self.wrong(opcode, "opcode of this program"))?,
+            opcode: found.ok_or_else(|| self.wrong(opcode, "an opcode of this program"))?,
             ty: self.optional_scalar()?,
             from: self.optional_scalar()?,
             operands: self.list("operands", Reader::operand)?,
@@ -294,7 +295,7 @@ impl Reader<'_> {
             8 => Operand::Routine(self.small("a routine")?),
             9 => Operand::Count(self.small("a count")?),
             10 => Operand::Pool(self.small("a pool")?),
-            other => return Err(self.wrong(other.into(), "kind of operand")),
+            other => return Err(self.wrong(other.into(), "a kind of operand")),
         })
     }
 
@@ -304,7 +305,7 @@ impl Reader<'_> {
             1 => Some(Index::Register(self.small("a register")?)),
             2 => Some(Index::Special(self.special()?)),
             3 => Some(Index::Parameter(self.small("a parameter")?)),
-            other => return Err(self.wrong(other.into(), "kind of index")),
+            other => return Err(self.wrong(other.into(), "a kind of index")),
         })
     }
 }

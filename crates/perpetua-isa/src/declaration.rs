@@ -1,6 +1,7 @@
 //! What a declaration by itself must be, for the assembler and the verifier.
 
 use perpetua_ir::ir::Scalar;
+use perpetua_ir::verify::{MAX_BLOCK_LANES, MAX_SHARED_BYTES};
 
 use crate::fault::Fault;
 use crate::names::is_reserved;
@@ -27,9 +28,29 @@ pub(crate) fn taken(what: &'static str, name: &str) -> Fault {
 
 /// Lanes of a block.
 pub(crate) fn block(block: [u32; 3]) -> Result {
-    match block.contains(&0) {
-        true => Err(empty("a block", "lane along each axis")),
-        false => Ok(()),
+    if block.contains(&0) {
+        return Err(empty("a block", "lane along each axis"));
+    }
+    let lanes = block
+        .iter()
+        .fold(1u64, |lanes, n| lanes.saturating_mul((*n).into()));
+    limit("lanes of a block", lanes, MAX_BLOCK_LANES)
+}
+
+/// Memory of a block, of all declarations together.
+pub(crate) fn shared(memories: &[Memory]) -> Result {
+    let bytes = memories.iter().map(|memory| match memory.kind {
+        MemoryKind::Shared { len } => u64::from(len) * u64::from(memory.element.size()),
+        _ => 0,
+    });
+    limit("bytes of shared memory", bytes.sum(), MAX_SHARED_BYTES)
+}
+
+/// That there is no more of something than can be.
+pub(crate) fn limit(what: &'static str, found: u64, limit: u64) -> Result {
+    match found <= limit {
+        true => Ok(()),
+        false => Err(Fault::Limit { what, found, limit }),
     }
 }
 

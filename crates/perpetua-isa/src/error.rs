@@ -127,6 +127,20 @@ pub enum Error {
         /// How much may be.
         limit: u64,
     },
+    /// A program that is larger than an untrusted one may be.
+    #[error("{program}: {at}: {what}: {found}, an untrusted program may have {limit}")]
+    Large {
+        /// Its name.
+        program: String,
+        /// The instruction at which there is too much.
+        at: Box<At>,
+        /// Of what.
+        what: &'static str,
+        /// How much.
+        found: u64,
+        /// How much may be.
+        limit: u64,
+    },
     /// The program has no such memory.
     #[error("{program} has no buffer or pool `{name}`")]
     NoMemory {
@@ -269,7 +283,7 @@ pub enum DecodeError {
         what: &'static str,
     },
     /// A value that means nothing.
-    #[error("byte {at}: {value} is no {what}")]
+    #[error("byte {at}: {value} is not {what}")]
     Value {
         /// Where.
         at: usize,
@@ -277,6 +291,14 @@ pub enum DecodeError {
         value: u64,
         /// What it should be.
         what: &'static str,
+    },
+    /// An opcode that this version does not know.
+    #[error("byte {at}: there is no instruction {name:?} here: a later version may have it")]
+    Opcode {
+        /// Where its name ends.
+        at: usize,
+        /// The name.
+        name: String,
     },
     /// More bytes than the program has.
     #[error("{count} bytes follow the program's end")]

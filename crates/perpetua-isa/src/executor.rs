@@ -25,6 +25,7 @@ pub use crossover::{Data, Operation};
 use kernels::Kernels;
 pub use launch::{Launch, Prepared};
 pub use limits::Limits;
+pub(crate) use limits::MAX_BLOCKS;
 use memory::Stored;
 use parts::Room;
 

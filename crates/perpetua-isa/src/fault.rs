@@ -54,6 +54,14 @@ pub enum Fault {
         /// The type.
         found: String,
     },
+    /// A type behind an opcode that has none.
+    #[error("`{opcode}` has no type of its own: leave `{found}` out")]
+    Typed {
+        /// The opcode.
+        opcode: String,
+        /// The type.
+        found: Scalar,
+    },
     /// The wrong number of operands.
     #[error("`{opcode}` takes {expected} operands, not {found}")]
     Operands {
@@ -73,7 +81,10 @@ pub enum Fault {
         expected: String,
     },
     /// A register is read that not every way to here has written.
-    #[error("{register} is read, but not every way to here has written it")]
+    #[error(
+        "{register} is read, but not every way to here has written it: write it in front of the branch or guard, or once more under \
+             the opposite guard"
+    )]
     Unwritten {
         /// The register.
         register: String,

@@ -137,6 +137,23 @@ impl Special {
         format!("{stem}{axis}")
     }
 
+    /// What it is, in words.
+    pub(crate) fn meaning(self) -> String {
+        match self {
+            Special::ThreadIdx(axis) => format!("The lane's index in its block, along {}.", axis.name()),
+            Special::BlockIdx(axis) => format!("The block's index in the grid, along {}.", axis.name()),
+            Special::BlockDim(axis) => format!("Lanes of a block, along {}.", axis.name()),
+            Special::GridDim(axis) => format!("Blocks of the grid, along {}.", axis.name()),
+            Special::GlobalId => "The lane's index in the grid, along x alone: `%ctaid.x * %ntid.x + %tid.x`. Along y it is what \
+                 `mad.u64 r0, %ctaid.y, %ntid.y, %tid.y` gives, along z likewise."
+                .into(),
+            Special::SubgroupLane => "The lane's index in its subgroup: the lanes of a block that the hardware runs in step (CUDA calls it a \
+                 warp)."
+                .into(),
+            Special::SubgroupSize => "Lanes of a subgroup: 32 on CUDA and the CPU; on wgpu the driver says.".into(),
+        }
+    }
+
     /// The value's meaning in the IR; `None` for what is computed of several.
     pub(crate) fn builtin(self) -> Option<Builtin> {
         Some(match self {

@@ -136,6 +136,19 @@ impl Program {
         self.memories.iter().find(|memory| memory.name == name)
     }
 
+    /// Whether all that has a name has one that can be written, so that the program's text says what it holds; what the verifier passes has.
+    pub fn is_legible(&self) -> bool {
+        let memories = self.memories.iter().map(|memory| &memory.name);
+        let parameters = self.parameters.iter().map(|parameter| &parameter.name);
+        let labels = self.routines.iter().flat_map(|routine| &routine.labels);
+        let routines = self.routines.iter().skip(1).map(|routine| &routine.name);
+        let names = memories.chain(parameters).chain(routines);
+        names
+            .chain(labels.map(|label| &label.name))
+            .chain([&self.name])
+            .all(|name| is_name(name))
+    }
+
     /// A name that none of its memories and parameters has: this one, or one that begins so.
     pub(crate) fn unused_name(&self, name: &str) -> String {
         let mut name = String::from(name);

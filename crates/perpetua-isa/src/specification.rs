@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use perpetua_ir::ir::Scalar;
-use perpetua_ir::verify::MAX_SHARED_BYTES;
+use perpetua_ir::verify::{MAX_BLOCK_LANES, MAX_SHARED_BYTES};
 
+use crate::executor::{Limits, MAX_BLOCKS};
 use crate::instruction::{PRESET, Special};
 use crate::lower::MAX_LANES;
 use crate::opcode::{Opcode, Row, Slot, Space, Ty, Use};
@@ -52,6 +53,9 @@ u32 u64 f16 bf16 f32 f64`, and `pred` for predicates (`bool` in the IR).
   and their kin) keep the bounds in [the language's tables](book/src/tables.md). On CUDA and the CPU all results are equal to the bit.
 - On wgpu integers, conversions, comparisons and `fma` are equal to the CPU's. A driver may fuse a product into the sum that takes it (`mad`, or `mul`
   and then `add`), flush denormals, and round `div` and `sqrt` less exactly; `Device::info().numeric_probe` says what this one does.
+- On wgpu there is no `fence_block`, `fence_device` or `fence_system`: a program that has one is refused there. `bar` orders a block's memory, and the end of a
+  launch that of the device. Some drivers also end loops early: Mesa's llvmpipe lets a lane's loops take 65,535 turns together in a launch, those of `copy`,
+  `fill` and `pool_alloc` among them. What a driver allows is `Device::info().limits.max_loop_turns`; more is a fault there, never a wrong result.
 - `min` and `max` give the other operand where one is NaN, so `relu` and `hard_sigmoid` of NaN are 0, and `clamp` gives its lower bound.
 - The activations are the formulas in the table, instruction by instruction: `silu` and `gelu` of -inf are NaN, as is `softsign` of an infinity.
 - f16 and bf16 are computed in f32 and rounded after each instruction.
@@ -76,7 +80,8 @@ u32 u64 f16 bf16 f32 f64`, and `pred` for predicates (`bool` in the IR).
 
 Before a program runs, the verifier refuses one that reads a register which not every way has written or which holds another type, that uses a
 missing name or a constant index out of bounds, whose routine calls itself, or whose barrier is not reached by all lanes of a block. A
-guarded write counts as one where its opposite follows in straight code (`@p0 mov.u32 r0, 1`, then `@!p0 mov.u32 r0, 2`). Errors of the text come with line and
+guarded write counts as one where its opposite follows in straight code (`@p0 mov.u32 r0, 1`, then `@!p0 mov.u32 r0, 2`); where a guarded instruction
+is to write a register that is read later without the guard, write the register in front of it. Errors of the text come with line and
 column, the text underlined; errors of the verifier name the file's line and the instruction.
 
 At run time the faults in the table end the lane, and the launch fails with an error that names the file's line, block and lane. Untrusted programs
@@ -84,10 +89,20 @@ At run time the faults in the table end the lane, and the launch fails with an e
 parts of as many lanes as run at once where they have loops: the first part with a fault is the last that runs, and a block that waits for one of
 another part waits for nothing. Where they have none, the instructions of all lanes together are limited.
 
+A budget is a lane's own: how long a launch may take is the budget times its lanes. What bounds the time of an untrusted program is its process: a job of `serve`
+has `--seconds`, and `perpetua isa run --untrusted` a minute, or what `--time-limit` says; both end the process. Nothing bounds the time of a trusted program or a
+`#[kernel]` but the driver's watchdog, where there is one: a loop that waits for what another lane stores waits for ever if that lane has ended with a fault. Let
+lanes that depend on one another meet at `bar`, which a lane with a fault still comes to; `--time-limit` of `perpetua run` and `perpetua isa run` ends what hangs.
+
 ";
 
 // The text form: what stands on a line, the directives, the limits.
 fn text_form(text: &mut String) -> std::fmt::Result {
+    let Limits {
+        instructions,
+        memory,
+        size,
+    } = Limits::default();
     text.push_str(FORM);
     for (form, doc) in DIRECTIVES {
         writeln!(text, "| `{form}` | {doc} |")?;
@@ -97,9 +112,13 @@ fn text_form(text: &mut String) -> std::fmt::Result {
         "\n## Limits\n\n\
         A program has at most {MAX_INSTRUCTIONS} instructions, also with its calls, tiles and runs of registers written out, and {MAX_DECLARATIONS} each of \
         memories, parameters, routines, and labels of a routine. Calls are at most {MAX_CALL_DEPTH} deep. Shared memory has at most {MAX_SHARED_BYTES} bytes, \
-        and less on most devices. A block that reduces has at most {MAX_LANES} lanes. A text has at most {MAX_LINES} lines and {MAX_BYTES} bytes with all includes and \
-        macros written out, {MAX_DEPTH} deep, a line {MAX_LINE} bytes, a macro {MAX_ARGUMENTS} arguments, an included file {MAX_INCLUDED} bytes, a name 255. Untrusted \
-        programs are held to less (`Limits`).\n"
+        and less on most devices. A block has at most {MAX_BLOCK_LANES} lanes where `.block` says how many, or where it reduces {MAX_LANES}; else the device \
+        bounds them. A text has at most {MAX_LINES} lines and {MAX_BYTES} bytes with all includes and \
+        macros written out, {MAX_DEPTH} deep, a line {MAX_LINE} bytes, a macro {MAX_ARGUMENTS} arguments, an included file {MAX_INCLUDED} bytes, a name 255.\n\n\
+        Untrusted programs are held to less. `Limits` has for each lane {instructions} instructions in loops, about; for all buffers and pools of an executor \
+        {memory} bytes; for a program {size} instructions with its calls, tiles and runs of registers written out; others can be chosen. It has at most \
+        {MAX_BLOCKS} straight parts: runs of instructions that end at a label to which something branches, or behind `bra`, `loop`, `exit` or `ret`, also with \
+        the calls written out. The error names the line at which there is too much.\n"
     )
 }
 
@@ -111,10 +130,12 @@ const FORM: &str = "\
 - `label:` names the place in front of the next instruction of its routine. `;`, `#` and `//` begin a comment.
 - Registers are `r0` to `r255`, predicates `p0` to `p15`. A name is made of ASCII letters, digits and `_`, no digit first. Memories and parameters are
   declared in front of their use; labels and routines may follow it.
-- Constants: `-1`, `1_000`, `0xff`, `0o17`, `0b101`; `1.5`, `1e-3`, `inf`, `NaN`, `0f3f800000` (a float's bits, as in PTX); `true` and `false`. They have the
+- Constants: `-1`, `1_000`, `0xff`, `0o17`, `0b101`; `1.5`, `1e-3`, `inf`, `NaN`, `0f3f800000` (all bits of a float: 8 digits for `f32`, 16 for `f64`, 4 for `f16` and `bf16`); `true` and `false`. They have the
   instruction's type, and one that does not fit is an error.
 - Where a value is read there may be a register, a constant, a special (`%gid`), a parameter by its name, or `len(memory)`, its number of elements as `u32` or
   `u64`. Conversions start from a register.
+- A program that was disassembled and assembled again is the same program; what its errors name are then the file and lines of the new text. Lines that came
+  out of a macro or an included file count as the line of the program's own file that brought them.
 - An element is `x[a + b - 4]`: at most two parts that vary (registers, specials, parameters; of one integer type) and a constant, added in that
   type, with wrapping. Negative indices are out of bounds.
 
@@ -126,7 +147,8 @@ const TABLE: &str = "\
 ## Instructions
 
 Operands: `d` is written, `a`, `b`, `c` are read, `p` is a predicate, `m[i]` an element of a memory, `r…` the first of several registers, `n` a
-constant number. The last column has the faults at run time.
+constant number. They have the instruction's type; `d: u32` has this one whatever that is, and `d: unsigned` the unsigned integer of its width. Without types,
+the instruction is written without one. The last column has the faults at run time.
 
 | instruction | operands | types | meaning | faults |
 |---|---|---|---|---|
@@ -159,7 +181,9 @@ fn operands(row: &Row) -> String {
     let mut reads = ["a", "b", "c"].into_iter();
     let names = row.operands.iter().map(|slot| match slot {
         Slot::Write(Ty::Fixed(Scalar::Bool)) => "p".into(),
-        Slot::Write(_) => "d".into(),
+        Slot::Write(Ty::Fixed(ty)) => format!("d: {ty}"),
+        Slot::Write(Ty::Unsigned) => "d: unsigned".into(),
+        Slot::Write(Ty::Own | Ty::From) => "d".into(),
         Slot::Read(Ty::Fixed(Scalar::Bool)) => "p".into(),
         Slot::Read(Ty::Fixed(ty)) => format!("{}: {ty}", reads.next().unwrap_or("x")),
         Slot::Read(_) => reads.next().unwrap_or("x").into(),
@@ -191,11 +215,10 @@ fn operands(row: &Row) -> String {
 }
 
 fn rest(text: &mut String) -> std::fmt::Result {
-    text.push_str("\n## Specials\n\nRead as `u32` or `u64`: ");
-    let specials: Vec<String> = Special::all()
-        .map(|special| format!("`%{}`", special.name()))
-        .collect();
-    writeln!(text, "{}.", specials.join(", "))?;
+    text.push_str("\n## Specials\n\nRead as `u32` or `u64`, as the instruction asks.\n\n| special | what it is |\n|---|---|\n");
+    for special in Special::all() {
+        writeln!(text, "| `%{}` | {} |", special.name(), special.meaning())?;
+    }
     text.push_str("\nRegisters that hold one before the first instruction: ");
     let preset = PRESET.map(|(register, ty, special)| format!("r{register} `%{}` ({ty})", special.name()));
     writeln!(text, "{}.", preset.join(", "))

@@ -66,6 +66,53 @@ const TEXTS: &[(&str, u32, usize, &str)] = &[
     ),
     (".include \"x", 1, 10, "a quote that does not end"),
     ("  nop nop", 1, 7, "nothing more"),
+    (
+        "l: loop.u32 r9, l",
+        1,
+        4,
+        "`loop` has no type of its own: leave `u32` out",
+    ),
+    ("  add.f32.i32 r0, r1, r2", 1, 3, "`add` has one type"),
+    ("  mov.f32 r0, 0f3f8", 1, 15, "8 digits for f32, not `3f8`"),
+    ("  mov.f32 r0, 0f3f8000_0", 1, 15, "8 digits for f32"),
+    ("  mov.u32 r0, 0f3f800000", 1, 15, "`0x3f800000` is an integer"),
+    (".macro add a\n nop\n.endmacro", 1, 8, "`add` is an instruction"),
+    (
+        ".macro stg.u32 a\n nop\n.endmacro",
+        1,
+        8,
+        "`stg.u32` is an instruction",
+    ),
+    (
+        ".macro .param a\n nop\n.endmacro",
+        1,
+        8,
+        "`.param` is a directive",
+    ),
+    (
+        ".shared s: u64[18446744073709551615]",
+        1,
+        16,
+        "the number of elements, 18446744073709551615, is more than 4294967295",
+    ),
+    (
+        ".shared s: u64[4294967295]",
+        1,
+        1,
+        "bytes of shared memory: 34359738360, at most 1048576 can be",
+    ),
+    (
+        ".shared s: u64[100000]\n.shared t: u64[100000]",
+        2,
+        1,
+        "bytes of shared memory: 1600000",
+    ),
+    (
+        ".block 32, 33",
+        1,
+        1,
+        "lanes of a block: 1056, at most 1024 can be",
+    ),
     ("  tile_mma.f32 r0, r8, r16, 0, 2, 2", 1, 29, "a positive number"),
 ];
 
@@ -88,6 +135,58 @@ fn texts_are_refused_at_the_place() {
 }
 
 #[test]
+fn one_too_many_is_refused_at_its_line() {
+    let many = |count: usize, line: &dyn Fn(usize) -> String| (0..count).map(line).collect::<String>();
+    for (text, line, part) in [
+        (
+            many(16_390, &|_| " nop\n".into()),
+            16_385,
+            "instructions: 16385, at most 16384",
+        ),
+        (
+            many(4100, &|i| format!(".buffer b{i}: f32\n")),
+            4097,
+            "memories: 4097, at most 4096",
+        ),
+        (
+            many(4100, &|i| format!(".param b{i}: f32\n")),
+            4097,
+            "parameters: 4097, at most 4096",
+        ),
+        (
+            many(4100, &|i| format!("l{i}:\n")),
+            4097,
+            "labels of a routine: 4097, at most 4096",
+        ),
+        // The program's own code is one.
+        (
+            many(4100, &|i| format!(".func f{i}\n")),
+            4096,
+            "routines: 4097, at most 4096",
+        ),
+    ] {
+        let error = text.parse::<Program>().expect_err(part);
+        assert!(error.message.contains(part) && error.line == line, "{error}");
+    }
+    // What no assembler has made is refused by the verifier.
+    let mut program: Program = "nop\n.func f\nret\n".parse().expect("a program");
+    let nop = program.routines[0].code[0].clone();
+    program.routines[1].code = vec![nop; 16_384];
+    let error = verify::verify(&program).expect_err("too long").to_string();
+    assert!(
+        error.contains("in `f`") && error.contains("instructions: 16385"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_an_editor_puts_in_front_is_no_instruction() {
+    let program: Program = "\u{feff}.program p\n nop\n".parse().expect("a program");
+    assert_eq!((program.name.as_str(), program.len()), ("p", 1));
+    assert!("\u{feff}\u{feff}nop".parse::<Program>().is_err());
+}
+
+#[test]
 fn other_names_are_known() {
     for (word, help) in [
         ("setp.lt.u32", "PTX's `setp.lt.u32` is `setlt` here"),
@@ -98,6 +197,11 @@ fn other_names_are_known() {
         ("fma.rn.f32", "PTX's `fma.rn.f32` is `fma` here"),
         ("add.f33", "`add` is one, and behind it stands a type: i8 i16"),
         ("addd.f32", "did you mean `add`?"),
+        (
+            "mov.u64 r0, %gid.y ;",
+            "`mad.u64 r0, %ctaid.y, %ntid.y, %tid.y` gives",
+        ),
+        ("mov.u64 r0, %gid.x ;", "the lane's index along x is `%gid`"),
         ("GEMM", "the library's program `atlas_gemm_f32`"),
     ] {
         let text = format!("  {word} r0, r1, r2");
@@ -140,7 +244,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ),
     (
         "setlt.u32 p0, r252, 3\n@p0 mov.f32 r0, 1.0\nadd.f32 r1, r0, r0",
-        "r0 is read, but not every way",
+        "r0 is read, but not every way to here has written it: write it in front of the branch or guard, or once more under the opposite guard",
     ),
     (
         "setlt.u32 p0, r252, 3\n@p0 mov.f32 r0, 1.0\nsetlt.u32 p0, r252, 4\n@!p0 mov.f32 r0, 2.0\nadd.f32 r1, r0, r0",

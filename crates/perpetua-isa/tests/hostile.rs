@@ -451,10 +451,6 @@ fn too_much_is_refused() {
         executor.free_buffer(first).expect("there");
         executor.allocate_buffer(600_000).expect("memory");
         let long = program(&"bar\n".repeat(5000));
-        assert!(matches!(
-            executor.execute_program(&long, &LaunchConfig::new(1, 1)),
-            Err(Error::Limit { .. })
-        ));
         // Small only until its calls are written out.
         let calls =
             ".func a\n add.u32 r1, r252, 1\n ret\n.func b\n".to_owned() + &"call a\n".repeat(50) + " ret\n";
@@ -463,9 +459,13 @@ fn too_much_is_refused() {
         let parts: String = (0..600)
             .map(|i| format!("mov.u32 r0, 1\nq{i}: loop r0, q{i}\n"))
             .collect();
-        for program in [calls, program(&parts)] {
+        // Each with the line at which there is too much; calls are written out in their order.
+        for (program, place) in [(long, 4097), (calls, 52), (program(&parts), 513)] {
             let refused = executor.execute_program(&program, &LaunchConfig::new(1, 1));
-            assert!(matches!(refused, Err(Error::Limit { .. })), "{refused:?}");
+            assert!(
+                matches!(&refused, Err(Error::Large { at, .. }) if at.line == place),
+                "{place}: {refused:?}"
+            );
         }
         let fence = program("fence_system");
         let refused = executor.execute_program(&fence, &LaunchConfig::new(1, 1));

@@ -7,6 +7,7 @@ mod serve;
 
 use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use perpetua::isa::serve::markdown;
 use perpetua::isa::{
@@ -100,7 +101,8 @@ enum Command {
 /// What an untrusted program is held to.
 #[derive(clap::Args)]
 struct Untrusted {
-    /// Hold the program to limits, as `serve` does: whatever it is, it ends, with an error that names the line
+    /// Hold the program to limits, as `serve` does: whatever it is, it ends, with an error that names the line; `run` ends it after a minute
+    /// if --time-limit says nothing else
     #[arg(long)]
     untrusted: bool,
     /// How many instructions a lane may run in loops, about [default: 100000000]
@@ -119,6 +121,11 @@ impl Untrusted {
             memory: self.memory.unwrap_or(usual.memory),
             ..usual
         })
+    }
+
+    // How long a run may take where the user does not say: a budget is each lane's own, and a grid may have many.
+    fn time(&self) -> Option<Duration> {
+        self.untrusted.then_some(Duration::from_secs(60))
     }
 
     // Refuses a run whose memory is more than is allowed, before any of it is allocated.
@@ -165,9 +172,17 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Command::Asm { program, out } => assemble(program, out.as_deref()),
         Command::Disasm { program: path, out } => {
             let program = read(path)?;
-            // Names that are none could read as something else.
-            verify::verify(&program)?;
-            let text = program.to_string();
+            let mut text = program.to_string();
+            match verify::verify(&program) {
+                // Names that are none could read as something else.
+                Err(error) if !program.is_legible() => return Err(error.into()),
+                Err(error) => {
+                    let error = error.to_string().replace('\n', " ");
+                    text.insert_str(0, &format!("; It is no program that can run: {error}\n"));
+                    say(format!("warning: {error}"));
+                }
+                Ok(_) => {}
+            }
             files::check_places(&[("--out", out.as_ref())], Some(("the program", path)))?;
             match out {
                 Some(out) => files::write(out, text.as_bytes()),

@@ -221,7 +221,7 @@ fn here(
         let handle = executor.allocate_pool(*bytes)?;
         program = program.with_buffer(name, handle)?;
     }
-    let waiting = args.patience.begin(&program.name);
+    let waiting = args.patience.begin_within(&program.name, args.untrusted.time());
     let done = executor.execute(&program, config, arguments);
     done.and_then(|()| executor.synchronize())
         .map_err(|error| source.failed(error))?;

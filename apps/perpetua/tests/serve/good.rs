@@ -94,7 +94,7 @@ fn limits_are_the_servers() {
     let long = format!(".buffer x: u32\n{}", "bar\n".repeat(200));
     let (code, message) = refused(client.run(&job(&long, 1, &[0; 4])));
     assert!(
-        code == Code::Program && message.contains("written out: 200, at most 100"),
+        code == Code::Program && message.contains("written out: 200, an untrusted program may have 100"),
         "{message}"
     );
     for (data, is_returned, expect) in [
@@ -162,7 +162,11 @@ fn at_its_end_a_server_answers_and_leaves_nothing() {
     let running = std::thread::spawn(move || {
         let mut client = Client::connect(&address).unwrap();
         client
-            .run(&job(".buffer x: u32\nagain: bra again", 1, &[0; 4]))
+            .run(&job(
+                ".buffer x: u32\nagain: atom_add.u32 r0, x[0], 1\n bra again",
+                1,
+                &[0; 4],
+            ))
             .unwrap_err()
             .to_string()
     });

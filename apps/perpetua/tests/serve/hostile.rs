@@ -47,6 +47,7 @@ pub(crate) fn bytes() -> Vec<(Vec<u8>, Code)> {
         (vec![0xff; 4000], Code::Frame),
         (version, Code::Frame),
         (frame(999, 0, &[]), Code::Frame),
+        (frame(1, 1, &[7]), Code::Frame),
         // What servers send.
         (frame(4, 0, &[]), Code::Frame),
         (frame(3, 1 << 30, b"little comes"), Code::Large),

@@ -46,15 +46,18 @@ pub fn parse_constant(ty: Scalar, text: &str) -> Result<u64, String> {
         };
     }
     if let Some(digits) = text.strip_prefix("0f") {
-        let bits = u64::from_str_radix(digits, 16).ok().filter(|_| ty.is_float());
-        return bits
-            .filter(|bits| ty.bits() == 64 || bits >> ty.bits() == 0)
-            .ok_or_else(|| {
-                format!(
-                    "`0f` is followed by the bits of a float in hexadecimal; {ty} has {} bits",
-                    ty.bits()
-                )
-            });
+        if !ty.is_float() {
+            return Err(format!(
+                "`{text}` has the bits of a float, and {ty} is none: `0x{digits}` is an integer"
+            ));
+        }
+        // Fewer digits would be a small number's bits where somebody has left zeros out behind.
+        let wanted = ty.bits() as usize / 4;
+        let is_whole = digits.len() == wanted && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let bits = u64::from_str_radix(digits, 16).ok().filter(|_| is_whole);
+        return bits.ok_or_else(|| {
+            format!("`0f` is followed by all bits of a float in hexadecimal: {wanted} digits for {ty}, not `{digits}`")
+        });
     }
     if ty.is_float() {
         // An integer's form is a float, too.

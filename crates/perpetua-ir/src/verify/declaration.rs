@@ -9,7 +9,7 @@ use crate::ir::{Block, Body, Kernel, Op, ParamKind, Type};
 use crate::ir::{Inst, Stmt};
 
 /// Lanes of the largest block.
-const MAX_BLOCK_LANES: u64 = 1024;
+pub const MAX_BLOCK_LANES: u64 = 1024;
 
 struct Check<'a, 'e> {
     types: Types<'a>,

@@ -21,6 +21,7 @@ use crate::hash::StableHasher;
 use crate::ir::{Checks, Kernel};
 use crate::ops::Meeting;
 
+pub use declaration::MAX_BLOCK_LANES;
 pub use error::*;
 pub use facts::{Facts, require};
 pub use types::{MAX_PRIVATE_BYTES, MAX_SHARED_BYTES, MAX_TYPE_DEPTH};

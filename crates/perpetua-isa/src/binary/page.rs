@@ -225,7 +225,7 @@ mod tests {
             let at = bytes.len() - tail;
             assert_eq!(usize::from(bytes[at]), code, "{operand:?}");
             if code == 0 {
-                last_code(bytes, at, OPERANDS.len(), "kind of operand");
+                last_code(bytes, at, OPERANDS.len(), "a kind of operand");
             }
         }
         let parts = [
@@ -240,7 +240,7 @@ mod tests {
             let at = bytes.len() - 4 - usize::from(part.is_some());
             assert_eq!(usize::from(bytes[at]), code, "{part:?}");
             if code == 0 {
-                last_code(bytes, at, PARTS.len(), "kind of index");
+                last_code(bytes, at, PARTS.len(), "a kind of index");
             }
         }
         let buffer = |writable, handle| MemoryKind::Buffer { writable, handle };
@@ -261,7 +261,7 @@ mod tests {
             let at = HEADER + 1 + 4 + 2 + 1 + 1 + 1 + 1;
             assert_eq!(usize::from(bytes[at]), code);
             if code == 0 {
-                last_code(bytes, at, MEMORIES.len(), "kind of memory");
+                last_code(bytes, at, MEMORIES.len(), "a kind of memory");
             }
         }
     }

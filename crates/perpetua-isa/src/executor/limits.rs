@@ -4,10 +4,10 @@ use perpetua_ir::ir::Scope;
 
 use crate::error::{Error, Result};
 use crate::opcode::Meaning;
-use crate::verify::{Verified, place};
+use crate::verify::{Verified, Where, place};
 
 /// Most straight parts of a program: drivers take time for each that grows with their number.
-const MAX_BLOCKS: usize = 512;
+pub(crate) const MAX_BLOCKS: usize = 512;
 
 /// What untrusted programs may use.
 ///
@@ -49,23 +49,32 @@ impl Limits {
     /// Whether a program is one that these limits let run.
     ///
     /// # Errors
-    /// [`Error::Limit`]; [`Error::Untrusted`] for an instruction that reaches beyond the program.
+    /// [`Error::Large`]; [`Error::Untrusted`] for an instruction that reaches beyond the program.
     pub fn check(&self, verified: &Verified) -> Result<()> {
-        let within = |what, found: usize, limit: usize| match found <= limit {
+        let program = verified.program();
+        let within = |what, found: usize, limit: usize, at: &dyn Fn() -> Option<Where>| match found <= limit {
             true => Ok(()),
-            false => Err(Error::Limit {
+            false => Err(Error::Large {
+                program: program.name.clone(),
+                at: Box::new(place(program, at())),
                 what,
                 found: found as u64,
                 limit: limit as u64,
             }),
         };
+        let flow = &verified.flow;
         within(
             "instructions with calls and tiles written out",
             verified.size,
             self.size,
+            &|| flow.instruction(self.size),
         )?;
-        within("straight parts", verified.flow.blocks.len(), MAX_BLOCKS)?;
-        let program = verified.program();
+        within(
+            "straight parts, between branches and labels",
+            flow.blocks.len(),
+            MAX_BLOCKS,
+            &|| flow.block_at(MAX_BLOCKS),
+        )?;
         let system = Meaning::Fence(Some(Scope::System));
         for (number, routine) in program.routines.iter().enumerate() {
             let mut code = routine.code.iter();

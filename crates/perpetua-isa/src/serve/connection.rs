@@ -116,6 +116,12 @@ impl Connection<'_> {
         };
         *id = frame.id;
         let answer = match frame.kind {
+            Kind::Ask if !frame.payload.is_empty() => {
+                return Err(Error::Refused {
+                    code: Code::Frame,
+                    message: format!("`ask` has no payload: this one has {} bytes", frame.payload.len()),
+                });
+            }
             Kind::Ask => Frame {
                 kind: Kind::Allowed,
                 id: frame.id,

@@ -99,7 +99,10 @@ impl Job<'_> {
         };
         let mut extent = |what| -> Result<Dim3, Error> {
             let [x, y, z] = [reader.u32(what)?, reader.u32(what)?, reader.u32(what)?];
-            Ok(Dim3::new(x, y, z))
+            match [x, y, z].contains(&0) {
+                true => Err(reader.wrong(what, format!("{x} x {y} x {z}: each number is at least 1"))),
+                false => Ok(Dim3::new(x, y, z)),
+            }
         };
         let (grid, block) = (extent("the grid")?, extent("the block")?);
         let len = reader.u32("the program's length")?;
@@ -114,7 +117,11 @@ impl Job<'_> {
             let ty = reader.text("a parameter's type")?;
             let scalar = Scalar::from_name(ty)
                 .ok_or_else(|| reader.wrong("a parameter's type", format!("`{ty}` is no type")))?;
-            let bytes = reader.array("a parameter's value")?;
+            let bytes: [u8; 8] = reader.array("a parameter's value")?;
+            if bytes.iter().skip(scalar.size() as usize).any(|byte| *byte != 0) {
+                let why = format!("the bytes behind the {} of {ty} are not zero", scalar.size());
+                return Err(reader.wrong("a parameter's value", why));
+            }
             arguments = arguments.with_bytes(name, scalar, bytes);
         }
         let mut contents = Vec::new();
@@ -359,6 +366,20 @@ mod tests {
         let more = [&good[..], &[0]].concat();
         let error = Job::decode(&more).expect_err("more").to_string();
         assert!(error.contains("1 bytes follow it"), "{error}");
+        let refused = |at: usize, byte: u8, part: &str| {
+            let mut bad = good.clone();
+            bad[at] = byte;
+            let error = Job::decode(&bad).expect_err(part).to_string();
+            assert!(error.contains(part), "{error}");
+        };
+        refused(0, 0, "the grid: 0 x 2 x 1: each number is at least 1");
+        refused(12, 0, "the block: 0 x 1 x 1");
+        let value = [0, 0, 32, 64, 0, 0, 0, 0];
+        let at = good
+            .windows(8)
+            .position(|bytes| bytes == value)
+            .expect("the parameter");
+        refused(at + 4, 1, "the bytes behind the 4 of f32 are not zero");
         let mut forged = good;
         let at = forged.len() - 8;
         forged[at - 2] = 3;

@@ -105,8 +105,8 @@ const PAYLOADS: &str = "
 
 | what | as |
 |---|---|
-| blocks along x, y, z | 3 `u32` |
-| lanes of a block along x, y, z | 3 `u32` |
+| blocks along x, y, z, each at least 1 | 3 `u32` |
+| lanes of a block along x, y, z, each at least 1 | 3 `u32` |
 | bytes of the program | `u32` |
 | the program | its binary form |
 | number of parameters | `u16` |

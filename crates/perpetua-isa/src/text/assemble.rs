@@ -17,6 +17,7 @@ use crate::hologram::include;
 use crate::instruction::Operand;
 use crate::opcode::{Meaning, Slot, Use};
 use crate::program::{Label, Memory, MemoryKind, Parameter, Program, Routine, is_name};
+use crate::verify::{MAX_DECLARATIONS, MAX_INSTRUCTIONS};
 
 type Result<T = ()> = std::result::Result<T, AssembleError>;
 
@@ -79,6 +80,17 @@ fn read_below(folder: &Path, name: &str) -> std::result::Result<String, String> 
         return Err("an included file lies in the program's folder or below it".into());
     }
     let path = folder.join(path);
+    // Where links lead counts, not what they are called.
+    let whole = |path: &Path| std::fs::canonicalize(path).map_err(|error| error.to_string());
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    if !whole(&path)?.starts_with(whole(folder)?) {
+        return Err(
+            "it is a link to a file that lies elsewhere than in the program's folder or below it".into(),
+        );
+    }
     let about = std::fs::metadata(&path).map_err(|error| error.to_string())?;
     match about.is_file() && about.len() <= MAX_INCLUDED {
         true => std::fs::read_to_string(path).map_err(|error| error.to_string()),
@@ -109,6 +121,8 @@ struct Reader {
     inferred: Vec<usize>,
     // Whether the text has named its program.
     is_named: bool,
+    // How many it has, of all routines.
+    instructions: usize,
 }
 
 impl Reader {
@@ -127,6 +141,7 @@ impl Reader {
             routines: HashMap::new(),
             inferred: Vec::new(),
             is_named: false,
+            instructions: 0,
         }
     }
 
@@ -138,7 +153,16 @@ impl Reader {
             let span = cursor.span();
             cursor.next();
             cursor.next();
-            self.label(name).map_err(|message| line.error(span, message))?;
+            self.label(name)
+                .map_err(|message| line.error(span.clone(), message))?;
+            let count = self.routine().labels.len();
+            limited(
+                "labels of a routine",
+                count,
+                MAX_DECLARATIONS,
+                (span.start, &cursor),
+                line,
+            )?;
         }
         match cursor.peek() {
             None => return Ok(()),
@@ -185,6 +209,14 @@ impl Reader {
     fn instruction(&mut self, cursor: &mut Cursor<'_>, line: &Line) -> Result {
         let read = instruction::parse(cursor, line, &self.names)?;
         let calls = read.instruction.opcode.meaning() == Meaning::Call;
+        self.instructions += 1;
+        limited(
+            "instructions",
+            self.instructions,
+            MAX_INSTRUCTIONS,
+            (0, cursor),
+            line,
+        )?;
         let routine = self.program.routines.len() - 1;
         let code = self.routine();
         let instruction = code.code.len();
@@ -237,8 +269,9 @@ impl Reader {
                 let name = name("the routine's name")?;
                 declared(declaration::name("a routine", &name), (at.start, cursor), line)?;
                 self.end_routine()?;
-                let number = u16::try_from(self.program.routines.len())
-                    .map_err(|_| line.error(at.clone(), "too many routines"))?;
+                let number = self.program.routines.len();
+                limited("routines", number + 1, MAX_DECLARATIONS, (at.start, cursor), line)?;
+                let number = number as u16;
                 if self.routines.insert(name.clone(), number).is_some() {
                     return Err(line.error(at, format!("the routine `{name}` is there already")));
                 }
@@ -262,9 +295,15 @@ impl Reader {
                 let right = self.names.unused(&parameter.name);
                 let right = right.and_then(|()| declaration::parameter(&parameter));
                 declared(right, (at.start, cursor), line)?;
-                let number = u16::try_from(self.program.parameters.len())
-                    .map_err(|_| line.error(at, "too many parameters"))?;
-                self.names.parameter(&parameter.name, number);
+                let number = self.program.parameters.len();
+                limited(
+                    "parameters",
+                    number + 1,
+                    MAX_DECLARATIONS,
+                    (at.start, cursor),
+                    line,
+                )?;
+                self.names.parameter(&parameter.name, number as u16);
                 self.program.parameters.push(parameter);
             }
             ".buffer" | ".shared" | ".const" => {
@@ -302,11 +341,11 @@ impl Reader {
     fn memory(&mut self, memory: Memory, at: (usize, &Cursor<'_>), line: &Line) -> Result {
         let right = self.names.unused(&memory.name);
         declared(right.and_then(|()| declaration::memory(&memory)), at, line)?;
-        let number = u16::try_from(self.program.memories.len())
-            .map_err(|_| line.error(at.1.since(at.0), "too many memories"))?;
-        self.names.memory(&memory.name, number);
+        let number = self.program.memories.len();
+        limited("memories", number + 1, MAX_DECLARATIONS, at, line)?;
+        self.names.memory(&memory.name, number as u16);
         self.program.memories.push(memory);
-        Ok(())
+        declared(declaration::shared(&self.program.memories), at, line)
     }
 
     // `: TYPE`
@@ -394,6 +433,11 @@ fn declared(right: std::result::Result<(), Fault>, at: (usize, &Cursor<'_>), lin
     right.map_err(|fault| line.error(at.1.since(at.0), fault.to_string()))
 }
 
+// That this is not one too many, which numbers of 16 bits would not tell apart. `at`: as in `declared`.
+fn limited(what: &'static str, count: usize, most: usize, at: (usize, &Cursor<'_>), line: &Line) -> Result {
+    declared(declaration::limit(what, count as u64, most as u64), at, line)
+}
+
 /// The memories that a program stores to.
 pub(crate) fn stored(program: &Program) -> impl Iterator<Item = usize> {
     let code = program.routines.iter().flat_map(|routine| &routine.code);
@@ -421,12 +465,15 @@ fn unknown<'a>(wanted: &Pending, what: &str, known: impl Iterator<Item = &'a Str
 
 fn integer<T: TryFrom<i128>>(cursor: &mut Cursor<'_>, line: &Line, what: &str) -> Result<T> {
     let span = cursor.span();
-    let value = match cursor.next() {
-        Some(TokenKind::Number(text)) => constant::integer(text),
-        _ => None,
+    let missing = || line.error(span.clone(), format!("{what} belongs here, a number"));
+    let Some(TokenKind::Number(text)) = cursor.next() else {
+        return Err(missing());
     };
-    let value = value.and_then(|value| T::try_from(value).ok());
-    value.ok_or_else(|| line.error(span, format!("{what} belongs here, a number")))
+    let value = constant::integer(text).ok_or_else(missing)?;
+    T::try_from(value).map_err(|_| {
+        let most = u64::MAX >> (64 - 8 * size_of::<T>());
+        line.error(span, format!("{what}, {value}, is more than {most}"))
+    })
 }
 
 // `[= HANDLE]`
@@ -450,7 +497,7 @@ fn block(cursor: &mut Cursor<'_>, line: &Line) -> Result<[u32; 3]> {
 
 fn shared(cursor: &mut Cursor<'_>, line: &Line) -> Result<MemoryKind> {
     let open = cursor.takes('[');
-    let len = integer(cursor, line, "`[LENGTH]`")?;
+    let len = integer(cursor, line, "`[LENGTH]`, the number of elements")?;
     match open && cursor.takes(']') {
         true => Ok(MemoryKind::Shared { len }),
         false => Err(line.error(

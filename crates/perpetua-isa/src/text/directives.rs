@@ -8,7 +8,7 @@ pub(crate) const DIRECTIVES: [(&str, &str); 11] = [
     ),
     (
         ".block X, Y, Z",
-        "The size of its blocks; `Y` and `Z` are 1 where they are left out. Without it the launch chooses.",
+        "The size of its blocks, at most 1024 lanes; `Y` and `Z` are 1 where they are left out. Without it the launch chooses.",
     ),
     (
         ".buffer NAME: TYPE [ACCESS] [= HANDLE]",
@@ -30,13 +30,13 @@ pub(crate) const DIRECTIVES: [(&str, &str); 11] = [
     ),
     (
         ".include \"FILE\"",
-        "The lines of a file in the program's folder or below it; `\"atlas\"` brings macros for hologram's instructions of \
+        "The lines of a file in the program's folder or below it (a link out of it is refused); `\"atlas\"` brings macros for hologram's instructions of \
          that group.",
     ),
     (
         ".macro NAME A, B",
         "The lines up to `.endmacro` are a macro. A line `NAME x, y` stands for them, with `x` for `\\A`, `y` for `\\B`, and \
-         for `\\@` a number that no other use has.",
+         for `\\@` a number that no other use has. NAME is no instruction and no directive.",
     ),
     (".endmacro", "Ends a macro."),
 ];

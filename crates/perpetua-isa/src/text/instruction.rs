@@ -89,6 +89,21 @@ pub(super) fn parse(cursor: &mut Cursor<'_>, line: &Line, names: &Names) -> Resu
             ),
         ));
     }
+    let typed = |found: Scalar| Fault::Typed {
+        opcode: row.name.clone(),
+        found,
+    };
+    match (row.types, row.from, ty, from) {
+        (None, _, Some(found), _) => return Err(line.error(span, typed(found).to_string())),
+        (Some(_), false, Some(_), Some(found)) => {
+            let message = format!(
+                "`{}` has one type: leave one of two out, as `{}.{found}`",
+                row.name, row.name
+            );
+            return Err(line.error(span, message));
+        }
+        _ => {}
+    }
     let mut reader = Operands {
         cursor,
         line,
@@ -139,7 +154,7 @@ fn guard(cursor: &mut Cursor<'_>, line: &Line) -> Result<Option<Guard>> {
 }
 
 // Opcode and types of a mnemonic.
-fn mnemonic(word: &str) -> Option<(Opcode, Option<Scalar>, Option<Scalar>)> {
+pub(super) fn mnemonic(word: &str) -> Option<(Opcode, Option<Scalar>, Option<Scalar>)> {
     let word = word.to_ascii_lowercase();
     let named = |name: &str| Opcode::from_name(name).or_else(|| Opcode::from_name(&name.replace('.', "_")));
     if let Some(opcode) = named(&word) {
@@ -178,6 +193,19 @@ fn predicate(word: &str) -> Option<u8> {
 fn special(word: &str) -> Option<Special> {
     let name = word.strip_prefix('%')?;
     Special::all().find(|special| special.name() == name)
+}
+
+// What to write for an index that is computed.
+fn special_hint(word: &str) -> Option<String> {
+    let axis = word
+        .strip_prefix("%gid.")
+        .filter(|axis| matches!(*axis, "x" | "y" | "z"))?;
+    Some(match axis {
+        "x" => "the lane's index along x is `%gid`".into(),
+        axis => format!(
+            "the lane's index along {axis} is what `mad.u64 r0, %ctaid.{axis}, %ntid.{axis}, %tid.{axis}` gives"
+        ),
+    })
 }
 
 /// A constant of a type.
@@ -296,14 +324,16 @@ impl Operands<'_, '_> {
             .or_else(|| self.names.parameters.get(word).map(|i| Operand::Parameter(*i)));
         found.ok_or_else(|| AssembleError {
             help: match word.starts_with('%') {
-                true => nearest(
-                    word,
-                    Special::all()
-                        .map(|s| format!("%{}", s.name()))
-                        .collect::<Vec<_>>()
-                        .iter()
-                        .map(String::as_str),
-                ),
+                true => special_hint(word).or_else(|| {
+                    nearest(
+                        word,
+                        Special::all()
+                            .map(|s| format!("%{}", s.name()))
+                            .collect::<Vec<_>>()
+                            .iter()
+                            .map(String::as_str),
+                    )
+                }),
                 false if self.names.memories.contains_key(word) => {
                     Some(format!("an element is loaded first: `ldg.{ty} r0, {word}[…]`"))
                 }

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::directives::DIRECTIVES;
+use super::instruction::mnemonic;
 use super::lexer::{Cursor, Token, TokenKind, tokens};
 use crate::diagnostic::AssembleError;
 
@@ -107,6 +109,8 @@ impl Reader<'_> {
         let file: Arc<str> = file.into();
         // A macro that is being read, with the line that began it.
         let mut open: Option<(Line, String, Macro)> = None;
+        // Editors put a mark of the encoding in front.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (i, text) in text.lines().enumerate() {
             let number = u32::try_from(i + 1).unwrap_or(u32::MAX);
             let line = Line {
@@ -272,9 +276,29 @@ fn begin(line: Line) -> Result<(Line, String, Macro), AssembleError> {
     let tokens = line.tokens()?;
     let mut cursor = Cursor::new(&tokens, line.text.len());
     cursor.next();
+    let span = cursor.span();
     let Some(name) = cursor.word().map(String::from) else {
-        return Err(line.error(cursor.span(), "the macro's name"));
+        return Err(line.error(span, "the macro's name"));
     };
+    let is_directive = DIRECTIVES
+        .iter()
+        .any(|(form, _)| form.split(' ').next() == Some(&name));
+    if is_directive || mnemonic(&name).is_some() {
+        return Err(AssembleError {
+            help: Some("whoever reads the program takes the line for that: choose another name".into()),
+            ..line.error(
+                span,
+                format!(
+                    "`{name}` is {}, and no name for a macro",
+                    if is_directive {
+                        "a directive"
+                    } else {
+                        "an instruction"
+                    }
+                ),
+            )
+        });
+    }
     let mut parameters = Vec::new();
     while !cursor.is_done() {
         let span = cursor.span();

@@ -73,6 +73,12 @@ impl Checker<'_> {
         };
         match (row.types, ty) {
             (None, None) => {}
+            (None, Some(found)) => {
+                return Err(Fault::Typed {
+                    opcode: row.name.clone(),
+                    found,
+                });
+            }
             (Some(domain), Some(ty)) if domain.contains(ty) => {}
             (domain, ty) => return wrong(domain.map_or("no type", Domain::describe).into(), ty),
         }

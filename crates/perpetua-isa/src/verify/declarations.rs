@@ -2,48 +2,42 @@
 
 use std::collections::HashSet;
 
-use super::{MAX_DECLARATIONS, MAX_INSTRUCTIONS};
-use crate::declaration::{block, memory, name, parameter, taken, wrong_name};
+use super::{MAX_DECLARATIONS, MAX_INSTRUCTIONS, Where, Wrong};
+use crate::declaration::{block, limit, memory, name, parameter, shared, taken, wrong_name};
 use crate::fault::Fault;
-use crate::program::{MemoryKind, Program};
+use crate::program::{Program, Routine};
 
-type Result = std::result::Result<(), Fault>;
+type Result<E = Fault> = std::result::Result<(), E>;
 
-pub(super) fn declarations(program: &Program) -> Result {
+pub(super) fn declarations(program: &Program) -> Result<Wrong> {
     name("a program", &program.name)?;
     let own = program.routines.first();
     if own.is_none_or(|own| !own.name.is_empty()) {
         let name = own.map(|own| own.name.as_str()).unwrap_or_default();
         let why = "it is there and has no name";
-        return Err(wrong_name(
-            "the program's own code, the first routine,",
-            name,
-            why,
-        ));
+        return Err(wrong_name("the program's own code, the first routine,", name, why).into());
     }
     program.block.map_or(Ok(()), block)?;
-    limit("memories", program.memories.len(), MAX_DECLARATIONS)?;
-    limit("parameters", program.parameters.len(), MAX_DECLARATIONS)?;
-    limit("routines", program.routines.len(), MAX_DECLARATIONS)?;
-    limit("instructions", program.len(), MAX_INSTRUCTIONS)?;
+    declared("memories", program.memories.len())?;
+    declared("parameters", program.parameters.len())?;
+    declared("routines", program.routines.len())?;
+    let most = MAX_INSTRUCTIONS as u64;
+    limit("instructions", program.len() as u64, most).map_err(|fault| {
+        match instruction(program, MAX_INSTRUCTIONS) {
+            Some(at) => Wrong::at(at, fault),
+            None => fault.into(),
+        }
+    })?;
     let memories = program.memories.iter().map(|memory| memory.name.as_str());
     let parameters = program.parameters.iter().map(|parameter| parameter.name.as_str());
     unique("a memory or parameter", memories.chain(parameters))?;
     program.memories.iter().try_for_each(memory)?;
     program.parameters.iter().try_for_each(parameter)?;
-    let shared = program.memories.iter().map(|memory| match memory.kind {
-        MemoryKind::Shared { len } => u64::from(len) * u64::from(memory.element.size()),
-        _ => 0,
-    });
-    limit(
-        "bytes of shared memory",
-        shared.sum::<u64>() as usize,
-        perpetua_ir::verify::MAX_SHARED_BYTES as usize,
-    )?;
+    shared(&program.memories)?;
     let routines = program.routines.iter().map(|routine| routine.name.as_str());
     unique("a routine", routines.skip(1))?;
     for routine in &program.routines {
-        limit("labels", routine.labels.len(), MAX_DECLARATIONS)?;
+        declared("labels of a routine", routine.labels.len())?;
         unique("a label", routine.labels.iter().map(|label| label.name.as_str()))?;
         let end = routine.code.len();
         if let Some(label) = routine.labels.iter().find(|label| label.at as usize > end) {
@@ -51,7 +45,8 @@ pub(super) fn declarations(program: &Program) -> Result {
                 what: "instruction of a label",
                 found: label.at.into(),
                 limit: end as u64,
-            });
+            }
+            .into());
         }
     }
     Ok(())
@@ -68,13 +63,17 @@ fn unique<'a>(what: &'static str, mut names: impl Iterator<Item = &'a str>) -> R
     })
 }
 
-fn limit(what: &'static str, found: usize, most: usize) -> Result {
-    match found <= most {
-        true => Ok(()),
-        false => Err(Fault::Limit {
-            what,
-            found: found as u64,
-            limit: most as u64,
-        }),
+fn declared(what: &'static str, found: usize) -> Result {
+    limit(what, found as u64, MAX_DECLARATIONS as u64)
+}
+
+// Where an instruction stands, by its number in the program.
+fn instruction(program: &Program, mut number: usize) -> Option<Where> {
+    for (routine, Routine { code, .. }) in program.routines.iter().enumerate() {
+        match number.checked_sub(code.len()) {
+            None => return Some((routine, number)),
+            Some(rest) => number = rest,
+        }
     }
+    None
 }

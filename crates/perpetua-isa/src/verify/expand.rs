@@ -188,7 +188,7 @@ impl<'a> Expansion<'a> {
 }
 
 // How many operators an instruction becomes, about.
-fn size(instruction: &Instruction) -> u64 {
+pub(super) fn size(instruction: &Instruction) -> u64 {
     let counts = instruction.operands.iter().filter_map(|operand| match operand {
         Operand::Count(count) => Some(u64::from(*count)),
         _ => None,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use perpetua_ir::ir::Scalar;
 
 use super::accesses::{Access, accesses};
-use super::expand::{Action, Step};
+use super::expand::{Action, Step, size};
 use super::state::{Halves, Holds, REGISTER_SLOTS, State, Write, slot};
 use super::{Where, Wrong};
 use crate::fault::Fault;
@@ -47,6 +47,31 @@ pub(crate) enum Exit {
 pub(crate) enum Goal {
     Block(usize),
     End,
+}
+
+impl Flow {
+    /// Where a block comes from.
+    pub(crate) fn block_at(&self, number: usize) -> Option<Where> {
+        let first = self.origins.get(number).and_then(|origins| origins.first());
+        first.copied().or_else(|| Some(self.blocks.get(number)?.exit_at))
+    }
+
+    /// The instruction with which there are more than so many with calls, tiles and runs of registers written out; the last one if there
+    /// are not.
+    pub(crate) fn instruction(&self, most: usize) -> Option<Where> {
+        let code = self.blocks.iter().map(|block| &block.code).zip(&self.origins);
+        let code = code.flat_map(|(code, origins)| code.iter().zip(origins));
+        let mut sum = 0u64;
+        let mut last = None;
+        for (instruction, at) in code {
+            sum = sum.saturating_add(size(instruction));
+            last = Some(*at);
+            if sum > most as u64 {
+                break;
+            }
+        }
+        last
+    }
 }
 
 impl Exit {
