@@ -294,6 +294,9 @@ fn implement(
         }
 
         #[automatically_derived]
+        impl #before #facade::native::operators::Own for #name #args #clause {}
+
+        #[automatically_derived]
         impl #before #facade::GpuConst for #name #args #clause {
             fn to_const(&self) -> #facade::ConstValue {
                 #constant

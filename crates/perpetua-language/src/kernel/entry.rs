@@ -42,8 +42,10 @@ pub struct Entry {
     id: OnceLock<KernelId>,
     wide: OnceLock<Result<Arc<Verified>, Error>>,
     narrow: OnceLock<Result<Arc<Verified>, Error>>,
-    // What its native body accesses, made when first asked for; `None` where that is not known.
-    followed: OnceLock<Option<Footprint>>,
+    // As its native body runs it, made when first asked for; `None` where that must not run.
+    followed: OnceLock<Option<Followed>>,
+    // What its native body accesses; `None` where that is not known.
+    footprint: OnceLock<Option<Footprint>>,
 }
 
 /// Where an instantiation comes from.
@@ -71,6 +73,7 @@ impl Entry {
             wide: OnceLock::new(),
             narrow: OnceLock::new(),
             followed: OnceLock::new(),
+            footprint: OnceLock::new(),
         }
     }
 
@@ -169,6 +172,7 @@ impl KernelFn {
                 wide: OnceLock::new(),
                 narrow: OnceLock::new(),
                 followed: OnceLock::new(),
+                footprint: OnceLock::new(),
             }))
         }))
     }
@@ -188,10 +192,27 @@ impl KernelFn {
         self.0.instantiation()
     }
 
+    /// The native body; `None` where there is none, or where rustc's meaning of what it calls need not be the IR's.
+    fn body(self) -> Option<&'static Native> {
+        self.0.native.as_ref().filter(|_| self.followed().is_some())
+    }
+
+    /// The kernel as its native body runs it.
+    fn followed(self) -> Option<&'static Followed> {
+        let follow = || {
+            let how = Instantiation {
+                pointer_width: usize::BITS,
+                ..self.0.instantiation()
+            };
+            lower_followed(&self.0.function, &how).ok().flatten()
+        };
+        self.0.followed.get_or_init(follow).as_ref()
+    }
+
     /// How many lanes of a launch native code runs without checks, because they are proven; `None` without native code.
     #[doc(hidden)]
     pub fn proven(self, launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<u64> {
-        (self.0.native?.proven)(launch, args)
+        (self.body()?.proven)(launch, args)
     }
 
     /// Runs lanes of a launch's proven boxes one by one: how many did what is proven of them, or what one did instead. `None` without
@@ -199,34 +220,30 @@ impl KernelFn {
     #[doc(hidden)]
     #[cfg(debug_assertions)]
     pub fn audit(self, launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Result<usize, String>> {
-        (self.0.native?.audit)(launch, args)
+        (self.body()?.audit)(launch, args)
     }
 
     /// What the kernel's native body accesses, which asks for these conditions and has so many loads and stores of each
     /// parameter; `None` where that is not known, or the IR has not all of them.
-    pub(super) fn followed(self, conditions: u64, accesses: &[[usize; 2]]) -> Option<&'static Footprint> {
-        let follow = || {
-            let how = Instantiation {
-                pointer_width: usize::BITS,
-                ..self.0.instantiation()
-            };
+    pub(super) fn footprint(self, conditions: u64, accesses: &[[usize; 2]]) -> Option<&'static Footprint> {
+        let find = || {
             let Followed {
                 kernel,
                 conditions: noted,
-            } = lower_followed(&self.0.function, &how).ok()??;
+            } = self.followed()?;
             let numbers = noted
                 .iter()
                 .fold(0, |all, (number, _)| all | 1u64.checked_shl(*number).unwrap_or(0));
-            let has = accesses_of(&kernel);
+            let has = accesses_of(kernel);
             let every = |(param, asked): (usize, &[usize; 2])| {
                 let has = has.get(param).copied().unwrap_or_default();
                 asked[0] <= has[0] && asked[1] <= has[1]
             };
             let is_tied = conditions & !numbers == 0 && accesses.iter().enumerate().all(every);
-            let kernel = verify(kernel).ok().filter(|_| is_tied)?;
-            Footprint::with_conditions(&kernel, &noted)
+            let kernel = verify(kernel.clone()).ok().filter(|_| is_tied)?;
+            Footprint::with_conditions(&kernel, noted)
         };
-        self.0.followed.get_or_init(follow).as_ref()
+        self.0.footprint.get_or_init(find).as_ref()
     }
 
     /// The kernel for blocks of this size only.
@@ -292,7 +309,7 @@ unsafe impl KernelSpec for KernelFn {
     }
 
     fn native(&self) -> Option<NativeKernel> {
-        self.0.native.map(|native| native.kernel)
+        self.body().map(|native| native.kernel)
     }
 }
 

@@ -175,7 +175,7 @@ impl Lane<'_> {
             Some([x, y, z]) => quote!([#x, #y, #z]),
             None if name == "at" => {
                 let mut offsets: Vec<TokenStream> =
-                    call.args.iter().skip(1).map(|arg| self.operand(arg)).collect();
+                    call.args.iter().skip(1).map(|arg| self.expr(arg)).collect();
                 offsets.resize(3, quote!(0));
                 quote!([#(#offsets),*])
             }

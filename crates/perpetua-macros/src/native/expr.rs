@@ -37,7 +37,7 @@ impl Lane<'_> {
             syn::Expr::Binary(binary) => self.binary(binary),
             syn::Expr::Assign(assign) => self.assign(&assign.left, &assign.right),
             syn::Expr::Cast(cast) => {
-                let (value, ty) = (self.operand(&cast.expr), &cast.ty);
+                let (value, ty) = (self.expr(&cast.expr), &cast.ty);
                 quote_spanned!(cast.span()=> (#value as #ty))
             }
             syn::Expr::Index(_) | syn::Expr::Field(_) => self.value_of(expr),
@@ -69,29 +69,20 @@ impl Lane<'_> {
         exprs.into_iter().map(|expr| self.expr(expr)).collect()
     }
 
-    /// An operand, which Rust dereferences where it is a reference.
-    pub(super) fn operand(&mut self, expr: &syn::Expr) -> TokenStream {
-        let tokens = self.expr(expr);
-        match name_of(expr).and_then(|name| self.scope.find(name)) {
-            Some(Name::Reference) => quote!((*#tokens)),
-            _ => tokens,
-        }
-    }
-
     fn unary(&mut self, unary: &syn::ExprUnary) -> TokenStream {
         match unary.op {
             // `-128i8` is a literal; the number without its sign is none.
             syn::UnOp::Neg(_) if matches!(peel(&unary.expr), syn::Expr::Lit(_)) => quote!((#unary)),
             syn::UnOp::Neg(_) => {
-                let (native, operand) = (self.setting.native(), self.operand(&unary.expr));
-                quote_spanned!(unary.span()=> #native::number::neg(#operand))
+                let (native, operand) = (self.setting.native(), self.expr(&unary.expr));
+                quote_spanned!(unary.span()=> #native::operators::Operands((#operand, ())).neg())
             }
             syn::UnOp::Deref(_) => {
                 let inner = self.expr(&unary.expr);
                 quote!((*#inner))
             }
             _ => {
-                let (op, operand) = (&unary.op, self.operand(&unary.expr));
+                let (op, operand) = (&unary.op, self.expr(&unary.expr));
                 quote!((#op #operand))
             }
         }
@@ -102,7 +93,7 @@ impl Lane<'_> {
         if let Some(op) = compound(&binary.op) {
             return self.compound(op, &binary.left, &binary.right, binary.op.span());
         }
-        let (left, right) = (self.operand(&binary.left), self.operand(&binary.right));
+        let (left, right) = (self.expr(&binary.left), self.expr(&binary.right));
         if matches!(
             binary.op,
             BinOp::Add(_)
@@ -129,26 +120,27 @@ impl Lane<'_> {
     ) -> TokenStream {
         use syn::BinOp;
         let (name, subject) = match op {
-            BinOp::Add(_) | BinOp::AddAssign(_) => ("add", None),
-            BinOp::Sub(_) | BinOp::SubAssign(_) => ("sub", None),
-            BinOp::Mul(_) | BinOp::MulAssign(_) => ("mul", None),
-            BinOp::Div(_) | BinOp::DivAssign(_) => ("div", Some("division")),
-            BinOp::Rem(_) | BinOp::RemAssign(_) => ("rem", Some("remainder")),
-            BinOp::Shl(_) | BinOp::ShlAssign(_) => ("shl", None),
-            BinOp::Shr(_) | BinOp::ShrAssign(_) => ("shr", None),
-            BinOp::BitAndAssign(_) => return quote!((#left & #right)),
-            BinOp::BitOrAssign(_) => return quote!((#left | #right)),
-            BinOp::BitXorAssign(_) => return quote!((#left ^ #right)),
-            other => return quote!((#left #other #right)),
+            BinOp::Add(_) => ("add", None),
+            BinOp::AddAssign(_) => ("add_assign", None),
+            BinOp::Sub(_) => ("sub", None),
+            BinOp::SubAssign(_) => ("sub_assign", None),
+            BinOp::Mul(_) => ("mul", None),
+            BinOp::MulAssign(_) => ("mul_assign", None),
+            BinOp::Div(_) => ("div", Some("division")),
+            BinOp::DivAssign(_) => ("div_assign", Some("division")),
+            BinOp::Rem(_) => ("rem", Some("remainder")),
+            BinOp::RemAssign(_) => ("rem_assign", Some("remainder")),
+            BinOp::Shl(_) => ("shl", None),
+            BinOp::ShlAssign(_) => ("shl_assign", None),
+            BinOp::Shr(_) => ("shr", None),
+            BinOp::ShrAssign(_) => ("shr_assign", None),
+            // Those that only assign change nothing but their value.
+            op => return quote!({ let mut changed = #left; changed #op #right; changed }),
         };
         let (native, name) = (self.setting.native(), syn::Ident::new(name, span));
-        match subject {
-            Some(subject) => {
-                let site = self.site(span, subject);
-                quote_spanned!(span=> #native::number::#name(#left, #right, #site)?)
-            }
-            None => quote_spanned!(span=> #native::number::#name(#left, #right)),
-        }
+        let site = subject.map(|subject| self.site(span, subject));
+        let checked = subject.map(|_| quote!(?));
+        quote_spanned!(span=> #native::operators::Operands((#left, #right)).#name(#site)#checked)
     }
 
     fn struct_literal(&mut self, literal: &syn::ExprStruct) -> TokenStream {

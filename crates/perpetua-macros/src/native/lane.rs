@@ -116,17 +116,7 @@ impl<'a> Lane<'a> {
             let value = self.expr(init);
             quote!(= #value)
         });
-        let name = match init.map(peel) {
-            Some(syn::Expr::Reference(_)) => Name::Reference,
-            Some(init)
-                if super::language::name_of(init).and_then(|n| self.scope.find(n))
-                    == Some(Name::Reference) =>
-            {
-                Name::Reference
-            }
-            _ => Name::Value,
-        };
-        self.scope.declare_pattern(pattern, name);
+        self.scope.declare_pattern(pattern, Name::Value);
         quote_spanned!(local.span()=> let #pattern #value;)
     }
 

@@ -89,14 +89,14 @@ impl Lane<'_> {
                     .filter(|name| matches!(self.scope.find(name), Some(Name::Buffer { .. })))
                     .cloned();
                 if let Some(buffer) = buffer {
-                    let index = self.operand(&index.index);
+                    let index = self.expr(&index.index);
                     return Place {
                         root: Root::Element { buffer, index, site },
                         path: Vec::new(),
                     };
                 }
                 let mut place = self.place(&index.expr);
-                let index = self.operand(&index.index);
+                let index = self.expr(&index.index);
                 place.path.push(Step::Index { index, site });
                 place
             }
@@ -218,7 +218,7 @@ impl Lane<'_> {
         op_span: Span,
     ) -> TokenStream {
         let span = place.span();
-        let value = self.operand(value);
+        let value = self.expr(value);
         let (new, old) = (internal("value"), internal("old"));
         let changed = self.arithmetic(op, &quote!(#old), &quote!(#new), op_span);
         let mut place = self.place(place);

@@ -176,6 +176,7 @@ pub(crate) fn program(
                 args: Self::Args<'_>,
             ) -> ::core::result::Result<(), #native::Stop> {
                 use #native::methods::{Booleans as _, Elements as _, Floats as _, Halves as _, Integers as _, Ordered as _};
+                use #native::operators::{AsWritten as _, Indexed as _};
                 let (#(#names,)* #grid_name) = args;
                 #start
                 #lane_body;

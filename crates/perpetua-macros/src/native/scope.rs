@@ -10,8 +10,6 @@ pub(super) enum Name {
     },
     /// A stencil's position.
     Position,
-    /// A reference to a lane's own memory.
-    Reference,
     /// A value.
     Value,
 }

@@ -50,18 +50,12 @@ impl Sibling<'_> {
         let mut names = 0;
         for input in &sig.inputs {
             match input {
-                syn::FnArg::Receiver(receiver) => {
-                    let kind = if receiver.reference.is_some() {
-                        Name::Reference
-                    } else {
-                        Name::Value
-                    };
-                    lane.scope
-                        .declare(&syn::Ident::new("self", proc_macro2::Span::call_site()), kind);
+                syn::FnArg::Receiver(_) => {
+                    let own = syn::Ident::new("self", proc_macro2::Span::call_site());
+                    lane.scope.declare(&own, Name::Value);
                 }
                 syn::FnArg::Typed(typed) => {
                     let kind = match &*typed.ty {
-                        syn::Type::Reference(_) => Name::Reference,
                         syn::Type::Path(path)
                             if path
                                 .path
@@ -133,6 +127,7 @@ impl Sibling<'_> {
             #clause
             {
                 use #native::methods::{Booleans as _, Elements as _, Floats as _, Halves as _, Integers as _, Ordered as _};
+                use #native::operators::{AsWritten as _, Indexed as _};
                 #body
             }
         }

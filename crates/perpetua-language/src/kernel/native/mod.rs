@@ -17,7 +17,7 @@
 //! no two lanes touch an element that one of them stores to is proven for the launch as a whole, of all boxes together: else all
 //! of them run checked. A body with an access or a condition that the IR does not have is not taken for proven.
 //!
-//! In the order of the data: [`stop`] is what a lane ends with, [`number`], [`methods`] and [`halves`] compute, [`view`] is memory,
+//! In the order of the data: [`stop`] is what a lane ends with, [`number`], [`operators`], [`methods`] and [`halves`] compute, [`view`] is memory,
 //! [`mode`] accesses it, `decide` knows conditions, `plan` says of a launch's boxes how they run, `rows` runs them, `launch` puts it together for the CPU
 //! backend; [`program`] is what the macros write.
 //!
@@ -28,6 +28,7 @@ pub mod stop;
 pub mod halves;
 pub mod methods;
 pub mod number;
+pub mod operators;
 
 pub mod view;
 

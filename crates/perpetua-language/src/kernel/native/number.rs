@@ -1,7 +1,5 @@
 //! Arithmetic as every device does it: integers wrap, shift amounts are masked, division by zero and `MIN / -1` stop the
 //! lane. f16 and bf16 are computed as f32 and rounded after each operator, which is what the crate `half` does.
-//!
-//! Operands have one type, so that literals take it as they do beside Rust's own operators.
 
 use std::convert::identity;
 
@@ -12,10 +10,6 @@ use super::halves::{narrow, widen};
 use super::stop::{Site, Stop};
 
 /// Integers and floats.
-#[diagnostic::on_unimplemented(
-    message = "kernels compute with numbers only, and `{Self}` is none",
-    label = "write a method for this operator"
-)]
 pub trait Number: Copy + PartialOrd {
     /// 0.
     const ZERO: Self;
@@ -52,9 +46,9 @@ pub trait Integer: Number + Eq + Ord {
     /// The value sign- or zero-extended.
     fn wide(self) -> u64;
     /// Left shift; the amount is masked.
-    fn left(self, amount: u32) -> Self;
+    fn left(self, amount: impl Integer) -> Self;
     /// Right shift, arithmetic for signed types; the amount is masked.
-    fn right(self, amount: u32) -> Self;
+    fn right(self, amount: impl Integer) -> Self;
     /// The low 32 bits.
     fn low(self) -> u32;
 }
@@ -112,12 +106,12 @@ macro_rules! integers {
                 if $signed { self as i64 as u64 } else { self as u64 }
             }
             #[inline(always)]
-            fn left(self, amount: u32) -> $ty {
-                self.wrapping_shl(amount)
+            fn left(self, amount: impl Integer) -> $ty {
+                self.wrapping_shl(amount.low())
             }
             #[inline(always)]
-            fn right(self, amount: u32) -> $ty {
-                self.wrapping_shr(amount)
+            fn right(self, amount: impl Integer) -> $ty {
+                self.wrapping_shr(amount.low())
             }
             #[inline(always)]
             fn low(self) -> u32 {
@@ -198,60 +192,6 @@ floats! {
     f64, identity, identity, 0.0, 1.0, x => x.abs(), x.trunc();
     f16, widen, narrow, f16::ZERO, f16::ONE, x => f16::from_bits(x.to_bits() & 0x7fff), narrow(widen(x).trunc());
     bf16, bf16::to_f32, bf16::from_f32, bf16::ZERO, bf16::ONE, x => bf16::from_bits(x.to_bits() & 0x7fff), bf16::from_f32(x.to_f32().trunc());
-}
-
-/// `a + b`.
-#[inline(always)]
-pub fn add<T: Number>(a: T, b: T) -> T {
-    a.plus(b)
-}
-
-/// `a - b`.
-#[inline(always)]
-pub fn sub<T: Number>(a: T, b: T) -> T {
-    a.minus(b)
-}
-
-/// `a * b`.
-#[inline(always)]
-pub fn mul<T: Number>(a: T, b: T) -> T {
-    a.times(b)
-}
-
-/// `a / b`.
-///
-/// # Errors
-/// Of integers: by zero, or `MIN / -1`.
-#[inline(always)]
-pub fn div<T: Number>(a: T, b: T, at: &'static Site) -> Result<T, Stop> {
-    a.quotient(b, at)
-}
-
-/// `a % b`.
-///
-/// # Errors
-/// As [`div`].
-#[inline(always)]
-pub fn rem<T: Number>(a: T, b: T, at: &'static Site) -> Result<T, Stop> {
-    a.rest(b, at)
-}
-
-/// `-a`.
-#[inline(always)]
-pub fn neg<T: Number>(a: T) -> T {
-    a.negated()
-}
-
-/// `a << b`.
-#[inline(always)]
-pub fn shl<T: Integer, U: Integer>(a: T, b: U) -> T {
-    a.left(b.low())
-}
-
-/// `a >> b`.
-#[inline(always)]
-pub fn shr<T: Integer, U: Integer>(a: T, b: U) -> T {
-    a.right(b.low())
 }
 
 /// The step of a range that ends at `end`.

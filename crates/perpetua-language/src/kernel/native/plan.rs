@@ -86,7 +86,7 @@ pub(super) fn plan<P: Program>(
 
 /// The launch as the IR's analysis sees it; `None` where that does not know the kernel.
 fn pieces<P: Program>(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<[Piece]>> {
-    let footprint = P::kernel().followed(P::CONDITIONS, P::ACCESSES)?;
+    let footprint = P::kernel().footprint(P::CONDITIONS, P::ACCESSES)?;
     let given = args.iter().map(|arg| match *arg {
         NativeArg::Buffer { len, .. } => Given::Elements(len as u64),
         NativeArg::Value(bytes) => Given::Value(bytes),

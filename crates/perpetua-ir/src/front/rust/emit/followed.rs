@@ -24,8 +24,9 @@ pub const COMPUTED: u32 = MOST_CONDITIONS + 1;
 /// The number of the condition that a neighbour lies in the grid, and is not farther than the halo.
 pub const INSIDE: u32 = MOST_CONDITIONS;
 
-/// Makes a kernel of a function that tells what its conditions are. `None` where native code runs functions of a user's type as they
-/// stand (operators, `clone`, `From`, `Default`): what rustc makes of their names need not be what their trees say.
+/// Makes a kernel of a function that tells what its conditions are. `None` where native code would run functions of a user's type, or
+/// operators on references, as they stand (operators, `clone`, `From`, `Default`): what rustc makes of them need not be what their
+/// trees say.
 ///
 /// # Errors
 /// As `lower`.

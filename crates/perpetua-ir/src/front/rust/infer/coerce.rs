@@ -144,6 +144,14 @@ impl Checker<'_> {
         expr
     }
 
+    /// The value that an operator computes with.
+    pub(super) fn operand(&mut self, expr: Expr) -> Expr {
+        if matches!(self.types.shallow(&expr.ty), Ty::Ref(..)) {
+            self.program.calls_host.set(true);
+        }
+        self.deref_all(expr)
+    }
+
     /// Checks an expression that must have this type.
     pub(super) fn expr_as(&mut self, expr: &syntax::Expr, expected: &Ty) -> Result<Expr> {
         let checked = self.expr(expr, Some(expected))?;

@@ -181,7 +181,7 @@ impl Checker<'_> {
         self.assigned(&place)?;
         let written = value;
         let value = self.expr(value, None)?;
-        let value = self.deref_all(value);
+        let value = self.operand(value);
         if !matches!(op, BinaryOp::Shl | BinaryOp::Shr) && self.types.unify(&place.ty, &value.ty).is_err() {
             return Err(standing(self.unfit(&value, &place.ty), written));
         }
@@ -277,7 +277,7 @@ impl Checker<'_> {
         match op {
             UnaryOp::Neg | UnaryOp::Not => {
                 let operand = self.expr(operand, hint)?;
-                let operand = self.deref_all(operand);
+                let operand = self.operand(operand);
                 let of_trait = if op == UnaryOp::Neg { "Neg" } else { "Not" };
                 let operand = match self.user_negation(operand, of_trait, line)? {
                     Ok(called) => return Ok(called),
@@ -348,7 +348,8 @@ impl Checker<'_> {
         }
         let (left, right) = match self.user_operator(op, left, right, line)? {
             Ok(called) => return Ok(called),
-            Err((left, right)) => (self.deref_all(left), self.deref_all(right)),
+            Err((left, right)) if op.is_comparison() => (self.deref_all(left), self.deref_all(right)),
+            Err((left, right)) => (self.operand(left), self.operand(right)),
         };
         let never = |c: &Self, e: &Expr| matches!(c.types.shallow(&e.ty), Ty::Never);
         let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);

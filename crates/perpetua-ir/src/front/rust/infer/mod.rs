@@ -59,8 +59,8 @@ pub(crate) struct Program {
     pub(crate) width: u32,
     loaded: RefCell<HashMap<FunctionKey, Rc<Loaded>>>,
     closures: Cell<u32>,
-    /// Whether something was called that native code runs as the user wrote it: an operator of a user's type, `clone`, `From`,
-    /// `Default`. What rustc makes of its names need not be what its tree says.
+    /// Whether something was called that native code runs as the user wrote it: an operator of a user's type or on references, `clone`,
+    /// `From`, `Default`. What rustc makes of its names need not be what its tree says.
     pub(crate) calls_host: Cell<bool>,
 }
 
