@@ -156,7 +156,7 @@ pub struct DeviceInfo {
     pub on_host: bool,
     /// NVIDIA's compute capability, major and minor.
     pub compute_capability: Option<(u32, u32)>,
-    /// Multiprocessors, or cores that the CPU backend uses.
+    /// Multiprocessors, or cores that the CPU backend uses; `None` where the driver does not tell (of Vulkan's, NVIDIA's does).
     pub multiprocessors: Option<u32>,
     /// Device memory in bytes; `None` where the API does not tell.
     pub memory_total: Option<u64>,

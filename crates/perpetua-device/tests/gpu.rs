@@ -288,6 +288,26 @@ fn prints(kind: BackendKind) -> Result<(), Failed> {
     }
 }
 
+/// Vulkan's driver tells as many multiprocessors as CUDA's, of a device that both have.
+fn multiprocessors() -> Result<(), Failed> {
+    let cuda = Device::new(BackendKind::Cuda, 0)?;
+    let found = (0..).map_while(|index| Device::new(BackendKind::Wgpu, index).ok());
+    for device in found.filter(|device| device.info().vendor == "NVIDIA") {
+        let counts = (device.info().multiprocessors, cuda.info().multiprocessors);
+        let is_vulkan = device.info().details.iter().any(|(_, value)| value == "vulkan");
+        // The extension is as old as this capability.
+        let tells = is_vulkan && cuda.info().compute_capability >= Some((7, 5));
+        let is_right = match device.info().name == cuda.info().name && tells {
+            true => counts.0 == counts.1,
+            false => is_vulkan || counts.0.is_none(),
+        };
+        if !is_right {
+            return Err(format!("{device:?}: {counts:?}").into());
+        }
+    }
+    Ok(())
+}
+
 fn main() -> ExitCode {
     if let Ok(kind) = std::env::var(PRINTS_ON) {
         let kind = BackendKind::from_name(&kind).ok_or_else(|| format!("no backend is called {kind}").into());
@@ -337,6 +357,12 @@ fn main() -> ExitCode {
         "cuda".into(),
         BackendKind::Cuda,
         |n| passes(BackendKind::Cuda, n),
+        0,
+    ));
+    trials.push(trial(
+        "multiprocessors: vulkan".into(),
+        BackendKind::Cuda,
+        |_| multiprocessors(),
         0,
     ));
     for (name, kind) in [

@@ -40,6 +40,10 @@ fn adapters_are_listed_and_described() -> Outcome {
         let info = backend.device_info(i)?;
         assert_eq!((info.backend, info.index), (BackendKind::Wgpu, i));
         assert!(!info.name.is_empty() && info.limits.max_buffers > 0);
+        assert!(
+            info.multiprocessors.is_none() || info.vendor == "NVIDIA",
+            "{info:?}"
+        );
     }
     let missing = backend.device_info(99).map(drop);
     assert!(matches!(missing, Err(Error::DeviceNotFound { index: 99, .. })));

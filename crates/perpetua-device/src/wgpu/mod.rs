@@ -3,7 +3,7 @@
 //! `device` finds and opens adapters, `shared` is what everything of one device shares, `memory` pools buffers, `recording`
 //! gathers work, `core` submits it and reads back, `stream` and `event` are what the contract asks for, `signal` lets
 //! futures wait, `transfer` moves bytes at any offset, `compile` makes pipelines, `launch` binds and dispatches,
-//! `probe` measures the device's arithmetic, `interop` shares a device with a program that draws.
+//! `probe` measures the device's arithmetic, `interop` shares a device with a program that draws, `vulkan` asks a driver past wgpu.
 //!
 //! One queue serves all streams: what is submitted runs in order of submission. A stream records commands until
 //! something needs them done (a read-back, an event, a full argument block) and submits them at once.
@@ -22,6 +22,8 @@ mod shared;
 mod signal;
 mod stream;
 mod transfer;
+#[cfg(any(target_os = "linux", windows))]
+mod vulkan;
 
 use crate::backend::GpuBackend;
 use crate::info::BackendKind;

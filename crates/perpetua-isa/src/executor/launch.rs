@@ -52,13 +52,14 @@ impl Prepared {
         };
         let own = args.len();
         let grid = self.config.grid;
+        let mut is_first = true;
         for (first, size) in room.parts(&self.config) {
             args.truncate(own);
             for extents in [first, grid] {
                 args.extend(extents.to_array().map(KernelArg::from));
             }
             let waits = waits && size != grid;
-            if waits {
+            if waits && std::mem::take(&mut is_first) {
                 // What ran before has faults of its own.
                 stream.synchronize()?;
             }

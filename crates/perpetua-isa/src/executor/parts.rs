@@ -29,11 +29,14 @@ pub(super) struct Room {
     pub(super) straight: Option<u64>,
 }
 
+fn lanes_at_once(multiprocessors: Option<u32>) -> u64 {
+    UNKNOWN.max(multiprocessors.map_or(0, u64::from) * OF_A_MULTIPROCESSOR)
+}
+
 impl Room {
     pub(super) fn new(info: &DeviceInfo, shared: u32, straight: Option<u64>) -> Room {
-        let multiprocessors = info.multiprocessors.map_or(0, u64::from);
         Room {
-            lanes: UNKNOWN.max(multiprocessors * OF_A_MULTIPROCESSOR),
+            lanes: lanes_at_once(info.multiprocessors),
             shared_limit: info.limits.shared_bytes_per_block.into(),
             shared: shared.into(),
             straight,
@@ -158,6 +161,16 @@ mod tests {
             ..LaunchConfig::new([7, 5, 3], 64)
         };
         assert_eq!(room(64).parts(&together).count(), 1);
+    }
+
+    #[test]
+    fn a_device_that_tells_its_multiprocessors_gets_larger_parts() {
+        // 512 x 512 lanes are one part on an H200, whichever driver is asked, and four where nobody knows.
+        let config = LaunchConfig::new((32, 32), (16, 16));
+        let parts = |lanes: u64| room(lanes).parts(&config).count();
+        assert_eq!(parts(lanes_at_once(Some(132))), 1);
+        assert_eq!(parts(lanes_at_once(None)), 4);
+        assert_eq!(lanes_at_once(Some(1)), UNKNOWN);
     }
 
     #[test]
