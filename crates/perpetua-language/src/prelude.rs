@@ -1,6 +1,5 @@
 //! What a program with kernels needs: `use perpetua::prelude::*;`.
 
-pub use crate::args;
 pub use crate::kernel::atomic::*;
 pub use crate::kernel::barrier::*;
 pub use crate::kernel::index::*;
@@ -9,7 +8,6 @@ pub use crate::kernel::scalar::{FurtherFloat as _, FurtherInteger as _};
 pub use crate::kernel::shared::*;
 pub use crate::kernel::subgroup::*;
 pub use crate::kernel::{GridPos, KernelFn, gpu_println, volume};
+pub use crate::{Edge, GpuType, StencilConfig, args, device, kernel};
 pub use half::{bf16, f16};
 pub use perpetua_device::{Dim3, LaunchConfig};
-pub use perpetua_ir::front::rust::{Edge, GpuType, StencilConfig};
-pub use perpetua_macros::{GpuType, device, kernel};

@@ -15,9 +15,18 @@ const TOLD: [&str; 1] = ["DeviceLimits"];
 
 /// Beside them: files, and how the line begins that has the documentation above it.
 const ALSO: [(&str, &str); 9] = [
-    ("crates/perpetua-macros/src/lib.rs", "pub fn kernel("),
-    ("crates/perpetua-macros/src/lib.rs", "pub fn device("),
-    ("crates/perpetua-macros/src/lib.rs", "pub fn derive_gpu_type("),
+    (
+        "crates/perpetua-language/src/lib.rs",
+        "pub use perpetua_macros::kernel;",
+    ),
+    (
+        "crates/perpetua-language/src/lib.rs",
+        "pub use perpetua_macros::device;",
+    ),
+    (
+        "crates/perpetua-language/src/lib.rs",
+        "pub use perpetua_macros::GpuType;",
+    ),
     (
         "crates/perpetua-ir/src/front/rust/stencil.rs",
         "pub struct StencilConfig",
