@@ -40,6 +40,8 @@ pub enum Stay {
     Shared,
     /// It would be computed again for each repetition.
     Repeated,
+    /// Its elements are looked up by their index.
+    Gathered,
     /// It would be computed for many of its elements to get one of the result.
     Often,
     /// It would be computed again for each tile of a product.
@@ -62,6 +64,7 @@ impl Stay {
             Stay::Product => "others need its result than one kernel over the same elements",
             Stay::Shared => "several kernels need it, and computing it again is dear",
             Stay::Repeated => "it would be computed again for each repetition",
+            Stay::Gathered => "its elements are looked up by their index",
             Stay::Often => "it would be computed for many of its elements to get one of the result",
             Stay::Brought => "it would be computed again for each tile of a product",
             Stay::Long => "the kernel would be too long",
@@ -141,6 +144,22 @@ impl Places {
             next
         })
     }
+}
+
+/// Whether an element is computed of others of its sources than the one at its own place.
+fn moves(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Reshape
+            | Op::Permute { .. }
+            | Op::Expand
+            | Op::Slice { .. }
+            | Op::Flip { .. }
+            | Op::Pad { .. }
+            | Op::Reduce { .. }
+            | Op::Segments { .. }
+            | Op::Product
+    )
 }
 
 struct Kernel {
@@ -226,17 +245,11 @@ impl Division<'_> {
         let graph = self.graph;
         let mut wanted: SmallVec<[u32; 2]> = SmallVec::new();
         for user in &graph.0[number].users {
-            let moves = matches!(
-                self.op(*user),
-                Op::Reshape
-                    | Op::Permute { .. }
-                    | Op::Expand
-                    | Op::Slice { .. }
-                    | Op::Flip { .. }
-                    | Op::Pad { .. }
-                    | Op::Reduce { .. }
-                    | Op::Product
-            );
+            let of_user = &graph.0[*user];
+            let moves = match self.op(*user) {
+                Op::Gather { .. } => graph.0[number].tensor.shape() != of_user.tensor.shape(),
+                op => moves(op),
+            };
             for at in 0..self.wanted[*user].len() {
                 let path = self.wanted[*user][at];
                 wanted.push(if moves {
@@ -256,6 +269,13 @@ impl Division<'_> {
         let entry = &self.graph.0[number];
         if entry.is_root || homes.is_empty() {
             return Some(Stay::Asked);
+        }
+        let is_looked_up = |user: &usize| {
+            let source = self.graph.0[*user].sources.first();
+            matches!(self.op(*user), Op::Gather { .. }) && source == Some(&number)
+        };
+        if entry.users.iter().any(is_looked_up) {
+            return Some(Stay::Gathered);
         }
         let is_number = matches!(self.op(number), Op::Scalar { .. });
         if *self.op(number) == Op::Variable {
@@ -282,6 +302,7 @@ impl Division<'_> {
         }
         match self.op(number) {
             Op::Reduce { .. } => (!self.stays_inside(number, homes)).then_some(Stay::Combination),
+            Op::Segments { .. } => Some(Stay::Combination),
             Op::Product => (!self.stays_inside(number, homes)).then_some(Stay::Product),
             _ => self.dear(number, homes),
         }
@@ -385,13 +406,13 @@ fn costs(graph: &Graph) -> Vec<u32> {
         let own = match &node.op {
             _ if entry.is_known => 1,
             Op::Random { .. } => 64,
-            Op::Reduce { .. } | Op::Product => 1,
+            Op::Reduce { .. } | Op::Segments { .. } | Op::Product => 1,
             Op::Unary(op) if op.row().cuda == perpetua_ir::ops::Spelling::Library => 16,
             Op::Binary(op) if op.row().cuda == perpetua_ir::ops::Spelling::Library => 24,
             _ => 1,
         };
         let below: u32 = match &node.op {
-            Op::Reduce { .. } | Op::Product => 0,
+            Op::Reduce { .. } | Op::Segments { .. } | Op::Product => 0,
             _ => {
                 let mut sources = entry.sources.clone();
                 sources.dedup();

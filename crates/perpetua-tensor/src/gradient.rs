@@ -226,6 +226,31 @@ fn parts(result: &Tensor, sources: &Sources, gradient: &Tensor) -> Result<Parts>
             let axes: Vec<isize> = axes.iter().map(|axis| *axis as isize).collect();
             smallvec![Some(combined(*how, &axes, result, source, gradient))]
         }
+        Op::Gather { axis } => {
+            let index = sources.get(1).ok_or_else(wrong)?;
+            smallvec![Some(gradient.added_up(*axis, index, shape, at)), None]
+        }
+        Op::Segments { how } => {
+            let [_, begin, end, places] = &sources[..] else {
+                return Err(wrong());
+            };
+            let of_run = |of: &Tensor| of.rows(places);
+            let part = match how {
+                Reduction::Sum => of_run(gradient).cast(source.dtype()),
+                Reduction::Product => {
+                    return Err(result.no_gradient("of the products of runs there is none"));
+                }
+                Reduction::Max | Reduction::Min => {
+                    let is_extreme = source.equal(of_run(result));
+                    let count =
+                        is_extreme
+                            .cast(source.dtype())
+                            .segments(Reduction::Sum, [begin, end, places], at);
+                    is_extreme.select(of_run(&(gradient / count)), 0.0)
+                }
+            };
+            smallvec![Some(part), None, None, None]
+        }
         Op::Product => {
             let right = sources.get(1).ok_or_else(wrong)?;
             smallvec![

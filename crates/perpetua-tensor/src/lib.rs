@@ -16,7 +16,8 @@
 //! comes back from whatever looks at a value made of it, with the line of the program that recorded the operation, or at once from
 //! [`Tensor::check`].
 //!
-//! In the order in which an operation passes: [`table`] has its rules, `tensor` and `create` record it, `view` has views, `graph` walks
+//! In the order in which an operation passes: [`table`] has its rules, `tensor` and `create` record it, `view` has views, `gather`,
+//! `sort` and `einsum` what is made of several steps, `graph` walks
 //! what is recorded, `fuse` divides it into kernels, `emit` generates them, `run` compiles and launches them; `gradient` records derivatives,
 //! `optimise` steps along them.
 
@@ -27,9 +28,11 @@ pub mod backends;
 mod create;
 mod display;
 mod dtype;
+mod einsum;
 mod emit;
 mod error;
 mod fuse;
+mod gather;
 pub mod gpu;
 mod gradient;
 mod graph;
@@ -43,6 +46,7 @@ mod read;
 mod reduce;
 mod run;
 mod shape;
+mod sort;
 pub mod table;
 mod tensor;
 #[cfg(feature = "testing")]

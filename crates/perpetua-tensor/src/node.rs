@@ -55,6 +55,11 @@ pub(crate) enum Op {
     Flip { axes: SmallVec<[usize; 4]> },
     /// The source at `starts`, `steps` apart; elsewhere the value of these bits.
     Pad { starts: Shape, steps: Shape, fill: u64 },
+    /// Of the first source the element whose index along the axis the second has (`i32`).
+    Gather { axis: usize },
+    /// Runs along the first axis of the first source, combined one after the other; the second and the third have where they begin and end, the fourth
+    /// each element's run, which only its gradient needs.
+    Segments { how: Reduction },
     /// A combination along axes, which are left with extent 1.
     Reduce {
         how: Reduction,
@@ -135,6 +140,7 @@ impl Node {
         let state = self.state();
         state.value.is_none().then(|| match self.op {
             Op::Joined { .. } => state.sources.iter().take(1).cloned().collect(),
+            Op::Segments { .. } => state.sources.iter().take(3).cloned().collect(),
             _ => state.sources.clone(),
         })
     }

@@ -106,6 +106,17 @@ pub fn wgsl(tensor: &Tensor) -> Result<Vec<String>> {
     texts.collect()
 }
 
+fn combine(how: Reduction, ty: DType, a: u64, b: u64) -> Option<u64> {
+    let (op, takes_first) = how.binary();
+    match takes_first.filter(|_| ty.is_float()) {
+        None => eval_binary(op, ty, a, b).ok(),
+        Some(takes_first) => {
+            let first = eval_binary(takes_first, ty, a, b).ok()? | eval_unary(UnaryOp::IsNan, ty, a);
+            Some(eval_ternary(TernaryOp::Select, ty, first, a, b))
+        }
+    }
+}
+
 struct Plain<'a> {
     graph: &'a Graph,
     entry: &'a Entry,
@@ -167,6 +178,8 @@ impl Plain<'_> {
             Op::Same | Op::Variable | Op::Joined { .. } | Op::Reshape => Some(self.source(0)?.0.to_vec()),
             Op::Reduce { how, axes } => self.reduce(*how, axes),
             Op::Product => self.product(),
+            Op::Gather { axis } => self.gather(*axis),
+            Op::Segments { how } => self.segments(*how),
             _ => self.view(),
         }
     }
@@ -205,6 +218,45 @@ impl Plain<'_> {
         )
     }
 
+    fn gather(&self, axis: usize) -> Option<Vec<u64>> {
+        let shape = &self.entry.tensor.0.shape;
+        let ((x, source), (index, by)) = (self.source(0)?, self.source(1)?);
+        let repeated = |own: &[usize], extents: &[usize]| -> Shape {
+            own.iter()
+                .zip(extents)
+                .map(|(i, n)| if *n == 1 { 0 } else { *i })
+                .collect()
+        };
+        let element = |i: usize| -> Option<u64> {
+            let own = along(shape, i);
+            let place = index[flat(by.shape(), &repeated(&own, by.shape()))] as u32 as i32;
+            let n = source.shape()[axis] as i32;
+            let place = usize::try_from(if place < 0 { place + n } else { place }).ok()?;
+            let mut at = repeated(&own, source.shape());
+            at[axis] = Some(place).filter(|place| *place < n as usize)?;
+            Some(x[flat(source.shape(), &at)])
+        };
+        (0..count(shape)).map(element).collect()
+    }
+
+    fn segments(&self, how: Reduction) -> Option<Vec<u64>> {
+        let node = &self.entry.tensor.0;
+        let ((x, source), (begin, _), (end, _)) = (self.source(0)?, self.source(1)?, self.source(2)?);
+        let ty = how.accumulator(source.dtype());
+        let element = |i: usize| -> Option<u64> {
+            let mut at = along(&node.shape, i);
+            let run = at[0];
+            let mut sum = how.identity(ty);
+            for place in begin[run]..end[run] {
+                at[0] = place as usize;
+                let x = eval_cast(source.dtype(), ty, x[flat(source.shape(), &at)]);
+                sum = combine(how, ty, sum, x)?;
+            }
+            Some(eval_cast(ty, node.dtype, sum))
+        };
+        (0..count(&node.shape)).map(element).collect()
+    }
+
     fn reduce(&self, how: Reduction, axes: &[usize]) -> Option<Vec<u64>> {
         let node = &self.entry.tensor.0;
         let (x, source) = self.source(0)?;
@@ -216,16 +268,7 @@ impl Plain<'_> {
             axes.iter().for_each(|axis| at[*axis] = 0);
             rows[flat(&node.shape, &at)].push(eval_cast(dtype, ty, *x));
         }
-        let combine = |a: u64, b: u64| -> Option<u64> {
-            let (op, takes_first) = how.binary();
-            match takes_first.filter(|_| ty.is_float()) {
-                None => eval_binary(op, ty, a, b).ok(),
-                Some(takes_first) => {
-                    let first = eval_binary(takes_first, ty, a, b).ok()? | eval_unary(UnaryOp::IsNan, ty, a);
-                    Some(eval_ternary(TernaryOp::Select, ty, first, a, b))
-                }
-            }
-        };
+        let combine = |a, b| combine(how, ty, a, b);
         let identity = how.identity(ty);
         let order = Order::of(from, axes);
         let row = |row: &Vec<u64>| -> Option<u64> {

@@ -151,6 +151,17 @@ fn own(name: &str, x: &Tensor) -> Tensor {
         "flip" => matrix.flip(1),
         "pad" => matrix.pad([(1, 0), (2, 1)], 3.0),
         "matmul" => matrix.matmul(matrix.transpose()),
+        "gather" => {
+            let index = Tensor::from_slice(&[2i32, -2, 0, 0, 1, 1, -1, 2], [2, 4], x.device());
+            let rows = Tensor::from_slice(&[1i32, 1, 0], [3, 1], x.device());
+            matrix.square().gather(1, &index).sum_keep(1) + matrix.gather(0, &rows).sum(0).sum(..)
+        }
+        "segments" => {
+            let places = Tensor::from_slice(&[1i32, 0, 1, 1, 3, 0], [6], x.device());
+            let zeros = Tensor::zeros([4], x.dtype(), x.device());
+            let low = (&zeros - 9.0).cast(x.dtype());
+            zeros.index_add(0, &places, &x.square()) + low.scatter_max(0, &places, x)
+        }
         other => panic!("{other} is not among the tested"),
     }
 }
@@ -170,6 +181,32 @@ fn composed(name: &str, x: &Tensor) -> Tensor {
         "argmax" => x.argmax(0).equal(0).select(0.0, x),
         "argmin" => x.argmin(0).equal(0).select(0.0, x),
         "one_hot" => x.cast(DType::I32).one_hot(3).select(x.expand_dims(1), 0.0),
+        "argsort" => x.argsort(0, false).equal(0).select(0.0, x),
+        "searchsorted" => x
+            .detach()
+            .sort(0, false)
+            .searchsorted(&x.detach(), true)
+            .equal(0)
+            .select(0.0, x),
+        "index_select" => x.index_select(0, &index(&[5, 1, 1], x)),
+        "embedding" => x.reshape([3, 2]).embedding(&index(&[2, 0, 2], x)),
+        "scatter" => x.scatter(0, &index(&[5, 1, 1], x), &(x.square().slice([Slice::from(..3)]))),
+        "scatter_add" => x.scatter_add(0, &index(&[5, 1, 1], x), &(x.square().slice([Slice::from(..3)]))),
+        "scatter_max" => x.scatter_max(0, &index(&[5, 1, 1], x), &(x.square().slice([Slice::from(..3)]))),
+        "scatter_min" => x.scatter_min(0, &index(&[5, 1, 1], x), &(x.square().slice([Slice::from(..3)]))),
+        "index_add" => x.reshape([3, 2]).index_add(
+            0,
+            &index(&[0, 2], x),
+            &x.square().reshape([3, 2]).slice([Slice::from(1..)]),
+        ),
+        "topk" => x.topk(3, 0).0,
+        "split" => x.split(&[2, 4], 0).remove(1).square(),
+        "masked_fill" => x.masked_fill(&x.greater(1.0), 7.0),
+        "tril" => x.reshape([2, 3]).tril(0),
+        "triu" => x.reshape([2, 3]).triu(1),
+        "concat" => x.concat(&[&y()], 0),
+        "stack" => x.stack(&[&y()], 1),
+        "einsum" => x.reshape([2, 3]).einsum(&[&y().reshape([3, 2])], "ij,ji->j"),
         "cross_entropy" => {
             let classes = Tensor::from_slice(&[2u8, 0], [2], x.device());
             x.reshape([2, 3]).cross_entropy(&classes)
@@ -177,9 +214,13 @@ fn composed(name: &str, x: &Tensor) -> Tensor {
         _ => {
             named!(square() sign() maximum(y()) minimum(y()) clip(-1.0, 2.0) remainder(y()) floor_divide(y()) logaddexp(y()) relu()
             leaky_relu(0.1) elu(1.5) sigmoid() silu() softplus() gelu() mean(0) mean_keep(..) var(..) std(0) softmax(0)
-            log_softmax(0) logsumexp(0) mse_loss(y()) l1_loss(y()) huber_loss(y(), 1.0) bce_loss(&y()))
+            log_softmax(0) logsumexp(0) sort(0, true) cumsum(0) cumprod(0) cummax(0) cummin(0) roll(2, 0) tile(2, 0) diff(0) mse_loss(y()) l1_loss(y()) huber_loss(y(), 1.0) bce_loss(&y()))
         }
     }
+}
+
+fn index(places: &[i32], x: &Tensor) -> Tensor {
+    Tensor::from_slice(places, [places.len()], x.device())
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(crate) struct Built {
 pub(crate) struct Elsewhere;
 
 /// Lanes of a block that computes elements or rows one by one.
-const BLOCK: u32 = 256;
+pub(super) const BLOCK: u32 = 256;
 /// A block of a product has so many lanes in each direction.
 pub(crate) const TILE: usize = 16;
 
@@ -59,16 +59,17 @@ pub(crate) fn build(
     match inner.map(|number| (&build.entry(number).tensor.0.op, number)) {
         Some((Op::Product, number)) => build.product(number),
         Some((Op::Reduce { .. }, number)) => build.rows(number),
+        Some((Op::Segments { .. }, number)) => build.segments(number),
         _ => build.elements(),
     }
 }
 
-struct Build<'a> {
+pub(super) struct Build<'a> {
     graph: &'a Graph,
     group: &'a Group,
-    is_stored: &'a dyn Fn(usize) -> bool,
-    steps: Steps,
-    indices: Indices,
+    pub(super) is_stored: &'a dyn Fn(usize) -> bool,
+    pub(super) steps: Steps,
+    pub(super) indices: Indices,
     inputs: Vec<usize>,
     /// Parameters by the operation that they belong to.
     numbers: HashMap<usize, Id>,
@@ -76,18 +77,20 @@ struct Build<'a> {
     /// The number of the row, or of the product's element, that combinations inside are asked for.
     row: Option<Id>,
     /// Combinations whose stages are complete.
-    done: Vec<usize>,
+    pub(super) done: Vec<usize>,
 }
 
 impl<'a> Build<'a> {
-    fn entry(&self, number: usize) -> &'a Entry {
+    pub(super) fn entry(&self, number: usize) -> &'a Entry {
         &self.graph.0[number]
     }
 
     // The operation that gives the kernel its form: the output's own, or one that stays inside.
     fn inner(&self, output: usize) -> Option<usize> {
-        let gives_form =
-            |number: &usize| matches!(self.entry(*number).tensor.0.op, Op::Reduce { .. } | Op::Product);
+        let gives_form = |number: &usize| {
+            let op = &self.entry(*number).tensor.0.op;
+            matches!(op, Op::Reduce { .. } | Op::Segments { .. } | Op::Product)
+        };
         self.group
             .inside
             .first()
@@ -95,7 +98,13 @@ impl<'a> Build<'a> {
             .or(Some(output).filter(gives_form))
     }
 
-    fn finish(self, form: Form, (value, index): (Id, Id), by_row: bool, config: LaunchConfig) -> Built {
+    pub(super) fn finish(
+        self,
+        form: Form,
+        (value, index): (Id, Id),
+        by_row: bool,
+        config: LaunchConfig,
+    ) -> Built {
         let recipe = Recipe {
             steps: Vec::new(),
             form,
@@ -211,6 +220,7 @@ impl<'a> Build<'a> {
         let form = Form::Rows {
             order,
             rows: self.steps.size(rows),
+            first: self.steps.size(0),
             columns: width,
             stages,
         };
@@ -287,14 +297,14 @@ impl<'a> Build<'a> {
         Ok(self.finish(form, (value, at), false, config))
     }
 
-    fn source_shape(&self, number: usize, source: usize) -> Shape {
+    pub(super) fn source_shape(&self, number: usize, source: usize) -> Shape {
         let entry = self.entry(number);
         let source = entry.sources.get(source).copied().unwrap_or(number);
         self.entry(source).tensor.0.shape.clone()
     }
 
     // The result of a combination inside, in its own type.
-    fn combined(&mut self, number: usize) -> Result<Id, Elsewhere> {
+    pub(super) fn combined(&mut self, number: usize) -> Result<Id, Elsewhere> {
         let place = self
             .done
             .iter()
@@ -304,7 +314,7 @@ impl<'a> Build<'a> {
         let source = self.entry(number).sources.first().copied().unwrap_or(number);
         let dtype = self.entry(source).tensor.0.dtype;
         let ty = match node.op {
-            Op::Reduce { how, .. } => how.accumulator(dtype),
+            Op::Reduce { how, .. } | Op::Segments { how } => how.accumulator(dtype),
             _ => accumulator_of_product(node.dtype),
         };
         let result = self.steps.push(Step::Reduced(place as u32), ty);
@@ -312,7 +322,7 @@ impl<'a> Build<'a> {
     }
 
     // An operation's element: loaded, or computed here.
-    fn value(&mut self, number: usize, index: &Index) -> Result<Id, Elsewhere> {
+    pub(super) fn value(&mut self, number: usize, index: &Index) -> Result<Id, Elsewhere> {
         let is_inside = self.group.inside.contains(&number);
         if !is_inside && (self.is_stored)(number) {
             return Ok(self.load(number, index));
@@ -329,6 +339,11 @@ impl<'a> Build<'a> {
     fn load(&mut self, number: usize, index: &Index) -> Id {
         let node = &self.entry(number).tensor.0;
         let flat = self.indices.flat(&mut self.steps, index, &node.shape);
+        self.load_at(number, flat)
+    }
+
+    pub(super) fn load_at(&mut self, number: usize, flat: Id) -> Id {
+        let node = &self.entry(number).tensor.0;
         let place = self
             .inputs
             .iter()
@@ -403,6 +418,8 @@ impl<'a> Build<'a> {
                     _ => value,
                 }
             }
+            Op::Gather { axis } => self.gather(number, *axis, index)?,
+            Op::Segments { .. } => return Err(Elsewhere),
             Op::Reduce { .. } | Op::Product => {
                 let flat = self.indices.flat(&mut self.steps, index, &node.shape);
                 if self.row != Some(flat) {

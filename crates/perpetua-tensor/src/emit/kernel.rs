@@ -76,9 +76,10 @@ pub(crate) fn kernel(recipe: &Recipe) -> Result<Kernel> {
         Form::Rows {
             order,
             rows,
+            first,
             columns,
             stages,
-        } => emitter.rows(scope, *order, [*rows, *columns], stages)?,
+        } => emitter.rows(scope, *order, [*rows, *first, *columns], stages)?,
         Form::Product {
             extents,
             operands,

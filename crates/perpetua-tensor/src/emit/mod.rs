@@ -3,6 +3,7 @@
 mod build;
 mod index;
 mod kernel;
+mod lookup;
 mod product;
 mod recipe;
 mod rows;

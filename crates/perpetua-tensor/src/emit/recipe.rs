@@ -83,10 +83,12 @@ impl Step {
 pub(crate) enum Form {
     /// A lane an element: `count` of them.
     Elements { count: Id },
-    /// A lane, or a block of lanes, a row of `columns` elements; each stage combines one value an element.
+    /// A lane, or a block of lanes, a row; each stage combines one value an element, from `first` up to `columns`. Of lanes each may have its own
+    /// bounds, blocks begin with 0.
     Rows {
         order: Order,
         rows: Id,
+        first: Id,
         columns: Id,
         stages: Vec<Stage>,
     },
@@ -279,11 +281,12 @@ impl Recipe {
             Form::Elements { count } => roots.push(*count),
             Form::Rows {
                 rows,
+                first,
                 columns,
                 stages,
                 ..
             } => {
-                roots.extend([*rows, *columns]);
+                roots.extend([*rows, *first, *columns]);
                 roots.extend(stages.iter().map(|stage| stage.value));
             }
             Form::Product {
@@ -303,11 +306,12 @@ impl Recipe {
             Form::Elements { count } => *count = of(*count),
             Form::Rows {
                 rows,
+                first,
                 columns,
                 stages,
                 ..
             } => {
-                (*rows, *columns) = (of(*rows), of(*columns));
+                (*rows, *first, *columns) = (of(*rows), of(*first), of(*columns));
                 stages.iter_mut().for_each(|stage| stage.value = of(stage.value));
             }
             Form::Product {

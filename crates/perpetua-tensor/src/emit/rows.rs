@@ -12,22 +12,23 @@ impl Emitter<'_> {
         &mut self,
         mut scope: Scope,
         order: Order,
-        [rows, columns]: [Id; 2],
+        [rows, first, columns]: [Id; 3],
         stages: &[Stage],
     ) -> Result<()> {
-        let columns = self.value(&mut scope, columns)?;
         match order {
             Order::Serial => {
                 let rows = self.value(&mut scope, rows)?;
                 let row = self.k.global_id(Axis::X)?;
                 let is_inside = self.k.binary(BinaryOp::Lt, row, rows)?;
                 self.if_(is_inside, |own| {
-                    let zero = own.k.u32(0);
-                    own.row(scope.at(&[(Place::Row, row)]), order, (zero, columns), stages)
+                    let mut scope = scope.at(&[(Place::Row, row)]);
+                    let bounds = (own.value(&mut scope, first)?, own.value(&mut scope, columns)?);
+                    own.row(scope, order, bounds, stages)
                 })
             }
             Order::Lanes => {
                 self.k.kernel_mut().block_size = Some([LANES as u32, 1, 1]);
+                let columns = self.value(&mut scope, columns)?;
                 let row = self.block(Axis::X);
                 let lane = self.thread(Axis::X);
                 self.row(scope.at(&[(Place::Row, row)]), order, (lane, columns), stages)

@@ -7,7 +7,8 @@ use crate::dtype::DType;
 use crate::node::Tensor;
 use crate::order::Reduction;
 use crate::place::here;
-use crate::shape::Axes;
+use crate::shape::{Axes, Shape};
+use crate::view::Slice;
 
 composed! {
     mean(x, axes: impl Into<Axes>) "sum(x) / n" "The mean along axes; of integers in f32, of half floats summed in f32." {
@@ -49,9 +50,47 @@ composed! {
     argmax(x, axis: isize) "min(where((x == max(x)) | isnan(x), coordinates, n))" "The index of the first of the largest along an axis, as `i32`; of the first NaN if there is one." {
         place_of(Reduction::Max, x, axis)
     }
+    cumsum(x, axis: isize) "x + x moved by 1, by 2, by 4, .." "Sums of all elements up to each along an axis, in the type of `sum`." { cumulative("cumsum", Reduction::Sum, x, axis) }
+    cumprod(x, axis: isize) "x * x moved by 1, by 2, by 4, .." "Products of all elements up to each along an axis, in the type of `prod`." { cumulative("cumprod", Reduction::Product, x, axis) }
+    cummax(x, axis: isize) "maximum of x and x moved by 1, by 2, by 4, .." "The largest of all elements up to each along an axis; NaN from the first NaN on." { cumulative("cummax", Reduction::Max, x, axis) }
+    cummin(x, axis: isize) "minimum of x and x moved by 1, by 2, by 4, .." "The smallest of all elements up to each along an axis; NaN from the first NaN on." { cumulative("cummin", Reduction::Min, x, axis) }
     argmin(x, axis: isize) "min(where((x == min(x)) | isnan(x), coordinates, n))" "The index of the first of the smallest along an axis, as `i32`; of the first NaN if there is one." {
         place_of(Reduction::Min, x, axis)
     }
+}
+
+// Twice as many elements are combined at each step; half floats in f32.
+fn cumulative(name: &'static str, how: Reduction, x: &Tensor, axis: isize) -> Tensor {
+    let at = here(Location::caller());
+    let axis = match Axes::from(axis).of(x.rank()) {
+        Ok(axes) => axes[0],
+        Err(rule) => return x.refuse(name, &[], rule, at),
+    };
+    let is_extreme = matches!(how, Reduction::Max | Reduction::Min);
+    if is_extreme && x.dtype() == DType::Bool {
+        return x.refuse(name, &[], "bool has no order: cast it", at);
+    }
+    let (n, ty) = (x.shape()[axis], how.accumulator(x.dtype()));
+    let mut all = x.cast(ty);
+    let mut by = 1;
+    while by < n {
+        let mut starts: Shape = x.shape().iter().map(|_| 0).collect();
+        let steps: Shape = x.shape().iter().map(|_| 1).collect();
+        starts[axis] = by;
+        let mut part = vec![Slice::from(..); axis];
+        part.push(Slice::from(..(n - by) as isize));
+        let moved = all
+            .slice(part)
+            .padded(starts, steps, x.shape(), how.identity(ty), at);
+        all = match how {
+            Reduction::Sum => moved + &all,
+            Reduction::Product => moved * &all,
+            Reduction::Max => moved.maximum(&all),
+            Reduction::Min => moved.minimum(&all),
+        };
+        by *= 2;
+    }
+    all.cast(how.result(x.dtype()))
 }
 
 // Bool is compared as numbers.

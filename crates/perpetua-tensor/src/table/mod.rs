@@ -2,6 +2,7 @@
 //! functions, the book's page, gradients and tests come from the rows.
 
 mod along;
+mod arranging;
 mod composed;
 mod elementwise;
 mod indexing;
@@ -17,6 +18,7 @@ use crate::node::{Node, Op};
 /// The operators as functions.
 pub mod functions {
     pub use super::along::functions::*;
+    pub use super::arranging::functions::*;
     pub use super::composed::functions::*;
     pub use super::elementwise::functions::*;
     pub use super::indexing::functions::*;
@@ -95,7 +97,13 @@ pub fn primitives() -> impl Iterator<Item = &'static Row> {
 
 /// All composed operators.
 pub fn composed() -> impl Iterator<Item = &'static Composed> {
-    let parts = [composed::ROWS, along::ROWS, indexing::ROWS, losses::ROWS];
+    let parts = [
+        composed::ROWS,
+        along::ROWS,
+        arranging::ROWS,
+        indexing::ROWS,
+        losses::ROWS,
+    ];
     parts.into_iter().flatten()
 }
 
@@ -138,6 +146,8 @@ pub(crate) fn name_of(node: &Node) -> &'static str {
         Op::Slice { .. } => "slice",
         Op::Flip { .. } => "flip",
         Op::Pad { .. } => "pad",
+        Op::Gather { .. } => "gather",
+        Op::Segments { .. } => "segments",
         Op::Reduce { how, .. } | Op::Joined { how, .. } => how.name(),
         Op::Product => "matmul",
     }

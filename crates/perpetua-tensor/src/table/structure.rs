@@ -107,6 +107,22 @@ pub(super) const ROWS: &[Row] = &[
         "A value around, and between, the elements.",
     ),
     row(
+        "gather",
+        "the index', the other axes repeated to meet",
+        SAME,
+        &["the gradient, added up at the index"],
+        "Elements by their index along an axis.",
+    ),
+    row(
+        "segments",
+        "a run an element of the first axis",
+        "that of the combination",
+        &[
+            "of a sum the run's gradient; of an extreme shared evenly by the elements that are it; of a product none",
+        ],
+        "Combinations of runs along the first axis, one after the other; `scatter_add` and its kin, and the gradient of `gather`, are made of it.",
+    ),
+    row(
         "matmul",
         "the matrix product's; axes in front repeated to meet",
         "the common type",
