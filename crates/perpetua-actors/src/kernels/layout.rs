@@ -58,7 +58,7 @@ pub const LATENCY_BUCKETS: usize = 96;
 pub const COMMAND_PARK: u32 = 1;
 /// The command that sets the destination's state of life to the payload's first word.
 pub const COMMAND_BECOME: u32 = 2;
-/// The command that gives the destination its first state again, and makes it active.
+/// The command that gives the destination its first state again, wherever it is in its life.
 pub const COMMAND_RESTART: u32 = 3;
 
 /// An undelivered packet's reason, in the header's last word: the destination does not take messages now.

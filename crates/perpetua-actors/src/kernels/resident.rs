@@ -269,7 +269,6 @@ macro_rules! __resident_kernel {
                                 actors[actor as usize * 4] = mail[at + 8];
                             } else {
                                 states[index] = first_states[0];
-                                actors[actor as usize * 4] = 2;
                             }
                         } else if life != 2 {
                             reason = 1;

@@ -422,14 +422,19 @@ impl Core {
 
     /// Gives an actor a state, and lets it handle messages.
     pub(super) fn begin_with(&self, group: &Group, actor: ActorId, state: &[u8]) -> Result<()> {
-        let life = self.life(actor);
-        if life == ActorState::Terminated {
-            return life.check_move(ActorState::Active, &group.title(actor));
-        }
-        self.engine.write_state(actor, state)?;
-        match life {
-            ActorState::Active => Ok(()),
-            _ => self.transition(group, actor, ActorState::Active),
+        loop {
+            let life = self.life(actor);
+            if life == ActorState::Terminated {
+                return life.check_move(ActorState::Active, &group.title(actor));
+            }
+            self.engine.write_state(actor, state)?;
+            // The handler that ran may have faulted, before it got the state or after.
+            if self.life(actor) == life {
+                return match life {
+                    ActorState::Active => Ok(()),
+                    _ => self.transition(group, actor, ActorState::Active),
+                };
+            }
         }
     }
 

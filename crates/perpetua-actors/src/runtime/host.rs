@@ -265,10 +265,13 @@ impl Host {
         lock(&self.last_faults).get(&actor).cloned()
     }
 
-    /// What the actor has sent finds no room.
-    pub(crate) fn stalled(&self, actor: ActorId) {
-        self.timer
-            .add(self.time.now() + self.patience, Job::GiveUp(actor));
+    /// What the actor has sent finds no room since then: when the runtime's patience ends, it is looked whether it still finds none.
+    /// `planned`: when that is done already.
+    pub(crate) fn give_up_after(&self, actor: ActorId, since: Instant, planned: &mut Option<Instant>) {
+        if planned.is_none_or(|at| at <= self.time.now()) {
+            *planned = Some(since + self.patience);
+            self.timer.add(since + self.patience, Job::GiveUp(actor));
+        }
     }
 
     /// The same, where the actor is being run, so that nobody else can tell whether it still finds none.

@@ -74,6 +74,7 @@ mod supervision;
 mod threads;
 mod timer;
 mod topics;
+mod unsent;
 mod vitals;
 mod watched;
 

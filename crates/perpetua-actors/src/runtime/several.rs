@@ -215,13 +215,6 @@ impl Engine for Several {
     }
 
     fn freeze(&self) -> Result<Box<dyn Frozen + '_>> {
-        if self.stays() {
-            return Err(ActorError::Unsupported {
-                backend: self.kind().name(),
-                operation: "a checkpoint of resident actors on several devices",
-                remedy: "give each device a runtime of its own, or run them in batches or on threads",
-            });
-        }
         // One after the other: what is sent to one that stands still finds no room, and is in its sender's image.
         let frozen = self.engines.iter().map(|engine| engine.freeze());
         Ok(Box::new(Standstill {

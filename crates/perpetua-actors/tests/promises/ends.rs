@@ -56,6 +56,60 @@ pub(crate) fn what_is_deactivated_stays_so_or_its_fault_is_told() {
     assert_eq!(runtime.dead_letters().counts().of(DeadReason::Faulted), 8);
 }
 
+pub(crate) fn what_is_given_a_state_stays_where_it_is() {
+    let runtime = runtime();
+    let options = LaunchOptions::new(burst::handler());
+    let payer = runtime.launch_blocking("payer", options.clone()).unwrap();
+    let launch = |name: &str, options| runtime.launch_blocking(name, options).unwrap();
+    let launched = launch("launched", options.clone().without_auto_activate());
+    let deactivated = launch("deactivated", options);
+    let faulted = launch("faulted", LaunchOptions::new(slow::handler()));
+    block_on(deactivated.deactivate()).unwrap();
+    faulted.send(&Slow { turns: 1, place: 4 }).unwrap();
+    eventually("the fault", || faulted.state() == ActorState::Faulted);
+    let states = [
+        (launched, ActorState::Launched),
+        (deactivated, ActorState::Deactivated),
+        (faulted, ActorState::Faulted),
+    ];
+    for (kernel, life) in &states {
+        // The first state, which is on the device, and another.
+        for state in [
+            Account::default(),
+            Account {
+                changes: 70,
+                ..Account::default()
+            },
+            Account::default(),
+        ] {
+            kernel.write_state(state).unwrap();
+            assert_eq!(
+                (kernel.state(), kernel.read_state::<Account>().unwrap()),
+                (*life, state)
+            );
+        }
+        // Actors of its own engine reach it without the host.
+        let burst = Burst {
+            first: kernel.id().0,
+            accounts: 1,
+            at: 0,
+        };
+        payer.send(&burst).unwrap();
+        block_on(runtime.idle());
+        let state: Account = kernel.read_state().unwrap();
+        assert_eq!((kernel.state(), state), (*life, Account::default()));
+    }
+    assert_eq!(payer.read_state::<Account>().unwrap().changes, 3);
+    // What came to them has waited.
+    let [(launched, _), (deactivated, _), _] = &states;
+    for kernel in [launched, deactivated] {
+        block_on(kernel.activate()).unwrap();
+        block_on(runtime.idle());
+        let state: Account = kernel.read_state().unwrap();
+        assert_eq!((state.balance, state.changes), (8, 8));
+    }
+}
+
 pub(crate) fn what_many_are_told_is_done_by_all_who_can() {
     use ActorState::{Active, Deactivated, Terminated};
     let runtime = runtime();

@@ -164,6 +164,10 @@ fn main() -> std::process::ExitCode {
             ends::what_is_deactivated_stays_so_or_its_fault_is_told,
         ),
         (
+            "what_is_given_a_state_stays_where_it_is",
+            ends::what_is_given_a_state_stays_where_it_is,
+        ),
+        (
             "what_many_are_told_is_done_by_all_who_can",
             ends::what_many_are_told_is_done_by_all_who_can,
         ),

@@ -230,23 +230,26 @@ fn faults() {
             (Kind::Undelivered, 1)
         );
     }
-    // A restarted one does again, with its first state.
-    let restart = Packet {
+    // One that has its first state again stays where it is; then it goes on.
+    let command = |type_id, life| Packet {
         header: Header {
             destination: 0,
             sender: ActorId::HOST,
-            type_id: 3,
+            type_id,
             correlation: 5,
             sent: 0,
             kind: Kind::Command,
             priority: 0,
-            words: 0,
+            words: 1,
             deadline: 0,
             deliveries: Default::default(),
         },
-        payload: [0; 16],
+        payload: std::array::from_fn(|_| life),
     };
-    send(&grid, &restart.to_words());
+    send(&grid, &command(3, 0).to_words());
+    assert_eq!(receive(&grid).header.kind, Kind::Done);
+    assert_eq!(ask(&grid, 0, &Number { value: 4 }).header.kind, Kind::Undelivered);
+    send(&grid, &command(2, 2).to_words());
     assert_eq!(receive(&grid).header.kind, Kind::Done);
     assert_eq!(
         Number::from_payload(&ask(&grid, 0, &Number { value: 4 }).payload).value,

@@ -64,6 +64,22 @@ fn an_actor_that_faults_while_it_is_deactivated_is_not_said_to_be() {
 }
 
 #[test]
+fn what_is_restarted_while_it_faults_is_active() {
+    let runtime = runtime();
+    let kernel = tally(&runtime, "late");
+    let boom = Boom {
+        number: 9,
+        micros: 50_000,
+    };
+    kernel.send(&boom).expect("there is room");
+    eventually("its handler runs", || kernel.metrics().queue_depth == 0);
+    block_on(kernel.restart()).expect("it is active or faulted");
+    assert_eq!((kernel.state(), kernel.metrics().errors_encountered), (Active, 1));
+    let total: Total = kernel.ask_blocking(&Add::default()).expect("it answers");
+    assert_eq!(total.count, 1);
+}
+
+#[test]
 fn a_handler_that_does_not_return_is_left_behind() {
     let runtime = runtime();
     let options = LaunchOptions::default().with_run_limit(Duration::from_millis(20));

@@ -1,13 +1,12 @@
 //! An actor whose messages are handled in batches. Must not know batches.
 
-use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
-use crate::message::{ActorId, Packet};
+use crate::message::ActorId;
 use crate::runtime::group::Group;
 use crate::runtime::mailbox::Mailbox;
+use crate::runtime::unsent::Unsent;
 use crate::runtime::vitals::Vitals;
 
 /// One actor.
@@ -25,9 +24,7 @@ pub(super) struct Cell {
 pub(super) struct Inside {
     pub(super) state: Vec<u8>,
     /// What found its destination full, in order of sending.
-    pub(super) unsent: VecDeque<Packet>,
-    /// Since when.
-    pub(super) stalled: Option<Instant>,
+    pub(super) unsent: Unsent,
 }
 
 impl Cell {
@@ -40,8 +37,7 @@ impl Cell {
             busy: AtomicBool::new(false),
             inside: Mutex::new(Inside {
                 state: group.initial.clone(),
-                unsent: VecDeque::new(),
-                stalled: None,
+                unsent: Unsent::default(),
             }),
         }
     }

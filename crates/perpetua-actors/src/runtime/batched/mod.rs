@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use perpetua_device::{BackendKind, Device};
 
@@ -194,7 +194,7 @@ impl Shared {
         self.alone(actor, |cell| {
             let mut inside = lock(&cell.inside);
             inside.state.clone_from(&image.state);
-            inside.unsent.extend(&image.unsent);
+            inside.unsent.keep_all(&image.unsent);
             for packet in &image.mailbox {
                 // A restored mailbox may hold what a smaller capacity would not let in.
                 cell.mailbox.push(packet, usize::MAX);
@@ -280,7 +280,7 @@ impl Engine for Batched {
         let lives = |actor: ActorId| cells.get(actor.0 as usize).is_some_and(Option::is_some);
         world.programs.retain(|program| program.group.actors().any(lives));
         let mut left = cell.mailbox.close();
-        left.extend(lock(&cell.inside).unsent.drain(..));
+        left.extend(lock(&cell.inside).unsent.take());
         left
     }
 
@@ -326,19 +326,12 @@ impl Engine for Batched {
         };
         let _world = self.shared.enter();
         // There may be room since the last look, which a busy machine has made a long time ago.
-        if self.shared.flush(&cell) {
-            return self.shared.notify();
+        if !self.shared.flush(&cell) {
+            let Shared { host, patience, .. } = &*self.shared;
+            let unsent = &mut lock(&cell.inside).unsent;
+            let given_up = unsent.give_up(host, &cell.group, actor, *patience);
+            cell.vitals.drop_some(given_up);
         }
-        let mut inside = lock(&cell.inside);
-        let Some(since) = inside.stalled else {
-            return;
-        };
-        if since.elapsed() < self.shared.patience {
-            return self.shared.host.stalled(actor);
-        }
-        inside.stalled = None;
-        self.shared.give_up(&cell, &mut inside);
-        drop(inside);
         self.shared.notify();
     }
 
@@ -399,7 +392,7 @@ impl Frozen for Standstill<'_> {
             life: cell.vitals.life(),
             state: inside.state.clone(),
             mailbox: cell.mailbox.snapshot(),
-            unsent: inside.unsent.iter().copied().collect(),
+            unsent: inside.unsent.to_vec(),
             processed: cell.vitals.processed.load(Ordering::Relaxed),
             errors: cell.vitals.errors.load(Ordering::Relaxed),
         })
@@ -424,17 +417,14 @@ struct Outcome {
     stalled: bool,
 }
 
-/// Since when something has found no room.
-fn first_stall(stalled: &mut Option<Instant>) -> bool {
-    let first = stalled.is_none();
-    stalled.get_or_insert_with(Instant::now);
-    first
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+    use crate::echo::{Echo, echo};
     use crate::runtime::RuntimeBuilder;
+    use crate::runtime::options::LaunchOptions;
 
     #[test]
     fn a_lost_device_is_told() {
@@ -444,6 +434,43 @@ mod tests {
         engine.health().unwrap();
         engine.shared.device.lose_device_for_test().unwrap();
         assert!(engine.health().unwrap_err().is_device_lost());
+        engine.stop();
+    }
+
+    #[test]
+    fn what_finds_room_when_its_round_has_passed_whom_it_is_for_is_handled() {
+        let settings = RuntimeBuilder::default().settings;
+        let host = Arc::new(Host::new(&settings));
+        let engine = start(&host, &settings).unwrap();
+        let group = LaunchOptions::default().with_actors(2);
+        let mut group = group.group("two", echo::handler()).unwrap();
+        group.first = ActorId(0);
+        let group = Arc::new(group);
+        engine.launch(&group).unwrap();
+        let [to, from] = [ActorId(0), ActorId(1)];
+        engine.revive(to, ActorState::Active);
+        let until = Instant::now() + Duration::from_secs(60);
+        while lock(&engine.shared.signal).work {
+            assert!(Instant::now() < until);
+            std::thread::yield_now();
+        }
+        // As a checkpoint holds it that found the one sealed and the other not.
+        let mut packet = Packet::of(&Echo::default());
+        (packet.header.destination, packet.header.sender) = (to.0, from);
+        let image = ActorImage {
+            life: ActorState::Active,
+            state: group.initial.clone(),
+            mailbox: Vec::new(),
+            unsent: vec![packet],
+            processed: 0,
+            errors: 0,
+        };
+        Engine::restore(&engine, &group, &BTreeMap::from([(from, image)])).unwrap();
+        engine.revive(from, ActorState::Active);
+        while engine.metrics(to).unwrap().messages_processed == 0 {
+            assert!(Instant::now() < until, "nobody looks at its mailbox");
+            std::thread::yield_now();
+        }
         engine.stop();
     }
 }

@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-use std::time::Instant;
 
 use perpetua_ir::pass::OUT_OF_TURNS;
 
 use super::batch::{OF_ONE, Program, Results, Run};
 use super::care::Care;
 use super::cell::{Cell, Inside};
-use super::{Outcome, Shared, World, first_stall};
+use super::{Outcome, Shared, World};
 use crate::context::ENTRY_WORDS;
 use crate::dead_letters::DeadReason;
 use crate::error::ActorError;
@@ -267,7 +266,7 @@ impl Shared {
                 Err(Refusal::Full) => {}
             }
         }
-        inside.unsent.push_back(out);
+        inside.unsent.keep(out);
     }
 
     fn deliver(&self, from: &Cell, out: &Packet, cause: Option<&Header>) -> std::result::Result<(), Refusal> {
@@ -293,31 +292,14 @@ impl Shared {
 
     // Delivers what found no room before; false while something still finds none.
     pub(super) fn flush(&self, cell: &Cell) -> bool {
-        let mut inside = lock(&cell.inside);
-        while let Some(out) = inside.unsent.front().copied() {
-            match self.deliver(cell, &out, None) {
-                Ok(()) => {}
-                Err(Refusal::Gone) => self.host.undelivered(&cell.group, &out, DeadReason::Unknown),
-                Err(Refusal::Full) => {
-                    if first_stall(&mut inside.stalled) {
-                        self.host.stalled(cell.id);
-                    }
-                    return false;
-                }
-            }
-            inside.unsent.pop_front();
-            // The next one waits from now on.
-            inside.stalled = inside.stalled.map(|_| Instant::now());
+        let unsent = &mut lock(&cell.inside).unsent;
+        if unsent.flush(&self.host, &cell.group, |out, _| self.deliver(cell, out, None)) {
+            // It may have gone to an actor that this round has passed.
+            self.notify();
         }
-        inside.stalled = None;
-        true
-    }
-
-    /// What the actor could not deliver is undeliverable.
-    pub(super) fn give_up(&self, cell: &Cell, inside: &mut Inside) {
-        for out in std::mem::take(&mut inside.unsent) {
-            cell.vitals.drop_some(1);
-            self.host.undelivered(&cell.group, &out, DeadReason::Full);
+        if !unsent.is_empty() {
+            unsent.wait(&self.host, cell.id);
         }
+        unsent.is_empty()
     }
 }

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Instant;
 
 use crate::error::Result;
 use crate::grid::ActorCounts;
@@ -12,13 +11,14 @@ use crate::lifecycle::ActorState;
 use crate::lock::lock;
 use crate::message::Packet;
 use crate::runtime::engine::{ActorImage, Refusal};
+use crate::runtime::unsent::Unsent;
 use crate::telemetry::ActorMetrics;
 
 /// An actor.
 #[derive(Default)]
 pub(super) struct Cell {
     inside: Mutex<Inside>,
-    /// Locked while its packets are delivered, never within `inside`.
+    /// What it has sent to the host or to a topic, and what found no room there. Locked while that is delivered, never within `inside`.
     pub(super) unsent: Mutex<Unsent>,
     /// Something it has sent finds no room: it handles nothing meanwhile. Written under the lock of `inside`.
     stalled: AtomicBool,
@@ -36,19 +36,11 @@ struct Inside {
     life: ActorState,
     /// It was deactivated, and what it has handled before may not be known yet.
     leaving: bool,
+    /// How often it was deactivated.
+    departures: u64,
     removed: bool,
     /// What came while it was not active.
     held: VecDeque<Packet>,
-}
-
-/// What an actor has sent to the host or to a topic, and what found no room there.
-#[derive(Default)]
-pub(super) struct Unsent {
-    pub(super) packets: VecDeque<Packet>,
-    /// Since when the first of them waits.
-    pub(super) since: Option<Instant>,
-    /// When it is looked whether another engine has room.
-    pub(super) looks: Option<Instant>,
 }
 
 impl Default for Inside {
@@ -56,6 +48,7 @@ impl Default for Inside {
         Inside {
             life: ActorState::Launched,
             leaving: false,
+            departures: 0,
             removed: false,
             held: VecDeque::new(),
         }
@@ -86,13 +79,20 @@ impl Cell {
         }
     }
 
-    /// Keeps a packet that came back, for when the actor is active again; false where it never will be.
+    /// Keeps a packet that came back, for when the actor is active again; false where it never will be. It goes before what its sender has sent
+    /// since.
     pub(super) fn hold_again(&self, packet: &Packet) -> bool {
         let mut inside = lock(&self.inside);
         if inside.removed || inside.life == ActorState::Terminated {
             return false;
         }
-        inside.held.push_back(*packet);
+        let head = &packet.header;
+        let is_later = |other: &Packet| {
+            let other = &other.header;
+            (other.sender, other.priority) == (head.sender, head.priority) && other.sent > head.sent
+        };
+        let at = inside.held.iter().position(is_later).unwrap_or(inside.held.len());
+        inside.held.insert(at, *packet);
         self.waits.fetch_add(1, Ordering::Relaxed);
         true
     }
@@ -107,6 +107,7 @@ impl Cell {
         let mut inside = lock(&self.inside);
         inside.life.check_move(to, name)?;
         inside.leaving = (inside.life, to) == (ActorState::Active, ActorState::Deactivated);
+        inside.departures += u64::from(inside.leaving);
         inside.life = to;
         self.tell(&mut inside, tell);
         Ok(())
@@ -126,14 +127,25 @@ impl Cell {
         self.stalled.load(Ordering::Acquire)
     }
 
-    /// Holds it, or lets it go on; `tell` says so to the device where it is active. Says whether that is new.
-    pub(super) fn stall(&self, stalled: bool, tell: impl FnOnce(ActorState, VecDeque<Packet>)) -> bool {
+    /// Holds it, or lets it go on; `tell` says so to the device where it is active. `all` counts those that are held.
+    pub(super) fn stall(
+        &self,
+        stalled: bool,
+        all: &AtomicU32,
+        tell: impl FnOnce(ActorState, VecDeque<Packet>),
+    ) {
         let mut inside = lock(&self.inside);
-        let is_new = self.stalled.swap(stalled, Ordering::AcqRel) != stalled;
-        if is_new && inside.life == ActorState::Active {
+        if self.stalled.swap(stalled, Ordering::AcqRel) == stalled {
+            return;
+        }
+        // Under the lock: nobody counts it down who has not counted it up.
+        match stalled {
+            true => all.fetch_add(1, Ordering::AcqRel),
+            false => all.fetch_sub(1, Ordering::AcqRel),
+        };
+        if inside.life == ActorState::Active {
             self.tell(&mut inside, tell);
         }
-        is_new
     }
 
     /// Its handler faulted; keeps the message, where it is to be delivered `again`, before all that waits. Says whether it has.
@@ -152,9 +164,15 @@ impl Cell {
         true
     }
 
-    /// All that it has handled is known.
-    pub(super) fn settle(&self) {
-        lock(&self.inside).leaving = false;
+    /// How often it was deactivated.
+    pub(super) fn departures(&self) -> u64 {
+        lock(&self.inside).departures
+    }
+
+    /// All that it had handled when it had been deactivated so many times is known.
+    pub(super) fn settle(&self, departures: u64) {
+        let mut inside = lock(&self.inside);
+        inside.leaving &= inside.departures != departures;
     }
 
     /// If packets that came back wait although it is active, because it became so meanwhile: these.
@@ -168,7 +186,7 @@ impl Cell {
 
     /// As a checkpoint holds it, but for what is on the device.
     pub(super) fn image(&self, state: &[u8], handled: u64, on_the_way: Vec<Packet>) -> Option<ActorImage> {
-        let unsent = lock(&self.unsent).packets.iter().copied().collect();
+        let unsent = lock(&self.unsent).to_vec();
         let inside = lock(&self.inside);
         if inside.removed {
             return None;
@@ -190,12 +208,12 @@ impl Cell {
         inside.removed = true;
         let mut left: Vec<Packet> = inside.held.drain(..).collect();
         drop(inside);
-        left.extend(lock(&self.unsent).packets.drain(..));
+        left.extend(lock(&self.unsent).take());
         left
     }
 
     pub(super) fn restore(&self, image: &ActorImage) {
-        lock(&self.unsent).packets.extend(&image.unsent);
+        lock(&self.unsent).keep_all(&image.unsent);
         let mut inside = lock(&self.inside);
         inside.held.extend(&image.mailbox);
         self.waits.fetch_add(inside.held.len() as u32, Ordering::Relaxed);
@@ -204,8 +222,8 @@ impl Cell {
     }
 
     /// What it had sent before it was restored.
-    pub(super) fn take_unsent(&self) -> Vec<Packet> {
-        lock(&self.unsent).packets.drain(..).collect()
+    pub(super) fn take_unsent(&self) -> VecDeque<Packet> {
+        lock(&self.unsent).take()
     }
 
     pub(super) fn revive(&self, life: ActorState, tell: impl FnOnce(ActorState, VecDeque<Packet>)) {
@@ -222,6 +240,60 @@ impl Cell {
             errors_encountered: self.errors.load(Ordering::Relaxed),
             queue_depth: self.waits.load(Ordering::Relaxed).into(),
             ..ActorMetrics::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, priority};
+
+    fn packet(sender: u32, sent: u64) -> Packet {
+        let header = Header {
+            destination: 0,
+            sender: ActorId(sender),
+            type_id: 0,
+            correlation: 0,
+            sent,
+            kind: Kind::Message,
+            priority: priority::NORMAL,
+            words: 1,
+            deadline: 0,
+            deliveries: Default::default(),
+        };
+        let payload = [0; PAYLOAD_WORDS];
+        Packet { header, payload }
+    }
+
+    #[test]
+    fn what_comes_back_goes_before_what_its_sender_has_sent_since() {
+        let cell = Cell::default();
+        for (sender, sent) in [(1, 3), (2, 4), (1, 5)] {
+            assert_eq!(cell.hold_unless_active(&packet(sender, sent)), Ok(true));
+        }
+        // In the order in which the device gives them back.
+        for (sender, sent) in [(1, 1), (1, 2), (2, 1), (3, 9)] {
+            assert!(cell.hold_again(&packet(sender, sent)));
+        }
+        let mut order = Vec::new();
+        cell.revive(ActorState::Active, |_, held| {
+            order = held.iter().map(|p| (p.header.sender.0, p.header.sent)).collect();
+        });
+        assert_eq!(order, [(1, 1), (1, 2), (1, 3), (2, 1), (2, 4), (1, 5), (3, 9)]);
+    }
+
+    #[test]
+    fn a_departure_is_settled_by_who_has_seen_it() {
+        for (seen, life) in [(0, ActorState::Faulted), (1, ActorState::Deactivated)] {
+            let cell = Cell::default();
+            for to in [ActorState::Active, ActorState::Deactivated] {
+                cell.transition(to, "one", |_, _| {}).expect("a legal move");
+            }
+            assert_eq!(cell.departures(), 1);
+            cell.settle(seen);
+            assert!(!cell.faulted(None));
+            assert_eq!(cell.life(), Some(life));
         }
     }
 }

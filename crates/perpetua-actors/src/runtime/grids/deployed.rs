@@ -37,19 +37,21 @@ impl Deployed {
         (home, self.homes.get(home as usize))
     }
 
-    /// Puts a packet into the ring of its actor's home, or behind those that wait for room there.
-    pub(super) fn push(&self, words: [u32; PACKET_WORDS], counts: bool) {
+    /// Puts a packet into the ring of its actor's home, or behind those that wait for room there; says how many the home was sent by then.
+    pub(super) fn push(&self, words: [u32; PACKET_WORDS], counts: bool) -> u64 {
         let actor = ActorId(words[0]);
         let (number, Some(home)) = self.home(actor) else {
-            return;
+            return 0;
         };
         let mut queue = lock(&home.queue);
+        queue.sent += 1;
         self.settle(number, &mut queue);
         if queue.waiting.is_empty() && self.grid.push(number, [&words]) == 1 {
             queue.inside.push_back(counts.then_some(actor.0));
         } else {
             queue.wait(words);
         }
+        queue.sent
     }
 
     /// Counts what the home has taken in since, and puts what waits into the ring where there is room.
@@ -72,8 +74,8 @@ impl Deployed {
         }
     }
 
-    /// Tells a home something about an actor, behind all that was sent before.
-    pub(super) fn command(&self, actor: ActorId, command: u32, word: u32) {
+    /// Tells a home something about an actor, behind all that was sent before; says how many packets that were, this one included.
+    pub(super) fn command(&self, actor: ActorId, command: u32, word: u32) -> u64 {
         let mut payload = [0; PAYLOAD_WORDS];
         payload[0] = word;
         let header = Header {
@@ -88,7 +90,7 @@ impl Deployed {
             deadline: 0,
             deliveries: Default::default(),
         };
-        self.push(Packet { header, payload }.to_words(), false);
+        self.push(Packet { header, payload }.to_words(), false)
     }
 
     /// Tells the device where an actor is in its life, and brings it what has waited for that.
@@ -97,6 +99,16 @@ impl Deployed {
         for packet in held {
             self.push(packet.to_words(), true);
         }
+    }
+
+    /// Whether an actor's home has taken in so many packets of all that it was ever sent: nothing goes past a command.
+    pub(super) fn has_taken_in(&self, actor: ActorId, packets: u64) -> bool {
+        let (number, Some(home)) = self.home(actor) else {
+            return true;
+        };
+        let mut queue = lock(&home.queue);
+        self.settle(number, &mut queue);
+        queue.sent - (queue.waiting.len() + queue.inside.len()) as u64 >= packets
     }
 
     /// Packets on their way to an actor's home, its own or others'.

@@ -30,6 +30,24 @@ impl Grids {
         Ok(())
     }
 
+    /// Waits until what an actor's home has put out is known.
+    pub(super) fn hear(&self, deployed: &Deployed, actor: ActorId) {
+        let home = deployed.grid.home_of(actor.0);
+        let put_out = deployed.grid.report(home).put_out;
+        while !deployed.grid.has_taken(home, put_out) && !self.shared.stopped.load(Ordering::Acquire) {
+            self.shared.drain(deployed, home);
+        }
+    }
+
+    /// Waits until an actor's home has taken in so many packets of all that it was ever sent, and until what came of them is known.
+    pub(super) fn settle_behind(&self, deployed: &Deployed, actor: ActorId, packets: u64) {
+        while !deployed.has_taken_in(actor, packets) && !self.shared.stopped.load(Ordering::Acquire) {
+            self.shared.drain(deployed, deployed.grid.home_of(actor.0));
+            std::hint::spin_loop();
+        }
+        self.hear(deployed, actor);
+    }
+
     /// Waits until the home has taken in all that was sent to an actor.
     pub(super) fn settle(&self, deployed: &Deployed, actor: ActorId) {
         while deployed.on_the_way(actor) > 0 && !self.shared.stopped.load(Ordering::Acquire) {

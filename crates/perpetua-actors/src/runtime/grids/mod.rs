@@ -26,6 +26,7 @@ use self::cell::Cell;
 use self::deployed::Deployed;
 use self::queue::Home;
 use self::still::Standstill;
+use self::unsent::is_elsewhere;
 use super::Settings;
 use super::arena::Memory;
 use super::choice::DeviceChoice;
@@ -35,10 +36,10 @@ use super::host::Host;
 use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
 use crate::grid::{Commons, Grid, GridOptions, Place, Shape};
-use crate::kernels::layout::{COMMAND_BECOME, COMMAND_RESTART};
+use crate::kernels::layout::COMMAND_RESTART;
 use crate::lifecycle::ActorState;
 use crate::lock::{lock, read, write};
-use crate::message::{ActorId, Kind, Packet};
+use crate::message::{ActorId, Packet};
 use crate::telemetry::ActorMetrics;
 
 /// Homes of all launches together.
@@ -160,10 +161,12 @@ impl Shared {
         let Some(cell) = deployed.cell(actor) else {
             return false;
         };
+        // First: what is held may go on, and is counted down, at once.
+        cell.waits.fetch_add(1, Ordering::Relaxed);
         let Ok(held) = cell.hold_unless_active(packet) else {
+            cell.waits.fetch_sub(1, Ordering::Relaxed);
             return false;
         };
-        cell.waits.fetch_add(1, Ordering::Relaxed);
         if !held {
             deployed.push(packet.to_words(), true);
         }
@@ -283,17 +286,14 @@ impl Engine for Grids {
         let Some(deployed) = self.shared.find(actor) else {
             return true;
         };
+        let departures = deployed.cell(actor).map(Cell::departures);
         if deployed.on_the_way(actor) > 0 {
             return false;
         }
-        // Its last handler may have faulted: what came of it has come out.
-        let home = deployed.grid.home_of(actor.0);
-        let put_out = deployed.grid.report(home).put_out;
-        while !deployed.grid.has_taken(home, put_out) && !self.shared.stopped.load(Ordering::Acquire) {
-            self.shared.drain(&deployed, home);
-        }
-        if let Some(cell) = deployed.cell(actor) {
-            cell.settle();
+        // Its last handler may have faulted.
+        self.hear(&deployed, actor);
+        if let (Some(cell), Some(departures)) = (deployed.cell(actor), departures) {
+            cell.settle(departures);
         }
         true
     }
@@ -307,9 +307,7 @@ impl Engine for Grids {
             return Vec::new();
         };
         let held = cell.remove();
-        if cell.stall(false, |_, _| {}) {
-            deployed.stalled.fetch_sub(1, Ordering::AcqRel);
-        }
+        cell.stall(false, &deployed.stalled, |_, _| {});
         // Of several that remove an actor each, one sees the last one go: AcqRel orders what the others did before it.
         if deployed.left.fetch_sub(1, Ordering::AcqRel) == 1
             && let Err(error) = self.retire(&deployed)
@@ -323,10 +321,8 @@ impl Engine for Grids {
         let deployed = self.shared.known(actor)?;
         if state == deployed.group.initial {
             // The device has it: nobody has to stop.
-            deployed.command(actor, COMMAND_RESTART, 0);
-            if deployed.cell(actor).is_some_and(Cell::is_stalled) {
-                deployed.command(actor, COMMAND_BECOME, ActorState::Deactivated as u32);
-            }
+            let packets = deployed.command(actor, COMMAND_RESTART, 0);
+            self.settle_behind(&deployed, actor, packets);
             return Ok(());
         }
         self.settle(&deployed, actor);
@@ -363,8 +359,7 @@ impl Engine for Grids {
         {
             // What it had sent comes before what it will send.
             for packet in cell.take_unsent() {
-                let head = &packet.header;
-                if head.kind == Kind::Publish || head.destination == ActorId::HOST.0 {
+                if !is_elsewhere(&packet) {
                     self.shared.out(&deployed, &packet);
                 } else if !self.shared.forward(&packet) {
                     self.shared

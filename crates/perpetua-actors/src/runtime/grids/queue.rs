@@ -24,6 +24,8 @@ pub(super) struct Queue {
     commands: u64,
     /// Packets that have waited.
     waited: u64,
+    /// Packets that the home was ever sent, with those that wait.
+    pub(super) sent: u64,
     /// Actors of the packets that are in the ring, in order; for commands none.
     pub(super) inside: VecDeque<Option<u32>>,
     /// Packets that the home had taken in when `inside` was last looked at.

@@ -7,7 +7,6 @@
 //! one atomic word, so either the runner sees the message, or the sender sees that nobody runs.
 
 use std::cell::UnsafeCell;
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,9 +14,10 @@ use std::time::{Duration, Instant};
 use super::state::{Before, StateMemory};
 use crate::error::{ActorError, Result};
 use crate::lock::lock;
-use crate::message::{ActorId, Packet};
+use crate::message::ActorId;
 use crate::runtime::group::Group;
 use crate::runtime::mailbox::Mailbox;
+use crate::runtime::unsent::Unsent;
 use crate::runtime::vitals::Vitals;
 use crate::supervise::OnFault;
 
@@ -44,11 +44,7 @@ pub(super) struct Cell {
 pub(super) struct Inside {
     pub(super) state: StateMemory,
     /// What found its destination full, in order of sending.
-    pub(super) unsent: VecDeque<Packet>,
-    /// Since when.
-    pub(super) stalled: Option<Instant>,
-    /// When it looks again whether another engine has room.
-    pub(super) looks: Option<Instant>,
+    pub(super) unsent: Unsent,
 }
 
 impl Inside {
@@ -91,9 +87,7 @@ impl Cell {
         }
         let inside = Inside {
             state,
-            unsent: VecDeque::new(),
-            stalled: None,
-            looks: None,
+            unsent: Unsent::default(),
         };
         Ok(Cell {
             id,

@@ -215,7 +215,7 @@ impl Shared {
             let inside = running.inside();
             // SAFETY: `running` excludes everybody else.
             unsafe { inside.state.write(&image.state) };
-            inside.unsent.extend(&image.unsent);
+            inside.unsent.keep_all(&image.unsent);
             for packet in &image.mailbox {
                 // A restored mailbox may hold what a smaller capacity would not let in.
                 cell.mailbox.push(packet, usize::MAX);
@@ -320,7 +320,7 @@ impl Engine for Threads {
         let mut left = cell.mailbox.close();
         self.shared.wake_waiting(&cell);
         if let Some(mut running) = cell.begin_within(LAST_LOOK) {
-            left.extend(running.inside().unsent.drain(..));
+            left.extend(running.inside().unsent.take());
             // Its bit stays set: nobody runs it again.
         }
         left
@@ -444,7 +444,7 @@ impl Frozen for Standstill<'_> {
             life: cell.vitals.life(),
             state: state_bytes(&mut running),
             mailbox: cell.mailbox.snapshot(),
-            unsent: running.inside().unsent.iter().copied().collect(),
+            unsent: running.inside().unsent.to_vec(),
             processed: cell.vitals.processed.load(Ordering::Relaxed),
             errors: cell.vitals.errors.load(Ordering::Relaxed),
         })

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::Shared;
 use super::cell::{Cell, Inside, Running};
@@ -201,7 +202,7 @@ impl Shared {
                 Err(Refusal::Full) => {}
             }
         }
-        inside.unsent.push_back(out);
+        inside.unsent.keep(out);
     }
 
     fn deliver(&self, from: &Arc<Cell>, out: &Packet, cause: Option<&Header>) -> Result<(), Refusal> {
@@ -228,44 +229,35 @@ impl Shared {
 
     /// Delivers what found its destination full before; false while something still does.
     pub(super) fn flush(&self, cell: &Arc<Cell>, inside: &mut Inside) -> bool {
-        while let Some(out) = inside.unsent.front().copied() {
-            let mut sent = self.deliver(cell, &out, None);
-            if sent == Err(Refusal::Full) {
-                self.wait_for_room(cell, inside, &out);
-                // There may have been room between the two.
-                sent = self.deliver(cell, &out, None);
+        let unsent = &mut inside.unsent;
+        unsent.flush(&self.host, &cell.group, |out, looks| {
+            let sent = self.deliver(cell, out, None);
+            if sent != Err(Refusal::Full) {
+                return sent;
             }
-            match sent {
-                Ok(()) => {}
-                Err(Refusal::Gone) => self.host.undelivered(&cell.group, &out, DeadReason::Unknown),
-                Err(Refusal::Full) => {
-                    if inside.stalled.is_none() {
-                        inside.stalled = Some(self.host.time.now());
-                        cell.set_stalled(true);
-                        self.host.stalled(cell.id);
-                    }
-                    return false;
-                }
-            }
-            inside.unsent.pop_front();
-            // The next one waits from now on.
-            inside.stalled = inside.stalled.map(|_| self.host.time.now());
+            self.wait_for_room(cell, looks, out);
+            // There may have been room between the two.
+            self.deliver(cell, out, None)
+        });
+        let stalled = !unsent.is_empty();
+        if stalled {
+            unsent.wait(&self.host, cell.id);
         }
-        if inside.stalled.take().is_some() {
-            cell.set_stalled(false);
+        if stalled != cell.is_stalled() {
+            cell.set_stalled(stalled);
         }
-        true
+        !stalled
     }
 
     // Arranges that this actor is notified when the packet's destination has room. The host's queues do so by themselves.
-    fn wait_for_room(&self, cell: &Arc<Cell>, inside: &mut Inside, out: &Packet) {
+    fn wait_for_room(&self, cell: &Arc<Cell>, looks: &mut Option<Instant>, out: &Packet) {
         let to = ActorId(out.header.destination);
         if out.header.kind == Kind::Publish || to == ActorId::HOST {
             return;
         }
         match self.find(to) {
             Some(to) => to.wait_for_room(cell),
-            None => self.host.look_again(cell.id, &mut inside.looks),
+            None => self.host.look_again(cell.id, looks),
         }
     }
 
@@ -275,22 +267,10 @@ impl Shared {
             // Whoever runs it may find no room, and would not come here again.
             return self.host.stalled_in_a_moment(cell.id);
         };
-        let inside = running.inside();
-        if inside
-            .stalled
-            .is_some_and(|since| self.host.time.since(since) >= patience)
-        {
-            for out in std::mem::take(&mut inside.unsent) {
-                cell.vitals.drop_some(1);
-                self.host.undelivered(&cell.group, &out, DeadReason::Full);
-            }
-            inside.stalled = None;
-            cell.set_stalled(false);
-        }
-        let still = inside.stalled.is_some();
+        let unsent = &mut running.inside().unsent;
+        let given_up = unsent.give_up(&self.host, &cell.group, cell.id, patience);
+        cell.vitals.drop_some(given_up);
+        cell.set_stalled(!unsent.is_empty());
         self.end(running, true);
-        if still {
-            self.host.stalled(cell.id);
-        }
     }
 }
