@@ -76,6 +76,12 @@ const TEXTS: &[(&str, u32, usize, &str)] = &[
     ("  mov.f32 r0, 0f3f8", 1, 15, "8 digits for f32, not `3f8`"),
     ("  mov.f32 r0, 0f3f8000_0", 1, 15, "8 digits for f32"),
     ("  mov.u32 r0, 0f3f800000", 1, 15, "`0x3f800000` is an integer"),
+    (
+        ".macro m a\n nop\n.endmacro\n.macro m a\n bar\n.endmacro",
+        4,
+        1,
+        "a second macro `m`",
+    ),
     (".macro add a\n nop\n.endmacro", 1, 8, "`add` is an instruction"),
     (
         ".macro stg.u32 a\n nop\n.endmacro",

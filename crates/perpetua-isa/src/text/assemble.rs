@@ -86,7 +86,8 @@ fn read_below(folder: &Path, name: &str) -> std::result::Result<String, String> 
         true => Path::new("."),
         false => folder,
     };
-    if !whole(&path)?.starts_with(whole(folder)?) {
+    let path = whole(&path)?;
+    if !path.starts_with(whole(folder)?) {
         return Err(
             "it is a link to a file that lies elsewhere than in the program's folder or below it".into(),
         );

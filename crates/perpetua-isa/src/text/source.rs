@@ -131,8 +131,8 @@ impl Reader<'_> {
             let first = text.split_whitespace().next().unwrap_or_default();
             match (&mut open, first) {
                 (Some(_), ".endmacro") => {
-                    if let Some((_, name, found)) = open.take() {
-                        self.macros.insert(name, Rc::new(found));
+                    if let Some((line, name, found)) = open.take() {
+                        self.define(&line, name, found)?;
                     }
                 }
                 (Some(_), ".macro") => return Err(line.error(0..text.len(), "a macro within a macro")),
@@ -149,6 +149,23 @@ impl Reader<'_> {
                 ..line.error(0..line.text.len(), "this macro does not end in its file")
             }),
         }
+    }
+
+    // A macro may come again as it is, as with a file that is included twice.
+    fn define(&mut self, line: &Line, name: String, found: Macro) -> Result<(), AssembleError> {
+        let texts = |of: &Macro| {
+            of.body
+                .iter()
+                .map(|line| Arc::clone(&line.text))
+                .collect::<Vec<_>>()
+        };
+        let known = self.macros.get(&name);
+        if known.is_some_and(|known| known.parameters != found.parameters || texts(known) != texts(&found)) {
+            let message = format!("a second macro `{name}`, which is not the first");
+            return Err(line.error(0..line.text.len(), message));
+        }
+        self.macros.insert(name, Rc::new(found));
+        Ok(())
     }
 
     fn line(&mut self, line: Line, depth: usize) -> Result<(), AssembleError> {
