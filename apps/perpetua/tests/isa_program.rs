@@ -203,7 +203,11 @@ fn an_untrusted_program_ends() {
         "did not end within 1s (--time-limit)",
     );
     folder.prints("verify fence.pasm");
-    folder.fails("verify fence.pasm --untrusted", "fence.pasm:4 (`fence_system`)");
+    folder.fails("verify fence.pasm --untrusted", "fence.pasm:4");
+    folder.fails(
+        "verify fence.pasm --untrusted",
+        "fence_system\n  |     ^^^^^^^^^^^^",
+    );
 }
 
 #[test]

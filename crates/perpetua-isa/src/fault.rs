@@ -62,6 +62,18 @@ pub enum Fault {
         /// The type.
         found: Scalar,
     },
+    /// A conversion between types that it does not go between.
+    #[error("`{opcode}` does not go from {from} to {to}: {why}")]
+    Conversion {
+        /// The opcode.
+        opcode: String,
+        /// The result's type.
+        to: &'static str,
+        /// The operand's.
+        from: &'static str,
+        /// Why not, and what to write instead.
+        why: &'static str,
+    },
     /// The wrong number of operands.
     #[error("`{opcode}` takes {expected} operands, not {found}")]
     Operands {
@@ -82,8 +94,8 @@ pub enum Fault {
     },
     /// A register is read that not every way to here has written.
     #[error(
-        "{register} is read, but not every way to here has written it: write it in front of the branch or guard, or once more under \
-             the opposite guard"
+        "{register} is read, but not every way to here has written it: write it first, outside of guards and branches or under both a guard \
+         and its opposite"
     )]
     Unwritten {
         /// The register.

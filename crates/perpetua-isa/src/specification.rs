@@ -8,7 +8,7 @@ use perpetua_ir::verify::{MAX_BLOCK_LANES, MAX_SHARED_BYTES};
 use crate::executor::{Limits, MAX_BLOCKS};
 use crate::instruction::{PRESET, Special};
 use crate::lower::MAX_LANES;
-use crate::opcode::{Opcode, Row, Slot, Space, Ty, Use};
+use crate::opcode::{Meaning, Opcode, Row, Slot, Space, Ty, Use};
 use crate::text::source::{MAX_ARGUMENTS, MAX_BYTES, MAX_DEPTH, MAX_LINE, MAX_LINES};
 use crate::text::{DIRECTIVES, MAX_INCLUDED};
 use crate::verify::{MAX_CALL_DEPTH, MAX_DECLARATIONS, MAX_INSTRUCTIONS};
@@ -133,7 +133,7 @@ const FORM: &str = "\
 - Constants: `-1`, `1_000`, `0xff`, `0o17`, `0b101`; `1.5`, `1e-3`, `inf`, `NaN`, `0f3f800000` (all bits of a float: 8 digits for `f32`, 16 for `f64`, 4 for `f16` and `bf16`); `true` and `false`. They have the
   instruction's type, and one that does not fit is an error.
 - Where a value is read there may be a register, a constant, a special (`%gid`), a parameter by its name, or `len(memory)`, its number of elements as `u32` or
-  `u64`. Conversions start from a register.
+  `u64`. A conversion starts from any of these but a constant.
 - A program that was disassembled and assembled again is the same program; what its errors name are then the file and lines of the new text. Lines that came
   out of a macro or an included file count as the line of the program's own file that brought them.
 - An element is `x[a + b - 4]`: at most two parts that vary (registers, specials, parameters; of one integer type) and a constant, added in that
@@ -163,7 +163,8 @@ fn opcodes(text: &mut String) -> std::fmt::Result {
         }
         let types = match (row.types, row.from) {
             (Some(domain), false) => domain.describe(),
-            (Some(_), true) => "any to any",
+            (Some(_), true) if row.meaning == Meaning::Bitcast => "two of one width",
+            (Some(_), true) => "any to any; not to `pred`, and from it to integers alone",
             (None, _) => "",
         };
         writeln!(

@@ -22,7 +22,8 @@ const TEXTS: &[(&str, u32, usize, &str)] = &[
     ("here: nop\nhere: nop", 2, 1, "is there already"),
     ("  call there", 1, 8, "there is no routine `there`"),
     ("  ldg.f32 r0, 7", 1, 15, "an element of a memory"),
-    (".buffer x: f33", 1, 10, "`:` and a type"),
+    (".buffer x: f33", 1, 12, "a type belongs here"),
+    (".buffer x f32", 1, 11, "`:` and a type"),
     (".buffer x: f32\n ldg.f32 r0, x[r1 * 2]", 2, 19, "`]`, `+` or `-`"),
     ("  ldg.f32 r0, x[r255]", 1, 15, "there is no memory `x`"),
     (".buffer r1: f32", 1, 1, "cannot be called `r1`"),
@@ -55,7 +56,7 @@ const TEXTS: &[(&str, u32, usize, &str)] = &[
     ),
     (".bufer x: f32", 1, 1, "`.bufer` is no directive"),
     ("@p16 nop", 1, 2, "p0 to p15"),
-    (".include \"x.pasm\"", 1, 1, "cannot be included"),
+    (".include \"x.pasm\"", 1, 10, "cannot be included"),
     (".macro m\n nop", 1, 1, "does not end"),
     (".macro m\n m\n.endmacro\n m", 2, 2, "within each other"),
     (
@@ -81,6 +82,25 @@ const TEXTS: &[(&str, u32, usize, &str)] = &[
         4,
         1,
         "a second macro `m`",
+    ),
+    (
+        ".buffer x: f32 write",
+        1,
+        16,
+        "`write` is no access: `read` or `readwrite`",
+    ),
+    (".shared s: f32", 1, 15, "the length stands in brackets"),
+    (
+        ".shared s: f32[]",
+        1,
+        16,
+        "the number of elements belongs here, a number",
+    ),
+    (
+        "  select.f32 r0, 1.0, r1, r2",
+        1,
+        18,
+        "a predicate, p0 to p15, `true` or `false` belongs",
     ),
     (".macro add a\n nop\n.endmacro", 1, 8, "`add` is an instruction"),
     (
@@ -207,6 +227,7 @@ fn other_names_are_known() {
             "mov.u64 r0, %gid.y ;",
             "`mad.u64 r0, %ctaid.y, %ntid.y, %tid.y` gives",
         ),
+        ("mov.u32 r0, %tid ;", "there are `%tid.x`, `%tid.y` and `%tid.z`"),
         ("mov.u64 r0, %gid.x ;", "the lane's index along x is `%gid`"),
         ("GEMM", "the library's program `atlas_gemm_f32`"),
     ] {
@@ -250,7 +271,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ),
     (
         "setlt.u32 p0, r252, 3\n@p0 mov.f32 r0, 1.0\nadd.f32 r1, r0, r0",
-        "r0 is read, but not every way to here has written it: write it in front of the branch or guard, or once more under the opposite guard",
+        "r0 is read, but not every way to here has written it: write it first, outside of guards and branches or under both a guard and its opposite",
     ),
     (
         "setlt.u32 p0, r252, 3\n@p0 mov.f32 r0, 1.0\nsetlt.u32 p0, r252, 4\n@!p0 mov.f32 r0, 2.0\nadd.f32 r1, r0, r0",
@@ -290,7 +311,29 @@ const PROGRAMS: &[(&str, &str)] = &[
         "`and` works on an integer or bool, not on f32",
     ),
     ("call f\n.func f\ncall g\n.func g\ncall f", "calls itself"),
-    ("bitcast.f32.u64 r0, r255", "types of one width"),
+    (
+        "bitcast.f32.u64 r0, r255",
+        "`bitcast` does not go from u64 to f32: they differ in their bits",
+    ),
+    (
+        "mov.u32 r1, 1\ncvt.pred.u32 p0, r1",
+        "`cvt` does not go from u32 to pred: a comparison makes a predicate, as `setne`",
+    ),
+    (
+        "seteq.u32 p1, r252, 1\ncvt.f32.pred r1, p1",
+        "`cvt` does not go from pred to f32: `select` takes",
+    ),
+    (
+        "cvt.f32.i32 r2, 5",
+        "operand 2 must be a register, special, parameter or length: `mov`",
+    ),
+    ("@p0 bra e\ne:", "p0 is read, but not every way"),
+    ("@p3 nop\nexit", "p3 is read, but not every way"),
+    ("nop\n@p4 exit", "p4 is read, but not every way"),
+    (
+        "here: @p5 bra there\nthere: bra here",
+        "p5 is read, but not every way",
+    ),
     (".param a: f32\nmov.i32 r0, a", "the parameter `a` has type f32"),
     (
         ".buffer x: f32\nmov.f32 r0, 1.0\nldg.f32 r1, x[r0]",
@@ -405,8 +448,25 @@ fn kernels_rules_hold_for_programs() {
     assert!(matches!(error, Error::Kernel { .. }), "{error}");
     assert!(error.to_string().contains("barrier"), "{error}");
     // In the program's words.
+    let program: Program = "seteq.u32 p0, %tid.x, 3\n@p0 bra e\ngroup_add.f32 r0, 1.0\ne:"
+        .parse()
+        .unwrap();
+    let parted = lower::lower(&verify::verify(&program).unwrap(), lower::Options::default()).unwrap_err();
+    let parted = parted.to_string();
+    for part in [
+        "program:2 (`@p0 bra e`), because `%tid.x` is each lane's own, at program:1 (`seteq",
+        "@p0",
+    ] {
+        assert!(parted.contains(part), "{parted}");
+    }
+    assert!(
+        !parted.contains("return") && !parted.contains("thread_idx"),
+        "{parted}"
+    );
     assert!(error.to_string().contains("program:2 (`@p0 bar`)"), "{error}");
-    assert!(!error.to_string().contains('%'), "{error}");
+    // `%3` is a value of the IR, `%tid.x` a special.
+    let is_value = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    assert!(!error.to_string().split('%').skip(1).any(is_value), "{error}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use perpetua::isa::serve::markdown;
 use perpetua::isa::{
-    Arguments, Assembler, Error, Limits, Program, fuse, library, lower, specification, verify,
+    Arguments, Assembler, At, Error, Limits, Program, fuse, library, lower, specification, verify,
 };
 use perpetua_ir::ir::FaultKind;
 
@@ -148,8 +148,28 @@ struct Source {
 }
 
 impl Source {
-    // The error of a run: a fault is underlined in the program's text, and where a budget was spent an option gives more.
+    // That the program is right, and within limits.
+    fn verified(&self, limits: Option<Limits>) -> Result<(), Failure> {
+        let options = lower::Options {
+            budget: limits.map(|limits| limits.instructions),
+            ..lower::Options::default()
+        };
+        let right = verify::verify(&self.program).and_then(|verified| {
+            limits.map_or(Ok(()), |limits| limits.check(&verified))?;
+            lower::lower(&verified, options)
+        });
+        right.map(drop).map_err(|error| self.failed(error))
+    }
+
+    // The error of a program or its run: what has a place is underlined in the program's text, and where a budget was spent an option gives more.
     fn failed(&self, error: Error) -> Failure {
+        if let (Some((name, text)), Some((at, cause))) = (&self.text, place(&error))
+            && at.line > 0
+            && at.file == *name
+        {
+            source::File { name, text }.marked(&cause, at.line);
+            return format!("`{}` has a mistake", self.program.name).into();
+        }
         let Error::Device(perpetua::device::Error::Fault(fault)) = &error else {
             return error.into();
         };
@@ -164,6 +184,28 @@ impl Source {
             }
             _ => format!("{error}{more}").into(),
         }
+    }
+}
+
+// Where a program is wrong, and what is.
+fn place(error: &Error) -> Option<(&At, String)> {
+    match error {
+        Error::Verify(wrong) => Some((&wrong.at, wrong.fault.to_string())),
+        Error::Kernel { at, message, .. } => Some((at, message.clone())),
+        Error::Untrusted { at, why, .. } => {
+            Some((at, format!("an untrusted program may not have this: {why}")))
+        }
+        Error::Large {
+            at,
+            what,
+            found,
+            limit,
+            ..
+        } => Some((
+            at,
+            format!("{what}: {found}, an untrusted program may have {limit}"),
+        )),
+        _ => None,
     }
 }
 
@@ -190,17 +232,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             }
         }
         Command::Verify { program, untrusted } => {
-            let read = read(program)?;
-            let verified = verify::verify(&read)?;
-            let limits = untrusted.limits();
-            if let Some(limits) = &limits {
-                limits.check(&verified)?;
-            }
-            let options = lower::Options {
-                budget: limits.map(|limits| limits.instructions),
-                ..lower::Options::default()
-            };
-            lower::lower(&verified, options)?;
+            let source = read_source(program)?;
+            source.verified(untrusted.limits())?;
+            let read = &source.program;
             print(&format!(
                 "{}: ok, {}, {}, {}\n",
                 read.name,
@@ -365,11 +399,12 @@ fn assemble(path: &Path, out: Option<&Path>) -> Result<(), Failure> {
     if files::read(path, MOST_PROGRAM).is_ok_and(|bytes| is_binary(&bytes)) {
         return Err(format!("{} is a program's binary form already", path.display()).into());
     }
-    let program = read(path)?;
-    verify::verify(&program)?;
+    let source = read_source(path)?;
+    let program = &source.program;
+    verify::verify(program).map_err(|error| source.failed(error))?;
     let out = out.map_or_else(|| path.with_extension("pisa"), Path::to_path_buf);
     files::check_places(&[("--out", Some(&out))], Some(("the text", path)))?;
-    write(&program, &out)
+    write(program, &out)
 }
 
 // A program's binary form as a file.

@@ -21,7 +21,7 @@ pub(super) struct Args {
     /// PROGRAM:NAME=NEW,… renames buffers, and `perpetua isa explain` shows what becomes of them
     #[arg(required = true, value_name = "PROGRAM")]
     programs: Vec<String>,
-    /// A buffer's content: a .npy file, or zeros:N, ones:N, range:N, random:N
+    /// A buffer's content: a .npy file, or zeros:N, ones:N, range:N, random:N; N may be rows and columns, as in zeros:480x640
     #[arg(long = "buffer", value_name = "NAME=CONTENT", value_parser = values::pair)]
     buffers: Vec<(String, String)>,
     /// A pool's size in bytes; all of it is zero

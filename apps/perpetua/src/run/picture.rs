@@ -64,7 +64,7 @@ fn layout(buffer: &Numbers<'_>, size: Option<[usize; 2]>) -> Result<Layout, Stri
     }
     let pixels = buffer.shape.iter().product::<usize>() / channels;
     let [width, height] = size.or(rows_and_columns).ok_or_else(|| {
-        format!("{pixels} pixels have no rows and columns: give the buffer a content as zeros:512x512, or say `perpetua run`'s --size WIDTHxHEIGHT")
+        format!("{pixels} pixels have no rows and columns: give the buffer a content with both, as zeros:512x512 (`perpetua run` has --size, too)")
     })?;
     if pixels == 0 {
         return Err("the buffer is empty, and a picture has a pixel at least".into());

@@ -50,7 +50,7 @@ impl File<'_> {
     }
 
     /// Shows a mistake in a line.
-    pub(super) fn marked(&self, title: &str, line: u32) {
+    pub(crate) fn marked(&self, title: &str, line: u32) {
         self.marked_in(self.name, title, title, line);
     }
 

@@ -15,6 +15,7 @@ mod structure;
 mod unread;
 mod values;
 mod webs;
+mod words;
 
 use perpetua_ir::ir::{Kernel, TypeError};
 use perpetua_ir::verify as kernel;
@@ -75,7 +76,7 @@ pub fn lower(verified: &Verified, options: Options) -> Result<kernel::Verified> 
     };
     let kernel = kernel_of(verified, options).map_err(|error| broken(0, error.to_string()))?;
     kernel::verify(kernel).map_err(|errors| match errors.errors.first() {
-        Some(first) => broken(first.line, first.cause.to_string()),
+        Some(first) => broken(first.line, words::in_words(program, &first.cause)),
         None => broken(0, errors.to_string()),
     })
 }

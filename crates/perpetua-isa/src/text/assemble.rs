@@ -352,13 +352,17 @@ impl Reader {
     // `: TYPE`
     fn typed(&self, cursor: &mut Cursor<'_>, line: &Line) -> Result<Scalar> {
         let span = cursor.span();
-        let found = cursor
-            .takes(':')
+        let (mark, at) = (cursor.takes(':'), cursor.span());
+        let found = mark
             .then(|| cursor.word().and_then(instruction::scalar))
             .flatten();
+        let (at, message) = match mark {
+            true => (at, "a type belongs here"),
+            false => (span, "`:` and a type belong here"),
+        };
         found.ok_or_else(|| AssembleError {
             help: Some(format!("types: {}", instruction::TYPES)),
-            ..line.error(cursor.since(span.start), "`:` and a type belong here")
+            ..line.error(at, message)
         })
     }
 
@@ -368,6 +372,10 @@ impl Reader {
             true
         } else {
             if !cursor.takes_word("read") {
+                if let Some(TokenKind::Word(word)) = cursor.peek() {
+                    let message = format!("`{word}` is no access: `read` or `readwrite`, or nothing");
+                    return Err(line.error(cursor.span(), message));
+                }
                 self.inferred.push(self.program.memories.len());
             }
             false
@@ -497,15 +505,17 @@ fn block(cursor: &mut Cursor<'_>, line: &Line) -> Result<[u32; 3]> {
 }
 
 fn shared(cursor: &mut Cursor<'_>, line: &Line) -> Result<MemoryKind> {
-    let open = cursor.takes('[');
-    let len = integer(cursor, line, "`[LENGTH]`, the number of elements")?;
-    match open && cursor.takes(']') {
-        true => Ok(MemoryKind::Shared { len }),
+    let bracket = |cursor: &mut Cursor<'_>, mark| match cursor.takes(mark) {
+        true => Ok(()),
         false => Err(line.error(
             cursor.span(),
             "the length stands in brackets: `.shared NAME: TYPE[LENGTH]`",
         )),
-    }
+    };
+    bracket(cursor, '[')?;
+    let len = integer(cursor, line, "the number of elements")?;
+    bracket(cursor, ']')?;
+    Ok(MemoryKind::Shared { len })
 }
 
 fn constants(ty: Scalar, cursor: &mut Cursor<'_>, line: &Line) -> Result<MemoryKind> {

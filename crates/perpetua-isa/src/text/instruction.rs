@@ -197,6 +197,10 @@ fn special(word: &str) -> Option<Special> {
 
 // What to write for an index that is computed.
 fn special_hint(word: &str) -> Option<String> {
+    let stem = word.strip_prefix('%').unwrap_or_default();
+    if Special::all().any(|special| special.name().strip_suffix(".x") == Some(stem)) {
+        return Some(format!("there are `{word}.x`, `{word}.y` and `{word}.z`"));
+    }
     let axis = word
         .strip_prefix("%gid.")
         .filter(|axis| matches!(*axis, "x" | "y" | "z"))?;
@@ -216,6 +220,10 @@ pub(super) fn immediate(ty: Scalar, cursor: &mut Cursor<'_>, line: &Line) -> Res
         _ => "",
     };
     let text = match cursor.next() {
+        Some(TokenKind::Number(_)) if ty == Scalar::Bool => {
+            let message = "a predicate, p0 to p15, `true` or `false` belongs here";
+            return Err(line.error(cursor.since(start), message));
+        }
         Some(TokenKind::Number(text)) => text,
         Some(TokenKind::Word(word)) if is_constant(word) => word,
         _ => {

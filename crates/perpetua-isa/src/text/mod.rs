@@ -13,7 +13,7 @@ pub use assemble::Assembler;
 pub(crate) use assemble::{MAX_INCLUDED, stored};
 pub(crate) use directives::DIRECTIVES;
 pub(crate) use instruction::scalar;
-pub(crate) use print::instruction_text;
+pub(crate) use print::{instruction_text, type_name};
 
 use crate::diagnostic::AssembleError;
 use crate::program::Program;

@@ -9,7 +9,7 @@ use crate::opcode::Slot;
 use crate::program::{Label, MemoryKind, Program, Routine};
 
 /// A type's name in the text form.
-fn type_name(ty: Scalar) -> &'static str {
+pub(crate) fn type_name(ty: Scalar) -> &'static str {
     match ty {
         Scalar::Bool => "pred",
         _ => ty.name(),

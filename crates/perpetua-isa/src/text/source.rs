@@ -195,8 +195,9 @@ impl Reader<'_> {
         };
         match cursor.word() {
             Some(".include") => {
+                let span = cursor.span();
                 let Some(TokenKind::Text(name)) = cursor.next() else {
-                    return Err(line.error(span, "a file's name in quotes follows `.include`"));
+                    return Err(line.error(span, "a file's name in quotes belongs here"));
                 };
                 if depth == MAX_DEPTH {
                     return Err(deep(&line));

@@ -9,8 +9,9 @@ use super::declarations::declarations;
 use crate::declaration::fits;
 use crate::fault::Fault;
 use crate::instruction::{Index, Instruction, Operand, PREDICATES, Place, REGISTERS};
-use crate::opcode::{Meaning, Slot, Space, Ty, Use};
+use crate::opcode::{Meaning, Row, Slot, Space, Ty, Use};
 use crate::program::{MemoryKind, Program, Routine};
+use crate::text::type_name;
 
 type Result<T = ()> = std::result::Result<T, Fault>;
 
@@ -86,15 +87,36 @@ impl Checker<'_> {
             return wrong("two types: to, from".into(), from.or(ty));
         }
         let wide = |ty: Scalar| ty.size() >= 4;
+        if let (Some(to), Some(from)) = (ty, from) {
+            return self.conversion(to, from);
+        }
         match (row.meaning, ty) {
-            (Meaning::Bitcast, Some(ty)) if from.is_some_and(|from| from.bits() != ty.bits()) => {
-                wrong(format!("types of one width: {ty} has {} bits", ty.bits()), from)
-            }
             (Meaning::Atomic(_) | Meaning::CompareExchange | Meaning::Grid(_), Some(ty)) if !wide(ty) => {
                 wrong("types of 32 and 64 bits".into(), Some(ty))
             }
             _ => Ok(()),
         }
+    }
+
+    // As the IR's casts.
+    fn conversion(&self, to: Scalar, from: Scalar) -> Result {
+        let Row { name, meaning, .. } = self.instruction.opcode.row();
+        let why = match (meaning, to, from) {
+            _ if to == from => return Ok(()),
+            (_, Scalar::Bool, _) => "a comparison makes a predicate, as `setne` of a number and 0",
+            (Meaning::Convert, _, Scalar::Bool) if to.is_int() => return Ok(()),
+            (_, _, Scalar::Bool) => "`select` takes one of two values by a predicate",
+            (Meaning::Bitcast, ..) if to.bits() != from.bits() => {
+                "they differ in their bits; `cvt` converts values"
+            }
+            _ => return Ok(()),
+        };
+        Err(Fault::Conversion {
+            opcode: name.clone(),
+            to: type_name(to),
+            from: type_name(from),
+            why,
+        })
     }
 
     fn operand(&self, number: usize, expected: impl Into<String>) -> Fault {
@@ -148,7 +170,11 @@ impl Checker<'_> {
         match operand {
             Operand::Register(_) if ty != Scalar::Bool => Ok(()),
             Operand::Predicate(p) if ty == Scalar::Bool && usize::from(*p) < PREDICATES => Ok(()),
-            Operand::Immediate(bits) if slot != Ty::From && fits(*bits, ty) => Ok(()),
+            Operand::Immediate(_) if slot == Ty::From => Err(self.operand(
+                number,
+                "a register, special, parameter or length: `mov` takes a constant of the result's type",
+            )),
+            Operand::Immediate(bits) if fits(*bits, ty) => Ok(()),
             Operand::Special(_) if counts => Ok(()),
             Operand::Length(memory) if counts && usize::from(*memory) < self.program.memories.len() => Ok(()),
             Operand::Parameter(i) => match self.program.parameters.get(usize::from(*i)) {

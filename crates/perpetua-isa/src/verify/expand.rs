@@ -140,7 +140,11 @@ impl<'a> Expansion<'a> {
                     self.routine(usize::from(*called), Some(at))?;
                     self.land(over);
                 }
-                (Meaning::Nop, _) => {}
+                // It asks, and goes on either way.
+                (Meaning::Nop, _) => {
+                    let over = self.over(at, guard);
+                    self.land(over);
+                }
                 _ => {
                     self.push(at, Action::Do(instruction));
                 }

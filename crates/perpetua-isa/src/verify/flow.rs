@@ -30,6 +30,8 @@ pub(crate) struct Block {
     pub(crate) exit: Exit,
     /// Where the exit comes from.
     pub(crate) exit_at: Where,
+    /// What is asked at the end although both ways go to one place.
+    pub(crate) asks: Option<Guard>,
 }
 
 /// Where a block's lanes go.
@@ -234,16 +236,19 @@ fn cut(steps: &[Step<'_>]) -> Flow {
                 Action::Loop(count, to) => exit = Exit::Count(*count, goal(*to), goal(end)),
             }
         }
-        if let Exit::If(_, a, b) = exit
+        let mut asks = None;
+        if let Exit::If(guard, a, b) = exit
             && a == b
         {
             exit = Exit::To(a);
+            asks = Some(guard);
         }
         flow.blocks.push(Block {
             code,
             holds: Vec::new(),
             exit,
             exit_at,
+            asks,
         });
         flow.origins.push(origins);
     }
@@ -293,10 +298,12 @@ fn check(program: &Program, block: &Block, origins: &[Where]) -> Result<(), Wron
         indices(program, instruction, state.holds()).map_err(|fault| Wrong::at(*at, fault))?;
         state.pass(instruction);
     }
-    let read = match block.exit {
-        Exit::To(_) => return Ok(()),
-        Exit::If(guard, ..) => reads_as(state.holds(), guard.predicate, Some(Scalar::Bool)),
-        Exit::Count(count, ..) => reads_as(state.holds(), count, Some(Scalar::U32)),
+    let read = match (block.exit, block.asks) {
+        (Exit::To(_), None) => return Ok(()),
+        (Exit::If(guard, ..), _) | (Exit::To(_), Some(guard)) => {
+            reads_as(state.holds(), guard.predicate, Some(Scalar::Bool))
+        }
+        (Exit::Count(count, ..), _) => reads_as(state.holds(), count, Some(Scalar::U32)),
     };
     read.map(|_| ()).map_err(|fault| Wrong::at(block.exit_at, fault))
 }
