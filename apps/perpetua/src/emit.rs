@@ -256,8 +256,8 @@ fn print(function: &FunctionDef, how: &Instantiation, args: &Args) -> Result<Str
             capabilities: Capability::ALL
                 .into_iter()
                 .filter(|c| {
-                    use Capability::{DeviceOrdering, Math64, Print, Residency};
-                    !matches!(c, Print | DeviceOrdering | Math64 | Residency)
+                    use Capability::{DeviceOrdering, Math64, Matrices, Print, Residency};
+                    !matches!(c, Print | DeviceOrdering | Math64 | Residency | Matrices)
                 })
                 .collect(),
             block: args.block.map_or([64, 1, 1], |block| block.0),

@@ -80,27 +80,7 @@ impl<T: GpuType> Buffer<T> {
 
     /// The same bytes as elements of another type, whose every bit pattern is a value. Length and position must fit it.
     pub fn cast<U: GpuType>(&self) -> Result<Buffer<U>> {
-        if !U::describe().any_bits() {
-            return Err(Error::InvalidState {
-                operation: "cast of a buffer",
-                cause: "not every bit pattern is a value of the new type",
-                remedy: "cast to its integer type",
-            });
-        }
-        let size = size_of::<U>().max(1) as u64;
-        let unfit = |subject: &str, found: u64, needed: u64| Error::Alignment {
-            operation: "cast of a buffer",
-            subject: subject.to_owned(),
-            found,
-            needed,
-        };
-        if !self.ptr.len().is_multiple_of(size) {
-            return Err(unfit("its end, counted from its start,", self.ptr.len(), size));
-        }
-        if !self.ptr.place().is_multiple_of(align_of::<U>() as u64) {
-            return Err(unfit("its start", self.ptr.place(), align_of::<U>() as u64));
-        }
-        let len = (self.ptr.len() / size) as usize;
+        let len = elements_in::<U>(&self.ptr)? as usize;
         Ok(Buffer::from_ptr(self.ptr.clone(), len, self.device.clone()))
     }
 
@@ -178,6 +158,31 @@ impl<T: GpuType> fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}; {}] on {:?}", T::describe(), self.len, self.device)
     }
+}
+
+/// How many elements of a type memory holds whose every bit pattern is one. Length and position must fit it.
+pub(crate) fn elements_in<U: GpuType>(ptr: &DevicePtr) -> Result<u64> {
+    if !U::describe().any_bits() {
+        return Err(Error::InvalidState {
+            operation: "cast of a buffer",
+            cause: "not every bit pattern is a value of the new type",
+            remedy: "cast to its integer type",
+        });
+    }
+    let size = size_of::<U>().max(1) as u64;
+    let unfit = |subject: &str, found: u64, needed: u64| Error::Alignment {
+        operation: "cast of a buffer",
+        subject: subject.to_owned(),
+        found,
+        needed,
+    };
+    if !ptr.len().is_multiple_of(size) {
+        return Err(unfit("its end, counted from its start,", ptr.len(), size));
+    }
+    if !ptr.place().is_multiple_of(align_of::<U>() as u64) {
+        return Err(unfit("its start", ptr.place(), align_of::<U>() as u64));
+    }
+    Ok(ptr.len() / size)
 }
 
 impl<'a, T: GpuType> From<&'a Buffer<T>> for KernelArg<'a> {

@@ -9,6 +9,7 @@ use perpetua_ir::front::rust::{GpuType, TypeDesc};
 use perpetua_ir::ir::{Access, Kernel, Param, ParamKind, Scalar, Type};
 use perpetua_ir::verify::Verified;
 
+use crate::buffer::elements_in;
 use crate::error::{Error, Result};
 use crate::layout::{self, same_layout};
 use crate::overlap::Overlap;
@@ -33,6 +34,14 @@ impl ArgType {
             id: TypeId::of::<T>(),
             desc: T::describe,
         })
+    }
+
+    /// Whether it is the type `T`.
+    pub fn is<T: GpuType>(&self) -> bool {
+        match &self.0 {
+            Known::Rust { id, .. } => *id == TypeId::of::<T>(),
+            Known::Described(ty) => same_layout(&T::describe(), ty),
+        }
     }
 
     /// A type as kernels know it.
@@ -126,6 +135,15 @@ impl<'a> BufferArg<'a> {
     /// Element type.
     pub fn element(&self) -> &ArgType {
         &self.element
+    }
+
+    /// The same bytes as elements of another type, as [`Buffer::cast`](crate::Buffer::cast) has them.
+    pub fn cast<U: GpuType>(&self) -> Result<BufferArg<'a>> {
+        Ok(BufferArg {
+            ptr: self.ptr,
+            len: elements_in::<U>(self.ptr)?,
+            element: ArgType::of::<U>(),
+        })
     }
 }
 

@@ -7,19 +7,25 @@
 use perpetua_ir::back::{Capabilities, Capability, CudaAbi, RenderError, Target, render};
 use perpetua_ir::interp::{Interpreter, LaunchConfig};
 use perpetua_ir::ir::{
-    Access, Checks, DeviceOp, Effect, Inst, Kernel, KernelBuilder, Op, Place, Scalar, TypeError, Value,
+    Access, Checks, DeviceOp, Effect, Inst, Kernel, KernelBuilder, Op, Place, Scalar, Type, TypeError, Value,
 };
 use perpetua_ir::ops::{Gives, Stands, Takes};
 use perpetua_ir::verify::verify;
+
+fn operand(k: &mut KernelBuilder, takes: Takes) -> Value {
+    match takes {
+        Takes::Exactly(s) => k.constant(s, 1),
+        Takes::Number | Takes::Integer => k.u32(1),
+        Takes::Array(s, n) => k.op(Op::Zero(Type::array(s.into(), n))).unwrap(),
+    }
+}
 
 /// A kernel that does nothing else, and may keep the value.
 fn only(op: DeviceOp, keep: bool) -> Result<Kernel, TypeError> {
     let row = op.row();
     let mut k = KernelBuilder::new("only");
-    let operand = |k: &mut KernelBuilder, takes: Takes| match takes {
-        Takes::Exactly(s) => k.constant(s, 1),
-        Takes::Number | Takes::Integer => k.u32(1),
-    };
+    // Some need whole subgroups.
+    k.kernel_mut().block_size = Some([64, 1, 1]);
     let args: Vec<Value> = row
         .operands
         .iter()
@@ -40,7 +46,7 @@ fn only(op: DeviceOp, keep: bool) -> Result<Kernel, TypeError> {
     let v = k.op(Op::Device(op, args))?;
     if keep {
         let scalar = match row.gives {
-            Gives::Words(_) => k.op(Op::Extract(v, 0))?,
+            Gives::Array(..) => k.op(Op::Extract(v, 0))?,
             _ => v,
         };
         let base = k.buffer("out", scalar_of(row.gives).into(), Access::ReadWrite);
@@ -52,8 +58,8 @@ fn only(op: DeviceOp, keep: bool) -> Result<Kernel, TypeError> {
 
 const fn scalar_of(gives: Gives) -> Scalar {
     match gives {
-        Gives::Exactly(s) => s,
-        Gives::Nothing | Gives::First | Gives::Words(_) => Scalar::U32,
+        Gives::Exactly(s) | Gives::Array(s, _) => s,
+        Gives::Nothing | Gives::First => Scalar::U32,
     }
 }
 
@@ -106,10 +112,7 @@ fn a_wrong_number_of_operands_is_an_error() {
         let args: Vec<Value> = row
             .operands
             .iter()
-            .map(|(takes, _)| match takes {
-                Takes::Exactly(s) => k.constant(*s, 1),
-                Takes::Number | Takes::Integer => one,
-            })
+            .map(|(takes, _)| operand(&mut k, *takes))
             .collect();
         k.kernel_mut().checks = Checks::Explicit;
         let error = match row.gives {
@@ -146,7 +149,7 @@ fn the_interpreter_runs_every_row() {
     for op in DeviceOp::all() {
         let verified = verify(only(op, false).unwrap()).unwrap();
         let interpreter = Interpreter::new(&verified).unwrap();
-        let config = LaunchConfig::new([1, 1, 1], [48, 1, 1], &[]);
+        let config = LaunchConfig::new([1, 1, 1], [64, 1, 1], &[]);
         interpreter.launch(&config).unwrap();
     }
 }

@@ -75,6 +75,11 @@ fn uniformity() {
 }
 
 #[test]
+fn matrices() {
+    check("matrices.txt");
+}
+
+#[test]
 fn what_kernels_need() {
     check("capabilities.txt");
 }

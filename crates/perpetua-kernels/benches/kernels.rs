@@ -73,6 +73,42 @@ fn gemm(device: &Device, sizes: &[usize]) -> Result<()> {
     Ok(())
 }
 
+fn tensor_cores(device: &Device, sizes: &[usize]) -> Result<()> {
+    let stream = device.default_stream();
+    println!(
+        "\nproducts of n x n by tensor cores, TFLOP/s; rows of an odd pitch cannot be read 16 bytes at a time"
+    );
+    println!(
+        "{:>8} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "n", "f16", "bf16", "A^T", "B^T", "odd"
+    );
+    for &n in sizes {
+        let pitch = n + 1;
+        let f16 = numbers(device, n * n, half::f16::from_f32)?;
+        let (a, b) = (
+            numbers(device, n * pitch, half::bf16::from_f32)?,
+            numbers(device, n * pitch, half::bf16::from_f32)?,
+        );
+        let c16 = device.zeros::<half::f16>(n * n)?;
+        let c = device.zeros::<half::bf16>(n * n)?;
+        print!("{n:>8}");
+        let of_f16 = GemmKernel::tensor_core(n, n, n);
+        let kernel = of_f16.with_element(Element::Bf16);
+        let seconds = [
+            launch(&stream, &of_f16, args![&f16, &f16, &c16])?,
+            launch(&stream, &kernel, args![&a, &b, &c])?,
+            launch(&stream, &kernel.with_transposed(true, false), args![&a, &b, &c])?,
+            launch(&stream, &kernel.with_transposed(false, true), args![&a, &b, &c])?,
+            launch(&stream, &kernel.with_pitches(pitch, pitch, n), args![&a, &b, &c])?,
+        ];
+        for seconds in seconds {
+            print!(" {:>9.3}", 2.0 * (n as f64).powi(3) / seconds / 1e12);
+        }
+        println!();
+    }
+    Ok(())
+}
+
 fn rows<T: GpuType>(
     device: &Device,
     shapes: &[[usize; 2]],
@@ -189,6 +225,7 @@ fn main() -> Result<()> {
     };
     println!("{}", device.info().name);
     if on_gpu {
+        tensor_cores(&device, &[1024, 2048, 4096, 8192])?;
         gemm(&device, &[1024, 2048, 4096, 8192])?;
         let shapes = [[4096, 4096], [32768, 4096], [16384, 8192], [1024, 50257]];
         rows(&device, &shapes, Element::F32, |x| x)?;
@@ -196,6 +233,7 @@ fn main() -> Result<()> {
         attention(&device, &[2048, 4096])?;
         quantised(&device, &[[4096, 4096], [4096, 14336]])
     } else {
+        tensor_cores(&device, &[256])?;
         gemm(&device, &[256, 512])?;
         rows(&device, &[[512, 1024], [64, 50257]], Element::F32, |x| x)?;
         attention(&device, &[128])?;

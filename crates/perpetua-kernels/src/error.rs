@@ -49,6 +49,18 @@ pub enum Error {
         /// The buffer's element type.
         element: String,
     },
+    /// Numbers of a type that the kernel does not compute with.
+    #[error(
+        "`{kernel}` does not compute with {element:?}, but with {takes}; choose one of them, or another kernel"
+    )]
+    Element {
+        /// The kernel.
+        kernel: &'static str,
+        /// The type.
+        element: crate::element::Element,
+        /// What it computes with.
+        takes: &'static str,
+    },
     /// Rows that would overlap.
     #[error(
         "`{kernel}`: rows of `{operand}` have {columns} elements, but lie {pitch} apart; the pitch must be at least {columns}"

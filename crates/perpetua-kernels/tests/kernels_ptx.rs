@@ -39,6 +39,20 @@ fn products() {
 }
 
 #[test]
+fn tensor_cores() {
+    for transposed in [(false, false), (false, true), (true, false), (true, true)] {
+        for element in [Element::F16, Element::Bf16] {
+            for pitch in [512, 509] {
+                let kernel = GemmKernel::tensor_core(512, pitch, pitch).with_element(element);
+                let kernel = kernel.with_transposed(transposed.0, transposed.1);
+                check(&kernel, 168);
+                assert!(kernel.emit_ptx().contains("ldmatrix.sync.aligned.m8n8.x4"));
+            }
+        }
+    }
+}
+
+#[test]
 fn rows() {
     for columns in [100, 1000, 4000, 5000] {
         for element in [Element::F32, Element::F16, Element::Bf16] {

@@ -159,6 +159,12 @@ intrinsics! {
     SubgroupExclusiveOr = "subgroup_exclusive_or", Subgroup, "(value)", "The bitwise or over the lanes before this one.";
     SubgroupExclusiveXor = "subgroup_exclusive_xor", Subgroup, "(value)", "The bitwise exclusive or over the lanes before this one.";
 
+    MatrixRows = "matrix_rows", Subgroup, "(rows: [u32; 4])", "What a lane holds of four matrices of 8 x 8 elements of 16 bits of which each lane brings a row, `[u32; 4]`.";
+    MatrixColumns = "matrix_columns", Subgroup, "(rows: [u32; 4])", "The same of the four matrices transposed, `[u32; 4]`.";
+    MatrixMultiplyF16 = "matrix_multiply_f16", Subgroup, "(a: [u32; 4], b: [u32; 2], c: [f32; 4])", "A lane's part of `A B + C`, A 16 x 16 and B 16 x 8 of `f16`, two in a word, `[f32; 4]`.";
+    MatrixMultiplyBf16 = "matrix_multiply_bf16", Subgroup, "(a: [u32; 4], b: [u32; 2], c: [f32; 4])", "The same of `bf16`.";
+    MatrixMultiplyTf32 = "matrix_multiply_tf32", Subgroup, "(a: [u32; 4], b: [u32; 2], c: [f32; 4])", "The same, A 16 x 8 and B 8 x 8 of `f32` whose low 13 bits do not count.";
+
     SharedArray = "shared_array", Shared, "()", "`shared_array::<[T; N]>()`: an array that the block shares, `&mut [T; N]`.";
     SharedSlice = "shared_slice", Shared, "()", "`shared_slice::<T>()`: the launch's dynamic shared memory, `&mut [T]`.";
 

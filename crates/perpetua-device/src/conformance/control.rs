@@ -103,7 +103,7 @@ pub(super) fn cells() -> Vec<Cell> {
 }
 
 // A kernel of a text, for a device.
-fn kernel(device: &Device, text: &str, file: &str, name: &str) -> Result<Kernel, Failure> {
+pub(super) fn kernel(device: &Device, text: &str, file: &str, name: &str) -> Result<Kernel, Failure> {
     let wrong = |what: String| Failure(format!("kernel `{name}`: {what}"));
     let kernels = kernels_in_file(text, file).map_err(|e| wrong(e.to_string()))?;
     let found = kernels.into_iter().find(|kernel| kernel.name == name);

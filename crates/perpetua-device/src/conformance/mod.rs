@@ -22,6 +22,7 @@ mod judge;
 mod kernels;
 mod launches;
 mod loss;
+mod matrices;
 mod memory;
 mod operators;
 mod report;
@@ -160,6 +161,7 @@ pub fn cells() -> Vec<Cell> {
     cells.extend(operators::cells());
     cells.extend(faults::cells());
     cells.extend(control::cells());
+    cells.extend(matrices::cells());
     cells.extend(generated::cells());
     cells.extend(loss::cells());
     cells

@@ -131,7 +131,10 @@ pub(super) fn info(device: sys::CUdevice, index: usize, driver_version: i32) -> 
         pci_id: Some(format!("{:04x}:{:02x}:{:02x}.0", pci.0, pci.1, pci.2)),
         limits,
         subgroup_size: (warp, warp),
-        capabilities: Capability::ALL.into_iter().collect(),
+        capabilities: Capability::ALL
+            .into_iter()
+            .filter(|c| *c != Capability::Matrices || capability >= (8, 0))
+            .collect(),
         numeric_probe: Some(NumericProbe::EXACT),
         details: vec![
             (

@@ -266,12 +266,12 @@ pub(super) enum Code {
     /// What lanes ask of the device.
     Device {
         op: DeviceOp,
-        /// Type of the first operand.
+        /// Type of the first operand's scalars.
         s: Scalar,
-        /// The operands; the first again where there are fewer.
-        args: [Reg; 2],
-        /// The results: as many as the operation gives, else the first again.
-        out: [Reg; 4],
+        /// The scalars of the operands.
+        args: Vec<Reg>,
+        /// Those of the result.
+        out: Vec<Reg>,
     },
     Print {
         site: u32,

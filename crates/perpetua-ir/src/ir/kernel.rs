@@ -447,6 +447,37 @@ impl ReduceOp {
     }
 }
 
+/// What the factors of a matrix product hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MatrixElement {
+    /// `f16`, two in a word.
+    F16,
+    /// `bf16`, two in a word.
+    Bf16,
+    /// `f32` of which the low 13 bits do not count.
+    Tf32,
+}
+
+impl MatrixElement {
+    /// All of them.
+    pub const ALL: [MatrixElement; 3] = [MatrixElement::F16, MatrixElement::Bf16, MatrixElement::Tf32];
+    /// Name in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MatrixElement::F16 => "f16",
+            MatrixElement::Bf16 => "bf16",
+            MatrixElement::Tf32 => "tf32",
+        }
+    }
+    /// Elements in a word.
+    pub const fn in_word(self) -> u32 {
+        match self {
+            MatrixElement::F16 | MatrixElement::Bf16 => 2,
+            MatrixElement::Tf32 => 1,
+        }
+    }
+}
+
 /// An operation that gives a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
@@ -575,7 +606,7 @@ impl FaultKind {
     }
 }
 
-pub use crate::ops::{DeviceOp, SubgroupOp};
+pub use crate::ops::{DeviceOp, MatrixOp, SubgroupOp};
 pub use perpetua_syntax::PrintFormat;
 
 /// One piece of a printed line or of a panic's message.

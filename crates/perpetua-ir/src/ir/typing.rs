@@ -4,7 +4,7 @@
 use super::kernel::*;
 use super::types::{Scalar, Type};
 use crate::fault::record::OPERANDS;
-use crate::ops::{Domain, Result as OpResult, Row, Second, Stands};
+use crate::ops::{Domain, Gives, Result as OpResult, Row, Second, Stands};
 
 /// Why an operation, effect or place is ill-typed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -427,7 +427,7 @@ impl<'a> Declarations<'a> {
         }
         for ((takes, what), v) in row.operands.iter().zip(args) {
             let ty = self.value(*v)?;
-            if !ty.as_scalar().is_some_and(|s| takes.contains(s)) {
+            if !takes.contains(ty) {
                 let what = match row.name.1 {
                     "" => (*what).into(),
                     attribute => format!("{what} `{attribute}`"),
@@ -441,6 +441,7 @@ impl<'a> Declarations<'a> {
         }
         let first = args
             .first()
+            .filter(|_| row.gives == Gives::First)
             .map_or(Ok(Scalar::U32), |v| self.scalar(*v, "operand"))?;
         Ok(row.gives.ty(first))
     }

@@ -28,11 +28,13 @@ pub enum Capability {
     DynamicShared,
     /// What kernels need that stay on a device: its clock, naps, atomic accesses of 16 bytes, faults that are caught.
     Residency,
+    /// Matrices that the lanes of a subgroup hold together, and their products.
+    Matrices,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 10] = [
+    pub const ALL: [Capability; 11] = [
         Capability::Int64,
         Capability::Float64,
         Capability::Math64,
@@ -43,6 +45,7 @@ impl Capability {
         Capability::Print,
         Capability::DynamicShared,
         Capability::Residency,
+        Capability::Matrices,
     ];
 
     /// What ordering at a scope needs.
@@ -66,6 +69,9 @@ impl Capability {
             Capability::Print => "remove gpu_println!, or use CUDA or the CPU",
             Capability::DynamicShared => "give the shared array a fixed size",
             Capability::Residency => "run it in batches, or on CUDA with compute capability 7.5 or higher",
+            Capability::Matrices => {
+                "add up the products lane by lane, or use CUDA with compute capability 8.0 or higher, or the CPU"
+            }
         }
     }
 }
@@ -85,6 +91,7 @@ impl fmt::Display for Capability {
             Capability::Residency => {
                 "what resident kernels need (clock, naps, 16-byte atomics, caught faults)"
             }
+            Capability::Matrices => "matrices of subgroups",
         })
     }
 }

@@ -20,7 +20,7 @@
 //! (bounds checks, definite assignment, races, which buffers they touch).
 
 use super::{Capability, DeviceRow, Gives, Meeting, Operand, Orders, Same, Stands, Takes};
-use crate::ir::{ReduceOp, Scalar, Scope};
+use crate::ir::{MatrixElement, ReduceOp, Scalar, Scope};
 
 impl DeviceRow {
     /// What most rows say.
@@ -73,6 +73,19 @@ impl DeviceRow {
         ..DeviceRow::EXCHANGE
     };
 
+    /// What the lanes of a subgroup do with matrices that they hold together.
+    const MATRIX: DeviceRow = DeviceRow {
+        operands: &[(Takes::Array(Scalar::U32, 4), "rows of matrices")],
+        gives: Gives::Array(Scalar::U32, 4),
+        needs: Some(Capability::Matrices),
+        same: Same::Nowhere("each lane holds its own part of a matrix"),
+        meeting: Meeting::Block,
+        orders: Orders::Nothing,
+        hint: "part",
+        kind: "matrix operation",
+        ..DeviceRow::COMMON
+    };
+
     /// Reductions and scans by an operation.
     const fn combination(op: ReduceOp, stem: &'static str, language: &'static [&'static str]) -> DeviceRow {
         const BITS: &[Operand] = &[(Takes::Integer, "operand of subgroup")];
@@ -109,6 +122,18 @@ impl Attribute for Scope {
 impl Attribute for ReduceOp {
     fn each() -> impl Iterator<Item = ReduceOp> {
         ReduceOp::ALL.into_iter()
+    }
+}
+
+impl Attribute for MatrixElement {
+    fn each() -> impl Iterator<Item = MatrixElement> {
+        MatrixElement::ALL.into_iter()
+    }
+}
+
+impl Attribute for MatrixOp {
+    fn each() -> impl Iterator<Item = MatrixOp> {
+        MatrixOp::all()
     }
 }
 
@@ -174,7 +199,7 @@ operations! {
         Ballot {
             name: ("subgroup_ballot", ""),
             language: &["subgroup_ballot"],
-            gives: Gives::Words(4),
+            gives: Gives::Array(Scalar::U32, 4),
             hint: "votes",
             ..DeviceRow::VOTE
         }
@@ -192,6 +217,42 @@ operations! {
         /// Combination of the lanes below; the operation's identity in the lowest.
         ExclusiveScan(op: ReduceOp) {
             ..DeviceRow::combination(op, "subgroup_exclusive_", &["subgroup_exclusive_"])
+        }
+    }
+}
+
+operations! {
+    /// What 32 lanes, consecutive in their block, do with matrices that they hold together. How a matrix lies in the lanes is part of its
+    /// meaning, so that lanes may compute with what they hold. Here `q` is a lane's number divided by 4, `r` the remainder.
+    ///
+    /// All lanes of the block come to such an operation (control flow is uniform), and the block size is a multiple of 32. A lane that
+    /// has faulted brings anything.
+    MatrixOp {
+        /// Four matrices of 8 x 8 elements of 16 bits, a row a lane: lane `8 i + j` brings row `j` of matrix `i`, two elements a word. Word `i`
+        /// of the result is elements `2r` and `2r + 1` of row `q` of matrix `i`, the first in the low half.
+        Rows { name: ("matrix_rows", ""), language: &["matrix_rows"], ..DeviceRow::MATRIX }
+        /// The same matrices transposed: word `i` is rows `2r` and `2r + 1` of column `q` of matrix `i`.
+        Columns { name: ("matrix_columns", ""), language: &["matrix_columns"], ..DeviceRow::MATRIX }
+        /// `A B + C`: A has 16 rows, B 8 columns, and they meet in 16 elements of 16 bits, or in 8 of 32 bits.
+        ///
+        /// With two elements a word, words 0 to 3 of A are its elements in rows `q`, `q + 8`, `q`, `q + 8` and columns `2r` and `2r + 1`,
+        /// the last two words' 8 further right; words 0 and 1 of B are its rows `2r` and `2r + 1` in column `q`, the last word's 8 further
+        /// down. With one element a word it is column `r` of A and row `r` of B, and 4 further. Numbers 0 to 3 of C and of the result are
+        /// row `q`, columns `2r` and `2r + 1`, and the same of row `q + 8`.
+        ///
+        /// Products of two elements are added to C in f32, in ascending order in the interpreter. Tensor cores add them in their own order
+        /// and round otherwise: on every device a result is off by at most `2^-20` times the sum of the sizes of C and all products.
+        Multiply(element: MatrixElement) {
+            name: ("matrix_multiply_", element.name()),
+            language: &["matrix_multiply_"],
+            operands: &[
+                (Takes::Array(Scalar::U32, 4), "left factor of a product in"),
+                (Takes::Array(Scalar::U32, 2), "right factor of a product in"),
+                (Takes::Array(Scalar::F32, 4), "sums of a product in"),
+            ],
+            gives: Gives::Array(Scalar::F32, 4),
+            hint: "sums",
+            ..DeviceRow::MATRIX
         }
     }
 }
@@ -294,6 +355,8 @@ operations! {
         }
         /// An exchange among the lanes of a subgroup.
         Subgroup(op: SubgroupOp) { ..op.row() }
+        /// What lanes of a subgroup do with a matrix.
+        Matrix(op: MatrixOp) { ..op.row() }
     }
 }
 

@@ -12,24 +12,29 @@ pub enum Takes {
     Number,
     /// An integer of 32 or 64 bits.
     Integer,
+    /// An array of so many of these.
+    Array(Scalar, u32),
 }
 
 impl Takes {
-    /// Whether a scalar may be the operand.
-    pub const fn contains(self, s: Scalar) -> bool {
-        match self {
-            Takes::Exactly(t) => t as u32 == s as u32,
-            Takes::Number => s.size() >= 4,
-            Takes::Integer => s.size() >= 4 && s.is_int(),
+    /// Whether a value of this type may be the operand.
+    pub fn contains(self, ty: &Type) -> bool {
+        match (self, ty) {
+            (Takes::Exactly(t), Type::Scalar(s)) => t == *s,
+            (Takes::Number, Type::Scalar(s)) => s.size() >= 4,
+            (Takes::Integer, Type::Scalar(s)) => s.size() >= 4 && s.is_int(),
+            (Takes::Array(t, n), Type::Array(element, len)) => n == *len && **element == Type::Scalar(t),
+            _ => false,
         }
     }
 
     /// In words, for errors.
-    pub const fn describe(self) -> &'static str {
+    pub fn describe(self) -> String {
         match self {
-            Takes::Exactly(s) => s.name(),
-            Takes::Number => "a 32- or 64-bit number",
-            Takes::Integer => "a 32- or 64-bit integer",
+            Takes::Exactly(s) => s.name().into(),
+            Takes::Number => "a 32- or 64-bit number".into(),
+            Takes::Integer => "a 32- or 64-bit integer".into(),
+            Takes::Array(s, n) => format!("[{s}; {n}]"),
         }
     }
 }
@@ -43,8 +48,8 @@ pub enum Gives {
     Exactly(Scalar),
     /// A value of the first operand's type.
     First,
-    /// An array of so many `u32`s.
-    Words(u32),
+    /// An array of so many of these.
+    Array(Scalar, u32),
 }
 
 impl Gives {
@@ -54,7 +59,7 @@ impl Gives {
             Gives::Nothing => return None,
             Gives::Exactly(s) => s.into(),
             Gives::First => first.into(),
-            Gives::Words(n) => Type::array(Type::U32, n),
+            Gives::Array(s, n) => Type::array(s.into(), n),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::error::{Cause, VerifyErrors};
 use super::types::{MAX_PRIVATE_BYTES, MAX_SHARED_BYTES, Types, is_identifier, is_unit};
 use super::{MAX_BLOCK_DEPTH, MAX_FUNCTION_PARAMS, MAX_STATEMENTS};
-use crate::ir::{Block, Body, Kernel, Op, ParamKind, Type};
+use crate::ir::{Block, Body, DeviceOp, Kernel, Op, ParamKind, Type};
 use crate::ir::{Inst, Stmt};
 
 /// Lanes of the largest block.
@@ -107,6 +107,18 @@ impl<'a> Check<'a, '_> {
                     limit: MAX_BLOCK_LANES,
                 });
             }
+        }
+        let lanes = kernel
+            .block_size
+            .map(|size| size.into_iter().fold(1u64, |n, d| n.saturating_mul(d.into())));
+        if has_matrices(kernel) && !lanes.is_some_and(|lanes| lanes.is_multiple_of(MATRIX_LANES)) {
+            let found = lanes.map_or_else(
+                || "the launch chooses the block size".into(),
+                |lanes| format!("blocks have {lanes} lanes"),
+            );
+            self.fail(Cause::Declaration(format!(
+                "{MATRIX_LANES} lanes hold a matrix together, but {found}: fix a block size that is a multiple of {MATRIX_LANES}"
+            )));
         }
         if !matches!(kernel.pointer_width, 32 | 64) {
             self.fail(Cause::Declaration(format!(
@@ -252,4 +264,16 @@ impl<'a> Check<'a, '_> {
             }
         }
     }
+}
+
+/// Lanes that hold a matrix together.
+const MATRIX_LANES: u64 = 32;
+
+fn has_matrices(kernel: &Kernel) -> bool {
+    let mut found = false;
+    for body in kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]) {
+        body.block
+            .walk(&mut |stmt| found |= matches!(stmt.inst.device(), Some(DeviceOp::Matrix(_))));
+    }
+    found
 }

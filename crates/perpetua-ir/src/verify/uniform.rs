@@ -425,6 +425,13 @@ impl<'a> Analysis<'a, '_> {
                 taint
             }
             Op::Call(f, args) => self.call(number, stmt, *f as usize, args, flow),
+            Op::Device(op, _) if op.row().meeting == Meeting::Block => {
+                self.meets(number, stmt, flow);
+                match op.row().same.apart() {
+                    Some(why) => self.source(number, stmt, || why.into()),
+                    None => flow.taint(),
+                }
+            }
             _ if let Some(why) = stmt.inst.device().and_then(|op| op.row().same.apart()) => {
                 self.source(number, stmt, || why.into())
             }
@@ -452,14 +459,17 @@ impl<'a> Analysis<'a, '_> {
                     }
                 }
             }
-            Effect::Device(op, _) if op.row().meeting == Meeting::Block => {
-                self.summary.barrier.get_or_insert(stmt.line);
-                self.summary.needs |= flow.params;
-                self.relied |= flow.buffers;
-                self.divergent(number, stmt, flow, None);
-            }
+            Effect::Device(op, _) if op.row().meeting == Meeting::Block => self.meets(number, stmt, flow),
             Effect::Device(..) | Effect::Print(..) | Effect::Fault(..) | Effect::Panic(..) => {}
         }
+    }
+
+    /// All lanes of the block must come here.
+    fn meets(&mut self, number: u32, stmt: &Stmt, flow: Flow) {
+        self.summary.barrier.get_or_insert(stmt.line);
+        self.summary.needs |= flow.params;
+        self.relied |= flow.buffers;
+        self.divergent(number, stmt, flow, None);
     }
 
     fn call(&mut self, number: u32, stmt: &Stmt, f: usize, args: &[Value], flow: Flow) -> Taint {

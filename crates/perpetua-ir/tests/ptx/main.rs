@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod control;
+mod matrices;
 mod memory;
 mod operators;
 #[cfg(feature = "testing")]

@@ -1,15 +1,19 @@
 //! Products of matrices: `C = alpha op(A) op(B) + beta C`. Must not know what is done with the result.
 
 mod naive;
+mod tensor_core;
 mod tiled;
 
-use perpetua_device::{KernelArg, LaunchConfig, Stream};
+use half::{bf16, f16};
+use perpetua_device::{ArgType, BackendKind, KernelArg, LaunchConfig, Stream};
+use perpetua_language::kernel::resident::U32x4;
 use perpetua_language::{KernelFn, args};
 
 use crate::element::{Element, instance};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::operand::{Operand, check};
+use tensor_core::{Factors, Instance};
 
 /// How the product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,8 @@ enum Schedule {
     Naive,
     /// A block computes a square of this side, through shared memory.
     Tiled(usize),
+    /// A block computes a square by tensor cores.
+    TensorCore,
 }
 
 /// `C = alpha op(A) op(B) + beta C` for row-major matrices: `op(A)` is m x k, `op(B)` k x n, C m x n, and `op` is the matrix
@@ -78,6 +84,31 @@ impl GemmKernel {
         GemmKernel::new(Schedule::Tiled(known.unwrap_or(16)), m, n, k)
     }
 
+    /// A block of 256 lanes computes a square of 128 x 128 elements by tensor cores, which multiply
+    /// [`Element::F16`] (unless [`GemmKernel::with_element`] says otherwise) or [`Element::Bf16`]; [`Element::F32`] they do not, and a
+    /// launch says so. Needs a device with [`Capability::Matrices`](perpetua_ir::back::Capability::Matrices).
+    ///
+    /// Fastest where A and B begin at multiples of 16 bytes and their pitches and rows are multiples of 8 elements long: then they are read 16
+    /// bytes at a time. Tensor cores do not round every sum as `f32` does: an element is off by at most about
+    /// `k * 2^-22 * sum |a| |b|`.
+    ///
+    /// ```
+    /// use perpetua::device::{BackendKind, Device};
+    /// use perpetua::kernels::{GemmKernel, Kernel};
+    /// use perpetua::prelude::*;
+    ///
+    /// let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let a = device.upload(&[f16::from_f32(0.25); 20 * 24])?;
+    /// let b = device.upload(&[f16::from_f32(2.0); 24 * 10])?;
+    /// let c = device.zeros::<f16>(20 * 10)?;
+    /// GemmKernel::tensor_core(20, 10, 24).launch(&device.default_stream(), args![&a, &b, &c])?;
+    /// assert_eq!(c.read()?, [f16::from_f32(12.0); 200]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn tensor_core(m: usize, n: usize, k: usize) -> GemmKernel {
+        GemmKernel::new(Schedule::TensorCore, m, n, k).with_element(Element::F16)
+    }
+
     /// Reads A as its transpose, stored k x m, and B as its own, stored n x k.
     pub fn with_transposed(mut self, a: bool, b: bool) -> GemmKernel {
         self.transposed = [a, b];
@@ -108,7 +139,40 @@ impl GemmKernel {
         match self.schedule {
             Schedule::Naive => None,
             Schedule::Tiled(tile) => Some(tile),
+            Schedule::TensorCore => Some(tensor_core::TILE),
         }
+    }
+
+    /// The instance for tensor cores, which may read A and B in pieces of 16 bytes; `None` for what they do not multiply.
+    fn instance(&self, pieces: bool) -> Option<Instance> {
+        let factors = match self.element {
+            Element::F16 => Factors::F16,
+            Element::Bf16 => Factors::Bf16,
+            Element::F32 => return None,
+        };
+        Some(Instance {
+            factors,
+            transposed: self.transposed,
+            pieces,
+        })
+    }
+
+    /// A and B as memory of 16 byte pieces, where their type is right and they lie so that they can be.
+    fn pieces<'a>(&self, operands: &[Operand; 3], args: &[KernelArg<'a>]) -> Option<[KernelArg<'a>; 2]> {
+        let is_right = match self.element {
+            Element::F16 => ArgType::is::<f16>,
+            Element::Bf16 => ArgType::is::<bf16>,
+            Element::F32 => return None,
+        };
+        let piece = |at: usize| match (operands.get(at), args.get(at)) {
+            (Some(operand), Some(KernelArg::Buffer(buffer)))
+                if is_right(buffer.element()) && operand.pitch % 8 == 0 && operand.columns % 8 == 0 =>
+            {
+                buffer.cast::<U32x4>().ok().map(KernelArg::Buffer)
+            }
+            _ => None,
+        };
+        Some([piece(0)?, piece(1)?])
     }
 
     /// A, B and C as they are stored.
@@ -141,6 +205,7 @@ impl GemmKernel {
         let (high, wide) = match self.schedule {
             Schedule::Naive => (16, 16),
             Schedule::Tiled(tile) => (tile, tile),
+            Schedule::TensorCore => (tensor_core::TILE, tensor_core::TILE),
         };
         let blocks = |extent: usize, tile: usize| u32::try_from(extent.div_ceil(tile)).unwrap_or(u32::MAX);
         // Rows along x: a grid has more blocks there.
@@ -153,11 +218,23 @@ impl Kernel for GemmKernel {
         match self.schedule {
             Schedule::Naive => instance!(self.element, naive::gemm_naive,),
             Schedule::Tiled(tile) => tiled::function(tile, self.transposed, self.element),
+            // Which way A and B are read, a launch decides; `f32` it refuses.
+            Schedule::TensorCore => {
+                let pieces = self.operands()[..2]
+                    .iter()
+                    .all(|operand| operand.pitch % 8 == 0 && operand.columns % 8 == 0);
+                let instance = self.instance(pieces).unwrap_or(Instance {
+                    factors: Factors::F16,
+                    transposed: self.transposed,
+                    pieces,
+                });
+                instance.function()
+            }
         }
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
-        let function = self.function();
+        let mut function = self.function();
         let operands = self.operands();
         check(function.name(), &operands, args)?;
         let [m, n, k] = self.size;
@@ -185,11 +262,30 @@ impl Kernel for GemmKernel {
                 ]
                 .to_vec()
             }
-            Schedule::Tiled(_) => {
+            Schedule::Tiled(_) | Schedule::TensorCore => {
                 args![m, n, k, pitches[0], pitches[1], pitches[2], self.alpha, self.beta].to_vec()
             }
         };
-        all.extend([a.clone(), b.clone(), c.clone()]);
+        let mut factors = [a.clone(), b.clone()];
+        if self.schedule == Schedule::TensorCore {
+            let pieces = self.pieces(&operands, args);
+            let Some(instance) = self.instance(pieces.is_some()) else {
+                return Err(Error::Element {
+                    kernel: function.name(),
+                    element: self.element,
+                    takes: "F16 and Bf16",
+                });
+            };
+            factors = pieces.unwrap_or(factors);
+            function = match stream.device().backend() {
+                BackendKind::Cpu => instance.function(),
+                // SAFETY: `check` has found that A, B and C have room for their shapes, pieces of 16 bytes are whole, and `config` has the
+                // kernel's block size.
+                _ => unsafe { instance.unchecked() },
+            };
+        }
+        all.extend(factors);
+        all.push(c.clone());
         Ok(stream.launch(&function, self.config(), &all)?)
     }
 }

@@ -3,11 +3,12 @@
 use half::{bf16, f16};
 use libtest_mimic::Failed;
 use perpetua_device::args;
+use perpetua_ir::back::Capability;
 use perpetua_kernels::{GemmKernel, Kernel, SoftmaxKernel, reference};
 
 use crate::harness::{Case, Stored, compare, in_f64};
 
-const EXTENTS: [usize; 14] = [0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, 100, 131];
+const EXTENTS: [usize; 16] = [0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, 100, 128, 131, 136];
 
 pub(crate) fn naive(case: &mut Case) -> Result<(), Failed> {
     product(case, |_, [m, n, k]| GemmKernel::naive(m, n, k))
@@ -18,6 +19,24 @@ pub(crate) fn tiled(case: &mut Case) -> Result<(), Failed> {
         let tile = case.one_of(&[1, 16, 32, 64, 64, 128]);
         GemmKernel::tiled(m, n, k, tile)
     })
+}
+
+pub(crate) fn tensor_core(case: &mut Case) -> Result<(), Failed> {
+    let kernel = |_: &mut Case, [m, n, k]: [usize; 3]| GemmKernel::tensor_core(m, n, k);
+    if !case.device.info().capabilities.contains(&Capability::Matrices) {
+        let x = case.device.zeros::<f16>(64)?;
+        let refused =
+            GemmKernel::tensor_core(8, 8, 8).launch(&case.device.default_stream(), args![&x, &x, &x]);
+        return match refused {
+            Err(e) if e.to_string().contains(&Capability::Matrices.to_string()) => Ok(()),
+            other => Err(format!("without matrices: {other:?}").into()),
+        };
+    }
+    case.aligned = case.chance(2);
+    match case.chance(2) {
+        true => product_of::<f16>(case, kernel),
+        false => product_of::<bf16>(case, kernel),
+    }
 }
 
 fn product(case: &mut Case, make: fn(&mut Case, [usize; 3]) -> GemmKernel) -> Result<(), Failed> {
@@ -32,13 +51,14 @@ fn product_of<T: Stored>(
     case: &mut Case,
     make: fn(&mut Case, [usize; 3]) -> GemmKernel,
 ) -> Result<(), Failed> {
-    let size = [(); 3].map(|()| case.one_of(&EXTENTS));
+    let unit = if case.aligned { 8 } else { 1 };
+    let size = [(); 3].map(|()| case.one_of(&EXTENTS).next_multiple_of(unit));
     let [m, n, k] = size;
     let transposed = [case.chance(2), case.chance(2)];
     let (alpha, beta) = case.one_of(&[(1.0f32, 0.0f32), (1.0, 1.0), (-0.5, 2.0)]);
     let [a_rows, a_columns] = if transposed[0] { [k, m] } else { [m, k] };
     let [b_rows, b_columns] = if transposed[1] { [n, k] } else { [k, n] };
-    let pitches = [a_columns, b_columns, n].map(|columns| columns + case.one_of(&[0, 0, 1, 5]));
+    let pitches = [a_columns, b_columns, n].map(|columns| columns + unit * case.one_of(&[0, 0, 1, 5]));
     let mut numbers = |len| -> Vec<f32> {
         let all = case.numbers(len, 2.0).into_iter();
         all.map(|x| T::of(x).number()).collect()
@@ -60,6 +80,7 @@ fn product_of<T: Stored>(
         .with_element(T::ELEMENT)
         .with_scales(alpha, beta)
         .with_pitches(pitches[0], pitches[1], pitches[2]);
+    let is_tensor_core = kernel.name() == "gemm_tensor_core";
     let [a_buffer, b_buffer, c_buffer] = &on_device;
     let stream = case.device.default_stream();
     kernel.launch(&stream, args![&a_buffer.part, &b_buffer.part, &c_buffer.part])?;
@@ -74,7 +95,9 @@ fn product_of<T: Stored>(
             } else {
                 beta * f64::from(*before)
             };
-            let bound = (k as f64 + 3.0) * 6e-8 * (alpha.abs() * size + before.abs());
+            // Tensor cores round sums otherwise than `f32` does.
+            let rounding = if is_tensor_core { 2.4e-7 } else { 6e-8 };
+            let bound = (k as f64 + 3.0) * rounding * (alpha.abs() * size + before.abs());
             (alpha * sum + before, bound)
         })
         .collect();

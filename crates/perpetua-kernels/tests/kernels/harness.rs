@@ -11,6 +11,8 @@ pub(crate) const POISON: f32 = -12352.0;
 /// A random case on a device.
 pub(crate) struct Case {
     pub(crate) device: Device,
+    /// Whether matrices begin, and their rows, where those who read 16 bytes at a time want it.
+    pub(crate) aligned: bool,
     state: u64,
 }
 
@@ -18,6 +20,7 @@ impl Case {
     pub(crate) fn new(device: &Device, seed: u64) -> Case {
         Case {
             device: device.clone(),
+            aligned: false,
             state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bd1_e995_9d1d_2a67,
         }
     }
@@ -64,6 +67,7 @@ impl Case {
         let aligned = 256 / bytes;
         match self.device.backend() {
             BackendKind::Wgpu => aligned,
+            _ if self.aligned => aligned,
             _ => aligned + self.below(4),
         }
     }

@@ -114,6 +114,7 @@ pub mod scalar;
 
 pub mod shared;
 
+pub mod matrix;
 pub mod subgroup;
 
 pub mod atomic;

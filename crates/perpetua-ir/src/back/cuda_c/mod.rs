@@ -31,7 +31,7 @@ pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, Render
     // What catches faults has to be told where they are numbered from.
     let capabilities = Capability::ALL
         .into_iter()
-        .filter(|c| !plain || *c != Capability::Residency);
+        .filter(|c| *c != Capability::Matrices && (!plain || *c != Capability::Residency));
     require(verified, &capabilities.collect(), "CUDA C")?;
     check_shared(verified.kernel(), SHARED_BYTES, "CUDA C")?;
     let prepared = prepare(

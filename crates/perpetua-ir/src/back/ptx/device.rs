@@ -14,6 +14,7 @@ impl Renderer<'_> {
                 let s = args.first().map_or(Scalar::U32, |v| self.scalar_of(*v));
                 return self.subgroup(op, s, first, leaves.get(1).copied());
             }
+            DeviceOp::Matrix(op) => return self.matrix(op, args),
             DeviceOp::Clock => {
                 let d = self.out.wide();
                 emit!(self, "mov.u64 {d}, %globaltimer");

@@ -42,7 +42,7 @@ pub(super) struct Location {
     base: Origin,
     pub(super) offset: i64,
     /// What the address is a multiple of.
-    align: u32,
+    pub(super) align: u32,
 }
 
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 //! In the order of the work: `signature` writes the module's head, parameters and tables; `frame` holds values
 //! and variables of the code being written; `statement` writes control flow; `integer`, `float` and `convert`
 //! operators; `memory` places, loads and stores, `copy` large values from one place to another; `atomic` what orders or changes memory atomically; `device` what is asked of
-//! the device, `subgroup` exchanges among lanes; `report` faults and prints. `emit` is the text below them all.
+//! the device, `subgroup` exchanges among lanes, `matrix` products of matrices that they hold; `report` faults and prints. `emit` is the text below them all.
 
 mod atomic;
 mod convert;
@@ -15,6 +15,7 @@ mod emit;
 mod float;
 mod frame;
 mod integer;
+mod matrix;
 mod memory;
 mod report;
 mod runs;
@@ -26,17 +27,20 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{Capability, RenderError, Sm, Source};
-use crate::ir::{Builtin, Kernel, LocalId, Scalar};
+use crate::ir::{Builtin, Kernel, LocalId, Scalar, Value};
 use crate::pass::checks::make_explicit;
 use crate::pass::{expand_library, unroll_indexed, widen};
 use crate::verify::{Facts, Verified, require};
 use emit::{Emitter, Leaf};
 use frame::{Frame, Span};
-use memory::AddressKey;
+use memory::{AddressKey, Location};
 use subgroup::Mask;
 
 /// The first target with atomic accesses of 16 bytes.
 const RESIDENT: u32 = 75;
+
+/// The first target that multiplies matrices of all elements.
+const MATRICES: u32 = 80;
 
 /// Renders a kernel for a generation of GPUs, which a number stands for as well: 75 is `sm_75`. What else the code runs on,
 /// [`SmReach`](super::SmReach) says.
@@ -78,9 +82,11 @@ fn render_entries(
     sm: Sm,
     with_wide: bool,
 ) -> Result<(Source, Option<WideEntry>), RenderError> {
-    let capabilities = Capability::ALL
-        .into_iter()
-        .filter(|c| *c != Capability::Residency || sm.number >= RESIDENT);
+    let capabilities = Capability::ALL.into_iter().filter(|c| match c {
+        Capability::Residency => sm.number >= RESIDENT,
+        Capability::Matrices => sm.number >= MATRICES,
+        _ => true,
+    });
     require(verified, &capabilities.collect(), &format!("PTX {sm}"))?;
     let unrolled = unroll_indexed(verified);
     let explicit = make_explicit(unrolled.as_ref().unwrap_or(verified));
@@ -140,6 +146,8 @@ struct Renderer<'k> {
     symbols: HashMap<String, Leaf>,
     /// Element addresses that are valid here.
     addresses: Vec<(AddressKey, Leaf)>,
+    /// Values of four words that are the shared memory at an address, as nothing has changed it since.
+    in_shared: Vec<(Value, Location)>,
     /// Declarations of the function's variables in memory.
     variables: Vec<String>,
     /// Set once the lane has faulted; none in kernels where that ends it.

@@ -126,6 +126,7 @@ impl<'k> Renderer<'k> {
             lengths: HashMap::new(),
             symbols: HashMap::new(),
             addresses: Vec::new(),
+            in_shared: Vec::new(),
             variables: Vec::new(),
             dead: None,
             caught: None,
@@ -227,10 +228,12 @@ impl<'k> Renderer<'k> {
         let (target, version) = self.sm.named().unwrap_or((self.sm, ""));
         let resident = self.facts.needs(Capability::Residency);
         // The older targets' versions have no accesses of 16 bytes.
-        let version = if resident && target.number < 100 {
-            "8.4"
-        } else {
-            version
+        let matrices = self.facts.needs(Capability::Matrices);
+        let version = match target.number {
+            ..100 if resident => "8.4",
+            // Nor can they transpose matrices.
+            ..89 if matrices => "7.8",
+            _ => version,
         };
         if !self.kernel.source.is_empty() {
             let plain = |c: char| match c.is_control() {

@@ -9,6 +9,7 @@ impl<'k> Renderer<'k> {
     /// Writes a block; says whether control never comes to its end.
     pub(super) fn block(&mut self, block: &'k Block) -> bool {
         let addresses = self.addresses.len();
+        self.in_shared.clear();
         let (mut ended, mut copied) = (false, false);
         for (i, stmt) in block.0.iter().enumerate() {
             if std::mem::take(&mut copied) {
@@ -22,7 +23,12 @@ impl<'k> Renderer<'k> {
             self.out.line(stmt.line);
             copied = self.copy_large(stmt, next);
             ended = !copied && self.statement(stmt, next);
+            match copied {
+                true => self.in_shared.clear(),
+                false => self.note_statement(&stmt.inst),
+            }
         }
+        self.in_shared.clear();
         self.addresses.truncate(addresses);
         ended
     }
@@ -182,6 +188,7 @@ impl<'k> Renderer<'k> {
             Op::Load(place, None) => {
                 let span = self.load(place, self.type_of(v));
                 self.define(v, span);
+                self.note_loaded(v, place);
             }
             Op::Load(place, Some(sync)) if self.type_of(v).as_scalar().is_none() => {
                 let span = self.load_whole(place, self.type_of(v), *sync);

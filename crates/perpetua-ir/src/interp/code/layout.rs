@@ -2,7 +2,7 @@
 //! code calls the host. The only file that both sides read.
 
 use super::tree::{AccessKind, V};
-use crate::ir::{Scalar, SubgroupOp};
+use crate::ir::{DeviceOp, Scalar};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// The beginning of the state, at fixed offsets. Behind it lie views, fills, constants and the operands of calls.
@@ -223,7 +223,7 @@ pub(crate) struct Meeting {
 /// An exchange among the lanes of a subgroup.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
-    pub(crate) op: SubgroupOp,
+    pub(crate) op: DeviceOp,
     pub(crate) s: Scalar,
     pub(crate) ins: Vec<(Given, u32)>,
     pub(crate) outs: Vec<(Given, u32)>,

@@ -5,7 +5,7 @@ use super::{Context, Flattener, Result, leaf_sizes};
 use crate::fault::FaultSite;
 use crate::ir::*;
 use crate::ops::eval::{eval_cast, result_scalar};
-use crate::ops::{BinaryOp, Second, TernaryOp};
+use crate::ops::{BinaryOp, Second, Takes, TernaryOp};
 use crate::print::PrintSite;
 
 impl<'a> Flattener<'a> {
@@ -159,21 +159,20 @@ impl<'a> Flattener<'a> {
         let row = op.row();
         self.program.stays |= row.waits;
         self.program.synchronises |= matches!(op, DeviceOp::Fence(_));
-        let (mut s, mut regs) = (Scalar::U32, [0; 2]);
-        if let Some(first) = args.first() {
-            s = cx.declarations.scalar(*first, "operand 0")?;
-            regs = [self.scalar(cx, *first)?; 2];
-        }
-        if let Some(second) = args.get(1) {
-            regs[1] = self.scalar(cx, *second)?;
+        let s = match (row.operands.first(), args.first()) {
+            (Some((Takes::Array(s, _), _)), _) => *s,
+            (_, Some(first)) => cx.declarations.scalar(*first, "operand 0")?,
+            (_, None) => Scalar::U32,
+        };
+        let mut regs = Vec::new();
+        for arg in args {
+            regs.extend(self.value(cx, *arg)?);
         }
         let sizes = row.gives.ty(s).map(|ty| leaf_sizes(&ty)).unwrap_or_default();
-        let results = v.map_or_else(Vec::new, |v| {
+        let out: Vec<Reg> = v.map_or_else(Vec::new, |v| {
             sizes.into_iter().map(|size| self.fresh(cx, v, size)).collect()
         });
-        let mut out = [results.first().copied().unwrap_or_default(); 4];
-        out.iter_mut().zip(&results).for_each(|(out, reg)| *out = *reg);
-        let args = regs;
+        let (args, results) = (regs, out.clone());
         self.emit(cx, Code::Device { op, s, args, out });
         Ok(results)
     }

@@ -4,6 +4,7 @@
 use std::cmp::Ordering::{Equal, Less};
 use std::sync::atomic::Ordering;
 
+use super::super::machine::Lanes;
 use super::serve::{give, given, lanes, word};
 use super::*;
 
@@ -11,8 +12,7 @@ use super::*;
 #[derive(Default)]
 pub(super) struct Exchanged {
     active: Vec<u64>,
-    values: Vec<Line>,
-    args: Vec<Line>,
+    operands: Vec<Vec<Line>>,
 }
 
 impl Group {
@@ -144,11 +144,15 @@ impl Group {
         let all = launch.shape.lanes();
         let words = all.div_ceil(eval::WORD);
         let mut exchanged = std::mem::take(&mut self.exchanged);
-        let Exchanged { active, values, args } = &mut exchanged;
+        let Exchanged { active, operands } = &mut exchanged;
         active.clear();
         active.resize(words, 0);
-        values.resize(words * 8, Line::ZERO);
-        args.resize(words * 4, Line::ZERO);
+        if operands.len() < what.ins.len() {
+            operands.resize_with(what.ins.len(), Vec::new);
+        }
+        operands
+            .iter_mut()
+            .for_each(|lines| lines.resize(words * 8, Line::ZERO));
         let frames: &[u8] = bytemuck::cast_slice(&self.frames);
         // A lane's gang, and its number there: lanes lie row after row.
         let mut places = Vec::with_capacity(all);
@@ -158,27 +162,23 @@ impl Group {
             for lane in lanes(self.here(layout, i)) {
                 let number = gang.first as usize + lane;
                 super::super::mask::insert(active, number);
-                for (slot, (form, to)) in what.ins.iter().zip([&mut *values, &mut *args]).enumerate() {
+                for (slot, (form, to)) in what.ins.iter().zip(&mut *operands).enumerate() {
                     eval::put(to, form.1, number, given(frames, at + slot * SLOT, *form, lane));
                 }
             }
         }
-        let subgroup = launch.subgroup as usize;
-        let frames: &mut [u8] = bytemuck::cast_slice_mut(&mut self.frames);
-        exchange(
-            subgroup,
+        let here = Lanes {
+            of_subgroup: launch.subgroup as usize,
             all,
             active,
-            what.op,
-            what.s,
-            values,
-            args,
-            |word, lane, bits| {
-                if let (Some((at, lane)), Some(form)) = (places.get(lane), what.outs.get(word)) {
-                    give(frames, at + (what.ins.len() + word) * SLOT, *form, *lane, bits);
-                }
-            },
-        );
+        };
+        let operands: Vec<&[Line]> = operands.iter().map(Vec::as_slice).collect();
+        let frames: &mut [u8] = bytemuck::cast_slice_mut(&mut self.frames);
+        exchange(here, what.op, what.s, &operands, |word, lane, bits| {
+            if let (Some((at, lane)), Some(form)) = (places.get(lane), what.outs.get(word)) {
+                give(frames, at + (what.ins.len() + word) * SLOT, *form, *lane, bits);
+            }
+        });
         self.exchanged = exchanged;
     }
 }

@@ -13,29 +13,36 @@ use crate::ir::{DeviceOp, Scalar};
 use crate::ops::eval;
 
 impl Machine {
-    /// `s`: type of the first operand; `args` and `out` as [`Code::Device`](super::Code::Device) has them.
+    /// `s`, `args` and `out` as [`Code::Device`](super::Code::Device) has them.
     pub(super) fn device(
         &mut self,
         launch: &Launch<'_>,
         op: DeviceOp,
         s: Scalar,
-        args: [Reg; 2],
-        out: [Reg; 4],
+        args: &[Reg],
+        out: &[Reg],
         races: Option<&mut Detector>,
     ) -> Result<Next, Box<InterpError>> {
         match op {
-            DeviceOp::Subgroup(op) => self.subgroup(launch.subgroup as usize, op, s, args, out),
+            DeviceOp::Subgroup(_) | DeviceOp::Matrix(_) => {
+                self.exchange_values(launch.subgroup as usize, op, s, args, out);
+            }
             DeviceOp::IsDead => {
-                let mut result = self.take(out[0]);
+                let out = out.first().copied().unwrap_or_default();
+                let mut result = self.take(out);
                 for lane in mask::lanes(&self.active) {
                     eval::put(&mut result, 1, lane, mask::has(&self.dead, lane).into());
                 }
-                self.put(out[0], result);
+                self.put(out, result);
             }
-            DeviceOp::Clock => self.set(out[0], Form::Uniform(launch.clock())),
+            DeviceOp::Clock => {
+                let out = out.first().copied().unwrap_or_default();
+                self.set(out, Form::Uniform(launch.clock()));
+            }
             // Where the lane has faulted, as its launch numbers sites, plus one; it has no longer faulted then. Zero: nowhere.
             DeviceOp::CatchFault => {
-                let mut result = self.take(out[0]);
+                let out = out.first().copied().unwrap_or_default();
+                let mut result = self.take(out);
                 for lane in mask::lanes(&self.active) {
                     let number = self.caught.get_mut(lane).map_or(0, std::mem::take);
                     let site = number.checked_add(launch.site_base).filter(|_| number != 0);
@@ -47,7 +54,7 @@ impl Machine {
                         sink(fault);
                     }
                 }
-                self.put(out[0], result);
+                self.put(out, result);
             }
             // Lanes of a subgroup see what they all have done. (They are never apart but by conditions.)
             DeviceOp::Converge => {

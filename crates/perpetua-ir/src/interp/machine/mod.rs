@@ -10,6 +10,7 @@ mod begin;
 mod control;
 mod device;
 mod locate;
+mod matrix;
 mod message;
 mod private;
 mod register;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 #[cfg(machine_code)]
 pub(super) use atomic::perform_access;
 #[cfg(machine_code)]
-pub(super) use subgroup::exchange;
+pub(super) use subgroup::{Lanes, exchange};
 
 use super::error::InterpError;
 use super::launch::{Launch, Shape};
@@ -289,7 +290,7 @@ impl Machine {
             Code::PrivateLoad { place } => return Ok(self.private_load(program, *place)),
             Code::PrivateStore { place } => return Ok(self.private_store(program, *place)),
             Code::Device { op, s, args, out } => {
-                return self.device(launch, *op, *s, *args, *out, races);
+                return self.device(launch, *op, *s, args, out, races);
             }
             Code::Print { site, args } => self.print(launch, *site, args),
             Code::Fault {

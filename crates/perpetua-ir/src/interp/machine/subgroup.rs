@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use super::super::mask;
 use super::super::program::Reg;
-use super::Machine;
-use crate::ir::{ReduceOp, Scalar, SubgroupOp};
+use super::{Machine, matrix};
+use crate::ir::{DeviceOp, ReduceOp, Scalar, SubgroupOp};
+use crate::ops::Gives;
 use crate::ops::eval::{self, Line, combine, reduce_identity};
 
 /// One subgroup: its lanes, and what is known of them.
@@ -51,13 +52,43 @@ impl Group<'_> {
     }
 }
 
-/// Calls `put` with what each active lane gets: for each word of the result (a ballot has four), lane and bits. Subgroups have `lanes`
-/// lanes, the block `all`; `args` are the second operand, where there is one.
-#[expect(clippy::too_many_arguments, reason = "the parts of one operation")]
+/// Lanes of a block that meet for an exchange.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Lanes<'a> {
+    /// How many a subgroup has.
+    pub(in super::super) of_subgroup: usize,
+    /// How many the block has.
+    pub(in super::super) all: usize,
+    /// Those that are there.
+    pub(in super::super) active: &'a [u64],
+}
+
+/// Calls `put` with what each active lane gets: for each word of the result (a ballot has four), lane and bits. `operands` are the scalars
+/// that lanes bring, `s` the type of the first.
 pub(in super::super) fn exchange(
-    lanes: usize,
-    all: usize,
-    active: &[u64],
+    here: Lanes<'_>,
+    op: DeviceOp,
+    s: Scalar,
+    operands: &[&[Line]],
+    put: impl FnMut(usize, usize, u64),
+) {
+    match op {
+        DeviceOp::Subgroup(op) => {
+            let values = operands.first().copied().unwrap_or_default();
+            let args = operands.get(1).copied().unwrap_or_default();
+            among(here, op, s, values, args, put);
+        }
+        DeviceOp::Matrix(op) => matrix::exchange(here, op, operands, put),
+        _ => {}
+    }
+}
+
+fn among(
+    Lanes {
+        of_subgroup: lanes,
+        all,
+        active,
+    }: Lanes<'_>,
     op: SubgroupOp,
     s: Scalar,
     values: &[Line],
@@ -122,34 +153,40 @@ pub(in super::super) fn exchange(
 }
 
 impl Machine {
-    pub(super) fn subgroup(
+    pub(super) fn exchange_values(
         &mut self,
-        lanes: usize,
-        op: SubgroupOp,
+        of_subgroup: usize,
+        op: DeviceOp,
         s: Scalar,
-        [a, arg]: [Reg; 2],
-        out: [Reg; 4],
+        args: &[Reg],
+        out: &[Reg],
     ) {
-        let (words, size) = match op {
-            SubgroupOp::Ballot => (4, 4),
-            _ => (1, s.size()),
+        let size = match op.row().gives {
+            Gives::First => s.size(),
+            Gives::Exactly(s) | Gives::Array(s, _) => s.size(),
+            Gives::Nothing => return,
         };
-        let mut results: [Vec<Line>; 4] = Default::default();
-        for (result, reg) in results.iter_mut().zip(out).take(words) {
-            *result = self.take(reg);
+        let mut results: Vec<Vec<Line>> = out.iter().map(|reg| self.take(*reg)).collect();
+        for reg in args {
+            self.regs[*reg as usize].lanes(self.sides, self.words);
         }
-        for reg in [a, arg] {
-            self.regs[reg as usize].lanes(self.sides, self.words);
-        }
-        let (values, args) = (self.regs[a as usize].written(), self.regs[arg as usize].written());
+        let operands: Vec<&[Line]> = args
+            .iter()
+            .map(|reg| self.regs[*reg as usize].written())
+            .collect();
         let put = |word: usize, lane: usize, bits: u64| {
             if let Some(result) = results.get_mut(word) {
                 eval::put(result, size, lane, bits);
             }
         };
-        exchange(lanes, self.part.lanes, &self.active, op, s, values, args, put);
-        for (result, reg) in results.into_iter().zip(out).take(words) {
-            self.put(reg, result);
+        let here = Lanes {
+            of_subgroup,
+            all: self.part.lanes,
+            active: &self.active,
+        };
+        exchange(here, op, s, &operands, put);
+        for (result, reg) in results.into_iter().zip(out) {
+            self.put(*reg, result);
         }
     }
 }

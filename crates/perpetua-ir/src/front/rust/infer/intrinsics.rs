@@ -34,6 +34,10 @@ fn scalar(s: Scalar) -> Ty {
     syntax::Scalar::from_name(s.name()).map_or(Ty::U32, Ty::Scalar)
 }
 
+fn array(s: Scalar, len: u32) -> Ty {
+    Ty::Array(Rc::new(scalar(s)), Len::Known(len.into()))
+}
+
 impl Checker<'_> {
     /// A call of an intrinsic.
     pub(super) fn intrinsic(
@@ -117,6 +121,7 @@ impl Checker<'_> {
         for (arg, (takes, _)) in args.iter().zip(row.operands) {
             checked.push(match takes {
                 Takes::Exactly(s) => self.expr_as(arg, &scalar(*s))?,
+                Takes::Array(s, n) => self.expr_as(arg, &array(*s, *n))?,
                 Takes::Number | Takes::Integer => {
                     let value = self.expr(arg, None)?;
                     self.deref_all(value)
@@ -127,7 +132,7 @@ impl Checker<'_> {
             Gives::Nothing => Ty::unit(),
             Gives::Exactly(s) => scalar(s),
             Gives::First => checked.first().map_or(Ty::U32, |value| value.ty.clone()),
-            Gives::Words(n) => Ty::Array(Rc::new(Ty::U32), Len::Known(u64::from(n))),
+            Gives::Array(s, n) => array(s, n),
         };
         Ok((ty, checked))
     }

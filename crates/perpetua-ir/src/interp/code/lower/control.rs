@@ -11,7 +11,7 @@ fn meets(nodes: &[Node]) -> bool {
         meets |= matches!(
             node,
             Node::Op {
-                act: Act::Barrier | Act::Subgroup(..),
+                act: Act::Barrier | Act::Exchange(..),
                 ..
             }
         );

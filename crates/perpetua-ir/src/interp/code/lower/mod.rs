@@ -23,7 +23,7 @@ use super::spread::{Kind, Spreads};
 use super::tree::{Act, Frame, Leaving, Node, Tree, V};
 use super::{Isa, Refusal, Target};
 use crate::interp::program::{Fill, Program, RegionKind};
-use crate::ir::{Builtin, Scalar, SubgroupOp};
+use crate::ir::{Builtin, DeviceOp, Scalar};
 use crate::ops::BinaryOp;
 use hoist::{GANG, LAUNCH, Section};
 
@@ -346,7 +346,7 @@ impl Lower<'_> {
         &mut self,
         pc: u32,
         at: u32,
-        exchange: Option<(SubgroupOp, Scalar)>,
+        exchange: Option<(DeviceOp, Scalar)>,
         ins: &[V],
         outs: &[V],
     ) -> Result<(), Refusal> {
@@ -422,7 +422,7 @@ impl Lower<'_> {
                 values,
             } => self.private(pc, *place, *array, index, values, outs, skip),
             Act::Barrier => self.meet(pc, at, None, &[], &[]),
-            Act::Subgroup(op, s, ins) => self.meet(pc, at, Some((*op, *s)), ins, outs),
+            Act::Exchange(op, s, ins) => self.meet(pc, at, Some((*op, *s)), ins, outs),
             Act::Fence => {
                 self.put(I::Fence);
                 Ok(())

@@ -9,7 +9,8 @@ pub(super) use read::read;
 use std::collections::HashMap;
 
 use crate::interp::program::{AtomicAct, Code, Fill, Mask, Pc, Program, Reg};
-use crate::ir::{AtomicOp, Checks, Scalar, SubgroupOp};
+use crate::ir::{AtomicOp, Checks, DeviceOp, Scalar};
+use crate::ops::Gives;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// A value or variable, by index into [`Tree::values`].
@@ -81,7 +82,7 @@ pub(super) enum Act {
     },
     Barrier,
     /// An exchange among the lanes of a subgroup; the type of what is exchanged.
-    Subgroup(SubgroupOp, Scalar, Vec<V>),
+    Exchange(DeviceOp, Scalar, Vec<V>),
     Fence,
     Clock,
     Print(u32, Vec<V>),
@@ -190,7 +191,7 @@ impl Act {
             Act::PrivateLoad { index: all, .. }
             | Act::Print(_, all)
             | Act::Fault(_, all)
-            | Act::Subgroup(_, _, all) => {
+            | Act::Exchange(_, _, all) => {
                 all.iter_mut().for_each(visit);
             }
             Act::Barrier | Act::Fence | Act::Clock => {}
@@ -207,7 +208,7 @@ impl Act {
                 index.iter().chain(values).copied().collect()
             }
             Act::PrivateLoad { index, .. } => index.clone(),
-            Act::Print(_, args) | Act::Fault(_, args) | Act::Subgroup(_, _, args) => args.clone(),
+            Act::Print(_, args) | Act::Fault(_, args) | Act::Exchange(_, _, args) => args.clone(),
             Act::Barrier | Act::Fence | Act::Clock => Vec::new(),
         }
     }
@@ -230,8 +231,8 @@ impl Tree {
         let (mut meets, mut exchanges) = (false, false);
         walk(&self.nodes, &mut |node| {
             if let Node::Op { act, .. } = node {
-                exchanges |= matches!(act, Act::Subgroup(..));
-                meets |= matches!(act, Act::Subgroup(..) | Act::Barrier);
+                exchanges |= matches!(act, Act::Exchange(..));
+                meets |= matches!(act, Act::Exchange(..) | Act::Barrier);
             }
         });
         (self.meets, self.exchanges) = (meets, exchanges);
@@ -250,9 +251,11 @@ impl Tree {
                 Act::Binary(op, s, ..) | Act::Divide(op, s, ..) => result_scalar(op.row().result, *s),
                 Act::Ternary(_, s, ..) => *s,
                 Act::Cast(_, to, _) => *to,
-                Act::Subgroup(SubgroupOp::Any | SubgroupOp::All, ..) => Scalar::Bool,
-                Act::Subgroup(SubgroupOp::Ballot, ..) => return,
-                Act::Subgroup(_, s, _) => *s,
+                Act::Exchange(op, s, _) => match op.row().gives {
+                    Gives::First => *s,
+                    Gives::Exactly(s) => s,
+                    Gives::Nothing | Gives::Array(..) => return,
+                },
                 Act::Move(from) => {
                     moves.push((*from, outs[0]));
                     return;

@@ -442,16 +442,14 @@ impl Reader<'_> {
                 )
             }
             Code::Device { op, s, args, out } => match op {
-                DeviceOp::Subgroup(op) => {
-                    let count = DeviceOp::Subgroup(*op).row().operands.len();
-                    let ins = self.all(args.iter().take(count).copied());
-                    let results = if *op == SubgroupOp::Ballot { 4 } else { 1 };
-                    let outs = self.defined(out.iter().take(results).copied());
-                    (Act::Subgroup(*op, *s, ins), outs)
+                DeviceOp::Subgroup(_) | DeviceOp::Matrix(_) => {
+                    let ins = self.all(args.iter().copied());
+                    let outs = self.defined(out.iter().copied());
+                    (Act::Exchange(*op, *s, ins), outs)
                 }
                 DeviceOp::Barrier => (Act::Barrier, Vec::new()),
                 DeviceOp::Fence(_) => (Act::Fence, Vec::new()),
-                DeviceOp::Clock => (Act::Clock, vec![self.define(out[0])]),
+                DeviceOp::Clock => (Act::Clock, self.defined(out.iter().copied())),
                 DeviceOp::IsDead | DeviceOp::CatchFault => return Err(Refusal::ChecksInStatements),
                 DeviceOp::Converge | DeviceOp::Nap | DeviceOp::Meet => return Err(Refusal::Stays),
             },
