@@ -71,16 +71,10 @@ impl Tensor {
         let at = here!();
         let graph = self.tracked_graph(at)?;
         let gradients = self.gradients(&graph, at)?;
-        let place = |tensor: &&Tensor| {
-            graph
-                .0
-                .iter()
-                .position(|entry| std::ptr::eq(&*entry.tensor.0, &*tensor.0))
-        };
         by.iter()
             .map(|tensor| {
                 tensor.check()?;
-                let found = place(tensor).and_then(|number| gradients[number].clone());
+                let found = graph.place(tensor).and_then(|number| gradients[number].clone());
                 found.ok_or_else(|| {
                     tensor.no_gradient(match tensor.0.tracked {
                         true => "the result is not made of it",
@@ -89,6 +83,17 @@ impl Tensor {
                 })
             })
             .collect()
+    }
+
+    /// The same by one tensor; `None` where the derivatives of all operations on the way to it are 0.
+    pub(crate) fn grad_or_none(&self, by: &Tensor, at: &'static Location<'static>) -> Result<Option<Tensor>> {
+        self.check()?;
+        if !self.0.tracked {
+            return Ok(None);
+        }
+        let graph = self.tracked_graph(at)?;
+        let gradients = self.gradients(&graph, at)?;
+        Ok(graph.place(by).and_then(|number| gradients[number].clone()))
     }
 
     /// Adds the gradient of this one number to [`Tensor::gradient`] of each variable that it is made of.

@@ -37,6 +37,18 @@ impl Graph {
         })
     }
 
+    /// The number of a tensor.
+    pub(crate) fn place(&self, tensor: &Tensor) -> Option<usize> {
+        self.0
+            .iter()
+            .position(|entry| Arc::ptr_eq(&entry.tensor.0, &tensor.0))
+    }
+
+    /// All operations that lead to a tensor, known or not, as far as they are kept.
+    pub(crate) fn whole(root: &Tensor) -> Graph {
+        Graph::walk(&[root], |node| Some(node.kept()))
+    }
+
     fn walk(roots: &[&Tensor], sources: impl Fn(&Node) -> Option<crate::node::Sources>) -> Graph {
         let mut numbers: HashMap<*const Node, usize> = HashMap::new();
         let mut entries: Vec<Entry> = Vec::new();

@@ -19,7 +19,8 @@
 //! In the order in which an operation passes: [`table`] has its rules, `tensor` and `create` record it, `view` has views, `gather`,
 //! `sort` and `einsum` what is made of several steps, `graph` walks
 //! what is recorded, `fuse` divides it into kernels, `emit` generates them, `run` compiles and launches them; `gradient` records derivatives,
-//! `optimise` steps along them.
+//! `optimise` steps along them, `transform` makes
+//! functions of functions.
 
 #[macro_use]
 mod place;
@@ -51,6 +52,7 @@ pub mod table;
 mod tensor;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod transform;
 mod view;
 
 pub use dtype::{DType, Element, promote};
@@ -63,4 +65,5 @@ pub use perpetua_device::Device;
 pub use random::Random;
 pub use run::Statistics;
 pub use shape::{Axes, Shape};
+pub use transform::{grad, jvp, vjp, vmap};
 pub use view::Slice;

@@ -2,6 +2,7 @@
 //! computed.
 
 use std::panic::Location;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use perpetua_device::{Device, DynBuffer};
@@ -25,6 +26,8 @@ pub(crate) enum Op {
     Leaf,
     /// There is no such tensor.
     Failed(Box<Error>),
+    /// One of many of which `vmap` records what happens to each: it has no value.
+    Example,
     /// One value everywhere: its bits. A `fixed` one belongs to the operation and is part of kernels; others are parameters of theirs.
     Scalar { bits: u64, fixed: bool },
     /// The index along an axis.
@@ -86,6 +89,10 @@ pub(crate) struct Node {
     pub(crate) at: &'static Location<'static>,
     /// Whether gradients may be asked for through it: it keeps its sources then.
     pub(crate) tracked: bool,
+    /// Whether it is made of an example of `vmap`: it will never have a value.
+    pub(crate) is_example: bool,
+    /// How many operations that are not computed yet lead to it, one after the other.
+    depth: AtomicU32,
     state: Mutex<State>,
     /// The gradient that `backward` has left here; of variables.
     pub(crate) gradient: OnceLock<Box<Mutex<Option<Tensor>>>>,
@@ -109,7 +116,17 @@ impl Node {
             Op::Same => false,
             _ => dtype.is_float() && sources.iter().any(|source| source.0.tracked),
         };
+        // Relaxed: it only says when it is time to compute; 0 for what is known may come late.
+        let below = sources
+            .iter()
+            .map(|source| source.0.depth.load(Ordering::Relaxed));
+        let depth = match op {
+            Op::Leaf | Op::Failed(_) => 0,
+            _ => below.max().unwrap_or(0).saturating_add(1),
+        };
         Node {
+            is_example: op == Op::Example || sources.iter().any(|source| source.0.is_example),
+            depth: AtomicU32::new(depth),
             tracked,
             op,
             shape,
@@ -119,6 +136,16 @@ impl Node {
             state: Mutex::new(State { sources, value: None }),
             gradient: OnceLock::new(),
         }
+    }
+
+    /// How many operations that are not computed yet lead to it, one after the other.
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth.load(Ordering::Relaxed)
+    }
+
+    /// What leads to it was computed, as far as that was possible.
+    pub(crate) fn restart_depth(&self) {
+        self.depth.store(1, Ordering::Relaxed);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -133,6 +160,11 @@ impl Node {
             Op::Joined { .. } => state.sources.iter().skip(1).cloned().collect(),
             _ => state.sources.clone(),
         }
+    }
+
+    /// All that it keeps.
+    pub(crate) fn kept(&self) -> Sources {
+        self.state().sources.clone()
     }
 
     /// What it is computed of, if its value is not known.
@@ -152,6 +184,7 @@ impl Node {
 
     /// Its value is known now. Sources that nobody needs any more go.
     pub(crate) fn settle(&self, value: DynBuffer) {
+        self.depth.store(0, Ordering::Relaxed);
         let gone = {
             let mut state = self.state();
             state.value = Some(value);

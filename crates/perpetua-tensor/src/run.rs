@@ -21,8 +21,32 @@ struct Kernels(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    kernels: HashMap<Arc<Recipe>, Kernel>,
+    /// Each with the number of the launch that used it last.
+    kernels: HashMap<Arc<Recipe>, (Kernel, u64)>,
     statistics: Statistics,
+}
+
+/// So many kernels are kept; with one more the half that was not used for longest goes.
+const MOST_KERNELS: usize = 1024;
+
+impl Kept {
+    fn find(&mut self, recipe: &Recipe) -> Option<Kernel> {
+        let now = self.statistics.launched;
+        let (kernel, used) = self.kernels.get_mut(recipe)?;
+        *used = now;
+        Some(kernel.clone())
+    }
+
+    fn add(&mut self, recipe: Recipe, kernel: Kernel) {
+        if self.kernels.len() >= MOST_KERNELS {
+            let mut times: Vec<u64> = self.kernels.values().map(|(_, used)| *used).collect();
+            let (_, &mut middle, _) = times.select_nth_unstable(MOST_KERNELS / 2);
+            self.kernels.retain(|_, (_, used)| *used > middle);
+        }
+        self.statistics.compiled += 1;
+        self.kernels
+            .insert(Arc::new(recipe), (kernel, self.statistics.launched));
+    }
 }
 
 /// What tensors have had a device do so far.
@@ -63,6 +87,10 @@ pub(crate) fn realize(roots: &[&Tensor]) -> Result<()> {
 pub(crate) fn realize_with(roots: &[&Tensor], fuses: bool) -> Result<()> {
     for root in roots {
         root.check()?;
+        if root.0.is_example {
+            let rule = "inside a function that `vmap` takes there are no values, only what happens to each example: look at the result of `vmap`";
+            root.refuse(name_of(&root.0), &[], rule, root.0.at).check()?;
+        }
     }
     let roots: Vec<&Tensor> = roots
         .iter()
@@ -152,16 +180,14 @@ fn launch(
 }
 
 fn compiled(device: &Device, kernels: &Kernels, recipe: Recipe, tensor: &Tensor) -> Result<Kernel> {
-    if let Some(kernel) = kernels.kept().kernels.get(&recipe) {
-        return Ok(kernel.clone());
+    if let Some(kernel) = kernels.kept().find(&recipe) {
+        return Ok(kernel);
     }
     let verified = generated(&recipe, tensor)?;
     let kernel = device
         .compile_ir(&verified)
         .map_err(|cause| tensor.device_error(cause))?;
-    let mut kept = kernels.kept();
-    kept.statistics.compiled += 1;
-    kept.kernels.insert(Arc::new(recipe), kernel.clone());
+    kernels.kept().add(recipe, kernel.clone());
     Ok(kernel)
 }
 

@@ -14,6 +14,9 @@ use crate::operand::Operand;
 use crate::shape::{Shape, broadcast, count};
 use crate::table;
 
+/// So many operations, one after the other, wait for somebody to look at their result; with one more they are computed.
+const MOST_PENDING: u32 = 4096;
+
 impl Tensor {
     pub(crate) fn record(
         op: Op,
@@ -22,7 +25,14 @@ impl Tensor {
         device: &Device,
         at: &'static Location<'static>,
     ) -> Tensor {
-        Tensor(Arc::new(Node::new(op, sources, ty, device.clone(), at)))
+        let recorded = Tensor(Arc::new(Node::new(op, sources, ty, device.clone(), at)));
+        if recorded.0.depth() > MOST_PENDING && !recorded.0.is_example {
+            // What it is made of is computed now. If that fails, whoever looks at a value made of it gets the error.
+            let sources = recorded.0.pending().unwrap_or_default();
+            let _ = crate::run::realize(&sources.iter().collect::<Vec<_>>());
+            recorded.0.restart_depth();
+        }
+        recorded
     }
 
     /// An operation of one operand, of its type and device.

@@ -150,7 +150,7 @@ impl Plain<'_> {
         let node = &self.entry.tensor.0;
         let all = 0..count(&node.shape);
         match &node.op {
-            Op::Leaf | Op::Failed(_) => None,
+            Op::Leaf | Op::Failed(_) | Op::Example => None,
             Op::Scalar { bits, .. } => Some(vec![*bits; all.len()]),
             Op::Coordinate { axis } => Some(all.map(|i| along(&node.shape, i)[*axis] as u64).collect()),
             Op::Random { seed, stream } => {

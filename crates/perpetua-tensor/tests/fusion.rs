@@ -11,7 +11,7 @@ mod common;
 use common::{check, devices, values};
 use perpetua_device::{BackendKind, Device};
 use perpetua_tensor::testing::{bits, realize_unfused};
-use perpetua_tensor::{DType, Random, Slice, Statistics, Stay, Tensor};
+use perpetua_tensor::{DType, Random, Slice, Statistics, Stay, Tensor, vmap};
 use proptest::prelude::*;
 
 fn cpu() -> Device {
@@ -111,12 +111,55 @@ fn another_number_or_size_compiles_nothing() {
 #[test]
 fn a_graph_may_be_a_million_operations_deep() {
     let device = cpu();
-    let mut x = Tensor::zeros([1], DType::F32, &device);
-    for _ in 0..1_000_000 {
-        x = x.negative();
+    let x = Tensor::zeros([1], DType::F32, &device);
+    // Of an example nothing is computed on the way.
+    let million = |x: &[Tensor]| {
+        drop((0..1_000_000).fold(x[0].clone(), |x, _| x.negative()));
+        Ok(x[0].clone())
+    };
+    vmap(million, &[&x]).expect("the example itself");
+    let mut waiting = x.clone();
+    for _ in 0..20_000 {
+        waiting = waiting.negative();
     }
-    assert_eq!(perpetua_tensor::testing::evaluate(&x).expect("plain"), [0]);
-    drop(x);
+    // What waits is bounded: most was computed on the way.
+    let kernels = waiting.explain().expect("no error").kernels;
+    assert!(
+        kernels.len() < 25 && Statistics::of(&device).launched > 80,
+        "{}",
+        kernels.len()
+    );
+    assert_eq!(waiting.to_vec::<f32>().expect("a value"), [0.0]);
+    let begin = x.tracked();
+    let kept = (0..10_000).fold(begin.clone(), |x, _| x.negative());
+    let gradient = kept.sum(..).grad(&[&begin]).expect("a gradient").remove(0);
+    assert_eq!(gradient.to_vec::<f32>().expect("a value"), [1.0]);
+}
+
+#[test]
+fn kernels_that_nobody_used_for_long_go() {
+    let device = cpu();
+    let x = Tensor::from_slice(&[1.0f32, -2.0, 3.0], [3], &device);
+    // Eleven bits of which operator comes next.
+    let of = |bits: usize| -> Tensor {
+        let next = |x: Tensor, bit: usize| {
+            if bits >> bit & 1 == 0 {
+                x.abs()
+            } else {
+                x.negative()
+            }
+        };
+        (0..11).fold(x.clone(), next)
+    };
+    let compiled = |bits| {
+        let before = Statistics::of(&device).compiled;
+        of(bits).realize().expect("a value");
+        Statistics::of(&device).compiled - before
+    };
+    let all: u64 = (0..1500).map(compiled).sum();
+    assert_eq!(all, 1500);
+    assert_eq!((compiled(1499), compiled(0)), (0, 1));
+    check("compiled again", &of(3));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use common::{devices, has};
 use perpetua_device::{BackendKind, Device};
 use perpetua_ir::ops::UnaryOp;
 use perpetua_tensor::table::{self, Meaning};
-use perpetua_tensor::{DType, Slice, Tensor};
+use perpetua_tensor::{DType, Slice, Tensor, grad, jvp, vjp, vmap};
 
 fn cpu() -> Device {
     Device::new(BackendKind::Cpu, 0).expect("the CPU")
@@ -88,6 +88,53 @@ fn check(name: &str, device: &Device, at: &[f64], f: impl Fn(&Tensor) -> Tensor)
             "{name} on {device:?}: the derivative by element {i} is {}, differences say {expected}",
             found[i]
         );
+    }
+    if exact && device.backend() == BackendKind::Cpu {
+        transformed(name, device, at, &found, &total, &f);
+    }
+}
+
+/// The same forwards, and for three examples at once.
+fn transformed(
+    name: &str,
+    device: &Device,
+    at: &[f64],
+    gradient: &[f64],
+    total: impl Fn(&Tensor) -> Tensor,
+    f: impl Fn(&Tensor) -> Tensor,
+) {
+    let same = |what: &str, found: f64, expected: f64| {
+        let is_near = (found - expected).abs() <= 1e-9 * (1.0 + expected.abs());
+        assert!(
+            is_near || found == expected || found.is_nan() && expected.is_nan(),
+            "{what} of {name}: {found}, expected {expected}"
+        );
+    };
+    let vector = |values: &[f64]| Tensor::from_slice(values, [values.len()], device);
+    let by: Vec<f64> = (0..at.len()).map(|i| 0.3 - 0.2 * i as f64).collect();
+    let (_, change) = jvp(|x| total(&x[0]), &[&vector(at)], &[&vector(&by)]).expect(name);
+    let expected = gradient.iter().zip(&by).map(|(g, v)| g * v).sum();
+    same("jvp", change.to_vec::<f64>().expect(name)[0], expected);
+    let examples: Vec<f64> = (0..3)
+        .flat_map(|i| at.iter().map(move |x| x * (1.0 + 0.01 * f64::from(i))))
+        .collect();
+    let all = Tensor::from_slice(&examples, [3, at.len()], device);
+    let mapped =
+        vmap(|x| Ok(f(&x[0]).cast(DType::F64)), &[&all]).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let apart = examples
+        .chunks(at.len())
+        .flat_map(|one| f(&vector(one)).cast(DType::F64).to_vec::<f64>().expect(name));
+    let mapped = mapped
+        .to_vec::<f64>()
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(mapped.len(), 3 * f(&vector(at)).len());
+    for (found, expected) in mapped.into_iter().zip(apart) {
+        same("vmap", found, expected);
+    }
+    let each = vmap(|x| Ok(grad(|x| total(&x[0]), &[&x[0]])?.remove(0)), &[&all])
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    for (found, expected) in each.to_vec::<f64>().expect(name).into_iter().zip(gradient) {
+        same("vmap of grad", found, *expected);
     }
 }
 
@@ -257,6 +304,65 @@ fn gradients_have_gradients() {
     let first = (&x * &x * &x).sum(..).grad_tracked(&[&x]).expect("3 x^2");
     let second = first[0].sum(..).grad(&[&x]).expect("6 x");
     assert_eq!(second[0].to_vec::<f64>().expect("floats"), [12.0, -6.0]);
+}
+
+#[test]
+fn transformations_nest() {
+    let device = cpu();
+    let x = Tensor::from_slice(&[2.0f64, -1.0], [2], &device);
+    let cube = |x: &[Tensor]| (&x[0] * &x[0] * &x[0]).sum(..);
+    let numbers = |tensor: &Tensor| tensor.to_vec::<f64>().expect("floats");
+    let second = grad(|x| grad(cube, &[&x[0]]).expect("3 x^2").remove(0).sum(..), &[&x]).expect("6 x");
+    assert_eq!(numbers(&second[0]), [12.0, -6.0]);
+    // A Hessian's product with a vector: forwards over backwards.
+    let v = Tensor::from_slice(&[1.0f64, 10.0], [2], &device);
+    let (first, product) =
+        jvp(|x| grad(cube, &[&x[0]]).expect("3 x^2").remove(0), &[&x], &[&v]).expect("6 x v");
+    assert_eq!(
+        (numbers(&first), numbers(&product)),
+        (vec![12.0, 3.0], vec![12.0, -60.0])
+    );
+    let (value, back) = vjp(
+        |x| x[0].einsum(&[&x[1]], "i,j->ij"),
+        &[&x, &v],
+        &Tensor::ones([2, 2], DType::F64, &device),
+    )
+    .expect("sums");
+    assert_eq!(
+        (numbers(&value), numbers(&back[0]), numbers(&back[1])),
+        (vec![2.0, 20.0, -1.0, -10.0], vec![11.0, 11.0], vec![1.0, 1.0])
+    );
+    // A whole Jacobian, a row a unit vector.
+    let rows = vmap(
+        |unit| Ok(jvp(|x| x[0].square(), &[&x], &[&unit[0]])?.1),
+        &[&Tensor::eye(2, 2, DType::F64, &device)],
+    );
+    assert_eq!(numbers(&rows.expect("a diagonal")), [4.0, 0.0, 0.0, -2.0]);
+    // Of what is made of one another, each by itself.
+    let w = x.tracked();
+    let apart = grad(|x| (&x[0] * &x[1]).sum(..), &[&w, &(&w * 2.0)]).expect("the other");
+    assert_eq!(
+        (numbers(&apart[0]), numbers(&apart[1])),
+        (vec![4.0, -2.0], vec![2.0, -1.0])
+    );
+    // Gradients go through what is mapped.
+    let total = vmap(|x| Ok(x[0].square()), &[&w]).expect("squares").sum(..);
+    assert_eq!(numbers(&total.grad(&[&w]).expect("2 x")[0]), [4.0, -2.0]);
+    let error = vmap(|x| Ok(&x[0] * x[0].to_vec::<f64>()?[0]), &[&x]).expect_err("there is no value");
+    assert!(
+        error.to_string().contains("inside a function that `vmap` takes"),
+        "{error}"
+    );
+    let error = vmap(
+        |x| Ok(&x[0] + &x[1]),
+        &[&x, &Tensor::ones([3], DType::F64, &device)],
+    )
+    .expect_err("2 and 3");
+    assert!(error.to_string().contains("each as many"), "{error}");
+    let error = vjp(|x| x[0].square(), &[&x], &Tensor::ones([3], DType::F64, &device)).expect_err("2 and 3");
+    assert!(error.to_string().contains("the same shape"), "{error}");
+    let error = jvp(|x| x[0].square(), &[&x], &[]).expect_err("no tangent");
+    assert!(error.to_string().contains("0 tangents for 1 operands"), "{error}");
 }
 
 #[test]

@@ -427,7 +427,7 @@ impl<'a> Build<'a> {
                 }
                 self.combined(number)?
             }
-            Op::Leaf | Op::Failed(_) => return Err(Elsewhere),
+            Op::Leaf | Op::Failed(_) | Op::Example => return Err(Elsewhere),
         })
     }
 }
