@@ -16,6 +16,10 @@ use crate::fault::Fault;
 /// Operations that a block executes before others get their turn, if it loops that long.
 const TURN: u64 = 1 << 16;
 
+/// Of how many shares of what is left a thread takes one.
+#[cfg(machine_code)]
+const SHARES: u64 = 4;
+
 /// How long a thread sleeps when all its blocks wait for others.
 #[cfg(not(target_arch = "wasm32"))]
 const NAP: std::time::Duration = std::time::Duration::from_micros(20);
@@ -85,6 +89,9 @@ pub(super) struct Blocks<'l> {
     count: u64,
     /// Number of the next one.
     next: AtomicU64,
+    /// Threads that have begun to run them.
+    #[cfg(machine_code)]
+    threads: AtomicU64,
     /// Somebody met an error.
     stop: AtomicBool,
     outcome: Mutex<Outcome>,
@@ -102,9 +109,26 @@ impl<'l> Blocks<'l> {
             launch,
             count,
             next: AtomicU64::new(0),
+            #[cfg(machine_code)]
+            threads: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             outcome: Mutex::default(),
         }
+    }
+
+    /// Counts the calling thread among those that run blocks.
+    #[cfg(machine_code)]
+    pub(super) fn join(&self) {
+        // Relaxed: shares are a guess.
+        self.threads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A part of what is left for a thread to take at once: much while there is much, so that threads seldom jump in memory, and less towards the
+    /// end, so that they end together.
+    #[cfg(machine_code)]
+    pub(super) fn share(&self) -> u64 {
+        let threads = self.threads.load(Ordering::Relaxed).max(2);
+        self.count.saturating_sub(self.next.load(Ordering::Relaxed)) / (SHARES * threads)
     }
 
     /// Calls `work`, which runs blocks until none is left, on as many threads as `parallel` says. Gives what came of the blocks.

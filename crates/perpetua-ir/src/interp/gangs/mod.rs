@@ -43,7 +43,7 @@ const STEPS_A_TURN: u64 = 8;
 /// Most blocks that a thread takes at once.
 const CHUNK: u64 = 1 << 10;
 
-/// Lanes that a thread takes at once where there are enough.
+/// Lanes that a thread takes at once, or more, where there are enough.
 const CHUNK_LANES: u64 = 1 << 12;
 
 /// Lanes of a row of the blocks that code takes for one. More of them need a longer table of gangs, which goes through the first cache
@@ -248,21 +248,20 @@ fn work(installed: &Installed, blocks: &Blocks<'_>) {
     let launch = blocks.launch;
     let (mut parked, mut spare) = (VecDeque::<Box<Group>>::new(), Vec::<Box<Group>>::new());
     let mut most = usize::MAX;
-    // A block that waits for another must not keep this from starting.
-    let chunk = match installed.may_wait {
-        true => 1,
-        false => {
-            let enough = CHUNK_LANES / launch.shape.lanes().max(1) as u64;
-            (launch.groups / 256)
-                .max(enough.min(launch.groups / 32))
-                .clamp(1, CHUNK)
-        }
-    };
+    let enough = CHUNK_LANES / launch.shape.lanes().max(1) as u64;
+    let least = (launch.groups / 128)
+        .max(enough.min(launch.groups / 32))
+        .clamp(1, CHUNK);
+    blocks.join();
     let mut mine = 0..0;
     let abreast = abreast(installed, launch);
     while !blocks.has_failed() {
         if mine.is_empty() && parked.len() < most {
-            mine = blocks.take(chunk);
+            mine = blocks.take(match installed.may_wait {
+                // A block that waits for another must not keep this from starting.
+                true => 1,
+                false => evened(blocks.share().clamp(least, CHUNK), launch, abreast),
+            });
         }
         let run = (parked.len() < most)
             .then(|| Run::take(launch, abreast, &mut mine))
@@ -303,6 +302,17 @@ fn work(installed: &Installed, blocks: &Blocks<'_>) {
         if let Some((number, _, fault)) = group.fault.take() {
             blocks.add(number, fault);
         }
+    }
+}
+
+/// So many blocks or fewer: whole rows of the grid, or as many as code takes for one.
+fn evened(blocks: u64, launch: &Launch<'_>, abreast: u64) -> u64 {
+    let columns = u64::from(launch.shape.grid[0].max(1));
+    let even = if blocks < columns { abreast } else { columns };
+    if blocks < even {
+        blocks
+    } else {
+        blocks - blocks % even
     }
 }
 
