@@ -362,10 +362,13 @@ fn combinations_meet_in_their_order() {
 #[test]
 fn products_are_summed_along_the_inner_axis() {
     for device in devices() {
-        let cases: [(&[usize], &[usize]); 10] = [
+        let cases: [(&[usize], &[usize]); 13] = [
             (&[3, 4], &[4, 5]),
             (&[17, 33], &[33, 16]),
             (&[64, 20], &[20, 70]),
+            (&[48, 33], &[33, 48]),
+            (&[130, 17], &[17, 65]),
+            (&[2, 50, 16], &[16, 100]),
             (&[2, 3, 4], &[4, 5]),
             (&[2, 1, 3, 4], &[3, 4, 2]),
             (&[4], &[4, 5]),

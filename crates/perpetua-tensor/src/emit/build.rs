@@ -6,7 +6,7 @@ use perpetua_device::{Dim3, LaunchConfig};
 use perpetua_ir::ops::BinaryOp;
 
 use super::index::{Along, Index, Indices};
-use super::recipe::{Form, Given, Id, Place, Recipe, Stage, Step, Steps};
+use super::recipe::{Form, Given, Id, Place, Product, Recipe, Stage, Step, Steps};
 use crate::dtype::{DType, accumulator};
 use crate::graph::{Entry, Graph};
 use crate::node::Op;
@@ -36,6 +36,10 @@ pub(crate) struct Elsewhere;
 pub(super) const BLOCK: u32 = 256;
 /// A block of a product has so many lanes in each direction.
 pub(crate) const TILE: usize = 16;
+/// From so many rows and columns on a lane of a product has several elements,
+const LARGE: usize = 48;
+/// if it takes no more steps than these to make the result of a sum.
+const MOST_COPIED: usize = 64;
 
 /// Builds the kernel of a group. `is_stored`: whether an operation's result is in memory when the kernel runs.
 pub(crate) fn build(
@@ -283,17 +287,21 @@ impl<'a> Build<'a> {
                 self.compute(output, &index)?
             }
         };
-        let tiles = |n: usize| u32::try_from(n.div_ceil(TILE)).unwrap_or(u32::MAX);
+        // Every lane's elements have their own copy of what is made of the product.
+        let is_large = m.min(n) >= LARGE && self.steps.len() <= MOST_COPIED;
+        let per_lane = if is_large { 4 } else { 1 };
+        let tiles = |n: usize| u32::try_from(n.div_ceil(TILE * per_lane)).unwrap_or(u32::MAX);
         let blocks = u32::try_from(batches).unwrap_or(u32::MAX);
         let config = LaunchConfig::new(
             Dim3::new(tiles(n), tiles(m), blocks),
             Dim3::new(TILE as u32, TILE as u32, 1),
         );
-        let form = Form::Product {
+        let form = Form::Product(Product {
             extents,
             operands,
             ty,
-        };
+            per_lane: per_lane as u32,
+        });
         Ok(self.finish(form, (value, at), false, config))
     }
 

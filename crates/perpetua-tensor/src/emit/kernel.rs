@@ -80,11 +80,7 @@ pub(crate) fn kernel(recipe: &Recipe) -> Result<Kernel> {
             columns,
             stages,
         } => emitter.rows(scope, *order, [*rows, *first, *columns], stages)?,
-        Form::Product {
-            extents,
-            operands,
-            ty,
-        } => emitter.product(scope, *extents, *operands, *ty)?,
+        Form::Product(product) => emitter.product(scope, product)?,
     }
     Ok(emitter.k.finish())
 }
@@ -94,7 +90,7 @@ fn name(recipe: &Recipe) -> String {
     let mut name = String::from(match recipe.form {
         Form::Elements { .. } => "elements",
         Form::Rows { .. } => "rows",
-        Form::Product { .. } => "matmul",
+        Form::Product(_) => "matmul",
     });
     let words = recipe.steps.iter().filter_map(|(step, ty)| match step {
         Step::Unary(op, _) => Some(op.name()),

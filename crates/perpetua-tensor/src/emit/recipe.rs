@@ -92,12 +92,18 @@ pub(crate) enum Form {
         columns: Id,
         stages: Vec<Stage>,
     },
-    /// Matrix products: `m` by `inner` times `inner` by `n`, summed in `ty`.
-    Product {
-        extents: [Id; 3],
-        operands: [Id; 2],
-        ty: DType,
-    },
+    /// Matrix products.
+    Product(Product),
+}
+
+/// Matrix products: `m` by `inner` times `inner` by `n`, summed in `ty`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Product {
+    pub(crate) extents: [Id; 3],
+    pub(crate) operands: [Id; 2],
+    pub(crate) ty: DType,
+    /// A lane has so many rows and columns of the result.
+    pub(crate) per_lane: u32,
 }
 
 /// One combination along rows.
@@ -146,6 +152,11 @@ impl Steps {
         self.all.push((step, ty));
         self.known.insert((step, ty), id);
         id
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
     }
 
     pub(crate) fn ty(&self, id: Id) -> DType {
@@ -289,11 +300,9 @@ impl Recipe {
                 roots.extend([*rows, *first, *columns]);
                 roots.extend(stages.iter().map(|stage| stage.value));
             }
-            Form::Product {
-                extents, operands, ..
-            } => {
-                roots.extend(extents);
-                roots.extend(operands);
+            Form::Product(product) => {
+                roots.extend(product.extents);
+                roots.extend(product.operands);
             }
         }
         roots
@@ -314,11 +323,9 @@ impl Recipe {
                 (*rows, *first, *columns) = (of(*rows), of(*first), of(*columns));
                 stages.iter_mut().for_each(|stage| stage.value = of(stage.value));
             }
-            Form::Product {
-                extents, operands, ..
-            } => {
-                extents.iter_mut().for_each(|id| *id = of(*id));
-                operands.iter_mut().for_each(|id| *id = of(*id));
+            Form::Product(product) => {
+                let ids = product.extents.iter_mut().chain(&mut product.operands);
+                ids.for_each(|id| *id = of(*id));
             }
         }
     }

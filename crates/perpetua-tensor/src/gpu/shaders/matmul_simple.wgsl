@@ -36,67 +36,86 @@ fn report_fault_(site: u32, first: vec2<u32>, second: vec2<u32>) {
     }
 }
 
+// Keeps a constant from being computed where the module is read.
+fn at_run_time_u32_(x: u32) -> u32 {
+    return x;
+}
+
 fn lane_(tid: vec3<u32>, bid: vec3<u32>) {
     var element_ = 0.0f;
     var element1_ = 0.0f;
-    let t_ = bid.x * 16u + tid.x;
-    let t1_ = bid.y * 16u + tid.y;
-    let test_ = t1_ < args.size0_;
-    let test1_ = t_ < args.size1_;
-    let t2_ = tid.y * 16u;
-    let t3_ = t2_ + tid.x;
+    let t_ = bid.y * 16u + tid.y + 0u;
+    let test_ = t_ < args.size0_;
+    let t1_ = bid.x * 16u + tid.x + 0u;
+    let test1_ = t1_ < args.size1_;
     var sum_ = 0.0f;
     var at_ = 0u;
     while (at_ < args.size2_) {
-        let t4_ = at_ + tid.x;
-        let t5_ = at_ + tid.y;
+        let t2_ = at_ + tid.x;
         element_ = 0.0f;
         if (!dead) {
-            if (t4_ < args.size2_ && test_) {
-                let t6_ = t1_ * args.size2_ + t4_;
-                if (t6_ >= args.input0_len_) {
+            if (t2_ < args.size2_ && test_) {
+                let t3_ = t_ * args.size2_ + t2_;
+                if (t3_ >= args.input0_len_) {
                     dead = true;
-                    report_fault_(args.site_base + 1u, vec2<u32>(t6_, 0u), vec2<u32>(args.input0_len_, 0u));
+                    report_fault_(args.site_base + 1u, vec2<u32>(t3_, 0u), vec2<u32>(args.input0_len_, 0u));
                 } else {
-                    element_ = input0_[args.input0_first_ + t6_];
+                    element_ = input0_[args.input0_first_ + t3_];
                 }
             }
         }
         if (!dead) {
-            left_[t3_] = element_;
+            left_[tid.y * 16u + tid.x] = element_;
         }
+        let t4_ = at_ + tid.y;
         element1_ = 0.0f;
         if (!dead) {
-            if (t5_ < args.size2_ && test1_) {
-                let t7_ = t5_ * args.size1_ + t_;
-                if (t7_ >= args.input1_len_) {
+            if (t4_ < args.size2_ && test1_) {
+                let t5_ = t4_ * args.size1_ + t1_;
+                if (t5_ >= args.input1_len_) {
                     dead = true;
-                    report_fault_(args.site_base + 2u, vec2<u32>(t7_, 0u), vec2<u32>(args.input1_len_, 0u));
+                    report_fault_(args.site_base + 2u, vec2<u32>(t5_, 0u), vec2<u32>(args.input1_len_, 0u));
                 } else {
-                    element1_ = input1_[args.input1_first_ + t7_];
+                    element1_ = input1_[args.input1_first_ + t5_];
                 }
             }
         }
         if (!dead) {
-            right_[t3_] = element1_;
+            right_[tid.y * 16u + tid.x] = element1_;
         }
         workgroupBarrier();
-        sum_ = sum_ + left_[t2_ + 0u] * right_[0u + tid.x];
-        sum_ = sum_ + left_[t2_ + 1u] * right_[16u + tid.x];
-        sum_ = sum_ + left_[t2_ + 2u] * right_[32u + tid.x];
-        sum_ = sum_ + left_[t2_ + 3u] * right_[48u + tid.x];
-        sum_ = sum_ + left_[t2_ + 4u] * right_[64u + tid.x];
-        sum_ = sum_ + left_[t2_ + 5u] * right_[80u + tid.x];
-        sum_ = sum_ + left_[t2_ + 6u] * right_[96u + tid.x];
-        sum_ = sum_ + left_[t2_ + 7u] * right_[112u + tid.x];
-        sum_ = sum_ + left_[t2_ + 8u] * right_[128u + tid.x];
-        sum_ = sum_ + left_[t2_ + 9u] * right_[144u + tid.x];
-        sum_ = sum_ + left_[t2_ + 10u] * right_[160u + tid.x];
-        sum_ = sum_ + left_[t2_ + 11u] * right_[176u + tid.x];
-        sum_ = sum_ + left_[t2_ + 12u] * right_[192u + tid.x];
-        sum_ = sum_ + left_[t2_ + 13u] * right_[208u + tid.x];
-        sum_ = sum_ + left_[t2_ + 14u] * right_[224u + tid.x];
-        sum_ = sum_ + left_[t2_ + 15u] * right_[240u + tid.x];
+        let t6_ = left_[tid.y * 16u + 0u] * right_[at_run_time_u32_(0u) * 16u + tid.x];
+        sum_ += t6_;
+        let t7_ = left_[tid.y * 16u + 1u] * right_[at_run_time_u32_(1u) * 16u + tid.x];
+        sum_ += t7_;
+        let t8_ = left_[tid.y * 16u + 2u] * right_[at_run_time_u32_(2u) * 16u + tid.x];
+        sum_ += t8_;
+        let t9_ = left_[tid.y * 16u + 3u] * right_[at_run_time_u32_(3u) * 16u + tid.x];
+        sum_ += t9_;
+        let t10_ = left_[tid.y * 16u + 4u] * right_[at_run_time_u32_(4u) * 16u + tid.x];
+        sum_ += t10_;
+        let t11_ = left_[tid.y * 16u + 5u] * right_[at_run_time_u32_(5u) * 16u + tid.x];
+        sum_ += t11_;
+        let t12_ = left_[tid.y * 16u + 6u] * right_[at_run_time_u32_(6u) * 16u + tid.x];
+        sum_ += t12_;
+        let t13_ = left_[tid.y * 16u + 7u] * right_[at_run_time_u32_(7u) * 16u + tid.x];
+        sum_ += t13_;
+        let t14_ = left_[tid.y * 16u + 8u] * right_[at_run_time_u32_(8u) * 16u + tid.x];
+        sum_ += t14_;
+        let t15_ = left_[tid.y * 16u + 9u] * right_[at_run_time_u32_(9u) * 16u + tid.x];
+        sum_ += t15_;
+        let t16_ = left_[tid.y * 16u + 10u] * right_[at_run_time_u32_(10u) * 16u + tid.x];
+        sum_ += t16_;
+        let t17_ = left_[tid.y * 16u + 11u] * right_[at_run_time_u32_(11u) * 16u + tid.x];
+        sum_ += t17_;
+        let t18_ = left_[tid.y * 16u + 12u] * right_[at_run_time_u32_(12u) * 16u + tid.x];
+        sum_ += t18_;
+        let t19_ = left_[tid.y * 16u + 13u] * right_[at_run_time_u32_(13u) * 16u + tid.x];
+        sum_ += t19_;
+        let t20_ = left_[tid.y * 16u + 14u] * right_[at_run_time_u32_(14u) * 16u + tid.x];
+        sum_ += t20_;
+        let t21_ = left_[tid.y * 16u + 15u] * right_[at_run_time_u32_(15u) * 16u + tid.x];
+        sum_ += t21_;
         workgroupBarrier();
         at_ += 16u;
     }
@@ -104,13 +123,13 @@ fn lane_(tid: vec3<u32>, bid: vec3<u32>) {
         return;
     }
     if (test_ && test1_) {
-        let t8_ = t1_ * args.size1_ + t_;
-        if (t8_ >= args.result_len_) {
+        let t22_ = t_ * args.size1_ + t1_;
+        if (t22_ >= args.result_len_) {
             dead = true;
-            report_fault_(args.site_base + 3u, vec2<u32>(t8_, 0u), vec2<u32>(args.result_len_, 0u));
+            report_fault_(args.site_base + 3u, vec2<u32>(t22_, 0u), vec2<u32>(args.result_len_, 0u));
             return;
         }
-        result_[args.result_first_ + t8_] = sum_;
+        result_[args.result_first_ + t22_] = sum_;
     }
 }
 
