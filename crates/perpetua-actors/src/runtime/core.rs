@@ -413,31 +413,6 @@ impl Core {
         }
     }
 
-    /// Gives an actor its first state again, and lets it handle messages.
-    pub(super) fn restart(&self, group: &Group, actor: ActorId) -> Result<()> {
-        self.begin_with(group, actor, &group.initial)?;
-        tracing::info!(actor = group.member(actor), "restarted");
-        Ok(())
-    }
-
-    /// Gives an actor a state, and lets it handle messages.
-    pub(super) fn begin_with(&self, group: &Group, actor: ActorId, state: &[u8]) -> Result<()> {
-        loop {
-            let life = self.life(actor);
-            if life == ActorState::Terminated {
-                return life.check_move(ActorState::Active, &group.title(actor));
-            }
-            self.engine.write_state(actor, state)?;
-            // The handler that ran may have faulted, before it got the state or after.
-            if self.life(actor) == life {
-                return match life {
-                    ActorState::Active => Ok(()),
-                    _ => self.transition(group, actor, ActorState::Active),
-                };
-            }
-        }
-    }
-
     fn tick(&self, group: &Arc<Group>, number: u64) {
         let Some(period) = group.tick else {
             return;

@@ -1,4 +1,4 @@
-//! What follows a fault. Must not know engines by their types.
+//! What follows a fault, and how an actor begins anew. Must not know engines by their types.
 
 use std::sync::Arc;
 
@@ -20,6 +20,31 @@ impl Core {
         self.transition(group, actor, ActorState::Active)?;
         tracing::info!(actor = group.member(actor), "restarted");
         Ok(())
+    }
+
+    /// Gives an actor its first state again, and lets it handle messages.
+    pub(super) fn restart(&self, group: &Group, actor: ActorId) -> Result<()> {
+        self.begin_with(group, actor, &group.initial)?;
+        tracing::info!(actor = group.member(actor), "restarted");
+        Ok(())
+    }
+
+    /// Gives an actor a state, and lets it handle messages.
+    pub(super) fn begin_with(&self, group: &Group, actor: ActorId, state: &[u8]) -> Result<()> {
+        loop {
+            let life = self.life(actor);
+            if life == ActorState::Terminated {
+                return life.check_move(ActorState::Active, &group.title(actor));
+            }
+            self.engine.write_state(actor, state)?;
+            // The handler that ran may have faulted, before it got the state or after.
+            if self.life(actor) == life {
+                return match life {
+                    ActorState::Active => Ok(()),
+                    _ => self.transition(group, actor, ActorState::Active),
+                };
+            }
+        }
     }
 
     /// Does what the options of an actor that has faulted say.
