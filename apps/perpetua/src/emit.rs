@@ -14,12 +14,13 @@ use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
 use super::files;
-use super::say::say;
+use super::say::{file as file_name, say};
 use super::source::{self, File, Wanted};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// A Rust file with functions marked #[kernel]; names that lead out of it are errors
+    /// A Rust file with functions marked #[kernel]; names that lead out of it are errors, and #[cfg] counts as on this machine, with debug
+    /// assertions and without features
     file: PathBuf,
     /// The kernel to print, a generic one with its arguments: 'sum::<f32, 256>'; all of them if left out
     kernel: Option<String>,
@@ -36,7 +37,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "SM", value_parser = sm)]
     sm: Option<Sm>,
     /// For WGSL: lanes of a block as X, X,Y or X,Y,Z [default: 64]
-    #[arg(long, value_name = "LANES", value_parser = block)]
+    #[arg(long, value_name = "LANES", allow_hyphen_values = true, value_parser = block)]
     block: Option<Block>,
     /// Write each kernel to a file of its own in a folder, instead of all as one text
     #[arg(long, value_name = "FOLDER", conflicts_with = "handler")]
@@ -174,8 +175,8 @@ fn as_one(texts: &[String], target: Form) -> String {
 /// Writes each kernel to a file of its own.
 fn written(texts: &[(&str, String)], folder: &Path, target: Form) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|e| match folder.exists() {
-        true => format!("--out-dir {}: this is no folder; name one", folder.display()),
-        false => format!("--out-dir {}: {e}", folder.display()),
+        true => format!("--out-dir {}: this is no folder; name one", file_name(folder)),
+        false => format!("--out-dir {}: {e}", file_name(folder)),
     })?;
     let extension = match target {
         Form::Ptx => "ptx",

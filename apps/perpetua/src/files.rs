@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use super::Failure;
-use super::say::say;
+use super::say::{self, say};
 use super::signals::{self, Interrupted};
 
 #[cfg(unix)]
 pub(crate) use lock::Lock;
-use pipe::Pipe;
+pub(crate) use pipe::{Pipe, pause};
 pub(crate) use read::{MOST_TEXT, read, read_text};
 
 /// What help says of outputs.
@@ -187,7 +187,7 @@ pub(crate) type Writer = BufWriter<Pipe>;
 impl Partial {
     /// For the file at `path`.
     pub(crate) fn new(path: &Path) -> Result<Partial, Failure> {
-        let failed = |e: io::Error| format!("writing {}: {e}", path.display());
+        let failed = |e: io::Error| format!("writing {}: {e}", say::file(path));
         let place = resolve(path).map_err(failed)?;
         let file = match &place {
             Place::File(target) => Some((beside(target).map_err(failed)?, target.clone())),
@@ -216,11 +216,11 @@ impl Partial {
             Some(signal) => {
                 let message = format!(
                     "interrupted while writing {}, which is a pipe",
-                    self.path.display()
+                    say::file(&self.path)
                 );
                 Interrupted { signal, message }.into()
             }
-            None => format!("writing {}: {error}", self.path.display()).into(),
+            None => format!("writing {}: {error}", say::file(&self.path)).into(),
         }
     }
 
@@ -242,7 +242,7 @@ impl Partial {
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let path = self.path.clone();
         self.finish_silently()?;
-        say(format!("wrote {}", path.display()));
+        say(format!("wrote {}", say::file(path)));
         Ok(())
     }
 
@@ -250,7 +250,7 @@ impl Partial {
         let Some((file, target)) = self.file else {
             return Ok(());
         };
-        let failed = |e: io::Error| format!("writing {}: {e}", self.path.display());
+        let failed = |e: io::Error| format!("writing {}: {e}", say::file(&self.path));
         if let Ok(old) = fs::metadata(&target) {
             file.as_file()
                 .set_permissions(old.permissions())
@@ -309,9 +309,9 @@ pub(crate) fn check_kind(option: &str, path: &Path, own: &str) -> Result<(), Fai
     }
     Err(format!(
         "{option} {}: what is written is {}: name it {}",
-        path.display(),
+        say::file(path),
         own.to_uppercase(),
-        path.with_extension(own).display()
+        say::file(&path.with_extension(own))
     )
     .into())
 }
@@ -327,7 +327,7 @@ pub(crate) fn check_places(
     let inputs = taken.len();
     for (option, path) in outputs {
         let Some(path) = path else { continue };
-        let failed = |why: String| Failure::from(format!("{option} {}: {why}", path.display()));
+        let failed = |why: String| Failure::from(format!("{option} {}: {why}", say::file(path)));
         if path.as_os_str() == "-" {
             return Err(failed("name /dev/stdout, or ./- for a file of this name".into()));
         }
@@ -346,7 +346,7 @@ pub(crate) fn check_places(
         let folder = folder(&target);
         let absolute = match fs::canonicalize(folder) {
             Ok(folder) => folder.join(target.file_name().unwrap_or_default()),
-            Err(_) => return Err(failed(format!("there is no folder {}", folder.display()))),
+            Err(_) => return Err(failed(format!("there is no folder {}", say::file(folder)))),
         };
         if let Some((other, _)) = taken.iter().find(|(_, path)| *path == absolute) {
             return Err(failed(format!("this is where {other} lies; name another file")));
@@ -359,7 +359,7 @@ pub(crate) fn check_places(
                 .map_err(|e| failed(format!("it may not be replaced: {e}")))?;
         }
         can_be_beside(&target)
-            .map_err(|e| failed(format!("nothing can be written in {}: {e}", folder.display())))?;
+            .map_err(|e| failed(format!("nothing can be written in {}: {e}", say::file(folder))))?;
     }
     // Nothing is removed for a run that is refused.
     #[cfg(unix)]

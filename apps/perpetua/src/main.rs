@@ -159,7 +159,9 @@ fn can_keep_shaders() -> bool {
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     quieten_drivers();
-    let matches = Cli::command().get_matches();
+    let matches = Cli::command()
+        .try_get_matches()
+        .unwrap_or_else(|error| wave::advised(error).exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let done = match cli.command {
         None => wave::run(&wave::Args::default(), None),
@@ -185,7 +187,12 @@ fn main() -> ExitCode {
         // Who reads the output has enough of it.
         Err(error) if is_closed_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
-            say::say(format!("error: {error}"));
+            // Files' errors have their names.
+            let place = match error.is::<std::io::Error>() {
+                true => "writing the output: ",
+                false => "",
+            };
+            say::say(format!("error: {place}{error}"));
             match error.downcast_ref::<signals::Interrupted>() {
                 Some(interrupted) => ExitCode::from(interrupted.code()),
                 None => ExitCode::FAILURE,

@@ -22,7 +22,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// End with an error where a launch takes longer, as 10s or 5m [default: wait, and say so after five seconds]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time)]
     time_limit: Option<Duration>,
 }
 

@@ -23,7 +23,9 @@ fn every_mistake_is_named() {
     };
     let sources: String = (1..=17).map(source).collect();
     let many = format!("size = [1.0, 1.0]\ncells = 48\n{sources}");
-    let files: [(&str, &[u8]); 12] = [
+    let files: [(&str, &[u8]); 14] = [
+        ("key.toml", b"size = [1.0, 1.0]\n\"a\\nerror: b\" = 1\n"),
+        ("short.txt", b"no state"),
         ("t.toml", b"["),
         ("long.toml", long.as_bytes()),
         ("far.toml", far.as_bytes()),
@@ -73,6 +75,38 @@ fn every_mistake_is_named() {
         ),
         ("wave --backend cpu --device 7", "CPU device 7 not found"),
         ("wave --scene ''", "a value is required for '--scene <NAME|FILE>'"),
+        (
+            "wave --list-scenes --out x.png",
+            "--out: --list-scenes runs nothing, so it would mean nothing",
+        ),
+        (
+            "wave --print-scene --scene lens --size 100",
+            "--size: --print-scene runs nothing",
+        ),
+        (
+            "wave --print-scene --resume none.bin",
+            "--resume: --print-scene runs nothing",
+        ),
+        (
+            "wave lens",
+            "a scene is named by an option: perpetua wave --scene lens",
+        ),
+        ("wave far.toml", "perpetua wave --scene far.toml"),
+        ("wave --scene key.toml --backend cpu", "`a\\nerror: b`"),
+        ("wave --checkpoint-every -1s", "as in 60s, 5m or 1h"),
+        (
+            "wave --resume short.txt",
+            "short.txt: this is no checkpoint of a wave simulation",
+        ),
+        (
+            "wave --scene lens --backend cpu --layer 3",
+            "error: --layer 3: there are 1",
+        ),
+        ("emit k.rs --target wgsl --block -1", "`-1`: invalid digit"),
+        (
+            "isa run p.pasm --untrusted --memory -1",
+            "it must be a whole number from 0 to ",
+        ),
         ("wave --scene dir", "or name a file that ends in .toml or .png"),
         ("wave --scene t.toml", "t.toml, line 1: "),
         (

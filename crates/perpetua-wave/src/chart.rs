@@ -30,6 +30,8 @@ const HEIGHT: f64 = 460.0;
 /// Rows of names that fit into it, and how high each is.
 const NAMES: usize = 17;
 const NAME: f64 = 22.0;
+/// Most curves that are named.
+const MOST_NAMES: usize = 40;
 /// Left, top, right and bottom of the area of the curves.
 const AREA: [f64; 4] = [86.0, 44.0, 690.0, 396.0];
 /// Okabe and Ito's colours, told apart by everybody.
@@ -60,7 +62,9 @@ impl Chart {
         };
         let longest = self.curves.iter().map(|c| c.name.chars().count()).max();
         let width = AREA[2] + 56.0 + (LETTER * longest.unwrap_or(0) as f64).max(114.0).ceil();
-        let height = HEIGHT + NAME * self.curves.len().saturating_sub(NAMES) as f64;
+        // One row for how many more there are.
+        let rows = self.curves.len().min(MOST_NAMES + 1);
+        let height = HEIGHT + NAME * rows.saturating_sub(NAMES) as f64;
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
              font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
@@ -106,6 +110,9 @@ impl Chart {
             right - left,
             bottom - top
         );
+        if axes.iter().any(|axis| axis.is_empty) {
+            out += &text(middle[0], middle[1], "middle", false, "nothing was recorded");
+        }
         for (i, curve) in self.curves.iter().enumerate() {
             let color = COLORS[i % COLORS.len()];
             let dashes = DASHES[i / COLORS.len() % DASHES.len()];
@@ -127,7 +134,15 @@ impl Chart {
                     );
                 }
             }
+            if i > MOST_NAMES {
+                continue;
+            }
             let y = top + 14.0 + NAME * i as f64;
+            if i == MOST_NAMES {
+                let more = format!("and {} more", self.curves.len() - MOST_NAMES);
+                out += &text(right + 14.0, y + 4.5, "start", false, &more);
+                continue;
+            }
             let _ = writeln!(
                 out,
                 "<line x1=\"{}\" y1=\"{y}\" x2=\"{}\" y2=\"{y}\" stroke=\"{color}\" stroke-width=\"3\"{dashes}/>",
@@ -196,6 +211,8 @@ struct Axis {
     low: f64,
     high: f64,
     logarithmic: bool,
+    /// Nothing lies along it.
+    is_empty: bool,
 }
 
 impl Axis {
@@ -203,16 +220,18 @@ impl Axis {
         let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
             (l.min(v), h.max(v))
         });
-        let (low, high) = match (low <= high, logarithmic) {
-            (false, _) => (if logarithmic { 1.0 } else { 0.0 }, 10.0),
-            (true, true) => (low / 1.2, high * 1.2),
-            (true, false) if low == high => (low - 1.0, high + 1.0),
-            (true, false) => (low, high),
+        let is_empty = low > high;
+        let (low, high) = match (is_empty, logarithmic) {
+            (true, _) => (1.0, 10.0),
+            (false, true) => (low / 1.2, high * 1.2),
+            (false, false) if low == high => (low - 1.0, high + 1.0),
+            (false, false) => (low, high),
         };
         Axis {
             low,
             high,
             logarithmic,
+            is_empty,
         }
     }
 
@@ -226,6 +245,9 @@ impl Axis {
     }
 
     fn ticks(&self) -> Vec<f64> {
+        if self.is_empty {
+            return Vec::new();
+        }
         if self.logarithmic {
             let wide = self.high / self.low > 300.0;
             let steps: &[f64] = if wide { &[1.0] } else { &[1.0, 2.0, 5.0] };
@@ -286,8 +308,18 @@ mod tests {
             .filter_map(|line| line.split_once("<polyline")?.1.split_once(" fill"));
         let styles: std::collections::BTreeSet<&str> = styles.map(|(_, style)| style).collect();
         assert_eq!(styles.len(), 21);
-        chart.curves.clear();
-        assert!(chart.svg().ends_with("</svg>\n"));
+        // Of very many the first are named.
+        let named = chart.curves[0].clone();
+        chart.curves.resize(600, named);
+        let svg = chart.svg();
+        assert!(svg.contains("height=\"988\"") && svg.contains(">and 560 more</text>"));
+        assert_eq!(svg.matches("<polyline").count(), 600);
+        // Without a point no axis has numbers.
+        chart.curves.truncate(1);
+        chart.curves[0].points.clear();
+        let svg = chart.svg();
+        assert!(svg.contains(">nothing was recorded</text>") && !svg.contains(">10</text>"));
+        assert!(svg.ends_with("</svg>\n"));
     }
 
     #[test]

@@ -112,13 +112,15 @@ pub struct Painter {
 const STEPS: usize = 1024;
 
 impl Painter {
-    /// A painter for a model whose media have these colours. The first medium is left as it is; reflectors are grey.
+    /// A painter for a model whose media have these colours. The first medium is left as it is; reflectors are grey, and brown where grey
+    /// is the field's.
     pub fn new(model: &Model, map: ColorMap, colors: &[[u8; 3]]) -> Painter {
         let tints = model
             .media
             .iter()
             .enumerate()
             .map(|(i, medium)| match colors.get(i) {
+                _ if medium.reflects && map == ColorMap::Grey => ([150, 90, 40], 1.0),
                 _ if medium.reflects => ([128; 3], 1.0),
                 Some(color) if i > 0 => (*color, 0.22),
                 _ => ([0; 3], 0.0),

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{Place, affixes, folder, resolve};
-use crate::Failure;
+use crate::{Failure, say};
 
 /// The letters of an unfinished file's name that a mark has: what a killed run leaves is swept away as other leftovers are.
 const LETTERS: &str = "locked";
@@ -22,7 +22,7 @@ pub(crate) struct Lock {
 impl Lock {
     /// For the file at `path`. None where files cannot be locked, or what lies there is no file.
     pub(crate) fn take(path: &Path) -> Result<Option<Lock>, Failure> {
-        let failed = |e: std::io::Error| format!("writing {}: {e}", path.display());
+        let failed = |e: std::io::Error| format!("writing {}: {e}", say::file(path));
         let Place::File(target) = resolve(path).map_err(failed)? else {
             return Ok(None);
         };
@@ -43,7 +43,7 @@ impl Lock {
                         id => format!("process {id}"),
                     };
                     return Err(
-                        format!("{} is in use by {holder}: name another file", path.display()).into(),
+                        format!("{} is in use by {holder}: name another file", say::file(path)).into(),
                     );
                 }
                 Err(TryLockError::Error(_)) => {

@@ -3,6 +3,7 @@
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
+use std::process::ChildStdin;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -20,12 +21,18 @@ impl From<File> for Pipe {
     }
 }
 
-/// Waits for a pipe, unless a signal asks to end.
-fn pause() -> io::Result<()> {
-    if signals::asked().is_some() {
+/// Whether to wait on: a signal that asks to end is an error.
+fn goes_on() -> io::Result<()> {
+    match signals::asked() {
         // Not `Interrupted`, at which writers try again.
-        return Err(io::Error::other("a signal ended the wait"));
+        Some(_) => Err(io::Error::other("a signal ended the wait")),
+        None => Ok(()),
     }
+}
+
+/// Waits a moment for somebody else, unless a signal asks to end.
+pub(crate) fn pause() -> io::Result<()> {
+    goes_on()?;
     sleep(PAUSE);
     Ok(())
 }
@@ -76,11 +83,55 @@ impl Pipe {
     }
 }
 
+impl Pipe {
+    /// The one that a program reads.
+    #[cfg(unix)]
+    pub(crate) fn to(program: ChildStdin) -> io::Result<Pipe> {
+        use std::os::fd::{AsRawFd, OwnedFd};
+        let file = File::from(OwnedFd::from(program));
+        // SAFETY: of an open file's number, both calls only ask for and set how it is open; who reads has a description of its own.
+        let done = unsafe {
+            let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
+            libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK)
+        };
+        match done {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(Pipe(file)),
+        }
+    }
+
+    /// The one that a program reads. Here a wait for it cannot be ended.
+    #[cfg(windows)]
+    pub(crate) fn to(program: ChildStdin) -> io::Result<Pipe> {
+        Ok(Pipe(File::from(std::os::windows::io::OwnedHandle::from(program))))
+    }
+
+    /// Waits a moment, or until there is room, unless a signal asks to end.
+    #[cfg(unix)]
+    fn wait(&self) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        goes_on()?;
+        let mut asked = libc::pollfd {
+            fd: self.0.as_raw_fd(),
+            events: libc::POLLOUT,
+            revents: 0,
+        };
+        // SAFETY: it writes to one such record, which there is. What it says does not matter: the next write says it.
+        unsafe { libc::poll(&raw mut asked, 1, PAUSE.as_millis() as i32) };
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    fn wait(&self) -> io::Result<()> {
+        pause()
+    }
+}
+
 impl Write for Pipe {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.0.write(bytes) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => pause()?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait()?,
                 done => return done,
             }
         }

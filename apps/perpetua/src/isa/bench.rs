@@ -15,6 +15,7 @@ use rayon::prelude::*;
 
 use super::super::{Backend, Failure};
 use crate::text::table;
+use crate::whole::counted;
 use crossover::{chart, rows};
 use lanes::Lanes;
 
@@ -387,7 +388,10 @@ impl Bench {
             black_box(render(black_box(&kernel), &target)?);
             Ok(())
         })?;
-        let mut rows = vec![heads([&format!("{} instructions", program.len()), "ms"])];
+        let mut rows = vec![heads([
+            &counted(program.len() as u64, "instruction", "instructions"),
+            "ms",
+        ])];
         let parts = [
             ("decode", decode),
             ("verify", check),

@@ -15,7 +15,8 @@ use perpetua::isa::{
 };
 use perpetua_ir::ir::FaultKind;
 
-use super::say::say;
+use super::say::{self, say};
+use super::whole::{counted, from_nought};
 use super::{Failure, files, source, values};
 
 /// Largest file with a program that is read.
@@ -106,10 +107,10 @@ struct Untrusted {
     #[arg(long)]
     untrusted: bool,
     /// How many instructions a lane may run in loops, about [default: 100000000]
-    #[arg(long, value_name = "N", requires = "untrusted")]
+    #[arg(long, value_name = "N", requires = "untrusted", allow_negative_numbers = true, value_parser = from_nought::<u32>)]
     budget: Option<u32>,
     /// How many bytes all buffers and pools may have together [default: 1073741824]
-    #[arg(long, value_name = "BYTES", requires = "untrusted")]
+    #[arg(long, value_name = "BYTES", requires = "untrusted", allow_negative_numbers = true, value_parser = from_nought::<usize>)]
     memory: Option<usize>,
 }
 
@@ -397,7 +398,7 @@ fn is_binary(bytes: &[u8]) -> bool {
 
 fn assemble(path: &Path, out: Option<&Path>) -> Result<(), Failure> {
     if files::read(path, MOST_PROGRAM).is_ok_and(|bytes| is_binary(&bytes)) {
-        return Err(format!("{} is a program's binary form already", path.display()).into());
+        return Err(format!("{} is a program's binary form already", say::file(path)).into());
     }
     let source = read_source(path)?;
     let program = &source.program;
@@ -412,9 +413,9 @@ fn write(program: &Program, out: &Path) -> Result<(), Failure> {
     let bytes = program.encode();
     files::write_silently(out, &bytes)?;
     say(format!(
-        "{}: {} instructions, {} bytes",
-        out.display(),
-        program.len(),
+        "{}: {}, {} bytes",
+        say::file(out),
+        counted(program.len() as u64, "instruction", "instructions"),
         bytes.len()
     ));
     Ok(())

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::Failure;
 use crate::patience;
-use crate::say::say;
+use crate::say::{self, say};
 
 /// How a run ends whose output nobody reads any more.
 pub(super) const UNHEARD: i32 = 3;
@@ -27,12 +27,12 @@ pub(super) fn run(file: &Path) -> Result<(), Failure> {
         match end_of(&mut child, has_changed)? {
             Some(status) if status.code() == Some(UNHEARD) => return Ok(()),
             Some(_) => {
-                say(format!("waiting until {} changes", file.display()));
+                say(format!("waiting until {} changes", say::file(file)));
                 while !has_changed() {
                     sleep(PAUSE);
                 }
             }
-            None => say(format!("{} has changed: what ran is ended", file.display())),
+            None => say(format!("{} has changed: what ran is ended", say::file(file))),
         }
     }
 }
@@ -51,7 +51,7 @@ fn begin() -> Result<Child, Failure> {
     });
     let program = std::env::current_exe()?;
     let started = Command::new(&program).args(args).stdin(Stdio::piped()).spawn();
-    started.map_err(|error| format!("{}: {error}", program.display()).into())
+    started.map_err(|error| format!("{}: {error}", say::file(&program)).into())
 }
 
 /// How a run ended; none where the file changed before.

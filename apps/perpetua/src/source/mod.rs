@@ -10,6 +10,7 @@ use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
 use super::files::read_text;
+use super::say;
 pub(crate) use report::File;
 
 /// A file's text.
@@ -18,13 +19,13 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
         .extension()
         .is_some_and(|extension| extension == "pasm" || extension == "pisa")
     {
-        let name = path.display();
+        let name = say::file(path);
         return Err(format!(
             "{name}: a program of the instruction set is no Rust: `perpetua isa run {name}` runs it"
         )
         .into());
     }
-    let text = read_text(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let text = read_text(path).map_err(|e| format!("{}: {e}", say::file(path)))?;
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,
@@ -85,24 +86,39 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// What to call kernels: by their names, where these tell them apart, else with their modules.
+fn called(all: &[FileKernel]) -> String {
+    let is_clear = |kernel: &FileKernel| all.iter().filter(|other| other.name == kernel.name).count() == 1;
+    let names = all.iter().map(|kernel| match is_clear(kernel) {
+        true => &*kernel.name,
+        false => &*kernel.path,
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
 impl File<'_> {
-    /// Its kernels; those that `wanted` names, or all.
+    /// Its kernels; the one that `wanted` names, or all.
     pub(crate) fn kernels(&self, wanted: Option<&Wanted<'_>>) -> Result<Vec<FileKernel>, Failure> {
         let mut all = kernels_in_file(self.text, self.name).map_err(|e| self.refused(e))?;
-        let known: Vec<&str> = all.iter().map(|kernel| &*kernel.name).collect();
-        if known.is_empty() {
+        if all.is_empty() {
             return Err(format!("{} has no function marked #[kernel]", self.name).into());
         }
         if let Some(Wanted { name, .. }) = wanted {
-            if !known.contains(name) {
+            let known = called(&all);
+            let is_path = all.iter().any(|kernel| kernel.path == *name);
+            // What is a kernel's path may be another's name.
+            all.retain(|kernel| kernel.path == *name || (!is_path && kernel.name == *name));
+            if all.is_empty() {
+                return Err(format!("{} has no kernel `{name}`; it has: {known}", self.name).into());
+            }
+            if all.len() > 1 {
                 return Err(format!(
-                    "{} has no kernel `{name}`; it has: {}",
+                    "{} has several kernels `{name}`: say which of {}",
                     self.name,
-                    known.join(", ")
+                    called(&all)
                 )
                 .into());
             }
-            all.retain(|kernel| kernel.name == *name);
         }
         Ok(all)
     }
@@ -114,13 +130,8 @@ impl File<'_> {
             Some(only) if all.is_empty() => Ok(only),
             last => {
                 all.extend(last);
-                let names: Vec<&str> = all.iter().map(|kernel| &*kernel.name).collect();
-                Err(format!(
-                    "{} has several kernels: say which of {}",
-                    self.name,
-                    names.join(", ")
-                )
-                .into())
+                let names = called(&all);
+                Err(format!("{} has several kernels: say which of {names}", self.name).into())
             }
         }
     }
@@ -157,6 +168,25 @@ mod tests {
         assert_eq!(found("b"), Ok(1));
         assert_eq!(found("c"), Err("k.rs has no kernel `c`; it has: a, b".into()));
         assert_eq!(file.kernels(None).unwrap().len(), 2);
+        let text = "mod a { #[kernel] fn k(y: &mut [u32]) { y[0] = 1; } }\nmod b { #[kernel] fn k(y: &mut [u32]) { y[0] = 2; } }\n\
+            #[kernel] fn l(y: &mut [u32]) { y[0] = 3; }";
+        let file = File { name: "k.rs", text };
+        let found = |wanted: Option<&str>| {
+            let wanted = wanted.map(|wanted| Wanted::parse(wanted).unwrap());
+            file.kernel(wanted.as_ref())
+                .map(|kernel| kernel.path)
+                .map_err(|e| e.to_string())
+        };
+        assert_eq!(found(Some("b::k")).as_deref(), Ok("b::k"));
+        assert_eq!(found(Some("a::k")).as_deref(), Ok("a::k"));
+        assert_eq!(found(Some("l")).as_deref(), Ok("l"));
+        for (wanted, expect) in [
+            (None, "k.rs has several kernels: say which of a::k, b::k, l"),
+            (Some("k"), "k.rs has several kernels `k`: say which of a::k, b::k"),
+            (Some("c::k"), "k.rs has no kernel `c::k`; it has: a::k, b::k, l"),
+        ] {
+            assert_eq!(found(wanted), Err(expect.to_owned()));
+        }
         let empty = File {
             name: "e.rs",
             text: "fn f() {}",

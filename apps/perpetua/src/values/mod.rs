@@ -35,6 +35,13 @@ impl Content {
         let Some(count) = count.filter(|count| *count <= MOST) else {
             return Err(format!("{text}: at most {MOST} elements are made here"));
         };
+        if let (Some(last), true) = (count.checked_sub(1), kind == "range")
+            && let Some(most) = most(ty).filter(|most| last as u128 > *most)
+        {
+            return Err(format!(
+                "{text}: its last number is {last}, and {ty} holds {most} at most"
+            ));
+        }
         let size = count * ty.size() as usize;
         let mut bytes = room(size).map_err(|why| format!("{text}: {why}"))?;
         if kind == "zeros" {
@@ -96,6 +103,17 @@ fn file(ty: Scalar, path: &str) -> Result<Content, String> {
         bytes: array.bytes,
         shape: array.shape,
     })
+}
+
+/// The largest number of a type that can be met here.
+fn most(ty: Scalar) -> Option<u128> {
+    match ty {
+        Scalar::F16 => Some(f16::MAX.to_f64() as u128),
+        Scalar::Bool => Some(1),
+        _ if ty.is_float() => None,
+        _ if ty.is_signed_int() => Some((1 << (ty.bits() - 1)) - 1),
+        _ => Some((1 << ty.bits()) - 1),
+    }
 }
 
 // The same sequence of bits in every run (splitmix64).

@@ -16,7 +16,7 @@ use super::session::BATCH;
 use super::steps::steps_of;
 use super::{Args, Dtype, Failure, Source, open};
 use crate::files::{check_kind, check_places, write};
-use crate::say::say;
+use crate::say::{say, short};
 use crate::signals::{self, Interrupted};
 use crate::whole::counted;
 
@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args, source: &Source) -> Result<(), Failure> {
         device.backend(),
         device.info().name,
         tiles.form(),
-        scene.name,
+        short(&scene.name),
         counted(steps, "step", "steps"),
     ));
     signals::catch()?;

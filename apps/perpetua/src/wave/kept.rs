@@ -13,7 +13,7 @@ use super::trust::{Key, OUTPUTS, may_make};
 use super::{Args, Failure, Source, read};
 #[cfg(unix)]
 use crate::files::Lock;
-use crate::say::say;
+use crate::say::{file as file_name, say, word};
 
 /// A run as the command line or a checkpoint describes it.
 pub(super) struct Run {
@@ -138,7 +138,7 @@ pub(super) fn options(matches: &ArgMatches) -> Result<Vec<String>, Failure> {
             let Some(value) = value.to_str() else {
                 return Err(format!(
                     "--{long} {}: the name is not Unicode, and a checkpoint cannot keep it",
-                    value.display()
+                    file_name(Path::new(value))
                 )
                 .into());
             };
@@ -161,7 +161,7 @@ fn parse(options: &[String]) -> Result<(Args, ArgMatches), Failure> {
 
 /// A checkpoint's run: its own scene and options, and over these what is given now. Nothing that the state depends on may differ.
 fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
-    let failed = |why: String| Failure::from(format!("--resume {}: {why}", path.display()));
+    let failed = |why: String| Failure::from(format!("--resume {}: {why}", file_name(path)));
     // What another run still keeps there is not read before it has ended.
     #[cfg(unix)]
     let lock = match matches.value_source("checkpoint") {
@@ -186,7 +186,7 @@ fn resumed(path: &Path, matches: &ArgMatches) -> Result<Run, Failure> {
         return Err(failed(format!(
             "it is of the scene {} as that was then, not of --scene {}; leave --scene out",
             note.scene.name,
-            now.scene.display()
+            file_name(&now.scene)
         )));
     }
     let scene = note.scene.scene()?;
@@ -237,7 +237,7 @@ pub(super) fn may_replace(path: &Path) -> Result<(), Failure> {
     if !std::fs::metadata(path).is_ok_and(holds) {
         return Ok(());
     }
-    let refused = |why: String| Failure::from(format!("--checkpoint {}: {why}", path.display()));
+    let refused = |why: String| Failure::from(format!("--checkpoint {}: {why}", file_name(path)));
     let other = |why: String| {
         refused(format!(
             "this file is there already, and {why}: remove it, or name another"
@@ -260,7 +260,7 @@ pub(super) fn may_replace(path: &Path) -> Result<(), Failure> {
         return Err(other(format!(
             "has {done} of {steps} steps of a run of {}; `perpetua wave --resume {}` goes on with it",
             note.scene.name,
-            path.display()
+            word(path)
         )));
     }
     Ok(())
@@ -274,7 +274,7 @@ fn written(
     is_given: impl Fn(&str) -> bool,
 ) -> Result<Vec<String>, String> {
     let outputs = note.outputs().filter(|(name, ..)| !is_given(name));
-    let option = |(name, _, file): &(&str, &[&str], &str)| format!("--{name} {file}");
+    let option = |(name, _, file): &(&str, &[&str], &str)| format!("--{name} {}", word(Path::new(file)));
     let refused = |(_, endings, file): &(&str, &[&str], &str)| !is_own && !may_make(endings, file);
     let outputs: Vec<_> = outputs.collect();
     let again: Vec<String> = outputs
@@ -287,7 +287,7 @@ fn written(
         return Err(format!(
             "it was made by another user, on another machine or in another container, and it would write {again}; by itself it makes \
              new files in this folder only: if that is meant, say so, or name other files: perpetua wave --resume {} {again}",
-            path.display()
+            word(path)
         ));
     }
     Ok(outputs.iter().map(option).collect())

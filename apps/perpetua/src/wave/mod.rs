@@ -17,6 +17,7 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Subcommand, ValueEnum};
 use perpetua::wave::{BUILTIN, ColorMap, Error, Part, Scene, Storage};
 use serde::{Deserialize, Serialize};
@@ -64,7 +65,8 @@ pub(super) struct Args {
     /// The picture at the end, a PNG
     #[arg(long, default_value = "wave.png", value_name = "FILE")]
     out: PathBuf,
-    /// An animated PNG, of some 200 KB a frame at 512 cells; a video takes a hundredth of that
+    /// An animated PNG, of some 200 KB a frame at 512 cells; a video takes a hundredth of that. Frames are made smaller until no side has
+    /// more than 640 pixels
     #[arg(long, value_name = "FILE")]
     animate: Option<PathBuf>,
     /// A video, through ffmpeg, which must be installed
@@ -93,7 +95,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
     /// How often to keep it meanwhile, as 60s, 5m or 1h: at most so much is lost, whatever happens [default: never]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time)]
     checkpoint_every: Option<Duration>,
     /// Go on from a checkpoint, to the bit, with its scene and options and what else is given; the file is kept up to date, or what
     /// --checkpoint names instead
@@ -207,7 +209,7 @@ const MOST_PICTURE: u64 = 1 << 30;
 
 /// Reads a file of at most so many bytes.
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
-    Ok(files::read(path, most).map_err(|error| format!("reading {}: {error}", path.display()))?)
+    Ok(files::read(path, most).map_err(|error| format!("reading {}: {error}", say::file(path)))?)
 }
 
 /// A number that something can be divided by.
@@ -265,7 +267,8 @@ impl Source {
                 None => {
                     let known = BUILTIN.map(|(known, ..)| known).join(", ");
                     return Err(format!(
-                        "--scene: there is no scene `{name}`; there are: {known}; or name a file that ends in .toml or .png"
+                        "--scene: there is no scene `{}`; there are: {known}; or name a file that ends in .toml or .png",
+                        say::short(&name)
                     )
                     .into());
                 }
@@ -287,11 +290,12 @@ impl Source {
     fn scene(&self) -> Result<Scene, Failure> {
         let name = &self.name;
         let mut scene = if Source::kind(name).as_deref() == Some("png") {
-            Scene::from_png(&self.bytes).map_err(|e| format!("{name}: {e}"))?
+            Scene::from_png(&self.bytes).map_err(|e| say::name(&format!("{name}: {e}")))?
         } else {
             let text = str::from_utf8(&self.bytes)
-                .map_err(|e| format!("{name}: not UTF-8 at byte {}", e.valid_up_to()))?;
-            Scene::from_toml(text).map_err(|e| format!("{name}, {e}"))?
+                .map_err(|e| format!("{}: not UTF-8 at byte {}", say::name(name), e.valid_up_to()))?;
+            // A key or a name in it may be anybody's.
+            Scene::from_toml(text).map_err(|e| say::name(&format!("{name}, {e}")))?
         };
         if scene.name.is_empty() {
             // A scene from a file may leave its name out.
@@ -326,7 +330,44 @@ impl Source {
         } else {
             ":"
         };
-        format!("{}{between} {error}", self.name).into()
+        say::name(&format!("{}{between} {error}", self.name)).into()
+    }
+}
+
+/// An error of the command line; to the name of a scene that stands where no name does, the option that takes one is told.
+pub(super) fn advised(mut error: clap::Error) -> clap::Error {
+    let word = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) => word.clone(),
+        _ => return error,
+    };
+    let is_scene = BUILTIN.iter().any(|(name, ..)| *name == word)
+        || matches!(Source::kind(&word).as_deref(), Some("toml" | "png"));
+    if is_scene {
+        let advice = format!(
+            "a scene is named by an option: perpetua wave --scene {}",
+            say::word(Path::new(&word))
+        );
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![advice.into()]),
+        );
+    }
+    error
+}
+
+/// Refuses options that mean nothing beside the first of `known`, which needs no run.
+fn only(matches: Option<&ArgMatches>, known: &[&str]) -> Result<(), Failure> {
+    let given = matches.map_or(Ok(Vec::new()), kept::options)?;
+    let names = given
+        .iter()
+        .filter_map(|option| option.trim_start_matches('-').split('=').next());
+    match names.into_iter().find(|name| !known.contains(name)) {
+        Some(name) => Err(format!(
+            "--{name}: --{} runs nothing, so it would mean nothing: leave it out",
+            known[0]
+        )
+        .into()),
+        None => Ok(()),
     }
 }
 
@@ -336,16 +377,18 @@ pub(super) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failu
         return bench::run(bench);
     }
     if args.list_scenes {
+        only(matches, &["list-scenes"])?;
         for (name, about, _) in BUILTIN {
             writeln!(stdout(), "{name:<12} {about}")?;
         }
         return Ok(());
     }
     if args.print_scene {
+        only(matches, &["print-scene", "scene"])?;
         let Some((.., text)) = BUILTIN.iter().find(|(name, ..)| args.scene == Path::new(name)) else {
             return Err(format!(
                 "--print-scene prints the TOML of a built-in scene, and `{}` is no built-in scene (--list-scenes)",
-                args.scene.display()
+                say::file(&args.scene)
             )
             .into());
         };

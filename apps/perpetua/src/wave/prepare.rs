@@ -4,7 +4,7 @@ use perpetua::device::{BackendKind, Device, host};
 use perpetua::wave::{Model, Remarks, Scene};
 
 use super::{Args, Dtype, Failure, Source};
-use crate::say::say;
+use crate::say::{self, say};
 use crate::whole::counted;
 
 /// The scene's cells, if device and host have room for them; what may not be meant is said.
@@ -25,6 +25,20 @@ pub(super) fn prepared(
     Ok(model)
 }
 
+/// So many warnings of a kind are said one by one.
+const FEW: usize = 3;
+
+/// Says the first warnings of a kind, and how many more there are.
+fn few(warnings: impl ExactSizeIterator<Item = String>, kind: &str) {
+    let more = warnings.len().saturating_sub(FEW);
+    for warning in warnings.take(FEW) {
+        say(format!("warning: {warning}"));
+    }
+    if more > 0 {
+        say(format!("warning: {more} more {kind}"));
+    }
+}
+
 /// What may be meant, and is seldom.
 fn warn(scene: &Scene, model: &Model, remarks: &Remarks) {
     if let Some(resolved) = remarks.cells_per_wavelength.filter(|n| *n < 6.0) {
@@ -33,21 +47,43 @@ fn warn(scene: &Scene, model: &Model, remarks: &Remarks) {
         ));
     }
     if model.sources.is_empty() {
-        say(format!("warning: {} has no source: nothing moves", scene.name));
-    }
-    for source in &remarks.walled_sources {
         say(format!(
-            "warning: source {} lies in a wall: it moves nothing",
-            source + 1
+            "warning: {} has no source: nothing moves",
+            say::short(&scene.name)
         ));
     }
-    for shape in &remarks.absent_shapes {
-        let material = &scene.materials[scene.shapes[*shape].material].name;
-        say(format!(
-            "warning: shape {}, of {material}, is not there: it is thinner than the cells (--size), or lies outside the scene",
+    let of = |shape: usize| &scene.materials[scene.shapes[shape].material].name;
+    let sources = remarks.walled_sources.iter();
+    few(
+        sources.map(|source| format!("source {} lies in a wall: it moves nothing", source + 1)),
+        "sources lie in walls",
+    );
+    let probes = remarks.walled_probes.iter().map(|probe| {
+        let name = &model.probes[*probe].name;
+        format!(
+            "probe {}, {}, lies in a wall: it records zeros",
+            probe + 1,
+            say::short(name)
+        )
+    });
+    few(probes, "probes lie in walls");
+    let absent = remarks.absent_shapes.iter().map(|shape| {
+        let material = say::short(of(*shape));
+        format!(
+            "shape {}, of {material}, is not there: it is thinner than the cells (--size), or lies outside the scene",
             shape + 1
-        ));
-    }
+        )
+    });
+    few(absent, "shapes are not there");
+    let thin = remarks.thin_shapes.iter().map(|(shape, thickness)| {
+        let (material, cells) = (say::short(of(*shape)), model.size[0] as f64 / thickness);
+        format!(
+            "shape {}, of {material}, is {thickness:.2} cells thin and slanted: it may have holes; --size {:.0} closes it",
+            shape + 1,
+            cells.ceil()
+        )
+    });
+    few(thin, "shapes are thinner than a cell");
     let fastest = |is_meant: &dyn Fn(usize) -> bool| {
         let media = model.media.iter().enumerate();
         let meant = media.filter(|(i, medium)| is_meant(*i) && !medium.reflects);
@@ -63,7 +99,7 @@ fn warn(scene: &Scene, model: &Model, remarks: &Remarks) {
     if of_all.1 > used.1 && used.1 > 0.0 {
         say(format!(
             "note: `{}`, a material that no cell has, makes the time step {:.1} times as short: it may be painted in a window",
-            scene.materials[of_all.0].name,
+            say::short(&scene.materials[of_all.0].name),
             of_all.1 / used.1
         ));
     }

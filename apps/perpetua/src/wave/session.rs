@@ -17,7 +17,7 @@ use super::{Args, Failure, open};
 #[cfg(unix)]
 use crate::files::Lock;
 use crate::files::{check_kind, check_places, write, write_silently, write_with};
-use crate::say::say;
+use crate::say::{file as file_name, say, short, word};
 use crate::signals::{self, Interrupted};
 use crate::whole::counted;
 
@@ -196,14 +196,15 @@ pub(super) fn run(mut run: Run) -> Result<(), Failure> {
     if !is_recorded {
         simulation.set_recording(Recording::Latest);
     }
+    let drawing = Drawing::new(args, scene, &simulation)?;
     if let (Some(path), Some(bytes)) = (&args.resume, state) {
         simulation
             .restore(&bytes)
-            .map_err(|e| format!("--resume {}: {e}", path.display()))?;
+            .map_err(|e| format!("--resume {}: {e}", file_name(path)))?;
         if simulation.step_count() > steps {
             return Err(format!(
                 "--resume {}: {} steps are done, --steps asks for {steps} in all",
-                path.display(),
+                file_name(path),
                 simulation.step_count()
             )
             .into());
@@ -231,7 +232,7 @@ pub(super) fn run(mut run: Run) -> Result<(), Failure> {
         device.backend(),
         device.info().name,
         simulation.form(),
-        scene.name,
+        short(&scene.name),
         counted(steps, "step", "steps"),
         simulation.model().time_step
     ));
@@ -246,8 +247,16 @@ pub(super) fn run(mut run: Run) -> Result<(), Failure> {
     {
         kept::may_replace(path)?;
     }
-    let drawing = Drawing::new(args, scene, &simulation)?;
     let mut films = Films::new(args, &simulation, steps)?;
+    if films.shrink > 1 && !films.films.is_empty() {
+        say(format!(
+            "frames have {} x {} pixels: one for {} x {} cells",
+            w / films.shrink,
+            h / films.shrink,
+            films.shrink,
+            films.shrink
+        ));
+    }
     let mut keeper = Keeper {
         run,
         last: Instant::now(),
@@ -266,7 +275,12 @@ pub(super) fn run(mut run: Run) -> Result<(), Failure> {
             return Err(match &args.checkpoint {
                 Some(path) => {
                     write(path, &simulation.checkpoint_with(&run.note)?)?;
-                    format!("{error}; go on with `perpetua wave --resume {}`", path.display()).into()
+                    let frames = frames_are_gone(args);
+                    format!(
+                        "{error}; go on with `perpetua wave --resume {}`{frames}",
+                        word(path)
+                    )
+                    .into()
                 }
                 None => error,
             });
@@ -404,6 +418,14 @@ fn advance(
     Ok(Ended::Whole)
 }
 
+/// What to know of films before a run goes on.
+fn frames_are_gone(args: &Args) -> &'static str {
+    match args.animate.is_some() || args.video.is_some() {
+        true => "; its film will begin where this ended: frames are not kept",
+        false => "",
+    }
+}
+
 /// Ends a run that a signal has stopped.
 fn interrupted(run: &Run, simulation: &Simulation, steps: u64, signal: u8) -> Result<(), Failure> {
     let done = simulation.step_count();
@@ -412,9 +434,10 @@ fn interrupted(run: &Run, simulation: &Simulation, steps: u64, signal: u8) -> Re
         Some(path) => {
             write(path, &simulation.checkpoint_with(&run.note)?)?;
             format!(
-                "interrupted after {done} of {}; go on with `perpetua wave --resume {}`",
+                "interrupted after {done} of {}; go on with `perpetua wave --resume {}`{}",
                 counted(steps, "step", "steps"),
-                path.display()
+                word(path),
+                frames_are_gone(&run.args)
             )
         }
         None => format!(

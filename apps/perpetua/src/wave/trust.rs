@@ -102,14 +102,37 @@ impl Key {
 }
 
 /// Whether a checkpoint of somebody else's may write a file without being told to: a new one in this folder, of the option's kind, with
-/// a plain name. So nothing is replaced, and nothing is made that a program would obey.
+/// a plain name. So nothing is replaced, and nothing is made that a program would obey. What Windows takes for a device, or for a part of
+/// another file, is no plain name anywhere.
 pub(super) fn may_make(endings: &[&str], file: &str) -> bool {
     let path = Path::new(file);
     let mut parts = path.components();
     let is_here = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
     let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
     let is_free = fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-    is_here && !file.starts_with('.') && endings.iter().any(|known| ending == *known) && is_free
+    is_here
+        && !is_windows_own(file)
+        && !file.starts_with('.')
+        && endings.iter().any(|known| ending == *known)
+        && is_free
+}
+
+/// Whether Windows means something else than a file of this name: a stream of a file (`a.txt:b.png`), or a device, whatever follows it.
+fn is_windows_own(file: &str) -> bool {
+    const DEVICES: [&str; 7] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"];
+    let stem = file
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .to_uppercase();
+    let is_port = |kind: &str| {
+        let number = stem
+            .strip_prefix(kind)
+            .map(|rest| rest.chars().collect::<Vec<_>>());
+        matches!(number.as_deref(), Some(['0'..='9' | '¹' | '²' | '³']))
+    };
+    file.contains(':') || DEVICES.contains(&stem.as_str()) || is_port("COM") || is_port("LPT")
 }
 
 #[cfg(test)]
@@ -177,6 +200,13 @@ mod tests {
             ("../not-there.png", false),
             ("/tmp/not-there.png", false),
             ("", false),
+            ("Cargo.toml:x.png", false),
+            ("CON.png", false),
+            ("nul .tar.png", false),
+            ("com1.png", false),
+            ("LPT².png", false),
+            ("CONE.png", true),
+            ("com10.png", true),
         ] {
             assert_eq!(may_make(&["png", "toml"], file), expect, "{file}");
         }

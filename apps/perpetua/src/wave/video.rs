@@ -1,13 +1,18 @@
 //! Frames on their way into an animated PNG or, through ffmpeg, a video. Must not know what they show.
 
-use std::io::{Read, Write};
+use std::fs;
+use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use perpetua::wave::picture::Animation;
 
 use super::Failure;
-use crate::files::{Partial, Writer, is_named_file};
+use crate::files::{Partial, Pipe, Writer, is_named_file, pause};
+use crate::say::{self, say};
+use crate::signals::{self, Interrupted};
 
 /// Longest side of a frame.
 pub(super) const LONGEST_SIDE: usize = 640;
@@ -37,7 +42,7 @@ pub(super) const ENDINGS: [&str; 9] = ["mp4", "m4v", "mov", "mkv", "webm", "avi"
 
 /// Whether a video can go to a path.
 pub(super) fn judge(path: &Path) -> Result<(), Failure> {
-    let failed = |why: String| Failure::from(format!("--video {}: {why}", path.display()));
+    let failed = |why: String| Failure::from(format!("--video {}: {why}", say::file(path)));
     let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
     if !ENDINGS.iter().any(|known| ending == *known) {
         return Err(failed(format!(
@@ -58,7 +63,7 @@ pub(super) enum Film {
     /// An animated PNG.
     Animation(Partial, Animation<Writer>),
     /// ffmpeg, which reads raw frames.
-    Video(Partial, Child),
+    Video(Partial, Encoder),
 }
 
 impl Film {
@@ -71,13 +76,91 @@ impl Film {
     }
 
     /// A video; starts ffmpeg.
-    pub(super) fn video(path: &Path, [width, height]: [u32; 2]) -> Result<Film, Failure> {
+    pub(super) fn video(path: &Path, size: [u32; 2]) -> Result<Film, Failure> {
         let partial = Partial::new(path)?;
+        match Encoder::start(&partial, size) {
+            Ok(encoder) => Ok(Film::Video(partial, encoder)),
+            Err(e) => Err(format!(
+                "--video {}: ffmpeg cannot be started ({e}); install it, or use --animate FILE.png",
+                say::file(path)
+            )
+            .into()),
+        }
+    }
+
+    /// Adds a frame, 8-bit RGB.
+    pub(super) fn frame(&mut self, rgb: &[u8]) -> Result<(), Failure> {
+        match self {
+            Film::Animation(partial, animation) => animation.frame(rgb).map_err(|e| partial.failed(e)),
+            Film::Video(partial, encoder) => {
+                let written = encoder.frames.as_mut().map_or(Ok(()), |pipe| pipe.write_all(rgb));
+                written.or_else(|_| {
+                    encoder.end()?;
+                    let words = encoder.words(partial);
+                    Err(partial.failed(format!("ffmpeg takes no more frames: {words}")))
+                })
+            }
+        }
+    }
+
+    /// Ends it, and gives the file its name.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        match self {
+            Film::Animation(partial, animation) => {
+                animation.finish().map_err(|e| partial.failed(e))?;
+                partial.finish()
+            }
+            Film::Video(partial, mut encoder) => {
+                let status = encoder.end()?;
+                let words = encoder.words(&partial);
+                let is_there = fs::metadata(partial.place()).is_ok_and(|file| file.len() > 0);
+                match (status.success(), words.as_str()) {
+                    (false, "") => Err(partial.failed(format!("ffmpeg ended with {status}"))),
+                    (false, words) => Err(partial.failed(format!("ffmpeg says: {words}"))),
+                    (true, "") if !is_there => Err(partial.failed("ffmpeg has written nothing")),
+                    (true, words) if !is_there || tells_of_a_disk(words) => {
+                        Err(partial.failed(format!("ffmpeg says: {words}")))
+                    }
+                    (true, words) => {
+                        partial.finish()?;
+                        if !words.is_empty() {
+                            say(format!("note: ffmpeg says: {words}"));
+                        }
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives it up; nothing stays.
+    pub(super) fn abandon(self) {
+        if let Film::Video(_, mut encoder) = self {
+            encoder.kill();
+        }
+    }
+}
+
+/// Most bytes of what ffmpeg says that are kept.
+const MOST_WORDS: usize = 2000;
+
+/// ffmpeg while it runs.
+pub(super) struct Encoder {
+    child: Child,
+    /// Where it reads frames; none when there are no more.
+    frames: Option<Pipe>,
+    /// What it has said so far, and who listens.
+    said: Arc<Mutex<Vec<u8>>>,
+    listener: JoinHandle<()>,
+}
+
+impl Encoder {
+    fn start(partial: &Partial, [width, height]: [u32; 2]) -> io::Result<Encoder> {
         let mut ffmpeg = Command::new("ffmpeg");
         // Ctrl-C in a terminal is ours to see to.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut ffmpeg, 0);
-        let child = ffmpeg
+        let mut child = ffmpeg
             .args([
                 "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-r", "25", "-s",
             ])
@@ -94,75 +177,106 @@ impl Film {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
-            .spawn();
-        match child {
-            Ok(child) => Ok(Film::Video(partial, child)),
-            Err(e) => Err(format!(
-                "--video {}: ffmpeg cannot be started ({e}); install it, or use --animate FILE.png",
-                path.display()
-            )
-            .into()),
-        }
-    }
-
-    /// Adds a frame, 8-bit RGB.
-    pub(super) fn frame(&mut self, rgb: &[u8]) -> Result<(), Failure> {
-        match self {
-            Film::Animation(partial, animation) => animation.frame(rgb).map_err(|e| partial.failed(e)),
-            Film::Video(partial, child) => {
-                let written = child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(rgb));
-                written.map_err(|_| {
-                    let words = last_words(child, partial);
-                    partial.failed(format!("ffmpeg takes no more frames: {words}"))
-                })
+            .spawn()?;
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let (stderr, heard) = (child.stderr.take(), Arc::clone(&said));
+        let listener = thread::spawn(move || listen(stderr, &heard));
+        let frames = child.stdin.take().map(Pipe::to).transpose();
+        let mut encoder = Encoder {
+            child,
+            frames: None,
+            said,
+            listener,
+        };
+        match frames {
+            Ok(frames) => {
+                encoder.frames = frames;
+                Ok(encoder)
+            }
+            Err(error) => {
+                encoder.kill();
+                Err(error)
             }
         }
     }
 
-    /// Ends it, and gives the file its name.
-    pub(super) fn finish(self) -> Result<(), Failure> {
-        match self {
-            Film::Animation(partial, animation) => {
-                animation.finish().map_err(|e| partial.failed(e))?;
-                partial.finish()
+    /// Waits until it has ended, now that it gets no more frames.
+    fn end(&mut self) -> Result<ExitStatus, Failure> {
+        drop(self.frames.take());
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
             }
-            Film::Video(partial, mut child) => {
-                drop(child.stdin.take());
-                let words = last_words(&mut child, &partial);
-                let status = child.wait()?;
-                // A disk that is full when it closes the file is a complaint, and no failure, to some versions.
-                match (status.success(), words.is_empty()) {
-                    (true, true) => partial.finish(),
-                    (false, true) => Err(partial.failed(format!("ffmpeg ended with {status}"))),
-                    (_, false) => Err(partial.failed(format!("ffmpeg says: {words}"))),
-                }
+            if pause().is_err() {
+                let signal = signals::asked().unwrap_or_default();
+                self.kill();
+                let message = "interrupted while ffmpeg took its time".into();
+                return Err(Interrupted { signal, message }.into());
             }
         }
     }
 
-    /// Gives it up; nothing stays.
-    pub(super) fn abandon(self) {
-        if let Film::Video(_, mut child) = self {
-            // It has ended by itself if these fail.
-            let _ = child.kill();
-            let _ = child.wait();
+    /// Ends it where it stands, with what it has started.
+    fn kill(&mut self) {
+        #[cfg(unix)]
+        if let (Ok(group), Ok(None)) = (i32::try_from(self.child.id()), self.child.try_wait()) {
+            // SAFETY: it sends a signal. The child has not been waited for, so the number is its group's and nobody else's.
+            unsafe { libc::kill(-group, libc::SIGKILL) };
         }
+        // It has ended by itself if these fail.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// What it had to say, of the file as its user calls it. To be called when it has ended.
+    fn words(&self, partial: &Partial) -> String {
+        // What it has started may live on, and hold the pipe.
+        for _ in 0..MOST_PAUSES {
+            if self.listener.is_finished() || pause().is_err() {
+                break;
+            }
+        }
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = String::from_utf8_lossy(&said);
+        let (own, users) = (
+            partial.place().display().to_string(),
+            partial.path().display().to_string(),
+        );
+        words.trim().replace(&own, &users)
     }
 }
 
-/// What ffmpeg has to say when it ends, of the file as its user calls it.
-fn last_words(child: &mut Child, partial: &Partial) -> String {
-    drop(child.stdin.take());
-    let mut words = String::new();
-    if let Some(pipe) = &mut child.stderr {
-        // What cannot be read is not said.
-        let _ = pipe.read_to_string(&mut words);
+/// How often a look is taken at a pipe that should have been closed.
+const MOST_PAUSES: u32 = 50;
+
+/// Hears what a program says to its end, and keeps the beginning.
+fn listen(from: Option<ChildStderr>, heard: &Mutex<Vec<u8>>) {
+    let Some(mut from) = from else { return };
+    let mut bytes = [0; 1024];
+    // What cannot be read is not said.
+    while let Ok(n @ 1..) = from.read(&mut bytes) {
+        let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MOST_WORDS.saturating_sub(heard.len());
+        heard.extend(&bytes[..n.min(room)]);
     }
-    let (own, users) = (
-        partial.place().display().to_string(),
-        partial.path().display().to_string(),
-    );
-    words.trim().replace(&own, &users)
+}
+
+/// Whether a text tells that a disk did not take what was written: some versions end well all the same when they cannot close the file.
+fn tells_of_a_disk(words: &str) -> bool {
+    #[cfg(unix)]
+    const NUMBERS: [i32; 4] = [libc::ENOSPC, libc::EDQUOT, libc::EFBIG, libc::EIO];
+    #[cfg(not(unix))]
+    const NUMBERS: [i32; 1] = [112];
+    let words = words.to_lowercase();
+    NUMBERS.iter().any(|number| {
+        let text = io::Error::from_raw_os_error(*number).to_string().to_lowercase();
+        let text = text
+            .split(" (os error")
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches('.');
+        words.contains(text)
+    })
 }
 
 #[cfg(test)]

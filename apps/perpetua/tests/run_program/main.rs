@@ -170,6 +170,16 @@ fn what_is_wrong_is_said_with_its_remedy() {
         "#[kernel]\nfn k(y: &mut [u32], n: f32) {\n    y[0] = n;\n}\n",
     )
     .unwrap();
+    for (name, text) in [
+        ("cfg.rs", "#[cfg(nope)]\n#[kernel]\nfn k(y: &mut [u32]) {}\n"),
+        (
+            "double.rs",
+            "#[device]\nfn d() {}\n#[device]\nfn d() {}\n#[kernel]\nfn k(y: &mut [u32]) {}\n",
+        ),
+        ("bytes.rs", "#[kernel]\nfn k(y: &mut [u8]) { y[0] = 1; }\n"),
+    ] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
     fs::write(folder.path().join("no.npy"), "nothing").unwrap();
     fs::write(
         folder.path().join("none.rs"),
@@ -182,6 +192,16 @@ fn what_is_wrong_is_said_with_its_remedy() {
         (
             "k.rs",
             "k.rs has several kernels: say which of saxpy, shift, fill, tiles, race",
+        ),
+        ("cfg.rs", "nobody says here whether `nope` holds"),
+        ("double.rs", "error: `d` is defined here a second time"),
+        (
+            "k.rs saxpy --arg a=1 --buffer x=zeros:1 --buffer y=range:9000000000",
+            "at most 8589934592 elements",
+        ),
+        (
+            "bytes.rs --buffer y=range:300",
+            "range:300: its last number is 299, and u8 holds 255 at most",
         ),
         ("k.rs axpy", "k.rs has no kernel `axpy`; it has: saxpy, shift"),
         (
@@ -317,7 +337,19 @@ fn what_is_wrong_is_said_with_its_remedy() {
         .map(|e| e.unwrap().file_name())
         .collect();
     left.sort();
-    assert_eq!(left, ["bad.rs", "k.rs", "no.npy", "none.rs", "type.rs"]);
+    assert_eq!(
+        left,
+        [
+            "bad.rs",
+            "bytes.rs",
+            "cfg.rs",
+            "double.rs",
+            "k.rs",
+            "no.npy",
+            "none.rs",
+            "type.rs"
+        ]
+    );
 }
 
 #[test]

@@ -106,7 +106,11 @@ pub(crate) fn wait_for(child: &mut Child, reached: impl Fn() -> bool) {
 
 /// What a run says that ends; one that goes on is ended.
 pub(crate) fn ended(mut command: Command) -> Output {
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    end_of(command.stderr(Stdio::piped()).spawn().unwrap())
+}
+
+/// The same of one that has begun.
+pub(crate) fn end_of(mut child: Child) -> Output {
     let started = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if started.elapsed() > LONGEST {

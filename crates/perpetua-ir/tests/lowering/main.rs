@@ -7,6 +7,7 @@
 )]
 
 mod contract;
+mod files;
 mod lanes;
 mod memory;
 mod native;

@@ -433,3 +433,31 @@ fn members_are_refused_by_their_type() {
         "program.rs:4: which type's `Default::default` is meant is not known here: name the type: `T::default(…)`",
     );
 }
+
+/// Each takes the two before it: computed anew each time, the last would take longer than anybody waits.
+#[test]
+fn constants_are_computed_once() {
+    let pairs = |n: u32| {
+        let chain: String = (2..n)
+            .map(|i| format!("const C{i}: u32 = C{} ^ C{}; ", i - 1, i - 2))
+            .collect();
+        let last = n - 1;
+        format!(
+            "const C0: u32 = 1; const C1: u32 = 2; {chain} #[kernel] fn k(y: &mut [u32]) {{ y[0] = C{last}; }}"
+        )
+    };
+    let found = |text: &str| lowered(text, "k", &Instantiation::default());
+    assert!(found(&pairs(40)).is_ok());
+    let circle =
+        "const A: u32 = B + C; const B: u32 = A + C; const C: u32 = A + B; #[kernel] fn k() { let a = A; }";
+    for (text, expect) in [
+        (circle, "leads in a circle"),
+        (
+            &pairs(300),
+            "in a circle, or more than 64 definitions lead to one another: define one of them by its value",
+        ),
+    ] {
+        let error = found(text).err().unwrap_or_default();
+        assert!(error.ends_with(expect), "{error}");
+    }
+}

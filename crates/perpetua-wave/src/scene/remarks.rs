@@ -1,7 +1,7 @@
 //! What of a scene its model does not show, because its cells are too large or something covers it. Must not know who says it.
 
 use super::{Form, Scene, Shape};
-use crate::model::{Model, Region, Source};
+use crate::model::{Medium, Model, Region, Source};
 
 /// What was seen of a scene while its cells were filled.
 pub(super) struct Seen {
@@ -16,6 +16,11 @@ pub(super) struct Seen {
 pub struct Remarks {
     /// Shapes that hold no cell's middle, counted from 0: too thin for the cells, or outside.
     pub absent_shapes: Vec<usize>,
+    /// Polygons that are there and thinner than a cell, counted from 0, with their thickness in cells: where such a one is slanted, cells
+    /// that only touch each other at a corner, or do not, stand for it, and waves go through.
+    pub thin_shapes: Vec<(usize, f64)>,
+    /// Probes that lie in walls, counted from 0: they record nothing but zeros.
+    pub walled_probes: Vec<usize>,
     /// Sources that lie in walls wholly, counted from 0: they move nothing.
     pub walled_sources: Vec<usize>,
     /// Media that no cell has, counted from 0.
@@ -33,6 +38,19 @@ impl Scene {
         Remarks {
             absent_shapes: hidden
                 .filter(|shape| self.is_absent(&self.shapes[*shape], model))
+                .collect(),
+            thin_shapes: (0..self.shapes.len())
+                .filter(|shape| seen.shapes[*shape])
+                .filter_map(|shape| {
+                    Some((
+                        shape,
+                        self.shapes[shape].form.slanted_thickness()? / model.spacing,
+                    ))
+                })
+                .filter(|(_, thickness)| *thickness < 1.0)
+                .collect(),
+            walled_probes: (0..model.probes.len())
+                .filter(|probe| is_wall(model, model.probes[*probe].at))
                 .collect(),
             walled_sources: sources
                 .filter(|(_, source)| !moves(model, source))
@@ -91,17 +109,44 @@ impl Form {
     }
 }
 
+impl Form {
+    /// How thin a polygon is that has edges along no axis: the short side of the rectangle with its area and its outline's length. `None`
+    /// for all others, whose thin parts fill rows or columns of cells, and for what is about as wide as long.
+    fn slanted_thickness(&self) -> Option<f64> {
+        let Form::Polygon(points) = self else {
+            return None;
+        };
+        let edges = || points.iter().zip(points.iter().cycle().skip(1));
+        if edges().all(|(a, b)| a[0] == b[0] || a[1] == b[1]) {
+            return None;
+        }
+        let area = 0.5 * edges().map(|(a, b)| a[0] * b[1] - a[1] * b[0]).sum::<f64>().abs();
+        let half = 0.5
+            * edges()
+                .map(|(a, b)| (a[0] - b[0]).hypot(a[1] - b[1]))
+                .sum::<f64>();
+        // Of the sides a and b: a + b is half the outline, a b the area.
+        let root = (half * half - 4.0 * area).max(0.0).sqrt();
+        (root > 0.0).then(|| 2.0 * area / (half + root))
+    }
+}
+
 /// Whether some cell of a source is no wall.
 fn moves(model: &Model, source: &Source) -> bool {
     let Region { from, to } = source.region;
     (from[2]..to[2]).any(|z| {
         (from[1]..to[1]).any(|y| {
-            (from[0]..to[0]).any(|x| {
-                let medium = model.media.get(usize::from(model.cells[model.index([x, y, z])]));
-                medium.is_some_and(|medium| !medium.reflects)
-            })
+            (from[0]..to[0]).any(|x| medium_at(model, [x, y, z]).is_some_and(|medium| !medium.reflects))
         })
     })
+}
+
+fn medium_at(model: &Model, at: [usize; 3]) -> Option<&Medium> {
+    model.media.get(usize::from(model.cells[model.index(at)]))
+}
+
+fn is_wall(model: &Model, at: [usize; 3]) -> bool {
+    medium_at(model, at).is_some_and(|medium| medium.reflects)
 }
 
 fn cells_per_wavelength(model: &Model, seen: &Seen) -> Option<f64> {
@@ -111,4 +156,28 @@ fn cells_per_wavelength(model: &Model, seen: &Seen) -> Option<f64> {
     let media = media.filter(|(i, m)| seen.media[*i] && !m.reflects);
     let slowest = media.map(|(_, m)| m.speed).fold(f64::INFINITY, f64::min);
     (fastest > 0.0 && slowest.is_finite()).then(|| slowest / fastest / model.spacing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slanted_polygon_is_as_thin_as_its_rectangle() {
+        let strip = |angle: f64, length: f64, width: f64| {
+            let (s, c) = angle.sin_cos();
+            let corners = [[0.0, 0.0], [length, 0.0], [length, width], [0.0, width]];
+            Form::Polygon(corners.map(|[x, y]| [x * c - y * s, x * s + y * c]).to_vec())
+        };
+        for (angle, width) in [(0.3, 0.002), (0.8, 0.02), (2.0, 0.1)] {
+            let thickness = strip(angle, 0.7, width).slanted_thickness().unwrap();
+            assert!((thickness - width).abs() < 1e-9, "{thickness}");
+        }
+        assert_eq!(strip(0.0, 0.7, 0.002).slanted_thickness(), None);
+        let disc = Form::Disc {
+            center: [0.0; 3],
+            radius: 1e-3,
+        };
+        assert_eq!(disc.slanted_thickness(), None);
+    }
 }

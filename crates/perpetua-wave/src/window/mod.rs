@@ -100,8 +100,18 @@ pub fn run(start: Start) -> Result<(), String> {
                 .into(),
         ),
         (None, Err(error)) => Err(format!(
-            "the window could not be opened: {error}; leave --window out"
+            "the window could not be opened: {}; leave --window out",
+            without_place(&error.to_string())
         )),
+    }
+}
+
+/// An error of the system's, without the line of the library's source that met it.
+#[cfg(not(target_arch = "wasm32"))]
+fn without_place(error: &str) -> &str {
+    match error.split_once("os error at ") {
+        Some((_, placed)) => placed.split_once(": ").map_or(placed, |(_, said)| said),
+        None => error,
     }
 }
 

@@ -21,7 +21,9 @@ pub(super) fn line_colour(probe: usize) -> Color32 {
 /// Draws the field at each probe over the last steps, all on one scale.
 pub(super) fn probes(ui: &mut egui::Ui, view: &View) {
     let (_, painter) = ui.allocate_painter(ui.available_size(), Sense::hover());
-    let rect = painter.clip_rect().shrink2(egui::vec2(44.0, 8.0));
+    let mut rect = painter.clip_rect().shrink2(egui::vec2(44.0, 8.0));
+    // Under it stands how many steps it shows.
+    rect.max.y -= 14.0;
     let all = view.series.iter().flatten().filter(|v| v.is_finite());
     let most = all.fold(1e-6f32, |most, v| most.max(v.abs()));
     let grey = Color32::from_gray(70);
@@ -58,9 +60,9 @@ pub(super) fn probes(ui: &mut egui::Ui, view: &View) {
         let drawn = legible(&painter, at, Align2::LEFT_TOP, &probe.name, line_colour(i));
         name_at = drawn.right() + 14.0;
     }
-    let at = rect.right_bottom() - egui::vec2(6.0, 4.0);
+    let at = rect.right_bottom() + egui::vec2(0.0, 4.0);
     let told = format!("last {longest} steps");
-    legible(&painter, at, Align2::RIGHT_BOTTOM, &told, Color32::from_gray(150));
+    legible(&painter, at, Align2::RIGHT_TOP, &told, Color32::from_gray(150));
 }
 
 /// Text that no line runs through. Gives where it is.

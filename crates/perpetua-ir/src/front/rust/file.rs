@@ -2,20 +2,24 @@
 //! file alone.
 //!
 //! Modules and `use` within the file are followed; `std::f32::consts` is known. Whatever leads out of the file is
-//! refused where a kernel uses it.
+//! refused where a kernel uses it. `#[cfg(…)]` is judged: for this machine, with debug assertions, without features.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 
 use perpetua_syntax::{ConstDef, EnumDef, Function, StructDef};
 
 use super::describe::TypeDesc;
 use super::instantiate::Instantiation;
-use super::resolve::FunctionDef;
 use super::resolve::members::MemberKind;
+use super::resolve::{FunctionDef, Resolved};
 use super::source::SourceError;
 
 mod collect;
+mod conditions;
+mod constants;
+mod defined;
 mod generic;
 mod globs;
 mod handlers;
@@ -99,23 +103,31 @@ pub(super) struct Items {
     /// Full paths, and what the attributes say.
     kernels: Vec<(Vec<String>, Instantiation)>,
     handlers: Vec<HandlerPaths>,
+    values: Mutex<Values>,
 }
+
+/// Constants, by who computed them and full path; `None` while that goes on.
+type Values = HashMap<(ThreadId, Vec<String>), Option<lookup::Result<Resolved>>>;
 
 /// A kernel of a source file.
 #[derive(Clone, Debug)]
 pub struct FileKernel {
     /// Its name.
     pub name: String,
+    /// Its name behind those of the modules in which it stands: `a::k`.
+    pub path: String,
     /// The function.
     pub function: FunctionDef,
     /// What the options of its attribute say; all else is the default, generic arguments are missing.
     pub how: Instantiation,
 }
 
-/// The kernels of a source file, in the order in which they stand.
+/// The kernels of a source file, in the order in which they stand. `#[cfg(…)]` is judged for this machine, with debug assertions, without
+/// features, and not as in a test.
 ///
 /// # Errors
-/// The file does not parse, or a marked item is outside the kernel language: all refusals together.
+/// The file does not parse, has two items of one name, has a condition of which nobody knows whether it holds, or a marked item is
+/// outside the kernel language: all refusals together.
 pub fn kernels_in_file(text: &str, file: &str) -> Result<Vec<FileKernel>, SourceError> {
     let items = parse::with_room(|| Items::collect(&parse::file(text, file)?, file))?;
     let items = Arc::new(items);
@@ -128,6 +140,7 @@ pub fn kernels_in_file(text: &str, file: &str) -> Result<Vec<FileKernel>, Source
             match &item.kind {
                 ItemKind::Function(tree) => Some(FileKernel {
                     name,
+                    path: path.join("::"),
                     function: items.function(tree.clone(), item.module.clone(), None),
                     how: how.clone(),
                 }),

@@ -8,6 +8,7 @@ use perpetua_syntax::parse::options::{KernelOptions, read_crate};
 use perpetua_syntax::{FunctionKind, Scalar, parse};
 use proc_macro2::TokenStream;
 
+use super::defined::{Defined, Space};
 use super::handlers::Templates;
 use super::marks::{Mark, derives, instantiation, is_device, judge_gpu, marks_of};
 use super::{Block, Defaults, Item, ItemKind, Items, ModulePath};
@@ -21,6 +22,9 @@ pub(super) struct Collector {
     /// The kernels around handlers, where these are collected, too.
     pub(super) templates: Option<Rc<Templates>>,
     errors: Vec<SourceRefusal>,
+    defined: Defined,
+    /// Modules in other files.
+    elsewhere: Vec<(ModulePath, Vec<String>)>,
 }
 
 impl Items {
@@ -53,9 +57,16 @@ impl Items {
             },
             templates,
             errors: Vec::new(),
+            defined: Defined::default(),
+            elsewhere: Vec::new(),
         };
         for parsed in parsed {
             collector.module(&parsed.items, &Vec::new());
+        }
+        for (module, path) in std::mem::take(&mut collector.elsewhere) {
+            let kind = ItemKind::Unusable("its module is in another file".to_owned());
+            // What has its name is no module.
+            collector.items.items.entry(path).or_insert(Item { module, kind });
         }
         let orderings =
             ["std", "core"].map(|krate| (format!("{krate}::cmp::Ordering"), Ordering::describe()));
@@ -156,12 +167,28 @@ impl Collector {
         }
     }
 
-    fn insert(&mut self, module: &ModulePath, name: &syn::Ident, kind: ItemKind) {
+    /// Gives a name; one that is given already is reported.
+    fn insert(&mut self, module: &ModulePath, name: &syn::Ident, spaces: &[Space], kind: ItemKind) {
+        if name == "_" {
+            return;
+        }
+        let given = self.defined.give(module, name, spaces);
         let item = Item {
             module: module.clone(),
             kind,
         };
-        self.items.items.insert(child(module, name), item);
+        let path = child(module, name);
+        if self.keep(given).is_some() && self.items.items.insert(path, item).is_some() {
+            let other = match spaces {
+                [Space::Values] => "type",
+                _ => "value",
+            };
+            let text = format!(
+                "`{}` names a {other} here, too, and a file of kernels has one meaning for a name: rename one",
+                plain(name)
+            );
+            self.keep::<()>(Err(syn::Error::new(name.span(), text)));
+        }
     }
 
     fn module(&mut self, items: &[syn::Item], module: &ModulePath) {
@@ -172,18 +199,18 @@ impl Collector {
                     let name = &item.ident;
                     // A constant that no kernel uses may be anything.
                     let kind = constant(name, &item.ty, &item.expr);
-                    self.insert(module, name, kind);
+                    self.insert(module, name, &[Space::Values], kind);
                 }
                 syn::Item::Static(item) => {
                     let kind = match item.mutability {
                         syn::StaticMutability::None => constant(&item.ident, &item.ty, &item.expr),
                         _ => ItemKind::Unusable("it is a `static mut`: pass it as a `&mut [T]`".to_owned()),
                     };
-                    self.insert(module, &item.ident, kind);
+                    self.insert(module, &item.ident, &[Space::Values], kind);
                 }
                 syn::Item::Type(item) => {
                     let kind = alias(&item.ident, &item.ty);
-                    self.insert(module, &item.ident, kind);
+                    self.insert(module, &item.ident, &[Space::Types], kind);
                 }
                 syn::Item::Trait(item) => self.of_trait(item, module),
                 syn::Item::Struct(item) => {
@@ -195,13 +222,12 @@ impl Collector {
                 syn::Item::Impl(item) => self.implementation(item, module),
                 syn::Item::Mod(item) => {
                     let path = child(module, &item.ident);
+                    let given = self.defined.give(module, &item.ident, &[Space::Types]);
+                    self.keep(given);
                     self.items.modules.push(path.clone());
                     match &item.content {
                         Some((_, items)) => self.module(items, &path),
-                        None => {
-                            let text = "its module is in another file".to_owned();
-                            self.insert(module, &item.ident, ItemKind::Unusable(text));
-                        }
+                        None => self.elsewhere.push((module.clone(), path)),
                     }
                 }
                 syn::Item::Use(item) => self.import(&item.tree, module, Vec::new()),
@@ -222,7 +248,12 @@ impl Collector {
             }
             (Mark::None, _) => {
                 let text = "it is a function without `#[device]`: add it".to_owned();
-                self.insert(module, &item.sig.ident, ItemKind::Unusable(text));
+                self.insert(
+                    module,
+                    &item.sig.ident,
+                    &[Space::Values],
+                    ItemKind::Unusable(text),
+                );
             }
         }
     }
@@ -232,7 +263,7 @@ impl Collector {
         let read = parse::read_function(item, FunctionKind::Device, &self.items.file);
         if let Some(read) = self.keep(read) {
             let kind = ItemKind::Function(Arc::new(read.tree));
-            self.insert(module, &item.sig.ident, kind);
+            self.insert(module, &item.sig.ident, &[Space::Values], kind);
         }
     }
 
@@ -246,7 +277,8 @@ impl Collector {
             let name = &item.sig.ident;
             let how = instantiation(&options);
             self.items.kernels.push((child(module, name), how));
-            self.insert(module, name, ItemKind::Function(Arc::new(read.tree)));
+            let kind = ItemKind::Function(Arc::new(read.tree));
+            self.insert(module, name, &[Space::Values], kind);
         }
     }
 
@@ -257,6 +289,12 @@ impl Collector {
         input: syn::DeriveInput,
         module: &ModulePath,
     ) {
+        let spaces: &[Space] = match &input.data {
+            syn::Data::Struct(data) if !matches!(data.fields, syn::Fields::Named(_)) => {
+                &[Space::Types, Space::Values]
+            }
+            _ => &[Space::Types],
+        };
         self.message(&input, module);
         self.keep(judge_gpu(attrs));
         if self.keep(is_device(attrs)) == Some(true)
@@ -276,7 +314,7 @@ impl Collector {
         } else {
             ItemKind::Unusable("it lacks `#[derive(GpuType)]`: add it".into())
         };
-        self.insert(module, name, kind);
+        self.insert(module, name, spaces, kind);
     }
 
     pub(super) fn implementation(&mut self, item: &syn::ItemImpl, module: &ModulePath) {
@@ -297,6 +335,16 @@ impl Collector {
         let is_marked = self.keep(is_device(&item.attrs)).unwrap_or(true);
         let mut members = Vec::new();
         for member in &item.items {
+            let ident = match member {
+                syn::ImplItem::Const(member) => Some(&member.ident),
+                syn::ImplItem::Fn(member) => Some(&member.sig.ident),
+                _ => None,
+            };
+            // Traits give a type methods of one name.
+            if let Some(name) = ident.filter(|_| item.trait_.is_none()) {
+                let given = self.defined.give(&owner, name, &[Space::Values]);
+                self.keep(given);
+            }
             let (name, kind) = match member {
                 syn::ImplItem::Const(member) => {
                     let kind = constant(&member.ident, &member.ty, &member.expr);
@@ -365,7 +413,7 @@ impl Collector {
                 _ => {}
             }
         }
-        self.insert(module, &item.ident, ItemKind::Trait(defaults));
+        self.insert(module, &item.ident, &[Space::Types], ItemKind::Trait(defaults));
     }
 
     fn import(&mut self, tree: &syn::UseTree, module: &ModulePath, mut before: Vec<String>) {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use perpetua_syntax::{
-    Block as SyntaxBlock, ConstDef, DEBUG_ASSERTIONS, Function, FunctionKind, PathRef, PathUsage, Scalar,
-    StructDef, Type,
+    Block as SyntaxBlock, Function, FunctionKind, PathRef, PathUsage, Scalar, StructDef, Type,
 };
 
+use super::constants::std_constant;
 use super::{Block, Defaults, Item, ItemKind, Items, ModulePath, globs};
 use crate::front::rust::describe::{ConstValue, EnumDesc, StructDesc, TypeDesc, TypeKey};
-use crate::front::rust::infer::{Program, constant, convert_type, scalar_constant, ty::Unifier};
+use crate::front::rust::infer::{Program, convert_type, ty::Unifier};
 use crate::front::rust::resolve::members::Members;
 use crate::front::rust::resolve::{FunctionDef, Resolved, Resolver};
 
@@ -17,7 +17,7 @@ use crate::front::rust::resolve::{FunctionDef, Resolved, Resolver};
 pub(super) const MAX_STEPS: u32 = 64;
 
 /// Pointer width under which constants are computed; lengths that need more bits fit no device.
-const WIDTH: u32 = 64;
+pub(super) const WIDTH: u32 = 64;
 
 /// Why a path has no meaning: cause and remedy.
 pub(super) type Refusal = (String, String);
@@ -206,6 +206,10 @@ impl Items {
             Found::Member(at, name) => {
                 let known = self.blocks.iter().filter(|block| block.owner == at);
                 match known.flat_map(|block| &block.members).find(|(n, _)| *n == name) {
+                    Some((_, item)) if matches!(item.kind, ItemKind::Const(_)) => {
+                        let path = at.iter().cloned().chain([name]).collect();
+                        self.once(path, steps, || self.item_meaning(&text, item, &at, steps))
+                    }
                     Some((_, item)) => self.item_meaning(&text, item, &at, steps),
                     None => Err((format!("`{text}` is not known"), String::new())),
                 }
@@ -216,7 +220,9 @@ impl Items {
                     item.module.clone(),
                     None,
                 ))),
-                ItemKind::Const(def) => self.value(def, &item.module, None, steps).map(Resolved::Const),
+                ItemKind::Const(def) => self.once(at, steps, || {
+                    self.value(def, &item.module, None, steps).map(Resolved::Const)
+                }),
                 ItemKind::Unusable(why) => Err((format!("`{text}` cannot be used in a kernel"), why.clone())),
                 _ => self.type_named(&at, steps),
             },
@@ -234,8 +240,11 @@ impl Items {
     ) -> Result<Option<Found<'_>>> {
         if steps > MAX_STEPS {
             return Err((
-                format!("`{}` leads in a circle", segments.join("::")),
-                String::new(),
+                format!(
+                    "`{}` leads in a circle, or more than {MAX_STEPS} definitions lead to one another",
+                    segments.join("::")
+                ),
+                "define one of them by its value".into(),
             ));
         }
         let mut segments = segments;
@@ -395,7 +404,7 @@ impl Items {
     }
 
     /// A stand-in for the function in which a type or a constant would stand.
-    fn place(
+    pub(super) fn place(
         self: &Arc<Self>,
         paths: &[PathRef],
         module: &ModulePath,
@@ -443,41 +452,4 @@ impl Items {
             )
         })
     }
-
-    fn value(
-        self: &Arc<Self>,
-        def: &ConstDef,
-        module: &ModulePath,
-        owner: Option<&Vec<String>>,
-        steps: u32,
-    ) -> Result<ConstValue> {
-        let program = Program::new(WIDTH);
-        let refused = |e: crate::front::rust::LowerError| {
-            let cause = if e.cause.starts_with("the constant `") {
-                e.cause
-            } else {
-                format!("the constant `{}`: {}", def.name, e.cause)
-            };
-            (cause, e.remedy)
-        };
-        let place = self.place(&def.paths, module, owner, steps);
-        let loaded = program.load(&place).map_err(refused)?;
-        let ty =
-            convert_type(&program, &loaded, &[], &mut Unifier::default(), &def.ty, 0).map_err(refused)?;
-        constant(&program, &loaded, &[], &def.value, &ty).map_err(refused)
-    }
-}
-
-/// `std::f32::consts::PI` and its kin, and `f32::MAX`.
-fn std_constant(segments: &[String]) -> Option<ConstValue> {
-    let names: Vec<&str> = segments.iter().map(String::as_str).collect();
-    let (ty, name) = match names[..] {
-        // Nobody has said how the file is compiled; rustc would assert.
-        [DEBUG_ASSERTIONS] => return Some(ConstValue::Scalar(Scalar::Bool, 1)),
-        ["std" | "core", ty, "consts", name] | ["std" | "core", ty, name] | [ty, "consts", name] => {
-            (ty, name)
-        }
-        _ => return None,
-    };
-    scalar_constant(Scalar::from_name(ty)?, name, WIDTH)
 }

@@ -35,7 +35,7 @@ pub(super) fn with_room<T: Send>(
     })
 }
 
-/// A file's tree. To be called within [`with_room`].
+/// A file's tree, without what its conditions leave out. To be called within [`with_room`].
 pub(super) fn file(text: &str, file: &str) -> Result<syn::File, SourceError> {
     let failed = |error: syn::Error| SourceError::of(&error, file);
     let tokens: TokenStream = text.parse().map_err(|error| match open_bracket(text, &error) {
@@ -48,7 +48,9 @@ pub(super) fn file(text: &str, file: &str) -> Result<syn::File, SourceError> {
     if let Some(error) = too_deep(tokens) {
         return Err(failed(error));
     }
-    syn::parse_file(text).map_err(failed)
+    let mut parsed = syn::parse_file(text).map_err(failed)?;
+    super::conditions::apply(&mut parsed).map_err(failed)?;
+    Ok(parsed)
 }
 
 /// Why a text is not one of tokens, where no bracket is to blame.

@@ -1,0 +1,78 @@
+//! What the constants of a file are. Must not know where paths lead.
+
+use std::sync::{Arc, PoisonError};
+
+use perpetua_syntax::{ConstDef, DEBUG_ASSERTIONS, Scalar};
+
+use super::lookup::{Result, WIDTH};
+use super::{Items, ModulePath};
+use crate::front::rust::describe::ConstValue;
+use crate::front::rust::infer::{Program, constant, convert_type, scalar_constant, ty::Unifier};
+use crate::front::rust::resolve::Resolved;
+
+impl Items {
+    /// Computes a constant once: several that lead to one another would be computed a number of times that doubles with each.
+    pub(super) fn once(
+        &self,
+        path: Vec<String>,
+        steps: u32,
+        compute: impl FnOnce() -> Result<Resolved>,
+    ) -> Result<Resolved> {
+        let known = || self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (std::thread::current().id(), path);
+        if steps <= 1 {
+            // What was too far away from another place may be near enough from here.
+            known().retain(|(thread, _), value| *thread != key.0 || !matches!(value, Some(Err(_))));
+        }
+        let before = known().get(&key).cloned();
+        match before {
+            Some(Some(value)) => return value,
+            Some(None) => {
+                let name = key.1.last().map_or("", String::as_str);
+                return Err((format!("`{name}` leads in a circle"), String::new()));
+            }
+            None => {}
+        }
+        known().insert(key.clone(), None);
+        let value = compute();
+        known().insert(key, Some(value.clone()));
+        value
+    }
+
+    pub(super) fn value(
+        self: &Arc<Self>,
+        def: &ConstDef,
+        module: &ModulePath,
+        owner: Option<&Vec<String>>,
+        steps: u32,
+    ) -> Result<ConstValue> {
+        let program = Program::new(WIDTH);
+        let refused = |e: crate::front::rust::LowerError| {
+            let cause = if e.cause.starts_with("the constant `") {
+                e.cause
+            } else {
+                format!("the constant `{}`: {}", def.name, e.cause)
+            };
+            (cause, e.remedy)
+        };
+        let place = self.place(&def.paths, module, owner, steps);
+        let loaded = program.load(&place).map_err(refused)?;
+        let ty =
+            convert_type(&program, &loaded, &[], &mut Unifier::default(), &def.ty, 0).map_err(refused)?;
+        constant(&program, &loaded, &[], &def.value, &ty).map_err(refused)
+    }
+}
+
+/// `std::f32::consts::PI` and its kin, and `f32::MAX`.
+pub(super) fn std_constant(segments: &[String]) -> Option<ConstValue> {
+    let names: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let (ty, name) = match names[..] {
+        // Nobody has said how the file is compiled; rustc would assert.
+        [DEBUG_ASSERTIONS] => return Some(ConstValue::Scalar(Scalar::Bool, 1)),
+        ["std" | "core", ty, "consts", name] | ["std" | "core", ty, name] | [ty, "consts", name] => {
+            (ty, name)
+        }
+        _ => return None,
+    };
+    scalar_constant(Scalar::from_name(ty)?, name, WIDTH)
+}

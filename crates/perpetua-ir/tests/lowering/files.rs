@@ -1,0 +1,154 @@
+//! Files that rustc does not see: conditions on items, and names that are given twice.
+
+use perpetua_ir::front::rust::kernels_in_file;
+
+fn check(text: &str, expect: Result<&[&str], &[(&str, &str)]>) {
+    match (kernels_in_file(text, "k.rs"), expect) {
+        (Ok(found), Ok(expect)) => {
+            let found: Vec<&str> = found.iter().map(|kernel| &*kernel.path).collect();
+            assert_eq!(found, expect, "{text}");
+        }
+        (Err(error), Err(expect)) => {
+            let found = error.refusals.iter();
+            let found: Vec<_> = found.map(|r| (&text[r.place.clone()], r.text.as_str())).collect();
+            assert_eq!(found.len(), expect.len(), "{found:?}");
+            for ((place, said), (at, part)) in found.iter().zip(expect) {
+                assert!(place == at && said.contains(part), "{text}: {place}: {said}");
+            }
+        }
+        (Ok(_), Err(_)) => panic!("{text} was read"),
+        (Err(error), Ok(_)) => panic!("{text}: {error}"),
+    }
+}
+
+const K: &str = "#[kernel] fn k(y: &mut [f32]) { y[0] = 1.0; }";
+
+fn holds(condition: &str, expect: bool) {
+    let expect: &[&str] = if expect { &["k"] } else { &[] };
+    check(&format!("#[cfg({condition})] {K}"), Ok(expect));
+    check(&format!("#![cfg({condition})] {K}"), Ok(expect));
+    let twice = format!("#[cfg(all())] #[cfg({condition})] {K} #[cfg(not({condition}))] fn k() {{}}");
+    check(&twice, Ok(expect));
+    // Without its attribute it is no kernel.
+    let bare = K.trim_start_matches("#[kernel]");
+    check(
+        &format!("#[cfg_attr({condition}, inline, kernel)] {bare}"),
+        Ok(expect),
+    );
+}
+
+#[test]
+fn what_does_not_hold_is_not_there() {
+    let os = std::env::consts::OS;
+    holds("true", true);
+    holds("false", false);
+    holds("test", false);
+    holds("debug_assertions", true);
+    holds("not(feature = \"fast\")", true);
+    holds("any(feature = \"a\", feature = \"b\")", false);
+    holds("any()", false);
+    holds("all(unix, not(windows))", cfg!(unix));
+    holds(&format!("target_os = \"{os}\""), true);
+    holds("target_os = \"none\"", false);
+    holds("target_pointer_width = \"64\"", usize::BITS == 64);
+    check(
+        &format!("#[cfg(test)] mod tests {{ {K} nonsense!(); }} mod real {{ {K} }}"),
+        Ok(&["real::k"]),
+    );
+    check(
+        "#[derive(Clone, Copy, GpuType)] #[repr(C)] struct S { #[cfg(test)] s: String, x: f32 }
+         #[device] impl S { #[cfg(test)] fn f(&self) -> String { 1 } #[cfg(not(test))] fn f(&self) -> f32 { self.x } }
+         #[kernel] fn k(y: &mut [f32], #[cfg(test)] s: String) { y[0] = 1.0; }",
+        Ok(&["k"]),
+    );
+}
+
+#[test]
+fn what_nobody_knows_is_refused_where_it_stands() {
+    let unknown = "nobody says here whether";
+    check(&format!("#[cfg(nope)] {K}"), Err(&[("nope", unknown)]));
+    check(
+        &format!("#[cfg(any(unix, tokio_unstable))] {K} #[cfg_attr(loom, kernel)] fn l() {{}}"),
+        Err(&[("tokio_unstable", unknown), ("loom", unknown)]),
+    );
+    check(
+        &format!("#[cfg(target_env = \"gnu\")] {K}"),
+        Err(&[("target_env", "whether `target_env = \"gnu\"` holds")]),
+    );
+    check(
+        &format!("#[cfg(not(test, doc))] {K}"),
+        Err(&[("not", "`not` takes one condition")]),
+    );
+}
+
+fn doubles(text: &str, expect: &[&str]) {
+    let text = format!("{text} {K}");
+    let found = match kernels_in_file(&text, "k.rs") {
+        Ok(_) => Vec::new(),
+        Err(error) => error.refusals,
+    };
+    let found: Vec<String> = found
+        .iter()
+        .map(|r| format!("{}: {}", r.place.start, r.text))
+        .collect();
+    assert_eq!(found, expect, "{text}");
+}
+
+#[test]
+fn a_name_that_is_given_twice_is_refused_at_both_places() {
+    doubles(
+        "#[device] fn d(x: f32) -> f32 { x } #[device] fn d(x: f32) -> f32 { x }",
+        &[
+            "49: `d` is defined here a second time: rename one",
+            "13: `d` is defined here first",
+        ],
+    );
+    doubles(
+        "const A: f32 = 1.0; static A: f32 = 1.0;",
+        &[
+            "27: `A` is defined here a second time: rename one",
+            "6: `A` is defined here first",
+        ],
+    );
+    doubles(
+        "fn k() {}",
+        &[
+            "23: `k` is defined here a second time: rename one",
+            "3: `k` is defined here first",
+        ],
+    );
+    doubles(
+        "struct S; mod S {}",
+        &[
+            "14: `S` is defined here a second time: rename one",
+            "7: `S` is defined here first",
+        ],
+    );
+    doubles(
+        "impl S { fn f() {} } struct S(f32); impl S { fn f() {} }",
+        &[
+            "48: `f` is defined here a second time: rename one",
+            "12: `f` is defined here first",
+        ],
+    );
+    doubles(
+        "struct S { x: f32 } fn S() {}",
+        &["23: `S` names a type here, too, and a file of kernels has one meaning for a name: rename one"],
+    );
+}
+
+#[test]
+fn names_apart_are_no_doubles() {
+    doubles(
+        "mod a { fn k() {} } mod k {} mod b { fn k() {} } mod d; fn d() {}",
+        &[],
+    );
+    doubles(
+        "const _: () = (); const _: () = (); trait T { fn f(); } impl T for S { fn f() {} } struct S; impl S { fn f() {} }",
+        &[],
+    );
+    doubles(
+        "impl S<f32> { fn f() {} } impl S<u32> { fn f() {} } struct S<T>(T);",
+        &[],
+    );
+}
