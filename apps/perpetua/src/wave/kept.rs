@@ -94,7 +94,7 @@ impl Run {
                 options.retain(|option| !option.starts_with("--resume="));
                 let mut note = Note {
                     options,
-                    folder: std::env::current_dir()?,
+                    folder: std::env::current_dir().map_err(|e| format!("the present folder: {e}"))?,
                     scene: source.clone(),
                     mark: 0,
                 };

@@ -204,7 +204,7 @@ impl Encoder {
     fn end(&mut self) -> Result<ExitStatus, Failure> {
         drop(self.frames.take());
         loop {
-            if let Some(status) = self.child.try_wait()? {
+            if let Some(status) = self.child.try_wait().map_err(|e| format!("ffmpeg: {e}"))? {
                 return Ok(status);
             }
             if pause().is_err() {
