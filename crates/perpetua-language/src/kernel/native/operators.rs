@@ -24,6 +24,10 @@ macro_rules! methods {
     )* };
 }
 
+#[allow(
+    clippy::should_implement_trait,
+    reason = "their signatures are not the traits'"
+)]
 impl<T: Number> Operands<(T, T)> {
     methods! {
         plus add() -> T;
@@ -48,6 +52,10 @@ impl<T: Integer, U: Integer> Operands<(T, U)> {
     }
 }
 
+#[allow(
+    clippy::should_implement_trait,
+    reason = "their signatures are not the traits'"
+)]
 impl<T: Number> Operands<(T, ())> {
     /// The number with the other sign.
     #[inline(always)]
