@@ -112,11 +112,7 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
 
 impl Shared {
     fn find(&self, actor: ActorId) -> Option<Arc<Deployed>> {
-        let all = read(&self.deployed);
-        // Launches are in the order of their actors' numbers.
-        let after = all.partition_point(|d| d.group.first <= actor);
-        let found = all.get(after.checked_sub(1)?)?;
-        found.group.has(actor).then(|| Arc::clone(found))
+        launch_of(&read(&self.deployed), actor).map(Arc::clone)
     }
 
     fn known(&self, actor: ActorId) -> Result<Arc<Deployed>> {
@@ -128,9 +124,15 @@ impl Shared {
     }
 
     /// Takes a packet for an actor: on to the device, or to wait until it is active.
-    fn submit(&self, packet: &Packet) -> std::result::Result<Arc<Deployed>, Refusal> {
+    fn submit(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
+        // Not an owner of the launch: to become one and to end it would take longer than the rest of the look.
+        let all = read(&self.deployed);
+        let to = ActorId(packet.header.destination);
+        self.submit_to(launch_of(&all, to).ok_or(Refusal::Gone)?, packet)
+    }
+
+    fn submit_to(&self, deployed: &Deployed, packet: &Packet) -> std::result::Result<(), Refusal> {
         let actor = ActorId(packet.header.destination);
-        let deployed = self.find(actor).ok_or(Refusal::Gone)?;
         let cell = deployed.cell(actor).ok_or(Refusal::Gone)?;
         if cell.waits.fetch_add(1, Ordering::Relaxed) as usize >= deployed.group.capacity {
             cell.waits.fetch_sub(1, Ordering::Relaxed);
@@ -147,8 +149,15 @@ impl Shared {
         if !held {
             deployed.push(packet.to_words(), true);
         }
-        Ok(deployed)
+        Ok(())
     }
+}
+
+/// The launch of an actor; launches are in the order of their actors' numbers.
+fn launch_of(all: &[Arc<Deployed>], actor: ActorId) -> Option<&Arc<Deployed>> {
+    let after = all.partition_point(|d| d.group.first <= actor);
+    let found = all.get(after.checked_sub(1)?)?;
+    found.group.has(actor).then_some(found)
 }
 
 impl Shared {
@@ -232,21 +241,23 @@ impl Engine for Grids {
 
     fn submit(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
         let _still = read(&self.shared.still);
-        self.shared.submit(packet).map(drop)
+        self.shared.submit(packet)
     }
 
     fn offer(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
         match self.shared.still.try_read() {
-            Ok(_still) => self.shared.submit(packet).map(drop),
+            Ok(_still) => self.shared.submit(packet),
             Err(_) => Err(Refusal::Full),
         }
     }
 
     fn ask(&self, packet: &Packet, answered: &AtomicBool) -> std::result::Result<(), Refusal> {
-        let deployed = {
+        let to = ActorId(packet.header.destination);
+        let deployed = self.shared.find(to).ok_or(Refusal::Gone)?;
+        {
             let _still = read(&self.shared.still);
-            self.shared.submit(packet)?
-        };
+            self.shared.submit_to(&deployed, packet)?;
+        }
         // The answer is there sooner than anybody could be woken.
         let home = deployed.grid.home_of(packet.header.destination);
         let started = Instant::now();
