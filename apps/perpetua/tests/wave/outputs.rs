@@ -224,7 +224,7 @@ fn what_a_scene_does_not_get_is_said() {
     let words = said(&output);
     for expect in [
         "shape 1, of wall, is not there",
-        "shape 3, of wall, is 0.63 cells thin and slanted: it may have holes; --size 101 closes it",
+        "shape 3, of wall, is 0.64 cells thin and slanted: it may have holes; --size 101 closes it",
         "source 1 lies in a wall",
         "probe 1, deaf, lies in a wall: it records zeros",
         "`steel`, a material that no cell has, makes the time step 17.2 times as short",

@@ -152,3 +152,13 @@ fn names_apart_are_no_doubles() {
         &[],
     );
 }
+
+#[test]
+fn a_missing_end_is_shown_where_it_belongs() {
+    check(
+        "#[kernel] fn k(y: &mut [f32]) {\n    let z = y[1]\n\n    y[0] = z;\n}",
+        Err(&[("\n", "expected `;`")]),
+    );
+    let error = kernels_in_file("fn k() {\n    let z = 1\n}", "k.rs").unwrap_err();
+    assert_eq!(error.to_string(), "k.rs:2: expected `;`");
+}

@@ -16,8 +16,8 @@ pub(super) struct Seen {
 pub struct Remarks {
     /// Shapes that hold no cell's middle, counted from 0: too thin for the cells, or outside.
     pub absent_shapes: Vec<usize>,
-    /// Polygons that are there and thinner than a cell, counted from 0, with their thickness in cells: where such a one is slanted, cells
-    /// that only touch each other at a corner, or do not, stand for it, and waves go through.
+    /// Slanted polygons that are there and thinner than a cell, counted from 0, with their thickness in cells, along the axis that they are
+    /// steeper to: some rows or columns have no cell of theirs, and waves go through.
     pub thin_shapes: Vec<(usize, f64)>,
     /// Probes that lie in walls, counted from 0: they record nothing but zeros.
     pub walled_probes: Vec<usize>,
@@ -110,8 +110,9 @@ impl Form {
 }
 
 impl Form {
-    /// How thin a polygon is that has edges along no axis: the short side of the rectangle with its area and its outline's length. `None`
-    /// for all others, whose thin parts fill rows or columns of cells, and for what is about as wide as long.
+    /// How thin a slanted polygon is, along the axis that its longest edge is steeper to: from the short side of the rectangle with its
+    /// area and its outline's length. `None` for all others, whose thin parts fill rows or columns of cells, and for what is about as
+    /// wide as long.
     fn slanted_thickness(&self) -> Option<f64> {
         let Form::Polygon(points) = self else {
             return None;
@@ -121,13 +122,13 @@ impl Form {
             return None;
         }
         let area = 0.5 * edges().map(|(a, b)| a[0] * b[1] - a[1] * b[0]).sum::<f64>().abs();
-        let half = 0.5
-            * edges()
-                .map(|(a, b)| (a[0] - b[0]).hypot(a[1] - b[1]))
-                .sum::<f64>();
+        let length = |(a, b): &(&[f64; 2], &[f64; 2])| (a[0] - b[0]).hypot(a[1] - b[1]);
+        let half = 0.5 * edges().map(|edge| length(&edge)).sum::<f64>();
         // Of the sides a and b: a + b is half the outline, a b the area.
         let root = (half * half - 4.0 * area).max(0.0).sqrt();
-        (root > 0.0).then(|| 2.0 * area / (half + root))
+        let (a, b) = edges().max_by(|one, other| length(one).total_cmp(&length(other)))?;
+        let steep = (a[0] - b[0]).abs().max((a[1] - b[1]).abs()) / length(&(a, b));
+        (root > 0.0).then(|| 2.0 * area / (half + root) / steep)
     }
 }
 
@@ -171,7 +172,8 @@ mod tests {
         };
         for (angle, width) in [(0.3, 0.002), (0.8, 0.02), (2.0, 0.1)] {
             let thickness = strip(angle, 0.7, width).slanted_thickness().unwrap();
-            assert!((thickness - width).abs() < 1e-9, "{thickness}");
+            let steep = angle.sin().abs().max(angle.cos().abs());
+            assert!((thickness - width / steep).abs() < 1e-9, "{thickness}");
         }
         assert_eq!(strip(0.0, 0.7, 0.002).slanted_thickness(), None);
         let disc = Form::Disc {

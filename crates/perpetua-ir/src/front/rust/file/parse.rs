@@ -48,9 +48,28 @@ pub(super) fn file(text: &str, file: &str) -> Result<syn::File, SourceError> {
     if let Some(error) = too_deep(tokens) {
         return Err(failed(error));
     }
-    let mut parsed = syn::parse_file(text).map_err(failed)?;
+    let mut parsed = syn::parse_file(text).map_err(|error| without_end(text, failed(error)))?;
     super::conditions::apply(&mut parsed).map_err(failed)?;
     Ok(parsed)
+}
+
+/// A parser's error, where an end of a statement is missed shown where it belongs: the parser shows what comes instead.
+fn without_end(text: &str, mut error: SourceError) -> SourceError {
+    for refusal in &mut error.refusals {
+        let before = text.get(..refusal.place.start).map(str::trim_end);
+        if let Some(before) = before.filter(|_| refusal.text.ends_with("expected `;`")) {
+            refusal.text = "expected `;`".to_owned();
+            refusal.place = before.len()..before.len() + 1;
+            refusal.line = line_of(text, before.len());
+        }
+    }
+    error
+}
+
+/// The line, from 1, in which a byte stands.
+fn line_of(text: &str, at: usize) -> u32 {
+    let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+    u32::try_from(line).unwrap_or(u32::MAX)
 }
 
 /// Why a text is not one of tokens, where no bracket is to blame.
@@ -66,9 +85,8 @@ fn unread(text: &str, error: &proc_macro2::LexError) -> SourceRefusal {
             _ => (shown, "no word, number or sign of Rust begins here"),
         },
     };
-    let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
     SourceRefusal {
-        line: u32::try_from(line).unwrap_or(u32::MAX),
+        line: line_of(text, at),
         place: at..at + 1,
         text: why.to_owned(),
     }
