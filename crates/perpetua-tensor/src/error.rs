@@ -48,6 +48,14 @@ pub enum Error {
     /// There is no GPU.
     #[error("No suitable GPU adapter found: {0}")]
     NoAdapter(Arc<perpetua_device::Error>),
+    /// A file could not be read or written.
+    #[error("{path}: {cause}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        cause: String,
+    },
     /// A generated kernel is not a kernel: a mistake in this library.
     #[error(
         "{at}: the kernel generated for `{operation}` is not valid: {message}; this is a mistake in Perpetua, please report it"

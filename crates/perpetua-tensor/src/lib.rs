@@ -32,6 +32,7 @@ mod dtype;
 mod einsum;
 mod emit;
 mod error;
+mod files;
 mod fuse;
 mod gather;
 pub mod gpu;
@@ -46,6 +47,8 @@ mod random;
 mod read;
 mod reduce;
 mod run;
+#[cfg(feature = "safetensors")]
+mod safetensors;
 mod shape;
 mod sort;
 pub mod table;
@@ -64,6 +67,8 @@ pub use optimise::Adam;
 pub use perpetua_device::Device;
 pub use random::Random;
 pub use run::Statistics;
+#[cfg(feature = "safetensors")]
+pub use safetensors::{load_safetensors, save_safetensors};
 pub use shape::{Axes, Shape};
 pub use transform::{grad, jvp, vjp, vmap};
 pub use view::Slice;

@@ -1,15 +1,14 @@
 //! Contents of buffers and values of parameters, from the command line and back. Must not know what is launched on them.
 
-mod npy;
 mod number;
 
 use half::{bf16, f16};
 use perpetua_ir::ir::constant::parse_constant;
-use perpetua_ir::ir::{Scalar, Type};
+use perpetua_ir::ir::{Scalar, Type, npy as array_file};
 
-pub(crate) use npy::write as npy;
 pub(crate) use number::{is_same, number, steps_between};
 pub(crate) use perpetua_ir::ir::array::print_array as print;
+pub(crate) use perpetua_ir::ir::npy::write as npy;
 
 use super::files;
 
@@ -90,9 +89,9 @@ fn file(ty: Scalar, path: &str) -> Result<Content, String> {
     let bytes = files::read(path.as_ref(), u64::MAX).map_err(|error| {
         format!("{path}: {error}; a content is a .npy file, or zeros:N, ones:N, range:N, random:N")
     })?;
-    let array = npy::read(&bytes).map_err(|error| format!("{path}: {error}"))?;
+    let array = array_file::read(&bytes).map_err(|error| format!("{path}: {error}"))?;
     if array.element != ty {
-        let remedy = npy::name(ty).map(|name| format!(": save its `.astype(\"{name}\")`"));
+        let remedy = array_file::name(ty).map(|name| format!(": save its `.astype(\"{name}\")`"));
         return Err(format!(
             "{path} has elements of type {}, the buffer has {ty}{}",
             array.element,

@@ -5,6 +5,7 @@ mod builder;
 pub mod constant;
 mod kernel;
 mod met;
+pub mod npy;
 mod operands;
 pub mod text;
 mod types;

@@ -5,6 +5,7 @@ use perpetua_ir::ops::eval::eval_cast;
 use perpetua_tensor::{DType, Tensor};
 
 /// A device of each backend: the CPU; wgpu where it is built in, which then must be there, in software at least; CUDA where there is a device.
+#[allow(dead_code, reason = "each test has the part that it needs")]
 pub(crate) fn devices() -> Vec<Device> {
     let mut kinds = vec![BackendKind::Cpu];
     if cfg!(feature = "wgpu") {

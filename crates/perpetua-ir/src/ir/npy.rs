@@ -1,17 +1,19 @@
 //! NumPy's array files (format versions 1 to 3, numpy.lib.format): header and elements. The crates that read them bring a grammar
 //! for Python's literals that needs a C compiler; a header has three keys.
 
-use perpetua_ir::ir::Scalar;
+use super::Scalar;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// An array.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Array {
-    pub(crate) element: Scalar,
-    pub(crate) shape: Vec<usize>,
+pub struct Array {
+    /// Type of its elements.
+    pub element: Scalar,
+    /// Extents.
+    pub shape: Vec<usize>,
     /// Elements, little-endian, the last index fastest.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 const NAMES: [(&str, Scalar); 12] = [
@@ -29,8 +31,11 @@ const NAMES: [(&str, Scalar); 12] = [
     ("f8", Scalar::F64),
 ];
 
-/// Reads an array; or says why the bytes are none that fits.
-pub(crate) fn read(bytes: &[u8]) -> Result<Array, String> {
+/// Reads an array.
+///
+/// # Errors
+/// Says why the bytes are none, or none that fits: integers, floats and bool are read, little-endian, the last index fastest.
+pub fn read(bytes: &[u8]) -> Result<Array, String> {
     let rest = bytes.strip_prefix(MAGIC).ok_or("this is no .npy file")?;
     let short = "the file ends within its header";
     let (version, rest) = rest.split_at_checked(2).ok_or(short)?;
@@ -111,12 +116,15 @@ fn value<'a>(header: &'a str, key: &str) -> Result<&'a str, String> {
 }
 
 /// What NumPy calls elements of a type, where it has them.
-pub(crate) fn name(element: Scalar) -> Option<&'static str> {
+pub fn name(element: Scalar) -> Option<&'static str> {
     NAMES.iter().find(|(_, ty)| *ty == element).map(|(name, _)| *name)
 }
 
 /// Writes an array.
-pub(crate) fn write(element: Scalar, shape: &[usize], bytes: &[u8]) -> Result<Vec<u8>, String> {
+///
+/// # Errors
+/// If NumPy has no elements of the type, or there are too many extents for a header.
+pub fn write(element: Scalar, shape: &[usize], bytes: &[u8]) -> Result<Vec<u8>, String> {
     let name = name(element).ok_or_else(|| format!("NumPy has no elements of type {element}"))?;
     let order = if element.size() == 1 { '|' } else { '<' };
     let extents: String = shape.iter().map(|extent| format!("{extent}, ")).collect();

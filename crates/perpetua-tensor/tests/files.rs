@@ -1,0 +1,190 @@
+//! Files of tensors: what is written is read; what is broken is an error, wherever it breaks.
+
+// Tests may unwrap: a failed expectation is the report.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::PathBuf;
+
+use common::values;
+use perpetua_device::{BackendKind, Device};
+use perpetua_tensor::testing::bits;
+use perpetua_tensor::{DType, Tensor, load_safetensors, save_safetensors};
+
+const TYPES: [DType; 13] = [
+    DType::Bool,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::F16,
+    DType::BF16,
+    DType::F32,
+    DType::F64,
+];
+
+/// A file that goes with its test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        Scratch(std::env::temp_dir().join(format!("perpetua-{}-{name}", std::process::id())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn same(a: &Tensor, b: &Tensor) {
+    assert_eq!((a.dtype(), a.shape()), (b.dtype(), b.shape()));
+    assert_eq!(bits(a).unwrap(), bits(b).unwrap());
+}
+
+#[test]
+fn arrays_of_numpy_are_written_and_read() {
+    let (device, file) = (Device::new(BackendKind::Cpu, 0).unwrap(), Scratch::new("a.npy"));
+    for dtype in TYPES {
+        for shape in [&[2usize, 3][..], &[], &[0, 4], &[1]] {
+            let x = values(dtype, shape, 1, &device);
+            let saved = x.save_npy(&file.0);
+            match dtype {
+                DType::BF16 => assert!(
+                    saved
+                        .unwrap_err()
+                        .to_string()
+                        .contains("NumPy has no elements of type bf16")
+                ),
+                _ => {
+                    saved.unwrap();
+                    same(&Tensor::load_npy(&file.0, &device).unwrap(), &x);
+                }
+            }
+        }
+    }
+    // Bytes of `numpy.save(file, numpy.array([[1, 2]], dtype="<i2"))`.
+    let head = "{'descr': '<i2', 'fortran_order': False, 'shape': (1, 2), }";
+    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    bytes.extend(format!("{head:<117}\n").bytes());
+    bytes.extend([1, 0, 2, 0]);
+    std::fs::write(&file.0, bytes).unwrap();
+    let x = Tensor::load_npy(&file.0, &device).unwrap();
+    assert_eq!((x.shape(), x.to_vec::<i16>().unwrap()), (&[1, 2][..], vec![1, 2]));
+    let error = Tensor::load_npy("no/such.npy", &device).unwrap_err().to_string();
+    assert!(error.starts_with("no/such.npy: "), "{error}");
+}
+
+#[test]
+fn tensors_are_written_and_read_by_name() {
+    let (device, file) = (
+        Device::new(BackendKind::Cpu, 0).unwrap(),
+        Scratch::new("a.safetensors"),
+    );
+    let all: Vec<(String, Tensor)> = TYPES
+        .iter()
+        .enumerate()
+        .map(|(i, dtype)| {
+            (
+                format!("layer.{i}.\"{dtype}\""),
+                values(*dtype, &[i % 3, 4], i, &device),
+            )
+        })
+        .collect();
+    save_safetensors(&file.0, all.iter().map(|(name, tensor)| (name, tensor))).unwrap();
+    let read = load_safetensors(&file.0, &device).unwrap();
+    assert_eq!(read.len(), all.len());
+    all.iter().for_each(|(name, tensor)| same(&read[name], tensor));
+    let x = &all[0].1;
+    let error = save_safetensors(&file.0, [("x", x), ("x", x)])
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("`x` is there twice"), "{error}");
+    // What other programs write: texts beside the tensors, blanks, any order.
+    let header = br#"{"__metadata__":{"format":"pt"}, "b":{"dtype":"U8","shape":[],"data_offsets":[4,5]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}} "#;
+    let bytes = [
+        &(header.len() as u64).to_le_bytes()[..],
+        header,
+        &[0, 0, 128, 63, 7],
+    ]
+    .concat();
+    std::fs::write(&file.0, &bytes).unwrap();
+    let read = load_safetensors(&file.0, &device).unwrap();
+    assert_eq!(
+        (
+            read["a"].to_vec::<f32>().unwrap(),
+            read["b"].to_vec::<u8>().unwrap()
+        ),
+        (vec![1.0], vec![7])
+    );
+}
+
+#[test]
+fn broken_files_are_errors() {
+    let (device, file) = (
+        Device::new(BackendKind::Cpu, 0).unwrap(),
+        Scratch::new("b.safetensors"),
+    );
+    let refused = |bytes: &[u8], expect: &str| {
+        std::fs::write(&file.0, bytes).unwrap();
+        let error = load_safetensors(&file.0, &device).unwrap_err().to_string();
+        assert!(error.contains(expect), "{error}");
+    };
+    let with = |header: &str, data: &[u8]| {
+        [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
+    };
+    refused(&[1, 2, 3], "the file ends within its header");
+    refused(&u64::MAX.to_le_bytes(), "longer than the format allows");
+    refused(&with("[]", &[]), "no object of JSON");
+    let one = |dtype: &str, shape: &str, place: &str| {
+        format!(r#"{{"x":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{place}}}}}"#)
+    };
+    refused(
+        &with(&one("F8_E4M3", "[1]", "[0,1]"), &[0]),
+        "a type that tensors lack",
+    );
+    refused(
+        &with(&one("F32", "[2]", "[0,4]"), &[0; 4]),
+        "`x` has not the type, extents and place",
+    );
+    refused(
+        &with(&one("U8", "[18446744073709551615,2]", "[0,1]"), &[0]),
+        "`x` has not",
+    );
+    refused(&with(&one("U8", "[-1]", "[0,1]"), &[0]), "`x` has not");
+    refused(&with(&one("U8", "[1]", "[1,0]"), &[0]), "`x` has not");
+    refused(
+        &with(&one("U8", "[1]", "[1,2]"), &[0; 2]),
+        "begins at 1, not where the one before ends (0)",
+    );
+    refused(
+        &with(&one("U8", "[1]", "[0,1]"), &[0; 2]),
+        "end at 1, its elements at 2",
+    );
+    refused(
+        &with(&one("U8", "[9]", "[0,9]"), &[0; 2]),
+        "end at 9, its elements at 2",
+    );
+    // Cut anywhere, or with any byte changed: an error or a tensor, never a panic.
+    let x = values(DType::I16, &[2, 2], 1, &device);
+    save_safetensors(&file.0, [("x", &x), ("y", &x)]).unwrap();
+    let whole = std::fs::read(&file.0).unwrap();
+    for len in 0..whole.len() {
+        std::fs::write(&file.0, &whole[..len]).unwrap();
+        load_safetensors(&file.0, &device).unwrap_err();
+        for bit in [0, 4, 7] {
+            let mut changed = whole.clone();
+            changed[len] ^= 1 << bit;
+            std::fs::write(&file.0, &changed).unwrap();
+            if let Ok(all) = load_safetensors(&file.0, &device) {
+                all.values().for_each(|tensor| drop(bits(tensor).unwrap()));
+            }
+        }
+    }
+}
