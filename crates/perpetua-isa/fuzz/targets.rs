@@ -48,8 +48,11 @@ fn check(program: &Program, text: &str) {
             in_parts: budget.is_some(),
             ..Options::default()
         };
+        // Nothing but a meeting to which not all lanes come is left to find, and what is too deep or too large.
         if let Err(error) = lower(&verified, options) {
-            assert!(!error.to_string().is_empty());
+            let said = error.to_string();
+            let known = ["barrier", "deep", "number of statements", "stack", "at most"];
+            assert!(known.iter().any(|part| said.contains(part)), "{said}\n{text}");
         }
     }
 }

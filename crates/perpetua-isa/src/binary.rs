@@ -56,10 +56,17 @@ impl Program {
         if !header.starts_with(MAGIC) {
             return Err(DecodeError::Magic);
         }
-        if word(4) != u32::from(VERSION) {
+        if word(4) as u16 != VERSION {
             return Err(DecodeError::Version {
                 found: word(4) as u16,
                 known: VERSION,
+            });
+        }
+        if word(4) >> 16 != 0 {
+            return Err(DecodeError::Value {
+                at: 6,
+                value: (word(4) >> 16).into(),
+                what: "zero, which stands here in version 1",
             });
         }
         let (expected, found) = (word(8), crc32fast::hash(body));

@@ -7,6 +7,11 @@ use crate::fault::Fault;
 use crate::names::is_reserved;
 use crate::program::{Memory, MemoryKind, Parameter, is_name};
 
+/// Most instructions of a program, and most when its calls are written out.
+pub const MAX_INSTRUCTIONS: usize = 1 << 14;
+/// Most memories, parameters, routines, and labels of a routine.
+pub const MAX_DECLARATIONS: usize = 1 << 12;
+
 type Result = std::result::Result<(), Fault>;
 
 /// A name by itself.
@@ -84,6 +89,13 @@ pub(crate) fn memory(memory: &Memory) -> Result {
         MemoryKind::Constants(data) if data.is_empty() => {
             Err(empty(&format!("`{}`", memory.name), "element"))
         }
+        MemoryKind::Constants(data) if data.len() as u64 > MAX_SHARED_BYTES / u64::from(element.size()) => {
+            limit(
+                "bytes of a table of constants",
+                data.len() as u64 * u64::from(element.size()),
+                MAX_SHARED_BYTES,
+            )
+        }
         MemoryKind::Constants(data) => match data.iter().find(|bits| !fits(**bits, element)) {
             Some(bad) => {
                 let expected = format!("elements of {} bits", element.bits());
@@ -117,11 +129,24 @@ fn operand_name(text: &str) -> Result {
     }
 }
 
+/// A text as a message may have it: nothing in it begins a line or moves a cursor.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| {
+            if c.is_control() {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
 /// A name that cannot be.
 pub(crate) fn wrong_name(what: &'static str, name: &str, why: &'static str) -> Fault {
     Fault::Name {
         what,
-        name: name.chars().take(64).collect(),
+        name: printable(&name.chars().take(64).collect::<String>()),
         why,
     }
 }

@@ -25,7 +25,7 @@ pub use crossover::{Data, Operation};
 use kernels::Kernels;
 pub use launch::{Launch, Prepared};
 pub use limits::Limits;
-pub(crate) use limits::MAX_BLOCKS;
+pub(crate) use limits::{MAX_BLOCKS, MAX_CONSTANTS, MAX_CONSTANTS_READ};
 use memory::Stored;
 use parts::Room;
 

@@ -218,4 +218,5 @@ pub(crate) fn is_name(name: &str) -> bool {
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
         && name.len() <= 255
+        && name != "_"
 }

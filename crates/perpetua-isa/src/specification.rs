@@ -5,7 +5,7 @@ use std::fmt::Write;
 use perpetua_ir::ir::Scalar;
 use perpetua_ir::verify::{MAX_BLOCK_LANES, MAX_SHARED_BYTES};
 
-use crate::executor::{Limits, MAX_BLOCKS};
+use crate::executor::{Limits, MAX_BLOCKS, MAX_CONSTANTS, MAX_CONSTANTS_READ};
 use crate::instruction::{PRESET, Special};
 use crate::lower::MAX_LANES;
 use crate::opcode::{Meaning, Opcode, Row, Slot, Space, Ty, Use};
@@ -53,7 +53,8 @@ u32 u64 f16 bf16 f32 f64`, and `pred` for predicates (`bool` in the IR).
   and their kin) keep the bounds in [the language's tables](book/src/tables.md). On CUDA and the CPU all results are equal to the bit.
 - On wgpu integers, conversions, comparisons and `fma` are equal to the CPU's. A driver may fuse a product into the sum that takes it (`mad`, or `mul`
   and then `add`), flush denormals, and round `div` and `sqrt` less exactly; `Device::info().numeric_probe` says what this one does.
-- On wgpu there is no `fence_block`, `fence_device` or `fence_system`: a program that has one is refused there. `bar` orders a block's memory, and the end of a
+- On wgpu a kernel has as many buffers as `Device::info().limits.max_buffers` says, often 31 or fewer, and the functions of `f64` (`exp`, `sin` and their kin) are
+  refused, as are types that the device lacks. There is no `fence_block`, `fence_device` or `fence_system`. `bar` orders a block's memory, and the end of a
   launch that of the device. Some drivers also end loops early: Mesa's llvmpipe lets a lane's loops take 65,535 turns together in a launch, those of `copy`,
   `fill` and `pool_alloc` among them. What a driver allows is `Device::info().limits.max_loop_turns`; more is a fault there, never a wrong result.
 - `min` and `max` give the other operand where one is NaN, so `relu` and `hard_sigmoid` of NaN are 0, and `clamp` gives its lower bound.
@@ -68,7 +69,8 @@ u32 u64 f16 bf16 f32 f64`, and `pred` for predicates (`bool` in the IR).
 - Where several lanes store to one element without atomics, it holds the value that one of them stored.
 - A pool (`.pool heap`) is memory that the executor keeps for all programs. `pool_alloc` takes a block out of it and gives a handle, which a lane
   may pass on, in a buffer or in a block, to other lanes and to programs that run later. A block is 16 bytes or a multiple of that,
-  holds zeros, and shares no byte with another block, however many lanes take one at the same time. A pool has at most one block for each 64 bytes.
+  holds zeros, and shares no byte with another block, however many lanes take one at the same time. Its length is what was asked for, in whole elements:
+  an index beyond is a fault, which calls the block a `span`. A pool has at most one block for each 64 bytes.
   Beside a request for more than is left, one that would fit may fail, too; the room stays.
 - A handle is valid until its block is given back, and bad for the next 2,047 blocks that lie there. A handle that was made up for a block in use is a fault,
   but for one chance in 2,048: programs that must not read each other's blocks need pools of their own. Handles differ from run to run.
@@ -111,14 +113,15 @@ fn text_form(text: &mut String) -> std::fmt::Result {
         text,
         "\n## Limits\n\n\
         A program has at most {MAX_INSTRUCTIONS} instructions, also with its calls, tiles and runs of registers written out, and {MAX_DECLARATIONS} each of \
-        memories, parameters, routines, and labels of a routine. Calls are at most {MAX_CALL_DEPTH} deep. Shared memory has at most {MAX_SHARED_BYTES} bytes, \
+        memories, parameters, routines, and labels of a routine. Calls are at most {MAX_CALL_DEPTH} deep. Shared memory, and a table of constants, has at most {MAX_SHARED_BYTES} bytes, \
         and less on most devices. A block has at most {MAX_BLOCK_LANES} lanes where `.block` says how many, or where it reduces {MAX_LANES}; else the device \
         bounds them. A text has at most {MAX_LINES} lines and {MAX_BYTES} bytes with all includes and \
-        macros written out, {MAX_DEPTH} deep, a line {MAX_LINE} bytes, a macro {MAX_ARGUMENTS} arguments, an included file {MAX_INCLUDED} bytes, a name 255.\n\n\
+        macros written out, {MAX_DEPTH} deep, a line {MAX_LINE} bytes, a macro {MAX_ARGUMENTS} arguments, an included file {MAX_INCLUDED} bytes, a name 255; what stands in macros counts where it stands and wherever it is used.\n\n\
         Untrusted programs are held to less. `Limits` has for each lane {instructions} instructions in loops, about; for all buffers and pools of an executor \
         {memory} bytes; for a program {size} instructions with its calls, tiles and runs of registers written out; others can be chosen. It has at most \
         {MAX_BLOCKS} straight parts: runs of instructions that end at a label to which something branches, or behind `bra`, `loop`, `exit` or `ret`, also with \
-        the calls written out. The error names the line at which there is too much.\n"
+        the calls written out. Its tables of constants have {MAX_CONSTANTS} elements together, and \
+        {MAX_CONSTANTS_READ} with each counted for each instruction that reads it. The error names the line at which there is too much.\n"
     )
 }
 
@@ -133,7 +136,7 @@ const FORM: &str = "\
 - Constants: `-1`, `1_000`, `0xff`, `0o17`, `0b101`; `1.5`, `1e-3`, `inf`, `NaN`, `0f3f800000` (all bits of a float: 8 digits for `f32`, 16 for `f64`, 4 for `f16` and `bf16`); `true` and `false`. They have the
   instruction's type, and one that does not fit is an error.
 - Where a value is read there may be a register, a constant, a special (`%gid`), a parameter by its name, or `len(memory)`, its number of elements as `u32` or
-  `u64`. A conversion starts from any of these but a constant.
+  `u64` (of a pool, of its words of 4 bytes). A conversion starts from any of these but a constant.
 - A program that was disassembled and assembled again is the same program; what its errors name are then the file and lines of the new text. Lines that came
   out of a macro or an included file count as the line of the program's own file that brought them.
 - An element is `x[a + b - 4]`: at most two parts that vary (registers, specials, parameters; of one integer type) and a constant, added in that

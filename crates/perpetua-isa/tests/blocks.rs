@@ -6,7 +6,7 @@ mod common;
 
 use common::{bind, executors_and_detector};
 use perpetua_ir::back::{ArgsLayout, Target, render};
-use perpetua_isa::{LaunchConfig, Program, lower, verify};
+use perpetua_isa::{Assembler, LaunchConfig, Program, lower, verify};
 use perpetua_vendor_tools::MslProgram;
 use perpetua_vendor_tools::msl::{LaneOrder, MslLaunch};
 
@@ -370,6 +370,35 @@ fn as_msl_through_its_shim_they_do_the_same() {
                 .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
                 .collect();
             compare(&found, &expected, &text, &format!("MSL, {order:?}, seed {seed}"));
+        }
+    }
+}
+
+// Where a driver ends loops, it says so: also where a compiler finds that a loop without effects never ends.
+#[test]
+fn loops_that_a_driver_ends_are_no_success() {
+    for executor in common::executors() {
+        if executor.device().info().limits.max_loop_turns.is_none() {
+            continue;
+        }
+        for text in [
+            "e: bra e",
+            "stg.u32 x[0], 5\ne: bra e",
+            "mov.u32 r0, 0\ne: add.u32 r0, r0, 1\n bra e",
+            "e: ldg.u32 r0, x[0]\n bra e",
+            "e: seteq.u32 p0, 0, 1\n@!p0 bra e\n stg.u32 x[0], 9",
+            "mov.u32 r0, 0\ne: xor.u32 r0, r0, 1\n seteq.u32 p0, r0, 7\n@!p0 bra e\n stg.u32 x[0], 9",
+        ] {
+            let x = executor.allocate_buffer(64).expect("memory");
+            let program = Assembler::new()
+                .assemble("loops.pasm", &format!(".buffer x: u32\n{text}"))
+                .expect("a program");
+            let program = program.with_buffer("x", x).expect("x");
+            let launched = executor.execute_program(&program, &LaunchConfig::new(1, 2));
+            let done = launched.and_then(|()| executor.synchronize());
+            let error = done.expect_err(text).to_string();
+            assert!(error.contains("loops.pasm:"), "{text}: {error}");
+            executor.free_buffer(x).expect("there");
         }
     }
 }

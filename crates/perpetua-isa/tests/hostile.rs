@@ -459,6 +459,15 @@ fn too_much_is_refused() {
         let parts: String = (0..600)
             .map(|i| format!("mov.u32 r0, 1\nq{i}: loop r0, q{i}\n"))
             .collect();
+        // Drivers take minutes for long tables.
+        let table = program(&format!(
+            ".const t: u32 = {}0\n ldc.u32 r0, t[r252]",
+            "7, ".repeat(256)
+        ));
+        let refused = executor.execute_program(&table, &LaunchConfig::new(1, 1));
+        let Err(Error::Large { found: 257, .. }) = refused else {
+            panic!("{refused:?}");
+        };
         // Each with the line at which there is too much; calls are written out in their order.
         for (program, place) in [(long, 4097), (calls, 52), (program(&parts), 513)] {
             let refused = executor.execute_program(&program, &LaunchConfig::new(1, 1));

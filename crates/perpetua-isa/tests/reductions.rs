@@ -4,7 +4,7 @@
 mod common;
 
 use common::executors;
-use perpetua_isa::{Arguments, Executor, LaunchConfig, Program};
+use perpetua_isa::{Arguments, Executor, LaunchConfig, Limits, Program};
 
 fn program(text: &str) -> Program {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
@@ -161,5 +161,35 @@ done:
                 .collect();
             assert_eq!(executor.read_buffer::<u32>(out, 0, 64).expect("a read"), expect);
         }
+    }
+}
+
+// An instruction that is many takes as much of the budget.
+#[test]
+fn tiles_cost_what_they_compute() {
+    let limits = Limits {
+        instructions: 20_000,
+        ..Limits::default()
+    };
+    for executor in executors() {
+        let executor = executor.untrusted(limits);
+        let tiles = |turns: u32| {
+            let text = format!(
+                "mov.u32 r0, {turns}\nagain: tile_mma.u32 r1, r17, r33, 4, 4, 4\n loop r0, again\n stg.u32 x[0], r1"
+            );
+            let registers: String = (1..49).map(|i| format!("mov.u32 r{i}, 0\n")).collect();
+            let x = executor.allocate_buffer(64).expect("memory");
+            let program = format!(".buffer x: u32\n{registers}{text}")
+                .parse::<Program>()
+                .expect("a program");
+            let program = program.with_buffer("x", x).expect("x");
+            let launched = executor.execute_program(&program, &LaunchConfig::new(1, 1));
+            launched.and_then(|()| executor.synchronize())
+        };
+        // 64 products each.
+        let most = limits.instructions / 64;
+        tiles(most / 2).expect("half of what is allowed");
+        let error = tiles(most * 2).expect_err("too much").to_string();
+        assert!(error.contains("budget"), "{error}");
     }
 }

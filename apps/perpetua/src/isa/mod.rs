@@ -393,7 +393,7 @@ fn read_source(path: &Path) -> Result<Source, Failure> {
 
 // Whether bytes are a program's binary form, of whichever version.
 fn is_binary(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"PISA") && bytes.get(5) == Some(&0)
+    bytes.starts_with(b"PISA") && (bytes.get(5) == Some(&0) || std::str::from_utf8(bytes).is_err())
 }
 
 fn assemble(path: &Path, out: Option<&Path>) -> Result<(), Failure> {

@@ -96,6 +96,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             .map_err(|error| format!("--param {name}: {error}"))?;
         arguments = arguments.with_bytes(name.as_str(), parameter.ty, bits.to_le_bytes());
     }
+    // What is too large is not made.
+    let named = |(name, text): &(String, String)| {
+        let memory = program.memory(name)?;
+        values::size_of_named(memory.element, text)
+    };
+    let sizes = args.buffers.iter().filter_map(named);
+    args.untrusted
+        .fits(sizes.chain(pools.iter().map(|(_, bytes)| *bytes)))?;
     // All files are read before a device is opened.
     let mut contents = Vec::new();
     for buffer in program.buffers() {

@@ -70,6 +70,13 @@ impl Content {
     }
 }
 
+/// Bytes of what is named, without making it; nothing of a file.
+pub(crate) fn size_of_named(ty: Scalar, text: &str) -> Option<usize> {
+    let extents = extents(made(text)?.1).ok()?;
+    let size = |size: usize, extent: &usize| size.saturating_mul(*extent);
+    Some(extents.iter().fold(ty.size() as usize, size))
+}
+
 /// Kind and extents of what is named; nothing else with a colon is meant so, as a path of Windows.
 fn made(text: &str) -> Option<(&str, &str)> {
     text.split_once(':').filter(|(kind, _)| KINDS.contains(kind))

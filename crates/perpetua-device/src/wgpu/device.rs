@@ -175,14 +175,6 @@ fn capabilities(features: wgpu::Features) -> Capabilities {
     found.chain([Capability::DynamicShared]).collect()
 }
 
-#[cfg(any(target_os = "linux", windows))]
-use super::vulkan::multiprocessors;
-
-#[cfg(not(any(target_os = "linux", windows)))]
-fn multiprocessors(_: &wgpu::Adapter) -> Option<u32> {
-    None
-}
-
 /// The properties of an adapter's device that has, or would be opened with, these limits and features.
 fn describe(
     index: usize,
@@ -226,7 +218,7 @@ fn describe(
         computes: true,
         on_host: false,
         compute_capability: None,
-        multiprocessors: multiprocessors(adapter),
+        multiprocessors: super::vulkan::multiprocessors(adapter),
         memory_total: None,
         memory_free: None,
         unified_memory: matches!(adapter_type, AdapterType::Integrated | AdapterType::Cpu),

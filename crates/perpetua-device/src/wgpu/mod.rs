@@ -22,7 +22,6 @@ mod shared;
 mod signal;
 mod stream;
 mod transfer;
-#[cfg(any(target_os = "linux", windows))]
 mod vulkan;
 
 use crate::backend::GpuBackend;

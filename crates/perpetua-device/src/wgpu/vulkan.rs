@@ -1,9 +1,9 @@
 //! What Vulkan's drivers say of a device and wgpu does not pass on. Must not know wgpu's other interfaces.
 
-use ash::{nv, vk};
-
 /// Multiprocessors of an adapter, where it is Vulkan's and NVIDIA's. Other vendors' units hold lanes in other numbers, which nobody tells.
+#[cfg(any(target_os = "linux", windows))]
 pub(super) fn multiprocessors(adapter: &wgpu::Adapter) -> Option<u32> {
+    use ash::{nv, vk};
     // SAFETY: nothing of what this gives is destroyed or kept: it is asked two questions while `adapter` lives.
     let hal = unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }?;
     let instance = hal.shared_instance();
@@ -26,4 +26,9 @@ pub(super) fn multiprocessors(adapter: &wgpu::Adapter) -> Option<u32> {
             .get_physical_device_properties2(hal.raw_physical_device(), &mut all);
     }
     Some(found.shader_sm_count).filter(|count| *count > 0)
+}
+
+#[cfg(not(any(target_os = "linux", windows)))]
+pub(super) fn multiprocessors(_: &wgpu::Adapter) -> Option<u32> {
+    None
 }

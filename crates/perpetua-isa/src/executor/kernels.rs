@@ -24,7 +24,13 @@ pub(super) fn bytes(program: &Program, instructions: usize) -> usize {
         .iter()
         .flat_map(|routine| &routine.labels)
         .map(|label| label.name.len() + size_of_val(label));
-    constants.chain(names).fold(
+    // `verify` has bounded them by the instructions; a name of a file may still be long.
+    let lines = program
+        .routines
+        .iter()
+        .map(|routine| size_of_val(routine.lines.as_slice()));
+    let others = lines.chain([program.source.len()]);
+    constants.chain(names).chain(others).fold(
         instructions.saturating_mul(PER_INSTRUCTION),
         usize::saturating_add,
     )

@@ -3,11 +3,18 @@
 use perpetua_ir::ir::Scope;
 
 use crate::error::{Error, Result};
+use crate::instruction::Operand;
 use crate::opcode::Meaning;
+use crate::program::{Memory, MemoryKind};
 use crate::verify::{Verified, Where, place};
 
 /// Most straight parts of a program: drivers take time for each that grows with their number.
 pub(crate) const MAX_BLOCKS: usize = 512;
+
+/// Most elements of all tables of constants of a program, and most with each table counted for each instruction that reads it: drivers'
+/// compilers take minutes for more.
+pub(crate) const MAX_CONSTANTS: usize = 256;
+pub(crate) const MAX_CONSTANTS_READ: usize = 2048;
 
 /// What untrusted programs may use.
 ///
@@ -30,7 +37,7 @@ pub struct Limits {
     /// How many bytes all buffers and pools of the executor may have.
     pub memory: usize,
     /// How many instructions a program may have with its calls, tiles and runs of registers written out: drivers' compilers are not made
-    /// for large ones. Of its straight parts, which branches and labels divide, it may have 512.
+    /// for large ones. Of its straight parts, which branches and labels divide, it may have 512, and 256 elements of tables of constants.
     pub size: usize,
 }
 
@@ -75,6 +82,28 @@ impl Limits {
             MAX_BLOCKS,
             &|| flow.block_at(MAX_BLOCKS),
         )?;
+        let elements = |memory: &Memory| match &memory.kind {
+            MemoryKind::Constants(data) => data.len(),
+            _ => 0,
+        };
+        let all = program.memories.iter().map(elements).sum();
+        within("elements of tables of constants", all, MAX_CONSTANTS, &|| None)?;
+        let mut read = 0;
+        for (block, origins) in flow.blocks.iter().zip(&flow.origins) {
+            for (instruction, at) in block.code.iter().zip(origins) {
+                let tables = instruction.operands.iter().filter_map(|operand| match operand {
+                    Operand::Place(place) => program.memories.get(usize::from(place.memory)),
+                    _ => None,
+                });
+                read += tables.map(elements).sum::<usize>();
+                within(
+                    "elements of tables of constants, once for each instruction that reads one",
+                    read,
+                    MAX_CONSTANTS_READ,
+                    &|| Some(*at),
+                )?;
+            }
+        }
         let system = Meaning::Fence(Some(Scope::System));
         for (number, routine) in program.routines.iter().enumerate() {
             let mut code = routine.code.iter();

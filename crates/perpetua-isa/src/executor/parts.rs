@@ -46,7 +46,12 @@ impl Room {
     /// Refuses a launch of a program without loops that takes too long in one.
     pub(super) fn check(&self, config: &LaunchConfig) -> Result<()> {
         let within = |instructions: u64| {
-            let found = config.lanes().saturating_mul(instructions);
+            // A block's lanes set its memory to zero in turns, and a small block takes the room of a larger one.
+            let lanes = config.block.count().max(1);
+            let shared = self.shared.saturating_add(config.shared_bytes.into());
+            let each = instructions.saturating_add(shared.div_ceil(lanes));
+            let blocks = config.grid.count();
+            let found = blocks.saturating_mul(lanes.max(LEAST_BLOCK)).saturating_mul(each);
             let limit = self.lanes.saturating_mul(STRAIGHT);
             match found <= limit {
                 true => Ok(()),
@@ -202,5 +207,14 @@ mod tests {
         assert!(room.check(&LaunchConfig::new(1 << 18, 256)).is_ok());
         assert!(room.check(&LaunchConfig::new((1 << 18) + 1, 256)).is_err());
         assert!(room.check(&LaunchConfig::new([u32::MAX; 3], 1024)).is_err());
+        // Blocks of a lane that set 32 KiB to zero.
+        let zeroing = Room {
+            shared: 1 << 15,
+            straight: Some(3),
+            ..room
+        };
+        assert!(zeroing.check(&LaunchConfig::new(20_000, 1)).is_ok());
+        assert!(zeroing.check(&LaunchConfig::new(40_000, 1)).is_err());
+        assert!(zeroing.check(&LaunchConfig::new(40_000, 64)).is_ok());
     }
 }

@@ -13,7 +13,7 @@ use super::emitter::written_by;
 use super::structure::Node;
 use crate::instruction::{Guard, Instruction, Operand};
 use crate::opcode::Meaning;
-use crate::verify::{Block, Exit, Flow, predicate_slot};
+use crate::verify::{Block, Exit, Flow, predicate_slot, size};
 
 /// Most turns of a loop that are counted.
 const MOST_TURNS: u32 = 1024;
@@ -33,13 +33,19 @@ pub(super) fn counted(flow: &Flow, nodes: &[Node]) -> Counted {
 /// What a turn through a part of the tree costs: its blocks, and the loops that are known. Other loops charge for themselves.
 pub(super) fn cost(flow: &Flow, nodes: &[Node], counted: &Counted) -> u32 {
     let each = nodes.iter().map(|node| match node {
-        Node::Block(block) => flow.blocks.get(*block).map_or(1, |b| b.code.len() as u32 + 1),
+        Node::Block(block) => flow.blocks.get(*block).map_or(1, block_cost),
         Node::If(_, a, b) => cost(flow, a, counted).saturating_add(cost(flow, b, counted)),
         Node::Labeled(_, body) => cost(flow, body, counted),
         Node::Loop(head, _) => counted.get(head).copied().unwrap_or(0),
         Node::Break(_) | Node::Continue(_) | Node::End => 0,
     });
     each.fold(0, u32::saturating_add)
+}
+
+/// What going through a block costs: tiles and runs of registers are many instructions.
+pub(super) fn block_cost(block: &Block) -> u32 {
+    let sizes = block.code.iter().map(size).fold(1, u64::saturating_add);
+    u32::try_from(sizes).unwrap_or(u32::MAX)
 }
 
 // `before`: the block that lanes come from.
@@ -345,7 +351,7 @@ mod tests {
             "mov.u32 r9, 0\na: add.u32 r9, r9, 1\n setlt.u32 p1, r252, 3\n@p1 mov.u32 r9, 0\n setlt.u32 p0, r9, 4\n@p0 bra a",
             "mov.u32 r9, 0\na: setlt.u32 p1, r252, 3\n@p1 add.u32 r9, r9, 1\n setlt.u32 p0, r9, 4\n@p0 bra a",
             "mov.u32 r9, 0\na: add.u32 r9, r9, 1\n setlt.u32 p0, r9, 4\n@p0 mov.pred p0, true\n@p0 bra a",
-            "mov.u32 r9, 3\na: mov.u32 r9, 3\n loop r9, a",
+            "mov.u32 r9, 3\na: mov.u32 r9, 3\n add.u32 r1, r252, 1\n loop r9, a",
             "mov.u32 r9, 3\na: add.u32 r1, r252, 1\nb: loop r9, b\n loop r9, a",
             // The step is passed by.
             "mov.u32 r9, 0\na: setlt.u32 p1, r252, 3\n@p1 bra a\n add.u32 r9, r9, 1\n setlt.u32 p0, r9, 4\n@p0 bra a",

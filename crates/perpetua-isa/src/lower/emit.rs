@@ -6,7 +6,7 @@ use perpetua_ir::ir::{Inst, Kernel, LocalId, Op, Place, Scalar, Type, TypeError,
 use perpetua_ir::ops::BinaryOp;
 
 use super::Options;
-use super::counted::{cost, counted};
+use super::counted::{block_cost, cost, counted};
 use super::emitter::{Emitter, Frame, Result, written_by};
 use super::structure::{Node, Structure, falls};
 use super::webs::Slots;
@@ -195,9 +195,9 @@ impl Emitter<'_> {
 
     // `meets`: whether lanes of a block meet in any of the blocks.
     fn case(&mut self, number: usize, next: LocalId, meets: bool) -> Result {
-        let size = self.flow_block(number)?.code.len();
+        let cost = block_cost(self.flow_block(number)?);
         self.line_of_block(number)?;
-        self.charge(size as u32 + 1, meets)?;
+        self.charge(cost, meets)?;
         self.block(number)?;
         let exit = self.exit(number)?;
         let go = |emitter: &mut Self, goal: Goal| match goal {

@@ -326,14 +326,14 @@ fn memory() -> Vec<Row> {
         &[place, from, count],
         Meaning::Copy,
         "`to, from, n`: the lane copies n elements in order, each before the next is read: a range that is copied onto a later part of \
-         itself repeats.",
+         itself repeats. Both indices count on in their own type, with wrapping.",
     ));
     rows.push(row(
         "fill",
         Some(Domain::Any),
         &[place, READ, count],
         Meaning::Fill,
-        "`to, value, n`: the lane sets n elements.",
+        "`to, value, n`: the lane sets n elements. The index counts on in its type, with wrapping.",
     ));
     rows
 }
@@ -385,7 +385,7 @@ fn reductions() -> Vec<Row> {
 
 fn pools() -> Vec<Row> {
     let word = Ty::Fixed(Scalar::U32);
-    let any = Some(Domain::Any);
+    let any = Some(Domain::Number);
     vec![
         row(
             "pool_alloc",

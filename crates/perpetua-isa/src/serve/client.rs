@@ -72,7 +72,33 @@ impl Client {
                 limit: self.allowed.message,
             });
         }
-        job::decode_result(&self.ask(Kind::Run, payload, Kind::Result)?)
+        let result = job::decode_result(&self.ask(Kind::Run, payload, Kind::Result)?)?;
+        let wanted = job.contents.iter().filter(|content| content.is_returned);
+        let wanted = wanted.map(|content| (content.name, job::len(content)));
+        let found = result
+            .iter()
+            .map(|(name, bytes)| (name.as_str(), bytes.len() as u64));
+        match wanted.clone().eq(found.clone()) {
+            true => Ok(result),
+            false => {
+                let list = |all: Vec<(&str, u64)>| {
+                    let each = all
+                        .iter()
+                        .take(8)
+                        .map(|(name, bytes)| format!("{name:?} of {bytes} bytes"));
+                    each.collect::<Vec<String>>().join(", ")
+                };
+                Err(Error::Payload {
+                    at: 0,
+                    what: "a result",
+                    why: format!(
+                        "asked for was {}, this is {}",
+                        list(wanted.collect()),
+                        list(found.collect())
+                    ),
+                })
+            }
+        }
     }
 
     fn ask(&mut self, kind: Kind, payload: Vec<u8>, expected: Kind) -> Result<Vec<u8>, Error> {

@@ -111,10 +111,9 @@ impl Connection<'_> {
             transfer: self.rules.transfer,
             has_begun: false,
         };
-        let Some(frame) = Frame::read(&mut incoming, self.rules.allowed.message)? else {
+        let Some(frame) = Frame::read_with_id(&mut incoming, self.rules.allowed.message, id)? else {
             return Ok(Turn::Gone);
         };
-        *id = frame.id;
         let answer = match frame.kind {
             Kind::Ask if !frame.payload.is_empty() => {
                 return Err(Error::Refused {

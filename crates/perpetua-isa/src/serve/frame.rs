@@ -42,6 +42,15 @@ impl Frame {
 
     /// Reads one; nothing where the peer has closed the connection before it. The payload has at most `limit` bytes.
     pub(super) fn read(reader: &mut impl Read, limit: u64) -> Result<Option<Frame>, Error> {
+        Frame::read_with_id(reader, limit, &mut 0)
+    }
+
+    /// The same; `id` is the frame's number as soon as it is known, for what is wrong with the rest.
+    pub(super) fn read_with_id(
+        reader: &mut impl Read,
+        limit: u64,
+        id: &mut u32,
+    ) -> Result<Option<Frame>, Error> {
         let mut head = [0; HEADER];
         let mut at = 0;
         while at < HEADER {
@@ -64,6 +73,7 @@ impl Frame {
         if version != VERSION {
             return Err(Error::Version { found: version });
         }
+        *id = u32::from_le_bytes([i0, i1, i2, i3]);
         let found = u16::from_le_bytes([k0, k1]);
         let kind = Kind::from_code(found).ok_or(Error::Kind {
             found,
@@ -76,7 +86,7 @@ impl Frame {
         let payload = payload(reader, usize::try_from(len).unwrap_or(usize::MAX))?;
         Ok(Some(Frame {
             kind,
-            id: u32::from_le_bytes([i0, i1, i2, i3]),
+            id: *id,
             payload,
         }))
     }

@@ -6,7 +6,8 @@ use perpetua_ir::ir::Scalar;
 use super::error::Error;
 use super::protocol::Code;
 use crate::executor::{Arguments, Limits};
-use crate::program::Program;
+use crate::program::{Parameter, Program};
+use crate::verify::MAX_DECLARATIONS;
 
 /// A program with all that it needs: one launch, of which nothing is left behind.
 #[derive(Clone, Debug)]
@@ -111,9 +112,21 @@ impl Job<'_> {
                 code: Code::Program,
                 message: error.to_string(),
             })?;
+        let declared = program.parameters.len();
+        if declared > MAX_DECLARATIONS {
+            let why = format!("it has {declared}: at most {MAX_DECLARATIONS} can be");
+            return Err(reader.wrong("the program's parameters", why));
+        }
         let mut arguments = Arguments::new();
         for _ in 0..reader.u16("the number of parameters")? {
             let name = reader.text("a parameter's name")?;
+            if !program.parameters.iter().any(|parameter| parameter.name == name) {
+                let why = format!("the program has no parameter {name:?}");
+                return Err(reader.wrong("a parameter's name", why));
+            }
+            if arguments.get(name).is_some() {
+                return Err(reader.wrong("a parameter's name", format!("`{name}` is there twice")));
+            }
             let ty = reader.text("a parameter's type")?;
             let scalar = Scalar::from_name(ty)
                 .ok_or_else(|| reader.wrong("a parameter's type", format!("`{ty}` is no type")))?;
@@ -123,6 +136,11 @@ impl Job<'_> {
                 return Err(reader.wrong("a parameter's value", why));
             }
             arguments = arguments.with_bytes(name, scalar, bytes);
+        }
+        let is_missing = |parameter: &&Parameter| arguments.get(&parameter.name).is_none();
+        if let Some(missing) = program.parameters.iter().find(is_missing) {
+            let why = format!("`{}` has no value: send one", missing.name);
+            return Err(reader.wrong("the parameters", why));
         }
         let mut contents = Vec::new();
         for _ in 0..reader.u16("the number of buffers")? {
@@ -193,6 +211,14 @@ impl Allowed {
             message,
             milliseconds,
         })
+    }
+}
+
+/// Bytes of a buffer or pool.
+pub(super) fn len(content: &Content<'_>) -> u64 {
+    match content.data {
+        Data::Bytes(bytes) => bytes.len() as u64,
+        Data::Zeros(len) | Data::Pool(len) => len,
     }
 }
 
@@ -366,6 +392,11 @@ mod tests {
         let more = [&good[..], &[0]].concat();
         let error = Job::decode(&more).expect_err("more").to_string();
         assert!(error.contains("1 bytes follow it"), "{error}");
+        let value = [0, 0, 32, 64, 0, 0, 0, 0];
+        let value_at = good
+            .windows(8)
+            .position(|bytes| bytes == value)
+            .expect("the parameter");
         let refused = |at: usize, byte: u8, part: &str| {
             let mut bad = good.clone();
             bad[at] = byte;
@@ -374,12 +405,11 @@ mod tests {
         };
         refused(0, 0, "the grid: 0 x 2 x 1: each number is at least 1");
         refused(12, 0, "the block: 0 x 1 x 1");
-        let value = [0, 0, 32, 64, 0, 0, 0, 0];
-        let at = good
-            .windows(8)
-            .position(|bytes| bytes == value)
-            .expect("the parameter");
-        refused(at + 4, 1, "the bytes behind the 4 of f32 are not zero");
+        let [name, count] = [value_at - 6, value_at - 10];
+        assert_eq!((good[name], good[count]), (b'a', 1));
+        refused(name, b'b', "the program has no parameter \"b\"");
+        refused(count, 0, "`a` has no value");
+        refused(value_at + 4, 1, "the bytes behind the 4 of f32 are not zero");
         let mut forged = good;
         let at = forged.len() - 8;
         forged[at - 2] = 3;

@@ -118,7 +118,7 @@ const PAYLOADS: &str = "
 | its bytes | `u64` |
 | what it holds, for kind 0 | bytes |
 
-Each buffer and pool of the program has one content. Handles in the program mean nothing. Nothing of a job is left for the next one.
+Each parameter of the program has one value, and each buffer and pool one content, a buffer in whole elements. Handles in the program mean nothing. Nothing of a job is left for the next one.
 
 `result`: a `u16` with the number of buffers, and for each its name (text), its length (`u64`) and its bytes.
 

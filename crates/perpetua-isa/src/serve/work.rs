@@ -9,12 +9,13 @@ use perpetua_device::Device;
 
 use super::error::Error;
 use super::frame::Frame;
-use super::job::{self, Allowed, Content, Data, Job};
+use super::job::{self, Allowed, Data, Job};
 use super::protocol::{Code, Kind};
 use super::rights;
 use crate::error::Error as RunError;
 use crate::executor::Executor;
 use crate::program::MemoryKind;
+use crate::verify::MAX_DECLARATIONS;
 
 /// Runs jobs that come from `input` and writes their answers to `output`, until the input ends: the part of a child process of a
 /// [`Server`](super::Server), which starts it. `memory` is its [`Options::process_memory`](super::Options::process_memory). For the whole
@@ -90,6 +91,13 @@ fn check(job: &Job<'_>, allowed: &Allowed) -> Result<(), Error> {
         code: Code::Job,
         message,
     };
+    // Looked through for each other before the verifier has bounded them.
+    let most = job.program.memories.len().max(job.contents.len());
+    if most > MAX_DECLARATIONS {
+        return Err(wrong(format!(
+            "{most} buffers and pools: at most {MAX_DECLARATIONS} can be"
+        )));
+    }
     let mut needed = 0;
     for memory in &job.program.memories {
         let is_pool = match memory.kind {
@@ -100,6 +108,19 @@ fn check(job: &Job<'_>, allowed: &Allowed) -> Result<(), Error> {
         needed += 1;
         let mut given = job.contents.iter().filter(|content| content.name == memory.name);
         match (given.next(), given.next()) {
+            // What is too large is told as that.
+            (Some(content), None)
+                if !is_pool
+                    && job::len(content) <= allowed.limits.memory as u64
+                    && !job::len(content).is_multiple_of(memory.element.size().into()) =>
+            {
+                return Err(wrong(format!(
+                    "`{}` has {} bytes, which are no whole elements of {}",
+                    memory.name,
+                    job::len(content),
+                    memory.element
+                )));
+            }
             (Some(content), None) if matches!(content.data, Data::Pool(_)) == is_pool => {}
             (Some(_), None) => {
                 let kind = if is_pool { "a pool" } else { "a buffer" };
@@ -127,7 +148,7 @@ fn check(job: &Job<'_>, allowed: &Allowed) -> Result<(), Error> {
     // As `encode_result` writes it.
     let bytes = returned.fold(2, |sum: u64, content| {
         sum.saturating_add(10 + content.name.len() as u64)
-            .saturating_add(len(content))
+            .saturating_add(job::len(content))
     });
     match bytes <= allowed.message {
         true => Ok(()),
@@ -141,13 +162,6 @@ fn check(job: &Job<'_>, allowed: &Allowed) -> Result<(), Error> {
     }
 }
 
-fn len(content: &Content<'_>) -> u64 {
-    match content.data {
-        Data::Bytes(bytes) => bytes.len() as u64,
-        Data::Zeros(len) | Data::Pool(len) => len,
-    }
-}
-
 fn launch<'a>(
     executor: &Executor,
     job: &Job<'a>,
@@ -155,7 +169,7 @@ fn launch<'a>(
 ) -> Result<Vec<(&'a str, Vec<u8>)>, RunError> {
     let mut program = job.program.clone();
     for content in &job.contents {
-        let size = usize::try_from(len(content)).unwrap_or(usize::MAX);
+        let size = usize::try_from(job::len(content)).unwrap_or(usize::MAX);
         let is_pool = matches!(content.data, Data::Pool(_));
         let handle = match is_pool {
             true => executor.allocate_pool(size)?,
@@ -173,7 +187,7 @@ fn launch<'a>(
     let returned = contents.filter(|(content, _)| content.is_returned);
     returned
         .map(|(content, (handle, is_pool))| {
-            let size = usize::try_from(len(content)).unwrap_or(usize::MAX);
+            let size = usize::try_from(job::len(content)).unwrap_or(usize::MAX);
             let bytes = match is_pool {
                 true => executor.read_pool(*handle, 0, size)?,
                 false => executor.read_buffer(*handle, 0, size)?,

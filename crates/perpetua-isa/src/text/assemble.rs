@@ -3,21 +3,22 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use perpetua_ir::ir::{Scalar, constant};
+use perpetua_ir::ir::Scalar;
 use perpetua_ir::nearest::nearest;
 
+use super::declared::{block, constants, handle, shared};
 use super::directives::DIRECTIVES;
 use super::instruction::{self, Names};
 use super::lexer::{Cursor, Token, TokenKind};
+use super::mnemonic::{TYPES, scalar};
 use super::source::{Line, lines};
-use crate::declaration;
+use crate::declaration::{self, MAX_DECLARATIONS, MAX_INSTRUCTIONS};
 use crate::diagnostic::AssembleError;
 use crate::fault::Fault;
 use crate::hologram::include;
 use crate::instruction::Operand;
 use crate::opcode::{Meaning, Slot, Use};
 use crate::program::{Label, Memory, MemoryKind, Parameter, Program, Routine, is_name};
-use crate::verify::{MAX_DECLARATIONS, MAX_INSTRUCTIONS};
 
 type Result<T = ()> = std::result::Result<T, AssembleError>;
 
@@ -353,15 +354,13 @@ impl Reader {
     fn typed(&self, cursor: &mut Cursor<'_>, line: &Line) -> Result<Scalar> {
         let span = cursor.span();
         let (mark, at) = (cursor.takes(':'), cursor.span());
-        let found = mark
-            .then(|| cursor.word().and_then(instruction::scalar))
-            .flatten();
+        let found = mark.then(|| cursor.word().and_then(scalar)).flatten();
         let (at, message) = match mark {
             true => (at, "a type belongs here"),
             false => (span, "`:` and a type belong here"),
         };
         found.ok_or_else(|| AssembleError {
-            help: Some(format!("types: {}", instruction::TYPES)),
+            help: Some(format!("types: {}", TYPES)),
             ..line.error(at, message)
         })
     }
@@ -469,64 +468,5 @@ fn unknown<'a>(wanted: &Pending, what: &str, known: impl Iterator<Item = &'a Str
             wanted.span.clone(),
             format!("there is no {what} `{}`", wanted.name),
         )
-    }
-}
-
-fn integer<T: TryFrom<i128>>(cursor: &mut Cursor<'_>, line: &Line, what: &str) -> Result<T> {
-    let span = cursor.span();
-    let missing = || line.error(span.clone(), format!("{what} belongs here, a number"));
-    let Some(TokenKind::Number(text)) = cursor.next() else {
-        return Err(missing());
-    };
-    let value = constant::integer(text).ok_or_else(missing)?;
-    T::try_from(value).map_err(|_| {
-        let most = u64::MAX >> (64 - 8 * size_of::<T>());
-        line.error(span, format!("{what}, {value}, is more than {most}"))
-    })
-}
-
-// `[= HANDLE]`
-fn handle(cursor: &mut Cursor<'_>, line: &Line, what: &str) -> Result<Option<u64>> {
-    match cursor.takes('=') {
-        true => integer(cursor, line, what).map(Some),
-        false => Ok(None),
-    }
-}
-
-fn block(cursor: &mut Cursor<'_>, line: &Line) -> Result<[u32; 3]> {
-    let mut block = [1; 3];
-    for (i, extent) in block.iter_mut().enumerate() {
-        if i > 0 && !cursor.takes(',') {
-            break;
-        }
-        *extent = integer(cursor, line, "an extent of the block")?;
-    }
-    Ok(block)
-}
-
-fn shared(cursor: &mut Cursor<'_>, line: &Line) -> Result<MemoryKind> {
-    let bracket = |cursor: &mut Cursor<'_>, mark| match cursor.takes(mark) {
-        true => Ok(()),
-        false => Err(line.error(
-            cursor.span(),
-            "the length stands in brackets: `.shared NAME: TYPE[LENGTH]`",
-        )),
-    };
-    bracket(cursor, '[')?;
-    let len = integer(cursor, line, "the number of elements")?;
-    bracket(cursor, ']')?;
-    Ok(MemoryKind::Shared { len })
-}
-
-fn constants(ty: Scalar, cursor: &mut Cursor<'_>, line: &Line) -> Result<MemoryKind> {
-    if !cursor.takes('=') {
-        return Err(line.error(cursor.span(), "`=` and the constants belong here"));
-    }
-    let mut data = Vec::new();
-    loop {
-        data.push(instruction::immediate(ty, cursor, line)?);
-        if !cursor.takes(',') {
-            return Ok(MemoryKind::Constants(data));
-        }
     }
 }

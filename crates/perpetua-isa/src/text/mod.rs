@@ -2,9 +2,11 @@
 //! The specification ([`crate::specification`]) says what can be written.
 
 mod assemble;
+mod declared;
 mod directives;
 mod instruction;
 mod lexer;
+mod mnemonic;
 mod print;
 mod ptx;
 pub(crate) mod source;
@@ -12,7 +14,7 @@ pub(crate) mod source;
 pub use assemble::Assembler;
 pub(crate) use assemble::{MAX_INCLUDED, stored};
 pub(crate) use directives::DIRECTIVES;
-pub(crate) use instruction::scalar;
+pub(crate) use mnemonic::scalar;
 pub(crate) use print::{instruction_text, type_name};
 
 use crate::diagnostic::AssembleError;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::directives::DIRECTIVES;
-use super::instruction::mnemonic;
 use super::lexer::{Cursor, Token, TokenKind, tokens};
+use super::mnemonic::mnemonic;
 use crate::diagnostic::AssembleError;
 
 /// Most lines of a program with includes and macros written out.
@@ -136,7 +136,10 @@ impl Reader<'_> {
                     }
                 }
                 (Some(_), ".macro") => return Err(line.error(0..text.len(), "a macro within a macro")),
-                (Some((_, _, found)), _) => found.body.push(line),
+                (Some((_, _, found)), _) => {
+                    self.count(&line)?;
+                    found.body.push(line);
+                }
                 (None, ".macro") => open = Some(begin(line)?),
                 (None, ".endmacro") => return Err(line.error(0..text.len(), "no macro ends here")),
                 (None, _) => self.line(line, depth)?,
@@ -168,15 +171,26 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn line(&mut self, line: Line, depth: usize) -> Result<(), AssembleError> {
+    // What is looked at costs time, whatever becomes of it.
+    fn count(&mut self, line: &Line) -> Result<(), AssembleError> {
         self.seen += 1;
         self.bytes += line.text.len();
-        if self.seen > MAX_LINES || self.bytes > MAX_BYTES {
-            let most = format!(
-                "more than {MAX_LINES} lines or {MAX_BYTES} bytes with all macros and includes written out"
-            );
-            return Err(line.error(0..line.text.len(), most));
+        if self.seen <= MAX_LINES && self.bytes <= MAX_BYTES {
+            return Ok(());
         }
+        let most = format!(
+            "more than {MAX_LINES} lines or {MAX_BYTES} bytes with all macros and includes written out"
+        );
+        let shown = line.text.chars().take(80).collect::<String>();
+        let line = Line {
+            text: shown.into(),
+            ..line.clone()
+        };
+        Err(line.error(0..line.text.len(), most))
+    }
+
+    fn line(&mut self, line: Line, depth: usize) -> Result<(), AssembleError> {
+        self.count(&line)?;
         let tokens = line.tokens()?;
         // A macro may stand behind labels.
         let mut cursor = Cursor::new(&tokens, line.text.len());
@@ -263,6 +277,8 @@ impl Reader<'_> {
                     format!("a line of the macro grows beyond {MAX_LINE} bytes"),
                 )
             };
+            // Also where its arguments leave nothing of it.
+            self.bytes += body.text.len();
             let mut text = replaced(&body.text, "\\@", &number.to_string()).ok_or_else(too_long)?;
             // Longer names first: `\ab` is not `\a` and a b.
             let mut named: Vec<_> = found.parameters.iter().zip(&arguments).collect();

@@ -7,6 +7,9 @@ use crate::declaration::{block, limit, memory, name, parameter, shared, taken, w
 use crate::fault::Fault;
 use crate::program::{Program, Routine};
 
+/// Longest name of a file that lines refer to.
+const MAX_SOURCE: u64 = 1 << 12;
+
 type Result<E = Fault> = std::result::Result<(), E>;
 
 pub(super) fn declarations(program: &Program) -> Result<Wrong> {
@@ -16,6 +19,15 @@ pub(super) fn declarations(program: &Program) -> Result<Wrong> {
         let name = own.map(|own| own.name.as_str()).unwrap_or_default();
         let why = "it is there and has no name";
         return Err(wrong_name("the program's own code, the first routine,", name, why).into());
+    }
+    limit(
+        "bytes of the name of the file",
+        program.source.len() as u64,
+        MAX_SOURCE,
+    )?;
+    if program.source.contains(char::is_control) {
+        let why = "it has characters that are not printed";
+        return Err(wrong_name("the file of the program", &program.source, why).into());
     }
     program.block.map_or(Ok(()), block)?;
     declared("memories", program.memories.len())?;
@@ -39,6 +51,8 @@ pub(super) fn declarations(program: &Program) -> Result<Wrong> {
     for routine in &program.routines {
         declared("labels of a routine", routine.labels.len())?;
         unique("a label", routine.labels.iter().map(|label| label.name.as_str()))?;
+        let (lines, code) = (routine.lines.len() as u64, routine.code.len() as u64);
+        limit("lines of instructions", lines, code)?;
         let end = routine.code.len();
         if let Some(label) = routine.labels.iter().find(|label| label.at as usize > end) {
             return Err(Fault::Limit {

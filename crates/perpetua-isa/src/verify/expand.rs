@@ -88,12 +88,13 @@ impl<'a> Expansion<'a> {
                 },
             ));
         }
-        if self.open.len() == MAX_CALL_DEPTH {
+        // The program's own code is open, too.
+        if self.open.len() > MAX_CALL_DEPTH {
             return Err(Wrong::at(
                 here,
                 Fault::Limit {
                     what: "calls within each other",
-                    found: self.open.len() as u64 + 1,
+                    found: self.open.len() as u64,
                     limit: MAX_CALL_DEPTH as u64,
                 },
             ));
@@ -192,7 +193,7 @@ impl<'a> Expansion<'a> {
 }
 
 // How many operators an instruction becomes, about.
-pub(super) fn size(instruction: &Instruction) -> u64 {
+pub(crate) fn size(instruction: &Instruction) -> u64 {
     let counts = instruction.operands.iter().filter_map(|operand| match operand {
         Operand::Count(count) => Some(u64::from(*count)),
         _ => None,

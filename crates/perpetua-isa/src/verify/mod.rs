@@ -13,21 +13,20 @@ mod state;
 
 use std::sync::Arc;
 
+use crate::declaration::printable;
 use crate::error::{At, Error, Result, VerifyError};
 use crate::fault::Fault;
 use crate::program::Program;
 use crate::text::instruction_text;
 
+pub use crate::declaration::{MAX_DECLARATIONS, MAX_INSTRUCTIONS};
 pub(crate) use accesses::{Access, accesses};
+pub(crate) use expand::size;
 pub(crate) use flow::{Block, Exit, Flow, Goal, index_type};
 pub(crate) use state::{Holds, REGISTER_SLOTS, State, predicate_slot, slot};
 
-/// Most instructions of a program, and most when its calls are written out.
-pub const MAX_INSTRUCTIONS: usize = 1 << 14;
 /// Deepest nesting of calls.
 pub const MAX_CALL_DEPTH: usize = 32;
-/// Most memories, parameters, routines, and labels of a routine.
-pub const MAX_DECLARATIONS: usize = 1 << 12;
 
 /// A program that the verifier has passed. Only [`verify`] makes one.
 #[derive(Clone, Debug)]
@@ -69,7 +68,7 @@ pub fn verify(program: &Program) -> Result<Verified> {
             size,
         }),
         Err(wrong) => Err(Error::from(Box::new(VerifyError {
-            program: program.name.clone(),
+            program: printable(&program.name),
             at: place(program, wrong.at),
             fault: *wrong.fault,
         }))),
@@ -110,7 +109,7 @@ pub(crate) fn place(program: &Program, at: Option<Where>) -> At {
         return At {
             routine: String::new(),
             instruction: None,
-            file: program.source.clone(),
+            file: printable(&program.source),
             line: 0,
             text: String::new(),
         };
@@ -122,8 +121,8 @@ pub(crate) fn place(program: &Program, at: Option<Where>) -> At {
     At {
         routine: routine.name.clone(),
         instruction: Some(i),
-        file: program.source.clone(),
+        file: printable(&program.source),
         line: routine.lines.get(i).copied().unwrap_or(0),
-        text: text.unwrap_or_default(),
+        text: printable(&text.unwrap_or_default()),
     }
 }
